@@ -21,6 +21,18 @@
 //!   a block is walked through only by the first who claims it, so trees cannot have cycles, and
 //!   parts that descriptors mark as never used are not read.
 //! * Findings are bounded in number; the rest is counted.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steadfast_block::BlockDevice;
+//! use steadfast_devices::source::Ram;
+//!
+//! // Nothing was made on it yet: that is a finding, no error.
+//! let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 16 << 20));
+//! let report = steadfast_ext4_check::check(&disk, None)?;
+//! assert!(!report.is_clean());
+//! # Ok::<(), steadfast_ext4_format::Ext4Error>(())
+//! ```
 
 mod ahead;
 mod bitmaps;

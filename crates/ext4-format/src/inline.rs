@@ -3,6 +3,8 @@
 //! there even if its value is empty. Source: the kernel's
 //! Documentation/filesystems/ext4/inlinedata.rst and fs/ext4/inline.c.
 
+use steadfast_vfs::FileType;
+
 use crate::error::{Ext4Error, Result};
 use crate::extents::{Node, ROOT_BYTES};
 use crate::ondisk::{InodeFlags, InodeNo, RawInode};
@@ -96,6 +98,17 @@ impl RawInode {
             Node::empty(ROOT_BYTES).encode(self.block_mut());
         }
         self.set_flags(flags);
+    }
+
+    /// Whether `i_block` leads to blocks: not in short symbolic links and devices, nor where it
+    /// holds contents.
+    pub fn is_mapped(&self) -> bool {
+        match self.file_type() {
+            _ if self.is_inline() => false,
+            Some(FileType::Regular | FileType::Directory) => true,
+            Some(FileType::Symlink) => self.fast_symlink_target().is_none(),
+            _ => false,
+        }
     }
 
     /// Whether nothing is mapped: an empty tree or block map.

@@ -6,7 +6,8 @@
 //! up:
 //!
 //! * [`ondisk`]: structures, one a file; checksums; the layout that follows from a superblock;
-//! * [`superblock`] and [`groups`]: read from a device, and written so that no power cut tears them;
+//! * [`superblock`] and [`groups`]: read from a device, and written so that no power cut tears
+//!   them;
 //! * [`extents`] and [`indirect`]: which file block lies where; [`dir`]: names;
 //! * [`inline`] and [`xattr`]: contents and attributes in an inode; attributes in a block;
 //! * [`quota`], [`mmp`] and [`journal`]: which quota files there are, who has the file system in

@@ -73,16 +73,16 @@ pub fn read(device: &dyn BlockDevice, overlay: &Overlay) -> Result<Superblock> {
     }
 }
 
-/// Writes the superblock to its place and makes it durable. Only when the log holds no other
-/// image of its block. A power cut leaves the old superblock or the new one: only one sector is
-/// written (see [`Superblock::seal`]). If something in the second changes too, that sector is
+/// Writes the superblock to its place and makes it durable. Only when the log holds no other image
+/// of its block. A power cut leaves the old superblock or the new one: only one sector is written
+/// (see [`Superblock::make_atomic`]). If something in the second changes too, that sector is
 /// written after the first, with the checksum that goes with both. Where a cut tears sectors, a
 /// record of the change goes before it (`ondisk/redo.rs`).
 pub fn write(device: &dyn BlockDevice, superblock: &mut Superblock) -> Result<()> {
     write_at(device, SUPERBLOCK_OFFSET, superblock)
 }
 
-/// As [`write`], of the superblock or a copy of it at byte `at`.
+/// As [`write()`], of the superblock or a copy of it at byte `at`.
 pub fn write_at(device: &dyn BlockDevice, at: u64, superblock: &mut Superblock) -> Result<()> {
     let old = settle_at(device, at)?;
     let before = Superblock::parse(&old).ok();
@@ -94,11 +94,11 @@ pub fn write_at(device: &dyn BlockDevice, at: u64, superblock: &mut Superblock) 
     }
     if let Some(before) = before {
         let mut halfway = superblock.with_second_sector_of(&before);
-        halfway.seal(&before);
+        halfway.make_atomic(&before);
         put(device, at, &old, &halfway)?;
         superblock.algorithm_usage = halfway.algorithm_usage;
         superblock.checksum = halfway.checksum;
-        superblock.seal(&halfway);
+        superblock.make_atomic(&halfway);
         return put(device, at, halfway.as_bytes(), superblock);
     }
     superblock.update_checksum();

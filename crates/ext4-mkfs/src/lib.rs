@@ -13,6 +13,18 @@
 //!
 //! Nothing is random and nothing is asked of a clock: UUID, hash seed and time are options. The
 //! same options on a device of the same size give the same bytes.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steadfast_block::BlockDevice;
+//! use steadfast_devices::source::Ram;
+//! use steadfast_ext4_mkfs::{Options, make};
+//!
+//! let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 16 << 20));
+//! let made = make(&disk, &Options::random(1_700_000_000))?;
+//! assert!(made.journal_blocks.is_some());
+//! # Ok::<(), steadfast_ext4_format::Ext4Error>(())
+//! ```
 
 mod geometry;
 mod inodes;

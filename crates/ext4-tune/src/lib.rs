@@ -3,9 +3,9 @@
 //! # How a cut is survived
 //!
 //! A file system names its journal in the first sector of its superblock, and that sector is
-//! written once (see `ondisk::seal`; on memory in steps, `ondisk::redo`): before, the old journal
-//! counts, after, the new one. What else must change with it (the blocks that an internal journal
-//! takes or gives back) is put into the *new* journal beforehand, as a transaction that has
+//! written once (see `ondisk::atomic_write`; on memory in steps, `ondisk::redo`): before, the old
+//! journal counts, after, the new one. What else must change with it (the blocks that an internal
+//! journal takes or gives back) is put into the *new* journal beforehand, as a transaction that has
 //! committed, and the superblock that names the journal says that it is to be replayed. So the
 //! first recovery does the rest, ours or the kernel's, and there is no moment at which half of it
 //! counts.
@@ -20,6 +20,20 @@
 //!
 //! A journal that is given up without having been replayed gets a new identity, if it is at hand:
 //! whoever brings it back later can replay it over nothing.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steadfast_block::BlockDevice;
+//! use steadfast_devices::source::Ram;
+//! use steadfast_ext4_mkfs::{Options, make};
+//! use steadfast_ext4_tune::{JournalPlace, Loss, detach, status};
+//!
+//! let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 16 << 20));
+//! make(&disk, &Options::random(1_700_000_000))?;
+//! detach(&disk, None, Loss::Refuse)?;
+//! assert_eq!(status(&disk, None)?.place, JournalPlace::None);
+//! # Ok::<(), steadfast_ext4_format::Ext4Error>(())
+//! ```
 
 mod attach;
 mod bootstrap;

@@ -13,6 +13,8 @@ use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, InodeNo};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError};
 
+use crate::extents::append_block;
+use crate::extents::find_extent;
 use crate::meta::Txn;
 use crate::planted::Bug;
 
@@ -74,7 +76,7 @@ impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
 
     /// Where a block is, and how many of the next ones follow it there.
     fn place(&self, block: u32) -> Result<(u64, u32)> {
-        match self.txn.borrow().find(self.no, block)? {
+        match find_extent(self.txn.borrow(), self.no, block)? {
             Lookup::Mapped(e) if !e.unwritten => {
                 let behind = e.end().min(self.count.into()) - u64::from(block);
                 Ok((e.start + u64::from(block - e.logical), behind.saturating_sub(1) as u32))
@@ -148,7 +150,7 @@ impl<'v, T: BorrowMut<Txn<'v>>> InodeBlocks<'v, T> {
             raw.set_size(0);
         })?;
         self.inline = false;
-        txn.append_block(self.no).map(drop)
+        append_block(txn, self.no).map(drop)
     }
 }
 
@@ -166,7 +168,7 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
     }
 
     fn own_way(&mut self) {
-        self.txn.borrow_mut().cannot_tell();
+        self.txn.borrow_mut().mark_ineligible();
     }
 
     fn append(&mut self) -> Result<u32> {
@@ -176,11 +178,11 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
         }
         if self.inline {
             let mut first = self.shown()?;
-            steadfast_ext4_format::dir::seal(&self.context, &mut first);
+            steadfast_ext4_format::dir::set_checksum(&self.context, &mut first);
             self.move_out()?;
             self.write(0, first)?;
         }
-        let (block, place) = self.txn.borrow_mut().append_block(self.no)?;
+        let (block, place) = append_block(&mut self.txn.borrow_mut(), self.no)?;
         if self.count == 1 {
             self.txn.borrow_mut().leave_out(place, Bug::IndexLeafNotLogged);
         }

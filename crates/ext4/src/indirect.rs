@@ -7,6 +7,8 @@ use steadfast_ext4_format::ondisk::{Incompat, InodeNo, RawInode, RoCompat};
 use steadfast_ext4_format::{Ext4Error, Result};
 
 use crate::alloc::{BlockRequest, Purpose};
+use crate::alloc::{allocate_blocks, free_blocks};
+use crate::extents::{add_blocks, block_goal};
 use crate::meta::{Txn, Volume};
 use crate::state::Inode;
 
@@ -54,13 +56,13 @@ impl PointerStore for Writer<'_, '_> {
     fn create(&mut self, goal: u64) -> Result<u32> {
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
-        let (block, _) = self.txn.allocate_blocks(request)?;
+        let (block, _) = allocate_blocks(&mut self.txn, request)?;
         let Ok(pointer) = u32::try_from(block) else {
             let what = "only blocks beyond 2^32 are free, which a block map cannot point to";
             return Err(Ext4Error::Unsupported { what: what.into() });
         };
         self.txn.create(block, vec![0; self.txn.volume.layout.block_size as usize]);
-        self.txn.add_blocks(self.no, 1)?;
+        add_blocks(&mut self.txn, self.no, 1)?;
         Ok(pointer)
     }
 
@@ -74,8 +76,8 @@ impl PointerStore for Writer<'_, '_> {
 
     fn free(&mut self, block: u64) -> Result<()> {
         self.txn.forget(block);
-        let freed = self.txn.free_blocks(block, 1)?;
-        self.txn.add_blocks(self.no, -freed.cast_signed())
+        let freed = free_blocks(&mut self.txn, block, 1)?;
+        add_blocks(&mut self.txn, self.no, -freed.cast_signed())
     }
 }
 
@@ -104,56 +106,54 @@ impl Volume {
     }
 }
 
-impl<'v> Txn<'v> {
-    /// Looks into the block map of an inode without extents.
-    pub(crate) fn read_map<R>(
-        &self,
-        no: InodeNo,
-        raw: &RawInode,
-        look: impl FnOnce(&BlockMap<Reader<'_, 'v>>) -> Result<R>,
-    ) -> Result<R> {
-        let size = self.volume.layout.block_size;
-        let storage = raw.sectors(size) / u64::from(size / 512);
-        look(&BlockMap::open(raw.block(), size, storage, Reader { txn: self, no }))
-    }
+/// Looks into the block map of an inode without extents.
+pub(crate) fn read_map<R>(
+    txn: &Txn<'_>,
+    no: InodeNo,
+    raw: &RawInode,
+    look: impl FnOnce(&BlockMap<Reader<'_, '_>>) -> Result<R>,
+) -> Result<R> {
+    let size = txn.volume.layout.block_size;
+    let storage = raw.sectors(size) / u64::from(size / 512);
+    look(&BlockMap::open(raw.block(), size, storage, Reader { txn: txn, no }))
+}
 
-    /// Changes the block map of an inode without extents.
-    pub(crate) fn change_map<R>(
-        &mut self,
-        no: InodeNo,
-        change: impl FnOnce(&mut BlockMap<Writer<'_, 'v>>) -> Result<R>,
-    ) -> Result<R> {
-        let raw = self.raw_inode(no)?;
-        let size = self.volume.layout.block_size;
-        let storage = raw.sectors(size) / u64::from(size / 512);
-        let mut map = BlockMap::open(raw.block(), size, storage, Writer { txn: self, no });
-        let result = change(&mut map)?;
-        let root = map.root();
-        let edit = self.edit_inode(no)?;
-        edit.raw.block_mut().copy_from_slice(&root);
-        edit.data_changed = true;
-        Ok(result)
-    }
+/// Changes the block map of an inode without extents.
+pub(crate) fn change_map<R>(
+    txn: &mut Txn<'_>,
+    no: InodeNo,
+    change: impl FnOnce(&mut BlockMap<Writer<'_, '_>>) -> Result<R>,
+) -> Result<R> {
+    let raw = txn.raw_inode(no)?;
+    let size = txn.volume.layout.block_size;
+    let storage = raw.sectors(size) / u64::from(size / 512);
+    let mut map = BlockMap::open(raw.block(), size, storage, Writer { txn: txn, no });
+    let result = change(&mut map)?;
+    let root = map.root();
+    let edit = txn.edit_inode(no)?;
+    edit.raw.block_mut().copy_from_slice(&root);
+    edit.data_changed = true;
+    Ok(result)
+}
 
-    /// Where a run for file block `logical` is to begin, and how many blocks of it can be mapped
-    /// at once. In a block map, the pointer blocks above are made first, so that they lie before
-    /// what they point to.
-    pub(crate) fn prepare_map(&mut self, no: InodeNo, logical: u32) -> Result<(u64, u64)> {
-        let goal = self.block_goal(no, Some(logical));
-        if has_extents(&self.raw_inode(no)?) {
-            return Ok((goal, u64::MAX));
-        }
-        let room = self.change_map(no, |map| map.prepare(logical, goal))?;
-        Ok((self.block_goal(no, Some(logical)), room))
+/// Where a run for file block `logical` is to begin, and how many blocks of it can be mapped
+/// at once. In a block map, the pointer blocks above are made first, so that they lie before
+/// what they point to.
+pub(crate) fn prepare_map(txn: &mut Txn<'_>, no: InodeNo, logical: u32) -> Result<(u64, u64)> {
+    let goal = block_goal(txn, no, Some(logical));
+    if has_extents(&txn.raw_inode(no)?) {
+        return Ok((goal, u64::MAX));
     }
+    let room = change_map(txn, no, |map| map.prepare(logical, goal))?;
+    Ok((block_goal(txn, no, Some(logical)), room))
+}
 
-    /// Frees pointer blocks from file block `from` on that hold no pointer: other systems may
-    /// leave such.
-    pub(crate) fn drop_empty_pointer_blocks(&mut self, no: InodeNo, from: u64) -> Result<()> {
-        let raw = self.raw_inode(no)?;
-        if !has_extents(&raw) && self.read_map(no, &raw, |map| Ok(map.has_pointer_blocks()))? {
-            self.change_map(no, |map| map.remove(from, FILE_END))?;
-        }
-        Ok(())
+/// Frees pointer blocks from file block `from` on that hold no pointer: other systems may
+/// leave such.
+pub(crate) fn drop_empty_pointer_blocks(txn: &mut Txn<'_>, no: InodeNo, from: u64) -> Result<()> {
+    let raw = txn.raw_inode(no)?;
+    if !has_extents(&raw) && read_map(txn, no, &raw, |map| Ok(map.has_pointer_blocks()))? {
+        change_map(txn, no, |map| map.remove(from, FILE_END))?;
     }
+    Ok(())
 }

@@ -18,7 +18,10 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::{Log, LogBlock, LogExtent};
 use steadfast_vfs::FileType;
 
+use crate::alloc::allocate_blocks;
 use crate::alloc::{BlockRequest, Purpose};
+use crate::extents::{map_extent, unmap_blocks};
+use crate::inode::delete_inode;
 use crate::meta::{Txn, Volume};
 use crate::stage::stage;
 use crate::state::{Inode, InodeEdit, Life};
@@ -114,7 +117,7 @@ fn take_blocks(txn: &mut Txn<'_>, volume: &Volume, len: u32) -> Result<Vec<LogEx
             purpose: Purpose::Metadata,
             window: 0,
         };
-        let (start, taken) = txn.allocate_blocks(request)?;
+        let (start, taken) = allocate_blocks(txn, request)?;
         // Of whole clusters the last may be more than the rest of the log.
         let n = taken.min(len - at);
         extents.push(LogExtent { log_block: LogBlock(at), device_block: start, len: n });
@@ -148,7 +151,7 @@ fn make_inode(txn: &mut Txn<'_>, volume: &Volume, extents: &[LogExtent]) -> Resu
         let (_, end) = layout.whole_clusters(start, start + u64::from(len));
         // OK to cast: little more than the extent.
         let taken = (end - start) as u32;
-        txn.map_extent(no, Extent { logical, len, start, unwritten: false }, taken)?;
+        map_extent(txn, no, Extent { logical, len, start, unwritten: false }, taken)?;
     }
     Ok(())
 }
@@ -162,7 +165,7 @@ pub fn plan_free(
     let volume = stage(device)?;
     let mut txn = volume.look();
     let no = InodeNo::JOURNAL;
-    txn.unmap(no, 0, FILE_END, false)?;
+    unmap_blocks(&mut txn, no, 0, FILE_END, false)?;
     let size = usize::from(volume.layout.inode_size);
     txn.edit_inode(no)?.raw = RawInode::from_bytes(&vec![0; size]);
     let freed = txn.freed.len();
@@ -183,8 +186,8 @@ pub fn plan_without_orphan_file(device: &Arc<dyn BlockDevice>) -> Result<Plan> {
     let volume = stage(device)?;
     let mut txn = volume.look();
     let no = InodeNo(txn.superblock().orphan_file_inode.get());
-    txn.unmap(no, 0, FILE_END, false)?;
-    txn.delete_inode(no)?;
+    unmap_blocks(&mut txn, no, 0, FILE_END, false)?;
+    delete_inode(&mut txn, no)?;
     let freed = txn.freed.len();
     let free = volume.space().free_blocks + freed;
     let sb = txn.superblock_mut();

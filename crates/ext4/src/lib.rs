@@ -1,30 +1,32 @@
-//! ext4 on disk: read, write, make and check.
+//! The running ext4 file system: mounts ext2, ext3 and ext4, reads and writes.
 //!
-//! [`Ext4::mount`] gives a [`FileSystem`](steadfast_vfs::FileSystem). From the bottom up:
+//! [`Ext4::mount`] gives a [`FileSystem`](steadfast_vfs::FileSystem). What is on the disk is
+//! [`steadfast_ext4_format`]; it is made and checked by crates that do not know this one. From the
+//! bottom up:
 //!
-//! * [`ondisk`]: structures, checksums, layout; [`mkfs`] makes and [`check`] judges what they form;
-//! * [`meta`]: reading metadata, and transactions that change it; [`alloc`], [`extents`],
-//!   [`inode`] work inside a transaction;
-//! * [`dir`] and [`namespace`]: names; [`xattr`]: extended attributes and ACLs;
-//! * [`mod@file`]: the data of files, through the page cache and past it;
-//! * `fastcommit`: what the journal holds in words of the file system's own;
-//! * [`fs`]: the mounted whole; [`mount`]: how it comes and goes; [`tune`]: another journal.
+//! * [`options`]: how to mount; `state`: what is in memory of each part, with its lock;
+//! * [`meta`]: reading metadata, and transactions that change it; `alloc`, `extents`, `indirect`,
+//!   `inode`, `dir`, `xattr`, [`quota`] each change their part within a transaction;
+//! * `namespace`: names; `stage`: a volume from what is on a device;
+//! * `mounted`: [`Ext4`] itself; `file`: the data of files, through the page cache and past it;
+//! * `fastcommit`: what the journal holds in words of the file system's own; `transact`:
+//!   transaction points; `fs`: the operations; [`mount`]: how it comes and goes;
+//! * [`journal_plan`]: what a journal's blocks change when it is made or given up.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use steadfast_block::BlockDevice;
 //! use steadfast_devices::source::Ram;
-//! use steadfast_ext4_mkfs::{Options, self as mkfs};
-//! use steadfast_ext4_check as check;
 //! use steadfast_ext4::{Ext4, MountOptions};
+//! use steadfast_ext4_mkfs::Options;
 //! use steadfast_vfs::{FileSystem, NewNode};
 //!
 //! let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 16 << 20));
-//! mkfs::make(&disk, &Options::random(1_700_000_000))?;
+//! steadfast_ext4_mkfs::make(&disk, &Options::random(1_700_000_000))?;
 //! let fs = Ext4::mount(Arc::clone(&disk), MountOptions::default())?;
 //! fs.mkdir(fs.root(), b"folder", NewNode { mode: 0o755, ..NewNode::default() })?;
 //! fs.unmount()?;
-//! assert!(check::check(&disk, None)?.findings.is_empty());
+//! assert!(steadfast_ext4_check::check(&disk, None)?.findings.is_empty());
 //! # Ok::<(), steadfast_ext4::Ext4Error>(())
 //! ```
 
@@ -49,6 +51,7 @@ mod state;
 mod transact;
 mod xattr;
 
+pub use extents::next_extent;
 pub use file::Map;
 pub use mounted::Ext4;
 pub use options::{AccessTimes, DataMode, Dax, MountOptions};

@@ -17,7 +17,7 @@ use crate::state::{AccessRule, Handles, Inode, MountRecovery, Transact};
 /// A failed write of newly allocated data with data=ordered stops the journal (`data_err=abort`):
 /// what is committed never shows what its blocks held before.
 ///
-/// [`unmount`](Self::unmount) leaves it clean. Dropping it without that is what a power cut is:
+/// `unmount` leaves it clean. Dropping it without that is what a power cut is:
 /// the journal is recovered at the next mount.
 pub struct Ext4 {
     pub(crate) volume: Volume,
@@ -157,7 +157,7 @@ impl Ext4 {
                 break;
             }
             self.volume.log.commit(self.volume.log.running_tid())?;
-            self.volume.use_rested()?;
+            self.volume.use_freed_committed()?;
             outcome = operation();
         }
         outcome

@@ -191,7 +191,7 @@ pub(super) fn verify(context: &DirContext, number: u32, block: &[u8]) -> Result<
 }
 
 /// Writes the tail with the checksum of what is before it.
-pub fn seal(context: &DirContext, block: &mut [u8]) {
+pub fn set_checksum(context: &DirContext, block: &mut [u8]) {
     context.format.checksums.set_dir_block(context.seed, block);
 }
 
@@ -204,7 +204,7 @@ pub(super) fn first_block(context: &DirContext, block_size: usize, parent: Inode
     let dot_dot = NewEntry { name: b"..", ino: parent, kind };
     let length = usable(context, block_size) - DOT_DOT;
     put(&mut block, DOT_DOT, length, &dot_dot);
-    seal(context, &mut block);
+    set_checksum(context, &mut block);
     block
 }
 
@@ -212,7 +212,7 @@ pub(super) fn first_block(context: &DirContext, block_size: usize, parent: Inode
 pub(super) fn empty_block(context: &DirContext, block_size: usize) -> Vec<u8> {
     let mut block = vec![0; block_size];
     set_length(&mut block, 0, usable(context, block_size));
-    seal(context, &mut block);
+    set_checksum(context, &mut block);
     block
 }
 

@@ -37,7 +37,7 @@ mod tests;
 use bytes::Bytes;
 use steadfast_vfs::{FileType, FsError};
 
-pub use block::{is_dot_name, seal};
+pub use block::{is_dot_name, set_checksum};
 pub use format::STRICT_NAMES;
 pub use format::{DirContext, DirFormat};
 pub use hash::HashSeed;
@@ -263,7 +263,7 @@ impl<D: DirBlocksMut> Directory<D> {
 
     /// Writes a block of entries with a fresh checksum.
     fn write_leaf(&mut self, number: u32, mut contents: Vec<u8>) -> Result<()> {
-        block::seal(&self.context, &mut contents);
+        block::set_checksum(&self.context, &mut contents);
         self.blocks.write(number, contents)
     }
 }

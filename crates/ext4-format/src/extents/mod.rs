@@ -37,8 +37,8 @@ pub trait NodeRead {
     fn valid(&self, start: u64, len: u64) -> bool;
     /// Names the tree in messages.
     fn place(&self) -> String;
-    /// A node that was decoded from this very buffer, or none; see [`KnownNodes`].
-    fn known(&self, _block: u64, _contents: &Bytes) -> Option<Arc<Node>> {
+    /// A node that was decoded from this very buffer, or none.
+    fn cached(&self, _block: u64, _contents: &Bytes) -> Option<Arc<Node>> {
         None
     }
     /// A node has been decoded.
@@ -105,7 +105,7 @@ impl<S: NodeRead> Tree<S> {
         let place = || format!("{}, extent block {block}", self.store.place());
         let bytes = self.store.read(block)?;
         let depth = parent.depth - 1;
-        let node = match self.store.known(block, &bytes).filter(|node| node.depth == depth) {
+        let node = match self.store.cached(block, &bytes).filter(|node| node.depth == depth) {
             Some(node) => node,
             None => {
                 let valid = |start, len| self.store.valid(start, len);

@@ -4,173 +4,127 @@
 //! unknown *incompat* bit must stop. Bits without a name here are kept and printed as e2fsprogs
 //! does: `FEATURE_C12`, `FEATURE_I5`, `FEATURE_R20`.
 
-bitflags::bitflags! {
+/// A set of features and the table of their names, both from one list: constant, bit, name.
+macro_rules! feature_set {
+    ($(#[$of:meta])* $set:ident, $names:ident:
+     $($(#[$($what:tt)*])* $constant:ident = $bit:literal, $name:literal;)*) => {
+        bitflags::bitflags! {
+            $(#[$of])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+            pub struct $set: u32 {
+                $($(#[$($what)*])* const $constant = $bit;)*
+                const _ = !0;
+            }
+        }
+
+        const $names: &[(u32, &str)] = &[$(($bit, $name)),*];
+    };
+}
+
+feature_set! {
     /// Compatible features (`s_feature_compat`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub struct Compat: u32 {
-        /// `dir_prealloc`: directories get blocks in advance.
-        const DIR_PREALLOC = 0x1;
-        /// `imagic_inodes`: AFS server inodes.
-        const IMAGIC_INODES = 0x2;
-        /// `has_journal`: a journal, in the file system or on a device of its own.
-        const HAS_JOURNAL = 0x4;
-        /// `ext_attr`: extended attributes.
-        const EXT_ATTR = 0x8;
-        /// `resize_inode`: descriptor blocks reserved for growth.
-        const RESIZE_INODE = 0x10;
-        /// `dir_index`: hashed directories.
-        const DIR_INDEX = 0x20;
-        /// `lazy_bg`: uninitialised groups (never merged).
-        const LAZY_BG = 0x40;
-        /// `snapshot_bitmap`: exclude bitmaps (never merged).
-        const SNAPSHOT_BITMAP = 0x100;
-        /// `sparse_super2`: at most two backup superblocks.
-        const SPARSE_SUPER2 = 0x200;
-        /// `fast_commit`: an area for fast commits in the journal.
-        const FAST_COMMIT = 0x400;
-        /// `stable_inodes`: inode numbers and the UUID must not change.
-        const STABLE_INODES = 0x800;
-        /// `orphan_file`: orphans are kept in a file rather than a list.
-        const ORPHAN_FILE = 0x1000;
-        const _ = !0;
-    }
+    Compat, COMPAT_NAMES:
+    /// `dir_prealloc`: directories get blocks in advance.
+    DIR_PREALLOC = 0x1, "dir_prealloc";
+    /// `imagic_inodes`: AFS server inodes.
+    IMAGIC_INODES = 0x2, "imagic_inodes";
+    /// `has_journal`: a journal, in the file system or on a device of its own.
+    HAS_JOURNAL = 0x4, "has_journal";
+    /// `ext_attr`: extended attributes.
+    EXT_ATTR = 0x8, "ext_attr";
+    /// `resize_inode`: descriptor blocks reserved for growth.
+    RESIZE_INODE = 0x10, "resize_inode";
+    /// `dir_index`: hashed directories.
+    DIR_INDEX = 0x20, "dir_index";
+    /// `lazy_bg`: uninitialised groups (never merged).
+    LAZY_BG = 0x40, "lazy_bg";
+    /// `snapshot_bitmap`: exclude bitmaps (never merged).
+    SNAPSHOT_BITMAP = 0x100, "snapshot_bitmap";
+    /// `sparse_super2`: at most two backup superblocks.
+    SPARSE_SUPER2 = 0x200, "sparse_super2";
+    /// `fast_commit`: an area for fast commits in the journal.
+    FAST_COMMIT = 0x400, "fast_commit";
+    /// `stable_inodes`: inode numbers and the UUID must not change.
+    STABLE_INODES = 0x800, "stable_inodes";
+    /// `orphan_file`: orphans are kept in a file rather than a list.
+    ORPHAN_FILE = 0x1000, "orphan_file";
 }
 
-bitflags::bitflags! {
+feature_set! {
     /// Incompatible features (`s_feature_incompat`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub struct Incompat: u32 {
-        /// `compression` (never merged).
-        const COMPRESSION = 0x1;
-        /// `filetype`: directory entries hold the file's type.
-        const FILETYPE = 0x2;
-        /// `needs_recovery`: the journal must be replayed.
-        const NEEDS_RECOVERY = 0x4;
-        /// `journal_dev`: this device is a journal, not a file system.
-        const JOURNAL_DEV = 0x8;
-        /// `meta_bg`: group descriptors spread over the groups.
-        const META_BG = 0x10;
-        /// `extent`: files mapped by extents.
-        const EXTENT = 0x40;
-        /// `64bit`: more than 2^32 blocks.
-        const BIT64 = 0x80;
-        /// `mmp`: protection against two hosts mounting.
-        const MMP = 0x100;
-        /// `flex_bg`: bitmaps and inode tables of several groups together.
-        const FLEX_BG = 0x200;
-        /// `ea_inode`: attribute values in inodes.
-        const EA_INODE = 0x400;
-        /// `dirdata`: data in directory entries (never merged).
-        const DIRDATA = 0x1000;
-        /// `metadata_csum_seed`: the checksum seed is in the superblock.
-        const CSUM_SEED = 0x2000;
-        /// `large_dir`: directories over 2 GiB, three levels of index.
-        const LARGE_DIR = 0x4000;
-        /// `inline_data`: small files in the inode.
-        const INLINE_DATA = 0x8000;
-        /// `encrypt`: encrypted files.
-        const ENCRYPT = 0x10000;
-        /// `casefold`: directories that ignore case.
-        const CASEFOLD = 0x20000;
-        const _ = !0;
-    }
+    Incompat, INCOMPAT_NAMES:
+    /// `compression` (never merged).
+    COMPRESSION = 0x1, "compression";
+    /// `filetype`: directory entries hold the file's type.
+    FILETYPE = 0x2, "filetype";
+    /// `needs_recovery`: the journal must be replayed.
+    NEEDS_RECOVERY = 0x4, "needs_recovery";
+    /// `journal_dev`: this device is a journal, not a file system.
+    JOURNAL_DEV = 0x8, "journal_dev";
+    /// `meta_bg`: group descriptors spread over the groups.
+    META_BG = 0x10, "meta_bg";
+    /// `extent`: files mapped by extents.
+    EXTENT = 0x40, "extent";
+    /// `64bit`: more than 2^32 blocks.
+    BIT64 = 0x80, "64bit";
+    /// `mmp`: protection against two hosts mounting.
+    MMP = 0x100, "mmp";
+    /// `flex_bg`: bitmaps and inode tables of several groups together.
+    FLEX_BG = 0x200, "flex_bg";
+    /// `ea_inode`: attribute values in inodes.
+    EA_INODE = 0x400, "ea_inode";
+    /// `dirdata`: data in directory entries (never merged).
+    DIRDATA = 0x1000, "dirdata";
+    /// `metadata_csum_seed`: the checksum seed is in the superblock.
+    CSUM_SEED = 0x2000, "metadata_csum_seed";
+    /// `large_dir`: directories over 2 GiB, three levels of index.
+    LARGE_DIR = 0x4000, "large_dir";
+    /// `inline_data`: small files in the inode.
+    INLINE_DATA = 0x8000, "inline_data";
+    /// `encrypt`: encrypted files.
+    ENCRYPT = 0x10000, "encrypt";
+    /// `casefold`: directories that ignore case.
+    CASEFOLD = 0x20000, "casefold";
 }
 
-bitflags::bitflags! {
+feature_set! {
     /// Features that allow reading by those who do not know them (`s_feature_ro_compat`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub struct RoCompat: u32 {
-        /// `sparse_super`: backups only in groups 0, 1 and powers of 3, 5 and 7.
-        const SPARSE_SUPER = 0x1;
-        /// `large_file`: a file of 2 GiB or more exists.
-        const LARGE_FILE = 0x2;
-        /// `btree_dir` (never used).
-        const BTREE_DIR = 0x4;
-        /// `huge_file`: files counted in blocks rather than sectors.
-        const HUGE_FILE = 0x8;
-        /// `uninit_bg`: group descriptors have crc16 checksums and uninitialised marks.
-        const GDT_CSUM = 0x10;
-        /// `dir_nlink`: directories may have more than 64,998 subdirectories.
-        const DIR_NLINK = 0x20;
-        /// `extra_isize`: room for the fields beyond 128 bytes is guaranteed.
-        const EXTRA_ISIZE = 0x40;
-        /// `snapshot` (never merged).
-        const HAS_SNAPSHOT = 0x80;
-        /// `quota`: quota files are hidden inodes.
-        const QUOTA = 0x100;
-        /// `bigalloc`: allocation in clusters of blocks.
-        const BIGALLOC = 0x200;
-        /// `metadata_csum`: all metadata has crc32c checksums.
-        const METADATA_CSUM = 0x400;
-        /// `replica` (never merged).
-        const REPLICA = 0x800;
-        /// `read-only`: not to be changed.
-        const READONLY = 0x1000;
-        /// `project`: project quota.
-        const PROJECT = 0x2000;
-        /// `shared_blocks`: blocks claimed more than once, hence read-only.
-        const SHARED_BLOCKS = 0x4000;
-        /// `verity`: verified files.
-        const VERITY = 0x8000;
-        /// `orphan_present`: the orphan file is not empty.
-        const ORPHAN_PRESENT = 0x10000;
-        const _ = !0;
-    }
+    RoCompat, RO_COMPAT_NAMES:
+    /// `sparse_super`: backups only in groups 0, 1 and powers of 3, 5 and 7.
+    SPARSE_SUPER = 0x1, "sparse_super";
+    /// `large_file`: a file of 2 GiB or more exists.
+    LARGE_FILE = 0x2, "large_file";
+    /// `btree_dir` (never used).
+    BTREE_DIR = 0x4, "btree_dir";
+    /// `huge_file`: files counted in blocks rather than sectors.
+    HUGE_FILE = 0x8, "huge_file";
+    /// `uninit_bg`: group descriptors have crc16 checksums and uninitialised marks.
+    GDT_CSUM = 0x10, "uninit_bg";
+    /// `dir_nlink`: directories may have more than 64,998 subdirectories.
+    DIR_NLINK = 0x20, "dir_nlink";
+    /// `extra_isize`: room for the fields beyond 128 bytes is guaranteed.
+    EXTRA_ISIZE = 0x40, "extra_isize";
+    /// `snapshot` (never merged).
+    HAS_SNAPSHOT = 0x80, "snapshot";
+    /// `quota`: quota files are hidden inodes.
+    QUOTA = 0x100, "quota";
+    /// `bigalloc`: allocation in clusters of blocks.
+    BIGALLOC = 0x200, "bigalloc";
+    /// `metadata_csum`: all metadata has crc32c checksums.
+    METADATA_CSUM = 0x400, "metadata_csum";
+    /// `replica` (never merged).
+    REPLICA = 0x800, "replica";
+    /// `read-only`: not to be changed.
+    READONLY = 0x1000, "read-only";
+    /// `project`: project quota.
+    PROJECT = 0x2000, "project";
+    /// `shared_blocks`: blocks claimed more than once, hence read-only.
+    SHARED_BLOCKS = 0x4000, "shared_blocks";
+    /// `verity`: verified files.
+    VERITY = 0x8000, "verity";
+    /// `orphan_present`: the orphan file is not empty.
+    ORPHAN_PRESENT = 0x10000, "orphan_present";
 }
-
-const COMPAT_NAMES: &[(u32, &str)] = &[
-    (0x1, "dir_prealloc"),
-    (0x2, "imagic_inodes"),
-    (0x4, "has_journal"),
-    (0x8, "ext_attr"),
-    (0x10, "resize_inode"),
-    (0x20, "dir_index"),
-    (0x40, "lazy_bg"),
-    (0x100, "snapshot_bitmap"),
-    (0x200, "sparse_super2"),
-    (0x400, "fast_commit"),
-    (0x800, "stable_inodes"),
-    (0x1000, "orphan_file"),
-];
-
-const INCOMPAT_NAMES: &[(u32, &str)] = &[
-    (0x1, "compression"),
-    (0x2, "filetype"),
-    (0x4, "needs_recovery"),
-    (0x8, "journal_dev"),
-    (0x10, "meta_bg"),
-    (0x40, "extent"),
-    (0x80, "64bit"),
-    (0x100, "mmp"),
-    (0x200, "flex_bg"),
-    (0x400, "ea_inode"),
-    (0x1000, "dirdata"),
-    (0x2000, "metadata_csum_seed"),
-    (0x4000, "large_dir"),
-    (0x8000, "inline_data"),
-    (0x10000, "encrypt"),
-    (0x20000, "casefold"),
-];
-
-const RO_COMPAT_NAMES: &[(u32, &str)] = &[
-    (0x1, "sparse_super"),
-    (0x2, "large_file"),
-    (0x4, "btree_dir"),
-    (0x8, "huge_file"),
-    (0x10, "uninit_bg"),
-    (0x20, "dir_nlink"),
-    (0x40, "extra_isize"),
-    (0x80, "snapshot"),
-    (0x100, "quota"),
-    (0x200, "bigalloc"),
-    (0x400, "metadata_csum"),
-    (0x800, "replica"),
-    (0x1000, "read-only"),
-    (0x2000, "project"),
-    (0x4000, "shared_blocks"),
-    (0x8000, "verity"),
-    (0x10000, "orphan_present"),
-];
 
 fn names(bits: u32, known: &[(u32, &str)], letter: char, out: &mut Vec<String>) {
     for bit in (0..32).map(|i| 1u32 << i).filter(|b| bits & b != 0) {

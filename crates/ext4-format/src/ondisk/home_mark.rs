@@ -35,14 +35,14 @@
 //!
 //! Words 1 and 2 are the only ones that change while a file system is mounted. They are one aligned
 //! group of 8 bytes in the superblock's first sector, and word 2 is chosen so that the superblock's
-//! checksum stays what it is (as in `seal`). So no power cut can tear it, on a disk or on memory,
-//! and a superblock with any mark is whole.
+//! checksum stays what it is (as in `atomic_write`). So no power cut can tear it, on a disk or on
+//! memory, and a superblock with any mark is whole.
 
 use steadfast_journal::Tid;
 
 use super::Superblock;
+use super::atomic_write::Balance;
 use super::csum::crc32c;
-use super::seal::Balance;
 use crate::ondisk::Incompat;
 
 const MAGIC: u32 = 0x4b72_4d48;

@@ -15,6 +15,7 @@
 //! Physical blocks are `u64`, blocks of a file are `u32`, inodes are [`InodeNo`] and groups
 //! [`GroupNo`], so that one is not taken for another.
 
+mod atomic_write;
 pub mod csum;
 mod dirent;
 mod extent;
@@ -30,7 +31,6 @@ mod numbers;
 mod orphan;
 mod quota;
 mod redo;
-mod seal;
 mod superblock;
 mod superblock_fields;
 mod support;

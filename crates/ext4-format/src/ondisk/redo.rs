@@ -22,9 +22,9 @@
 //! the superblock that it says, it is that one: step 2 was finished, step 4 not. Else it is the
 //! one without the area: the old one before step 3, the new one after it.
 //!
-//! The hashes are no crc32c: the home mark, and what `seal` writes, are made to change no crc32c,
-//! neither of the superblock nor of a record that they are in. And the crc32c of a superblock with
-//! its checksum is the same for all.
+//! The hashes are no crc32c: the home mark, and what `atomic_write` writes, are made to change no
+//! crc32c, neither of the superblock nor of a record that they are in. And the crc32c of a
+//! superblock with its checksum is the same for all.
 //!
 //! While there is a record the checksum is wrong, so that nobody who does not know it changes the
 //! superblock meanwhile and has his change undone.
@@ -33,7 +33,7 @@ use std::ops::Range;
 
 use zerocopy::IntoBytes;
 
-use super::seal::Balance;
+use super::atomic_write::Balance;
 use super::{SUPERBLOCK_LEN, Superblock};
 
 /// The last part of `s_reserved`, in whole words.

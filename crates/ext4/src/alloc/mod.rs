@@ -14,3 +14,9 @@ mod groups;
 mod inodes;
 
 pub(crate) use blocks::{BlockRequest, Purpose};
+
+pub(crate) use blocks::{allocate_blocks, free_blocks};
+pub(crate) use groups::inode_bitmap;
+pub(crate) use inodes::{allocate_inode_number, free_inode_number, take_inode};
+
+pub(crate) use groups::modify_block_bitmap;

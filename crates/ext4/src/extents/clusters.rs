@@ -12,7 +12,9 @@ use steadfast_ext4_format::indirect::has_extents;
 use steadfast_ext4_format::ondisk::{Extent, InodeNo};
 use steadfast_ext4_format::{Ext4Error, Result};
 
+use super::file::{add_blocks, next_extent};
 use crate::alloc::BlockRequest;
+use crate::alloc::{allocate_blocks, free_blocks};
 use crate::meta::Txn;
 
 /// A place for blocks of a file.
@@ -27,120 +29,120 @@ pub(crate) struct Placed {
     pub taken: u32,
 }
 
-impl Txn<'_> {
-    fn ratio(&self) -> u64 {
-        self.volume.layout.blocks_per_cluster.into()
-    }
+fn ratio(txn: &Txn<'_>) -> u64 {
+    txn.volume.layout.blocks_per_cluster.into()
+}
 
-    /// Finds places for blocks of the request's owner from file block `logical` on, all of them
-    /// in a hole.
-    ///
-    /// # Errors
-    /// No space; unsupported: clusters for a file with a block map; corrupt extents.
-    pub(crate) fn place(&mut self, request: BlockRequest, logical: u32) -> Result<Placed> {
-        let ratio = self.ratio();
-        if ratio == 1 {
-            let (start, len) = self.allocate_blocks(request)?;
-            return Ok(Placed { start, len, taken: len });
-        }
-        let no = request.owner;
-        self.check_clustered(no)?;
-        let at = u64::from(logical);
-        let skip = at % ratio;
-        let mut end = at + u64::from(request.want);
-        let cluster_end = at - skip + ratio;
-        if let Some(start) = self.place_in_cluster(no, at)? {
-            // OK to cast: no more than was wanted.
-            return Ok(Placed { start, len: (end.min(cluster_end) - at) as u32, taken: 0 });
-        }
-        if end > cluster_end
-            && !end.is_multiple_of(ratio)
-            && self.place_in_cluster(no, end)?.is_some()
-        {
-            // What is mapped behind the hole has the last cluster.
-            end -= end % ratio;
-        }
-        // OK to cast: little more than was wanted, which is less than half of a u32.
-        let want = (end - at + skip) as u32;
-        let goal = request.goal.saturating_sub(skip);
-        let (start, taken) = self.allocate_blocks(BlockRequest { goal, want, ..request })?;
-        let len = (u64::from(taken) - skip).min(end - at) as u32;
-        Ok(Placed { start: start + skip, len, taken })
+/// Finds places for blocks of the request's owner from file block `logical` on, all of them
+/// in a hole.
+///
+/// # Errors
+/// No space; unsupported: clusters for a file with a block map; corrupt extents.
+pub(crate) fn place_blocks(
+    txn: &mut Txn<'_>,
+    request: BlockRequest,
+    logical: u32,
+) -> Result<Placed> {
+    let ratio = ratio(txn);
+    if ratio == 1 {
+        let (start, len) = allocate_blocks(txn, request)?;
+        return Ok(Placed { start, len, taken: len });
     }
+    let no = request.owner;
+    check_clustered(txn, no)?;
+    let at = u64::from(logical);
+    let skip = at % ratio;
+    let mut end = at + u64::from(request.want);
+    let cluster_end = at - skip + ratio;
+    if let Some(start) = place_in_cluster(txn, no, at)? {
+        // OK to cast: no more than was wanted.
+        return Ok(Placed { start, len: (end.min(cluster_end) - at) as u32, taken: 0 });
+    }
+    if end > cluster_end && !end.is_multiple_of(ratio) && place_in_cluster(txn, no, end)?.is_some()
+    {
+        // What is mapped behind the hole has the last cluster.
+        end -= end % ratio;
+    }
+    // OK to cast: little more than was wanted, which is less than half of a u32.
+    let want = (end - at + skip) as u32;
+    let goal = request.goal.saturating_sub(skip);
+    let (start, taken) = allocate_blocks(txn, BlockRequest { goal, want, ..request })?;
+    let len = (u64::from(taken) - skip).min(end - at) as u32;
+    Ok(Placed { start: start + skip, len, taken })
+}
 
-    /// Where file block `at` lies, mapped or not, if its cluster is the file's.
-    fn place_in_cluster(&self, no: InodeNo, at: u64) -> Result<Option<u64>> {
-        let ratio = self.ratio();
-        let first = at - at % ratio;
-        let next = self.next_extent(no, first)?;
-        let Some(e) = next.filter(|e| u64::from(e.logical) < first + ratio) else {
-            return Ok(None);
-        };
-        check_aligned(no, &e, ratio)?;
-        let part = e.clipped(first, e.end());
-        Ok(Some(part.start - u64::from(part.logical) % ratio + at % ratio))
-    }
+/// Where file block `at` lies, mapped or not, if its cluster is the file's.
+fn place_in_cluster(txn: &Txn<'_>, no: InodeNo, at: u64) -> Result<Option<u64>> {
+    let ratio = ratio(txn);
+    let first = at - at % ratio;
+    let next = next_extent(txn, no, first)?;
+    let Some(e) = next.filter(|e| u64::from(e.logical) < first + ratio) else {
+        return Ok(None);
+    };
+    check_aligned(no, &e, ratio)?;
+    let part = e.clipped(first, e.end());
+    Ok(Some(part.start - u64::from(part.logical) % ratio + at % ratio))
+}
 
-    /// Gives back the clusters of extents that were just unmapped, all those of `[from, to)` file
-    /// blocks in order, as far as nothing is mapped in them any more.
-    pub(super) fn free_extents(
-        &mut self,
-        no: InodeNo,
-        removed: &[Extent],
-        from: u64,
-        to: u64,
-    ) -> Result<()> {
-        let ratio = self.ratio();
-        if ratio > 1 {
-            self.check_clustered(no)?;
-        }
-        let kept = [self.cluster_in_use(no, from)?, self.cluster_in_use(no, to)?];
-        let mut freed_before = None;
-        for e in removed {
-            check_aligned(no, e, ratio)?;
-            // Clusters of the file, and of the device.
-            let logical = u64::from(e.logical) / ratio;
-            let device = e.start / ratio;
-            let (mut first, mut end) = (logical, e.end().div_ceil(ratio));
-            let place = |cluster: u64| device + (cluster - logical);
-            if kept.contains(&Some(first)) || freed_before == Some(place(first)) {
-                first += 1;
-            }
-            if first < end && kept.contains(&Some(end - 1)) {
-                end -= 1;
-            }
-            if first < end {
-                // Not the whole clusters: the last one may reach beyond the end of the volume.
-                let from = e.start.max(place(first) * ratio);
-                let to = (e.start + u64::from(e.len)).min(place(end) * ratio);
-                let freed = self.free_blocks(from, to - from)?;
-                self.add_blocks(no, -freed.cast_signed())?;
-                freed_before = Some(place(end - 1));
-            }
-        }
-        Ok(())
+/// Gives back the clusters of extents that were just unmapped, all those of `[from, to)` file
+/// blocks in order, as far as nothing is mapped in them any more.
+pub(crate) fn free_extents(
+    txn: &mut Txn<'_>,
+    no: InodeNo,
+    removed: &[Extent],
+    from: u64,
+    to: u64,
+) -> Result<()> {
+    let ratio = ratio(txn);
+    if ratio > 1 {
+        check_clustered(txn, no)?;
     }
+    let kept = [cluster_in_use(txn, no, from)?, cluster_in_use(txn, no, to)?];
+    let mut freed_before = None;
+    for e in removed {
+        check_aligned(no, e, ratio)?;
+        // Clusters of the file, and of the device.
+        let logical = u64::from(e.logical) / ratio;
+        let device = e.start / ratio;
+        let (mut first, mut end) = (logical, e.end().div_ceil(ratio));
+        let place = |cluster: u64| device + (cluster - logical);
+        if kept.contains(&Some(first)) || freed_before == Some(place(first)) {
+            first += 1;
+        }
+        if first < end && kept.contains(&Some(end - 1)) {
+            end -= 1;
+        }
+        if first < end {
+            // Not the whole clusters: the last one may reach beyond the end of the volume.
+            let from = e.start.max(place(first) * ratio);
+            let to = (e.start + u64::from(e.len)).min(place(end) * ratio);
+            let freed = free_blocks(txn, from, to - from)?;
+            add_blocks(txn, no, -freed.cast_signed())?;
+            freed_before = Some(place(end - 1));
+        }
+    }
+    Ok(())
+}
 
-    /// The cluster of the file that `edge` cuts in two, if a block of it is mapped.
-    fn cluster_in_use(&self, no: InodeNo, edge: u64) -> Result<Option<u64>> {
-        let ratio = self.ratio();
-        if edge.is_multiple_of(ratio) {
-            return Ok(None);
-        }
-        let cluster = edge / ratio;
-        let next = self.next_extent(no, cluster * ratio)?;
-        let used = next.is_some_and(|e| u64::from(e.logical) < (cluster + 1) * ratio);
-        Ok(used.then_some(cluster))
+/// The cluster of the file that `edge` cuts in two, if a block of it is mapped.
+fn cluster_in_use(txn: &Txn<'_>, no: InodeNo, edge: u64) -> Result<Option<u64>> {
+    let ratio = ratio(txn);
+    if edge.is_multiple_of(ratio) {
+        return Ok(None);
     }
+    let cluster = edge / ratio;
+    let next = next_extent(txn, no, cluster * ratio)?;
+    let used = next.is_some_and(|e| u64::from(e.logical) < (cluster + 1) * ratio);
+    Ok(used.then_some(cluster))
+}
 
-    /// The kernel does not give blocks to such a file either.
-    fn check_clustered(&self, no: InodeNo) -> Result<()> {
-        if has_extents(&self.raw_inode(no)?) {
-            return Ok(());
-        }
-        let what = format!("inode {no} has a block map (ext2/3) in a bigalloc file system");
-        Err(Ext4Error::Unsupported { what })
+/// The kernel does not give blocks to such a file either.
+fn check_clustered(txn: &Txn<'_>, no: InodeNo) -> Result<()> {
+    if has_extents(&txn.raw_inode(no)?) {
+        return Ok(());
     }
+    let what = format!("inode {no} has a block map (ext2/3) in a bigalloc file system");
+    Err(Ext4Error::Unsupported { what })
 }
 
 fn check_aligned(no: InodeNo, e: &Extent, ratio: u64) -> Result<()> {

@@ -11,7 +11,11 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FileType;
 
 use super::clusters::Placed;
+use super::clusters::{free_extents, place_blocks};
 use crate::alloc::{BlockRequest, Purpose};
+use crate::alloc::{allocate_blocks, free_blocks};
+use crate::indirect::prepare_map;
+use crate::indirect::{change_map, read_map};
 use crate::meta::Txn;
 use crate::planted::Bug;
 use crate::state::MapChange;
@@ -21,7 +25,7 @@ use crate::state::MapChange;
 const FLEX_WITH_DIRECTORY_GROUP: u32 = 4;
 
 /// The nodes of an inode's tree, to be read.
-pub(super) struct Reader<'t, 'v> {
+pub(crate) struct Reader<'t, 'v> {
     txn: &'t Txn<'v>,
     no: InodeNo,
     seed: InodeSeed,
@@ -57,7 +61,7 @@ impl NodeRead for Reader<'_, '_> {
         format!("inode {}", self.no)
     }
 
-    fn known(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
+    fn cached(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
         self.txn.meta.extent_nodes.borrow().get(block, contents)
     }
 
@@ -80,7 +84,7 @@ impl NodeRead for Writer<'_, '_> {
         format!("inode {}", self.no)
     }
 
-    fn known(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
+    fn cached(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
         self.txn.meta.extent_nodes.borrow().get(block, contents)
     }
 
@@ -106,229 +110,233 @@ impl NodeStore for Writer<'_, '_> {
     }
 
     fn allocate(&mut self) -> Result<u64> {
-        let goal = self.txn.block_goal(self.no, None);
+        let goal = block_goal(&self.txn, self.no, None);
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
-        let (block, taken) = self.txn.allocate_blocks(request)?;
+        let (block, taken) = allocate_blocks(&mut self.txn, request)?;
         self.txn.leave_out(block, Bug::ExtentBlockNotLogged);
-        self.txn.add_blocks(self.no, taken.into())?;
+        add_blocks(&mut self.txn, self.no, taken.into())?;
         Ok(block)
     }
 
     fn free(&mut self, block: u64) -> Result<()> {
         self.txn.forget(block);
-        let freed = self.txn.free_blocks(block, 1)?;
-        self.txn.add_blocks(self.no, -freed.cast_signed())
+        let freed = free_blocks(&mut self.txn, block, 1)?;
+        add_blocks(&mut self.txn, self.no, -freed.cast_signed())
     }
 }
 
-impl<'v> Txn<'v> {
-    fn extent_root(&self, no: InodeNo, raw: &RawInode) -> Result<InodeSeed> {
-        if !has_extents(raw) {
-            let what = format!("inode {no} is mapped by block lists, as in ext2 and ext3");
-            return Err(Ext4Error::Unsupported { what });
+fn extent_root(txn: &Txn<'_>, no: InodeNo, raw: &RawInode) -> Result<InodeSeed> {
+    if !has_extents(raw) {
+        let what = format!("inode {no} is mapped by block lists, as in ext2 and ext3");
+        return Err(Ext4Error::Unsupported { what });
+    }
+    Ok(txn.volume.layout.checksums.inode_seed(no, raw.generation()))
+}
+
+/// What is at a block, by the extent tree or the block map.
+fn lookup_extent(txn: &Txn<'_>, no: InodeNo, raw: &RawInode, logical: u32) -> Result<Lookup> {
+    if raw.is_inline() {
+        Ok(Lookup::Hole { until: FILE_END })
+    } else if has_extents(raw) {
+        read_tree(txn, no, raw, |tree| tree.lookup(logical))
+    } else {
+        read_map(txn, no, raw, |map| map.lookup(logical))
+    }
+}
+
+pub(crate) fn read_tree<R>(
+    txn: &Txn<'_>,
+    no: InodeNo,
+    raw: &RawInode,
+    look: impl FnOnce(&Tree<Reader<'_, '_>>) -> Result<R>,
+) -> Result<R> {
+    let seed = extent_root(txn, no, raw)?;
+    look(&Tree::open(raw.block(), Reader { txn: txn, no, seed })?)
+}
+
+pub(crate) fn change_tree<R>(
+    txn: &mut Txn<'_>,
+    no: InodeNo,
+    change: impl FnOnce(&mut Tree<Writer<'_, '_>>) -> Result<R>,
+) -> Result<R> {
+    let raw = txn.raw_inode(no)?;
+    let seed = extent_root(txn, no, &raw)?;
+    let mut tree = Tree::open(raw.block(), Writer { txn: txn, no, seed })?;
+    let result = change(&mut tree)?;
+    let root = tree.root();
+    let noticed = !txn.volume.has(Bug::FdatasyncWithoutExtents);
+    let edit = txn.edit_inode(no)?;
+    edit.raw.block_mut().copy_from_slice(&root);
+    edit.data_changed |= noticed;
+    Ok(result)
+}
+
+/// What is at a block of a file. The extent may be cut or joined compared with the disk's.
+pub fn find_extent(txn: &Txn<'_>, no: InodeNo, logical: u32) -> Result<Lookup> {
+    if let Some(edit) = txn.inodes.get(&no) {
+        return lookup_extent(txn, no, &edit.raw, logical);
+    }
+    let inode = txn.inode(no)?;
+    let raw = {
+        let state = inode.state();
+        if let Some(known) = state.map.get(logical) {
+            return Ok(Lookup::Mapped(known));
         }
-        Ok(self.volume.layout.checksums.inode_seed(no, raw.generation()))
+        state.raw.clone()
+    };
+    let found = lookup_extent(txn, no, &raw, logical)?;
+    match found {
+        Lookup::Mapped(extent) => inode.state().map.put(extent),
+        Lookup::Hole { until: FILE_END } => inode.state().map.set_hole_from(logical),
+        Lookup::Hole { .. } => {}
     }
+    Ok(found)
+}
 
-    /// What is at a block, by the extent tree or the block map.
-    fn lookup(&self, no: InodeNo, raw: &RawInode, logical: u32) -> Result<Lookup> {
-        if raw.is_inline() {
-            Ok(Lookup::Hole { until: FILE_END })
-        } else if has_extents(raw) {
-            self.read_tree(no, raw, |tree| tree.lookup(logical))
-        } else {
-            self.read_map(no, raw, |map| map.lookup(logical))
-        }
+/// The device block of a block of a file; `None` in a hole.
+pub fn block_of(txn: &Txn<'_>, no: InodeNo, logical: u32) -> Result<Option<u64>> {
+    Ok(match find_extent(txn, no, logical)? {
+        Lookup::Mapped(e) => Some(e.start + u64::from(logical - e.logical)),
+        Lookup::Hole { .. } => None,
+    })
+}
+
+/// The extent that holds file block `from`, or else the next one.
+pub fn next_extent(txn: &Txn<'_>, no: InodeNo, from: u64) -> Result<Option<Extent>> {
+    let raw = txn.raw_inode(no)?;
+    if raw.is_inline() {
+        return Ok(None);
     }
-
-    pub(super) fn read_tree<R>(
-        &self,
-        no: InodeNo,
-        raw: &RawInode,
-        look: impl FnOnce(&Tree<Reader<'_, 'v>>) -> Result<R>,
-    ) -> Result<R> {
-        let seed = self.extent_root(no, raw)?;
-        look(&Tree::open(raw.block(), Reader { txn: self, no, seed })?)
+    if !has_extents(&raw) {
+        return read_map(txn, no, &raw, |map| map.next_extent(from));
     }
+    read_tree(txn, no, &raw, |tree| tree.next_extent(from))
+}
 
-    pub(crate) fn change_tree<R>(
-        &mut self,
-        no: InodeNo,
-        change: impl FnOnce(&mut Tree<Writer<'_, 'v>>) -> Result<R>,
-    ) -> Result<R> {
-        let raw = self.raw_inode(no)?;
-        let seed = self.extent_root(no, &raw)?;
-        let mut tree = Tree::open(raw.block(), Writer { txn: self, no, seed })?;
-        let result = change(&mut tree)?;
-        let root = tree.root();
-        let noticed = !self.volume.has(Bug::FdatasyncWithoutExtents);
-        let edit = self.edit_inode(no)?;
-        edit.raw.block_mut().copy_from_slice(&root);
-        edit.data_changed |= noticed;
-        Ok(result)
+/// Where the last few extents of the file (at most `count`) begin; `None` if nothing is
+/// mapped.
+pub(crate) fn last_extents(txn: &Txn<'_>, no: InodeNo, count: usize) -> Result<Option<u32>> {
+    let raw = txn.raw_inode(no)?;
+    if !has_extents(&raw) {
+        return read_map(txn, no, &raw, |map| map.last_extents(count));
     }
+    read_tree(txn, no, &raw, |tree| tree.last_extents(count))
+}
 
-    /// What is at a block of a file. The extent may be cut or joined compared with the disk's.
-    pub fn find(&self, no: InodeNo, logical: u32) -> Result<Lookup> {
-        if let Some(edit) = self.inodes.get(&no) {
-            return self.lookup(no, &edit.raw, logical);
-        }
-        let inode = self.inode(no)?;
-        let raw = {
-            let state = inode.state();
-            if let Some(known) = state.map.get(logical) {
-                return Ok(Lookup::Mapped(known));
-            }
-            state.raw.clone()
-        };
-        let found = self.lookup(no, &raw, logical)?;
-        match found {
-            Lookup::Mapped(extent) => inode.state().map.put(extent),
-            Lookup::Hole { until: FILE_END } => inode.state().map.set_hole_from(logical),
-            Lookup::Hole { .. } => {}
-        }
-        Ok(found)
-    }
-
-    /// The device block of a block of a file; `None` in a hole.
-    pub fn block_of(&self, no: InodeNo, logical: u32) -> Result<Option<u64>> {
-        Ok(match self.find(no, logical)? {
-            Lookup::Mapped(e) => Some(e.start + u64::from(logical - e.logical)),
-            Lookup::Hole { .. } => None,
-        })
-    }
-
-    /// The extent that holds file block `from`, or else the next one.
-    pub fn next_extent(&self, no: InodeNo, from: u64) -> Result<Option<Extent>> {
-        let raw = self.raw_inode(no)?;
-        if raw.is_inline() {
-            return Ok(None);
-        }
+/// Where a block of the file (or one of its tree's) should go: after what comes before it in
+/// the file, else in the inode's group. A damaged tree gives no goal here and an error later.
+pub(crate) fn block_goal(txn: &Txn<'_>, no: InodeNo, logical: Option<u32>) -> u64 {
+    let layout = &txn.volume.layout;
+    let before = logical.and_then(|logical| {
+        let raw = txn.raw_inode(no).ok().filter(|raw| !raw.is_inline())?;
         if !has_extents(&raw) {
-            return self.read_map(no, &raw, |map| map.next_extent(from));
+            return read_map(txn, no, &raw, |map| map.goal(logical)).ok()?;
         }
-        self.read_tree(no, &raw, |tree| tree.next_extent(from))
+        let e = read_tree(txn, no, &raw, |t| t.at_or_before(logical)).ok()??;
+        Some(e.start + u64::from(logical - e.logical))
+    });
+    if let Some(goal) = before {
+        return goal;
     }
+    let Ok(place) = layout.inode_place(no) else { return layout.first_data_block };
+    let mut group = place.group.0;
+    if layout.groups_per_flex >= FLEX_WITH_DIRECTORY_GROUP {
+        group -= group % layout.groups_per_flex;
+        let raw = txn.raw_inode(no);
+        let regular = raw.is_ok_and(|r| r.file_type() == Some(FileType::Regular));
+        if regular && group + 1 < layout.groups {
+            group += 1;
+        }
+    }
+    layout.group_start(GroupNo(group))
+}
 
-    /// Where the last few extents of the file (at most `count`) begin; `None` if nothing is
-    /// mapped.
-    pub(crate) fn last_extents(&self, no: InodeNo, count: usize) -> Result<Option<u32>> {
-        let raw = self.raw_inode(no)?;
-        if !has_extents(&raw) {
-            return self.read_map(no, &raw, |map| map.last_extents(count));
-        }
-        self.read_tree(no, &raw, |tree| tree.last_extents(count))
-    }
+/// Counts blocks in or out of the inode's storage.
+pub(crate) fn add_blocks(txn: &mut Txn<'_>, no: InodeNo, blocks: i64) -> Result<()> {
+    let block_size = txn.volume.layout.block_size;
+    txn.modify_inode(no, |raw| {
+        let delta = blocks * i64::from(block_size / 512);
+        let sectors = raw.sectors(block_size).saturating_add_signed(delta);
+        raw.set_sectors(sectors, block_size);
+    })
+}
 
-    /// Where a block of the file (or one of its tree's) should go: after what comes before it in
-    /// the file, else in the inode's group. A damaged tree gives no goal here and an error later.
-    pub(crate) fn block_goal(&self, no: InodeNo, logical: Option<u32>) -> u64 {
-        let layout = &self.volume.layout;
-        let before = logical.and_then(|logical| {
-            let raw = self.raw_inode(no).ok().filter(|raw| !raw.is_inline())?;
-            if !has_extents(&raw) {
-                return self.read_map(no, &raw, |map| map.goal(logical)).ok()?;
-            }
-            let e = self.read_tree(no, &raw, |t| t.at_or_before(logical)).ok()??;
-            Some(e.start + u64::from(logical - e.logical))
-        });
-        if let Some(goal) = before {
-            return goal;
-        }
-        let Ok(place) = layout.inode_place(no) else { return layout.first_data_block };
-        let mut group = place.group.0;
-        if layout.groups_per_flex >= FLEX_WITH_DIRECTORY_GROUP {
-            group -= group % layout.groups_per_flex;
-            let raw = self.raw_inode(no);
-            let regular = raw.is_ok_and(|r| r.file_type() == Some(FileType::Regular));
-            if regular && group + 1 < layout.groups {
-                group += 1;
-            }
-        }
-        layout.group_start(GroupNo(group))
+/// Maps a hole of the file to blocks that were allocated for it; the inode counts `taken`
+/// blocks more.
+///
+/// # Errors
+/// Unsupported: unwritten blocks in a file with a block map, which cannot mark them.
+pub(crate) fn map_extent(txn: &mut Txn<'_>, no: InodeNo, extent: Extent, taken: u32) -> Result<()> {
+    if has_extents(&txn.raw_inode(no)?) {
+        change_tree(txn, no, |tree| tree.insert(extent))?;
+    } else if extent.unwritten {
+        let what = format!("unwritten blocks in inode {no}, which has a block map (ext2/3)");
+        return Err(Ext4Error::Unsupported { what });
+    } else {
+        change_map(txn, no, |map| map.insert(extent))?;
     }
+    add_blocks(txn, no, taken.into())?;
+    txn.edit_inode(no)?.map_changes.push(MapChange::Mapped(extent));
+    Ok(())
+}
 
-    /// Counts blocks in or out of the inode's storage.
-    pub(crate) fn add_blocks(&mut self, no: InodeNo, blocks: i64) -> Result<()> {
-        let block_size = self.volume.layout.block_size;
-        self.modify_inode(no, |raw| {
-            let delta = blocks * i64::from(block_size / 512);
-            let sectors = raw.sectors(block_size).saturating_add_signed(delta);
-            raw.set_sectors(sectors, block_size);
-        })
+/// Unmaps file blocks `[from, to)` and frees what was there. `revoke`: the blocks may have
+/// images in the log.
+pub(crate) fn unmap_blocks(
+    txn: &mut Txn<'_>,
+    no: InodeNo,
+    from: u64,
+    to: u64,
+    revoke: bool,
+) -> Result<()> {
+    let removed = if has_extents(&txn.raw_inode(no)?) {
+        change_tree(txn, no, |tree| tree.remove(from, to))?
+    } else {
+        change_map(txn, no, |map| map.remove(from, to))?
+    };
+    for e in removed.iter().filter(|_| revoke) {
+        (e.start..e.start + u64::from(e.len)).for_each(|block| txn.forget(block));
     }
+    free_extents(txn, no, &removed, from, to)?;
+    txn.edit_inode(no)?.map_changes.push(MapChange::Unmapped { from, to });
+    Ok(())
+}
 
-    /// Maps a hole of the file to blocks that were allocated for it; the inode counts `taken`
-    /// blocks more.
-    ///
-    /// # Errors
-    /// Unsupported: unwritten blocks in a file with a block map, which cannot mark them.
-    pub(crate) fn map_extent(&mut self, no: InodeNo, extent: Extent, taken: u32) -> Result<()> {
-        if has_extents(&self.raw_inode(no)?) {
-            self.change_tree(no, |tree| tree.insert(extent))?;
-        } else if extent.unwritten {
-            let what = format!("unwritten blocks in inode {no}, which has a block map (ext2/3)");
-            return Err(Ext4Error::Unsupported { what });
-        } else {
-            self.change_map(no, |map| map.insert(extent))?;
-        }
-        self.add_blocks(no, taken.into())?;
-        self.edit_inode(no)?.map_changes.push(MapChange::Mapped(extent));
-        Ok(())
+/// The unwritten extents within `[from, to)` have been written.
+pub(crate) fn mark_written(txn: &mut Txn<'_>, no: InodeNo, from: u64, to: u64) -> Result<()> {
+    if !has_extents(&txn.raw_inode(no)?) {
+        return Ok(());
     }
+    let mut at = from;
+    while let Some(e) = next_extent(txn, no, at)?.filter(|e| u64::from(e.logical) < to) {
+        at = e.end();
+        if !e.unwritten {
+            continue;
+        }
+        let part = e.clipped(from, to);
+        change_tree(txn, no, |tree| {
+            tree.remove(part.logical.into(), part.end())?;
+            tree.insert(Extent { unwritten: false, ..part })
+        })?;
+        let written = MapChange::Mapped(Extent { unwritten: false, ..part });
+        txn.edit_inode(no)?.map_changes.push(written);
+    }
+    Ok(())
+}
 
-    /// Unmaps file blocks `[from, to)` and frees what was there. `revoke`: the blocks may have
-    /// images in the log.
-    pub(crate) fn unmap(&mut self, no: InodeNo, from: u64, to: u64, revoke: bool) -> Result<()> {
-        let removed = if has_extents(&self.raw_inode(no)?) {
-            self.change_tree(no, |tree| tree.remove(from, to))?
-        } else {
-            self.change_map(no, |map| map.remove(from, to))?
-        };
-        for e in removed.iter().filter(|_| revoke) {
-            (e.start..e.start + u64::from(e.len)).for_each(|block| self.forget(block));
-        }
-        self.free_extents(no, &removed, from, to)?;
-        self.edit_inode(no)?.map_changes.push(MapChange::Unmapped { from, to });
-        Ok(())
-    }
-
-    /// The unwritten extents within `[from, to)` have been written.
-    pub(crate) fn mark_written(&mut self, no: InodeNo, from: u64, to: u64) -> Result<()> {
-        if !has_extents(&self.raw_inode(no)?) {
-            return Ok(());
-        }
-        let mut at = from;
-        while let Some(e) = self.next_extent(no, at)?.filter(|e| u64::from(e.logical) < to) {
-            at = e.end();
-            if !e.unwritten {
-                continue;
-            }
-            let part = e.clipped(from, to);
-            self.change_tree(no, |tree| {
-                tree.remove(part.logical.into(), part.end())?;
-                tree.insert(Extent { unwritten: false, ..part })
-            })?;
-            let written = MapChange::Mapped(Extent { unwritten: false, ..part });
-            self.edit_inode(no)?.map_changes.push(written);
-        }
-        Ok(())
-    }
-
-    /// Adds a block at the end of a directory (or a long symbolic link); the caller writes it
-    /// with [`create`](Self::create). Returns its number in the file and on the device.
-    pub fn append_block(&mut self, no: InodeNo) -> Result<(u32, u64)> {
-        let size = self.raw_inode(no)?.size();
-        let block_size = self.volume.block_size();
-        let logical = u32::try_from(size / block_size)
-            .map_err(|_| Ext4Error::Fs(steadfast_vfs::FsError::FileTooLarge))?;
-        let (goal, _) = self.prepare_map(no, logical)?;
-        let purpose = Purpose::Metadata;
-        let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
-        let Placed { start, taken, .. } = self.place(request, logical)?;
-        self.map_extent(no, Extent { logical, len: 1, start, unwritten: false }, taken)?;
-        self.modify_inode(no, |raw| raw.set_size(size + block_size))?;
-        Ok((logical, start))
-    }
+/// Adds a block at the end of a directory (or a long symbolic link); the caller writes it
+/// with `create`. Returns its number in the file and on the device.
+pub fn append_block(txn: &mut Txn<'_>, no: InodeNo) -> Result<(u32, u64)> {
+    let size = txn.raw_inode(no)?.size();
+    let block_size = txn.volume.block_size();
+    let logical = u32::try_from(size / block_size)
+        .map_err(|_| Ext4Error::Fs(steadfast_vfs::FsError::FileTooLarge))?;
+    let (goal, _) = prepare_map(txn, no, logical)?;
+    let purpose = Purpose::Metadata;
+    let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
+    let Placed { start, taken, .. } = place_blocks(txn, request, logical)?;
+    map_extent(txn, no, Extent { logical, len: 1, start, unwritten: false }, taken)?;
+    txn.modify_inode(no, |raw| raw.set_size(size + block_size))?;
+    Ok((logical, start))
 }

@@ -4,4 +4,10 @@ mod clusters;
 pub(crate) mod file;
 mod shift;
 
-pub(crate) use clusters::Placed;
+pub(crate) use clusters::{Placed, place_blocks};
+pub use file::next_extent;
+pub(crate) use file::{
+    add_blocks, append_block, block_goal, block_of, change_tree, find_extent, last_extents,
+    map_extent, mark_written, unmap_blocks,
+};
+pub(crate) use shift::{extent_at_or_before, mark_unwritten, move_extent};

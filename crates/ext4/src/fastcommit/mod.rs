@@ -8,13 +8,11 @@
 //! * [`tags`]: what each tag holds, read and checked.
 //! * [`replay`]: the same changes made in one transaction, in memory.
 //! * [`space`]: blocks and inode numbers that are given, not searched for.
-//! * [`track`]: what the running transaction has done so far, as far as it can be told.
-//! * [`write`]: telling it.
+//! * [`write`]: what the running transaction has recorded ([`Txn::record`](crate::meta::Txn)).
 
 mod replay;
 mod space;
 mod tags;
-mod track;
 mod write;
 
 use std::sync::Arc;
@@ -24,6 +22,10 @@ use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_journal::{FsBlock, Overlay, Recovery};
 
 use crate::stage::stage_over;
+
+pub(crate) use space::is_inode_number_taken;
+
+pub(crate) use write::fast_commit;
 
 /// The blocks that the log's fast commits change, over what its transactions write home. None if
 /// there are none.

@@ -1,8 +1,8 @@
-//! The changes that fast commits tell of, made again in one transaction.
+//! The changes that fast commits record, made again in one transaction.
 //!
-//! They are taken in order, each over what the ones before it have left. What is told of an inode
-//! in one fast commit is its state when that was written, but the parts of it come in an order
-//! that suits a kernel; so an inode's own record is taken when it is first spoken of.
+//! They are taken in order, each over what the ones before it have left. What is recorded of an
+//! inode in one fast commit is its state when that was written, but the parts of it come in an
+//! order that suits a kernel; so an inode's own record is taken when it is first spoken of.
 //!
 //! * A record holds everything of an inode but where its blocks are, and, for a directory, its
 //!   entries. Another generation or type than what is there means that the number has been
@@ -27,13 +27,21 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::FastTag;
 use steadfast_vfs::{FileType, FsError};
 
+use super::space::{
+    claim_blocks, count_directory, disclaim_blocks, is_inode_number_taken, sum_up_free,
+    take_inode_number,
+};
 use super::tags::{Change, decode};
 use crate::dir::InodeBlocks;
-use crate::file::is_mapped;
+use crate::extents::change_tree;
+use crate::extents::{add_blocks, find_extent, map_extent, next_extent};
+use crate::indirect::change_map;
+use crate::inode::{orphan_add, orphan_remove};
 use crate::meta::{Txn, Volume};
 use crate::namespace::{add_subdirectory, remove_subdirectory};
 use crate::state::NameChange;
 use crate::state::{Inode, InodeEdit, Life};
+use crate::xattr::release_xattrs;
 
 /// `i_block` in the inode, and what follows it.
 const BLOCK: std::ops::Range<usize> = 40..100;
@@ -101,7 +109,7 @@ impl<'v> Replay<'v> {
     }
 
     /// Whether a fast commit may speak of the inode: not those that the file system keeps for
-    /// itself (what is told of quota files is worked out anew).
+    /// itself (what is recorded of quota files is worked out anew).
     fn is_ordinary(&self, no: InodeNo) -> Result<bool> {
         self.txn.volume.layout.inode_place(no)?;
         Ok(no == InodeNo::ROOT || no >= self.txn.volume.layout.first_inode)
@@ -109,7 +117,7 @@ impl<'v> Replay<'v> {
 
     /// The inode as it is now, if its number is taken.
     fn present(&self, no: InodeNo) -> Result<Option<RawInode>> {
-        if !self.is_ordinary(no)? || !self.txn.is_inode_number_taken(no)? {
+        if !self.is_ordinary(no)? || !is_inode_number_taken(&self.txn, no)? {
             return Ok(None);
         }
         match self.txn.raw_inode(no) {
@@ -133,15 +141,15 @@ impl<'v> Replay<'v> {
         }
         self.records.remove(&no);
         self.touched.insert(no);
-        let told = self.checked(no, record)?;
-        let kind = told.file_type();
+        let recorded = self.checked(no, record)?;
+        let kind = recorded.file_type();
         let old = self.present(no)?;
         let same = old
             .as_ref()
-            .filter(|old| old.generation() == told.generation() && old.file_type() == kind);
+            .filter(|old| old.generation() == recorded.generation() && old.file_type() == kind);
         let raw = match same {
-            Some(old) => self.renewed(no, old, &told, record.len())?,
-            None => self.begun(told, record.len())?,
+            Some(old) => self.renewed(no, old, &recorded, record.len())?,
+            None => self.begun(recorded, record.len())?,
         };
         match &old {
             Some(old) if same.is_none() => self.clear_out(no, old)?,
@@ -151,12 +159,12 @@ impl<'v> Replay<'v> {
         if old.is_some() {
             let was_directory = old.and_then(|old| old.file_type()) == Some(FileType::Directory);
             if was_directory != directory {
-                self.txn.count_directory(no, directory)?;
+                count_directory(&mut self.txn, no, directory)?;
             }
             return self.txn.modify_inode(no, |now| *now = raw);
         }
-        if !self.txn.is_inode_number_taken(no)? {
-            self.txn.take_inode_number(no, directory)?;
+        if !is_inode_number_taken(&self.txn, no)? {
+            take_inode_number(&mut self.txn, no, directory)?;
         }
         let inode = Inode::new(no, raw, self.txn.volume.log.running_tid(), 0);
         self.txn.inodes.insert(no, InodeEdit::new(inode.into(), Life::Begins));
@@ -170,20 +178,20 @@ impl<'v> Replay<'v> {
         let size = usize::from(layout.inode_size);
         let mut bytes = vec![0; size];
         bytes[..record.len()].copy_from_slice(record);
-        let told = RawInode::from_bytes(&bytes);
-        let Some(kind) = told.file_type() else { return bad("no valid file type") };
-        let extra = told.extra().map_or(0, |e| usize::from(e.extra_isize.get()));
+        let recorded = RawInode::from_bytes(&bytes);
+        let Some(kind) = recorded.file_type() else { return bad("no valid file type") };
+        let extra = recorded.extra().map_or(0, |e| usize::from(e.extra_isize.get()));
         if GOOD_OLD_INODE_SIZE + extra > size || !extra.is_multiple_of(4) {
             return bad("impossible size of its extra fields");
         }
-        if told.size() > layout.max_file_size() {
+        if recorded.size() > layout.max_file_size() {
             return bad("impossible size");
         }
-        if kind == FileType::Directory && told.flags().contains(InodeFlags::ENCRYPTED) {
+        if kind == FileType::Directory && recorded.flags().contains(InodeFlags::ENCRYPTED) {
             let what = format!("fast commit of the encrypted directory inode {no}");
             return Err(Ext4Error::Unsupported { what });
         }
-        Ok(told)
+        Ok(recorded)
     }
 
     /// The inode that is there, with what a record of `len` bytes says of it.
@@ -191,16 +199,16 @@ impl<'v> Replay<'v> {
         &self,
         no: InodeNo,
         old: &RawInode,
-        told: &RawInode,
+        recorded: &RawInode,
         len: usize,
     ) -> Result<RawInode> {
-        if told.file_acl() != old.file_acl() {
+        if recorded.file_acl() != old.file_acl() {
             return Err(unsupported_attributes(no));
         }
         let block_size = self.txn.volume.layout.block_size;
         let mut raw = old.clone();
-        raw.as_mut_bytes()[..BLOCK.start].copy_from_slice(&told.as_bytes()[..BLOCK.start]);
-        raw.as_mut_bytes()[BLOCK.end..len].copy_from_slice(&told.as_bytes()[BLOCK.end..len]);
+        raw.as_mut_bytes()[..BLOCK.start].copy_from_slice(&recorded.as_bytes()[..BLOCK.start]);
+        raw.as_mut_bytes()[BLOCK.end..len].copy_from_slice(&recorded.as_bytes()[BLOCK.end..len]);
         raw.set_sectors(old.sectors(block_size), block_size);
         // A place in the list of orphans is not the record's to give.
         let listed = self.txn.orphans().contains(no);
@@ -209,23 +217,23 @@ impl<'v> Replay<'v> {
             raw.set_links(old.links());
             raw.set_size(old.size());
             let ours = InodeFlags::EXTENTS | InodeFlags::INLINE_DATA | InodeFlags::INDEX;
-            raw.set_flags((told.flags() - ours) | (old.flags() & ours));
+            raw.set_flags((recorded.flags() - ours) | (old.flags() & ours));
             return Ok(raw);
         }
-        if keeps_tree(told) {
+        if keeps_tree(recorded) {
             if !keeps_tree(old) {
                 Node::empty(ROOT_BYTES).encode(raw.block_mut());
             }
-        } else if !is_mapped(told) {
-            raw.block_mut().copy_from_slice(told.block());
+        } else if !recorded.is_mapped() {
+            raw.block_mut().copy_from_slice(recorded.block());
         }
         Ok(raw)
     }
 
     /// A new inode: what a record of `len` bytes says, and nothing mapped.
-    fn begun(&self, told: RawInode, len: usize) -> Result<RawInode> {
+    fn begun(&self, recorded: RawInode, len: usize) -> Result<RawInode> {
         let block_size = self.txn.volume.layout.block_size;
-        let mut raw = told;
+        let mut raw = recorded;
         raw.as_mut_bytes()[len..].fill(0);
         if raw.file_acl() != 0 {
             return Err(unsupported_attributes(InodeNo::NONE));
@@ -236,14 +244,14 @@ impl<'v> Replay<'v> {
             if raw.is_inline() {
                 raw.leave_inline(self.txn.volume.uses_extents());
             }
-            // Its entries are told one by one; it gets its first block with its name.
+            // Its entries are recorded one by one; it gets its first block with its name.
             raw.set_flags(raw.flags() - InodeFlags::INDEX);
             raw.set_size(0);
             raw.set_links(0);
         }
         if has_extents(&raw) {
             Node::empty(ROOT_BYTES).encode(raw.block_mut());
-        } else if is_mapped(&raw) {
+        } else if raw.is_mapped() {
             raw.block_mut().fill(0);
         }
         Ok(raw)
@@ -251,34 +259,34 @@ impl<'v> Replay<'v> {
 
     /// Frees everything that an inode has whose number is another's now.
     fn clear_out(&mut self, no: InodeNo, old: &RawInode) -> Result<()> {
-        if is_mapped(old) {
+        if old.is_mapped() {
             self.unmap_blocks(no, 0, FILE_END)?;
         }
-        if !self.txn.release_xattrs(no)?.0.is_empty() {
+        if !release_xattrs(&mut self.txn, no)?.0.is_empty() {
             return Err(unsupported_attributes(no));
         }
-        self.txn.orphan_remove(no)
+        orphan_remove(&mut self.txn, no)
     }
 
     fn map(&mut self, no: InodeNo, extent: Extent) -> Result<()> {
         let Some(raw) = self.recorded(no)? else { return Ok(()) };
-        if raw.file_type() == Some(FileType::Directory) || !is_mapped(&raw) {
+        if raw.file_type() == Some(FileType::Directory) || !raw.is_mapped() {
             let what = "a range of blocks for an inode that has none";
             return Err(Ext4Error::corrupt(what, format!("fast commit, inode {no}")));
         }
         self.touched.insert(no);
-        if self.txn.find(no, extent.logical)? == Lookup::Mapped(extent) {
-            return self.txn.claim_blocks(extent.start, extent.len.into());
+        if find_extent(&self.txn, no, extent.logical)? == Lookup::Mapped(extent) {
+            return claim_blocks(&mut self.txn, extent.start, extent.len.into());
         }
         self.unmap_blocks(no, extent.logical.into(), extent.end())?;
-        self.txn.claim_blocks(extent.start, extent.len.into())?;
+        claim_blocks(&mut self.txn, extent.start, extent.len.into())?;
         // No clusters here: file systems that have them are refused.
-        self.txn.map_extent(no, extent, extent.len)
+        map_extent(&mut self.txn, no, extent, extent.len)
     }
 
     fn unmap(&mut self, no: InodeNo, from: u64, to: u64) -> Result<()> {
         let Some(raw) = self.recorded(no)? else { return Ok(()) };
-        if raw.file_type() == Some(FileType::Directory) || !is_mapped(&raw) {
+        if raw.file_type() == Some(FileType::Directory) || !raw.is_mapped() {
             return Ok(());
         }
         self.touched.insert(no);
@@ -288,13 +296,13 @@ impl<'v> Replay<'v> {
     fn unmap_blocks(&mut self, no: InodeNo, from: u64, to: u64) -> Result<()> {
         let txn = &mut self.txn;
         let removed = if has_extents(&txn.raw_inode(no)?) {
-            txn.change_tree(no, |tree| tree.remove(from, to))?
+            change_tree(txn, no, |tree| tree.remove(from, to))?
         } else {
-            txn.change_map(no, |map| map.remove(from, to))?
+            change_map(txn, no, |map| map.remove(from, to))?
         };
         for e in removed {
-            txn.disclaim_blocks(e.start, e.len.into())?;
-            txn.add_blocks(no, -i64::from(e.len))?;
+            disclaim_blocks(txn, e.start, e.len.into())?;
+            add_blocks(txn, no, -i64::from(e.len))?;
         }
         Ok(())
     }
@@ -338,7 +346,7 @@ impl<'v> Replay<'v> {
         } else {
             let links = if first { 1 } else { inode.links().saturating_add(1) };
             if inode.links() == 0 {
-                txn.orphan_remove(no)?;
+                orphan_remove(txn, no)?;
             }
             txn.modify_inode(no, |raw| raw.set_links(links))?;
         }
@@ -388,12 +396,12 @@ impl<'v> Replay<'v> {
     fn end(mut self) -> Result<()> {
         for no in std::mem::take(&mut self.touched) {
             let Some(raw) = self.present(no)? else { continue };
-            let beyond = is_mapped(&raw) && self.claim_all(no, &raw)?;
+            let beyond = raw.is_mapped() && self.claim_all(no, &raw)?;
             if raw.links() == 0 || beyond {
-                self.txn.orphan_add(no)?;
+                orphan_add(&mut self.txn, no)?;
             }
         }
-        self.txn.sum_up_free();
+        sum_up_free(&mut self.txn);
         self.txn.finish().map(drop)
     }
 
@@ -401,8 +409,8 @@ impl<'v> Replay<'v> {
     fn claim_all(&mut self, no: InodeNo, raw: &RawInode) -> Result<bool> {
         let end = raw.size().div_ceil(self.txn.volume.block_size());
         let (mut at, mut beyond) = (0, false);
-        while let Some(e) = self.txn.next_extent(no, at)? {
-            self.txn.claim_blocks(e.start, e.len.into())?;
+        while let Some(e) = next_extent(&self.txn, no, at)? {
+            claim_blocks(&mut self.txn, e.start, e.len.into())?;
             at = e.end();
             beyond |= !e.unwritten && at > end;
         }

@@ -9,64 +9,62 @@ use steadfast_journal::{FastTag, Journal};
 use zerocopy::IntoBytes;
 
 use super::tags::{ADD_RANGE, CREATE, DEL_RANGE, INODE, LINK, UNLINK};
-use super::track::can_be_told;
+use crate::extents::find_extent;
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::planted::Bug;
-use crate::state::{NameChange, ToTell};
+use crate::state::{NameChange, Pending, is_eligible};
 
 /// Most tags of a fast commit: one with more is hardly faster than a full one.
 const TAGS_MAX: usize = 400;
 
-impl Ext4 {
-    /// Makes what the running transaction `tid` has done so far durable by a fast commit. False if
-    /// it must be committed in full.
-    ///
-    /// # Errors
-    /// Of the journal, which is no more then.
-    pub(crate) fn fast_commit(&self, journal: &Journal, tid: Tid) -> Result<bool> {
-        let Some(track) = &self.volume.fast else { return Ok(false) };
-        let _one = track.one.lock();
-        let tags = {
-            // Under the metadata lock: nothing is half done.
-            let txn = self.volume.look();
-            let Some(to_tell) = track.take(tid) else { return Ok(false) };
-            let nothing = to_tell.names.is_empty() && to_tell.inodes.is_empty();
-            if nothing && to_tell.begun {
-                return Ok(true);
-            }
-            match tags(&txn, &to_tell) {
-                Ok(Some(tags)) => tags,
-                Ok(None) => {
-                    track.spoil(tid);
-                    return Ok(false);
-                }
-                Err(e) => {
-                    track.spoil(tid);
-                    return Err(e);
-                }
-            }
-        };
-        let done = journal.fast_commit(tid, &tags);
-        match &done {
-            Ok(true) => track.told(tid),
-            // What was taken is known to nobody any more.
-            _ => track.spoil(tid),
+/// Makes what the running transaction `tid` has done so far durable by a fast commit. False if
+/// it must be committed in full.
+///
+/// # Errors
+/// Of the journal, which is no more then.
+pub(crate) fn fast_commit(fs: &Ext4, journal: &Journal, tid: Tid) -> Result<bool> {
+    let Some(track) = &fs.volume.fast else { return Ok(false) };
+    let _one = track.one.lock();
+    let tags = {
+        // Under the metadata lock: nothing is half done.
+        let txn = fs.volume.look();
+        let Some(pending) = track.take(tid) else { return Ok(false) };
+        let nothing = pending.names.is_empty() && pending.inodes.is_empty();
+        if nothing && pending.begun {
+            return Ok(true);
         }
-        Ok(done?)
+        match tags(&txn, &pending) {
+            Ok(Some(tags)) => tags,
+            Ok(None) => {
+                track.mark_ineligible(tid);
+                return Ok(false);
+            }
+            Err(e) => {
+                track.mark_ineligible(tid);
+                return Err(e);
+            }
+        }
+    };
+    let done = journal.fast_commit(tid, &tags);
+    match &done {
+        Ok(true) => track.committed(tid),
+        // What was taken is known to nobody any more.
+        _ => track.mark_ineligible(tid),
     }
+    Ok(done?)
 }
 
-/// What is to be told; `None` if an inode has become one that cannot be, or it is too much.
-fn tags(txn: &Txn<'_>, to_tell: &ToTell) -> Result<Option<Vec<FastTag>>> {
+/// What is to be recorded; `None` if an inode has become one that cannot be, or it is too much.
+fn tags(txn: &Txn<'_>, pending: &Pending) -> Result<Option<Vec<FastTag>>> {
     let mut out = Vec::new();
-    for named in &to_tell.names {
+    for named in &pending.names {
         let what = match named.what {
             NameChange::Created => {
                 // The inode comes first, so that there is something to be named.
                 let Some(raw) = whole(txn, named.no)? else { return Ok(None) };
                 out.push(inode(named.no, &raw));
-                if let Some(ranges) = to_tell.inodes.get(&named.no) {
+                if let Some(ranges) = pending.inodes.get(&named.no) {
                     push_ranges(txn, named.no, ranges, &mut out)?;
                 }
                 CREATE
@@ -79,7 +77,7 @@ fn tags(txn: &Txn<'_>, to_tell: &ToTell) -> Result<Option<Vec<FastTag>>> {
         value.extend_from_slice(&named.name);
         out.push(FastTag { tag: what, value: value.into() });
     }
-    for (no, ranges) in &to_tell.inodes {
+    for (no, ranges) in &pending.inodes {
         let Some(raw) = whole(txn, *no)? else { return Ok(None) };
         push_ranges(txn, *no, ranges, &mut out)?;
         out.push(inode(*no, &raw));
@@ -90,11 +88,11 @@ fn tags(txn: &Txn<'_>, to_tell: &ToTell) -> Result<Option<Vec<FastTag>>> {
     Ok(Some(out))
 }
 
-/// The inode as it is, with its checksum, if it can be told.
+/// The inode as it is, with its checksum, if it can be recorded.
 fn whole(txn: &Txn<'_>, no: InodeNo) -> Result<Option<RawInode>> {
     let mut raw = txn.raw_inode(no)?;
     txn.volume().layout.checksums.set_inode(no, &mut raw);
-    Ok(can_be_told(&raw).then_some(raw))
+    Ok(is_eligible(&raw).then_some(raw))
 }
 
 /// All of the inode's bytes: also those behind its fields, where the number's last owner may have
@@ -114,7 +112,7 @@ fn push_ranges(
         while at < to {
             // OK to cast: files end below 2^32 blocks.
             let logical = at as u32;
-            match txn.find(no, logical)? {
+            match find_extent(txn, no, logical)? {
                 Lookup::Mapped(e) => {
                     let len = (e.end().min(to) - at).min(MAX_UNWRITTEN_LEN.into()) as u32;
                     let start = e.start + u64::from(logical - e.logical);

@@ -24,16 +24,19 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use steadfast_block::DirectMemory;
-use steadfast_ext4_format::ondisk::{Incompat, InodeFlags};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::PAGE;
-use steadfast_vfs::{FileType, FsError, OpenFlags};
+use steadfast_vfs::{FsError, OpenFlags};
 
 use super::pieces::{Piece, Place};
 use crate::alloc::Purpose;
-use crate::meta::{MetaLog, Volume};
+use crate::extents::mark_written;
+use crate::file::in_place::{is_dax, memory};
+use crate::file::place::place_run;
+use crate::file::sync::fence;
+use crate::file::times::{check_end, touch_within, touch_written};
+use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
-use crate::options::{DataMode, Dax, MountOptions};
 use crate::planted::Bug;
 use crate::state::{Inode, OpenFile};
 
@@ -45,274 +48,221 @@ const SECTOR: u32 = 512;
 /// Zeros to store from.
 static ZEROS: [u8; PAGE] = [0; PAGE];
 
-/// Whether files can be used in place on this device with these options; by name what cannot be.
-pub(crate) fn check(volume: &Volume, options: &MountOptions) -> Result<bool> {
-    let refuse = |what: &str| {
-        let device = volume.device.info().name;
-        let what = format!("dax=always: {device}: {what}");
-        Err(Ext4Error::Refused { what })
+/// Reads up to `len` bytes at `offset`, which is inside the file. The caller has the lock of
+/// its data.
+pub(crate) fn read_dax(
+    fs: &Ext4,
+    inode: &Inode,
+    offset: u64,
+    len: usize,
+    size: u64,
+) -> Result<Bytes> {
+    let end = offset.saturating_add(len as u64).min(size);
+    let mut out = vec![0; (end - offset) as usize];
+    load(fs, inode, offset, &mut out)?;
+    Ok(out.into())
+}
+
+/// Fills `out`, which is zeros, with the file's bytes at `offset`.
+pub(super) fn load(fs: &Ext4, inode: &Inode, offset: u64, out: &mut [u8]) -> Result<()> {
+    let memory = memory(fs)?;
+    let end = offset + out.len() as u64;
+    let mut pieces = fs.volume.pieces(inode, offset, end, None)?;
+    if matches!(fs.volume.log, MetaLog::ReadOnly(_)) {
+        pieces = fs.volume.with_images(pieces);
+    }
+    for Piece { offset: from, len, place } in pieces {
+        let from = (from - offset) as usize;
+        let out = &mut out[from..from + len as usize];
+        match place {
+            Place::Device(at) => memory.load(at, out)?,
+            Place::Image(bytes) => out.copy_from_slice(&bytes),
+            Place::Unwritten(_) | Place::Hole => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes `data`; returns how many bytes were written, and where they end. `None`: the file is
+/// not used in place any more.
+pub(crate) fn write_dax(
+    fs: &Ext4,
+    file: &OpenFile,
+    how: OpenFlags,
+    offset: u64,
+    data: &Bytes,
+) -> Result<Option<(usize, u64)>> {
+    let inode = &*file.inode;
+    let _exclusive = inode.data_lock.write();
+    if !is_dax(fs, inode) {
+        return Ok(None);
+    }
+    let size = inode.state().size;
+    let offset = if how.contains(OpenFlags::APPEND) { size } else { offset };
+    let end = check_end(fs, inode, offset, data.len() as u64)?;
+    touch_written(fs, inode)?;
+    let mut at = offset;
+    while at < end {
+        let rest = &data[(at - offset) as usize..];
+        match write_some(fs, inode, how, at, rest) {
+            Ok(reached) => at = reached,
+            // What is written so far is: as the kernel answers when space runs out on the way.
+            Err(Ext4Error::Fs(FsError::NoSpace { .. } | FsError::QuotaExceeded)) if at > offset => {
+                break;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(Some(((at - offset) as usize, at)))
+}
+
+/// Writes from byte `at` on as much of `data` as lies in blocks of one kind; returns how far.
+fn write_some(fs: &Ext4, inode: &Inode, how: OpenFlags, at: u64, data: &[u8]) -> Result<u64> {
+    let size = inode.state().size;
+    let end = at + data.len() as u64;
+    if at < size {
+        let inside = end.min(size);
+        let pieces = fs.volume.pieces(inode, at, inside, None)?;
+        if let Some(Piece { len, place: Place::Device(place), .. }) = pieces.first() {
+            let data = &data[..*len as usize];
+            put(fs, *place, data)?;
+            match how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+                true if fs.volume.has(Bug::DaxFsyncWithoutFence) => {}
+                true => fence(fs)?,
+                false => note_stored(fs, inode),
+            }
+            return Ok(at + len);
+        }
+    }
+    fs.with_space(|| write_new(fs, inode, at, data))
+}
+
+/// Stores data so that a fence makes it durable. Where the memory cannot be stored to, whole
+/// sectors are written by a request: that clears poison.
+fn put(fs: &Ext4, at: u64, data: &[u8]) -> Result<()> {
+    let memory = memory(fs)?;
+    let stored = match fs.volume.has(Bug::DaxWriteBackOmitted) {
+        true => memory.store(at, data),
+        false => memory.store_through(at, data),
     };
-    let layout = &volume.layout;
-    let hindrance = if volume.device.direct_memory().is_none() {
-        Some(
-            "the device is not memory, or cannot be mapped: mount without dax, or make a range of \
-             memory with `steadfast pmem create`",
-        )
-    } else if layout.block_size as usize != PAGE {
-        Some("the file system's blocks are no pages of 4096 bytes: make it with mkfs -b 4096")
-    } else if layout.features.incompat.contains(Incompat::INLINE_DATA) {
-        Some("the file system may hold files in their inodes (inline_data): mount without dax")
-    } else {
-        None
-    };
-    match (options.dax, hindrance) {
-        (Dax::Never, _) => Ok(false),
-        (Dax::Inode, hindrance) => Ok(hindrance.is_none() && options.data != DataMode::Transact),
-        (Dax::Always, Some(what)) => refuse(what),
-        (Dax::Always, None) => Ok(true),
+    let whole = |n: u64| n.is_multiple_of(u64::from(SECTOR));
+    match stored {
+        Err(_) if whole(at) && whole(data.len() as u64) => {
+            Ok(fs.volume.device.write_fua(at, Bytes::copy_from_slice(data).into())?)
+        }
+        stored => Ok(stored?),
     }
 }
 
-impl Ext4 {
-    /// Whether the inode's data is used in place.
-    pub(crate) fn is_dax(&self, inode: &Inode) -> bool {
-        if !self.dax {
-            return false;
+/// Stored, and not fenced yet: the next flush of the device covers it (see `outside`).
+pub(crate) fn note_stored(fs: &Ext4, inode: &Inode) {
+    if let MetaLog::Journal(journal) = &fs.volume.log
+        && !fs.volume.has(Bug::DaxFsyncWithoutFence)
+    {
+        let number = journal.flushes().after_store();
+        inode.outside.fetch_max(number, Ordering::SeqCst);
+        fs.volume.outside.fetch_max(number, Ordering::SeqCst);
+    }
+}
+
+/// Writes `data` at byte `at` to blocks of which the first has no contents yet or ends beyond
+/// the file, in one transaction; returns how far that went.
+pub(crate) fn write_new(fs: &Ext4, inode: &Inode, at: u64, data: &[u8]) -> Result<u64> {
+    let block = fs.volume.block_size();
+    let memory = memory(fs)?;
+    zero_to(fs, inode, at)?;
+    let from = at / block;
+    let until = (at + data.len() as u64).div_ceil(block).min(from + BLOCKS_AT_ONCE);
+    let mut txn = fs.volume.begin()?;
+    let before = fs.volume.pieces(inode, from * block, until * block, Some(&txn))?;
+    let late = fs.volume.has(Bug::DaxDataAfterItsTransaction);
+    let mut stored: Vec<(u64, &[u8])> = Vec::new();
+    let mut reached = until;
+    for hole in before.iter().filter(|p| p.place == Place::Hole) {
+        let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
+        let placed = place_run(fs, &mut txn, inode, a, b, Purpose::Data, false)?;
+        if placed < b {
+            // The transaction is full.
+            reached = placed;
+            break;
         }
-        let raw = &inode.state().raw;
-        raw.file_type() == Some(FileType::Regular)
-            && (self.options.dax == Dax::Always || raw.flags().contains(InodeFlags::DAX))
-            && !(self.options.data == DataMode::Journal
-                || raw.flags().contains(InodeFlags::JOURNAL_DATA))
     }
-
-    /// The device's memory, of a file that is used in place.
-    pub(super) fn memory(&self) -> Result<&dyn DirectMemory> {
-        self.volume.device.direct_memory().ok_or_else(|| {
-            let device = self.volume.device.info().name;
-            let reason = "it is no longer memory".into();
-            Ext4Error::Block(steadfast_block::BlockError::Gone { device, reason })
-        })
-    }
-
-    /// Reads up to `len` bytes at `offset`, which is inside the file. The caller has the lock of
-    /// its data.
-    pub(super) fn read_dax(
-        &self,
-        inode: &Inode,
-        offset: u64,
-        len: usize,
-        size: u64,
-    ) -> Result<Bytes> {
-        let end = offset.saturating_add(len as u64).min(size);
-        let mut out = vec![0; (end - offset) as usize];
-        self.load(inode, offset, &mut out)?;
-        Ok(out.into())
-    }
-
-    /// Fills `out`, which is zeros, with the file's bytes at `offset`.
-    pub(super) fn load(&self, inode: &Inode, offset: u64, out: &mut [u8]) -> Result<()> {
-        let memory = self.memory()?;
-        let end = offset + out.len() as u64;
-        let mut pieces = self.volume.pieces(inode, offset, end, None)?;
-        if matches!(self.volume.log, MetaLog::ReadOnly(_)) {
-            pieces = self.volume.with_images(pieces);
+    let end = (at + data.len() as u64).min(reached * block);
+    for piece in &before {
+        let fresh = !matches!(piece.place, Place::Device(_));
+        let to = (piece.offset + piece.len).min(reached * block);
+        if piece.offset >= to {
+            break;
         }
-        for Piece { offset: from, len, place } in pieces {
-            let from = (from - offset) as usize;
-            let out = &mut out[from..from + len as usize];
-            match place {
-                Place::Device(at) => memory.load(at, out)?,
-                Place::Image(bytes) => out.copy_from_slice(&bytes),
-                Place::Unwritten(_) | Place::Hole => {}
+        for place in fs.volume.pieces(inode, piece.offset, to, Some(&txn))? {
+            let (Place::Device(start) | Place::Unwritten(start)) = place.place else {
+                return Err(Ext4Error::Corrupt {
+                    place: format!("inode {}", inode.no.0),
+                    what: "a block that was given a place is a hole".into(),
+                });
+            };
+            let stretch = place.offset..place.offset + place.len;
+            let written = stretch.start.max(at)..stretch.end.min(end);
+            if fresh {
+                zero(memory, start, written.start - stretch.start)?;
+                let after = start + (written.end - stretch.start);
+                zero(memory, after, stretch.end - written.end)?;
             }
+            let part = &data[(written.start - at) as usize..(written.end - at) as usize];
+            stored.push((start + (written.start - stretch.start), part));
         }
-        Ok(())
     }
+    if !late {
+        stored.iter().try_for_each(|(at, part)| put(fs, *at, part))?;
+    }
+    if !fs.volume.has(Bug::DaxFenceOmitted) {
+        fence(fs)?;
+    }
+    mark_written(&mut txn, inode.no, from, reached)?;
+    if end > txn.raw_inode(inode.no)?.size() {
+        txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
+    }
+    touch_within(fs, &mut txn, inode)?;
+    txn.record();
+    txn.finish()?;
+    if late {
+        stored.iter().try_for_each(|(at, part)| put(fs, *at, part))?;
+    }
+    let mut state = inode.state();
+    state.size = state.size.max(end);
+    Ok(end)
+}
 
-    /// Writes `data`; returns how many bytes were written, and where they end. `None`: the file is
-    /// not used in place any more.
-    pub(super) fn write_dax(
-        &self,
-        file: &OpenFile,
-        how: OpenFlags,
-        offset: u64,
-        data: &Bytes,
-    ) -> Result<Option<(usize, u64)>> {
-        let inode = &*file.inode;
-        let _exclusive = inode.data_lock.write();
-        if !self.is_dax(inode) {
-            return Ok(None);
-        }
-        let size = inode.state().size;
-        let offset = if how.contains(OpenFlags::APPEND) { size } else { offset };
-        let end = self.check_end(inode, offset, data.len() as u64)?;
-        self.touch_written(inode)?;
-        let mut at = offset;
-        while at < end {
-            let rest = &data[(at - offset) as usize..];
-            match self.write_some(inode, how, at, rest) {
-                Ok(reached) => at = reached,
-                // What is written so far is: as the kernel answers when space runs out on the way.
-                Err(Ext4Error::Fs(FsError::NoSpace { .. } | FsError::QuotaExceeded))
-                    if at > offset =>
-                {
-                    break;
-                }
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(Some(((at - offset) as usize, at)))
-    }
+/// The file is about to be longer, and zeros up to byte `at`. What its last block has beyond
+/// its end need not be zeros: data of a write that a crash took the end away from, for one.
+pub(crate) fn zero_to(fs: &Ext4, inode: &Inode, at: u64) -> Result<()> {
+    let size = inode.state().size;
+    let end = size.next_multiple_of(fs.volume.block_size()).min(at);
+    if size < end { store_zeros(fs, inode, size..end) } else { Ok(()) }
+}
 
-    /// Writes from byte `at` on as much of `data` as lies in blocks of one kind; returns how far.
-    fn write_some(&self, inode: &Inode, how: OpenFlags, at: u64, data: &[u8]) -> Result<u64> {
-        let size = inode.state().size;
-        let end = at + data.len() as u64;
-        if at < size {
-            let inside = end.min(size);
-            let pieces = self.volume.pieces(inode, at, inside, None)?;
-            if let Some(Piece { len, place: Place::Device(place), .. }) = pieces.first() {
-                let data = &data[..*len as usize];
-                self.put(*place, data)?;
-                match how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
-                    true if self.volume.has(Bug::DaxFsyncWithoutFence) => {}
-                    true => self.fence()?,
-                    false => self.note_stored(inode),
-                }
-                return Ok(at + len);
-            }
-        }
-        self.with_space(|| self.write_new(inode, at, data))
+/// Stores zeros over bytes of a file, where they have places, and fences them.
+pub(crate) fn store_zeros(fs: &Ext4, inode: &Inode, bytes: Range<u64>) -> Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
     }
+    let memory = memory(fs)?;
+    for piece in fs.volume.pieces(inode, bytes.start, bytes.end, None)? {
+        if let Place::Device(at) = piece.place {
+            zero(memory, at, piece.len)?;
+        }
+    }
+    fence(fs)
+}
 
-    /// Stores data so that a fence makes it durable. Where the memory cannot be stored to, whole
-    /// sectors are written by a request: that clears poison.
-    fn put(&self, at: u64, data: &[u8]) -> Result<()> {
-        let memory = self.memory()?;
-        let stored = match self.volume.has(Bug::DaxWriteBackOmitted) {
-            true => memory.store(at, data),
-            false => memory.store_through(at, data),
-        };
-        let whole = |n: u64| n.is_multiple_of(u64::from(SECTOR));
-        match stored {
-            Err(_) if whole(at) && whole(data.len() as u64) => {
-                Ok(self.volume.device.write_fua(at, Bytes::copy_from_slice(data).into())?)
-            }
-            stored => Ok(stored?),
-        }
-    }
-
-    /// Stored, and not fenced yet: the next flush of the device covers it (see `outside`).
-    pub(super) fn note_stored(&self, inode: &Inode) {
-        if let MetaLog::Journal(journal) = &self.volume.log
-            && !self.volume.has(Bug::DaxFsyncWithoutFence)
-        {
-            let number = journal.flushes().after_store();
-            inode.outside.fetch_max(number, Ordering::SeqCst);
-            self.volume.outside.fetch_max(number, Ordering::SeqCst);
-        }
-    }
-
-    /// Writes `data` at byte `at` to blocks of which the first has no contents yet or ends beyond
-    /// the file, in one transaction; returns how far that went.
-    pub(super) fn write_new(&self, inode: &Inode, at: u64, data: &[u8]) -> Result<u64> {
-        let block = self.volume.block_size();
-        let memory = self.memory()?;
-        self.zero_to(inode, at)?;
-        let from = at / block;
-        let until = (at + data.len() as u64).div_ceil(block).min(from + BLOCKS_AT_ONCE);
-        let mut txn = self.volume.begin()?;
-        let before = self.volume.pieces(inode, from * block, until * block, Some(&txn))?;
-        let late = self.volume.has(Bug::DaxDataAfterItsTransaction);
-        let mut stored: Vec<(u64, &[u8])> = Vec::new();
-        let mut reached = until;
-        for hole in before.iter().filter(|p| p.place == Place::Hole) {
-            let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
-            let placed = self.place_blocks(&mut txn, inode, a, b, Purpose::Data, false)?;
-            if placed < b {
-                // The transaction is full.
-                reached = placed;
-                break;
-            }
-        }
-        let end = (at + data.len() as u64).min(reached * block);
-        for piece in &before {
-            let fresh = !matches!(piece.place, Place::Device(_));
-            let to = (piece.offset + piece.len).min(reached * block);
-            if piece.offset >= to {
-                break;
-            }
-            for place in self.volume.pieces(inode, piece.offset, to, Some(&txn))? {
-                let (Place::Device(start) | Place::Unwritten(start)) = place.place else {
-                    return Err(Ext4Error::Corrupt {
-                        place: format!("inode {}", inode.no.0),
-                        what: "a block that was given a place is a hole".into(),
-                    });
-                };
-                let stretch = place.offset..place.offset + place.len;
-                let written = stretch.start.max(at)..stretch.end.min(end);
-                if fresh {
-                    zero(memory, start, written.start - stretch.start)?;
-                    let after = start + (written.end - stretch.start);
-                    zero(memory, after, stretch.end - written.end)?;
-                }
-                let part = &data[(written.start - at) as usize..(written.end - at) as usize];
-                stored.push((start + (written.start - stretch.start), part));
-            }
-        }
-        if !late {
-            stored.iter().try_for_each(|(at, part)| self.put(*at, part))?;
-        }
-        if !self.volume.has(Bug::DaxFenceOmitted) {
-            self.fence()?;
-        }
-        txn.mark_written(inode.no, from, reached)?;
-        if end > txn.raw_inode(inode.no)?.size() {
-            txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
-        }
-        self.touch_within(&mut txn, inode)?;
-        txn.tell();
-        txn.finish()?;
-        if late {
-            stored.iter().try_for_each(|(at, part)| self.put(*at, part))?;
-        }
-        let mut state = inode.state();
-        state.size = state.size.max(end);
-        Ok(end)
-    }
-
-    /// The file is about to be longer, and zeros up to byte `at`. What its last block has beyond
-    /// its end need not be zeros: data of a write that a crash took the end away from, for one.
-    pub(super) fn zero_to(&self, inode: &Inode, at: u64) -> Result<()> {
-        let size = inode.state().size;
-        let end = size.next_multiple_of(self.volume.block_size()).min(at);
-        if size < end { self.store_zeros(inode, size..end) } else { Ok(()) }
-    }
-
-    /// Stores zeros over bytes of a file, where they have places, and fences them.
-    pub(super) fn store_zeros(&self, inode: &Inode, bytes: Range<u64>) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let memory = self.memory()?;
-        for piece in self.volume.pieces(inode, bytes.start, bytes.end, None)? {
-            if let Place::Device(at) = piece.place {
-                zero(memory, at, piece.len)?;
-            }
-        }
-        self.fence()
-    }
-
-    /// Takes everything of a file out of the page cache: from now on it is used in place, or not
-    /// any more. The caller has the exclusive lock of its data.
-    pub(crate) fn leave_page_cache(&self, inode: &Inode) -> Result<()> {
-        self.pages.flush(key(inode.no))?;
-        self.pages.check_lost(key(inode.no), &(0..u64::MAX))?;
-        self.pages.invalidate_before_direct_write(key(inode.no), 0..u64::MAX);
-        self.pages.invalidate(key(inode.no), 0..u64::MAX);
-        Ok(())
-    }
+/// Takes everything of a file out of the page cache: from now on it is used in place, or not
+/// any more. The caller has the exclusive lock of its data.
+pub(crate) fn leave_page_cache(fs: &Ext4, inode: &Inode) -> Result<()> {
+    fs.pages.flush(key(inode.no))?;
+    fs.pages.check_lost(key(inode.no), &(0..u64::MAX))?;
+    fs.pages.invalidate_before_direct_write(key(inode.no), 0..u64::MAX);
+    fs.pages.invalidate(key(inode.no), 0..u64::MAX);
+    Ok(())
 }
 
 fn zero(memory: &dyn DirectMemory, mut at: u64, mut len: u64) -> Result<()> {

@@ -5,90 +5,92 @@ use std::sync::Arc;
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, RawInode};
 
+use crate::file::reserve::unreserve;
+use crate::file::truncate::free_blocks_from;
+use crate::inode::{delete_inode, orphan_remove};
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::state::{Deletion, Inode, Life};
 use crate::xattr::Unused;
+use crate::xattr::release_xattrs;
 
-impl Ext4 {
-    /// Deletes a file in the transaction that takes its last name: in half the work, and no crash
-    /// can leave it half-done. Only if nobody has it open, no data of it is on its way to the
-    /// device, and its blocks are few; `None`: it has to become an orphan, for
-    /// [`delete_if_unused`](Self::delete_if_unused).
-    pub(crate) fn end_with_name(
-        &self,
-        txn: &mut Txn<'_>,
-        inode: &Arc<Inode>,
-    ) -> Result<Option<Deletion>> {
-        // A transaction point ends between the two, if need be; attributes in inodes of their own
-        // take further transactions.
-        let values = txn.superblock().features().incompat.contains(Incompat::EA_INODE);
-        if self.volume.transacts() || values {
-            return Ok(None);
-        }
-        let Some(ending) = Deletion::begin(inode, is_small) else { return Ok(None) };
-        let file = key(inode.no);
-        if self.pages.file_dirty_bytes(file) > 0 {
-            return Ok(None);
-        }
-        // All pages are clean and nobody can make others. They go before the number can become
-        // another file's.
-        self.pages.forget(file);
-        txn.meta.alloc.windows.remove(inode.no);
-        if !self.free_blocks_from(txn, inode, 0)? {
-            return Ok(None);
-        }
-        let Unused(values) = txn.release_xattrs(inode.no)?;
-        debug_assert!(values.is_empty(), "without the feature there are none");
-        txn.touch(inode.no, false)?;
-        txn.delete_inode(inode.no)?;
-        debug_assert!(txn.inodes.get(&inode.no).is_some_and(|edit| edit.life == Life::Ends));
-        Ok(Some(ending))
+/// Deletes a file in the transaction that takes its last name: in half the work, and no crash
+/// can leave it half-done. Only if nobody has it open, no data of it is on its way to the
+/// device, and its blocks are few; `None`: it has to become an orphan, for
+/// `delete_if_unused`.
+pub(crate) fn delete_with_final_unlink(
+    fs: &Ext4,
+    txn: &mut Txn<'_>,
+    inode: &Arc<Inode>,
+) -> Result<Option<Deletion>> {
+    // A transaction point ends between the two, if need be; attributes in inodes of their own
+    // take further transactions.
+    let values = txn.superblock().features().incompat.contains(Incompat::EA_INODE);
+    if fs.volume.transacts() || values {
+        return Ok(None);
     }
+    let Some(ending) = Deletion::begin(inode, is_small) else { return Ok(None) };
+    let file = key(inode.no);
+    if fs.pages.file_dirty_bytes(file) > 0 {
+        return Ok(None);
+    }
+    // All pages are clean and nobody can make others. They go before the number can become
+    // another file's.
+    fs.pages.forget(file);
+    txn.meta.alloc.windows.remove(inode.no);
+    if !free_blocks_from(fs, txn, inode, 0)? {
+        return Ok(None);
+    }
+    let Unused(values) = release_xattrs(txn, inode.no)?;
+    debug_assert!(values.is_empty(), "without the feature there are none");
+    txn.touch(inode.no, false)?;
+    delete_inode(txn, inode.no)?;
+    debug_assert!(txn.inodes.get(&inode.no).is_some_and(|edit| edit.life == Life::Ends));
+    Ok(Some(ending))
+}
 
-    /// Deletes the inode if it has no links and nobody has it open; else whoever closes it last
-    /// does.
-    pub(crate) fn delete_if_unused(&self, inode: &Inode) -> Result<()> {
-        {
-            let mut state = inode.state();
-            if state.raw.links() > 0 || state.opens > 0 || state.doomed {
-                return Ok(());
-            }
-            state.doomed = true;
+/// Deletes the inode if it has no links and nobody has it open; else whoever closes it last
+/// does.
+pub(crate) fn delete_if_unused(fs: &Ext4, inode: &Inode) -> Result<()> {
+    {
+        let mut state = inode.state();
+        if state.raw.links() > 0 || state.opens > 0 || state.doomed {
+            return Ok(());
         }
-        // What could not be done for lack of room in the log is done at another try.
-        self.delete(inode).inspect_err(|_| inode.state().doomed = false)
+        state.doomed = true;
     }
+    // What could not be done for lack of room in the log is done at another try.
+    delete(fs, inode).inspect_err(|_| inode.state().doomed = false)
+}
 
-    /// Frees everything that an orphan without links has, and the inode.
-    pub(crate) fn delete(&self, inode: &Inode) -> Result<()> {
-        self.pages.forget(key(inode.no));
-        self.unreserve(inode, 0, u64::MAX);
-        loop {
-            if let Some(unused) = self.volume.with_blocks(|| self.delete_step(inode))? {
-                return self.delete_values(unused);
-            }
+/// Frees everything that an orphan without links has, and the inode.
+pub(crate) fn delete(fs: &Ext4, inode: &Inode) -> Result<()> {
+    fs.pages.forget(key(inode.no));
+    unreserve(fs, inode, 0, u64::MAX);
+    loop {
+        if let Some(unused) = fs.volume.with_blocks(|| delete_step(fs, inode))? {
+            return delete_values(fs, unused);
         }
     }
+}
 
-    /// Frees as much as one transaction may. Once the inode is gone: what it leaves to be deleted.
-    fn delete_step(&self, inode: &Inode) -> Result<Option<Unused>> {
-        let mut txn = self.volume.begin_promised()?.yielding();
-        txn.meta.alloc.windows.remove(inode.no);
-        let mut unused = None;
-        if self.free_blocks_from(&mut txn, inode, 0)? {
-            unused = Some(txn.release_xattrs(inode.no)?);
-            txn.orphan_remove(inode.no)?;
-            txn.delete_inode(inode.no)?;
-        }
-        txn.finish()?;
-        Ok(unused)
+/// Frees as much as one transaction may. Once the inode is gone: what it leaves to be deleted.
+fn delete_step(fs: &Ext4, inode: &Inode) -> Result<Option<Unused>> {
+    let mut txn = fs.volume.begin_promised()?.yielding();
+    txn.meta.alloc.windows.remove(inode.no);
+    let mut unused = None;
+    if free_blocks_from(fs, &mut txn, inode, 0)? {
+        unused = Some(release_xattrs(&mut txn, inode.no)?);
+        orphan_remove(&mut txn, inode.no)?;
+        delete_inode(&mut txn, inode.no)?;
     }
+    txn.finish()?;
+    Ok(unused)
+}
 
-    /// Deletes the inodes of attributes' values that nobody uses any more.
-    pub(crate) fn delete_values(&self, unused: Unused) -> Result<()> {
-        unused.0.iter().try_for_each(|inode| self.delete_if_unused(inode))
-    }
+/// Deletes the inodes of attributes' values that nobody uses any more.
+pub(crate) fn delete_values(fs: &Ext4, unused: Unused) -> Result<()> {
+    unused.0.iter().try_for_each(|inode| delete_if_unused(fs, inode))
 }
 
 /// Whether the inode has no blocks, or only what its own extents lead to.

@@ -18,6 +18,14 @@ use steadfast_runtime::cpu;
 use super::pieces::{Piece, Place};
 use super::writeback::Writes;
 use crate::alloc::Purpose;
+use crate::extents::mark_written;
+use crate::file::in_place::is_dax;
+use crate::file::inline::move_out_of_inode;
+use crate::file::pieces::all_in_place;
+use crate::file::place::place_run;
+use crate::file::times::{check_end, touch_written};
+use crate::file::truncate::cut_to_size;
+use crate::inode::{orphan_add, orphan_whole};
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
 
@@ -28,158 +36,151 @@ const REQUEST: Duration = Duration::from_micros(10);
 /// Pinning one page of the caller's buffer and adding it to the request: 100 to 200 ns.
 const PIN_PAGE: Duration = Duration::from_nanos(150);
 
-impl Ext4 {
-    /// Writes whole blocks. Returns how many bytes were written, and where they end; `None` if
-    /// it cannot be done past the page cache.
-    pub(super) fn write_direct(
-        &self,
-        file: &OpenFile,
-        offset: u64,
-        data: &Bytes,
-    ) -> Result<Option<(usize, u64)>> {
-        let inode = &*file.inode;
-        let end = self.check_end(inode, offset, data.len() as u64)?;
-        cpu(REQUEST + PIN_PAGE * data.len().div_ceil(PAGE) as u32);
-        let done = (data.len(), end);
-        {
-            let _shared = inode.data_lock.read();
-            if self.is_dax(inode) {
-                return Ok(None);
-            }
-            if end <= inode.state().size {
-                self.pages.flush_range(key(inode.no), offset..end)?;
-                let pieces = self.volume.pieces(inode, offset, end, None)?;
-                if all_in_place(&pieces) {
-                    self.touch_written(inode)?;
-                    self.write_pieces(inode, pieces, offset, end, data)?;
-                    return Ok(Some(done));
-                }
-            }
-        }
-        let _exclusive = inode.data_lock.write();
-        if self.is_dax(inode) {
+/// Writes whole blocks. Returns how many bytes were written, and where they end; `None` if
+/// it cannot be done past the page cache.
+pub(crate) fn write_direct(
+    fs: &Ext4,
+    file: &OpenFile,
+    offset: u64,
+    data: &Bytes,
+) -> Result<Option<(usize, u64)>> {
+    let inode = &*file.inode;
+    let end = check_end(fs, inode, offset, data.len() as u64)?;
+    cpu(REQUEST + PIN_PAGE * data.len().div_ceil(PAGE) as u32);
+    let done = (data.len(), end);
+    {
+        let _shared = inode.data_lock.read();
+        if is_dax(fs, inode) {
             return Ok(None);
         }
-        self.touch_written(inode)?;
-        self.move_out_of_inode(inode)?;
-        self.pages.flush_range(key(inode.no), offset..end)?;
-        let size = inode.state().size;
-        let pieces = self.volume.pieces(inode, offset, end, None)?;
-        if end <= size && all_in_place(&pieces) {
-            self.write_pieces(inode, pieces, offset, end, data)?;
-            return Ok(Some(done));
-        }
-        let hole_inside = |p: &Piece| p.place == Place::Hole && p.offset < size;
-        if inode.has_block_map() && pieces.iter().any(hole_inside) {
-            return Ok(None);
-        }
-        let written = self
-            .map_for_write(inode, offset, end, size, pieces)
-            .and_then(|pieces| self.write_pieces(inode, pieces, offset, end, data));
-        match written {
-            Ok(written) => self.settle_write(inode, offset, end, size, written)?,
-            Err(e) => {
-                if end > size {
-                    // The blocks beyond the end hold nobody's data.
-                    self.cut_to_size(inode)?;
-                }
-                return Err(e);
+        if end <= inode.state().size {
+            fs.pages.flush_range(key(inode.no), offset..end)?;
+            let pieces = fs.volume.pieces(inode, offset, end, None)?;
+            if all_in_place(&pieces) {
+                touch_written(fs, inode)?;
+                write_pieces(fs, inode, pieces, offset, end, data)?;
+                return Ok(Some(done));
             }
         }
-        Ok(Some(done))
     }
-
-    /// Gives every block of `[offset, end)` a place.
-    fn map_for_write(
-        &self,
-        inode: &Inode,
-        offset: u64,
-        end: u64,
-        size: u64,
-        pieces: Vec<Piece>,
-    ) -> Result<Vec<Piece>> {
-        let block = self.volume.block_size();
-        let mut holes: Vec<(u64, u64, bool)> = Vec::new();
-        for hole in pieces.iter().filter(|p| p.place == Place::Hole) {
-            let (from, to) = (hole.offset / block, (hole.offset + hole.len) / block);
-            let split = size.div_ceil(block).clamp(from, to);
-            holes.extend([(from, split, true), (split, to, false)]);
-        }
-        let mut is_orphan = end <= size;
-        for (mut from, to, unwritten) in holes {
-            while from < to {
-                let mut txn = self.volume.begin()?;
-                if !std::mem::replace(&mut is_orphan, true) {
-                    txn.orphan_add(inode.no)?;
-                }
-                let purpose = Purpose::Data;
-                from = self.place_blocks(&mut txn, inode, from, to, purpose, unwritten)?;
-                txn.finish()?;
+    let _exclusive = inode.data_lock.write();
+    if is_dax(fs, inode) {
+        return Ok(None);
+    }
+    touch_written(fs, inode)?;
+    move_out_of_inode(fs, inode)?;
+    fs.pages.flush_range(key(inode.no), offset..end)?;
+    let size = inode.state().size;
+    let pieces = fs.volume.pieces(inode, offset, end, None)?;
+    if end <= size && all_in_place(&pieces) {
+        write_pieces(fs, inode, pieces, offset, end, data)?;
+        return Ok(Some(done));
+    }
+    let hole_inside = |p: &Piece| p.place == Place::Hole && p.offset < size;
+    if inode.has_block_map() && pieces.iter().any(hole_inside) {
+        return Ok(None);
+    }
+    let written = map_for_write(fs, inode, offset, end, size, pieces)
+        .and_then(|pieces| write_pieces(fs, inode, pieces, offset, end, data));
+    match written {
+        Ok(written) => settle_write(fs, inode, offset, end, size, written)?,
+        Err(e) => {
+            if end > size {
+                // The blocks beyond the end hold nobody's data.
+                cut_to_size(fs, inode)?;
             }
+            return Err(e);
         }
-        self.volume.pieces(inode, offset, end, None)
     }
-
-    /// The data is down: the blocks are written, and the file is as long as it is. The writes
-    /// have completed, but perhaps only into the device's cache: the transaction claims that they
-    /// are in place, so it must know of them, for the flush before its commit block.
-    fn settle_write(
-        &self,
-        inode: &Inode,
-        offset: u64,
-        end: u64,
-        size: u64,
-        written: Vec<Completion>,
-    ) -> Result<()> {
-        let block = self.volume.block_size();
-        let mut txn = self.volume.begin()?;
-        written.into_iter().for_each(|w| txn.wait_for(w));
-        txn.mark_written(inode.no, offset / block, end / block)?;
-        // Also inside the file, where delayed data has made it longer than it is on disk: written
-        // blocks beyond the size on disk would be damage.
-        if end > txn.raw_inode(inode.no)?.size() {
-            txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
-        }
-        if end > size {
-            txn.orphan_whole(inode.no)?;
-        }
-        txn.tell();
-        txn.finish()?;
-        let mut state = inode.state();
-        state.size = state.size.max(end);
-        Ok(())
-    }
-
-    /// Writes `data`, one request for each run on the device, all in flight together. Pages of
-    /// the range leave the cache before, and those that a read-ahead brings meanwhile after. What
-    /// an earlier failed write left missing is made good by a write that succeeds only.
-    fn write_pieces(
-        &self,
-        inode: &Inode,
-        pieces: Vec<Piece>,
-        offset: u64,
-        end: u64,
-        data: &Bytes,
-    ) -> Result<Vec<Completion>> {
-        self.pages.invalidate_before_direct_write(key(inode.no), offset..end);
-        let mut writes = Writes::default();
-        for piece in pieces {
-            if let Place::Device(at) | Place::Unwritten(at) = piece.place {
-                let from = (piece.offset - offset) as usize;
-                writes.push(at, data.slice(from..from + piece.len as usize));
-            }
-        }
-        let started = writes.submit(self, inode);
-        let outcome = Completion::wait_all(&started);
-        if let Err(e) = outcome {
-            self.pages.invalidate_before_direct_write(key(inode.no), offset..end);
-            return Err(e.into());
-        }
-        self.pages.invalidate(key(inode.no), offset..end);
-        Ok(started)
-    }
+    Ok(Some(done))
 }
 
-pub(super) fn all_in_place(pieces: &[Piece]) -> bool {
-    pieces.iter().all(|p| matches!(p.place, Place::Device(_)))
+/// Gives every block of `[offset, end)` a place.
+fn map_for_write(
+    fs: &Ext4,
+    inode: &Inode,
+    offset: u64,
+    end: u64,
+    size: u64,
+    pieces: Vec<Piece>,
+) -> Result<Vec<Piece>> {
+    let block = fs.volume.block_size();
+    let mut holes: Vec<(u64, u64, bool)> = Vec::new();
+    for hole in pieces.iter().filter(|p| p.place == Place::Hole) {
+        let (from, to) = (hole.offset / block, (hole.offset + hole.len) / block);
+        let split = size.div_ceil(block).clamp(from, to);
+        holes.extend([(from, split, true), (split, to, false)]);
+    }
+    let mut is_orphan = end <= size;
+    for (mut from, to, unwritten) in holes {
+        while from < to {
+            let mut txn = fs.volume.begin()?;
+            if !std::mem::replace(&mut is_orphan, true) {
+                orphan_add(&mut txn, inode.no)?;
+            }
+            let purpose = Purpose::Data;
+            from = place_run(fs, &mut txn, inode, from, to, purpose, unwritten)?;
+            txn.finish()?;
+        }
+    }
+    fs.volume.pieces(inode, offset, end, None)
+}
+
+/// The data is down: the blocks are written, and the file is as long as it is. The writes
+/// have completed, but perhaps only into the device's cache: the transaction claims that they
+/// are in place, so it must know of them, for the flush before its commit block.
+fn settle_write(
+    fs: &Ext4,
+    inode: &Inode,
+    offset: u64,
+    end: u64,
+    size: u64,
+    written: Vec<Completion>,
+) -> Result<()> {
+    let block = fs.volume.block_size();
+    let mut txn = fs.volume.begin()?;
+    written.into_iter().for_each(|w| txn.wait_for(w));
+    mark_written(&mut txn, inode.no, offset / block, end / block)?;
+    // Also inside the file, where delayed data has made it longer than it is on disk: written
+    // blocks beyond the size on disk would be damage.
+    if end > txn.raw_inode(inode.no)?.size() {
+        txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
+    }
+    if end > size {
+        orphan_whole(&mut txn, inode.no)?;
+    }
+    txn.record();
+    txn.finish()?;
+    let mut state = inode.state();
+    state.size = state.size.max(end);
+    Ok(())
+}
+
+/// Writes `data`, one request for each run on the device, all in flight together. Pages of
+/// the range leave the cache before, and those that a read-ahead brings meanwhile after. What
+/// an earlier failed write left missing is made good by a write that succeeds only.
+fn write_pieces(
+    fs: &Ext4,
+    inode: &Inode,
+    pieces: Vec<Piece>,
+    offset: u64,
+    end: u64,
+    data: &Bytes,
+) -> Result<Vec<Completion>> {
+    fs.pages.invalidate_before_direct_write(key(inode.no), offset..end);
+    let mut writes = Writes::default();
+    for piece in pieces {
+        if let Place::Device(at) | Place::Unwritten(at) = piece.place {
+            let from = (piece.offset - offset) as usize;
+            writes.push(at, data.slice(from..from + piece.len as usize));
+        }
+    }
+    let started = writes.submit(fs, inode);
+    let outcome = Completion::wait_all(&started);
+    if let Err(e) = outcome {
+        fs.pages.invalidate_before_direct_write(key(inode.no), offset..end);
+        return Err(e.into());
+    }
+    fs.pages.invalidate(key(inode.no), offset..end);
+    Ok(started)
 }

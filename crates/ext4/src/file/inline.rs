@@ -12,138 +12,138 @@ use steadfast_vfs::FileType;
 
 use super::pieces::Place;
 use crate::alloc::Purpose;
+use crate::file::place::place_run;
+use crate::file::times::touch_within;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
 
 /// Files of these kinds never have their contents in the inode.
 const NEVER_INLINE: InodeFlags = InodeFlags::ENCRYPTED.union(InodeFlags::VERITY);
 
-impl Ext4 {
-    /// The contents of an inline file as far as they are kept; `None` if it is none.
-    pub(super) fn inline_contents(&self, inode: &Inode) -> Result<Option<Bytes>> {
-        let state = inode.state();
-        if !state.raw.is_inline() {
-            return Ok(None);
-        }
-        let mut contents = state.raw.inline_contents(inode.no)?;
-        contents.truncate(usize::try_from(state.raw.size()).unwrap_or(usize::MAX));
-        Ok(Some(contents.into()))
+/// The contents of an inline file as far as they are kept; `None` if it is none.
+pub(crate) fn inline_contents(inode: &Inode) -> Result<Option<Bytes>> {
+    let state = inode.state();
+    if !state.raw.is_inline() {
+        return Ok(None);
     }
+    let mut contents = state.raw.inline_contents(inode.no)?;
+    contents.truncate(usize::try_from(state.raw.size()).unwrap_or(usize::MAX));
+    Ok(Some(contents.into()))
+}
 
-    /// Most bytes that the inode may hold of this file; `None` if they go to blocks: the file is
-    /// not inline and cannot become so.
-    fn inline_limit(&self, inode: &Inode) -> Option<u64> {
-        let state = inode.state();
-        let raw = &state.raw;
-        let feature = self.volume.layout.features.incompat.contains(Incompat::INLINE_DATA);
-        let may_become = feature
-            && raw.file_type() == Some(FileType::Regular)
-            && state.size == 0
-            && raw.size() == 0
-            && state.delayed.is_empty()
-            && raw.maps_nothing()
-            && !raw.flags().intersects(NEVER_INLINE);
-        if !raw.is_inline() && !may_become {
-            return None;
-        }
-        raw.inline_room().map(|room| room as u64)
+/// Most bytes that the inode may hold of this file; `None` if they go to blocks: the file is
+/// not inline and cannot become so.
+fn inline_limit(fs: &Ext4, inode: &Inode) -> Option<u64> {
+    let state = inode.state();
+    let raw = &state.raw;
+    let feature = fs.volume.layout.features.incompat.contains(Incompat::INLINE_DATA);
+    let may_become = feature
+        && raw.file_type() == Some(FileType::Regular)
+        && state.size == 0
+        && raw.size() == 0
+        && state.delayed.is_empty()
+        && raw.maps_nothing()
+        && !raw.flags().intersects(NEVER_INLINE);
+    if !raw.is_inline() && !may_become {
+        return None;
     }
+    raw.inline_room().map(|room| room as u64)
+}
 
-    /// Writes into the inode if what there is then fits; else the file has no contents in the
-    /// inode afterwards. Says whether it wrote. The caller has the exclusive lock.
-    pub(super) fn write_inline(&self, inode: &Inode, offset: u64, data: &Bytes) -> Result<bool> {
-        let end = offset + data.len() as u64;
-        if self.inline_limit(inode).is_none_or(|limit| end > limit) {
-            self.move_out_of_inode(inode)?;
-            return Ok(false);
-        }
-        let mut txn = self.volume.begin()?;
-        let edit = txn.edit_inode(inode.no)?;
-        let mut contents = kept(&edit.raw, inode)?;
-        contents.resize(contents.len().max(end as usize), 0);
-        contents[offset as usize..end as usize].copy_from_slice(data);
-        edit.raw.set_inline_contents(&contents);
-        edit.raw.set_size(edit.raw.size().max(end));
-        edit.data_changed = true;
-        self.touch_within(&mut txn, inode)?;
-        txn.finish()?;
-        let mut state = inode.state();
-        state.size = state.size.max(end);
-        drop(state);
-        self.pages.insert_clean(key(inode.no), offset, data.clone());
-        Ok(true)
+/// Writes into the inode if what there is then fits; else the file has no contents in the
+/// inode afterwards. Says whether it wrote. The caller has the exclusive lock.
+pub(crate) fn write_inline(fs: &Ext4, inode: &Inode, offset: u64, data: &Bytes) -> Result<bool> {
+    let end = offset + data.len() as u64;
+    if inline_limit(fs, inode).is_none_or(|limit| end > limit) {
+        move_out_of_inode(fs, inode)?;
+        return Ok(false);
     }
+    let mut txn = fs.volume.begin()?;
+    let edit = txn.edit_inode(inode.no)?;
+    let mut contents = kept(&edit.raw, inode)?;
+    contents.resize(contents.len().max(end as usize), 0);
+    contents[offset as usize..end as usize].copy_from_slice(data);
+    edit.raw.set_inline_contents(&contents);
+    edit.raw.set_size(edit.raw.size().max(end));
+    edit.data_changed = true;
+    touch_within(fs, &mut txn, inode)?;
+    txn.finish()?;
+    let mut state = inode.state();
+    state.size = state.size.max(end);
+    drop(state);
+    fs.pages.insert_clean(key(inode.no), offset, data.clone());
+    Ok(true)
+}
 
-    /// Changes the size of an inline file. Says whether it did: if not, the contents are in
-    /// blocks now. The caller has the exclusive lock.
-    pub(super) fn truncate_inline(&self, inode: &Inode, new_size: u64) -> Result<bool> {
-        if !inode.state().raw.is_inline() {
-            return Ok(false);
-        }
-        if self.inline_limit(inode).is_none_or(|limit| new_size > limit) {
-            self.move_out_of_inode(inode)?;
-            return Ok(false);
-        }
-        let mut txn = self.volume.begin()?;
-        let edit = txn.edit_inode(inode.no)?;
-        let mut contents = kept(&edit.raw, inode)?;
-        // OK to cast: the limit is below an inode's size.
-        contents.resize(new_size as usize, 0);
-        edit.raw.set_inline_contents(&contents);
-        edit.raw.set_size(new_size);
-        edit.data_changed = true;
-        txn.touch(inode.no, true)?;
-        txn.finish()?;
-        inode.state().size = new_size;
-        self.pages.invalidate(key(inode.no), 0..u64::MAX);
-        Ok(true)
+/// Changes the size of an inline file. Says whether it did: if not, the contents are in
+/// blocks now. The caller has the exclusive lock.
+pub(crate) fn truncate_inline(fs: &Ext4, inode: &Inode, new_size: u64) -> Result<bool> {
+    if !inode.state().raw.is_inline() {
+        return Ok(false);
     }
+    if inline_limit(fs, inode).is_none_or(|limit| new_size > limit) {
+        move_out_of_inode(fs, inode)?;
+        return Ok(false);
+    }
+    let mut txn = fs.volume.begin()?;
+    let edit = txn.edit_inode(inode.no)?;
+    let mut contents = kept(&edit.raw, inode)?;
+    // OK to cast: the limit is below an inode's size.
+    contents.resize(new_size as usize, 0);
+    edit.raw.set_inline_contents(&contents);
+    edit.raw.set_size(new_size);
+    edit.data_changed = true;
+    txn.touch(inode.no, true)?;
+    txn.finish()?;
+    inode.state().size = new_size;
+    fs.pages.invalidate(key(inode.no), 0..u64::MAX);
+    Ok(true)
+}
 
-    /// Moves the contents of an inline file to a block, in one transaction; does nothing to any
-    /// other. The caller has the exclusive lock.
-    ///
-    /// # Errors
-    /// No space: the file is as it was.
-    pub(crate) fn move_out_of_inode(&self, inode: &Inode) -> Result<()> {
-        if !inode.state().raw.is_inline() {
-            return Ok(());
-        }
-        let block = self.volume.block_size();
-        let extents = self.volume.layout.features.incompat.contains(Incompat::EXTENT);
-        let mut txn = self.volume.begin()?;
-        let edit = txn.edit_inode(inode.no)?;
-        let contents = kept(&edit.raw, inode)?;
-        edit.raw.leave_inline(extents);
-        edit.data_changed = true;
-        let mut write = None;
-        if !contents.is_empty() {
-            // An inode is no longer than a block.
-            self.place_blocks(&mut txn, inode, 0, 1, Purpose::Data, false)?;
-            for piece in self.volume.pieces(inode, 0, block, Some(&txn))? {
-                let Place::Device(offset) = piece.place else { continue };
-                let mut whole = contents.clone();
-                whole.resize(block as usize, 0);
-                let data = Bytes::from(whole);
-                if self.journals_data(inode) {
-                    txn.create_data(offset / block, 1, |_| data.clone());
-                } else {
-                    // In every mode: what was safe in the inode is not given up for a place that
-                    // a power cut may leave empty.
-                    let (completer, promise) = Completion::pending();
-                    txn.wait_for(promise);
-                    write = Some((completer, offset, data));
-                }
+/// Moves the contents of an inline file to a block, in one transaction; does nothing to any
+/// other. The caller has the exclusive lock.
+///
+/// # Errors
+/// No space: the file is as it was.
+pub(crate) fn move_out_of_inode(fs: &Ext4, inode: &Inode) -> Result<()> {
+    if !inode.state().raw.is_inline() {
+        return Ok(());
+    }
+    let block = fs.volume.block_size();
+    let extents = fs.volume.layout.features.incompat.contains(Incompat::EXTENT);
+    let mut txn = fs.volume.begin()?;
+    let edit = txn.edit_inode(inode.no)?;
+    let contents = kept(&edit.raw, inode)?;
+    edit.raw.leave_inline(extents);
+    edit.data_changed = true;
+    let mut write = None;
+    if !contents.is_empty() {
+        // An inode is no longer than a block.
+        place_run(fs, &mut txn, inode, 0, 1, Purpose::Data, false)?;
+        for piece in fs.volume.pieces(inode, 0, block, Some(&txn))? {
+            let Place::Device(offset) = piece.place else { continue };
+            let mut whole = contents.clone();
+            whole.resize(block as usize, 0);
+            let data = Bytes::from(whole);
+            if fs.journals_data(inode) {
+                txn.create_data(offset / block, 1, |_| data.clone());
+            } else {
+                // In every mode: what was safe in the inode is not given up for a place that
+                // a power cut may leave empty.
+                let (completer, promise) = Completion::pending();
+                txn.wait_for(promise);
+                write = Some((completer, offset, data));
             }
         }
-        txn.finish()?;
-        if let Some((completer, offset, data)) = write {
-            let write = self.volume.submit_data(inode, offset, data.into());
-            super::gather::when_all(std::slice::from_ref(&write), completer);
-            // Until it has arrived, the block must not be read.
-            write.wait()?;
-        }
-        Ok(())
     }
+    txn.finish()?;
+    if let Some((completer, offset, data)) = write {
+        let write = fs.volume.submit_data(inode, offset, data.into());
+        super::gather::when_all(std::slice::from_ref(&write), completer);
+        // Until it has arrived, the block must not be read.
+        write.wait()?;
+    }
+    Ok(())
 }
 
 /// What an inline file holds, no more than its size says; nothing of a file that is to become one.

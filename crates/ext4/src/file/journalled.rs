@@ -8,102 +8,103 @@ use steadfast_block::pattern;
 use steadfast_ext4_format::Result;
 
 use crate::alloc::Purpose;
+use crate::extents::mark_written;
+use crate::file::pieces::all_in_place;
+use crate::file::place::place_run;
+use crate::file::times::touch_within;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
 
-use super::direct::all_in_place;
 use super::pieces::Place;
 
-impl Ext4 {
-    /// Writes `data` at `offset`, in updates that the journal can take. The caller has the
-    /// exclusive lock. A write that runs out of space is short.
-    pub(super) fn write_journalled(
-        &self,
-        inode: &Inode,
-        offset: u64,
-        data: Bytes,
-    ) -> Result<usize> {
-        let block = self.volume.block_size();
-        let blocks = (self.volume.log.update_blocks_max() / 2).max(1) as u64;
-        let mut done = 0;
-        while done < data.len() {
-            let at = offset + done as u64;
-            // Up to a block's end, so that only the first and the last block are partial.
-            let until = (at / block + blocks) * block;
-            let len = ((until - at) as usize).min(data.len() - done);
-            let part = data.slice(done..done + len);
-            match self.write_update(inode, at, &part) {
-                Ok(()) => done += len,
-                Err(_) if done > 0 => break,
-                Err(e) => return Err(e),
-            }
+/// Writes `data` at `offset`, in updates that the journal can take. The caller has the
+/// exclusive lock. A write that runs out of space is short.
+pub(crate) fn write_journalled(
+    fs: &Ext4,
+    inode: &Inode,
+    offset: u64,
+    data: Bytes,
+) -> Result<usize> {
+    let block = fs.volume.block_size();
+    let blocks = (fs.volume.log.update_blocks_max() / 2).max(1) as u64;
+    let mut done = 0;
+    while done < data.len() {
+        let at = offset + done as u64;
+        // Up to a block's end, so that only the first and the last block are partial.
+        let until = (at / block + blocks) * block;
+        let len = ((until - at) as usize).min(data.len() - done);
+        let part = data.slice(done..done + len);
+        match write_update(fs, inode, at, &part) {
+            Ok(()) => done += len,
+            Err(_) if done > 0 => break,
+            Err(e) => return Err(e),
         }
-        Ok(done)
     }
+    Ok(done)
+}
 
-    fn write_update(&self, inode: &Inode, offset: u64, part: &Bytes) -> Result<()> {
-        let block = self.volume.block_size();
-        let end = offset + part.len() as u64;
-        let (from, to) = (offset / block * block, end.next_multiple_of(block));
-        let whole = self.with_old_edges(inode, offset, part, from, to)?;
-        // An image stays until it is home. A slice would pin the whole write.
-        let lasts = pattern::is_interned(&whole);
-        let mut txn = self.volume.begin()?;
-        let mut pieces = self.volume.pieces(inode, from, to, Some(&txn))?;
-        if !all_in_place(&pieces) {
-            for hole in pieces.iter().filter(|piece| piece.place == Place::Hole) {
-                let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
-                self.place_blocks(&mut txn, inode, a, b, Purpose::Data, false)?;
-            }
-            txn.mark_written(inode.no, from / block, to / block)?;
-            pieces = self.volume.pieces(inode, from, to, Some(&txn))?;
+fn write_update(fs: &Ext4, inode: &Inode, offset: u64, part: &Bytes) -> Result<()> {
+    let block = fs.volume.block_size();
+    let end = offset + part.len() as u64;
+    let (from, to) = (offset / block * block, end.next_multiple_of(block));
+    let whole = with_old_edges(fs, inode, offset, part, from, to)?;
+    // An image stays until it is home. A slice would pin the whole write.
+    let lasts = pattern::is_interned(&whole);
+    let mut txn = fs.volume.begin()?;
+    let mut pieces = fs.volume.pieces(inode, from, to, Some(&txn))?;
+    if !all_in_place(&pieces) {
+        for hole in pieces.iter().filter(|piece| piece.place == Place::Hole) {
+            let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
+            place_run(fs, &mut txn, inode, a, b, Purpose::Data, false)?;
         }
-        for piece in pieces {
-            let Place::Device(at) = piece.place else { continue };
-            let skip = (piece.offset - from) as usize;
-            txn.create_data(at / block, piece.len / block, |i| {
-                let skip = skip + (i * block) as usize;
-                let contents = whole.slice(skip..skip + block as usize);
-                let is_all = contents.len() == whole.len();
-                if is_all || lasts { contents } else { Bytes::copy_from_slice(&contents) }
-            });
-        }
-        let edit = txn.edit_inode(inode.no)?;
-        edit.data_changed = true;
-        if end > edit.raw.size() {
-            edit.raw.set_size(end);
-        }
-        self.touch_within(&mut txn, inode)?;
-        txn.finish()?;
-        let mut state = inode.state();
-        state.size = state.size.max(end);
-        drop(state);
-        self.pages.insert_clean(key(inode.no), offset, part.clone());
-        Ok(())
+        mark_written(&mut txn, inode.no, from / block, to / block)?;
+        pieces = fs.volume.pieces(inode, from, to, Some(&txn))?;
     }
+    for piece in pieces {
+        let Place::Device(at) = piece.place else { continue };
+        let skip = (piece.offset - from) as usize;
+        txn.create_data(at / block, piece.len / block, |i| {
+            let skip = skip + (i * block) as usize;
+            let contents = whole.slice(skip..skip + block as usize);
+            let is_all = contents.len() == whole.len();
+            if is_all || lasts { contents } else { Bytes::copy_from_slice(&contents) }
+        });
+    }
+    let edit = txn.edit_inode(inode.no)?;
+    edit.data_changed = true;
+    if end > edit.raw.size() {
+        edit.raw.set_size(end);
+    }
+    touch_within(fs, &mut txn, inode)?;
+    txn.finish()?;
+    let mut state = inode.state();
+    state.size = state.size.max(end);
+    drop(state);
+    fs.pages.insert_clean(key(inode.no), offset, part.clone());
+    Ok(())
+}
 
-    /// `part` filled up to whole blocks `[from, to)` with what the file holds there.
-    fn with_old_edges(
-        &self,
-        inode: &Inode,
-        offset: u64,
-        part: &Bytes,
-        from: u64,
-        to: u64,
-    ) -> Result<Bytes> {
-        let end = offset + part.len() as u64;
-        if (from, to) == (offset, end) {
-            return Ok(part.clone());
-        }
-        let size = inode.state().size;
-        let mut whole = BytesMut::zeroed((to - from) as usize);
-        for (a, b) in [(from, offset), (end, to)] {
-            let old = self.pages.read(key(inode.no), a, (b - a) as usize, size)?;
-            let at = (a - from) as usize;
-            whole[at..at + old.len()].copy_from_slice(&old);
-        }
-        let at = (offset - from) as usize;
-        whole[at..at + part.len()].copy_from_slice(part);
-        Ok(whole.freeze())
+/// `part` filled up to whole blocks `[from, to)` with what the file holds there.
+fn with_old_edges(
+    fs: &Ext4,
+    inode: &Inode,
+    offset: u64,
+    part: &Bytes,
+    from: u64,
+    to: u64,
+) -> Result<Bytes> {
+    let end = offset + part.len() as u64;
+    if (from, to) == (offset, end) {
+        return Ok(part.clone());
     }
+    let size = inode.state().size;
+    let mut whole = BytesMut::zeroed((to - from) as usize);
+    for (a, b) in [(from, offset), (end, to)] {
+        let old = fs.pages.read(key(inode.no), a, (b - a) as usize, size)?;
+        let at = (a - from) as usize;
+        whole[at..at + old.len()].copy_from_slice(&old);
+    }
+    let at = (offset - from) as usize;
+    whole[at..at + part.len()].copy_from_slice(part);
+    Ok(whole.freeze())
 }

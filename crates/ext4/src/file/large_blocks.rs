@@ -13,57 +13,55 @@ use steadfast_block::Completion;
 use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 
-use super::elsewhere::Need;
+use super::out_of_place::Need;
 use super::pieces::Place;
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
 
-impl Ext4 {
-    /// `[from, to)` bytes are about to be written for the first time, to blocks that the
-    /// transaction has mapped (`new`) or that are unwritten: makes the rest of the
-    /// first and the last of them zeros.
-    pub(super) fn zero_around(
-        &self,
-        txn: &Txn<'_>,
-        inode: &Inode,
-        from: u64,
-        to: u64,
-        new: &[Need],
-    ) -> Result<()> {
-        let block = self.volume.block_size();
-        let edges = [(from / block * block, from), (to, to.next_multiple_of(block))];
-        let mut writes: Vec<Completion> = Vec::new();
-        for (a, b) in edges.into_iter().filter(|(a, b)| a < b) {
-            let is_new = new.iter().any(|n| (n.start..n.end).contains(&(a / block)));
-            for piece in self.volume.pieces(inode, a, b, Some(txn))? {
-                let at = match piece.place {
-                    Place::Device(at) if is_new => at,
-                    Place::Unwritten(at) => at,
-                    _ => continue,
-                };
-                let data = Bytes::from(vec![0; piece.len as usize]).into();
-                writes.push(self.volume.submit_data(inode, at, data));
-            }
+/// `[from, to)` bytes are about to be written for the first time, to blocks that the
+/// transaction has mapped (`new`) or that are unwritten: makes the rest of the
+/// first and the last of them zeros.
+pub(crate) fn zero_around(
+    fs: &Ext4,
+    txn: &Txn<'_>,
+    inode: &Inode,
+    from: u64,
+    to: u64,
+    new: &[Need],
+) -> Result<()> {
+    let block = fs.volume.block_size();
+    let edges = [(from / block * block, from), (to, to.next_multiple_of(block))];
+    let mut writes: Vec<Completion> = Vec::new();
+    for (a, b) in edges.into_iter().filter(|(a, b)| a < b) {
+        let is_new = new.iter().any(|n| (n.start..n.end).contains(&(a / block)));
+        for piece in fs.volume.pieces(inode, a, b, Some(txn))? {
+            let at = match piece.place {
+                Place::Device(at) if is_new => at,
+                Place::Unwritten(at) => at,
+                _ => continue,
+            };
+            let data = Bytes::from(vec![0; piece.len as usize]).into();
+            writes.push(fs.volume.submit_data(inode, at, data));
         }
-        Ok(Completion::wait_all(&writes)?)
     }
+    Ok(Completion::wait_all(&writes)?)
+}
 
-    /// Writes zeros over bytes that share a block with others, through the cache, as far as the
-    /// file has them; they are on the device on return.
-    pub(super) fn zero_part(&self, inode: &Inode, bytes: Range<u64>) -> Result<()> {
-        let size = inode.state().size;
-        let (from, to) = (bytes.start, bytes.end.min(size));
-        if from >= to {
-            return Ok(());
-        }
-        let zeros = Bytes::from(vec![0; (to - from) as usize]);
-        self.pages.write(key(inode.no), from, zeros, size)?;
-        Ok(self.pages.flush_range(key(inode.no), from..to)?)
+/// Writes zeros over bytes that share a block with others, through the cache, as far as the
+/// file has them; they are on the device on return.
+pub(crate) fn zero_part(fs: &Ext4, inode: &Inode, bytes: Range<u64>) -> Result<()> {
+    let size = inode.state().size;
+    let (from, to) = (bytes.start, bytes.end.min(size));
+    if from >= to {
+        return Ok(());
     }
+    let zeros = Bytes::from(vec![0; (to - from) as usize]);
+    fs.pages.write(key(inode.no), from, zeros, size)?;
+    Ok(fs.pages.flush_range(key(inode.no), from..to)?)
+}
 
-    /// Whether a block is more than a page of the cache.
-    pub(super) fn has_large_blocks(&self) -> bool {
-        self.volume.block_size() > PAGE as u64
-    }
+/// Whether a block is more than a page of the cache.
+pub(crate) fn has_large_blocks(fs: &Ext4) -> bool {
+    fs.volume.block_size() > PAGE as u64
 }

@@ -13,7 +13,11 @@ use std::sync::Arc;
 
 use steadfast_vfs::{Fh, FileSystem, FsError, OpenFlags, Result};
 
+use super::dax::load;
 use super::pieces::{Piece, Place};
+use crate::file::dax::{note_stored, write_new};
+use crate::file::in_place::{is_dax, memory};
+use crate::file::sync::{fence, make_durable};
 use crate::mounted::{Ext4, key};
 use crate::state::OpenFile;
 
@@ -38,7 +42,7 @@ impl Ext4 {
         if range.is_empty() {
             return Err(FsError::Invalid { what: "an empty range cannot be mapped" });
         }
-        if !self.is_dax(&file.inode) {
+        if !is_dax(self, &file.inode) {
             let what = "mapping a file that is not used in place: mount with dax=always, or set \
                         its flag (chattr +x)";
             return Err(FsError::Unsupported { what: what.into() });
@@ -70,7 +74,7 @@ impl Map {
         let shared = inode.data_lock.read();
         let bytes = self.bytes(at, out.len() as u64)?;
         out.fill(0);
-        let loaded = self.fs.load(inode, bytes.start, out);
+        let loaded = load(&self.fs, inode, bytes.start, out);
         drop(shared);
         self.fs.outcome(loaded)
     }
@@ -106,20 +110,20 @@ impl Map {
         let _shared = inode.data_lock.read();
         let bytes = self.bytes(at, len)?;
         let persisted = || {
-            let memory = self.fs.memory()?;
+            let memory = memory(&self.fs)?;
             for piece in self.fs.volume.pieces(inode, bytes.start, bytes.end, None)? {
                 if let Place::Device(at) = piece.place {
                     memory.persist(at, piece.len)?;
                 }
             }
-            self.fs.fence()
+            fence(&self.fs)
         };
         self.fs.outcome(persisted())
     }
 
     /// Bytes of the file, which reaches so far. The caller has the lock of its data.
     fn bytes(&self, at: u64, len: u64) -> Result<Range<u64>> {
-        if !self.fs.is_dax(&self.file.inode) {
+        if !is_dax(&self.fs, &self.file.inode) {
             let what = "a mapped file that is not used in place any more (chattr)".into();
             return Err(FsError::Unsupported { what });
         }
@@ -144,7 +148,7 @@ impl Map {
             return Ok(None);
         }
         self.fs.volume.check_writable()?;
-        let memory = self.fs.memory()?;
+        let memory = memory(&self.fs)?;
         for Piece { offset, len, place } in pieces {
             if let Place::Device(at) = place {
                 let from = (offset - bytes.start) as usize;
@@ -152,7 +156,7 @@ impl Map {
             }
         }
         // An fsync is as good as a persist.
-        self.fs.note_stored(inode);
+        note_stored(&self.fs, inode);
         Ok(Some(()))
     }
 
@@ -170,11 +174,11 @@ impl Map {
                 let (mut at, end) = (piece.offset, piece.offset + piece.len);
                 while at < end {
                     let zeros = vec![0; (end - at).min(ZEROS_AT_ONCE) as usize];
-                    at = self.fs.write_new(inode, at, &zeros)?;
+                    at = write_new(&self.fs, inode, at, &zeros)?;
                 }
             }
             let tid = inode.state().datasync_tid;
-            self.fs.make_durable(tid, 0)
+            make_durable(&self.fs, tid, 0)
         })
     }
 }

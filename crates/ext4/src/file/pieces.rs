@@ -6,6 +6,7 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::extents::Lookup;
 
 use super::gather::Source;
+use crate::extents::find_extent;
 use crate::meta::{Txn, Volume};
 use crate::state::Inode;
 
@@ -73,7 +74,7 @@ impl Volume {
         txn: Option<&Txn<'_>>,
     ) -> Result<Lookup> {
         if let Some(txn) = txn {
-            return txn.find(inode.no, logical);
+            return find_extent(txn, inode.no, logical);
         }
         {
             let state = inode.state();
@@ -84,7 +85,7 @@ impl Volume {
                 return Ok(Lookup::Hole { until: 1 << 32 });
             }
         }
-        self.with_blocks(|| self.look_yielding().find(inode.no, logical))
+        self.with_blocks(|| find_extent(&self.look_yielding(), inode.no, logical))
     }
 
     /// Replaces what has a newer image in the log by that image.
@@ -144,4 +145,8 @@ impl Piece {
             _ => false,
         }
     }
+}
+
+pub(crate) fn all_in_place(pieces: &[Piece]) -> bool {
+    pieces.iter().all(|p| matches!(p.place, Place::Device(_)))
 }

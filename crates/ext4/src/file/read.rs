@@ -7,6 +7,9 @@ use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
 use super::gather::{Source, gather};
+use crate::file::dax::read_dax;
+use crate::file::in_place::is_dax;
+use crate::file::inline::inline_contents;
 use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
@@ -15,113 +18,111 @@ use crate::state::{Inode, OpenFile};
 /// cache of pages of 4 KiB somebody will ask for their neighbours.
 const LONG: usize = 128 << 10;
 
-impl Ext4 {
-    /// Reads up to `len` bytes at `offset`; `direct`: past the page cache, if the data allows it.
-    pub(crate) fn read_file(
-        &self,
-        file: &OpenFile,
-        direct: bool,
-        offset: u64,
-        len: usize,
-    ) -> Result<Bytes> {
-        let inode = &*file.inode;
-        let direct = direct && !self.journals_data(inode);
-        let _shared = inode.data_lock.read();
-        let size = inode.state().size;
-        if offset >= size || len == 0 {
-            return Ok(Bytes::new());
-        }
-        // It changes under the exclusive lock only (chattr).
-        if self.is_dax(inode) {
-            return self.read_dax(inode, offset, len, size);
-        }
-        if !direct {
-            if file.flags.contains(OpenFlags::CALLER_CACHES)
-                && len >= LONG
-                && let Some(read) = self.read_past_cache(inode, offset, len, size)?
-            {
-                return Ok(read);
-            }
-            return Ok(self.pages.read(key(inode.no), offset, len, size)?);
-        }
-        let sector = u64::from(self.volume.device.info().logical_block);
-        if !offset.is_multiple_of(sector) || !(len as u64).is_multiple_of(sector) {
-            return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
-        }
-        let end = offset.saturating_add(len as u64).min(size);
-        self.pages.flush_range(key(inode.no), offset..end)?;
-        Ok(self.start_read(inode, offset, end, end)?.wait()?)
+/// Reads up to `len` bytes at `offset`; `direct`: past the page cache, if the data allows it.
+pub(crate) fn read_file(
+    fs: &Ext4,
+    file: &OpenFile,
+    direct: bool,
+    offset: u64,
+    len: usize,
+) -> Result<Bytes> {
+    let inode = &*file.inode;
+    let direct = direct && !fs.journals_data(inode);
+    let _shared = inode.data_lock.read();
+    let size = inode.state().size;
+    if offset >= size || len == 0 {
+        return Ok(Bytes::new());
     }
-
-    /// Reads without leaving anything in the page cache; `None` if the cache has it, or must be
-    /// asked. The caller has the inode's data lock: data that is in its place stays there.
-    fn read_past_cache(
-        &self,
-        inode: &Inode,
-        offset: u64,
-        len: usize,
-        size: u64,
-    ) -> Result<Option<Bytes>> {
-        let page = PAGE as u64;
-        let end = offset.saturating_add(len as u64).min(size);
-        let pages = offset / page..end.div_ceil(page);
-        if !offset.is_multiple_of(page)
-            || self.journals_data(inode)
-            || self.pages.should_answer(key(inode.no), pages)
+    // It changes under the exclusive lock only (chattr).
+    if is_dax(fs, inode) {
+        return read_dax(fs, inode, offset, len, size);
+    }
+    if !direct {
+        if file.flags.contains(OpenFlags::CALLER_CACHES)
+            && len >= LONG
+            && let Some(read) = read_past_cache(fs, inode, offset, len, size)?
         {
-            return Ok(None);
+            return Ok(read);
         }
-        self.start_read(inode, offset, end, end)?.wait().map(Some).map_err(Into::into)
+        return Ok(fs.pages.read(key(inode.no), offset, len, size)?);
     }
-
-    /// Starts reading bytes `[from, to)`, past the page cache; what lies at `size` and beyond is
-    /// zeros. `from` is a multiple of the device's sector.
-    pub(super) fn start_read(
-        &self,
-        inode: &Inode,
-        from: u64,
-        to: u64,
-        size: u64,
-    ) -> Result<Completion> {
-        let end = to.min(size.max(from));
-        if let Some(contents) = self.inline_contents(inode)? {
-            let have = (contents.len() as u64).clamp(from, end);
-            // OK to cast: what is read at once fits into memory.
-            let bytes = contents.slice(contents.len().min(from as usize)..);
-            let (len, keep) = ((to - from) as usize, (have - from) as usize);
-            return Ok(gather(vec![Source::Bytes { bytes, len, keep }]));
-        }
-        let mut pieces = self.volume.pieces(inode, from, end, None)?;
-        if self.may_be_in_log(inode) {
-            pieces = self.volume.with_images(pieces);
-        }
-        let mut sources: Vec<_> = pieces.iter().map(|p| self.volume.read_piece(p, p.len)).collect();
-        if to > end {
-            sources.push(Source::Zeros((to - end) as usize));
-        }
-        Ok(gather(sources))
+    let sector = u64::from(fs.volume.device.info().logical_block);
+    if !offset.is_multiple_of(sector) || !(len as u64).is_multiple_of(sector) {
+        return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
     }
+    let end = offset.saturating_add(len as u64).min(size);
+    fs.pages.flush_range(key(inode.no), offset..end)?;
+    Ok(start_read(fs, inode, offset, end, end)?.wait()?)
+}
 
-    /// The pages of a file for the page cache.
-    pub(super) fn start_read_pages(
-        &self,
-        inode: &Inode,
-        first: u64,
-        count: u32,
-    ) -> Result<Completion> {
-        let from = first * PAGE as u64;
-        let to = from + u64::from(count) * PAGE as u64;
-        let size = inode.state().size_written();
-        self.start_read(inode, from, to, size)
+/// Reads without leaving anything in the page cache; `None` if the cache has it, or must be
+/// asked. The caller has the inode's data lock: data that is in its place stays there.
+fn read_past_cache(
+    fs: &Ext4,
+    inode: &Inode,
+    offset: u64,
+    len: usize,
+    size: u64,
+) -> Result<Option<Bytes>> {
+    let page = PAGE as u64;
+    let end = offset.saturating_add(len as u64).min(size);
+    let pages = offset / page..end.div_ceil(page);
+    if !offset.is_multiple_of(page)
+        || fs.journals_data(inode)
+        || fs.pages.should_answer(key(inode.no), pages)
+    {
+        return Ok(None);
     }
+    start_read(fs, inode, offset, end, end)?.wait().map(Some).map_err(Into::into)
+}
 
-    /// Whether data of the inode may be in the log rather than in its place.
-    fn may_be_in_log(&self, inode: &Inode) -> bool {
-        match &self.volume.log {
-            MetaLog::ReadOnly(_) => self.volume.log.may_hold_images(),
-            MetaLog::Journal(_) | MetaLog::Direct(_) | MetaLog::Staged { .. } => {
-                self.journals_data(inode)
-            }
+/// Starts reading bytes `[from, to)`, past the page cache; what lies at `size` and beyond is
+/// zeros. `from` is a multiple of the device's sector.
+pub(super) fn start_read(
+    fs: &Ext4,
+    inode: &Inode,
+    from: u64,
+    to: u64,
+    size: u64,
+) -> Result<Completion> {
+    let end = to.min(size.max(from));
+    if let Some(contents) = inline_contents(inode)? {
+        let have = (contents.len() as u64).clamp(from, end);
+        // OK to cast: what is read at once fits into memory.
+        let bytes = contents.slice(contents.len().min(from as usize)..);
+        let (len, keep) = ((to - from) as usize, (have - from) as usize);
+        return Ok(gather(vec![Source::Bytes { bytes, len, keep }]));
+    }
+    let mut pieces = fs.volume.pieces(inode, from, end, None)?;
+    if may_be_in_log(fs, inode) {
+        pieces = fs.volume.with_images(pieces);
+    }
+    let mut sources: Vec<_> = pieces.iter().map(|p| fs.volume.read_piece(p, p.len)).collect();
+    if to > end {
+        sources.push(Source::Zeros((to - end) as usize));
+    }
+    Ok(gather(sources))
+}
+
+/// The pages of a file for the page cache.
+pub(crate) fn start_read_pages(
+    fs: &Ext4,
+    inode: &Inode,
+    first: u64,
+    count: u32,
+) -> Result<Completion> {
+    let from = first * PAGE as u64;
+    let to = from + u64::from(count) * PAGE as u64;
+    let size = inode.state().size_written();
+    start_read(fs, inode, from, to, size)
+}
+
+/// Whether data of the inode may be in the log rather than in its place.
+fn may_be_in_log(fs: &Ext4, inode: &Inode) -> bool {
+    match &fs.volume.log {
+        MetaLog::ReadOnly(_) => fs.volume.log.may_hold_images(),
+        MetaLog::Journal(_) | MetaLog::Direct(_) | MetaLog::Staged { .. } => {
+            fs.journals_data(inode)
         }
     }
 }

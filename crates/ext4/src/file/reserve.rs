@@ -5,178 +5,177 @@ use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
 use steadfast_vfs::FsError;
 
 use super::pieces::Place;
+use crate::file::out_of_place::reserve_out_of_place;
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
 use crate::state::InodeState;
 
-impl Ext4 {
-    /// Reserves the blocks of `[from, to)` bytes that have neither a place nor a reservation.
-    /// Returns where the range ends that can be written, and what was newly reserved.
-    ///
-    /// # Errors
-    /// No space for even the first block.
-    pub(super) fn reserve(&self, inode: &Inode, from: u64, to: u64) -> Result<(u64, RangeSet)> {
-        if self.volume.transacts() {
-            return self.reserve_elsewhere(inode, from, to);
+/// Reserves the blocks of `[from, to)` bytes that have neither a place nor a reservation.
+/// Returns where the range ends that can be written, and what was newly reserved.
+///
+/// # Errors
+/// No space for even the first block.
+pub(crate) fn reserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u64, RangeSet)> {
+    if fs.volume.transacts() {
+        return reserve_out_of_place(fs, inode, from, to);
+    }
+    let size = fs.volume.block_size();
+    let mut allowed = fs.quota_left(inode)?.map_or(u64::MAX, |bytes| bytes / size);
+    if fs.volume.layout.blocks_per_cluster > 1 {
+        return reserve_clusters(fs, inode, from, to, allowed);
+    }
+    let holes = holes(fs, inode, from / size, to.div_ceil(size))?;
+    let mut new = RangeSet::new();
+    let mut state = inode.state();
+    let mut space = fs.volume.space();
+    for (start, end) in holes {
+        let wanted: Vec<u64> = (start..end).filter(|b| !state.delayed.contains(*b)).collect();
+        let most = usize::try_from(space.available().min(allowed)).unwrap_or(usize::MAX);
+        let taken = wanted.len().min(most);
+        for block in &wanted[..taken] {
+            state.delayed.insert(*block, block + 1);
+            new.insert(*block, block + 1);
         }
-        let size = self.volume.block_size();
-        let mut allowed = self.quota_left(inode)?.map_or(u64::MAX, |bytes| bytes / size);
-        if self.volume.layout.blocks_per_cluster > 1 {
-            return self.reserve_clusters(inode, from, to, allowed);
-        }
-        let holes = self.holes(inode, from / size, to.div_ceil(size))?;
-        let mut new = RangeSet::new();
-        let mut state = inode.state();
-        let mut space = self.volume.space();
-        for (start, end) in holes {
-            let wanted: Vec<u64> = (start..end).filter(|b| !state.delayed.contains(*b)).collect();
-            let most = usize::try_from(space.available().min(allowed)).unwrap_or(usize::MAX);
-            let taken = wanted.len().min(most);
-            for block in &wanted[..taken] {
-                state.delayed.insert(*block, block + 1);
-                new.insert(*block, block + 1);
+        space.delayed_blocks += taken as u64;
+        allowed -= (taken as u64).min(allowed);
+        fs.volume.quotas.add_delayed(&state.raw, taken as u64 * size);
+        if let Some(full) = wanted.get(taken) {
+            let end = full * size;
+            if end <= from && allowed == 0 && space.available() > 0 {
+                return Err(FsError::QuotaExceeded.into());
             }
-            space.delayed_blocks += taken as u64;
-            allowed -= (taken as u64).min(allowed);
-            self.volume.quotas.add_delayed(&state.raw, taken as u64 * size);
-            if let Some(full) = wanted.get(taken) {
-                let end = full * size;
-                if end <= from && allowed == 0 && space.available() > 0 {
-                    return Err(FsError::QuotaExceeded.into());
+            if end <= from {
+                return Err(Ext4Error::Fs(FsError::NoSpace { what: "blocks" }));
+            }
+            return Ok((end, new));
+        }
+    }
+    Ok((to, new))
+}
+
+/// `reserve` with clusters: what is reserved is those that the file does not
+/// have yet. `allowed`: blocks that quotas leave.
+fn reserve_clusters(
+    fs: &Ext4,
+    inode: &Inode,
+    from: u64,
+    to: u64,
+    mut allowed: u64,
+) -> Result<(u64, RangeSet)> {
+    let layout = &fs.volume.layout;
+    let size = fs.volume.block_size();
+    let ratio = u64::from(layout.blocks_per_cluster);
+    let (first, last) = (from / size, to.div_ceil(size));
+    let (start, end) = layout.whole_clusters(first, last);
+    let (mut holes, mut mapped) = (Vec::new(), RangeSet::new());
+    for p in fs.volume.pieces(inode, start * size, end * size, None)? {
+        let (a, b) = (p.offset / size, (p.offset + p.len) / size);
+        if p.place == Place::Hole {
+            holes.push((a.max(first), b.min(last)));
+        } else {
+            mapped.insert(a / ratio, b.div_ceil(ratio));
+        }
+    }
+    let mut new = RangeSet::new();
+    let mut state = inode.state();
+    let mut space = fs.volume.space();
+    for block in holes.into_iter().flat_map(|(a, b)| a..b) {
+        if state.delayed.contains(block) {
+            continue;
+        }
+        let cluster = block / ratio;
+        if !mapped.contains(cluster) && !state.promised.contains(cluster) {
+            if space.available().min(allowed) < ratio {
+                let end = block * size;
+                if end > from {
+                    return Ok((end, new));
                 }
-                if end <= from {
-                    return Err(Ext4Error::Fs(FsError::NoSpace { what: "blocks" }));
-                }
-                return Ok((end, new));
+                let quota = space.available() >= ratio;
+                let full = FsError::NoSpace { what: "blocks" };
+                return Err(if quota { FsError::QuotaExceeded } else { full }.into());
             }
+            state.promised.insert(cluster, cluster + 1);
+            space.delayed_blocks += ratio;
+            allowed = allowed.saturating_sub(ratio);
+            fs.volume.quotas.add_delayed(&state.raw, ratio * size);
         }
-        Ok((to, new))
+        state.delayed.insert(block, block + 1);
+        new.insert(block, block + 1);
     }
+    Ok((to, new))
+}
 
-    /// [`reserve`](Self::reserve) with clusters: what is reserved is those that the file does not
-    /// have yet. `allowed`: blocks that quotas leave.
-    fn reserve_clusters(
-        &self,
-        inode: &Inode,
-        from: u64,
-        to: u64,
-        mut allowed: u64,
-    ) -> Result<(u64, RangeSet)> {
-        let layout = &self.volume.layout;
-        let size = self.volume.block_size();
-        let ratio = u64::from(layout.blocks_per_cluster);
-        let (first, last) = (from / size, to.div_ceil(size));
-        let (start, end) = layout.whole_clusters(first, last);
-        let (mut holes, mut mapped) = (Vec::new(), RangeSet::new());
-        for p in self.volume.pieces(inode, start * size, end * size, None)? {
-            let (a, b) = (p.offset / size, (p.offset + p.len) / size);
-            if p.place == Place::Hole {
-                holes.push((a.max(first), b.min(last)));
-            } else {
-                mapped.insert(a / ratio, b.div_ceil(ratio));
-            }
+/// Writes out what is delayed in the clusters that `edges`, file blocks, cut in two: they may
+/// be about to lose all that is mapped, and such data may count on them.
+pub(crate) fn place_beside(fs: &Ext4, inode: &Inode, edges: [u64; 2]) -> Result<()> {
+    let layout = &fs.volume.layout;
+    let size = fs.volume.block_size();
+    for edge in edges {
+        let (start, end) = layout.whole_clusters(edge, edge);
+        let waiting = inode.state().delayed.within(start, end).next().is_some();
+        if waiting {
+            fs.pages.flush_range(key(inode.no), start * size..end * size)?;
         }
-        let mut new = RangeSet::new();
-        let mut state = inode.state();
-        let mut space = self.volume.space();
-        for block in holes.into_iter().flat_map(|(a, b)| a..b) {
-            if state.delayed.contains(block) {
-                continue;
-            }
-            let cluster = block / ratio;
-            if !mapped.contains(cluster) && !state.promised.contains(cluster) {
-                if space.available().min(allowed) < ratio {
-                    let end = block * size;
-                    if end > from {
-                        return Ok((end, new));
-                    }
-                    let quota = space.available() >= ratio;
-                    let full = FsError::NoSpace { what: "blocks" };
-                    return Err(if quota { FsError::QuotaExceeded } else { full }.into());
-                }
-                state.promised.insert(cluster, cluster + 1);
-                space.delayed_blocks += ratio;
-                allowed = allowed.saturating_sub(ratio);
-                self.volume.quotas.add_delayed(&state.raw, ratio * size);
-            }
-            state.delayed.insert(block, block + 1);
-            new.insert(block, block + 1);
-        }
-        Ok((to, new))
     }
+    Ok(())
+}
 
-    /// Writes out what is delayed in the clusters that `edges`, file blocks, cut in two: they may
-    /// be about to lose all that is mapped, and such data may count on them.
-    pub(super) fn place_beside(&self, inode: &Inode, edges: [u64; 2]) -> Result<()> {
-        let layout = &self.volume.layout;
-        let size = self.volume.block_size();
-        for edge in edges {
-            let (start, end) = layout.whole_clusters(edge, edge);
-            let waiting = inode.state().delayed.within(start, end).next().is_some();
-            if waiting {
-                self.pages.flush_range(key(inode.no), start * size..end * size)?;
-            }
-        }
-        Ok(())
-    }
+/// Ranges of file blocks within `[from, to)` that have no place.
+fn holes(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<Vec<(u64, u64)>> {
+    let size = fs.volume.block_size();
+    let pieces = fs.volume.pieces(inode, from * size, to * size, None)?;
+    let holes = pieces.into_iter().filter(|p| p.place == Place::Hole);
+    Ok(holes.map(|p| (p.offset / size, (p.offset + p.len) / size)).collect())
+}
 
-    /// Ranges of file blocks within `[from, to)` that have no place.
-    fn holes(&self, inode: &Inode, from: u64, to: u64) -> Result<Vec<(u64, u64)>> {
-        let size = self.volume.block_size();
-        let pieces = self.volume.pieces(inode, from * size, to * size, None)?;
-        let holes = pieces.into_iter().filter(|p| p.place == Place::Hole);
-        Ok(holes.map(|p| (p.offset / size, (p.offset + p.len) / size)).collect())
-    }
+/// Gives reservations back.
+pub(crate) fn unreserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) {
+    end_reservations(fs, inode, from, to, 0);
+}
 
-    /// Gives reservations back.
-    pub(super) fn unreserve(&self, inode: &Inode, from: u64, to: u64) {
-        self.end_reservations(inode, from, to, 0);
-    }
-
-    /// Finishes a transaction that gave the reserved blocks among these ranges of file blocks
-    /// their places, and ends the reservations. At no moment do they count twice, as reserved and
-    /// as taken: somebody else would be told that there is no space.
-    pub(super) fn finish_placed(
-        &self,
-        inode: &Inode,
-        mut txn: Txn<'_>,
-        placed: &[(u64, u64)],
-    ) -> Result<()> {
-        let counts: Vec<u64> = {
-            let state = inode.state();
-            let count = |set: &RangeSet, (from, to)| -> u64 {
-                set.within(from, to).map(|(start, end)| end - start).sum()
-            };
-            let ratio = u64::from(self.volume.layout.blocks_per_cluster);
-            let reserved = |(from, to): (u64, u64)| match ratio {
-                1 => count(&state.delayed, (from, to)),
-                n => count(&state.promised, (from / n, to.div_ceil(n))) * n,
-            };
-            placed.iter().map(|r| reserved(*r) + count(&state.moving, *r)).collect()
+/// Finishes a transaction that gave the reserved blocks among these ranges of file blocks
+/// their places, and ends the reservations. At no moment do they count twice, as reserved and
+/// as taken: somebody else would be told that there is no space.
+pub(crate) fn finish_placed(
+    fs: &Ext4,
+    inode: &Inode,
+    mut txn: Txn<'_>,
+    placed: &[(u64, u64)],
+) -> Result<()> {
+    let counts: Vec<u64> = {
+        let state = inode.state();
+        let count = |set: &RangeSet, (from, to)| -> u64 {
+            set.within(from, to).map(|(start, end)| end - start).sum()
         };
-        txn.settles = counts.iter().sum();
-        txn.tell();
-        txn.finish()?;
-        for ((from, to), settled) in placed.iter().zip(counts) {
-            self.end_reservations(inode, *from, *to, settled);
-        }
-        Ok(())
-    }
-
-    /// `settled` blocks of the reservations are counted as taken already.
-    fn end_reservations(&self, inode: &Inode, from: u64, to: u64, settled: u64) {
-        let mut state = inode.state();
-        let delayed = match u64::from(self.volume.layout.blocks_per_cluster) {
-            1 => state.delayed.remove(from, to),
-            ratio => end_promises(&mut state, from, to, ratio, settled > 0),
+        let ratio = u64::from(fs.volume.layout.blocks_per_cluster);
+        let reserved = |(from, to): (u64, u64)| match ratio {
+            1 => count(&state.delayed, (from, to)),
+            n => count(&state.promised, (from / n, to.div_ceil(n))) * n,
         };
-        self.volume.quotas.remove_delayed(&state.raw, delayed * self.volume.block_size());
-        let count = delayed + state.moving.remove(from, to);
-        let mut space = self.volume.space();
-        space.delayed_blocks = space.delayed_blocks.saturating_sub(count);
-        space.settled_blocks = space.settled_blocks.saturating_sub(settled);
+        placed.iter().map(|r| reserved(*r) + count(&state.moving, *r)).collect()
+    };
+    txn.settles = counts.iter().sum();
+    txn.record();
+    txn.finish()?;
+    for ((from, to), settled) in placed.iter().zip(counts) {
+        end_reservations(fs, inode, *from, *to, settled);
     }
+    Ok(())
+}
+
+/// `settled` blocks of the reservations are counted as taken already.
+fn end_reservations(fs: &Ext4, inode: &Inode, from: u64, to: u64, settled: u64) {
+    let mut state = inode.state();
+    let delayed = match u64::from(fs.volume.layout.blocks_per_cluster) {
+        1 => state.delayed.remove(from, to),
+        ratio => end_promises(&mut state, from, to, ratio, settled > 0),
+    };
+    fs.volume.quotas.remove_delayed(&state.raw, delayed * fs.volume.block_size());
+    let count = delayed + state.moving.remove(from, to);
+    let mut space = fs.volume.space();
+    space.delayed_blocks = space.delayed_blocks.saturating_sub(count);
+    space.settled_blocks = space.settled_blocks.saturating_sub(settled);
 }
 
 /// Takes delayed file blocks `[from, to)` out, and the promises of the clusters they lie in:

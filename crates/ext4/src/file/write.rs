@@ -5,169 +5,140 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::InodeFlags;
 use steadfast_vfs::{FsError, OpenFlags};
 
-use crate::meta::Txn;
+use crate::file::dax::write_dax;
+use crate::file::direct::write_direct;
+use crate::file::in_place::is_dax;
+use crate::file::inline::write_inline;
+use crate::file::journalled::write_journalled;
+use crate::file::reserve::{reserve, unreserve};
+use crate::file::sync::sync_file;
+use crate::file::times::{check_end, touch_written};
+use crate::file::writeback::allocate_reserved;
 use crate::mounted::{Ext4, key};
-use crate::state::{Inode, OpenFile};
+use crate::state::OpenFile;
 
-impl Ext4 {
-    /// Writes `data` at `offset`, or at the end; returns how many bytes. `how` holds in place of
-    /// the flags that the file was opened with.
-    pub(crate) fn write_file(
-        &self,
-        file: &OpenFile,
-        how: OpenFlags,
-        offset: u64,
-        data: Bytes,
-    ) -> Result<usize> {
-        self.volume.check_writable()?;
-        if data.is_empty() {
-            return Ok(0);
+/// Writes `data` at `offset`, or at the end; returns how many bytes. `how` holds in place of
+/// the flags that the file was opened with.
+pub(crate) fn write_file(
+    fs: &Ext4,
+    file: &OpenFile,
+    how: OpenFlags,
+    offset: u64,
+    data: Bytes,
+) -> Result<usize> {
+    fs.volume.check_writable()?;
+    if data.is_empty() {
+        return Ok(0);
+    }
+    let flags = file.inode.state().raw.flags();
+    // A page of a mapping was written before the file became so.
+    if flags.contains(InodeFlags::IMMUTABLE) && !how.contains(OpenFlags::WRITTEN_BACK) {
+        return Err(FsError::NotPermitted { what: "the file is immutable" }.into());
+    }
+    let kept = match flags.contains(InodeFlags::APPEND) && how.contains(OpenFlags::WRITTEN_BACK) {
+        true => bytes_kept(file.inode.state().size, offset, data.len())?,
+        false => 0,
+    };
+    fs.drop_capability(&file.inode)?;
+    let (written, end) = loop {
+        // Which way it is can change until the lock of the data is held: chattr.
+        let (kept_at, rest) = (offset + kept as u64, data.slice(kept..));
+        if is_dax(fs, &file.inode) {
+            match write_dax(fs, file, how, kept_at, &rest)? {
+                Some(done) => break done,
+                None => continue,
+            }
         }
-        let flags = file.inode.state().raw.flags();
-        // A page of a mapping was written before the file became so.
-        if flags.contains(InodeFlags::IMMUTABLE) && !how.contains(OpenFlags::WRITTEN_BACK) {
-            return Err(FsError::NotPermitted { what: "the file is immutable" }.into());
-        }
-        let kept = match flags.contains(InodeFlags::APPEND) && how.contains(OpenFlags::WRITTEN_BACK)
+        if goes_direct(fs, file, how, offset, data.len() as u64)
+            && let Some(done) = write_direct(fs, file, offset, &data)?
         {
-            true => bytes_kept(file.inode.state().size, offset, data.len())?,
-            false => 0,
-        };
-        self.drop_capability(&file.inode)?;
-        let (written, end) = loop {
-            // Which way it is can change until the lock of the data is held: chattr.
-            let (kept_at, rest) = (offset + kept as u64, data.slice(kept..));
-            if self.is_dax(&file.inode) {
-                match self.write_dax(file, how, kept_at, &rest)? {
-                    Some(done) => break done,
-                    None => continue,
-                }
-            }
-            if self.goes_direct(file, how, offset, data.len() as u64)
-                && let Some(done) = self.write_direct(file, offset, &data)?
-            {
-                break done;
-            }
-            if let Some(done) = self.write_cached(file, how, kept_at, rest)? {
-                break done;
-            }
-        };
-        // With data=transact this is the transaction mask's business, after the operation.
-        let always = flags.contains(InodeFlags::SYNC);
-        let asked = how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
-        if (always || asked) && !self.volume.transacts() {
-            let range = end - written as u64..end;
-            let data_only = !always && !how.contains(OpenFlags::SYNC);
-            self.sync_file(file, Some(range), data_only)?;
+            break done;
         }
-        Ok(kept + written)
+        if let Some(done) = write_cached(fs, file, how, kept_at, rest)? {
+            break done;
+        }
+    };
+    // With data=transact this is the transaction mask's business, after the operation.
+    let always = flags.contains(InodeFlags::SYNC);
+    let asked = how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
+    if (always || asked) && !fs.volume.transacts() {
+        let range = end - written as u64..end;
+        let data_only = !always && !how.contains(OpenFlags::SYNC);
+        sync_file(fs, file, Some(range), data_only)?;
     }
+    Ok(kept + written)
+}
 
-    /// Whether a write goes past the page cache: it was asked for, covers whole blocks, and the
-    /// data does not go through the journal nor to new places (data=transact). What does not is
-    /// written to the cache and, with O_DIRECT, to the device before the call returns.
-    fn goes_direct(&self, file: &OpenFile, how: OpenFlags, offset: u64, len: u64) -> bool {
-        let size = self.volume.block_size();
-        how.contains(OpenFlags::DIRECT)
-            && !how.contains(OpenFlags::APPEND)
-            && offset.is_multiple_of(size)
-            && len.is_multiple_of(size)
-            && !self.journals_data(&file.inode)
-            && !self.volume.transacts()
-    }
+/// Whether a write goes past the page cache: it was asked for, covers whole blocks, and the
+/// data does not go through the journal nor to new places (data=transact). What does not is
+/// written to the cache and, with O_DIRECT, to the device before the call returns.
+fn goes_direct(fs: &Ext4, file: &OpenFile, how: OpenFlags, offset: u64, len: u64) -> bool {
+    let size = fs.volume.block_size();
+    how.contains(OpenFlags::DIRECT)
+        && !how.contains(OpenFlags::APPEND)
+        && offset.is_multiple_of(size)
+        && len.is_multiple_of(size)
+        && !fs.journals_data(&file.inode)
+        && !fs.volume.transacts()
+}
 
-    /// Refuses what would end beyond the largest file; returns the end.
-    pub(super) fn check_end(&self, inode: &Inode, offset: u64, len: u64) -> Result<u64> {
-        match offset.checked_add(len) {
-            Some(end) if end <= self.volume.max_size(inode) => Ok(end),
-            _ => Err(FsError::FileTooLarge.into()),
-        }
+/// Returns how many bytes were written, and where they end; `None`: the file is used in place
+/// by now.
+fn write_cached(
+    fs: &Ext4,
+    file: &OpenFile,
+    how: OpenFlags,
+    offset: u64,
+    data: Bytes,
+) -> Result<Option<(usize, u64)>> {
+    let inode = &*file.inode;
+    let direct = how.contains(OpenFlags::DIRECT);
+    let append = how.contains(OpenFlags::APPEND);
+    let sector = u64::from(fs.volume.device.info().logical_block);
+    let whole =
+        (append || offset.is_multiple_of(sector)) && (data.len() as u64).is_multiple_of(sector);
+    if direct && !whole {
+        return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
     }
-
-    /// Returns how many bytes were written, and where they end; `None`: the file is used in place
-    /// by now.
-    fn write_cached(
-        &self,
-        file: &OpenFile,
-        how: OpenFlags,
-        offset: u64,
-        data: Bytes,
-    ) -> Result<Option<(usize, u64)>> {
-        let inode = &*file.inode;
-        let direct = how.contains(OpenFlags::DIRECT);
-        let append = how.contains(OpenFlags::APPEND);
-        let sector = u64::from(self.volume.device.info().logical_block);
-        let whole =
-            (append || offset.is_multiple_of(sector)) && (data.len() as u64).is_multiple_of(sector);
-        if direct && !whole {
-            return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
-        }
-        let exclusive = inode.data_lock.write();
-        if self.is_dax(inode) {
-            return Ok(None);
-        }
-        let size = inode.state().size;
-        let offset = if append { size } else { offset };
-        let end = self.check_end(inode, offset, data.len() as u64)?;
-        if self.write_inline(inode, offset, &data)? {
-            return Ok(Some((data.len(), end)));
-        }
-        if self.journals_data(inode) {
-            let written = self.write_journalled(inode, offset, data)?;
-            return Ok(Some((written, offset + written as u64)));
-        }
-        self.touch_written(inode)?;
-        let (end, new) = self.reserve(inode, offset, end)?;
-        let written = (end - offset) as usize;
-        // A block map cannot say that a block has not been written yet: its places are found
-        // when the data is written back, in the transaction that waits for it.
-        if !self.options.delayed_allocation && !inode.has_block_map() {
-            self.allocate_reserved(inode, &new)?;
-        }
-        inode.state().write_end = end;
-        let outcome = self.pages.write(key(inode.no), offset, data.slice(..written), size);
-        let mut state = inode.state();
-        state.write_end = 0;
-        if outcome.is_ok() {
-            state.size = state.size.max(end);
-        }
-        drop(state);
-        if let Err(e) = outcome {
-            new.iter().for_each(|(from, to)| self.unreserve(inode, from, to));
-            return Err(e.into());
-        }
-        drop(exclusive);
-        if direct {
-            self.pages.flush_range(key(inode.no), offset..end)?;
-        }
-        Ok(Some((written, end)))
+    let exclusive = inode.data_lock.write();
+    if is_dax(fs, inode) {
+        return Ok(None);
     }
-
-    /// Contents are about to change: sets the inode's times, in a transaction of its own, unless
-    /// they say this tick already (the kernel's `file_update_time`).
-    pub(super) fn touch_written(&self, inode: &Inode) -> Result<()> {
-        if self.times_are_old(inode) {
-            self.volume.with_blocks(|| {
-                let mut txn = self.volume.begin_yielding()?;
-                txn.touch(inode.no, true)?;
-                txn.tell();
-                txn.finish()
-            })?;
-        }
-        Ok(())
+    let size = inode.state().size;
+    let offset = if append { size } else { offset };
+    let end = check_end(fs, inode, offset, data.len() as u64)?;
+    if write_inline(fs, inode, offset, &data)? {
+        return Ok(Some((data.len(), end)));
     }
-
-    /// Whether an inode's times of change do not say this tick of the clock yet.
-    fn times_are_old(&self, inode: &Inode) -> bool {
-        let now = self.volume.clock.tick();
-        let state = inode.state();
-        state.raw.mtime() != now || state.raw.ctime() != now
+    if fs.journals_data(inode) {
+        let written = write_journalled(fs, inode, offset, data)?;
+        return Ok(Some((written, offset + written as u64)));
     }
-
-    /// As [`touch_written`](Self::touch_written), in the transaction that changes the contents.
-    pub(super) fn touch_within(&self, txn: &mut Txn<'_>, inode: &Inode) -> Result<()> {
-        if self.times_are_old(inode) { txn.touch(inode.no, true) } else { Ok(()) }
+    touch_written(fs, inode)?;
+    let (end, new) = reserve(fs, inode, offset, end)?;
+    let written = (end - offset) as usize;
+    // A block map cannot say that a block has not been written yet: its places are found
+    // when the data is written back, in the transaction that waits for it.
+    if !fs.options.delayed_allocation && !inode.has_block_map() {
+        allocate_reserved(fs, inode, &new)?;
     }
+    inode.state().write_end = end;
+    let outcome = fs.pages.write(key(inode.no), offset, data.slice(..written), size);
+    let mut state = inode.state();
+    state.write_end = 0;
+    if outcome.is_ok() {
+        state.size = state.size.max(end);
+    }
+    drop(state);
+    if let Err(e) = outcome {
+        new.iter().for_each(|(from, to)| unreserve(fs, inode, from, to));
+        return Err(e.into());
+    }
+    drop(exclusive);
+    if direct {
+        fs.pages.flush_range(key(inode.no), offset..end)?;
+    }
+    Ok(Some((written, end)))
 }
 
 /// How many bytes of a page that was changed through a mapping lie where an append-only file has

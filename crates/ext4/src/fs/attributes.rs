@@ -6,10 +6,12 @@ use steadfast_ext4_format::xattr::body;
 use steadfast_ext4_format::xattr::name::SECURITY;
 use steadfast_vfs::{FileType, FsError, Ino, Result, SetAttr, SetTime, TransactMask};
 
+use crate::file::{delete_values, make_durable};
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::state::Inode;
 use crate::xattr::Unused;
+use crate::xattr::{acl_follows_mode, read_xattr, set_xattr};
 
 const SET_UID: u16 = 0o4000;
 const SET_GID: u16 = 0o2000;
@@ -59,7 +61,7 @@ impl Ext4 {
                 (state.raw.flags(), state.sync_tid)
             };
             if flags.intersects(InodeFlags::SYNC | InodeFlags::DIR_SYNC) {
-                self.run(|| self.make_durable(tid, 0))?;
+                self.run(|| make_durable(self, tid, 0))?;
             }
         }
         Ok(())
@@ -101,13 +103,13 @@ impl Ext4 {
             raw.set_ctime(now);
         })?;
         if set.mode.is_some() {
-            unused.0.extend(txn.acl_follows_mode(inode.no)?.0);
+            unused.0.extend(acl_follows_mode(&mut txn, inode.no)?.0);
         }
         if body::is_empty(&inode.state().raw) {
-            txn.tell();
+            txn.record();
         }
         txn.finish()?;
-        self.delete_values(unused)
+        delete_values(self, unused)
     }
 
     /// Before contents change, by whoever: capabilities go.
@@ -123,7 +125,7 @@ impl Ext4 {
             }
         }
         let mut txn = self.volume.begin()?;
-        if txn.xattr(inode.no, CAPABILITY)?.is_none() {
+        if read_xattr(&txn, inode.no, CAPABILITY)?.is_none() {
             // Nobody adds it as long as the transaction is open.
             inode.state().no_capability = true;
             return Ok(());
@@ -131,7 +133,7 @@ impl Ext4 {
         let unused = strip_capability(&mut txn, inode.no)?;
         txn.touch(inode.no, false)?;
         txn.finish()?;
-        self.delete_values(unused)
+        delete_values(self, unused)
     }
 }
 
@@ -157,9 +159,9 @@ fn strip(txn: &mut Txn<'_>, no: InodeNo) -> steadfast_ext4_format::Result<Unused
 }
 
 fn strip_capability(txn: &mut Txn<'_>, no: InodeNo) -> steadfast_ext4_format::Result<Unused> {
-    if txn.xattr(no, CAPABILITY)?.is_none() {
+    if read_xattr(txn, no, CAPABILITY)?.is_none() {
         return Ok(Unused::default());
     }
     let how = steadfast_vfs::SetXattr::Any;
-    Ok(txn.set_xattr(no, CAPABILITY, None, how)?.1)
+    Ok(set_xattr(txn, no, CAPABILITY, None, how)?.1)
 }

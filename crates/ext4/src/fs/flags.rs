@@ -4,6 +4,7 @@ use steadfast_ext4_format::ondisk::{Incompat, InodeFlags};
 use steadfast_vfs::{FileType, FsError, Ino, Result};
 
 use crate::dir::InodeBlocks;
+use crate::file::leave_page_cache;
 use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
@@ -114,7 +115,7 @@ impl Ext4 {
             self.pages.invalidate_before_direct_write(key(inode.no), 0..u64::MAX);
         }
         if self.dax && changed.intersects(InodeFlags::DAX | InodeFlags::JOURNAL_DATA) {
-            self.leave_page_cache(inode)?;
+            leave_page_cache(self, inode)?;
         }
         if changed.contains(InodeFlags::IMMUTABLE) {
             self.pages.flush(key(inode.no))?;

@@ -5,6 +5,7 @@ use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_ext4_format::quota::{KINDS, file_of};
 use steadfast_vfs::{Attr, FileSystem, FsError, Ino, Result};
 
+use crate::fastcommit::is_inode_number_taken;
 use crate::mounted::Ext4;
 
 impl Ext4 {
@@ -22,7 +23,7 @@ impl Ext4 {
             let sb = txn.superblock();
             let is_hidden = no.0 == sb.orphan_file_inode.get()
                 || KINDS.iter().any(|kind| file_of(sb, *kind) == no);
-            Ok(is_hidden || !txn.is_inode_number_taken(no)?)
+            Ok(is_hidden || !is_inode_number_taken(&txn, no)?)
         })?;
         if is_hidden_or_free {
             return Err(FsError::Stale);

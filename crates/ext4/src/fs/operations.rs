@@ -13,6 +13,10 @@ use steadfast_vfs::{
 };
 
 use crate::file::{CALL, NAME_CALL};
+use crate::file::{
+    delete_if_unused, delete_with_final_unlink, fallocate_file, list_extents, make_durable,
+    read_file, seek_file, sync_all, sync_file, truncate, write_file,
+};
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::namespace;
@@ -94,13 +98,13 @@ impl Ext4 {
             state.opens == 0
         };
         if last {
-            self.run(|| self.delete_if_unused(inode))?;
+            self.run(|| delete_if_unused(self, inode))?;
         }
         done
     }
 
     fn read_open(&self, file: &OpenFile, direct: bool, offset: u64, len: usize) -> Result<Bytes> {
-        let read = self.run(|| self.read_file(file, direct, offset, len))?;
+        let read = self.run(|| read_file(self, file, direct, offset, len))?;
         self.accessed(&file.inode);
         Ok(read)
     }
@@ -119,7 +123,7 @@ impl Ext4 {
         offset: u64,
         data: &Bytes,
     ) -> Result<usize> {
-        let written = self.run(|| self.write_file(file, how, offset, data.clone()))?;
+        let written = self.run(|| write_file(self, file, how, offset, data.clone()))?;
         file.note_write();
         self.point_after(written_bits(how))?;
         Ok(written)
@@ -135,7 +139,7 @@ impl Ext4 {
             let _ = self.pages.flush(key(inode.no));
         }
         self.volume.lock_meta().alloc.windows.remove(inode.no);
-        self.run(|| self.delete_if_unused(inode))
+        self.run(|| delete_if_unused(self, inode))
     }
 
     /// What is renamed over another file is written out first (the kernel's `auto_da_alloc`).
@@ -189,7 +193,7 @@ impl FileSystem for Ext4 {
         let outcome = self.pinned(&inode, || {
             if let Some(size) = set.size {
                 match self.attr(&inode).kind {
-                    FileType::Regular => self.run(|| self.truncate(&inode, size))?,
+                    FileType::Regular => self.run(|| truncate(self, &inode, size))?,
                     FileType::Directory => return Err(FsError::IsDirectory),
                     _ => return Err(FsError::Invalid { what: "only regular files have a size" }),
                 }
@@ -264,11 +268,12 @@ impl FileSystem for Ext4 {
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
         self.enter(NAME_CALL)?;
         let unlink = || {
-            let end = |txn: &mut Txn<'_>, inode: &Arc<Inode>| self.end_with_name(txn, inode);
+            let end =
+                |txn: &mut Txn<'_>, inode: &Arc<Inode>| delete_with_final_unlink(self, txn, inode);
             namespace::unlink(&self.volume, number(dir)?, name, end)
         };
         if let Some(inode) = self.run(unlink)? {
-            self.run(|| self.delete_if_unused(&inode))?;
+            self.run(|| delete_if_unused(self, &inode))?;
         }
         self.names_changed(&[dir], TransactMask::UNLINK)
     }
@@ -276,7 +281,7 @@ impl FileSystem for Ext4 {
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
         self.enter(NAME_CALL)?;
         let inode = self.run(|| namespace::rmdir(&self.volume, number(dir)?, name))?;
-        self.run(|| self.delete_if_unused(&inode))?;
+        self.run(|| delete_if_unused(self, &inode))?;
         self.names_changed(&[dir], TransactMask::UNLINK)
     }
 
@@ -295,7 +300,7 @@ impl FileSystem for Ext4 {
         let dirs = (number(from_dir)?, number(to_dir)?);
         let rename = || namespace::rename(&self.volume, dirs.0, from, dirs.1, to, flags);
         if let Some(replaced) = self.run(rename)? {
-            self.run(|| self.delete_if_unused(&replaced))?;
+            self.run(|| delete_if_unused(self, &replaced))?;
         }
         self.names_changed(&[from_dir, to_dir], TransactMask::RENAME)
     }
@@ -326,7 +331,7 @@ impl FileSystem for Ext4 {
         }
         let fh = self.add_handle(Arc::clone(&inode), flags)?;
         if flags.contains(OpenFlags::TRUNCATE)
-            && let Err(e) = self.run(|| self.truncate(&inode, 0))
+            && let Err(e) = self.run(|| truncate(self, &inode, 0))
         {
             self.release(fh)?;
             return Err(e);
@@ -393,7 +398,7 @@ impl FileSystem for Ext4 {
         if self.volume.transacts() {
             return self.point_after(TransactMask::FSYNC);
         }
-        self.run(|| self.sync_file(&file, None, data_only))
+        self.run(|| sync_file(self, &file, None, data_only))
     }
 
     fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
@@ -415,7 +420,7 @@ impl FileSystem for Ext4 {
             return self.point_after(TransactMask::FSYNC);
         }
         let tid = inode.state().sync_tid;
-        self.run(|| self.make_durable(tid, 0))
+        self.run(|| make_durable(self, tid, 0))
     }
 
     fn statfs(&self) -> Result<StatFs> {
@@ -440,7 +445,7 @@ impl FileSystem for Ext4 {
         if self.volume.transacts() {
             return self.point_after(TransactMask::SYNC);
         }
-        self.run(|| self.sync_all())
+        self.run(|| sync_all(self))
     }
 
     fn tmpfile(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
@@ -453,7 +458,7 @@ impl FileSystem for Ext4 {
     fn seek(&self, fh: Fh, offset: u64, to: SeekTo) -> Result<u64> {
         self.enter(CALL)?;
         let file = self.handles.get(fh)?;
-        self.run(|| self.seek_file(&file.inode, offset, to))
+        self.run(|| seek_file(self, &file.inode, offset, to))
     }
 
     fn extents(&self, ino: Ino, offset: u64, len: u64) -> Result<Vec<FileExtent>> {
@@ -463,7 +468,7 @@ impl FileSystem for Ext4 {
             FileType::Regular | FileType::Directory => {}
             _ => return Err(FsError::Invalid { what: "neither a file nor a directory" }),
         }
-        self.run(|| self.list_extents(&inode, offset, len))
+        self.run(|| list_extents(self, &inode, offset, len))
     }
 
     fn shutdown(&self, how: Shutdown) -> Result<()> {
@@ -474,13 +479,13 @@ impl FileSystem for Ext4 {
     fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
         self.enter(NAME_CALL)?;
         let file = self.file(fh, OpenFlags::WRITE)?;
-        self.run_once(|| self.fallocate_file(&file.inode, what, offset, len))?;
+        self.run_once(|| fallocate_file(self, &file.inode, what, offset, len))?;
         file.note_write();
         if self.volume.transacts() {
             return self.point_after(written_bits(file.flags));
         }
         if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
-            self.run(|| self.sync_file(&file, None, !file.flags.contains(OpenFlags::SYNC)))?;
+            self.run(|| sync_file(self, &file, None, !file.flags.contains(OpenFlags::SYNC)))?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use steadfast_vfs::{Result, Shutdown};
 
+use crate::file::sync_all;
 use crate::meta::MetaLog;
 use crate::mounted::Ext4;
 
@@ -14,7 +15,7 @@ impl Ext4 {
             Shutdown::Flush | Shutdown::FlushJournal if self.volume.transacts() => {
                 self.make_point()
             }
-            Shutdown::Flush => self.run(|| self.sync_all()),
+            Shutdown::Flush => self.run(|| sync_all(self)),
             Shutdown::FlushJournal => {
                 self.run(|| self.volume.log.commit(self.volume.log.running_tid()))
             }

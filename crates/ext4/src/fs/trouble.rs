@@ -19,7 +19,7 @@ impl Ext4 {
         if let MetaLog::Journal(journal) = &self.volume.log {
             // The cause may come here by both ways, and is told once.
             let status = Arc::clone(&self.volume.status);
-            journal.on_abort(move |cause| status.tell_read_only(&cause.to_string()));
+            journal.on_abort(move |cause| status.notify_read_only(&cause.to_string()));
         }
     }
 

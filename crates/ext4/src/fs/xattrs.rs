@@ -5,9 +5,12 @@ use steadfast_ext4_format::xattr::acl::Acl;
 use steadfast_ext4_format::xattr::name::{self, USER};
 use steadfast_vfs::{FileType, FsError, Ino, Result, SetXattr};
 
+use crate::file::delete_values;
 use crate::mounted::Ext4;
 use crate::state::Inode;
 use crate::xattr::Which;
+use crate::xattr::set_xattr;
+use crate::xattr::{read_acl, read_xattr, set_acl, xattr_names};
 
 /// Longest value (`XATTR_SIZE_MAX`).
 const VALUE_MAX: usize = 65_536;
@@ -23,8 +26,8 @@ impl Ext4 {
         let look = || {
             let txn = self.volume.look_yielding();
             match Which::of(name.0) {
-                Some(which) => Ok(txn.acl(inode.no, which)?.map(|acl| acl.to_wire())),
-                None => txn.xattr(inode.no, name),
+                Some(which) => Ok(read_acl(&txn, inode.no, which)?.map(|acl| acl.to_wire())),
+                None => read_xattr(&txn, inode.no, name),
             }
         };
         self.run(look)?.ok_or(FsError::NoData)
@@ -33,7 +36,7 @@ impl Ext4 {
     pub(super) fn list_xattrs(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         let inode = self.inode(ino)?;
         self.check_ordinary(inode.no)?;
-        self.run(|| self.volume.look_yielding().xattr_names(inode.no))
+        self.run(|| xattr_names(&self.volume.look_yielding(), inode.no))
     }
 
     /// Sets an attribute or, without a value, removes it.
@@ -75,10 +78,10 @@ impl Ext4 {
         acl: Option<&Acl>,
     ) -> steadfast_ext4_format::Result<()> {
         let mut txn = self.volume.begin()?;
-        let unused = txn.set_acl(inode.no, which, acl)?;
+        let unused = set_acl(&mut txn, inode.no, which, acl)?;
         txn.touch(inode.no, false)?;
         txn.finish()?;
-        self.delete_values(unused)
+        delete_values(self, unused)
     }
 
     fn change_xattr(
@@ -89,13 +92,13 @@ impl Ext4 {
         how: SetXattr,
     ) -> steadfast_ext4_format::Result<()> {
         let mut txn = self.volume.begin()?;
-        let (changed, unused) = txn.set_xattr(inode.no, name, value, how)?;
+        let (changed, unused) = set_xattr(&mut txn, inode.no, name, value, how)?;
         if !changed {
             return Ok(());
         }
         txn.touch(inode.no, false)?;
         txn.finish()?;
-        self.delete_values(unused)
+        delete_values(self, unused)
     }
 }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::extents::{Node, ROOT_BYTES};
-use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, InodeNo, RawInode};
+use steadfast_ext4_format::ondisk::{GroupFlags, Incompat, InodeFlags, InodeNo, RawInode};
 use steadfast_runtime::random_u64;
 use steadfast_vfs::{FileType, NewNode};
 
+use crate::alloc::{allocate_inode_number, free_inode_number};
 use crate::meta::Txn;
 use crate::state::{Inode, InodeEdit, Life};
 
@@ -31,91 +32,109 @@ const INHERITED: InodeFlags = InodeFlags::SECURE_DELETE
 /// Of those, what makes sense for anything (`EXT4_OTHER_FLMASK`).
 const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
 
-impl Txn<'_> {
-    /// Makes an inode in or near the directory `parent`: no links, no name, no blocks, an empty
-    /// extent tree or block map (no tree for a symbolic link). Its mode and access control list
-    /// follow the directory's default list or, without one, the umask. The caller gives it a name
-    /// and links.
-    ///
-    /// # Errors
-    /// No space: no inode is free.
-    pub(crate) fn create_inode(
-        &mut self,
-        parent: InodeNo,
-        kind: FileType,
-        node: NewNode,
-    ) -> Result<InodeNo> {
-        let no = self.create_inode_without_acls(parent, kind, node)?;
-        self.inherit_acls(parent, no, node.umask)?;
-        Ok(no)
+/// Makes an inode in or near the directory `parent`, with the mode of `node`: no links, no name, no
+/// blocks, an empty extent tree or block map (no tree for a symbolic link). The caller gives it a
+/// name and links.
+///
+/// # Errors
+/// No space: no inode is free.
+pub(crate) fn create_inode(
+    txn: &mut Txn<'_>,
+    parent: InodeNo,
+    kind: FileType,
+    node: NewNode,
+) -> Result<InodeNo> {
+    let above = txn.raw_inode(parent)?;
+    let no = allocate_inode_number(txn, parent, &above, kind)?;
+    prepare_place(txn, no)?;
+    let size = usize::from(txn.volume.layout.inode_size);
+    let mut raw = RawInode::new(size, txn.superblock().extra_of_new_inodes());
+    let mut mode = node.mode;
+    raw.set_uid(node.uid);
+    raw.set_gid(node.gid);
+    if above.permissions() & SETGID != 0 {
+        raw.set_gid(above.gid());
+        if kind == FileType::Directory {
+            mode |= SETGID;
+        }
     }
+    raw.set_mode(kind, mode);
+    let mut flags = above.flags().intersection(INHERITED);
+    if above.flags().contains(InodeFlags::PROJECT_INHERIT) {
+        raw.set_project(above.project());
+        if kind == FileType::Directory {
+            flags.insert(InodeFlags::PROJECT_INHERIT);
+        }
+    }
+    match kind {
+        FileType::Directory => {}
+        FileType::Regular => flags.remove(InodeFlags::DIR_SYNC | InodeFlags::CASEFOLD),
+        _ => flags = flags.intersection(FOR_ALL),
+    }
+    let mapped = matches!(kind, FileType::Regular | FileType::Directory);
+    if mapped && txn.volume.uses_extents() {
+        flags.insert(InodeFlags::EXTENTS);
+        Node::empty(ROOT_BYTES).encode(raw.block_mut());
+    }
+    raw.set_flags(flags);
+    let feature = txn.volume.layout.features.incompat.contains(Incompat::INLINE_DATA);
+    if feature && kind == FileType::Directory && raw.inline_room().is_some() {
+        // Its first block is stored in the inode then, as any change that fits.
+        raw.set_inline_contents(&[]);
+    }
+    raw.core_mut().generation.set(random_u64() as u32);
+    let now = txn.volume.clock.tick();
+    raw.set_atime(now);
+    raw.set_mtime(now);
+    raw.set_ctime(now);
+    raw.set_crtime(now);
+    let inode = Arc::new(Inode::new(no, raw, txn.volume.log.running_tid(), 0));
+    let mut edit = InodeEdit::new(inode, Life::Begins);
+    edit.data_changed = true;
+    txn.inodes.insert(no, edit);
+    Ok(no)
+}
 
-    /// As [`create_inode`](Self::create_inode), with just the mode in `node`.
-    pub(crate) fn create_inode_without_acls(
-        &mut self,
-        parent: InodeNo,
-        kind: FileType,
-        node: NewNode,
-    ) -> Result<InodeNo> {
-        let above = self.raw_inode(parent)?;
-        let no = self.allocate_inode_number(parent, &above, kind)?;
-        self.prepare_place(no)?;
-        let size = usize::from(self.volume.layout.inode_size);
-        let mut raw = RawInode::new(size, self.superblock().extra_of_new_inodes());
-        let mut mode = node.mode;
-        raw.set_uid(node.uid);
-        raw.set_gid(node.gid);
-        if above.permissions() & SETGID != 0 {
-            raw.set_gid(above.gid());
-            if kind == FileType::Directory {
-                mode |= SETGID;
-            }
-        }
-        raw.set_mode(kind, mode);
-        let mut flags = above.flags().intersection(INHERITED);
-        if above.flags().contains(InodeFlags::PROJECT_INHERIT) {
-            raw.set_project(above.project());
-            if kind == FileType::Directory {
-                flags.insert(InodeFlags::PROJECT_INHERIT);
-            }
-        }
-        match kind {
-            FileType::Directory => {}
-            FileType::Regular => flags.remove(InodeFlags::DIR_SYNC | InodeFlags::CASEFOLD),
-            _ => flags = flags.intersection(FOR_ALL),
-        }
-        let mapped = matches!(kind, FileType::Regular | FileType::Directory);
-        if mapped && self.volume.uses_extents() {
-            flags.insert(InodeFlags::EXTENTS);
-            Node::empty(ROOT_BYTES).encode(raw.block_mut());
-        }
-        raw.set_flags(flags);
-        let feature = self.volume.layout.features.incompat.contains(Incompat::INLINE_DATA);
-        if feature && kind == FileType::Directory && raw.inline_room().is_some() {
-            // Its first block is stored in the inode then, as any change that fits.
-            raw.set_inline_contents(&[]);
-        }
-        raw.core_mut().generation.set(random_u64() as u32);
-        let now = self.volume.clock.tick();
-        raw.set_atime(now);
-        raw.set_mtime(now);
-        raw.set_ctime(now);
-        raw.set_crtime(now);
-        let inode = Arc::new(Inode::new(no, raw, self.volume.log.running_tid(), 0));
-        let mut edit = InodeEdit::new(inode, Life::Begins);
-        edit.data_changed = true;
-        self.inodes.insert(no, edit);
-        Ok(no)
-    }
+/// Gives the inode's number back: its blocks are gone, it has no links and is no orphan.
+pub(crate) fn delete_inode(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
+    let seconds = txn.volume.clock.seconds() as u32;
+    let edit = txn.edit_inode(no)?;
+    edit.life = Life::Ends;
+    edit.raw.core_mut().dtime.set(seconds);
+    edit.raw.set_links(0);
+    let kind = edit.raw.file_type();
+    free_inode_number(txn, no, kind == Some(FileType::Directory))
+}
 
-    /// Gives the inode's number back: its blocks are gone, it has no links and is no orphan.
-    pub(crate) fn delete_inode(&mut self, no: InodeNo) -> Result<()> {
-        let seconds = self.volume.clock.seconds() as u32;
-        let edit = self.edit_inode(no)?;
-        edit.life = Life::Ends;
-        edit.raw.core_mut().dtime.set(seconds);
-        edit.raw.set_links(0);
-        let kind = edit.raw.file_type();
-        self.free_inode_number(no, kind == Some(FileType::Directory))
+/// Before a new inode gets this number. Who replays a fast commit that records it looks first
+/// at what its place in the table holds, and the kernel (6.18) refuses the log if that is
+/// neither zeros nor an inode. Tables need not have been zeroed when the file system was made.
+/// So the first inode in such a block is not recorded, and zeros the places behind it for the next.
+fn prepare_place(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
+    let layout = &txn.volume.layout;
+    if txn.volume.fast.is_none() || !layout.features.group_checksums() {
+        return Ok(());
     }
+    let (block, place) = txn.inode_block(no)?;
+    let desc = txn.group(place.group);
+    if desc.flags().contains(GroupFlags::INODE_ZEROED) {
+        return Ok(());
+    }
+    let size = usize::from(layout.inode_size);
+    let never_used = layout.inodes_per_group.saturating_sub(desc.itable_unused());
+    let table = txn.read(block)?;
+    let raw = RawInode::from_bytes(&table[place.offset..place.offset + size]);
+    let is_inode = layout.features.metadata_csum() && layout.checksums.verify_inode(no, &raw);
+    if raw.as_bytes().iter().all(|b| *b == 0) || is_inode {
+        return Ok(());
+    }
+    txn.mark_ineligible();
+    // The number is taken already, so it counts as used.
+    let ahead = never_used.saturating_sub(place.index).max(1) as usize;
+    let from = place.offset.saturating_add(size.saturating_mul(ahead));
+    txn.modify(block, |table| {
+        if let Some(unused) = table.get_mut(from..) {
+            unused.fill(0);
+        }
+    })
 }

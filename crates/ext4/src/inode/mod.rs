@@ -1,12 +1,10 @@
-//! Inodes in memory: their fields, the map of their blocks, the list of orphans, the clock.
+//! Inodes in a transaction: made, deleted, and kept among the orphans until they are gone.
 //!
-//! An [`Inode`] exists once for each number in use; a cache keeps those that were used
-//! lately. Its on-disk fields are those of the last finished transaction; an operation edits a
-//! copy in its [`Txn`](crate::meta::Txn), which replaces them when it is finished.
-//!
-//! The size in memory (`i_size`) and the size on disk (`i_disksize`, the one in the raw inode)
-//! differ while data is in the page cache that has no place on the device yet.
+//! What an inode is in memory: [`Inode`](crate::state::Inode); how a transaction changes one:
+//! [`Txn`](crate::meta::Txn).
 
 mod create;
-mod edit;
 mod orphans;
+
+pub(crate) use create::{create_inode, delete_inode};
+pub(crate) use orphans::{orphan_add, orphan_after, orphan_block, orphan_remove, orphan_whole};

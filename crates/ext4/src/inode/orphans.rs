@@ -11,103 +11,93 @@ use steadfast_ext4_format::{Ext4Error, Result};
 
 use crate::meta::Txn;
 use crate::planted::Bug;
-use crate::state::{OrphanFile, Orphans};
+use crate::state::OrphanFile;
 
-impl Txn<'_> {
-    pub(crate) fn orphans(&self) -> &Orphans {
-        self.orphans.as_ref().unwrap_or(&self.meta.orphans)
+/// The orphan after `no` in the list on disk.
+///
+/// # Errors
+/// Corrupt: an inode that cannot be an orphan.
+pub(crate) fn orphan_after(txn: &Txn<'_>, no: InodeNo) -> Result<InodeNo> {
+    let raw = txn.load_raw_inode(no)?;
+    Ok(InodeNo(raw.core().dtime.get()))
+}
+
+/// Marks the inode, so that a crash from here on is cleaned up after. Once is enough.
+pub(crate) fn orphan_add(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
+    if txn.orphans().contains(no) || txn.volume.has(Bug::OrphanNotRecorded) {
+        return Ok(());
     }
-
-    fn orphans_mut(&mut self) -> &mut Orphans {
-        self.orphans.get_or_insert_with(|| self.meta.orphans.clone())
+    let block_size = txn.volume.layout.block_size;
+    if let Some(file) = &txn.volume.orphan_file
+        && let Some(slot) = txn.orphans().free_slot(file.slots(block_size))
+    {
+        write_orphan_slot(txn, file, slot, no)?;
+        txn.orphans_mut().set_slot(slot, no);
+        return Ok(());
     }
+    let next = txn.superblock().last_orphan.get();
+    txn.modify_inode(no, |raw| raw.core_mut().dtime.set(next))?;
+    txn.superblock_mut().last_orphan.set(no.0);
+    txn.orphans_mut().list.insert(0, no);
+    Ok(())
+}
 
-    /// The orphan after `no` in the list on disk.
-    ///
-    /// # Errors
-    /// Corrupt: an inode that cannot be an orphan.
-    pub(crate) fn orphan_after(&self, no: InodeNo) -> Result<InodeNo> {
-        let raw = self.load_raw_inode(no)?;
-        Ok(InodeNo(raw.core().dtime.get()))
+/// What was to be cut from the inode is cut. Without a name it stays an orphan: it is still to
+/// be deleted.
+pub(crate) fn orphan_whole(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
+    if txn.raw_inode(no)?.links() == 0 {
+        return Ok(());
     }
+    orphan_remove(txn, no)
+}
 
-    /// Marks the inode, so that a crash from here on is cleaned up after. Once is enough.
-    pub(crate) fn orphan_add(&mut self, no: InodeNo) -> Result<()> {
-        if self.orphans().contains(no) || self.volume.has(Bug::OrphanNotRecorded) {
-            return Ok(());
-        }
-        let block_size = self.volume.layout.block_size;
-        if let Some(file) = &self.volume.orphan_file
-            && let Some(slot) = self.orphans().free_slot(file.slots(block_size))
+/// The inode is whole again, or gone.
+pub(crate) fn orphan_remove(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
+    if let Some(slot) = txn.orphans().slot_of.get(&no).copied() {
+        let volume = txn.volume;
+        // OK to unwrap: a slot comes from the file.
+        let file = volume.orphan_file.as_ref().unwrap();
+        write_orphan_slot(txn, file, slot, InodeNo::NONE)?;
+        let orphans = txn.orphans_mut();
+        orphans.slots.remove(&slot);
+        orphans.slot_of.remove(&no);
+        return Ok(());
+    }
+    let Some(at) = txn.orphans().list.iter().position(|n| *n == no) else { return Ok(()) };
+    let next = txn.orphans().list.get(at + 1).map_or(0, |n| n.0);
+    if at == 0 {
+        txn.superblock_mut().last_orphan.set(next);
+    } else {
+        let before = txn.orphans().list[at - 1];
+        txn.modify_inode(before, |raw| raw.core_mut().dtime.set(next))?;
+    }
+    txn.modify_inode(no, |raw| raw.core_mut().dtime.set(0))?;
+    txn.orphans_mut().list.remove(at);
+    Ok(())
+}
+
+/// A block of the orphan file, checked.
+pub(crate) fn orphan_block(txn: &Txn<'_>, file: &OrphanFile, block: u64) -> Result<Bytes> {
+    let checksums = &txn.volume.layout.checksums;
+    txn.read_checked(block, &|contents| {
+        let magic = OrphanBlockTail::of(contents).map(|t| t.magic.get());
+        if magic == Some(ORPHAN_BLOCK_MAGIC)
+            && checksums.verify_orphan_block(file.seed, block, contents)
         {
-            self.write_orphan_slot(file, slot, no)?;
-            self.orphans_mut().set_slot(slot, no);
             return Ok(());
         }
-        let next = self.superblock().last_orphan.get();
-        self.modify_inode(no, |raw| raw.core_mut().dtime.set(next))?;
-        self.superblock_mut().last_orphan.set(no.0);
-        self.orphans_mut().list.insert(0, no);
-        Ok(())
-    }
+        Err(Ext4Error::corrupt("wrong magic or checksum", format!("orphan file block {block}")))
+    })
+}
 
-    /// What was to be cut from the inode is cut. Without a name it stays an orphan: it is still to
-    /// be deleted.
-    pub(crate) fn orphan_whole(&mut self, no: InodeNo) -> Result<()> {
-        if self.raw_inode(no)?.links() == 0 {
-            return Ok(());
-        }
-        self.orphan_remove(no)
-    }
-
-    /// The inode is whole again, or gone.
-    pub(crate) fn orphan_remove(&mut self, no: InodeNo) -> Result<()> {
-        if let Some(slot) = self.orphans().slot_of.get(&no).copied() {
-            let volume = self.volume;
-            // OK to unwrap: a slot comes from the file.
-            let file = volume.orphan_file.as_ref().unwrap();
-            self.write_orphan_slot(file, slot, InodeNo::NONE)?;
-            let orphans = self.orphans_mut();
-            orphans.slots.remove(&slot);
-            orphans.slot_of.remove(&no);
-            return Ok(());
-        }
-        let Some(at) = self.orphans().list.iter().position(|n| *n == no) else { return Ok(()) };
-        let next = self.orphans().list.get(at + 1).map_or(0, |n| n.0);
-        if at == 0 {
-            self.superblock_mut().last_orphan.set(next);
-        } else {
-            let before = self.orphans().list[at - 1];
-            self.modify_inode(before, |raw| raw.core_mut().dtime.set(next))?;
-        }
-        self.modify_inode(no, |raw| raw.core_mut().dtime.set(0))?;
-        self.orphans_mut().list.remove(at);
-        Ok(())
-    }
-
-    /// A block of the orphan file, checked.
-    pub(crate) fn orphan_block(&self, file: &OrphanFile, block: u64) -> Result<Bytes> {
-        let checksums = &self.volume.layout.checksums;
-        self.read_checked(block, &|contents| {
-            let magic = OrphanBlockTail::of(contents).map(|t| t.magic.get());
-            if magic == Some(ORPHAN_BLOCK_MAGIC)
-                && checksums.verify_orphan_block(file.seed, block, contents)
-            {
-                return Ok(());
-            }
-            Err(Ext4Error::corrupt("wrong magic or checksum", format!("orphan file block {block}")))
-        })
-    }
-
-    fn write_orphan_slot(&mut self, file: &OrphanFile, slot: u32, no: InodeNo) -> Result<()> {
-        let per_block = orphan_slots(self.volume.layout.block_size as usize) as u32;
-        let block = file.blocks[(slot / per_block) as usize];
-        let at = (slot % per_block) as usize * 4;
-        self.orphan_block(file, block)?;
-        let checksums = self.volume.layout.checksums;
-        self.modify(block, |contents| {
-            contents[at..at + 4].copy_from_slice(&no.0.to_le_bytes());
-            checksums.set_orphan_block(file.seed, block, contents);
-        })
-    }
+fn write_orphan_slot(txn: &mut Txn<'_>, file: &OrphanFile, slot: u32, no: InodeNo) -> Result<()> {
+    let per_block = orphan_slots(txn.volume.layout.block_size as usize) as u32;
+    let block = file.blocks[(slot / per_block) as usize];
+    let at = (slot % per_block) as usize * 4;
+    orphan_block(txn, file, block)?;
+    let checksums = txn.volume.layout.checksums;
+    txn.modify(block, |contents| {
+        contents[at..at + 4].copy_from_slice(&no.0.to_le_bytes());
+        checksums.set_orphan_block(file.seed, block, contents);
+    })
 }

@@ -33,9 +33,9 @@ impl Volume {
                 outcome => return outcome,
             }
         }
-        self.impatient.fetch_add(1, Ordering::AcqRel);
+        self.lock_fallbacks.fetch_add(1, Ordering::AcqRel);
         let outcome = operation();
-        self.impatient.fetch_sub(1, Ordering::AcqRel);
+        self.lock_fallbacks.fetch_sub(1, Ordering::AcqRel);
         outcome
     }
 

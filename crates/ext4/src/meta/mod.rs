@@ -20,8 +20,10 @@
 
 mod cache;
 mod fetch;
+mod inodes;
 mod log;
 mod read;
+mod record;
 mod txn;
 mod volume;
 

@@ -46,10 +46,10 @@ pub struct Txn<'v> {
     wait_for: Vec<Completion>,
     /// Names that come and go.
     pub(crate) names: Vec<NameEdit>,
-    /// The names that came and went, if this can be told in a fast commit.
-    pub(crate) told: Option<Vec<Named>>,
+    /// The names that came and went, if this can be recorded in a fast commit.
+    pub(crate) recorded: Option<Vec<Named>>,
     /// It cannot, whoever has said so.
-    pub(crate) untold: bool,
+    pub(crate) ineligible: bool,
     /// A block that is not in memory ends the transaction.
     yields: bool,
     /// Blocks that planted bugs keep in memory only.
@@ -77,8 +77,8 @@ impl<'v> Txn<'v> {
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
             names: Vec::new(),
-            told: None,
-            untold: false,
+            recorded: None,
+            ineligible: false,
             yields: false,
             left_out: BTreeSet::new(),
         }
@@ -86,8 +86,8 @@ impl<'v> Txn<'v> {
 
     /// Lets the transaction fail with `NotCached` where it would read under the metadata lock.
     pub(crate) fn yielding(self) -> Self {
-        let patient = self.volume.impatient.load(Ordering::Acquire) == 0;
-        Txn { yields: patient, ..self }
+        let retries = self.volume.lock_fallbacks.load(Ordering::Acquire) == 0;
+        Txn { yields: retries, ..self }
     }
 
     fn miss(&self, ahead: u32) -> Miss {
@@ -223,7 +223,9 @@ impl<'v> Txn<'v> {
     /// # Errors
     /// If the journal has failed; then nothing has changed, and the volume is read-only.
     pub fn finish(mut self) -> Result<Tid> {
-        self.store_quotas()?;
+        if self.volume.quotas.is_on() {
+            (self.volume.store_quotas)(&mut self)?;
+        }
         self.store_inodes()?;
         self.store_groups()?;
         self.store_superblock()?;
@@ -239,16 +241,20 @@ impl<'v> Txn<'v> {
         };
         let resting = self.resting();
         if !resting.is_empty() {
-            let (rested, home) = (self.volume.rested.clone(), self.volume.home.clone());
+            let (freed_committed, home) =
+                (self.volume.freed_committed.clone(), self.volume.home.clone());
             let freed: Vec<(u64, u64)> = resting.iter().collect();
             update.on_commit.push(Box::new(move |tid| match home {
                 Some(home) => home.hold(tid, freed),
                 None => {
-                    rested.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(freed);
+                    freed_committed
+                        .lock()
+                        .unwrap_or_else(std::sync::PoisonError::into_inner)
+                        .extend(freed);
                 }
             }));
         }
-        let told = self.take_told(!update.revokes.is_empty());
+        let recorded = self.take_recorded(!update.revokes.is_empty());
         let images: Vec<(FsBlock, Bytes)> =
             std::mem::take(&mut self.blocks).into_iter().map(|(b, i)| (FsBlock(b), i)).collect();
         update.writes.clone_from(&images);
@@ -262,9 +268,9 @@ impl<'v> Txn<'v> {
             let _ = self.volume.check_writable();
         })?;
         if let Some(track) = &self.volume.fast {
-            let forgotten = told.is_none() && self.volume.has(Bug::FastIneligibleForgotten);
+            let forgotten = recorded.is_none() && self.volume.has(Bug::FastIneligibleForgotten);
             if !forgotten {
-                track.note(tid, told);
+                track.note(tid, recorded);
             }
         }
         self.count_space(&resting);
@@ -403,7 +409,7 @@ impl<'v> Txn<'v> {
 
     fn store_superblock(&mut self) -> Result<()> {
         let Some(mut superblock) = self.superblock.take() else { return Ok(()) };
-        superblock.seal(&self.meta.superblock);
+        superblock.make_atomic(&self.meta.superblock);
         let (block, offset) = self.volume.layout.superblock_place();
         self.modify(block, |b| {
             let bytes = zerocopy::IntoBytes::as_bytes(&*superblock);

@@ -15,8 +15,8 @@ use super::cache::BlockCache;
 use super::log::{LOG_FULL, MetaLog};
 use super::txn::Txn;
 use crate::state::{
-    AllocState, Clock, Fetches, Fresh, HomeMark, InodeCache, KnownBlocks, KnownNodes, NameCache,
-    OrphanFile, Orphans, Protection, Quotas, Space, Status, Track,
+    AllocState, Clock, Fetches, Fresh, HomeMark, InodeCache, NameCache, NodeCache, OrphanFile,
+    Orphans, Protection, Quotas, Space, Status, Track, XattrBlockCache,
 };
 
 /// Most operations change fewer blocks than this.
@@ -33,7 +33,7 @@ pub struct Volume {
     pub(crate) names: NameCache,
     pub(crate) space: sync::Mutex<Space>,
     /// Blocks freed by transactions that have committed since the allocator last looked.
-    pub(crate) rested: Arc<sync::Mutex<Vec<(u64, u64)>>>,
+    pub(crate) freed_committed: Arc<sync::Mutex<Vec<(u64, u64)>>>,
     /// Of an external journal: how far its log must go for what is on the device.
     pub(crate) home: Option<Arc<HomeMark>>,
     /// The flush of the device that the data of any file outside the log needs.
@@ -46,12 +46,14 @@ pub struct Volume {
     pub(crate) group_metadata: RangeSet,
     /// Those and the journal's: no file may own them.
     pub(crate) system_blocks: RangeSet,
-    /// Operations that read under the metadata lock because they have yielded in vain.
-    pub(crate) impatient: AtomicU32,
+    /// Operations that have retried too often and fall back to reading under the metadata lock.
+    pub(crate) lock_fallbacks: AtomicU32,
     /// The orphan file, if there is one.
     pub(crate) orphan_file: Option<OrphanFile>,
     /// Who uses how much, and may.
     pub(crate) quotas: Quotas,
+    /// What a transaction that is about to be finished changes in the quota files.
+    pub(crate) store_quotas: fn(&mut Txn<'_>) -> Result<()>,
     /// What the running transaction has done, for fast commits.
     pub(crate) fast: Option<Track>,
     /// Multiple-mount protection.
@@ -69,8 +71,8 @@ pub(crate) struct MetaState {
     pub alloc: AllocState,
     pub orphans: Orphans,
     pub fetches: Fetches,
-    pub xattr_blocks: KnownBlocks,
-    pub extent_nodes: RefCell<KnownNodes>,
+    pub xattr_blocks: XattrBlockCache,
+    pub extent_nodes: RefCell<NodeCache>,
 }
 
 impl Volume {

@@ -16,7 +16,6 @@
 
 mod given_up;
 mod journal;
-mod orphans;
 mod reload;
 mod replay;
 mod stale;
@@ -37,6 +36,7 @@ use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 
 pub use replay::{delete_orphans, discardable, replay, replayed_blocks};
 
+use crate::file::process_orphans;
 use crate::meta::{MetaLog, Volume};
 use crate::mounted::Ext4;
 use crate::options::{DataMode, MountOptions};
@@ -74,7 +74,7 @@ impl Ext4 {
             return Err(Ext4Error::Refused { what });
         }
         if options.journal.fast_commits && !read_only {
-            check_tellable(superblock)?;
+            check_fast_commits(superblock)?;
         }
         let options = options.divided(layout.block_size);
         let found = journal::find(&device, superblock, &layout, &options)?;
@@ -147,8 +147,8 @@ impl Ext4 {
         volume.protection = protection;
         volume.home = home;
         volume.quotas = quota::load(&volume)?;
-        let tells = options.journal.fast_commits && matches!(volume.log, MetaLog::Journal(_));
-        volume.fast = tells.then(Track::default);
+        let fast = options.journal.fast_commits && matches!(volume.log, MetaLog::Journal(_));
+        volume.fast = fast.then(Track::default);
         if volume.transacts() {
             check_transactable(&volume.layout)?;
         }
@@ -185,7 +185,7 @@ impl Ext4 {
             protection.start(Arc::downgrade(&fs.volume.status), journal);
         }
         fs.mark_mounted()?;
-        fs.process_orphans()?;
+        process_orphans(&fs)?;
         fs.pages.start();
         fs.start_transacting()?;
         Ok(fs)
@@ -193,7 +193,7 @@ impl Ext4 {
 }
 
 /// Refuses `fast_commit` where fast commits cannot be written.
-fn check_tellable(superblock: &Superblock) -> Result<()> {
+fn check_fast_commits(superblock: &Superblock) -> Result<()> {
     let features = superblock.features();
     let refused = |what: &str| {
         let what = format!("fast_commit: {what}: mount without the option");

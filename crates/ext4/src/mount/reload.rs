@@ -9,7 +9,7 @@ use steadfast_journal::{FsBlock, Overlay};
 
 use crate::meta::{MetaState, Volume};
 use crate::stage::{count_free, read_orphans};
-use crate::state::{AllocState, KnownBlocks};
+use crate::state::{AllocState, XattrBlockCache};
 
 impl Volume {
     /// Reads superblock, group descriptors and orphans again, from the log where it has newer
@@ -29,7 +29,7 @@ impl Volume {
             meta.superblock = superblock::read(&*self.device, &overlay)?;
             meta.groups = groups::read(&*self.device, &self.layout, &overlay)?;
             meta.alloc = AllocState::default();
-            meta.xattr_blocks = KnownBlocks::default();
+            meta.xattr_blocks = XattrBlockCache::default();
             let (free_blocks, free_inodes) = count_free(&self.layout, &meta.groups);
             let held = self.home.as_ref().map(|home| home.forget_released()).unwrap_or_default();
             held.iter().for_each(|(start, end)| meta.alloc.rest(*start, *end));
@@ -38,7 +38,7 @@ impl Volume {
             (space.delayed_blocks, space.settled_blocks) = (0, 0);
             space.resting_blocks = held.iter().map(|(start, end)| end - start).sum();
         }
-        self.rested.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.freed_committed.lock().unwrap_or_else(PoisonError::into_inner).clear();
         if let Some(fresh) = &self.fresh {
             fresh.clear();
         }

@@ -9,10 +9,12 @@ use steadfast_vfs::{FileType, FsError, NewNode};
 
 use super::entry::{
     check_changeable, check_key, check_name, check_not_fixed, check_project, find, is_dots,
-    kind_of, known_absent, name_changed, tell,
+    kind_of, known_absent, make_inode, name_changed, record_name,
 };
 use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
 use crate::dir::InodeBlocks;
+use crate::extents::append_block;
+use crate::inode::{orphan_add, orphan_remove};
 use crate::meta::{Txn, Volume};
 use crate::planted::Bug;
 use crate::state::{Inode, NameChange};
@@ -29,9 +31,9 @@ const TARGET_MAX: usize = 4095;
 pub fn create(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Result<Arc<Inode>> {
     let mut txn = volume.begin_yielding()?;
     check_new(&txn, dir, name)?;
-    let no = txn.create_inode(dir, FileType::Regular, node)?;
+    let no = make_inode(&mut txn, dir, FileType::Regular, node)?;
     txn.modify_inode(no, |raw| raw.set_links(1))?;
-    tell(&mut txn, NameChange::Created, dir, no, name)?;
+    record_name(&mut txn, NameChange::Created, dir, no, name)?;
     finish_new(txn, dir, name, no)
 }
 
@@ -53,7 +55,7 @@ pub fn mknod(
     let device = matches!(kind, FileType::CharDevice | FileType::BlockDevice);
     let mut txn = volume.begin()?;
     check_new(&txn, dir, name)?;
-    let no = txn.create_inode(dir, kind, node)?;
+    let no = make_inode(&mut txn, dir, kind, node)?;
     let fits = txn.modify_inode(no, |raw| {
         raw.set_links(1);
         !device || raw.set_rdev(rdev)
@@ -73,7 +75,7 @@ pub fn mkdir(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Resul
     let mut txn = volume.begin_yielding()?;
     check_new(&txn, dir, name)?;
     check_subdirectory(&txn, dir)?;
-    let no = txn.create_inode(dir, FileType::Directory, node)?;
+    let no = make_inode(&mut txn, dir, FileType::Directory, node)?;
     InodeBlocks::directory(&mut txn, no)?.init(dir)?;
     txn.modify_inode(no, |raw| raw.set_links(2))?;
     add_subdirectory(&mut txn, dir)?;
@@ -103,7 +105,7 @@ pub fn symlink(
         return Err(FsError::NameTooLong.into());
     }
     check_new(&txn, dir, name)?;
-    let no = txn.create_inode(dir, FileType::Symlink, NewNode { mode: 0o777, ..node })?;
+    let no = make_inode(&mut txn, dir, FileType::Symlink, NewNode { mode: 0o777, ..node })?;
     txn.modify_inode(no, |raw| raw.set_links(1))?;
     if target.len() <= FAST_TARGET_MAX {
         txn.modify_inode(no, |raw| raw.block_mut()[..target.len()].copy_from_slice(target))?;
@@ -121,7 +123,7 @@ fn write_long_target(txn: &mut Txn<'_>, no: InodeNo, target: &[u8]) -> Result<()
             Node::empty(ROOT_BYTES).encode(raw.block_mut());
         })?;
     }
-    let (_, block) = txn.append_block(no)?;
+    let (_, block) = append_block(txn, no)?;
     let mut contents = target.to_vec();
     // OK to cast: a block is at most 64 KiB.
     contents.resize(txn.volume().block_size() as usize, 0);
@@ -143,8 +145,8 @@ pub fn tmpfile(volume: &Volume, dir: InodeNo, node: NewNode) -> Result<Arc<Inode
         return Err(FsError::NotFound.into());
     }
     check_changeable(&txn, dir)?;
-    let no = txn.create_inode(dir, FileType::Regular, node)?;
-    txn.orphan_add(no)?;
+    let no = make_inode(&mut txn, dir, FileType::Regular, node)?;
+    orphan_add(&mut txn, no)?;
     let inode = txn.inode(no)?;
     txn.finish()?;
     inode.state().linkable = true;
@@ -167,7 +169,7 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
     let inode = txn.inode(no)?;
     match raw.links() {
         0 if inode.state().linkable => {
-            txn.orphan_remove(no)?;
+            orphan_remove(&mut txn, no)?;
             txn.modify_inode(no, |raw| raw.set_links(1))?;
         }
         0 => return Err(FsError::NotFound.into()),
@@ -176,7 +178,7 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
         links => txn.modify_inode(no, |raw| raw.set_links(links + 1))?,
     }
     txn.touch(no, false)?;
-    tell(&mut txn, NameChange::Linked, dir, no, name)?;
+    record_name(&mut txn, NameChange::Linked, dir, no, name)?;
     finish_new(txn, dir, name, no)?;
     if volume.has(Bug::LinkInTwoTransactions) && raw.links() > 0 {
         let mut txn = volume.begin_yielding()?;

@@ -5,18 +5,21 @@ use std::sync::Arc;
 use steadfast_ext4_format::dir::Found;
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, NAME_MAX};
 use steadfast_ext4_format::{Ext4Error, Result};
-use steadfast_vfs::{DirEntry, FileType, FsError, Ino};
+use steadfast_vfs::{DirEntry, FileType, FsError, Ino, NewNode};
 
 use crate::dir::InodeBlocks;
+use crate::extents::block_of;
+use crate::inode::create_inode;
 use crate::meta::{Txn, Volume};
 use crate::state::{Inode, NameChange};
+use crate::xattr::inherit_acls;
 
 /// Finds `name` in the directory `dir`; "." and ".." work.
 ///
 /// # Errors
 /// ENOTDIR, ENOENT, ENAMETOOLONG; corrupt directories and inodes.
 pub fn lookup(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
-    if let Some(known) = look_up_known(volume, dir, name) {
+    if let Some(known) = look_up_cached(volume, dir, name) {
         return known;
     }
     let txn = volume.look_yielding();
@@ -41,7 +44,7 @@ pub(super) fn known_absent(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<b
 }
 
 /// Answers a lookup from memory, without the metadata lock; `None` if that cannot be.
-pub(super) fn look_up_known(
+pub(super) fn look_up_cached(
     volume: &Volume,
     dir: InodeNo,
     name: &[u8],
@@ -78,8 +81,8 @@ pub(super) fn name_changed(
     Ok(())
 }
 
-/// A name of a regular file comes or goes: that can be told in a fast commit.
-pub(super) fn tell(
+/// A name of a regular file comes or goes: that can be recorded in a fast commit.
+pub(super) fn record_name(
     txn: &mut Txn<'_>,
     what: NameChange,
     dir: InodeNo,
@@ -87,7 +90,7 @@ pub(super) fn tell(
     name: &[u8],
 ) -> Result<()> {
     if txn.volume().fast.is_some() && kind_of(txn, no)? == FileType::Regular {
-        txn.tell_name(what, dir, no, name);
+        txn.record_name(what, dir, no, name);
     }
     Ok(())
 }
@@ -139,7 +142,7 @@ pub fn readlink(volume: &Volume, no: InodeNo) -> Result<Vec<u8>> {
     if raw.size() >= volume.block_size() || raw.size() == 0 {
         return Err(corrupt("impossible length"));
     }
-    let block = txn.block_of(no, 0)?.ok_or_else(|| corrupt("no target"))?;
+    let block = block_of(&txn, no, 0)?.ok_or_else(|| corrupt("no target"))?;
     let contents = txn.read(block)?;
     // OK to cast: less than a block.
     let target = &contents[..raw.size() as usize];
@@ -255,4 +258,20 @@ pub(super) fn check_not_fixed(txn: &Txn<'_>, no: InodeNo) -> Result<()> {
         return Err(FsError::NotPermitted { what: "the file is immutable or append-only" }.into());
     }
     Ok(())
+}
+
+/// Makes an inode in or near the directory `parent`, without a name. Its mode and access control
+/// list follow the directory's default list or, without one, the umask.
+///
+/// # Errors
+/// No space: no inode is free.
+pub(super) fn make_inode(
+    txn: &mut Txn<'_>,
+    parent: InodeNo,
+    kind: FileType,
+    node: NewNode,
+) -> Result<InodeNo> {
+    let no = create_inode(txn, parent, kind, node)?;
+    inherit_acls(txn, parent, no, node.umask)?;
+    Ok(no)
 }

@@ -5,8 +5,9 @@
 //! times that change are those of the kernel (fs/namei.c, fs/ext4/namei.c). Permissions are not
 //! looked at here; they are the front end's, as in the kernel.
 //!
-//! An inode whose last name goes becomes an orphan in the same update. It is handed back to the
-//! caller, who deletes it ([`Volume`]) once nobody has it open; after a crash, the next mount does.
+//! An inode that is unlinked for the last time becomes an orphan in the same update. It is handed
+//! back to the caller, who deletes it ([`Volume`]) once nobody has it open; after a crash, the next
+//! mount does.
 
 mod add;
 mod entry;

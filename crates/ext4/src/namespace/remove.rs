@@ -6,7 +6,9 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_vfs::{FileType, FsError};
 
-use super::entry::{check_name, check_removable, find, is_dots, kind_of, name_changed, tell};
+use super::entry::{
+    check_name, check_removable, find, is_dots, kind_of, name_changed, record_name,
+};
 use super::links::{remove_link, remove_subdirectory, retire_directory};
 use crate::dir::InodeBlocks;
 use crate::meta::{Txn, Volume};
@@ -48,7 +50,7 @@ pub(crate) fn unlink(
         return Ok(None);
     }
     let last = remove_link(&mut txn, no)?;
-    tell(&mut txn, NameChange::Unlinked, dir, no, name)?;
+    record_name(&mut txn, NameChange::Unlinked, dir, no, name)?;
     txn.finish()?;
     Ok(last.then_some(inode))
 }

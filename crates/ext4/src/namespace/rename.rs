@@ -10,7 +10,7 @@ use steadfast_vfs::{FileType, FsError, NewNode, RenameFlags};
 
 use super::entry::{
     check_changeable, check_key, check_name, check_project, check_removable, find, is_dots,
-    kind_of, known_absent, name_changed, tell,
+    kind_of, known_absent, make_inode, name_changed, record_name,
 };
 use super::links::{
     add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
@@ -125,8 +125,8 @@ pub fn rename(
             match whiteout {
                 Some(no) => add_whiteout(&mut txn, from_dir, from, no)?,
                 None => {
-                    tell(&mut txn, NameChange::Linked, to_dir, source.no(), to)?;
-                    tell(&mut txn, NameChange::Unlinked, from_dir, source.no(), from)?;
+                    record_name(&mut txn, NameChange::Linked, to_dir, source.no(), to)?;
+                    record_name(&mut txn, NameChange::Unlinked, from_dir, source.no(), from)?;
                 }
             }
         }
@@ -228,7 +228,7 @@ fn move_in_two(
 fn new_whiteout(txn: &mut Txn<'_>, dir: InodeNo) -> Result<InodeNo> {
     let above = txn.raw_inode(dir)?;
     let node = NewNode { mode: 0, uid: above.uid(), gid: above.gid(), umask: 0 };
-    let no = txn.create_inode(dir, FileType::CharDevice, node)?;
+    let no = make_inode(txn, dir, FileType::CharDevice, node)?;
     txn.modify_inode(no, |raw| {
         raw.set_links(1);
         raw.set_rdev(0);

@@ -6,6 +6,7 @@ use steadfast_vfs::{DirBlock, DirEntry, Ino};
 
 use super::entry::kind_to_list;
 use crate::dir::InodeBlocks;
+use crate::extents::next_extent;
 use crate::meta::Volume;
 
 /// What can be read of the first block of `dir` at or after its byte `from`; `None` behind the
@@ -17,7 +18,7 @@ pub fn readdir_block(volume: &Volume, dir: InodeNo, from: u64) -> Result<Option<
     let txn = volume.look_yielding();
     let size = volume.block_size();
     let directory = InodeBlocks::directory(&txn, dir)?;
-    let Some(extent) = txn.next_extent(dir, from.div_ceil(size))? else { return Ok(None) };
+    let Some(extent) = next_extent(&txn, dir, from.div_ceil(size))? else { return Ok(None) };
     let number = u64::from(extent.logical).max(from.div_ceil(size));
     let Some(number) = u32::try_from(number).ok().filter(|n| *n < directory.block_count()) else {
         return Ok(None);

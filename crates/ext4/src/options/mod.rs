@@ -27,6 +27,17 @@ pub enum DataMode {
     Transact,
 }
 
+/// The words of a list of words and what they mean.
+const fn words<T: Copy, const N: usize>(list: &[(&'static str, T); N]) -> [&'static str; N] {
+    let mut words = [""; N];
+    let mut i = 0;
+    while i < N {
+        words[i] = list[i].0;
+        i += 1;
+    }
+    words
+}
+
 impl DataMode {
     const NAMES: [(&'static str, DataMode); 4] = [
         ("writeback", DataMode::Writeback),
@@ -61,8 +72,8 @@ pub enum Dax {
 
 impl Dax {
     const WORDS: [(&'static str, Dax); 5] = [
-        ("dax=never", Dax::Never),
         ("dax=inode", Dax::Inode),
+        ("dax=never", Dax::Never),
         ("dax=always", Dax::Always),
         ("dax", Dax::Always),
         ("nodax", Dax::Never),
@@ -94,8 +105,8 @@ pub enum AccessTimes {
 
 impl AccessTimes {
     const NAMES: [(&'static str, AccessTimes); 3] = [
-        ("noatime", AccessTimes::Never),
         ("relatime", AccessTimes::Relative),
+        ("noatime", AccessTimes::Never),
         ("strictatime", AccessTimes::Always),
     ];
 

@@ -6,7 +6,11 @@ use std::time::Duration;
 use steadfast_vfs::TransactPolicy;
 use steadfast_vfs::options::{Form, MountOption, WrongOption};
 
-use super::{AccessTimes, DataMode, Dax, MountOptions};
+use super::{AccessTimes, DataMode, Dax, MountOptions, words};
+
+const DATA: &[&str] = &words(&DataMode::NAMES);
+const DAX: &[&str] = &words(&Dax::WORDS);
+const ACCESS_TIMES: &[&str] = &words(&AccessTimes::NAMES);
 
 const FS: &str = "ext4";
 const JOURNAL: &str = "journal";
@@ -27,7 +31,7 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         FS,
         Form::Choice {
             key: "data",
-            words: &["writeback", "ordered", "journal", "transact"],
+            words: DATA,
             set: |o, word| o.data = DataMode::of_name(word).unwrap_or_default(),
             get: |o| o.data.name(),
         },
@@ -126,7 +130,7 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
     option(
         FS,
         Form::OneOf {
-            words: &["dax=inode", "dax=never", "dax=always", "dax", "nodax"],
+            words: DAX,
             set: |o, word| o.dax = Dax::of_word(word).unwrap_or_default(),
             get: |o| o.dax.word(),
         },
@@ -148,7 +152,7 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
     MountOption {
         of: FS,
         form: Form::OneOf {
-            words: &["relatime", "noatime", "strictatime"],
+            words: ACCESS_TIMES,
             set: |o, word| o.access_times = AccessTimes::of_name(word).unwrap_or_default(),
             get: |o| o.access_times.name(),
         },

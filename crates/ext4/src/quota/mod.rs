@@ -19,6 +19,8 @@ use steadfast_vfs::FileType;
 
 use crate::meta::Volume;
 use crate::state::Quotas;
+use file::quota_info;
+pub(crate) use usage::store_quotas;
 
 /// What an id uses and may use; limits of 0 are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,7 +67,7 @@ pub(crate) fn load(volume: &Volume) -> Result<Quotas> {
         if raw.file_type() != Some(FileType::Regular) || raw.is_inline() {
             return Err(corrupt("no ordinary file"));
         }
-        let info: QuotaInfo = txn.quota_info(no)?;
+        let info: QuotaInfo = quota_info(&txn, no)?;
         if info.magic.get() != QUOTA_MAGIC[kind as usize] {
             return Err(corrupt("wrong magic number"));
         }

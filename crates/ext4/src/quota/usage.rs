@@ -8,6 +8,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FsError;
 use zerocopy::FromZeros;
 
+use super::file::{add_quota_entry, quota_entry, quota_info, write_quota_entry};
 use super::{Quota, QuotaLimits};
 use crate::meta::Txn;
 use crate::mounted::Ext4;
@@ -20,92 +21,90 @@ const UNIT: u64 = 1024;
 /// Change of bytes and inodes.
 type Change = (i64, i64);
 
-impl Txn<'_> {
-    fn quota_changes(&self) -> BTreeMap<Id, Change> {
-        let (sb, block_size) = (self.superblock(), self.volume.layout.block_size);
-        let mut changes: BTreeMap<Id, Change> = BTreeMap::new();
-        for (no, edit) in &self.inodes {
-            if !counts(sb, *no, &edit.raw) {
-                continue;
-            }
-            let mut add = |raw: &RawInode, sign: i64| {
-                let bytes = i64::try_from(raw.sectors(block_size) * 512).unwrap_or(i64::MAX);
-                for id in self.volume.quotas.ids(raw) {
-                    let change = changes.entry(id).or_default();
-                    *change = (change.0.saturating_add(sign * bytes), change.1 + sign);
-                }
-            };
-            if edit.life != Life::Begins {
-                add(&edit.inode.state().raw, -1);
-            }
-            if edit.life != Life::Ends {
-                add(&edit.raw, 1);
-            }
+fn quota_changes(txn: &Txn<'_>) -> BTreeMap<Id, Change> {
+    let (sb, block_size) = (txn.superblock(), txn.volume.layout.block_size);
+    let mut changes: BTreeMap<Id, Change> = BTreeMap::new();
+    for (no, edit) in &txn.inodes {
+        if !counts(sb, *no, &edit.raw) {
+            continue;
         }
-        changes.retain(|_, change| *change != (0, 0));
-        changes
-    }
-
-    /// Brings the quota files up to what this transaction does to the inodes.
-    ///
-    /// # Errors
-    /// Quota exceeded: somebody would use more than he may. No space for a new entry.
-    pub(crate) fn store_quotas(&mut self) -> Result<()> {
-        if !self.volume.quotas.is_on() {
-            return Ok(());
-        }
-        for ((kind, id), change) in self.quota_changes() {
-            let no = self.volume.quotas.files[&kind];
-            let (place, mut entry) = match self.quota_entry(no, id)? {
-                Some(found) => found,
-                None => {
-                    let place = self.add_quota_entry(no, id)?;
-                    let mut entry = QuotaEntry::new_zeroed();
-                    entry.id.set(id);
-                    (place, entry)
-                }
-            };
-            entry.space.set(entry.space.get().saturating_add_signed(change.0));
-            entry.inodes.set(entry.inodes.get().saturating_add_signed(change.1));
-            self.check_limits(no, (kind, id), &mut entry, change)?;
-            self.write_quota_entry(no, place, entry)?;
-        }
-        Ok(())
-    }
-
-    /// Holds usage against the limits; starts and ends the time of grace.
-    fn check_limits(
-        &self,
-        no: InodeNo,
-        id: Id,
-        entry: &mut QuotaEntry,
-        change: Change,
-    ) -> Result<()> {
-        let info = self.quota_info(no)?;
-        let now = self.volume.clock.seconds();
-        let promised = self.quota_promised;
-        let delayed = self.volume.quotas.delayed().get(&id).copied().unwrap_or(0);
-        let waiting = if promised { 0 } else { delayed };
-        let space = Limit {
-            used: entry.space.get() + waiting,
-            hard: entry.space_hard.get().saturating_mul(UNIT),
-            soft: entry.space_soft.get().saturating_mul(UNIT),
-            since: entry.space_time.get(),
+        let mut add = |raw: &RawInode, sign: i64| {
+            let bytes = i64::try_from(raw.sectors(block_size) * 512).unwrap_or(i64::MAX);
+            for id in txn.volume.quotas.ids(raw) {
+                let change = changes.entry(id).or_default();
+                *change = (change.0.saturating_add(sign * bytes), change.1 + sign);
+            }
         };
-        let inodes = Limit {
-            used: entry.inodes.get(),
-            hard: entry.inodes_hard.get(),
-            soft: entry.inodes_soft.get(),
-            since: entry.inodes_time.get(),
-        };
-        let space_fits = change.0 <= 0 || promised || space.allows(now);
-        if !space_fits || (change.1 > 0 && !inodes.allows(now)) {
-            return Err(FsError::QuotaExceeded.into());
+        if edit.life != Life::Begins {
+            add(&edit.inode.state().raw, -1);
         }
-        entry.space_time.set(space.grace(now, info.space_grace.get()));
-        entry.inodes_time.set(inodes.grace(now, info.inode_grace.get()));
-        Ok(())
+        if edit.life != Life::Ends {
+            add(&edit.raw, 1);
+        }
     }
+    changes.retain(|_, change| *change != (0, 0));
+    changes
+}
+
+/// Brings the quota files up to what this transaction does to the inodes.
+///
+/// # Errors
+/// Quota exceeded: somebody would use more than he may. No space for a new entry.
+pub(crate) fn store_quotas(txn: &mut Txn<'_>) -> Result<()> {
+    if !txn.volume.quotas.is_on() {
+        return Ok(());
+    }
+    for ((kind, id), change) in quota_changes(txn) {
+        let no = txn.volume.quotas.files[&kind];
+        let (place, mut entry) = match quota_entry(txn, no, id)? {
+            Some(found) => found,
+            None => {
+                let place = add_quota_entry(txn, no, id)?;
+                let mut entry = QuotaEntry::new_zeroed();
+                entry.id.set(id);
+                (place, entry)
+            }
+        };
+        entry.space.set(entry.space.get().saturating_add_signed(change.0));
+        entry.inodes.set(entry.inodes.get().saturating_add_signed(change.1));
+        check_limits(txn, no, (kind, id), &mut entry, change)?;
+        write_quota_entry(txn, no, place, entry)?;
+    }
+    Ok(())
+}
+
+/// Holds usage against the limits; starts and ends the time of grace.
+fn check_limits(
+    txn: &Txn<'_>,
+    no: InodeNo,
+    id: Id,
+    entry: &mut QuotaEntry,
+    change: Change,
+) -> Result<()> {
+    let info = quota_info(txn, no)?;
+    let now = txn.volume.clock.seconds();
+    let promised = txn.quota_promised;
+    let delayed = txn.volume.quotas.delayed().get(&id).copied().unwrap_or(0);
+    let waiting = if promised { 0 } else { delayed };
+    let space = Limit {
+        used: entry.space.get() + waiting,
+        hard: entry.space_hard.get().saturating_mul(UNIT),
+        soft: entry.space_soft.get().saturating_mul(UNIT),
+        since: entry.space_time.get(),
+    };
+    let inodes = Limit {
+        used: entry.inodes.get(),
+        hard: entry.inodes_hard.get(),
+        soft: entry.inodes_soft.get(),
+        since: entry.inodes_time.get(),
+    };
+    let space_fits = change.0 <= 0 || promised || space.allows(now);
+    if !space_fits || (change.1 > 0 && !inodes.allows(now)) {
+        return Err(FsError::QuotaExceeded.into());
+    }
+    entry.space_time.set(space.grace(now, info.space_grace.get()));
+    entry.inodes_time.set(inodes.grace(now, info.inode_grace.get()));
+    Ok(())
 }
 
 /// Usage of one kind and its limits, in one unit; 0 is no limit.
@@ -147,7 +146,7 @@ impl Ext4 {
         let raw = txn.raw_inode(inode.no)?;
         let (mut left, now) = (None, self.volume.clock.seconds());
         for (kind, id) in quotas.ids(&raw) {
-            let Some((_, entry)) = txn.quota_entry(quotas.files[&kind], id)? else { continue };
+            let Some((_, entry)) = quota_entry(&txn, quotas.files[&kind], id)? else { continue };
             let used = entry.space.get() + quotas.delayed().get(&(kind, id)).unwrap_or(&0);
             let soft = entry.space_soft.get().saturating_mul(UNIT);
             let since = entry.space_time.get();
@@ -169,7 +168,7 @@ impl Ext4 {
     pub fn quota(&self, kind: QuotaKind, id: u32) -> steadfast_vfs::Result<Quota> {
         self.run(|| {
             let no = self.quota_file(kind)?;
-            let entry = self.volume.look().quota_entry(no, id)?;
+            let entry = quota_entry(&self.volume.look(), no, id)?;
             let entry = entry.map_or_else(QuotaEntry::new_zeroed, |(_, entry)| entry);
             Ok(Quota {
                 space: entry.space.get(),
@@ -197,18 +196,18 @@ impl Ext4 {
         self.run(|| {
             let no = self.quota_file(kind)?;
             let mut txn = self.volume.begin()?;
-            let place = match txn.quota_entry(no, id)? {
+            let place = match quota_entry(&txn, no, id)? {
                 Some((place, _)) => place,
-                None => txn.add_quota_entry(no, id)?,
+                None => add_quota_entry(&mut txn, no, id)?,
             };
-            let mut entry = txn.quota_entry(no, id)?.map_or_else(QuotaEntry::new_zeroed, |e| e.1);
+            let mut entry = quota_entry(&txn, no, id)?.map_or_else(QuotaEntry::new_zeroed, |e| e.1);
             entry.id.set(id);
             entry.space_hard.set(limits.space_hard_kib);
             entry.space_soft.set(limits.space_soft_kib);
             entry.inodes_hard.set(limits.inodes_hard);
             entry.inodes_soft.set(limits.inodes_soft);
-            txn.check_limits(no, (kind, id), &mut entry, (0, 0))?;
-            txn.write_quota_entry(no, place, entry)?;
+            check_limits(&txn, no, (kind, id), &mut entry, (0, 0))?;
+            write_quota_entry(&mut txn, no, place, entry)?;
             txn.finish().map(drop)
         })
     }

@@ -16,8 +16,8 @@ use steadfast_runtime::Mutex;
 use crate::meta::{MetaLog, MetaState, Volume};
 use crate::options::{DataMode, MountOptions};
 use crate::state::{
-    AllocState, Clock, Fresh, InodeCache, KnownBlocks, KnownNodes, NameCache, Orphans, Quotas,
-    Space,
+    AllocState, Clock, Fresh, InodeCache, NameCache, NodeCache, Orphans, Quotas, Space,
+    XattrBlockCache,
 };
 
 pub(crate) use orphans::{load as load_orphans, read as read_orphans};
@@ -121,8 +121,8 @@ pub(crate) fn assemble(
         alloc: AllocState::default(),
         orphans: Orphans::default(),
         fetches: Default::default(),
-        xattr_blocks: KnownBlocks::default(),
-        extent_nodes: RefCell::new(KnownNodes::new(layout.block_size as usize)),
+        xattr_blocks: XattrBlockCache::default(),
+        extent_nodes: RefCell::new(NodeCache::new(layout.block_size as usize)),
     };
     Volume {
         device,
@@ -132,7 +132,7 @@ pub(crate) fn assemble(
         inodes: InodeCache::new(options.inode_cache),
         names: NameCache::new(options.inode_cache.saturating_mul(2)),
         space: StdMutex::new(space),
-        rested: Arc::default(),
+        freed_committed: Arc::default(),
         home: None,
         outside: Arc::default(),
         fresh: transacts.then(Fresh::default),
@@ -140,10 +140,11 @@ pub(crate) fn assemble(
         clock,
         group_metadata,
         system_blocks,
-        impatient: Default::default(),
+        lock_fallbacks: Default::default(),
         orphan_file: None,
         fast: None,
         quotas: Quotas::default(),
+        store_quotas: crate::quota::store_quotas,
         protection: None,
         #[cfg(feature = "planted-bugs")]
         planted: options.planted,

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use steadfast_ext4_format::ondisk::{Compat, InodeNo, orphan_slots};
 use steadfast_ext4_format::{Ext4Error, Result};
 
+use crate::extents::block_of;
+use crate::inode::{orphan_after, orphan_block};
 use crate::meta::Volume;
 use crate::state::{OrphanFile, Orphans};
 
@@ -23,7 +25,7 @@ pub(crate) fn read(volume: &Volume) -> Result<()> {
     let mut orphans = Orphans::default();
     if let Some(file) = &volume.orphan_file {
         for (i, block) in file.blocks.iter().enumerate() {
-            let contents = txn.orphan_block(file, *block)?;
+            let contents = orphan_block(&txn, file, *block)?;
             let slots = orphan_slots(contents.len());
             for (j, raw) in contents.chunks_exact(4).take(slots).enumerate() {
                 let no = InodeNo(u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]));
@@ -38,7 +40,7 @@ pub(crate) fn read(volume: &Volume) -> Result<()> {
     let mut next = InodeNo(txn.superblock().last_orphan.get());
     while next != InodeNo::NONE && seen.insert(next) {
         list.push(next);
-        next = txn.orphan_after(next)?;
+        next = orphan_after(&txn, next)?;
     }
     orphans.set_list(list);
     drop(txn);
@@ -53,7 +55,7 @@ fn find_file(volume: &Volume) -> Result<OrphanFile> {
     let count = raw.size() / volume.block_size();
     let mut blocks = Vec::new();
     for logical in 0..u32::try_from(count).unwrap_or(u32::MAX) {
-        let block = txn.block_of(no, logical)?;
+        let block = block_of(&txn, no, logical)?;
         let hole = || Ext4Error::corrupt("a hole in the orphan file", format!("inode {no}"));
         blocks.push(block.ok_or_else(hole)?);
     }

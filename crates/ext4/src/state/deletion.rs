@@ -7,7 +7,7 @@ use steadfast_ext4_format::ondisk::RawInode;
 use super::Inode;
 
 /// An inode that nobody may open any more because a transaction deletes it. Unless that is
-/// [`done`](Self::done), the inode is as before when this is dropped.
+/// `done`, the inode is as before when this is dropped.
 #[must_use = "dropped, it takes the end back"]
 pub(crate) struct Deletion {
     inode: Option<Arc<Inode>>,

@@ -23,15 +23,15 @@ struct Known {
 }
 
 /// The nodes that are kept, each in the one place that its block number gives it.
-pub(crate) struct KnownNodes {
+pub(crate) struct NodeCache {
     places: Vec<Option<Known>>,
 }
 
-impl KnownNodes {
+impl NodeCache {
     /// None yet; for blocks of so many bytes.
     pub fn new(block_size: usize) -> Self {
         let places = (BYTES_MAX / block_size.max(1)).clamp(1, NODES_MAX);
-        KnownNodes { places: std::iter::repeat_with(|| None).take(places).collect() }
+        NodeCache { places: std::iter::repeat_with(|| None).take(places).collect() }
     }
 
     /// The node of a block, if these are the contents that it was decoded from.
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn only_the_same_buffer_is_known() {
-        let mut nodes = KnownNodes::new(4096);
+        let mut nodes = NodeCache::new(4096);
         let contents = Bytes::from(vec![7; 4096]);
         let node = Arc::new(Node::empty(60));
         nodes.put(5, contents.clone(), node.clone());
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn no_more_than_the_bound_is_kept() {
         for (block_size, most) in [(1024, 64), (4096, 64), (65536, 4), (1 << 30, 1)] {
-            let mut nodes = KnownNodes::new(block_size);
+            let mut nodes = NodeCache::new(block_size);
             for block in 0..1000 {
                 nodes.put(block, Bytes::from(vec![0; 8]), Arc::new(Node::empty(60)));
             }

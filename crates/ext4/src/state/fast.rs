@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{self, PoisonError};
 
 use steadfast_ext4_format::RangeSet;
-use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RawInode};
 use steadfast_journal::Tid;
 use steadfast_runtime::Mutex;
+use steadfast_vfs::FileType;
 
 /// What happened to a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub(crate) struct Named {
 const NAMES_MAX: usize = 400;
 
 /// What one operation has done.
-pub(crate) struct Told {
+pub(crate) struct Recorded {
     pub names: Vec<Named>,
     /// Inodes, and the file blocks of each whose places have changed.
     pub inodes: Vec<(InodeNo, RangeSet)>,
@@ -49,16 +50,16 @@ pub(crate) struct Track {
 #[derive(Default)]
 struct Done {
     tid: Option<Tid>,
-    /// Something was done that cannot be told.
-    spoilt: bool,
+    /// Something was done that cannot be recorded.
+    ineligible: bool,
     /// It has a fast commit already.
     begun: bool,
     names: Vec<Named>,
     inodes: BTreeMap<InodeNo, RangeSet>,
 }
 
-/// What a fast commit has to tell.
-pub(crate) struct ToTell {
+/// What a fast commit has to record.
+pub(crate) struct Pending {
     pub names: Vec<Named>,
     pub inodes: BTreeMap<InodeNo, RangeSet>,
     /// The transaction has a fast commit already.
@@ -70,22 +71,22 @@ impl Track {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An operation has joined transaction `tid`; without `told` it cannot be told.
-    pub fn note(&self, tid: Tid, told: Option<Told>) {
+    /// An operation has joined transaction `tid`; without `recorded` it cannot be recorded.
+    pub fn note(&self, tid: Tid, recorded: Option<Recorded>) {
         let mut done = self.done();
         if done.tid != Some(tid) {
             *done = Done { tid: Some(tid), ..Done::default() };
         }
-        let Some(told) = told.filter(|_| !done.spoilt) else {
-            *done = Done { tid: Some(tid), spoilt: true, ..Done::default() };
+        let Some(recorded) = recorded.filter(|_| !done.ineligible) else {
+            *done = Done { tid: Some(tid), ineligible: true, ..Done::default() };
             return;
         };
-        done.names.extend(told.names);
+        done.names.extend(recorded.names);
         if done.names.len() > NAMES_MAX {
-            *done = Done { tid: Some(tid), spoilt: true, ..Done::default() };
+            *done = Done { tid: Some(tid), ineligible: true, ..Done::default() };
             return;
         }
-        for (no, ranges) in told.inodes {
+        for (no, ranges) in recorded.inodes {
             let known = done.inodes.entry(no).or_default();
             for (from, to) in ranges.iter() {
                 known.insert(from, to);
@@ -93,18 +94,19 @@ impl Track {
         }
     }
 
-    /// What has been done since the last fast commit of `tid`, to be told now; `None` if it cannot.
-    pub(crate) fn take(&self, tid: Tid) -> Option<ToTell> {
+    /// What has been done since the last fast commit of `tid`, to be recorded now; `None` if it
+    /// cannot.
+    pub(crate) fn take(&self, tid: Tid) -> Option<Pending> {
         let mut done = self.done();
-        if done.tid != Some(tid) || done.spoilt {
+        if done.tid != Some(tid) || done.ineligible {
             return None;
         }
         let names = std::mem::take(&mut done.names);
-        Some(ToTell { names, inodes: std::mem::take(&mut done.inodes), begun: done.begun })
+        Some(Pending { names, inodes: std::mem::take(&mut done.inodes), begun: done.begun })
     }
 
     /// What was taken is durable.
-    pub(crate) fn told(&self, tid: Tid) {
+    pub(crate) fn committed(&self, tid: Tid) {
         let mut done = self.done();
         if done.tid == Some(tid) {
             done.begun = true;
@@ -112,10 +114,29 @@ impl Track {
     }
 
     /// The transaction must be committed in full.
-    pub(crate) fn spoil(&self, tid: Tid) {
+    pub(crate) fn mark_ineligible(&self, tid: Tid) {
         let mut done = self.done();
         if done.tid == Some(tid) {
-            *done = Done { tid: Some(tid), spoilt: true, ..Done::default() };
+            *done = Done { tid: Some(tid), ineligible: true, ..Done::default() };
         }
     }
+}
+
+/// Whether a fast commit can hold this inode so that everybody replays it rightly: a regular file
+/// whose few extents are in the inode, without attributes in a block of their own.
+pub(crate) fn is_eligible(raw: &RawInode) -> bool {
+    let flags = raw.flags();
+    let strange = InodeFlags::INLINE_DATA
+        | InodeFlags::ENCRYPTED
+        | InodeFlags::JOURNAL_DATA
+        | InodeFlags::EA_INODE
+        | InodeFlags::VERITY;
+    // `eh_depth`
+    let flat = raw.block()[6..8] == [0, 0];
+    raw.file_type() == Some(FileType::Regular)
+        && flags.contains(InodeFlags::EXTENTS)
+        && !flags.intersects(strange)
+        && flat
+        && raw.file_acl() == 0
+        && raw.links() > 0
 }

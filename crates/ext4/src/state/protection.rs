@@ -145,8 +145,8 @@ impl Protection {
         Ok(Protection { shared: Arc::new(shared), task: Mutex::new(None) })
     }
 
-    /// Starts the task that keeps the block changing.
-    /// `status` and `journal` are of the mounted file system: what stops when another host takes it.
+    /// Starts the task that keeps the block changing. `status` and `journal` are of the mounted
+    /// file system: what stops when another host takes it.
     pub fn start(&self, status: Weak<Status>, journal: Option<Arc<Journal>>) {
         let shared = Arc::clone(&self.shared);
         *self.task.lock() = Some(spawn("mmp", move || shared.keep(&status, journal.as_deref())));

@@ -16,7 +16,7 @@ const SHUT_DOWN: &str = "shut down";
 pub struct Status {
     read_only: OnceLock<String>,
     listener: OnceLock<Listener>,
-    told_read_only: AtomicBool,
+    notified_read_only: AtomicBool,
     unmounted: AtomicBool,
     down: AtomicBool,
 }
@@ -31,7 +31,7 @@ impl Status {
     pub fn set_read_only(&self, why: impl Into<String>) {
         let why = why.into();
         self.refuse_writes(&why);
-        self.tell_read_only(&why);
+        self.notify_read_only(&why);
     }
 
     fn refuse_writes(&self, why: &str) {
@@ -45,17 +45,17 @@ impl Status {
         let _ = self.listener.set(listener);
     }
 
-    /// Tells of something.
-    pub(crate) fn tell(&self, trouble: &Trouble<'_>) {
+    /// Calls the listener.
+    pub(crate) fn notify(&self, trouble: &Trouble<'_>) {
         if let Some(listener) = self.listener.get() {
             listener(trouble);
         }
     }
 
-    /// Tells that nothing can be written any more, once.
-    pub(crate) fn tell_read_only(&self, why: &str) {
-        if !self.told_read_only.swap(true, Ordering::AcqRel) {
-            self.tell(&Trouble::ReadOnly { why });
+    /// Tells the listener that nothing can be written any more, once.
+    pub(crate) fn notify_read_only(&self, why: &str) {
+        if !self.notified_read_only.swap(true, Ordering::AcqRel) {
+            self.notify(&Trouble::ReadOnly { why });
         }
     }
 

@@ -8,7 +8,7 @@ const BLOCKS_MAX: usize = 4096;
 
 /// As of the finished transactions.
 #[derive(Debug, Default)]
-pub(crate) struct KnownBlocks {
+pub(crate) struct XattrBlockCache {
     pub(crate) by_hash: HashMap<u32, u64>,
     hash_of: HashMap<u64, u32>,
 }
@@ -16,7 +16,7 @@ pub(crate) struct KnownBlocks {
 /// What a transaction learns: a block's new hash, or that it is no block of attributes any more.
 pub(crate) type Notes = BTreeMap<u64, Option<u32>>;
 
-impl KnownBlocks {
+impl XattrBlockCache {
     /// Takes over what a finished transaction has learnt.
     pub fn apply(&mut self, notes: Notes) {
         for (block, hash) in notes {
@@ -27,7 +27,7 @@ impl KnownBlocks {
             }
             let Some(hash) = hash else { continue };
             if self.hash_of.len() >= BLOCKS_MAX {
-                *self = KnownBlocks::default();
+                *self = XattrBlockCache::default();
             }
             self.hash_of.insert(block, hash);
             self.by_hash.insert(hash, block);
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_block_has_one_hash_and_may_be_forgotten() {
-        let mut known = KnownBlocks::default();
+        let mut known = XattrBlockCache::default();
         known.apply(Notes::from([(10, Some(1)), (11, Some(2))]));
         known.apply(Notes::from([(10, Some(3))]));
         assert_eq!((known.by_hash.get(&1), known.by_hash.get(&3)), (None, Some(&10)));

@@ -8,7 +8,7 @@
 //!    a point holds it exclusively while it writes out the page cache (which finds places for the
 //!    data and puts the mapping into the transaction) and ends the transaction. It waits for the
 //!    commit after it has let go of the gate.
-//! 3. No block that the last point holds is overwritten ([`crate::file`], `elsewhere`), and none
+//! 3. No block that the last point holds is overwritten ([`crate::file`], `out_of_place`), and none
 //!    that the transaction frees is used again before it has committed.
 //! 4. Data that the transaction's mapping shows is on the device before its commit block is.
 //!

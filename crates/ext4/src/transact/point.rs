@@ -102,7 +102,7 @@ impl Ext4 {
             Err(e) => {
                 let error = state.failed.insert(lost(&e)).clone();
                 drop(state);
-                self.volume.status.tell(&Trouble::NoPoints { error: &error });
+                self.volume.status.notify(&Trouble::NoPoints { error: &error });
                 Err(error)
             }
         }

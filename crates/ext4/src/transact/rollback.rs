@@ -7,6 +7,7 @@ use steadfast_journal::Journal;
 use steadfast_vfs::{FsError, Result, TransactMask};
 
 use crate::file::CALL;
+use crate::file::process_orphans;
 use crate::mounted::Ext4;
 use crate::state::{RolledBack, Transact};
 
@@ -59,7 +60,7 @@ impl Ext4 {
         }
         transact.rollbacks.fetch_add(1, Ordering::Release);
         // Files that were open without a name at the point are so no longer.
-        Ok(self.process_orphans()?)
+        Ok(process_orphans(self)?)
     }
 
     /// The last thing before an unmount: a point if the mask has UMOUNT, else back to the last

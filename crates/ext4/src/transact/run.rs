@@ -70,7 +70,7 @@ impl Ext4 {
             return Ok(false);
         }
         self.make_point()?;
-        self.volume.use_rested()?;
+        self.volume.use_freed_committed()?;
         Ok(true)
     }
 

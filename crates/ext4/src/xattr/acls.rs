@@ -7,6 +7,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, SetXattr};
 
 use super::Unused;
+use super::{read_xattr, set_xattr};
 use crate::meta::Txn;
 
 /// Which of the two lists of an inode.
@@ -36,94 +37,92 @@ impl Which {
     }
 }
 
-impl Txn<'_> {
-    /// A list of an inode, if it has it.
-    ///
-    /// # Errors
-    /// EOPNOTSUPP: symbolic links have none. Corrupt attributes or lists.
-    pub(crate) fn acl(&self, no: InodeNo, which: Which) -> Result<Option<Acl>> {
-        if self.raw_inode(no)?.file_type() == Some(FileType::Symlink) {
-            return Err(no_lists());
-        }
-        let Some(bytes) = self.xattr(no, (which.index(), b""))? else { return Ok(None) };
-        let corrupt = |what| Ext4Error::corrupt(what, format!("inode {no}"));
-        Acl::from_disk(&bytes).map_err(corrupt)
+/// A list of an inode, if it has it.
+///
+/// # Errors
+/// EOPNOTSUPP: symbolic links have none. Corrupt attributes or lists.
+pub(crate) fn read_acl(txn: &Txn<'_>, no: InodeNo, which: Which) -> Result<Option<Acl>> {
+    if txn.raw_inode(no)?.file_type() == Some(FileType::Symlink) {
+        return Err(no_lists());
     }
+    let Some(bytes) = read_xattr(txn, no, (which.index(), b""))? else { return Ok(None) };
+    let corrupt = |what| Ext4Error::corrupt(what, format!("inode {no}"));
+    Acl::from_disk(&bytes).map_err(corrupt)
+}
 
-    /// Sets or (`None`) removes a list. An access list changes the mode; one that says no more
-    /// than the mode is not kept.
-    ///
-    /// # Errors
-    /// EOPNOTSUPP: a symbolic link. EACCES: a default list of what is no directory. No space.
-    pub(crate) fn set_acl(
-        &mut self,
-        no: InodeNo,
-        which: Which,
-        mut acl: Option<&Acl>,
-    ) -> Result<Unused> {
-        let raw = self.raw_inode(no)?;
-        let Some(kind) = raw.file_type().filter(|k| *k != FileType::Symlink) else {
-            return Err(no_lists());
+/// Sets or (`None`) removes a list. An access list changes the mode; one that says no more
+/// than the mode is not kept.
+///
+/// # Errors
+/// EOPNOTSUPP: a symbolic link. EACCES: a default list of what is no directory. No space.
+pub(crate) fn set_acl(
+    txn: &mut Txn<'_>,
+    no: InodeNo,
+    which: Which,
+    mut acl: Option<&Acl>,
+) -> Result<Unused> {
+    let raw = txn.raw_inode(no)?;
+    let Some(kind) = raw.file_type().filter(|k| *k != FileType::Symlink) else {
+        return Err(no_lists());
+    };
+    if which == Which::Default && kind != FileType::Directory {
+        return match acl {
+            Some(_) => Err(FsError::AccessDenied.into()),
+            None => Ok(Unused::default()),
         };
-        if which == Which::Default && kind != FileType::Directory {
-            return match acl {
-                Some(_) => Err(FsError::AccessDenied.into()),
-                None => Ok(Unused::default()),
-            };
-        }
-        if let (Which::Access, Some(list)) = (which, acl) {
-            let (mode, all) = list.mode();
-            self.modify_inode(no, |raw| {
-                raw.set_mode(kind, raw.permissions() & !0o777 | mode);
-            })?;
-            acl = acl.filter(|_| !all);
-        }
-        let value = acl.map(Acl::to_disk);
-        let name = (which.index(), &b""[..]);
-        match self.set_xattr(no, name, value.as_deref(), SetXattr::Any) {
-            Ok((_, unused)) => Ok(unused),
-            // To remove what is not there is fine.
-            Err(Ext4Error::Fs(FsError::NoData)) => Ok(Unused::default()),
-            Err(e) => Err(e),
-        }
     }
+    if let (Which::Access, Some(list)) = (which, acl) {
+        let (mode, all) = list.mode();
+        txn.modify_inode(no, |raw| {
+            raw.set_mode(kind, raw.permissions() & !0o777 | mode);
+        })?;
+        acl = acl.filter(|_| !all);
+    }
+    let value = acl.map(Acl::to_disk);
+    let name = (which.index(), &b""[..]);
+    match set_xattr(txn, no, name, value.as_deref(), SetXattr::Any) {
+        Ok((_, unused)) => Ok(unused),
+        // To remove what is not there is fine.
+        Err(Ext4Error::Fs(FsError::NoData)) => Ok(Unused::default()),
+        Err(e) => Err(e),
+    }
+}
 
-    /// After a chmod: the access list says the same as the new mode.
-    pub(crate) fn acl_follows_mode(&mut self, no: InodeNo) -> Result<Unused> {
-        let raw = self.raw_inode(no)?;
-        if raw.file_type() == Some(FileType::Symlink) {
-            return Ok(Unused::default());
-        }
-        let Some(mut acl) = self.acl(no, Which::Access)? else { return Ok(Unused::default()) };
-        acl.set_mode(raw.permissions());
-        self.set_acl(no, Which::Access, Some(&acl))
+/// After a chmod: the access list says the same as the new mode.
+pub(crate) fn acl_follows_mode(txn: &mut Txn<'_>, no: InodeNo) -> Result<Unused> {
+    let raw = txn.raw_inode(no)?;
+    if raw.file_type() == Some(FileType::Symlink) {
+        return Ok(Unused::default());
     }
+    let Some(mut acl) = read_acl(txn, no, Which::Access)? else { return Ok(Unused::default()) };
+    acl.set_mode(raw.permissions());
+    set_acl(txn, no, Which::Access, Some(&acl))
+}
 
-    /// Gives a new inode the lists that its directory's default list makes of it, and the mode:
-    /// without such a list, the caller's umask decides.
-    pub(crate) fn inherit_acls(&mut self, dir: InodeNo, no: InodeNo, umask: u16) -> Result<()> {
-        let raw = self.raw_inode(no)?;
-        let Some(kind) = raw.file_type().filter(|k| *k != FileType::Symlink) else {
-            return Ok(());
-        };
-        let Some(default) = self.acl(dir, Which::Default)? else {
-            let mode = raw.permissions() & !(umask & 0o777);
-            return self.modify_inode(no, |raw| raw.set_mode(kind, mode));
-        };
-        let mut access = default.clone();
-        let (mode, all) = access.inherit(raw.permissions());
-        self.modify_inode(no, |raw| raw.set_mode(kind, mode))?;
-        // What a new inode has replaces nothing, so nothing is left over.
-        let mut left_over = Vec::new();
-        if kind == FileType::Directory {
-            left_over.extend(self.set_acl(no, Which::Default, Some(&default))?.0);
-        }
-        if !all {
-            left_over.extend(self.set_acl(no, Which::Access, Some(&access))?.0);
-        }
-        debug_assert!(left_over.is_empty());
-        Ok(())
+/// Gives a new inode the lists that its directory's default list makes of it, and the mode:
+/// without such a list, the caller's umask decides.
+pub(crate) fn inherit_acls(txn: &mut Txn<'_>, dir: InodeNo, no: InodeNo, umask: u16) -> Result<()> {
+    let raw = txn.raw_inode(no)?;
+    let Some(kind) = raw.file_type().filter(|k| *k != FileType::Symlink) else {
+        return Ok(());
+    };
+    let Some(default) = read_acl(txn, dir, Which::Default)? else {
+        let mode = raw.permissions() & !(umask & 0o777);
+        return txn.modify_inode(no, |raw| raw.set_mode(kind, mode));
+    };
+    let mut access = default.clone();
+    let (mode, all) = access.inherit(raw.permissions());
+    txn.modify_inode(no, |raw| raw.set_mode(kind, mode))?;
+    // What a new inode has replaces nothing, so nothing is left over.
+    let mut left_over = Vec::new();
+    if kind == FileType::Directory {
+        left_over.extend(set_acl(txn, no, Which::Default, Some(&default))?.0);
     }
+    if !all {
+        left_over.extend(set_acl(txn, no, Which::Access, Some(&access))?.0);
+    }
+    debug_assert!(left_over.is_empty());
+    Ok(())
 }
 
 fn no_lists() -> Ext4Error {

@@ -125,7 +125,7 @@ fn files_written_side_by_side_stay_in_long_runs() {
             let txn = fs.volume().look();
             let (mut extents, mut at) = (0, 0);
             let no = steadfast_ext4_format::ondisk::InodeNo(ino.0 as u32);
-            while let Some(e) = txn.next_extent(no, at).unwrap() {
+            while let Some(e) = steadfast_ext4::next_extent(&txn, no, at).unwrap() {
                 (extents, at) = (extents + 1, e.end());
             }
             assert!(extents <= 8, "24 MiB in {extents} extents, direct: {direct}");

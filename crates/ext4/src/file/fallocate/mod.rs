@@ -22,71 +22,75 @@ use steadfast_ext4_format::ondisk::InodeFlags;
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{Fallocate, FsError};
 
+use crate::file::dax::zero_to;
+use crate::file::fallocate::punch::punch_hole;
+use crate::file::fallocate::shift::{collapse_range, insert_range};
+use crate::file::fallocate::space::{allocate_range, zero_range};
+use crate::file::in_place::is_dax;
+use crate::file::inline::move_out_of_inode;
+use crate::file::reserve::unreserve;
+use crate::file::times::{check_end, touch_written};
 use crate::mounted::{Ext4, key};
 use crate::planted::Bug;
 use crate::state::Inode;
 
-impl Ext4 {
-    /// Does what fallocate(2) does to `[offset, offset + len)` bytes of a file.
-    ///
-    /// # Errors
-    /// EINVAL (no length; a shift that is not aligned, or not inside the file), EFBIG, EPERM
-    /// (immutable, or append-only and not a plain allocation), EOPNOTSUPP (all but holes in files
-    /// mapped by indirect blocks), ENOSPC.
-    pub(crate) fn fallocate_file(
-        &self,
-        inode: &Inode,
-        what: Fallocate,
-        offset: u64,
-        len: u64,
-    ) -> Result<()> {
-        if len == 0 {
-            return Err(FsError::Invalid { what: "fallocate of no bytes" }.into());
-        }
-        let end = self.check_end(inode, offset, len)?;
-        let _exclusive = inode.data_lock.write();
-        self.volume.check_writable()?;
-        let flags = inode.state().raw.flags();
-        let appends_only = flags.contains(InodeFlags::APPEND);
-        if flags.contains(InodeFlags::IMMUTABLE)
-            || (appends_only && !matches!(what, Fallocate::Allocate { .. }))
-        {
-            return Err(
-                FsError::NotPermitted { what: "the file is immutable or append-only" }.into()
-            );
-        }
-        self.with_space(|| self.move_out_of_inode(inode))?;
-        let flags = inode.state().raw.flags();
-        if !flags.contains(InodeFlags::EXTENTS) && what != Fallocate::PunchHole {
-            let what = "this kind of fallocate in a file mapped by indirect blocks".into();
-            return Err(Ext4Error::Fs(FsError::Unsupported { what }));
-        }
-        self.touch_written(inode)?;
-        if self.is_dax(inode) {
-            self.zero_to(inode, end)?;
-        }
-        match what {
-            Fallocate::Allocate { keep_size } => {
-                self.allocate_range(inode, offset, end, keep_size, None)
-            }
-            Fallocate::PunchHole => self.punch_hole(inode, offset, end),
-            Fallocate::ZeroRange { keep_size } => self.zero_range(inode, offset, end, keep_size),
-            Fallocate::CollapseRange => self.collapse_range(inode, offset, end),
-            Fallocate::InsertRange => self.insert_range(inode, offset, len),
-        }
+/// Does what fallocate(2) does to `[offset, offset + len)` bytes of a file.
+///
+/// # Errors
+/// EINVAL (no length; a shift that is not aligned, or not inside the file), EFBIG, EPERM
+/// (immutable, or append-only and not a plain allocation), EOPNOTSUPP (all but holes in files
+/// mapped by indirect blocks), ENOSPC.
+pub(crate) fn fallocate_file(
+    fs: &Ext4,
+    inode: &Inode,
+    what: Fallocate,
+    offset: u64,
+    len: u64,
+) -> Result<()> {
+    if len == 0 {
+        return Err(FsError::Invalid { what: "fallocate of no bytes" }.into());
     }
+    let end = check_end(fs, inode, offset, len)?;
+    let _exclusive = inode.data_lock.write();
+    fs.volume.check_writable()?;
+    let flags = inode.state().raw.flags();
+    let appends_only = flags.contains(InodeFlags::APPEND);
+    if flags.contains(InodeFlags::IMMUTABLE)
+        || (appends_only && !matches!(what, Fallocate::Allocate { .. }))
+    {
+        return Err(FsError::NotPermitted { what: "the file is immutable or append-only" }.into());
+    }
+    fs.with_space(|| move_out_of_inode(fs, inode))?;
+    let flags = inode.state().raw.flags();
+    if !flags.contains(InodeFlags::EXTENTS) && what != Fallocate::PunchHole {
+        let what = "this kind of fallocate in a file mapped by indirect blocks".into();
+        return Err(Ext4Error::Fs(FsError::Unsupported { what }));
+    }
+    touch_written(fs, inode)?;
+    if is_dax(fs, inode) {
+        zero_to(fs, inode, end)?;
+    }
+    match what {
+        Fallocate::Allocate { keep_size } => {
+            allocate_range(fs, inode, offset, end, keep_size, None)
+        }
+        Fallocate::PunchHole => punch_hole(fs, inode, offset, end),
+        Fallocate::ZeroRange { keep_size } => zero_range(fs, inode, offset, end, keep_size),
+        Fallocate::CollapseRange => collapse_range(fs, inode, offset, end),
+        Fallocate::InsertRange => insert_range(fs, inode, offset, len),
+    }
+}
 
-    /// Writes out all that is dirty and takes everything from byte `from` on out of the cache:
-    /// what it holds will stand elsewhere in the file. Refused while some of that is lost: nobody
-    /// would know any more that it is, and where.
-    fn flush_and_drop(&self, inode: &Inode, from: u64) -> Result<()> {
-        if !self.volume.has(Bug::CollapseWithoutFlush) {
-            self.pages.flush(key(inode.no))?;
-        }
-        self.pages.check_lost(key(inode.no), &(from..u64::MAX))?;
-        self.pages.invalidate(key(inode.no), from..u64::MAX);
-        // All data has its place now. No reservation may be left for what will stand there.
-        self.unreserve(inode, from / self.volume.block_size(), u64::MAX);
-        Ok(())
+/// Writes out all that is dirty and takes everything from byte `from` on out of the cache:
+/// what it holds will stand elsewhere in the file. Refused while some of that is lost: nobody
+/// would know any more that it is, and where.
+pub(crate) fn flush_and_drop(fs: &Ext4, inode: &Inode, from: u64) -> Result<()> {
+    if !fs.volume.has(Bug::CollapseWithoutFlush) {
+        fs.pages.flush(key(inode.no))?;
     }
+    fs.pages.check_lost(key(inode.no), &(from..u64::MAX))?;
+    fs.pages.invalidate(key(inode.no), from..u64::MAX);
+    // All data has its place now. No reservation may be left for what will stand there.
+    unreserve(fs, inode, from / fs.volume.block_size(), u64::MAX);
+    Ok(())
 }

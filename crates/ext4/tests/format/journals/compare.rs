@@ -12,7 +12,11 @@ const SUPERBLOCK: &[Leave] = &[
     (0x00c, 8, "s_free_blocks_count_lo, s_free_inodes_count: summed up over the groups"),
     (0x030, 4, "s_wtime: when the replay wrote it"),
     (0x066, 1, "s_feature_ro_compat: orphan_present is taken back where nobody is in the file"),
-    (0x0c8, 4, "s_algorithm_usage_bitmap: nobody's; keeps a torn write whole (ondisk/seal.rs)"),
+    (
+        0x0c8,
+        4,
+        "s_algorithm_usage_bitmap: nobody's; keeps a torn write whole (ondisk/atomic_write.rs)",
+    ),
     (0x10c, 40, "s_jnl_blocks: a home mark (external journal), which our replay takes away"),
     (0x158, 4, "s_free_blocks_count_hi: likewise"),
     (0x178, 8, "s_kbytes_written: they count what they write"),

@@ -77,7 +77,7 @@ impl Superblock {
     /// Sets the checksum, if there is to be one, so that the second sector stays what it is in
     /// `before`, the superblock that this one replaces. Where something else in the second sector
     /// has changed too it cannot, and the checksum is simply brought up to date.
-    pub fn seal(&mut self, before: &Superblock) {
+    pub fn make_atomic(&mut self, before: &Superblock) {
         let behind = FIRST_SECTOR..CHECKSUM_AT;
         let alike = self.as_bytes()[behind.clone()] == before.as_bytes()[behind];
         let summed = self.features().metadata_csum() && before.features().metadata_csum();
@@ -109,14 +109,14 @@ mod tests {
             sb.state.set(i as u16);
             sb.journal_uuid = [i as u8; 16];
             sb.set_free_blocks(u64::from(i) * 977);
-            sb.seal(&last);
+            sb.make_atomic(&last);
             assert!(sb.checksum_ok());
             assert_eq!(sb.as_bytes()[FIRST_SECTOR..], before.as_bytes()[FIRST_SECTOR..]);
             last = sb;
         }
         let mut other = last;
         other.write_time_hi = 1;
-        other.seal(&last);
+        other.make_atomic(&last);
         assert!(other.checksum_ok() && other.checksum != last.checksum);
     }
 }

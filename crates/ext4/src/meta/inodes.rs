@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use steadfast_ext4_format::ondisk::{
-    FIRST_INODE_REV0, GOOD_OLD_INODE_SIZE, GroupFlags, InodeNo, InodePlace, RawInode, RoCompat,
+    FIRST_INODE_REV0, GOOD_OLD_INODE_SIZE, InodeNo, InodePlace, RawInode, RoCompat,
 };
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError};
 
-use crate::meta::Txn;
-use crate::state::{Inode, InodeEdit, Life};
+use super::txn::Txn;
+use crate::state::{Inode, InodeEdit, Life, Orphans};
 
 /// Longest file that all implementations of ext2 can read.
 const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
@@ -19,7 +19,7 @@ const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
 const SEEN_MAX: usize = 4;
 
 impl Txn<'_> {
-    fn inode_block(&self, no: InodeNo) -> Result<(u64, InodePlace)> {
+    pub(crate) fn inode_block(&self, no: InodeNo) -> Result<(u64, InodePlace)> {
         let place = self.volume.layout.inode_place(no)?;
         let table = self.group(place.group).inode_table();
         Ok((table + u64::from(place.table_block), place))
@@ -69,39 +69,6 @@ impl Txn<'_> {
             return Err(Ext4Error::corrupt("wrong checksum", format!("inode {no}")));
         }
         Ok(raw)
-    }
-
-    /// Before a new inode gets this number. Who replays a fast commit that tells of it looks first
-    /// at what its place in the table holds, and the kernel (6.18) refuses the log if that is
-    /// neither zeros nor an inode. Tables need not have been zeroed when the file system was made.
-    /// So the first inode in such a block is not told, and zeros the places behind it for the next.
-    pub(super) fn prepare_place(&mut self, no: InodeNo) -> Result<()> {
-        let layout = &self.volume.layout;
-        if self.volume.fast.is_none() || !layout.features.group_checksums() {
-            return Ok(());
-        }
-        let (block, place) = self.inode_block(no)?;
-        let desc = self.group(place.group);
-        if desc.flags().contains(GroupFlags::INODE_ZEROED) {
-            return Ok(());
-        }
-        let size = usize::from(layout.inode_size);
-        let never_used = layout.inodes_per_group.saturating_sub(desc.itable_unused());
-        let table = self.read(block)?;
-        let raw = RawInode::from_bytes(&table[place.offset..place.offset + size]);
-        let is_inode = layout.features.metadata_csum() && layout.checksums.verify_inode(no, &raw);
-        if raw.as_bytes().iter().all(|b| *b == 0) || is_inode {
-            return Ok(());
-        }
-        self.cannot_tell();
-        // The number is taken already, so it counts as used.
-        let ahead = never_used.saturating_sub(place.index).max(1) as usize;
-        let from = place.offset.saturating_add(size.saturating_mul(ahead));
-        self.modify(block, |table| {
-            if let Some(unused) = table.get_mut(from..) {
-                unused.fill(0);
-            }
-        })
     }
 
     fn load_inode(&self, no: InodeNo) -> Result<RawInode> {
@@ -203,5 +170,13 @@ impl Txn<'_> {
         }
         self.inodes = edits;
         Ok(())
+    }
+
+    pub(crate) fn orphans(&self) -> &Orphans {
+        self.orphans.as_ref().unwrap_or(&self.meta.orphans)
+    }
+
+    pub(crate) fn orphans_mut(&mut self) -> &mut Orphans {
+        self.orphans.get_or_insert_with(|| self.meta.orphans.clone())
     }
 }

@@ -1,0 +1,28 @@
+//! Orphans at mount: who they are, and what becomes of them.
+
+use steadfast_ext4_format::{Ext4Error, Result};
+
+use super::delete::delete;
+use super::truncate::cut_to_size;
+use crate::mounted::Ext4;
+
+/// Finishes what a crash interrupted: deletes orphans without links, cuts the others to
+/// their size.
+pub(crate) fn process_orphans(fs: &Ext4) -> Result<()> {
+    let all = fs.volume.look().orphans().all();
+    for no in all {
+        let inode = fs.volume.look().inode(no).map_err(|e| match e {
+            Ext4Error::Fs(_) => {
+                let what = "an orphan that is not in use: let e2fsck repair this";
+                Ext4Error::corrupt(what, format!("inode {no}"))
+            }
+            other => other,
+        })?;
+        if inode.state().raw.links() == 0 {
+            delete(fs, &inode)?;
+        } else {
+            cut_to_size(fs, &inode)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! data=transact: what a transaction point holds is never overwritten.
+//!
+//! Data that is written over a block which the last point holds is *moved*: write-back finds a
+//! new place for the block, writes there, and maps the new place over the old in one update. The
+//! old block rests until the next point is durable. A block that was allocated since the last
+//! point is *fresh* ([`Fresh`](crate::meta::Fresh)) and is overwritten where it is. Unwritten
+//! extents count as what they show, zeros: those that a point holds are moved too.
+//!
+//! Write-back goes by what it finds (a block of a dirty page that is not fresh moves); what is
+//! reserved here, when the page becomes dirty, only sees to it that there is space for that.
+//! A page is written whole, so all blocks under it move with it.
+
+use steadfast_ext4_format::ondisk::{Extent, MAX_WRITTEN_LEN};
+use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
+use steadfast_pagecache::PAGE;
+use steadfast_vfs::FsError;
+
+use super::pieces::Place;
+use crate::alloc::allocate_blocks;
+use crate::alloc::{BlockRequest, Purpose};
+use crate::extents::{block_goal, map_extent, unmap_blocks};
+use crate::file::place::{still_holes, window_blocks};
+use crate::file::reserve::unreserve;
+use crate::meta::{LOG_FULL, Txn};
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
+
+/// File blocks `[start, end)` that need a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Need {
+    pub start: u64,
+    pub end: u64,
+    /// They have one, which a transaction point holds.
+    pub moves: bool,
+}
+
+/// Reserves what will move when the page that byte `at` lies in becomes dirty; nothing if `at`
+/// is where a page begins.
+pub(crate) fn reserve_page(fs: &Ext4, inode: &Inode, at: u64) -> Result<()> {
+    let page = PAGE as u64;
+    if !fs.volume.transacts() || at.is_multiple_of(page) {
+        return Ok(());
+    }
+    fs.volume.log_room()?;
+    let size = fs.volume.block_size();
+    reserve_moves(fs, inode, at / page * page / size, at.next_multiple_of(page) / size)
+}
+
+/// Takes back what `reserve_page` has reserved if the page did not become
+/// dirty: what was to be zeros was zeros already. A reservation that stayed would be taken for
+/// that of other data, should its blocks become a hole.
+pub(crate) fn release_clean_page(fs: &Ext4, inode: &Inode, at: u64) {
+    let page = PAGE as u64;
+    if !fs.volume.transacts() || at.is_multiple_of(page) {
+        return;
+    }
+    let (number, size) = (at / page, fs.volume.block_size());
+    if fs.pages.next_dirty(key(inode.no), number..number + 1).is_none() {
+        unreserve(fs, inode, number * page / size, ((number + 1) * page).div_ceil(size));
+    }
+}
+
+/// Reserves for those of the file blocks `[from, to)` that will move.
+fn reserve_moves(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<()> {
+    let needs = needs(fs, inode, from, to, None)?;
+    let mut state = inode.state();
+    let mut space = fs.volume.space();
+    for need in needs.iter().filter(|n| n.moves) {
+        if space.available() < need.end - need.start {
+            return Err(FsError::NoSpace { what: "blocks" }.into());
+        }
+        space.delayed_blocks += state.moving.insert(need.start, need.end);
+    }
+    Ok(())
+}
+
+fn give_back(fs: &Ext4, inode: &Inode, new: &mut RangeSet, from: u64) {
+    let back: Vec<(u64, u64)> = new.within(from, u64::MAX).collect();
+    for (start, end) in back {
+        unreserve(fs, inode, start, end);
+        new.remove(start, end);
+    }
+}
+
+/// Whether write-back of `[from, to)` bytes may write where the blocks are.
+pub(crate) fn nothing_moves(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<bool> {
+    if !fs.volume.transacts() {
+        return Ok(true);
+    }
+    let size = fs.volume.block_size();
+    let (first, last) = (from / size, to.div_ceil(size));
+    // A reservation must be given back even where it turns out not to be needed.
+    let reserved = inode.state().moving.within(first, last).next().is_some();
+    Ok(!reserved && needs(fs, inode, first, last, None)?.iter().all(|n| !n.moves))
+}
+
+/// The file blocks of `[from, to)` that write-back must find places for, in order.
+pub(crate) fn homeless(
+    fs: &Ext4,
+    txn: &Txn<'_>,
+    inode: &Inode,
+    from: u64,
+    to: u64,
+) -> Result<Vec<Need>> {
+    let delayed: Vec<(u64, u64)> = inode.state().delayed.within(from, to).collect();
+    let delayed = still_holes(txn, inode, delayed)?;
+    let delayed = delayed.into_iter().map(|(start, end)| Need { start, end, moves: false });
+    let mut all = needs(fs, inode, from, to, Some(txn))?;
+    all.retain(|n| n.moves);
+    all.extend(delayed);
+    all.sort_unstable_by_key(|n| n.start);
+    Ok(all)
+}
+
+/// Maps the file blocks `[start, end)`, all of which have places, to newly allocated ones.
+/// Returns where it ends because the transaction is large enough; at least one block moves.
+pub(crate) fn move_blocks(
+    fs: &Ext4,
+    txn: &mut Txn<'_>,
+    inode: &Inode,
+    start: u64,
+    end: u64,
+) -> Result<u64> {
+    let window = window_blocks(fs, inode.state().size_written());
+    let budget = fs.volume.log.update_blocks_max();
+    let mut at = start;
+    while at < end && (at == start || txn.changed_blocks() < budget) {
+        // OK to cast: files end below 2^32 blocks.
+        let logical = at as u32;
+        let want = (end - at).min(u64::from(MAX_WRITTEN_LEN) - 1) as u32;
+        // One after the other into the file's window: scattered overwrites become long writes.
+        let ahead = txn.meta.alloc.windows.of(inode.no).map(|(start, _)| start);
+        let goal = ahead.unwrap_or_else(|| block_goal(txn, inode.no, Some(logical)));
+        let (owner, purpose) = (inode.no, Purpose::DelayedData);
+        let (place, len) =
+            allocate_blocks(txn, BlockRequest { goal, want, owner, purpose, window })?;
+        unmap_blocks(txn, inode.no, at, at + u64::from(len), false)?;
+        let extent = Extent { logical, len, start: place, unwritten: false };
+        map_extent(txn, inode.no, extent, len)?;
+        at += u64::from(len);
+    }
+    Ok(at)
+}
+
+/// Which of the file blocks `[from, to)` need a place when they are written: holes, and what a
+/// transaction point holds. In order.
+pub(super) fn needs(
+    fs: &Ext4,
+    inode: &Inode,
+    from: u64,
+    to: u64,
+    txn: Option<&Txn<'_>>,
+) -> Result<Vec<Need>> {
+    let size = fs.volume.block_size();
+    let Some(fresh) = &fs.volume.fresh else { return Ok(Vec::new()) };
+    let mut needs = Vec::new();
+    for piece in fs.volume.pieces(inode, from * size, to * size, txn)? {
+        let (start, end) = (piece.offset / size, (piece.offset + piece.len) / size);
+        match piece.place {
+            Place::Hole => needs.push(Need { start, end, moves: false }),
+            Place::Device(at) | Place::Unwritten(at) => {
+                let place = at / size;
+                let held = fresh.held(place, place + (end - start));
+                needs.extend(held.into_iter().map(|(s, e)| Need {
+                    start: start + (s - place),
+                    end: start + (e - place),
+                    moves: true,
+                }));
+            }
+            Place::Image(_) => {}
+        }
+    }
+    Ok(needs)
+}
+
+/// As `reserve`, also for blocks that will move.
+pub(crate) fn reserve_out_of_place(
+    fs: &Ext4,
+    inode: &Inode,
+    from: u64,
+    to: u64,
+) -> Result<(u64, RangeSet)> {
+    let (size, page) = (fs.volume.block_size(), PAGE as u64);
+    let room = fs.volume.log_room()?;
+    let (first, last) = (from / page * page, to.next_multiple_of(page));
+    let mut needs = needs(fs, inode, first / size, last / size, None)?;
+    // What is a hole and is not written stays one.
+    needs.retain_mut(|n| {
+        if !n.moves {
+            (n.start, n.end) = (n.start.max(from / size), n.end.min(to.div_ceil(size)));
+        }
+        n.start < n.end
+    });
+    let mut new = RangeSet::new();
+    let mut full = None;
+    {
+        let mut state = inode.state();
+        let mut space = fs.volume.space();
+        let wanted: Vec<(u64, bool)> = needs
+            .iter()
+            .flat_map(|n| (n.start..n.end).map(|b| (b, n.moves)))
+            .filter(|(b, _)| !state.delayed.contains(*b) && !state.moving.contains(*b))
+            .collect();
+        let count = wanted.len() as u64;
+        // A write that cannot fit any transaction is shortened, others must wait for one.
+        if count > room && count <= fs.volume.log.most_room_on_demand() {
+            return Err(FsError::NoSpace { what: LOG_FULL }.into());
+        }
+        let taken = count.min(space.available()).min(room) as usize;
+        for (block, moves) in &wanted[..taken] {
+            let set = if *moves { &mut state.moving } else { &mut state.delayed };
+            set.insert(*block, block + 1);
+            new.insert(*block, block + 1);
+        }
+        space.delayed_blocks += taken as u64;
+        if let Some((block, _)) = wanted.get(taken) {
+            full = Some((*block, (taken as u64) < room));
+        }
+    }
+    let Some((block, no_space)) = full else { return Ok((to, new)) };
+    let end = block * size / page * page;
+    if end > from {
+        give_back(fs, inode, &mut new, end / size);
+        return Ok((end, new));
+    }
+    give_back(fs, inode, &mut new, 0);
+    let what = if no_space { "blocks" } else { LOG_FULL };
+    Err(Ext4Error::Fs(FsError::NoSpace { what }))
+}

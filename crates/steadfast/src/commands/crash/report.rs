@@ -193,13 +193,13 @@ pub fn wrong(wrong: &Wrong) -> serde_json::Value {
     let kind = match wrong {
         Wrong::Refused(_) => "refused",
         Wrong::Damage(_) => "damage",
-        Wrong::SecondOpinion(_) => "e2fsck",
+        Wrong::SecondOpinion(who, _) => who,
         Wrong::Judge(..) => "judge",
         Wrong::Promise(_) => "broken promise",
         Wrong::Unasked(_) => "not asked for",
     };
     let output = match wrong {
-        Wrong::Judge(_, output) | Wrong::SecondOpinion(output) => Some(output),
+        Wrong::Judge(_, output) | Wrong::SecondOpinion(_, output) => Some(output),
         _ => None,
     };
     json!({ "kind": kind, "what": wrong.what(), "output": output })

@@ -1,4 +1,4 @@
-//! Makes the cuts of one run of the mixed workload again: the command that a test prints.
+//! Reproduces crash states of one run of the mixed workload: the command that a test prints.
 //!
 //! ```sh
 //! cargo run --release -p steadfast-crash --example mixed -- ordered external seed=3 cut=7
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     };
     let outcome = match (cut, small) {
         (_, true) => shrunk(&case),
-        (Some(number), _) => told(&case, number),
+        (Some(number), _) => story(&case, number),
         (None, _) => explored(&case),
     };
     match outcome {
@@ -61,20 +61,20 @@ fn explored(case: &Case) -> Result<bool, String> {
     Ok(wrong > 0)
 }
 
-fn told(case: &Case, number: u64) -> Result<bool, String> {
-    let told = case.tell(number)?.ok_or_else(|| format!("there is no cut {number}"))?;
-    println!("begun before the cut at {:?}, tick {}:", told.cut.at, told.cut.tick);
-    told.operations.iter().for_each(|operation| println!("  {operation}"));
-    for (device, (in_doubt, there)) in told.in_doubt.iter().enumerate() {
+fn story(case: &Case, number: u64) -> Result<bool, String> {
+    let story = case.story(number)?.ok_or_else(|| format!("there is no cut {number}"))?;
+    println!("begun before the cut at {:?}, tick {}:", story.cut.at, story.cut.tick);
+    story.operations.iter().for_each(|operation| println!("  {operation}"));
+    for (device, (in_doubt, there)) in story.in_doubt.iter().enumerate() {
         println!("device {device}: {in_doubt} units in doubt, {there} of them there");
     }
-    let Cut { broken_promises, stale_bytes, findings, damage, e2fsck, .. } = &told.cut;
+    let Cut { broken_promises, stale_bytes, findings, damage, e2fsck, .. } = &story.cut;
     println!("recovered: {broken_promises} broken promises, {stale_bytes} stale");
     findings.iter().chain(damage).for_each(|words| println!("  {words}"));
     if let Some(said) = e2fsck.as_ref().and_then(|opinion| opinion.damage()) {
         println!("  e2fsck: {said}");
     }
-    Ok(told.cut.is_wrong())
+    Ok(story.cut.is_wrong())
 }
 
 fn shrunk(case: &Case) -> Result<bool, String> {

@@ -116,7 +116,7 @@ impl Sum {
             &mut e.exhausted,
             &mut e.states,
             &mut e.distinct,
-            &mut e.again,
+            &mut e.second_cuts,
             &mut e.broken,
             &mut e.stale,
             &mut e.damaged,

@@ -15,7 +15,7 @@ mod losses;
 mod machine;
 mod plan;
 mod ram;
-pub(crate) mod recorded;
+mod recorded;
 mod reproduce;
 mod second;
 mod system;
@@ -36,6 +36,8 @@ pub use reproduce::{Reproduced, reproduce};
 pub use system::{Boot, Look, Recovered, System};
 
 pub(crate) use machine::{structure, structure_on};
+pub(crate) use ram::{boot, recorded as recorded_ram};
+pub(crate) use recorded::Source;
 pub(crate) use trial::{Others, Trial};
 
 /// Makes the plan's crash states in the order of time, lets the system recover from each, and

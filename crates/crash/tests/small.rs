@@ -15,7 +15,7 @@ use std::time::Instant;
 use steadfast_crash::cuts::Bound;
 use steadfast_crash::explore::{Plan, SecondCuts};
 use steadfast_crash::mixed::Setup;
-use steadfast_crash::small::quick::{AGAIN_WHOLE_EVERY, BOUND, EXTERNAL, Family, Part, SMALL};
+use steadfast_crash::small::quick::{BOUND, EXTERNAL, Family, Part, SECOND_WHOLE_EVERY, SMALL};
 use steadfast_crash::small::{Explored, Sequence, SmallMachine, explore};
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
@@ -28,7 +28,7 @@ fn small_a_lying_cache_is_found() {
     let machine = SmallMachine::new(Setup { lying: true, ..SMALL }).unwrap();
     let plan = Plan {
         bound: BOUND,
-        second: SecondCuts { whole_every: AGAIN_WHOLE_EVERY, ..SecondCuts::NONE },
+        second: SecondCuts { whole_every: SECOND_WHOLE_EVERY, ..SecondCuts::NONE },
         ..Plan::EVERYWHERE
     };
     let sequences = Sequence::all(2);
@@ -142,7 +142,7 @@ fn on_memory(name: &str, setup: Setup) {
     let plan = Plan {
         bound,
         e2fsck_every: 1000,
-        second: SecondCuts { every: 50, whole_every: AGAIN_WHOLE_EVERY, ..SecondCuts::NONE },
+        second: SecondCuts { every: 50, whole_every: SECOND_WHOLE_EVERY, ..SecondCuts::NONE },
         ..Plan::EVERYWHERE
     };
     let begun = Instant::now();

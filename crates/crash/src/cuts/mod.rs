@@ -271,7 +271,7 @@ impl<'r> Cuts<'r> {
                 let contents = units.contents(&at.doubts, &at.sure, &choice);
                 let digest = units.digest(&at.doubts, &choice);
                 let cut = at.moment;
-                let (in_doubt, kept) = units.told(recording, cut.tick, &at.doubts, &choice);
+                let (in_doubt, kept) = units.chosen(recording, cut.tick, &at.doubts, &choice);
                 let pick = Pick::Versions;
                 Some((
                     State { number, cut, place, contents, in_doubt, kept, pick, choices },

@@ -181,7 +181,7 @@ impl Units {
 
     /// The units of the writes in doubt at a crash point that make a difference, and which of them
     /// are there: those that a choice took its versions from.
-    pub fn told(
+    pub fn chosen(
         &self,
         recording: &Recording,
         cut: u64,

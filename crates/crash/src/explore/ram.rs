@@ -44,27 +44,8 @@ impl Machine for OnRam {
         log: Option<&RecordLog>,
     ) -> std::result::Result<Booted, String> {
         let named = contents.into_iter().zip(["disk", "journal"]);
-        let rams: Vec<Ram> =
-            named.map(|(store, name)| Ram::from_store(name, store).persistent()).collect();
-        let device = |ram: &Ram| -> Arc<dyn BlockDevice> {
-            match log {
-                Some(log) => {
-                    Arc::new(Record::new(Arc::new(ram.clone().with_volatile_cache()), log))
-                }
-                None => Arc::new(ram.clone()),
-            }
-        };
-        let devices: Vec<_> = rams.iter().map(device).collect();
-        let Some(disk) = devices.first() else { return Err("there is no device".into()) };
-        let journal_device = devices.get(1).cloned();
-        let options = MountOptions { journal_device, ..self.options.clone() };
-        let fs = Ext4::mount(Arc::clone(disk), options).map_err(|e| e.to_string())?;
-        let mounted = Arc::clone(&fs);
-        let shut_down = move || {
-            mounted.unmount().map_err(|e| e.to_string())?;
-            Ok(rams.iter().map(Ram::store).collect())
-        };
-        Ok(Booted { fs, shut_down: Box::new(shut_down) })
+        let rams = named.map(|(store, name)| Ram::from_store(name, store).persistent()).collect();
+        boot(rams, self.options.clone(), &|_, ram| recorded(ram, log))
     }
 
     fn power_on_without(
@@ -91,4 +72,31 @@ impl Machine for OnRam {
     fn journal(&self) -> Option<usize> {
         Some(1)
     }
+}
+
+/// A RAM disk, or the same with a volatile cache, recorded.
+pub(crate) fn recorded(ram: &Ram, log: Option<&RecordLog>) -> Arc<dyn BlockDevice> {
+    match log {
+        Some(log) => Arc::new(Record::new(Arc::new(ram.clone().with_volatile_cache()), log)),
+        None => Arc::new(ram.clone()),
+    }
+}
+
+/// Mounts what RAM disks hold: the file system, and its journal if there are two. `device` makes of
+/// each what is mounted.
+pub(crate) fn boot(
+    rams: Vec<Ram>,
+    options: MountOptions,
+    device: &dyn Fn(usize, &Ram) -> Arc<dyn BlockDevice>,
+) -> std::result::Result<Booted, String> {
+    let devices: Vec<_> = rams.iter().enumerate().map(|(n, ram)| device(n, ram)).collect();
+    let Some(disk) = devices.first() else { return Err("there is no device".into()) };
+    let options = MountOptions { journal_device: devices.get(1).cloned(), ..options };
+    let fs = Ext4::mount(Arc::clone(disk), options).map_err(|e| e.to_string())?;
+    let mounted = Arc::clone(&fs);
+    let shut_down = move || {
+        mounted.unmount().map_err(|e| e.to_string())?;
+        Ok(rams.iter().map(Ram::store).collect())
+    };
+    Ok(Booted { fs, shut_down: Box::new(shut_down) })
 }

@@ -34,9 +34,9 @@ pub struct Case {
     pub plan: Plan,
 }
 
-/// One cut of a case.
+/// One crash state of a case.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct CaseStory {
     /// The operations that had begun, task by task.
     pub operations: Vec<String>,
     /// Of each device, how many atomic units were in doubt, and how many of them were there.
@@ -50,7 +50,7 @@ impl Case {
         MixedMachine { setup: self.setup, disk_bytes: DISK }
     }
 
-    /// The command that makes a cut again, or all of them.
+    /// The command that reproduces a crash state, or all of them.
     pub fn command(&self, cut: Option<u64>) -> String {
         let feature = if self.bug().is_some() { "--features planted-bugs " } else { "" };
         let cut = cut.map_or(String::new(), |number| format!(" cut={number}"));
@@ -67,11 +67,11 @@ impl Case {
         Ok(explore(&machine, recorded, &self.plan, &|_| ()))
     }
 
-    /// Runs it and tells one of its cuts; `None` if it has no cut of that number.
+    /// Runs it and reproduces one of its crash states; `None` if it has none of that number.
     ///
     /// # Errors
     /// If the run fails, in words.
-    pub fn tell(&self, number: u64) -> Result<Option<Told>> {
+    pub fn story(&self, number: u64) -> Result<Option<CaseStory>> {
         let machine: Arc<dyn Machine> = Arc::new(self.machine());
         let script = self.machine().script(self.seed, self.tasks, self.operations);
         let recorded = self.machine().record_script(self.seed, &script)?;
@@ -82,7 +82,7 @@ impl Case {
                 units.filter(|(u, _)| u.device as usize == device).map(|(_, kept)| *kept).collect();
             (kept.len(), kept.iter().filter(|kept| **kept).count())
         };
-        Ok(found.map(|(cut, state)| Told {
+        Ok(found.map(|(cut, state)| CaseStory {
             operations: script.before(&recorded.recording, cut.tick).lines(),
             in_doubt: (0..state.contents.len()).map(|d| of_device(&state, d)).collect(),
             cut,
@@ -238,15 +238,15 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_made_again_by_its_number() {
+    fn a_state_is_reproduced_by_its_number() {
         let case: Case = "ordered lying seed=1 tasks=1 operations=8 cuts=6".parse().unwrap();
         let figures = case.explore().unwrap();
         for (number, cut) in (0..).zip(&figures.cuts) {
-            let told = case.tell(number).unwrap().unwrap();
-            assert_eq!(told.cut.tick, cut.tick);
-            assert_eq!(told.cut.broken_promises, cut.broken_promises);
-            assert_eq!(told.cut.damage, cut.damage);
+            let story = case.story(number).unwrap().unwrap();
+            assert_eq!(story.cut.tick, cut.tick);
+            assert_eq!(story.cut.broken_promises, cut.broken_promises);
+            assert_eq!(story.cut.damage, cut.damage);
         }
-        assert!(case.tell(6).unwrap().is_none());
+        assert!(case.story(6).unwrap().is_none());
     }
 }

@@ -27,7 +27,7 @@ mod points;
 pub(crate) mod run;
 pub(crate) mod seen;
 
-pub use case::{Case, Told};
+pub use case::{Case, CaseStory};
 pub use machine::{MixedMachine, Setup};
 pub use mirrored::{Memory, Mirrored};
 #[cfg(feature = "planted-bugs")]

@@ -11,8 +11,7 @@ use super::recorded::{ByRules, Looks};
 use super::{Run, Tree, recover, rules};
 use crate::cuts::{Cuts, State};
 use crate::error::{CrashError, Result};
-use crate::explore::recorded::Source;
-use crate::explore::{Others, Plan, System, Trial};
+use crate::explore::{Others, Plan, Source, System, Trial};
 use crate::judge::Judge;
 use crate::opinion::Opinion;
 

@@ -20,6 +20,7 @@ use steadfast_vfs::FileSystem;
 
 use super::judge::{Judgement, Judges, Left};
 use super::{LINE, Line, Run, Watched};
+use crate::explore::{Booted, Machine, OnRam};
 
 /// What a drive that ignores flushes keeps in its cache, and how long: more than a test writes in
 /// the moments that matter.
@@ -221,18 +222,12 @@ fn judged(
     contents: Vec<Store>,
     judge: impl FnOnce(Arc<dyn FileSystem>) -> Result<(), String>,
 ) -> Result<(), String> {
-    let devices: Vec<Arc<dyn BlockDevice>> = contents
-        .into_iter()
-        .zip(["disk", "journal"])
-        .map(|(store, name)| Arc::new(Ram::from_store(name, store).persistent()) as Arc<_>)
-        .collect();
-    let Some(disk) = devices.first() else { return Err("there is no device".into()) };
-    let options = MountOptions { journal_device: devices.get(1).cloned(), ..options };
-    let fs = Ext4::mount(Arc::clone(disk), options)
-        .map_err(|e| format!("what was recovered cannot be mounted again: {e}"))?;
-    let said = judge(Arc::clone(&fs) as Arc<dyn FileSystem>);
+    let up = OnRam::new(options).power_on(contents, None);
+    let Booted { fs, shut_down } =
+        up.map_err(|e| format!("what was recovered cannot be mounted again: {e}"))?;
+    let said = judge(fs);
     // Its contents are of no further use.
-    let _ = fs.unmount();
+    let _ = shut_down();
     said
 }
 

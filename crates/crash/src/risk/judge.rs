@@ -27,7 +27,7 @@ impl Judge for History {
     }
 
     fn calls(&self) -> Vec<Call> {
-        self.told()
+        self.as_calls()
     }
 
     fn operations(&self) -> Vec<(String, Operation)> {

@@ -2,13 +2,13 @@
 //! configurations that are replaced, mail. The same for Steadfast's own file system in virtual
 //! time and for the kernel's in real time; docs/risk.md defines the figures.
 
+mod calls;
 pub mod history;
 mod judge;
 mod old;
 mod peer;
 mod speed;
 mod tasks;
-mod told;
 mod tree;
 mod words;
 mod workload;

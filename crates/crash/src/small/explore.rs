@@ -96,7 +96,7 @@ pub(super) struct Explorer {
     /// Of the run that is being cut: the verdict on an outcome, by what was done and promised.
     verdicts: HashMap<(u64, OutcomeNo), Arc<Verdict>>,
     /// Of each state, by number, its verdict in short, if somebody wants to compare.
-    pub told: Option<Vec<(u64, u64)>>,
+    pub verdict_hashes: Option<Vec<(u64, u64)>>,
     pub figures: Explored,
 }
 
@@ -153,7 +153,7 @@ impl Explorer {
             checked: HashMap::new(),
             pruner: Pruner::new(machine, plan.seed, pruning),
             verdicts: HashMap::new(),
-            told: None,
+            verdict_hashes: None,
             figures: Explored::default(),
         }
     }
@@ -329,10 +329,10 @@ impl Explorer {
 
     fn count(&mut self, number: u64, verdict: &Verdict) {
         self.add(verdict);
-        if let Some(told) = &mut self.told {
+        if let Some(hashes) = &mut self.verdict_hashes {
             let mut hasher = DefaultHasher::new();
             verdict.hash(&mut hasher);
-            told.push((number, hasher.finish()));
+            hashes.push((number, hasher.finish()));
         }
     }
 
@@ -353,7 +353,7 @@ impl Explorer {
                 (false, false),
             );
             let left = trial.second_states(&state.contents, &mut choices, once, everywhere);
-            self.figures.again += left.len() as u64;
+            self.figures.second_cuts += left.len() as u64;
             let nothing = Asked::of(&Plan::EVERYWHERE, state.number);
             let mut states = Vec::new();
             for left in left {

@@ -30,7 +30,7 @@ pub struct Explored {
     /// Recoveries that did not read the same after the same: what proves the pruning wrong.
     pub contradictions: u64,
     /// Recoveries cut in their turn, judged too.
-    pub again: u64,
+    pub second_cuts: u64,
     /// States that broke a promise.
     pub broken: u64,
     /// States with bytes in a file that nobody wrote there.
@@ -68,7 +68,7 @@ impl Explored {
         self.compared += other.compared;
         self.differing += other.differing;
         self.contradictions += other.contradictions;
-        self.again += other.again;
+        self.second_cuts += other.second_cuts;
         self.broken += other.broken;
         self.stale += other.stale;
         self.damaged += other.damaged;
@@ -96,7 +96,7 @@ impl std::fmt::Display for Explored {
             self.pruned,
             self.differing + self.contradictions,
             self.compared,
-            self.again,
+            self.second_cuts,
             self.broken,
             self.stale,
             self.damaged,

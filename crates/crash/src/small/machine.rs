@@ -23,13 +23,14 @@ use steadfast_vfs::{FileSystem, NewNode, OpenFlags, TransactMask};
 
 use super::sequence::Sequence;
 use crate::error::Result;
-use crate::explore::{Booted, Machine, Recorded};
+use crate::explore::{Booted, Machine, Recorded, boot, recorded_ram};
 use crate::judge::Judge;
 use crate::mixed::Setup;
 use crate::mixed::judge::{Done, History, MixedJudge};
 use crate::mixed::machine::memory;
 use crate::mixed::operation::Operation;
 use crate::mixed::run::{Worker, folder_name, note};
+use crate::risk::old_contents;
 
 const EPOCH: u64 = 1_704_067_200;
 const DISK: u64 = 4 << 20;
@@ -84,13 +85,7 @@ impl SmallMachine {
     /// In words.
     pub fn new(setup: Setup) -> Result<Self> {
         // What was there before: to be seen by nobody.
-        let old = |size: u64| {
-            let mut store = Store::new(size);
-            for at in (0..size).step_by(1 << 13) {
-                store.write_slice(at, &steadfast_block::pattern::bytes(0xdead, at, 1 << 13));
-            }
-            Ram::from_store("disk", store).persistent()
-        };
+        let old = |size: u64| Ram::from_store("disk", old_contents(size)).persistent();
         let disk = old(if setup.block_size < 4096 { DISK } else { DISK_OF_PAGES });
         let id = |n: u8| uuid::Uuid::from_bytes([n; 16]);
         let mut options = Options::new(id(1), id(2), EPOCH);
@@ -356,24 +351,14 @@ impl SmallMachine {
             let ram = Ram::from_store("disk", store).persistent();
             if self.is_memory(number) { ram.with_atomic_words() } else { ram }
         };
-        let rams: Vec<Ram> = contents.into_iter().enumerate().map(ram).collect();
-        let devices: Vec<_> = rams.iter().enumerate().map(|(n, ram)| device(n, ram)).collect();
-        let fs = self.mount(&devices)?;
-        let mounted = Arc::clone(&fs);
-        let shut_down = move || {
-            mounted.unmount().map_err(words)?;
-            Ok(rams.iter().map(Ram::store).collect())
-        };
-        Ok(Booted { fs, shut_down: Box::new(shut_down) })
+        let rams = contents.into_iter().enumerate().map(ram).collect();
+        boot(rams, self.setup.options(None), device)
     }
 }
 
 impl Machine for SmallMachine {
     fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
-        self.boot(contents, &|_, ram| match log {
-            Some(log) => Arc::new(Record::new(Arc::new(ram.clone().with_volatile_cache()), log)),
-            None => Arc::new(ram.clone()),
-        })
+        self.boot(contents, &|_, ram| recorded_ram(ram, log))
     }
 
     fn journal(&self) -> Option<usize> {

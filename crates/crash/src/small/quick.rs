@@ -20,9 +20,9 @@ use crate::mixed::Setup;
 /// How many states of a cut.
 pub const BOUND: Bound = Bound::exhaustive(8, false, 1);
 /// Of one state in so many the recovery is cut too.
-const AGAIN_EVERY: u64 = 50;
+const SECOND_EVERY: u64 = 50;
 /// And of one in so many everywhere.
-pub const AGAIN_WHOLE_EVERY: u64 = 400;
+pub const SECOND_WHOLE_EVERY: u64 = 400;
 /// Bytes of the smallest blocks.
 const BLOCK: u64 = 1024;
 
@@ -189,7 +189,7 @@ impl Part {
     /// How it is explored; every n-th state by e2fsck too.
     pub fn plan(e2fsck_every: u64) -> Plan {
         let second =
-            SecondCuts { every: AGAIN_EVERY, whole_every: AGAIN_WHOLE_EVERY, ..SecondCuts::NONE };
+            SecondCuts { every: SECOND_EVERY, whole_every: SECOND_WHOLE_EVERY, ..SecondCuts::NONE };
         Plan { bound: BOUND, e2fsck_every, second, ..Plan::EVERYWHERE }
     }
 

@@ -36,7 +36,8 @@ pub struct Twice {
 }
 
 /// Explores each sequence in both ways; who is first changes. Every n-th state (`keep_every`; 0:
-/// none) is kept in [`Explored::kept`]. `cpu` tells the processor time used so far. `progress` is told after each sequence what there is so far.
+/// none) is kept in [`Explored::kept`]. `cpu` tells the processor time used so far. `progress` is
+/// told after each sequence what there is so far.
 ///
 /// # Errors
 /// If a sequence could not be recorded, in words.
@@ -66,19 +67,19 @@ pub(super) fn explore_both(
     for (number, sequence) in sequences.iter().enumerate() {
         for is_pruned in [number % 2 == 0, number % 2 != 0] {
             let explorer = if is_pruned { &mut pruned } else { &mut unpruned };
-            explorer.told = Some(Vec::new());
+            explorer.verdict_hashes = Some(Vec::new());
             let (begun, before) = (Instant::now(), cpu());
             explorer.sequence(machine, number, sequence)?;
             let time = if is_pruned { &mut twice.pruned_time } else { &mut twice.unpruned_time };
             time.cpu += cpu().saturating_sub(before);
             time.wall += begun.elapsed();
         }
-        let told = |explorer: &mut Explorer| {
-            let mut told = explorer.told.take().unwrap_or_default();
-            told.sort_unstable();
-            told
+        let sorted = |explorer: &mut Explorer| {
+            let mut hashes = explorer.verdict_hashes.take().unwrap_or_default();
+            hashes.sort_unstable();
+            hashes
         };
-        let (of_pruned, of_unpruned) = (told(&mut pruned), told(&mut unpruned));
+        let (of_pruned, of_unpruned) = (sorted(&mut pruned), sorted(&mut unpruned));
         let agreed = of_pruned.iter().zip(&of_unpruned).filter(|(a, b)| a == b).count();
         twice.agreed += agreed as u64;
         twice.differing += (of_pruned.len().max(of_unpruned.len()) - agreed) as u64;

@@ -16,7 +16,7 @@ impl History {
     }
 
     /// All calls, in the order in which they were made.
-    pub fn told(&self) -> Vec<Call> {
+    pub(super) fn as_calls(&self) -> Vec<Call> {
         let names = self.namings.iter().map(|n| {
             let plain = |kind, path: &str| Call::plain(kind, path, n.started, n.acknowledged);
             match &n.naming {
@@ -61,7 +61,7 @@ mod tests {
     use super::super::history::{Account, Call as Made};
 
     #[test]
-    fn calls_are_told_in_their_order_with_the_names_of_their_time() {
+    fn calls_are_in_their_order_with_the_names_of_their_time() {
         let account = Account::new(&RecordLog::new());
         let did = |call: Made<'_>| {
             let started = account.begin(call);
@@ -75,7 +75,8 @@ mod tests {
         did(Made::SyncFolder("d"));
         did(Made::Remove("b"));
         did(Made::SyncAll);
-        let told: Vec<String> = account.history().told().iter().map(ToString::to_string).collect();
+        let calls: Vec<String> =
+            account.history().as_calls().iter().map(ToString::to_string).collect();
         let want = [
             "create a",
             "write a: 512 bytes at 0",
@@ -85,6 +86,6 @@ mod tests {
             "unlink b",
             "sync",
         ];
-        assert_eq!(told, want);
+        assert_eq!(calls, want);
     }
 }

@@ -19,3 +19,7 @@ pub mod risk;
 pub mod shrink;
 pub mod small;
 pub mod unsynced;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

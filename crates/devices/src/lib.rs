@@ -13,3 +13,7 @@ pub mod foreign;
 pub mod model;
 pub mod source;
 pub mod store;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -54,3 +54,7 @@ pub use mount::{AccessTimes, DataMode, Dax, MountOptions};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
 pub use transact::{LastPoint, RolledBack, SincePoint};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -38,3 +38,7 @@ pub use error_log::ErrorLog;
 pub use mounted::{Invalidator, Mounted, Unmounter, is_dead, unmount, unmount_lazily};
 pub use option_table::OPTIONS;
 pub use options::{KernelTimes, Options};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -30,3 +30,7 @@ fn patiently(mut done: impl FnMut() -> bool) -> bool {
         yes
     })
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

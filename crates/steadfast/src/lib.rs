@@ -79,3 +79,7 @@ pub use steadfast_vfs as vfs;
 #[doc(inline)]
 pub use steadfast_vfs::{FileType, StatFs, TransactMask, TransactPolicy};
 pub use steadfast_volume as volume;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -28,3 +28,7 @@ pub use mirror::{
     Event, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies, ReadPolicy,
     RegionStatus, Resynced, Scrubbed, Throttle, Trouble, WritePolicy,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

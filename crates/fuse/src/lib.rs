@@ -32,6 +32,8 @@ pub mod mounts;
 mod option_table;
 mod options;
 mod read_ahead;
+#[cfg(test)]
+mod tests;
 
 pub use error::{MountError, Result};
 pub use error_log::ErrorLog;

@@ -3,10 +3,9 @@
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use steadfast_vfs::path::shown;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use crate::commands::tree::shown;
 
 /// Prints an error with its causes to the standard error.
 #[allow(clippy::print_stderr, reason = "the command line is the one place that prints")]

@@ -2,16 +2,15 @@
 
 use std::ops::Range;
 
-use anyhow::Context;
 use steadfast_vfs::{Attr, Fh, FileSystem, FsError, Ino, SetAttr};
 
 use super::{Copy, Trouble};
-use crate::commands::tree::bound::{BEYOND, Bound};
-use crate::commands::tree::pieces::{CHUNK, next_data};
-use crate::commands::tree::walk::Side;
+use crate::tree::Side;
+use crate::tree::bound::{BEYOND, Bound};
+use crate::tree::pieces::{CHUNK, next_data};
 
 /// How much data the files of an image can have.
-pub struct Budget {
+pub(in crate::tree) struct Budget {
     /// What one file can have.
     file: Bound,
     /// Bytes that may still be read of all.
@@ -24,8 +23,8 @@ const SHARED: u64 = 4;
 
 impl Budget {
     /// As much as the image has blocks.
-    pub fn of_image(fs: &dyn FileSystem) -> anyhow::Result<Self> {
-        let file = Bound::of(fs, Side::Image).context("size of the image")?;
+    pub fn of_image(fs: &dyn FileSystem) -> Result<Self, FsError> {
+        let file = Bound::of(fs, Side::Image)?;
         Ok(Budget { file, all: file.bytes.saturating_mul(SHARED) })
     }
 
@@ -35,7 +34,7 @@ impl Budget {
     }
 }
 
-impl Copy<'_, '_> {
+impl Copy<'_, '_, '_> {
     /// Copies the data of an open file to another, new one.
     pub(super) fn contents(
         &mut self,

@@ -1,4 +1,4 @@
-//! A walk through a tree, without recursion.
+//! A descent through a tree, without recursion.
 //!
 //! It knows the folders above the one that it is in, those above its start too, and of an image
 //! also every folder that it has been to: a folder has one name, so whoever meets it again is in a
@@ -10,38 +10,30 @@ use std::collections::HashSet;
 use std::hash::RandomState;
 use std::rc::Rc;
 
-use anyhow::Result;
+use steadfast_vfs::path::shown;
 use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino};
 
+use super::Side;
 use super::bound::Bound;
 use super::failures::Failures;
 use super::listing::{Listing, Next};
-use super::names::{joined, shown};
+use super::names::joined;
+use crate::error::Result;
 
 /// Deepest folder, counted from the start: far beyond what paths can name, and no more than a
-/// walk can keep in memory.
+/// descent can keep in memory.
 const DEPTH_MAX: usize = 4096;
 
-/// Which kind of file system is gone through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// An image: its folders may be anything.
-    Image,
-    /// The host: the kernel sees to it that they form a tree. A folder may be bound to a second
-    /// place.
-    Host,
-}
-
 /// What is met.
-pub enum Met {
-    /// An object, in the folder of [`Walk::here`].
+pub(super) enum Met {
+    /// An object, in the folder of [`Descent::here`].
     Object {
         /// Its name.
         name: Vec<u8>,
         /// What it is.
         attr: Attr,
     },
-    /// The end of the folder of [`Walk::here`], which [`Walk::leave`] leaves.
+    /// The end of the folder of [`Descent::here`], which [`Descent::leave`] leaves.
     End,
 }
 
@@ -54,8 +46,8 @@ struct Folder<T> {
     here: T,
 }
 
-/// A walk. `T` is what its user keeps for each folder on the way down.
-pub struct Walk<'f, T> {
+/// A descent. `T` is what its user keeps for each folder on the way down.
+pub(super) struct Descent<'f, T> {
     fs: &'f dyn FileSystem,
     side: Side,
     bound: Bound,
@@ -69,12 +61,12 @@ pub struct Walk<'f, T> {
     hasher: RandomState,
 }
 
-impl<'f, T> Walk<'f, T> {
-    /// A walk that begins in the folder `start`, whose path is `path`.
+impl<'f, T> Descent<'f, T> {
+    /// A descent that begins in the folder `start`, whose path is `path`.
     pub fn new(fs: &'f dyn FileSystem, side: Side, start: &Attr, path: &[u8], here: T) -> Self {
         // An image that cannot even tell its size has no names to go through.
         let bound = Bound::of(fs, side).unwrap_or(Bound::NONE);
-        let mut walk = Walk {
+        let mut descent = Descent {
             fs,
             side,
             bound,
@@ -85,9 +77,9 @@ impl<'f, T> Walk<'f, T> {
             path: path.to_vec(),
             hasher: RandomState::new(),
         };
-        walk.note_above(start.ino);
-        walk.push(*start, here);
-        walk
+        descent.note_above(start.ino);
+        descent.push(*start, here);
+        descent
     }
 
     /// Notes the folders above the start, as far as their ".." lead.
@@ -109,19 +101,19 @@ impl<'f, T> Walk<'f, T> {
         self.folders.push(Folder { attr, listing, path: self.path.len(), here });
     }
 
-    /// What is kept for the folder that the walk is in; `None` once it has left its start.
+    /// What is kept for the folder that it is in; `None` once it has left its start.
     pub fn here(&mut self) -> Option<&mut T> {
         self.folders.last_mut().map(|f| &mut f.here)
     }
 
-    /// The path of an object in the folder that the walk is in.
+    /// The path of an object in the folder that it is in.
     pub fn path_of(&self, name: &[u8]) -> Vec<u8> {
         joined(&self.path, name)
     }
 
-    /// The next object, or the end of the folder; `None` at the end of the walk. Names that lead to
-    /// nothing are told.
-    pub fn next(&mut self, failures: &mut Failures) -> Result<Option<Met>> {
+    /// The next object, or the end of the folder; `None` at the end. Names that lead to
+    /// nothing are reported.
+    pub fn next(&mut self, failures: &mut Failures<'_>) -> Result<Option<Met>> {
         loop {
             let Some(folder) = self.folders.last_mut() else { return Ok(None) };
             let Some(next) = folder.listing.next(self.fs) else { return Ok(Some(Met::End)) };
@@ -156,7 +148,7 @@ impl<'f, T> Walk<'f, T> {
     ///
     /// # Errors
     /// Why not.
-    pub fn enter(&mut self, name: &[u8], attr: &Attr, here: T) -> Result<(), String> {
+    pub fn enter(&mut self, name: &[u8], attr: &Attr, here: T) -> std::result::Result<(), String> {
         self.check(attr)?;
         if self.side == Side::Image {
             self.been.insert(attr.ino);
@@ -166,11 +158,11 @@ impl<'f, T> Walk<'f, T> {
         Ok(())
     }
 
-    /// Whether the walk may go into a folder.
+    /// Whether it may go into a folder.
     ///
     /// # Errors
     /// Why not.
-    pub fn check(&self, attr: &Attr) -> Result<(), String> {
+    pub fn check(&self, attr: &Attr) -> std::result::Result<(), String> {
         debug_assert_eq!(attr.kind, FileType::Directory);
         if let Some(same) = self.folders.iter().find(|f| f.attr.ino == attr.ino) {
             let above = shown(&self.path[..same.path]);
@@ -194,7 +186,7 @@ impl<'f, T> Walk<'f, T> {
         Ok(())
     }
 
-    /// Leaves the folder that the walk is in, and hands back what was kept for it.
+    /// Leaves the folder that it is in, and hands back what was kept for it.
     pub fn leave(&mut self) -> Option<(Attr, T)> {
         let folder = self.folders.pop()?;
         let up = self.folders.last().map_or(self.path.len(), |f| f.path);
@@ -202,19 +194,19 @@ impl<'f, T> Walk<'f, T> {
         Some((folder.attr, folder.here))
     }
 
-    /// The path of the folder that the walk is in.
+    /// The path of the folder that it is in.
     pub fn path(&self) -> &[u8] {
         &self.path
     }
 }
 
-/// What is told of refused names that are not told one by one.
-pub fn more_refused(count: u64) -> String {
+/// What is said of refused names that are not reported one by one.
+pub(super) fn more_refused(count: u64) -> String {
     format!("{count} more names of this folder are refused")
 }
 
 /// Refuses an inode that has been deleted: a name must not lead to it.
-pub fn in_use(attr: Attr) -> Result<Attr, FsError> {
+pub(super) fn in_use(attr: Attr) -> std::result::Result<Attr, FsError> {
     if attr.nlink == 0 {
         let place = format!("inode {}", attr.ino.0);
         return Err(FsError::Corrupt { what: "a name of a deleted inode".into(), place });

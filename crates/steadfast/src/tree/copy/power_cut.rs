@@ -1,5 +1,5 @@
-//! The power is cut while `put` works on an image: the file system is whole, and a file that is
-//! replaced is the old one or the new one.
+//! The power is cut while a tree is copied into an image: the file system is whole, and a file that
+//! is replaced is the old one or the new one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,11 +14,9 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{JournalChoice, Options, make};
 use steadfast_ext4::{Ext4, MountOptions, check};
 use steadfast_runtime::Sim;
-use steadfast_vfs::FileSystem;
 use steadfast_vfs::path::resolve;
 
-use crate::Outcome;
-use crate::commands::tree::{Way, cat, put};
+use crate::fs::{FileSystem, Mounted};
 
 const SECTORS: u64 = 32 << 11;
 const CUTS: u64 = 40;
@@ -31,12 +29,15 @@ fn disk() -> Arc<dyn Model> {
     ModelParams::Ssd(params).build("disk").unwrap()
 }
 
-fn put_all(fs: &dyn FileSystem, host: &Path, to: &str) {
-    let way = Way { recursive: true, strict: true, image: &[] };
-    assert_eq!(put(fs, host, to.as_bytes(), &way).unwrap(), Outcome::Good);
+fn by_path(fs: &Arc<Ext4>) -> FileSystem {
+    FileSystem::of(Mounted::new(Arc::clone(fs) as Arc<_>, None, "disk".into(), (0, 0)))
 }
 
-/// What is put: a file that is there already, in between many small ones with other names.
+fn copy_in(fs: &Arc<Ext4>, host: &Path, to: &str) {
+    assert_eq!(by_path(fs).copy_in(host, to).unwrap().failures, 0);
+}
+
+/// What is copied: a file that is there already, in between many small ones with other names.
 fn folder(contents: &[u8]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().join("t");
@@ -50,7 +51,7 @@ fn folder(contents: &[u8]) -> tempfile::TempDir {
     folder
 }
 
-/// A run of `put` over what an earlier one has left; what the disk held before, and what it was
+/// A copy over what an earlier one has left; what the disk held before, and what it was
 /// asked.
 fn recorded() -> (Store, Recording) {
     let (old, new) = (folder(OLD), folder(NEW));
@@ -61,16 +62,16 @@ fn recorded() -> (Store, Recording) {
         options.journal = JournalChoice::InternalOf(1024);
         make(&device, &options).unwrap();
         let fs = Ext4::mount(Arc::clone(&device), MountOptions::default()).unwrap();
-        put_all(&*fs, &old.path().join("t"), "/");
+        copy_in(&fs, &old.path().join("t"), "/");
         fs.unmount().unwrap();
         let log = RecordLog::new();
         let base = disk.contents();
         let recorded: Arc<dyn BlockDevice> = Arc::new(Record::new(device, &log));
         let fs = Ext4::mount(recorded, MountOptions::default()).unwrap();
         // Each command ends with an unmount; a timer may commit in between.
-        put_all(&*fs, &new.path().join("t"), "/");
-        fs.sync().unwrap();
-        put_all(&*fs, new.path(), "/again");
+        copy_in(&fs, &new.path().join("t"), "/");
+        by_path(&fs).sync().unwrap();
+        copy_in(&fs, new.path(), "/again");
         fs.unmount().unwrap();
         (base, log.take())
     };
@@ -78,7 +79,7 @@ fn recorded() -> (Store, Recording) {
 }
 
 #[test]
-fn a_put_that_is_cut_leaves_the_old_file_or_the_new_one() {
+fn a_copy_that_is_cut_leaves_the_old_file_or_the_new_one() {
     let (base, recording) = recorded();
     let mut rng = Rng::new(7);
     let (first, last) = (recording.first_cut(), recording.last_cut());
@@ -105,8 +106,7 @@ fn recovered(store: Store, what: &str) -> (Vec<u8>, usize) {
         disk.set_contents(store).unwrap();
         let device: Arc<dyn BlockDevice> = disk;
         let fs = Ext4::mount(Arc::clone(&device), MountOptions::default()).unwrap();
-        let mut contents = Vec::new();
-        cat(&*fs, b"/t/30-replaced", &mut contents).unwrap();
+        let contents = by_path(&fs).read("/t/30-replaced").unwrap();
         let folder = resolve(&*fs, b"/t", true).unwrap();
         let names = steadfast_vfs::path::list(&*fs, folder.ino).unwrap();
         let spare = names.iter().filter(|e| e.name.starts_with(b".steadfast-")).count();

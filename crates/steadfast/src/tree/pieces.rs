@@ -7,12 +7,12 @@ use steadfast_vfs::{Fh, FileSystem, FsError, Result, SeekTo};
 use super::bound::Bound;
 
 /// Bytes moved at a time.
-pub const CHUNK: u64 = 1 << 20;
+pub(super) const CHUNK: u64 = 1 << 20;
 
 /// The first piece of data at or after `at`; `None` if only a hole follows. A file system that
 /// cannot tell has data up to `size`. Of a file that is larger than its bound it is a part of the
 /// piece: looking for the end of it all could take days.
-pub fn next_data(
+pub(super) fn next_data(
     fs: &dyn FileSystem,
     fh: Fh,
     at: u64,

@@ -5,14 +5,14 @@
 
 use steadfast_vfs::{FileSystem, Result};
 
-use super::walk::Side;
+use super::Side;
 
-/// What is told of a file that goes beyond.
-pub const BEYOND: &str = "claims more blocks than the image has";
+/// What is said of a file that goes beyond.
+pub(super) const BEYOND: &str = "claims more blocks than the image has";
 
 /// How much one file or folder can have.
 #[derive(Debug, Clone, Copy)]
-pub struct Bound {
+pub(super) struct Bound {
     /// Bytes.
     pub bytes: u64,
     /// Bytes a block.

@@ -2,11 +2,12 @@
 //! flags, mode, times; in this order, because a change of owner takes capabilities and set-id bits
 //! away, an access control list changes the mode, and everything changes times.
 
+use steadfast_vfs::path::shown;
 use steadfast_vfs::{Attr, FileType, FsError, Ino, SetAttr, SetTime, SetXattr};
 
 use super::{Copy, Trouble, nothing_fits};
-use crate::commands::tree::names::{joined, shown};
-use crate::commands::tree::walk::Side;
+use crate::tree::Side;
+use crate::tree::names::joined;
 
 /// Attributes that belong to the host rather than the file: not put into an image, and not taken
 /// from a file of the host.
@@ -28,7 +29,7 @@ const FLAGS_KEPT: u32 = 0x8 | 0x40 | 0x80 | 0x1_0000;
 /// Those that are not, because what has them cannot be removed any more: i, a.
 const FLAGS_TOLD: u32 = 0x10 | 0x20;
 
-impl Copy<'_, '_> {
+impl Copy<'_, '_, '_> {
     /// Gives the copy `made` all that the object `attr` has. What cannot be kept is noted; what
     /// cannot be read is in `unread` afterwards.
     pub(super) fn attributes(&mut self, attr: &Attr, made: Ino) -> Result<(), Trouble> {

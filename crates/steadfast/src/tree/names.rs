@@ -1,7 +1,5 @@
 //! Names as they come from a disk, which may hold any bytes.
 
-pub use steadfast_vfs::path::shown;
-
 /// A path one name longer; the path itself without one.
 pub(super) fn joined(dir: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = dir.to_vec();

@@ -6,7 +6,7 @@ use steadfast_vfs::{Attr, FileType, Ino};
 
 /// Inodes with more names than were met so far.
 #[derive(Debug, Default)]
-pub struct Links(HashMap<Ino, Link>);
+pub(in crate::tree) struct Links(HashMap<Ino, Link>);
 
 #[derive(Debug)]
 struct Link {

@@ -3,13 +3,13 @@
 use steadfast_vfs::{Attr, Fh, FileType, FsError, Ino, OpenFlags, RenameFlags};
 
 use super::{Copy, Trouble};
-use crate::commands::tree::names::joined;
-use crate::commands::tree::walk::Side;
+use crate::tree::Side;
+use crate::tree::names::joined;
 
 /// Spare names that are tried before giving up.
 const SPARE_TRIES: u32 = 100;
 
-impl Copy<'_, '_> {
+impl Copy<'_, '_, '_> {
     /// The name that the caller has given is not to lead elsewhere, nor be a device that would be
     /// replaced by a file.
     pub(super) fn refuse_top(&self, dir: Ino, name: &[u8]) -> Result<(), Trouble> {

@@ -1,7 +1,7 @@
 //! The names of one folder, a part at a time, however large it is.
 //!
-//! A damaged directory is told once; then its blocks are gone through one by one, and those that
-//! can be read are.
+//! A damaged directory is reported once; then its blocks are gone through one by one, and those
+//! that can be read are.
 
 use std::cell::Cell;
 use std::collections::{HashSet, VecDeque};
@@ -13,14 +13,14 @@ use steadfast_vfs::{Attr, DirEntry, FileSystem, FsError, Ino};
 
 use super::bound::{BEYOND, Bound};
 
-/// Refused names of one folder that are told one by one.
+/// Refused names of one folder that are reported one by one.
 const REFUSED_MAX: u64 = 100;
 
 /// Bytes that a folder may have in any case: some tens of thousands of names.
 const LEAST: u64 = 1 << 20;
 
 /// What a folder has next.
-pub enum Next {
+pub(super) enum Next {
     /// A name.
     Entry(DirEntry),
     /// A name that must not be used, and why.
@@ -32,22 +32,22 @@ pub enum Next {
 }
 
 /// A reading of a folder.
-pub struct Listing {
+pub(super) struct Listing {
     dir: Ino,
     part: VecDeque<DirEntry>,
     at: At,
     /// Hashes of the names that were met: a name stands in a folder once.
     met: HashSet<u64>,
     hasher: RandomState,
-    /// Names that were refused and not told yet, and those that were told.
+    /// Names that were refused and not reported yet, and those that were.
     refused: (u64, u64),
     /// Bytes that the folder may still have.
     left: u64,
     /// Bytes that all folders of the walk together may still have.
     all_left: Rc<Cell<u64>>,
     bound: Bound,
-    /// The last damage that was told.
-    told: Option<FsError>,
+    /// The last damage that was reported.
+    reported: Option<FsError>,
 }
 
 enum At {
@@ -76,7 +76,7 @@ impl Listing {
             left: bound.bytes.min(all_left.get().max(LEAST)),
             all_left,
             bound,
-            told: None,
+            reported: None,
         }
     }
 
@@ -85,9 +85,9 @@ impl Listing {
         loop {
             while let Some(e) = self.part.pop_front() {
                 let first = self.met.insert(self.hasher.hash_one(&e.name));
-                // Block by block, what was read before comes again.
-                let again = !first && matches!(self.at, At::Byte(_));
-                if again || (first && matches!(e.name.as_slice(), b"." | b"..")) {
+                // Block by block, what was read before comes once more.
+                let repeated = !first && matches!(self.at, At::Byte(_));
+                if repeated || (first && matches!(e.name.as_slice(), b"." | b"..")) {
                     continue;
                 }
                 let twice = "the folder has this name twice: only the first is taken";
@@ -106,9 +106,9 @@ impl Listing {
             };
             // What stopped `readdir` is met again in its block.
             if let Err(e) = read
-                && self.told.as_ref() != Some(&e)
+                && self.reported.as_ref() != Some(&e)
             {
-                self.told = Some(e.clone());
+                self.reported = Some(e.clone());
                 return Some(Next::Damage(e));
             }
         }

@@ -1,4 +1,4 @@
-//! Copying a tree from one file system to another: into an image (`put`) or out of it (`get`).
+//! Copying a tree from one file system to another: into an image or out of it.
 //!
 //! As `cp -a` and `tar -xp` do: contents with their holes, hard links, owners, modes, times to
 //! the nanosecond, attributes, access control lists, capabilities, devices.
@@ -21,17 +21,18 @@ mod place;
 #[cfg(test)]
 mod power_cut;
 
-use anyhow::Result;
 use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino, NewNode};
 
 use self::contents::Budget;
 use self::links::Links;
+use super::Side;
+use super::descent::{Descent, Met};
 use super::failures::Failures;
 use super::names::joined;
-use super::walk::{Met, Side, Walk};
+use crate::error::Result;
 
 /// One end of a copy.
-pub struct End<'c> {
+pub(super) struct End<'c> {
     pub fs: &'c dyn FileSystem,
     pub side: Side,
     /// What the tree's top is called in messages.
@@ -42,7 +43,7 @@ pub struct End<'c> {
 
 /// Why an object could not be copied.
 #[derive(Debug)]
-pub enum Trouble {
+pub(super) enum Trouble {
     /// It could not be read.
     From(FsError),
     /// It could not be written.
@@ -54,12 +55,12 @@ pub enum Trouble {
 }
 
 /// A copy in progress.
-pub struct Copy<'c, 'f> {
+pub(super) struct Copy<'c, 'f, 'h> {
     from: End<'c>,
     to: End<'c>,
     links: Links,
     budget: Budget,
-    failures: &'f mut Failures,
+    failures: &'f mut Failures<'h>,
     /// Spare names used so far.
     spare: u64,
     /// Path of the present object below the top.
@@ -73,11 +74,11 @@ struct Filled {
     ino: Ino,
 }
 
-impl<'c, 'f> Copy<'c, 'f> {
+impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
     /// A copy from here to there.
-    pub fn new(from: End<'c>, to: End<'c>, failures: &'f mut Failures) -> Result<Self> {
+    pub fn new(from: End<'c>, to: End<'c>, failures: &'f mut Failures<'h>) -> Result<Self> {
         let budget = match from.side {
-            Side::Image => Budget::of_image(from.fs)?,
+            Side::Image => Budget::of_image(from.fs).map_err(|e| failures.error(&from.path, e))?,
             Side::Host => Budget::unlimited(),
         };
         let (links, below) = (Links::default(), Vec::new());
@@ -85,7 +86,7 @@ impl<'c, 'f> Copy<'c, 'f> {
     }
 
     /// Copies the object `attr` to the name `name` of the folder `dir`, or a folder's contents and
-    /// attributes to `dir` itself. An object that fails is told; an error ends the copy.
+    /// attributes to `dir` itself. An object that fails is reported; an error ends the copy.
     pub fn run(&mut self, attr: &Attr, dir: Ino, name: Option<&[u8]>) -> Result<()> {
         if attr.kind != FileType::Directory {
             let name = name.unwrap_or_default();
@@ -104,7 +105,7 @@ impl<'c, 'f> Copy<'c, 'f> {
         };
         let keeps_its_own = !is_new && self.to.side == Side::Host;
         let path = self.from.path.clone();
-        let mut walk = Walk::new(self.from.fs, self.from.side, attr, &path, Filled { ino });
+        let mut walk = Descent::new(self.from.fs, self.from.side, attr, &path, Filled { ino });
         // Paths below the top are shown under the tops of both ends.
         let top = joined(&path, b"x").len() - 1;
         while let Some(met) = walk.next(self.failures)? {
@@ -138,18 +139,18 @@ impl<'c, 'f> Copy<'c, 'f> {
 
     fn enter(
         &mut self,
-        walk: &mut Walk<'_, Filled>,
+        walk: &mut Descent<'_, Filled>,
         name: &[u8],
         attr: &Attr,
         into: Ino,
-    ) -> Result<(), Trouble> {
+    ) -> std::result::Result<(), Trouble> {
         walk.check(attr).map_err(Trouble::Refused)?;
         let (ino, _) = self.folder(attr, into, name)?;
         walk.enter(name, attr, Filled { ino }).map_err(Trouble::Refused)
     }
 
     /// What came of one object. Where nothing more can be written the copy ends.
-    fn outcome(&mut self, done: Result<(), Trouble>) -> Result<()> {
+    fn outcome(&mut self, done: std::result::Result<(), Trouble>) -> Result<()> {
         let to = || joined(&self.to.path, &self.below);
         let from = || joined(&self.from.path, &self.below);
         match done.and(self.unread.take().map_or(Ok(()), Err)) {
@@ -157,15 +158,18 @@ impl<'c, 'f> Copy<'c, 'f> {
             Err(Trouble::Refused(why)) => self.failures.say(&from(), &why),
             Err(Trouble::Blocked(why)) => self.failures.say(&to(), &why),
             Err(Trouble::From(e)) => self.failures.tell(&from(), e),
-            Err(Trouble::To(e)) if nothing_fits(&e) => {
-                Err(anyhow::Error::from(e).context(super::shown(&to())))
-            }
+            Err(Trouble::To(e)) if nothing_fits(&e) => Err(self.failures.error(&to(), e)),
             Err(Trouble::To(e)) => self.failures.tell(&to(), e),
         }
     }
 
     /// Makes a folder, or takes the one that is there; whether it is new.
-    fn folder(&mut self, attr: &Attr, dir: Ino, name: &[u8]) -> Result<(Ino, bool), Trouble> {
+    fn folder(
+        &mut self,
+        attr: &Attr,
+        dir: Ino,
+        name: &[u8],
+    ) -> std::result::Result<(Ino, bool), Trouble> {
         match self.to.fs.mkdir(dir, name, self.node(attr, 0o700)) {
             Err(FsError::Exists) => {
                 let there = self.to.fs.lookup(dir, name).map_err(Trouble::To)?;

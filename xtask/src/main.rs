@@ -10,6 +10,7 @@ mod guest;
 mod layers;
 mod packages;
 mod programs;
+mod publish;
 mod soak;
 mod step;
 mod stress;
@@ -128,6 +129,10 @@ Usage: cargo xtask COMMAND
             systemd; needs dpkg-dev and binutils
               --program P  of this program, stripped (default: built now, optimised)
               --folder D   where it is made (default: target/debian)
+  publish-check
+            what crates.io needs to know of every crate, and whether all can be packaged in order
+              --verify     builds each from its package, as 'cargo publish --dry-run' does
+  msrv      the oldest compiler that Cargo.toml names takes all of it; rustup fetches it
   btt       sector namespaces of ours in the kernel's hands and the kernel's in ours, each in a
             guest with an NVDIMM; ndctl and e2fsck look at them too. Two minutes; part of soak
   guest SCRIPT
@@ -162,6 +167,8 @@ fn main() -> ExitCode {
         "deb" => deb::run(&root(), rest),
         "btt" => no_more(rest).and_then(|()| btt::run(&root())),
         "guest" => guest::run(&root(), rest),
+        "publish-check" => publish::run(&root(), rest),
+        "msrv" => no_more(rest).and_then(|()| publish::msrv(&root())),
         "tables" => tables::run(&root(), rest),
         "traps" => traps::run(&root(), rest),
         "audit" => no_more(rest).and_then(|()| tools::audit(&root())),

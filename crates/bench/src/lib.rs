@@ -12,3 +12,7 @@ pub mod durable;
 pub mod hdparm;
 pub mod iozone;
 pub mod operations;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

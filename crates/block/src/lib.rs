@@ -35,3 +35,7 @@ pub use error::{BlockError, Result};
 pub use info::{DeviceInfo, Persistence};
 pub use memory::DirectMemory;
 pub use request::{Payload, Request};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -22,3 +22,7 @@ pub mod small;
 pub mod unsynced;
 
 pub use error::{CrashError, Result};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -13,3 +13,7 @@ pub mod model;
 pub mod signatures;
 pub mod source;
 pub mod store;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -59,3 +59,7 @@ pub use options::{AccessTimes, DataMode, Dax, MountOptions};
 pub use planted::Bug;
 pub use state::{Clock, LastPoint, MountRecovery, RolledBack, SincePoint};
 pub use steadfast_ext4_format::{Ext4Error, Result};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -32,9 +32,15 @@ pub mod mounts;
 mod option_table;
 mod options;
 mod read_ahead;
+#[cfg(test)]
+mod tests;
 
 pub use error::{MountError, Result};
 pub use error_log::ErrorLog;
 pub use mounted::{Invalidator, Mounted, Unmounter, is_dead, unmount, unmount_lazily};
 pub use option_table::OPTIONS;
 pub use options::{KernelTimes, Options};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

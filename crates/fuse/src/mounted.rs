@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 use rustix::fs::{Access, Mode, OFlags};
@@ -15,7 +14,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 use steadfast_vfs::FileSystem;
 
-use crate::bridge::{Bridge, Opened};
+use crate::bridge::{Bridge, Opened, session};
 use crate::error::{MountError, Result};
 use crate::fusermount;
 use crate::mounts::{self, Place};
@@ -65,12 +64,7 @@ impl Mounted {
     /// The mount point is not a directory, or a dead mount; FUSE is not there or not allowed.
     pub fn new(fs: Arc<dyn FileSystem>, mountpoint: &Path, options: &Options) -> Result<Mounted> {
         let mountpoint = usable(mountpoint)?;
-        let mut kept = options.clone();
-        if !fs.names_have_one_spelling() {
-            // The kernel would go on finding a file by one spelling after another was removed.
-            (kept.entry_timeout, kept.negative_timeout) = (Duration::ZERO, Duration::ZERO);
-        }
-        let bridge = Bridge::new(fs, kept);
+        let bridge = Bridge::new(fs, options.clone());
         let (down, opened) = (Arc::clone(&bridge.down), Arc::clone(&bridge.opened));
         let failed = |source| MountError::Mount { path: mountpoint.clone(), source };
         if !Path::new(DEVICE).metadata().is_ok_and(|m| m.file_type().is_char_device()) {
@@ -78,16 +72,13 @@ impl Mounted {
                 "there is no /dev/fuse: load the module (modprobe fuse) and install fuse3",
             )));
         }
-        let notifier = Arc::clone(&bridge.notifier);
         let connection = if rustix::process::geteuid().is_root() {
             by_system_call(&mountpoint, options)
         } else {
             fusermount::mount(&mountpoint, options)
         };
         let connection = connection.map_err(failed)?;
-        let config = config(options);
-        let session = Session::from_fd(bridge, connection, config.acl, config);
-        let session = session.map_err(|e| {
+        let session = session(bridge, connection, config(options)).map_err(|e| {
             // The first error says more than what comes of taking it away again.
             let _ = unmount_lazily(&mountpoint);
             failed(e)
@@ -98,8 +89,6 @@ impl Mounted {
         {
             tracing::debug!("the kernel keeps its own read-ahead: {e}");
         }
-        // OK to ignore: it was empty.
-        let _ = notifier.set(session.notifier());
         Ok(Mounted { session, mountpoint, device, opened, down })
     }
 

@@ -31,3 +31,7 @@ fn retry(mut done: impl FnMut() -> bool) -> bool {
         yes
     })
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

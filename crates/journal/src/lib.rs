@@ -59,3 +59,7 @@ pub use recovery::{
     discard_contents, recover, recover_dry,
 };
 pub use transaction::{OnCommit, Update};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -17,3 +17,7 @@ mod wrap;
 pub use error::{LabError, OptionError, OptionsError, ScenarioError, VariantError};
 pub use run::{RunOptions, Watch, check, run, run_seeds};
 pub use steadfast_vfs::size;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

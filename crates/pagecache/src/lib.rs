@@ -76,3 +76,7 @@ pub const PAGE: usize = 4096;
 
 /// [`PAGE`] as a file offset.
 pub(crate) const PAGE_U64: u64 = PAGE as u64;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

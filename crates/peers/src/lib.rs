@@ -37,3 +37,7 @@ pub use kind::{KernelFs, Verdict};
 pub use peer::{Build, Peer, Recovery, Running};
 pub use risk::{AtRisk, PeerSpec};
 pub use served::Served;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

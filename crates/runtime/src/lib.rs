@@ -66,3 +66,7 @@ pub fn random_u64() -> u64 {
         std::collections::hash_map::RandomState::new().build_hasher().finish()
     })
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

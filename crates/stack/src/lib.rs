@@ -26,3 +26,7 @@ pub use host::mounts::{Mounted, Mounter, ToMount};
 pub use host::{Host, Options};
 pub use server::Server;
 pub use tree::Tree;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,5 @@
-//! Copies a folder of this machine into an image, and says what came of it.
+//! Copies a folder of this machine into an image, with all that belongs to it, and says what came
+//! of it.
 //!
 //! ```sh
 //! cargo run --example copy_folder -- FOLDER IMAGE
@@ -9,15 +10,14 @@
 // It is for people.
 #![allow(clippy::print_stdout)]
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use steadfast::{FileSystem, Image};
+use steadfast::{Image, tree};
 
-/// What was copied.
+/// What the image has.
 #[derive(Debug, Default)]
-struct Copied {
+struct Contents {
     folders: u64,
     files: u64,
     links: u64,
@@ -39,32 +39,26 @@ pub fn main() -> io::Result<()> {
 
 fn copy(folder: &Path, image: &Path) -> io::Result<()> {
     let fs = Image::create(image).size(256 << 20).mount()?;
-    let mut copied = Copied::default();
-    into(&fs, folder, Path::new("/"), &mut copied)?;
-    println!("{copied:?} to {}", image.display());
-    Ok(fs.unmount()?)
-}
+    // One file that cannot be read does not end it.
+    let options = tree::Options::new().exclude(image).on_failure(|error| println!("{error}"));
+    let report = options.on_note(|note| println!("note: {note}")).copy_in(&fs, folder, "/")?;
 
-fn into(fs: &FileSystem, from: &Path, to: &Path, copied: &mut Copied) -> io::Result<()> {
-    for entry in from.read_dir()? {
+    let mut contents = Contents::default();
+    let mut walk = fs.walk("/")?;
+    while let Some(entry) = walk.next() {
         let entry = entry?;
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            fs.create_dir(&to)?;
-            copied.folders += 1;
-            into(fs, &from, &to, copied)?;
-        } else if kind.is_file() {
-            let mut file = fs.create(&to)?;
-            copied.bytes += io::copy(&mut File::open(&from)?, &mut file)?;
-            copied.files += 1;
-        } else if kind.is_symlink() {
-            fs.symlink(std::fs::read_link(&from)?, &to)?;
-            copied.links += 1;
-        }
-        if !kind.is_symlink() && (kind.is_dir() || kind.is_file()) {
-            fs.set_permissions(&to, from.metadata()?.permissions())?;
+        let about = entry.metadata();
+        if entry.file_name() == "lost+found" {
+            walk.skip_folder();
+        } else if about.is_dir() {
+            contents.folders += 1;
+        } else if about.is_symlink() {
+            contents.links += 1;
+        } else {
+            contents.files += 1;
+            contents.bytes += about.len();
         }
     }
-    Ok(())
+    println!("{contents:?} in {}; {} failures", image.display(), report.failures);
+    Ok(fs.unmount()?)
 }

@@ -52,10 +52,15 @@
 //! What goes wrong only if another task runs between two steps of one is found by
 //! [`run_tasks`](PowerCut::run_tasks): it explores the schedules of several tasks as well.
 //!
+//! Programs of this machine are run at a folder by `run_at_folder` (feature `fuse`), and
+//! [`judge_copy`](Recorded::judge_copy) gives a judge that knows only folders what was recovered.
+//!
 //! A failure tells the story: which call came last, which writes were in doubt, what the next boot
 //! finds, and the fewest writes whose loss is enough. As [`Debug`](std::fmt::Debug) it is that
 //! story too, so `unwrap` shows it.
 
+#[cfg(feature = "fuse")]
+mod at_folder;
 mod failure;
 mod recorded;
 mod running;
@@ -69,6 +74,8 @@ use steadfast_crash::program::inside::{Inside, Program};
 use steadfast_devices::model::{ModelParams, NvramParams, SsdParams};
 use steadfast_ext4::{DataMode, MountOptions};
 
+#[cfg(feature = "fuse")]
+pub use at_folder::AtFolder;
 pub use failure::Failure;
 pub use recorded::{Recorded, Report};
 pub use running::{Recovered, Running};
@@ -277,6 +284,60 @@ impl PowerCut {
         });
         let run = inside.record(prepare, program);
         Recorded::new(run, inside.options, choice)
+    }
+
+    /// Runs programs of this machine and records them: the file system is mounted by FUSE at a
+    /// folder of its own, in real time. So the kernel's page cache and mappings take part, and
+    /// processes that know nothing of this library. Two runs are not alike to the microsecond: a
+    /// seed gives the same cuts of the same recording only.
+    ///
+    /// After the program time goes on for as long as [`linger`](Self::linger) says, seven seconds
+    /// unless somebody says otherwise.
+    ///
+    /// ```no_run
+    /// use std::process::Command;
+    /// use std::time::Duration;
+    /// use steadfast::crash::PowerCut;
+    ///
+    /// let script = "echo new > config.new && sync config.new && mv config.new config && sync .";
+    /// PowerCut::new()
+    ///     .prepare(|fs| fs.write("/config", "old\n"))
+    ///     .linger(Duration::ZERO)
+    ///     .run_at_folder(move |at| at.command(Command::new("sh").args(["-c", script])))
+    ///     .judge(|left| match left.read_to_string("/config")?.as_str() {
+    ///         "old\n" | "new\n" => Ok(()),
+    ///         other => Err(std::io::Error::other(format!("config is {other:?}"))),
+    ///     })
+    ///     .unwrap();
+    /// ```
+    ///
+    /// That there is no /dev/fuse, or that the program fails, is a [`Failure`] of what judges.
+    #[cfg(feature = "fuse")]
+    pub fn run_at_folder<E: Display>(
+        self,
+        program: impl FnOnce(&AtFolder) -> Result<(), E> + 'static,
+    ) -> Recorded {
+        let (choice, prepare) = (self.choice(), self.prepare.unwrap_or_else(nothing));
+        let mut inside = self.inside;
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        // What the clock of a machine shows that recovers it.
+        inside.options.simulated_epoch = now.map_or(0, |now| now.as_secs());
+        let linger = std::mem::take(&mut inside.linger);
+        let run = inside.record_in_real_time(prepare, at_folder::program(program, linger));
+        Recorded::new(run, inside.options, choice)
+    }
+
+    /// How long time goes on after the program's end, so that what was written and not synced
+    /// reaches the disk by itself.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let test = steadfast::crash::PowerCut::new().linger(Duration::from_secs(30));
+    /// ```
+    pub fn linger(mut self, time: Duration) -> PowerCut {
+        self.inside.linger = time;
+        self
     }
 
     fn choice(&self) -> Choice {

@@ -61,6 +61,14 @@ pub enum Error {
     /// An image file or a device cannot be opened or made.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// An object of a tree that must not be used as it is, or that could not be copied whole.
+    #[error("{}: {what}", shown(bytes(path)))]
+    Object {
+        /// Its path, of the file system or of this machine.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// What was asked for cannot be; nothing was changed.
     #[error("{what}")]
     Refused {
@@ -105,7 +113,7 @@ impl Error {
             Error::Open(OpenError::System { source, .. }) => of_io(source),
             Error::Open(OpenError::Busy { .. }) => Errno::BUSY.raw_os_error(),
             Error::Open(_) => Errno::INVAL.raw_os_error(),
-            Error::Block(_) => Errno::IO.raw_os_error(),
+            Error::Block(_) | Error::Object { .. } => Errno::IO.raw_os_error(),
             Error::Host { source, .. } => of_io(source),
             #[cfg(feature = "fuse")]
             Error::Mount(e) => match e {

@@ -1,5 +1,7 @@
 //! Open files.
 
+mod attributes;
+
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

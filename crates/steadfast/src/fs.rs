@@ -1,7 +1,9 @@
 //! A mounted file system: the whole of it. What goes by path is in `paths`.
 
+mod attributes;
 mod paths;
 mod points;
+mod trees;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -46,6 +48,8 @@ pub(crate) struct Mounted {
     ext4: Option<Arc<Ext4>>,
     name: String,
     owner: (u32, u32),
+    /// It is a folder of this machine, whose names the kernel vouches for.
+    host: bool,
     /// It was mounted in a simulation, and can be used and unmounted only there.
     simulated: bool,
     /// It is unmounted, or must not be.
@@ -60,7 +64,7 @@ impl Mounted {
         owner: (u32, u32),
     ) -> Mounted {
         let (simulated, ended) = (is_simulated(), AtomicBool::new(false));
-        Mounted { fs, ext4, name, owner, simulated, ended }
+        Mounted { fs, ext4, name, owner, host: false, simulated, ended }
     }
 
     /// A new object of this mode.
@@ -150,7 +154,9 @@ impl FileSystem {
         let user = rustix::process::geteuid().as_raw();
         let owner = (user, rustix::process::getegid().as_raw());
         let name = folder.display().to_string();
-        Ok(FileSystem::of(Mounted::new(Arc::new(host), None, name, owner)))
+        let mut mounted = Mounted::new(Arc::new(host), None, name, owner);
+        mounted.host = true;
+        Ok(FileSystem::of(mounted))
     }
 
     /// The name of what is mounted, for messages.
@@ -163,16 +169,18 @@ impl FileSystem {
         &self.0.name
     }
 
-    /// The layer below, for what has no call here: extended attributes, extents, `fallocate`.
+    /// The layer below, for what has no call here: extents, `fallocate`, devices.
     ///
     /// ```
     /// use steadfast::Image;
-    /// use steadfast::vfs::{FileSystem, SetXattr};
+    /// use steadfast::vfs::FileSystem;
     ///
     /// let fs = Image::in_memory(16 << 20).mount()?;
-    /// let (vfs, root) = (fs.vfs(), fs.vfs().root());
-    /// vfs.setxattr(root, b"user.origin", b"here", SetXattr::Any).unwrap();
-    /// assert_eq!(vfs.getxattr(root, b"user.origin").unwrap(), b"here");
+    /// fs.write("/file", [7; 8192])?;
+    /// fs.sync()?;
+    /// let (vfs, ino) = (fs.vfs(), fs.metadata("/file")?.ino());
+    /// let extents = vfs.extents(steadfast::vfs::Ino(ino), 0, 8192).unwrap();
+    /// assert_eq!(extents.iter().map(|e| e.len).sum::<u64>(), 8192);
     /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```

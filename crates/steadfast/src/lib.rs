@@ -32,6 +32,7 @@
 //!   [`std::fs`]; [`File`] reads and writes.
 //! * [`FileSystem::transaction_point`] and [`FileSystem::transaction`]: what a power cut leaves is
 //!   what one of them left, names and contents, nothing in between ([`DataMode::Transact`]).
+//! * [`tree`]: trees of files, walked through, copied in and out with all that belongs to them.
 //! * [`crash`]: a program of yours under power cuts, inside `cargo test`.
 //! * The layers below are there under their own names: [`devices`] with models of disks, cards and
 //!   chips, [`volume`] with mirrors, [`runtime`] with a simulation in virtual time, [`vfs`] and
@@ -55,6 +56,8 @@ mod metadata;
 #[cfg(feature = "fuse")]
 mod mount_point;
 mod open_options;
+mod times;
+pub mod tree;
 
 pub use dir::{DirEntry, ReadDir};
 pub use error::{Error, Result};
@@ -66,6 +69,7 @@ pub use metadata::Metadata;
 #[cfg(feature = "fuse")]
 pub use mount_point::MountPoint;
 pub use open_options::OpenOptions;
+pub use times::FileTimes;
 
 pub use steadfast_block as block;
 pub use steadfast_devices as devices;
@@ -79,3 +83,7 @@ pub use steadfast_vfs as vfs;
 #[doc(inline)]
 pub use steadfast_vfs::{FileType, StatFs, TransactMask, TransactPolicy};
 pub use steadfast_volume as volume;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

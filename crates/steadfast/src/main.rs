@@ -26,7 +26,6 @@ use steadfast_volume::VolumeError;
 
 use cli::{Cli, Command, Lab};
 use commands::crash::cli::Crash;
-use commands::tree::Way;
 use commands::{
     crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, pmem,
     sensitivity, serve, svm, top, tree, volume,
@@ -226,28 +225,24 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Hdparm(args) => return hdparm::run(args, out),
         Command::Mkfs(args) => mkfs::run(&args, out)?,
         Command::Ls { recursive, image, path } => {
-            return image::reading(&image, |fs| {
-                tree::ls(&**fs.vfs(), path.as_bytes(), recursive, out)
-            });
+            return image::reading(&image, |fs| tree::ls(fs, &path, recursive, out));
         }
         Command::Cat { image, path } => {
-            image::reading(&image, |fs| tree::cat(&**fs.vfs(), path.as_bytes(), out))?;
+            image::reading(&image, |fs| tree::cat(fs, &path, out))?;
         }
         Command::Get { recursive, strict, image, path, host_path } => {
-            let way = Way { recursive, strict, image: &image.image.files() };
-            let get = |fs: &FileSystem| tree::get(&**fs.vfs(), path.as_bytes(), &host_path, &way);
-            return image::reading(&image, get);
+            let way = tree::Way { recursive, strict, image: &image.image.files() };
+            return image::reading(&image, |fs| tree::get(fs, &path, &host_path, &way));
         }
         Command::Put { recursive, strict, image, host_path, path } => {
             if host_path.symlink_metadata().is_err() {
                 return Err(Usage(format!("{}: no such file", host_path.display())).into());
             }
-            let way = Way { recursive, strict, image: &image.files() };
-            let put = |fs: &FileSystem| tree::put(&**fs.vfs(), &host_path, path.as_bytes(), &way);
-            return image::changing(&image, put);
+            let way = tree::Way { recursive, strict, image: &image.files() };
+            return image::changing(&image, |fs| tree::put(fs, &host_path, &path, &way));
         }
         Command::Rm { recursive, image, path } => {
-            return image::changing(&image, |fs| tree::rm(&**fs.vfs(), path.as_bytes(), recursive));
+            return image::changing(&image, |fs| tree::rm(fs, &path, recursive));
         }
         Command::Mkdir { image, path } => {
             image::changing(&image, |fs| fs.create_dir(&path).map_err(image::told))?;

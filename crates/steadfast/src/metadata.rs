@@ -75,6 +75,9 @@ fields! {
     blocks -> u64 = |a| a.blocks_512, "assert!(file.blocks() <= 8);";
     /// Last change of the contents.
     modified -> SystemTime = |a| time(a.mtime), "assert!(file.modified().elapsed().is_ok());";
+    /// When the contents last changed, in seconds since 1970: what a disk can hold and
+    /// [`SystemTime`] cannot, too.
+    mtime -> i64 = |a| a.mtime.secs, "assert!(file.mtime() > 0);";
     /// Last time of reading, as far as it is kept.
     accessed -> SystemTime = |a| time(a.atime), "assert!(file.accessed() <= file.modified());";
     /// Last change of anything.

@@ -3,10 +3,9 @@
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use steadfast_vfs::path::shown;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use crate::commands::tree::shown;
 
 /// Prints an error with its causes to the standard error.
 pub fn error(e: &anyhow::Error) {

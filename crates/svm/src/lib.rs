@@ -18,3 +18,7 @@ pub mod state;
 
 pub use command::{Command, Misuse, NAMES, parse};
 pub use state::State;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -4,8 +4,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use bytes::Bytes;
 use steadfast_vfs::{
-    FileSystem, FileType, FsError, HostFs, Ino, NewNode, OpenFlags, RenameFlags, SetAttr, SetTime,
-    Timestamp, path,
+    Fallocate, FileSystem, FileType, FsError, HostFs, Ino, NewNode, OpenFlags, RenameFlags, SeekTo,
+    SetAttr, SetTime, SetXattr, Timestamp, path,
 };
 
 fn folder() -> (tempfile::TempDir, HostFs) {
@@ -192,4 +192,105 @@ fn direct_io_is_aligned_or_refused() {
     let odd = fs.write(fh, 3, Bytes::from_static(b"odd"));
     assert!(matches!(odd, Ok(3) | Err(FsError::Invalid { .. })), "{odd:?}");
     fs.release(fh).unwrap();
+}
+
+#[test]
+fn a_number_never_stands_for_another_file() {
+    let (dir, fs) = folder();
+    let root = fs.root();
+    let old = put(&fs, root, b"f", b"old");
+    // Somebody else replaces the name: the number is of the file that is gone.
+    std::fs::write(dir.path().join("new"), "new").unwrap();
+    std::fs::rename(dir.path().join("new"), dir.path().join("f")).unwrap();
+    assert_eq!(fs.getattr(old), Err(FsError::NotFound));
+    assert_eq!(fs.open(old, OpenFlags::READ), Err(FsError::NotFound));
+    assert_eq!(fs.setattr(old, SetAttr { mode: Some(0), ..SetAttr::default() }).ok(), None);
+    assert!(fs.setxattr(old, b"user.a", b"x", SetXattr::Any).is_err());
+    let new = fs.lookup(root, b"f").unwrap().ino;
+    assert_ne!(new, old);
+    assert_eq!(get(&fs, new), "new".as_bytes());
+    // A folder that is moved away takes what is below along; its old place is somebody else's.
+    let sub = fs.mkdir(root, b"sub", NewNode { mode: 0o755, ..NewNode::default() }).unwrap().ino;
+    let below = put(&fs, sub, b"below", b"below");
+    std::fs::rename(dir.path().join("sub"), dir.path().join("moved")).unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    std::fs::write(dir.path().join("sub/below"), "another").unwrap();
+    for result in [fs.getattr(below).map(drop), fs.open(below, OpenFlags::READ).map(drop)] {
+        assert_eq!(result, Err(FsError::NotFound));
+    }
+    // Looked up anew it is found.
+    let moved = fs.lookup(root, b"moved").unwrap().ino;
+    let below = fs.lookup(moved, b"below").unwrap().ino;
+    assert_eq!(get(&fs, below), "below".as_bytes());
+}
+
+#[test]
+fn names_that_are_none_are_refused_by_every_call() {
+    let (dir, fs) = folder();
+    let (root, node) = (fs.root(), NewNode { mode: 0o755, ..NewNode::default() });
+    let file = put(&fs, root, b"f", b"x");
+    let flags = RenameFlags::empty();
+    let long = [b'n'; 256];
+    for name in [&b""[..], b".", b"..", b"a/b", b"/f", b"a\0", &long] {
+        assert!(fs.create(root, name, node, RW).is_err(), "{name:?}");
+        assert!(fs.mkdir(root, name, node).is_err(), "{name:?}");
+        assert!(fs.symlink(root, name, b"to", node).is_err(), "{name:?}");
+        assert!(fs.mknod(root, name, FileType::Fifo, 0, node).is_err(), "{name:?}");
+        assert!(fs.link(file, root, name).is_err(), "{name:?}");
+        assert!(fs.unlink(root, name).is_err(), "{name:?}");
+        assert!(fs.rmdir(root, name).is_err(), "{name:?}");
+        assert!(fs.rename(root, b"f", root, name, flags).is_err(), "{name:?}");
+        assert!(fs.rename(root, name, root, b"g", flags).is_err(), "{name:?}");
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    // The longest there is.
+    fs.mkdir(root, &long[..255], node).unwrap();
+    assert_eq!(fs.lookup(root, &long).err().map(|e| e.errno()), Some(36));
+}
+
+#[test]
+fn holes_and_data_are_where_they_were_made() {
+    let (_dir, fs) = folder();
+    let ino = put(&fs, fs.root(), b"f", b"");
+    let fh = fs.open(ino, RW).unwrap();
+    fs.write(fh, 1 << 20, Bytes::from_static(&[7; 4096])).unwrap();
+    let set = SetAttr { size: Some(4 << 20), ..SetAttr::default() };
+    fs.setattr(ino, set).unwrap();
+    assert_eq!(fs.seek(fh, 0, SeekTo::Data), Ok(1 << 20));
+    assert_eq!(fs.seek(fh, 1 << 20, SeekTo::Hole), Ok((1 << 20) + 4096));
+    for at in [(1 << 20) + 4096, 4 << 20, 1 << 40] {
+        assert_eq!(fs.seek(fh, at, SeekTo::Data), Err(FsError::NoAddress), "{at}");
+    }
+    fs.fallocate(fh, Fallocate::PunchHole, 1 << 20, 4096).unwrap();
+    assert_eq!(fs.seek(fh, 0, SeekTo::Data), Err(FsError::NoAddress));
+    assert_eq!(fs.read(fh, 1 << 20, 16).unwrap(), [0; 16].as_slice());
+    // Offsets that no file has.
+    for at in [u64::MAX, u64::MAX >> 1] {
+        assert!(fs.write(fh, at, Bytes::from_static(b"x")).is_err(), "{at}");
+        assert!(fs.read(fh, at, 16).is_ok_and(|b| b.is_empty()) || fs.read(fh, at, 16).is_err());
+    }
+    assert_eq!(fs.getattr(ino).unwrap().size, 4 << 20);
+    fs.release(fh).unwrap();
+}
+
+#[test]
+fn a_large_folder_is_read_part_by_part_while_it_changes() {
+    let (dir, fs) = folder();
+    for n in 0..3000 {
+        std::fs::write(dir.path().join(format!("{n:04}")), "").unwrap();
+    }
+    let (mut from, mut seen) = (0, std::collections::BTreeSet::new());
+    loop {
+        let part = fs.readdir(fs.root(), from).unwrap();
+        let Some(last) = part.last() else { break };
+        assert!(from == 0 || last.next != from, "it moves on");
+        from = last.next;
+        for entry in part.into_iter().filter(|e| e.name.len() == 4) {
+            assert!(seen.insert(entry.name.clone()), "{:?} twice", entry.name);
+            // What was read may go: the rest is still met.
+            fs.unlink(fs.root(), &entry.name).unwrap();
+        }
+    }
+    assert_eq!(seen.len(), 3000);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -28,3 +28,7 @@ pub use mirror::{
     Event, LegError, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies,
     ReadPolicy, RegionStatus, Resynced, Scrubbed, Throttle, WritePolicy,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -83,6 +83,16 @@ impl Inside {
         })
     }
 
+    /// As [`record`](Self::record), in real time: for a program that processes of this machine are
+    /// part of.
+    ///
+    /// # Errors
+    /// As of [`record`](Self::record).
+    pub fn record_in_real_time(&self, prepare: Program, program: Program) -> Result<Run, String> {
+        let bases = self.prepared(prepare)?;
+        self.clone().recorded(bases, program)
+    }
+
     /// Runs `prepare` on a new file system; what the devices hold then.
     ///
     /// # Errors

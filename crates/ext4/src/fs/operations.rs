@@ -48,7 +48,15 @@ impl Ext4 {
         Ok(self.volume.status.check_up()?)
     }
 
+    /// The inode of a number that a damaged directory or a caller may name: those of the file
+    /// system's own are not read.
     pub(super) fn inode(&self, ino: Ino) -> Result<Arc<Inode>> {
+        self.check_ordinary(number(ino)?)?;
+        self.any_inode(ino)
+    }
+
+    /// Also one of the file system's own.
+    fn any_inode(&self, ino: Ino) -> Result<Arc<Inode>> {
         let no = number(ino)?;
         if no == InodeNo::NONE || no.0 > self.volume.layout.inodes_count {
             return Err(FsError::NotFound);
@@ -57,6 +65,16 @@ impl Ext4 {
             Some(inode) => Ok(inode),
             None => self.volume.look_yielding().inode(no),
         })
+    }
+
+    /// A number that a caller gives: one of the file system's own inodes, or one beyond all, is the
+    /// caller's mistake, and no damage.
+    fn given(&self, ino: Ino) -> Result<InodeNo> {
+        let no = number(ino).map_err(|_| FsError::Stale)?;
+        if no == InodeNo::NONE || no.0 > self.volume.layout.inodes_count {
+            return Err(FsError::Stale);
+        }
+        self.check_ordinary(no).map(|()| no)
     }
 
     /// Refuses to touch the inodes that belong to the file system itself.
@@ -148,7 +166,7 @@ impl Ext4 {
             return Ok(());
         }
         let find = |(dir, name)| {
-            let dir = number(dir)?;
+            let dir = self.given(dir)?;
             self.volume.with_blocks(|| namespace::lookup(&self.volume, dir, name))
         };
         // Mostly there is nothing to be replaced: asked first.
@@ -168,14 +186,12 @@ impl FileSystem for Ext4 {
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Attr> {
         self.enter(NAME_CALL)?;
-        let inode = self.run(|| namespace::lookup(&self.volume, number(dir)?, name))?;
+        let inode = self.run(|| namespace::lookup(&self.volume, self.given(dir)?, name))?;
         Ok(self.attr(&inode))
     }
 
     fn getattr(&self, ino: Ino) -> Result<Attr> {
         self.enter(CALL)?;
-        // A damaged directory may name any number: those of the file system's own are not read.
-        self.check_ordinary(number(ino)?)?;
         Ok(self.attr(&*self.inode(ino)?))
     }
 
@@ -187,7 +203,6 @@ impl FileSystem for Ext4 {
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
         self.enter(NAME_CALL)?;
         let inode = self.inode(ino)?;
-        self.check_ordinary(inode.no)?;
         self.run(|| self.volume.check_writable())?;
         self.check_settable(&inode, &set)?;
         let outcome = self.pinned(&inode, || {
@@ -213,7 +228,7 @@ impl FileSystem for Ext4 {
 
     fn create(&self, dir: Ino, name: &[u8], node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
         self.enter(NAME_CALL)?;
-        let inode = self.run(|| namespace::create(&self.volume, number(dir)?, name, node))?;
+        let inode = self.run(|| namespace::create(&self.volume, self.given(dir)?, name, node))?;
         let attr = self.attr(&inode);
         let fh = self.add_handle(inode, flags)?;
         self.names_changed(&[dir], TransactMask::CREATE)?;
@@ -222,14 +237,14 @@ impl FileSystem for Ext4 {
 
     fn mkdir(&self, dir: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
         self.enter(NAME_CALL)?;
-        let inode = self.run(|| namespace::mkdir(&self.volume, number(dir)?, name, node))?;
+        let inode = self.run(|| namespace::mkdir(&self.volume, self.given(dir)?, name, node))?;
         self.names_changed(&[dir], TransactMask::MKDIR)?;
         Ok(self.attr(&inode))
     }
 
     fn symlink(&self, dir: Ino, name: &[u8], target: &[u8], node: NewNode) -> Result<Attr> {
         self.enter(NAME_CALL)?;
-        let make = || namespace::symlink(&self.volume, number(dir)?, name, target, node);
+        let make = || namespace::symlink(&self.volume, self.given(dir)?, name, target, node);
         let inode = self.run(make)?;
         self.names_changed(&[dir], TransactMask::CREATE)?;
         Ok(self.attr(&inode))
@@ -244,7 +259,7 @@ impl FileSystem for Ext4 {
         node: NewNode,
     ) -> Result<Attr> {
         self.enter(NAME_CALL)?;
-        let make = || namespace::mknod(&self.volume, number(dir)?, name, (kind, rdev), node);
+        let make = || namespace::mknod(&self.volume, self.given(dir)?, name, (kind, rdev), node);
         let inode = self.run(make)?;
         self.names_changed(&[dir], TransactMask::CREATE)?;
         Ok(self.attr(&inode))
@@ -252,15 +267,15 @@ impl FileSystem for Ext4 {
 
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
         self.enter(NAME_CALL)?;
-        let target = self.run(|| namespace::readlink(&self.volume, number(ino)?))?;
+        let target = self.run(|| namespace::readlink(&self.volume, self.given(ino)?))?;
         self.accessed(&*self.inode(ino)?);
         Ok(target)
     }
 
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
         self.enter(NAME_CALL)?;
-        let no = number(ino)?;
-        let inode = self.run(|| namespace::link(&self.volume, no, number(dir)?, name))?;
+        let no = self.given(ino)?;
+        let inode = self.run(|| namespace::link(&self.volume, no, self.given(dir)?, name))?;
         self.names_changed(&[dir], TransactMask::LINK)?;
         Ok(self.attr(&inode))
     }
@@ -270,7 +285,7 @@ impl FileSystem for Ext4 {
         let unlink = || {
             let end =
                 |txn: &mut Txn<'_>, inode: &Arc<Inode>| delete_with_final_unlink(self, txn, inode);
-            namespace::unlink(&self.volume, number(dir)?, name, end)
+            namespace::unlink(&self.volume, self.given(dir)?, name, end)
         };
         if let Some(inode) = self.run(unlink)? {
             self.run(|| delete_if_unused(self, &inode))?;
@@ -280,7 +295,7 @@ impl FileSystem for Ext4 {
 
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
         self.enter(NAME_CALL)?;
-        let inode = self.run(|| namespace::rmdir(&self.volume, number(dir)?, name))?;
+        let inode = self.run(|| namespace::rmdir(&self.volume, self.given(dir)?, name))?;
         self.run(|| delete_if_unused(self, &inode))?;
         self.names_changed(&[dir], TransactMask::UNLINK)
     }
@@ -297,7 +312,7 @@ impl FileSystem for Ext4 {
         if self.options.delayed_allocation && flags.is_empty() && !self.volume.transacts() {
             self.flush_before_replacing((from_dir, from), (to_dir, to))?;
         }
-        let dirs = (number(from_dir)?, number(to_dir)?);
+        let dirs = (self.given(from_dir)?, self.given(to_dir)?);
         let rename = || namespace::rename(&self.volume, dirs.0, from, dirs.1, to, flags);
         if let Some(replaced) = self.run(rename)? {
             self.run(|| delete_if_unused(self, &replaced))?;
@@ -308,7 +323,6 @@ impl FileSystem for Ext4 {
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
         self.enter(CALL)?;
         let inode = self.inode(ino)?;
-        self.check_ordinary(inode.no)?;
         match self.attr(&inode).kind {
             FileType::Regular => {}
             FileType::Directory => return Err(FsError::IsDirectory),
@@ -403,14 +417,14 @@ impl FileSystem for Ext4 {
 
     fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
         self.enter(NAME_CALL)?;
-        let entries = self.run(|| namespace::readdir(&self.volume, number(dir)?, from))?;
+        let entries = self.run(|| namespace::readdir(&self.volume, self.given(dir)?, from))?;
         self.accessed(&*self.inode(dir)?);
         Ok(entries)
     }
 
     fn readdir_block(&self, dir: Ino, from: u64) -> Result<Option<DirBlock>> {
         self.enter(NAME_CALL)?;
-        self.run(|| namespace::readdir_block(&self.volume, number(dir)?, from))
+        self.run(|| namespace::readdir_block(&self.volume, self.given(dir)?, from))
     }
 
     fn fsyncdir(&self, dir: Ino) -> Result<()> {
@@ -450,7 +464,7 @@ impl FileSystem for Ext4 {
 
     fn tmpfile(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
         self.enter(NAME_CALL)?;
-        let inode = self.run(|| namespace::tmpfile(&self.volume, number(dir)?, node))?;
+        let inode = self.run(|| namespace::tmpfile(&self.volume, self.given(dir)?, node))?;
         let attr = self.attr(&inode);
         Ok((attr, self.add_handle(inode, flags)?))
     }
@@ -463,7 +477,7 @@ impl FileSystem for Ext4 {
 
     fn extents(&self, ino: Ino, offset: u64, len: u64) -> Result<Vec<FileExtent>> {
         self.enter(CALL)?;
-        let inode = self.inode(ino)?;
+        let inode = self.any_inode(ino)?;
         match self.attr(&inode).kind {
             FileType::Regular | FileType::Directory => {}
             _ => return Err(FsError::Invalid { what: "neither a file nor a directory" }),

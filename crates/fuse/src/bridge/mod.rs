@@ -15,12 +15,16 @@ mod writing;
 mod xattrs;
 
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use fuser::{Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfig, Notifier};
+use fuser::{
+    Config, Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfig, Notifier, Session,
+};
 use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Result};
 
 use self::attr::ROOT;
@@ -57,7 +61,11 @@ pub(crate) struct Bridge {
 }
 
 impl Bridge {
-    pub fn new(fs: Arc<dyn FileSystem>, options: Options) -> Self {
+    pub fn new(fs: Arc<dyn FileSystem>, mut options: Options) -> Self {
+        if !fs.names_have_one_spelling() {
+            // The kernel would go on finding a file by one spelling after another was removed.
+            (options.entry_timeout, options.negative_timeout) = (Duration::ZERO, Duration::ZERO);
+        }
         let root = fs.root();
         let close_promises = fs.transact_policy().is_ok();
         let errors = ErrorLog::new(options.source.clone());
@@ -241,6 +249,19 @@ impl Bridge {
         let fh = self.open_file(there.ino, flags, attr::appends(raw_flags))?;
         Ok((self.fs.getattr(there.ino)?, fh))
     }
+}
+
+/// Shakes hands with whoever is at the other end of a connection.
+pub(crate) fn session(
+    bridge: Bridge,
+    connection: OwnedFd,
+    config: Config,
+) -> std::io::Result<Session<Bridge>> {
+    let notifier = Arc::clone(&bridge.notifier);
+    let session = Session::from_fd(bridge, connection, config.acl, config)?;
+    // OK to ignore: it was empty.
+    let _ = notifier.set(session.notifier());
+    Ok(session)
 }
 
 /// A name as bytes.

@@ -4,10 +4,9 @@ use std::io::Write;
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
-use steadfast_vfs::path::resolve;
+use steadfast_vfs::path::{resolve, shown};
 use steadfast_vfs::{FileExtent, FileSystem, FileType, Ino};
 
-use super::tree::{BEYOND, Bound, Side, shown};
 use crate::{Usage, document};
 
 /// Bytes of the file that are asked about at a time.
@@ -57,15 +56,16 @@ pub fn extents(fs: &dyn FileSystem, path: &[u8], json: bool, out: &mut dyn Write
 /// All pieces, a part of the file at a time: a map of a few blocks can claim the same ones a
 /// million times, and nobody has the memory to list that.
 fn all_of(fs: &dyn FileSystem, ino: Ino) -> Result<Vec<FileExtent>> {
-    let bound = Bound::of(fs, Side::Image)?;
+    let stat = fs.statfs()?;
+    let block = u64::from(stat.block_size).max(1);
     let (mut all, mut at, mut mapped) = (Vec::new(), 0, 0_u64);
-    while at < FILE_BLOCKS.saturating_mul(bound.block) {
+    while at < FILE_BLOCKS.saturating_mul(block) {
         let part = fs.extents(ino, at, PART)?;
         at += PART;
         for e in part {
             mapped = mapped.saturating_add(e.len);
-            if mapped > bound.bytes {
-                bail!(BEYOND);
+            if mapped > stat.blocks.saturating_mul(block) {
+                bail!("claims more blocks than the image has");
             }
             // A piece may go on behind the part.
             at = at.max(e.logical.saturating_add(e.len));

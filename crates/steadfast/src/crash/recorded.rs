@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::Arc;
 
 use steadfast_crash::cuts::Choice;
@@ -78,6 +79,38 @@ impl Recorded {
         let judge =
             Arc::new(move |fs, lines| judge(&Recovered::new(fs, lines)).map_err(|e| e.to_string()));
         self.explore(Some(&InProcess { options, judge }))
+    }
+
+    /// As [`judge`](Self::judge), for a judge that knows only folders of this machine, or starts a
+    /// program: it gets a copy of the recovered tree in a folder of its own.
+    ///
+    /// ```
+    /// use steadfast::crash::PowerCut;
+    ///
+    /// let test = PowerCut::new().cuts(20).run(|fs| fs.write("/file", "text"));
+    /// let judge = |folder: &std::path::Path, _: &steadfast::crash::Recovered| {
+    ///     match std::fs::read(folder.join("file")) {
+    ///         Ok(text) if text.is_empty() || text == b"text" => Ok(()),
+    ///         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+    ///         other => Err(format!("{other:?}")),
+    ///     }
+    /// };
+    /// test.judge_copy(judge).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`judge`](Self::judge).
+    pub fn judge_copy<E: Display>(
+        self,
+        judge: impl Fn(&Path, &Recovered) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Result<Report, Failure> {
+        self.judge(move |left| {
+            let cannot = |e: &dyn Display| format!("copying what was recovered: {e}");
+            let folder = tempfile::Builder::new().prefix("steadfast-recovered-").tempdir();
+            let folder = folder.map_err(|e| cannot(&e))?;
+            left.copy_out("/", folder.path()).map_err(|e| cannot(&e))?;
+            judge(folder.path(), left).map_err(|e| e.to_string())
+        })
     }
 
     /// Cuts, recovers, and judges by what every program may expect: that what was synced is there,

@@ -1,14 +1,12 @@
 //! Everything by path, named as in [`std::fs`].
 
 use std::ffi::OsString;
-use std::fs::Permissions;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steadfast_vfs::path::{parent_and_name, place, remove_tree, resolve};
-use steadfast_vfs::{Attr, FileType, FsError, Ino, RenameFlags, SetAttr};
+use steadfast_vfs::{Attr, FileType, FsError, Ino, RenameFlags};
 
 use super::FileSystem;
 use crate::dir::ReadDir;
@@ -19,7 +17,12 @@ use crate::open_options::OpenOptions;
 
 impl FileSystem {
     /// The inode of a path.
-    fn find(&self, operation: &'static str, path: &Path, follow_last: bool) -> Result<Attr> {
+    pub(super) fn find(
+        &self,
+        operation: &'static str,
+        path: &Path,
+        follow_last: bool,
+    ) -> Result<Attr> {
         resolve(&**self.vfs(), bytes(path), follow_last).map_err(Error::at(operation, path))
     }
 
@@ -454,57 +457,6 @@ impl FileSystem {
     /// As lstat(2).
     pub fn symlink_metadata(&self, path: impl AsRef<Path>) -> Result<Metadata> {
         self.find("symlink_metadata", path.as_ref(), false).map(Metadata::new)
-    }
-
-    /// Changes the permissions of a file; links are followed.
-    ///
-    /// ```
-    /// use std::fs::Permissions;
-    /// use std::os::unix::fs::PermissionsExt;
-    ///
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// fs.write("/file", "")?;
-    /// fs.set_permissions("/file", Permissions::from_mode(0o600))?;
-    /// assert_eq!(fs.metadata("/file")?.mode() & 0o7777, 0o600);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As chmod(2).
-    pub fn set_permissions(&self, path: impl AsRef<Path>, permissions: Permissions) -> Result<()> {
-        // OK to cast: the bits beyond are the type's.
-        let mode = Some((permissions.mode() & 0o7777) as u16);
-        self.change("set_permissions", path.as_ref(), true, SetAttr { mode, ..SetAttr::default() })
-    }
-
-    /// Changes user and group of a file; links are followed. `None` leaves one as it is.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// fs.write("/file", "")?;
-    /// fs.chown("/file", Some(1000), None)?;
-    /// assert_eq!(fs.metadata("/file")?.uid(), 1000);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As chown(2).
-    pub fn chown(&self, path: impl AsRef<Path>, uid: Option<u32>, gid: Option<u32>) -> Result<()> {
-        let set = SetAttr { uid, gid, ..SetAttr::default() };
-        self.change("chown", path.as_ref(), true, set)
-    }
-
-    fn change(
-        &self,
-        operation: &'static str,
-        path: &Path,
-        follow_last: bool,
-        set: SetAttr,
-    ) -> Result<()> {
-        let attr = self.find(operation, path, follow_last)?;
-        self.vfs().setattr(attr.ino, set).map(drop).map_err(Error::at(operation, path))
     }
 
     /// Whether there is something at a path; links are followed.

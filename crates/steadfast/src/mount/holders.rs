@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use steadfast_vfs::path::shown;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use steadfast_fuse::mounts::{self, Mount};
 
 use super::{control, place};
-use crate::commands::tree::shown;
 
 /// What keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

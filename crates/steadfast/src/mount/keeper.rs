@@ -1,12 +1,12 @@
 //! What one of our processes has a device for: the hint beside "is in use".
 
 use std::path::Path;
+use steadfast_vfs::path::shown;
 
 use steadfast_stack::protocol::Request;
 
 use super::control;
 use crate::commands::serve;
-use crate::commands::tree::shown;
 
 /// Where a process of ours has mounted what it keeps, or at which socket it answers; `None` if it
 /// is not ours, or not to be seen by this user.

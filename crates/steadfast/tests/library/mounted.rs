@@ -5,7 +5,7 @@ use std::path::Path;
 use steadfast::Image;
 
 /// FUSE is there, and this user may use it.
-fn has_fuse() -> bool {
+pub fn has_fuse() -> bool {
     let has = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
     if !has {
         println!("SKIPPED: needs root and /dev/fuse");

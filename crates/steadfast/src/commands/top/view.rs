@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 use std::time::Duration;
+use steadfast_vfs::path::shown;
 
 use clap::ValueEnum;
 use steadfast_stack::protocol::{Counters, LegStatus, StackStatus, VolumeStatus};
 
 use super::source::Reading;
-use crate::commands::tree::shown;
 
 /// What is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

@@ -1,34 +1,116 @@
-//! Trees of files: `ls`, `cat`, `put`, `get`, `rm`, over any
-//! [`FileSystem`](steadfast_vfs::FileSystem).
-//!
-//! An image may be damaged, or made to do harm. So
-//!
-//! 1. walks are loops, not recursion; they know the folders above them and name a cycle
-//!    ([`walk`]);
-//! 2. what is wrong with one object is told by its path and ends nothing else ([`failures`]);
-//! 3. names come from the disk: none leads out of its folder ([`names`]), and on the host no
-//!    symbolic link is followed below the target ([`steadfast_vfs::HostFs`]).
-//!
-//! `put` and `get` are one engine, which copies from one file system to another ([`copy`]).
+//! Trees of files: `ls`, `cat`, `put`, `get`, `rm`, with the library's [`steadfast::tree`].
 
-mod bound;
-mod cat;
-mod copy;
-mod failures;
-mod get;
-mod listing;
 mod ls;
-mod names;
-mod pieces;
-mod put;
-mod rm;
-mod walk;
 
-pub use bound::{BEYOND, Bound};
-pub use cat::cat;
-pub use get::{Way, get};
+use std::cell::Cell;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Error, Result, bail};
+use rustix::io::Errno;
+use steadfast::FileSystem;
+use steadfast::tree::{Options, Report};
+use steadfast_vfs::path::shown;
+
+use super::image::told;
+use crate::{Outcome, terminal};
+
 pub use ls::ls;
-pub use names::shown;
-pub use put::put;
-pub use rm::rm;
-pub use walk::Side;
+
+/// How to copy.
+pub struct Way<'w> {
+    /// Folders with all they hold.
+    pub recursive: bool,
+    /// The first failure ends it.
+    pub strict: bool,
+    /// The files of the host that the image and its journal are.
+    pub image: &'w [&'w Path],
+}
+
+/// Copies a host file (or with `recursive` a tree) into the image.
+pub fn put(fs: &FileSystem, host: &Path, to: &str, way: &Way<'_>) -> Result<Outcome> {
+    let shown = host.display().to_string();
+    let copy = |options: Options<'_>| options.copy_in(fs, host, to);
+    copied(way, (&shown, host.as_os_str().as_encoded_bytes()), copy)
+}
+
+/// Copies a file (or with `recursive` a tree) out of the image.
+pub fn get(fs: &FileSystem, from: &str, host: &Path, way: &Way<'_>) -> Result<Outcome> {
+    let copy = |options: Options<'_>| options.copy_out(fs, from, host);
+    copied(way, (&shown(from.as_bytes()), from.as_bytes()), copy)
+}
+
+fn copied(
+    way: &Way<'_>,
+    (shown, source): (&str, &[u8]),
+    copy: impl FnOnce(Options<'_>) -> steadfast::Result<Report>,
+) -> Result<Outcome> {
+    let mut options = Options::new().recursive(way.recursive);
+    for file in way.image {
+        options = options.exclude(*file);
+    }
+    let done = told_on_the_way(options, way.strict, "the rest is copied", copy);
+    match &done {
+        Err(steadfast::Error::Path { path, .. })
+            if !way.recursive
+                && is(&done, Errno::ISDIR)
+                && path.as_os_str().as_encoded_bytes() == source =>
+        {
+            bail!("{shown}: is a directory; use -r to copy it with all it holds")
+        }
+        _ => done.map_err(told),
+    }
+}
+
+/// Removes a file, or with `recursive` a whole tree.
+pub fn rm(fs: &FileSystem, path: &str, recursive: bool) -> Result<Outcome> {
+    let options = Options::new().recursive(recursive);
+    let done = told_on_the_way(options, false, "the rest is removed", |o| o.remove(fs, path));
+    if !recursive && is(&done, Errno::ISDIR) {
+        let path = shown(path.as_bytes());
+        bail!("{path}: is a directory; use -r to remove it with all it holds");
+    }
+    let read_only = is(&done, Errno::ROFS);
+    done.map_err(|e| match read_only {
+        true => told(e).context("nothing more is removed"),
+        false => told(e),
+    })
+}
+
+fn is(done: &steadfast::Result<Outcome>, errno: Errno) -> bool {
+    done.as_ref().is_err_and(|e| e.errno() == errno.raw_os_error())
+}
+
+/// Does something with a tree; prints failures as they come, then what is not kept, and how many
+/// have failed.
+fn told_on_the_way(
+    options: Options<'_>,
+    strict: bool,
+    rest: &str,
+    work: impl FnOnce(Options<'_>) -> steadfast::Result<Report>,
+) -> steadfast::Result<Outcome> {
+    let failures = Cell::new(0_u64);
+    let failed = |e: steadfast::Error| {
+        failures.set(failures.get() + 1);
+        terminal::error(&told(e));
+    };
+    let options = options.on_note(|note| terminal::note(&format!("note: {note}")));
+    let done = work(if strict { options } else { options.on_failure(failed) });
+    Ok(outcome_of(failures.get(), rest)).and_then(|outcome| done.map(|_| outcome))
+}
+
+/// Says how many objects have failed.
+fn outcome_of(failures: u64, rest: &str) -> Outcome {
+    if failures > 1 {
+        terminal::note(&format!("{failures} failures; {rest}"));
+    }
+    if failures == 0 { Outcome::Good } else { Outcome::Problem }
+}
+
+/// Writes a file's contents to `out`.
+pub fn cat(fs: &FileSystem, path: &str, out: &mut dyn Write) -> Result<()> {
+    fs.read_to_writer(path, out).map(drop).map_err(|e| match e.downcast::<steadfast::Error>() {
+        Ok(e) => told(e),
+        Err(e) => Error::new(e).context(shown(path.as_bytes())),
+    })
+}

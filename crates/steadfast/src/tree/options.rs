@@ -1,0 +1,209 @@
+//! How a tree is copied or removed.
+
+use std::path::{Path, PathBuf};
+
+use super::failures::{Failures, Note, OnFailure, OnNote, Report};
+use super::{ends, remove};
+use crate::error::{Error, Result, bytes};
+use crate::fs::FileSystem;
+
+/// How a tree is copied or removed, for [`copy_in`](Self::copy_in), [`copy_out`](Self::copy_out)
+/// and [`remove`](Self::remove).
+///
+/// ```
+/// use steadfast::{Image, tree};
+///
+/// let folder = tempfile::tempdir()?;
+/// let fs = Image::in_memory(16 << 20).mount()?;
+/// let mut failures = Vec::new();
+/// let options = tree::Options::new().on_failure(|error| failures.push(error));
+/// let report = options.copy_in(&fs, folder.path(), "/")?;
+/// assert_eq!((report.failures, failures.len()), (0, 0));
+/// # fs.unmount()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Default)]
+#[must_use = "nothing happens before `copy_in`, `copy_out` or `remove`"]
+pub struct Options<'h> {
+    single: bool,
+    exclude: Vec<PathBuf>,
+    on_failure: Option<OnFailure<'h>>,
+    on_note: Option<OnNote<'h>>,
+}
+
+impl<'h> Options<'h> {
+    /// Folders with all they hold; the first failure ends it.
+    ///
+    /// ```
+    /// let options = steadfast::tree::Options::new();
+    /// ```
+    pub fn new() -> Options<'h> {
+        Options::default()
+    }
+
+    /// Whether a folder is taken with all it holds; else one is refused.
+    ///
+    /// ```
+    /// use steadfast::{Image, tree};
+    ///
+    /// let fs = Image::in_memory(16 << 20).mount()?;
+    /// fs.create_dir("/folder")?;
+    /// let error = tree::Options::new().recursive(false).remove(&fs, "/folder").unwrap_err();
+    /// assert_eq!(error.errno(), 21); // EISDIR
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn recursive(mut self, recursive: bool) -> Self {
+        self.single = !recursive;
+        self
+    }
+
+    /// A file of the host that is neither copied nor replaced: the image itself, if it is in the
+    /// folder that is copied.
+    ///
+    /// ```
+    /// use steadfast::{Image, tree};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let image = folder.path().join("disk.img");
+    /// let fs = Image::create(&image).size(16 << 20).mount()?;
+    /// tree::Options::new().exclude(&image).copy_in(&fs, folder.path(), "/folder")?;
+    /// assert!(!fs.exists("/folder/disk.img")?);
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn exclude(mut self, file: impl Into<PathBuf>) -> Self {
+        self.exclude.push(file.into());
+        self
+    }
+
+    /// Goes on after a failure, which is handed to this. What would make every further object fail
+    /// (a full or read-only target) still ends it.
+    ///
+    /// ```
+    /// use steadfast::{Image, tree};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// std::fs::write(folder.path().join("name"), "text")?;
+    /// let fs = Image::in_memory(16 << 20).mount()?;
+    /// fs.create_dir_all("/in/name")?;
+    /// let mut failures = Vec::new();
+    /// let options = tree::Options::new().on_failure(|error| failures.push(error.to_string()));
+    /// options.copy_in(&fs, folder.path().join("name"), "/in")?;
+    /// assert_eq!(failures, ["/in/name: is in the way: it exists and is a folder"]);
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn on_failure(mut self, handler: impl FnMut(Error) + 'h) -> Self {
+        self.on_failure = Some(Box::new(handler));
+        self
+    }
+
+    /// Is handed, at the end, what could not be kept; also if the operation fails.
+    ///
+    /// ```
+    /// let options = steadfast::tree::Options::new().on_note(|note| eprintln!("{note}"));
+    /// ```
+    pub fn on_note(mut self, handler: impl FnMut(&Note) + 'h) -> Self {
+        self.on_note = Some(Box::new(handler));
+        self
+    }
+
+    /// Copies a file or a tree of this machine into the file system as `to`; if `to` is a folder
+    /// that is there, under it with the file's own name.
+    ///
+    /// Contents keep their holes; links, owners, modes, times, attributes, access control lists and
+    /// devices are kept. Symbolic links are copied, not followed. A file that is replaced is the
+    /// old one or the new one after a power cut.
+    ///
+    /// ```
+    /// use steadfast::{Image, tree};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// std::fs::write(folder.path().join("file"), "text")?;
+    /// let fs = Image::in_memory(16 << 20).mount()?;
+    /// tree::Options::new().copy_in(&fs, folder.path().join("file"), "/")?;
+    /// assert_eq!(fs.read_to_string("/file")?, "text");
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such file, or no such folder to copy into; the first object that fails (without
+    /// [`on_failure`](Self::on_failure)); a full or read-only target.
+    pub fn copy_in(
+        self,
+        fs: &FileSystem,
+        host: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+    ) -> Result<Report> {
+        let ends = ends::inwards(fs, host.as_ref(), bytes(to.as_ref()), !self.single)?;
+        self.copy("copy_in", ends)
+    }
+
+    /// Copies a file or a tree out of the file system to this machine as `host`; if that is a
+    /// folder that is there, under it with the file's own name. Nothing is written outside of it,
+    /// whatever names and links the file system has.
+    ///
+    /// ```
+    /// use steadfast::{Image, tree};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let fs = Image::in_memory(16 << 20).mount()?;
+    /// fs.write("/file", "text")?;
+    /// tree::Options::new().copy_out(&fs, "/file", folder.path())?;
+    /// assert_eq!(std::fs::read(folder.path().join("file"))?, b"text");
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`copy_in`](Self::copy_in).
+    pub fn copy_out(
+        self,
+        fs: &FileSystem,
+        from: impl AsRef<Path>,
+        host: impl AsRef<Path>,
+    ) -> Result<Report> {
+        let ends = ends::outwards(fs, bytes(from.as_ref()), host.as_ref(), !self.single)?;
+        self.copy("copy_out", ends)
+    }
+
+    fn copy(self, operation: &'static str, ends: ends::Ends<'_>) -> Result<Report> {
+        let mut failures = Failures::new(operation, self.on_failure, self.on_note);
+        let done = ends.copy(&self.exclude, &mut failures);
+        failures.end(done)
+    }
+
+    /// Removes a file or a tree. Symbolic links are removed, not followed; a folder that belongs
+    /// elsewhere is not emptied.
+    ///
+    /// ```
+    /// use steadfast::{Image, tree};
+    ///
+    /// let fs = Image::in_memory(16 << 20).mount()?;
+    /// fs.create_dir_all("/a/b/c")?;
+    /// tree::Options::new().remove(&fs, "/a")?;
+    /// assert!(!fs.exists("/a")?);
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such file; the first object that cannot be removed (without
+    /// [`on_failure`](Self::on_failure)); a read-only file system.
+    pub fn remove(self, fs: &FileSystem, path: impl AsRef<Path>) -> Result<Report> {
+        let mut failures = Failures::new("remove", self.on_failure, self.on_note);
+        let done = remove::remove(fs, bytes(path.as_ref()), !self.single, &mut failures);
+        failures.end(done)
+    }
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("recursive", &!self.single)
+            .field("exclude", &self.exclude)
+            .finish_non_exhaustive()
+    }
+}

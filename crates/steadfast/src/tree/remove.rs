@@ -1,0 +1,116 @@
+//! Removing a file, or a tree.
+
+use steadfast_vfs::path::parent_and_name;
+use steadfast_vfs::{Attr, FileSystem as Vfs, FileType, FsError, Ino};
+
+use super::descent::{Descent, Met};
+use super::failures::Failures;
+use crate::error::Result;
+use crate::fs::FileSystem;
+
+/// A folder that is being emptied.
+struct Emptied {
+    /// The folder above, and its name there.
+    above: Ino,
+    name: Vec<u8>,
+    /// Failures so far when it was entered: it stays if there are more when it is left.
+    failures: u64,
+}
+
+/// Removes a file, or with `recursive` a whole tree.
+pub(super) fn remove(
+    fs: &FileSystem,
+    path: &[u8],
+    recursive: bool,
+    failures: &mut Failures<'_>,
+) -> Result<()> {
+    let vfs = &**fs.vfs();
+    let (dir, name) = parent_and_name(vfs, path).map_err(|e| failures.error(path, e))?;
+    let attr = vfs.lookup(dir, name).map_err(|e| failures.error(path, e))?;
+    if attr.kind != FileType::Directory {
+        return vfs.unlink(dir, name).map_err(|e| failures.error(path, e));
+    }
+    if !recursive {
+        return Err(failures.error(path, FsError::IsDirectory));
+    }
+    if let Some(why) = foreign(vfs, dir, &attr).map_err(|e| failures.error(path, e))? {
+        return failures.say(path, &why);
+    }
+    remove_tree(fs, path, (dir, name), &attr, failures)
+}
+
+/// Why a folder must not be emptied under this name: it is not its own.
+fn foreign(
+    fs: &dyn Vfs,
+    above: Ino,
+    folder: &Attr,
+) -> std::result::Result<Option<String>, FsError> {
+    let up = fs.lookup(folder.ino, b"..")?;
+    let why = || {
+        let what = "a second name of a folder that belongs elsewhere: its \"..\" is inode";
+        format!("{what} {}, not {}", up.ino.0, above.0)
+    };
+    Ok((up.ino != above).then(why))
+}
+
+fn remove_tree(
+    fs: &FileSystem,
+    path: &[u8],
+    (above, name): (Ino, &[u8]),
+    start: &Attr,
+    failures: &mut Failures<'_>,
+) -> Result<()> {
+    let vfs = &**fs.vfs();
+    let here = Emptied { above, name: name.to_vec(), failures: 0 };
+    let mut walk = Descent::new(vfs, fs.side(), start, path, here);
+    let mut dir = vec![start.ino];
+    while let Some(met) = walk.next(failures)? {
+        let (Met::Object { name, attr }, Some(at)) = (met, dir.last().copied()) else {
+            let path = walk.path().to_vec();
+            dir.pop();
+            let Some((_, folder)) = walk.leave() else { break };
+            if failures.count() == folder.failures {
+                removed(failures, &path, vfs.rmdir(folder.above, &folder.name))?;
+            }
+            continue;
+        };
+        let path = walk.path_of(&name);
+        if attr.kind != FileType::Directory {
+            removed(failures, &path, vfs.unlink(at, &name))?;
+            continue;
+        }
+        let belongs = match walk.check(&attr) {
+            Ok(()) => foreign(vfs, at, &attr),
+            Err(why) => Ok(Some(why)),
+        };
+        match belongs {
+            Ok(None) => {}
+            Ok(Some(why)) => {
+                failures.say(&path, &why)?;
+                continue;
+            }
+            Err(e) => {
+                failures.tell(&path, e)?;
+                continue;
+            }
+        }
+        let here = Emptied { above: at, name: name.clone(), failures: failures.count() };
+        dir.push(attr.ino);
+        // OK to ignore: asked just before.
+        let _ = walk.enter(&name, &attr, here);
+    }
+    Ok(())
+}
+
+/// Reports an object that could not be removed; ends the work where nothing can be.
+fn removed(
+    failures: &mut Failures<'_>,
+    path: &[u8],
+    done: std::result::Result<(), FsError>,
+) -> Result<()> {
+    match done {
+        Ok(()) => Ok(()),
+        Err(e @ FsError::ReadOnly { .. }) => Err(failures.error(path, e)),
+        Err(e) => failures.tell(path, e),
+    }
+}

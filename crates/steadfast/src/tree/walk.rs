@@ -1,0 +1,207 @@
+//! A walk through a tree, object by object.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use steadfast_vfs::path::resolve;
+use steadfast_vfs::{Attr, FileType, FsError};
+
+use super::descent::{Descent, Met};
+use super::failures::{Failures, to_path};
+use crate::error::{Error, Result, bytes};
+use crate::fs::FileSystem;
+use crate::metadata::Metadata;
+
+/// Everything below a folder: an iterator. A folder comes before what it holds, and is entered by
+/// the next step unless [`skip_folder`](Self::skip_folder) says otherwise; symbolic links are not
+/// followed. An error is about one object, and the walk goes on behind it.
+///
+/// ```
+/// use std::path::Path;
+///
+/// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+/// fs.create_dir("/folder")?;
+/// fs.write("/folder/file", "12345")?;
+/// let mut walk = fs.walk("/")?;
+/// let mut bytes = 0;
+/// while let Some(entry) = walk.next() {
+///     let entry = entry?;
+///     if entry.path() == Path::new("/lost+found") {
+///         walk.skip_folder();
+///     } else if entry.metadata().is_file() {
+///         assert_eq!((entry.file_name().to_str(), entry.depth()), (Some("file"), 2));
+///         bytes += entry.metadata().len();
+///     }
+/// }
+/// assert_eq!(bytes, 5);
+/// # drop(walk);
+/// # fs.unmount()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Walk<'f> {
+    descent: Descent<'f, ()>,
+    /// Folders below the start that the walk is in.
+    depth: usize,
+    /// A folder that is entered next.
+    pending: Option<(Vec<u8>, Attr)>,
+}
+
+/// What a [`Walk`] meets.
+///
+/// ```
+/// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+/// let entry = fs.walk("/")?.next().unwrap()?;
+/// assert_eq!(entry.path(), std::path::Path::new("/lost+found"));
+/// # fs.unmount()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    name: OsString,
+    path: PathBuf,
+    depth: usize,
+    metadata: Metadata,
+}
+
+impl FileSystem {
+    /// Walks through everything below a folder.
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// fs.create_dir_all("/a/b/c")?;
+    /// assert_eq!(fs.walk("/a")?.count(), 2);
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`read_dir`](Self::read_dir).
+    pub fn walk(&self, path: impl AsRef<Path>) -> Result<Walk<'_>> {
+        let path = path.as_ref();
+        let start = self.folder("walk", path)?;
+        let descent = Descent::new(&**self.vfs(), self.side(), &start, bytes(path), ());
+        Ok(Walk { descent, depth: 1, pending: None })
+    }
+
+    /// The folder at a path.
+    pub(super) fn folder(&self, operation: &'static str, path: &Path) -> Result<Attr> {
+        let attr = resolve(&**self.vfs(), bytes(path), true);
+        let attr = attr.map_err(Error::at(operation, path))?;
+        match attr.kind {
+            FileType::Directory => Ok(attr),
+            _ => Err(Error::at(operation, path)(FsError::NotDirectory)),
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Does not enter the folder that came last.
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// fs.create_dir_all("/a/b/c")?;
+    /// let mut walk = fs.walk("/a")?;
+    /// walk.next();
+    /// walk.skip_folder();
+    /// assert!(walk.next().is_none());
+    /// # drop(walk);
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn skip_folder(&mut self) {
+        self.pending = None;
+    }
+
+    /// The next object; `None` at the end.
+    fn step(&mut self) -> Result<Option<Entry>> {
+        if let Some((name, attr)) = self.pending.take() {
+            let path = self.descent.path_of(&name);
+            match self.descent.enter(&name, &attr, ()) {
+                Ok(()) => self.depth += 1,
+                Err(what) => return Err(Error::Object { path: to_path(&path), what }),
+            }
+        }
+        // Each failure is an item: the next step goes on behind it.
+        let mut failures = Failures::new("walk", None, None);
+        while let Some(met) = self.descent.next(&mut failures)? {
+            let Met::Object { name, attr } = met else {
+                self.descent.leave();
+                self.depth -= 1;
+                continue;
+            };
+            let path = to_path(&self.descent.path_of(&name));
+            if attr.kind == FileType::Directory {
+                self.pending = Some((name.clone(), attr));
+            }
+            let (name, metadata) = (OsString::from_vec(name), Metadata::new(attr));
+            return Ok(Some(Entry { name, path, depth: self.depth, metadata }));
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step().transpose()
+    }
+}
+
+impl std::fmt::Debug for Walk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Walk").field("depth", &self.depth).finish_non_exhaustive()
+    }
+}
+
+impl Entry {
+    /// The name alone.
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// assert_eq!(fs.walk("/")?.next().unwrap()?.file_name(), "lost+found");
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn file_name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// The path: that of the walk's start, and the names from there.
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// let entry = fs.walk("/")?.next().unwrap()?;
+    /// assert!(fs.metadata(entry.path())?.is_dir());
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How deep below the start it is: 1 in the folder itself.
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// assert_eq!(fs.walk("/")?.next().unwrap()?.depth(), 1);
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// What it is; of a symbolic link the link.
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// assert!(fs.walk("/")?.next().unwrap()?.metadata().is_dir());
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}

@@ -126,7 +126,7 @@ pub enum ScenarioError {
     },
     /// A run in real time cannot be reproduced.
     #[error(
-        "'{0}' is the kernel's: it runs in real time and does nothing twice; its findings are told \
+        "'{0}' is the kernel's: it runs in real time and does nothing twice; its findings are shown \
          when it runs"
     )]
     NotReproducible(String),

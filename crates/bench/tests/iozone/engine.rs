@@ -246,7 +246,7 @@ fn the_observer_knows_every_byte_and_promise() {
     holds_what_was_told(&state, &fs);
 }
 
-/// Whether every sector of every file is from the write that the observer was told of.
+/// Whether every sector of every file is from the write that the observer was place_and_observer of.
 fn holds_what_was_told(state: &AccountState, fs: &Arc<MemoryFs>) {
     for (file, contents) in &state.contents {
         let attr = path::resolve(&**fs, file.as_bytes(), true).unwrap();
@@ -272,8 +272,9 @@ fn account_of_matrix(line: &str) -> (Arc<Account>, Arc<MemoryFs>) {
     let run = move || {
         let judged = Surroundings { judged: true, ..Surroundings::default() };
         let fs: Arc<dyn FileSystem> = f;
-        let told = (&matrix::NoPlace as &dyn matrix::Place, &*a as &dyn Observer);
-        matrix::run_observed(&fs, "", &o, &judged, told, &mut matrix::Nobody).unwrap();
+        let place_and_observer = (&matrix::NoPlace as &dyn matrix::Place, &*a as &dyn Observer);
+        matrix::run_observed(&fs, "", &o, &judged, place_and_observer, &mut matrix::Nobody)
+            .unwrap();
     };
     Sim::new(1).run(run).unwrap();
     (account, memory)

@@ -100,7 +100,7 @@ impl Load for Files {
 }
 
 /// Runs the workload on Steadfast's own file system in virtual time, cuts it, and counts what the
-/// cuts take. The speeds told are those of the runs in real time, if there were some (`real`): in
+/// cuts take. The speeds reported are those of the runs in real time, if there were some (`real`): in
 /// process, and mounted.
 fn run(
     setting: &Setting,

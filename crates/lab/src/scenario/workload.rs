@@ -137,7 +137,7 @@ impl FilesSpec {
     }
 }
 
-/// Tasks write blocks of the variant's disk, without a file system: what cuts of it take is told by
+/// Tasks write blocks of the variant's disk, without a file system: what cuts of it take is reported by
 /// block and by leg.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LegsSpec {

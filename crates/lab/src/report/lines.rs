@@ -1,5 +1,5 @@
-//! Lines through points on two axes. Lines are distinguished by colour, stroke and mark, and named in
-//! a legend that shows all three.
+//! Lines through points on two axes. Lines are distinguished by colour, stroke and mark, and named
+//! in a legend that shows all three.
 
 use super::scale::Scale;
 use super::svg::{Anchor, CHARACTER, Svg, shortened};

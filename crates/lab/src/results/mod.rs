@@ -1,7 +1,7 @@
 //! What a run found: the versioned JSON document and the arithmetic of its ratios.
 //!
-//! Each seed's figures stand by themselves ([`Run`]); what is reported of several is their median and
-//! range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader could
+//! Each seed's figures stand by themselves ([`Run`]); what is reported of several is their median
+//! and range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader could
 //! notice raises [`VERSION`].
 
 mod copies;

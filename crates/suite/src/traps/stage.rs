@@ -290,8 +290,8 @@ impl Stage {
         self.steps.borrow_mut().clear();
     }
 
-    /// The end: `lost_is_said` if a loss was reported, `mounted` with the files of these kinds if it
-    /// could be mounted in the end.
+    /// The end: `lost_is_said` if a loss was reported, `mounted` with the files of these kinds if
+    /// it could be mounted in the end.
     pub(super) fn judge(
         &self,
         disk: &str,

@@ -64,8 +64,8 @@ pub fn run(
     run_observed(fs, folder, options, surroundings, (place, &observer::Nobody), cells)
 }
 
-/// As [`run()`], with somebody who is notified of every change and every promise. With several calls
-/// under way (-H, -k) there is no notification of any of theirs.
+/// As [`run()`], with an observer of every change and every promise. With several calls under way
+/// (-H, -k) it sees none of theirs.
 ///
 /// # Errors
 /// As [`run()`].

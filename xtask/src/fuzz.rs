@@ -6,7 +6,7 @@
 //! target reaches with bytes of its own. A C++ compiler builds libFuzzer itself.
 //!
 //! Besides panics, an input that takes longer than ten seconds or more than 2 GiB is a failure.
-//! The failing input stays in `fuzz/artifacts/TARGET`; to run it again, give its path to the
+//! The failing input stays in `fuzz/artifacts/TARGET`; to reproduce it, give its path to the
 //! target's binary in `target/fuzz`.
 
 use std::path::Path;

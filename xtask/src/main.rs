@@ -123,8 +123,8 @@ Usage: cargo xtask COMMAND
               --json       what was run and seen, as JSON
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
-  audit     licences, sources, versions and known faults of what is depended on, by cargo-deny,
-            which is built first where it is missing (minutes); the faults are on the network
+  audit     licences, versions and sources of what is depended on, as in test, and its known
+            faults, which are on the network; by cargo-deny (deny.toml)
   deb       a Debian package: program, manual pages, completions, helpers of mount(8), units of
             systemd; needs dpkg-dev and binutils
               --program P  of this program, stripped (default: built now, optimised)

@@ -10,12 +10,13 @@ use crate::tidy::rust_files;
 /// is a finding too.
 const EXCEPTIONS: [&str; 2] = ["crates/crash/", "crates/peers/"];
 
-/// Whether a file is of a library: the command line's own modules are not.
-fn is_library(name: &str) -> bool {
-    let own = ["crates/steadfast/src/commands/", "crates/steadfast/src/main.rs"];
-    name.starts_with("crates/")
-        && name.contains("/src/")
-        && !own.iter().any(|o| name.starts_with(o))
+/// Whether a file is of a library: not of a program, whose modules `main.rs` names.
+fn is_library(root: &Path, name: &str) -> bool {
+    let Some((of_crate, rest)) = name.split_once("/src/") else { return false };
+    let program = std::fs::read_to_string(root.join(of_crate).join("src/main.rs"));
+    let program = program.unwrap_or_default();
+    let module = rest.split(['/', '.']).next().unwrap_or_default();
+    rest != "main.rs" && !program.lines().any(|line| line == format!("mod {module};"))
 }
 
 /// The findings, `path:line: what`.
@@ -26,7 +27,7 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     for file in files {
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-        if is_library(&name) {
+        if is_library(root, &name) {
             let text = std::fs::read_to_string(&file).with_context(|| name.clone())?;
             let of_file = in_text(&text).into_iter();
             found.extend(of_file.map(|(line, item)| (name.clone(), line, item)));
@@ -93,9 +94,11 @@ mod tests {
 
     #[test]
     fn only_what_a_caller_sees_is_found() {
-        let text = "pub fn a(\n    x: u8,\n) -> Result<u8, String> {\n    fn b() -> Result<(), String> {}\n\
+        let text = "pub fn a(\n    x: u8,\n) -> Result<u8, String> {\n\
+            \x20   fn b() -> Result<(), String> {}\n\
             pub fn c(d: Map<u8, String>) -> Result<(), E> {\npub fn d() -> Vec<String> {\n\
-            trait T {\n    fn e(&self) -> Result<(), String>;\n}\npub type F<T> = Result<T, String>;\n";
+            trait T {\n    fn e(&self) -> Result<(), String>;\n}\n\
+            pub type F<T> = Result<T, String>;\n";
         let found = in_text(text);
         assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 8, 10]);
         assert_eq!(found[0].1, "a");

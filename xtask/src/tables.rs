@@ -8,12 +8,13 @@
 //! <!-- /table -->
 //! ```
 //!
-//! `table quick:` marks those that take seconds; CI makes them again and fails if they differ.
+//! `table quick:` marks those that take seconds; CI makes them and fails if they differ.
 //! Figures that take longer are kept in docs/results, as the program wrote them ([`RESULTS`]), and
 //! tables are made of those in no time: so CI compares these too. What is not there yet is left
 //! out.
 //! The program is `steadfast` (built now) or `xtask`. What begins with `|` stays as it is,
-//! everything else is put into a code block.
+//! everything else is put into a code block; with `console` after `quick` the command stands above
+//! it, behind a `$`, as in a terminal.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -123,7 +124,7 @@ fn all(root: &Path, asked: &Asked) -> anyhow::Result<bool> {
                 return Ok(None);
             }
             println!("    {shown}: {}", table.command);
-            let made = made(root, &table.command)?;
+            let made = made(root, &table)?;
             if made != table.body {
                 changed.push(difference(&table.body, &made));
             }
@@ -187,6 +188,7 @@ fn pages(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// A table as it stands in a page.
 struct Table {
     quick: bool,
+    console: bool,
     command: String,
     body: String,
 }
@@ -213,8 +215,9 @@ fn remade(
             }
             body.push_str(line);
         }
-        let quick = kind.trim() == "quick";
-        let table = Table { quick, command: command.trim().into(), body };
+        let is = |word: &str| kind.split_whitespace().any(|w| w == word);
+        let (quick, console) = (is("quick"), is("console"));
+        let table = Table { quick, console, command: command.trim().into(), body };
         out.push_str(&make(&table)?.unwrap_or(table.body));
         out.push_str(END);
         out.push('\n');
@@ -223,10 +226,16 @@ fn remade(
 }
 
 /// What a command prints, as it stands in a page.
-fn made(root: &Path, command: &str) -> anyhow::Result<String> {
-    let text = printed(root, command)?;
-    let text = text.trim_end();
-    Ok(if text.starts_with('|') { format!("\n{text}\n\n") } else { format!("```\n{text}\n```\n") })
+fn made(root: &Path, table: &Table) -> anyhow::Result<String> {
+    Ok(in_page(table, printed(root, &table.command)?.trim_end()))
+}
+
+fn in_page(table: &Table, text: &str) -> String {
+    match (table.console, text.starts_with('|')) {
+        (true, _) => format!("```console\n$ {}\n{text}\n```\n", table.command),
+        (false, true) => format!("\n{text}\n\n"),
+        (false, false) => format!("```\n{text}\n```\n"),
+    }
 }
 
 /// What a command prints.
@@ -286,6 +295,23 @@ mod tests {
         assert!(remade("<!-- table: steadfast y -->\n", none).is_err());
         assert!(remade("<!-- table -->\n<!-- /table -->\n", none).is_err());
         assert_eq!(difference("a\nb", "a\nc"), "'b' is now 'c'");
+    }
+
+    #[test]
+    fn what_is_printed_stands_as_a_table_a_block_or_a_transcript() {
+        let of = |head: &str, text: &str| {
+            let mut shown = String::new();
+            let page = format!("<!-- table {head}: steadfast x -->\n<!-- /table -->\n");
+            remade(&page, &mut |table| {
+                shown = in_page(table, text);
+                Ok(None)
+            })
+            .unwrap();
+            shown
+        };
+        assert_eq!(of("quick", "| a |"), "\n| a |\n\n");
+        assert_eq!(of("quick", "a"), "```\na\n```\n");
+        assert_eq!(of("quick console", "a"), "```console\n$ steadfast x\na\n```\n");
     }
 
     #[test]

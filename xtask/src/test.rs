@@ -85,6 +85,7 @@ fn checks(root: &Path, steps: &mut Steps) {
         none_of(&findings.faults)
     });
     steps.check("spelling", || tools::spelling(root));
+    steps.check("dependencies", || tools::dependencies(root));
     steps.check("public items have users", || none_of(&unused::check(root)?));
     steps.check("packages can be published", || none_of(&publish::check(root)?));
     steps.check("cargo package", || publish::package(root));

@@ -247,3 +247,7 @@ fn as_finding(e: Ext4Error) -> Result<String> {
         other => Err(other),
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

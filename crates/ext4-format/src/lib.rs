@@ -39,3 +39,7 @@ pub mod xattr;
 
 pub use error::{Ext4Error, Result};
 pub use ranges::RangeSet;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

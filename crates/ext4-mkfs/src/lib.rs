@@ -97,3 +97,7 @@ fn planned(
 fn refused(what: impl Into<String>) -> Ext4Error {
     Ext4Error::Refused { what: what.into() }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -131,3 +131,7 @@ fn settle(device: &Arc<dyn BlockDevice>, journal: Option<&JournalDevice>) -> Res
     }
     Ok(sb)
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -84,8 +84,8 @@ fn measured(quick: bool, json: bool) -> Outcome<()> {
         RUNS.iter().map(|(name, words)| recording(name, words, rounds)).collect();
     let (states, recording) = (states?, recording?);
     if json {
-        let told = serde_json::json!({ "states": states, "recording": recording });
-        println!("{}", serde_json::to_string_pretty(&told).map_err(|e| e.to_string())?);
+        let document = serde_json::json!({ "states": states, "recording": recording });
+        println!("{}", serde_json::to_string_pretty(&document).map_err(|e| e.to_string())?);
     } else {
         print(&states, &recording, rounds);
     }

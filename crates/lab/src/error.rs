@@ -75,7 +75,8 @@ pub enum ScenarioError {
     },
     /// The files to be read are too large.
     #[error(
-        "'{variant}': {needed} bytes of files have no room on half of device '{device}', {half} bytes"
+        "'{variant}': {needed} bytes of files have no room on half of device '{device}', {half} \
+         bytes"
     )]
     NoRoomToRead {
         /// The variant's name.
@@ -126,8 +127,8 @@ pub enum ScenarioError {
     },
     /// A run in real time cannot be reproduced.
     #[error(
-        "'{0}' is the kernel's: it runs in real time and does nothing twice; its findings are told \
-         when it runs"
+        "'{0}' is the kernel's: it runs in real time and does nothing twice; its findings are \
+         shown when it runs"
     )]
     NotReproducible(String),
     /// The variant runs nothing whose power is cut.

@@ -71,7 +71,7 @@ impl Default for RunOptions {
 
 /// Who looks on while a scenario runs.
 pub struct Watch<'a> {
-    /// Told, now and then, what share is done and what is going on.
+    /// Called now and then with the share that is done and what is going on.
     pub progress: &'a dyn Fn(f64, &str),
     /// Once it is true no further part is begun, and the results are those of the parts that have
     /// ended.
@@ -102,8 +102,8 @@ struct Setting {
 /// Reports how far a job is, 0 to 1.
 type Report = Arc<dyn Fn(f64) + Send + Sync>;
 
-/// Runs a scenario with one seed, to the end. `progress` is told, now and then, what share is done
-/// and what is going on.
+/// Runs a scenario with one seed, to the end. `progress` is called now and then with the share
+/// that is done and what is going on.
 ///
 /// # Errors
 /// If the scenario asks for what cannot be, or a variant cannot be built or fails while it runs.

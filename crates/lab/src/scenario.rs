@@ -2,7 +2,7 @@
 //!
 //! A scenario is one TOML file; its keys are listed in [`keys`], of which docs/lab.md has a table.
 //! Unknown keys are errors, so that a misspelt option cannot silently change what is measured. All
-//! that is wrong with a file is told at once, each with its line.
+//! that is wrong with a file is reported at once, each with its line.
 
 use std::collections::BTreeMap;
 use std::fs::File;

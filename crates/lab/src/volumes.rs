@@ -187,7 +187,7 @@ impl Open {
         Arc::new(mirror)
     }
 
-    /// The volume as it was found, with its legs of memory made again. One that was all in memory
+    /// The volume as it was found, with its legs of memory recreated. One that was all in memory
     /// is new.
     fn found(
         &mut self,

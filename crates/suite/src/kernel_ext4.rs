@@ -112,7 +112,7 @@ impl KernelExt4 {
 impl Drop for KernelExt4 {
     fn drop(&mut self) {
         if self.mounted && umount(self.mountpoint()).is_err() {
-            // Nobody is left to be told; the mount must not stay.
+            // Nobody is left to report to; the mount must not stay.
             let _ = run(LIMIT, Command::new("umount").arg("-l").arg(self.mountpoint()));
         }
     }

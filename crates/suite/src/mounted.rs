@@ -138,7 +138,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if self.daemon.is_some() && umount(&self.mountpoint()).is_err() {
-            // Nobody is left to be told; the mount must not stay.
+            // Nobody is left to report to; the mount must not stay.
             let _ = run(LIMIT, Command::new("umount").arg("-l").arg(self.mountpoint()));
         }
         for range in &self.ranges {

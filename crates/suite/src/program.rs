@@ -13,16 +13,16 @@ const POLL: Duration = Duration::from_millis(5);
 /// is killed and is an error.
 pub fn run(limit: Duration, command: &mut Command) -> Result<(ExitStatus, String)> {
     let program = shown(command);
-    let told = |source| Error::Program { program: program.clone(), source };
+    let failed = |source| Error::Program { program: program.clone(), source };
     // A file, not a pipe: a daemon that the program leaves behind would keep a pipe open.
-    let mut output = tempfile::tempfile().map_err(told)?;
-    let for_errors = output.try_clone().map_err(told)?;
-    let for_output = output.try_clone().map_err(told)?;
+    let mut output = tempfile::tempfile().map_err(failed)?;
+    let for_errors = output.try_clone().map_err(failed)?;
+    let for_output = output.try_clone().map_err(failed)?;
     command.stdin(Stdio::null()).stdout(for_output).stderr(for_errors);
-    let mut child = command.spawn().map_err(told)?;
+    let mut child = command.spawn().map_err(failed)?;
     let begun = Instant::now();
     let status = loop {
-        if let Some(status) = child.try_wait().map_err(told)? {
+        if let Some(status) = child.try_wait().map_err(failed)? {
             break status;
         }
         if begun.elapsed() > limit {
@@ -30,13 +30,13 @@ pub fn run(limit: Duration, command: &mut Command) -> Result<(ExitStatus, String
             let _ = child.kill();
             let _ = child.wait();
             let late = format!("took longer than {} s and was killed", limit.as_secs());
-            return Err(told(std::io::Error::new(std::io::ErrorKind::TimedOut, late)));
+            return Err(failed(std::io::Error::new(std::io::ErrorKind::TimedOut, late)));
         }
         std::thread::sleep(POLL);
     };
     let mut text = Vec::new();
-    output.seek(SeekFrom::Start(0)).map_err(told)?;
-    output.read_to_end(&mut text).map_err(told)?;
+    output.seek(SeekFrom::Start(0)).map_err(failed)?;
+    output.read_to_end(&mut text).map_err(failed)?;
     Ok((status, String::from_utf8_lossy(&text).into_owned()))
 }
 

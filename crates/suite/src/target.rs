@@ -277,7 +277,7 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if self.unmount().is_err() {
-            // Nobody is left to be told; the mount must not stay.
+            // Nobody is left to report to; the mount must not stay.
             let _ = run(LIMIT, Command::new("umount").arg("-l").arg(self.mountpoint()));
         }
     }

@@ -19,7 +19,7 @@ const ALIGN: usize = 4096;
 /// How often `status=progress` shows where it is.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// Who is told what dd writes to its standard error.
+/// What takes what dd writes to its standard error.
 pub trait Teller {
     /// A line: an error, a warning (to be shown behind the program's name).
     fn says(&self, message: &str);
@@ -43,9 +43,9 @@ pub struct Job<'a> {
     pub sink: &'a mut dyn Sink,
     /// Counts, for others to look at.
     pub tally: &'a Tally,
-    /// Who is told.
+    /// Takes its messages.
     pub teller: &'a dyn Teller,
-    /// Something has failed already, and was told.
+    /// Something has failed already, and was reported.
     pub failed: bool,
 }
 
@@ -100,9 +100,9 @@ fn warns_of_parts(o: &Operands) -> bool {
 
 /// Why copying stopped before its end.
 enum End {
-    /// The counts are told.
+    /// The counts are printed.
     Failed,
-    /// Nothing more is told.
+    /// Nothing more is printed.
     WithoutCounts,
 }
 

@@ -27,7 +27,7 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // What matters was told by writes and fsync.
+        // What matters was reported by writes and fsync.
         let _ = self.fs.release(self.fh);
     }
 }

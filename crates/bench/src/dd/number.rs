@@ -21,7 +21,7 @@ pub(super) enum NoNumber {
 }
 
 impl NoNumber {
-    /// The error number that is told with it.
+    /// The error number that is printed with it.
     pub(super) fn errno(self) -> Option<Errno> {
         (self == NoNumber::TooLarge).then_some(Errno::OVERFLOW)
     }

@@ -18,8 +18,8 @@ pub struct Tally {
     pub(super) elapsed_ns: AtomicU64,
     /// Somebody wants the run to end before its end.
     stopped: AtomicBool,
-    /// The counts have been told at the end.
-    told: AtomicBool,
+    /// The counts have been printed at the end.
+    printed: AtomicBool,
 }
 
 /// The counts at one moment.
@@ -54,7 +54,7 @@ impl Tally {
 
     /// Takes the right to tell the counts at the end, which is done once; whether it was there.
     pub fn takes_last_word(&self) -> bool {
-        !self.told.swap(true, Relaxed)
+        !self.printed.swap(true, Relaxed)
     }
 
     /// The counts now.
@@ -94,15 +94,15 @@ impl Counts {
 
     /// `16777216 bytes (17 MB, 16 MiB) copied, 0.0370933 s, 452 MB/s`.
     pub fn summary(&self) -> String {
-        self.told(&format!("{} s", general(self.elapsed.as_secs_f64())))
+        self.line_of(&format!("{} s", general(self.elapsed.as_secs_f64())))
     }
 
     /// The same in whole seconds, as `status=progress` shows it.
     pub fn progress(&self) -> String {
-        self.told(&format!("{:.0} s", self.elapsed.as_secs_f64()))
+        self.line_of(&format!("{:.0} s", self.elapsed.as_secs_f64()))
     }
 
-    fn told(&self, time: &str) -> String {
+    fn line_of(&self, time: &str) -> String {
         let bytes = self.bytes;
         let noun = if bytes == 1 { "byte" } else { "bytes" };
         let sizes = match bytes {
@@ -207,7 +207,7 @@ fn general(x: f64) -> String {
 mod tests {
     use super::*;
 
-    fn told(bytes: u64, ns: u64) -> String {
+    fn printed_of(bytes: u64, ns: u64) -> String {
         Counts { bytes, elapsed: Duration::from_nanos(ns), ..Counts::default() }.summary()
     }
 
@@ -227,7 +227,7 @@ mod tests {
             (1000, 1_000_000_000, "1000 (1.0 kB), 1 s, 1.0 kB/s"),
             (1023, 2_000_000_000, "1023 (1.0 kB), 2 s, 512 B/s"),
         ] {
-            let line = told(bytes, ns);
+            let line = printed_of(bytes, ns);
             let line = line.replacen(" bytes", "", 1).replacen(" copied", "", 1);
             assert_eq!(line, expected);
         }

@@ -76,7 +76,7 @@ bitflags::bitflags! {
     }
 }
 
-/// What is told at the end.
+/// What is printed at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Status {
     /// Errors only.

@@ -89,7 +89,7 @@ impl Client for OnFileSystem {
 
 impl Drop for OnFileSystem {
     fn drop(&mut self) {
-        // A run that failed early has not opened them; nobody is left to be told.
+        // A run that failed early has not opened them; nobody is left to report to.
         let _ = self.fs.release(self.overwritten);
         let _ = self.fs.release(self.appended);
     }

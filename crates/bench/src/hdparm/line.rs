@@ -82,14 +82,14 @@ mod tests {
         let (wanted, targets) = parse("--direct -t --offset 3 /file").unwrap();
         assert_eq!((wanted.direct, wanted.disk, wanted.offset_gib), (true, true, Some(3)));
         assert_eq!(targets, ["/file"]);
-        for (line, told) in [
+        for (line, message) in [
             ("card", "what to time"),
             ("-T", "names no device"),
             ("-Tz card", "-z"),
             ("--security card", "--security"),
             ("-t --offset x card", "whole number"),
         ] {
-            assert!(parse(line).unwrap_err().to_string().contains(told), "{line}");
+            assert!(parse(line).unwrap_err().to_string().contains(message), "{line}");
         }
     }
 }

@@ -24,12 +24,12 @@ pub(super) struct FileData {
     /// The tag last written to each record, zero if not by this run; only kept to verify.
     written: Option<Vec<u64>>,
     record_bytes: u64,
-    /// What is written again and again, if it is: one run for each length of a write.
+    /// What is written repeatedly, if it is: one run for each length of a write.
     repeated: Option<Vec<Bytes>>,
     shape: Shape,
 }
 
-/// What the data are like, apart from being told apart.
+/// What the data are like, apart from being distinguishable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Every sector differs.
@@ -102,7 +102,7 @@ impl FileData {
         }
     }
 
-    /// The same file, written with the same bytes again and again; not to be verified.
+    /// The same file, written with the same bytes every time; not to be verified.
     pub(super) fn repeating(self) -> FileData {
         FileData { repeated: self.written.is_none().then(Vec::new), ..self }
     }

@@ -44,7 +44,7 @@ pub struct Call<'a> {
     pub started: Nanos,
 }
 
-/// Somebody who is told. Everything may be left out.
+/// An observer. Everything may be left out.
 pub trait Observer: Send + Sync {
     /// A call is about to be made.
     fn started(&self, call: &Call<'_>) {

@@ -243,11 +243,11 @@ fn the_observer_knows_every_byte_and_promise() {
     assert_eq!(state.undurable, 16);
     assert!(state.durable > 60 && state.syncs >= 24, "{} {}", state.durable, state.syncs);
     assert_eq!(state.removed, 0);
-    holds_what_was_told(&state, &fs);
+    holds_what_was_reported(&state, &fs);
 }
 
-/// Whether every sector of every file is from the write that the observer was told of.
-fn holds_what_was_told(state: &AccountState, fs: &Arc<MemoryFs>) {
+/// Whether every sector of every file is from the write that the observer saw.
+fn holds_what_was_reported(state: &AccountState, fs: &Arc<MemoryFs>) {
     for (file, contents) in &state.contents {
         let attr = path::resolve(&**fs, file.as_bytes(), true).unwrap();
         assert_eq!(contents.len() as u64 * 512, attr.size);
@@ -272,8 +272,9 @@ fn account_of_matrix(line: &str) -> (Arc<Account>, Arc<MemoryFs>) {
     let run = move || {
         let judged = Surroundings { judged: true, ..Surroundings::default() };
         let fs: Arc<dyn FileSystem> = f;
-        let told = (&matrix::NoPlace as &dyn matrix::Place, &*a as &dyn Observer);
-        matrix::run_observed(&fs, "", &o, &judged, told, &mut matrix::Nobody).unwrap();
+        let place_and_observer = (&matrix::NoPlace as &dyn matrix::Place, &*a as &dyn Observer);
+        matrix::run_observed(&fs, "", &o, &judged, place_and_observer, &mut matrix::Nobody)
+            .unwrap();
     };
     Sim::new(1).run(run).unwrap();
     (account, memory)
@@ -288,13 +289,13 @@ fn the_observer_knows_every_byte_and_promise_of_auto_mode() {
     assert!(state.running.is_empty());
     // -e: behind each test, reading ones too.
     assert_eq!((state.durable, state.undurable, state.syncs), (0, 8 * (4 + 8), 2 * 11));
-    holds_what_was_told(&state, &fs);
+    holds_what_was_reported(&state, &fs);
 
     let (account, fs) = account_of_matrix(&format!("-s 512k -r 64k -w -o -V 85 {tests}"));
     let state = account.0.lock();
     // Through stdio without O_SYNC; behind the time of each test that writes there is an fsync.
     assert_eq!((state.durable, state.undurable, state.syncs), (6 * 8, 2 * 8, 8));
-    holds_what_was_told(&state, &fs);
+    holds_what_was_reported(&state, &fs);
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) struct Bar {
 
 impl Bar {
     /// What stands behind the bar.
-    fn told(&self) -> String {
+    fn label(&self) -> String {
         let value = figure(self.value.median());
         self.published.map_or(value.clone(), |p| format!("{value} | {}", figure(p)))
     }
@@ -52,7 +52,7 @@ const NAME: usize = 24;
 pub(super) fn svg(chart: &Bars) -> String {
     let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64;
     let names = longest(&mut chart.rows.iter().map(|r| r.name.chars().count().min(NAME)));
-    let figures = longest(&mut chart.rows.iter().map(|r| r.told().chars().count()));
+    let figures = longest(&mut chart.rows.iter().map(|r| r.label().chars().count()));
     let left = names * CHARACTER + 10.0;
     let plot = WIDTH - left - figures * CHARACTER - 14.0;
     let bottom = TOP + ROW * chart.rows.len() as f64;
@@ -70,8 +70,8 @@ pub(super) fn svg(chart: &Bars) -> String {
         let middle = TOP + ROW * (i as f64 + 0.5);
         let text = middle + 4.0;
         svg.text((left - 8.0, text), "ink", Anchor::End, &shortened(&row.name, NAME));
-        let (end, told) = (x(row.value.median()), in_words(chart, row));
-        svg.rect((left, middle - BAR / 2.0), (end - left, BAR), &colour(row.series), &told);
+        let (end, label) = (x(row.value.median()), in_words(chart, row));
+        svg.rect((left, middle - BAR / 2.0), (end - left, BAR), &colour(row.series), &label);
         let (from, to) = (x(row.value.min()), x(row.value.max()));
         // What is narrower could be taken for another mark.
         if to - from > 3.0 {
@@ -81,9 +81,9 @@ pub(super) fn svg(chart: &Bars) -> String {
             }
         }
         if let Some(published) = row.published {
-            svg.shape((x(published), middle), Shape::Bar, "ink", &told);
+            svg.shape((x(published), middle), Shape::Bar, "ink", &label);
         }
-        svg.text((WIDTH, text), "ink", Anchor::End, &row.told());
+        svg.text((WIDTH, text), "ink", Anchor::End, &row.label());
     }
     svg.line((left, TOP), (left, bottom), "axis");
     svg.end()

@@ -33,7 +33,7 @@ pub struct Bars {
     pub logarithmic: bool,
 }
 
-/// Readable on white and on dark, and told apart by the colour-blind (Okabe and Ito).
+/// Readable on white and on dark, and distinguished by the colour-blind (Okabe and Ito).
 pub(super) const PALETTE: [&str; 6] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 

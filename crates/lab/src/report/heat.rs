@@ -70,9 +70,9 @@ pub(super) fn svg(chart: &Heat) -> String {
                 continue;
             };
             let (heat, x) = (step(value, colours), LEFT + CELL.0 * i as f64);
-            let told = format!("{name}, {column}: {value:.0} {}", chart.unit);
+            let tooltip = format!("{name}, {column}: {value:.0} {}", chart.unit);
             let size = (CELL.0 - 1.0, CELL.1 - 1.0);
-            svg.rect((x, y - CELL.1 / 2.0), size, &format!("h{heat}"), &told);
+            svg.rect((x, y - CELL.1 / 2.0), size, &format!("h{heat}"), &tooltip);
             let middle = (x + CELL.0 / 2.0 - 0.5, y + 4.0);
             svg.text(middle, &format!("t{heat}"), Anchor::Middle, &compact(value));
         }

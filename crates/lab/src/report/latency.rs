@@ -66,11 +66,11 @@ fn chart<'a>(
             points,
         })
         .collect();
-    let told = |s: &Series| {
+    let described = |s: &Series| {
         let most = s.points.last().map_or(0.0, |(ms, _)| *ms);
         format!("{}: the slowest took {most:.2} ms", s.name)
     };
-    let description = series.iter().map(told).collect::<Vec<_>>().join("; ");
+    let description = series.iter().map(described).collect::<Vec<_>>().join("; ");
     (!series.is_empty()).then(|| {
         svg(&Lines {
             title: title.into(),

@@ -1,5 +1,5 @@
-//! Lines through points on two axes. Lines are told apart by colour, stroke and mark, and named in
-//! a legend that shows all three.
+//! Lines through points on two axes. Lines are distinguished by colour, stroke and mark, and named
+//! in a legend that shows all three.
 
 use super::scale::Scale;
 use super::svg::{Anchor, CHARACTER, Svg, shortened};
@@ -59,7 +59,7 @@ pub(super) struct Series {
     pub number: usize,
     /// Its points, from left to right.
     pub points: Vec<(f64, f64)>,
-    /// A mark at each point; else at so many of them that the line can be told.
+    /// A mark at each point; else at so many of them that the line can be recognised.
     pub marked: bool,
 }
 

@@ -32,17 +32,17 @@ const NAME: usize = 28;
 /// Draws the chart as a complete `<svg>` element.
 pub(super) fn svg(chart: &Marks) -> String {
     let figures = |row: &[Option<f64>]| -> String {
-        let told = row.iter().map(|v| v.map_or("-".into(), compact));
-        told.collect::<Vec<_>>().join(" | ")
+        let described = row.iter().map(|v| v.map_or("-".into(), compact));
+        described.collect::<Vec<_>>().join(" | ")
     };
     let wide = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64 * CHARACTER;
     let names = wide(&mut chart.rows.iter().map(|(name, _)| name.chars().count().min(NAME)));
     let texts = wide(&mut chart.rows.iter().map(|(_, row)| figures(row).chars().count()));
     let (left, bottom) = (names + 12.0, TOP + ROW * chart.rows.len() as f64);
     let plot = WIDTH - left - texts - 20.0;
-    let told = |(name, row): &(String, Vec<Option<f64>>)| format!("{name}: {}", figures(row));
+    let described = |(name, row): &(String, Vec<Option<f64>>)| format!("{name}: {}", figures(row));
     let marks: Vec<&str> = chart.marks.iter().map(|m| m.name.as_str()).collect();
-    let all: Vec<String> = chart.rows.iter().map(told).collect();
+    let all: Vec<String> = chart.rows.iter().map(described).collect();
     let description = format!("{}. {}", marks.join(" | "), all.join("; "));
     let mut svg = Svg::new(WIDTH, bottom + 38.0, &chart.title, &description);
     svg.heading(&chart.title);
@@ -70,8 +70,8 @@ pub(super) fn svg(chart: &Marks) -> String {
         }
         for (mark, value) in chart.marks.iter().zip(row) {
             let Some(value) = value else { continue };
-            let told = format!("{name}: {} {}", mark.name, compact(*value));
-            svg.shape((x(*value), y), mark.shape, "c0", &told);
+            let described = format!("{name}: {} {}", mark.name, compact(*value));
+            svg.shape((x(*value), y), mark.shape, "c0", &described);
         }
         svg.text((WIDTH, y + 4.0), "ink", Anchor::End, &figures(row));
     }

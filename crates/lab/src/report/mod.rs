@@ -66,7 +66,7 @@ pub fn chart_svg(results: &Results) -> String {
     }
 }
 
-/// The command that makes the results again.
+/// The command that reproduces the results.
 fn again(results: &Results) -> String {
     results.again.clone().unwrap_or_else(|| {
         let mut command = format!("steadfast lab run {}", results.scenario);

@@ -109,7 +109,7 @@ const PUBLISHED: &str = "Bars: measured, virtual clock; the line across a bar's 
 const MEASURED: &str = "Bars: measured, virtual clock; the line across a bar's end is the range \
     over the seeds.";
 const FILES: &str = "Bars: the median of the runs; the line across a bar's end is their range. \
-    Ranges that overlap are not told apart. By system calls: as a program has it.";
+    Ranges that overlap are not distinguished. By system calls: as a program has it.";
 const PEERS: &str = "Real time (wall clock) on the same modelled devices, by turns; the line \
     across a bar's end is the range of the runs. Sizes are smaller than above: compare bars with \
     each other only.";

@@ -29,8 +29,8 @@ const REACH: f64 = 5.0;
 
 /// Draws the chart as a complete `<svg>` element.
 pub(super) fn svg(chart: &Scatter) -> String {
-    let told = |(name, x, y): &(String, f64, f64)| told(chart, name, *x, *y);
-    let description: Vec<String> = chart.points.iter().map(told).collect();
+    let tooltip = |(name, x, y): &(String, f64, f64)| tooltip(chart, name, *x, *y);
+    let description: Vec<String> = chart.points.iter().map(tooltip).collect();
     let mut svg = Svg::new(WIDTH, HEIGHT, &chart.title, &description.join("; "));
     svg.heading(&chart.title);
     let x = Scale::of(true, chart.points.iter().map(|(_, x, _)| *x));
@@ -40,7 +40,7 @@ pub(super) fn svg(chart: &Scatter) -> String {
     svg.end()
 }
 
-fn told(chart: &Scatter, name: &str, x: f64, y: f64) -> String {
+fn tooltip(chart: &Scatter, name: &str, x: f64, y: f64) -> String {
     format!("{name}: {} {}, {} {}", compact(y), chart.y, compact(x), chart.x)
 }
 
@@ -114,7 +114,7 @@ fn points(svg: &mut Svg, chart: &Scatter, x: &Scale, y: &Scale) {
             let end = if right { label.left - 2.0 } else { label.left + label.width };
             svg.line(*at, (end, label.y), "axis");
         }
-        svg.mark(*at, i, &told(chart, name, *px, *py));
+        svg.mark(*at, i, &tooltip(chart, name, *px, *py));
         svg.text((label.left, label.y + 4.0), "ink", Anchor::Start, name);
     }
 }

@@ -70,39 +70,45 @@ impl Svg {
         ));
     }
 
-    /// A box, and what is told of it when it is pointed at.
-    pub(super) fn rect(&mut self, (x, y): (f64, f64), size: (f64, f64), class: &str, told: &str) {
-        let ((w, h), told) = (size, escape(told));
+    /// A box, and its tooltip.
+    pub(super) fn rect(
+        &mut self,
+        (x, y): (f64, f64),
+        size: (f64, f64),
+        class: &str,
+        tooltip: &str,
+    ) {
+        let ((w, h), tooltip) = (size, escape(tooltip));
         self.add(format_args!(
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" class=\"{class}\">\
-             <title>{told}</title></rect>"
+             <title>{tooltip}</title></rect>"
         ));
     }
 
     /// A line through points, stroked as the series of this number is.
-    pub(super) fn path(&mut self, points: &[(f64, f64)], series: usize, told: &str) {
+    pub(super) fn path(&mut self, points: &[(f64, f64)], series: usize, tooltip: &str) {
         let mut places = String::new();
         for (x, y) in points {
             let _ = write!(places, "{x:.1},{y:.1} ");
         }
-        let (class, told) = (colour(series), escape(told));
+        let (class, tooltip) = (colour(series), escape(tooltip));
         let dashes = STROKES[(series + series / COLOURS) % STROKES.len()];
         self.add(format_args!(
             "<polyline points=\"{}\" class=\"{class} line\" stroke-dasharray=\"{dashes}\">\
-             <title>{told}</title></polyline>",
+             <title>{tooltip}</title></polyline>",
             places.trim_end()
         ));
     }
 
     /// The mark of the series of this number.
-    pub(super) fn mark(&mut self, at: (f64, f64), series: usize, told: &str) {
+    pub(super) fn mark(&mut self, at: (f64, f64), series: usize, tooltip: &str) {
         let shape = SHAPES[(series + series / COLOURS) % SHAPES.len()];
-        self.shape(at, shape, &colour(series), told);
+        self.shape(at, shape, &colour(series), tooltip);
     }
 
     /// A mark of a shape.
-    pub(super) fn shape(&mut self, (x, y): (f64, f64), shape: Shape, class: &str, told: &str) {
-        let told = escape(told);
+    pub(super) fn shape(&mut self, (x, y): (f64, f64), shape: Shape, class: &str, tooltip: &str) {
+        let tooltip = escape(tooltip);
         let path = match shape {
             Shape::Circle => "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
             Shape::Square => "M-4 -4h8v8h-8z",
@@ -114,7 +120,7 @@ impl Svg {
         };
         self.add(format_args!(
             "<path transform=\"translate({x:.1} {y:.1})\" d=\"{path}\" class=\"{class}\">\
-             <title>{told}</title></path>"
+             <title>{tooltip}</title></path>"
         ));
     }
 

@@ -10,7 +10,7 @@ pub(super) struct Theme {
     dim: &'static str,
     grid: &'static str,
     axis: &'static str,
-    /// Of the series, told apart by the colour-blind; each has 3:1 and more to the ground.
+    /// Of the series, distinguished by the colour-blind; each has 3:1 and more to the ground.
     series: [&'static str; COLOURS],
     /// Of heat maps, from the least to the most.
     heat: [&'static str; HEATS],

@@ -28,8 +28,8 @@ pub struct GridCell {
 }
 
 impl GridRow {
-    /// The geometric mean over the cells: what stands for all of them where one figure is told. No
-    /// large figure of a few cells drowns the others, and ratios of means are means of ratios.
+    /// The geometric mean over the cells: what stands for all of them where one figure is reported.
+    /// No large figure of a few cells drowns the others, and ratios of means are means of ratios.
     pub fn mean_kb_per_s(&self) -> f64 {
         geometric_mean(self.cells.iter().map(|cell| cell.kb_per_s))
     }

@@ -1,7 +1,7 @@
 //! What a run found: the versioned JSON document and the arithmetic of its ratios.
 //!
-//! Each seed's figures stand by themselves ([`Run`]); what is told of several is their median and
-//! range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader could
+//! Each seed's figures stand by themselves ([`Run`]); what is reported of several is their median
+//! and range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader could
 //! notice raises [`VERSION`].
 
 mod copies;
@@ -71,7 +71,7 @@ pub struct Results {
     pub command: String,
     /// The command line of the recorded run that was cut, if any.
     pub risk_command: Option<String>,
-    /// Steadfast's command line that gives these results again, the scenario's file by its name.
+    /// Steadfast's command line that reproduces these results, the scenario's file by its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
     /// What the configurations of a benchmark run, if it has several.

@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    fn told(sentence: &Sentence, runs: &[Run]) -> (Verdict, u64, u64, String) {
+    fn judged(sentence: &Sentence, runs: &[Run]) -> (Verdict, u64, u64, String) {
         let row = check(sentence, Some(&MEDIUM), runs);
         assert_eq!(row.explained.is_some(), row.verdict == Verdict::Disagrees);
         (row.verdict, row.cells_that_fit, row.cells, format!("{:.2}", row.worst))
@@ -290,17 +290,17 @@ mod tests {
         let near: &[(u64, f64)] = &[(64, 80.0), (128, 120.0), (256, 100.0), (512, 300.0)];
         let far: &[(u64, f64)] = &[(64, 79.0), (128, 120.0), (256, 100.0), (512, 300.0)];
         let both = sentence(Check::Comparable, &["a", "b"], &[]);
-        let of = |other| told(&both, &[run(&[("a", "read", same), ("b", "read", other)])]);
+        let of = |other| judged(&both, &[run(&[("a", "read", same), ("b", "read", other)])]);
         assert_eq!(of(near), (Verdict::Agrees, 3, 4, "3.00".into()));
         assert_eq!(of(far), (Verdict::Disagrees, 2, 4, "3.00".into()));
         // Tests and files that it does not speak of do not count.
         let large = Sentence { file_min: 512 << 10, ..both.clone() };
         let runs = [run(&[("a", "read", same), ("b", "read", near)])];
-        assert_eq!(told(&large, &runs), (Verdict::Disagrees, 0, 1, "3.00".into()));
+        assert_eq!(judged(&large, &runs), (Verdict::Disagrees, 0, 1, "3.00".into()));
         let runs = [run(&[("a", "reread", same), ("b", "reread", near)])];
-        assert_eq!(told(&both, &runs).0, Verdict::NotMeasured);
+        assert_eq!(judged(&both, &runs).0, Verdict::NotMeasured);
         let runs = [run(&[("a", "read", same)])];
-        assert_eq!(told(&both, &runs).0, Verdict::NotMeasured);
+        assert_eq!(judged(&both, &runs).0, Verdict::NotMeasured);
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
         let b: &[(u64, f64)] = &[(64, 100.0), (128, 100.0)];
         let c: &[(u64, f64)] = &[(64, 100.0), (128, 190.0)];
         let runs = [run(&[("a", "write", a), ("b", "write", b), ("c", "write", c)])];
-        let over = |over: &[&str]| told(&sentence(Check::Ahead, &["a"], over), &runs);
+        let over = |over: &[&str]| judged(&sentence(Check::Ahead, &["a"], over), &runs);
         assert_eq!(over(&["b"]), (Verdict::Agrees, 2, 2, "1.25".into()));
         // Of the one where it holds least.
         assert_eq!(over(&["b", "c"]), (Verdict::Disagrees, 1, 2, "1.05".into()));
@@ -323,7 +323,7 @@ mod tests {
         let faster: &[(u64, f64)] = &[(64, 1500.0)];
         let of = |check, test, runs: &[&[(u64, f64)]]| {
             let runs: Vec<Run> = runs.iter().map(|cells| run(&[("a", test, cells)])).collect();
-            told(&sentence(check, &["a"], &[]), &runs)
+            judged(&sentence(check, &["a"], &[]), &runs)
         };
         assert_eq!(of(Check::Below, "read", &[speeds]), (Verdict::Agrees, 1, 1, "1.00".into()));
         assert_eq!(of(Check::Below, "read", &[faster]), (Verdict::Disagrees, 0, 1, "1.50".into()));

@@ -8,7 +8,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use steadfast_crash::figures::{Cut, Figures};
 
-/// A percentile is told if at least so many of the values lie above it.
+/// A percentile is reported if at least so many of the values lie above it.
 const ABOVE: u64 = 4;
 /// How sure a [`Rate`]'s bound is.
 const CONFIDENCE: f64 = 0.95;
@@ -260,7 +260,7 @@ impl Spread {
 }
 
 /// The best and the worst place that each of several values may have, the greatest first; places
-/// of those whose ranges overlap are not told apart.
+/// of those whose ranges overlap are not distinguished.
 pub fn places(values: &[Spread]) -> Vec<(usize, usize)> {
     let place = |(i, own): (usize, &Spread)| {
         let others = || values.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, s)| s);

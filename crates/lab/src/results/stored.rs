@@ -135,7 +135,7 @@ impl FullSize {
     }
 
     /// By what it was found, in words.
-    pub fn told(&self) -> String {
+    pub fn shown(&self) -> String {
         let of = match self.seeds.len() {
             1 => "one seed".into(),
             n => format!("the median of {n} seeds"),
@@ -190,13 +190,13 @@ mod tests {
         let mut full = FullSize::from_results(&Results::read(&day).unwrap());
         full.ratios[0].ratio = Spread::of(&[1.25, 2.5, 2.25]);
         reduced.full_size = Some(full);
-        let told = text(&reduced, layout);
-        let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("on 2026-01-02, the median of 2 seeds"), "{told}");
+        let shown = text(&reduced, layout);
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("on 2026-01-02, the median of 2 seeds"), "{shown}");
         // Of one test it differs: the column is there, and only that figure.
-        let heading = told.lines().filter(|line| line.contains("full size")).count();
-        assert_eq!((heading, told.matches("2.25x").count()), (1, 1), "{told}");
-        assert!(told.contains("1.25x..2.50x"), "{told}");
+        let heading = shown.lines().filter(|line| line.contains("full size")).count();
+        assert_eq!((heading, shown.matches("2.25x").count()), (1, 1), "{shown}");
+        assert!(shown.contains("1.25x..2.50x"), "{shown}");
     }
 
     #[test]

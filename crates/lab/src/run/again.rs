@@ -8,7 +8,7 @@ use super::{RunOptions, Setting};
 use crate::scenario::Scenario;
 use crate::{LabError, ScenarioError};
 
-/// Makes the cut `number` of a variant again, as [`run`](super::run()) makes it with the same
+/// Reproduces the cut `number` of a variant, as [`run`](super::run()) makes it with the same
 /// options; with `control`: of that control's.
 ///
 /// # Errors

@@ -56,8 +56,8 @@ fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied
         }
     });
     let rows: Vec<Row> = rows.collect();
-    let told = rows.iter().zip(&speeds).map(|(row, (counts, _))| copy_row(row, counts));
-    Ok((rows.clone(), told.collect(), seconds, notes.collect()))
+    let copy_rows = rows.iter().zip(&speeds).map(|(row, (counts, _))| copy_row(row, counts));
+    Ok((rows.clone(), copy_rows.collect(), seconds, notes.collect()))
 }
 
 fn seconds_of(counts: &Counts) -> f64 {

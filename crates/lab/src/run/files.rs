@@ -100,8 +100,8 @@ impl Load for Files {
 }
 
 /// Runs the workload on Steadfast's own file system in virtual time, cuts it, and counts what the
-/// cuts take. The speeds told are those of the runs in real time, if there were some (`real`): in
-/// process, and mounted.
+/// cuts take. The speeds reported are those of the runs in real time, if there were some (`real`):
+/// in process, and mounted.
 fn run(
     setting: &Setting,
     workload: &FilesWorkload,

@@ -142,7 +142,7 @@ impl Gathered {
 }
 
 impl Setting {
-    /// The command line that runs it again.
+    /// The command line that reproduces it.
     fn again(&self, settings: &[Arc<Setting>]) -> String {
         let Setting { scenario, options, .. } = self;
         let own = Scenario::find_own(&scenario.name).is_some_and(|own| own == *scenario);

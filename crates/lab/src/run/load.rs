@@ -49,7 +49,7 @@ pub(super) trait Load: Send + Sync {
         report: Report,
     ) -> Result<Outcome, VariantError>;
 
-    /// The run whose power is cut, made again; `None`: it has none.
+    /// The run whose power is cut, run once more; `None`: it has none.
     fn recorded(&self, _: &Setting, _: &Variant) -> Option<Result<Cuttable, VariantError>> {
         None
     }

@@ -2,7 +2,7 @@
 //! its own page cache.
 //!
 //! The run that is judged byte by byte (see `power`) is small, so what a cut takes of it is
-//! bounded by its size. Here the benchmark whose speed is told is recorded, and cut while
+//! bounded by its size. Here the benchmark whose speed is reported is recorded, and cut while
 //! something was acknowledged and not promised; of that is read how much is missing.
 
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Recording {
         Recording { log, bases, account }
     }
 
-    /// Who is to be told of the benchmark's calls.
+    /// Who is notified of the benchmark's calls.
     pub fn watch(&self, fs: &Arc<Ext4>, also: Arc<dyn Observer>) -> Arc<dyn Observer> {
         Arc::new(Watch {
             account: Arc::clone(&self.account),

@@ -33,8 +33,8 @@ impl Matrices {
             let one = [variant.clone()];
             files_fit(scenario, &one, &speed, RunKind::speed)?;
             files_fit(scenario, &one, &risk, RunKind::risk)?;
-            told(&mut speeds, variant, &speed);
-            told(&mut risks, variant, &risk);
+            add_once(&mut speeds, variant, &speed);
+            add_once(&mut risks, variant, &risk);
             lines.insert(variant.name.clone(), Pair { speed, risk });
         }
         Ok(Matrices { lines, command: speeds.join("; "), risk_command: risks.join("; ") })
@@ -47,7 +47,7 @@ impl Matrices {
 }
 
 /// Adds a command line once, with its configuration's name.
-fn told(all: &mut Vec<String>, variant: &Variant, options: &iozone::Options) {
+fn add_once(all: &mut Vec<String>, variant: &Variant, options: &iozone::Options) {
     let line = &options.command_line;
     let text = match &variant.configuration {
         Some(name) => format!("{name}: {line}"),

@@ -62,7 +62,7 @@ impl Measured {
             for measure in &cell.measures {
                 let rates = measure.runs.iter().map(matrix::RunOf::rate);
                 let kb_per_s = rates.sum::<f64>() / measure.runs.len().max(1) as f64 / 1024.0;
-                let told = GridCell {
+                let of_cell = GridCell {
                     file_kb: cell.file_bytes >> 10,
                     record_kb: cell.record_bytes >> 10,
                     kb_per_s,
@@ -70,11 +70,11 @@ impl Measured {
                 };
                 let test = measure.column.name();
                 match grids.iter_mut().find(|g| g.test == test) {
-                    Some(grid) => grid.cells.push(told),
+                    Some(grid) => grid.cells.push(of_cell),
                     None => grids.push(GridRow {
                         variant: variant.name.clone(),
                         test: test.into(),
-                        cells: vec![told],
+                        cells: vec![of_cell],
                     }),
                 }
             }

@@ -88,7 +88,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
         scenario.workload.peers_scale,
         load()
     );
-    Ok(Peers { rows: told(&sides, runs, &rows), notes: vec![Note::remark(note)] })
+    Ok(Peers { rows: peer_rows(&sides, runs, &rows), notes: vec![Note::remark(note)] })
 }
 
 /// The scenario with its disks scaled down.
@@ -179,7 +179,7 @@ impl Workload for Benchmark {
 
 /// A row a test and variant: the speed over the runs, and run by run that over the first variant of
 /// the same file system.
-fn told(
+fn peer_rows(
     sides: &[&Variant],
     runs: usize,
     rows: &BTreeMap<(usize, usize), Vec<Row>>,
@@ -194,7 +194,7 @@ fn told(
             tests.push(row);
         }
     }
-    let mut told = Vec::new();
+    let mut peer_rows = Vec::new();
     for Row { test, figure, .. } in tests {
         for (side, v) in sides.iter().enumerate() {
             let first = sides.iter().position(|s| s.kernel.is_some() == v.kernel.is_some());
@@ -203,7 +203,7 @@ fn told(
             let ratios: Vec<f64> = (0..runs)
                 .filter_map(|turn| Some(of(side, turn, test)? / of(first, turn, test)?))
                 .collect();
-            told.push(PeerRow {
+            peer_rows.push(PeerRow {
                 test: test.clone(),
                 variant: v.name.clone(),
                 figure: *figure,
@@ -214,5 +214,5 @@ fn told(
             });
         }
     }
-    told
+    peer_rows
 }

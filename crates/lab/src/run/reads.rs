@@ -1,7 +1,7 @@
 //! A file is read while another is written flat out: how long a reader waits behind a writer.
 //!
 //! The disk has two partitions of the same size. On the first is the variant's file system, which
-//! a writer fills with one file again and again; on the second an ext2 with files that nothing has
+//! a writer fills with one file in a loop; on the second an ext2 with files that nothing has
 //! read since it was mounted. Each read takes a file of its own, so all are cold, and goes from its
 //! beginning to its end, a call after the other, as cat(1) does: what is read ahead of it is the
 //! machine's (`read_ahead_kb`). The same is done before there is a writer.
@@ -399,7 +399,7 @@ fn write_flat_out(
     }
 }
 
-/// How many KiB of writes and of reads the queue has, looked at again and again.
+/// How many KiB of writes and of reads the queue has, sampled at an interval.
 fn watch(queue: &Schedule, stop: &AtomicBool) -> Vec<(f64, f64)> {
     let mut points = Vec::with_capacity(QUEUE_POINTS);
     while points.len() < QUEUE_POINTS && !stop.load(Ordering::Relaxed) {

@@ -1,4 +1,5 @@
-//! The recordings and the rows of the cuts, as JSON lines: for whoever wants to count again.
+//! The recordings and the rows of the cuts, as JSON lines: for whoever wants to compute the figures
+//! anew.
 //!
 //! docs/risk.md describes the files; docs/recompute.py reads them.
 

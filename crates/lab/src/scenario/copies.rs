@@ -136,7 +136,7 @@ mod tests {
         for line in ["if=/dev/zero of=/f bs=4k count=3", "if=/dev/zero of=/it's count=1"] {
             assert_eq!(check_operands(line), Ok(()));
         }
-        for (line, told) in [
+        for (line, message) in [
             ("if=/dev/zero", "of= is missing"),
             ("of=/f", "if= is missing"),
             ("if=host:/etc/fstab of=/f", "if=host"),
@@ -145,7 +145,7 @@ mod tests {
             ("if='/dev/zero' of=/f", "'/dev/zero': quotes"),
             ("if=device:@disk of=/f", "the disk itself, @disk"),
         ] {
-            assert!(check_operands(line).unwrap_err().to_string().contains(told), "{line}");
+            assert!(check_operands(line).unwrap_err().to_string().contains(message), "{line}");
         }
         assert_eq!(devices("if=device:card of=/dev/null"), ["card"]);
         assert!(devices("if=device:@disk of=/dev/null").is_empty());

@@ -197,8 +197,8 @@ impl<'t, 'i> Fields<'t, 'i> {
         let is_edge = |c: char| c.is_whitespace() || "'\"`:;,()\u{2018}\u{2019}".contains(c);
         let said: Vec<&str> = what.split(is_edge).filter(|word| !word.is_empty()).collect();
         let of_value = |word: &str| word.split_once('=').is_some_and(|(_, v)| said.contains(&v));
-        let told = |word: &&str| said.contains(word) || of_value(word);
-        let mut words = line.split_whitespace().filter(told);
+        let is_named = |word: &&str| said.contains(word) || of_value(word);
+        let mut words = line.split_whitespace().filter(is_named);
         // Of several nobody knows which: then the whole line is marked.
         let word = words.next().filter(|_| words.next().is_none());
         let whole = self.place(name);

@@ -36,7 +36,7 @@ pub fn scenario(text: &str) -> Result<Scenario, Vec<Wrong>> {
         let at = e.span().unwrap_or(0..0);
         wrongs.add(at, e.message(), "a scenario file is TOML: see https://toml.io");
     }
-    // What a broken line was meant to say is missing below: only the line is told then.
+    // What a broken line was meant to say is missing below: only the line is reported then.
     let top = (errors.is_empty())
         .then(|| Fields::new(Table::Top, "the file".into(), table.get_ref(), 0..0, &wrongs));
     let read = top.and_then(|top| whole(&top));
@@ -268,10 +268,10 @@ fn machine_over(fields: &Fields<'_, '_>, base: Option<&Machine>) -> Option<Machi
         None => fields.value("bdflush").and_then(|_| {
             let text: String = fields.take("bdflush")?;
             let read = machine::bdflush(&text);
-            let told = |e: LineError| {
+            let wrong = |e: LineError| {
                 fields.wrong("bdflush", e.to_string(), "as /proc/sys/vm/bdflush has them")
             };
-            read.map_err(told).ok().flatten()
+            read.map_err(wrong).ok().flatten()
         }),
     };
     if fields.value("memory_mb").is_some() && fields.value("page_cache_per_data").is_some() {

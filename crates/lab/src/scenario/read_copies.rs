@@ -10,7 +10,7 @@ use super::{DdSpec, HdparmSpec, LineError};
 pub(super) fn dd(workload: &Fields<'_, '_>) -> Option<Vec<DdSpec>> {
     let tables = workload.tables("dd", Table::Dd);
     let read: Vec<_> = tables.iter().map(one_dd).collect();
-    // A row is told by its name, and so is a published figure.
+    // A row is identified by its name, and so is a published figure.
     let mut names: Vec<&str> = Vec::new();
     for (spec, fields) in read.iter().zip(&tables) {
         let Some(spec) = spec else { continue };

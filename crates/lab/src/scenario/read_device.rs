@@ -34,7 +34,7 @@ pub(super) fn device(fields: &Fields<'_, '_>) -> Option<ModelParams> {
             all_read = false;
         }
     }
-    // Of what could not be read the default is looked at, so that the rest is told too.
+    // Of what could not be read the default is looked at, so that the rest is reported too.
     let sensible = params_make_sense(fields, params.clone());
     (all_read && sensible).then_some(params)
 }

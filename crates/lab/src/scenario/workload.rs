@@ -137,8 +137,8 @@ impl FilesSpec {
     }
 }
 
-/// Tasks write blocks of the variant's disk, without a file system: what cuts of it take is told by
-/// block and by leg.
+/// Tasks write blocks of the variant's disk, without a file system: what cuts of it take is
+/// reported by block and by leg.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LegsSpec {
     /// How long they write, in seconds.

@@ -30,7 +30,7 @@ pub struct WrongFile {
 }
 
 impl WrongFile {
-    /// With the mistakes in the order of the text; one that was found twice is told once.
+    /// With the mistakes in the order of the text; one that was found twice is reported once.
     pub fn new(origin: &str, text: &str, mut wrongs: Vec<Wrong>) -> WrongFile {
         wrongs.sort_by_key(|w| (w.at.start, w.at.end));
         wrongs.dedup();

@@ -175,7 +175,7 @@ fn memories(scenario: &Scenario) -> Vec<(Change, Scenario)> {
         return Vec::new();
     }
     let other = |part: u64| move |mb: u64| (mb * part / 3).max(4);
-    let told = |of: &dyn Fn(u64) -> u64| {
+    let listed = |of: &dyn Fn(u64) -> u64| {
         own.iter().map(|mb| of(*mb).to_string()).collect::<Vec<_>>().join(", ")
     };
     [2, 4]
@@ -187,8 +187,8 @@ fn memories(scenario: &Scenario) -> Vec<(Change, Scenario)> {
             let change = Change {
                 part: "machine".into(),
                 parameter: "memory_mb".into(),
-                from: told(&|mb| mb),
-                to: told(&other(part)),
+                from: listed(&|mb| mb),
+                to: listed(&other(part)),
                 of_journal: false,
             };
             (change, changed)

@@ -114,7 +114,7 @@ fn journal_device(found: &Sensitivity, effects: &[&Effect], variant: &str) -> Op
     Some(text)
 }
 
-/// How another device is told of.
+/// How another device is named.
 fn instead(to: &str) -> String {
     if to.ends_with("slower") { to.to_owned() } else { format!("replaced by {to}") }
 }

@@ -1,4 +1,4 @@
-//! The columns of each row: heading, figure, and whether it is told without `--wide`.
+//! The columns of each row: heading, figure, and whether it is shown without `--wide`.
 //!
 //! A new figure in a table is one line here. The heading says which clock a time is of.
 

@@ -66,11 +66,11 @@ fn heading_of(results: &Results, width: usize) -> String {
     };
     lines.extend(wrapped(&format!("{size} {}", results.command), width));
     if iozone && !results.full {
-        let told = match &results.full_size {
-            Some(full) => format!("Published size, where it differs: {}.", full.told()),
+        let full_size = match &results.full_size {
+            Some(full) => format!("Published size, where it differs: {}.", full.shown()),
             None => "Published size: not run.".into(),
         };
-        lines.extend(wrapped(&told, width));
+        lines.extend(wrapped(&full_size, width));
     }
     if let Some(cut) = &results.risk_command {
         lines.extend(wrapped(&format!("Power cuts during: {cut}"), width));

@@ -7,7 +7,7 @@ use crate::results::{GridRow, Results, SentenceRow, Spread};
 use crate::scenario::sized;
 use crate::wrap::wrapped;
 
-/// Tests whose speeds are told by file size also without `--wide`: of those a source speaks.
+/// Tests whose speeds are shown by file size also without `--wide`: of those a source speaks.
 const TOLD: [&str; 3] = ["write", "read", "random write"];
 
 /// A table a configuration and test: the speed by file size.
@@ -76,8 +76,8 @@ pub(super) const SENTENCES: &str = "what the source says";
 pub(super) fn sentences(results: &Results) -> Option<Grid> {
     let heading = |text: &str, wide| Heading { text: text.into(), wide };
     let line = |s: &SentenceRow| {
-        let told = s.cells > 0;
-        let number = |x: f64, unit| Cell::maybe(told.then_some(x), unit);
+        let has_cells = s.cells > 0;
+        let number = |x: f64, unit| Cell::maybe(has_cells.then_some(x), unit);
         let cells = vec![
             Cell::Text(s.verdict.name().into()),
             Cell::Text(format!("{} of {}", s.cells_that_fit, s.cells)),

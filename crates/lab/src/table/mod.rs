@@ -107,7 +107,7 @@ impl Choice {
     }
 }
 
-/// The tables of a run, in the order in which they are told: first what the scenario asks.
+/// The tables of a run, in the order in which they are shown: first what the scenario asks.
 pub fn grids(results: &Results) -> Vec<Grid> {
     let reads = reads(results).into_iter().chain(copies(results)).chain(random_reads(results));
     let all = [

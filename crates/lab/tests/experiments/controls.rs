@@ -37,7 +37,7 @@ fn only_a_volatile_cache_shows_that_flushes_are_missing() {
         results.only().risk.iter().find(|r| r.variant == name).unwrap()
     };
     let omitted = |name: &str| row(name).control_flushes_omitted.as_ref().unwrap();
-    // The disk keeps what it acknowledges: without any flush the zeros stay, and are told to be
+    // The disk keeps what it acknowledges: without any flush the zeros stay, and are reported to be
     // blind to it.
     let internal = omitted("internal");
     assert_eq!((internal.broken_promises, internal.must_break), (0, false), "{internal:?}");
@@ -64,8 +64,8 @@ fn a_control_that_does_not_fail_is_told() {
     let options = RunOptions { cuts: Some(1), ..options() };
     let results = run(&scenario, &options, &|_, _| ()).unwrap();
     let control = results.only().risk[0].control_flushes_omitted.as_ref().unwrap();
-    let told = results.notes.iter().any(|n| n.text.contains("CONTROL DID NOT FAIL"));
-    assert_eq!(told, control.is_blind(), "{control:?} {:?}", results.notes);
+    let is_reported = results.notes.iter().any(|n| n.text.contains("CONTROL DID NOT FAIL"));
+    assert_eq!(is_reported, control.is_blind(), "{control:?} {:?}", results.notes);
     let blind = ControlRow {
         cuts: 9,
         broken_promises: 0,

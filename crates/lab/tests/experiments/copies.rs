@@ -136,7 +136,7 @@ fn they_are_told_everywhere_and_the_same_again() {
 
 #[test]
 fn what_cannot_be_is_refused_with_its_place() {
-    for (from, to, told) in [
+    for (from, to, message) in [
         ("-Tt card", "-Tz card", "-z: hdparm's options here"),
         ("-Tt card", "-Tt crad", "there is no device `crad`"),
         ("device:card", "device:crad", "there is no device `crad`"),
@@ -151,7 +151,7 @@ fn what_cannot_be_is_refused_with_its_place() {
         let text = SCENARIO.replacen(from, to, 1);
         assert_ne!(text, SCENARIO, "{from}");
         let wrong = Scenario::parse(&text, "copies").unwrap_err().to_string();
-        assert!(wrong.contains(told), "{told}: {wrong}");
+        assert!(wrong.contains(message), "{message}: {wrong}");
     }
     // The mark is below the word, and nothing else is.
     for (to, marked) in [("bs=1Mx count=1", "bs=1Mx"), ("obs=0512 bs=0", "bs=0")] {

@@ -6,6 +6,7 @@ use steadfast_lab::scenario::Scenario;
 use steadfast_lab::table::{self, Layout};
 use steadfast_lab::{RunOptions, run};
 
+use crate::golden::assert_tables;
 use crate::schema::assert_described;
 
 /// A soak makes so many times as many cuts.
@@ -37,6 +38,7 @@ fn known_truths_show_up() {
     let scenario = small();
     let results = results(&scenario, 40 * soak());
     assert_described(&results);
+    assert_tables("data-at-risk", &results);
     let row = |name: &str| -> &RiskRow {
         results.only().risk.iter().find(|r| r.variant == name).unwrap()
     };

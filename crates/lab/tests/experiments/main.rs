@@ -4,6 +4,7 @@
 mod controls;
 mod copies;
 mod data_at_risk;
+mod golden;
 mod kernel_peers;
 mod matrix;
 mod nvdimm;

@@ -185,7 +185,7 @@ fn what_is_wrong_with_a_matrix_is_told() {
         let shown = refused(&workload, VARIANTS);
         assert!(shown.contains(part), "{part}\n{shown}");
     }
-    // Beside a line that is none, what else it would need is not told.
+    // Beside a line that is none, what else it would need is not reported.
     let shown = refused("iozone = \"-a -t 2\"", VARIANTS);
     assert_eq!(shown.matches("error:").count(), 1, "{shown}");
     let configured = "[workload.configuration.a]\nlabel = \"a\"\niozone = \"-az -g 1m\"\n\

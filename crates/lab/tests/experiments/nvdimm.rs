@@ -5,6 +5,8 @@ use steadfast_lab::results::{Results, RiskRow};
 use steadfast_lab::scenario::{RunKind, Scenario};
 use steadfast_lab::{LabError, RunOptions, run, stack};
 
+use crate::golden::assert_tables;
+
 /// The scenario with shorter copies.
 fn scenario() -> Scenario {
     let mut scenario = Scenario::find("nvdimm-dax").unwrap();
@@ -36,6 +38,7 @@ fn dax_and_the_disk_are_as_far_apart_as_published() {
     // The same seed, the same bytes.
     let json = |results: &Results| serde_json::to_string(results).unwrap();
     assert_eq!(json(&results), json(&of(&scenario, 0)));
+    assert_tables("nvdimm-dax-speed", &results);
 }
 
 #[test]
@@ -46,6 +49,7 @@ fn a_cut_takes_words_of_memory_and_nothing_that_was_promised() {
     scenario.workload.lying_cuts_per_4 = 2;
     // Few cuts fall into a write in place: of fewer, none may.
     let results = of(&scenario, 32);
+    assert_tables("nvdimm-dax-cuts", &results);
     let row = |name: &str| -> &RiskRow {
         results.only().risk.iter().find(|row| row.variant == name).unwrap()
     };
@@ -95,7 +99,7 @@ fn mistakes(from: &str, to: &str) -> String {
 #[test]
 fn what_is_wrong_with_a_namespace_is_told() {
     Scenario::parse(GOOD, "my.toml").unwrap();
-    for (from, to, told) in [
+    for (from, to, message) in [
         ("\"fsdax\"", "\"sectr\"", "did you mean `sector`?"),
         ("kind = \"nvdimm\"\nsize_mib = 64", "kind = \"ssd\"", "it is not memory"),
         ("namespace =", "driver_us = 2.0\nnamespace =", "no driver is asked for a load"),
@@ -105,7 +109,7 @@ fn what_is_wrong_with_a_namespace_is_told() {
         ("size_mib", "energy_source = \"flat\"\nsize_mib", "`flat` is none of: good"),
     ] {
         let said = mistakes(from, to);
-        assert!(said.contains(told), "no {told:?} in:\n{said}");
+        assert!(said.contains(message), "no {message:?} in:\n{said}");
     }
 }
 

@@ -45,9 +45,9 @@ fn the_kernels_ext4_runs_beside_ours_by_turns() {
     assert_eq!(results.peers.len(), 2 * 4, "{:#?}", results.peers);
     // In virtual time the kernel's take no part.
     assert!(results.only().rows.iter().all(|r| !r.variant.starts_with("kernel")));
-    let told = text(&results, Layout::default());
-    assert!(told.contains("peers: MB/s by") && told.contains("machine's load"), "{told}");
-    assert!(told.lines().all(|line| line.len() <= 80), "{told}");
+    let shown = text(&results, Layout::default());
+    assert!(shown.contains("peers: MB/s by") && shown.contains("machine's load"), "{shown}");
+    assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
 }
 
 #[test]

@@ -10,6 +10,8 @@ use steadfast_lab::results::{Results, Run};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, Watch, run_seeds};
 
+use crate::golden::assert_tables;
+
 /// The headline scenario with files of 2 MiB for the benchmark and 1 MiB for the cuts, on disks
 /// of 3 GB.
 fn small() -> Scenario {
@@ -103,6 +105,7 @@ fn no_figure_changes_by_accident() {
     let results = results(&small());
     assert_ne!(results.runs[0].ratios, results.runs[1].ratios);
     pinned("pinned.jsonl", &results);
+    assert_tables("nvram-journal", &results);
 }
 
 /// The scenario of the eMMC with two small files and two records.
@@ -124,5 +127,7 @@ fn small_matrix() -> Scenario {
 
 #[test]
 fn no_cell_changes_by_accident() {
-    pinned("pinned-matrix.jsonl", &results(&small_matrix()));
+    let results = results(&small_matrix());
+    pinned("pinned-matrix.jsonl", &results);
+    assert_tables("emmc-transactional", &results);
 }

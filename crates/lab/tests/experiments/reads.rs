@@ -8,6 +8,8 @@ use steadfast_lab::results::{ReadRow, Results};
 use steadfast_lab::scenario::{Place, Scenario};
 use steadfast_lab::{LabError, RunOptions, report, run, table};
 
+use crate::golden::assert_tables;
+
 /// Files of 2 MiB, one read in each place.
 fn small(names: &[&str]) -> Scenario {
     let mut scenario = Scenario::find("ext3-data-modes").unwrap();
@@ -66,15 +68,16 @@ fn a_reader_waits_behind_the_queue_and_not_behind_the_log() {
     let pinned = std::fs::read_to_string(&path).unwrap();
     assert_eq!(pinned.lines().collect::<Vec<_>>(), found, "if on purpose: STEADFAST_PIN=1");
 
-    // The same seed gives the same bytes, and what was found is told.
+    assert_tables("ext3-data-modes", &results);
+    // The same seed gives the same bytes, and what was found is reported.
     let again = measured(&scenario);
     let json = |r: &Results| steadfast_lab::results::summary::json(r).unwrap();
     assert_eq!(json(&results), json(&again));
-    let told = table::text(&results, table::Layout::default());
+    let shown = table::text(&results, table::Layout::default());
     for part in ["times idle", "writer", "published", "recommended"] {
-        assert!(told.contains(part), "no {part:?} in:\n{told}");
+        assert!(shown.contains(part), "no {part:?} in:\n{shown}");
     }
-    assert!(told.lines().all(|l| l.chars().count() <= 80), "{told}");
+    assert!(shown.lines().all(|l| l.chars().count() <= 80), "{shown}");
     let chart = report::chart_svg(&results);
     assert_eq!(chart.matches("<polyline").count(), 4, "{chart}");
 }

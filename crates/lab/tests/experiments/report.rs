@@ -7,9 +7,11 @@
 mod browser;
 
 use browser::{Browser, Seen};
+use scraper::{ElementRef, Html, Selector};
 use serde_json::{Value, json};
 use steadfast_lab::report;
 use steadfast_lab::results::{Note, Results};
+use steadfast_lab::table::grids;
 
 /// What is kept of the long runs.
 const STORED: [&str; 2] = [
@@ -65,6 +67,41 @@ fn no_word_of_a_scenario_is_markup() {
         let addresses = html.matches("://").count();
         assert_eq!(addresses, html.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
         assert!(!html.contains("url(") && !html.contains("@import") && !html.contains("src="));
+    }
+}
+
+/// What a page has is HTML, and its tables have every cell of the terminal's.
+#[test]
+fn every_cell_of_the_tables_is_on_the_page() {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = |element: ElementRef<'_>| words(&element.text().collect::<Vec<_>>().join(" "));
+    let select = |what: &str| Selector::parse(what).unwrap();
+    let (row, heading, name, cell) =
+        (select("table tbody tr"), select("thead th"), select("th"), select("td"));
+    for results in stored().chain([hostile(), sizes()]) {
+        let page = Html::parse_document(&report::html(&results));
+        assert_eq!(page.errors, Vec::<std::borrow::Cow<'_, str>>::new());
+        let mut shown: Vec<String> = Vec::new();
+        for row in page.select(&row) {
+            let Some(table) = row.ancestors().filter_map(ElementRef::wrap).nth(1) else { continue };
+            let headings: Vec<String> = table.select(&heading).map(text).collect();
+            let Some(name) = row.select(&name).next().map(text) else { continue };
+            let cells = row.select(&cell).map(text).zip(headings.iter().skip(1));
+            shown.extend(cells.map(|(cell, heading)| format!("{name} | {heading} | {cell}")));
+        }
+        for grid in grids(&results) {
+            let grid = grid.narrow(true);
+            for line in &grid.lines {
+                for (heading, (cell, alarm)) in grid.headings.iter().zip(&line.cells) {
+                    let (value, more) = cell.text();
+                    let more = more.map_or(String::new(), |more| format!(" ({more})"));
+                    let cell = format!("{}{value}{more}", if *alarm { "! " } else { "" });
+                    let (name, heading) = (words(&line.name), words(&heading.text));
+                    let wanted = format!("{name} | {heading} | {}", words(&cell));
+                    assert!(shown.contains(&wanted), "{}: {wanted}\n{shown:#?}", grid.title);
+                }
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Scenario files with mistakes: all of them are told at once, each with its line.
+//! Scenario files with mistakes: all of them are reported at once, each with its line.
 
 use steadfast_lab::LabError;
 use steadfast_lab::scenario::{Scenario, keys};

@@ -87,7 +87,7 @@ fn mistakes_in_a_scheduler_are_told() {
         assert!(TEXT.contains(from), "{from}");
         mistakes(&TEXT.replace(from, to))
     };
-    let told = [
+    let messages = [
         (with("\"deadline\"", "\"dedline\""), "did you mean `deadline`?"),
         (with("scheduler = \"old\"", "scheduler = \"odl\""), "there is no [scheduler.odl]"),
         (with("policy = \"deadline\"", ""), "belongs to the policy `deadline`"),
@@ -110,7 +110,7 @@ fn mistakes_in_a_scheduler_are_told() {
             "`reset`",
         ),
     ];
-    for (said, part) in told {
+    for (said, part) in messages {
         assert!(said.contains(part), "no {part:?} in:\n{said}");
     }
 }

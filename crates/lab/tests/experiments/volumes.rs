@@ -6,6 +6,8 @@ use steadfast_lab::results::{LegRow, RandomReadRow, Results};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{LabError, RunOptions, Watch, run_seeds};
 
+use crate::golden::assert_tables;
+
 const GOOD: &str = r#"
 version = 2
 name = "mine"
@@ -162,6 +164,7 @@ fn reads_from_the_ram_disk_are_as_much_faster_as_published() {
         spec.variants.retain(|name| !name.ends_with("ours"));
     }
     let results = run(&scenario, &[1, 2]);
+    assert_tables("ramdisk-mirror-reads", &results);
     let ratios = |n: usize| -> Vec<(String, f64, f64)> {
         let published = results.runs[n].ratios.iter().filter(|r| r.published_ratio.is_some());
         published.map(|r| (r.variant.clone(), r.ratio, r.difference_percent.unwrap())).collect()
@@ -195,5 +198,6 @@ fn cuts_of_volumes_find_what_is_wrong_with_the_others() {
         assert!(of(v, |r| r.lost_flushed.events) > 0, "{v}");
     }
     assert!(of("svm", |r| r.by_hand.events) > 0);
+    assert_tables("ramdisk-mirror-cuts", &results);
     assert!(!results.notes.iter().any(|n| n.text.starts_with("PROMISES BROKEN")));
 }

@@ -64,7 +64,8 @@ fn make(
     journal(args, device, &mut options)?;
     if journal_is_left_out(args, words, device, &options) {
         options.journal = JournalChoice::None;
-        if !args.quiet {
+        // What is refused is said alone.
+        if !args.quiet && mkfs::look(device, &options).is_ok() {
             terminal::note("note: too small for a journal: it gets none");
         }
     }

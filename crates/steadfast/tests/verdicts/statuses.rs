@@ -82,6 +82,7 @@ fn mkfs_used_wrongly_makes_nothing() {
         ("mkfs new.img --size 1k", "at least 4096 bytes"),
         ("mkfs new.img --size 64q", "k, m, g or t"),
         ("mkfs new.img --size 4k", "too small"),
+        ("mkfs new.img --size 64m -b 1000000", "blocks of 1000000 bytes: choose a power of two"),
         ("mkfs new.img --size 64m -J device=missing", "missing: cannot open it: No such file"),
         ("mkfs new.img --size 64m -E root_owner=bin:bin", "root_owner=1000:1000"),
         ("mkfs new.img --size 1m -J size=4", "more than half"),
@@ -92,6 +93,7 @@ fn mkfs_used_wrongly_makes_nothing() {
         let said = image.ends(line, 2);
         assert!(said.contains(why), "{line}: {said}");
         assert!(said.matches("os error").count() < 2, "{line}: {said}");
+        assert!(!said.contains("note:"), "{line}: what is refused is said alone: {said}");
         assert!(!image.folder().join("new.img").exists(), "{line}");
     }
 }

@@ -13,7 +13,7 @@ use super::{contents, verify};
 
 /// More names than this are not made.
 const NAMES_MAX: usize = 60;
-/// Calls that are told when something is wrong.
+/// Calls that are listed when something is wrong.
 const RECENT: usize = 30;
 
 /// Why a task cannot go on: what it was about to do, and what it found.
@@ -25,7 +25,7 @@ pub(super) struct Task {
     pub(super) random: Random,
     pub(super) model: Model,
     pub(super) shared: Shared,
-    /// Calls refused as not supported, by name: not faults, but to be told.
+    /// Calls refused as not supported, by name: not faults, but reported.
     pub(super) refused: BTreeMap<&'static str, u64>,
     recent: VecDeque<String>,
     /// Bytes of a block, as the file system says.
@@ -229,7 +229,7 @@ impl Task {
         }
     }
 
-    /// What is wrong with a rename; any one of several errors may be told.
+    /// What is wrong with a rename; any one of several errors may be returned.
     fn rename_error(&self, old: &str, new: &str) -> Option<Vec<Errno>> {
         let is_folder = |path: &str| self.model.names.get(path) == Some(&Node::Folder);
         let mut errors = Vec::new();

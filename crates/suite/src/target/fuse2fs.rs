@@ -25,11 +25,11 @@ pub(super) fn mount(paths: &Paths<'_>, options: &str) -> Result<Daemon> {
     let mut command = Command::new("fuse2fs");
     command.arg("-f").arg(paths.image).arg(paths.mountpoint).args(["-o", &all]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let told = |source| Error::Program { program: "fuse2fs".into(), source };
-    let mut child = command.spawn().map_err(told)?;
+    let failed = |source| Error::Program { program: "fuse2fs".into(), source };
+    let mut child = command.spawn().map_err(failed)?;
     let begun = Instant::now();
     while !is_mounted(paths.mountpoint) {
-        if let Some(status) = child.try_wait().map_err(told)? {
+        if let Some(status) = child.try_wait().map_err(failed)? {
             return Err(Error::Target(format!("fuse2fs ended before it had mounted: {status}")));
         }
         if begun.elapsed() > LIMIT {
@@ -55,8 +55,8 @@ impl Daemon {
         umount(mountpoint)?;
         let begun = Instant::now();
         loop {
-            let told = |source| Error::Program { program: "fuse2fs".into(), source };
-            if let Some(status) = self.child.try_wait().map_err(told)? {
+            let failed = |source| Error::Program { program: "fuse2fs".into(), source };
+            if let Some(status) = self.child.try_wait().map_err(failed)? {
                 return match status.success() {
                     true => Ok(()),
                     false => Err(Error::Target(format!("fuse2fs ended with {status}"))),

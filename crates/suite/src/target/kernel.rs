@@ -36,7 +36,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // Nobody is left to be told; a busy device goes when its last user does.
+        // Nobody is left to report to; a busy device goes when its last user does.
         let _ = run(LIMIT, Command::new("losetup").args(["-d", &self.path]));
     }
 }
@@ -51,9 +51,9 @@ pub(crate) struct Zram {
 impl Zram {
     pub(crate) fn new(size: u64) -> Result<Zram> {
         let add = Path::new("/sys/class/zram-control/hot_add");
-        let told = std::fs::read_to_string(add).map_err(Error::host(add))?;
-        let number = told.trim().parse().map_err(|_| {
-            Error::Target(format!("{} says {told:?}, which is no number", add.display()))
+        let answer = std::fs::read_to_string(add).map_err(Error::host(add))?;
+        let number = answer.trim().parse().map_err(|_| {
+            Error::Target(format!("{} says {answer:?}, which is no number", add.display()))
         })?;
         let zram = Zram { number };
         let disksize = format!("/sys/block/zram{number}/disksize");
@@ -68,7 +68,7 @@ impl Zram {
 
 impl Drop for Zram {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // Nobody is left to report to.
         let _ = std::fs::write(format!("/sys/block/zram{}/reset", self.number), "1");
         let _ = std::fs::write("/sys/class/zram-control/hot_remove", self.number.to_string());
     }

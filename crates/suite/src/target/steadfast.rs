@@ -25,17 +25,17 @@ pub(crate) fn mount(binary: &Path, paths: &Paths<'_>, options: &str, log: &Path)
     if let Some(journal) = paths.journal {
         all = format!("{all},journal={}", journal.display());
     }
-    let told = |source| Error::Program { program: binary.display().to_string(), source };
-    let out = File::options().create(true).append(true).open(log).map_err(told)?;
+    let failed = |source| Error::Program { program: binary.display().to_string(), source };
+    let out = File::options().create(true).append(true).open(log).map_err(failed)?;
     let mut command = Command::new(binary);
     command.arg("mount").arg(paths.image).arg(paths.mountpoint);
     command.args(["--foreground", "-o", &all]);
-    command.stdin(Stdio::null()).stdout(out.try_clone().map_err(told)?).stderr(out);
-    let child = command.spawn().map_err(told)?;
+    command.stdin(Stdio::null()).stdout(out.try_clone().map_err(failed)?).stderr(out);
+    let child = command.spawn().map_err(failed)?;
     let mut daemon = Daemon { child, log: log.to_owned() };
     let begun = Instant::now();
     while !is_mounted(paths.mountpoint) {
-        if let Some(status) = daemon.child.try_wait().map_err(told)? {
+        if let Some(status) = daemon.child.try_wait().map_err(failed)? {
             return Err(daemon.error(&format!("ended before it had mounted: {status}")));
         }
         if begun.elapsed() > LIMIT {
@@ -65,8 +65,8 @@ impl Daemon {
         umount(mountpoint)?;
         let begun = Instant::now();
         loop {
-            let told = |source| Error::Program { program: "steadfast".into(), source };
-            if let Some(status) = self.child.try_wait().map_err(told)? {
+            let failed = |source| Error::Program { program: "steadfast".into(), source };
+            if let Some(status) = self.child.try_wait().map_err(failed)? {
                 return match status.success() {
                     true => Ok(()),
                     false => Err(self.error(&format!("ended with {status}"))),

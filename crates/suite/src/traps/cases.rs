@@ -114,8 +114,8 @@ fn renumbered_stock(stage: &Stage) -> Result<Seen> {
 
 /// The journal on a device that has another number than the file system remembers.
 fn elsewhere(stage: &Stage) -> Result<(Loop, Vec<Loop>)> {
-    let told = stage.must("dumpe2fs -h disk")?;
-    let remembered = told.lines().find_map(|l| l.strip_prefix("Journal device:"));
+    let listing = stage.must("dumpe2fs -h disk")?;
+    let remembered = listing.lines().find_map(|l| l.strip_prefix("Journal device:"));
     let remembered = remembered.map(|n| n.trim().trim_start_matches("0x"));
     let remembered = remembered.and_then(|n| u64::from_str_radix(n, 16).ok());
     // As likely as not, the first takes the remembered number.

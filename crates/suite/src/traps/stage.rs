@@ -39,7 +39,7 @@ impl Loop {
 
     /// Writes out what it has in its cache.
     pub(super) fn flush(&self) -> Result<()> {
-        self.0.flush().map_err(told)
+        self.0.flush().map_err(host_error)
     }
 
     /// Its device number, as the kernel writes it (`MAJOR:MINOR`).
@@ -87,12 +87,12 @@ impl Drop for Mounted {
         if self.at.as_os_str().is_empty() {
             return;
         }
-        // Nobody is left to be told; the mount must not stay.
+        // Nobody is left to report to; the mount must not stay.
         let _ = run(LIMIT, Command::new("umount").arg("-l").arg(&self.at));
     }
 }
 
-fn told(failed: Failed) -> Error {
+fn host_error(failed: Failed) -> Error {
     Error::Target(failed.to_string())
 }
 
@@ -170,7 +170,7 @@ impl Stage {
         (words.next().unwrap_or_default(), words)
     }
 
-    /// Runs a program that must succeed, and of which nothing is told.
+    /// Runs a program that must succeed, and of which nothing is recorded.
     pub(super) fn must(&self, line: &str) -> Result<String> {
         let (program, words) = Self::words(line);
         run_ok(LIMIT, Command::new(program).args(words).current_dir(&self.folder))
@@ -197,11 +197,11 @@ impl Stage {
             _ => &mut command,
         };
         let (status, said) = run(LIMIT, &mut command)?;
-        let told = said.lines().map(|l| l.strip_prefix("error: ").unwrap_or(l));
-        let told = told.filter(|l| !l.starts_with("note: ") && !l.is_empty());
+        let messages = said.lines().map(|l| l.strip_prefix("error: ").unwrap_or(l));
+        let messages = messages.filter(|l| !l.starts_with("note: ") && !l.is_empty());
         // Lists of blocks and findings are for the person who has lost something.
-        let told: Vec<&str> = told.filter(|l| !l.starts_with(' ')).take(3).collect();
-        let code = self.step(&format!("steadfast {line}"), status.code(), &told.join(" / "));
+        let messages: Vec<&str> = messages.filter(|l| !l.starts_with(' ')).take(3).collect();
+        let code = self.step(&format!("steadfast {line}"), status.code(), &messages.join(" / "));
         Ok((code, said))
     }
 
@@ -226,7 +226,7 @@ impl Stage {
 
     /// A loop device of an image.
     pub(super) fn attach(&self, image: &str) -> Result<Loop> {
-        let device = Loop(LoopDevice::attach(&self.path(image)).map_err(told)?);
+        let device = Loop(LoopDevice::attach(&self.path(image)).map_err(host_error)?);
         let mut loops = self.loops.borrow_mut();
         loops.retain(|(path, _)| path != device.path());
         loops.push((device.path().to_owned(), image.to_owned()));
@@ -290,8 +290,8 @@ impl Stage {
         self.steps.borrow_mut().clear();
     }
 
-    /// The end: `lost_is_said` if a loss was told, `mounted` with the files of these kinds if it
-    /// could be mounted in the end.
+    /// The end: `lost_is_said` if a loss was reported, `mounted` with the files of these kinds if
+    /// it could be mounted in the end.
     pub(super) fn judge(
         &self,
         disk: &str,

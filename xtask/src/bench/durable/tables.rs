@@ -81,7 +81,7 @@ impl Rows {
             // The best by its percentile may be another.
             let theirs = kernels.iter().filter_map(percentile).min_by_key(|(median, _)| *median);
             let mine = percentile(first);
-            let told = |p: &Option<(u64, Vec<u64>)>| {
+            let cell_of = |p: &Option<(u64, Vec<u64>)>| {
                 p.as_ref().map_or("too few".to_owned(), |(_, values)| range(values))
             };
             let call = if row.call == "create-written" { "create+write" } else { &row.call };
@@ -93,7 +93,7 @@ impl Rows {
                 set_up: best.side,
                 times: times.brief(),
                 cpu: [cpu(first), cpu(best)],
-                p99: [told(&mine), told(&theirs)],
+                p99: [cell_of(&mine), cell_of(&theirs)],
             });
             let (speed, tail) = part.goals(&row.call);
             let who = format!("{}, {call}, tasks: {tasks}", part.name());

@@ -54,7 +54,7 @@ impl<'a> Runner<'a> {
             false => format!("{}/{}", folder.trim_end_matches('/'), options.base),
         };
         let random = Column::of(&options, matrix).iter().any(|(c, runs)| c.number() == 2 && *runs);
-        // What is written again and again is the same in all cells.
+        // What is written every time is the same in all cells.
         let number = if around.surroundings.repeat_data { 0 } else { around.number };
         let data = FileData::new(number, records, record_bytes, options.verify);
         let data = data.shaped(Shape::of(&options, around.surroundings));
@@ -101,7 +101,7 @@ impl<'a> Runner<'a> {
         Ok(runs)
     }
 
-    /// Whether the device had no part in a figure, as far as can be told.
+    /// Whether the device had no part in a figure, as far as is known.
     fn is_only_the_cache(&self, column: Column, run: &RunOf, memory: Option<u64>) -> bool {
         let o = &self.options;
         let direct = o.direct && !column.is_stdio();
@@ -113,8 +113,9 @@ impl<'a> Runner<'a> {
     fn remove(&self) -> Result<(), RunError> {
         let found = path::parent_and_name(&**self.fs, self.file.as_bytes())
             .and_then(|(dir, name)| self.fs.lookup(dir, name).map(|_| (dir, name)));
-        let removed = found
-            .and_then(|(dir, name)| self.told(Action::Remove, false, || self.fs.unlink(dir, name)));
+        let removed = found.and_then(|(dir, name)| {
+            self.observed(Action::Remove, false, || self.fs.unlink(dir, name))
+        });
         match removed {
             Ok(()) | Err(FsError::NotFound) => Ok(()),
             Err(e) => Err(self.failed("removing the file".into(), Some(e))),
@@ -123,17 +124,17 @@ impl<'a> Runner<'a> {
 
     /// Makes a call that changes the file, and tells the observer of it; `durable`: its return
     /// promises that the change is.
-    pub(super) fn told<T, E>(
+    pub(super) fn observed<T, E>(
         &self,
         action: Action,
         durable: bool,
         call: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         let observer = self.around.observer;
-        let told = Call { child: 0, file: &self.file, action, started: now() };
-        observer.started(&told);
+        let reported = Call { child: 0, file: &self.file, action, started: now() };
+        observer.started(&reported);
         let done = call()?;
-        observer.finished(&told, now(), durable);
+        observer.finished(&reported, now(), durable);
         Ok(done)
     }
 

@@ -33,7 +33,7 @@ use super::observer::{self, Observer};
 use super::options::{Matrix, Options};
 use super::results::{MATRIX_FORMAT, Surroundings, VERSION};
 
-/// Who is told of each cell, and may know it already (`--resume`).
+/// Who is notified of each cell, and may know it already (`--resume`).
 pub trait Cells {
     /// A cell that was measured before.
     fn known(&self, _file_bytes: u64, _record_bytes: u64) -> Option<Cell> {
@@ -44,7 +44,7 @@ pub trait Cells {
     fn done(&mut self, _cell: &Cell, _known: bool) {}
 }
 
-/// Nobody is told.
+/// Nobody is notified.
 pub struct Nobody;
 
 impl Cells for Nobody {}
@@ -64,8 +64,8 @@ pub fn run(
     run_observed(fs, folder, options, surroundings, (place, &observer::Nobody), cells)
 }
 
-/// As [`run()`], with somebody who is told of every change and every promise. With several calls
-/// under way (-H, -k) he is told of none of theirs.
+/// As [`run()`], with an observer of every change and every promise. With several calls under way
+/// (-H, -k) it sees none of theirs.
 ///
 /// # Errors
 /// As [`run()`].

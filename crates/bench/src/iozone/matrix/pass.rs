@@ -122,12 +122,12 @@ impl Runner<'_> {
                 operations: kept.lines,
             });
         };
-        // The first error is the one that is told.
+        // The first error is the one that is reported.
         let _ = self.fs.release(fh);
         Err(e)
     }
 
-    /// fsync(2), and who is told that all that was written is durable.
+    /// fsync(2), and who is notified that all that was written is durable.
     fn synced(&self, fh: Fh) -> Result<Duration, RunError> {
         let started = now();
         let took = self.timed("fsync", || self.fs.fsync(fh, false))?;
@@ -259,7 +259,7 @@ impl Runner<'_> {
                 let truncates = OpenFlags::WRITE | OpenFlags::TRUNCATE;
                 let empty = || fs.open(attr.ino, truncates).and_then(|fh| fs.release(fh));
                 let emptied = match role.opening {
-                    Opening::Empty => self.told(Action::Truncate, false, empty),
+                    Opening::Empty => self.observed(Action::Truncate, false, empty),
                     _ => Ok(()),
                 };
                 emptied.and_then(|()| fs.open(attr.ino, flags))
@@ -267,7 +267,7 @@ impl Runner<'_> {
             None => path::parent_and_name(&**fs, self.file.as_bytes()).and_then(|(dir, name)| {
                 let node = NewNode { mode: MODE, ..NewNode::default() };
                 let create = || fs.create(dir, name, node, flags).map(|(_, fh)| fh);
-                self.told(Action::Truncate, false, create)
+                self.observed(Action::Truncate, false, create)
             }),
         };
         if role.opening == Opening::Empty || found.is_none() {
@@ -302,11 +302,11 @@ impl Runner<'_> {
                     match mapped {
                         Some(mapping) => {
                             let durable = self.matrix.mapped == Some(Mapped::Sync);
-                            self.told(action, durable, || {
+                            self.observed(action, durable, || {
                                 self.store(&mut **mapping, *step, &data)
                             })?;
                         }
-                        None => self.told(action, durable, || self.write(fh, *step, data))?,
+                        None => self.observed(action, durable, || self.write(fh, *step, data))?,
                     }
                     self.data.wrote(tag, step.offset, step.len);
                     None

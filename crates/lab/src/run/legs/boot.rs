@@ -1,4 +1,4 @@
-//! A variant's volume after a cut: assembled, its RAM disk made again, resynced.
+//! A variant's volume after a cut: assembled, its RAM disk recreated, resynced.
 
 use std::sync::Arc;
 

@@ -80,7 +80,7 @@ impl Browser {
         let dom = String::from_utf8(out.stdout).unwrap();
         let found =
             dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
-        let json = found.unwrap_or_else(|| panic!("{name}: nothing was told: {dom}")).0;
+        let json = found.unwrap_or_else(|| panic!("{name}: nothing was reported: {dom}")).0;
         let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
         serde_json::from_str(&json).unwrap_or_else(|e| panic!("{name}: {e}: {json}"))
     }

@@ -166,7 +166,15 @@ fn a_label_is_believed_where_nothing_reaches_over_it() {
         // In place too.
         b.good(&format!("mount -o dax=always {path} m"));
         b.good("umount m");
+        assert!(b.good(&format!("pmem info {path}")).contains("no label"));
+        let folder = std::path::Path::new(&path).parent().unwrap().display().to_string();
+        assert!(!b.good(&format!("pmem list {folder}")).contains(&path));
+        let kept = b.bad(&format!("pmem destroy --force {path}"), 2);
+        assert!(kept.contains("but contents"), "{kept}");
+        assert!(b.bad(&format!("pmem check {path}"), 2).contains("no block translation table"));
     }
+    let raw = b.good(&format!("pmem info raw:{}", x.display()));
+    assert!(raw.contains("67108864 bytes") && raw.contains("no label"), "{raw}");
     // Without one the file is a range, on a disk too.
     fs::File::create(&disk).unwrap().set_len(64 << 20).unwrap();
     labelled(&disk);

@@ -18,8 +18,8 @@ use steadfast::occupant;
 /// Looks at it; with `repair` writes info blocks anew first, and if that says so also where
 /// something else is.
 pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Outcome> {
-    let path = open::file(path);
     let pmem = open::map(path, repair.is_none())?;
+    let path = open::file(path);
     let version = pmem.label().and_then(|label| label.mode.version());
     let behind = pmem.label().map_or(0, Label::behind);
     let is_fsdax = match pmem.label() {
@@ -73,7 +73,8 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Out
         writeln!(out, "clean")?;
         return Ok(Outcome::Good);
     }
-    writeln!(out, "{} problems", report.problem_count)?;
+    let count = report.problem_count;
+    writeln!(out, "{count} {}", if count == 1 { "problem" } else { "problems" })?;
     Ok(Outcome::Problem)
 }
 

@@ -83,6 +83,11 @@ impl<W: Write> Write for Harmless<W> {
     }
 }
 
+/// So many of a thing: `1 write`, `2 writes`.
+pub fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A text of several words after a heading, as lines of at most 79 columns; what does not fit goes
 /// on below its beginning. Words are not broken.
 pub fn hanging(head: &str, text: &str) -> String {

@@ -32,7 +32,7 @@ use crate::alloc::Purpose;
 use crate::error::{Ext4Error, Result};
 use crate::fs::{Ext4, OpenFile, key};
 use crate::inode::Inode;
-use crate::meta::{MetaLog, Volume};
+use crate::meta::{MetaLog, Trouble, UnwrittenPart, Volume};
 use crate::mount::{DataMode, Dax, MountOptions};
 use crate::ondisk::{Incompat, InodeFlags};
 use crate::planted::Bug;
@@ -55,8 +55,9 @@ pub(crate) fn check(volume: &Volume, options: &MountOptions) -> Result<bool> {
     let layout = &volume.layout;
     let hindrance = if volume.device.direct_memory().is_none() {
         Some(
-            "the device is not memory, or cannot be mapped: mount without dax, or make a range of \
-             memory with `steadfast pmem create`",
+            "the device is not memory, or is used by way of a table of sectors (a sector namespace), \
+             or cannot be mapped: mount without dax, or make a range of memory with `steadfast \
+             pmem create`, of mode raw or fsdax",
         )
     } else if layout.block_size as usize != PAGE {
         Some("the file system's blocks are no pages of 4096 bytes: make it with mkfs -b 4096")
@@ -159,10 +160,23 @@ impl Ext4 {
                 {
                     break;
                 }
-                Err(e) => return Err(e),
+                Err(e) => {
+                    self.tell_not_stored(inode, at..end, &e);
+                    return Err(e);
+                }
             }
         }
         Ok(Some(((at - offset) as usize, at)))
+    }
+
+    /// Nothing of a file in place is in the page cache, which counts what cannot be written: the
+    /// mount's status must hear of memory that fails from here.
+    fn tell_not_stored(&self, inode: &Inode, bytes: Range<u64>, error: &Ext4Error) {
+        if matches!(error, Ext4Error::Block(_)) {
+            let part = UnwrittenPart { inode: inode.no, bytes, kept: false };
+            let error = &FsError::from(error.clone());
+            self.volume.status.tell(&Trouble::NotStored { part, error });
+        }
     }
 
     /// Writes from byte `at` on as much of `data` as lies in blocks of one kind; returns how far.

@@ -2,9 +2,12 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom, fadvise, fstat, ftruncate, seek};
 use steadfast_bench::dd::{Conv, Errno, Flags, Operands, Sink, Skipped, Source, always_quoted};
+
+use crate::commands::in_use;
 
 enum Descriptor {
     Opened(OwnedFd),
@@ -72,6 +75,10 @@ pub fn open_output(
     o: &Operands,
     says: &dyn Fn(&str),
 ) -> Result<(HostEnd, bool), NotOpened> {
+    if let Some(busy) = in_use::by_whom(Path::new(path)) {
+        use std::os::unix::ffi::OsStrExt;
+        return Err(format!("failed to open {}: {busy}", always_quoted(path.as_bytes())));
+    }
     let mut how = open_flags(o.oflags);
     how.set(OFlags::CREATE, !o.conv.contains(Conv::NOCREAT));
     how.set(OFlags::EXCL, o.conv.contains(Conv::EXCL));

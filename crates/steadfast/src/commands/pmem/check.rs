@@ -73,8 +73,7 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Out
         writeln!(out, "clean")?;
         return Ok(Outcome::Good);
     }
-    let count = report.problem_count;
-    writeln!(out, "{count} {}", if count == 1 { "problem" } else { "problems" })?;
+    writeln!(out, "{}", terminal::counted(report.problem_count, "problem"))?;
     Ok(Outcome::Problem)
 }
 
@@ -129,8 +128,10 @@ fn mend(
     }
     match btt::restore(device, version) {
         Ok(0) => Ok(()),
-        Ok(1) => Ok(writeln!(out, "{shown}: 1 block written anew")?),
-        Ok(written) => Ok(writeln!(out, "{shown}: {written} blocks written anew")?),
+        Ok(written) => {
+            let blocks = terminal::counted(written as u64, "block");
+            Ok(writeln!(out, "{shown}: {blocks} written anew")?)
+        }
         // There is nothing to do it with: the check says what is wrong.
         Err(BttError::None { .. } | BttError::Corrupt { .. }) => Ok(()),
         Err(error) => Err(error.into()),

@@ -190,7 +190,7 @@ fn blocks(fs: &Ext4, name: &str) -> Vec<(u64, u64)> {
     let ino = fs.lookup(fs.root(), name.as_bytes()).unwrap().ino;
     let txn = fs.volume().look();
     let (mut out, mut at) = (Vec::new(), 0);
-    while let Some(e) = txn.next_extent(InodeNo(ino.0 as u32), at).unwrap() {
+    while let Some(e) = steadfast_ext4::next_extent(&txn, InodeNo(ino.0 as u32), at).unwrap() {
         out.push((e.start, u64::from(e.len)));
         at = e.end();
     }

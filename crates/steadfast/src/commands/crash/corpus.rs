@@ -53,7 +53,7 @@ pub fn corpus(args: &CrashCorpus, out: &mut dyn Write) -> Result<Exit> {
     let tried = subjects(args)?;
     writeln!(out, "| file system | workloads | failed | cuts | states | wrong | refused |")?;
     writeln!(out, "|---|--:|--:|--:|--:|--:|--:|")?;
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for Tried { subject, kernel } in &tried {
         let row = row(&**subject, *kernel, args, workloads()?, all)?;
         let Row { workloads, cuts, states, wrong, refused, failed } = row;
@@ -65,14 +65,14 @@ pub fn corpus(args: &CrashCorpus, out: &mut dyn Write) -> Result<Exit> {
         )?;
         out.flush()?;
         let more = failed.len().saturating_sub(TOLD);
-        told.extend(failed.into_iter().take(TOLD).map(|line| format!("{name}: {line}")));
-        told.extend((more > 0).then(|| format!("{name}: and {more} more")));
+        lines.extend(failed.into_iter().take(TOLD).map(|line| format!("{name}: {line}")));
+        lines.extend((more > 0).then(|| format!("{name}: and {more} more")));
     }
-    if told.is_empty() {
+    if lines.is_empty() {
         return Ok(Exit::Good);
     }
     writeln!(out)?;
-    told.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
     Ok(Exit::Problem)
 }
 

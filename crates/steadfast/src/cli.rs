@@ -86,9 +86,9 @@ Example:
   steadfast put -r disk.img ./src /src
 
 Copies as cp -a does: holes, hard links, owners, modes, times, attributes,
-access lists, capabilities, devices. What cannot be kept is told once. What is
-there already is replaced once its successor is whole; folders are joined.
-A file that fails is told and the rest is copied; the exit status is 1 then.")]
+access lists, capabilities, devices. What cannot be kept is printed once. What
+is there already is replaced once its successor is whole; folders are joined.
+A file that fails is reported; the rest is copied, and the exit status is 1.")]
     Put {
         /// Copy directories with all they hold
         #[arg(short)]
@@ -112,7 +112,7 @@ Copies as cp -a does (see put); as root also owners, devices and set-id bits, so
 copy what you do not trust as an ordinary user, or where nobody else can go.
 Nothing is written outside the target, and no symbolic link in it is followed.
 A target folder that was there before keeps its owner and mode.
-A file that fails is told and the rest is copied; the exit status is 1 then.")]
+A file that fails is reported; the rest is copied, and the exit status is 1.")]
     Get {
         /// Copy directories with all they hold
         #[arg(short)]

@@ -49,7 +49,7 @@ pub enum Outcome {
     /// It did its work and found a problem, which it has printed.
     Problem,
     /// A process that worked for us has ended with this status and said why.
-    Told(u8),
+    Status(u8),
     /// It was asked to stop by a signal, and has printed what it knew: no problem until then.
     Stopped,
 }
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
     match done {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Problem) => ExitCode::from(1),
-        Ok(Outcome::Told(status)) => ExitCode::from(status),
+        Ok(Outcome::Status(status)) => ExitCode::from(status),
         // As a shell has it of SIGINT.
         Ok(Outcome::Stopped) => ExitCode::from(130),
         // Whoever reads our output has had enough (`| head`): nothing is wrong.
@@ -249,7 +249,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
             return image::changing(&image, |fs| tree::rm(fs, &path, recursive));
         }
         Command::Mkdir { image, path } => {
-            image::changing(&image, |fs| fs.create_dir(&path).map_err(image::told))?;
+            image::changing(&image, |fs| fs.create_dir(&path).map_err(image::to_anyhow))?;
         }
         Command::Replay { image } => image::replay(&image, out)?,
         Command::Journal(command) => return journal::run(&command, out),

@@ -155,7 +155,7 @@ impl Progress {
             self.bar.set_message(what.to_owned());
         }
         let mut line = self.line.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if line.is_some_and(|told| told.elapsed() >= LINE_EVERY) {
+        if line.is_some_and(|printed| printed.elapsed() >= LINE_EVERY) {
             *line = Some(Instant::now());
             let percent = (share.clamp(0.0, 1.0) * 100.0) as u64;
             note(&format!("{} s: {percent} % done: {what}", self.begun.elapsed().as_secs()));

@@ -97,11 +97,11 @@ fn mount(image: &Image, options: MountOptions) -> Result<FileSystem> {
     let device = open(&image.image, options.read_only)?;
     // What is made belongs to root, as in an image that is mounted.
     let image_of = steadfast::Image::open(device).owner(0, 0).mount_options(|o| *o = options);
-    image_of.mount().map_err(|e| told(e).context(image.image.display().to_string()))
+    image_of.mount().map_err(|e| to_anyhow(e).context(image.image.display().to_string()))
 }
 
 /// An error of the library in the command line's form: what it is about, then what is wrong.
-pub fn told(e: steadfast::Error) -> Error {
+pub fn to_anyhow(e: steadfast::Error) -> Error {
     match e {
         steadfast::Error::Path { path, source, .. } => {
             Error::new(source).context(shown(path.as_os_str().as_encoded_bytes()))
@@ -131,7 +131,7 @@ pub fn reading<T>(image: &Reading, work: impl FnOnce(&FileSystem) -> Result<T>) 
 pub fn changing<T>(image: &Image, work: impl FnOnce(&FileSystem) -> Result<T>) -> Result<T> {
     let fs = mount(image, mount_options(image, false)?)?;
     let done = work(&fs);
-    let unmounted = fs.unmount().map_err(told);
+    let unmounted = fs.unmount().map_err(to_anyhow);
     let unmounted = unmounted.with_context(|| format!("unmounting {}", image.image.display()));
     let done = done?;
     unmounted.map(|()| done)

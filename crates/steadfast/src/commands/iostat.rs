@@ -76,12 +76,12 @@ struct Asked {
 /// Reports until the count, the host or the reader ends it.
 pub fn run(iostat: &Iostat, out: &mut dyn Write) -> Result<()> {
     let asked = asked(&iostat.words)?;
-    let told = |complaint| anyhow!("{complaint}");
-    let host = Host::connect(iostat.socket.as_deref()).map_err(told)?;
+    let to_anyhow = |complaint| anyhow!("{complaint}");
+    let host = Host::connect(iostat.socket.as_deref()).map_err(to_anyhow)?;
     let mut before: Option<Reading> = None;
     let mut left = if asked.interval.is_none() { Some(1) } else { asked.count };
     loop {
-        let now = host.counters().map_err(told)?;
+        let now = host.counters().map_err(to_anyhow)?;
         report(iostat, &asked.devices, before.as_ref(), &now, out)?;
         out.flush()?;
         left = left.map(|left| left - 1);

@@ -47,7 +47,7 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<Outcome> {
     if let (Some(file), Some(svg)) = (svg_file, sensitivity::svg(&found, figure)) {
         file.write(&svg)?;
     }
-    Ok(if found.partial { Outcome::Told(INTERRUPTED) } else { Outcome::Good })
+    Ok(if found.partial { Outcome::Status(INTERRUPTED) } else { Outcome::Good })
 }
 
 /// A test and a variant.

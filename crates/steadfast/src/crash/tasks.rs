@@ -169,12 +169,12 @@ impl Scheduled {
         let mut report = ScheduledReport::default();
         let mut record = |schedule: &Schedule| {
             let run = record(&inside, &bases, tasks().0, schedule);
-            run.map_err(|why| Failure::not_run(format!("{why}\n{}", told(schedule))))
+            run.map_err(|why| Failure::not_run(format!("{why}\n{}", named(schedule))))
         };
         let mut each = |schedule: &Schedule, run: Run| {
             let recorded = Recorded::new(Ok(run), inside.options.clone(), choice);
             let found = recorded.explore(judge);
-            let found = found.map_err(|failure| failure.and(&told(schedule)))?;
+            let found = found.map_err(|failure| failure.and(&named(schedule)))?;
             report.cuts += found.cuts;
             report.states += found.states;
             Ok(())
@@ -193,7 +193,7 @@ impl Scheduled {
 }
 
 /// A schedule in words, and how to run it alone.
-fn told(schedule: &Schedule) -> String {
+fn named(schedule: &Schedule) -> String {
     format!("Schedule {schedule}: to run only this one, `.only_schedule(\"{schedule}\")`.")
 }
 

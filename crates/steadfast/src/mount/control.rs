@@ -155,10 +155,10 @@ pub fn at(path: &Path) -> Result<(PathBuf, Option<Running>)> {
     }
     let table = mounts::seen_by("self").unwrap_or_default();
     let text = place.path.display().to_string();
-    let elsewhere = running().into_iter().find(|r| {
+    let other_place = running().into_iter().find(|r| {
         r.status["mountpoint"] == text && table.iter().all(|m| r.status["device"] != m.device)
     });
-    Ok((place.path, elsewhere))
+    Ok((place.path, other_place))
 }
 
 /// Connects to whoever listens at a socket until then, if it is root, this user, or `user`, for
@@ -168,7 +168,7 @@ fn reach(socket: &Path, user: u32, until: Instant) -> Option<(UnixStream, u32)> 
     let users = [0, user, rustix::process::geteuid().as_raw()];
     let path = socket.to_path_buf();
     // Anybody can have bound it, anywhere: the path may lie on a file system that never answers.
-    let reached = place::patiently(until.min(Instant::now() + CROWDED), move || {
+    let reached = place::with_deadline(until.min(Instant::now() + CROWDED), move || {
         place::is_socket_of(&path, &users).then(|| connect(&path, until))
     });
     let connection = match reached?? {

@@ -60,27 +60,27 @@ pub fn of(device: &str, at: &Path, source: &str) -> BTreeSet<Holder> {
     let here = copies("self");
     let namespace_of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
     let ours = namespace_of("self");
-    let (mut known, mut elsewhere, mut open) = (BTreeSet::new(), Vec::new(), Vec::new());
+    let (mut known, mut other_namespaces, mut open) = (BTreeSet::new(), Vec::new(), Vec::new());
     for process in processes() {
         let text = process.to_string();
         if let Some(namespace) = namespace_of(&text)
             && Some(&namespace) != ours.as_ref()
             && known.insert(namespace)
         {
-            elsewhere.extend(copies(&text).into_iter().map(|mount| (process, mount)));
+            other_namespaces.extend(copies(&text).into_iter().map(|mount| (process, mount)));
         }
         if process != std::process::id() && has_open(process, device) {
             open.push(Holder::Process { process, name: name_of(process) });
         }
     }
-    let all: Vec<&Mount> = here.iter().chain(elsewhere.iter().map(|(_, m)| m)).collect();
+    let all: Vec<&Mount> = here.iter().chain(other_namespaces.iter().map(|(_, m)| m)).collect();
     if !are_all_of(&all, source) || is_served_twice(device) {
         return BTreeSet::new();
     }
     let mut found: BTreeSet<Holder> = open.into_iter().collect();
     let elsewhere_here = here.into_iter().filter(|mount| mount.at != at);
     found.extend(elsewhere_here.map(|mount| Holder::Here(mount.at)));
-    found.extend(elsewhere.into_iter().map(|(process, mount)| Holder::Namespace {
+    found.extend(other_namespaces.into_iter().map(|(process, mount)| Holder::Namespace {
         process,
         name: name_of(process),
         at: mount.at,

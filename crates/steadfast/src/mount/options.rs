@@ -84,7 +84,7 @@ pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
     let (wanted, words) = each(lists)?;
     // Of a remount, together with those of the mount that is there.
     if !wanted.remount {
-        ext4::check_together(&wanted.ext4, &words).map_err(told)?;
+        ext4::check_together(&wanted.ext4, &words).map_err(usage)?;
     }
     Ok(wanted)
 }
@@ -120,13 +120,13 @@ fn each(lists: &[String]) -> Result<(Wanted, Vec<String>), Usage> {
     Ok((wanted, words))
 }
 
-fn told(e: WrongOption) -> Usage {
+fn usage(e: WrongOption) -> Usage {
     Usage(e.to_string())
 }
 
 /// Takes one word.
 fn one(wanted: &mut Wanted, word: &str) -> Result<Applied, Usage> {
-    offer(wanted, word).map_err(told)
+    offer(wanted, word).map_err(usage)
 }
 
 /// Offers a word to each table.

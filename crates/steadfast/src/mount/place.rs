@@ -94,19 +94,19 @@ pub fn socket_name(process: u32, device: Option<&str>) -> String {
 
 /// Does `work` on a path that may lie on anybody's file system, until then: whoever serves that
 /// need not answer. `None` if he has not.
-pub fn patiently<T: Send + 'static>(
+pub fn with_deadline<T: Send + 'static>(
     until: Instant,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let thread = std::thread::Builder::new().name("path".into());
     // A thread that is stuck ends with the process.
     let started = thread.spawn(move || {
         // OK to ignore: nobody waits any more.
-        let _ = tell.send(work());
+        let _ = sender.send(work());
     });
     started.ok()?;
-    told.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
+    receiver.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
 }
 
 /// Sockets that may be those of the mount with this device number, which `user` has mounted.
@@ -163,7 +163,7 @@ fn remove_dead_from(folder: &Path, socket: &Path) {
 
 fn sockets_in(folder: &Path) -> Vec<PathBuf> {
     let folder = folder.to_path_buf();
-    let listed = patiently(Instant::now() + LISTING, move || {
+    let listed = with_deadline(Instant::now() + LISTING, move || {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "sock")).collect()
     });
@@ -201,8 +201,8 @@ mod tests {
     fn a_path_that_does_not_answer_is_left_alone() {
         let soon = || Instant::now() + Duration::from_millis(50);
         let (_hold, held) = channel::<()>();
-        assert_eq!(patiently(soon(), move || held.recv().is_ok()), None);
-        assert_eq!(patiently(Instant::now() + LISTING, || 7), Some(7));
+        assert_eq!(with_deadline(soon(), move || held.recv().is_ok()), None);
+        assert_eq!(with_deadline(Instant::now() + LISTING, || 7), Some(7));
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub struct Served {
     pub stays: bool,
     /// How it ended; guards the unmounting, which is done once.
     ended: Mutex<Option<Result<(), String>>>,
-    told: Condvar,
+    has_ended: Condvar,
 }
 
 /// Mounts; in the background unless asked otherwise.
@@ -85,7 +85,7 @@ pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
         args.mountpoint()?;
         return Ok(match background::start()? {
             None => Outcome::Good,
-            Some(status) => Outcome::Told(status.code().unwrap_or(1) as u8),
+            Some(status) => Outcome::Status(status.code().unwrap_or(1) as u8),
         });
     }
     let folder = place::runtime_folder().context("the folder for control sockets")?;
@@ -183,7 +183,7 @@ impl Begun {
             down: mounted.down(),
             stays,
             ended: Mutex::new(None),
-            told: Condvar::new(),
+            has_ended: Condvar::new(),
         });
         let socket = control::Socket::open(folder, &served)?;
         Ok(Begun { served, mounted, socket })
@@ -305,7 +305,7 @@ impl Served {
         if ended.is_none() {
             let unmounted = self.unmount_file_system();
             *ended = Some(unmounted.and(self.close_volume()));
-            self.told.notify_all();
+            self.has_ended.notify_all();
         }
         ended.clone().unwrap_or(Ok(()))
     }
@@ -353,7 +353,7 @@ impl Served {
             if let Some(how) = &*ended {
                 return how.clone();
             }
-            ended = self.told.wait(ended).unwrap_or_else(PoisonError::into_inner);
+            ended = self.has_ended.wait(ended).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

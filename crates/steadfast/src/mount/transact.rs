@@ -90,8 +90,8 @@ fn change_mask(mask: &Value, served: &Served) -> Result<Value> {
 
 fn go_back(served: &Served) -> Result<String> {
     // Before, to refuse where the kernel could not be told: it would show what is gone.
-    let told = served.invalidator.everything();
-    told.context(
+    let invalidated = served.invalidator.everything();
+    invalidated.context(
         "this kernel (before 6.16) cannot be told to forget names: unmount with umount out of the \
          mask (steadfast transact --mask no-umount), which goes back too, and mount again",
     )?;
@@ -104,10 +104,10 @@ fn go_back(served: &Served) -> Result<String> {
             done => break done?,
         }
     };
-    let told = format!("{}: {}", served.source, in_words(&done));
-    tracing::info!("{told}");
+    let message = format!("{}: {}", served.source, in_words(&done));
+    tracing::info!("{message}");
     served.invalidator.everything()?;
-    Ok(told)
+    Ok(message)
 }
 
 /// Where a rollback went, and what it took.

@@ -65,19 +65,19 @@ fn not_ours(place: &mounts::Place, at: &Path) -> anyhow::Error {
 /// takes long.
 fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<Value> {
     let begun = Instant::now();
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     // Sent before anything is waited for: without time it is asked for all the same.
     let sent = control::send(&running.socket, &json!({ "do": "umount", "at": at }))?;
     // Ends with the answer, or with this process.
     std::thread::Builder::new().name("umount".into()).spawn(move || {
         // OK to ignore: nobody waits any more.
-        let _ = tell.send(sent.answer());
+        let _ = sender.send(sent.answer());
     })?;
     let mut said = String::new();
     loop {
         let left = timeout.map(|t| t.saturating_sub(begun.elapsed()));
         let pause = left.map_or(SILENCE, |left| left.min(SILENCE));
-        match told.recv_timeout(pause) {
+        match receiver.recv_timeout(pause) {
             Ok(Ok(answer)) => {
                 if answer["stays"] != true {
                     wait_for_end(running);

@@ -26,7 +26,7 @@ use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino, NewNode};
 use self::contents::Budget;
 use self::links::Links;
 use super::Side;
-use super::descent::{Descent, Met};
+use super::descent::{Descent, Met, NotEntered};
 use super::failures::Failures;
 use super::names::joined;
 use crate::error::Result;
@@ -144,9 +144,9 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
         attr: &Attr,
         into: Ino,
     ) -> std::result::Result<(), Trouble> {
-        walk.check(attr).map_err(Trouble::Refused)?;
+        walk.check(attr).map_err(refused)?;
         let (ino, _) = self.folder(attr, into, name)?;
-        walk.enter(name, attr, Filled { ino }).map_err(Trouble::Refused)
+        walk.enter(name, attr, Filled { ino }).map_err(refused)
     }
 
     /// What came of one object. Where nothing more can be written the copy ends.
@@ -211,6 +211,10 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
             self.to.fs.forget_inode(to);
         }
     }
+}
+
+fn refused(why: NotEntered) -> Trouble {
+    Trouble::Refused(why.to_string())
 }
 
 /// Whether the next object would fail for the same reason.

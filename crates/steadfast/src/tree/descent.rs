@@ -37,6 +37,34 @@ pub(super) enum Met {
     End,
 }
 
+/// Why a folder is not entered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotEntered {
+    /// It is one of those that lead to it.
+    #[error("a cycle: this is the folder {above} (inode {ino}) again, inside itself")]
+    InsideItself {
+        /// The path by which it was met first.
+        above: String,
+        /// Its number.
+        ino: u64,
+    },
+    /// It is above the start.
+    #[error("a cycle: this is a folder above itself (inode {ino})")]
+    AboveItself {
+        /// Its number.
+        ino: u64,
+    },
+    /// It has two names.
+    #[error("a second name of a folder that was met before (inode {ino})")]
+    SecondName {
+        /// Its number.
+        ino: u64,
+    },
+    /// Deeper than any path leads.
+    #[error("more than {DEPTH_MAX} folders deep")]
+    TooDeep,
+}
+
 /// One folder on the way down.
 struct Folder<T> {
     attr: Attr,
@@ -148,7 +176,12 @@ impl<'f, T> Descent<'f, T> {
     ///
     /// # Errors
     /// Why not.
-    pub fn enter(&mut self, name: &[u8], attr: &Attr, here: T) -> std::result::Result<(), String> {
+    pub fn enter(
+        &mut self,
+        name: &[u8],
+        attr: &Attr,
+        here: T,
+    ) -> std::result::Result<(), NotEntered> {
         self.check(attr)?;
         if self.side == Side::Image {
             self.been.insert(attr.ino);
@@ -162,26 +195,22 @@ impl<'f, T> Descent<'f, T> {
     ///
     /// # Errors
     /// Why not.
-    pub fn check(&self, attr: &Attr) -> std::result::Result<(), String> {
+    pub fn check(&self, attr: &Attr) -> std::result::Result<(), NotEntered> {
         debug_assert_eq!(attr.kind, FileType::Directory);
+        let ino = attr.ino.0;
         if let Some(same) = self.folders.iter().find(|f| f.attr.ino == attr.ino) {
             let above = shown(&self.path[..same.path]);
             let above = if above.is_empty() { "/".into() } else { above };
-            return Err(format!(
-                "a cycle: this is the folder {above} (inode {}) again, inside itself",
-                attr.ino.0
-            ));
+            return Err(NotEntered::InsideItself { above, ino });
         }
         if self.above.contains(&attr.ino) {
-            let ino = attr.ino.0;
-            return Err(format!("a cycle: this is a folder above itself (inode {ino})"));
+            return Err(NotEntered::AboveItself { ino });
         }
         if self.been.contains(&attr.ino) {
-            let ino = attr.ino.0;
-            return Err(format!("a second name of a folder that was met before (inode {ino})"));
+            return Err(NotEntered::SecondName { ino });
         }
         if self.folders.len() >= DEPTH_MAX {
-            return Err(format!("more than {DEPTH_MAX} folders deep"));
+            return Err(NotEntered::TooDeep);
         }
         Ok(())
     }

@@ -175,8 +175,9 @@ impl Iterator for Folders<'_> {
                 continue;
             };
             let path = self.descent.path_of(&name);
-            if let Err(what) = self.descent.check(&attr) {
+            if let Err(why) = self.descent.check(&attr) {
                 let path = to_path(&path);
+                let what = why.to_string();
                 let errors = vec![Error::Object { path: path.clone(), what }];
                 return Some(Folder { path, entries: Vec::new(), errors, entered: false });
             }

@@ -81,7 +81,7 @@ fn remove_tree(
         }
         let belongs = match walk.check(&attr) {
             Ok(()) => foreign(vfs, at, &attr),
-            Err(why) => Ok(Some(why)),
+            Err(why) => Ok(Some(why.to_string())),
         };
         match belongs {
             Ok(None) => {}

@@ -119,7 +119,10 @@ impl Walk<'_> {
             let path = self.descent.path_of(&name);
             match self.descent.enter(&name, &attr, ()) {
                 Ok(()) => self.depth += 1,
-                Err(what) => return Err(Error::Object { path: to_path(&path), what }),
+                Err(why) => {
+                    let what = why.to_string();
+                    return Err(Error::Object { path: to_path(&path), what });
+                }
             }
         }
         // Each failure is an item: the next step goes on behind it.

@@ -123,7 +123,7 @@ pub fn peer(setup: &Setup, fs: KernelFs) -> Result<Peer, Usage> {
 }
 
 /// What a person has to provide or to ask otherwise is a wrong use.
-fn told(e: PeerError) -> anyhow::Error {
+fn to_anyhow(e: PeerError) -> anyhow::Error {
     match e {
         PeerError::NotRoot
         | PeerError::NoProgram { .. }
@@ -141,15 +141,15 @@ pub fn record(
     prepare: Option<&str>,
     watch: &mut Watch<'_>,
 ) -> Result<Left> {
-    let running = peer(setup, fs)?.start(None).map_err(told)?;
+    let running = peer(setup, fs)?.start(None).map_err(to_anyhow)?;
     if let Some(command) = prepare {
         run_setup(command, running.path())?;
     }
-    let bases = running.begin().map_err(told)?;
+    let bases = running.begin().map_err(to_anyhow)?;
     let lines = Acknowledged::new(running.log());
     let ended = program::run(running.path(), &lines, watch)?;
     let tree = tree_of(running.path());
-    let recording = running.end().map_err(told)?;
+    let recording = running.end().map_err(to_anyhow)?;
     let run = Run::new(setup.about(), bases, recording, lines.lines(), Vec::new());
     Ok(Left { run, tree, ended })
 }

@@ -162,15 +162,15 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     }
     let groups = grouped(&outcome.findings);
     let unmeasured = report.unmeasured();
-    let told = unmeasured.iter().take(REASONS_SHOWN).map(|why| format!("not measured: {why}"));
-    let mut told: Vec<String> = told.collect();
-    if unmeasured.len() > told.len() {
-        told.push(format!("and {} more (--json tells all)", unmeasured.len() - told.len()));
+    let notes = unmeasured.iter().take(REASONS_SHOWN).map(|why| format!("not measured: {why}"));
+    let mut notes: Vec<String> = notes.collect();
+    if unmeasured.len() > notes.len() {
+        notes.push(format!("and {} more (--json tells all)", unmeasured.len() - notes.len()));
     }
     if groups.is_empty() {
-        let but = if told.is_empty() { "" } else { " in what is measured;" };
+        let but = if notes.is_empty() { "" } else { " in what is measured;" };
         writeln!(out, "found     nothing{but}")?;
-        return told.iter().try_for_each(|line| Ok(writeln!(out, "          {line}")?));
+        return notes.iter().try_for_each(|line| Ok(writeln!(out, "          {line}")?));
     }
     writeln!(out, "found     {} of {} states are wrong:", outcome.bad_states, outcome.states)?;
     for (what, finding, states) in groups.iter().take(KINDS_SHOWN) {
@@ -189,10 +189,10 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     if let (Some(decisive), Some(first)) = (report.decisive, outcome.findings.first()) {
         writeln!(out, "\n  state {}: {decisive}", first.state)?;
     }
-    if !told.is_empty() {
+    if !notes.is_empty() {
         writeln!(out)?;
     }
-    told.iter().try_for_each(|line| Ok(writeln!(out, "  {line}")?))
+    notes.iter().try_for_each(|line| Ok(writeln!(out, "  {line}")?))
 }
 
 /// What is wrong, as JSON.

@@ -3,7 +3,7 @@
 
 pub mod cli;
 mod host;
-mod told;
+mod messages;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -16,19 +16,19 @@ use steadfast_block::BlockDevice;
 use steadfast_vfs::{FileSystem, NewNode};
 
 use self::cli::Dd;
-use self::told::{Nobody, Stderr};
+use self::messages::{Nobody, Stderr};
 use super::site::{Site, Wants};
 use crate::{Outcome, Usage};
 
 /// As dd ends when anything went wrong.
-const FAILED: Outcome = Outcome::Told(1);
+const FAILED: Outcome = Outcome::Status(1);
 
 /// Runs it.
 pub fn run(args: &Dd) -> Result<Outcome> {
     let operands = match dd::parse(&args.operands) {
         Ok(operands) => operands,
         Err(e) => {
-            told::wrong(&e);
+            messages::wrong(&e);
             return Ok(FAILED);
         }
     };
@@ -48,13 +48,13 @@ pub fn run(args: &Dd) -> Result<Outcome> {
         operands.warnings.iter().for_each(|w| teller.says(w));
         let simulated = steadfast_runtime::is_simulated();
         let status = operands.status;
-        told::on_signals(Arc::clone(&tally), status, teller.clone(), simulated, site.rescue())?;
+        messages::on_signals(Arc::clone(&tally), status, teller.clone(), simulated, site.rescue())?;
         match copy(site, &operands, &tally, &teller)? {
             Ok(()) => Ok(Outcome::Good),
             Err(Failed) => Ok(FAILED),
         }
     });
-    told::end_as_signalled();
+    messages::end_as_signalled();
     done
 }
 

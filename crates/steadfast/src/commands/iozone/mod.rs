@@ -1,8 +1,8 @@
 //! `steadfast iozone`: IOzone's tests in the current folder, in an image, or on a stack.
 
-mod elsewhere;
 mod place;
 mod resume;
+mod site_options;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::{Outcome, Usage, terminal};
 
 /// Runs IOzone with its own options.
 pub fn run(words: &[String], out: &mut dyn Write) -> Result<Outcome> {
-    let (site, words) = elsewhere::taken_out(words)?;
+    let (site, words) = site_options::taken_out(words)?;
     let mut options = match iozone::parse(&words) {
         Ok(Parsed::Run(options)) => *options,
         Ok(Parsed::Help) => {

@@ -65,7 +65,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
     write(&outputs, &results)?;
     recorded.iter().for_each(|what| terminal::note(what));
     Ok(match results.partial {
-        true => Outcome::Told(INTERRUPTED),
+        true => Outcome::Status(INTERRUPTED),
         false if unexpected_loss(&results) => Outcome::Problem,
         false => Outcome::Good,
     })

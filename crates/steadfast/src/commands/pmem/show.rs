@@ -180,8 +180,8 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
         )?,
         Ok(None) => {}
         Err(error) => {
-            let told = terminal::harmless(&error.to_string());
-            out.write_all(terminal::hanging("  data:        ", &told).as_bytes())?;
+            let error = terminal::harmless(&error.to_string());
+            out.write_all(terminal::hanging("  data:        ", &error).as_bytes())?;
         }
     }
     writeln!(out, "  promise:     {}", pmem.promise().in_words())?;

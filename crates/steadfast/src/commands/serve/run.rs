@@ -32,7 +32,7 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
     if !args.foreground && !args.serves_in_background {
         return Ok(match background::start()? {
             None => Outcome::Good,
-            Some(status) => Outcome::Told(status.code().unwrap_or(1) as u8),
+            Some(status) => Outcome::Status(status.code().unwrap_or(1) as u8),
         });
     }
     let folder = place::runtime_folder().context("the folder for control sockets")?;

@@ -62,12 +62,12 @@ impl Host {
     /// Whoever answers at this socket, or at the usual one.
     pub fn connect(socket: Option<&Path>) -> Result<Host, Complaint> {
         let socket = socket.map_or_else(default_socket, Path::to_path_buf);
-        let client = Client::connect(&socket).map_err(|error| told(&error))?;
+        let client = Client::connect(&socket).map_err(|error| complaint(&error))?;
         Ok(Host { client, state: State::default(), tree: None, aliases: Vec::new() })
     }
 
     fn call(&self, request: &Request) -> Result<Answer, Complaint> {
-        let answer = self.client.call(request).map_err(|error| told(&error))?;
+        let answer = self.client.call(request).map_err(|error| complaint(&error))?;
         answer.notes.iter().for_each(|note| crate::terminal::note(&format!("note: {note}")));
         Ok(answer)
     }
@@ -263,7 +263,7 @@ fn leg(mirror: &str, submirror: &str) -> Leg {
 }
 
 /// What a host refused. Its message says what it is about.
-fn told(refusal: &Refusal) -> Complaint {
+fn complaint(refusal: &Refusal) -> Complaint {
     // Options are called otherwise here.
     Complaint::of(refusal.error.replace("--force", "-f"))
 }

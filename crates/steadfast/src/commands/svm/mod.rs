@@ -80,7 +80,7 @@ pub fn run(svm: &Svm, out: &mut dyn Write) -> Result<Outcome> {
             if name == "ramdiskadm" { RAMDISKADM_USAGE } else { FAILED }
         }
     };
-    Ok(Outcome::Told(status))
+    Ok(Outcome::Status(status))
 }
 
 /// Whether all went well.

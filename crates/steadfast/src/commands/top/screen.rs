@@ -48,8 +48,8 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
     let twice = Arc::new(AtomicBool::new(false));
     for number in [SIGTERM, SIGINT, SIGHUP] {
         // The second one ends it at once, whatever holds up the first.
-        let told = Arc::clone(&twice);
-        signal_hook::flag::register_conditional_shutdown(number, 128 + number, told)
+        let second = Arc::clone(&twice);
+        signal_hook::flag::register_conditional_shutdown(number, 128 + number, second)
             .context("signals")?;
         signal_hook::flag::register(number, Arc::clone(&twice)).context("signals")?;
         // OK to convert: signals are small positive numbers.
@@ -108,7 +108,7 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
     };
     drop(restored);
     // As a shell tells of a process that a signal has ended.
-    Ok(if ended == 0 { Outcome::Good } else { Outcome::Told((128 + ended) as u8) })
+    Ok(if ended == 0 { Outcome::Good } else { Outcome::Status((128 + ended) as u8) })
 }
 
 /// What came of waiting for a key.

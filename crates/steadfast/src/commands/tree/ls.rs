@@ -8,7 +8,7 @@ use steadfast::tree::{Folder, Listed};
 use steadfast::{FileSystem, FileType, Metadata};
 use steadfast_vfs::path::shown;
 
-use super::{outcome_of, told};
+use super::{outcome_of, to_anyhow};
 use crate::{Outcome, terminal};
 
 /// A line: what the object is, as far as that can be read, and its name.
@@ -18,13 +18,13 @@ type Row = (Option<Metadata>, String);
 /// folders below follow, each under its path. An object that cannot be read has its name and
 /// question marks.
 pub fn ls(fs: &FileSystem, path: &str, recursive: bool, out: &mut dyn Write) -> Result<Outcome> {
-    let start = fs.metadata(path).map_err(told)?;
+    let start = fs.metadata(path).map_err(to_anyhow)?;
     if !start.is_dir() {
         write_rows(&[(Some(start), shown(path.as_bytes()))], out)?;
         return Ok(Outcome::Good);
     }
     let mut failures = 0;
-    let folders = fs.folders(path).map_err(told)?;
+    let folders = fs.folders(path).map_err(to_anyhow)?;
     for (n, folder) in folders.take(if recursive { usize::MAX } else { 1 }).enumerate() {
         let Folder { path, entries, errors, entered, .. } = folder;
         if recursive && entered {
@@ -33,7 +33,7 @@ pub fn ls(fs: &FileSystem, path: &str, recursive: bool, out: &mut dyn Write) -> 
         }
         for e in errors {
             failures += 1;
-            terminal::error(&told(e));
+            terminal::error(&to_anyhow(e));
         }
         let rows: Vec<Row> = entries.iter().map(|entry| (entry.metadata, text_of(entry))).collect();
         write_rows(&rows, out)?;

@@ -12,7 +12,7 @@ use steadfast::FileSystem;
 use steadfast::tree::{Options, Report};
 use steadfast_vfs::path::shown;
 
-use super::image::told;
+use super::image::to_anyhow;
 use crate::{Outcome, terminal};
 
 pub use ls::ls;
@@ -49,7 +49,7 @@ fn copied(
     for file in way.image {
         options = options.exclude(*file);
     }
-    let done = told_on_the_way(options, way.strict, "the rest is copied", copy);
+    let done = with_reports(options, way.strict, "the rest is copied", copy);
     match &done {
         Err(steadfast::Error::Path { path, .. })
             if !way.recursive
@@ -58,22 +58,22 @@ fn copied(
         {
             bail!("{shown}: is a directory; use -r to copy it with all it holds")
         }
-        _ => done.map_err(told),
+        _ => done.map_err(to_anyhow),
     }
 }
 
 /// Removes a file, or with `recursive` a whole tree.
 pub fn rm(fs: &FileSystem, path: &str, recursive: bool) -> Result<Outcome> {
     let options = Options::new().recursive(recursive);
-    let done = told_on_the_way(options, false, "the rest is removed", |o| o.remove(fs, path));
+    let done = with_reports(options, false, "the rest is removed", |o| o.remove(fs, path));
     if !recursive && is(&done, Errno::ISDIR) {
         let path = shown(path.as_bytes());
         bail!("{path}: is a directory; use -r to remove it with all it holds");
     }
     let read_only = is(&done, Errno::ROFS);
     done.map_err(|e| match read_only {
-        true => told(e).context("nothing more is removed"),
-        false => told(e),
+        true => to_anyhow(e).context("nothing more is removed"),
+        false => to_anyhow(e),
     })
 }
 
@@ -83,7 +83,7 @@ fn is(done: &steadfast::Result<Outcome>, errno: Errno) -> bool {
 
 /// Does something with a tree; prints failures as they come, then what is not kept, and how many
 /// have failed.
-fn told_on_the_way(
+fn with_reports(
     options: Options<'_>,
     strict: bool,
     rest: &str,
@@ -92,7 +92,7 @@ fn told_on_the_way(
     let failures = Cell::new(0_u64);
     let failed = |e: steadfast::Error| {
         failures.set(failures.get() + 1);
-        terminal::error(&told(e));
+        terminal::error(&to_anyhow(e));
     };
     let options = options.on_note(|note| terminal::note(&format!("note: {note}")));
     let done = work(if strict { options } else { options.on_failure(failed) });
@@ -110,7 +110,7 @@ fn outcome_of(failures: u64, rest: &str) -> Outcome {
 /// Writes a file's contents to `out`.
 pub fn cat(fs: &FileSystem, path: &str, out: &mut dyn Write) -> Result<()> {
     fs.read_to_writer(path, out).map(drop).map_err(|e| match e.downcast::<steadfast::Error>() {
-        Ok(e) => told(e),
+        Ok(e) => to_anyhow(e),
         Err(e) => Error::new(e).context(shown(path.as_bytes())),
     })
 }

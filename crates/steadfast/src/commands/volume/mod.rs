@@ -234,7 +234,7 @@ fn with_mirror_at(
         return Err(Usage(what).into());
     };
     work(mirror, out)?;
-    let resynced = progress::told(mirror, || mirror.resync(throttle))?;
+    let resynced = progress::reported(mirror, || mirror.resync(throttle))?;
     found.close()?;
     open::end_if_told();
     if resynced.bytes > 0 {

@@ -13,7 +13,7 @@ const SILENT: Duration = Duration::from_secs(1);
 const EVERY: Duration = Duration::from_millis(250);
 
 /// Does `copy`, and tells meanwhile what the legs of the mirror still lack.
-pub fn told<T>(mirror: &Mirror, copy: impl FnOnce() -> T) -> T {
+pub fn reported<T>(mirror: &Mirror, copy: impl FnOnce() -> T) -> T {
     let all = lacking(mirror);
     if all == 0 {
         return copy();

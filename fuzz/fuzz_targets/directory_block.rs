@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use steadfast_ext4_format::ondisk::{DirEntries, DirentTail, DxCountLimit, DxRootInfo, NAME_MAX, dx_entries_offset};
+use steadfast_ext4_format::ondisk::{
+    DirEntries, DirentTail, DxCountLimit, DxRootInfo, NAME_MAX, dx_entries_offset,
+};
 
 fuzz_target!(|input: &[u8]| {
     let block_size = 1024 << (input.first().unwrap_or(&0) % 7);

@@ -39,7 +39,7 @@ impl E2fsck {
     ///
     /// # Errors
     /// It could not be run, or did not end.
-    pub fn at_boot(&self, disk: &Store) -> Result<(Store, Option<String>), String> {
+    pub(crate) fn at_boot(&self, disk: &Store) -> Result<(Store, Option<String>), String> {
         let bad = |e: std::io::Error| format!("an image for e2fsck: {e}");
         let image = tempfile::NamedTempFile::new_in(self.folder.path()).map_err(bad)?;
         disk.export(image.path()).map_err(bad)?;

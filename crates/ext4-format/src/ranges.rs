@@ -27,7 +27,7 @@ impl RangeSet {
     }
 
     /// The range that holds `at`.
-    pub fn range_at(&self, at: u64) -> Option<(u64, u64)> {
+    pub(crate) fn range_at(&self, at: u64) -> Option<(u64, u64)> {
         let (&start, &end) = self.ranges.range(..=at).next_back()?;
         (at < end).then_some((start, end))
     }

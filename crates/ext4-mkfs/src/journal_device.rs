@@ -66,8 +66,7 @@ pub struct MadeJournalDevice {
 /// Makes `device` an empty journal that nobody uses. Whatever was there is lost.
 ///
 /// # Errors
-/// [`Refused`](steadfast_ext4_format::Ext4Error::Refused) if the device does not fit, before
-/// anything is written; errors of the device.
+/// Refused: the device does not fit; said before anything is written. Errors of the device.
 pub fn make_journal_device(
     device: &Arc<dyn BlockDevice>,
     options: &JournalDeviceOptions,

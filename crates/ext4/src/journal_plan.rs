@@ -72,7 +72,7 @@ pub fn plan_new(device: &Arc<dyn BlockDevice>, len: u32) -> Result<Plan> {
     add_overhead(sb, (taken / ratio).cast_signed());
     let inode_block = inode_block(&txn)?;
     let (images, superblock) = finish(txn)?;
-    let tree = images.keys().filter(|b| !volume.group_metadata.contains(**b));
+    let tree = images.keys().filter(|b| !volume.free.group_metadata.contains(**b));
     let first = tree.copied().chain([inode_block]).collect();
     Ok(Plan { images, superblock, extents, first, blocks: taken })
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
-use steadfast_ext4::mkfs::{Options, make};
 use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4_mkfs::{Options, make};
 use steadfast_vfs::FileSystem;
 
 use self::kernel::{Answer, Kernel, Op, body, u32_at, u64_at};

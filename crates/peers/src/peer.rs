@@ -217,11 +217,13 @@ impl Peer {
         Ok(recovery)
     }
 
-    /// How a state that may be damaged is mounted.
+    /// How a state that may be damaged, or made by an enemy, is mounted.
     fn carefully(&self) -> &'static str {
         match self.fs {
-            KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => "errors=remount-ro",
-            KernelFs::Xfs | KernelFs::Btrfs => "",
+            KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => {
+                "nosuid,nodev,noexec,errors=remount-ro"
+            }
+            KernelFs::Xfs | KernelFs::Btrfs => "nosuid,nodev,noexec",
         }
     }
 }

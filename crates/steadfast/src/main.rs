@@ -50,6 +50,8 @@ pub enum Outcome {
     Problem,
     /// A process that worked for us has ended with this status and said why.
     Told(u8),
+    /// It was asked to stop by a signal, and has printed what it knew: no problem until then.
+    Stopped,
 }
 
 fn main() -> ExitCode {
@@ -88,6 +90,8 @@ fn main() -> ExitCode {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Problem) => ExitCode::from(1),
         Ok(Outcome::Told(status)) => ExitCode::from(status),
+        // As a shell has it of SIGINT.
+        Ok(Outcome::Stopped) => ExitCode::from(130),
         // Whoever reads our output has had enough (`| head`): nothing is wrong.
         Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {

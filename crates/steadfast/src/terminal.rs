@@ -60,6 +60,33 @@ pub fn harmless(text: &str) -> String {
     pieces.collect()
 }
 
+/// An output of text in which a terminal finds nothing to obey. What is written at once is whole
+/// characters.
+pub struct Harmless<W>(pub W);
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\t')) {
+            let (text, end) = match piece.split_last() {
+                Some((b'\n' | b'\t', text)) => (text, &piece[text.len()..]),
+                _ => (piece, &[][..]),
+            };
+            self.0.write_all(shown(text).as_bytes())?;
+            self.0.write_all(end)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// So many of a thing: `1 write`, `2 writes`.
+pub fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A text of several words after a heading, as lines of at most 79 columns; what does not fit goes
 /// on below its beginning. Words are not broken.
 pub fn hanging(head: &str, text: &str) -> String {
@@ -135,8 +162,18 @@ impl Progress {
         }
     }
 
+    /// Takes the bar away while something is printed.
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
     /// Takes the bar away.
-    pub fn finish(self) {
+    pub fn finish(self) {}
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        // Also where the work ends with an error.
         self.bar.finish_and_clear();
     }
 }
@@ -171,5 +208,9 @@ mod tests {
         assert_eq!(harmless("a\n  b\tgr\u{fc}n\n"), "a\n  b\tgr\u{fc}n\n");
         assert_eq!(harmless("(\x1b[31mE)\r\n\u{9b}"), "(\\033[31mE)\\015\n\\302\\233");
         assert_eq!(harmless(""), "");
+        let mut out = Vec::new();
+        write!(Harmless(&mut out), "{}\n  b\t{}\n", "a\x1b]0;", "\u{9b}gr\u{fc}n").unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out, "a\\033]0;\n  b\t\\302\\233gr\u{fc}n\n");
     }
 }

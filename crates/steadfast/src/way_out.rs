@@ -21,13 +21,23 @@ hint: --no-replay reads the file system as it is without its journal";
 const DAMAGE: &str = "\
 hint: `steadfast check` lists what is damaged and e2fsck -f repairs it";
 
-/// What to do next after an error of the file system.
-pub fn of_error(e: &Ext4Error) -> Option<&'static str> {
+/// What to do next after an error of a journal.
+pub fn of_journal(e: &Ext4Error) -> Option<&'static str> {
+    matches!(e, Ext4Error::Journal(JournalError::Corrupt { .. })).then_some(JOURNAL)
+}
+
+/// The same after any error of the file system. Where there is none nothing is damaged.
+fn of_error(e: &Ext4Error) -> Option<&'static str> {
     match e {
-        Ext4Error::Journal(JournalError::Corrupt { .. }) => Some(JOURNAL),
+        Ext4Error::Corrupt { what, .. } if what.starts_with("no ext2/3/4 file system") => None,
         Ext4Error::Corrupt { .. } | Ext4Error::Fs(FsError::Corrupt { .. }) => Some(DAMAGE),
-        _ => None,
+        e => of_journal(e),
     }
+}
+
+/// Whether a journal's device was given to a file system that has none.
+pub fn is_journal_too_much(e: &Ext4Error) -> bool {
+    matches!(e, Ext4Error::Refused { what } if what.contains("do not give a journal device"))
 }
 
 /// The same of the first such error in a chain, after a command that `reads` and changes nothing.
@@ -65,6 +75,28 @@ fn of_file_system(e: &anyhow::Error, reads: bool) -> Option<&'static str> {
             return Some(JOURNAL);
         }
         let e = e.downcast_ref()?;
-        of_error(e).or((reads && refused(e)).then_some(REFUSED))
+        let has_way = reads && refused(e) && !is_journal_too_much(e);
+        of_error(e).or(has_way.then_some(REFUSED))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(what: &str) -> Ext4Error {
+        Ext4Error::Refused { what: what.into() }
+    }
+
+    #[test]
+    fn a_hint_is_given_where_it_helps() {
+        let none = "no ext2/3/4 file system: the magic number is 0x0000";
+        let of = |e: Ext4Error, reads| of(&anyhow::Error::from(e).context("disk.img"), reads);
+        assert_eq!(of(Ext4Error::corrupt(none, "superblock"), true), None);
+        assert_eq!(of(Ext4Error::corrupt("a bad checksum", "inode 12"), true).unwrap(), DAMAGE);
+        let much = "the file system has no journal: do not give a journal device";
+        assert_eq!(of(refused(much), true), None);
+        assert_eq!(of(refused("its journal is missing"), true).unwrap(), REFUSED);
+        assert_eq!(of(refused("its journal is missing"), false), None);
+    }
 }

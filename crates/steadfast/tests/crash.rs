@@ -15,3 +15,5 @@ mod replaced;
 mod scenario;
 #[path = "crash/sqlite.rs"]
 mod sqlite;
+#[path = "crash/stopped.rs"]
+mod stopped;

@@ -105,6 +105,14 @@ pub enum NotOpened {
         /// Why it was not.
         errno: Errno,
     },
+    /// Somebody has it in use, and would not hear of the change.
+    #[error("failed to open {}: {who}", always_quoted(path))]
+    Busy {
+        /// What was to be opened.
+        path: Vec<u8>,
+        /// Who uses it, in words.
+        who: String,
+    },
     /// The output cannot be cut where `seek=` says.
     #[error(
         "offset too large: cannot truncate to a length of seek={blocks} ({block_bytes}-byte) blocks"

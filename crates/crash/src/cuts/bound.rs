@@ -41,7 +41,8 @@ impl Default for Bound {
 
 impl Bound {
     /// One state a crash point, drawn.
-    pub const TRIAL: Bound = Bound { rule: Rule::Trial, states: 1, combinations: 0, drawn: 0 };
+    pub(crate) const TRIAL: Bound =
+        Bound { rule: Rule::Trial, states: 1, combinations: 0, drawn: 0 };
 
     /// All states of crash points that have up to `combinations`; of others those of
     /// [`Rule::Versions`], and so many that are drawn.

@@ -178,7 +178,8 @@ impl Trial<'_> {
         (Boot { contents, missing, count_changes, look, then }, judged)
     }
 
-    /// What a state has shown, and the devices after it; `structure` is asked of the recovered disk.
+    /// What a state has shown, and the devices after it; `structure` is asked of the recovered
+    /// disk.
     pub fn outcome(
         &self,
         recovered: Result<Recovered>,

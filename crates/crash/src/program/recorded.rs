@@ -1,5 +1,5 @@
-//! A program's run with the [`rules`] as its judge: as every other workload, it can be explored with
-//! all that a [`Plan`](crate::explore::Plan) has.
+//! A program's run with the [`rules`] as its judge: as every other workload, it can be explored
+//! with all that a [`Plan`](crate::explore::Plan) has.
 
 use std::sync::Arc;
 

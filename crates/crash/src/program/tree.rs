@@ -125,14 +125,41 @@ impl Tree {
         }
     }
 
+    /// The same without set-user-ID and set-group-ID bits; as files of this user and group, if they
+    /// are given.
+    pub fn without_privileges(&self, owner: Option<(u32, u32)>) -> Tree {
+        let mut tree = self.clone();
+        for node in tree.nodes.values_mut() {
+            node.attr.mode &= !0o6000;
+            (node.attr.uid, node.attr.gid) = owner.unwrap_or((node.attr.uid, node.attr.gid));
+        }
+        tree
+    }
+
+    /// Whether a path stays in the folder that the tree is written to: each name is one, and all
+    /// but the last are directories. A damaged directory may have a name twice, as a directory and
+    /// as a symbolic link.
+    fn stays_inside(&self, path: &[u8]) -> bool {
+        let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        let is_directory = |end: usize| {
+            self.get(&path[..end]).is_some_and(|node| node.attr.kind == FileType::Directory)
+        };
+        path.split(|byte| *byte == b'/').all(is_name) && ends.into_iter().all(is_directory)
+    }
+
     /// Writes the tree into `folder`, which exists and is empty: hard and symbolic links,
     /// permissions, holes; owners where that is allowed. Device nodes and sockets are left out.
     ///
     /// # Errors
-    /// What the host reports, with the path.
+    /// What the host reports, with the path; a path that leads out of the folder.
     pub fn write_to(&self, folder: &Path) -> io::Result<()> {
         let mut directories = Vec::new();
         for (path, node) in &self.nodes {
+            if !self.stays_inside(path) {
+                let what = format!("{}: what it is in is no directory", shown(path));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
             let to = folder.join(OsStr::from_bytes(path));
             self.write_node(node, &to, folder)
                 .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", to.display())))?;
@@ -395,6 +422,42 @@ mod tests {
             |path: &[u8]| first_difference(changed.get(path).unwrap(), tree.get(path).unwrap());
         assert_eq!((differs(b"a/file"), differs(b"sparse")), (Some(2), None));
         std::fs::set_permissions(at("a/b"), Permissions::from_mode(0o700)).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_written_outside_of_the_folder() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::create_dir(from.path().join("a")).unwrap();
+        std::fs::write(from.path().join("a/x"), "text").unwrap();
+        symlink(outside.path(), from.path().join("b")).unwrap();
+        let mut tree = Tree::read(&HostFs::open(from.path()).unwrap()).unwrap();
+        // As a directory with one name twice.
+        let link = tree.nodes[&b"b"[..]].clone();
+        tree.nodes.insert(b"a".to_vec(), link);
+        tree.nodes.remove(&b"b"[..]);
+        let refused = tree.write_to(to.path()).unwrap_err();
+        assert!(refused.to_string().contains("a/x"), "{refused}");
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+        let file = tree.nodes[&b"a/x"[..]].clone();
+        for path in ["../x", "x/../../y", "/etc/x"] {
+            let nodes = [(path.as_bytes().to_vec(), file.clone())].into();
+            assert!(Tree { nodes }.write_to(to.path()).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn privileges_are_left_behind() {
+        let from = tempfile::tempdir().unwrap();
+        let file = from.path().join("file");
+        std::fs::write(&file, "text").unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
+        let tree = Tree::read(&HostFs::open(from.path()).unwrap()).unwrap();
+        let attr = |tree: &Tree| tree.get(b"file").unwrap().attr;
+        let (own, mine) = (attr(&tree), attr(&tree.without_privileges(Some((7, 8)))));
+        assert_eq!((mine.mode & 0o7777, mine.uid, mine.gid), (0o755, 7, 8));
+        let kept = attr(&tree.without_privileges(None));
+        assert_eq!((kept.mode & 0o7777, kept.uid, kept.gid), (0o755, own.uid, own.gid));
     }
 
     #[test]

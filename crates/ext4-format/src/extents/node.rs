@@ -15,7 +15,7 @@ const ENTRY: usize = size_of::<ExtentLeaf>();
 
 impl Extent {
     /// Longest extent of this kind.
-    pub fn len_max(&self) -> u32 {
+    pub(crate) fn len_max(&self) -> u32 {
         if self.unwritten { MAX_UNWRITTEN_LEN } else { MAX_WRITTEN_LEN }
     }
 
@@ -34,7 +34,7 @@ impl Extent {
     }
 
     /// Whether `next` continues this extent in the file and on the device.
-    pub fn joins(&self, next: &Extent) -> bool {
+    pub(crate) fn joins(&self, next: &Extent) -> bool {
         self.end() == u64::from(next.logical)
             && self.start + u64::from(self.len) == next.start
             && self.unwritten == next.unwritten

@@ -68,7 +68,7 @@ fn slack_of_bits(at: usize) -> [u32; 32] {
 
 impl Superblock {
     /// Itself, but with what `other` has in the second sector, the checksum included.
-    pub fn with_second_sector_of(&self, other: &Superblock) -> Superblock {
+    pub(crate) fn with_second_sector_of(&self, other: &Superblock) -> Superblock {
         let mut mixed = *self;
         mixed.as_mut_bytes()[FIRST_SECTOR..].copy_from_slice(&other.as_bytes()[FIRST_SECTOR..]);
         mixed

@@ -20,7 +20,7 @@ pub fn crc32c(seed: u32, data: &[u8]) -> u32 {
 }
 
 /// Adds `data` to a crc16 (polynomial 0x8005, reflected).
-pub fn crc16(seed: u16, data: &[u8]) -> u16 {
+pub(crate) fn crc16(seed: u16, data: &[u8]) -> u16 {
     data.iter().fold(seed, |crc, byte| {
         (0..8)
             .fold(crc ^ u16::from(*byte), |c, _| if c & 1 != 0 { c >> 1 ^ 0xa001 } else { c >> 1 })
@@ -242,7 +242,7 @@ impl Checksums {
     ///
     /// # Panics
     /// If the block is no index block: a bug of the caller.
-    pub fn set_dx_block(&self, seed: InodeSeed, block: &mut [u8]) {
+    pub(crate) fn set_dx_block(&self, seed: InodeSeed, block: &mut [u8]) {
         if self.metadata() {
             // OK to expect: the caller has just laid the block out.
             let (at, sum) = self.dx_block(seed, block).expect("an index block");

@@ -10,7 +10,7 @@ use crate::ondisk::InodeNo;
 /// Longest name in bytes (`EXT4_NAME_LEN`).
 pub const NAME_MAX: usize = 255;
 /// Bytes of an entry before its name.
-pub const DIRENT_HEADER_LEN: usize = 8;
+pub(crate) const DIRENT_HEADER_LEN: usize = 8;
 /// Bytes of the checksum entry at the end of a block.
 pub const DIR_TAIL_LEN: usize = 12;
 /// Type code that marks the checksum entry (`EXT4_FT_DIR_CSUM`).
@@ -21,7 +21,7 @@ const TAIL_TYPE: u8 = 0xde;
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct DirentHeader {
+pub(crate) struct DirentHeader {
     /// Inode; 0 if the entry is free (`inode`).
     pub inode: U32,
     /// Distance to the next entry, encoded; see [`rec_len_from_disk`] (`rec_len`).
@@ -98,7 +98,7 @@ pub fn file_type_code(kind: FileType) -> u8 {
 }
 
 /// The type that a code says; `None` for 0 (unknown) and codes without a meaning.
-pub fn file_type_from_code(code: u8) -> Option<FileType> {
+pub(crate) fn file_type_from_code(code: u8) -> Option<FileType> {
     Some(match code {
         1 => FileType::Regular,
         2 => FileType::Directory,
@@ -112,13 +112,13 @@ pub fn file_type_from_code(code: u8) -> Option<FileType> {
 }
 
 /// Bytes that an entry with a name of `name_len` bytes takes (`EXT4_DIR_REC_LEN`).
-pub fn rec_len_needed(name_len: usize) -> usize {
+pub(crate) fn rec_len_needed(name_len: usize) -> usize {
     (DIRENT_HEADER_LEN + name_len).next_multiple_of(4)
 }
 
 /// Decodes `rec_len`: below 64 KiB blocks it is the length itself, with them 0 and 65535 mean the
 /// whole block and the two low bits are bits 16 and 17.
-pub fn rec_len_from_disk(stored: u16, block_size: usize) -> usize {
+pub(crate) fn rec_len_from_disk(stored: u16, block_size: usize) -> usize {
     let stored = usize::from(stored);
     if block_size < 65536 {
         return stored;
@@ -130,7 +130,7 @@ pub fn rec_len_from_disk(stored: u16, block_size: usize) -> usize {
 }
 
 /// Encodes a length of up to `block_size` bytes, a multiple of 4.
-pub fn rec_len_to_disk(len: usize, block_size: usize) -> u16 {
+pub(crate) fn rec_len_to_disk(len: usize, block_size: usize) -> u16 {
     debug_assert!(len <= block_size && len.is_multiple_of(4));
     if len < 65536 {
         len as u16

@@ -9,7 +9,7 @@ use crate::error::{Ext4Error, Result};
 /// `EXT4_EXT_MAGIC`.
 pub const EXTENT_MAGIC: u16 = 0xf30a;
 /// Deepest tree that can be needed (`EXT4_MAX_EXTENT_DEPTH`).
-pub const MAX_EXTENT_DEPTH: u16 = 5;
+pub(crate) const MAX_EXTENT_DEPTH: u16 = 5;
 /// Longest written extent in blocks (`EXT_INIT_MAX_LEN`).
 pub const MAX_WRITTEN_LEN: u32 = 32768;
 /// Longest unwritten extent in blocks (`EXT_UNWRITTEN_MAX_LEN`).
@@ -70,7 +70,7 @@ pub struct ExtentIndex {
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct ExtentTail {
+pub(crate) struct ExtentTail {
     /// `et_checksum`.
     pub checksum: U32,
 }
@@ -208,7 +208,7 @@ impl ExtentHeader {
     }
 
     /// Offset of the tail in a block's node.
-    pub fn tail_offset(&self) -> usize {
+    pub(crate) fn tail_offset(&self) -> usize {
         12 + 12 * usize::from(self.max.get())
     }
 }

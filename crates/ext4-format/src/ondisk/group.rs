@@ -109,7 +109,7 @@ macro_rules! split {
 
 impl GroupDesc {
     /// Offset of the checksum in the descriptor, in bytes.
-    pub const CHECKSUM_OFFSET: usize = 0x1e;
+    pub(crate) const CHECKSUM_OFFSET: usize = 0x1e;
 
     /// A descriptor of zeros, of `desc_size` bytes (32, or 64 and more).
     pub fn zeroed(desc_size: usize) -> Self {
@@ -128,13 +128,13 @@ impl GroupDesc {
     }
 
     /// Adds what is behind the bytes that have a meaning to a crc16.
-    pub fn crc16_behind(&self, crc: u16) -> u16 {
+    pub(crate) fn crc16_behind(&self, crc: u16) -> u16 {
         let zeros = [0; DESC_SIZE_MAX as usize];
         crc16(crc, &zeros[..usize::from(self.behind.len)]) ^ self.behind.crc16
     }
 
     /// The same of a crc32c.
-    pub fn crc32c_behind(&self, crc: u32) -> u32 {
+    pub(crate) fn crc32c_behind(&self, crc: u32) -> u32 {
         let zeros = [0; DESC_SIZE_MAX as usize];
         crc32c(crc, &zeros[..usize::from(self.behind.len)]) ^ self.behind.crc32c
     }
@@ -214,7 +214,7 @@ impl GroupDesc {
     }
 
     /// Whether it has 64 bytes.
-    pub fn is_wide(&self) -> bool {
+    pub(crate) fn is_wide(&self) -> bool {
         self.wide
     }
 }

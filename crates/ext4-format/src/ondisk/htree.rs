@@ -74,7 +74,7 @@ pub struct DxEntry {
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct DxTail {
+pub(crate) struct DxTail {
     /// `dt_reserved`.
     pub reserved: U32,
     /// `dt_checksum`.

@@ -256,7 +256,7 @@ impl RawInode {
 
     /// Whether the field that begins at `offset` bytes of [`InodeExtra`] and has `len` exists:
     /// `extra_isize` reaches over it.
-    pub fn has_extra(&self, offset: usize, len: usize) -> bool {
+    pub(crate) fn has_extra(&self, offset: usize, len: usize) -> bool {
         offset + len <= self.extra_isize()
     }
 
@@ -266,7 +266,7 @@ impl RawInode {
     }
 
     /// As [`xattr_region`](Self::xattr_region), to be changed.
-    pub fn xattr_region_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn xattr_region_mut(&mut self) -> &mut [u8] {
         let start = GOOD_OLD_INODE_SIZE + self.extra_isize();
         &mut self.bytes[start..]
     }

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::ondisk::csum::crc32c;
 
 /// `EXT4_MMP_MAGIC`.
-pub const MMP_MAGIC: u32 = 0x004d_4d50;
+pub(crate) const MMP_MAGIC: u32 = 0x004d_4d50;
 
 /// Says which host has the file system mounted.
 #[derive(

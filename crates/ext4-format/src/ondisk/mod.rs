@@ -37,22 +37,26 @@ mod support;
 mod xattr;
 
 pub use csum::Checksums;
-pub use dirent::{
-    DIR_TAIL_LEN, DIRENT_HEADER_LEN, DirentHeader, file_type_code, file_type_from_code, put_dirent,
-    rec_len_from_disk, rec_len_needed, rec_len_to_disk,
+pub use dirent::{DIR_TAIL_LEN, file_type_code, put_dirent};
+pub(crate) use dirent::{
+    DIRENT_HEADER_LEN, DirentHeader, file_type_from_code, rec_len_from_disk, rec_len_needed,
+    rec_len_to_disk,
 };
 pub use dirent::{DirEntries, DirentRef, DirentTail, NAME_MAX};
-pub use extent::{EXTENT_MAGIC, ExtentTail, MAX_EXTENT_DEPTH, MAX_UNWRITTEN_LEN, MAX_WRITTEN_LEN};
+pub use extent::{EXTENT_MAGIC, MAX_UNWRITTEN_LEN, MAX_WRITTEN_LEN};
 pub use extent::{Extent, ExtentHeader, ExtentIndex, ExtentLeaf};
+pub(crate) use extent::{ExtentTail, MAX_EXTENT_DEPTH};
 pub use features::{Compat, Features, Incompat, RoCompat};
 pub use group::{GroupDesc, GroupFlags};
 pub use home_mark::CHANGES_AT;
-pub use htree::{DX_NODE_ENTRIES_OFFSET, DX_ROOT_ENTRIES_OFFSET, DxEntry, DxTail};
+pub(crate) use htree::DxTail;
+pub use htree::{DX_NODE_ENTRIES_OFFSET, DX_ROOT_ENTRIES_OFFSET, DxEntry};
 pub use htree::{DxCountLimit, DxRootInfo, HashVersion, dx_entries_offset};
 pub use inode::GOOD_OLD_INODE_SIZE;
 pub use inode::{InodeCore, InodeExtra, InodeFlags, RawInode, mode_of};
 pub use layout::{InodePlace, Layout};
-pub use mmp::{MMP_MAGIC, Mmp};
+pub(crate) use mmp::MMP_MAGIC;
+pub use mmp::Mmp;
 pub use numbers::FIRST_INODE_REV0;
 pub use numbers::{GroupNo, InodeNo};
 pub use orphan::OrphanBlockTail;

@@ -81,7 +81,7 @@ impl Superblock {
     /// What is to be durable, one after the other, for this superblock to become `new`; `new` is
     /// the last. `None` if that is not possible: one of the two is damaged, or somebody uses the
     /// area, or too much changes at a time.
-    pub fn steps_to(&self, new: &Superblock) -> Option<Vec<Superblock>> {
+    pub(crate) fn steps_to(&self, new: &Superblock) -> Option<Vec<Superblock>> {
         let unused = |sb: &Superblock| sb.as_bytes()[AREA].iter().all(|byte| *byte == 0);
         if !(unused(self) && unused(new) && self.checksum_ok() && new.checksum_ok()) {
             return None;
@@ -122,7 +122,7 @@ impl Superblock {
 
     /// As [`steps_to`](Self::steps_to), for this superblock to become what it is
     /// [`mended`](Self::mended); none if it is whole.
-    pub fn steps_to_mended(&self) -> Vec<Superblock> {
+    pub(crate) fn steps_to_mended(&self) -> Vec<Superblock> {
         let Some(whole) = self.mended() else { return Vec::new() };
         let again = self.recorded().map(|_| whole.with_area_of(self));
         again.into_iter().chain([whole.marked(), whole]).collect()

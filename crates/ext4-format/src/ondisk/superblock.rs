@@ -426,7 +426,7 @@ impl Superblock {
 
     /// The journal's inode as the superblock keeps a copy of it: its map and its size, and from
     /// the map whether it is a tree of extents. `None` if there is no copy.
-    pub fn journal_backup(&self) -> Option<RawInode> {
+    pub(crate) fn journal_backup(&self) -> Option<RawInode> {
         let words = &self.journal_blocks;
         if self.journal_backup_type != 1 || words[0].get() == 0 {
             return None;

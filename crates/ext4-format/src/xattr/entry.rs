@@ -86,7 +86,7 @@ pub struct Form {
 
 impl Form {
     /// In an inode, after a header of 4 bytes.
-    pub const BODY: Form = Form { first: 4, base: 4, block: false };
+    pub(crate) const BODY: Form = Form { first: 4, base: 4, block: false };
     /// In a block, after a header of 32 bytes.
     pub const BLOCK: Form = Form { first: 32, base: 0, block: true };
 

@@ -11,6 +11,7 @@ use steadfast_devices::filter::Stat;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::mount::replay;
+use steadfast_ext4::next_extent;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_check as check;
 use steadfast_ext4_format::ondisk::{Features, InodeNo, RoCompat, SUPERBLOCK_OFFSET, Superblock};
@@ -190,7 +191,7 @@ fn blocks(fs: &Ext4, name: &str) -> Vec<(u64, u64)> {
     let ino = fs.lookup(fs.root(), name.as_bytes()).unwrap().ino;
     let txn = fs.volume().look();
     let (mut out, mut at) = (Vec::new(), 0);
-    while let Some(e) = txn.next_extent(InodeNo(ino.0 as u32), at).unwrap() {
+    while let Some(e) = next_extent(&txn, InodeNo(ino.0 as u32), at).unwrap() {
         out.push((e.start, u64::from(e.len)));
         at = e.end();
     }

@@ -78,7 +78,7 @@ impl Volume {
 
     fn take_freed_committed(&self, resting: &mut RangeSet) {
         let mut freed_committed = std::mem::take(
-            &mut *self.freed_committed.lock().unwrap_or_else(PoisonError::into_inner),
+            &mut *self.free.freed_committed.lock().unwrap_or_else(PoisonError::into_inner),
         );
         if let Some(home) = &self.home {
             freed_committed.extend(home.take_released());

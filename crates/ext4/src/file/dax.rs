@@ -38,7 +38,7 @@ use crate::file::times::{check_end, touch_within, touch_written};
 use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
 use crate::planted::Bug;
-use crate::state::{Inode, OpenFile};
+use crate::state::{Inode, OpenFile, Trouble, UnwrittenPart};
 
 /// Blocks that one transaction fills at most: the metadata lock is held meanwhile, for as long as
 /// it takes to store them.
@@ -110,10 +110,23 @@ pub(crate) fn write_dax(
             Err(Ext4Error::Fs(FsError::NoSpace { .. } | FsError::QuotaExceeded)) if at > offset => {
                 break;
             }
-            Err(e) => return Err(e),
+            Err(e) => {
+                report_not_stored(fs, inode, at..end, &e);
+                return Err(e);
+            }
         }
     }
     Ok(Some(((at - offset) as usize, at)))
+}
+
+/// Nothing of a file in place is in the page cache, which counts what cannot be written: the
+/// mount's status must hear of memory that fails from here.
+fn report_not_stored(fs: &Ext4, inode: &Inode, bytes: Range<u64>, error: &Ext4Error) {
+    if matches!(error, Ext4Error::Block(_)) {
+        let part = UnwrittenPart { inode: inode.no, bytes, kept: false };
+        let error = &FsError::from(error.clone());
+        fs.volume.status.notify(&Trouble::NotStored { part, error });
+    }
 }
 
 /// Writes from byte `at` on as much of `data` as lies in blocks of one kind; returns how far.

@@ -21,8 +21,9 @@ pub(crate) fn check(volume: &Volume, options: &MountOptions) -> Result<bool> {
     let layout = &volume.layout;
     let hindrance = if volume.device.direct_memory().is_none() {
         Some(
-            "the device is not memory, or cannot be mapped: mount without dax, or make a range of \
-             memory with `steadfast pmem create`",
+            "the device is not memory, or is used by way of a table of sectors (a sector namespace), \
+             or cannot be mapped: mount without dax, or make a range of memory with `steadfast \
+             pmem create`, of mode raw or fsdax",
         )
     } else if layout.block_size as usize != PAGE {
         Some("the file system's blocks are no pages of 4096 bytes: make it with mkfs -b 4096")

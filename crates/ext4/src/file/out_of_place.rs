@@ -152,7 +152,7 @@ pub(super) fn needs(
     txn: Option<&Txn<'_>>,
 ) -> Result<Vec<Need>> {
     let size = fs.volume.block_size();
-    let Some(fresh) = &fs.volume.fresh else { return Ok(Vec::new()) };
+    let Some(fresh) = &fs.volume.free.fresh else { return Ok(Vec::new()) };
     let mut needs = Vec::new();
     for piece in fs.volume.pieces(inode, from * size, to * size, txn)? {
         let (start, end) = (piece.offset / size, (piece.offset + piece.len) / size);

@@ -594,6 +594,6 @@ impl Ext4 {
         if kept > 0 && kept < self.volume.layout.blocks_count {
             return kept;
         }
-        self.volume.layout.first_data_block + self.volume.system_blocks.len()
+        self.volume.layout.first_data_block + self.volume.free.system_blocks.len()
     }
 }

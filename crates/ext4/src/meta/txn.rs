@@ -242,7 +242,7 @@ impl<'v> Txn<'v> {
         let resting = self.resting();
         if !resting.is_empty() {
             let (freed_committed, home) =
-                (self.volume.freed_committed.clone(), self.volume.home.clone());
+                (self.volume.free.freed_committed.clone(), self.volume.home.clone());
             let freed: Vec<(u64, u64)> = resting.iter().collect();
             update.on_commit.push(Box::new(move |tid| match home {
                 Some(home) => home.hold(tid, freed),
@@ -316,7 +316,7 @@ impl<'v> Txn<'v> {
         if self.volume.has(Bug::FreedBlockReused) {
             return RangeSet::new();
         }
-        let Some(fresh) = &self.volume.fresh else { return self.freed.clone() };
+        let Some(fresh) = &self.volume.free.fresh else { return self.freed.clone() };
         let mut resting = RangeSet::new();
         for (start, end) in self.freed.iter() {
             for (s, e) in fresh.held(start, end) {
@@ -335,7 +335,7 @@ impl<'v> Txn<'v> {
         for (start, end) in resting.iter() {
             self.meta.alloc.rest(start, end);
         }
-        if let Some(fresh) = &self.volume.fresh {
+        if let Some(fresh) = &self.volume.free.fresh {
             fresh.change(&self.taken, &self.freed);
         }
         let mut space = self.volume.space();

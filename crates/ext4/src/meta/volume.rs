@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{self, Arc, PoisonError};
+use std::sync::{self, Arc};
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::{GroupDesc, GroupNo, Layout, Superblock};
@@ -15,7 +15,7 @@ use super::cache::BlockCache;
 use super::log::{LOG_FULL, MetaLog};
 use super::txn::Txn;
 use crate::state::{
-    AllocState, Clock, Fetches, Fresh, HomeMark, InodeCache, NameCache, NodeCache, OrphanFile,
+    AllocState, Clock, Fetches, FreeSpace, HomeMark, InodeCache, NameCache, NodeCache, OrphanFile,
     Orphans, Protection, Quotas, Space, Status, Track, XattrBlockCache,
 };
 
@@ -31,21 +31,13 @@ pub struct Volume {
     pub(crate) meta: Mutex<MetaState>,
     pub(crate) inodes: InodeCache,
     pub(crate) names: NameCache,
-    pub(crate) space: sync::Mutex<Space>,
-    /// Blocks freed by transactions that have committed since the allocator last looked.
-    pub(crate) freed_committed: Arc<sync::Mutex<Vec<(u64, u64)>>>,
+    pub(crate) free: FreeSpace,
     /// Of an external journal: how far its log must go for what is on the device.
     pub(crate) home: Option<Arc<HomeMark>>,
     /// The flush of the device that the data of any file outside the log needs.
     pub(crate) outside: Arc<AtomicU64>,
-    /// With data=transact: the blocks that may be overwritten.
-    pub(crate) fresh: Option<Fresh>,
     pub(crate) status: Arc<Status>,
     pub(crate) clock: Clock,
-    /// Blocks of superblocks, descriptors, bitmaps and inode tables.
-    pub(crate) group_metadata: RangeSet,
-    /// Those and the journal's: no file may own them.
-    pub(crate) system_blocks: RangeSet,
     /// Operations that have retried too often and fall back to reading under the metadata lock.
     pub(crate) lock_fallbacks: AtomicU32,
     /// The orphan file, if there is one.
@@ -99,7 +91,7 @@ impl Volume {
     /// already counts as if each block of it changed a block of metadata; writing it back shows
     /// how many it really takes.
     pub(crate) fn log_room(&self) -> Result<u64> {
-        let Some(fresh) = &self.fresh else { return Ok(u64::MAX) };
+        let Some(fresh) = &self.free.fresh else { return Ok(u64::MAX) };
         let delayed = self.space().promised();
         let room = self.log.room_on_demand().saturating_sub(delayed);
         if fresh.is_spent() {
@@ -113,7 +105,7 @@ impl Volume {
 
     /// Whether data=transact is in force.
     pub(crate) fn transacts(&self) -> bool {
-        self.fresh.is_some()
+        self.free.fresh.is_some()
     }
 
     /// As [`begin`](Self::begin), for operations that [`with_blocks`](Self::with_blocks) runs: one
@@ -150,13 +142,12 @@ impl Volume {
     }
 
     pub(crate) fn space(&self) -> sync::MutexGuard<'_, Space> {
-        self.space.lock().unwrap_or_else(PoisonError::into_inner)
+        self.free.counts()
     }
 
     /// Whether a run of blocks may belong to a file.
     pub(crate) fn valid_file_blocks(&self, start: u64, len: u64) -> bool {
-        self.layout.contains(start, len)
-            && self.system_blocks.within(start, start + len).next().is_none()
+        self.layout.contains(start, len) && self.free.is_for_files(start, len)
     }
 
     /// Superblocks, descriptors, bitmaps and inode tables of all groups.

@@ -38,8 +38,8 @@ impl Volume {
             (space.delayed_blocks, space.settled_blocks) = (0, 0);
             space.resting_blocks = held.iter().map(|(start, end)| end - start).sum();
         }
-        self.freed_committed.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        if let Some(fresh) = &self.fresh {
+        self.free.freed_committed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if let Some(fresh) = &self.free.fresh {
             fresh.clear();
         }
         read_orphans(self)

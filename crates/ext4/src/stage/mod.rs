@@ -16,7 +16,7 @@ use steadfast_runtime::Mutex;
 use crate::meta::{MetaLog, MetaState, Volume};
 use crate::options::{DataMode, MountOptions};
 use crate::state::{
-    AllocState, Clock, Fresh, InodeCache, NameCache, NodeCache, Orphans, Quotas, Space,
+    AllocState, Clock, FreeSpace, Fresh, InodeCache, NameCache, NodeCache, Orphans, Quotas, Space,
     XattrBlockCache,
 };
 
@@ -131,15 +131,17 @@ pub(crate) fn assemble(
         meta: Mutex::new(meta),
         inodes: InodeCache::new(options.inode_cache),
         names: NameCache::new(options.inode_cache.saturating_mul(2)),
-        space: StdMutex::new(space),
-        freed_committed: Arc::default(),
+        free: FreeSpace {
+            counts: StdMutex::new(space),
+            freed_committed: Arc::default(),
+            fresh: transacts.then(Fresh::default),
+            group_metadata,
+            system_blocks,
+        },
         home: None,
         outside: Arc::default(),
-        fresh: transacts.then(Fresh::default),
         status: Arc::default(),
         clock,
-        group_metadata,
-        system_blocks,
         lock_fallbacks: Default::default(),
         orphan_file: None,
         fast: None,

@@ -51,7 +51,7 @@ pub use points::{LastPoint, RolledBack, SincePoint};
 pub(crate) use protection::Protection;
 pub(crate) use quotas::{Id as QuotaId, Quotas};
 pub use recovery::MountRecovery;
-pub(crate) use space::{AllocState, Space};
+pub(crate) use space::{AllocState, FreeSpace, Space};
 pub use status::Status;
 pub(crate) use transact::Transact;
 pub use trouble::{Trouble, UnwrittenPart};

@@ -1,8 +1,37 @@
 //! Free space: how much there is, and what the allocator keeps of it beside the bitmaps.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use steadfast_ext4_format::RangeSet;
 
+use super::Fresh;
 use super::windows::Windows;
+
+/// The space of a volume: what is free, and what no file may have.
+pub(crate) struct FreeSpace {
+    /// Never locked across a wait.
+    pub counts: Mutex<Space>,
+    /// Blocks freed by transactions that have committed since the allocator last looked.
+    pub freed_committed: Arc<Mutex<Vec<(u64, u64)>>>,
+    /// With data=transact: the blocks that may be overwritten.
+    pub fresh: Option<Fresh>,
+    /// Blocks of superblocks, descriptors, bitmaps and inode tables.
+    pub group_metadata: RangeSet,
+    /// Those and the journal's: no file may own them.
+    pub system_blocks: RangeSet,
+}
+
+impl FreeSpace {
+    /// How much is free.
+    pub fn counts(&self) -> MutexGuard<'_, Space> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a run of blocks is none that only the file system itself may have.
+    pub fn is_for_files(&self, start: u64, len: u64) -> bool {
+        self.system_blocks.within(start, start + len).next().is_none()
+    }
+}
 
 /// Counts of free space, as of the finished transactions. Never locked across a wait.
 #[derive(Debug, Clone, Copy, Default)]

@@ -18,6 +18,13 @@ pub enum Trouble<'a> {
         /// Why.
         error: &'a FsError,
     },
+    /// Data of a file that is used in place could not be stored; who wrote it was told.
+    NotStored {
+        /// Which; nothing of it is kept.
+        part: UnwrittenPart,
+        /// Why.
+        error: &'a FsError,
+    },
     /// There is no transaction point any more, with data=transact.
     NoPoints {
         /// Why.

@@ -91,7 +91,7 @@ impl Ext4 {
         self.transact.as_ref()?;
         let journal = self.journal()?;
         let block = self.volume.block_size();
-        let placed = self.volume.fresh.as_ref().map_or(0, |fresh| fresh.len());
+        let placed = self.volume.free.fresh.as_ref().map_or(0, |fresh| fresh.len());
         let waiting = self.volume.space().promised();
         Some(SincePoint {
             data_bytes: (placed + waiting) * block,

@@ -71,7 +71,7 @@ impl Ext4 {
             journal.submit(on_device).map_err(Ext4Error::from)?;
         }
         journal.close_running().map_err(Ext4Error::from)?;
-        if let Some(fresh) = &self.volume.fresh {
+        if let Some(fresh) = &self.volume.free.fresh {
             fresh.clear();
         }
         let ended = last_ended(journal);

@@ -75,7 +75,7 @@ impl Ext4 {
         }
         let _exclusive = transact.gate.write();
         transact.state().group_open = false;
-        if let Some(fresh) = &self.volume.fresh {
+        if let Some(fresh) = &self.volume.free.fresh {
             fresh.set_spent(false);
         }
         let since = self.since_point().filter(|since| !since.is_nothing());

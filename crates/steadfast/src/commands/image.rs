@@ -20,6 +20,7 @@ use steadfast_vfs::path::shown;
 use super::journal_device::of_image;
 use super::{pmem, volume};
 use crate::cli::{Image, Reading};
+use crate::terminal::counted;
 use crate::{Outcome, document, terminal, way_out};
 
 /// Memory for what is read of an image and written to it, in bytes.
@@ -151,7 +152,8 @@ pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
         format!("{}: the orphans, now that the journal is replayed", image.image.display())
     })?;
     if deleted > 0 {
-        writeln!(out, "{}: {deleted} orphans deleted or cut", image.image.display())?;
+        let orphans = counted(deleted as u64, "orphan");
+        writeln!(out, "{}: {orphans} deleted or cut", image.image.display())?;
     }
     Ok(())
 }
@@ -159,14 +161,15 @@ pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
 fn tell(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
-        "{}: {} transactions replayed: {} blocks written, {} images revoked",
+        "{}: {} replayed: {} written, {} revoked",
         path.display(),
-        report.transactions,
-        report.blocks_replayed,
-        report.revoked
+        counted(report.transactions.into(), "transaction"),
+        counted(report.blocks_replayed, "block"),
+        counted(report.revoked, "image")
     )?;
     if report.fast_commits > 0 {
-        writeln!(out, "{}: {} fast commits replayed", path.display(), report.fast_commits)?;
+        let commits = counted(report.fast_commits.into(), "fast commit");
+        writeln!(out, "{}: {commits} replayed", path.display())?;
     }
     for finding in &report.findings {
         writeln!(out, "  {finding}")?;
@@ -200,7 +203,7 @@ pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outco
         if !findings.iter().any(|f| f.contains(&text)) {
             findings.push(format!("journal: {text}"));
         }
-        way_out::of_error(&e).into_iter().for_each(terminal::note);
+        way_out::of_journal(&e).into_iter().for_each(terminal::note);
     }
     let clean = findings.is_empty() && report.more_findings == 0;
     if json {
@@ -225,8 +228,8 @@ pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outco
     }
     let name = image.image.display();
     if !report.orphans.is_empty() {
-        let count = report.orphans.len();
-        writeln!(out, "{name}: {count} orphans, which the next mount deletes or cuts")?;
+        let orphans = counted(report.orphans.len() as u64, "orphan");
+        writeln!(out, "{name}: {orphans}, which the next mount deletes or cuts")?;
     }
     if clean {
         let recovery = match (report.needs_recovery, reading.no_replay) {
@@ -238,7 +241,7 @@ pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outco
         return Ok(Outcome::Good);
     }
     let count = findings.len() as u64 + report.more_findings;
-    writeln!(out, "{name}: damaged, {count} findings")?;
+    writeln!(out, "{name}: damaged, {}", counted(count, "finding"))?;
     Ok(Outcome::Problem)
 }
 

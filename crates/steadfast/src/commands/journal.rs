@@ -15,7 +15,8 @@ use uuid::Uuid;
 use super::image::open;
 use super::journal_device::{of_image, open_journal};
 use crate::cli::{Image, JournalCommand, NewJournal as NewJournalArgs};
-use crate::{Outcome, Usage, document};
+use crate::terminal::counted;
+use crate::{Outcome, Usage, document, way_out};
 
 /// Does what was asked for.
 pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
@@ -29,10 +30,19 @@ pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
         }
         JournalCommand::Move { image, new } => {
             let old = old_journal(image, false)?;
-            let new = new_journal(&image.image, new)?;
+            let to = new_journal(&image.image, new)?;
             let device = open(&image.image, false)?;
             let moved =
-                tune::move_to(&device, old.as_ref(), &new).with_context(|| name(&image.image))?;
+                tune::move_to(&device, old.as_ref(), &to).map_err(|e| match &image.journal {
+                    Some(path) if way_out::is_journal_too_much(&e) => Usage(format!(
+                        "{}: {e}: --journal names the present journal's device; a new journal on \
+                         {path} is asked for by --device {path}",
+                        name(&image.image),
+                        path = path.display(),
+                    ))
+                    .into(),
+                    _ => anyhow::Error::from(e).context(name(&image.image)),
+                })?;
             tell_attached(&image.image, &moved, out)
         }
         JournalCommand::Detach { image, discard_unreplayed } => {
@@ -82,13 +92,13 @@ fn tell_attached(image: &Path, a: &Attached, out: &mut dyn Write) -> Result<Outc
         None => writeln!(out, "{image}: internal journal, {} blocks", a.blocks)?,
     }
     if a.freed_blocks > 0 {
-        writeln!(out, "the old journal gave {} blocks back", a.freed_blocks)?;
+        writeln!(out, "the old journal gave {} back", counted(a.freed_blocks, "block"))?;
     }
     if a.discarded_transactions > 0 {
         writeln!(
             out,
-            "the journal device held {} transactions of an earlier use: thrown away",
-            a.discarded_transactions
+            "the journal device held {} of an earlier use: thrown away",
+            counted(a.discarded_transactions.into(), "transaction")
         )?;
     }
     Ok(Outcome::Good)
@@ -100,14 +110,15 @@ const BLOCKS_SHOWN: usize = 100;
 fn tell_detached(image: &Path, d: &Detached, out: &mut dyn Write) -> Result<Outcome> {
     let image = image.display();
     if d.replayed_transactions > 0 {
-        writeln!(out, "{image}: {} transactions replayed", d.replayed_transactions)?;
+        let replayed = counted(d.replayed_transactions.into(), "transaction");
+        writeln!(out, "{image}: {replayed} replayed")?;
     }
     match d.external {
         Some(uuid) => writeln!(out, "{image}: external journal {uuid} detached")?,
         None => writeln!(out, "{image}: internal journal detached")?,
     }
     if d.freed_blocks > 0 {
-        writeln!(out, "it gave {} blocks back", d.freed_blocks)?;
+        writeln!(out, "it gave {} back", counted(d.freed_blocks, "block"))?;
     }
     if d.external.is_some() && !d.released {
         writeln!(
@@ -121,8 +132,9 @@ fn tell_detached(image: &Path, d: &Detached, out: &mut dyn Write) -> Result<Outc
         Discarded::Listed { transactions, blocks } => {
             writeln!(
                 out,
-                "lost: {transactions} transactions that would have changed {} blocks",
-                blocks.len()
+                "lost: {} that would have changed {}",
+                counted((*transactions).into(), "transaction"),
+                counted(blocks.len() as u64, "block")
             )?;
             let shown: Vec<String> = blocks.iter().take(BLOCKS_SHOWN).map(u64::to_string).collect();
             let more = if blocks.len() > BLOCKS_SHOWN { " ..." } else { "" };
@@ -138,7 +150,8 @@ fn tell_detached(image: &Path, d: &Detached, out: &mut dyn Write) -> Result<Outc
             writeln!(out, "{finding}")?;
         }
         let count = report.findings.len() as u64 + report.more_findings;
-        writeln!(out, "check: {count} findings; run e2fsck -f before it is used")?;
+        let findings = counted(count, "finding");
+        writeln!(out, "check: {findings}; run e2fsck -f before it is used")?;
     }
     Ok(Outcome::Problem)
 }
@@ -188,7 +201,8 @@ fn rows(s: &JournalStatus) -> Vec<(&'static str, String)> {
     if let Some(p) = s.pending {
         let text = match p.transactions {
             0 => "clean".to_owned(),
-            n => format!("{n} transactions wait, {} blocks", p.blocks),
+            1 => format!("1 transaction waits, {}", counted(p.blocks, "block")),
+            n => format!("{n} transactions wait, {}", counted(p.blocks, "block")),
         };
         rows.push(("contents:", text));
     }

@@ -134,8 +134,11 @@ fn name_it(args: &Mkfs, label: &mut String, uuid: &mut uuid::Uuid) -> Result<()>
 fn tell(made: &mkfs::Made, name: &str, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
-        "{}: {} blocks of {} bytes, {} inodes, {} groups",
-        name, made.blocks, made.block_size, made.inodes, made.groups
+        "{name}: {} blocks of {} bytes, {} inodes, {}",
+        made.blocks,
+        made.block_size,
+        made.inodes,
+        terminal::counted(made.groups.into(), "group")
     )?;
     writeln!(out, "UUID: {}", made.uuid)?;
     if !made.label.is_empty() {

@@ -5,6 +5,7 @@ pub mod dd;
 pub mod extents;
 pub mod hdparm;
 pub mod image;
+mod in_use;
 pub mod iostat;
 pub mod iozone;
 pub mod journal;

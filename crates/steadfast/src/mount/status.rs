@@ -31,7 +31,7 @@ pub fn of(served: &Served) -> Value {
     }
     let down = served.down.load(Ordering::Acquire);
     let no_points = fs.points_fail_because().map(|e| e.to_string());
-    let lacking = trouble::Lacking::of(&pages);
+    let lacking = trouble::Lacking::of(&pages, &served.errors);
     // Without a journal in use nothing was promised: it was mounted read-only.
     let stopped = down || fs.read_only_because().is_some() && fs.journal().is_some();
     let promised_no_more = trouble::promised_no_more(stopped, no_points.is_some(), &lacking);
@@ -78,7 +78,7 @@ pub fn of(served: &Served) -> Value {
             "hit_pages": pages.hit_pages,
             "miss_pages": pages.miss_pages,
         },
-        "failed_writes": pages.failed_writes,
+        "failed_writes": lacking.failed_writes(),
         "unwritten_bytes": pages.retry_bytes,
         "lost_bytes": pages.lost_bytes,
         "unwritten": trouble::unwritten(fs),
@@ -134,6 +134,18 @@ fn recovered(served: &Served) -> Value {
             "in_memory": recovery.in_memory,
         })
     })
+}
+
+/// The same in words; `None` if there was nothing to recover.
+fn recovery_told(r: &Value) -> Option<String> {
+    let number = |name: &str| r[name].as_u64().unwrap_or(0);
+    let of = |name: &str, what: &str| terminal::counted(number(name), what);
+    let (all, blocks) = (of("transactions", "transaction"), of("blocks", "block"));
+    let mut parts = vec![format!("{all} replayed, {blocks}")];
+    let more = [("fast_commits", "fast commit"), ("orphans", "orphan")];
+    parts.extend(more.iter().filter(|(name, _)| number(name) > 0).map(|(name, w)| of(name, w)));
+    parts.extend((r["in_memory"] == true).then(|| "in memory only".to_owned()));
+    (!r.is_null()).then(|| parts.join(", "))
 }
 
 fn state(down: bool, read_only: bool, failing: bool) -> &'static str {
@@ -238,9 +250,13 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
         let commits = number(&j["commits"]);
         let fast = match number(&j["fast_commits"]) {
             0 => String::new(),
-            n => format!(", {n} fast commits"),
+            n => format!(", {}", terminal::counted(n, "fast commit")),
         };
-        row("journal", format!("{place}, {used} of {all} blocks in use, {commits} commits{fast}"))?;
+        let commits = terminal::counted(commits, "commit");
+        row("journal", format!("{place}, {used} of {all} blocks in use, {commits}{fast}"))?;
+    }
+    if let Some(what) = recovery_told(&s["recovered"]) {
+        row("recovered", what)?;
     }
     let q = &s["queue"];
     if !q.is_null() {
@@ -254,7 +270,8 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
     let (now, most) = (number(&cache["bytes"]), number(&cache["bytes_max"]));
     row("cache", format!("{} of {}", sized(now), sized(most)))?;
     if number(&s["failed_writes"]) > 0 {
-        row("errors", format!("{} writes failed", number(&s["failed_writes"])))?;
+        let failed = terminal::counted(number(&s["failed_writes"]), "write");
+        row("errors", format!("{failed} failed"))?;
     }
     for line in trouble::lines(&s["unwritten"]) {
         row("", line)?;

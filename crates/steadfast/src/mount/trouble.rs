@@ -1,6 +1,7 @@
 //! What goes wrong in the background of a mount: a line in the log when it happens, the mount's
 //! status while it lasts, the end's exit status.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -11,6 +12,7 @@ use steadfast_fuse::ErrorLog;
 use steadfast_pagecache::Stats;
 
 use super::serve::Served;
+use crate::terminal;
 
 /// Parts of files that a status and the last word of a mount name.
 const PARTS_MAX: usize = 16;
@@ -21,6 +23,8 @@ pub struct Failures {
     /// The log, limited by kind and time.
     pub log: ErrorLog,
     last: Mutex<Option<Failure>>,
+    /// Writes to files in place that the memory has refused.
+    not_stored: AtomicU64,
 }
 
 /// One of them.
@@ -36,6 +40,11 @@ impl Failures {
     fn note(&self, part: Option<&UnwrittenPart>, what: String) {
         let failure = Failure { when: Instant::now(), part: part.cloned(), what };
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+    }
+
+    /// How many writes to files in place have failed.
+    pub fn not_stored(&self) -> u64 {
+        self.not_stored.load(Ordering::Relaxed)
     }
 
     /// The last failure, for the status; null if there was none.
@@ -57,30 +66,40 @@ pub struct Lacking {
     kept_bytes: u64,
     lost_bytes: u64,
     failed_writes: u64,
+    not_stored: u64,
 }
 
 impl Lacking {
-    /// As the page cache counts it.
-    pub fn of(pages: &Stats) -> Lacking {
+    /// As the page cache counts it, and what was refused in place.
+    pub fn of(pages: &Stats, failures: &Failures) -> Lacking {
         let Stats { retry_bytes, lost_bytes, failed_writes, .. } = *pages;
-        Lacking { kept_bytes: retry_bytes, lost_bytes, failed_writes }
+        let not_stored = failures.not_stored();
+        Lacking { kept_bytes: retry_bytes, lost_bytes, failed_writes, not_stored }
+    }
+
+    /// Writes that have failed, of both kinds.
+    pub fn failed_writes(&self) -> u64 {
+        self.failed_writes + self.not_stored
     }
 
     /// Whether everything is where it belongs, or still on its way.
     pub fn is_empty(&self) -> bool {
-        self.kept_bytes == 0 && self.lost_bytes == 0
+        self.kept_bytes == 0 && self.lost_bytes == 0 && self.not_stored == 0
     }
 
     /// Why the mount is failing; `None` if it is not.
     pub fn because(&self) -> Option<String> {
         let parts = [(self.kept_bytes, "in memory only"), (self.lost_bytes, "lost")];
-        let parts: Vec<String> = parts
+        let mut parts: Vec<String> = parts
             .iter()
             .filter(|(bytes, _)| *bytes > 0)
             .map(|(bytes, fate)| format!("{bytes} bytes of data are {fate}"))
             .collect();
-        let writes = if self.failed_writes == 1 { "write" } else { "writes" };
-        let failed = format!("{} {writes} of data failed", self.failed_writes);
+        if self.not_stored > 0 {
+            let count = terminal::counted(self.not_stored, "write");
+            parts.push(format!("the memory has refused {count} to files in place"));
+        }
+        let failed = format!("{} of data failed", terminal::counted(self.failed_writes(), "write"));
         (!parts.is_empty()).then(|| format!("{failed}; {}", parts.join(", ")))
     }
 }
@@ -109,7 +128,11 @@ pub fn promised_no_more(stopped: bool, no_points: bool, lacking: &Lacking) -> Op
 
 /// Has everything logged that goes wrong where nobody waits for an answer.
 pub fn log(fs: &Arc<Ext4>, source: &str) -> Arc<Failures> {
-    let errors = Arc::new(Failures { log: ErrorLog::new(source), last: Mutex::default() });
+    let errors = Arc::new(Failures {
+        log: ErrorLog::new(source),
+        last: Mutex::default(),
+        not_stored: AtomicU64::new(0),
+    });
     let (failures, of) = (Arc::clone(&errors), Arc::downgrade(fs));
     fs.on_trouble(move |trouble| match trouble {
         Trouble::Unwritten { part, error } => {
@@ -122,6 +145,14 @@ pub fn log(fs: &Arc<Ext4>, source: &str) -> Arc<Failures> {
                 };
                 let path = of.upgrade().and_then(|fs| path(&fs, part));
                 format!("{} could not be written: {error}: {fate}", name(part, path))
+            });
+        }
+        Trouble::NotStored { part, error } => {
+            failures.not_stored.fetch_add(1, Ordering::Relaxed);
+            failures.note(Some(part), error.to_string());
+            failures.log.error("store", &error.to_string(), || {
+                let path = of.upgrade().and_then(|fs| path(&fs, part));
+                format!("{} could not be stored: {error}", name(part, path))
             });
         }
         Trouble::NoPoints { error } => {
@@ -206,5 +237,6 @@ pub fn last_word(served: &Served) -> Option<String> {
         true => "what they were to write was written later or given up".to_owned(),
         false => format!("lost: {}", lost.join("; ")),
     };
-    Some(format!("{}: {failed} writes of data failed; {outcome}{stopped}", served.source))
+    let failed = terminal::counted(failed, "write");
+    Some(format!("{}: {failed} of data failed; {outcome}{stopped}", served.source))
 }

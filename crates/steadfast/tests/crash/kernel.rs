@@ -30,7 +30,11 @@ fn the_kernels_ext4_needs_the_fsync_too() {
     // A kernel's run is kept, and shown by the kernel, as any other.
     let recording = report["recording"].as_str().unwrap();
     let state = report["findings"][0]["first_state"].as_u64().unwrap().to_string();
-    let out = lab.crash(&["show", recording, "--cut", &state, "--judge", JUDGE]);
+    let show = ["show", recording, "--cut", &state, "--judge", JUDGE];
+    let out = lab.crash(&show);
+    let said = text(&out.stderr);
+    assert!(out.status.code() == Some(2) && said.contains("say --kernel"), "{said}");
+    let out = lab.crash(&[&show[..], &["--kernel"]].concat());
     let said = text(&out.stdout);
     assert_eq!(out.status.code(), Some(1), "{said}{}", text(&out.stderr));
     assert!(said.contains("Wrong: the judge ended with status 1"), "{said}");

@@ -119,3 +119,34 @@ fn walk(dir: &std::path::Path) {
         }
     }
 }
+
+/// An image that is cut short under its mount has lost data, and who unmounts it is told.
+#[test]
+fn an_image_that_was_cut_short_is_told_at_unmounting() {
+    let Some(b) = Bench::with_image("64m") else { return };
+    b.good("mount disk.img m");
+    let image = std::fs::OpenOptions::new().write(true).open(b.path("disk.img")).unwrap();
+    image.set_len(4096).unwrap();
+    let said = b.bad("umount m", 1);
+    assert!(said.contains("cut short: ") && said.contains("of 67108864 bytes"), "{said}");
+}
+
+/// What is mounted is neither cut nor removed by commands that write any file.
+#[test]
+fn an_image_in_use_is_refused_by_those_who_write_files() {
+    let Some(b) = Bench::with_image("16m") else { return };
+    b.good("mount disk.img m");
+    for line in [
+        "dd if=/dev/zero of=disk.img bs=4k count=1",
+        "iozone -s 64 -r 16 -i 0 -f disk.img",
+        "iozone -t 1 -s 64 -r 16 -i 0 -F disk.img",
+    ] {
+        let out = b.run(line);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(!out.status.success() && said.contains("is in use"), "{line}: {said}");
+        assert_eq!(b.path("disk.img").metadata().unwrap().len(), 16 << 20, "{line}");
+    }
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+    b.good("dd if=/dev/zero of=disk.img bs=4k count=1");
+}

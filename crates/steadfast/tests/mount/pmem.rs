@@ -69,6 +69,8 @@ fn a_killed_mount_in_place_keeps_what_was_synced() {
     drop(file);
     b.good("umount m");
     b.good(&format!("mount -o dax=always {x} m"));
+    let recovered = b.good("status m");
+    assert!(recovered.contains("  recovered  ") && recovered.contains("replayed, "), "{recovered}");
     let kept = fs::read(b.at().join("kept")).unwrap();
     assert_eq!(kept.len(), 200_000);
     assert!(kept.chunks(1000).zip(0..200u8).all(|(part, n)| part.iter().all(|b| *b == n)));
@@ -166,7 +168,15 @@ fn a_label_is_believed_where_nothing_reaches_over_it() {
         // In place too.
         b.good(&format!("mount -o dax=always {path} m"));
         b.good("umount m");
+        assert!(b.good(&format!("pmem info {path}")).contains("no label"));
+        let folder = std::path::Path::new(&path).parent().unwrap().display().to_string();
+        assert!(!b.good(&format!("pmem list {folder}")).contains(&path));
+        let kept = b.bad(&format!("pmem destroy --force {path}"), 2);
+        assert!(kept.contains("but contents"), "{kept}");
+        assert!(b.bad(&format!("pmem check {path}"), 2).contains("no block translation table"));
     }
+    let raw = b.good(&format!("pmem info raw:{}", x.display()));
+    assert!(raw.contains("67108864 bytes") && raw.contains("no label"), "{raw}");
     // Without one the file is a range, on a disk too.
     fs::File::create(&disk).unwrap().set_len(64 << 20).unwrap();
     labelled(&disk);
@@ -316,4 +326,38 @@ fn what_is_no_range_is_refused_and_stays() {
     }
     assert_eq!(fs::read(&file).unwrap(), [1; 5000]);
     assert!(!folder.path().join("file2").exists());
+}
+
+/// Memory that refuses a store: the tmpfs behind a range is full.
+#[test]
+fn a_store_that_fails_is_in_the_status() {
+    let Some(b) = Bench::new() else { return };
+    fs::create_dir(b.path("small")).unwrap();
+    let small = b.command("mount", &["-t", "tmpfs", "-o", "size=24m", "none", "small"]);
+    assert!(small.status.success(), "{small:?}");
+    let _gone = unmounted_at_the_end(b.path("small"));
+    b.good("pmem create --emulate 64m small/x");
+    b.good("mkfs small/x");
+    b.good("mount -o dax=always small/x m");
+    assert_eq!(b.status()["state"], "writable");
+    let dd = b.command("dd", &["if=/dev/urandom", "of=m/f", "bs=1M", "count=40", "conv=fsync"]);
+    assert!(!dd.status.success(), "{dd:?}");
+    let status = b.status();
+    assert_eq!(status["state"], "failing", "{status:#}");
+    assert!(status["failed_writes"].as_u64().unwrap() > 0, "{status:#}");
+    let failure = status["last_failure"]["what"].as_str().unwrap();
+    assert!(failure.contains("/f (inode") && failure.contains("SIGBUS"), "{failure}");
+    // OK to ignore: there may be no room for the journal either.
+    let _ = b.run("umount m");
+}
+
+/// Unmounts a folder when it is dropped.
+fn unmounted_at_the_end(at: std::path::PathBuf) -> impl Drop {
+    struct Unmounts(std::path::PathBuf);
+    impl Drop for Unmounts {
+        fn drop(&mut self) {
+            let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
+        }
+    }
+    Unmounts(at)
 }

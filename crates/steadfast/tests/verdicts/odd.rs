@@ -113,8 +113,8 @@ fn orphans_are_told() {
         "unlink file",
     ]);
     let said = image.ends("check disk.img", 0);
-    assert!(said.contains("1 orphans, which the next mount deletes or cuts"), "{said}");
-    assert!(image.ends("replay disk.img", 0).contains("1 orphans deleted or cut"));
+    assert!(said.contains("1 orphan, which the next mount deletes or cuts"), "{said}");
+    assert!(image.ends("replay disk.img", 0).contains("1 orphan deleted or cut"));
     image.assert_clean();
 }
 

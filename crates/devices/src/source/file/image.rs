@@ -42,6 +42,8 @@ pub(super) struct Image {
     failed: OnceLock<BlockError>,
     no_discard: AtomicBool,
     no_dsync: AtomicBool,
+    /// Bytes that an image file has at the least; 0 for a block device.
+    least: u64,
 }
 
 impl Drop for Image {
@@ -58,6 +60,7 @@ impl Image {
         file: OwnedFd,
         read_only: bool,
         direct: Option<DirectAlign>,
+        least: u64,
     ) -> Self {
         Image {
             name,
@@ -70,6 +73,7 @@ impl Image {
             failed: OnceLock::new(),
             no_discard: AtomicBool::new(false),
             no_dsync: AtomicBool::new(false),
+            least,
         }
     }
 
@@ -192,6 +196,7 @@ impl Image {
             return Ok(());
         }
         let number = self.syncs_started.fetch_add(1, Ordering::SeqCst) + 1;
+        self.still_whole()?;
         match retry_on_intr(|| rustix::fs::fdatasync(&self.file)) {
             Ok(()) => {
                 self.sync_done.store(number, Ordering::SeqCst);
@@ -215,6 +220,18 @@ impl Image {
                 Ok(())
             }
             Err(e) => Err(self.failure("discard", offset, e)),
+        }
+    }
+
+    /// An image that somebody has cut short has lost what had been durable.
+    fn still_whole(&self) -> Result<()> {
+        match rustix::fs::fstat(&self.file) {
+            Ok(stat) if (stat.st_size as u64) < self.least => {
+                let (now, least) = (stat.st_size, self.least);
+                let reason = format!("its file was cut short: {now} of {least} bytes are left");
+                Err(self.remember(self.error("flush", 0, reason)))
+            }
+            _ => Ok(()),
         }
     }
 

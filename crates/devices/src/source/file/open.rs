@@ -412,7 +412,8 @@ impl Opening<'_> {
             cleared.map_err(|e| system(path, "turn direct I/O off", e))?;
         }
         let info = self.describe(size, direct)?;
-        let image = Image::new(info.name.clone(), self.file, self.options.read_only, direct);
+        let least = if self.is_device { 0 } else { info.size };
+        let image = Image::new(info.name.clone(), self.file, self.options.read_only, direct, least);
         Ok(Opened { info, notes: self.notes, direct: direct.is_some(), in_memory, image })
     }
 

@@ -34,7 +34,7 @@ const PATH_MAX: usize = 4096;
 
 /// A name to look for.
 #[derive(Debug)]
-pub struct CaselessName<'n> {
+pub(crate) struct CaselessName<'n> {
     name: &'n [u8],
     folded: Option<Vec<u8>>,
 }
@@ -51,7 +51,7 @@ impl<'n> CaselessName<'n> {
     }
 
     /// Whether it has a folding.
-    pub fn is_folded(&self) -> bool {
+    pub(crate) fn is_folded(&self) -> bool {
         self.folded.is_some()
     }
 
@@ -86,12 +86,12 @@ pub fn fold(name: &[u8]) -> Option<Vec<u8>> {
 
 /// What kernel 6.12 hashed for a name: the folding with what is to be ignored. `None` if it is no
 /// text.
-pub fn fold_as_6_12(name: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn fold_as_6_12(name: &[u8]) -> Option<Vec<u8>> {
     fold_without(name, &|_| false)
 }
 
 /// Whether there are code points in a name that its folding lacks.
-pub fn has_ignored(name: &[u8]) -> bool {
+pub(crate) fn has_ignored(name: &[u8]) -> bool {
     !name.is_ascii()
         && Pieces(name).any(|piece| matches!(piece, Some(Piece::Letter(c)) if is_ignored(c)))
 }

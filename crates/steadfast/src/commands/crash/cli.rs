@@ -39,7 +39,8 @@ good. Without a judge, what all programs may expect is judged: what was synced
 is there, what was renamed over a file is whole, the file system is undamaged.
 
 Exit status: 0 nothing found, 1 something found (each with the command that
-shows it), 2 used wrongly, 3 not supported.
+shows it), 2 used wrongly, or the machine around failed, 3 not supported,
+130 the judging was stopped before anything was found.
 
 Ctrl-C ends the program, then the waiting, then the judging; what is known is
 reported.")]
@@ -120,8 +121,11 @@ Examples:
 The known bugs are those that CrashMonkey's authors collected (OSDI 2018), the
 spaces those of their generator ACE. What is judged is in docs/crash.md.
 
-Exit status: 0 nothing failed, 1 a workload failed, 2 used wrongly,
-3 not supported.")]
+Ctrl-C stops after the workload that is under way, a second one within it; what
+is known is printed.
+
+Exit status: 0 nothing failed, 1 a workload failed, 2 used wrongly, or the
+machine around failed, 3 not supported, 130 stopped before anything failed.")]
 pub struct CrashCorpus {
     /// File systems, as of crash run; after a colon mount options of Steadfast's own
     #[arg(long, value_name = "FS,...", default_value = "ext4")]
@@ -145,19 +149,37 @@ pub struct CrashCorpus {
     #[arg(long)]
     pub lying: bool,
     /// Print the workloads, and run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["markdown", "json"])]
     pub list: bool,
+    #[command(flatten)]
+    pub looks: Looks,
+}
+
+/// How a table is printed.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Looks {
+    /// Print the table as Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Print the table as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// How many states.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  steadfast crash media                the table of docs/risk.md
+  steadfast crash media
+  steadfast crash media --markdown     the table of docs/risk.md
   steadfast crash media --states 100
 
+Ctrl-C stops after the workload that is under way, a second one within it; what
+is known is printed.
+
 Exit status: 0, whatever breaks: 1 only if a medium that is in contract breaks
-something on a file system with a journal.")]
+something on a file system with a journal; 2 used wrongly, or the machine around
+failed, 130 stopped before that was found.")]
 pub struct CrashMedia {
     /// States at each cut, at most
     #[arg(long, value_name = "N", default_value_t = 12)]
@@ -165,6 +187,8 @@ pub struct CrashMedia {
     /// One kind only
     #[arg(long, value_name = "KIND")]
     pub media: Option<String>,
+    #[command(flatten)]
+    pub looks: Looks,
 }
 
 /// Who judges a recovered tree.
@@ -220,9 +244,16 @@ pub struct CrashShow {
     /// Find the fewest writes that must be lost, or must survive, for the state to be wrong
     #[arg(long, requires = "cut")]
     pub shrink: bool,
-    /// Copy the recovered tree to DIR, which is made
+    /// Copy the recovered tree to DIR, which is made: as your files, without set-id bits
     #[arg(long, value_name = "DIR", requires = "cut")]
     pub tree: Option<PathBuf>,
+    /// Keep owners and set-id bits in --tree DIR, and set-id bits for the judge
+    #[arg(long, requires = "cut")]
+    pub owners: bool,
+    /// Let this machine's kernel mount the state, as root, if it is of one of the kernel's own file
+    /// systems: only if you trust who has made the recording
+    #[arg(long, requires = "cut")]
+    pub kernel: bool,
     /// Write what the cut left on the disk to FILE, before any recovery (an external journal to
     /// FILE.journal)
     #[arg(long, value_name = "FILE", requires = "cut")]

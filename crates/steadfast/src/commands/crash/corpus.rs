@@ -1,25 +1,30 @@
 //! `steadfast crash corpus`.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use serde_json::json;
 use steadfast_crash::corpus::{KNOWN, Own, OwnKind, Subject, Workload, ace, try_out};
 use steadfast_crash::cuts::{Bound, Places};
 use steadfast_crash::explore::Plan;
 use steadfast_ext4::MountOptions;
 use steadfast_peers::{InCorpus, PeerError};
 
-use super::cli::CrashCorpus;
+use super::cli::{CrashCorpus, Looks};
 use super::setup::{Fs, known};
-use crate::Outcome as Exit;
-use crate::Usage;
+use super::stops::{self, Stoppable};
 use crate::cli::FsKind;
 use crate::mount::options;
-use crate::terminal::Progress;
+use crate::terminal::{self, Progress};
+use crate::{Outcome as Exit, Usage, document};
 
 /// Failures that are told of each file system.
 const TOLD: usize = 20;
+
+/// What the first signal is answered with.
+pub const NOTE: &str = "stopping after this workload; again to stop within it";
 
 /// A file system to be tried.
 struct Tried {
@@ -30,12 +35,15 @@ struct Tried {
 /// What became of a space on one file system.
 #[derive(Default)]
 struct Row {
+    name: String,
     workloads: u64,
     cuts: u64,
     states: u64,
     wrong: u64,
     refused: u64,
     failed: Vec<String>,
+    /// Not all workloads were run.
+    stopped: bool,
 }
 
 /// Runs the workloads on every file system, and prints a row for each.
@@ -51,30 +59,117 @@ pub fn corpus(args: &CrashCorpus, out: &mut dyn Write) -> Result<Exit> {
         return Ok(Exit::Good);
     }
     let all = workloads()?.count() as u64;
+    let stops = stops::on_signals(NOTE)?;
     let tried = subjects(args)?;
-    writeln!(out, "| file system | workloads | failed | cuts | states | wrong | refused |")?;
-    writeln!(out, "|---|--:|--:|--:|--:|--:|--:|")?;
-    let mut told = Vec::new();
+    head(args.looks, out)?;
+    let mut rows = Vec::new();
     for Tried { subject, kernel } in &tried {
-        let row = row(&**subject, *kernel, args, workloads()?, all)?;
-        let Row { workloads, cuts, states, wrong, refused, failed } = row;
-        let name = subject.name();
-        writeln!(
-            out,
-            "| {name} | {workloads} | {} | {cuts} | {states} | {wrong} | {refused} |",
-            failed.len()
-        )?;
-        out.flush()?;
-        let more = failed.len().saturating_sub(TOLD);
-        told.extend(failed.into_iter().take(TOLD).map(|line| format!("{name}: {line}")));
-        told.extend((more > 0).then(|| format!("{name}: and {more} more")));
+        let subject = Stoppable::new(&**subject, &stops);
+        let row = row((&subject, &stops), *kernel, args, workloads()?, all)?;
+        tell_row(args.looks, &row, out)?;
+        let stopped = row.stopped;
+        rows.push(row);
+        if stopped {
+            break;
+        }
     }
-    if told.is_empty() {
-        return Ok(Exit::Good);
+    let stopped = rows.last().is_some_and(|row| row.stopped);
+    let good = rows.iter().all(|row| row.failed.is_empty());
+    if args.looks.json {
+        json(args, all, &rows, stopped, out)?;
+    } else {
+        tell_failed(&rows, out)?;
+        if let Some(row) = rows.last().filter(|row| row.stopped) {
+            let (name, done) = (&row.name, row.workloads);
+            writeln!(out, "\nstopped: on {name} {done} of {all} workloads were run")?;
+        }
     }
-    writeln!(out)?;
-    told.iter().try_for_each(|line| writeln!(out, "{line}"))?;
-    Ok(Exit::Problem)
+    Ok(match (good, stopped) {
+        (false, _) => Exit::Problem,
+        (true, true) => Exit::Stopped,
+        (true, false) => Exit::Good,
+    })
+}
+
+/// The longest name that has a place in the table's first column.
+const NAME: usize = 24;
+
+fn head(looks: Looks, out: &mut dyn Write) -> Result<()> {
+    if looks.markdown {
+        writeln!(out, "| file system | workloads | failed | cuts | states | wrong | refused |")?;
+        writeln!(out, "|---|--:|--:|--:|--:|--:|--:|")?;
+    } else if !looks.json {
+        let names = ["workloads", "failed", "cuts", "states", "wrong", "refused"];
+        writeln!(out, "{}", line("file system", names.map(str::to_owned)))?;
+    }
+    // Before there is any progress.
+    Ok(out.flush()?)
+}
+
+fn line(name: &str, figures: [String; 6]) -> String {
+    let [workloads, failed, cuts, states, wrong, refused] = figures;
+    format!(
+        "{name:<NAME$} {workloads:>9} {failed:>6} {cuts:>8} {states:>8} {wrong:>6} {refused:>7}"
+    )
+}
+
+fn tell_row(looks: Looks, row: &Row, out: &mut dyn Write) -> Result<()> {
+    let Row { name, workloads, cuts, states, wrong, refused, failed, .. } = row;
+    let figures = [*workloads, failed.len() as u64, *cuts, *states, *wrong, *refused];
+    let figures = figures.map(|figure| figure.to_string());
+    let name = terminal::harmless(name);
+    if looks.markdown {
+        writeln!(out, "| {name} | {} |", figures.join(" | "))?;
+    } else if !looks.json && name.chars().count() > NAME {
+        // Mount options: in a line of their own.
+        writeln!(out, "{name}\n{}", line("", figures))?;
+    } else if !looks.json {
+        writeln!(out, "{}", line(&name, figures))?;
+    }
+    Ok(out.flush()?)
+}
+
+fn tell_failed(rows: &[Row], out: &mut dyn Write) -> Result<()> {
+    for Row { name, failed, .. } in rows.iter().filter(|row| !row.failed.is_empty()) {
+        writeln!(out)?;
+        for what in failed.iter().take(TOLD) {
+            writeln!(out, "{}", terminal::harmless(&format!("{name}: {what}")))?;
+        }
+        if failed.len() > TOLD {
+            writeln!(out, "{name}: and {} more (--json tells all)", failed.len() - TOLD)?;
+        }
+    }
+    Ok(())
+}
+
+fn json(
+    args: &CrashCorpus,
+    all: u64,
+    rows: &[Row],
+    stopped: bool,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            json!({
+                "name": row.name,
+                "workloads": row.workloads,
+                "cuts": row.cuts,
+                "states": row.states,
+                "wrong": row.wrong,
+                "refused": row.refused,
+                "failed": row.failed,
+            })
+        })
+        .collect();
+    let body = json!({
+        "space": args.space,
+        "workloads": all,
+        "stopped": stopped,
+        "file_systems": rows,
+    });
+    Ok(document::print(out, "steadfast-corpus", 1, body)?)
 }
 
 fn workloads(args: &CrashCorpus) -> Result<Box<dyn Iterator<Item = Workload>>, Usage> {
@@ -138,7 +233,7 @@ fn subject(name: &str, args: &CrashCorpus) -> Result<Tried> {
 }
 
 fn row(
-    subject: &dyn Subject,
+    (subject, stops): (&Stoppable<'_>, &AtomicUsize),
     kernel: bool,
     args: &CrashCorpus,
     workloads: impl Iterator<Item = Workload>,
@@ -148,10 +243,20 @@ fn row(
     let places = if args.everywhere { Places::All } else { Places::Flushes };
     let bound = Bound { states, drawn: 4, ..Bound::default() };
     let plan = Plan { places, bound, seed: args.seed, use_it: true, ..Plan::EVERYWHERE };
-    let (mut row, progress) = (Row::default(), Progress::start());
+    // The bar goes away with it, before the row is printed.
+    let progress = Progress::start();
+    let mut row = Row { name: subject.name(), ..Row::default() };
     for workload in workloads {
-        progress.set(row.workloads as f64 / all.max(1) as f64, &subject.name());
-        let outcome = try_out(subject, &workload, &plan).map_err(|e| anyhow!("{workload}: {e}"))?;
+        progress.set(row.workloads as f64 / all.max(1) as f64, &row.name);
+        let outcome = match try_out(subject, &workload, &plan) {
+            Ok(outcome) => outcome,
+            // Nothing is said of a workload that was stopped, or that the signal has disturbed.
+            Err(_) if stops.load(Ordering::Relaxed) > 0 => {
+                row.stopped = true;
+                break;
+            }
+            Err(e) => return Err(Usage(format!("{}: {workload}: {e}", row.name)).into()),
+        };
         row.workloads += 1;
         row.cuts += outcome.cuts;
         row.states += outcome.states;
@@ -161,6 +266,5 @@ fn row(
             row.failed.push(format!("{workload}: state {state}: {}", wrong.join("; ")));
         }
     }
-    progress.finish();
     Ok(row)
 }

@@ -14,8 +14,92 @@ use super::program::{self, Acknowledged, Watch};
 use super::setup::Setup;
 use crate::Usage;
 
+/// Mount options of the kernel's file systems that change how data get to the disk, and what is
+/// kept of it; nothing that names another file or device, gives rights, or ends the machine. What
+/// follows '=' is a word or a number.
+const OPTIONS: &[&str] = &[
+    "acl",
+    "allocsize",
+    "async",
+    "atime",
+    "auto_da_alloc",
+    "autodefrag",
+    "barrier",
+    "commit",
+    "compress",
+    "compress-force",
+    "data",
+    "data_err",
+    "datacow",
+    "datasum",
+    "defaults",
+    "delalloc",
+    "diratime",
+    "dioread_lock",
+    "dioread_nolock",
+    "dirsync",
+    "discard",
+    "flushoncommit",
+    "inode64",
+    "journal_async_commit",
+    "journal_checksum",
+    "largeio",
+    "lazytime",
+    "logbsize",
+    "logbufs",
+    "max_batch_time",
+    "max_inline",
+    "min_batch_time",
+    "noacl",
+    "noatime",
+    "noauto_da_alloc",
+    "nobarrier",
+    "nodatacow",
+    "nodatasum",
+    "nodelalloc",
+    "nodev",
+    "nodiratime",
+    "nodiscard",
+    "noexec",
+    "noflushoncommit",
+    "nojournal_checksum",
+    "nolazytime",
+    "norelatime",
+    "nossd",
+    "nostrictatime",
+    "nosuid",
+    "notreelog",
+    "nouser_xattr",
+    "relatime",
+    "rw",
+    "ssd",
+    "strictatime",
+    "stripe",
+    "swalloc",
+    "sync",
+    "thread_pool",
+    "treelog",
+    "user_xattr",
+    "wsync",
+];
+
+/// Refuses what is not in [`OPTIONS`], by name: a recording may be anybody's, and the kernel is
+/// given its options by root.
+fn allowed(options: &str) -> Result<(), Usage> {
+    let plain = |value: &str| value.chars().all(|c| c.is_ascii_alphanumeric() || "_:-".contains(c));
+    for option in options.split(',').filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        if !OPTIONS.contains(&name) || !plain(value) {
+            let what = "not among those that the kernel's file systems are given here";
+            return Err(Usage(format!("mount option {option:?}: {what} ({})", OPTIONS.join(", "))));
+        }
+    }
+    Ok(())
+}
+
 /// The kernel's file system, as a peer.
 pub fn peer(setup: &Setup, fs: KernelFs) -> Result<Peer, Usage> {
+    allowed(&setup.options)?;
     let disk = setup.disk.params(setup.size);
     if !disk.takes_time() {
         let no_model = "--device ram is for Steadfast's own file systems: take ssd, hdd or emmc";
@@ -73,4 +157,22 @@ pub fn record(
 fn tree_of(folder: &Path) -> Result<Tree, String> {
     let fs = HostFs::open(folder).map_err(|e| format!("the mounted folder: {e}"))?;
     Tree::read(&fs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_not_given_every_option() {
+        for good in ["", "noauto_da_alloc", "data=writeback,commit=1,barrier=0", "compress=zstd:3"]
+        {
+            assert!(allowed(good).is_ok(), "{good}");
+        }
+        let bad = ["suid", "errors=panic", "journal_path=/dev/sda", "usrjquota=a", "data=a b"];
+        for bad in bad.into_iter().chain(["loop", "commit=1,dev", "X-mount.mkdir", "uid=0"]) {
+            let refused = allowed(bad).unwrap_err().to_string();
+            assert!(refused.contains(bad.split(',').next_back().unwrap()), "{refused}");
+        }
+    }
 }

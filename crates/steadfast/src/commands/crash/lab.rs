@@ -54,7 +54,7 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
     match (&after, &before) {
         (Ok(after), Ok(before)) => {
             tell_tree(after, before, out)?;
-            write_tree(after, args.tree.as_deref())?;
+            write_tree(after, args.tree.as_deref(), args.owners)?;
         }
         (Err(why), _) | (_, Err(why)) => writeln!(out, "\nThere is no tree to be seen: {why}")?,
     }

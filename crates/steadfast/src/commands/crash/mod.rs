@@ -12,6 +12,7 @@ mod report;
 mod run;
 mod setup;
 mod show;
+mod stops;
 mod story;
 
 pub use corpus::corpus;

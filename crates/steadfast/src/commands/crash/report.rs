@@ -15,6 +15,7 @@ use steadfast_crash::program::{Command, Run};
 use super::program::Ended;
 use super::setup::{Fs, Setup};
 use crate::document;
+use crate::terminal::Harmless;
 
 /// Kinds of findings that are told in words.
 const KINDS_SHOWN: usize = 5;
@@ -68,9 +69,12 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// The command that shows a state again.
-pub fn show_command(recording: &Path, state: u64, judge: Option<&Command>) -> String {
+pub fn show_command(recording: &Path, state: u64, fs: Fs, judge: Option<&Command>) -> String {
     let file = quoted(&recording.display().to_string());
     let mut line = format!("steadfast crash show {file} --cut {state}");
+    if matches!(fs, Fs::Kernel(_)) {
+        line.push_str(" --kernel");
+    }
     if let Some(Command { command, prints, limit }) = judge {
         line.push_str(&format!(" --judge {}", quoted(command)));
         if let Some(prints) = prints {
@@ -114,6 +118,8 @@ pub fn in_numbers(run: &Run) -> String {
 
 /// For people.
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
+    // Names and what a judge says are anybody's.
+    let out = &mut Harmless(out);
     let Report { setup, run, ended, outcome, .. } = report;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
@@ -173,7 +179,8 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         let states = counted(*states, "state");
         writeln!(out, "    {states}, the first is {} (at {at:.3} s):", finding.state)?;
         if let Some(recording) = report.recording {
-            writeln!(out, "    {}", show_command(recording, finding.state, report.judge))?;
+            let command = show_command(recording, finding.state, setup.fs, report.judge);
+            writeln!(out, "    {command}")?;
         }
     }
     if groups.len() > KINDS_SHOWN {
@@ -212,7 +219,8 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     let findings: Vec<_> = grouped(&outcome.findings)
         .into_iter()
         .map(|(what, finding, states)| {
-            let show = report.recording.map(|r| show_command(r, finding.state, report.judge));
+            let (state, judge) = (finding.state, report.judge);
+            let show = report.recording.map(|r| show_command(r, state, setup.fs, judge));
             json!({
                 "what": what,
                 "states": states,
@@ -264,6 +272,8 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use steadfast_peers::KernelFs;
+
     use super::*;
 
     #[test]
@@ -277,8 +287,8 @@ mod tests {
             limit: Duration::from_secs(5),
         };
         assert_eq!(
-            show_command(Path::new("/tmp/r"), 7, Some(&judge)),
-            "steadfast crash show /tmp/r --cut 7 --judge 'grep -q x config' --judge-prints ok \
+            show_command(Path::new("/tmp/r"), 7, Fs::Kernel(KernelFs::Xfs), Some(&judge)),
+            "steadfast crash show /tmp/r --cut 7 --kernel --judge 'grep -q x config' --judge-prints ok \
              --judge-limit 5"
         );
     }

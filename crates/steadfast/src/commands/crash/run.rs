@@ -1,17 +1,15 @@
 //! `steadfast crash run`.
 
 use std::cell::RefCell;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, anyhow};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use steadfast_crash::explore::{Plan, System};
 use steadfast_crash::program::explore::{Exploration, Outcome};
 use steadfast_crash::program::exposure::exposure;
+use steadfast_crash::program::story::counted;
 use steadfast_crash::program::{Judges, Run, file, shrink};
 
 use super::cli::CrashRun;
@@ -20,7 +18,8 @@ use super::own::{self, Left};
 use super::program::Watch;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
-use crate::terminal::{self, Progress};
+use super::stops;
+use crate::terminal::{self, Harmless, Progress};
 use crate::{Outcome as Exit, Usage};
 
 /// Every so many states e2fsck is asked too, where it is installed.
@@ -37,7 +36,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     if let Some(path) = &args.record {
         can_be_written(path)?;
     }
-    let stops = stops_on_signals()?;
+    let stops = stops::on_signals("stopping this step; again to stop the next one")?;
     let bar: RefCell<Option<Progress>> = RefCell::new(None);
     let progress = |share: f64, what: &str| {
         // While the program runs the terminal is its own.
@@ -46,14 +45,26 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         }
     };
     let mut errors = std::io::stderr();
-    let shown: &mut dyn Write = if args.json { &mut errors } else { out };
-    let mut watch =
-        Watch { program: &args.program, linger, out: shown, stops: &stops, progress: &progress };
-    let prepare = args.setup.as_deref();
-    let Left { mut run, tree, ended } = match setup.fs {
-        Fs::Own(kind) => own::record(&setup, kind, prepare, &mut watch)?,
-        Fs::Kernel(fs) => kernel::record(&setup, fs, prepare, &mut watch)?,
+    let (shown, is_terminal): (&mut dyn Write, bool) = match args.json {
+        true => (&mut errors, std::io::stderr().is_terminal()),
+        false => (&mut *out, std::io::stdout().is_terminal()),
     };
+    let mut shown: Box<dyn Write> =
+        if is_terminal { Box::new(Harmless(shown)) } else { Box::new(shown) };
+    let mut watch = Watch {
+        program: &args.program,
+        linger,
+        out: &mut *shown,
+        stops: &stops,
+        progress: &progress,
+    };
+    let prepare = args.setup.as_deref();
+    let left = match setup.fs {
+        Fs::Own(kind) => own::record(&setup, kind, prepare, &mut watch),
+        Fs::Kernel(fs) => kernel::record(&setup, fs, prepare, &mut watch),
+    };
+    let Left { mut run, tree, ended } = left.map_err(not_judged)?;
+    drop(shown);
     run = setup.on_media(run);
     let by_lines = judge.is_some();
     run.about.extend(setup::about_choice(&choice, by_lines));
@@ -74,7 +85,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         .as_ref()
         .zip(tree.as_ref().ok())
         .map(|(judge, tree)| judge.judge(tree, &run.printed_text(run.recording.last_cut())));
-    let without_cut = without_cut.transpose().context("asking the judge")?;
+    let without_cut = without_cut.transpose().context("asking the judge").map_err(not_judged)?;
     let bar = bar.take().unwrap_or_else(Progress::start);
     let asked = stops.load(Ordering::Relaxed);
     let outcome = exploration.explore(&|cuts, all, states| {
@@ -82,7 +93,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         bar.set(share, &format!("cut {cuts} of {all}, {states} states"));
         stops.load(Ordering::Relaxed) == asked
     });
-    let outcome = outcome.map_err(|e| anyhow!(e))?;
+    let outcome = outcome.map_err(|e| not_judged(anyhow!(e)))?;
     let stopped = stops.load(Ordering::Relaxed) != asked;
     let decisive = match first(&exploration, &outcome) {
         Some((state, base)) if !stopped => {
@@ -117,8 +128,22 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     } else {
         report::text(&report, out)?
     }
-    let good = outcome.findings.is_empty() && outcome.troubles.is_empty();
-    Ok(if good { Exit::Good } else { Exit::Problem })
+    if !outcome.findings.is_empty() {
+        return Ok(Exit::Problem);
+    }
+    if let Some(first) = outcome.troubles.first() {
+        let count = counted(outcome.troubles.len() as u64, "state");
+        return Err(Usage(format!("{count} could not be judged; the first: {first}")).into());
+    }
+    Ok(if stopped { Exit::Stopped } else { Exit::Good })
+}
+
+/// A failure of the machine around says nothing of the program: status 1 is for what was found.
+fn not_judged(e: anyhow::Error) -> anyhow::Error {
+    if crate::is_closed_pipe(&e) || crate::status_of(&e) != 1 {
+        return e;
+    }
+    Usage(format!("nothing was judged: {}", terminal::with_causes(&e))).into()
 }
 
 /// How many states are judged at the same time.
@@ -162,22 +187,6 @@ fn saved_aside(run: &Run) -> Result<PathBuf> {
     save(run, kept.path())?;
     let (_, path) = kept.keep()?;
     Ok(path)
-}
-
-/// Counts the signals that ask to stop.
-fn stops_on_signals() -> Result<Arc<AtomicUsize>> {
-    let stops = Arc::new(AtomicUsize::new(0));
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("signals")?;
-    let counter = Arc::clone(&stops);
-    let thread = std::thread::Builder::new().name("signals".into());
-    thread.spawn(move || {
-        for _ in signals.forever() {
-            if counter.fetch_add(1, Ordering::Relaxed) == 0 {
-                terminal::note("stopping this step; again to stop the next one");
-            }
-        }
-    })?;
-    Ok(stops)
 }
 
 /// Who recovers and judges what, for [`show`](super::show()) as well.

@@ -1,25 +1,29 @@
 //! `steadfast crash show`: the story of one state.
 
 use std::io::Write;
-use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use steadfast_crash::cuts::{State, contents_where};
 use steadfast_crash::program::explore::{Exploration, Verdict, Wrong};
 use steadfast_crash::program::shrink;
 use steadfast_crash::program::story::{self, TOLD, since};
-use steadfast_crash::program::{Judges, Names, Run, Tree, file, first_difference, recover, shown};
+use steadfast_crash::program::{
+    Command, Judgement, Judges, Left, Names, Run, Tree, file, first_difference, recover, shown,
+};
 
 use super::cli::CrashShow;
 use super::lab;
 use super::report::in_numbers;
 use super::run::{SHRINK_RECOVERIES, exploration};
-use super::setup::{self, Setup};
+use super::setup::{self, Fs, Setup};
 use super::story::{write_image, write_tree};
+use crate::terminal::Harmless;
 use crate::{Outcome, Usage};
 
 /// Makes a state again and tells of it; without a state, tells of the recording.
 pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
+    // Names, printed lines and what a judge says are anybody's.
+    let out = &mut Harmless(out);
     if let (Some(variant), Some(cut)) = (&args.variant, args.cut) {
         return lab::show(args, variant, cut, out);
     }
@@ -33,7 +37,16 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     let run = setup.on_media(run);
     let judge = setup::judge(&args.judge)?;
     let Some(number) = args.cut else { return about(&setup, &run, out) };
+    if matches!(setup.fs, Fs::Kernel(_)) && !args.kernel {
+        let what = format!(
+            "state {number} is for this machine's kernel to mount, as root: {}. Kernels are not \
+             made for file systems by an enemy: say --kernel if you trust who has recorded it",
+            setup.in_words()
+        );
+        return Err(bad(what).into());
+    }
     let system = setup.system()?;
+    let judge = judge.map(|judge| Unprivileged { judge, owners: args.owners });
     let exploration = exploration(&run, &*system, judge.as_ref().map(|judge| judge as &dyn Judges))
         .map_err(bad)?;
     let state = exploration.state(number);
@@ -45,7 +58,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     story::tell_calls(&run, &state, args.calls, out)?;
     let names = names(&setup, &run, &state);
     story::tell_writes(&run, &names, &state, out)?;
-    let (verdict, tree) = tell_recovery(&exploration, &state, args.tree.as_deref(), out)?;
+    let (verdict, tree) = tell_recovery(&exploration, &state, args, out)?;
     if let Some(tree) = tree {
         tell_differences(&exploration, &names, &tree, out)?;
     }
@@ -60,6 +73,22 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
         story::tell_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
     }
     Ok(if wrong.is_empty() { Outcome::Good } else { Outcome::Problem })
+}
+
+/// A judge who gets a tree without set-id bits: a recording may be anybody's, and the tree is where
+/// others can go. With `owners` the tree is as it was recorded.
+struct Unprivileged {
+    judge: Command,
+    owners: bool,
+}
+
+impl Judges for Unprivileged {
+    fn judge(&self, left: &Left<'_>, printed: &[u8]) -> std::io::Result<Judgement> {
+        match self.owners {
+            true => self.judge.judge(left.tree, printed),
+            false => self.judge.judge(&left.tree.without_privileges(None), printed),
+        }
+    }
 }
 
 fn about(setup: &Setup, run: &Run, out: &mut dyn Write) -> Result<Outcome> {
@@ -100,7 +129,7 @@ fn names(setup: &Setup, run: &Run, state: &State) -> Names {
 fn tell_recovery(
     exploration: &Exploration<'_>,
     state: &State,
-    copy: Option<&Path>,
+    args: &CrashShow,
     out: &mut dyn Write,
 ) -> Result<(Verdict, Option<Tree>)> {
     let base = exploration.base().map_err(|e| anyhow!(e))?;
@@ -114,7 +143,7 @@ fn tell_recovery(
         }
         Ok(tree) => {
             story::tell_tree(&tree, &base, out)?;
-            write_tree(&tree, copy)?;
+            write_tree(&tree, args.tree.as_deref(), args.owners)?;
             let contents = recovered.contents.as_deref();
             let said = exploration.verdict(&tree, contents, &base, state.cut);
             verdict = said.map_err(|e| anyhow!(e))?;

@@ -8,12 +8,20 @@ use steadfast_crash::program::Tree;
 
 use crate::Usage;
 
-/// Writes the recovered tree to a folder that is made for it, where one is asked for.
-pub fn write_tree(tree: &Tree, folder: Option<&Path>) -> Result<()> {
+/// Writes the recovered tree to a folder that is made for it, where one is asked for: as files of
+/// the caller without set-id bits, or with `owners` as they were recorded.
+pub fn write_tree(tree: &Tree, folder: Option<&Path>, owners: bool) -> Result<()> {
     if let Some(folder) = folder {
         std::fs::create_dir(folder)
             .map_err(|e| Usage(format!("--tree {}: {e}", folder.display())))?;
-        tree.write_to(folder)?;
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        match owners {
+            true => tree.write_to(folder)?,
+            false => {
+                let owner = (user.as_raw(), group.as_raw());
+                tree.without_privileges(Some(owner)).write_to(folder)?;
+            }
+        }
     }
     Ok(())
 }

@@ -2,10 +2,13 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom, fadvise, fstat, ftruncate, seek};
 use steadfast_bench::dd::place::NotOpened;
 use steadfast_bench::dd::{Conv, Errno, Flags, Operands, Sink, Skipped, Source, always_quoted};
+
+use crate::commands::in_use;
 
 enum Descriptor {
     Opened(OwnedFd),
@@ -70,6 +73,10 @@ pub fn open_output(
     o: &Operands,
     says: &dyn Fn(&str),
 ) -> Result<(HostEnd, bool), NotOpened> {
+    if let Some(busy) = in_use::by_whom(Path::new(path)) {
+        use std::os::unix::ffi::OsStrExt;
+        return Err(NotOpened::Busy { path: path.as_bytes().into(), who: busy.to_string() });
+    }
     let mut how = open_flags(o.oflags);
     how.set(OFlags::CREATE, !o.conv.contains(Conv::NOCREAT));
     how.set(OFlags::EXCL, o.conv.contains(Conv::EXCL));

@@ -15,6 +15,7 @@ use steadfast_vfs::{FileSystem, HostFs};
 
 use self::place::HostPlace;
 use self::resume::Progress;
+use super::in_use;
 use super::site::{Site, Wants};
 use crate::{Outcome, Usage, terminal};
 
@@ -38,6 +39,9 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<Outcome> {
         not_simulated(&options)?;
     }
     let folder = if here { split_folder(&mut options)? } else { PathBuf::new() };
+    if here {
+        refuse_used(&folder, &options)?;
+    }
     if let Some(processor) = options.processor {
         bind(processor, &options)?;
     }
@@ -167,6 +171,21 @@ fn split_folder(options: &mut Options) -> Result<PathBuf> {
         *file = name;
     }
     Ok(common.unwrap_or_else(|| PathBuf::from(".")))
+}
+
+/// Refuses files that are images in use: they would be cut, written over and removed.
+fn refuse_used(folder: &Path, options: &Options) -> Result<()> {
+    let most = options.children.iter().copied().max().unwrap_or(0);
+    let each = || (0..most).map(|child| options.file_of(child)).collect();
+    let files: Vec<String> = match &options.files {
+        Some(files) => files.clone(),
+        None if options.matrix.is_some() => vec![options.base.clone()],
+        None => each(),
+    };
+    match files.iter().find_map(|file| in_use::by_whom(&folder.join(file))) {
+        Some(busy) => Err(anyhow::Error::from(busy).context("iozone")),
+        None => Ok(()),
+    }
 }
 
 /// The time and the machine, as IOzone's header shows them.

@@ -18,8 +18,8 @@ use steadfast::occupant;
 /// Looks at it; with `repair` writes info blocks anew first, and if that says so also where
 /// something else is.
 pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Outcome> {
-    let path = open::file(path);
     let pmem = open::map(path, repair.is_none())?;
+    let path = open::file(path);
     let version = pmem.label().and_then(|label| label.mode.version());
     let behind = pmem.label().map_or(0, Label::behind);
     let is_fsdax = match pmem.label() {
@@ -73,7 +73,7 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Out
         writeln!(out, "clean")?;
         return Ok(Outcome::Good);
     }
-    writeln!(out, "{} problems", report.problem_count)?;
+    writeln!(out, "{}", terminal::counted(report.problem_count, "problem"))?;
     Ok(Outcome::Problem)
 }
 
@@ -128,8 +128,10 @@ fn mend(
     }
     match btt::restore(device, version) {
         Ok(0) => Ok(()),
-        Ok(1) => Ok(writeln!(out, "{shown}: 1 block written anew")?),
-        Ok(written) => Ok(writeln!(out, "{shown}: {written} blocks written anew")?),
+        Ok(written) => {
+            let blocks = terminal::counted(written as u64, "block");
+            Ok(writeln!(out, "{shown}: {blocks} written anew")?)
+        }
         // There is nothing to do it with: the check says what is wrong.
         Err(BttError::None { .. } | BttError::Corrupt { .. }) => Ok(()),
         Err(error) => Err(error.into()),

@@ -126,24 +126,32 @@ fn remove(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
-fn destroy(path: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
-    let path = open::file(path);
+fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
+    let path = open::file(given);
     let shown = path.display();
     if Pmem::label_of(path).is_none() {
+        std::fs::File::open(path).map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
         let what = format!(
             "{shown}: no emulated range (it has no label): a namespace of an NVDIMM is taken away \
              by ndctl destroy-namespace, a file by rm"
         );
         return Err(Usage(what).into());
     }
+    if !open::is_memory(given)? {
+        let what = format!(
+            "{shown}: is used as it is, and no emulated range: the label at its end is but \
+             contents; a file is taken away by rm"
+        );
+        return Err(Usage(what).into());
+    }
     if force {
         // Whatever it holds, or whatever is left of it; but not while it is in use.
-        drop(open::map(path, true)?);
+        drop(open::map(given, true)?);
         std::fs::remove_file(path)?;
         writeln!(out, "{shown}: removed")?;
         return Ok(());
     }
-    let device = open::open(path, true)?;
+    let device = open::open(given, true)?;
     if let Ok(info) = steadfast_ext4_check::info(&device) {
         let what = format!(
             "{shown}: holds a file system (UUID {}); --force removes it, and what it holds is lost",

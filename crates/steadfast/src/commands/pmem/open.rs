@@ -44,8 +44,7 @@ pub fn is_memory(path: &Path) -> Result<bool> {
     if path.metadata().is_ok_and(|meta| meta.file_type().is_char_device()) {
         return Ok(true);
     }
-    let Some(label) = Pmem::label_of(path) else { return Ok(false) };
-    if is_contents(path, &label)? {
+    if label_of(path, true)?.is_none() {
         return Ok(false);
     }
     // A file that ends with a label and holds nothing that reaches over it is what it says.
@@ -62,10 +61,20 @@ pub fn is_memory(path: &Path) -> Result<bool> {
     .into())
 }
 
+/// The label at the end of a file, if it counts: nothing in the file reaches over it. Without
+/// `exclusive` also of a file that is in use, to be shown.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn label_of(path: &Path, exclusive: bool) -> Result<Option<Label>> {
+    let Some(label) = Pmem::label_of(path) else { return Ok(None) };
+    Ok((!is_contents(path, &label, exclusive)?).then_some(label))
+}
+
 /// Whether a label is in a file system, or in a member of a volume, that is in all of the file: a
 /// user of it may have written one. A label that counts ends what is before it.
-fn is_contents(path: &Path, label: &Label) -> Result<bool> {
-    let options = FileOptions { read_only: true, ..FileOptions::default() };
+fn is_contents(path: &Path, label: &Label, exclusive: bool) -> Result<bool> {
+    let options = FileOptions { exclusive, ..FileOptions::reading() };
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, &options)?);
     let reaches_in = steadfast_ext4_check::info(&device)
         .is_ok_and(|info| info.blocks.saturating_mul(info.block_size.into()) > label.bytes);
@@ -154,9 +163,11 @@ fn refuse_both(device: &Arc<dyn BlockDevice>, path: &Path, namespace: &str) -> R
     .into())
 }
 
-/// Maps a range. What is no range, or in use, is the caller's error.
+/// Maps a range. What is no range, or in use, is the caller's error; what a label is in no range's
+/// file is but contents.
 pub fn map(path: &Path, read_only: bool) -> Result<Pmem> {
-    map_as(path, PmemOptions { read_only, ..PmemOptions::default() })
+    let whole = !is_memory(path)?;
+    map_as(file(path), PmemOptions { read_only, name: None, whole })
 }
 
 fn map_as(path: &Path, options: PmemOptions) -> Result<Pmem> {

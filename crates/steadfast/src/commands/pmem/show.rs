@@ -1,6 +1,7 @@
 //! `steadfast pmem list` and `info`.
 
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -10,8 +11,9 @@ use steadfast_devices::filter::fsdax::{self, Map};
 use steadfast_devices::source::pmem::Label;
 use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise};
 
-use super::open::{file, map};
+use super::open::{file, label_of, map};
 use crate::{Usage, document, terminal};
+use steadfast_vfs::path::shown;
 
 /// A range as it is listed.
 struct Range {
@@ -64,7 +66,8 @@ fn in_folder(folder: &Path) -> Result<Vec<Range>> {
     let mut found = Vec::new();
     for entry in entries.flatten() {
         let path = entry.path();
-        if let Some(label) = Pmem::label_of(&path) {
+        // OK to ignore: what cannot be read is no range that could be listed.
+        if let Ok(Some(label)) = label_of(&path, false) {
             found.push(looked_at(path, Some(label)));
         }
     }
@@ -95,7 +98,7 @@ pub fn list(folders: &[PathBuf], json: bool, out: &mut dyn Write) -> Result<()> 
         return Ok(());
     }
     for range in &ranges {
-        let path = terminal::harmless(&range.path.display().to_string());
+        let path = shown(range.path.as_os_str().as_bytes());
         let size = steadfast_lab::size::shown(range.bytes);
         let promise = range.promise.as_ref().map_or(range.why.as_str(), |p| p.in_words());
         let mode = range.label.as_ref().map_or("", |label| label.mode.name());
@@ -124,8 +127,8 @@ fn range_json(range: &Range) -> Value {
 
 /// Says what a range is.
 pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
-    let path = file(path);
     let pmem = map(path, true)?;
+    let path = file(path);
     let info = pmem.info();
     let behind = pmem.label().map_or(0, Label::behind);
     if json {
@@ -151,13 +154,13 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
         document::print(out, "steadfast-pmem-range", 1, fields)?;
         return Ok(());
     }
-    let name = terminal::harmless(&path.display().to_string());
+    let name = shown(path.as_os_str().as_bytes());
     writeln!(out, "{name}: {} bytes", info.size)?;
     match pmem.label() {
         Some(label) => {
             let called = match label.name.as_str() {
                 "" => String::new(),
-                name => format!(" '{}'", terminal::harmless(name)),
+                name => format!(" '{}'", shown(name.as_bytes())),
             };
             writeln!(out, "  namespace:   {}{called}, {}", label.mode.name(), label.uuid)?;
         }

@@ -1,0 +1,70 @@
+//! A signal stops what runs many workloads: nothing is left behind, and what is known is printed.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::lab::{Lab, text};
+
+/// Lets `steadfast crash WORDS` run for a while, interrupts it, and says how it has ended: its
+/// status and what it printed.
+fn interrupted(lab: &Lab, words: &[&str]) -> (Option<i32>, String) {
+    // What is left of other uses of the folder is not ours.
+    let folder = lab.path("tmp");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_steadfast"))
+        .arg("crash")
+        .args(words)
+        .env("TMPDIR", &folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let here = folder.display().to_string();
+    let mounts = || std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let until = Instant::now() + Duration::from_secs(120);
+    // In the middle of it, where there are mounts.
+    let is_kernel = words.iter().any(|word| word.contains("kernel"));
+    while is_kernel && !mounts().contains(&here) && Instant::now() < until {
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_secs(3));
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    for _ in 0..2 {
+        // OK to ignore: it may have ended.
+        let _ = kill_process(pid, Signal::INT);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let out = child.wait_with_output().unwrap();
+    let (table, left) = (mounts(), std::fs::read_dir(&folder).unwrap().count());
+    assert!(!table.contains(&here) && left == 0, "{left} left:\n{table}\n{}", text(&out.stderr));
+    (out.status.code(), format!("{}\n{}", text(&out.stdout), text(&out.stderr)))
+}
+
+#[test]
+fn the_corpus_stops_on_a_signal() {
+    let Some(lab) = Lab::new() else { return };
+    let (status, said) = interrupted(&lab, &["corpus", "--space", "seq-2", "--everywhere"]);
+    assert_eq!(status, Some(130), "{said}");
+    assert!(said.contains("file system") && said.contains("stopped: on ext4"), "{said}");
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    let words = ["corpus", "--space", "seq-2", "--fs", "kernel-ext4", "--json"];
+    let (status, said) = interrupted(&lab, &words);
+    if status == Some(2) {
+        return; // This machine has no loop devices.
+    }
+    assert!(matches!(status, Some(1 | 130)), "{status:?} {said}");
+    assert!(said.contains("\"stopped\": true") && said.contains("kernel-ext4"), "{said}");
+}
+
+#[test]
+fn the_table_of_media_stops_on_a_signal() {
+    let Some(lab) = Lab::new() else { return };
+    let (status, said) = interrupted(&lab, &["media", "--states", "10000"]);
+    assert!(matches!(status, Some(1 | 130)), "{status:?} {said}");
+    assert!(said.contains("set-up") && said.contains("stopped: "), "{said}");
+}

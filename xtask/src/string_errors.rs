@@ -53,7 +53,17 @@ fn in_text(text: &str) -> Vec<(usize, String)> {
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
+    // In the functions of a type that only this crate sees.
+    let mut hidden = false;
     for (number, line) in lines.iter().enumerate() {
+        if line.starts_with("impl") {
+            hidden = lines.iter().any(|other| declares_hidden(other, implemented(line)));
+        } else if *line == "}" {
+            hidden = false;
+        }
+        if hidden {
+            continue;
+        }
         let line = line.trim_start();
         let public = ["pub fn ", "pub const fn ", "pub type "].iter().any(|p| line.starts_with(p));
         if !public && !line.starts_with("fn ") {
@@ -83,6 +93,27 @@ fn in_text(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The type that an `impl` is of, without its parameters.
+fn implemented(line: &str) -> &str {
+    // Of a trait's the type stands behind `for`; parameters of its own stand before it.
+    let of = line.split_once(" for ").map_or(line, |(_, of)| of);
+    let of = match of.strip_prefix("impl<") {
+        Some(rest) => rest.split_once("> ").map_or(rest, |(_, of)| of),
+        None => of.trim_start_matches("impl "),
+    };
+    of.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+}
+
+/// Whether a line declares this type, and not as public.
+fn declares_hidden(line: &str, name: &str) -> bool {
+    let declared = ["struct ", "enum "].iter().find_map(|kind| {
+        let (before, rest) = line.split_once(kind)?;
+        (before.is_empty() || before.starts_with("pub(")).then_some(rest)
+    });
+    let is_end = |c: char| !c.is_alphanumeric() && c != '_';
+    declared.is_some_and(|rest| rest.split(is_end).next() == Some(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +133,12 @@ mod tests {
         let found = in_text(text);
         assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 8, 10]);
         assert_eq!(found[0].1, "a");
+        let hidden = "pub(super) struct S<'f, T> {\n}\nimpl<'f, T> S<'f, T> {\n\
+            \x20   pub fn a() -> Result<(), String> {\n    }\n}\n\
+            pub fn c() -> Result<(), String> {\n}\n\
+            impl Other {\n    pub fn b() -> Result<(), String> {\n    }\n}\n";
+        assert_eq!(in_text(hidden), [(7, "c".to_owned()), (10, "b".to_owned())]);
+        assert_eq!(implemented("impl<T: Into<u8>> From<T> for Two<T> {"), "Two");
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub fn check(root: &Path) -> anyhow::Result<Findings> {
         check_file(&name, &text, &mut findings);
     }
     findings.faults.extend(string_errors::check(root)?);
+    findings.faults.extend(missing_homes(root)?);
     Ok(findings)
 }
 
@@ -64,6 +65,20 @@ pub fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()>
         }
     }
     Ok(())
+}
+
+/// Files that CONTRIBUTING.md names as the place for something, and that are not there. Names in
+/// capitals stand for any.
+fn missing_homes(root: &Path) -> anyhow::Result<Vec<String>> {
+    let page = "CONTRIBUTING.md";
+    let text = std::fs::read_to_string(root.join(page)).context(page)?;
+    let quoted = text.split('`').skip(1).step_by(2);
+    let is_path = |word: &&str| {
+        ["crates/", "xtask/", "docs/"].iter().any(|folder| word.starts_with(folder))
+            && !word.contains(|c: char| c.is_ascii_uppercase() || c.is_whitespace() || c == '*')
+    };
+    let missing = quoted.filter(is_path).filter(|path| !root.join(path).exists());
+    Ok(missing.map(|path| format!("{page}: there is no {path}")).collect())
 }
 
 fn check_file(name: &str, text: &str, findings: &mut Findings) {

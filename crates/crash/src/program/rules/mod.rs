@@ -12,8 +12,8 @@
 //!    the new file had not been synced before, the program is at fault: a file system need not
 //!    keep that order.
 //!
-//! Contents are found by inode and generation, wherever the file is: a number may be used again. What these rules cannot judge is said too:
-//! see [`Verdict::unmeasured`].
+//! Contents are found by inode and generation, wherever the file is: a number may be used again.
+//! What these rules cannot judge is said too: see [`Verdict::unmeasured`].
 
 mod contents;
 mod names;

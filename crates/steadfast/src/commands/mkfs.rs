@@ -260,7 +260,7 @@ fn journal_in_use(device: &Arc<dyn BlockDevice>, is_journal: bool) -> Option<Str
     let waits = status.pending.map_or(0, |p| p.transactions);
     let waiting = match waits {
         0 => String::new(),
-        n => format!(", which needs the {n} transactions in it"),
+        n => format!(", which needs the {} in it", terminal::counted(n.into(), "transaction")),
     };
     (!users.is_empty())
         .then(|| format!("it is the journal of the file system {}{waiting}", users.join(", ")))

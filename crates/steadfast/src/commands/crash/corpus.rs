@@ -4,13 +4,13 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use serde_json::json;
 use steadfast_crash::corpus::{KNOWN, Own, OwnKind, Subject, Workload, ace, try_out};
 use steadfast_crash::cuts::{Bound, Places};
 use steadfast_crash::explore::Plan;
 use steadfast_ext4::MountOptions;
-use steadfast_peers::{InCorpus, PeerError};
+use steadfast_peers::InCorpus;
 
 use super::cli::{CrashCorpus, Looks};
 use super::setup::{Fs, known};
@@ -212,7 +212,7 @@ fn subject(name: &str, args: &CrashCorpus) -> Result<Tried> {
                 FsKind::Ext4 => OwnKind::Ext4,
                 FsKind::Ext3 => return Err(Usage("--fs ext3: take ext4 or ext2".into()).into()),
             };
-            let own = Own::new(name, kind, options, Duration::ZERO).map_err(|e| anyhow!(e))?;
+            let own = Own::new(name, kind, options, Duration::ZERO).map_err(Usage)?;
             let own = if args.lying { own.on_a_lying_disk() } else { own };
             Ok(Tried { subject: Box::new(own), kernel: false })
         }
@@ -221,12 +221,8 @@ fn subject(name: &str, args: &CrashCorpus) -> Result<Tried> {
                 let what = "mount options and --lying are of Steadfast's own file systems";
                 return Err(Usage(format!("--fs {name}: {what}")).into());
             }
-            let subject = InCorpus::new(kernel).map_err(|e| match e {
-                PeerError::NotRoot | PeerError::NoProgram { .. } | PeerError::NoKernel { .. } => {
-                    Usage(e.to_string()).into()
-                }
-                other => anyhow!(other),
-            })?;
+            // Something is missing, or the machine around failed.
+            let subject = InCorpus::new(kernel).map_err(|e| Usage(e.to_string()))?;
             Ok(Tried { subject: Box::new(subject), kernel: true })
         }
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_crash::media::{Cell, Setups, cell, contract, in_contract, kinds, plan};
 use steadfast_devices::filter::record::Media;
@@ -40,7 +40,7 @@ pub fn media(args: &CrashMedia, out: &mut dyn Write) -> Result<Exit> {
         for setup in Setups::ALL {
             let done = rows.len() * Setups::ALL.len() + cells.len();
             progress.set(done as f64 / all, &format!("{media}, {}", setup.name()));
-            let made = setup.make().map_err(|e| anyhow!(e))?.on(media);
+            let made = setup.make().map_err(|e| Usage(e.to_string()))?.on(media);
             let made = Stoppable::new(&made, &stops);
             match cell(&made, &plan(args.states)) {
                 Ok(cell) => cells.push((setup, cell)),

@@ -243,8 +243,8 @@ fn with_mirror_at(
     show::status(&found, false, out)?;
     let failed = mirror.status().legs.iter().any(still_lacks);
     if resynced.unreadable > 0 {
-        let count = resynced.unreadable;
-        anyhow::bail!("'{}': {count} regions could not be read from any leg", volume.name);
+        let regions = terminal::counted(resynced.unreadable, "region");
+        anyhow::bail!("'{}': {regions} could not be read from any leg", volume.name);
     }
     Ok(if failed { Outcome::Problem } else { Outcome::Good })
 }

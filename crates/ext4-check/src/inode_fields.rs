@@ -132,7 +132,8 @@ impl Checker<'_> {
                     self.findings.add(FindingKind::InodeFlags, format_args!("inode {ino}"), text);
                 }
                 if inode.size() != 0 {
-                    let text = format_args!("a device, FIFO or socket of {} bytes", inode.size());
+                    let size = inode.size();
+                    let text = format_args!("a device, FIFO or socket of {size} bytes");
                     self.findings.add(FindingKind::InodeSize, format_args!("inode {ino}"), text);
                 }
             }

@@ -321,8 +321,12 @@ mod imp {
         static BEST: OnceLock<WriteBack> = OnceLock::new();
         *BEST.get_or_init(|| {
             // Leaf 7: EBX bit 24 is clwb, bit 23 clflushopt (Intel SDM, CPUID).
-            let has_leaf = std::arch::x86_64::__cpuid(0).eax >= 7;
-            let ebx = if has_leaf { std::arch::x86_64::__cpuid_count(7, 0).ebx } else { 0 };
+            // SAFETY: every x86-64 processor has CPUID, and leaf 7 is asked for where it is there.
+            #[allow(unused_unsafe, reason = "safe for later compilers than `rust-version`")]
+            let ebx = unsafe {
+                let has_leaf = std::arch::x86_64::__cpuid(0).eax >= 7;
+                if has_leaf { std::arch::x86_64::__cpuid_count(7, 0).ebx } else { 0 }
+            };
             match ebx {
                 _ if ebx & 1 << 24 != 0 => WriteBack::Clwb,
                 _ if ebx & 1 << 23 != 0 => WriteBack::ClFlushOpt,

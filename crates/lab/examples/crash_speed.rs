@@ -172,8 +172,7 @@ fn states(name: &'static str, setup: Setup, quick: bool) -> Outcome<States> {
 fn peer(states: &[Vec<steadfast_devices::store::Store>]) -> Outcome<PeerCost> {
     let peer = Peer::find(Path::new(MEMORY))?;
     let before = cpu();
-    let took: Outcome<Vec<Duration>> =
-        states.iter().map(|state| peer.judge(state).map_err(|e| e.to_string())).collect();
+    let took: Result<Vec<Duration>, _> = states.iter().map(|state| peer.judge(state)).collect();
     let after = cpu();
     let used = (after.0 - before.0) + (after.1 - before.1);
     Ok(PeerCost {

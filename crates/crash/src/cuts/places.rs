@@ -35,8 +35,11 @@ pub enum Places {
     Unsynced(u64),
 }
 
+/// Places by how many there are.
+type Counted = fn(u64) -> Places;
+
 /// The words of [`Places`] with a number.
-const COUNTED: [(&str, fn(u64) -> Places); 3] = [
+const COUNTED: [(&str, Counted); 3] = [
     ("spread", Places::Spread),
     ("boundaries", Places::Boundaries),
     ("unsynced", Places::Unsynced),

@@ -212,7 +212,8 @@ fn subject(name: &str, args: &CrashCorpus) -> Result<Tried> {
                 FsKind::Ext4 => OwnKind::Ext4,
                 FsKind::Ext3 => return Err(Usage("--fs ext3: take ext4 or ext2".into()).into()),
             };
-            let own = Own::new(name, kind, options, Duration::ZERO).map_err(|e| Usage(e.to_string()))?;
+            let own =
+                Own::new(name, kind, options, Duration::ZERO).map_err(|e| Usage(e.to_string()))?;
             let own = if args.lying { own.on_a_lying_disk() } else { own };
             Ok(Tried { subject: Box::new(own), kernel: false })
         }

@@ -23,7 +23,7 @@ mod trial;
 mod use_it;
 
 use crate::cuts::{Cuts, State};
-use crate::figures::{Cut, Figures};
+use crate::figures::{Cut, Figures, run_number};
 
 pub use crate::cuts::{ActiveTime, Places};
 pub use decisive::Decisive;
@@ -48,7 +48,8 @@ pub fn explore(
     plan: &Plan,
     progress: &dyn Fn(u64),
 ) -> Figures {
-    let mut figures = Figures::default();
+    let run = run_number(&recorded.recording);
+    let mut figures = Figures { run, ..Figures::default() };
     each_cut(system, &recorded, plan, &mut |cut, _| {
         let done = cut.number + 1;
         figures.add(cut);

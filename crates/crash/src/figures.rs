@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use steadfast_devices::filter::record::{Action as Asked, Recording};
 use steadfast_runtime::Nanos;
 
 use crate::judge::FileLoss;
@@ -143,12 +144,37 @@ fn describe(op: &Operation) -> String {
 /// What all cuts of a variant took.
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
+    /// Of the run that was cut: two with one number asked the devices for the same in the same
+    /// order, so their crash points may be at the same places. 0: not known.
+    pub run: u64,
     /// One entry a cut, in the order of time, without the words.
     pub cuts: Vec<Cut>,
     /// The first findings, in words, with the cut's instant.
     pub findings: Vec<String>,
     /// Cuts of which nothing is known, and why the first is not: they are not among the others.
     pub not_judged: Option<(u64, String)>,
+}
+
+/// A number for what a run asked of its devices, and in which order; at most 52 bits, so that JSON
+/// keeps it.
+pub(crate) fn run_number(recording: &Recording) -> u64 {
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64;
+    // FNV-1a, by words.
+    let mut add = |word: u64| sum = (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+    for event in recording.events() {
+        let (kind, offset, len) = match &event.action {
+            Asked::Write { offset, data, fua } => (1 + u64::from(*fua), *offset, data.len() as u64),
+            Asked::Flush => (3, 0, 0),
+            Asked::Discard { offset, len } => (4, *offset, *len),
+            Asked::Store { offset, data } => (5, *offset, data.len() as u64),
+            Asked::Persist { offset, len } => (6, *offset, *len),
+            Asked::Fence => (7, 0, 0),
+        };
+        let completed = event.completed.map_or(u64::MAX, |moment| moment.tick);
+        let device = u64::from(event.device.0);
+        [device, kind, offset, len, event.submitted.tick, completed].into_iter().for_each(&mut add);
+    }
+    (sum ^ sum >> 52) & ((1 << 52) - 1) | 1
 }
 
 impl Figures {

@@ -21,7 +21,7 @@ pub(crate) fn check(volume: &Volume, options: &MountOptions) -> Result<bool> {
     let layout = &volume.layout;
     let hindrance = if volume.device.direct_memory().is_none() {
         Some(
-            "the device is not memory, or is used by way of a table of sectors (a sector namespace), \
+            "the device is not memory, or is a sector namespace, which is used by way of a table, \
              or cannot be mapped: mount without dax, or make a range of memory with `steadfast \
              pmem create`, of mode raw or fsdax",
         )

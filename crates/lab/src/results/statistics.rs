@@ -4,6 +4,8 @@
 //! The fields are private, so that nothing can print a percentile of too few values or a rate
 //! without its bound.
 
+use std::collections::BTreeMap;
+
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use steadfast_crash::figures::{Cut, Figures};
@@ -105,13 +107,16 @@ pub struct Rate {
     pub places_with_events: u64,
     /// Different places that were cut.
     pub places: u64,
+    /// Which run was cut (see [`steadfast_crash::figures::Figures::run`]); 0: not known.
+    #[serde(default)]
+    pub run: u64,
 }
 
 impl Rate {
     /// `events` of `of`, each at a place of its own.
     pub fn new(events: u64, of: u64) -> Self {
         let events = events.min(of);
-        Rate { events, of, places_with_events: events, places: of }
+        Rate { events, of, places_with_events: events, places: of, run: 0 }
     }
 
     /// How many of the cuts have a property.
@@ -121,6 +126,7 @@ impl Rate {
             of: figures.cuts.len() as u64,
             places_with_events: figures.places(&property),
             places: figures.places(|_| true),
+            run: figures.run,
         }
     }
 
@@ -149,25 +155,45 @@ impl Rate {
         high * 100.0
     }
 
-    /// Both samples as one: of different runs, whose places are different.
-    pub fn and(self, other: Rate) -> Rate {
-        Rate {
-            events: self.events + other.events,
-            of: self.of + other.of,
-            places_with_events: self.places_with_events + other.places_with_events,
-            places: self.places + other.places,
+    /// Several samples as one. Those of different runs have different places. Of one and the same
+    /// run, as another seed may give, only so many places are certain as the largest sample has, and
+    /// each may be another one at which it happened.
+    pub fn of_all(samples: &[Rate]) -> Rate {
+        let (mut all, mut runs) = (Rate::default(), BTreeMap::<u64, Rate>::new());
+        for sample in samples {
+            all.events += sample.events;
+            all.of += sample.of;
+            if sample.run == 0 {
+                all.places_with_events += sample.places_with_events;
+                all.places += sample.places;
+                continue;
+            }
+            let run = runs.entry(sample.run).or_default();
+            run.places = run.places.max(sample.places);
+            run.places_with_events += sample.places_with_events;
+        }
+        for run in runs.values() {
+            all.places += run.places;
+            all.places_with_events += run.places_with_events.min(run.places);
+        }
+        match runs.first_key_value() {
+            Some((run, _)) if runs.len() == 1 && samples.iter().all(|s| s.run == *run) => {
+                Rate { run: *run, ..all }
+            }
+            _ => all,
         }
     }
 }
 
 impl Serialize for Rate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut s = serializer.serialize_struct("Rate", 5)?;
+        let mut s = serializer.serialize_struct("Rate", 6)?;
         s.serialize_field("events", &self.events)?;
         s.serialize_field("of", &self.of)?;
         s.serialize_field("places_with_events", &self.places_with_events)?;
         s.serialize_field("places", &self.places)?;
         s.serialize_field("at_most_percent", &self.at_most_percent())?;
+        s.serialize_field("run", &self.run)?;
         s.end()
     }
 }
@@ -300,7 +326,20 @@ mod tests {
         assert!((percent(19, 60) - 42.917).abs() < 0.001, "{}", percent(19, 60));
         // Nothing underflows in a long run.
         assert!((10.0..11.0).contains(&percent(10_000, 100_000)), "{}", percent(10_000, 100_000));
-        assert_eq!(Rate::new(1, 60).and(Rate::new(0, 40)), Rate::new(1, 100));
+        let both = Rate::of_all(&[Rate::new(1, 60), Rate::new(0, 40)]);
+        assert_eq!(both, Rate::new(1, 100));
+    }
+
+    /// Two seeds that made one run of the devices: the places are not counted twice.
+    #[test]
+    fn cuts_of_one_run_are_no_further_places() {
+        let of_run = |run, events, of| Rate { run, ..Rate::new(events, of) };
+        let both = Rate::of_all(&[of_run(7, 0, 50), of_run(7, 0, 48)]);
+        assert_eq!((both.of, both.places, both.at_most_percent()), (98, 50, 6.0));
+        let both = Rate::of_all(&[of_run(7, 2, 50), of_run(7, 1, 48)]);
+        assert_eq!((both.events, both.places_with_events, both.places, both.run), (3, 3, 50, 7));
+        let three = Rate::of_all(&[of_run(7, 0, 50), of_run(8, 0, 48), of_run(7, 0, 20)]);
+        assert_eq!((three.of, three.places, three.run), (118, 98, 0));
     }
 
     #[test]
@@ -317,7 +356,7 @@ mod tests {
         let broken = Rate::of_cuts(&figures, |c| c.broken_promises > 0);
         assert_eq!((broken.events, broken.places_with_events, broken.places), (50, 1, 51));
         assert_eq!(broken.at_most_percent(), Rate::new(1, 51).at_most_percent());
-        assert_eq!(broken.and(damage).places, 102);
+        assert_eq!(Rate::of_all(&[broken, damage]).places, 102);
     }
 
     #[test]

@@ -72,17 +72,10 @@ fn spread(values: &[f64]) -> Value {
 
 fn object(values: &[&Value], members: &Map<String, Value>) -> Value {
     let has = |names: &[&str]| names.iter().all(|name| members.contains_key(*name));
-    let of = |name: &str| numbers(&values.iter().filter_map(|v| v.get(name)).collect::<Vec<_>>());
     if has(&["events", "of", "at_most_percent"]) {
-        // OK to cast: counts of cuts.
-        let sum = |name: &str| of(name).iter().sum::<f64>() as u64;
-        let rate = Rate {
-            events: sum("events"),
-            of: sum("of"),
-            places_with_events: sum("places_with_events"),
-            places: sum("places"),
-        };
-        return serde_json::to_value(rate).unwrap_or_default();
+        let rates: Vec<Rate> =
+            values.iter().filter_map(|v| serde_json::from_value((*v).clone()).ok()).collect();
+        return serde_json::to_value(Rate::of_all(&rates)).unwrap_or_default();
     }
     if has(&["median", "min", "max", "runs"]) {
         let spreads: Vec<Spread> =

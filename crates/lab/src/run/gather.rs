@@ -229,7 +229,7 @@ impl Setting {
             let rows = || runs.iter().flat_map(|run| &run.risk).filter(|r| r.variant == v.name);
             rows().next()?;
             let broken: u64 = rows().map(|r| r.broken_promises).sum();
-            let sum = |f: fn(&RiskRow) -> Rate| rows().map(f).fold(Rate::default(), Rate::and);
+            let sum = |f: fn(&RiskRow) -> Rate| Rate::of_all(&rows().map(f).collect::<Vec<_>>());
             let (with_broken, damage) = (sum(|r| r.cuts_with_broken_promises), sum(|r| r.damage));
             let (name, cuts) = (&v.name, with_broken.of);
             match (self.scenario.lies(v), broken) {

@@ -126,10 +126,11 @@ impl Cell {
 
 /// A rate and those of further cells.
 fn sum<'a>(first: Rate, others: impl Iterator<Item = &'a Cell>) -> Rate {
-    others.fold(first, |sum, cell| match cell {
-        Cell::Rate(more) | Cell::Share(more, _) => sum.and(*more),
-        _ => sum,
-    })
+    let others = others.filter_map(|cell| match cell {
+        Cell::Rate(more) | Cell::Share(more, _) => Some(*more),
+        _ => None,
+    });
+    Rate::of_all(&std::iter::once(first).chain(others).collect::<Vec<_>>())
 }
 
 /// Per cent, with about two digits: 5.0, 0.75, 0.094, 32.

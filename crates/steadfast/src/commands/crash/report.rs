@@ -288,8 +288,8 @@ mod tests {
         };
         assert_eq!(
             show_command(Path::new("/tmp/r"), 7, Fs::Kernel(KernelFs::Xfs), Some(&judge)),
-            "steadfast crash show /tmp/r --cut 7 --kernel --judge 'grep -q x config' --judge-prints ok \
-             --judge-limit 5"
+            "steadfast crash show /tmp/r --cut 7 --kernel --judge 'grep -q x config' \
+             --judge-prints ok --judge-limit 5"
         );
     }
 }

@@ -124,7 +124,7 @@ fn all(root: &Path, asked: &Asked) -> anyhow::Result<bool> {
                 return Ok(None);
             }
             println!("    {shown}: {}", table.command);
-            let made = made(root, &table)?;
+            let made = made(root, table)?;
             if made != table.body {
                 changed.push(difference(&table.body, &made));
             }

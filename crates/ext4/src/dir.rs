@@ -182,7 +182,7 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
             self.move_out()?;
             self.write(0, first)?;
         }
-        let (block, place) = append_block(&mut self.txn.borrow_mut(), self.no)?;
+        let (block, place) = append_block(self.txn.borrow_mut(), self.no)?;
         if self.count == 1 {
             self.txn.borrow_mut().leave_out(place, Bug::IndexLeafNotLogged);
         }

@@ -56,13 +56,13 @@ impl PointerStore for Writer<'_, '_> {
     fn create(&mut self, goal: u64) -> Result<u32> {
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
-        let (block, _) = allocate_blocks(&mut self.txn, request)?;
+        let (block, _) = allocate_blocks(self.txn, request)?;
         let Ok(pointer) = u32::try_from(block) else {
             let what = "only blocks beyond 2^32 are free, which a block map cannot point to";
             return Err(Ext4Error::Unsupported { what: what.into() });
         };
         self.txn.create(block, vec![0; self.txn.volume.layout.block_size as usize]);
-        add_blocks(&mut self.txn, self.no, 1)?;
+        add_blocks(self.txn, self.no, 1)?;
         Ok(pointer)
     }
 
@@ -76,8 +76,8 @@ impl PointerStore for Writer<'_, '_> {
 
     fn free(&mut self, block: u64) -> Result<()> {
         self.txn.forget(block);
-        let freed = free_blocks(&mut self.txn, block, 1)?;
-        add_blocks(&mut self.txn, self.no, -freed.cast_signed())
+        let freed = free_blocks(self.txn, block, 1)?;
+        add_blocks(self.txn, self.no, -freed.cast_signed())
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn read_map<R>(
 ) -> Result<R> {
     let size = txn.volume.layout.block_size;
     let storage = raw.sectors(size) / u64::from(size / 512);
-    look(&BlockMap::open(raw.block(), size, storage, Reader { txn: txn, no }))
+    look(&BlockMap::open(raw.block(), size, storage, Reader { txn, no }))
 }
 
 /// Changes the block map of an inode without extents.
@@ -127,7 +127,7 @@ pub(crate) fn change_map<R>(
     let raw = txn.raw_inode(no)?;
     let size = txn.volume.layout.block_size;
     let storage = raw.sectors(size) / u64::from(size / 512);
-    let mut map = BlockMap::open(raw.block(), size, storage, Writer { txn: txn, no });
+    let mut map = BlockMap::open(raw.block(), size, storage, Writer { txn, no });
     let result = change(&mut map)?;
     let root = map.root();
     let edit = txn.edit_inode(no)?;

@@ -32,7 +32,7 @@ pub enum LabError {
         /// The scenario's name.
         origin: String,
         /// What is wrong, with the place.
-        why: ScenarioError,
+        why: Box<ScenarioError>,
     },
     /// What was asked for beside the scenario cannot be.
     #[error("{option}: {why}")]
@@ -40,7 +40,7 @@ pub enum LabError {
         /// As the command line calls it.
         option: &'static str,
         /// What is wrong.
-        why: OptionError,
+        why: Box<OptionError>,
     },
     /// A variant could not be built or run.
     #[error("variant '{variant}': {why}")]
@@ -48,7 +48,7 @@ pub enum LabError {
         /// The variant's name.
         variant: String,
         /// What went wrong and what to do.
-        why: VariantError,
+        why: Box<VariantError>,
     },
 }
 
@@ -183,16 +183,23 @@ pub enum OptionError {
     },
 }
 
+impl OptionError {
+    /// Of this option.
+    pub(crate) fn of(self, option: &'static str) -> LabError {
+        LabError::Option { option, why: Box::new(self) }
+    }
+}
+
 impl ScenarioError {
     /// Of this scenario.
     pub(crate) fn of(self, scenario: &crate::scenario::Scenario) -> LabError {
-        LabError::Scenario { origin: scenario.name.clone(), why: self }
+        LabError::Scenario { origin: scenario.name.clone(), why: Box::new(self) }
     }
 }
 
 impl VariantError {
     /// Of this variant.
     pub(crate) fn of(self, variant: &crate::scenario::Variant) -> LabError {
-        LabError::Variant { variant: variant.name.clone(), why: self }
+        LabError::Variant { variant: variant.name.clone(), why: Box::new(self) }
     }
 }

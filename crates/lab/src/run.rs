@@ -182,7 +182,7 @@ impl Setting {
     fn new(scenario: &Scenario, options: &RunOptions) -> Result<Setting, LabError> {
         if let Some(n) = options.cuts.filter(|n| *n > CUTS_MAX) {
             let why = OptionError::TooManyCuts(n);
-            return Err(LabError::Option { option: "--cuts", why });
+            return Err(why.of("--cuts"));
         }
         let mut measured = scenario.clone();
         let loads = load::loads(scenario, &mut measured, options).map_err(|e| e.of(scenario))?;

@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(harmless("(\x1b[31mE)\r\n\u{9b}"), "(\\033[31mE)\\015\n\\302\\233");
         assert_eq!(harmless(""), "");
         let mut out = Vec::new();
-        write!(Harmless(&mut out), "{}\n  b\t{}\n", "a\x1b]0;", "\u{9b}gr\u{fc}n").unwrap();
+        write!(Harmless(&mut out), "a\x1b]0;\n  b\t\u{9b}gr\u{fc}n\n").unwrap();
         let out = String::from_utf8(out).unwrap();
         assert_eq!(out, "a\\033]0;\n  b\t\\302\\233gr\u{fc}n\n");
     }

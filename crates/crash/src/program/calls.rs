@@ -140,7 +140,7 @@ pub struct Call {
     pub returned: Option<Moment>,
     /// It returned an error.
     pub failed: bool,
-    /// The file that it was about, by its [`file_id`]; 0 where there is none.
+    /// The file that it was about, by its number and generation (`file_id`); 0 where there is none.
     pub ino: u64,
     /// The file that lost the name `other` to it.
     pub replaced: u64,
@@ -163,7 +163,7 @@ pub(crate) fn file_id(attr: &Attr) -> u64 {
     u64::from(attr.generation) << 32 | attr.ino.0
 }
 
-/// The number of the inode of a [`file_id`].
+/// The number of the inode of a number and generation.
 pub(crate) fn number_of(file: u64) -> Ino {
     Ino(file & u64::from(u32::MAX))
 }

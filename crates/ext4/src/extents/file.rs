@@ -110,19 +110,19 @@ impl NodeStore for Writer<'_, '_> {
     }
 
     fn allocate(&mut self) -> Result<u64> {
-        let goal = block_goal(&self.txn, self.no, None);
+        let goal = block_goal(self.txn, self.no, None);
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
-        let (block, taken) = allocate_blocks(&mut self.txn, request)?;
+        let (block, taken) = allocate_blocks(self.txn, request)?;
         self.txn.leave_out(block, Bug::ExtentBlockNotLogged);
-        add_blocks(&mut self.txn, self.no, taken.into())?;
+        add_blocks(self.txn, self.no, taken.into())?;
         Ok(block)
     }
 
     fn free(&mut self, block: u64) -> Result<()> {
         self.txn.forget(block);
-        let freed = free_blocks(&mut self.txn, block, 1)?;
-        add_blocks(&mut self.txn, self.no, -freed.cast_signed())
+        let freed = free_blocks(self.txn, block, 1)?;
+        add_blocks(self.txn, self.no, -freed.cast_signed())
     }
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn read_tree<R>(
     look: impl FnOnce(&Tree<Reader<'_, '_>>) -> Result<R>,
 ) -> Result<R> {
     let seed = extent_root(txn, no, raw)?;
-    look(&Tree::open(raw.block(), Reader { txn: txn, no, seed })?)
+    look(&Tree::open(raw.block(), Reader { txn, no, seed })?)
 }
 
 pub(crate) fn change_tree<R>(
@@ -162,7 +162,7 @@ pub(crate) fn change_tree<R>(
 ) -> Result<R> {
     let raw = txn.raw_inode(no)?;
     let seed = extent_root(txn, no, &raw)?;
-    let mut tree = Tree::open(raw.block(), Writer { txn: txn, no, seed })?;
+    let mut tree = Tree::open(raw.block(), Writer { txn, no, seed })?;
     let result = change(&mut tree)?;
     let root = tree.root();
     let noticed = !txn.volume.has(Bug::FdatasyncWithoutExtents);

@@ -148,7 +148,7 @@ impl Disk {
         };
         match request {
             Request::Read { offset, len } => {
-                let end = offset + u64::from(*len);
+                let end = offset + (*len);
                 if locked(&self.fail_reads_at).is_some_and(|(a, b)| *offset < b && end > a) {
                     return Err(io("read", *offset));
                 }

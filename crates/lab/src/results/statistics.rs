@@ -156,8 +156,8 @@ impl Rate {
     }
 
     /// Several samples as one. Those of different runs have different places. Of one and the same
-    /// run, as another seed may give, only so many places are certain as the largest sample has, and
-    /// each may be another one at which it happened.
+    /// run, as another seed may give, only so many places are certain as the largest sample has,
+    /// and each may be another one at which it happened.
     pub fn of_all(samples: &[Rate]) -> Rate {
         let (mut all, mut runs) = (Rate::default(), BTreeMap::<u64, Rate>::new());
         for sample in samples {

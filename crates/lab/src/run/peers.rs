@@ -36,7 +36,7 @@ pub(super) struct Peers {
 
 /// Looks whether the peers that were asked for can be run.
 pub(super) fn check(scenario: &Scenario) -> Result<(), LabError> {
-    let wrong = |why: OptionError| LabError::Option { option: "--peers", why };
+    let wrong = |why: OptionError| why.of("--peers");
     let kernels = || scenario.variants.iter().filter(|v| v.run == RunKind::Peer);
     if kernels().next().is_none() {
         return Err(wrong(OptionError::NoPeers));

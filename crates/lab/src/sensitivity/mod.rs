@@ -119,10 +119,9 @@ pub fn run(
         let line = scenario.workload.iozone.as_deref().unwrap_or_default();
         if scenario.variants.iter().any(|v| scenario.workload.lines_of(v).is_some()) {
             let why = "the benchmark is a matrix of sizes, and has no one size";
-            return Err(LabError::Option { option: "--size", why: OptionError::NoSize(why) });
+            return Err(OptionError::NoSize(why).of("--size"));
         }
-        iozone_options(line, Some(text))
-            .map_err(|e| LabError::Option { option: "--size", why: e.into() })?;
+        iozone_options(line, Some(text)).map_err(|e| OptionError::from(e).of("--size"))?;
         scenario.workload.quick_size = Some(text.clone());
     }
     let mut changes = changes::all(&scenario, options.full);
@@ -139,7 +138,7 @@ pub fn run(
             let near = if near.starts_with("known") { String::new() } else { format!(" {near}") };
             let words = words.join(", ");
             let what = format!("'{only}' is no part and no parameter.{near} Known: {words}");
-            return Err(LabError::Option { option: "--only", why: OptionError::Unknown(what) });
+            return Err(OptionError::Unknown(what).of("--only"));
         }
     }
     let variants = |part: &str| {
@@ -158,7 +157,7 @@ pub fn run(
         measure_each(&runs, &lab, &Watch { progress: &progress, stop: watch.stop })?.into_iter();
     let Some(base) = rows.next().flatten() else {
         let why = "the models refuse the scenario as it is at this size; take a larger one";
-        return Err(LabError::Option { option: "--size", why: OptionError::NoSize(why) });
+        return Err(OptionError::NoSize(why).of("--size"));
     };
     let baseline = scenario.baseline().to_owned();
     let baseline_of = |variant: &str| scenario.baseline_of(variant);

@@ -14,7 +14,7 @@ pub(crate) const MMP_MAGIC: u32 = 0x004d_4d50;
 )]
 #[repr(C)]
 pub struct Mmp {
-    /// [`MMP_MAGIC`] (`mmp_magic`).
+    /// `MMP_MAGIC` (`mmp_magic`).
     pub magic: U32,
     /// Changes while mounted (`mmp_seq`).
     pub sequence: U32,

@@ -151,7 +151,7 @@ mod tests {
         let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
         let readme = std::fs::read_to_string(readme).unwrap();
         let (_, list) = readme.split_once("* the features ").unwrap();
-        let (list, _) = list.split_once(", and all without a name").unwrap();
+        let (list, _) = list.split_once(", and all features without a name").unwrap();
         let mut listed: Vec<&str> = list.split(',').map(str::trim).collect();
         listed.sort_unstable();
         let refused = |name: &&str| check_supported_filesystem(&sb(&[name])).is_err();

@@ -227,7 +227,7 @@ pub fn last_word(served: &Served) -> Option<String> {
     if failed == 0 {
         return None;
     }
-    let stopped = match fs.read_only_because().is_some() && fs.journal().is_some() {
+    let stopped = match fs.journal().is_some_and(|journal| journal.aborted().is_some()) {
         true => "; what had been changed and fsync had not answered with success is lost, too",
         false => "",
     };

@@ -137,7 +137,7 @@ fn a_background_write_that_fails_is_told_with_file_and_range() {
         }
         let said = b.bad("umount m", 1);
         let expected = match heals {
-            true => "writes of data failed; what they were to write was written later",
+            true => "data failed; what they were to write was written later",
             false => "lost: /d/file (inode 13), bytes 4096 to 8191",
         };
         assert!(said.contains(expected), "{said}");

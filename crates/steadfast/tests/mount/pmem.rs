@@ -173,7 +173,7 @@ fn a_label_is_believed_where_nothing_reaches_over_it() {
         assert!(!b.good(&format!("pmem list {folder}")).contains(&path));
         let kept = b.bad(&format!("pmem destroy --force {path}"), 2);
         assert!(kept.contains("but contents"), "{kept}");
-        assert!(b.bad(&format!("pmem check {path}"), 2).contains("no block translation table"));
+        assert!(b.bad(&format!("pmem check {path}"), 2).contains("no sector namespace"));
     }
     let raw = b.good(&format!("pmem info raw:{}", x.display()));
     assert!(raw.contains("67108864 bytes") && raw.contains("no label"), "{raw}");

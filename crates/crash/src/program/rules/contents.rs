@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_devices::store::Digest;
 use steadfast_vfs::FileType;
 
-use super::{Broken, History, Verdict, named};
+use super::{Broken, History, Verdict, key, named};
 use crate::program::calls::{Call, Kind, Origin};
 use crate::program::tree::{Contents, Node, shown};
 
@@ -152,7 +152,10 @@ impl History<'_> {
 
     /// The regular file of this number in the recovered tree.
     fn file(&self, ino: u64) -> Option<(&[u8], &Node)> {
-        let found = self.by_inode.get(&ino).filter(|(_, n)| n.attr.kind == FileType::Regular);
+        let found = self
+            .by_inode
+            .get(&key(ino, self.by_number))
+            .filter(|(_, n)| n.attr.kind == FileType::Regular);
         found.copied()
     }
 

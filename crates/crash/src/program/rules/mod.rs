@@ -48,7 +48,10 @@ pub struct Verdict {
 /// Judges the tree that a cut before `tick` left. `base` is the tree at the beginning of the run.
 pub fn judge(calls: &[Call], base: &Tree, tree: &Tree, tick: u64) -> Verdict {
     let before = calls.partition_point(|call| call.started.tick < tick);
-    let by_inode = tree.nodes().map(|(path, node)| (file_id(&node.attr), (path, node))).collect();
+    // The kernel's mount shows no generations.
+    let by_number = tree.nodes().all(|(_, node)| node.attr.generation == 0);
+    let key = |attr| key(file_id(attr), by_number);
+    let by_inode = tree.nodes().map(|(path, node)| (key(&node.attr), (path, node))).collect();
     let history = History {
         returns: returns(calls),
         calls: &calls[..before],
@@ -58,6 +61,7 @@ pub fn judge(calls: &[Call], base: &Tree, tree: &Tree, tick: u64) -> Verdict {
         base,
         tree,
         by_inode,
+        by_number,
         tick,
     };
     let mut verdict = Verdict::default();
@@ -82,7 +86,14 @@ struct History<'a> {
     base: &'a Tree,
     tree: &'a Tree,
     by_inode: BTreeMap<u64, (&'a [u8], &'a Node)>,
+    /// The tree has no generations.
+    by_number: bool,
     tick: u64,
+}
+
+/// What stands for a file in the tree.
+fn key(file: u64, by_number: bool) -> u64 {
+    if by_number { number_of(file).0 } else { file }
 }
 
 impl History<'_> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Broken, History, Verdict, concerns, is_at_or_above, parent};
+use super::{Broken, History, Verdict, concerns, is_at_or_above, key, parent};
 use crate::program::calls::{Call, Kind, file_id};
 use crate::program::tree::shown;
 
@@ -98,10 +98,11 @@ impl<'c> History<'c> {
         if last.unsure || !folder_is_there || !self.folder_synced_after(folder, returned) {
             return None;
         }
-        let found = self.tree.get(path).map(|node| file_id(&node.attr));
+        let key = |file| key(file, self.by_number);
+        let found = self.tree.get(path).map(|node| key(file_id(&node.attr)));
         let now = match (last.has, found) {
             (Some(_), None) => "is gone",
-            (Some(ino), Some(other)) if ino != other && ino != 0 => "is another file",
+            (Some(ino), Some(other)) if key(ino) != other && ino != 0 => "is another file",
             (None, Some(_)) => "is there again",
             _ => return None,
         };

@@ -18,7 +18,11 @@ use steadfast::occupant;
 /// Looks at it; with `repair` writes info blocks anew first, and if that says so also where
 /// something else is.
 pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Outcome> {
-    let pmem = open::map(path, repair.is_none())?;
+    let pmem = match repair {
+        // The namespace is wanted, and what is in its place is not.
+        Some(true) => open::map_labelled(path)?,
+        _ => open::map(path, repair.is_none())?,
+    };
     let path = open::file(path);
     let version = pmem.label().and_then(|label| label.mode.version());
     let behind = pmem.label().map_or(0, Label::behind);

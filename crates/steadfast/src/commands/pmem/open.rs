@@ -170,6 +170,12 @@ pub fn map(path: &Path, read_only: bool) -> Result<Pmem> {
     map_as(file(path), PmemOptions { read_only, name: None, whole })
 }
 
+/// The same where somebody has said that the label counts, whatever reaches over it.
+pub fn map_labelled(path: &Path) -> Result<Pmem> {
+    let whole = without(path, RAW).is_some();
+    map_as(file(path), PmemOptions { read_only: false, name: None, whole })
+}
+
 fn map_as(path: &Path, options: PmemOptions) -> Result<Pmem> {
     Pmem::open(path, &options).map_err(|e| match e {
         PmemError::Open(e) => e.into(),

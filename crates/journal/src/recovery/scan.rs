@@ -33,7 +33,8 @@
 //! the end of the log that says nothing, so a block that cannot be read is no proof of anything
 //! there. Where a transaction is due to begin, it may be the beginning of one that had not been
 //! committed: the log ends there if nothing behind it says otherwise, and if the transaction's
-//! commit block would say so, which takes block checksums and no asynchronous commit. In the
+//! commit block would say so, which takes block checksums, no asynchronous commit, and a next block
+//! that can be read: one bad sector of 4096 bytes may be all of a small transaction. In the
 //! middle of a transaction it may be the commit block itself, and the error is returned.
 
 use crate::checksum::crc32_be;
@@ -174,6 +175,10 @@ impl Scan<'_, '_> {
         if !begins || !commit_would_show {
             return Err(error);
         }
+        // One bad sector of the medium may be several blocks, and a whole small transaction with
+        // its commit block: then nothing would show.
+        let next = self.reader.after(at, 1);
+        self.reader.is_own(next)?;
         // The transaction's commit block is as far away as the transaction is long.
         self.look_ahead = self.reader.capacity();
         self.out.findings.push(Finding::Unreadable { tid: self.out.end, at });

@@ -52,19 +52,29 @@ fn each_unreadable_block_is_an_error_or_takes_nothing() {
 }
 
 #[test]
-fn where_the_log_ends_nothing_needs_to_be_readable() {
+fn where_the_log_ends_one_block_need_not_be_readable() {
     for checksums in [Checksums::V3, Checksums::V2] {
         let dirty = dirty(checksums);
         let end = end_of(&dirty);
-        for length in [1, 2, 30, LOG_BLOCKS as u64 - end] {
-            let report = recover_without(&dirty, end..end + length).unwrap();
-            let said: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
-            let transaction = report.range.unwrap().1.plus(1);
-            let expected = format!(
-                "block {end} cannot be read: the log ends before transaction {transaction}"
-            );
-            assert_eq!(said, [expected]);
+        let report = recover_without(&dirty, end..end + 1).unwrap();
+        let said: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
+        let next = report.range.unwrap().1.plus(1);
+        let due = format!("block {end} cannot be read: the log ends before transaction {next}");
+        assert_eq!(said, [due]);
+        // Several may be a whole transaction. Behind a block that is none they are not.
+        for length in [2, 30, LOG_BLOCKS as u64 - end] {
+            recover_without(&dirty, end..end + length).unwrap_err();
+            recover_without(&dirty, end + 1..end + length).unwrap();
         }
+    }
+}
+
+/// All of the last transaction in one bad sector: it was promised, and is not dropped.
+#[test]
+fn a_whole_transaction_that_cannot_be_read_is_an_error() {
+    for checksums in [Checksums::V3, Checksums::V2] {
+        let dirty = dirty(checksums);
+        recover_without(&dirty, last_descriptor(&dirty)..end_of(&dirty)).unwrap_err();
     }
 }
 

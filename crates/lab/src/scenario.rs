@@ -28,6 +28,8 @@ mod random_reads;
 mod read;
 mod read_copies;
 mod read_device;
+mod read_published;
+mod read_variant;
 mod read_workload;
 mod scheduler;
 mod sentence;

@@ -1,6 +1,7 @@
 //! Open files.
 
 mod attributes;
+mod space;
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

@@ -1,11 +1,15 @@
 //! What only a terminal sees: progress and colours. Nothing of it goes into a pipe or a file.
 
+mod wrapped;
+
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use steadfast_vfs::path::shown;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use steadfast_vfs::path::shown;
+
+pub use wrapped::Wrapped;
 
 /// Prints an error with its causes to the standard error.
 pub fn error(e: &anyhow::Error) {

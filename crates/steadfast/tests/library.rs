@@ -17,6 +17,8 @@ mod hostile;
 mod mounted;
 #[path = "library/paths.rs"]
 mod paths;
+#[path = "library/space.rs"]
+mod space;
 #[path = "library/trees.rs"]
 mod trees;
 #[path = "library/verdicts.rs"]

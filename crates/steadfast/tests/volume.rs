@@ -312,7 +312,7 @@ fn a_scrub_finds_and_repairs() {
     let out = desk.run("volume scrub a b c");
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     assert_eq!(out.status.code(), Some(1), "{text}");
-    assert!(text.contains("1 blocks of 4096 bytes differ"), "{text}");
+    assert!(text.contains("1 block of 4096 bytes differs"), "{text}");
     let text = desk.good("volume scrub a b c --repair");
     assert!(text.contains("1 of these were written again"), "{text}");
     assert!(!desk.good("volume scrub b a c").contains("differ"));

@@ -11,6 +11,10 @@ pub enum Cell {
     Text(String),
     /// A figure.
     Number(Spread, Unit),
+    /// A count of all runs together, as events of a rate are.
+    Total(u64),
+    /// At how many different places of all runs was cut.
+    Places(Rate),
     /// How many of the cuts, with the bound of the rate.
     Rate(Rate),
     /// How many of how many cuts, with a remark: of a control, which is to be above zero.
@@ -72,8 +76,8 @@ impl Cell {
         x.map_or(Cell::None, |x| Cell::of(x, unit))
     }
 
-    /// What several runs have in one place, as one: median and range of figures, the sum of rates;
-    /// of words, those that are the same in all.
+    /// What several runs have in one place, as one: median and range of figures, the sum of rates
+    /// and totals; of words, those that are the same in all.
     pub fn merged(cells: &[&Cell]) -> Cell {
         let mut there = cells.iter().copied().filter(|c| **c != Cell::None);
         let Some(first) = there.next() else { return Cell::None };
@@ -85,6 +89,14 @@ impl Cell {
                 });
                 Cell::Number(Spread::over(&spreads.collect::<Vec<_>>()), *unit)
             }
+            Cell::Total(n) => {
+                let others = there.filter_map(|c| match c {
+                    Cell::Total(n) => Some(*n),
+                    _ => None,
+                });
+                Cell::Total(n + others.sum::<u64>())
+            }
+            Cell::Places(rate) => Cell::Places(sum(*rate, there)),
             Cell::Rate(rate) => Cell::Rate(sum(*rate, there)),
             Cell::Share(rate, why) => Cell::Share(sum(*rate, there), why),
             Cell::Text(text) if there.all(|c| c == first) => Cell::Text(text.clone()),
@@ -103,6 +115,8 @@ impl Cell {
                 let range = (min != max).then(|| format!("{min}..{max}"));
                 (value, range)
             }
+            Cell::Total(n) => (n.to_string(), None),
+            Cell::Places(rate) => (rate.places.to_string(), None),
             Cell::Rate(rate) => {
                 let bound = format!("<={} %", two_digits(rate.at_most_percent()));
                 (rate.events.to_string(), (rate.of > 0).then_some(bound))
@@ -118,6 +132,8 @@ impl Cell {
     pub(crate) fn is_above_zero(&self) -> bool {
         match self {
             Cell::Number(s, _) => s.max() > 0.0,
+            Cell::Total(n) => *n > 0,
+            Cell::Places(rate) => rate.places > 0,
             Cell::Rate(rate) | Cell::Share(rate, _) => rate.events > 0,
             Cell::None | Cell::Text(_) => false,
         }
@@ -127,7 +143,7 @@ impl Cell {
 /// A rate and those of further cells.
 fn sum<'a>(first: Rate, others: impl Iterator<Item = &'a Cell>) -> Rate {
     let others = others.filter_map(|cell| match cell {
-        Cell::Rate(more) | Cell::Share(more, _) => Some(*more),
+        Cell::Places(more) | Cell::Rate(more) | Cell::Share(more, _) => Some(*more),
         _ => None,
     });
     Rate::of_all(&std::iter::once(first).chain(others).collect::<Vec<_>>())
@@ -170,6 +186,11 @@ mod tests {
         assert_eq!(text(rate(0)), ("0".into(), Some("<=1.5 %".into())));
         let both = Cell::merged(&[&rate(0), &rate(0)]);
         assert_eq!(text(both), ("0".into(), Some("<=0.75 %".into())));
+        // What events are counted of is that of all runs too.
+        let cuts = Cell::merged(&[&Cell::Total(200), &Cell::Total(200)]);
+        assert_eq!(text(cuts), ("400".into(), None));
+        let one_run = |places| Cell::Places(Rate { places, run: 7, ..Rate::new(0, 200) });
+        assert_eq!(text(Cell::merged(&[&one_run(9), &one_run(11)])), ("11".into(), None));
         let control = |events| Cell::Share(Rate::new(events, 5), " (no cache)");
         let both = Cell::merged(&[&control(0), &control(1)]);
         assert_eq!(text(both), ("1 of 10 (no cache)".into(), Some("10 places".into())));

@@ -72,7 +72,7 @@ pub fn legs(r: &LegRow) -> Vec<Column> {
     let ours = |column: Column| if r.model { column } else { zero(column) };
     let kib = |p: &Percentiles| Cell::plain(p.max(), 0);
     vec![
-        always("cuts", Cell::count(r.cuts)),
+        always("cuts", Cell::Total(r.cuts)),
         ours(always("cuts that lost flushed data", Cell::Rate(r.lost_flushed))),
         always("most lost, KiB", kib(&r.lost_flushed_kb)),
         always("on no disk any more, KiB", kib(&r.gone_kb)),
@@ -101,8 +101,8 @@ const LOST: &str = "acknowledged data lost (unsynced)";
 /// What was promised and what was lost.
 pub fn exposure(r: &RiskRow) -> Vec<Column> {
     let mut columns = vec![
-        always("cuts", Cell::count(r.cuts)),
-        always("distinct places", Cell::count(r.places)),
+        always("cuts", Cell::Total(r.cuts)),
+        always("distinct places", Cell::Places(r.cuts_with_broken_promises)),
         zero(wide("broken promises", Cell::count(r.broken_promises))),
         zero(always("cuts with broken promises", Cell::Rate(r.cuts_with_broken_promises))),
         control("control: drive ignores flush", r.control_flush_ignored.as_ref()),
@@ -148,14 +148,14 @@ pub fn loss(r: &LossRow) -> Vec<Column> {
     vec![
         wide("data", Cell::of(r.data_bytes as f64, Unit::Bytes)),
         always("time with unsynced data, %", Cell::plain(r.unsynced_share * 100.0, 1)),
-        always("cuts in it", Cell::count(r.cuts)),
-        always("distinct places", Cell::count(r.places)),
+        always("cuts in it", Cell::Total(r.cuts)),
+        always("distinct places", Cell::Places(r.damage)),
         wide("unsynced p50", Cell::of(r.unsynced_bytes.p50(), Unit::Bytes)),
         always("lost p50", Cell::of(r.bytes.p50(), Unit::Bytes)),
         always("lost, most", most),
         wide("lost, age ms, virtual clock, p50", Cell::plain(r.ms.p50(), 0)),
         always("lost, age ms, virtual clock, most", Cell::plain(r.ms.max(), 0)),
-        wide("cuts in steady state", Cell::count(steady_cuts)),
+        wide("cuts in steady state", Cell::Total(steady_cuts)),
         always("steady state: lost p50", steady(|s| s.bytes.p50())),
         always("steady state: lost, most", steady(|s| s.bytes.max())),
         wide("damage, cuts", Cell::Rate(r.damage)),

@@ -81,7 +81,7 @@ fn heading_of(results: &Results, width: usize) -> String {
         [one] => format!("Seed {one}; --seeds N gives every figure its range."),
         [first, .., last] => format!(
             "Seeds {first} to {last}: the median of {ended} runs, below it the least and the \
-             greatest."
+             greatest; cuts, and what happened at how many of them, of all runs together."
         ),
         [] => String::new(),
     };

@@ -59,6 +59,8 @@ pub fn csv(results: &Results, choice: &Choice) -> String {
                         let (median, min, max) = (s.median(), s.min(), s.max());
                         format!("{median},{min},{max},{},{},", s.runs(), unit.name())
                     }
+                    Cell::Total(n) => format!("{n},,,,,of all runs"),
+                    Cell::Places(rate) => format!("{},,,,,of all runs", rate.places),
                     Cell::Rate(rate) => {
                         let bound = rate.at_most_percent();
                         let (n, of, places) = (rate.events, rate.of, rate.places);

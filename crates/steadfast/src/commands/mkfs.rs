@@ -144,7 +144,7 @@ fn tell(made: &mkfs::Made, name: &str, out: &mut dyn Write) -> Result<()> {
     if !made.label.is_empty() {
         writeln!(out, "Label: {}", made.label)?;
     }
-    writeln!(out, "Features: {}", made.features.join(" "))?;
+    write!(out, "{}", terminal::hanging("Features: ", &made.features.join(" ")))?;
     match (made.journal_blocks, made.external_journal) {
         (Some(blocks), _) => writeln!(out, "Journal: internal, {blocks} blocks")?,
         (None, Some(uuid)) => writeln!(out, "Journal: external, UUID {uuid}")?,
@@ -152,7 +152,8 @@ fn tell(made: &mkfs::Made, name: &str, out: &mut dyn Write) -> Result<()> {
     }
     if !made.backups.is_empty() {
         let backups: Vec<String> = made.backups.iter().map(u64::to_string).collect();
-        writeln!(out, "Superblock backups at blocks: {}", backups.join(", "))?;
+        let head = "Superblock backups at blocks: ";
+        write!(out, "{}", terminal::hanging(head, &backups.join(", ")))?;
     }
     Ok(())
 }

@@ -34,8 +34,8 @@ pub fn transact(mountpoint: &Path, mask: Option<&str>, out: &mut dyn Write) -> R
 pub fn rollback(mountpoint: &Path, out: &mut dyn Write) -> Result<Outcome> {
     let answer = ask(mountpoint, &json!({ "do": "rollback" }))
         .map_err(|e| holders::named(e, "files are open", mountpoint))?;
-    if let Some(told) = answer["told"].as_str() {
-        writeln!(out, "{}", terminal::harmless(told))?;
+    if let Some(message) = answer["message"].as_str() {
+        writeln!(out, "{}", terminal::harmless(message))?;
     }
     Ok(Outcome::Good)
 }
@@ -57,7 +57,7 @@ pub fn answer(request: &Value, served: &Served) -> Option<Result<Value>> {
     Some(match request["do"].as_str()? {
         "transact" => served.fs.transact().map(|()| json!({})).map_err(Into::into),
         "transact-mask" => change_mask(&request["mask"], served),
-        "rollback" => go_back(served).map(|told| json!({ "told": told })),
+        "rollback" => go_back(served).map(|message| json!({ "message": message })),
         _ => return None,
     })
 }

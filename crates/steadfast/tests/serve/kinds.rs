@@ -92,7 +92,7 @@ fn a_scrub_finds_a_leg_that_differs_and_repairs_it_if_told() {
     let out = desk.run("volume scrub d10");
     let says = String::from_utf8_lossy(&out.stdout).into_owned();
     assert_eq!(out.status.code(), Some(1), "{says}");
-    assert!(says.contains("1 blocks differ"), "{says}");
+    assert!(says.contains("1 block of 4096 bytes differs"), "{says}");
     let out = desk.run("volume scrub --json d10");
     assert_eq!(out.status.code(), Some(1));
     let found: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();

@@ -40,7 +40,7 @@ fn an_image_that_goes_bad_is_not_believed_and_is_repaired() {
     let found = desk.run("volume scrub a b");
     assert_eq!(found.status.code(), Some(1));
     let text = String::from_utf8(found.stdout).unwrap();
-    assert!(text.contains("1 blocks of 4096 bytes differ"), "{text}");
+    assert!(text.contains("1 block of 4096 bytes differs"), "{text}");
     desk.good("volume scrub a b --repair");
     assert!(desk.find("a").is_some());
     desk.good("volume scrub a b");
@@ -50,7 +50,7 @@ fn an_image_that_goes_bad_is_not_believed_and_is_repaired() {
     let lost = desk.run("volume scrub a b --repair");
     assert_eq!(lost.status.code(), Some(1));
     let text = String::from_utf8(lost.stdout).unwrap();
-    assert!(text.contains("of 1 blocks no leg holds what was written"), "{text}");
+    assert!(text.contains("of 1 block no leg holds what was written"), "{text}");
 }
 
 #[test]

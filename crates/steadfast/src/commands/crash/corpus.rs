@@ -17,7 +17,7 @@ use super::setup::{Fs, known};
 use super::stops::{self, Stoppable};
 use crate::cli::FsKind;
 use crate::mount::options;
-use crate::terminal::{self, Progress};
+use crate::terminal::{self, Progress, Wrapped};
 use crate::{Outcome as Exit, Usage, document};
 
 /// Failures that are told of each file system.
@@ -53,6 +53,7 @@ pub fn corpus(args: &CrashCorpus, out: &mut dyn Write) -> Result<Exit> {
     }
     let workloads = || workloads(args);
     if args.list {
+        let out = &mut Wrapped::new(out);
         for workload in workloads()? {
             writeln!(out, "{workload}")?;
         }

@@ -172,7 +172,13 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "found     nothing{but}")?;
         return notes.iter().try_for_each(|line| Ok(writeln!(out, "          {line}")?));
     }
-    writeln!(out, "found     {} of {} states are wrong:", outcome.bad_states, outcome.states)?;
+    let are = if outcome.bad_states == 1 { "is" } else { "are" };
+    writeln!(
+        out,
+        "found     {} of {} {are} wrong:",
+        outcome.bad_states,
+        counted(outcome.states, "state")
+    )?;
     for (what, finding, states) in groups.iter().take(KINDS_SHOWN) {
         writeln!(out, "\n  {what}")?;
         let at = since(run, finding.cut.at);

@@ -17,13 +17,13 @@ use super::report::in_numbers;
 use super::run::{SHRINK_RECOVERIES, exploration};
 use super::setup::{self, Fs, Setup};
 use super::story::{write_image, write_tree};
-use crate::terminal::Harmless;
+use crate::terminal::{Harmless, Wrapped};
 use crate::{Outcome, Usage};
 
 /// Makes a state again and tells of it; without a state, tells of the recording.
 pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     // Names, printed lines and what a judge says are anybody's.
-    let out = &mut Harmless(out);
+    let out = &mut Harmless(Wrapped::new(out));
     if let (Some(variant), Some(cut)) = (&args.variant, args.cut) {
         return lab::show(args, variant, cut, out);
     }

@@ -138,15 +138,7 @@ fn on_host(
                 super::show::scrub_json(&find(client, name)?.name, &found, out)?;
                 return Ok(if clean { Outcome::Good } else { Outcome::Problem });
             }
-            writeln!(out, "{name}: {} bytes compared", found.bytes)?;
-            if found.differing + found.unreadable > 0 {
-                let (differing, unreadable) = (found.differing, found.unreadable);
-                writeln!(out, "  {differing} blocks differ, {unreadable} reads failed")?;
-                writeln!(out, "  {} of these were written again", found.repaired)?;
-            }
-            if found.lost > 0 {
-                writeln!(out, "  of {} blocks no leg holds what was written", found.lost)?;
-            }
+            super::show::scrubbed(name, &found, *repair, out)?;
         }
         VolumeCommand::Resync { members, rate } => {
             assemble_first(client, name, members)?;
@@ -174,8 +166,8 @@ fn on_host(
     Ok(if clean { Outcome::Good } else { Outcome::Problem })
 }
 
-/// What a scrub of ours found, as a host tells it.
-pub fn as_told(found: &Scrubbed) -> ask::Scrubbed {
+/// What a scrub of ours found, as a host answers it.
+pub fn as_answer(found: &Scrubbed) -> ask::Scrubbed {
     ask::Scrubbed {
         bytes: found.bytes,
         differing: found.differing,

@@ -5,9 +5,10 @@ use std::io::Write;
 use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_stack::protocol;
-use steadfast_volume::{Assembled, MirrorStatus, Scrubbed, Volume};
+use steadfast_volume::{Assembled, MirrorStatus, Volume};
 
-use crate::{Outcome, document, terminal};
+use crate::terminal::{self, counted};
+use crate::{Outcome, document};
 
 /// Prints all volumes; whether each is whole.
 pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outcome> {
@@ -55,19 +56,20 @@ pub fn scrub_json(
     document::print(out, "steadfast-scrub", 1, fields)
 }
 
-/// What a scrub found.
+/// What a scrub found, by a host or without one. Blocks are of 4096 bytes, reads of up to 1 MiB.
 pub fn scrubbed(
     name: &str,
-    found: &Scrubbed,
+    found: &protocol::Scrubbed,
     repair: bool,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    writeln!(out, "{name}: {} bytes compared", found.bytes)?;
+    writeln!(out, "{name}: {} compared", counted(found.bytes, "byte"))?;
     if found.differing > 0 {
-        writeln!(out, "  {} blocks of 4096 bytes differ", found.differing)?;
+        let verb = if found.differing == 1 { "differs" } else { "differ" };
+        writeln!(out, "  {} of 4096 bytes {verb}", counted(found.differing, "block"))?;
     }
     if found.unreadable > 0 {
-        writeln!(out, "  {} reads of up to 1 MiB failed", found.unreadable)?;
+        writeln!(out, "  {} of up to 1 MiB failed", counted(found.unreadable, "read"))?;
     }
     if found.repaired > 0 {
         writeln!(out, "  {} of these were written again", found.repaired)?;
@@ -76,7 +78,8 @@ pub fn scrubbed(
         writeln!(out, "  --repair writes what counts to the legs that hold something else")?;
     }
     if found.lost > 0 {
-        writeln!(out, "  of {} blocks no leg holds what was written", found.lost)?;
+        let blocks = counted(found.lost, "block");
+        writeln!(out, "  of {blocks} no leg holds what was written")?;
     }
     Ok(())
 }

@@ -1,0 +1,110 @@
+//! Lines that are folded to 80 columns as they are printed.
+
+use std::io::Write;
+
+use super::hanging;
+
+/// A line with more columns is folded.
+const COLUMNS: usize = 79;
+/// A column of a table that begins farther right is none that what follows can stand below.
+const HEAD_MAX: usize = 24;
+
+/// An output whose lines are folded between words where they do not fit; what goes on stands below
+/// the line's last column. Commands, which somebody may want to copy, stay as they are. What is
+/// written is whole characters; the last line may lack its end.
+pub struct Wrapped<W: Write> {
+    out: W,
+    line: Vec<u8>,
+}
+
+impl<W: Write> Wrapped<W> {
+    /// Lines for `out`.
+    pub fn new(out: W) -> Self {
+        Wrapped { out, line: Vec::new() }
+    }
+
+    fn end_line(&mut self) -> std::io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        self.out.write_all(folded(&String::from_utf8_lossy(&line)).as_bytes())
+    }
+}
+
+/// The line as it is printed, with its end.
+fn folded(line: &str) -> String {
+    let text = line.trim_start();
+    if line.chars().count() <= COLUMNS || text.starts_with("steadfast ") {
+        return format!("{line}\n");
+    }
+    let margin = line.len() - text.len();
+    // Behind the last gap of two spaces near the beginning; else two columns to the right.
+    let gaps = line.match_indices("  ").map(|(at, gap)| at + gap.len());
+    let column = gaps.filter(|at| (margin + 1..=HEAD_MAX).contains(at)).last();
+    let head = column.filter(|at| line.is_char_boundary(*at) && !line[*at..].starts_with(' '));
+    match head {
+        Some(at) => hanging(&line[..at], &line[at..]),
+        None => {
+            let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+            let indent = " ".repeat(margin);
+            let below = hanging(&format!("{indent}  "), &format!("{first} {rest}"));
+            // The first line begins where it began.
+            format!("{indent}{}", &below[margin + 2..])
+        }
+    }
+}
+
+impl<W: Write> Write for Wrapped<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            match piece.split_last() {
+                Some((b'\n', text)) => {
+                    self.line.extend_from_slice(text);
+                    self.end_line()?;
+                }
+                _ => self.line.extend_from_slice(piece),
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl<W: Write> Drop for Wrapped<W> {
+    fn drop(&mut self) {
+        // OK to ignore: a line without its end is the end of a failed output.
+        if !self.line.is_empty() {
+            let _ = self.end_line();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_folded_below_their_column_and_commands_are_not() {
+        let long = "word ".repeat(20);
+        let long = long.trim_end();
+        let command = format!("    steadfast crash show {long}");
+        let mut out = Vec::new();
+        let mut wrapped = Wrapped::new(&mut out);
+        write!(wrapped, "short\n\n  0.021 s  {long}\n{long}\n{command}\n").unwrap();
+        write!(wrapped, "{}", "x".repeat(100)).unwrap();
+        drop(wrapped);
+        let words = |n| ["word"; 20][..n].join(" ");
+        let expected = [
+            "short".into(),
+            String::new(),
+            format!("  0.021 s  {}", words(13)),
+            format!("           {}", words(7)),
+            words(15),
+            format!("  {}", words(5)),
+            command,
+            "x".repeat(100),
+        ];
+        assert_eq!(String::from_utf8(out).unwrap(), expected.join("\n") + "\n");
+    }
+}

@@ -111,11 +111,11 @@ impl<'v, T: Borrow<Txn<'v>>> DirBlocks for InodeBlocks<'v, T> {
     }
 
     fn is_well_filed(&self) -> bool {
-        self.txn.borrow().volume().names.is_well_filed(self.no)
+        self.txn.borrow().parts.names.is_well_filed(self.no)
     }
 
     fn set_well_filed(&self) {
-        self.txn.borrow().volume().names.set_well_filed(self.no);
+        self.txn.borrow().parts.names.set_well_filed(self.no);
     }
 }
 

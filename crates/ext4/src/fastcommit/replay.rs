@@ -36,8 +36,7 @@ use crate::dir::InodeBlocks;
 use crate::extents::change_tree;
 use crate::extents::{add_blocks, find_extent, map_extent, next_extent};
 use crate::indirect::change_map;
-use crate::inode::{orphan_add, orphan_remove};
-use crate::meta::{Txn, Volume};
+use crate::meta::{Parts, Txn};
 use crate::namespace::{add_subdirectory, remove_subdirectory};
 use crate::state::NameChange;
 use crate::state::{Inode, InodeEdit, Life};
@@ -50,12 +49,12 @@ const BLOCK: std::ops::Range<usize> = 40..100;
 ///
 /// # Errors
 /// Corrupt: the fast commits or what they change make no sense. Unsupported: by name.
-pub(super) fn replay(volume: &Volume, commits: &[Vec<FastTag>]) -> Result<()> {
-    if volume.layout.features.ro_compat.contains(RoCompat::BIGALLOC) {
+pub(super) fn replay(parts: &Parts, commits: &[Vec<FastTag>]) -> Result<()> {
+    if parts.volume.layout.features.ro_compat.contains(RoCompat::BIGALLOC) {
         let what = "replaying fast commits of a file system with bigalloc: let e2fsck do it";
         return Err(Ext4Error::Unsupported { what: what.into() });
     }
-    let size = usize::from(volume.layout.inode_size);
+    let size = usize::from(parts.volume.layout.inode_size);
     let mut decoded = Vec::with_capacity(commits.len());
     for commit in commits {
         let changes: Result<Vec<Change>> = commit.iter().map(|tag| decode(tag, size)).collect();
@@ -65,10 +64,10 @@ pub(super) fn replay(volume: &Volume, commits: &[Vec<FastTag>]) -> Result<()> {
     for change in decoded.iter().flatten() {
         if let Change::Mapped { extent, .. } = change {
             let end = extent.start.saturating_add(extent.len.into());
-            volume.lock_meta().alloc.rest(extent.start, end);
+            parts.lock_meta().alloc.busy.insert(extent.start, end);
         }
     }
-    let mut txn = volume.look();
+    let mut txn = parts.look();
     txn.quota_promised = true;
     let mut replay = Replay { txn, records: BTreeMap::new(), touched: BTreeSet::new() };
     for commit in &decoded {
@@ -166,7 +165,7 @@ impl<'v> Replay<'v> {
         if !is_inode_number_taken(&self.txn, no)? {
             take_inode_number(&mut self.txn, no, directory)?;
         }
-        let inode = Inode::new(no, raw, self.txn.volume.log.running_tid(), 0);
+        let inode = Inode::new(no, raw, self.txn.parts.log.running_tid(), 0);
         self.txn.inodes.insert(no, InodeEdit::new(inode.into(), Life::Begins));
         Ok(())
     }
@@ -265,7 +264,7 @@ impl<'v> Replay<'v> {
         if !release_xattrs(&mut self.txn, no)?.0.is_empty() {
             return Err(unsupported_attributes(no));
         }
-        orphan_remove(&mut self.txn, no)
+        self.txn.parts.orphans.remove(&mut self.txn, no)
     }
 
     fn map(&mut self, no: InodeNo, extent: Extent) -> Result<()> {
@@ -346,7 +345,7 @@ impl<'v> Replay<'v> {
         } else {
             let links = if first { 1 } else { inode.links().saturating_add(1) };
             if inode.links() == 0 {
-                orphan_remove(txn, no)?;
+                txn.parts.orphans.remove(txn, no)?;
             }
             txn.modify_inode(no, |raw| raw.set_links(links))?;
         }
@@ -398,7 +397,7 @@ impl<'v> Replay<'v> {
             let Some(raw) = self.present(no)? else { continue };
             let beyond = raw.is_mapped() && self.claim_all(no, &raw)?;
             if raw.links() == 0 || beyond {
-                orphan_add(&mut self.txn, no)?;
+                self.txn.parts.orphans.add(&mut self.txn, no)?;
             }
         }
         sum_up_free(&mut self.txn);

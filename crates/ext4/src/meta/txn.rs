@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -13,13 +12,17 @@ use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_journal::{FsBlock, Tid, Update};
 use steadfast_runtime::MutexGuard;
 
+use super::group_edits::{GroupEdit, GroupEdits};
+use super::lock::MetaState;
+use super::parts::Parts;
 use super::read::Miss;
-use super::volume::{GroupEdit, GroupEdits, MetaState, Volume};
+use super::volume::Volume;
 use crate::planted::Bug;
-use crate::state::{Inode, InodeEdit, NameEdit, Named, Notes, Orphans};
+use crate::state::{Inode, InodeEdit, NameEdit, Named, Notes, OrphanSet, SpaceEdit};
 
 /// An operation on the metadata. See the module's text.
 pub struct Txn<'v> {
+    pub(crate) parts: &'v Parts,
     pub(crate) volume: &'v Volume,
     pub(crate) meta: MutexGuard<'v, MetaState>,
     blocks: BTreeMap<u64, Bytes>,
@@ -31,17 +34,11 @@ pub struct Txn<'v> {
     pub(crate) seen: RefCell<Vec<Arc<Inode>>>,
     pub(crate) groups: GroupEdits,
     pub(crate) superblock: Option<Box<Superblock>>,
-    pub(crate) orphans: Option<Orphans>,
-    /// Blocks that this transaction frees.
-    pub(crate) freed: RangeSet,
-    /// Blocks that this transaction takes.
-    pub(crate) taken: RangeSet,
+    pub(crate) orphans: Option<OrphanSet>,
+    pub(crate) space: SpaceEdit,
     /// The space that this transaction takes was promised when it was reserved: no quota is
     /// held against it any more.
     pub(crate) quota_promised: bool,
-    /// Reserved blocks whose reservations end once this transaction is finished.
-    pub(crate) settles: u64,
-    pub(crate) inodes_delta: i64,
     pub(crate) xattr_notes: Notes,
     wait_for: Vec<Completion>,
     /// Names that come and go.
@@ -57,10 +54,11 @@ pub struct Txn<'v> {
 }
 
 impl<'v> Txn<'v> {
-    pub(crate) fn new(volume: &'v Volume) -> Self {
+    pub(crate) fn new(parts: &'v Parts) -> Self {
         Txn {
-            volume,
-            meta: volume.lock_meta(),
+            parts,
+            volume: &parts.volume,
+            meta: parts.lock_meta(),
             blocks: BTreeMap::new(),
             data: RangeSet::new(),
             revokes: BTreeSet::new(),
@@ -69,11 +67,8 @@ impl<'v> Txn<'v> {
             groups: GroupEdits::default(),
             superblock: None,
             orphans: None,
-            freed: RangeSet::new(),
-            taken: RangeSet::new(),
+            space: SpaceEdit::default(),
             quota_promised: false,
-            settles: 0,
-            inodes_delta: 0,
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
             names: Vec::new(),
@@ -86,8 +81,8 @@ impl<'v> Txn<'v> {
 
     /// Lets the transaction fail with `NotCached` where it would read under the metadata lock.
     pub(crate) fn yielding(self) -> Self {
-        let retries = self.volume.lock_fallbacks.load(Ordering::Acquire) == 0;
-        Txn { yields: retries, ..self }
+        let yields = self.parts.meta.allows_retries();
+        Txn { yields, ..self }
     }
 
     fn miss(&self, ahead: u32) -> Miss {
@@ -115,8 +110,17 @@ impl<'v> Txn<'v> {
     ) -> Result<Bytes> {
         match self.blocks.get(&block) {
             Some(contents) => Ok(contents.clone()),
-            None => self.meta.read(self.volume, block, check, self.miss(ahead)),
+            None => self.read_below(block, check, self.miss(ahead)),
         }
+    }
+
+    fn read_below(
+        &self,
+        block: u64,
+        check: &dyn Fn(&[u8]) -> Result<()>,
+        miss: Miss,
+    ) -> Result<Bytes> {
+        self.meta.read(self.volume, &self.parts.log, block, check, miss)
     }
 
     /// A block's contents as this transaction sees them, unchecked.
@@ -133,7 +137,7 @@ impl<'v> Txn<'v> {
     ) -> Result<R> {
         let contents = match self.blocks.remove(&block) {
             Some(ours) => ours,
-            None => self.meta.read(self.volume, block, &|_| Ok(()), self.miss(0))?,
+            None => self.read_below(block, &|_| Ok(()), self.miss(0))?,
         };
         let mut contents = match contents.try_into_mut() {
             Ok(ours_alone) => ours_alone,
@@ -223,38 +227,49 @@ impl<'v> Txn<'v> {
     /// # Errors
     /// If the journal has failed; then nothing has changed, and the volume is read-only.
     pub fn finish(mut self) -> Result<Tid> {
-        if self.volume.quotas.is_on() {
-            (self.volume.store_quotas)(&mut self)?;
+        if self.parts.quotas.is_on() {
+            (self.parts.store_quotas)(&self.parts.quotas, &mut self)?;
         }
         self.store_inodes()?;
         self.store_groups()?;
         self.store_superblock()?;
-        if self.blocks.is_empty() && self.revokes.is_empty() && self.freed.is_empty() {
-            self.volume.space().settled_blocks += self.settles;
-            return Ok(self.volume.log.running_tid());
+        if self.blocks.is_empty() && self.revokes.is_empty() && self.space.freed.is_empty() {
+            self.parts.allocator.counts().settled_blocks += self.space.settles;
+            return Ok(self.parts.log.running_tid());
         }
+        let busy = match self.volume.has(Bug::FreedBlockReused) {
+            true => RangeSet::new(),
+            false => self.parts.allocator.busy_until_commit(&self.space),
+        };
+        let (update, images) = self.take_update(&busy);
+        let recorded = self.take_recorded(!update.revokes.is_empty());
+        let revoked = update.revokes.clone();
+        let tid = self.parts.log.submit(update).inspect_err(|_| {
+            // Sets the reason if the log is no more.
+            let _ = self.parts.check_writable();
+        })?;
+        if let Some(track) = &self.parts.fast {
+            let forgotten = recorded.is_none() && self.volume.has(Bug::FastIneligibleForgotten);
+            if !forgotten {
+                track.note(tid, recorded);
+            }
+        }
+        self.parts.allocator.count(&mut self.meta.alloc, &self.space, &busy);
+        self.publish(images, &revoked, tid);
+        Ok(tid)
+    }
+
+    /// The journal's update, and all images that are the newest once it is submitted.
+    fn take_update(&mut self, busy: &RangeSet) -> (Update, Vec<(FsBlock, Bytes)>) {
         let mut update = Update {
             writes: Vec::new(),
             revokes: std::mem::take(&mut self.revokes).into_iter().map(FsBlock).collect(),
             wait_for: std::mem::take(&mut self.wait_for),
             on_commit: Vec::new(),
         };
-        let resting = self.resting();
-        if !resting.is_empty() {
-            let (freed_committed, home) =
-                (self.volume.free.freed_committed.clone(), self.volume.home.clone());
-            let freed: Vec<(u64, u64)> = resting.iter().collect();
-            update.on_commit.push(Box::new(move |tid| match home {
-                Some(home) => home.hold(tid, freed),
-                None => {
-                    freed_committed
-                        .lock()
-                        .unwrap_or_else(std::sync::PoisonError::into_inner)
-                        .extend(freed);
-                }
-            }));
+        if !busy.is_empty() {
+            update.on_commit.push(self.parts.allocator.on_commit(busy));
         }
-        let recorded = self.take_recorded(!update.revokes.is_empty());
         let images: Vec<(FsBlock, Bytes)> =
             std::mem::take(&mut self.blocks).into_iter().map(|(b, i)| (FsBlock(b), i)).collect();
         update.writes.clone_from(&images);
@@ -262,20 +277,7 @@ impl<'v> Txn<'v> {
         if !unlogged.is_empty() {
             update.writes.retain(|(block, _)| !unlogged.contains(&block.0));
         }
-        let revoked = update.revokes.clone();
-        let tid = self.volume.log.submit(update).inspect_err(|_| {
-            // Sets the reason if the log is no more.
-            let _ = self.volume.check_writable();
-        })?;
-        if let Some(track) = &self.volume.fast {
-            let forgotten = recorded.is_none() && self.volume.has(Bug::FastIneligibleForgotten);
-            if !forgotten {
-                track.note(tid, recorded);
-            }
-        }
-        self.count_space(&resting);
-        self.publish(images, &revoked, tid);
-        Ok(tid)
+        (update, images)
     }
 
     /// Hands the journal what the transaction has changed so far, but for the blocks of `later`,
@@ -283,7 +285,7 @@ impl<'v> Txn<'v> {
     pub(crate) fn submit_early(&self, later: &BTreeSet<u64>) -> Result<()> {
         let early = self.blocks.iter().filter(|(block, _)| !later.contains(block));
         let writes = early.map(|(block, image)| (FsBlock(*block), image.clone())).collect();
-        self.volume.log.submit(Update { writes, ..Update::default() })?;
+        self.parts.log.submit(Update { writes, ..Update::default() })?;
         steadfast_runtime::sleep(Duration::from_micros(100));
         Ok(())
     }
@@ -308,41 +310,6 @@ impl<'v> Txn<'v> {
     /// The blocks that the transaction has changed so far.
     pub(crate) fn block_numbers(&self) -> BTreeSet<u64> {
         self.blocks.keys().copied().collect()
-    }
-
-    /// Of the blocks that this transaction frees, those that must rest until it has committed:
-    /// all but those that were free in the last committed state.
-    fn resting(&self) -> RangeSet {
-        if self.volume.has(Bug::FreedBlockReused) {
-            return RangeSet::new();
-        }
-        let Some(fresh) = &self.volume.free.fresh else { return self.freed.clone() };
-        let mut resting = RangeSet::new();
-        for (start, end) in self.freed.iter() {
-            for (s, e) in fresh.held(start, end) {
-                resting.insert(s, e);
-            }
-        }
-        for (start, end) in self.taken.iter() {
-            resting.remove(start, end);
-        }
-        resting
-    }
-
-    /// Freed blocks rest from here on. They may have been committed already: who looks at that
-    /// needs the metadata lock first, which this transaction has.
-    fn count_space(&mut self, resting: &RangeSet) {
-        for (start, end) in resting.iter() {
-            self.meta.alloc.rest(start, end);
-        }
-        if let Some(fresh) = &self.volume.free.fresh {
-            fresh.change(&self.taken, &self.freed);
-        }
-        let mut space = self.volume.space();
-        space.free_blocks = (space.free_blocks + self.freed.len()).saturating_sub(self.taken.len());
-        space.settled_blocks += self.settles;
-        space.resting_blocks += resting.len();
-        space.free_inodes = space.free_inodes.saturating_add_signed(self.inodes_delta);
     }
 
     fn publish(&mut self, images: Vec<(FsBlock, Bytes)>, revoked: &[FsBlock], tid: Tid) {
@@ -377,11 +344,11 @@ impl<'v> Txn<'v> {
             self.meta.orphans = orphans;
         }
         self.meta.xattr_blocks.apply(std::mem::take(&mut self.xattr_notes));
-        self.volume.names.change(std::mem::take(&mut self.names));
+        self.parts.names.change(std::mem::take(&mut self.names));
         let size_is_data = !self.volume.has(Bug::FdatasyncWithoutSize);
         for (_, edit) in std::mem::take(&mut self.inodes) {
-            self.volume.quotas.owner_changes(&edit, &self.volume.layout);
-            edit.publish(&self.volume.inodes, tid, size_is_data);
+            self.parts.quotas.owner_changes(&edit, &self.volume.layout);
+            edit.publish(&self.parts.inodes, tid, size_is_data);
         }
     }
 

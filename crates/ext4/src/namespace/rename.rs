@@ -16,7 +16,7 @@ use super::links::{
     add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
 };
 use crate::dir::InodeBlocks;
-use crate::meta::{Txn, Volume};
+use crate::meta::{Parts, Txn};
 use crate::planted::Bug;
 use crate::state::{Inode, NameChange};
 
@@ -73,14 +73,14 @@ impl Side {
 /// ENOENT, EEXIST (`NO_REPLACE`), EINVAL (a directory into itself, both flags), EBUSY ("." or
 /// ".."), ENOTDIR, EISDIR, ENOTEMPTY, EMLINK, ENOSPC, EPERM.
 pub fn rename(
-    volume: &Volume,
+    parts: &Parts,
     from_dir: InodeNo,
     from: &[u8],
     to_dir: InodeNo,
     to: &[u8],
     flags: RenameFlags,
 ) -> Result<Option<Arc<Inode>>> {
-    let mut txn = volume.begin_yielding()?;
+    let mut txn = parts.begin_yielding()?;
     check_name(&txn, from_dir, from)?;
     check_name(&txn, to_dir, to)?;
     check_arguments(from, to, flags)?;
@@ -117,7 +117,7 @@ pub fn rename(
     name_changed(&mut txn, from_dir, from, comes)?;
     name_changed(&mut txn, to_dir, to, Some(source.no()))?;
     match target {
-        None if is_split(volume, &source, flags) => {
+        None if is_split(parts, &source, flags) => {
             return move_in_two(txn, &source, from, to_dir, to).map(|()| None);
         }
         None => {
@@ -181,7 +181,7 @@ fn move_to_new(
     if changes_parent {
         check_subdirectory(txn, to_dir)?;
     }
-    if txn.volume().fast.is_some() {
+    if txn.parts.fast.is_some() {
         // As it is replayed: a directory that has no room for both must not seem to have.
         InodeBlocks::directory(&mut *txn, to_dir)?.insert(to, source.no(), source.kind)?;
         let moved = InodeBlocks::directory(&*txn, source.dir)?.lookup(from)?;
@@ -201,8 +201,8 @@ fn move_to_new(
 }
 
 /// Whether this move is made as [`Bug::MoveInTwoTransactions`] makes it.
-fn is_split(volume: &Volume, source: &Side, flags: RenameFlags) -> bool {
-    volume.has(Bug::MoveInTwoTransactions) && !source.is_dir() && flags.is_empty()
+fn is_split(parts: &Parts, source: &Side, flags: RenameFlags) -> bool {
+    parts.volume.has(Bug::MoveInTwoTransactions) && !source.is_dir() && flags.is_empty()
 }
 
 fn move_in_two(
@@ -212,10 +212,10 @@ fn move_in_two(
     to_dir: InodeNo,
     to: &[u8],
 ) -> Result<()> {
-    let volume = txn.volume();
+    let parts = txn.parts;
     InodeBlocks::directory(&mut txn, to_dir)?.insert(to, source.no(), source.kind)?;
     txn.finish()?;
-    let mut txn = volume.begin_yielding()?;
+    let mut txn = parts.begin_yielding()?;
     let found = InodeBlocks::directory(&txn, source.dir)?.lookup(from)?;
     InodeBlocks::directory(&mut txn, source.dir)?.remove(&found.ok_or(FsError::NotFound)?)?;
     name_changed(&mut txn, source.dir, from, None)?;

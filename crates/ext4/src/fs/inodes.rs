@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use steadfast_ext4_format::Ext4Error;
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_runtime::cpu;
 use steadfast_vfs::{Attr, Fh, FsError, Ino, OpenFlags, Result};
 
+use crate::fastcommit::is_inode_number_taken;
 use crate::file::delete_if_unused;
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
@@ -41,7 +43,16 @@ impl Ext4 {
         }
         self.run(|| match self.parts.inodes.get(no) {
             Some(inode) => Ok(inode),
-            None => self.parts.look_yielding().inode(no),
+            None => {
+                let txn = self.parts.look_yielding();
+                match txn.inode(no) {
+                    // What is not in use may hold anything. It is the caller's mistake.
+                    Err(Ext4Error::Corrupt { .. }) if !is_inode_number_taken(&txn, no)? => {
+                        Err(FsError::NotFound.into())
+                    }
+                    outcome => outcome,
+                }
+            }
         })
     }
 

@@ -12,13 +12,16 @@
 //! Track::one               one fast commit at a time
 //! HomeMark::written        one write of the superblock at a time
 //! MetaLock                 what `MetaState` has: superblock, groups, blocks, orphans ...
+//! InodeCache               which inodes are in memory
 //! Inode::state             one inode
 //! Allocator::counts        free space
 //! Quotas::delayed   Allocator::freed_committed   Fresh   HomeMark::freed   NameCache   Track::done
 //! ```
 //!
-//! An update is submitted under the metadata lock, so the journal's locks are below that; of the
-//! locks here a commit takes only `Allocator::freed_committed` and those of `HomeMark`.
+//! An update is submitted under the metadata lock, so the journal's locks are below that. Of the
+//! locks here a commit takes only `Allocator::freed_committed` and `HomeMark::freed`, a checkpoint
+//! also `HomeMark::written`: who holds that one waits for the log only at mount and unmount, when
+//! no operation runs.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

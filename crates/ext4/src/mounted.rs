@@ -38,7 +38,7 @@ pub struct Ext4 {
     pub(crate) recovery: Option<MountRecovery>,
 }
 
-/// Times that an operation without space is tried again after a commit has freed some.
+/// Times that an operation without space is retried after a commit has freed some.
 const SPACE_RETRIES: u32 = 3;
 
 impl Ext4 {
@@ -128,7 +128,7 @@ impl Ext4 {
     }
 
     /// Runs an operation; when it finds no space while freed blocks wait for a commit, commits
-    /// and tries again. Corruption makes the file system read-only, and stays. With data=transact
+    /// and retries. Corruption makes the file system read-only, and stays. With data=transact
     /// no transaction point comes while it runs; so one operation does not run inside another.
     pub(crate) fn run<T>(
         &self,
@@ -142,7 +142,7 @@ impl Ext4 {
         })
     }
 
-    /// As [`run`](Self::run), for an operation that must not be tried again as a whole: its parts
+    /// As [`run`](Self::run), for an operation that must not be retried as a whole: its parts
     /// are, [`with_space`](Self::with_space).
     pub(crate) fn run_once<T>(
         &self,
@@ -186,7 +186,7 @@ impl Ext4 {
         outcome
     }
 
-    /// What the caller is told. Corruption makes the file system read-only.
+    /// The caller's answer. Corruption makes the file system read-only.
     pub(crate) fn outcome<T>(&self, outcome: Result<T>) -> steadfast_vfs::Result<T> {
         outcome.map_err(|e| {
             if let Err(down) = self.volume.status.check_up() {

@@ -8,7 +8,7 @@ use super::groups::block_bitmap;
 use crate::meta::Txn;
 
 /// A run at the goal that is shorter than wanted is taken if it has at least this many blocks;
-/// else a whole run elsewhere is better.
+/// else a whole run in another place is better.
 const GOAL_RUN_MIN: u32 = 64;
 
 /// Groups with free blocks that are searched for the longest run before it is taken.
@@ -60,7 +60,7 @@ pub(super) fn next_of_window(txn: &Txn<'_>, request: &Wish) -> Result<Option<(Gr
             || txn.meta.alloc.busy.within(start, end).next().is_some()
     };
     let run = run.filter(|run| run.start == bit && !held(run));
-    // If more is asked for than is left, there may be a longer run elsewhere.
+    // If more is asked for than is left, another place may have a longer run.
     Ok(run.filter(|run| run.len >= want.min(GOAL_RUN_MIN)).map(|run| (group, run)))
 }
 

@@ -180,8 +180,8 @@ pub fn find_extent(txn: &Txn<'_>, no: InodeNo, logical: u32) -> Result<Lookup> {
     let inode = txn.inode(no)?;
     let raw = {
         let state = inode.state();
-        if let Some(known) = state.map.get(logical) {
-            return Ok(Lookup::Mapped(known));
+        if let Some(extent) = state.map.get(logical) {
+            return Ok(Lookup::Mapped(extent));
         }
         state.raw.clone()
     };

@@ -34,7 +34,8 @@ pub(crate) struct Piece {
 
 impl Parts {
     /// The pieces of `[from, to)` bytes of a file, in order and without gaps. Looks into the
-    /// transaction if there is one, else takes the metadata lock only for what is not known.
+    /// transaction if there is one, else takes the metadata lock only for what the cached mapping
+    /// lacks.
     pub(crate) fn pieces(
         &self,
         inode: &Inode,
@@ -78,8 +79,8 @@ impl Parts {
         }
         {
             let state = inode.state();
-            if let Some(known) = state.map.get(logical) {
-                return Ok(Lookup::Mapped(known));
+            if let Some(extent) = state.map.get(logical) {
+                return Ok(Lookup::Mapped(extent));
             }
             if state.map.is_beyond(logical) {
                 return Ok(Lookup::Hole { until: 1 << 32 });

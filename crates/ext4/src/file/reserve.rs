@@ -138,7 +138,7 @@ pub(crate) fn unreserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) {
 
 /// Finishes a transaction that gave the reserved blocks among these ranges of file blocks
 /// their places, and ends the reservations. At no moment do they count twice, as reserved and
-/// as taken: somebody else would be told that there is no space.
+/// as taken: somebody else would find no space.
 pub(crate) fn finish_placed(
     fs: &Ext4,
     inode: &Inode,

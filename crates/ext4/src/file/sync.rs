@@ -38,8 +38,8 @@ pub(crate) fn sync_file(
     let range = range.unwrap_or(0..u64::MAX);
     let written = fs.pages.flush_range(key(inode.no), range.clone());
     {
-        let mut told = file.errors.lock().unwrap_or_else(PoisonError::into_inner);
-        fs.pages.error_since(key(inode.no), &mut told)?;
+        let mut cursor = file.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        fs.pages.error_since(key(inode.no), &mut cursor)?;
     }
     written?;
     fs.pages.check_lost(key(inode.no), &range)?;

@@ -1,4 +1,4 @@
-//! Who is told of what goes wrong in the background, and what is lost.
+//! Reports of what goes wrong in the background, and of what is lost.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::mounted::Ext4;
 use crate::state::{Trouble, UnwrittenPart};
 
 impl Ext4 {
-    /// Has `listener` told of everything that goes wrong where nobody waits for an answer. It may
+    /// Reports to `listener` everything that goes wrong where nobody waits for an answer. It may
     /// be called from any thread, with locks of the file system held: it must not call the file
     /// system, but for [`path_of`](Self::path_of). Only the first listener is heard.
     pub fn on_trouble(&self, listener: impl Fn(&Trouble<'_>) + Send + Sync + 'static) {
         let listener = Arc::new(listener);
         self.volume.status.listen(listener.clone());
         if let MetaLog::Journal(journal) = &self.parts.log {
-            // The cause may come here by both ways, and is told once.
+            // The cause may come here by both ways, and is reported once.
             let status = Arc::clone(&self.volume.status);
             journal.on_abort(move |cause| status.notify_read_only(&cause.to_string()));
         }

@@ -21,6 +21,7 @@
 
 mod cache;
 mod fetch;
+mod finish;
 mod group_edits;
 mod inodes;
 mod lock;

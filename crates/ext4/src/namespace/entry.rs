@@ -19,8 +19,8 @@ use crate::xattr::inherit_acls;
 /// # Errors
 /// ENOTDIR, ENOENT, ENAMETOOLONG; corrupt directories and inodes.
 pub fn lookup(parts: &Parts, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
-    if let Some(known) = look_up_cached(&parts.names, &parts.inodes, dir, name) {
-        return known;
+    if let Some(answer) = look_up_cached(&parts.names, &parts.inodes, dir, name) {
+        return answer;
     }
     let txn = parts.look_yielding();
     check_name(&txn, dir, name)?;
@@ -36,11 +36,11 @@ pub(super) fn has_one_spelling(dir: InodeFlags) -> bool {
     !dir.intersects(InodeFlags::CASEFOLD | InodeFlags::ENCRYPTED)
 }
 
-/// Whether it is known without a look into the directory that it has no such name.
-pub(super) fn known_absent(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<bool> {
-    // The caller has the metadata lock, so what is known of the name is true.
-    let known = txn.parts.names.get(dir, name);
-    Ok(known == Some(None) && has_one_spelling(flags_of(txn, dir)?))
+/// Whether the name cache says that the directory has no such name.
+pub(super) fn is_cached_absent(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<bool> {
+    // The caller has the metadata lock, so what the cache says is true.
+    let cached = txn.parts.names.get(dir, name);
+    Ok(cached == Some(None) && has_one_spelling(flags_of(txn, dir)?))
 }
 
 /// Answers a lookup from memory, without the metadata lock; `None` if that cannot be.

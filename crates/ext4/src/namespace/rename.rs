@@ -9,8 +9,8 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, NewNode, RenameFlags};
 
 use super::entry::{
-    check_changeable, check_key, check_name, check_project, check_removable, find, is_dots,
-    kind_of, known_absent, make_inode, name_changed, record_name,
+    check_changeable, check_key, check_name, check_project, check_removable, find,
+    is_cached_absent, is_dots, kind_of, make_inode, name_changed, record_name,
 };
 use super::links::{
     add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
@@ -85,7 +85,8 @@ pub fn rename(
     check_name(&txn, to_dir, to)?;
     check_arguments(from, to, flags)?;
     let source = Side::find(&txn, from_dir, from)?.ok_or(FsError::NotFound)?;
-    let target = if known_absent(&txn, to_dir, to)? { None } else { Side::find(&txn, to_dir, to)? };
+    let target =
+        if is_cached_absent(&txn, to_dir, to)? { None } else { Side::find(&txn, to_dir, to)? };
     let exchange = flags.contains(RenameFlags::EXCHANGE);
     if target.is_some() && flags.contains(RenameFlags::NO_REPLACE) {
         return Err(FsError::Exists.into());

@@ -1,4 +1,4 @@
-//! Names that were looked up or changed lately, and what they name: so that finding one again
+//! The name cache: names that were looked up or changed lately, and what they name. A lookup of one
 //! takes neither the metadata lock nor a look into the directory.
 //!
 //! # Invariants
@@ -82,7 +82,7 @@ impl NameCache {
         self.changes.load(Ordering::SeqCst) == moment
     }
 
-    /// What is known of a name: nothing, that it is not there, or its inode.
+    /// What is cached of a name: nothing, that it is absent, or its inode.
     pub fn get(&self, dir: InodeNo, name: &[u8]) -> Option<Option<InodeNo>> {
         let key = key(dir, name);
         let mut shard = self.shard(key);
@@ -121,7 +121,7 @@ impl NameCache {
         self.well_filed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether all names of a directory are known to stand where their hashes lead.
+    /// Whether all names of a directory stand where their hashes lead.
     pub fn is_well_filed(&self, dir: InodeNo) -> bool {
         self.well_filed().contains(&dir)
     }
@@ -129,11 +129,11 @@ impl NameCache {
     /// Learns that they do. It holds for the directory that has this number next, too. The caller
     /// holds the metadata lock and has just looked.
     pub fn set_well_filed(&self, dir: InodeNo) {
-        let mut known = self.well_filed();
-        if known.len() >= WELL_FILED_MAX {
-            known.clear();
+        let mut dirs = self.well_filed();
+        if dirs.len() >= WELL_FILED_MAX {
+            dirs.clear();
         }
-        known.insert(dir);
+        dirs.insert(dir);
     }
 
     /// A path from the root to an inode, by the names that are in memory; `None` if they do not

@@ -50,8 +50,8 @@ impl Ext4 {
         let fs = Arc::downgrade(self);
         transact.timer.start(move || {
             let Some(fs) = fs.upgrade() else { return false };
-            // A failure is told by the next point that somebody asks for. During a group there is
-            // none: the group's end is one.
+            // A failure is reported by the next point that somebody asks for. During a group there
+            // is none: the group's end is one.
             let _ = fs.make_point();
             true
         });

@@ -93,11 +93,11 @@ impl Ext4 {
     /// Refuses when data has been lost on its way to the device, and from then on.
     fn check_written(&self, transact: &Transact, written: Result<()>) -> Result<()> {
         let mut state = transact.state();
-        let told = self.pages.any_error_since(&mut state.errors);
+        let failed_before = self.pages.any_error_since(&mut state.errors);
         if let Some(e) = state.failed.clone() {
             return Err(e);
         }
-        match written.and(told) {
+        match written.and(failed_before) {
             Ok(()) => Ok(()),
             Err(e) => {
                 let error = state.failed.insert(lost(&e)).clone();

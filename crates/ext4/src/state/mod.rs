@@ -1,8 +1,8 @@
 //! What is in memory of a mounted file system, part by part: each has its own state and, where it
 //! needs one, its own lock.
 //!
-//! Nothing here knows a transaction or another part's state; `Parts` of [`meta`](crate::meta) owns the parts,
-//! and what changes them on disk is in the modules above.
+//! Nothing here knows a transaction. `Parts` of [`meta`](crate::meta) owns the parts, and what
+//! changes them on disk is in the modules above.
 
 mod access;
 mod allocator;

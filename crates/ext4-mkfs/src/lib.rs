@@ -5,7 +5,8 @@
 //!
 //! # How
 //!
-//! 1. `geometry` settles sizes and counts in a superblock; a [`Layout`] follows from it.
+//! 1. `choices`, `counts` and `geometry` settle sizes and counts in a superblock; a [`Layout`]
+//!    follows from it.
 //! 2. `plan` places everything, without touching the device: tables, the few files
 //!    that a fresh file system has, the journal. What cannot be is refused here.
 //! 3. `write` puts it on the device. The old primary superblock is wiped first and the new one
@@ -26,6 +27,8 @@
 //! # Ok::<(), steadfast_ext4_format::Ext4Error>(())
 //! ```
 
+mod choices;
+mod counts;
 mod geometry;
 mod inodes;
 mod journal;
@@ -46,7 +49,7 @@ use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::Layout;
 use steadfast_ext4_format::{Ext4Error, Result};
 
-pub use geometry::default_block_size;
+pub use choices::default_block_size;
 pub use journal::default_blocks as default_journal_blocks;
 pub use journal_device::{JournalDeviceOptions, MadeJournalDevice, make_journal_device};
 pub use made::Made;

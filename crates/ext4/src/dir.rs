@@ -111,11 +111,11 @@ impl<'v, T: Borrow<Txn<'v>>> DirBlocks for InodeBlocks<'v, T> {
     }
 
     fn is_hash_ordered(&self) -> bool {
-        self.txn.borrow().parts.names.is_hash_ordered(self.no)
+        self.txn.borrow().names.is_hash_ordered(self.no)
     }
 
     fn set_hash_ordered(&self) {
-        self.txn.borrow().parts.names.set_hash_ordered(self.no);
+        self.txn.borrow().names.set_hash_ordered(self.no);
     }
 }
 

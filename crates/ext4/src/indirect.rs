@@ -56,7 +56,7 @@ impl PointerStore for Writer<'_, '_> {
     fn create(&mut self, goal: u64) -> Result<u32> {
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
-        let (block, _) = self.txn.parts.allocator.allocate(self.txn, request)?;
+        let (block, _) = self.txn.allocator.allocate(self.txn, request)?;
         let Ok(pointer) = u32::try_from(block) else {
             let what = "only blocks beyond 2^32 are free, which a block map cannot point to";
             return Err(Ext4Error::Unsupported { what: what.into() });

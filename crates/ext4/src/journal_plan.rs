@@ -21,7 +21,7 @@ use steadfast_vfs::FileType;
 use crate::alloc::{BlockRequest, Purpose};
 use crate::extents::{map_extent, unmap_blocks};
 use crate::inode::delete_inode;
-use crate::meta::Txn;
+use crate::meta::{Parts, Txn};
 use crate::stage::stage;
 use crate::state::{Inode, InodeEdit, Life};
 
@@ -70,7 +70,7 @@ pub fn plan_new(device: &Arc<dyn BlockDevice>, len: u32) -> Result<Plan> {
     sb.set_free_blocks(free);
     add_overhead(sb, (taken / ratio).cast_signed());
     let inode_block = inode_block(&txn)?;
-    let (images, superblock) = finish(txn)?;
+    let (images, superblock) = finish(&parts, txn)?;
     let tree = images.keys().filter(|b| !parts.volume.group_metadata.contains(**b));
     let first = tree.copied().chain([inode_block]).collect();
     Ok(Plan { images, superblock, extents, first, blocks: taken })
@@ -114,7 +114,7 @@ fn take_blocks(txn: &mut Txn<'_>, len: u32) -> Result<Vec<LogExtent>> {
             purpose: Purpose::Metadata,
             window: 0,
         };
-        let (start, taken) = txn.parts.allocator.allocate(txn, request)?;
+        let (start, taken) = txn.allocator.allocate(txn, request)?;
         // Of whole clusters the last may be more than the rest of the log.
         let n = taken.min(len - at);
         extents.push(LogExtent { log_block: LogBlock(at), device_block: start, len: n });
@@ -141,7 +141,7 @@ fn make_inode(txn: &mut Txn<'_>, extents: &[LogExtent]) -> Result<()> {
     raw.set_crtime(now);
     let blocks: u64 = extents.iter().map(|e| u64::from(e.len)).sum();
     raw.set_size(blocks * u64::from(layout.block_size));
-    let inode = Arc::new(Inode::new(no, raw, txn.parts.log.running_tid(), 0));
+    let inode = Arc::new(Inode::new(no, raw, txn.running_tid(), 0));
     txn.inodes.insert(no, InodeEdit::new(inode, Life::GoesOn));
     for e in extents {
         let (logical, len, start) = (e.log_block.0, e.len, e.device_block);
@@ -173,7 +173,7 @@ pub fn plan_free(
     sb.set_free_blocks(free);
     add_overhead(sb, -(freed / ratio).cast_signed());
     let first = vec![inode_block(&txn)?];
-    let (images, superblock) = finish(txn)?;
+    let (images, superblock) = finish(&parts, txn)?;
     Ok(Plan { images, superblock, extents: Vec::new(), first, blocks: freed })
 }
 
@@ -196,7 +196,7 @@ pub fn plan_without_orphan_file(device: &Arc<dyn BlockDevice>) -> Result<Plan> {
     sb.set_free_blocks(free);
     let inodes = sb.free_inodes.get().saturating_add(1);
     sb.free_inodes.set(inodes);
-    let (images, superblock) = finish(txn)?;
+    let (images, superblock) = finish(&parts, txn)?;
     Ok(Plan { images, superblock, extents: Vec::new(), first: Vec::new(), blocks: freed })
 }
 
@@ -216,8 +216,7 @@ fn inode_block(txn: &Txn<'_>) -> Result<u64> {
 }
 
 /// The images that the transaction would have written.
-fn finish(txn: Txn<'_>) -> Result<(BTreeMap<u64, Bytes>, Superblock)> {
-    let parts = txn.parts;
+fn finish(parts: &Parts, txn: Txn<'_>) -> Result<(BTreeMap<u64, Bytes>, Superblock)> {
     txn.finish()?;
     let superblock = parts.lock_meta().superblock;
     Ok((parts.log.take_images(), superblock))

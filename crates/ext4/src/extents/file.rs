@@ -113,7 +113,7 @@ impl NodeStore for Writer<'_, '_> {
         let goal = block_goal(self.txn, self.no, None);
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
-        let (block, taken) = self.txn.parts.allocator.allocate(self.txn, request)?;
+        let (block, taken) = self.txn.allocator.allocate(self.txn, request)?;
         self.txn.leave_out(block, Bug::ExtentBlockNotLogged);
         add_blocks(self.txn, self.no, taken.into())?;
         Ok(block)

@@ -81,7 +81,7 @@ fn delete_step(fs: &Ext4, inode: &Inode) -> Result<Option<Unused>> {
     let mut unused = None;
     if free_blocks_from(fs, &mut txn, inode, 0)? {
         unused = Some(release_xattrs(&mut txn, inode.no)?);
-        txn.parts.orphans.remove(&mut txn, inode.no)?;
+        txn.orphans.remove(&mut txn, inode.no)?;
         delete_inode(&mut txn, inode.no)?;
     }
     txn.finish()?;

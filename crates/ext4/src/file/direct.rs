@@ -115,7 +115,7 @@ fn map_for_write(
         while from < to {
             let mut txn = fs.parts.begin()?;
             if !std::mem::replace(&mut is_orphan, true) {
-                txn.parts.orphans.add(&mut txn, inode.no)?;
+                txn.orphans.add(&mut txn, inode.no)?;
             }
             let purpose = Purpose::Data;
             from = place_run(fs, &mut txn, inode, from, to, purpose, unwritten)?;
@@ -146,7 +146,7 @@ fn settle_write(
         txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
     }
     if end > size {
-        txn.parts.orphans.whole(&mut txn, inode.no)?;
+        txn.orphans.whole(&mut txn, inode.no)?;
     }
     txn.record();
     txn.finish()?;

@@ -9,7 +9,7 @@ use crate::mounted::Ext4;
 /// Finishes what a crash interrupted: deletes orphans without links, cuts the others to
 /// their size.
 pub(crate) fn process_orphans(fs: &Ext4) -> Result<()> {
-    let all = fs.parts.look().orphans().all();
+    let all = fs.parts.look().orphan_set().all();
     for no in all {
         let inode = fs.parts.look().inode(no).map_err(|e| match e {
             Ext4Error::Fs(_) => {

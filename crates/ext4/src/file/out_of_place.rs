@@ -131,10 +131,8 @@ pub(crate) fn move_blocks(
         let ahead = txn.meta.alloc.windows.of(inode.no).map(|(start, _)| start);
         let goal = ahead.unwrap_or_else(|| block_goal(txn, inode.no, Some(logical)));
         let (owner, purpose) = (inode.no, Purpose::DelayedData);
-        let (place, len) = txn
-            .parts
-            .allocator
-            .allocate(txn, BlockRequest { goal, want, owner, purpose, window })?;
+        let (place, len) =
+            txn.allocator.allocate(txn, BlockRequest { goal, want, owner, purpose, window })?;
         unmap_blocks(txn, inode.no, at, at + u64::from(len), false)?;
         let extent = Extent { logical, len, start: place, unwritten: false };
         map_extent(txn, inode.no, extent, len)?;

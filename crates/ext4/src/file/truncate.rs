@@ -49,7 +49,7 @@ pub(crate) fn truncate(fs: &Ext4, inode: &Inode, new_size: u64) -> Result<()> {
     let cut =
         new_size < size || (new_size == size && next_extent(&txn, inode.no, first_gone)?.is_some());
     if cut {
-        txn.parts.orphans.add(&mut txn, inode.no)?;
+        txn.orphans.add(&mut txn, inode.no)?;
         txn.meta.alloc.windows.remove(inode.no);
     }
     if new_size < size && fs.options.data != DataMode::Writeback {
@@ -108,7 +108,7 @@ pub(crate) fn cut_to_size(fs: &Ext4, inode: &Inode) -> Result<()> {
         let from = size.div_ceil(fs.volume.block_size());
         let done = free_blocks_from(fs, &mut txn, inode, from)?;
         if done {
-            txn.parts.orphans.whole(&mut txn, inode.no)?;
+            txn.orphans.whole(&mut txn, inode.no)?;
         }
         txn.finish()?;
         if done {

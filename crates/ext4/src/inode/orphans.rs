@@ -25,21 +25,21 @@ pub(crate) fn orphan_after(txn: &Txn<'_>, no: InodeNo) -> Result<InodeNo> {
 impl Orphans {
     /// Marks the inode, so that a crash from here on is cleaned up after. Once is enough.
     pub(crate) fn add(&self, txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
-        if txn.orphans().contains(no) || txn.volume.has(Bug::OrphanNotRecorded) {
+        if txn.orphan_set().contains(no) || txn.volume.has(Bug::OrphanNotRecorded) {
             return Ok(());
         }
         let block_size = txn.volume.layout.block_size;
         if let Some(file) = &self.file
-            && let Some(slot) = txn.orphans().free_slot(file.slots(block_size))
+            && let Some(slot) = txn.orphan_set().free_slot(file.slots(block_size))
         {
             file.write_slot(txn, slot, no)?;
-            txn.orphans_mut().set_slot(slot, no);
+            txn.orphan_set_mut().set_slot(slot, no);
             return Ok(());
         }
         let next = txn.superblock().last_orphan.get();
         txn.modify_inode(no, |raw| raw.core_mut().dtime.set(next))?;
         txn.superblock_mut().last_orphan.set(no.0);
-        txn.orphans_mut().list.insert(0, no);
+        txn.orphan_set_mut().list.insert(0, no);
         Ok(())
     }
 
@@ -54,25 +54,25 @@ impl Orphans {
 
     /// The inode is whole again, or gone.
     pub(crate) fn remove(&self, txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
-        if let Some(slot) = txn.orphans().slot_of.get(&no).copied() {
+        if let Some(slot) = txn.orphan_set().slot_of.get(&no).copied() {
             // OK to unwrap: a slot comes from the file.
             let file = self.file.as_ref().unwrap();
             file.write_slot(txn, slot, InodeNo::NONE)?;
-            let orphans = txn.orphans_mut();
+            let orphans = txn.orphan_set_mut();
             orphans.slots.remove(&slot);
             orphans.slot_of.remove(&no);
             return Ok(());
         }
-        let Some(at) = txn.orphans().list.iter().position(|n| *n == no) else { return Ok(()) };
-        let next = txn.orphans().list.get(at + 1).map_or(0, |n| n.0);
+        let Some(at) = txn.orphan_set().list.iter().position(|n| *n == no) else { return Ok(()) };
+        let next = txn.orphan_set().list.get(at + 1).map_or(0, |n| n.0);
         if at == 0 {
             txn.superblock_mut().last_orphan.set(next);
         } else {
-            let before = txn.orphans().list[at - 1];
+            let before = txn.orphan_set().list[at - 1];
             txn.modify_inode(before, |raw| raw.core_mut().dtime.set(next))?;
         }
         txn.modify_inode(no, |raw| raw.core_mut().dtime.set(0))?;
-        txn.orphans_mut().list.remove(at);
+        txn.orphan_set_mut().list.remove(at);
         Ok(())
     }
 }

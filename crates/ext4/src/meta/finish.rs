@@ -130,11 +130,11 @@ impl Txn<'_> {
         if let Some(superblock) = self.superblock.take() {
             self.meta.superblock = *superblock;
         }
-        if let Some(orphans) = self.orphans.take() {
+        if let Some(orphans) = self.orphan_edit.take() {
             self.meta.orphans = orphans;
         }
         self.meta.xattr_blocks.apply(std::mem::take(&mut self.xattr_notes));
-        self.parts.names.change(std::mem::take(&mut self.names));
+        self.parts.names.change(std::mem::take(&mut self.name_edits));
         let size_is_data = !self.volume.has(Bug::FdatasyncWithoutSize);
         for (_, edit) in std::mem::take(&mut self.inodes) {
             self.parts.quotas.owner_changes(&edit, &self.volume.layout);

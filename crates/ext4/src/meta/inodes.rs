@@ -75,7 +75,7 @@ impl Txn<'_> {
         let layout = &self.volume.layout;
         let raw = self.load_raw_inode(no)?;
         let bad = |what: &str| Ext4Error::corrupt(what, format!("inode {no}"));
-        let deleted = raw.links() == 0 && !self.orphans().contains(no);
+        let deleted = raw.links() == 0 && !self.orphan_set().contains(no);
         if raw.is_blank() || (deleted && raw.core().dtime.get() != 0) {
             return Err(FsError::NotFound.into());
         }
@@ -172,11 +172,11 @@ impl Txn<'_> {
         Ok(())
     }
 
-    pub(crate) fn orphans(&self) -> &OrphanSet {
-        self.orphans.as_ref().unwrap_or(&self.meta.orphans)
+    pub(crate) fn orphan_set(&self) -> &OrphanSet {
+        self.orphan_edit.as_ref().unwrap_or(&self.meta.orphans)
     }
 
-    pub(crate) fn orphans_mut(&mut self) -> &mut OrphanSet {
-        self.orphans.get_or_insert_with(|| self.meta.orphans.clone())
+    pub(crate) fn orphan_set_mut(&mut self) -> &mut OrphanSet {
+        self.orphan_edit.get_or_insert_with(|| self.meta.orphans.clone())
     }
 }

@@ -32,6 +32,11 @@ impl Txn<'_> {
         self.recorded.get_or_insert_default().push(Named { what, dir, no, name });
     }
 
+    /// Whether fast commits record what transactions do.
+    pub(crate) fn may_be_recorded(&self) -> bool {
+        self.parts.fast.is_some()
+    }
+
     /// What this transaction, about to be finished, has done; `None` if it cannot be recorded.
     pub(crate) fn take_recorded(&mut self, revokes: bool) -> Option<Recorded> {
         let names = self.recorded.take()?;
@@ -41,7 +46,7 @@ impl Txn<'_> {
         if self.ineligible
             || revokes
             || !self.space.freed.is_empty()
-            || self.orphans.is_some()
+            || self.orphan_edit.is_some()
             || self.superblock.is_some()
         {
             return None;

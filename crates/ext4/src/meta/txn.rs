@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use steadfast_block::Completion;
 use steadfast_ext4_format::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
 use steadfast_ext4_format::{RangeSet, Result};
+use steadfast_journal::Tid;
 use steadfast_runtime::MutexGuard;
 
 use super::group_edits::{GroupEdit, GroupEdits};
@@ -15,12 +16,18 @@ use super::lock::MetaState;
 use super::parts::Parts;
 use super::read::Miss;
 use super::volume::Volume;
-use crate::state::{Inode, InodeEdit, NameEdit, Named, Notes, OrphanSet, SpaceEdit};
+use crate::state::{
+    Allocator, Inode, InodeEdit, NameCache, NameEdit, Named, Notes, OrphanSet, Orphans, SpaceEdit,
+};
 
 /// An operation on the metadata. See the module's text.
 pub struct Txn<'v> {
-    pub(crate) parts: &'v Parts,
+    /// For beginning and finishing; what works within a transaction has the parts below.
+    pub(super) parts: &'v Parts,
     pub(crate) volume: &'v Volume,
+    pub(crate) allocator: &'v Allocator,
+    pub(crate) orphans: &'v Orphans,
+    pub(crate) names: &'v NameCache,
     pub(crate) meta: MutexGuard<'v, MetaState>,
     pub(super) blocks: BTreeMap<u64, Bytes>,
     /// Those of `blocks` that are data: not to be kept among the metadata.
@@ -31,7 +38,7 @@ pub struct Txn<'v> {
     pub(crate) seen: RefCell<Vec<Arc<Inode>>>,
     pub(crate) groups: GroupEdits,
     pub(crate) superblock: Option<Box<Superblock>>,
-    pub(crate) orphans: Option<OrphanSet>,
+    pub(crate) orphan_edit: Option<OrphanSet>,
     pub(crate) space: SpaceEdit,
     /// The space that this transaction takes was promised when it was reserved: no quota is
     /// held against it any more.
@@ -39,7 +46,7 @@ pub struct Txn<'v> {
     pub(crate) xattr_notes: Notes,
     pub(super) wait_for: Vec<Completion>,
     /// Names that come and go.
-    pub(crate) names: Vec<NameEdit>,
+    pub(crate) name_edits: Vec<NameEdit>,
     /// The names that came and went, if this can be recorded in a fast commit.
     pub(crate) recorded: Option<Vec<Named>>,
     /// It cannot, whoever has said so.
@@ -55,6 +62,9 @@ impl<'v> Txn<'v> {
         Txn {
             parts,
             volume: &parts.volume,
+            allocator: &parts.allocator,
+            orphans: &parts.orphans,
+            names: &parts.names,
             meta: parts.lock_meta(),
             blocks: BTreeMap::new(),
             data: RangeSet::new(),
@@ -63,12 +73,12 @@ impl<'v> Txn<'v> {
             seen: RefCell::default(),
             groups: GroupEdits::default(),
             superblock: None,
-            orphans: None,
+            orphan_edit: None,
             space: SpaceEdit::default(),
             quota_promised: false,
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
-            names: Vec::new(),
+            name_edits: Vec::new(),
             recorded: None,
             ineligible: false,
             yields: false,
@@ -84,6 +94,11 @@ impl<'v> Txn<'v> {
 
     fn miss(&self, ahead: u32) -> Miss {
         if self.yields { Miss::Yield { ahead } } else { Miss::Wait }
+    }
+
+    /// The journal's transaction that this one would join now.
+    pub(crate) fn running_tid(&self) -> Tid {
+        self.parts.log.running_tid()
     }
 
     /// The volume that is operated on.

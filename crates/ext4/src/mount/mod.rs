@@ -153,7 +153,7 @@ impl Ext4 {
         let options = with_early_write_back(options, &parts);
         let dax = crate::file::check_dax(&parts.volume, &options)?;
         let recovery = recovered.report.map(|log| {
-            let orphans = parts.look().orphans().all().len();
+            let orphans = parts.look().orphan_set().all().len();
             MountRecovery { log, orphans, in_memory: read_only }
         });
         let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {

@@ -145,7 +145,7 @@ pub fn tmpfile(parts: &Parts, dir: InodeNo, node: NewNode) -> Result<Arc<Inode>>
     }
     check_changeable(&txn, dir)?;
     let no = make_inode(&mut txn, dir, FileType::Regular, node)?;
-    txn.parts.orphans.add(&mut txn, no)?;
+    txn.orphans.add(&mut txn, no)?;
     let inode = txn.inode(no)?;
     txn.finish()?;
     inode.state().linkable = true;
@@ -168,7 +168,7 @@ pub fn link(parts: &Parts, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<Arc
     let inode = txn.inode(no)?;
     match raw.links() {
         0 if inode.state().linkable => {
-            txn.parts.orphans.remove(&mut txn, no)?;
+            txn.orphans.remove(&mut txn, no)?;
             txn.modify_inode(no, |raw| raw.set_links(1))?;
         }
         0 => return Err(FsError::NotFound.into()),

@@ -39,7 +39,7 @@ pub(super) fn has_one_spelling(dir: InodeFlags) -> bool {
 /// Whether the name cache says that the directory has no such name.
 pub(super) fn is_cached_absent(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<bool> {
     // The caller has the metadata lock, so what the cache says is true.
-    let cached = txn.parts.names.get(dir, name);
+    let cached = txn.names.get(dir, name);
     Ok(cached == Some(None) && has_one_spelling(flags_of(txn, dir)?))
 }
 
@@ -77,7 +77,7 @@ pub(super) fn name_changed(
     names: Option<InodeNo>,
 ) -> Result<()> {
     if has_one_spelling(flags_of(txn, dir)?) {
-        txn.names.push((dir, name.into(), names));
+        txn.name_edits.push((dir, name.into(), names));
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ pub(super) fn record_name(
     no: InodeNo,
     name: &[u8],
 ) -> Result<()> {
-    if txn.parts.fast.is_some() && kind_of(txn, no)? == FileType::Regular {
+    if txn.may_be_recorded() && kind_of(txn, no)? == FileType::Regular {
         txn.record_name(what, dir, no, name);
     }
     Ok(())

@@ -52,7 +52,7 @@ pub(super) fn remove_link(txn: &mut Txn<'_>, no: InodeNo) -> Result<bool> {
     txn.modify_inode(no, |raw| raw.set_links(links))?;
     txn.touch(no, false)?;
     if links == 0 {
-        txn.parts.orphans.add(txn, no)?;
+        txn.orphans.add(txn, no)?;
     }
     Ok(links == 0)
 }
@@ -65,5 +65,5 @@ pub(super) fn retire_directory(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
         raw.set_size(0);
     })?;
     txn.touch(no, false)?;
-    txn.parts.orphans.add(txn, no)
+    txn.orphans.add(txn, no)
 }

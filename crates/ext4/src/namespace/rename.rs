@@ -119,7 +119,7 @@ pub fn rename(
     name_changed(&mut txn, to_dir, to, Some(source.no()))?;
     match target {
         None if is_split(parts, &source, flags) => {
-            return move_in_two(txn, &source, from, to_dir, to).map(|()| None);
+            return move_in_two(parts, txn, &source, from, to_dir, to).map(|()| None);
         }
         None => {
             move_to_new(&mut txn, &source, from, to_dir, to)?;
@@ -182,7 +182,7 @@ fn move_to_new(
     if changes_parent {
         check_subdirectory(txn, to_dir)?;
     }
-    if txn.parts.fast.is_some() {
+    if txn.may_be_recorded() {
         // As it is replayed: a directory that has no room for both must not seem to have.
         InodeBlocks::directory(&mut *txn, to_dir)?.insert(to, source.no(), source.kind)?;
         let moved = InodeBlocks::directory(&*txn, source.dir)?.lookup(from)?;
@@ -207,13 +207,13 @@ fn is_split(parts: &Parts, source: &Side, flags: RenameFlags) -> bool {
 }
 
 fn move_in_two(
+    parts: &Parts,
     mut txn: Txn<'_>,
     source: &Side,
     from: &[u8],
     to_dir: InodeNo,
     to: &[u8],
 ) -> Result<()> {
-    let parts = txn.parts;
     InodeBlocks::directory(&mut txn, to_dir)?.insert(to, source.no(), source.kind)?;
     txn.finish()?;
     let mut txn = parts.begin_yielding()?;

@@ -109,7 +109,7 @@ pub(crate) fn store_xattr_block(
             let goal = block_goal(txn, no, None);
             let purpose = Purpose::Metadata;
             let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
-            let (number, _) = txn.parts.allocator.allocate(txn, request)?;
+            let (number, _) = txn.allocator.allocate(txn, request)?;
             create_xattr_block(txn, number, 1, entries);
             number
         }

@@ -139,7 +139,7 @@ pub(crate) fn leave_value_inode(txn: &mut Txn<'_>, no: InodeNo) -> Result<Option
     if left > 0 {
         return Ok(None);
     }
-    txn.parts.orphans.add(txn, no)?;
+    txn.orphans.add(txn, no)?;
     txn.inode(no).map(Some)
 }
 

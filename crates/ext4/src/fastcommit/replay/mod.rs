@@ -143,7 +143,7 @@ impl<'v> Replay<'v> {
             let Some(raw) = self.present(no)? else { continue };
             let beyond = raw.is_mapped() && self.claim_all(no, &raw)?;
             if raw.links() == 0 || beyond {
-                self.txn.parts.orphans.add(&mut self.txn, no)?;
+                self.txn.orphans.add(&mut self.txn, no)?;
             }
         }
         sum_up_free(&mut self.txn);

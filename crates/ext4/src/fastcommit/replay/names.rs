@@ -54,7 +54,7 @@ impl Replay<'_> {
         } else {
             let links = if first { 1 } else { inode.links().saturating_add(1) };
             if inode.links() == 0 {
-                txn.parts.orphans.remove(txn, no)?;
+                txn.orphans.remove(txn, no)?;
             }
             txn.modify_inode(no, |raw| raw.set_links(links))?;
         }

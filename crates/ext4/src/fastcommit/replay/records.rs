@@ -73,7 +73,7 @@ impl Replay<'_> {
         if !is_inode_number_taken(&self.txn, no)? {
             take_inode_number(&mut self.txn, no, directory)?;
         }
-        let inode = Inode::new(no, raw, self.txn.parts.log.running_tid(), 0);
+        let inode = Inode::new(no, raw, self.txn.running_tid(), 0);
         self.txn.inodes.insert(no, InodeEdit::new(inode.into(), Life::Begins));
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Replay<'_> {
         raw.as_mut_bytes()[BLOCK.end..len].copy_from_slice(&recorded.as_bytes()[BLOCK.end..len]);
         raw.set_sectors(old.sectors(block_size), block_size);
         // A place in the list of orphans is not the record's to give.
-        let listed = self.txn.orphans().contains(no);
+        let listed = self.txn.orphan_set().contains(no);
         raw.core_mut().dtime.set(if listed { old.core().dtime.get() } else { 0 });
         if old.file_type() == Some(FileType::Directory) {
             raw.set_links(old.links());
@@ -172,6 +172,6 @@ impl Replay<'_> {
         if !release_xattrs(&mut self.txn, no)?.0.is_empty() {
             return Err(unsupported_attributes(no));
         }
-        self.txn.parts.orphans.remove(&mut self.txn, no)
+        self.txn.orphans.remove(&mut self.txn, no)
     }
 }

@@ -7,8 +7,7 @@ use steadfast_ext4_format::ondisk::{Compat, Features, Incompat, RoCompat};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::external;
 
-use crate::options::{JournalChoice, Options};
-use crate::refused;
+use crate::options::{JournalChoice, Options, refused};
 
 /// Blocks a cluster with `bigalloc`, as mke2fs.
 const CLUSTER_BLOCKS: u32 = 16;

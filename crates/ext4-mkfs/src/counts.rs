@@ -5,8 +5,7 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Compat, Features, Incompat, RoCompat};
 
 use crate::choices::{blocks_per_cluster, default_inode_ratio};
-use crate::options::Options;
-use crate::refused;
+use crate::options::{Options, refused};
 
 /// Most clusters (blocks without `bigalloc`) a group: their number has 16 bits in short
 /// descriptors.

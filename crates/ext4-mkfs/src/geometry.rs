@@ -9,8 +9,7 @@ use steadfast_ext4_format::ondisk::{
 
 use crate::choices::{block_size, check, features};
 use crate::counts::counts;
-use crate::options::Options;
-use crate::refused;
+use crate::options::{Options, refused};
 
 /// The superblock, complete but for what is counted later: free blocks and inodes, the journal,
 /// the orphan file.

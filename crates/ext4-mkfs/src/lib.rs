@@ -46,8 +46,10 @@ mod write;
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::Layout;
-use steadfast_ext4_format::{Ext4Error, Result};
+
+use options::refused;
 
 pub use choices::default_block_size;
 pub use journal::default_blocks as default_journal_blocks;
@@ -95,10 +97,6 @@ fn planned(
         plan.attach(external);
     }
     Ok((plan, external))
-}
-
-fn refused(what: impl Into<String>) -> Ext4Error {
-    Ext4Error::Refused { what: what.into() }
 }
 
 #[cfg(doctest)]

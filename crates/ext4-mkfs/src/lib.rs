@@ -61,8 +61,8 @@ pub use options::{Contents, JournalChoice, Options};
 /// Makes a file system on `device`. Whatever was there is lost.
 ///
 /// # Errors
-/// [`Ext4Error::Refused`] if the options or the devices do not fit, before anything is written;
-/// errors of the devices.
+/// [`Refused`](steadfast_ext4_format::Ext4Error::Refused) if the options or the devices do not fit,
+/// before anything is written; errors of the devices.
 pub fn make(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<Made> {
     let info = device.info();
     if info.read_only {

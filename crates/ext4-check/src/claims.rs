@@ -35,7 +35,7 @@ impl Claims {
     pub(super) fn claim(&mut self, start: u64, len: u64, mut taken: impl FnMut(u64, u64)) {
         debug_assert!(start >= self.first && start + len <= self.end);
         let (first, ratio) = (self.first, self.per_cluster);
-        let mut told = |cluster: u64, n: u64| taken(first + cluster * ratio, n * ratio);
+        let mut reported = |cluster: u64, n: u64| taken(first + cluster * ratio, n * ratio);
         let (mut at, end) = ((start - first) / ratio, (start + len - first).div_ceil(ratio));
         let (mut run, mut run_len) = (0, 0);
         while at < end {
@@ -57,7 +57,7 @@ impl Claims {
                         run_len += 1;
                     } else {
                         if run_len > 0 {
-                            told(run, run_len);
+                            reported(run, run_len);
                         }
                         (run, run_len) = (at + i, 1);
                     }
@@ -66,7 +66,7 @@ impl Claims {
             at += n;
         }
         if run_len > 0 {
-            told(run, run_len);
+            reported(run, run_len);
         }
     }
 
@@ -105,30 +105,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_claimed_twice_is_told_in_runs() {
+    fn what_is_claimed_twice_is_reported_in_runs() {
         let mut c = claims(200, 4);
-        let mut told = Vec::new();
-        c.claim(1, 800, |s, n| told.push((s, n)));
-        assert!(told.is_empty());
-        c.claim(60, 300, |s, n| told.push((s, n)));
-        assert_eq!(told, [(60, 300)]);
+        let mut reported = Vec::new();
+        c.claim(1, 800, |s, n| reported.push((s, n)));
+        assert!(reported.is_empty());
+        c.claim(60, 300, |s, n| reported.push((s, n)));
+        assert_eq!(reported, [(60, 300)]);
         let mut c = claims(200, 4);
         assert!(c.claim_one(70) && c.claim_one(72) && !c.claim_one(72));
-        told.clear();
-        c.claim(60, 20, |s, n| told.push((s, n)));
-        assert_eq!(told, [(70, 1), (72, 1)]);
+        reported.clear();
+        c.claim(60, 20, |s, n| reported.push((s, n)));
+        assert_eq!(reported, [(70, 1), (72, 1)]);
         assert!(c.group(GroupNo(1)).is_none() && c.group(GroupNo(0)).is_some());
     }
 
     #[test]
     fn clusters_are_claimed_whole_and_shared_by_metadata_only() {
         let mut c = Claims { first: 0, per_cluster: 16, end: 16 * 400, ..claims(200, 2) };
-        let mut told = Vec::new();
-        c.claim_metadata(0, 3, |s, n| told.push((s, n)));
-        c.claim_metadata(3, 14, |s, n| told.push((s, n)));
-        assert!(told.is_empty());
-        c.claim_metadata(2, 2, |s, n| told.push((s, n)));
-        assert_eq!(told, [(2, 2)]);
+        let mut reported = Vec::new();
+        c.claim_metadata(0, 3, |s, n| reported.push((s, n)));
+        c.claim_metadata(3, 14, |s, n| reported.push((s, n)));
+        assert!(reported.is_empty());
+        c.claim_metadata(2, 2, |s, n| reported.push((s, n)));
+        assert_eq!(reported, [(2, 2)]);
         assert!(!c.claim_one(20) && c.claim_one(32) && !c.claim_one(47));
         assert_eq!(c.group(GroupNo(0)), Some(&[7, 0, 0, 0][..]));
     }

@@ -24,7 +24,7 @@ pub(super) fn is_context(index: u8, name: &[u8]) -> bool {
     index == CONTEXT_INDEX && name == CONTEXT_NAME
 }
 
-/// A policy, by its number; or that it cannot be told.
+/// A policy, by its number; or that it cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
     Known(u32),

@@ -10,7 +10,7 @@ use steadfast_ext4_format::ondisk::{
 };
 use zerocopy::FromBytes;
 
-use crate::directory::Directory;
+use crate::found::Directory;
 use crate::{Checker, FindingKind};
 
 /// Bits of an index entry that hold the block.

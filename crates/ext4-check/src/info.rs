@@ -46,7 +46,7 @@ pub struct Info {
     pub checksum_ok: bool,
 }
 
-/// A value of [`Info::rows`]: shown as dumpe2fs shows it, and told apart for programs.
+/// A value of [`Info::rows`]: shown as dumpe2fs shows it, and typed for programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field {
     /// Words.

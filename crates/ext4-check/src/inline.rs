@@ -7,7 +7,8 @@ use steadfast_ext4_format::dir::inline::rows as inline_rows;
 use steadfast_ext4_format::ondisk::{DirEntries, InodeFlags, InodeNo, RawInode};
 use steadfast_vfs::FileType;
 
-use crate::directory::{Directory, Reading};
+use crate::directory::Reading;
+use crate::found::Directory;
 use crate::{Checker, FindingKind, as_finding};
 
 impl Checker<'_> {

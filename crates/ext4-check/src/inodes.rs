@@ -5,7 +5,7 @@ use steadfast_ext4_format::ondisk::{Compat, GroupNo, InodeFlags, InodeNo, RawIno
 use steadfast_vfs::FileType;
 
 use crate::ahead::Extent;
-use crate::directory::Directory;
+use crate::found::Directory;
 use crate::{Checker, FindingKind};
 
 /// Blocks of an inode table that are read at once.

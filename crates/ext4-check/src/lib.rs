@@ -42,6 +42,7 @@ mod directory;
 mod encryption;
 mod extents;
 mod finding;
+mod found;
 mod groups;
 mod index;
 mod info;
@@ -72,8 +73,8 @@ pub use finding::{Finding, FindingKind};
 pub use info::{Field, Info, info};
 
 use claims::Claims;
-use directory::Directory;
 use finding::Findings;
+use found::Directory;
 use source::Source;
 use table::InodeTable;
 
@@ -125,7 +126,7 @@ impl Report {
     }
 }
 
-/// Everything that is known so far.
+/// Everything that was found so far.
 struct Checker<'a> {
     source: Source<'a>,
     device: &'a Arc<dyn BlockDevice>,

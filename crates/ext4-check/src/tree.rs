@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use steadfast_ext4_format::ondisk::{InodeNo, RoCompat};
 use steadfast_vfs::FileType;
 
-use crate::directory::Directory;
+use crate::found::Directory;
 use crate::{Checker, FindingKind};
 
 /// Links of a directory beyond which it counts no more (`EXT4_LINK_MAX`).

@@ -9,9 +9,8 @@ use steadfast_ext4_format::ondisk::{
 use steadfast_vfs::{FileType, Timestamp};
 use zerocopy::IntoBytes;
 
-use crate::options::Options;
+use crate::options::{Options, refused};
 use crate::plan::Plan;
-use crate::refused;
 
 /// lost+found.
 const LOST_FOUND: InodeNo = InodeNo(11);

@@ -9,9 +9,8 @@ use steadfast_journal::external;
 use steadfast_journal::{self as jbd2, FormatOptions, Log, LogBlock, LogExtent};
 use uuid::Uuid;
 
-use crate::options::{Contents, JournalChoice, Options};
+use crate::options::{Contents, JournalChoice, Options, refused};
 use crate::plan::Plan;
-use crate::refused;
 
 /// A journal device that has been found fit and unused.
 pub(super) struct ExternalJournal {

@@ -10,8 +10,7 @@ use steadfast_journal::external::{self, ExternalOptions};
 use steadfast_journal::{self as jbd2, FormatOptions};
 use uuid::Uuid;
 
-use crate::options::random_uuid;
-use crate::refused;
+use crate::options::{random_uuid, refused};
 
 /// Fewest blocks of a journal (`JBD2_MIN_JOURNAL_BLOCKS`).
 const MIN_BLOCKS: u64 = 1024;

@@ -5,7 +5,8 @@
 //!
 //! # How
 //!
-//! 1. `geometry` settles sizes and counts in a superblock; a [`Layout`] follows from it.
+//! 1. `choices`, `counts` and `geometry` settle sizes and counts in a superblock; a [`Layout`]
+//!    follows from it.
 //! 2. `plan` places everything, without touching the device: tables, the few files
 //!    that a fresh file system has, the journal. What cannot be is refused here.
 //! 3. `write` puts it on the device. The old primary superblock is wiped first and the new one
@@ -26,6 +27,8 @@
 //! # Ok::<(), steadfast_ext4_format::Ext4Error>(())
 //! ```
 
+mod choices;
+mod counts;
 mod geometry;
 mod inodes;
 mod journal;
@@ -43,10 +46,12 @@ mod write;
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::Layout;
-use steadfast_ext4_format::{Ext4Error, Result};
 
-pub use geometry::default_block_size;
+use options::refused;
+
+pub use choices::default_block_size;
 pub use journal::default_blocks as default_journal_blocks;
 pub use journal_device::{JournalDeviceOptions, MadeJournalDevice, make_journal_device};
 pub use made::Made;
@@ -56,8 +61,8 @@ pub use options::{Contents, JournalChoice, Options};
 /// Makes a file system on `device`. Whatever was there is lost.
 ///
 /// # Errors
-/// [`Ext4Error::Refused`] if the options or the devices do not fit, before anything is written;
-/// errors of the devices.
+/// [`Refused`](steadfast_ext4_format::Ext4Error::Refused) if the options or the devices do not fit,
+/// before anything is written; errors of the devices.
 pub fn make(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<Made> {
     let info = device.info();
     if info.read_only {
@@ -92,10 +97,6 @@ fn planned(
         plan.attach(external);
     }
     Ok((plan, external))
-}
-
-fn refused(what: impl Into<String>) -> Ext4Error {
-    Ext4Error::Refused { what: what.into() }
 }
 
 #[cfg(doctest)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::Ext4Error;
 use steadfast_ext4_format::ondisk::{Compat, Features, Incompat, RoCompat};
 use uuid::Uuid;
 
@@ -179,4 +180,9 @@ pub fn random_uuid() -> Uuid {
     let (a, b) = (steadfast_runtime::random_u64(), steadfast_runtime::random_u64());
     uuid::Builder::from_random_bytes((u128::from(a) << 64 | u128::from(b)).to_le_bytes())
         .into_uuid()
+}
+
+/// The answer to options that cannot be.
+pub(super) fn refused(what: impl Into<String>) -> Ext4Error {
+    Ext4Error::Refused { what: what.into() }
 }

@@ -7,7 +7,7 @@
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{GroupNo, Layout};
 
-use crate::refused;
+use crate::options::refused;
 use crate::space::Space;
 
 /// Places of one group's tables.

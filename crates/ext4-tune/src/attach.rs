@@ -14,7 +14,19 @@ use uuid::Uuid;
 
 use crate::bootstrap::commit_only;
 use crate::named::{demand_recovery, name_external, put};
-use crate::{JournalDevice, NewJournal, load, mount_options, refused, settle};
+use crate::prepare::{JournalDevice, load, mount_options, refused, settle};
+
+/// The journal that a file system is to have.
+#[derive(Clone)]
+pub enum NewJournal {
+    /// Inside the file system, of so many blocks; `None`: what mke2fs would choose.
+    Internal {
+        /// Blocks.
+        blocks: Option<u32>,
+    },
+    /// On a device made with `mkfs -O journal_dev`.
+    External(JournalDevice),
+}
 
 /// What was attached.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,8 +16,9 @@ use uuid::Uuid;
 
 use crate::attach::owner;
 use crate::bootstrap::commit_only;
+use crate::give_up;
 use crate::named::{demand_recovery, put};
-use crate::{JournalDevice, give_up, load, mount_options, needs_recovery, refused, settle};
+use crate::prepare::{JournalDevice, load, mount_options, needs_recovery, refused, settle};
 
 /// Whether a journal that is needed may be given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use steadfast_ext4_format::{Result, superblock};
 
 use crate::bootstrap::commit_only;
 use crate::named::demand_recovery;
-use crate::{load, mount_options};
+use crate::prepare::{load, mount_options};
 
 /// A transaction takes at most this part of a log; one that is larger is not tried.
 const LOG_FRACTION: u32 = 4;

@@ -10,7 +10,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::{self as jbd2, Overlay, external};
 use uuid::Uuid;
 
-use crate::{JournalDevice, load, mount_options, needs_recovery, refused};
+use crate::prepare::{JournalDevice, load, mount_options, needs_recovery, refused};
 
 /// Where a journal is.
 #[derive(Debug, Clone, PartialEq, Eq)]

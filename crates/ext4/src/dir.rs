@@ -110,12 +110,12 @@ impl<'v, T: Borrow<Txn<'v>>> DirBlocks for InodeBlocks<'v, T> {
         self.indexed
     }
 
-    fn is_well_filed(&self) -> bool {
-        self.txn.borrow().volume().names.is_well_filed(self.no)
+    fn is_hash_ordered(&self) -> bool {
+        self.txn.borrow().names.is_hash_ordered(self.no)
     }
 
-    fn set_well_filed(&self) {
-        self.txn.borrow().volume().names.set_well_filed(self.no);
+    fn set_hash_ordered(&self) {
+        self.txn.borrow().names.set_hash_ordered(self.no);
     }
 }
 

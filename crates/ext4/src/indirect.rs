@@ -6,8 +6,8 @@ use steadfast_ext4_format::indirect::{BlockMap, PointerStore, blocks_max, has_ex
 use steadfast_ext4_format::ondisk::{Incompat, InodeNo, RawInode, RoCompat};
 use steadfast_ext4_format::{Ext4Error, Result};
 
+use crate::alloc::free_blocks;
 use crate::alloc::{BlockRequest, Purpose};
-use crate::alloc::{allocate_blocks, free_blocks};
 use crate::extents::{add_blocks, block_goal};
 use crate::meta::{Txn, Volume};
 use crate::state::Inode;
@@ -56,7 +56,7 @@ impl PointerStore for Writer<'_, '_> {
     fn create(&mut self, goal: u64) -> Result<u32> {
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
-        let (block, _) = allocate_blocks(self.txn, request)?;
+        let (block, _) = self.txn.allocator.allocate(self.txn, request)?;
         let Ok(pointer) = u32::try_from(block) else {
             let what = "only blocks beyond 2^32 are free, which a block map cannot point to";
             return Err(Ext4Error::Unsupported { what: what.into() });

@@ -11,18 +11,17 @@ use steadfast_block::BlockDevice;
 use steadfast_ext4_format::extents::{FILE_END, Node, ROOT_BYTES};
 use steadfast_ext4_format::journal::forget_journal;
 use steadfast_ext4_format::ondisk::{
-    Compat, Extent, GroupNo, Incompat, InodeFlags, InodeNo, MAX_WRITTEN_LEN, RawInode, RoCompat,
-    Superblock,
+    Compat, Extent, GroupNo, Incompat, InodeFlags, InodeNo, Layout, MAX_WRITTEN_LEN, RawInode,
+    RoCompat, Superblock,
 };
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::{Log, LogBlock, LogExtent};
 use steadfast_vfs::FileType;
 
-use crate::alloc::allocate_blocks;
 use crate::alloc::{BlockRequest, Purpose};
 use crate::extents::{map_extent, unmap_blocks};
 use crate::inode::delete_inode;
-use crate::meta::{Txn, Volume};
+use crate::meta::{Parts, Txn};
 use crate::stage::stage;
 use crate::state::{Inode, InodeEdit, Life};
 
@@ -50,15 +49,15 @@ impl Plan {
 
 /// Plans a new internal journal of `len` blocks. The file system on `device` is clean.
 pub fn plan_new(device: &Arc<dyn BlockDevice>, len: u32) -> Result<Plan> {
-    let volume = stage(device)?;
-    let layout = &volume.layout;
-    check_length(&volume, len)?;
-    let mut txn = volume.look();
-    let extents = take_blocks(&mut txn, &volume, len)?;
-    make_inode(&mut txn, &volume, &extents)?;
+    let parts = stage(device)?;
+    let layout = &parts.volume.layout;
+    check_length(layout, parts.allocator.counts().free_blocks, len)?;
+    let mut txn = parts.look();
+    let extents = take_blocks(&mut txn, len)?;
+    make_inode(&mut txn, &extents)?;
     let raw = txn.raw_inode(InodeNo::JOURNAL)?;
-    let taken = txn.taken.len();
-    let free = volume.space().free_blocks.saturating_sub(taken);
+    let taken = txn.space.taken.len();
+    let free = parts.allocator.counts().free_blocks.saturating_sub(taken);
     let ratio = u64::from(layout.blocks_per_cluster);
     let sb = txn.superblock_mut();
     forget_journal(sb);
@@ -71,8 +70,8 @@ pub fn plan_new(device: &Arc<dyn BlockDevice>, len: u32) -> Result<Plan> {
     sb.set_free_blocks(free);
     add_overhead(sb, (taken / ratio).cast_signed());
     let inode_block = inode_block(&txn)?;
-    let (images, superblock) = finish(txn)?;
-    let tree = images.keys().filter(|b| !volume.free.group_metadata.contains(**b));
+    let (images, superblock) = finish(&parts, txn)?;
+    let tree = images.keys().filter(|b| !parts.volume.group_metadata.contains(**b));
     let first = tree.copied().chain([inode_block]).collect();
     Ok(Plan { images, superblock, extents, first, blocks: taken })
 }
@@ -81,8 +80,7 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
     Err(Ext4Error::Refused { what: what.into() })
 }
 
-fn check_length(volume: &Volume, len: u32) -> Result<()> {
-    let layout = &volume.layout;
+fn check_length(layout: &Layout, free: u64, len: u32) -> Result<()> {
     if len < 1024 {
         return refused(format!(
             "a journal has at least 1024 blocks (here {} KiB), not {len}",
@@ -95,7 +93,6 @@ fn check_length(volume: &Volume, len: u32) -> Result<()> {
             layout.blocks_count
         ));
     }
-    let free = volume.space().free_blocks;
     if u64::from(len) + 16 > free {
         return refused(format!(
             "no room for a journal of {len} blocks: {free} are free; choose a smaller one"
@@ -105,8 +102,8 @@ fn check_length(volume: &Volume, len: u32) -> Result<()> {
 }
 
 /// Takes the blocks: near the middle of the file system, in long runs.
-fn take_blocks(txn: &mut Txn<'_>, volume: &Volume, len: u32) -> Result<Vec<LogExtent>> {
-    let layout = &volume.layout;
+fn take_blocks(txn: &mut Txn<'_>, len: u32) -> Result<Vec<LogExtent>> {
+    let layout = &txn.volume.layout;
     let mut goal = layout.group_start(GroupNo(layout.groups / 2));
     let (mut extents, mut at) = (Vec::<LogExtent>::new(), 0);
     while at < len {
@@ -117,7 +114,7 @@ fn take_blocks(txn: &mut Txn<'_>, volume: &Volume, len: u32) -> Result<Vec<LogEx
             purpose: Purpose::Metadata,
             window: 0,
         };
-        let (start, taken) = allocate_blocks(txn, request)?;
+        let (start, taken) = txn.allocator.allocate(txn, request)?;
         // Of whole clusters the last may be more than the rest of the log.
         let n = taken.min(len - at);
         extents.push(LogExtent { log_block: LogBlock(at), device_block: start, len: n });
@@ -126,9 +123,9 @@ fn take_blocks(txn: &mut Txn<'_>, volume: &Volume, len: u32) -> Result<Vec<LogEx
     Ok(extents)
 }
 
-fn make_inode(txn: &mut Txn<'_>, volume: &Volume, extents: &[LogExtent]) -> Result<()> {
+fn make_inode(txn: &mut Txn<'_>, extents: &[LogExtent]) -> Result<()> {
     let no = InodeNo::JOURNAL;
-    let layout = &volume.layout;
+    let layout = &txn.volume.layout;
     let sb = txn.superblock();
     let mut raw = RawInode::new(usize::from(layout.inode_size), sb.extra_of_new_inodes());
     raw.set_mode(FileType::Regular, 0o600);
@@ -137,14 +134,14 @@ fn make_inode(txn: &mut Txn<'_>, volume: &Volume, extents: &[LogExtent]) -> Resu
         raw.set_flags(InodeFlags::EXTENTS);
         Node::empty(ROOT_BYTES).encode(raw.block_mut());
     }
-    let now = volume.clock.tick();
+    let now = txn.volume.clock.tick();
     raw.set_atime(now);
     raw.set_mtime(now);
     raw.set_ctime(now);
     raw.set_crtime(now);
     let blocks: u64 = extents.iter().map(|e| u64::from(e.len)).sum();
     raw.set_size(blocks * u64::from(layout.block_size));
-    let inode = Arc::new(Inode::new(no, raw, volume.log.running_tid(), 0));
+    let inode = Arc::new(Inode::new(no, raw, txn.running_tid(), 0));
     txn.inodes.insert(no, InodeEdit::new(inode, Life::GoesOn));
     for e in extents {
         let (logical, len, start) = (e.log_block.0, e.len, e.device_block);
@@ -162,34 +159,34 @@ pub fn plan_free(
     device: &Arc<dyn BlockDevice>,
     sb_change: impl FnOnce(&mut Superblock),
 ) -> Result<Plan> {
-    let volume = stage(device)?;
-    let mut txn = volume.look();
+    let parts = stage(device)?;
+    let mut txn = parts.look();
     let no = InodeNo::JOURNAL;
     unmap_blocks(&mut txn, no, 0, FILE_END, false)?;
-    let size = usize::from(volume.layout.inode_size);
+    let size = usize::from(parts.volume.layout.inode_size);
     txn.edit_inode(no)?.raw = RawInode::from_bytes(&vec![0; size]);
-    let freed = txn.freed.len();
-    let free = volume.space().free_blocks + freed;
-    let ratio = u64::from(volume.layout.blocks_per_cluster);
+    let freed = txn.space.freed.len();
+    let free = parts.allocator.counts().free_blocks + freed;
+    let ratio = u64::from(parts.volume.layout.blocks_per_cluster);
     let sb = txn.superblock_mut();
     sb_change(sb);
     sb.set_free_blocks(free);
     add_overhead(sb, -(freed / ratio).cast_signed());
     let first = vec![inode_block(&txn)?];
-    let (images, superblock) = finish(txn)?;
+    let (images, superblock) = finish(&parts, txn)?;
     Ok(Plan { images, superblock, extents: Vec::new(), first, blocks: freed })
 }
 
 /// Plans that the orphan file is given up: without a journal there must be none. The superblock
 /// loses the feature; its number of the file stays.
 pub fn plan_without_orphan_file(device: &Arc<dyn BlockDevice>) -> Result<Plan> {
-    let volume = stage(device)?;
-    let mut txn = volume.look();
+    let parts = stage(device)?;
+    let mut txn = parts.look();
     let no = InodeNo(txn.superblock().orphan_file_inode.get());
     unmap_blocks(&mut txn, no, 0, FILE_END, false)?;
     delete_inode(&mut txn, no)?;
-    let freed = txn.freed.len();
-    let free = volume.space().free_blocks + freed;
+    let freed = txn.space.freed.len();
+    let free = parts.allocator.counts().free_blocks + freed;
     let sb = txn.superblock_mut();
     let mut f = sb.features();
     f.compat.remove(Compat::ORPHAN_FILE);
@@ -199,7 +196,7 @@ pub fn plan_without_orphan_file(device: &Arc<dyn BlockDevice>) -> Result<Plan> {
     sb.set_free_blocks(free);
     let inodes = sb.free_inodes.get().saturating_add(1);
     sb.free_inodes.set(inodes);
-    let (images, superblock) = finish(txn)?;
+    let (images, superblock) = finish(&parts, txn)?;
     Ok(Plan { images, superblock, extents: Vec::new(), first: Vec::new(), blocks: freed })
 }
 
@@ -219,9 +216,8 @@ fn inode_block(txn: &Txn<'_>) -> Result<u64> {
 }
 
 /// The images that the transaction would have written.
-fn finish(txn: Txn<'_>) -> Result<(BTreeMap<u64, Bytes>, Superblock)> {
-    let volume = txn.volume;
+fn finish(parts: &Parts, txn: Txn<'_>) -> Result<(BTreeMap<u64, Bytes>, Superblock)> {
     txn.finish()?;
-    let superblock = volume.lock_meta().superblock;
-    Ok((volume.log.take_images(), superblock))
+    let superblock = parts.lock_meta().superblock;
+    Ok((parts.log.take_images(), superblock))
 }

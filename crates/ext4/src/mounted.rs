@@ -8,9 +8,9 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::{FileKey, PAGE, PageCache};
 use steadfast_vfs::FsError;
 
-use crate::meta::{MetaLog, Volume};
+use crate::meta::{MetaLog, Parts, Txn, Volume};
 use crate::options::{DataMode, MountOptions};
-use crate::state::{AccessRule, Handles, Inode, MountRecovery, Transact};
+use crate::state::{AccessRule, Handles, HomeMark, Inode, MountRecovery, Protection, Transact};
 
 /// A mounted ext4 file system.
 ///
@@ -20,7 +20,13 @@ use crate::state::{AccessRule, Handles, Inode, MountRecovery, Transact};
 /// `unmount` leaves it clean. Dropping it without that is what a power cut is:
 /// the journal is recovered at the next mount.
 pub struct Ext4 {
-    pub(crate) volume: Volume,
+    /// What describes the volume: the same as that of `parts`.
+    pub(crate) volume: Arc<Volume>,
+    pub(crate) parts: Parts,
+    /// Of an external journal: the mark in the superblock.
+    pub(crate) home: Option<Arc<HomeMark>>,
+    /// Multiple-mount protection.
+    pub(crate) protection: Option<Arc<Protection>>,
     pub(crate) pages: Arc<PageCache>,
     pub(crate) options: MountOptions,
     pub(crate) handles: Handles,
@@ -29,24 +35,36 @@ pub struct Ext4 {
     pub(crate) access_rule: AccessRule,
     /// With data=transact.
     pub(crate) transact: Option<Transact>,
-    recovery: Option<MountRecovery>,
+    pub(crate) recovery: Option<MountRecovery>,
 }
 
-/// Times that an operation without space is tried again after a commit has freed some.
+/// Times that an operation without space is retried after a commit has freed some.
 const SPACE_RETRIES: u32 = 3;
 
 impl Ext4 {
     pub(crate) fn new(
-        volume: Volume,
+        parts: Parts,
         pages: Arc<PageCache>,
         options: MountOptions,
         dax: bool,
         recovery: Option<MountRecovery>,
     ) -> Self {
-        let transact = volume.transacts().then(|| Transact::new(options.transact));
+        let transact = parts.transacts().then(|| Transact::new(options.transact));
         let access_rule = AccessRule::of(&options);
         let handles = Handles::default();
-        Ext4 { volume, pages, options, handles, dax, access_rule, transact, recovery }
+        Ext4 {
+            volume: Arc::clone(&parts.volume),
+            parts,
+            home: None,
+            protection: None,
+            pages,
+            options,
+            handles,
+            dax,
+            access_rule,
+            transact,
+            recovery,
+        }
     }
 
     /// What the mount has recovered; `None` if it had been unmounted.
@@ -54,7 +72,12 @@ impl Ext4 {
         self.recovery.as_ref()
     }
 
-    /// The metadata below: for tools that look at the file system's structure.
+    /// Begins to look at the metadata: for tools that look at the file system's structure.
+    pub fn look(&self) -> Txn<'_> {
+        self.parts.look()
+    }
+
+    /// What describes the volume: its geometry and features.
     pub fn volume(&self) -> &Volume {
         &self.volume
     }
@@ -68,8 +91,8 @@ impl Ext4 {
     /// not home yet, metadata blocks, inodes and names, as [`MountOptions::cache_bytes`] counts
     /// them.
     pub fn memory_bytes(&self) -> u64 {
-        let blocks = self.volume.lock_meta().cache.borrow().len() as u64;
-        let inodes = self.volume.inodes.len().max(self.volume.names.len() / 2) as u64;
+        let blocks = self.parts.lock_meta().cache.borrow().len() as u64;
+        let inodes = self.parts.inodes.len().max(self.parts.names.len() / 2) as u64;
         let pages = self.pages.stats().memory_bytes;
         pages
             + pages / PAGE as u64 * crate::options::BLOCK_COST
@@ -80,7 +103,7 @@ impl Ext4 {
 
     /// The journal, if there is one: its counters and how full it is.
     pub fn journal(&self) -> Option<&steadfast_journal::Journal> {
-        match &self.volume.log {
+        match &self.parts.log {
             MetaLog::Journal(journal) => Some(journal),
             MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => None,
         }
@@ -88,38 +111,38 @@ impl Ext4 {
 
     /// Why nothing can be written: asked for, or forced by an error; `None` if all is well.
     pub fn read_only_because(&self) -> Option<String> {
-        self.volume.log.aborted().or_else(|| self.volume.status.read_only_because())
+        self.parts.log.aborted().or_else(|| self.volume.status.read_only_because())
     }
 
     /// Whether it was shut down ([`FileSystem::shutdown`](steadfast_vfs::FileSystem::shutdown))
     /// while all was well.
     pub fn was_shut_down(&self) -> bool {
-        self.volume.log.aborted().is_none() && self.volume.status.was_shut_down()
+        self.parts.log.aborted().is_none() && self.volume.status.was_shut_down()
     }
 
     /// Whether the inode's data goes through the journal.
     pub(crate) fn journals_data(&self, inode: &Inode) -> bool {
-        matches!(self.volume.log, MetaLog::Journal(_))
+        matches!(self.parts.log, MetaLog::Journal(_))
             && (self.options.data == DataMode::Journal
                 || inode.state().raw.flags().contains(InodeFlags::JOURNAL_DATA))
     }
 
     /// Runs an operation; when it finds no space while freed blocks wait for a commit, commits
-    /// and tries again. Corruption makes the file system read-only, and stays. With data=transact
+    /// and retries. Corruption makes the file system read-only, and stays. With data=transact
     /// no transaction point comes while it runs; so one operation does not run inside another.
     pub(crate) fn run<T>(
         &self,
         mut operation: impl FnMut() -> Result<T>,
     ) -> steadfast_vfs::Result<T> {
         self.volume.status.check_up()?;
-        let mut operation = || self.volume.with_blocks(&mut operation);
+        let mut operation = || self.parts.with_blocks(&mut operation);
         self.outcome(match &self.transact {
             Some(transact) => self.run_between_points(transact, &mut operation),
             None => self.with_space(operation),
         })
     }
 
-    /// As [`run`](Self::run), for an operation that must not be tried again as a whole: its parts
+    /// As [`run`](Self::run), for an operation that must not be retried as a whole: its parts
     /// are, [`with_space`](Self::with_space).
     pub(crate) fn run_once<T>(
         &self,
@@ -146,24 +169,24 @@ impl Ext4 {
     /// no space while freed blocks wait for a commit. With data=transact a commit must wait until
     /// the whole operation is over.
     pub(crate) fn with_space<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut operation = || self.volume.with_blocks(&mut operation);
+        let mut operation = || self.parts.with_blocks(&mut operation);
         if self.transact.is_some() {
             return operation();
         }
         let mut outcome = operation();
         for _ in 0..SPACE_RETRIES {
             let no_space = matches!(&outcome, Err(Ext4Error::Fs(FsError::NoSpace { .. })));
-            if !no_space || self.volume.space().resting_blocks == 0 {
+            if !no_space || self.parts.allocator.counts().busy_blocks == 0 {
                 break;
             }
-            self.volume.log.commit(self.volume.log.running_tid())?;
-            self.volume.use_freed_committed()?;
+            self.parts.log.commit(self.parts.log.running_tid())?;
+            self.parts.allocator.use_freed_committed(&self.parts.log, &self.parts.meta)?;
             outcome = operation();
         }
         outcome
     }
 
-    /// What the caller is told. Corruption makes the file system read-only.
+    /// The caller's answer. Corruption makes the file system read-only.
     pub(crate) fn outcome<T>(&self, outcome: Result<T>) -> steadfast_vfs::Result<T> {
         outcome.map_err(|e| {
             if let Err(down) = self.volume.status.check_up() {

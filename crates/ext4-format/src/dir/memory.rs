@@ -17,7 +17,7 @@ pub(super) struct MemoryBlocks {
     pub indexed: bool,
     /// Appending beyond is out of space.
     pub blocks_max: usize,
-    pub well_filed: Cell<bool>,
+    pub hash_ordered: Cell<bool>,
 }
 
 impl DirBlocks for MemoryBlocks {
@@ -39,12 +39,12 @@ impl DirBlocks for MemoryBlocks {
         self.indexed
     }
 
-    fn is_well_filed(&self) -> bool {
-        self.well_filed.get()
+    fn is_hash_ordered(&self) -> bool {
+        self.hash_ordered.get()
     }
 
-    fn set_well_filed(&self) {
-        self.well_filed.set(true);
+    fn set_hash_ordered(&self) {
+        self.hash_ordered.set(true);
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) fn directory(block_size: usize, context: DirContext) -> Directory<Mem
         blocks: Vec::new(),
         indexed: false,
         blocks_max: 1 << 20,
-        well_filed: Cell::default(),
+        hash_ordered: Cell::default(),
     };
     let mut dir = Directory::new(blocks, context);
     dir.init(InodeNo(2)).unwrap();

@@ -65,15 +65,15 @@ pub trait DirBlocks {
     /// Whether the directory is indexed: its inode's INDEX flag.
     fn is_indexed(&self) -> bool;
 
-    /// Whether [`set_well_filed`](Self::set_well_filed) was called since the directory was read
+    /// Whether [`set_hash_ordered`](Self::set_hash_ordered) was called since the directory was read
     /// for the first time.
-    fn is_well_filed(&self) -> bool {
+    fn is_hash_ordered(&self) -> bool {
         false
     }
 
     /// Remembers that every name stands where its hash leads. It stays so: names that are added
     /// here do.
-    fn set_well_filed(&self) {}
+    fn set_hash_ordered(&self) {}
 }
 
 /// Blocks that can be changed.
@@ -171,7 +171,7 @@ impl<D: DirBlocks> Directory<D> {
             return self.find_linear(&is);
         }
         let found = self.find_indexed(&|function| self.hash(function, name.name()).major, &is)?;
-        let others = self.context.format.misfiled_names && !self.blocks.is_well_filed();
+        let others = self.context.format.misfiled_names && !self.blocks.is_hash_ordered();
         if found.is_none() && others {
             return self.find_misfiled(name);
         }

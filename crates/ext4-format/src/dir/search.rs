@@ -96,7 +96,7 @@ impl<D: DirBlocks> Directory<D> {
         let root = self.read_root()?;
         let function = root.function();
         let mut path = self.path_to(root, 0)?;
-        let mut well_filed = true;
+        let mut hash_ordered = true;
         // No more leaves than blocks, or the index leads to one twice.
         for _ in 0..self.blocks.block_count() {
             let (number, lowest) = (path.leaf(), path.lowest());
@@ -108,12 +108,12 @@ impl<D: DirBlocks> Directory<D> {
                     if name.is(entry.name) {
                         return Ok(Some(Found::new(number, &entry)));
                     }
-                    well_filed &= range.contains(&self.hash(function, entry.name).major);
+                    hash_ordered &= range.contains(&self.hash(function, entry.name).major);
                 }
             }
             if next.is_none() {
-                if well_filed {
-                    self.blocks.set_well_filed();
+                if hash_ordered {
+                    self.blocks.set_hash_ordered();
                 }
                 return Ok(None);
             }

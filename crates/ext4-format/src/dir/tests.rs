@@ -316,12 +316,12 @@ fn names_filed_by_an_older_kernel_are_found_listed_and_split() {
         let found = dir.lookup(&asked(i)).unwrap().unwrap();
         dir.remove(&found).unwrap();
         names.remove(&kept(i));
-        assert!(!dir.blocks.is_well_filed());
+        assert!(!dir.blocks.is_hash_ordered());
     }
     assert_holds(&dir, &names);
     // None of them is left: nobody looks for them again.
     assert_eq!(dir.lookup(b"absent").unwrap(), None);
-    assert!(dir.blocks.is_well_filed());
+    assert!(dir.blocks.is_hash_ordered());
 }
 
 #[test]
@@ -417,8 +417,8 @@ proptest! {
         casefold: bool,
     ) {
         let blocks = blocks.into_iter().map(Into::into).collect();
-        let well_filed = Default::default();
-        let blocks = MemoryBlocks { size: 1024, blocks, indexed, blocks_max: 8, well_filed };
+        let hash_ordered = Default::default();
+        let blocks = MemoryBlocks { size: 1024, blocks, indexed, blocks_max: 8, hash_ordered };
         let mut dir = Directory::new(blocks, DirContext { casefold, ..context(false) });
         let _ = use_all(&mut dir, 3);
     }

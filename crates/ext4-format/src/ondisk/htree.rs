@@ -131,7 +131,7 @@ impl HashVersion {
     }
 }
 
-/// Where count and limit are in an index block, told from its first entries: a free one of the
+/// Where count and limit are in an index block, as its first entries say: a free one of the
 /// whole block in a node, "." and ".." in a root. `None` if it is neither.
 pub fn dx_entries_offset(block: &[u8]) -> Option<usize> {
     let rec_len = |at: usize| {

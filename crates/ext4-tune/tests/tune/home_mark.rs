@@ -189,7 +189,7 @@ fn a_checkpoint_costs_one_write_more() {
 /// The blocks of a file, first and count.
 fn blocks(fs: &Ext4, name: &str) -> Vec<(u64, u64)> {
     let ino = fs.lookup(fs.root(), name.as_bytes()).unwrap().ino;
-    let txn = fs.volume().look();
+    let txn = fs.look();
     let (mut out, mut at) = (Vec::new(), 0);
     while let Some(e) = next_extent(&txn, InodeNo(ino.0 as u32), at).unwrap() {
         out.push((e.start, u64::from(e.len)));

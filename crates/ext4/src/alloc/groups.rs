@@ -37,7 +37,7 @@ fn fresh_block_bitmap(txn: &Txn<'_>, group: GroupNo) -> Vec<u8> {
     let mut map = vec![0; layout.block_size as usize];
     let (start, blocks) = (layout.group_start(group), layout.blocks_in_group(group));
     let ratio = u64::from(layout.blocks_per_cluster);
-    for (s, e) in volume.free.group_metadata.within(start, start + u64::from(blocks)) {
+    for (s, e) in volume.group_metadata.within(start, start + u64::from(blocks)) {
         let (first, end) = ((s - start) / ratio, (e - start).div_ceil(ratio));
         bitmap::set(&mut map, first as u32, (end - first) as u32);
     }

@@ -13,30 +13,74 @@ use super::bitmap;
 use super::groups::inode_bitmap;
 use super::groups::{modify_block_bitmap, modify_inode_bitmap};
 use crate::meta::Txn;
+use crate::state::Allocator;
 
-/// Takes an inode number for a new inode in directory `parent`.
-pub(crate) fn allocate_inode_number(
-    txn: &mut Txn<'_>,
-    parent: InodeNo,
-    above: &RawInode,
-    kind: FileType,
-) -> Result<InodeNo> {
-    let group = if kind == FileType::Directory {
-        group_for_directory(txn, parent, above)?
-    } else {
-        group_for_file(txn, parent)?
-    };
-    let groups = txn.volume.layout.groups;
-    for i in 0..groups {
-        let group = GroupNo((group.0 + i) % groups);
-        if txn.group(group).free_inodes() == 0 {
-            continue;
+impl Allocator {
+    /// Takes an inode number for a new inode in directory `parent`.
+    pub(crate) fn allocate_inode(
+        &self,
+        txn: &mut Txn<'_>,
+        parent: InodeNo,
+        above: &RawInode,
+        kind: FileType,
+    ) -> Result<InodeNo> {
+        let group = if kind == FileType::Directory {
+            self.group_for_directory(txn, parent, above)?
+        } else {
+            group_for_file(txn, parent)?
+        };
+        let groups = txn.volume.layout.groups;
+        for i in 0..groups {
+            let group = GroupNo((group.0 + i) % groups);
+            if txn.group(group).free_inodes() == 0 {
+                continue;
+            }
+            if let Some(index) = free_inode_in(txn, group)? {
+                return take_inode(txn, group, index, kind == FileType::Directory);
+            }
         }
-        if let Some(index) = free_inode_in(txn, group)? {
-            return take_inode(txn, group, index, kind == FileType::Directory);
-        }
+        Err(Ext4Error::Fs(FsError::NoSpace { what: "inodes" }))
     }
-    Err(Ext4Error::Fs(FsError::NoSpace { what: "inodes" }))
+
+    fn group_for_directory(
+        &self,
+        txn: &Txn<'_>,
+        parent: InodeNo,
+        above: &RawInode,
+    ) -> Result<GroupNo> {
+        let layout = &txn.volume.layout;
+        let groups = u64::from(layout.groups);
+        let space = *self.counts();
+        let average_inodes = space.free_inodes / groups;
+        let average_blocks = space.free_blocks / groups;
+        let home = layout.inode_place(parent)?.group;
+        let roomy = |g: GroupNo| {
+            let d = txn.group(g);
+            d.free_inodes() > 0
+                && u64::from(d.free_inodes()) >= average_inodes
+                && u64::from(d.free_blocks()) >= average_blocks
+        };
+        let top = parent == InodeNo::ROOT || above.flags().contains(InodeFlags::TOP_DIR);
+        if top {
+            let start = (random_u64() % groups) as u32;
+            let spread = (0..layout.groups).map(|i| GroupNo((start + i) % layout.groups));
+            let fewest = spread.filter(|g| roomy(*g)).min_by_key(|g| txn.group(*g).used_dirs());
+            if let Some(group) = fewest {
+                return Ok(group);
+            }
+        }
+        let near = (0..layout.groups).map(|i| GroupNo((home.0 + i) % layout.groups));
+        // Near the parent, unless its group is nearly full or crowded with directories.
+        let least_inodes = average_inodes.saturating_sub(u64::from(layout.inodes_per_group) / 4);
+        let least_blocks = average_blocks.saturating_sub(u64::from(layout.blocks_per_group) / 4);
+        let acceptable = |g: &GroupNo| {
+            let d = txn.group(*g);
+            d.free_inodes() > 0
+                && u64::from(d.free_inodes()) >= least_inodes
+                && u64::from(d.free_blocks()) >= least_blocks
+        };
+        Ok(near.into_iter().find(acceptable).unwrap_or(home))
+    }
 }
 
 fn free_inode_in(txn: &Txn<'_>, group: GroupNo) -> Result<Option<u32>> {
@@ -66,41 +110,6 @@ fn group_for_file(txn: &Txn<'_>, parent: InodeNo) -> Result<GroupNo> {
     Ok(by_hash.into_iter().find(has_room).unwrap_or(home))
 }
 
-fn group_for_directory(txn: &Txn<'_>, parent: InodeNo, above: &RawInode) -> Result<GroupNo> {
-    let layout = &txn.volume.layout;
-    let groups = u64::from(layout.groups);
-    let space = *txn.volume.space();
-    let average_inodes = space.free_inodes / groups;
-    let average_blocks = space.free_blocks / groups;
-    let home = layout.inode_place(parent)?.group;
-    let roomy = |g: GroupNo| {
-        let d = txn.group(g);
-        d.free_inodes() > 0
-            && u64::from(d.free_inodes()) >= average_inodes
-            && u64::from(d.free_blocks()) >= average_blocks
-    };
-    let top = parent == InodeNo::ROOT || above.flags().contains(InodeFlags::TOP_DIR);
-    if top {
-        let start = (random_u64() % groups) as u32;
-        let spread = (0..layout.groups).map(|i| GroupNo((start + i) % layout.groups));
-        let fewest = spread.filter(|g| roomy(*g)).min_by_key(|g| txn.group(*g).used_dirs());
-        if let Some(group) = fewest {
-            return Ok(group);
-        }
-    }
-    let near = (0..layout.groups).map(|i| GroupNo((home.0 + i) % layout.groups));
-    // Near the parent, unless its group is nearly full or crowded with directories.
-    let least_inodes = average_inodes.saturating_sub(u64::from(layout.inodes_per_group) / 4);
-    let least_blocks = average_blocks.saturating_sub(u64::from(layout.blocks_per_group) / 4);
-    let acceptable = |g: &GroupNo| {
-        let d = txn.group(*g);
-        d.free_inodes() > 0
-            && u64::from(d.free_inodes()) >= least_inodes
-            && u64::from(d.free_blocks()) >= least_blocks
-    };
-    Ok(near.into_iter().find(acceptable).unwrap_or(home))
-}
-
 pub(crate) fn take_inode(
     txn: &mut Txn<'_>,
     group: GroupNo,
@@ -124,7 +133,7 @@ pub(crate) fn take_inode(
         let unused = if never_used { per_group } else { desc.itable_unused() };
         desc.set_itable_unused(unused.min(per_group - index - 1));
     }
-    txn.inodes_delta -= 1;
+    txn.space.inodes_delta -= 1;
     Ok(txn.volume.layout.inode_number(group, index))
 }
 
@@ -141,6 +150,6 @@ pub(crate) fn free_inode_number(txn: &mut Txn<'_>, no: InodeNo, directory: bool)
     if directory {
         desc.set_used_dirs(desc.used_dirs().saturating_sub(1));
     }
-    txn.inodes_delta += 1;
+    txn.space.inodes_delta += 1;
     Ok(())
 }

@@ -3,8 +3,9 @@
 //! The truth is in the bitmaps, which are metadata blocks like others. Beside them there is in
 //! memory, and lost at a crash without harm:
 //!
-//! * *resting* blocks: freed by a transaction that has not committed yet. Using them earlier
-//!   could overwrite what the file system still needs if that transaction never commits.
+//! * *busy* blocks (XFS: busy extents): freed by a transaction that has not committed yet. Using
+//!   them earlier could overwrite what the file system still needs if that transaction never
+//!   commits.
 //! * *windows*: runs that follow what a growing file got last. Others avoid them, so that files
 //!   that grow side by side stay in long runs each (the kernel's preallocation).
 
@@ -12,11 +13,8 @@ pub(crate) mod bitmap;
 mod blocks;
 mod groups;
 mod inodes;
+mod search;
 
-pub(crate) use blocks::{BlockRequest, Purpose};
-
-pub(crate) use blocks::{allocate_blocks, free_blocks};
-pub(crate) use groups::inode_bitmap;
-pub(crate) use inodes::{allocate_inode_number, free_inode_number, take_inode};
-
-pub(crate) use groups::modify_block_bitmap;
+pub(crate) use blocks::{BlockRequest, Purpose, free_blocks};
+pub(crate) use groups::{inode_bitmap, modify_block_bitmap};
+pub(crate) use inodes::{free_inode_number, take_inode};

@@ -14,7 +14,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 
 use super::file::{add_blocks, next_extent};
 use crate::alloc::BlockRequest;
-use crate::alloc::{allocate_blocks, free_blocks};
+use crate::alloc::free_blocks;
 use crate::meta::Txn;
 
 /// A place for blocks of a file.
@@ -45,7 +45,7 @@ pub(crate) fn place_blocks(
 ) -> Result<Placed> {
     let ratio = ratio(txn);
     if ratio == 1 {
-        let (start, len) = allocate_blocks(txn, request)?;
+        let (start, len) = txn.allocator.allocate(txn, request)?;
         return Ok(Placed { start, len, taken: len });
     }
     let no = request.owner;
@@ -66,7 +66,7 @@ pub(crate) fn place_blocks(
     // OK to cast: little more than was wanted, which is less than half of a u32.
     let want = (end - at + skip) as u32;
     let goal = request.goal.saturating_sub(skip);
-    let (start, taken) = allocate_blocks(txn, BlockRequest { goal, want, ..request })?;
+    let (start, taken) = txn.allocator.allocate(txn, BlockRequest { goal, want, ..request })?;
     let len = (u64::from(taken) - skip).min(end - at) as u32;
     Ok(Placed { start: start + skip, len, taken })
 }

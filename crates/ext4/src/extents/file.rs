@@ -12,8 +12,8 @@ use steadfast_vfs::FileType;
 
 use super::clusters::Placed;
 use super::clusters::{free_extents, place_blocks};
+use crate::alloc::free_blocks;
 use crate::alloc::{BlockRequest, Purpose};
-use crate::alloc::{allocate_blocks, free_blocks};
 use crate::indirect::prepare_map;
 use crate::indirect::{change_map, read_map};
 use crate::meta::Txn;
@@ -113,7 +113,7 @@ impl NodeStore for Writer<'_, '_> {
         let goal = block_goal(self.txn, self.no, None);
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
-        let (block, taken) = allocate_blocks(self.txn, request)?;
+        let (block, taken) = self.txn.allocator.allocate(self.txn, request)?;
         self.txn.leave_out(block, Bug::ExtentBlockNotLogged);
         add_blocks(self.txn, self.no, taken.into())?;
         Ok(block)
@@ -180,8 +180,8 @@ pub fn find_extent(txn: &Txn<'_>, no: InodeNo, logical: u32) -> Result<Lookup> {
     let inode = txn.inode(no)?;
     let raw = {
         let state = inode.state();
-        if let Some(known) = state.map.get(logical) {
-            return Ok(Lookup::Mapped(known));
+        if let Some(extent) = state.map.get(logical) {
+            return Ok(Lookup::Mapped(extent));
         }
         state.raw.clone()
     };

@@ -39,8 +39,8 @@ pub(crate) fn changes(
     journal_blocks: RangeSet,
 ) -> Result<Overlay> {
     let Some(fast) = &recovery.fast_commits else { return Ok(Overlay::new()) };
-    let volume = stage_over(device, &recovery.overlay, journal_blocks)?;
-    replay::replay(&volume, &fast.commits)?;
-    let images = volume.log.take_images();
+    let parts = stage_over(device, &recovery.overlay, journal_blocks)?;
+    replay::replay(&parts, &fast.commits)?;
+    let images = parts.log.take_images();
     Ok(images.into_iter().map(|(block, image)| (FsBlock(block), image)).collect())
 }

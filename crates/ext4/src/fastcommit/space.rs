@@ -15,7 +15,7 @@ use crate::meta::Txn;
 /// These blocks are a file's.
 pub(crate) fn claim_blocks(txn: &mut Txn<'_>, start: u64, len: u64) -> Result<()> {
     mark_blocks(txn, start, len, true)?;
-    txn.taken.insert(start, start + len);
+    txn.space.taken.insert(start, start + len);
     Ok(())
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn claim_blocks(txn: &mut Txn<'_>, start: u64, len: u64) -> Result<()
 /// transaction.
 pub(crate) fn disclaim_blocks(txn: &mut Txn<'_>, start: u64, len: u64) -> Result<()> {
     mark_blocks(txn, start, len, false)?;
-    txn.freed.insert(start, start + len);
+    txn.space.freed.insert(start, start + len);
     Ok(())
 }
 

@@ -24,11 +24,11 @@ const TAGS_MAX: usize = 400;
 /// # Errors
 /// Of the journal, which is no more then.
 pub(crate) fn fast_commit(fs: &Ext4, journal: &Journal, tid: Tid) -> Result<bool> {
-    let Some(track) = &fs.volume.fast else { return Ok(false) };
+    let Some(track) = &fs.parts.fast else { return Ok(false) };
     let _one = track.one.lock();
     let tags = {
         // Under the metadata lock: nothing is half done.
-        let txn = fs.volume.look();
+        let txn = fs.parts.look();
         let Some(pending) = track.take(tid) else { return Ok(false) };
         let nothing = pending.names.is_empty() && pending.inodes.is_empty();
         if nothing && pending.begun {

@@ -28,7 +28,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
-use super::pieces::{Piece, Place};
+use super::pieces::{Piece, Place, with_images};
 use crate::alloc::Purpose;
 use crate::extents::mark_written;
 use crate::file::in_place::{is_dax, memory};
@@ -67,9 +67,9 @@ pub(crate) fn read_dax(
 pub(super) fn load(fs: &Ext4, inode: &Inode, offset: u64, out: &mut [u8]) -> Result<()> {
     let memory = memory(fs)?;
     let end = offset + out.len() as u64;
-    let mut pieces = fs.volume.pieces(inode, offset, end, None)?;
-    if matches!(fs.volume.log, MetaLog::ReadOnly(_)) {
-        pieces = fs.volume.with_images(pieces);
+    let mut pieces = fs.parts.pieces(inode, offset, end, None)?;
+    if matches!(fs.parts.log, MetaLog::ReadOnly(_)) {
+        pieces = with_images(&fs.parts.log, fs.volume.block_size(), pieces);
     }
     for Piece { offset: from, len, place } in pieces {
         let from = (from - offset) as usize;
@@ -135,7 +135,7 @@ fn write_some(fs: &Ext4, inode: &Inode, how: OpenFlags, at: u64, data: &[u8]) ->
     let end = at + data.len() as u64;
     if at < size {
         let inside = end.min(size);
-        let pieces = fs.volume.pieces(inode, at, inside, None)?;
+        let pieces = fs.parts.pieces(inode, at, inside, None)?;
         if let Some(Piece { len, place: Place::Device(place), .. }) = pieces.first() {
             let data = &data[..*len as usize];
             put(fs, *place, data)?;
@@ -169,12 +169,12 @@ fn put(fs: &Ext4, at: u64, data: &[u8]) -> Result<()> {
 
 /// Stored, and not fenced yet: the next flush of the device covers it (see `outside`).
 pub(crate) fn note_stored(fs: &Ext4, inode: &Inode) {
-    if let MetaLog::Journal(journal) = &fs.volume.log
+    if let MetaLog::Journal(journal) = &fs.parts.log
         && !fs.volume.has(Bug::DaxFsyncWithoutFence)
     {
         let number = journal.flushes().after_store();
         inode.outside.fetch_max(number, Ordering::SeqCst);
-        fs.volume.outside.fetch_max(number, Ordering::SeqCst);
+        fs.parts.outside.fetch_max(number, Ordering::SeqCst);
     }
 }
 
@@ -186,8 +186,8 @@ pub(crate) fn write_new(fs: &Ext4, inode: &Inode, at: u64, data: &[u8]) -> Resul
     zero_to(fs, inode, at)?;
     let from = at / block;
     let until = (at + data.len() as u64).div_ceil(block).min(from + BLOCKS_AT_ONCE);
-    let mut txn = fs.volume.begin()?;
-    let before = fs.volume.pieces(inode, from * block, until * block, Some(&txn))?;
+    let mut txn = fs.parts.begin()?;
+    let before = fs.parts.pieces(inode, from * block, until * block, Some(&txn))?;
     let late = fs.volume.has(Bug::DaxDataAfterItsTransaction);
     let mut stored: Vec<(u64, &[u8])> = Vec::new();
     let mut reached = until;
@@ -207,7 +207,7 @@ pub(crate) fn write_new(fs: &Ext4, inode: &Inode, at: u64, data: &[u8]) -> Resul
         if piece.offset >= to {
             break;
         }
-        for place in fs.volume.pieces(inode, piece.offset, to, Some(&txn))? {
+        for place in fs.parts.pieces(inode, piece.offset, to, Some(&txn))? {
             let (Place::Device(start) | Place::Unwritten(start)) = place.place else {
                 return Err(Ext4Error::Corrupt {
                     place: format!("inode {}", inode.no.0),
@@ -260,7 +260,7 @@ pub(crate) fn store_zeros(fs: &Ext4, inode: &Inode, bytes: Range<u64>) -> Result
         return Ok(());
     }
     let memory = memory(fs)?;
-    for piece in fs.volume.pieces(inode, bytes.start, bytes.end, None)? {
+    for piece in fs.parts.pieces(inode, bytes.start, bytes.end, None)? {
         if let Place::Device(at) = piece.place {
             zero(memory, at, piece.len)?;
         }

@@ -7,7 +7,7 @@ use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, RawInode};
 
 use crate::file::reserve::unreserve;
 use crate::file::truncate::free_blocks_from;
-use crate::inode::{delete_inode, orphan_remove};
+use crate::inode::delete_inode;
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::state::{Deletion, Inode, Life};
@@ -26,7 +26,7 @@ pub(crate) fn delete_with_final_unlink(
     // A transaction point ends between the two, if need be; attributes in inodes of their own
     // take further transactions.
     let values = txn.superblock().features().incompat.contains(Incompat::EA_INODE);
-    if fs.volume.transacts() || values {
+    if fs.parts.transacts() || values {
         return Ok(None);
     }
     let Some(ending) = Deletion::begin(inode, is_small) else { return Ok(None) };
@@ -68,7 +68,7 @@ pub(crate) fn delete(fs: &Ext4, inode: &Inode) -> Result<()> {
     fs.pages.forget(key(inode.no));
     unreserve(fs, inode, 0, u64::MAX);
     loop {
-        if let Some(unused) = fs.volume.with_blocks(|| delete_step(fs, inode))? {
+        if let Some(unused) = fs.parts.with_blocks(|| delete_step(fs, inode))? {
             return delete_values(fs, unused);
         }
     }
@@ -76,12 +76,12 @@ pub(crate) fn delete(fs: &Ext4, inode: &Inode) -> Result<()> {
 
 /// Frees as much as one transaction may. Once the inode is gone: what it leaves to be deleted.
 fn delete_step(fs: &Ext4, inode: &Inode) -> Result<Option<Unused>> {
-    let mut txn = fs.volume.begin_promised()?.yielding();
+    let mut txn = fs.parts.begin_promised()?.yielding();
     txn.meta.alloc.windows.remove(inode.no);
     let mut unused = None;
     if free_blocks_from(fs, &mut txn, inode, 0)? {
         unused = Some(release_xattrs(&mut txn, inode.no)?);
-        orphan_remove(&mut txn, inode.no)?;
+        txn.orphans.remove(&mut txn, inode.no)?;
         delete_inode(&mut txn, inode.no)?;
     }
     txn.finish()?;

@@ -25,7 +25,6 @@ use crate::file::pieces::all_in_place;
 use crate::file::place::place_run;
 use crate::file::times::{check_end, touch_written};
 use crate::file::truncate::cut_to_size;
-use crate::inode::{orphan_add, orphan_whole};
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
 
@@ -55,7 +54,7 @@ pub(crate) fn write_direct(
         }
         if end <= inode.state().size {
             fs.pages.flush_range(key(inode.no), offset..end)?;
-            let pieces = fs.volume.pieces(inode, offset, end, None)?;
+            let pieces = fs.parts.pieces(inode, offset, end, None)?;
             if all_in_place(&pieces) {
                 touch_written(fs, inode)?;
                 write_pieces(fs, inode, pieces, offset, end, data)?;
@@ -71,7 +70,7 @@ pub(crate) fn write_direct(
     move_out_of_inode(fs, inode)?;
     fs.pages.flush_range(key(inode.no), offset..end)?;
     let size = inode.state().size;
-    let pieces = fs.volume.pieces(inode, offset, end, None)?;
+    let pieces = fs.parts.pieces(inode, offset, end, None)?;
     if end <= size && all_in_place(&pieces) {
         write_pieces(fs, inode, pieces, offset, end, data)?;
         return Ok(Some(done));
@@ -114,16 +113,16 @@ fn map_for_write(
     let mut is_orphan = end <= size;
     for (mut from, to, unwritten) in holes {
         while from < to {
-            let mut txn = fs.volume.begin()?;
+            let mut txn = fs.parts.begin()?;
             if !std::mem::replace(&mut is_orphan, true) {
-                orphan_add(&mut txn, inode.no)?;
+                txn.orphans.add(&mut txn, inode.no)?;
             }
             let purpose = Purpose::Data;
             from = place_run(fs, &mut txn, inode, from, to, purpose, unwritten)?;
             txn.finish()?;
         }
     }
-    fs.volume.pieces(inode, offset, end, None)
+    fs.parts.pieces(inode, offset, end, None)
 }
 
 /// The data is down: the blocks are written, and the file is as long as it is. The writes
@@ -138,7 +137,7 @@ fn settle_write(
     written: Vec<Completion>,
 ) -> Result<()> {
     let block = fs.volume.block_size();
-    let mut txn = fs.volume.begin()?;
+    let mut txn = fs.parts.begin()?;
     written.into_iter().for_each(|w| txn.wait_for(w));
     mark_written(&mut txn, inode.no, offset / block, end / block)?;
     // Also inside the file, where delayed data has made it longer than it is on disk: written
@@ -147,7 +146,7 @@ fn settle_write(
         txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
     }
     if end > size {
-        orphan_whole(&mut txn, inode.no)?;
+        txn.orphans.whole(&mut txn, inode.no)?;
     }
     txn.record();
     txn.finish()?;

@@ -58,7 +58,7 @@ pub(crate) fn write_inline(fs: &Ext4, inode: &Inode, offset: u64, data: &Bytes) 
         move_out_of_inode(fs, inode)?;
         return Ok(false);
     }
-    let mut txn = fs.volume.begin()?;
+    let mut txn = fs.parts.begin()?;
     let edit = txn.edit_inode(inode.no)?;
     let mut contents = kept(&edit.raw, inode)?;
     contents.resize(contents.len().max(end as usize), 0);
@@ -85,7 +85,7 @@ pub(crate) fn truncate_inline(fs: &Ext4, inode: &Inode, new_size: u64) -> Result
         move_out_of_inode(fs, inode)?;
         return Ok(false);
     }
-    let mut txn = fs.volume.begin()?;
+    let mut txn = fs.parts.begin()?;
     let edit = txn.edit_inode(inode.no)?;
     let mut contents = kept(&edit.raw, inode)?;
     // OK to cast: the limit is below an inode's size.
@@ -111,7 +111,7 @@ pub(crate) fn move_out_of_inode(fs: &Ext4, inode: &Inode) -> Result<()> {
     }
     let block = fs.volume.block_size();
     let extents = fs.volume.layout.features.incompat.contains(Incompat::EXTENT);
-    let mut txn = fs.volume.begin()?;
+    let mut txn = fs.parts.begin()?;
     let edit = txn.edit_inode(inode.no)?;
     let contents = kept(&edit.raw, inode)?;
     edit.raw.leave_inline(extents);
@@ -120,7 +120,7 @@ pub(crate) fn move_out_of_inode(fs: &Ext4, inode: &Inode) -> Result<()> {
     if !contents.is_empty() {
         // An inode is no longer than a block.
         place_run(fs, &mut txn, inode, 0, 1, Purpose::Data, false)?;
-        for piece in fs.volume.pieces(inode, 0, block, Some(&txn))? {
+        for piece in fs.parts.pieces(inode, 0, block, Some(&txn))? {
             let Place::Device(offset) = piece.place else { continue };
             let mut whole = contents.clone();
             whole.resize(block as usize, 0);
@@ -138,7 +138,7 @@ pub(crate) fn move_out_of_inode(fs: &Ext4, inode: &Inode) -> Result<()> {
     }
     txn.finish()?;
     if let Some((completer, offset, data)) = write {
-        let write = fs.volume.submit_data(inode, offset, data.into());
+        let write = fs.parts.submit_data(inode, offset, data.into());
         super::gather::when_all(std::slice::from_ref(&write), completer);
         // Until it has arrived, the block must not be read.
         write.wait()?;

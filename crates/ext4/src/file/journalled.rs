@@ -26,7 +26,7 @@ pub(crate) fn write_journalled(
     data: Bytes,
 ) -> Result<usize> {
     let block = fs.volume.block_size();
-    let blocks = (fs.volume.log.update_blocks_max() / 2).max(1) as u64;
+    let blocks = (fs.parts.log.update_blocks_max() / 2).max(1) as u64;
     let mut done = 0;
     while done < data.len() {
         let at = offset + done as u64;
@@ -50,15 +50,15 @@ fn write_update(fs: &Ext4, inode: &Inode, offset: u64, part: &Bytes) -> Result<(
     let whole = with_old_edges(fs, inode, offset, part, from, to)?;
     // An image stays until it is home. A slice would pin the whole write.
     let lasts = pattern::is_interned(&whole);
-    let mut txn = fs.volume.begin()?;
-    let mut pieces = fs.volume.pieces(inode, from, to, Some(&txn))?;
+    let mut txn = fs.parts.begin()?;
+    let mut pieces = fs.parts.pieces(inode, from, to, Some(&txn))?;
     if !all_in_place(&pieces) {
         for hole in pieces.iter().filter(|piece| piece.place == Place::Hole) {
             let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
             place_run(fs, &mut txn, inode, a, b, Purpose::Data, false)?;
         }
         mark_written(&mut txn, inode.no, from / block, to / block)?;
-        pieces = fs.volume.pieces(inode, from, to, Some(&txn))?;
+        pieces = fs.parts.pieces(inode, from, to, Some(&txn))?;
     }
     for piece in pieces {
         let Place::Device(at) = piece.place else { continue };

@@ -35,14 +35,14 @@ pub(crate) fn zero_around(
     let mut writes: Vec<Completion> = Vec::new();
     for (a, b) in edges.into_iter().filter(|(a, b)| a < b) {
         let is_new = new.iter().any(|n| (n.start..n.end).contains(&(a / block)));
-        for piece in fs.volume.pieces(inode, a, b, Some(txn))? {
+        for piece in fs.parts.pieces(inode, a, b, Some(txn))? {
             let at = match piece.place {
                 Place::Device(at) if is_new => at,
                 Place::Unwritten(at) => at,
                 _ => continue,
             };
             let data = Bytes::from(vec![0; piece.len as usize]).into();
-            writes.push(fs.volume.submit_data(inode, at, data));
+            writes.push(fs.parts.submit_data(inode, at, data));
         }
     }
     Ok(Completion::wait_all(&writes)?)

@@ -111,7 +111,7 @@ impl Map {
         let bytes = self.bytes(at, len)?;
         let persisted = || {
             let memory = memory(&self.fs)?;
-            for piece in self.fs.volume.pieces(inode, bytes.start, bytes.end, None)? {
+            for piece in self.fs.parts.pieces(inode, bytes.start, bytes.end, None)? {
                 if let Place::Device(at) = piece.place {
                     memory.persist(at, piece.len)?;
                 }
@@ -143,11 +143,11 @@ impl Map {
         data: &[u8],
     ) -> steadfast_ext4_format::Result<Option<()>> {
         let inode = &*self.file.inode;
-        let pieces = self.fs.volume.pieces(inode, bytes.start, bytes.end, None)?;
+        let pieces = self.fs.parts.pieces(inode, bytes.start, bytes.end, None)?;
         if pieces.iter().any(|piece| !matches!(piece.place, Place::Device(_))) {
             return Ok(None);
         }
-        self.fs.volume.check_writable()?;
+        self.fs.parts.check_writable()?;
         let memory = memory(&self.fs)?;
         for Piece { offset, len, place } in pieces {
             if let Place::Device(at) = place {
@@ -165,9 +165,9 @@ impl Map {
         let inode = &*self.file.inode;
         self.fs.run(|| {
             let _exclusive = inode.data_lock.write();
-            self.fs.volume.check_writable()?;
+            self.fs.parts.check_writable()?;
             let bytes = self.bytes(at, len)?;
-            for piece in self.fs.volume.pieces(inode, bytes.start, bytes.end, None)? {
+            for piece in self.fs.parts.pieces(inode, bytes.start, bytes.end, None)? {
                 if matches!(piece.place, Place::Device(_)) {
                     continue;
                 }

@@ -9,9 +9,9 @@ use crate::mounted::Ext4;
 /// Finishes what a crash interrupted: deletes orphans without links, cuts the others to
 /// their size.
 pub(crate) fn process_orphans(fs: &Ext4) -> Result<()> {
-    let all = fs.volume.look().orphans().all();
+    let all = fs.parts.look().orphan_set().all();
     for no in all {
-        let inode = fs.volume.look().inode(no).map_err(|e| match e {
+        let inode = fs.parts.look().inode(no).map_err(|e| match e {
             Ext4Error::Fs(_) => {
                 let what = "an orphan that is not in use: let e2fsck repair this";
                 Ext4Error::corrupt(what, format!("inode {no}"))

@@ -16,7 +16,6 @@ use steadfast_pagecache::PAGE;
 use steadfast_vfs::FsError;
 
 use super::pieces::Place;
-use crate::alloc::allocate_blocks;
 use crate::alloc::{BlockRequest, Purpose};
 use crate::extents::{block_goal, map_extent, unmap_blocks};
 use crate::file::place::{still_holes, window_blocks};
@@ -38,10 +37,10 @@ pub(super) struct Need {
 /// is where a page begins.
 pub(crate) fn reserve_page(fs: &Ext4, inode: &Inode, at: u64) -> Result<()> {
     let page = PAGE as u64;
-    if !fs.volume.transacts() || at.is_multiple_of(page) {
+    if !fs.parts.transacts() || at.is_multiple_of(page) {
         return Ok(());
     }
-    fs.volume.log_room()?;
+    fs.parts.log_room()?;
     let size = fs.volume.block_size();
     reserve_moves(fs, inode, at / page * page / size, at.next_multiple_of(page) / size)
 }
@@ -51,7 +50,7 @@ pub(crate) fn reserve_page(fs: &Ext4, inode: &Inode, at: u64) -> Result<()> {
 /// that of other data, should its blocks become a hole.
 pub(crate) fn release_clean_page(fs: &Ext4, inode: &Inode, at: u64) {
     let page = PAGE as u64;
-    if !fs.volume.transacts() || at.is_multiple_of(page) {
+    if !fs.parts.transacts() || at.is_multiple_of(page) {
         return;
     }
     let (number, size) = (at / page, fs.volume.block_size());
@@ -64,7 +63,7 @@ pub(crate) fn release_clean_page(fs: &Ext4, inode: &Inode, at: u64) {
 fn reserve_moves(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<()> {
     let needs = needs(fs, inode, from, to, None)?;
     let mut state = inode.state();
-    let mut space = fs.volume.space();
+    let mut space = fs.parts.allocator.counts();
     for need in needs.iter().filter(|n| n.moves) {
         if space.available() < need.end - need.start {
             return Err(FsError::NoSpace { what: "blocks" }.into());
@@ -84,7 +83,7 @@ fn give_back(fs: &Ext4, inode: &Inode, new: &mut RangeSet, from: u64) {
 
 /// Whether write-back of `[from, to)` bytes may write where the blocks are.
 pub(crate) fn nothing_moves(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<bool> {
-    if !fs.volume.transacts() {
+    if !fs.parts.transacts() {
         return Ok(true);
     }
     let size = fs.volume.block_size();
@@ -122,7 +121,7 @@ pub(crate) fn move_blocks(
     end: u64,
 ) -> Result<u64> {
     let window = window_blocks(fs, inode.state().size_written());
-    let budget = fs.volume.log.update_blocks_max();
+    let budget = fs.parts.log.update_blocks_max();
     let mut at = start;
     while at < end && (at == start || txn.changed_blocks() < budget) {
         // OK to cast: files end below 2^32 blocks.
@@ -133,7 +132,7 @@ pub(crate) fn move_blocks(
         let goal = ahead.unwrap_or_else(|| block_goal(txn, inode.no, Some(logical)));
         let (owner, purpose) = (inode.no, Purpose::DelayedData);
         let (place, len) =
-            allocate_blocks(txn, BlockRequest { goal, want, owner, purpose, window })?;
+            txn.allocator.allocate(txn, BlockRequest { goal, want, owner, purpose, window })?;
         unmap_blocks(txn, inode.no, at, at + u64::from(len), false)?;
         let extent = Extent { logical, len, start: place, unwritten: false };
         map_extent(txn, inode.no, extent, len)?;
@@ -152,9 +151,9 @@ pub(super) fn needs(
     txn: Option<&Txn<'_>>,
 ) -> Result<Vec<Need>> {
     let size = fs.volume.block_size();
-    let Some(fresh) = &fs.volume.free.fresh else { return Ok(Vec::new()) };
+    let Some(fresh) = &fs.parts.allocator.fresh else { return Ok(Vec::new()) };
     let mut needs = Vec::new();
-    for piece in fs.volume.pieces(inode, from * size, to * size, txn)? {
+    for piece in fs.parts.pieces(inode, from * size, to * size, txn)? {
         let (start, end) = (piece.offset / size, (piece.offset + piece.len) / size);
         match piece.place {
             Place::Hole => needs.push(Need { start, end, moves: false }),
@@ -181,7 +180,7 @@ pub(crate) fn reserve_out_of_place(
     to: u64,
 ) -> Result<(u64, RangeSet)> {
     let (size, page) = (fs.volume.block_size(), PAGE as u64);
-    let room = fs.volume.log_room()?;
+    let room = fs.parts.log_room()?;
     let (first, last) = (from / page * page, to.next_multiple_of(page));
     let mut needs = needs(fs, inode, first / size, last / size, None)?;
     // What is a hole and is not written stays one.
@@ -195,7 +194,7 @@ pub(crate) fn reserve_out_of_place(
     let mut full = None;
     {
         let mut state = inode.state();
-        let mut space = fs.volume.space();
+        let mut space = fs.parts.allocator.counts();
         let wanted: Vec<(u64, bool)> = needs
             .iter()
             .flat_map(|n| (n.start..n.end).map(|b| (b, n.moves)))
@@ -203,7 +202,7 @@ pub(crate) fn reserve_out_of_place(
             .collect();
         let count = wanted.len() as u64;
         // A write that cannot fit any transaction is shortened, others must wait for one.
-        if count > room && count <= fs.volume.log.most_room_on_demand() {
+        if count > room && count <= fs.parts.log.most_room_on_demand() {
             return Err(FsError::NoSpace { what: LOG_FULL }.into());
         }
         let taken = count.min(space.available()).min(room) as usize;

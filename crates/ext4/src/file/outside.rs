@@ -16,33 +16,33 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use steadfast_block::{Completion, Payload, Request};
 
-use crate::meta::{MetaLog, Txn, Volume};
+use crate::meta::{MetaLog, Parts, Txn};
 use crate::state::Inode;
 
-impl Volume {
+impl Parts {
     /// Starts a write of an inode's data to its place on the device.
     pub(super) fn submit_data(&self, inode: &Inode, offset: u64, data: Payload) -> Completion {
-        let write = self.device.submit(Request::Write { offset, data, fua: false });
+        let write = self.volume.device.submit(Request::Write { offset, data, fua: false });
         if let MetaLog::Journal(journal) = &self.log {
             let flushes = Arc::clone(journal.flushes());
-            let (inode, volume) = (Arc::clone(&inode.outside), Arc::clone(&self.outside));
+            let (inode, all) = (Arc::clone(&inode.outside), Arc::clone(&self.outside));
             write.on_done(move |_| {
                 let number = flushes.next();
                 inode.fetch_max(number, Ordering::SeqCst);
-                volume.fetch_max(number, Ordering::SeqCst);
+                all.fetch_max(number, Ordering::SeqCst);
             });
         }
         write
     }
+}
 
-    /// What `txn` changes is right only with the data that has been written to the inode's
-    /// places: with a log on another device the commit flushes the file system's device before it
-    /// ends (jbd2's `t_need_data_flush`). On the same device its one flush comes first anyway.
-    pub(super) fn rests_on_data(&self, txn: &mut Txn<'_>, inode: &Inode) {
-        if let MetaLog::Journal(journal) = &self.log
-            && !journal.flushes().covers(inode.outside.load(Ordering::SeqCst))
-        {
-            txn.wait_for(Completion::ready(Ok(Bytes::new())));
-        }
+/// What `txn` changes is right only with the data that has been written to the inode's places: with
+/// a log on another device the commit flushes the file system's device before it ends (jbd2's
+/// `t_need_data_flush`). On the same device its one flush comes first anyway.
+pub(super) fn commit_after_data(log: &MetaLog, txn: &mut Txn<'_>, inode: &Inode) {
+    if let MetaLog::Journal(journal) = log
+        && !journal.flushes().covers(inode.outside.load(Ordering::SeqCst))
+    {
+        txn.wait_for(Completion::ready(Ok(Bytes::new())));
     }
 }

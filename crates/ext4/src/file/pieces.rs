@@ -1,13 +1,13 @@
 //! A range of a file as pieces that lie together on the device.
 
 use bytes::Bytes;
-use steadfast_block::{Completion, Request};
+use steadfast_block::{BlockDevice, Completion, Request};
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::extents::Lookup;
 
 use super::gather::Source;
 use crate::extents::find_extent;
-use crate::meta::{Txn, Volume};
+use crate::meta::{MetaLog, Parts, Txn};
 use crate::state::Inode;
 
 /// Where a piece is.
@@ -32,9 +32,10 @@ pub(crate) struct Piece {
     pub place: Place,
 }
 
-impl Volume {
+impl Parts {
     /// The pieces of `[from, to)` bytes of a file, in order and without gaps. Looks into the
-    /// transaction if there is one, else takes the metadata lock only for what is not known.
+    /// transaction if there is one, else takes the metadata lock only for what the cached mapping
+    /// lacks.
     pub(crate) fn pieces(
         &self,
         inode: &Inode,
@@ -42,7 +43,7 @@ impl Volume {
         to: u64,
         txn: Option<&Txn<'_>>,
     ) -> Result<Vec<Piece>> {
-        let size = self.block_size();
+        let size = self.volume.block_size();
         let mut pieces: Vec<Piece> = Vec::new();
         let mut at = from;
         while at < to {
@@ -78,8 +79,8 @@ impl Volume {
         }
         {
             let state = inode.state();
-            if let Some(known) = state.map.get(logical) {
-                return Ok(Lookup::Mapped(known));
+            if let Some(extent) = state.map.get(logical) {
+                return Ok(Lookup::Mapped(extent));
             }
             if state.map.is_beyond(logical) {
                 return Ok(Lookup::Hole { until: 1 << 32 });
@@ -87,50 +88,48 @@ impl Volume {
         }
         self.with_blocks(|| find_extent(&self.look_yielding(), inode.no, logical))
     }
+}
 
-    /// Replaces what has a newer image in the log by that image.
-    pub(crate) fn with_images(&self, pieces: Vec<Piece>) -> Vec<Piece> {
-        let size = self.block_size();
-        let mut out = Vec::with_capacity(pieces.len());
-        for piece in pieces {
-            let Place::Device(start) = piece.place else {
-                out.push(piece);
-                continue;
+/// Replaces what has a newer image in the log by that image. `size`: bytes a block.
+pub(crate) fn with_images(log: &MetaLog, size: u64, pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut out = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let Place::Device(start) = piece.place else {
+            out.push(piece);
+            continue;
+        };
+        let mut at = 0;
+        while at < piece.len {
+            let byte = start + at;
+            let len = (size - byte % size).min(piece.len - at);
+            let skip = (byte % size) as usize;
+            let image = log.image(byte / size);
+            let place = match image {
+                Some(image) => Place::Image(image.slice(skip..skip + len as usize)),
+                None => Place::Device(byte),
             };
-            let mut at = 0;
-            while at < piece.len {
-                let byte = start + at;
-                let len = (size - byte % size).min(piece.len - at);
-                let skip = (byte % size) as usize;
-                let image = self.log.image(byte / size);
-                let place = match image {
-                    Some(image) => Place::Image(image.slice(skip..skip + len as usize)),
-                    None => Place::Device(byte),
-                };
-                match out.last_mut() {
-                    Some(last) if Piece::continues_with(last, &place) => last.len += len,
-                    _ => out.push(Piece { offset: piece.offset + at, len, place }),
-                }
-                at += len;
+            match out.last_mut() {
+                Some(last) if Piece::continues_with(last, &place) => last.len += len,
+                _ => out.push(Piece { offset: piece.offset + at, len, place }),
             }
+            at += len;
         }
-        out
     }
+    out
+}
 
-    /// Starts reading a piece, whose offset is a multiple of the device's sector. `keep` bytes
-    /// of it count, the rest are to be zeros.
-    pub(crate) fn read_piece(&self, piece: &Piece, keep: u64) -> Source {
-        let (len, keep) = (piece.len as usize, keep as usize);
-        match &piece.place {
-            Place::Hole | Place::Unwritten(_) => Source::Zeros(len),
-            Place::Image(bytes) => Source::Bytes { bytes: bytes.clone(), len, keep },
-            Place::Device(offset) => {
-                let sector = u64::from(self.device.info().logical_block);
-                let read =
-                    Request::Read { offset: *offset, len: piece.len.next_multiple_of(sector) };
-                let completion: Completion = self.device.submit(read);
-                Source::Device { completion, len, keep }
-            }
+/// Starts reading a piece, whose offset is a multiple of the device's sector. `keep` bytes
+/// of it count, the rest are to be zeros.
+pub(crate) fn read_piece(device: &dyn BlockDevice, piece: &Piece, keep: u64) -> Source {
+    let (len, keep) = (piece.len as usize, keep as usize);
+    match &piece.place {
+        Place::Hole | Place::Unwritten(_) => Source::Zeros(len),
+        Place::Image(bytes) => Source::Bytes { bytes: bytes.clone(), len, keep },
+        Place::Device(offset) => {
+            let sector = u64::from(device.info().logical_block);
+            let read = Request::Read { offset: *offset, len: piece.len.next_multiple_of(sector) };
+            let completion: Completion = device.submit(read);
+            Source::Device { completion, len, keep }
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn place_run(
         false => window_blocks(fs, size),
     };
     txn.quota_promised |= purpose == Purpose::DelayedData;
-    let budget = fs.volume.log.update_blocks_max();
+    let budget = fs.parts.log.update_blocks_max();
     let mut at = start;
     while at < end && (at == start || txn.changed_blocks() < budget) {
         // OK to cast: files end below 2^32 blocks.

@@ -7,6 +7,7 @@ use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
 use super::gather::{Source, gather};
+use super::pieces::{read_piece, with_images};
 use crate::file::dax::read_dax;
 use crate::file::in_place::is_dax;
 use crate::file::inline::inline_contents;
@@ -93,11 +94,12 @@ pub(super) fn start_read(
         let (len, keep) = ((to - from) as usize, (have - from) as usize);
         return Ok(gather(vec![Source::Bytes { bytes, len, keep }]));
     }
-    let mut pieces = fs.volume.pieces(inode, from, end, None)?;
+    let mut pieces = fs.parts.pieces(inode, from, end, None)?;
     if may_be_in_log(fs, inode) {
-        pieces = fs.volume.with_images(pieces);
+        pieces = with_images(&fs.parts.log, fs.volume.block_size(), pieces);
     }
-    let mut sources: Vec<_> = pieces.iter().map(|p| fs.volume.read_piece(p, p.len)).collect();
+    let mut sources: Vec<_> =
+        pieces.iter().map(|p| read_piece(&*fs.volume.device, p, p.len)).collect();
     if to > end {
         sources.push(Source::Zeros((to - end) as usize));
     }
@@ -119,8 +121,8 @@ pub(crate) fn start_read_pages(
 
 /// Whether data of the inode may be in the log rather than in its place.
 fn may_be_in_log(fs: &Ext4, inode: &Inode) -> bool {
-    match &fs.volume.log {
-        MetaLog::ReadOnly(_) => fs.volume.log.may_hold_images(),
+    match &fs.parts.log {
+        MetaLog::ReadOnly(_) => fs.parts.log.may_hold_images(),
         MetaLog::Journal(_) | MetaLog::Direct(_) | MetaLog::Staged { .. } => {
             fs.journals_data(inode)
         }

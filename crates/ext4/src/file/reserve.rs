@@ -17,18 +17,20 @@ use crate::state::InodeState;
 /// # Errors
 /// No space for even the first block.
 pub(crate) fn reserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u64, RangeSet)> {
-    if fs.volume.transacts() {
+    if fs.parts.transacts() {
         return reserve_out_of_place(fs, inode, from, to);
     }
     let size = fs.volume.block_size();
-    let mut allowed = fs.quota_left(inode)?.map_or(u64::MAX, |bytes| bytes / size);
+    let quotas = &fs.parts.quotas;
+    let left = if quotas.is_on() { quotas.left(&fs.parts.look(), inode.no)? } else { None };
+    let mut allowed = left.map_or(u64::MAX, |bytes| bytes / size);
     if fs.volume.layout.blocks_per_cluster > 1 {
         return reserve_clusters(fs, inode, from, to, allowed);
     }
     let holes = holes(fs, inode, from / size, to.div_ceil(size))?;
     let mut new = RangeSet::new();
     let mut state = inode.state();
-    let mut space = fs.volume.space();
+    let mut space = fs.parts.allocator.counts();
     for (start, end) in holes {
         let wanted: Vec<u64> = (start..end).filter(|b| !state.delayed.contains(*b)).collect();
         let most = usize::try_from(space.available().min(allowed)).unwrap_or(usize::MAX);
@@ -39,7 +41,7 @@ pub(crate) fn reserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u
         }
         space.delayed_blocks += taken as u64;
         allowed -= (taken as u64).min(allowed);
-        fs.volume.quotas.add_delayed(&state.raw, taken as u64 * size);
+        fs.parts.quotas.add_delayed(&state.raw, taken as u64 * size);
         if let Some(full) = wanted.get(taken) {
             let end = full * size;
             if end <= from && allowed == 0 && space.available() > 0 {
@@ -69,7 +71,7 @@ fn reserve_clusters(
     let (first, last) = (from / size, to.div_ceil(size));
     let (start, end) = layout.whole_clusters(first, last);
     let (mut holes, mut mapped) = (Vec::new(), RangeSet::new());
-    for p in fs.volume.pieces(inode, start * size, end * size, None)? {
+    for p in fs.parts.pieces(inode, start * size, end * size, None)? {
         let (a, b) = (p.offset / size, (p.offset + p.len) / size);
         if p.place == Place::Hole {
             holes.push((a.max(first), b.min(last)));
@@ -79,7 +81,7 @@ fn reserve_clusters(
     }
     let mut new = RangeSet::new();
     let mut state = inode.state();
-    let mut space = fs.volume.space();
+    let mut space = fs.parts.allocator.counts();
     for block in holes.into_iter().flat_map(|(a, b)| a..b) {
         if state.delayed.contains(block) {
             continue;
@@ -98,7 +100,7 @@ fn reserve_clusters(
             state.promised.insert(cluster, cluster + 1);
             space.delayed_blocks += ratio;
             allowed = allowed.saturating_sub(ratio);
-            fs.volume.quotas.add_delayed(&state.raw, ratio * size);
+            fs.parts.quotas.add_delayed(&state.raw, ratio * size);
         }
         state.delayed.insert(block, block + 1);
         new.insert(block, block + 1);
@@ -124,7 +126,7 @@ pub(crate) fn place_beside(fs: &Ext4, inode: &Inode, edges: [u64; 2]) -> Result<
 /// Ranges of file blocks within `[from, to)` that have no place.
 fn holes(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<Vec<(u64, u64)>> {
     let size = fs.volume.block_size();
-    let pieces = fs.volume.pieces(inode, from * size, to * size, None)?;
+    let pieces = fs.parts.pieces(inode, from * size, to * size, None)?;
     let holes = pieces.into_iter().filter(|p| p.place == Place::Hole);
     Ok(holes.map(|p| (p.offset / size, (p.offset + p.len) / size)).collect())
 }
@@ -136,7 +138,7 @@ pub(crate) fn unreserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) {
 
 /// Finishes a transaction that gave the reserved blocks among these ranges of file blocks
 /// their places, and ends the reservations. At no moment do they count twice, as reserved and
-/// as taken: somebody else would be told that there is no space.
+/// as taken: somebody else would find no space.
 pub(crate) fn finish_placed(
     fs: &Ext4,
     inode: &Inode,
@@ -155,7 +157,7 @@ pub(crate) fn finish_placed(
         };
         placed.iter().map(|r| reserved(*r) + count(&state.moving, *r)).collect()
     };
-    txn.settles = counts.iter().sum();
+    txn.space.settles = counts.iter().sum();
     txn.record();
     txn.finish()?;
     for ((from, to), settled) in placed.iter().zip(counts) {
@@ -171,9 +173,9 @@ fn end_reservations(fs: &Ext4, inode: &Inode, from: u64, to: u64, settled: u64) 
         1 => state.delayed.remove(from, to),
         ratio => end_promises(&mut state, from, to, ratio, settled > 0),
     };
-    fs.volume.quotas.remove_delayed(&state.raw, delayed * fs.volume.block_size());
+    fs.parts.quotas.remove_delayed(&state.raw, delayed * fs.volume.block_size());
     let count = delayed + state.moving.remove(from, to);
-    let mut space = fs.volume.space();
+    let mut space = fs.parts.allocator.counts();
     space.delayed_blocks = space.delayed_blocks.saturating_sub(count);
     space.settled_blocks = space.settled_blocks.saturating_sub(settled);
 }

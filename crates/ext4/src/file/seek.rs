@@ -51,7 +51,7 @@ fn stretch(fs: &Ext4, inode: &Inode, at: u64, end: u64) -> Result<Stretch> {
     // waiting to mapped in between is looked at again.
     loop {
         // OK to cast: files end below 2^32 blocks.
-        let found = fs.volume.find_block(inode, at as u32, None)?;
+        let found = fs.parts.find_block(inode, at as u32, None)?;
         let (waiting, until) = match found {
             Lookup::Mapped(e) if !e.unwritten => {
                 return Ok(Stretch { is_data: true, until: e.end().min(end) });
@@ -71,7 +71,7 @@ fn stretch(fs: &Ext4, inode: &Inode, at: u64, end: u64) -> Result<Stretch> {
                 return Ok(Stretch { is_data: true, until: data.end.min(until) });
             }
             Some(data) => return Ok(Stretch { is_data: false, until: data.start }),
-            None if fs.volume.find_block(inode, at as u32, None)? == found => {
+            None if fs.parts.find_block(inode, at as u32, None)? == found => {
                 return Ok(Stretch { is_data: false, until });
             }
             None => {}
@@ -104,8 +104,8 @@ pub(crate) fn list_extents(
     let mut out = Vec::new();
     let mut at = offset / block;
     while at < end {
-        let look = || next_extent(&fs.volume.look_yielding(), inode.no, at);
-        let next = fs.volume.with_blocks(look)?;
+        let look = || next_extent(&fs.parts.look_yielding(), inode.no, at);
+        let next = fs.parts.with_blocks(look)?;
         let next = next.filter(|e| u64::from(e.logical) < end);
         let before = next.map_or(end, |e| e.logical.into());
         while let Some((a, b)) = waiting.next_if(|(a, _)| *a < before) {

@@ -38,8 +38,8 @@ pub(crate) fn sync_file(
     let range = range.unwrap_or(0..u64::MAX);
     let written = fs.pages.flush_range(key(inode.no), range.clone());
     {
-        let mut told = file.errors.lock().unwrap_or_else(PoisonError::into_inner);
-        fs.pages.error_since(key(inode.no), &mut told)?;
+        let mut cursor = file.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        fs.pages.error_since(key(inode.no), &mut cursor)?;
     }
     written?;
     fs.pages.check_lost(key(inode.no), &range)?;
@@ -53,7 +53,7 @@ pub(crate) fn sync_file(
 /// The same for a file that is used in place: nothing of it is in the page cache, and what was
 /// stored needs a fence.
 fn sync_dax(fs: &Ext4, inode: &Inode, data_only: bool) -> Result<()> {
-    if !matches!(fs.volume.log, MetaLog::Journal(_)) {
+    if !matches!(fs.parts.log, MetaLog::Journal(_)) {
         // Nobody counts the flushes.
         fence(fs)?;
     }
@@ -69,8 +69,8 @@ fn sync_dax(fs: &Ext4, inode: &Inode, data_only: bool) -> Result<()> {
 /// has been written may still be in the device's cache (see `outside`). Of what is all in the
 /// log, `outside` is 0.
 pub(crate) fn make_durable(fs: &Ext4, tid: Tid, outside: u64) -> Result<()> {
-    let MetaLog::Journal(journal) = &fs.volume.log else {
-        return fs.volume.log.commit(tid);
+    let MetaLog::Journal(journal) = &fs.parts.log else {
+        return fs.parts.log.commit(tid);
     };
     if let Some(e) = journal.aborted() {
         return Err(e.into());
@@ -110,7 +110,7 @@ pub(crate) fn fence(fs: &Ext4) -> Result<()> {
 /// Nobody knows what of all that was written before is durable.
 fn flush_failed(fs: &Ext4, e: BlockError) -> Ext4Error {
     fs.volume.status.set_read_only(format!("flushing the file system's device failed: {e}"));
-    if let MetaLog::Journal(journal) = &fs.volume.log {
+    if let MetaLog::Journal(journal) = &fs.parts.log {
         journal.abort(&JournalError::Block(e.clone()));
     }
     Ext4Error::Block(e)
@@ -120,11 +120,11 @@ fn flush_failed(fs: &Ext4, e: BlockError) -> Ext4Error {
 pub(crate) fn sync_all(fs: &Ext4) -> Result<()> {
     let written = fs.pages.flush_all();
     // Without a journal the commit writes everything to its place, and flushes.
-    fs.volume.log.commit(fs.volume.log.running_tid())?;
-    if let MetaLog::Journal(journal) = &fs.volume.log
+    fs.parts.log.commit(fs.parts.log.running_tid())?;
+    if let MetaLog::Journal(journal) = &fs.parts.log
         && !fs.volume.has(Bug::SyncWithoutFlush)
     {
-        flush_outside(fs, journal, fs.volume.outside.load(Ordering::SeqCst))?;
+        flush_outside(fs, journal, fs.parts.outside.load(Ordering::SeqCst))?;
     }
     Ok(written?)
 }

@@ -19,8 +19,8 @@ pub(crate) fn check_end(fs: &Ext4, inode: &Inode, offset: u64, len: u64) -> Resu
 /// they say this tick already (the kernel's `file_update_time`).
 pub(crate) fn touch_written(fs: &Ext4, inode: &Inode) -> Result<()> {
     if times_are_old(fs, inode) {
-        fs.volume.with_blocks(|| {
-            let mut txn = fs.volume.begin_yielding()?;
+        fs.parts.with_blocks(|| {
+            let mut txn = fs.parts.begin_yielding()?;
             txn.touch(inode.no, true)?;
             txn.record();
             txn.finish()

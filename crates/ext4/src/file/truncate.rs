@@ -16,10 +16,10 @@ use crate::file::inline::truncate_inline;
 use crate::file::journalled::write_journalled;
 use crate::file::large_blocks::{has_large_blocks, zero_part};
 use crate::file::out_of_place::{release_clean_page, reserve_page};
+use crate::file::outside::commit_after_data;
 use crate::file::reserve::{place_beside, unreserve};
 use crate::file::times::check_end;
 use crate::indirect::drop_empty_pointer_blocks;
-use crate::inode::{orphan_add, orphan_whole};
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::options::DataMode;
@@ -43,17 +43,17 @@ pub(crate) fn truncate(fs: &Ext4, inode: &Inode, new_size: u64) -> Result<()> {
     } else if is_dax(fs, inode) {
         zero_to(fs, inode, new_size)?;
     }
-    let mut txn = fs.volume.begin()?;
+    let mut txn = fs.parts.begin()?;
     // Also what was allocated behind the end goes, unless the file grows over it.
     let first_gone = new_size.div_ceil(fs.volume.block_size());
     let cut =
         new_size < size || (new_size == size && next_extent(&txn, inode.no, first_gone)?.is_some());
     if cut {
-        orphan_add(&mut txn, inode.no)?;
+        txn.orphans.add(&mut txn, inode.no)?;
         txn.meta.alloc.windows.remove(inode.no);
     }
     if new_size < size && fs.options.data != DataMode::Writeback {
-        fs.volume.rests_on_data(&mut txn, inode);
+        commit_after_data(&fs.parts.log, &mut txn, inode);
     }
     txn.modify_inode(inode.no, |raw| raw.set_size(new_size))?;
     txn.touch(inode.no, true)?;
@@ -103,12 +103,12 @@ pub(crate) fn cut_to_size(fs: &Ext4, inode: &Inode) -> Result<()> {
     let end = inode.state().raw.size().div_ceil(fs.volume.block_size());
     place_beside(fs, inode, [end, end])?;
     loop {
-        let mut txn = fs.volume.begin_promised()?;
+        let mut txn = fs.parts.begin_promised()?;
         let size = txn.raw_inode(inode.no)?.size();
         let from = size.div_ceil(fs.volume.block_size());
         let done = free_blocks_from(fs, &mut txn, inode, from)?;
         if done {
-            orphan_whole(&mut txn, inode.no)?;
+            txn.orphans.whole(&mut txn, inode.no)?;
         }
         txn.finish()?;
         if done {
@@ -142,7 +142,7 @@ pub(crate) fn free_blocks_from(
     let revoke = raw.file_type() != Some(FileType::Regular)
         || raw.flags().contains(InodeFlags::EA_INODE)
         || fs.journals_data(inode);
-    let budget = fs.volume.log.update_blocks_max();
+    let budget = fs.parts.log.update_blocks_max();
     let revokes = revokes_max(fs) * 2;
     loop {
         let longest = if revoke { (revokes / 2) as u64 } else { u64::MAX };

@@ -26,7 +26,7 @@ pub(crate) fn write_file(
     offset: u64,
     data: Bytes,
 ) -> Result<usize> {
-    fs.volume.check_writable()?;
+    fs.parts.check_writable()?;
     if data.is_empty() {
         return Ok(0);
     }
@@ -61,7 +61,7 @@ pub(crate) fn write_file(
     // With data=transact this is the transaction mask's business, after the operation.
     let always = flags.contains(InodeFlags::SYNC);
     let asked = how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
-    if (always || asked) && !fs.volume.transacts() {
+    if (always || asked) && !fs.parts.transacts() {
         let range = end - written as u64..end;
         let data_only = !always && !how.contains(OpenFlags::SYNC);
         sync_file(fs, file, Some(range), data_only)?;
@@ -79,7 +79,7 @@ fn goes_direct(fs: &Ext4, file: &OpenFile, how: OpenFlags, offset: u64, len: u64
         && offset.is_multiple_of(size)
         && len.is_multiple_of(size)
         && !fs.journals_data(&file.inode)
-        && !fs.volume.transacts()
+        && !fs.parts.transacts()
 }
 
 /// Returns how many bytes were written, and where they end; `None`: the file is used in place

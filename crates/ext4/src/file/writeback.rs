@@ -63,9 +63,9 @@ impl PageStore for Ext4 {
 
 fn cached_inode(fs: &Ext4, file: FileKey) -> Result<Arc<Inode>> {
     let no = u32::try_from(file.0).map_err(|_| FsError::NotFound)?;
-    match fs.volume.inodes.get(InodeNo(no)) {
+    match fs.parts.inodes.get(InodeNo(no)) {
         Some(inode) => Ok(inode),
-        None => fs.volume.with_blocks(|| fs.volume.look_yielding().inode(InodeNo(no))),
+        None => fs.parts.with_blocks(|| fs.parts.look_yielding().inode(InodeNo(no))),
     }
 }
 
@@ -111,18 +111,18 @@ fn write_run(
     cpu(super::cost::CALL);
     while from < to {
         let mut writes = Writes::default();
-        let pieces = fs.volume.pieces(inode, from, to, None)?;
+        let pieces = fs.parts.pieces(inode, from, to, None)?;
         let longer = {
             let state = inode.state();
             state.size_written().min(to) > state.raw.size()
         };
         let in_place = !longer && pieces.iter().all(|p| matches!(p.place, Place::Device(_)));
         if in_place && nothing_moves(fs, inode, from, to)? {
-            fs.volume.check_writable()?;
+            fs.parts.check_writable()?;
             writes.add(pieces, run);
             from = to;
         } else {
-            let (pieces, promise) = fs.volume.with_blocks(|| allocate_run(fs, inode, from, to))?;
+            let (pieces, promise) = fs.parts.with_blocks(|| allocate_run(fs, inode, from, to))?;
             from = pieces.last().map_or(to, |last| last.offset + last.len);
             writes.add(pieces, run);
             writes.promise = promise;
@@ -142,7 +142,7 @@ fn allocate_run(
     to: u64,
 ) -> Result<(Vec<Piece>, Option<Completer>)> {
     let block = fs.volume.block_size();
-    let mut txn = fs.volume.begin_promised()?.yielding();
+    let mut txn = fs.parts.begin_promised()?.yielding();
     let homeless = homeless(fs, &txn, inode, from / block, to.div_ceil(block))?;
     let (size_now, size_before, moving) = {
         let state = inode.state();
@@ -162,7 +162,7 @@ fn allocate_run(
             break;
         }
     }
-    let pieces = fs.volume.pieces(inode, from, to, Some(&txn))?;
+    let pieces = fs.parts.pieces(inode, from, to, Some(&txn))?;
     if has_large_blocks(fs) {
         zero_around(fs, &txn, inode, from, to, &homeless)?;
     }
@@ -208,7 +208,7 @@ pub(crate) fn allocate_reserved(fs: &Ext4, inode: &Inode, reserved: &RangeSet) -
 
 fn allocate_unwritten(fs: &Ext4, inode: &Inode, mut start: u64, end: u64) -> Result<()> {
     while start < end {
-        let mut txn = fs.volume.begin()?;
+        let mut txn = fs.parts.begin()?;
         let first = start;
         start = place_run(fs, &mut txn, inode, start, end, Purpose::DelayedData, true)?;
         finish_placed(fs, inode, txn, &[(first, start)])?;
@@ -281,7 +281,7 @@ impl Writes {
 
     /// Starts all writes. A promise is kept when all of them have completed.
     pub(super) fn submit(self, fs: &Ext4, inode: &Inode) -> Vec<Completion> {
-        let submit = |(offset, data)| fs.volume.submit_data(inode, offset, data);
+        let submit = |(offset, data)| fs.parts.submit_data(inode, offset, data);
         let writes: Vec<Completion> = self.requests.into_iter().map(submit).collect();
         if let Some(promise) = self.promise {
             super::gather::when_all(&writes, promise);

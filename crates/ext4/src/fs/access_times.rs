@@ -23,11 +23,11 @@ impl Ext4 {
     /// fails is no reason for the reading to fail, as in the kernel.
     pub(crate) fn accessed(&self, inode: &Inode) {
         let now = self.volume.clock.tick();
-        if !self.access_counts(&inode.state().raw, now) || self.volume.check_writable().is_err() {
+        if !self.access_counts(&inode.state().raw, now) || self.parts.check_writable().is_err() {
             return;
         }
         let set = || {
-            let mut txn = self.volume.begin()?;
+            let mut txn = self.parts.begin()?;
             let raw = txn.raw_inode(inode.no)?;
             if raw.links() == 0 || !self.access_counts(&raw, now) {
                 return Ok(());

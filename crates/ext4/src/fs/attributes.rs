@@ -4,9 +4,9 @@
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RawInode};
 use steadfast_ext4_format::xattr::body;
 use steadfast_ext4_format::xattr::name::SECURITY;
-use steadfast_vfs::{FileType, FsError, Ino, Result, SetAttr, SetTime, TransactMask};
+use steadfast_vfs::{Attr, FileType, FsError, Ino, Result, SetAttr, SetTime, TransactMask};
 
-use crate::file::{delete_values, make_durable};
+use crate::file::{delete_values, make_durable, truncate};
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::state::Inode;
@@ -19,6 +19,34 @@ const GROUP_EXECUTE: u16 = 0o010;
 
 /// The attribute that gives a program rights of its own; who changes the program takes them.
 const CAPABILITY: (u8, &[u8]) = (SECURITY, b"capability");
+
+/// Its hashes lie beyond its end and hold for good. They are not checked when it is read.
+pub(super) const VERITY_IS_READ_ONLY: &str = "a verity file is never written";
+
+pub(super) fn setattr(fs: &Ext4, ino: Ino, set: SetAttr) -> Result<Attr> {
+    let inode = fs.inode(ino)?;
+    fs.run(|| fs.parts.check_writable())?;
+    fs.check_settable(&inode, &set)?;
+    let outcome = fs.pinned(&inode, || {
+        if let Some(size) = set.size {
+            match fs.attr(&inode).kind {
+                FileType::Regular => fs.run(|| truncate(fs, &inode, size))?,
+                FileType::Directory => return Err(FsError::IsDirectory),
+                _ => return Err(FsError::Invalid { what: "only regular files have a size" }),
+            }
+        }
+        if (SetAttr { size: None, ..set }) != SetAttr::default() {
+            fs.run(|| fs.set_fields(&inode, &set))?;
+        }
+        Ok(())
+    });
+    fs.changed_beside(&inode);
+    outcome?;
+    if set.size.is_some() {
+        fs.point_after(TransactMask::TRUNCATE)?;
+    }
+    Ok(fs.attr(&inode))
+}
 
 impl Ext4 {
     /// Refuses what an immutable or append-only inode does not allow.
@@ -43,7 +71,7 @@ impl Ext4 {
             return Err(FsError::NoKey);
         }
         if set.size.is_some() && flags.contains(InodeFlags::VERITY) {
-            return Err(FsError::NotPermitted { what: super::operations::VERITY_IS_READ_ONLY });
+            return Err(FsError::NotPermitted { what: VERITY_IS_READ_ONLY });
         }
         Ok(())
     }
@@ -51,7 +79,7 @@ impl Ext4 {
     /// After a change of names in `dirs`: a directory marked for that has it durable at once;
     /// with data=transact the mask decides.
     pub(super) fn names_changed(&self, dirs: &[Ino], what: TransactMask) -> Result<()> {
-        if self.volume.transacts() {
+        if self.parts.transacts() {
             return self.point_after(what);
         }
         for dir in dirs {
@@ -73,7 +101,7 @@ impl Ext4 {
         inode: &Inode,
         set: &SetAttr,
     ) -> steadfast_ext4_format::Result<()> {
-        let mut txn = self.volume.begin()?;
+        let mut txn = self.parts.begin()?;
         let now = self.volume.clock.tick();
         let time = |t: SetTime| match t {
             SetTime::Now => now,
@@ -124,7 +152,7 @@ impl Ext4 {
                 return Ok(());
             }
         }
-        let mut txn = self.volume.begin()?;
+        let mut txn = self.parts.begin()?;
         if read_xattr(&txn, inode.no, CAPABILITY)?.is_none() {
             // Nobody adds it as long as the transaction is open.
             inode.state().no_capability = true;

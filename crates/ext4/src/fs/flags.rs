@@ -61,7 +61,7 @@ impl Ext4 {
     pub(super) fn set_flags_of(&self, ino: Ino, wanted: u32) -> Result<()> {
         let inode = self.inode(ino)?;
         self.check_ordinary(inode.no)?;
-        self.run(|| self.volume.check_writable())?;
+        self.run(|| self.parts.check_writable())?;
         let wanted = InodeFlags::from_bits_retain(wanted);
         let (now, kind) = {
             let state = inode.state();
@@ -92,7 +92,7 @@ impl Ext4 {
             return Err(FsError::Unsupported { what: what.into() });
         }
         // Also if nothing changes, the time of change does, as in the kernel.
-        if changed.contains(InodeFlags::JOURNAL_DATA) && self.volume.transacts() {
+        if changed.contains(InodeFlags::JOURNAL_DATA) && self.parts.transacts() {
             let what = "journalling a file's data (chattr j) with data=transact".into();
             return Err(FsError::Unsupported { what });
         }
@@ -109,8 +109,8 @@ impl Ext4 {
             // Before data takes the other way, what went the first must be in its place: a later
             // replay would bring it back over newer data.
             self.pages.flush(key(inode.no))?;
-            if matches!(self.volume.log, MetaLog::Journal(_)) {
-                self.volume.log.checkpoint_all()?;
+            if matches!(self.parts.log, MetaLog::Journal(_)) {
+                self.parts.log.checkpoint_all()?;
             }
             self.pages.invalidate_before_direct_write(key(inode.no), 0..u64::MAX);
         }
@@ -120,7 +120,7 @@ impl Ext4 {
         if changed.contains(InodeFlags::IMMUTABLE) {
             self.pages.flush(key(inode.no))?;
         }
-        let mut txn = self.volume.begin()?;
+        let mut txn = self.parts.begin()?;
         if changed.contains(InodeFlags::CASEFOLD)
             && !InodeBlocks::directory(&txn, inode.no)?.is_empty()?
         {

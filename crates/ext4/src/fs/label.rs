@@ -7,7 +7,7 @@ use crate::mounted::Ext4;
 impl Ext4 {
     /// The label, without its padding.
     pub(super) fn label_bytes(&self) -> Vec<u8> {
-        let txn = self.volume.look();
+        let txn = self.parts.look();
         let padded = txn.superblock().volume_name;
         padded.split(|b| *b == 0).next().unwrap_or_default().to_vec()
     }
@@ -21,10 +21,10 @@ impl Ext4 {
         };
         place.copy_from_slice(label);
         self.run(|| {
-            let mut txn = self.volume.begin()?;
+            let mut txn = self.parts.begin()?;
             txn.superblock_mut().volume_name = padded;
             let tid = txn.finish()?;
-            if self.volume.transacts() { Ok(()) } else { self.volume.log.commit(tid) }
+            if self.parts.transacts() { Ok(()) } else { self.parts.log.commit(tid) }
         })
     }
 }

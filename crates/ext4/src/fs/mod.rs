@@ -3,11 +3,15 @@
 
 mod access_times;
 mod attributes;
+mod data;
 mod flags;
+mod inodes;
 mod label;
+mod names;
 mod numbers;
 mod operations;
 mod projects;
 mod shutdown;
+mod space;
 mod trouble;
 mod xattrs;

@@ -19,7 +19,7 @@ impl Ext4 {
         }
         // What is not in use may hold anything: it is not read.
         let is_hidden_or_free = self.run(|| {
-            let txn = self.volume.look_yielding();
+            let txn = self.parts.look_yielding();
             let sb = txn.superblock();
             let is_hidden = no.0 == sb.orphan_file_inode.get()
                 || KINDS.iter().any(|kind| file_of(sb, *kind) == no);

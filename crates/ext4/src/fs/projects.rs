@@ -28,7 +28,7 @@ impl Ext4 {
             return Err(FsError::Unsupported { what });
         }
         self.run(|| {
-            let mut txn = self.volume.begin()?;
+            let mut txn = self.parts.begin()?;
             txn.modify_inode(inode.no, |raw| raw.set_project(project))?;
             txn.touch(inode.no, false)?;
             txn.finish().map(drop)

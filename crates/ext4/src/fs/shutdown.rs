@@ -12,17 +12,15 @@ impl Ext4 {
     pub(super) fn go_down(&self, how: Shutdown) -> Result<()> {
         let written = match how {
             // Without its data the transaction must not be committed.
-            Shutdown::Flush | Shutdown::FlushJournal if self.volume.transacts() => {
-                self.make_point()
-            }
+            Shutdown::Flush | Shutdown::FlushJournal if self.parts.transacts() => self.make_point(),
             Shutdown::Flush => self.run(|| sync_all(self)),
             Shutdown::FlushJournal => {
-                self.run(|| self.volume.log.commit(self.volume.log.running_tid()))
+                self.run(|| self.parts.log.commit(self.parts.log.running_tid()))
             }
             Shutdown::Now => Ok(()),
         };
         self.volume.status.set_down();
-        if let MetaLog::Journal(journal) = &self.volume.log {
+        if let MetaLog::Journal(journal) = &self.parts.log {
             journal.abandon();
         }
         // Its writes fail at once now; what is in flight arrives.

@@ -1,4 +1,4 @@
-//! Who is told of what goes wrong in the background, and what is lost.
+//! Reports of what goes wrong in the background, and of what is lost.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::mounted::Ext4;
 use crate::state::{Trouble, UnwrittenPart};
 
 impl Ext4 {
-    /// Has `listener` told of everything that goes wrong where nobody waits for an answer. It may
+    /// Reports to `listener` everything that goes wrong where nobody waits for an answer. It may
     /// be called from any thread, with locks of the file system held: it must not call the file
     /// system, but for [`path_of`](Self::path_of). Only the first listener is heard.
     pub fn on_trouble(&self, listener: impl Fn(&Trouble<'_>) + Send + Sync + 'static) {
         let listener = Arc::new(listener);
         self.volume.status.listen(listener.clone());
-        if let MetaLog::Journal(journal) = &self.volume.log {
-            // The cause may come here by both ways, and is told once.
+        if let MetaLog::Journal(journal) = &self.parts.log {
+            // The cause may come here by both ways, and is reported once.
             let status = Arc::clone(&self.volume.status);
             journal.on_abort(move |cause| status.notify_read_only(&cause.to_string()));
         }
@@ -31,7 +31,7 @@ impl Ext4 {
 
     /// Where a file is, by the names that were used lately; `None` if they do not tell.
     pub fn path_of(&self, inode: InodeNo) -> Option<Vec<u8>> {
-        self.volume.names.path_of(inode)
+        self.parts.names.path_of(inode)
     }
 
     /// The bytes of pages, up to the end of the file.
@@ -39,7 +39,7 @@ impl Ext4 {
         // OK to cast: the page cache knows files by the numbers that we have given.
         let inode = InodeNo(pages.file.0 as u32);
         let (from, to) = (pages.pages.start * PAGE as u64, pages.pages.end * PAGE as u64);
-        let size = self.volume.inodes.get(inode).map(|inode| inode.state().size_written());
+        let size = self.parts.inodes.get(inode).map(|inode| inode.state().size_written());
         let to = size.filter(|size| *size > from).map_or(to, |size| size.min(to));
         UnwrittenPart { inode, bytes: from..to, kept: pages.retry }
     }

@@ -24,7 +24,7 @@ impl Ext4 {
             return Err(FsError::NoData);
         }
         let look = || {
-            let txn = self.volume.look_yielding();
+            let txn = self.parts.look_yielding();
             match Which::of(name.0) {
                 Some(which) => Ok(read_acl(&txn, inode.no, which)?.map(|acl| acl.to_wire())),
                 None => read_xattr(&txn, inode.no, name),
@@ -36,7 +36,7 @@ impl Ext4 {
     pub(super) fn list_xattrs(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         let inode = self.inode(ino)?;
         self.check_ordinary(inode.no)?;
-        self.run(|| xattr_names(&self.volume.look_yielding(), inode.no))
+        self.run(|| xattr_names(&self.parts.look_yielding(), inode.no))
     }
 
     /// Sets an attribute or, without a value, removes it.
@@ -49,7 +49,7 @@ impl Ext4 {
     ) -> Result<()> {
         let inode = self.inode(ino)?;
         self.check_ordinary(inode.no)?;
-        self.run(|| self.volume.check_writable())?;
+        self.run(|| self.parts.check_writable())?;
         let name = name::split(full)?;
         if value.is_some_and(|v| v.len() > VALUE_MAX) {
             return Err(FsError::TooBig { what: "a value has at most 65536 bytes" });
@@ -77,7 +77,7 @@ impl Ext4 {
         which: Which,
         acl: Option<&Acl>,
     ) -> steadfast_ext4_format::Result<()> {
-        let mut txn = self.volume.begin()?;
+        let mut txn = self.parts.begin()?;
         let unused = set_acl(&mut txn, inode.no, which, acl)?;
         txn.touch(inode.no, false)?;
         txn.finish()?;
@@ -91,7 +91,7 @@ impl Ext4 {
         value: Option<&[u8]>,
         how: SetXattr,
     ) -> steadfast_ext4_format::Result<()> {
-        let mut txn = self.volume.begin()?;
+        let mut txn = self.parts.begin()?;
         let (changed, unused) = set_xattr(&mut txn, inode.no, name, value, how)?;
         if !changed {
             return Ok(());

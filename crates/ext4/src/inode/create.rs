@@ -8,7 +8,7 @@ use steadfast_ext4_format::ondisk::{GroupFlags, Incompat, InodeFlags, InodeNo, R
 use steadfast_runtime::random_u64;
 use steadfast_vfs::{FileType, NewNode};
 
-use crate::alloc::{allocate_inode_number, free_inode_number};
+use crate::alloc::free_inode_number;
 use crate::meta::Txn;
 use crate::state::{Inode, InodeEdit, Life};
 
@@ -45,7 +45,7 @@ pub(crate) fn create_inode(
     node: NewNode,
 ) -> Result<InodeNo> {
     let above = txn.raw_inode(parent)?;
-    let no = allocate_inode_number(txn, parent, &above, kind)?;
+    let no = txn.allocator.allocate_inode(txn, parent, &above, kind)?;
     prepare_place(txn, no)?;
     let size = usize::from(txn.volume.layout.inode_size);
     let mut raw = RawInode::new(size, txn.superblock().extra_of_new_inodes());
@@ -88,7 +88,7 @@ pub(crate) fn create_inode(
     raw.set_mtime(now);
     raw.set_ctime(now);
     raw.set_crtime(now);
-    let inode = Arc::new(Inode::new(no, raw, txn.volume.log.running_tid(), 0));
+    let inode = Arc::new(Inode::new(no, raw, txn.running_tid(), 0));
     let mut edit = InodeEdit::new(inode, Life::Begins);
     edit.data_changed = true;
     txn.inodes.insert(no, edit);
@@ -112,7 +112,7 @@ pub(crate) fn delete_inode(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
 /// So the first inode in such a block is not recorded, and zeros the places behind it for the next.
 fn prepare_place(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
     let layout = &txn.volume.layout;
-    if txn.volume.fast.is_none() || !layout.features.group_checksums() {
+    if !txn.may_be_recorded() || !layout.features.group_checksums() {
         return Ok(());
     }
     let (block, place) = txn.inode_block(no)?;

@@ -7,4 +7,4 @@ mod create;
 mod orphans;
 
 pub(crate) use create::{create_inode, delete_inode};
-pub(crate) use orphans::{orphan_add, orphan_after, orphan_block, orphan_remove, orphan_whole};
+pub(crate) use orphans::orphan_after;

@@ -11,7 +11,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 
 use crate::meta::Txn;
 use crate::planted::Bug;
-use crate::state::OrphanFile;
+use crate::state::{OrphanFile, Orphans};
 
 /// The orphan after `no` in the list on disk.
 ///
@@ -22,82 +22,85 @@ pub(crate) fn orphan_after(txn: &Txn<'_>, no: InodeNo) -> Result<InodeNo> {
     Ok(InodeNo(raw.core().dtime.get()))
 }
 
-/// Marks the inode, so that a crash from here on is cleaned up after. Once is enough.
-pub(crate) fn orphan_add(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
-    if txn.orphans().contains(no) || txn.volume.has(Bug::OrphanNotRecorded) {
-        return Ok(());
-    }
-    let block_size = txn.volume.layout.block_size;
-    if let Some(file) = &txn.volume.orphan_file
-        && let Some(slot) = txn.orphans().free_slot(file.slots(block_size))
-    {
-        write_orphan_slot(txn, file, slot, no)?;
-        txn.orphans_mut().set_slot(slot, no);
-        return Ok(());
-    }
-    let next = txn.superblock().last_orphan.get();
-    txn.modify_inode(no, |raw| raw.core_mut().dtime.set(next))?;
-    txn.superblock_mut().last_orphan.set(no.0);
-    txn.orphans_mut().list.insert(0, no);
-    Ok(())
-}
-
-/// What was to be cut from the inode is cut. Without a name it stays an orphan: it is still to
-/// be deleted.
-pub(crate) fn orphan_whole(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
-    if txn.raw_inode(no)?.links() == 0 {
-        return Ok(());
-    }
-    orphan_remove(txn, no)
-}
-
-/// The inode is whole again, or gone.
-pub(crate) fn orphan_remove(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
-    if let Some(slot) = txn.orphans().slot_of.get(&no).copied() {
-        let volume = txn.volume;
-        // OK to unwrap: a slot comes from the file.
-        let file = volume.orphan_file.as_ref().unwrap();
-        write_orphan_slot(txn, file, slot, InodeNo::NONE)?;
-        let orphans = txn.orphans_mut();
-        orphans.slots.remove(&slot);
-        orphans.slot_of.remove(&no);
-        return Ok(());
-    }
-    let Some(at) = txn.orphans().list.iter().position(|n| *n == no) else { return Ok(()) };
-    let next = txn.orphans().list.get(at + 1).map_or(0, |n| n.0);
-    if at == 0 {
-        txn.superblock_mut().last_orphan.set(next);
-    } else {
-        let before = txn.orphans().list[at - 1];
-        txn.modify_inode(before, |raw| raw.core_mut().dtime.set(next))?;
-    }
-    txn.modify_inode(no, |raw| raw.core_mut().dtime.set(0))?;
-    txn.orphans_mut().list.remove(at);
-    Ok(())
-}
-
-/// A block of the orphan file, checked.
-pub(crate) fn orphan_block(txn: &Txn<'_>, file: &OrphanFile, block: u64) -> Result<Bytes> {
-    let checksums = &txn.volume.layout.checksums;
-    txn.read_checked(block, &|contents| {
-        let magic = OrphanBlockTail::of(contents).map(|t| t.magic.get());
-        if magic == Some(ORPHAN_BLOCK_MAGIC)
-            && checksums.verify_orphan_block(file.seed, block, contents)
-        {
+impl Orphans {
+    /// Marks the inode, so that a crash from here on is cleaned up after. Once is enough.
+    pub(crate) fn add(&self, txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
+        if txn.orphan_set().contains(no) || txn.volume.has(Bug::OrphanNotRecorded) {
             return Ok(());
         }
-        Err(Ext4Error::corrupt("wrong magic or checksum", format!("orphan file block {block}")))
-    })
+        let block_size = txn.volume.layout.block_size;
+        if let Some(file) = &self.file
+            && let Some(slot) = txn.orphan_set().free_slot(file.slots(block_size))
+        {
+            file.write_slot(txn, slot, no)?;
+            txn.orphan_set_mut().set_slot(slot, no);
+            return Ok(());
+        }
+        let next = txn.superblock().last_orphan.get();
+        txn.modify_inode(no, |raw| raw.core_mut().dtime.set(next))?;
+        txn.superblock_mut().last_orphan.set(no.0);
+        txn.orphan_set_mut().list.insert(0, no);
+        Ok(())
+    }
+
+    /// What was to be cut from the inode is cut. Without a name it stays an orphan: it is still to
+    /// be deleted.
+    pub(crate) fn whole(&self, txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
+        if txn.raw_inode(no)?.links() == 0 {
+            return Ok(());
+        }
+        self.remove(txn, no)
+    }
+
+    /// The inode is whole again, or gone.
+    pub(crate) fn remove(&self, txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
+        if let Some(slot) = txn.orphan_set().slot_of.get(&no).copied() {
+            // OK to unwrap: a slot comes from the file.
+            let file = self.file.as_ref().unwrap();
+            file.write_slot(txn, slot, InodeNo::NONE)?;
+            let orphans = txn.orphan_set_mut();
+            orphans.slots.remove(&slot);
+            orphans.slot_of.remove(&no);
+            return Ok(());
+        }
+        let Some(at) = txn.orphan_set().list.iter().position(|n| *n == no) else { return Ok(()) };
+        let next = txn.orphan_set().list.get(at + 1).map_or(0, |n| n.0);
+        if at == 0 {
+            txn.superblock_mut().last_orphan.set(next);
+        } else {
+            let before = txn.orphan_set().list[at - 1];
+            txn.modify_inode(before, |raw| raw.core_mut().dtime.set(next))?;
+        }
+        txn.modify_inode(no, |raw| raw.core_mut().dtime.set(0))?;
+        txn.orphan_set_mut().list.remove(at);
+        Ok(())
+    }
 }
 
-fn write_orphan_slot(txn: &mut Txn<'_>, file: &OrphanFile, slot: u32, no: InodeNo) -> Result<()> {
-    let per_block = orphan_slots(txn.volume.layout.block_size as usize) as u32;
-    let block = file.blocks[(slot / per_block) as usize];
-    let at = (slot % per_block) as usize * 4;
-    orphan_block(txn, file, block)?;
-    let checksums = txn.volume.layout.checksums;
-    txn.modify(block, |contents| {
-        contents[at..at + 4].copy_from_slice(&no.0.to_le_bytes());
-        checksums.set_orphan_block(file.seed, block, contents);
-    })
+impl OrphanFile {
+    /// A block of the orphan file, checked.
+    pub(crate) fn read(&self, txn: &Txn<'_>, block: u64) -> Result<Bytes> {
+        let checksums = &txn.volume.layout.checksums;
+        txn.read_checked(block, &|contents| {
+            let magic = OrphanBlockTail::of(contents).map(|t| t.magic.get());
+            if magic == Some(ORPHAN_BLOCK_MAGIC)
+                && checksums.verify_orphan_block(self.seed, block, contents)
+            {
+                return Ok(());
+            }
+            Err(Ext4Error::corrupt("wrong magic or checksum", format!("orphan file block {block}")))
+        })
+    }
+
+    fn write_slot(&self, txn: &mut Txn<'_>, slot: u32, no: InodeNo) -> Result<()> {
+        let per_block = orphan_slots(txn.volume.layout.block_size as usize) as u32;
+        let block = self.blocks[(slot / per_block) as usize];
+        let at = (slot % per_block) as usize * 4;
+        self.read(txn, block)?;
+        let checksums = txn.volume.layout.checksums;
+        txn.modify(block, |contents| {
+            contents[at..at + 4].copy_from_slice(&no.0.to_le_bytes());
+            checksums.set_orphan_block(self.seed, block, contents);
+        })
+    }
 }

@@ -1,7 +1,7 @@
 //! Reading metadata blocks without the metadata lock.
 //!
 //! An operation that yields does not wait for the device under the lock: when it misses a block it
-//! fails with [`Ext4Error::NotCached`], which drops its transaction, and [`Volume::with_blocks`]
+//! fails with [`Ext4Error::NotCached`], which drops its transaction, and [`Parts::with_blocks`]
 //! reads the block into the cache and runs the operation again. A transaction that is dropped has
 //! changed nothing, so it may be run as often as it takes.
 //!
@@ -11,20 +11,18 @@
 //!    began ([`Fetches::changed`]): the metadata lock orders the two.
 //! 2. A block of which the log has an image, or the cache contents, is not taken from the device.
 
-use std::sync::atomic::Ordering;
-
 use bytes::Bytes;
 use steadfast_block::{Completion, Request};
 use steadfast_ext4_format::{Ext4Error, Result};
 
-use super::volume::Volume;
+use super::parts::Parts;
 use crate::state::Fetch;
 
 /// An operation that has missed this often reads under the lock: with a small cache two of them
 /// could else drive out each other's blocks for ever.
 const MISSES_MAX: u32 = 64;
 
-impl Volume {
+impl Parts {
     /// Runs an operation that yields until it finds its blocks in memory.
     pub(crate) fn with_blocks<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
         for _ in 0..MISSES_MAX {
@@ -33,10 +31,7 @@ impl Volume {
                 outcome => return outcome,
             }
         }
-        self.lock_fallbacks.fetch_add(1, Ordering::AcqRel);
-        let outcome = operation();
-        self.lock_fallbacks.fetch_sub(1, Ordering::AcqRel);
-        outcome
+        self.meta.fall_back(operation)
     }
 
     /// Brings a block, and `ahead` blocks after it, into the cache.
@@ -51,7 +46,7 @@ impl Volume {
         };
         let fetch = running.swap_remove(at);
         let bytes = answer?;
-        let size = self.block_size() as usize;
+        let size = self.volume.block_size() as usize;
         let mut cache = meta.cache.borrow_mut();
         for (i, contents) in bytes.chunks_exact(size).enumerate() {
             let block = fetch.first + i as u64;
@@ -76,7 +71,7 @@ impl Volume {
         if let Some(fetch) = meta.fetches.running.iter().find(covers) {
             return Ok(Some((fetch.id, fetch.completion.clone())));
         }
-        let end = block.saturating_add(u64::from(ahead) + 1).min(self.layout.blocks_count);
+        let end = block.saturating_add(u64::from(ahead) + 1).min(self.volume.layout.blocks_count);
         if block >= end {
             let place = format!("block {block}");
             return Err(Ext4Error::corrupt("a block beyond the end of the file system", place));
@@ -90,9 +85,9 @@ impl Volume {
         fetches.running.push(fetch);
         drop(meta);
         // Without the lock: a device's queue may be full.
-        let size = self.block_size();
+        let size = self.volume.block_size();
         let read = Request::Read { offset: block * size, len: count * size };
-        self.device.submit(read).on_done(move |answer| completer.complete(answer.clone()));
+        self.volume.device.submit(read).on_done(move |answer| completer.complete(answer.clone()));
         Ok(Some((id, completion)))
     }
 }

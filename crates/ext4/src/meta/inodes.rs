@@ -10,7 +10,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError};
 
 use super::txn::Txn;
-use crate::state::{Inode, InodeEdit, Life, Orphans};
+use crate::state::{Inode, InodeEdit, Life, OrphanSet};
 
 /// Longest file that all implementations of ext2 can read.
 const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
@@ -36,7 +36,7 @@ impl Txn<'_> {
         if let Some(seen) = self.seen.borrow().iter().find(|inode| inode.no == no) {
             return Ok(Arc::clone(seen));
         }
-        if let Some(inode) = self.volume.inodes.get(no) {
+        if let Some(inode) = self.parts.inodes.get(no) {
             self.note_seen(&inode);
             return Ok(inode);
         }
@@ -44,9 +44,9 @@ impl Txn<'_> {
         // It may have been changed by a transaction that has not committed yet: fsync must not
         // take it for durable (the kernel's ext4_iget does the same).
         // Nor its data, which somebody may have written before it left the memory.
-        let outside = self.volume.outside.load(Ordering::SeqCst);
-        let inode = Arc::new(Inode::new(no, raw, self.volume.log.running_tid(), outside));
-        self.volume.inodes.insert(Arc::clone(&inode));
+        let outside = self.parts.outside.load(Ordering::SeqCst);
+        let inode = Arc::new(Inode::new(no, raw, self.parts.log.running_tid(), outside));
+        self.parts.inodes.insert(Arc::clone(&inode));
         self.note_seen(&inode);
         Ok(inode)
     }
@@ -75,7 +75,7 @@ impl Txn<'_> {
         let layout = &self.volume.layout;
         let raw = self.load_raw_inode(no)?;
         let bad = |what: &str| Ext4Error::corrupt(what, format!("inode {no}"));
-        let deleted = raw.links() == 0 && !self.orphans().contains(no);
+        let deleted = raw.links() == 0 && !self.orphan_set().contains(no);
         if raw.is_blank() || (deleted && raw.core().dtime.get() != 0) {
             return Err(FsError::NotFound.into());
         }
@@ -172,11 +172,11 @@ impl Txn<'_> {
         Ok(())
     }
 
-    pub(crate) fn orphans(&self) -> &Orphans {
-        self.orphans.as_ref().unwrap_or(&self.meta.orphans)
+    pub(crate) fn orphan_set(&self) -> &OrphanSet {
+        self.orphan_edit.as_ref().unwrap_or(&self.meta.orphans)
     }
 
-    pub(crate) fn orphans_mut(&mut self) -> &mut Orphans {
-        self.orphans.get_or_insert_with(|| self.meta.orphans.clone())
+    pub(crate) fn orphan_set_mut(&mut self) -> &mut OrphanSet {
+        self.orphan_edit.get_or_insert_with(|| self.meta.orphans.clone())
     }
 }

@@ -1,8 +1,9 @@
 //! Metadata blocks: how they are read, changed and handed to the journal.
 //!
-//! [`Volume`] is the mounted file system below files: device, layout, log, what is in memory of
-//! the groups and inodes. [`Txn`] is one operation on it: an overlay of changes under the one
-//! metadata lock, private until [`Txn::finish`] makes it one journal update. Dropping a
+//! [`Volume`] describes the device and where things are on it. `Parts` owns what changes: the log,
+//! the metadata lock, allocator, names, inodes, orphans and quotas, each with its own state and
+//! lock; the lock order is written there. [`Txn`] is one operation: an overlay of changes under
+//! the metadata lock, private until [`Txn::finish`] makes it one journal update. Dropping a
 //! transaction without finishing it changes nothing.
 //!
 //! # Invariants
@@ -20,16 +21,22 @@
 
 mod cache;
 mod fetch;
+mod finish;
+mod group_edits;
 mod inodes;
+mod lock;
 mod log;
+mod parts;
 mod read;
 mod record;
 mod txn;
 mod volume;
 
+pub(crate) use lock::{MetaLock, MetaState};
 pub(crate) use log::{LOG_FULL, MetaLog};
+pub(crate) use parts::Parts;
 pub use txn::Txn;
-pub(crate) use volume::MetaState;
 pub use volume::Volume;
+pub(crate) use volume::{group_metadata, system_blocks};
 
 pub use crate::state::{Trouble, UnwrittenPart};

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use steadfast_ext4_format::{Ext4Error, Result};
 
 use super::cache::BlockCache;
-use super::volume::{MetaState, Volume};
+use super::lock::MetaState;
+use super::log::MetaLog;
+use super::volume::Volume;
 
 /// What to do about a block that is not in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,7 @@ impl MetaState {
     pub fn read(
         &self,
         volume: &Volume,
+        log: &MetaLog,
         block: u64,
         check: &dyn Fn(&[u8]) -> Result<()>,
         miss: Miss,
@@ -45,7 +48,7 @@ impl MetaState {
             return Ok(cached.contents);
         }
         drop(cache);
-        let contents = match volume.log.image(block) {
+        let contents = match log.image(block) {
             Some(image) => image,
             None => match miss {
                 Miss::Yield { ahead } => return Err(Ext4Error::NotCached { block, ahead }),

@@ -32,16 +32,21 @@ impl Txn<'_> {
         self.recorded.get_or_insert_default().push(Named { what, dir, no, name });
     }
 
+    /// Whether fast commits record what transactions do.
+    pub(crate) fn may_be_recorded(&self) -> bool {
+        self.parts.fast.is_some()
+    }
+
     /// What this transaction, about to be finished, has done; `None` if it cannot be recorded.
     pub(crate) fn take_recorded(&mut self, revokes: bool) -> Option<Recorded> {
         let names = self.recorded.take()?;
-        self.volume.fast.as_ref()?;
+        self.parts.fast.as_ref()?;
         // Blocks that are freed must not be taken for anything recorded before the transaction has
         // been committed in full; what frees some is not recorded at all.
         if self.ineligible
             || revokes
-            || !self.freed.is_empty()
-            || self.orphans.is_some()
+            || !self.space.freed.is_empty()
+            || self.orphan_edit.is_some()
             || self.superblock.is_some()
         {
             return None;

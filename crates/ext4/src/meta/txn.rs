@@ -3,49 +3,50 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use steadfast_block::Completion;
 use steadfast_ext4_format::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
 use steadfast_ext4_format::{RangeSet, Result};
-use steadfast_journal::{FsBlock, Tid, Update};
+use steadfast_journal::Tid;
 use steadfast_runtime::MutexGuard;
 
+use super::group_edits::{GroupEdit, GroupEdits};
+use super::lock::MetaState;
+use super::parts::Parts;
 use super::read::Miss;
-use super::volume::{GroupEdit, GroupEdits, MetaState, Volume};
-use crate::planted::Bug;
-use crate::state::{Inode, InodeEdit, NameEdit, Named, Notes, Orphans};
+use super::volume::Volume;
+use crate::state::{
+    Allocator, Inode, InodeEdit, NameCache, NameEdit, Named, Notes, OrphanSet, Orphans, SpaceEdit,
+};
 
 /// An operation on the metadata. See the module's text.
 pub struct Txn<'v> {
+    /// For beginning and finishing; what works within a transaction has the parts below.
+    pub(super) parts: &'v Parts,
     pub(crate) volume: &'v Volume,
+    pub(crate) allocator: &'v Allocator,
+    pub(crate) orphans: &'v Orphans,
+    pub(crate) names: &'v NameCache,
     pub(crate) meta: MutexGuard<'v, MetaState>,
-    blocks: BTreeMap<u64, Bytes>,
+    pub(super) blocks: BTreeMap<u64, Bytes>,
     /// Those of `blocks` that are data: not to be kept among the metadata.
-    data: RangeSet,
-    revokes: BTreeSet<u64>,
+    pub(super) data: RangeSet,
+    pub(super) revokes: BTreeSet<u64>,
     pub(crate) inodes: BTreeMap<InodeNo, InodeEdit>,
     /// Inodes that were looked at, a few: they stay what they are while the lock is held.
     pub(crate) seen: RefCell<Vec<Arc<Inode>>>,
     pub(crate) groups: GroupEdits,
     pub(crate) superblock: Option<Box<Superblock>>,
-    pub(crate) orphans: Option<Orphans>,
-    /// Blocks that this transaction frees.
-    pub(crate) freed: RangeSet,
-    /// Blocks that this transaction takes.
-    pub(crate) taken: RangeSet,
+    pub(crate) orphan_edit: Option<OrphanSet>,
+    pub(crate) space: SpaceEdit,
     /// The space that this transaction takes was promised when it was reserved: no quota is
     /// held against it any more.
     pub(crate) quota_promised: bool,
-    /// Reserved blocks whose reservations end once this transaction is finished.
-    pub(crate) settles: u64,
-    pub(crate) inodes_delta: i64,
     pub(crate) xattr_notes: Notes,
-    wait_for: Vec<Completion>,
+    pub(super) wait_for: Vec<Completion>,
     /// Names that come and go.
-    pub(crate) names: Vec<NameEdit>,
+    pub(crate) name_edits: Vec<NameEdit>,
     /// The names that came and went, if this can be recorded in a fast commit.
     pub(crate) recorded: Option<Vec<Named>>,
     /// It cannot, whoever has said so.
@@ -53,14 +54,18 @@ pub struct Txn<'v> {
     /// A block that is not in memory ends the transaction.
     yields: bool,
     /// Blocks that planted bugs keep in memory only.
-    left_out: BTreeSet<u64>,
+    pub(super) left_out: BTreeSet<u64>,
 }
 
 impl<'v> Txn<'v> {
-    pub(crate) fn new(volume: &'v Volume) -> Self {
+    pub(crate) fn new(parts: &'v Parts) -> Self {
         Txn {
-            volume,
-            meta: volume.lock_meta(),
+            parts,
+            volume: &parts.volume,
+            allocator: &parts.allocator,
+            orphans: &parts.orphans,
+            names: &parts.names,
+            meta: parts.lock_meta(),
             blocks: BTreeMap::new(),
             data: RangeSet::new(),
             revokes: BTreeSet::new(),
@@ -68,15 +73,12 @@ impl<'v> Txn<'v> {
             seen: RefCell::default(),
             groups: GroupEdits::default(),
             superblock: None,
-            orphans: None,
-            freed: RangeSet::new(),
-            taken: RangeSet::new(),
+            orphan_edit: None,
+            space: SpaceEdit::default(),
             quota_promised: false,
-            settles: 0,
-            inodes_delta: 0,
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
-            names: Vec::new(),
+            name_edits: Vec::new(),
             recorded: None,
             ineligible: false,
             yields: false,
@@ -86,12 +88,17 @@ impl<'v> Txn<'v> {
 
     /// Lets the transaction fail with `NotCached` where it would read under the metadata lock.
     pub(crate) fn yielding(self) -> Self {
-        let retries = self.volume.lock_fallbacks.load(Ordering::Acquire) == 0;
-        Txn { yields: retries, ..self }
+        let yields = self.parts.meta.allows_retries();
+        Txn { yields, ..self }
     }
 
     fn miss(&self, ahead: u32) -> Miss {
         if self.yields { Miss::Yield { ahead } } else { Miss::Wait }
+    }
+
+    /// The journal's transaction that this one would join now.
+    pub(crate) fn running_tid(&self) -> Tid {
+        self.parts.log.running_tid()
     }
 
     /// The volume that is operated on.
@@ -115,8 +122,17 @@ impl<'v> Txn<'v> {
     ) -> Result<Bytes> {
         match self.blocks.get(&block) {
             Some(contents) => Ok(contents.clone()),
-            None => self.meta.read(self.volume, block, check, self.miss(ahead)),
+            None => self.read_below(block, check, self.miss(ahead)),
         }
+    }
+
+    fn read_below(
+        &self,
+        block: u64,
+        check: &dyn Fn(&[u8]) -> Result<()>,
+        miss: Miss,
+    ) -> Result<Bytes> {
+        self.meta.read(self.volume, &self.parts.log, block, check, miss)
     }
 
     /// A block's contents as this transaction sees them, unchecked.
@@ -133,7 +149,7 @@ impl<'v> Txn<'v> {
     ) -> Result<R> {
         let contents = match self.blocks.remove(&block) {
             Some(ours) => ours,
-            None => self.meta.read(self.volume, block, &|_| Ok(()), self.miss(0))?,
+            None => self.read_below(block, &|_| Ok(()), self.miss(0))?,
         };
         let mut contents = match contents.try_into_mut() {
             Ok(ours_alone) => ours_alone,
@@ -215,207 +231,5 @@ impl<'v> Txn<'v> {
     /// The superblock, to be changed.
     pub(crate) fn superblock_mut(&mut self) -> &mut Superblock {
         self.superblock.get_or_insert_with(|| Box::new(self.meta.superblock))
-    }
-
-    /// Makes the changes real: one update for the journal, then everything in memory. Returns the
-    /// transaction that has it. Nothing is durable before that one commits.
-    ///
-    /// # Errors
-    /// If the journal has failed; then nothing has changed, and the volume is read-only.
-    pub fn finish(mut self) -> Result<Tid> {
-        if self.volume.quotas.is_on() {
-            (self.volume.store_quotas)(&mut self)?;
-        }
-        self.store_inodes()?;
-        self.store_groups()?;
-        self.store_superblock()?;
-        if self.blocks.is_empty() && self.revokes.is_empty() && self.freed.is_empty() {
-            self.volume.space().settled_blocks += self.settles;
-            return Ok(self.volume.log.running_tid());
-        }
-        let mut update = Update {
-            writes: Vec::new(),
-            revokes: std::mem::take(&mut self.revokes).into_iter().map(FsBlock).collect(),
-            wait_for: std::mem::take(&mut self.wait_for),
-            on_commit: Vec::new(),
-        };
-        let resting = self.resting();
-        if !resting.is_empty() {
-            let (freed_committed, home) =
-                (self.volume.free.freed_committed.clone(), self.volume.home.clone());
-            let freed: Vec<(u64, u64)> = resting.iter().collect();
-            update.on_commit.push(Box::new(move |tid| match home {
-                Some(home) => home.hold(tid, freed),
-                None => {
-                    freed_committed
-                        .lock()
-                        .unwrap_or_else(std::sync::PoisonError::into_inner)
-                        .extend(freed);
-                }
-            }));
-        }
-        let recorded = self.take_recorded(!update.revokes.is_empty());
-        let images: Vec<(FsBlock, Bytes)> =
-            std::mem::take(&mut self.blocks).into_iter().map(|(b, i)| (FsBlock(b), i)).collect();
-        update.writes.clone_from(&images);
-        let unlogged = self.unlogged();
-        if !unlogged.is_empty() {
-            update.writes.retain(|(block, _)| !unlogged.contains(&block.0));
-        }
-        let revoked = update.revokes.clone();
-        let tid = self.volume.log.submit(update).inspect_err(|_| {
-            // Sets the reason if the log is no more.
-            let _ = self.volume.check_writable();
-        })?;
-        if let Some(track) = &self.volume.fast {
-            let forgotten = recorded.is_none() && self.volume.has(Bug::FastIneligibleForgotten);
-            if !forgotten {
-                track.note(tid, recorded);
-            }
-        }
-        self.count_space(&resting);
-        self.publish(images, &revoked, tid);
-        Ok(tid)
-    }
-
-    /// Hands the journal what the transaction has changed so far, but for the blocks of `later`,
-    /// and lets others go on: what [`Bug::EntryBeforeInode`] does.
-    pub(crate) fn submit_early(&self, later: &BTreeSet<u64>) -> Result<()> {
-        let early = self.blocks.iter().filter(|(block, _)| !later.contains(block));
-        let writes = early.map(|(block, image)| (FsBlock(*block), image.clone())).collect();
-        self.volume.log.submit(Update { writes, ..Update::default() })?;
-        steadfast_runtime::sleep(Duration::from_micros(100));
-        Ok(())
-    }
-
-    /// What a planted bug leaves out of the transaction, and has in memory only.
-    fn unlogged(&self) -> BTreeSet<u64> {
-        let mut left_out = self.left_out.clone();
-        if self.volume.has(Bug::InodeBitmapNotLogged) {
-            let changed = self.groups.edited.values().filter(|edit| edit.inodes_changed);
-            left_out.extend(changed.map(|edit| edit.desc.inode_bitmap()));
-        }
-        left_out
-    }
-
-    /// This block is left out of the transaction, if the bug is planted.
-    pub(crate) fn leave_out(&mut self, block: u64, bug: Bug) {
-        if self.volume.has(bug) {
-            self.left_out.insert(block);
-        }
-    }
-
-    /// The blocks that the transaction has changed so far.
-    pub(crate) fn block_numbers(&self) -> BTreeSet<u64> {
-        self.blocks.keys().copied().collect()
-    }
-
-    /// Of the blocks that this transaction frees, those that must rest until it has committed:
-    /// all but those that were free in the last committed state.
-    fn resting(&self) -> RangeSet {
-        if self.volume.has(Bug::FreedBlockReused) {
-            return RangeSet::new();
-        }
-        let Some(fresh) = &self.volume.free.fresh else { return self.freed.clone() };
-        let mut resting = RangeSet::new();
-        for (start, end) in self.freed.iter() {
-            for (s, e) in fresh.held(start, end) {
-                resting.insert(s, e);
-            }
-        }
-        for (start, end) in self.taken.iter() {
-            resting.remove(start, end);
-        }
-        resting
-    }
-
-    /// Freed blocks rest from here on. They may have been committed already: who looks at that
-    /// needs the metadata lock first, which this transaction has.
-    fn count_space(&mut self, resting: &RangeSet) {
-        for (start, end) in resting.iter() {
-            self.meta.alloc.rest(start, end);
-        }
-        if let Some(fresh) = &self.volume.free.fresh {
-            fresh.change(&self.taken, &self.freed);
-        }
-        let mut space = self.volume.space();
-        space.free_blocks = (space.free_blocks + self.freed.len()).saturating_sub(self.taken.len());
-        space.settled_blocks += self.settles;
-        space.resting_blocks += resting.len();
-        space.free_inodes = space.free_inodes.saturating_add_signed(self.inodes_delta);
-    }
-
-    fn publish(&mut self, images: Vec<(FsBlock, Bytes)>, revoked: &[FsBlock], tid: Tid) {
-        if !self.meta.fetches.is_empty() {
-            let fetches = &mut self.meta.fetches;
-            images
-                .iter()
-                .map(|(block, _)| block)
-                .chain(revoked)
-                .for_each(|block| fetches.changed(block.0));
-        }
-        {
-            let mut cache = self.meta.cache.borrow_mut();
-            for (FsBlock(block), contents) in images {
-                if self.data.contains(block) {
-                    cache.remove(block);
-                } else {
-                    cache.insert(block, contents, true);
-                }
-            }
-            for block in revoked {
-                cache.remove(block.0);
-            }
-        }
-        for (group, edit) in std::mem::take(&mut self.groups.edited) {
-            self.meta.groups[group.0 as usize] = edit.desc;
-        }
-        if let Some(superblock) = self.superblock.take() {
-            self.meta.superblock = *superblock;
-        }
-        if let Some(orphans) = self.orphans.take() {
-            self.meta.orphans = orphans;
-        }
-        self.meta.xattr_blocks.apply(std::mem::take(&mut self.xattr_notes));
-        self.volume.names.change(std::mem::take(&mut self.names));
-        let size_is_data = !self.volume.has(Bug::FdatasyncWithoutSize);
-        for (_, edit) in std::mem::take(&mut self.inodes) {
-            self.volume.quotas.owner_changes(&edit, &self.volume.layout);
-            edit.publish(&self.volume.inodes, tid, size_is_data);
-        }
-    }
-
-    fn store_groups(&mut self) -> Result<()> {
-        let layout = &self.volume.layout;
-        let mut edited = std::mem::take(&mut self.groups.edited);
-        for (group, edit) in &mut edited {
-            if edit.blocks_changed {
-                let bitmap = self.read(edit.desc.block_bitmap())?;
-                let bits = layout.clusters_per_group();
-                layout.checksums.set_block_bitmap(&bitmap, bits, &mut edit.desc);
-            }
-            if edit.inodes_changed {
-                let bitmap = self.read(edit.desc.inode_bitmap())?;
-                let bits = layout.inodes_per_group;
-                layout.checksums.set_inode_bitmap(&bitmap, bits, &mut edit.desc);
-            }
-            layout.checksums.set_group_desc(*group, &mut edit.desc);
-            let (block, offset) = layout.desc_place(*group);
-            self.modify(block, |b| edit.desc.write_to(&mut b[offset..]))?;
-        }
-        self.groups.edited = edited;
-        Ok(())
-    }
-
-    fn store_superblock(&mut self) -> Result<()> {
-        let Some(mut superblock) = self.superblock.take() else { return Ok(()) };
-        superblock.make_atomic(&self.meta.superblock);
-        let (block, offset) = self.volume.layout.superblock_place();
-        self.modify(block, |b| {
-            let bytes = zerocopy::IntoBytes::as_bytes(&*superblock);
-            b[offset..offset + bytes.len()].copy_from_slice(bytes);
-        })?;
-        self.superblock = Some(superblock);
-        Ok(())
     }
 }

@@ -37,7 +37,7 @@ use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 pub use replay::{delete_orphans, discardable, replay, replayed_blocks};
 
 use crate::file::process_orphans;
-use crate::meta::{MetaLog, Volume};
+use crate::meta::{MetaLog, Parts};
 use crate::mounted::Ext4;
 use crate::options::{DataMode, MountOptions};
 use crate::quota;
@@ -142,20 +142,18 @@ impl Ext4 {
             }
             (false, None) => MetaLog::direct(Arc::clone(&device), loaded.layout.block_size),
         };
-        let volume = assemble(device, loaded, log, clock, &options);
-        let mut volume = load_orphans(volume)?;
-        volume.protection = protection;
-        volume.home = home;
-        volume.quotas = quota::load(&volume)?;
-        let fast = options.journal.fast_commits && matches!(volume.log, MetaLog::Journal(_));
-        volume.fast = fast.then(Track::default);
-        if volume.transacts() {
-            check_transactable(&volume.layout)?;
+        let mut parts = load_orphans(assemble(device, loaded, log, clock, &options))?;
+        parts.allocator.home.clone_from(&home);
+        parts.quotas = quota::load(&parts)?;
+        let fast = options.journal.fast_commits && matches!(parts.log, MetaLog::Journal(_));
+        parts.fast = fast.then(Track::default);
+        if parts.transacts() {
+            check_transactable(&parts.volume.layout)?;
         }
-        let options = with_early_write_back(options, &volume);
-        let dax = crate::file::check_dax(&volume, &options)?;
+        let options = with_early_write_back(options, &parts);
+        let dax = crate::file::check_dax(&parts.volume, &options)?;
         let recovery = recovered.report.map(|log| {
-            let orphans = volume.look().orphans().all().len();
+            let orphans = parts.look().orphan_set().all().len();
             MountRecovery { log, orphans, in_memory: read_only }
         });
         let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {
@@ -165,7 +163,7 @@ impl Ext4 {
                 None => Arc::default(),
             };
             let pages = PageCache::beside(options.page_cache.clone(), store, images);
-            Ext4::new(volume, pages, options, dax, recovery)
+            Ext4 { home, protection, ..Ext4::new(parts, pages, options, dax, recovery) }
         });
         if let Some(damage) = by_backup {
             fs.volume.status.set_read_only(format!(
@@ -177,8 +175,8 @@ impl Ext4 {
             fs.volume.status.set_read_only("mounted read-only");
             return Ok(fs);
         }
-        if let Some(protection) = &fs.volume.protection {
-            let journal = match &fs.volume.log {
+        if let Some(protection) = &fs.protection {
+            let journal = match &fs.parts.log {
                 MetaLog::Journal(journal) => Some(Arc::clone(journal)),
                 _ => None,
             };
@@ -235,10 +233,10 @@ fn check_transactable(layout: &Layout) -> Result<()> {
 
 /// With data=transact delayed data counts against the journal's room until it has its place, so it
 /// gets one before that runs short.
-fn with_early_write_back(mut options: MountOptions, volume: &Volume) -> MountOptions {
-    if volume.transacts() {
+fn with_early_write_back(mut options: MountOptions, parts: &Parts) -> MountOptions {
+    if parts.transacts() {
         let settings = &mut options.page_cache;
-        let most = volume.log.most_room_on_demand() / 3 * volume.block_size();
+        let most = parts.log.most_room_on_demand() / 3 * parts.volume.block_size();
         let now = match settings.dirty_background {
             DirtyLimit::Bytes(bytes) => bytes,
             DirtyLimit::Percent(p) => settings.memory_bytes / 100 * u64::from(p),

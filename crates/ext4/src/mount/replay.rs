@@ -11,7 +11,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::{Overlay, RecoveryReport};
 
 use super::journal;
-use crate::meta::Volume;
+use crate::meta::Parts;
 use crate::mounted::Ext4;
 use crate::options::MountOptions;
 use crate::stage::{load_orphans, stage_with};
@@ -55,8 +55,8 @@ pub fn replay(
         features.incompat.remove(Incompat::NEEDS_RECOVERY);
         after.set_features(features);
         after.clear_home_mark();
-        if let Some(volume) = stage(device, &found)? {
-            bring_up_to_date(&mut after, &volume);
+        if let Some(parts) = stage(device, &found)? {
+            bring_up_to_date(&mut after, &parts);
         }
         superblock::write(&**device, &mut after)?;
         Ok(report)
@@ -84,23 +84,23 @@ fn protect(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<Opti
 
 /// The metadata and the orphans after a replay; `None` if they are damaged, which is for a check
 /// to say.
-fn stage(device: &Arc<dyn BlockDevice>, found: &journal::Found) -> Result<Option<Volume>> {
+fn stage(device: &Arc<dyn BlockDevice>, found: &journal::Found) -> Result<Option<Parts>> {
     let staged = stage_with(device, &Overlay::new(), found.blocks.clone());
     match staged.and_then(load_orphans) {
-        Ok(volume) => Ok(Some(volume)),
+        Ok(parts) => Ok(Some(parts)),
         Err(e @ Ext4Error::Block(_)) => Err(e),
         Err(_) => Ok(None),
     }
 }
 
 /// Puts into the superblock what the groups and the orphan file say.
-fn bring_up_to_date(sb: &mut Superblock, volume: &Volume) {
-    let space = *volume.space();
+fn bring_up_to_date(sb: &mut Superblock, parts: &Parts) {
+    let space = *parts.allocator.counts();
     sb.set_free_blocks(space.free_blocks);
     // OK to cast: the sum over the groups of a file system with 2^32 inodes at most.
     sb.free_inodes.set(space.free_inodes as u32);
     if sb.features().compat.contains(Compat::ORPHAN_FILE)
-        && volume.lock_meta().orphans.in_file().is_empty()
+        && parts.lock_meta().orphans.in_file().is_empty()
     {
         let mut features = sb.features();
         features.ro_compat.remove(RoCompat::ORPHAN_PRESENT);
@@ -119,8 +119,8 @@ pub fn delete_orphans(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> 
     if sb.last_orphan.get() == 0 && !present {
         return Ok(0);
     }
-    let volume = load_orphans(crate::stage::stage(device)?)?;
-    let count = volume.lock_meta().orphans.all().len();
+    let parts = load_orphans(crate::stage::stage(device)?)?;
+    let count = parts.lock_meta().orphans.all().len();
     Ext4::mount(Arc::clone(device), options.clone())?.unmount()?;
     Ok(count)
 }

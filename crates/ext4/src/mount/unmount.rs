@@ -12,7 +12,7 @@ impl Ext4 {
     /// Writes into the superblock that the file system is in use.
     pub(super) fn mark_mounted(&self) -> Result<()> {
         let seconds = self.volume.clock.seconds();
-        let journalled = matches!(self.volume.log, MetaLog::Journal(_));
+        let journalled = matches!(self.parts.log, MetaLog::Journal(_));
         let journal_number = self.options.journal_number;
         if journalled {
             self.mark_recoverable()?;
@@ -42,7 +42,7 @@ impl Ext4 {
     /// [`Ext4::mark_recovered`]) holds at its start.
     fn mark_recoverable(&self) -> Result<()> {
         let write = || {
-            let mut meta = self.volume.lock_meta();
+            let mut meta = self.parts.lock_meta();
             let mut features = meta.superblock.features();
             if !features.incompat.contains(Incompat::NEEDS_RECOVERY) {
                 features.incompat.insert(Incompat::NEEDS_RECOVERY);
@@ -51,28 +51,28 @@ impl Ext4 {
             }
             Ok((meta.superblock, ()))
         };
-        match &self.volume.home {
+        match &self.home {
             Some(home) => home.while_written(write),
             None => write().map(|(_, done)| done),
         }
     }
 
     fn has_orphans(&self) -> bool {
-        !self.volume.lock_meta().orphans.all().is_empty()
+        !self.parts.lock_meta().orphans.all().is_empty()
     }
 
     /// Changes the superblock in its place, after the log holds it: a write that a power cut
     /// tears is made whole by recovery.
     fn rewrite_superblock(&self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
         let write = |tid: Option<Tid>| {
-            let mut meta = self.volume.lock_meta();
+            let mut meta = self.parts.lock_meta();
             if let Some(tid) = tid {
                 meta.superblock.set_home_mark(tid);
             }
             superblock::write(&*self.volume.device, &mut meta.superblock)?;
             Ok((meta.superblock, ()))
         };
-        match &self.volume.home {
+        match &self.home {
             // No checkpoint begins meanwhile, so this write is the only one.
             Some(home) => home.while_written(|| write(Some(self.log_superblock(change)?))),
             None => {
@@ -85,13 +85,13 @@ impl Ext4 {
     /// Commits a changed superblock; returns the transaction.
     fn log_superblock(&self, change: impl FnOnce(&mut Superblock)) -> Result<Tid> {
         let seconds = self.volume.clock.seconds();
-        let mut txn = self.volume.look();
+        let mut txn = self.parts.look();
         let sb = txn.superblock_mut();
         change(sb);
         sb.write_time.set(seconds as u32);
         sb.write_time_hi = (seconds >> 32) as u8;
         let tid = txn.finish()?;
-        self.volume.log.commit(tid)?;
+        self.parts.log.commit(tid)?;
         Ok(tid)
     }
 
@@ -104,8 +104,8 @@ impl Ext4 {
     /// # Errors
     /// What could not be written; the file system then stays marked as needing recovery.
     pub fn unmount(&self) -> Result<()> {
-        if matches!(self.volume.log, MetaLog::ReadOnly(_)) {
-            return match &self.volume.protection {
+        if matches!(self.parts.log, MetaLog::ReadOnly(_)) {
+            return match &self.protection {
                 Some(protection) => protection.release(),
                 None => Ok(()),
             };
@@ -124,16 +124,16 @@ impl Ext4 {
         self.volume.status.set_unmounted();
         let orphans_left = self.has_orphans();
         self.log_superblock(|sb| self.mark_clean(sb, forced, orphans_left))?;
-        self.volume.log.close()?;
+        self.parts.log.close()?;
         self.mark_recovered()?;
-        if let Some(protection) = &self.volume.protection {
+        if let Some(protection) = &self.protection {
             protection.release()?;
         }
         Ok(transacted.and(written)?)
     }
 
     fn mark_clean(&self, sb: &mut Superblock, forced_read_only: bool, orphans_left: bool) {
-        let space = *self.volume.space();
+        let space = *self.parts.allocator.counts();
         sb.set_free_blocks(space.free_blocks);
         sb.free_inodes.set(space.free_inodes as u32);
         let mut state = sb.state.get() | StateFlags::VALID.bits();
@@ -153,10 +153,10 @@ impl Ext4 {
     /// no recovery is damage for e2fsck -p, which then asks for a person. So the log cannot hold
     /// this one write; it is the kernel's, too.
     fn mark_recovered(&self) -> Result<()> {
-        if !matches!(self.volume.log, MetaLog::Journal(_)) {
+        if !matches!(self.parts.log, MetaLog::Journal(_)) {
             return Ok(());
         }
-        let mut meta = self.volume.lock_meta();
+        let mut meta = self.parts.lock_meta();
         let mut features = meta.superblock.features();
         features.incompat.remove(Incompat::NEEDS_RECOVERY);
         meta.superblock.set_features(features);

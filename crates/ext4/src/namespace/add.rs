@@ -8,14 +8,13 @@ use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_vfs::{FileType, FsError, NewNode};
 
 use super::entry::{
-    check_changeable, check_key, check_name, check_not_fixed, check_project, find, is_dots,
-    kind_of, known_absent, make_inode, name_changed, record_name,
+    check_changeable, check_key, check_name, check_not_fixed, check_project, find,
+    is_cached_absent, is_dots, kind_of, make_inode, name_changed, record_name,
 };
 use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
 use crate::dir::InodeBlocks;
 use crate::extents::append_block;
-use crate::inode::{orphan_add, orphan_remove};
-use crate::meta::{Txn, Volume};
+use crate::meta::{Parts, Txn};
 use crate::planted::Bug;
 use crate::state::{Inode, NameChange};
 
@@ -28,8 +27,8 @@ const TARGET_MAX: usize = 4095;
 ///
 /// # Errors
 /// EEXIST, ENOTDIR, ENOENT (the directory was removed), ENOSPC, name errors.
-pub fn create(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin_yielding()?;
+pub fn create(parts: &Parts, dir: InodeNo, name: &[u8], node: NewNode) -> Result<Arc<Inode>> {
+    let mut txn = parts.begin_yielding()?;
     check_new(&txn, dir, name)?;
     let no = make_inode(&mut txn, dir, FileType::Regular, node)?;
     txn.modify_inode(no, |raw| raw.set_links(1))?;
@@ -43,7 +42,7 @@ pub fn create(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Resu
 /// # Errors
 /// As [`create`]; EINVAL for another type, or a number that does not fit.
 pub fn mknod(
-    volume: &Volume,
+    parts: &Parts,
     dir: InodeNo,
     name: &[u8],
     (kind, rdev): (FileType, u64),
@@ -53,7 +52,7 @@ pub fn mknod(
         return Err(FsError::Invalid { what: "mknod makes no directory or symbolic link" }.into());
     }
     let device = matches!(kind, FileType::CharDevice | FileType::BlockDevice);
-    let mut txn = volume.begin()?;
+    let mut txn = parts.begin()?;
     check_new(&txn, dir, name)?;
     let no = make_inode(&mut txn, dir, kind, node)?;
     let fits = txn.modify_inode(no, |raw| {
@@ -71,8 +70,8 @@ pub fn mknod(
 ///
 /// # Errors
 /// As [`create`], and EMLINK.
-pub fn mkdir(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin_yielding()?;
+pub fn mkdir(parts: &Parts, dir: InodeNo, name: &[u8], node: NewNode) -> Result<Arc<Inode>> {
+    let mut txn = parts.begin_yielding()?;
     check_new(&txn, dir, name)?;
     check_subdirectory(&txn, dir)?;
     let no = make_inode(&mut txn, dir, FileType::Directory, node)?;
@@ -88,20 +87,20 @@ pub fn mkdir(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Resul
 /// # Errors
 /// As [`create`]; ENOENT for an empty target, ENAMETOOLONG for one that does not fit.
 pub fn symlink(
-    volume: &Volume,
+    parts: &Parts,
     dir: InodeNo,
     name: &[u8],
     target: &[u8],
     node: NewNode,
 ) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin_yielding()?;
+    let mut txn = parts.begin_yielding()?;
     if target.is_empty() {
         return Err(FsError::NotFound.into());
     }
     if target.contains(&0) {
         return Err(FsError::Invalid { what: "NUL in the target of a symbolic link" }.into());
     }
-    if target.len() > TARGET_MAX || target.len() as u64 >= volume.block_size() {
+    if target.len() > TARGET_MAX || target.len() as u64 >= parts.volume.block_size() {
         return Err(FsError::NameTooLong.into());
     }
     check_new(&txn, dir, name)?;
@@ -136,8 +135,8 @@ fn write_long_target(txn: &mut Txn<'_>, no: InodeNo, target: &[u8]) -> Result<()
 ///
 /// # Errors
 /// ENOTDIR, ENOENT (the directory was removed), ENOSPC, EPERM.
-pub fn tmpfile(volume: &Volume, dir: InodeNo, node: NewNode) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin_yielding()?;
+pub fn tmpfile(parts: &Parts, dir: InodeNo, node: NewNode) -> Result<Arc<Inode>> {
+    let mut txn = parts.begin_yielding()?;
     if kind_of(&txn, dir)? != FileType::Directory {
         return Err(FsError::NotDirectory.into());
     }
@@ -146,7 +145,7 @@ pub fn tmpfile(volume: &Volume, dir: InodeNo, node: NewNode) -> Result<Arc<Inode
     }
     check_changeable(&txn, dir)?;
     let no = make_inode(&mut txn, dir, FileType::Regular, node)?;
-    orphan_add(&mut txn, no)?;
+    txn.orphans.add(&mut txn, no)?;
     let inode = txn.inode(no)?;
     txn.finish()?;
     inode.state().linkable = true;
@@ -157,8 +156,8 @@ pub fn tmpfile(volume: &Volume, dir: InodeNo, node: NewNode) -> Result<Arc<Inode
 ///
 /// # Errors
 /// EEXIST, EPERM for a directory, EMLINK, ENOENT if it has lost its last name, and as [`create`].
-pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin_yielding()?;
+pub fn link(parts: &Parts, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
+    let mut txn = parts.begin_yielding()?;
     check_new(&txn, dir, name)?;
     let raw = txn.raw_inode(no)?;
     if raw.file_type() == Some(FileType::Directory) {
@@ -169,19 +168,19 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
     let inode = txn.inode(no)?;
     match raw.links() {
         0 if inode.state().linkable => {
-            orphan_remove(&mut txn, no)?;
+            txn.orphans.remove(&mut txn, no)?;
             txn.modify_inode(no, |raw| raw.set_links(1))?;
         }
         0 => return Err(FsError::NotFound.into()),
         links if links >= LINKS_MAX => return Err(FsError::TooManyLinks.into()),
-        _ if volume.has(Bug::LinkInTwoTransactions) => {}
+        _ if parts.volume.has(Bug::LinkInTwoTransactions) => {}
         links => txn.modify_inode(no, |raw| raw.set_links(links + 1))?,
     }
     txn.touch(no, false)?;
     record_name(&mut txn, NameChange::Linked, dir, no, name)?;
     finish_new(txn, dir, name, no)?;
-    if volume.has(Bug::LinkInTwoTransactions) && raw.links() > 0 {
-        let mut txn = volume.begin_yielding()?;
+    if parts.volume.has(Bug::LinkInTwoTransactions) && raw.links() > 0 {
+        let mut txn = parts.begin_yielding()?;
         txn.modify_inode(no, |raw| raw.set_links(raw.links() + 1))?;
         txn.finish()?;
     }
@@ -192,7 +191,7 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
 /// Refuses a name that cannot be added to `dir`.
 fn check_new(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()> {
     check_name(txn, dir, name)?;
-    if is_dots(name) || (!known_absent(txn, dir, name)? && find(txn, dir, name)?.is_some()) {
+    if is_dots(name) || (!is_cached_absent(txn, dir, name)? && find(txn, dir, name)?.is_some()) {
         return Err(FsError::Exists.into());
     }
     check_key(txn, dir)?;

@@ -10,23 +10,23 @@ use steadfast_vfs::{DirEntry, FileType, FsError, Ino, NewNode};
 use crate::dir::InodeBlocks;
 use crate::extents::block_of;
 use crate::inode::create_inode;
-use crate::meta::{Txn, Volume};
-use crate::state::{Inode, NameChange};
+use crate::meta::{Parts, Txn};
+use crate::state::{Inode, InodeCache, NameCache, NameChange};
 use crate::xattr::inherit_acls;
 
 /// Finds `name` in the directory `dir`; "." and ".." work.
 ///
 /// # Errors
 /// ENOTDIR, ENOENT, ENAMETOOLONG; corrupt directories and inodes.
-pub fn lookup(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
-    if let Some(known) = look_up_cached(volume, dir, name) {
-        return known;
+pub fn lookup(parts: &Parts, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
+    if let Some(answer) = look_up_cached(&parts.names, &parts.inodes, dir, name) {
+        return answer;
     }
-    let txn = volume.look_yielding();
+    let txn = parts.look_yielding();
     check_name(&txn, dir, name)?;
     let found = find(&txn, dir, name)?.map(|found| found.ino);
     if !is_dots(name) && has_one_spelling(flags_of(&txn, dir)?) {
-        volume.names.learn(dir, name.into(), found);
+        parts.names.learn(dir, name.into(), found);
     }
     txn.inode(found.ok_or(FsError::NotFound)?)
 }
@@ -36,36 +36,37 @@ pub(super) fn has_one_spelling(dir: InodeFlags) -> bool {
     !dir.intersects(InodeFlags::CASEFOLD | InodeFlags::ENCRYPTED)
 }
 
-/// Whether it is known without a look into the directory that it has no such name.
-pub(super) fn known_absent(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<bool> {
-    // The caller has the metadata lock, so what is known of the name is true.
-    let known = txn.volume().names.get(dir, name);
-    Ok(known == Some(None) && has_one_spelling(flags_of(txn, dir)?))
+/// Whether the name cache says that the directory has no such name.
+pub(super) fn is_cached_absent(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<bool> {
+    // The caller has the metadata lock, so what the cache says is true.
+    let cached = txn.names.get(dir, name);
+    Ok(cached == Some(None) && has_one_spelling(flags_of(txn, dir)?))
 }
 
 /// Answers a lookup from memory, without the metadata lock; `None` if that cannot be.
 pub(super) fn look_up_cached(
-    volume: &Volume,
+    names: &NameCache,
+    inodes: &InodeCache,
     dir: InodeNo,
     name: &[u8],
 ) -> Option<Result<Arc<Inode>>> {
-    let moment = volume.names.moment()?;
-    let known = volume.names.get(dir, name)?;
+    let moment = names.moment()?;
+    let found = names.get(dir, name)?;
     {
         // What was a directory may be a file now that has its number.
-        let above = volume.inodes.get(dir)?;
+        let above = inodes.get(dir)?;
         let state = above.state();
         let raw = &state.raw;
         if raw.file_type() != Some(FileType::Directory) || !has_one_spelling(raw.flags()) {
             return None;
         }
     }
-    let answer = match known {
+    let answer = match found {
         None => Err(FsError::NotFound.into()),
-        Some(no) => Ok(volume.inodes.get(no)?),
+        Some(no) => Ok(inodes.get(no)?),
     };
     // Otherwise the number may have become another inode's meanwhile.
-    volume.names.unchanged_since(moment).then_some(answer)
+    names.unchanged_since(moment).then_some(answer)
 }
 
 /// A name of `dir` names something else, or nothing, once the transaction is finished.
@@ -76,7 +77,7 @@ pub(super) fn name_changed(
     names: Option<InodeNo>,
 ) -> Result<()> {
     if has_one_spelling(flags_of(txn, dir)?) {
-        txn.names.push((dir, name.into(), names));
+        txn.name_edits.push((dir, name.into(), names));
     }
     Ok(())
 }
@@ -89,7 +90,7 @@ pub(super) fn record_name(
     no: InodeNo,
     name: &[u8],
 ) -> Result<()> {
-    if txn.volume().fast.is_some() && kind_of(txn, no)? == FileType::Regular {
+    if txn.may_be_recorded() && kind_of(txn, no)? == FileType::Regular {
         txn.record_name(what, dir, no, name);
     }
     Ok(())
@@ -100,8 +101,8 @@ pub(super) fn record_name(
 ///
 /// # Errors
 /// ENOTDIR; corrupt directories.
-pub fn readdir(volume: &Volume, dir: InodeNo, from: u64) -> Result<Vec<DirEntry>> {
-    let txn = volume.look_yielding();
+pub fn readdir(parts: &Parts, dir: InodeNo, from: u64) -> Result<Vec<DirEntry>> {
+    let txn = parts.look_yielding();
     let listed = InodeBlocks::directory(&txn, dir)?.read(from)?;
     let mut entries = Vec::with_capacity(listed.len());
     for entry in listed {
@@ -116,8 +117,8 @@ pub fn readdir(volume: &Volume, dir: InodeNo, from: u64) -> Result<Vec<DirEntry>
 ///
 /// # Errors
 /// EINVAL if it is none; corrupt links.
-pub fn readlink(volume: &Volume, no: InodeNo) -> Result<Vec<u8>> {
-    let txn = volume.look_yielding();
+pub fn readlink(parts: &Parts, no: InodeNo) -> Result<Vec<u8>> {
+    let txn = parts.look_yielding();
     let raw = txn.raw_inode(no)?;
     if raw.file_type() != Some(FileType::Symlink) {
         return Err(FsError::Invalid { what: "not a symbolic link" }.into());
@@ -139,7 +140,7 @@ pub fn readlink(volume: &Volume, no: InodeNo) -> Result<Vec<u8>> {
         target.truncate(len);
         return Ok(target);
     }
-    if raw.size() >= volume.block_size() || raw.size() == 0 {
+    if raw.size() >= parts.volume.block_size() || raw.size() == 0 {
         return Err(corrupt("impossible length"));
     }
     let block = block_of(&txn, no, 0)?.ok_or_else(|| corrupt("no target"))?;

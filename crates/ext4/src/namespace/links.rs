@@ -7,7 +7,6 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RoCompat};
 use steadfast_vfs::FsError;
 
-use crate::inode::orphan_add;
 use crate::meta::Txn;
 
 /// Most links of an inode (`EXT4_LINK_MAX`).
@@ -53,7 +52,7 @@ pub(super) fn remove_link(txn: &mut Txn<'_>, no: InodeNo) -> Result<bool> {
     txn.modify_inode(no, |raw| raw.set_links(links))?;
     txn.touch(no, false)?;
     if links == 0 {
-        orphan_add(txn, no)?;
+        txn.orphans.add(txn, no)?;
     }
     Ok(links == 0)
 }
@@ -66,5 +65,5 @@ pub(super) fn retire_directory(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
         raw.set_size(0);
     })?;
     txn.touch(no, false)?;
-    orphan_add(txn, no)
+    txn.orphans.add(txn, no)
 }

@@ -6,8 +6,8 @@
 //! looked at here; they are the front end's, as in the kernel.
 //!
 //! An inode that is unlinked for the last time becomes an orphan in the same update. It is handed
-//! back to the caller, who deletes it ([`Volume`]) once nobody has it open; after a crash, the next
-//! mount does.
+//! back to the caller, who deletes it ([`Ext4`](crate::Ext4)) once nobody has it open; after a
+//! crash, the next mount does.
 
 mod add;
 mod entry;

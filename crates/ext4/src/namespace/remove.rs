@@ -11,7 +11,7 @@ use super::entry::{
 };
 use super::links::{remove_link, remove_subdirectory, retire_directory};
 use crate::dir::InodeBlocks;
-use crate::meta::{Txn, Volume};
+use crate::meta::{Parts, Txn};
 use crate::state::{Deletion, Inode, NameChange};
 
 /// Removes the name of a file that is not a directory. Returns the inode if this was its last
@@ -22,12 +22,12 @@ use crate::state::{Deletion, Inode, NameChange};
 /// # Errors
 /// ENOENT, EISDIR, ENOTDIR, EPERM (immutable or append-only).
 pub(crate) fn unlink(
-    volume: &Volume,
+    parts: &Parts,
     dir: InodeNo,
     name: &[u8],
     end: impl FnOnce(&mut Txn<'_>, &Arc<Inode>) -> Result<Option<Deletion>>,
 ) -> Result<Option<Arc<Inode>>> {
-    let mut txn = volume.begin_yielding()?;
+    let mut txn = parts.begin_yielding()?;
     check_name(&txn, dir, name)?;
     if is_dots(name) {
         return Err(FsError::IsDirectory.into());
@@ -60,8 +60,8 @@ pub(crate) fn unlink(
 ///
 /// # Errors
 /// ENOENT, ENOTDIR, ENOTEMPTY (also for ".."), EINVAL for ".", EPERM.
-pub fn rmdir(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin_yielding()?;
+pub fn rmdir(parts: &Parts, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
+    let mut txn = parts.begin_yielding()?;
     check_name(&txn, dir, name)?;
     match name {
         b"." => return Err(FsError::Invalid { what: "\".\" cannot be removed" }.into()),

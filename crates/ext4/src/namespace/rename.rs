@@ -9,14 +9,14 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, NewNode, RenameFlags};
 
 use super::entry::{
-    check_changeable, check_key, check_name, check_project, check_removable, find, is_dots,
-    kind_of, known_absent, make_inode, name_changed, record_name,
+    check_changeable, check_key, check_name, check_project, check_removable, find,
+    is_cached_absent, is_dots, kind_of, make_inode, name_changed, record_name,
 };
 use super::links::{
     add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
 };
 use crate::dir::InodeBlocks;
-use crate::meta::{Txn, Volume};
+use crate::meta::{Parts, Txn};
 use crate::planted::Bug;
 use crate::state::{Inode, NameChange};
 
@@ -73,19 +73,20 @@ impl Side {
 /// ENOENT, EEXIST (`NO_REPLACE`), EINVAL (a directory into itself, both flags), EBUSY ("." or
 /// ".."), ENOTDIR, EISDIR, ENOTEMPTY, EMLINK, ENOSPC, EPERM.
 pub fn rename(
-    volume: &Volume,
+    parts: &Parts,
     from_dir: InodeNo,
     from: &[u8],
     to_dir: InodeNo,
     to: &[u8],
     flags: RenameFlags,
 ) -> Result<Option<Arc<Inode>>> {
-    let mut txn = volume.begin_yielding()?;
+    let mut txn = parts.begin_yielding()?;
     check_name(&txn, from_dir, from)?;
     check_name(&txn, to_dir, to)?;
     check_arguments(from, to, flags)?;
     let source = Side::find(&txn, from_dir, from)?.ok_or(FsError::NotFound)?;
-    let target = if known_absent(&txn, to_dir, to)? { None } else { Side::find(&txn, to_dir, to)? };
+    let target =
+        if is_cached_absent(&txn, to_dir, to)? { None } else { Side::find(&txn, to_dir, to)? };
     let exchange = flags.contains(RenameFlags::EXCHANGE);
     if target.is_some() && flags.contains(RenameFlags::NO_REPLACE) {
         return Err(FsError::Exists.into());
@@ -117,8 +118,8 @@ pub fn rename(
     name_changed(&mut txn, from_dir, from, comes)?;
     name_changed(&mut txn, to_dir, to, Some(source.no()))?;
     match target {
-        None if is_split(volume, &source, flags) => {
-            return move_in_two(txn, &source, from, to_dir, to).map(|()| None);
+        None if is_split(parts, &source, flags) => {
+            return move_in_two(parts, txn, &source, from, to_dir, to).map(|()| None);
         }
         None => {
             move_to_new(&mut txn, &source, from, to_dir, to)?;
@@ -181,7 +182,7 @@ fn move_to_new(
     if changes_parent {
         check_subdirectory(txn, to_dir)?;
     }
-    if txn.volume().fast.is_some() {
+    if txn.may_be_recorded() {
         // As it is replayed: a directory that has no room for both must not seem to have.
         InodeBlocks::directory(&mut *txn, to_dir)?.insert(to, source.no(), source.kind)?;
         let moved = InodeBlocks::directory(&*txn, source.dir)?.lookup(from)?;
@@ -201,21 +202,21 @@ fn move_to_new(
 }
 
 /// Whether this move is made as [`Bug::MoveInTwoTransactions`] makes it.
-fn is_split(volume: &Volume, source: &Side, flags: RenameFlags) -> bool {
-    volume.has(Bug::MoveInTwoTransactions) && !source.is_dir() && flags.is_empty()
+fn is_split(parts: &Parts, source: &Side, flags: RenameFlags) -> bool {
+    parts.volume.has(Bug::MoveInTwoTransactions) && !source.is_dir() && flags.is_empty()
 }
 
 fn move_in_two(
+    parts: &Parts,
     mut txn: Txn<'_>,
     source: &Side,
     from: &[u8],
     to_dir: InodeNo,
     to: &[u8],
 ) -> Result<()> {
-    let volume = txn.volume();
     InodeBlocks::directory(&mut txn, to_dir)?.insert(to, source.no(), source.kind)?;
     txn.finish()?;
-    let mut txn = volume.begin_yielding()?;
+    let mut txn = parts.begin_yielding()?;
     let found = InodeBlocks::directory(&txn, source.dir)?.lookup(from)?;
     InodeBlocks::directory(&mut txn, source.dir)?.remove(&found.ok_or(FsError::NotFound)?)?;
     name_changed(&mut txn, source.dir, from, None)?;

@@ -7,16 +7,16 @@ use steadfast_vfs::{DirBlock, DirEntry, Ino};
 use super::entry::kind_to_list;
 use crate::dir::InodeBlocks;
 use crate::extents::next_extent;
-use crate::meta::Volume;
+use crate::meta::Parts;
 
 /// What can be read of the first block of `dir` at or after its byte `from`; `None` behind the
 /// last. Blocks that have no place on the device are passed over, however many the size claims.
 ///
 /// # Errors
 /// ENOTDIR; a corrupt inode or map of blocks.
-pub fn readdir_block(volume: &Volume, dir: InodeNo, from: u64) -> Result<Option<DirBlock>> {
-    let txn = volume.look_yielding();
-    let size = volume.block_size();
+pub fn readdir_block(parts: &Parts, dir: InodeNo, from: u64) -> Result<Option<DirBlock>> {
+    let txn = parts.look_yielding();
+    let size = parts.volume.block_size();
     let directory = InodeBlocks::directory(&txn, dir)?;
     let Some(extent) = next_extent(&txn, dir, from.div_ceil(size))? else { return Ok(None) };
     let number = u64::from(extent.logical).max(from.div_ceil(size));

@@ -274,8 +274,8 @@ impl MountOptions {
         if self.data == DataMode::Transact && !self.delayed_allocation {
             return refused("data=transact needs delayed allocation: mount without nodelalloc");
         }
-        let told = matches!(self.data, DataMode::Ordered | DataMode::Writeback);
-        if self.journal.fast_commits && !told {
+        let recordable = matches!(self.data, DataMode::Ordered | DataMode::Writeback);
+        if self.journal.fast_commits && !recordable {
             return refused(
                 "fast_commit cannot tell of data that goes through the journal or to new places: \
                  mount with data=ordered or data=writeback, or without it",

@@ -9,6 +9,8 @@
 //! promised that way is never refused later.
 
 mod file;
+mod interface;
+mod limits;
 mod usage;
 
 use steadfast_ext4_format::ondisk::{InodeNo, QUOTA_MAGIC, QUOTA_VERSION, QuotaInfo, RoCompat};
@@ -17,10 +19,9 @@ use steadfast_ext4_format::quota::{KINDS, file_of};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FileType;
 
-use crate::meta::Volume;
+use crate::meta::Parts;
 use crate::state::Quotas;
 use file::quota_info;
-pub(crate) use usage::store_quotas;
 
 /// What an id uses and may use; limits of 0 are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,8 +51,8 @@ pub struct QuotaLimits {
 ///
 /// # Errors
 /// Corrupt: no quota file. Unsupported: one of another version.
-pub(crate) fn load(volume: &Volume) -> Result<Quotas> {
-    let txn = volume.look();
+pub(crate) fn load(parts: &Parts) -> Result<Quotas> {
+    let txn = parts.look();
     let sb = *txn.superblock();
     let mut quotas = Quotas::default();
     if !sb.features().ro_compat.contains(RoCompat::QUOTA) {

@@ -3,21 +3,19 @@
 mod orphans;
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex as StdMutex};
+use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_ext4_format::ondisk::{
-    GroupDesc, Incompat, Layout, Superblock, check_supported_filesystem,
-};
+use steadfast_ext4_format::ondisk::{GroupDesc, Layout, Superblock, check_supported_filesystem};
 use steadfast_ext4_format::{RangeSet, Result, groups, superblock};
 use steadfast_journal::Overlay;
 use steadfast_runtime::Mutex;
 
-use crate::meta::{MetaLog, MetaState, Volume};
+use crate::meta::{MetaLock, MetaLog, MetaState, Parts, Volume, group_metadata, system_blocks};
 use crate::options::{DataMode, MountOptions};
 use crate::state::{
-    AllocState, Clock, FreeSpace, Fresh, InodeCache, NameCache, NodeCache, Orphans, Quotas, Space,
-    XattrBlockCache,
+    AllocState, Allocator, Clock, Fresh, InodeCache, NameCache, NodeCache, OrphanSet, Orphans,
+    Quotas, Space, XattrBlockCache,
 };
 
 pub(crate) use orphans::{load as load_orphans, read as read_orphans};
@@ -37,7 +35,7 @@ pub(crate) struct Loaded {
 
 /// The metadata of a clean file system, to plan a change with: what transactions change stays in
 /// its log until it is taken from there.
-pub(crate) fn stage(device: &Arc<dyn BlockDevice>) -> Result<Volume> {
+pub(crate) fn stage(device: &Arc<dyn BlockDevice>) -> Result<Parts> {
     stage_with(device, &Overlay::new(), RangeSet::new())
 }
 
@@ -46,7 +44,7 @@ pub(crate) fn stage_with(
     device: &Arc<dyn BlockDevice>,
     overlay: &Overlay,
     journal_blocks: RangeSet,
-) -> Result<Volume> {
+) -> Result<Parts> {
     let loaded = load(device, overlay, journal_blocks)?;
     let log = MetaLog::direct(Arc::clone(device), loaded.layout.block_size);
     Ok(assemble_staged(device, loaded, log))
@@ -58,12 +56,12 @@ pub(crate) fn stage_over(
     device: &Arc<dyn BlockDevice>,
     overlay: &Overlay,
     journal_blocks: RangeSet,
-) -> Result<Volume> {
+) -> Result<Parts> {
     let loaded = load(device, overlay, journal_blocks)?;
     let log = MetaLog::Staged { base: overlay.clone(), changed: Mutex::default() };
-    let mut volume = orphans::load(assemble_staged(device, loaded, log))?;
-    volume.quotas = crate::quota::load(&volume)?;
-    Ok(volume)
+    let mut parts = orphans::load(assemble_staged(device, loaded, log))?;
+    parts.quotas = crate::quota::load(&parts)?;
+    Ok(parts)
 }
 
 fn load(
@@ -78,7 +76,7 @@ fn load(
     Ok(Loaded { superblock, layout, groups, journal_blocks })
 }
 
-fn assemble_staged(device: &Arc<dyn BlockDevice>, loaded: Loaded, log: MetaLog) -> Volume {
+fn assemble_staged(device: &Arc<dyn BlockDevice>, loaded: Loaded, log: MetaLog) -> Parts {
     let options = MountOptions { use_reserved: true, ..MountOptions::default() };
     let clock = Clock::new(options.simulated_epoch);
     assemble(Arc::clone(device), loaded, log, clock, &options)
@@ -90,23 +88,15 @@ pub(crate) fn assemble(
     log: MetaLog,
     clock: Clock,
     options: &MountOptions,
-) -> Volume {
+) -> Parts {
     let Loaded { superblock, layout, groups, journal_blocks } = loaded;
-    let group_metadata = Volume::find_group_metadata(&layout, &groups);
-    let mut system_blocks = group_metadata.clone();
-    for (start, end) in journal_blocks.iter() {
-        system_blocks.insert(start, end);
-    }
-    if layout.features.incompat.contains(Incompat::MMP) {
-        let block = superblock.mmp_block.get();
-        system_blocks.insert(block, block.saturating_add(1));
-    }
-    let system_blocks = whole_clusters(&layout, system_blocks);
+    let group_metadata = group_metadata(&layout, &groups);
+    let system_blocks = system_blocks(&layout, &superblock, &group_metadata, &journal_blocks);
     let (free_blocks, free_inodes) = count_free(&layout, &groups);
     let space = Space {
         free_blocks,
         free_inodes,
-        resting_blocks: 0,
+        busy_blocks: 0,
         delayed_blocks: 0,
         settled_blocks: 0,
         reserved_blocks: if options.use_reserved { 0 } else { superblock.reserved_blocks() },
@@ -119,51 +109,34 @@ pub(crate) fn assemble(
         superblock,
         groups,
         alloc: AllocState::default(),
-        orphans: Orphans::default(),
+        orphans: OrphanSet::default(),
         fetches: Default::default(),
         xattr_blocks: XattrBlockCache::default(),
         extent_nodes: RefCell::new(NodeCache::new(layout.block_size as usize)),
     };
-    Volume {
+    let volume = Volume {
         device,
         layout,
-        log,
-        meta: Mutex::new(meta),
-        inodes: InodeCache::new(options.inode_cache),
-        names: NameCache::new(options.inode_cache.saturating_mul(2)),
-        free: FreeSpace {
-            counts: StdMutex::new(space),
-            freed_committed: Arc::default(),
-            fresh: transacts.then(Fresh::default),
-            group_metadata,
-            system_blocks,
-        },
-        home: None,
-        outside: Arc::default(),
-        status: Arc::default(),
+        group_metadata,
+        system_blocks,
         clock,
-        lock_fallbacks: Default::default(),
-        orphan_file: None,
-        fast: None,
-        quotas: Quotas::default(),
-        store_quotas: crate::quota::store_quotas,
-        protection: None,
+        status: Arc::default(),
         #[cfg(feature = "planted-bugs")]
         planted: options.planted,
+    };
+    Parts {
+        volume: Arc::new(volume),
+        log,
+        meta: MetaLock::new(meta),
+        inodes: InodeCache::new(options.inode_cache),
+        names: NameCache::new(options.inode_cache.saturating_mul(2)),
+        allocator: Allocator::new(space, transacts.then(Fresh::default)),
+        orphans: Orphans::default(),
+        quotas: Quotas::default(),
+        store_quotas: Quotas::store,
+        fast: None,
+        outside: Arc::default(),
     }
-}
-
-/// No file may have a block of a cluster that has one of these.
-fn whole_clusters(layout: &Layout, blocks: RangeSet) -> RangeSet {
-    if layout.blocks_per_cluster == 1 {
-        return blocks;
-    }
-    let mut whole = RangeSet::new();
-    for (start, end) in blocks.iter() {
-        let (start, end) = layout.whole_clusters(start, end);
-        whole.insert(start, end);
-    }
-    whole
 }
 
 /// Free blocks and inodes of all groups.

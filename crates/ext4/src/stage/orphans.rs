@@ -6,31 +6,31 @@ use steadfast_ext4_format::ondisk::{Compat, InodeNo, orphan_slots};
 use steadfast_ext4_format::{Ext4Error, Result};
 
 use crate::extents::block_of;
-use crate::inode::{orphan_after, orphan_block};
-use crate::meta::Volume;
-use crate::state::{OrphanFile, Orphans};
+use crate::inode::orphan_after;
+use crate::meta::Parts;
+use crate::state::{OrphanFile, OrphanSet};
 
 /// Reads the orphan file and the list. Damage in the list ends it; e2fsck does the rest.
-pub(crate) fn load(mut volume: Volume) -> Result<Volume> {
-    if volume.layout.features.compat.contains(Compat::ORPHAN_FILE) {
-        volume.orphan_file = Some(find_file(&volume)?);
+pub(crate) fn load(mut parts: Parts) -> Result<Parts> {
+    if parts.volume.layout.features.compat.contains(Compat::ORPHAN_FILE) {
+        parts.orphans.file = Some(find_file(&parts)?);
     }
-    read(&volume)?;
-    Ok(volume)
+    read(&parts)?;
+    Ok(parts)
 }
 
 /// The same once it is known where the orphan file is.
-pub(crate) fn read(volume: &Volume) -> Result<()> {
-    let txn = volume.look();
-    let mut orphans = Orphans::default();
-    if let Some(file) = &volume.orphan_file {
+pub(crate) fn read(parts: &Parts) -> Result<()> {
+    let txn = parts.look();
+    let mut orphans = OrphanSet::default();
+    if let Some(file) = &parts.orphans.file {
         for (i, block) in file.blocks.iter().enumerate() {
-            let contents = orphan_block(&txn, file, *block)?;
+            let contents = file.read(&txn, *block)?;
             let slots = orphan_slots(contents.len());
             for (j, raw) in contents.chunks_exact(4).take(slots).enumerate() {
                 let no = InodeNo(u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]));
                 if no != InodeNo::NONE {
-                    volume.layout.inode_place(no)?;
+                    parts.volume.layout.inode_place(no)?;
                     orphans.set_slot((i * slots + j) as u32, no);
                 }
             }
@@ -44,21 +44,21 @@ pub(crate) fn read(volume: &Volume) -> Result<()> {
     }
     orphans.set_list(list);
     drop(txn);
-    volume.lock_meta().orphans = orphans;
+    parts.lock_meta().orphans = orphans;
     Ok(())
 }
 
-fn find_file(volume: &Volume) -> Result<OrphanFile> {
-    let txn = volume.look();
+fn find_file(parts: &Parts) -> Result<OrphanFile> {
+    let txn = parts.look();
     let no = InodeNo(txn.superblock().orphan_file_inode.get());
     let raw = txn.raw_inode(no)?;
-    let count = raw.size() / volume.block_size();
+    let count = raw.size() / parts.volume.block_size();
     let mut blocks = Vec::new();
     for logical in 0..u32::try_from(count).unwrap_or(u32::MAX) {
         let block = block_of(&txn, no, logical)?;
         let hole = || Ext4Error::corrupt("a hole in the orphan file", format!("inode {no}"));
         blocks.push(block.ok_or_else(hole)?);
     }
-    let seed = volume.layout.checksums.inode_seed(no, raw.generation());
+    let seed = parts.volume.layout.checksums.inode_seed(no, raw.generation());
     Ok(OrphanFile { blocks, seed })
 }

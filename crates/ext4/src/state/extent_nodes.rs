@@ -36,10 +36,10 @@ impl NodeCache {
 
     /// The node of a block, if these are the contents that it was decoded from.
     pub fn get(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
-        let known = self.places[self.place(block)].as_ref()?;
-        let same =
-            known.contents.as_ptr() == contents.as_ptr() && known.contents.len() == contents.len();
-        (known.block == block && same).then(|| known.node.clone())
+        let cached = self.places[self.place(block)].as_ref()?;
+        let same = cached.contents.as_ptr() == contents.as_ptr()
+            && cached.contents.len() == contents.len();
+        (cached.block == block && same).then(|| cached.node.clone())
     }
 
     /// Keeps a node in the place of another.

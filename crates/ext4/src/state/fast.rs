@@ -87,9 +87,9 @@ impl Track {
             return;
         }
         for (no, ranges) in recorded.inodes {
-            let known = done.inodes.entry(no).or_default();
+            let ranges_so_far = done.inodes.entry(no).or_default();
             for (from, to) in ranges.iter() {
-                known.insert(from, to);
+                ranges_so_far.insert(from, to);
             }
         }
     }

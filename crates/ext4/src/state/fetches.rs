@@ -31,7 +31,7 @@ impl Fetches {
         }
     }
 
-    /// Whether nothing is under way: then nothing has to be told of changes.
+    /// Whether nothing is under way: then changes need not be noted.
     pub fn is_empty(&self) -> bool {
         self.running.is_empty()
     }

@@ -14,7 +14,7 @@ use crate::state::Inode;
 pub(crate) struct OpenFile {
     pub inode: Arc<Inode>,
     pub flags: OpenFlags,
-    /// Write-back errors that this handle has been told of.
+    /// Write-back errors that this handle has reported.
     pub errors: Mutex<ErrorCursor>,
     /// Closing it has not been answered for yet, or it was written to since. With data=transact.
     pub unanswered: AtomicBool,

@@ -29,7 +29,7 @@ pub(crate) struct InodeState {
     pub raw: RawInode,
     /// Size as reads see it.
     pub size: u64,
-    /// What is known of the mapping.
+    /// The cached part of the mapping.
     pub map: ExtentCache,
     /// File blocks that have dirty data and a reservation, but no place yet.
     pub delayed: RangeSet,

@@ -1,4 +1,4 @@
-//! What is known in memory of a file's mapping.
+//! The cached part of a file's mapping.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const ENTRIES_MAX: usize = 8192;
 #[derive(Debug, Default)]
 pub(crate) struct ExtentCache {
     extents: BTreeMap<u32, Extent>,
-    /// Nothing is mapped from here on, if that is known.
+    /// Nothing is mapped from here on, if that is cached.
     hole_from: Option<u64>,
 }
 
@@ -25,13 +25,13 @@ pub(crate) enum MapChange {
 }
 
 impl ExtentCache {
-    /// The extent that holds `logical`, if it is known.
+    /// The extent that holds `logical`, if it is cached.
     pub fn get(&self, logical: u32) -> Option<Extent> {
         let (_, e) = self.extents.range(..=logical).next_back()?;
         (u64::from(logical) < e.end()).then_some(*e)
     }
 
-    /// Whether `logical` is known to be beyond all that is mapped.
+    /// Whether `logical` is beyond all that is mapped.
     pub fn is_beyond(&self, logical: u32) -> bool {
         self.hole_from.is_some_and(|from| u64::from(logical) >= from)
     }
@@ -41,7 +41,7 @@ impl ExtentCache {
         self.hole_from = Some(logical.into());
     }
 
-    /// Learns an extent; what was known of its range is replaced.
+    /// Learns an extent; what was cached of its range is replaced.
     pub fn put(&mut self, mut new: Extent) {
         if self.extents.len() >= ENTRIES_MAX {
             self.extents.clear();

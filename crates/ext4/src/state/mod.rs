@@ -1,10 +1,11 @@
 //! What is in memory of a mounted file system, part by part: each has its own state and, where it
 //! needs one, its own lock.
 //!
-//! Nothing here knows a transaction or another part's state; [`meta`](crate::meta) holds the parts,
-//! and what changes them on disk is in the modules above.
+//! Nothing here knows a transaction. `Parts` of [`meta`](crate::meta) owns the parts, and what
+//! changes them on disk is in the modules above.
 
 mod access;
+mod allocator;
 mod clock;
 mod deletion;
 mod edit;
@@ -32,6 +33,7 @@ mod windows;
 mod xattr_blocks;
 
 pub(crate) use access::AccessRule;
+pub(crate) use allocator::Allocator;
 pub use clock::Clock;
 pub(crate) use deletion::Deletion;
 pub(crate) use edit::{InodeEdit, Life};
@@ -46,12 +48,12 @@ pub(crate) use inode::InodeState;
 pub(crate) use inode_cache::InodeCache;
 pub(crate) use mapping::{ExtentCache, MapChange};
 pub(crate) use names::{Change as NameEdit, NameCache};
-pub(crate) use orphans::{OrphanFile, Orphans};
+pub(crate) use orphans::{OrphanFile, OrphanSet, Orphans};
 pub use points::{LastPoint, RolledBack, SincePoint};
 pub(crate) use protection::Protection;
 pub(crate) use quotas::{Id as QuotaId, Quotas};
 pub use recovery::MountRecovery;
-pub(crate) use space::{AllocState, FreeSpace, Space};
+pub(crate) use space::{AllocState, Space, SpaceEdit};
 pub use status::Status;
 pub(crate) use transact::Transact;
 pub use trouble::{Trouble, UnwrittenPart};

@@ -1,4 +1,4 @@
-//! Names that were looked up or changed lately, and what they name: so that finding one again
+//! The name cache: names that were looked up or changed lately, and what they name. A lookup of one
 //! takes neither the metadata lock nor a look into the directory.
 //!
 //! # Invariants
@@ -22,8 +22,9 @@ use steadfast_ext4_format::ondisk::InodeNo;
 
 /// Parts with a lock each.
 const SHARDS: usize = 16;
-/// Directories that are remembered to be well filed.
-const WELL_FILED_MAX: usize = 4096;
+/// Most directories that are remembered to be hash-ordered: every name is in the leaf that its hash
+/// leads to.
+const HASH_ORDERED_MAX: usize = 4096;
 
 /// A name that comes or goes: directory, name, what it names from now on.
 pub(crate) type Change = (InodeNo, Box<[u8]>, Option<InodeNo>);
@@ -50,7 +51,7 @@ pub(crate) struct NameCache {
     shard_max: usize,
     changes: AtomicU64,
     /// Directories that ignore case in which every name stands where its hash leads.
-    well_filed: Mutex<FxHashSet<InodeNo>>,
+    hash_ordered: Mutex<FxHashSet<InodeNo>>,
 }
 
 impl NameCache {
@@ -60,7 +61,7 @@ impl NameCache {
             shards: Default::default(),
             shard_max: (names_max / SHARDS).max(4),
             changes: AtomicU64::new(0),
-            well_filed: Mutex::default(),
+            hash_ordered: Mutex::default(),
         }
     }
 
@@ -82,7 +83,7 @@ impl NameCache {
         self.changes.load(Ordering::SeqCst) == moment
     }
 
-    /// What is known of a name: nothing, that it is not there, or its inode.
+    /// What is cached of a name: nothing, that it is absent, or its inode.
     pub fn get(&self, dir: InodeNo, name: &[u8]) -> Option<Option<InodeNo>> {
         let key = key(dir, name);
         let mut shard = self.shard(key);
@@ -117,23 +118,23 @@ impl NameCache {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn well_filed(&self) -> MutexGuard<'_, FxHashSet<InodeNo>> {
-        self.well_filed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn hash_ordered(&self) -> MutexGuard<'_, FxHashSet<InodeNo>> {
+        self.hash_ordered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether all names of a directory are known to stand where their hashes lead.
-    pub fn is_well_filed(&self, dir: InodeNo) -> bool {
-        self.well_filed().contains(&dir)
+    /// Whether all names of a directory stand where their hashes lead.
+    pub fn is_hash_ordered(&self, dir: InodeNo) -> bool {
+        self.hash_ordered().contains(&dir)
     }
 
     /// Learns that they do. It holds for the directory that has this number next, too. The caller
     /// holds the metadata lock and has just looked.
-    pub fn set_well_filed(&self, dir: InodeNo) {
-        let mut known = self.well_filed();
-        if known.len() >= WELL_FILED_MAX {
-            known.clear();
+    pub fn set_hash_ordered(&self, dir: InodeNo) {
+        let mut dirs = self.hash_ordered();
+        if dirs.len() >= HASH_ORDERED_MAX {
+            dirs.clear();
         }
-        known.insert(dir);
+        dirs.insert(dir);
     }
 
     /// A path from the root to an inode, by the names that are in memory; `None` if they do not
@@ -168,7 +169,7 @@ impl NameCache {
         for shard in &self.shards {
             *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();
         }
-        self.well_filed().clear();
+        self.hash_ordered().clear();
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -1,4 +1,4 @@
-//! Who is an orphan.
+//! Who is an orphan; how that is written is in `inode`.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,23 @@ pub(crate) struct OrphanFile {
     pub seed: InodeSeed,
 }
 
-/// Who is an orphan, and where that is written.
-#[derive(Debug, Clone, Default)]
+/// Where orphans are written: in the orphan file if there is one, else in the list. Who is one is
+/// in [`OrphanSet`], under the metadata lock.
+#[derive(Debug, Default)]
 pub(crate) struct Orphans {
+    pub file: Option<OrphanFile>,
+}
+
+/// Who is an orphan, and where that is written. The metadata lock guards it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OrphanSet {
     /// From the head on.
     pub list: Vec<InodeNo>,
     pub slots: BTreeMap<u32, InodeNo>,
     pub slot_of: BTreeMap<InodeNo, u32>,
 }
 
-impl Orphans {
+impl OrphanSet {
     pub fn contains(&self, no: InodeNo) -> bool {
         self.slot_of.contains_key(&no) || self.list.contains(&no)
     }
@@ -67,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_lowest_free_slot_is_used() {
-        let mut o = Orphans::default();
+        let mut o = OrphanSet::default();
         assert_eq!(o.free_slot(2), Some(0));
         o.set_slot(0, InodeNo(12));
         o.set_slot(1, InodeNo(13));

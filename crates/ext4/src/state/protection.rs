@@ -209,7 +209,7 @@ impl Shared {
         Ok(self.device.write_fua(self.offset(), bytes.into())?)
     }
 
-    /// Changes the block once an interval until told to stop, or until it is another's.
+    /// Changes the block once an interval until it is to stop, or until it is another's.
     fn keep(&self, status: &Weak<Status>, journal: Option<&Journal>) {
         loop {
             let deadline = now().0 + self.interval.as_nanos() as u64;

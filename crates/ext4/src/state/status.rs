@@ -27,7 +27,7 @@ impl Status {
         self.read_only.get().cloned()
     }
 
-    /// Makes the volume read-only for good. The first reason is kept, and told.
+    /// Makes the volume read-only for good. The first reason is kept, and reported.
     pub fn set_read_only(&self, why: impl Into<String>) {
         let why = why.into();
         self.refuse_writes(&why);
@@ -39,7 +39,7 @@ impl Status {
         self.read_only.get_or_init(|| why.into());
     }
 
-    /// Has `listener` told of what goes wrong; the first stays.
+    /// Reports what goes wrong to `listener`; the first one stays.
     pub(crate) fn listen(&self, listener: Listener) {
         // OK to ignore: there is one.
         let _ = self.listener.set(listener);

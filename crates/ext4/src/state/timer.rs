@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, Nanos, now, spawn};
 
-/// The task and how it is told.
+/// The task, and what it waits for.
 pub(crate) struct Timer {
     shared: Arc<Shared>,
     task: Mutex<Option<JoinHandle<()>>>,

@@ -25,7 +25,7 @@ pub(crate) struct State {
     pub policy: TransactPolicy,
     /// Why there can be no further point.
     pub failed: Option<FsError>,
-    /// Write-back errors that are known.
+    /// Write-back errors that have been reported.
     pub errors: ErrorCursor,
     pub group_open: bool,
     /// The point to which a rollback goes.

@@ -18,7 +18,7 @@ pub enum Trouble<'a> {
         /// Why.
         error: &'a FsError,
     },
-    /// Data of a file that is used in place could not be stored; who wrote it was told.
+    /// Data of a file that is used in place could not be stored; the writer got the error.
     NotStored {
         /// Which; nothing of it is kept.
         part: UnwrittenPart,

@@ -40,7 +40,7 @@ impl Ext4 {
         if !transact.state().group_open {
             return Err(FsError::Invalid { what: "no atomic group is open" });
         }
-        let spent = self.volume.free.fresh.as_ref().is_some_and(|f| f.is_spent());
+        let spent = self.parts.allocator.fresh.as_ref().is_some_and(|f| f.is_spent());
         let mut outcome = if spent {
             Err(FsError::NoSpace { what: "the atomic group did not fit and was taken back" })
         } else {
@@ -58,7 +58,7 @@ impl Ext4 {
         }
         self.discard(transact, journal, false)?;
         transact.state().group_open = false;
-        if let Some(fresh) = &self.volume.free.fresh {
+        if let Some(fresh) = &self.parts.allocator.fresh {
             fresh.set_spent(false);
         }
         if commit { outcome } else { Ok(()) }
@@ -66,7 +66,7 @@ impl Ext4 {
 
     /// An operation found no space: if a group is open, it has failed as a whole.
     pub(super) fn spend_group(&self, transact: &Transact) {
-        if let Some(fresh) = &self.volume.free.fresh
+        if let Some(fresh) = &self.parts.allocator.fresh
             && transact.state().group_open
         {
             fresh.set_spent(true);

@@ -50,8 +50,8 @@ impl Ext4 {
         let fs = Arc::downgrade(self);
         transact.timer.start(move || {
             let Some(fs) = fs.upgrade() else { return false };
-            // A failure is told by the next point that somebody asks for. During a group there is
-            // none: the group's end is one.
+            // A failure is reported by the next point that somebody asks for. During a group there
+            // is none: the group's end is one.
             let _ = fs.make_point();
             true
         });
@@ -91,8 +91,8 @@ impl Ext4 {
         self.transact.as_ref()?;
         let journal = self.journal()?;
         let block = self.volume.block_size();
-        let placed = self.volume.free.fresh.as_ref().map_or(0, |fresh| fresh.len());
-        let waiting = self.volume.space().promised();
+        let placed = self.parts.allocator.fresh.as_ref().map_or(0, |fresh| fresh.len());
+        let waiting = self.parts.allocator.counts().promised();
         Some(SincePoint {
             data_bytes: (placed + waiting) * block,
             metadata_bytes: u64::from(journal.running_blocks().0) * block,

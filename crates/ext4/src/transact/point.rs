@@ -62,7 +62,7 @@ impl Ext4 {
         if let Some(e) = journal.aborted() {
             return Err(Ext4Error::from(e).into());
         }
-        let outside = self.volume.outside.load(Ordering::SeqCst);
+        let outside = self.parts.outside.load(Ordering::SeqCst);
         if journal.running_blocks().0 > 0 && !journal.flushes().covers(outside) {
             // Data that was written over fresh blocks is in no update's list. The commit flushes
             // the device that it is on if there is anything on any list.
@@ -71,7 +71,7 @@ impl Ext4 {
             journal.submit(on_device).map_err(Ext4Error::from)?;
         }
         journal.close_running().map_err(Ext4Error::from)?;
-        if let Some(fresh) = &self.volume.free.fresh {
+        if let Some(fresh) = &self.parts.allocator.fresh {
             fresh.clear();
         }
         let ended = last_ended(journal);
@@ -93,11 +93,11 @@ impl Ext4 {
     /// Refuses when data has been lost on its way to the device, and from then on.
     fn check_written(&self, transact: &Transact, written: Result<()>) -> Result<()> {
         let mut state = transact.state();
-        let told = self.pages.any_error_since(&mut state.errors);
+        let failed_before = self.pages.any_error_since(&mut state.errors);
         if let Some(e) = state.failed.clone() {
             return Err(e);
         }
-        match written.and(told) {
+        match written.and(failed_before) {
             Ok(()) => Ok(()),
             Err(e) => {
                 let error = state.failed.insert(lost(&e)).clone();

@@ -43,12 +43,12 @@ impl Ext4 {
             return Err(Ext4Error::from(e).into());
         }
         // From here on nobody finds an inode of the state that goes.
-        if !self.volume.inodes.retire(open_too) {
+        if !self.parts.inodes.retire(open_too) {
             return Err(FsError::Busy { what: "files are open" });
         }
         self.pages.forget_all();
         journal.discard_running().map_err(Ext4Error::from)?;
-        let reloaded = self.volume.reload(self.options.metadata_cache_blocks);
+        let reloaded = self.parts.reload(self.options.metadata_cache_blocks);
         if let Err(e) = reloaded {
             self.volume.status.set_read_only(format!("after a rollback: {e}"));
             return Err(e.into());
@@ -75,7 +75,7 @@ impl Ext4 {
         }
         let _exclusive = transact.gate.write();
         transact.state().group_open = false;
-        if let Some(fresh) = &self.volume.free.fresh {
+        if let Some(fresh) = &self.parts.allocator.fresh {
             fresh.set_spent(false);
         }
         let since = self.since_point().filter(|since| !since.is_nothing());

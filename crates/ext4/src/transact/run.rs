@@ -66,11 +66,11 @@ impl Ext4 {
         if !transact.wants(TransactMask::VOLFULL) {
             return Ok(false);
         }
-        if !log_full && self.volume.space().resting_blocks == 0 {
+        if !log_full && self.parts.allocator.counts().busy_blocks == 0 {
             return Ok(false);
         }
         self.make_point()?;
-        self.volume.use_freed_committed()?;
+        self.parts.allocator.use_freed_committed(&self.parts.log, &self.parts.meta)?;
         Ok(true)
     }
 

@@ -8,8 +8,8 @@ use steadfast_ext4_format::xattr::entry::{Entry, Form, Value};
 use steadfast_ext4_format::{Ext4Error, Result};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
+use crate::alloc::free_blocks;
 use crate::alloc::{BlockRequest, Purpose};
-use crate::alloc::{allocate_blocks, free_blocks};
 use crate::extents::{add_blocks, block_goal};
 use crate::meta::Txn;
 use crate::planted::Bug;
@@ -109,7 +109,7 @@ pub(crate) fn store_xattr_block(
             let goal = block_goal(txn, no, None);
             let purpose = Purpose::Metadata;
             let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
-            let (number, _) = allocate_blocks(txn, request)?;
+            let (number, _) = txn.allocator.allocate(txn, request)?;
             create_xattr_block(txn, number, 1, entries);
             number
         }

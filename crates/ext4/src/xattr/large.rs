@@ -11,7 +11,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, NewNode};
 
 use crate::extents::{append_block, block_of};
-use crate::inode::{create_inode, orphan_add};
+use crate::inode::create_inode;
 use crate::meta::Txn;
 use crate::state::Inode;
 
@@ -139,7 +139,7 @@ pub(crate) fn leave_value_inode(txn: &mut Txn<'_>, no: InodeNo) -> Result<Option
     if left > 0 {
         return Ok(None);
     }
-    orphan_add(txn, no)?;
+    txn.orphans.add(txn, no)?;
     txn.inode(no).map(Some)
 }
 

@@ -122,7 +122,7 @@ fn files_written_side_by_side_stay_in_long_runs() {
             .collect();
         for task in tasks {
             let ino = task.join().unwrap();
-            let txn = fs.volume().look();
+            let txn = fs.look();
             let (mut extents, mut at) = (0, 0);
             let no = steadfast_ext4_format::ondisk::InodeNo(ino.0 as u32);
             while let Some(e) = steadfast_ext4::next_extent(&txn, no, at).unwrap() {

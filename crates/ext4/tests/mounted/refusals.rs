@@ -7,6 +7,7 @@ use steadfast_devices::source::Ram;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4_mkfs::{make, make_journal_device};
+use steadfast_vfs::{FileSystem, FsError, Ino};
 
 use crate::image::Image;
 use crate::open;
@@ -109,4 +110,16 @@ fn a_lost_journal_can_be_done_without_for_reading() {
     drop(fs);
     let options = MountOptions { read_only: true, no_load: true, ..MountOptions::default() };
     Ext4::mount(disk, options).unwrap();
+}
+
+#[test]
+fn a_number_that_was_never_used_is_no_damage() {
+    let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 32 << 20));
+    make(&disk, &Options::random(TIME)).unwrap();
+    let fs = Ext4::mount(disk, MountOptions::default()).unwrap();
+    for number in [500, 4000] {
+        assert_eq!(fs.getattr(Ino(number)), Err(FsError::NotFound));
+    }
+    assert_eq!(fs.read_only_because(), None);
+    fs.unmount().unwrap();
 }

@@ -1,6 +1,7 @@
 //! What goes wrong in the background of a mount: a line in the log when it happens, the mount's
 //! status while it lasts, the end's exit status.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -178,12 +179,17 @@ fn whole(part: &UnwrittenPart, path: Option<String>) -> String {
 
 /// `/d/f (inode 13), bytes 0 to 4095,`.
 fn name(part: &UnwrittenPart, path: Option<String>) -> String {
-    let (inode, first, last) = (part.inode, part.bytes.start, part.bytes.end.saturating_sub(1));
-    let file = match path {
+    let (first, last) = (part.bytes.start, part.bytes.end.saturating_sub(1));
+    format!("{}, bytes {first} to {last},", file(part, path))
+}
+
+/// `/d/f (inode 13)`.
+fn file(part: &UnwrittenPart, path: Option<String>) -> String {
+    let inode = part.inode;
+    match path {
         Some(path) => format!("{path} (inode {inode})"),
         None => format!("inode {inode}"),
-    };
-    format!("{file}, bytes {first} to {last},")
+    }
 }
 
 /// What is not on the device as it was written, for the status.
@@ -220,23 +226,61 @@ pub fn lines(unwritten: &Value) -> Vec<String> {
         .collect()
 }
 
-/// What there is to say of failed writes at the end; `None` if there were none.
+/// What there is to say of failed writes at the end; `None` if there were none and the journal
+/// has not stopped.
 pub fn last_word(served: &Served) -> Option<String> {
-    let fs = &served.fs;
+    let (fs, source) = (&served.fs, &served.source);
     let failed = fs.page_cache().stats().failed_writes;
+    let aborted = fs.journal().is_some_and(|journal| journal.aborted().is_some());
     if failed == 0 {
-        return None;
+        // Data may be on the device and the transaction with its place lost.
+        let lost = "what had been changed and fsync had not answered with success is lost";
+        return aborted.then(|| format!("{source}: {lost}"));
     }
-    let stopped = match fs.journal().is_some_and(|journal| journal.aborted().is_some()) {
+    let stopped = match aborted {
         true => "; what had been changed and fsync had not answered with success is lost, too",
         false => "",
     };
-    let lost: Vec<String> =
-        fs.unwritten(PARTS_MAX).iter().map(|part| whole(part, path(fs, part))).collect();
+    let lost = named(&fs.unwritten(usize::MAX), |part| path(fs, part));
     let outcome = match lost.is_empty() {
         true => "what they were to write was written later or given up".to_owned(),
-        false => format!("lost: {}", lost.join("; ")),
+        false => format!("lost: {lost}"),
     };
     let failed = terminal::counted(failed, "write");
-    Some(format!("{}: {failed} of data failed; {outcome}{stopped}", served.source))
+    Some(format!("{source}: {failed} of data failed; {outcome}{stopped}"))
+}
+
+/// The first parts with their bytes; of the others the files, each once.
+fn named(parts: &[UnwrittenPart], path: impl Fn(&UnwrittenPart) -> Option<String>) -> String {
+    let (first, others) = parts.split_at(parts.len().min(PARTS_MAX));
+    let mut named: Vec<String> = first.iter().map(|part| whole(part, path(part))).collect();
+    let mut files: BTreeMap<u32, &UnwrittenPart> = BTreeMap::new();
+    for part in others {
+        files.entry(part.inode.0).or_insert(part);
+    }
+    named.extend(files.values().map(|part| format!("more of {}", file(part, path(part)))));
+    named.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_ext4::meta::UnwrittenPart;
+    use steadfast_ext4_format::ondisk::InodeNo;
+
+    use super::{PARTS_MAX, named};
+
+    #[test]
+    fn every_file_with_something_lost_is_named() {
+        let part = |i: usize| UnwrittenPart {
+            inode: InodeNo(20 + i as u32 / 2),
+            bytes: 0..4096,
+            kept: false,
+        };
+        let parts: Vec<UnwrittenPart> = (0..PARTS_MAX + 5).map(part).collect();
+        let said = named(&parts, |part| (part.inode.0 == 29).then(|| "/f".to_owned()));
+        assert!(said.starts_with("inode 20, bytes 0 to 4095; inode 20,"), "{said}");
+        let end = "inode 27, bytes 0 to 4095; more of inode 28; more of /f (inode 29); \
+                   more of inode 30";
+        assert!(said.ends_with(end), "{said}");
+    }
 }

@@ -52,7 +52,7 @@ pub(crate) fn fallocate_file(
     }
     let end = check_end(fs, inode, offset, len)?;
     let _exclusive = inode.data_lock.write();
-    fs.volume.check_writable()?;
+    fs.parts.check_writable()?;
     let flags = inode.state().raw.flags();
     let appends_only = flags.contains(InodeFlags::APPEND);
     if flags.contains(InodeFlags::IMMUTABLE)

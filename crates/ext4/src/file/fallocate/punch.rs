@@ -96,7 +96,7 @@ fn settle_size(fs: &Ext4, inode: &Inode, end: u64) -> Result<()> {
     if on_disk >= size || end < size || fs.volume.has(Bug::PunchForgetsSize) {
         return Ok(());
     }
-    let mut txn = fs.volume.begin()?;
+    let mut txn = fs.parts.begin()?;
     txn.modify_inode(inode.no, |raw| raw.set_size(size))?;
     txn.finish()?;
     Ok(())
@@ -108,7 +108,7 @@ fn zero_journalled(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<()> {
     if from >= to {
         return Ok(());
     }
-    for piece in fs.volume.pieces(inode, from, to, None)? {
+    for piece in fs.parts.pieces(inode, from, to, None)? {
         if !matches!(piece.place, Place::Device(_)) {
             continue;
         }
@@ -126,7 +126,7 @@ fn zero_journalled(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<()> {
 pub(super) fn unmap_range(fs: &Ext4, inode: &Inode, mut from: u64, to: u64) -> Result<()> {
     while from < to {
         from = fs.with_space(|| {
-            let mut txn = fs.volume.begin_yielding()?;
+            let mut txn = fs.parts.begin_yielding()?;
             let reached = unmap_some(fs, &mut txn, inode, from, to)?;
             txn.touch(inode.no, true)?;
             txn.finish()?;
@@ -146,7 +146,7 @@ pub(crate) fn unmap_some(
     to: u64,
 ) -> Result<u64> {
     let revoke = fs.journals_data(inode);
-    let budget = fs.volume.log.update_blocks_max();
+    let budget = fs.parts.log.update_blocks_max();
     let revokes = revokes_max(fs);
     loop {
         let Some(e) = next_extent(txn, inode.no, from)?.filter(|e| u64::from(e.logical) < to)

@@ -64,7 +64,7 @@ pub(crate) fn collapse_range(fs: &Ext4, inode: &Inode, offset: u64, end: u64) ->
     let mut step = Collapse { from, to, hole_at: from, move_at: to };
     loop {
         let next = fs.with_space(|| {
-            let mut txn = fs.volume.begin_yielding()?;
+            let mut txn = fs.parts.begin_yielding()?;
             let next = collapse_step(fs, &mut txn, inode, step)?;
             if next.is_none() {
                 txn.modify_inode(inode.no, |raw| raw.set_size(size - (end - offset)))?;
@@ -110,7 +110,7 @@ fn move_down(
     mut at: u64,
     by: u64,
 ) -> Result<Progress> {
-    let budget = fs.volume.log.update_blocks_max();
+    let budget = fs.parts.log.update_blocks_max();
     let layout = &fs.volume.layout;
     while let Some(e) = next_extent(txn, inode.no, at)? {
         // What is mapped of a cluster moves in one transaction: it has one place in a file.
@@ -143,7 +143,7 @@ pub(crate) fn insert_range(fs: &Ext4, inode: &Inode, offset: u64, len: u64) -> R
     let mut grown = false;
     loop {
         let progress = fs.with_space(|| {
-            let mut txn = fs.volume.begin_yielding()?;
+            let mut txn = fs.parts.begin_yielding()?;
             if !grown {
                 let last = extent_at_or_before(&txn, inode.no, u32::MAX)?;
                 if last.is_some_and(|e| e.end() > BLOCKS_END - by) {
@@ -175,7 +175,7 @@ fn move_up(
     mut below: u64,
     by: u64,
 ) -> Result<Progress> {
-    let budget = fs.volume.log.update_blocks_max();
+    let budget = fs.parts.log.update_blocks_max();
     let layout = &fs.volume.layout;
     while below > from {
         // OK to cast: below the largest block number.

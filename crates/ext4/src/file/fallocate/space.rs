@@ -30,7 +30,7 @@ pub(crate) fn allocate_range(
     let zeroed = zeroed.unwrap_or(0..0);
     while at < to {
         at = fs.with_space(|| {
-            let mut txn = fs.volume.begin_yielding()?;
+            let mut txn = fs.parts.begin_yielding()?;
             let reached = fill(fs, &mut txn, inode, at, to, &zeroed)?;
             let size = end.min(reached * block);
             let grows = !keep_size && size > inode.state().size;
@@ -57,7 +57,7 @@ fn fill(
     to: u64,
     zeroed: &Range<u64>,
 ) -> Result<u64> {
-    let budget = fs.volume.log.update_blocks_max();
+    let budget = fs.parts.log.update_blocks_max();
     let first = at;
     while at < to && (at == first || txn.changed_blocks() < budget) {
         // OK to cast: files end below 2^32 blocks.

@@ -1,0 +1,155 @@
+//! Operations on open files.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_ext4_format::ondisk::InodeFlags;
+use steadfast_vfs::{Fallocate, Fh, FileType, FsError, Ino, OpenFlags, Result, TransactMask};
+
+use super::attributes::VERITY_IS_READ_ONLY;
+use crate::file::{delete_if_unused, fallocate_file, read_file, sync_file, truncate, write_file};
+use crate::mounted::{Ext4, key};
+use crate::state::{Inode, OpenFile};
+
+/// What a write counts as in a transaction mask.
+fn written_bits(how: OpenFlags) -> TransactMask {
+    match how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+        true => TransactMask::WRITE | TransactMask::FSYNC,
+        false => TransactMask::WRITE,
+    }
+}
+
+pub(super) fn open(fs: &Ext4, ino: Ino, flags: OpenFlags) -> Result<Fh> {
+    let inode = fs.inode(ino)?;
+    check_openable(fs, &inode, flags)?;
+    let fh = fs.add_handle(Arc::clone(&inode), flags)?;
+    if flags.contains(OpenFlags::TRUNCATE)
+        && let Err(e) = fs.run(|| truncate(fs, &inode, 0))
+    {
+        release(fs, fh)?;
+        return Err(e);
+    }
+    if flags.contains(OpenFlags::TRUNCATE) {
+        fs.point_after(TransactMask::TRUNCATE)?;
+    }
+    Ok(fh)
+}
+
+pub(super) fn release(fs: &Ext4, fh: Fh) -> Result<()> {
+    let (file, last) = fs.handles.remove(fh)?;
+    if fs.volume.status.is_down() {
+        return Ok(());
+    }
+    if last {
+        release_last(fs, &file.inode)?;
+    }
+    fs.point_after_close(&file)
+}
+
+pub(super) fn flush(fs: &Ext4, fh: Fh) -> Result<()> {
+    let file = fs.handles.get(fh)?;
+    if fs.volume.status.is_down() {
+        return Ok(());
+    }
+    fs.point_after_close(&file)
+}
+
+pub(super) fn write_as(
+    fs: &Ext4,
+    fh: Fh,
+    offset: u64,
+    data: Bytes,
+    how: OpenFlags,
+) -> Result<usize> {
+    let file = fs.file(fh, OpenFlags::WRITE)?;
+    let mut flags = file.flags - OpenFlags::BY_CALL;
+    if how.contains(OpenFlags::WRITTEN_BACK) {
+        // A page has its own place.
+        flags -= OpenFlags::APPEND;
+    }
+    write_to(fs, &file, flags | how, offset, &data)
+}
+
+pub(super) fn fsync(fs: &Ext4, fh: Fh, data_only: bool) -> Result<()> {
+    let file = fs.handles.get(fh)?;
+    if fs.parts.transacts() {
+        return fs.point_after(TransactMask::FSYNC);
+    }
+    fs.run(|| sync_file(fs, &file, None, data_only))
+}
+
+pub(super) fn fallocate(fs: &Ext4, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
+    let file = fs.file(fh, OpenFlags::WRITE)?;
+    fs.run_once(|| fallocate_file(fs, &file.inode, what, offset, len))?;
+    file.note_write();
+    if fs.parts.transacts() {
+        return fs.point_after(written_bits(file.flags));
+    }
+    if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+        fs.run(|| sync_file(fs, &file, None, !file.flags.contains(OpenFlags::SYNC)))?;
+    }
+    Ok(())
+}
+
+/// Whether a file may be opened so.
+fn check_openable(fs: &Ext4, inode: &Inode, flags: OpenFlags) -> Result<()> {
+    match fs.attr(inode).kind {
+        FileType::Regular => {}
+        FileType::Directory => return Err(FsError::IsDirectory),
+        _ => return Err(FsError::Invalid { what: "only regular files are opened here" }),
+    }
+    if inode.state().raw.flags().contains(InodeFlags::ENCRYPTED) {
+        return Err(FsError::NoKey);
+    }
+    if flags.intersects(OpenFlags::WRITE | OpenFlags::TRUNCATE) {
+        fs.run(|| fs.parts.check_writable())?;
+        let kept = inode.state().raw.flags();
+        let appends = flags.contains(OpenFlags::APPEND) && !flags.contains(OpenFlags::TRUNCATE);
+        let append_only = kept.contains(InodeFlags::APPEND) && !appends;
+        if kept.contains(InodeFlags::IMMUTABLE) || append_only {
+            return Err(FsError::NotPermitted { what: "the file is immutable or append-only" });
+        }
+        if kept.contains(InodeFlags::VERITY) {
+            return Err(FsError::NotPermitted { what: VERITY_IS_READ_ONLY });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn read_from(
+    fs: &Ext4,
+    file: &OpenFile,
+    direct: bool,
+    offset: u64,
+    len: usize,
+) -> Result<Bytes> {
+    let read = fs.run(|| read_file(fs, file, direct, offset, len))?;
+    fs.accessed(&file.inode);
+    Ok(read)
+}
+
+pub(super) fn write_to(
+    fs: &Ext4,
+    file: &OpenFile,
+    how: OpenFlags,
+    offset: u64,
+    data: &Bytes,
+) -> Result<usize> {
+    let written = fs.run(|| write_file(fs, file, how, offset, data.clone()))?;
+    file.note_write();
+    fs.point_after(written_bits(how))?;
+    Ok(written)
+}
+
+/// Nobody has the file open any more.
+fn release_last(fs: &Ext4, inode: &Inode) -> Result<()> {
+    let flush = std::mem::take(&mut inode.state().flush_on_close);
+    let delays = fs.options.delayed_allocation && fs.options.auto_da_alloc;
+    let delays = delays && !fs.parts.transacts();
+    if flush && inode.state().raw.links() > 0 && delays {
+        // An error stays with the file, for fsync to tell.
+        let _ = fs.pages.flush(key(inode.no));
+    }
+    fs.parts.lock_meta().alloc.windows.remove(inode.no);
+    fs.run(|| delete_if_unused(fs, inode))
+}

@@ -1,0 +1,119 @@
+//! Inodes and handles by the numbers that callers give.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_ext4_format::Ext4Error;
+use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_runtime::cpu;
+use steadfast_vfs::{Attr, Fh, FsError, Ino, OpenFlags, Result};
+
+use crate::fastcommit::is_inode_number_taken;
+use crate::file::delete_if_unused;
+use crate::mounted::{Ext4, key};
+use crate::state::{Inode, OpenFile};
+
+fn number(ino: Ino) -> Result<InodeNo> {
+    u32::try_from(ino.0).map(InodeNo).map_err(|_| FsError::NotFound)
+}
+
+impl Ext4 {
+    pub(super) fn attr(&self, inode: &Inode) -> Attr {
+        inode.attr(&self.volume.layout)
+    }
+
+    /// The beginning of every call, which takes this much simulated processor time.
+    pub(crate) fn enter(&self, cost: Duration) -> Result<()> {
+        cpu(cost);
+        Ok(self.volume.status.check_up()?)
+    }
+
+    /// The inode of a number that a damaged directory or a caller may name: those of the file
+    /// system's own are not read.
+    pub(super) fn inode(&self, ino: Ino) -> Result<Arc<Inode>> {
+        self.check_ordinary(number(ino)?)?;
+        self.any_inode(ino)
+    }
+
+    /// Also one of the file system's own.
+    pub(super) fn any_inode(&self, ino: Ino) -> Result<Arc<Inode>> {
+        let no = number(ino)?;
+        if no == InodeNo::NONE || no.0 > self.volume.layout.inodes_count {
+            return Err(FsError::NotFound);
+        }
+        self.run(|| match self.parts.inodes.get(no) {
+            Some(inode) => Ok(inode),
+            None => {
+                let txn = self.parts.look_yielding();
+                match txn.inode(no) {
+                    // What is not in use may hold anything. It is the caller's mistake.
+                    Err(Ext4Error::Corrupt { .. }) if !is_inode_number_taken(&txn, no)? => {
+                        Err(FsError::NotFound.into())
+                    }
+                    outcome => outcome,
+                }
+            }
+        })
+    }
+
+    /// A number that a caller gives: one of the file system's own inodes, or one beyond all, is the
+    /// caller's mistake, and no damage.
+    pub(super) fn given(&self, ino: Ino) -> Result<InodeNo> {
+        let no = number(ino).map_err(|_| FsError::Stale)?;
+        if no == InodeNo::NONE || no.0 > self.volume.layout.inodes_count {
+            return Err(FsError::Stale);
+        }
+        self.check_ordinary(no).map(|()| no)
+    }
+
+    /// Refuses to touch the inodes that belong to the file system itself.
+    pub(super) fn check_ordinary(&self, no: InodeNo) -> Result<()> {
+        if no != InodeNo::ROOT && no.0 < self.volume.layout.first_inode.0 {
+            return Err(FsError::NotPermitted { what: "an inode of the file system itself" });
+        }
+        Ok(())
+    }
+
+    /// Does `work` on an inode that no handle keeps. While it lasts the inode counts as open: it
+    /// may lose its names, but its number cannot become another file's under the work's hands.
+    pub(super) fn pinned<T>(
+        &self,
+        inode: &Inode,
+        work: impl FnOnce() -> steadfast_vfs::Result<T>,
+    ) -> steadfast_vfs::Result<T> {
+        {
+            let mut state = inode.state();
+            if state.doomed {
+                return Err(FsError::NotFound);
+            }
+            state.opens += 1;
+        }
+        let done = work();
+        let last = {
+            let mut state = inode.state();
+            state.opens -= 1;
+            state.opens == 0
+        };
+        if last {
+            self.run(|| delete_if_unused(self, inode))?;
+        }
+        done
+    }
+
+    /// An inode has changed, not by a write through a handle. With data=transact.
+    pub(super) fn changed_beside(&self, inode: &Arc<Inode>) {
+        if self.transact.is_some() {
+            self.handles.note_change(inode);
+        }
+    }
+
+    pub(super) fn add_handle(&self, inode: Arc<Inode>, flags: OpenFlags) -> Result<Fh> {
+        let errors = self.pages.error_cursor(key(inode.no));
+        Ok(self.handles.add(inode, flags, errors)?)
+    }
+
+    pub(super) fn file(&self, fh: Fh, needs: OpenFlags) -> Result<Arc<OpenFile>> {
+        let file = self.handles.get(fh)?;
+        if file.flags.contains(needs) { Ok(file) } else { Err(FsError::BadHandle) }
+    }
+}

@@ -1,6 +1,8 @@
 //! Why something could not be explored. What is wrong with a crash state is no error: it is what an
 //! exploration is for.
 
+use crate::tree::{NoTree, Unreadable};
+
 /// Why something could not be explored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CrashError {
@@ -22,7 +24,8 @@ pub enum CrashError {
 pub type Result<T, E = CrashError> = std::result::Result<T, E>;
 
 impl CrashError {
-    pub(crate) fn host(why: impl ToString) -> CrashError {
+    /// The machine around failed.
+    pub fn host(why: impl ToString) -> CrashError {
         CrashError::Host(why.to_string())
     }
 }
@@ -31,6 +34,27 @@ impl From<String> for CrashError {
     /// What is said of a workload.
     fn from(why: String) -> CrashError {
         CrashError::Run(why)
+    }
+}
+
+impl From<&str> for CrashError {
+    /// What is said of a workload.
+    fn from(why: &str) -> CrashError {
+        CrashError::Run(why.to_owned())
+    }
+}
+
+impl From<NoTree> for CrashError {
+    /// Of a tree that is there without any power cut.
+    fn from(why: NoTree) -> CrashError {
+        CrashError::Run(why.to_string())
+    }
+}
+
+impl From<Unreadable> for CrashError {
+    /// Of a file system that no power cut has touched.
+    fn from(why: Unreadable) -> CrashError {
+        CrashError::Run(why.to_string())
     }
 }
 

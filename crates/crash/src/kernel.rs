@@ -25,7 +25,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// Fails in words if this is not root or has no folder for images.
-    pub fn find() -> Result<Kernel, String> {
+    pub fn find() -> crate::Result<Kernel> {
         let user = run("id", &["-u"])?;
         if user.trim() != "0" {
             return Err("mounting with the kernel needs root".into());
@@ -44,7 +44,8 @@ impl Kernel {
         judge: &dyn Judge,
         at: Moment,
     ) -> Opinion {
-        self.asked(disk, journal, judge, at).unwrap_or_else(Opinion::NotGiven)
+        self.asked(disk, journal, judge, at)
+            .unwrap_or_else(|why| Opinion::NotGiven(why.to_string()))
     }
 
     fn asked(
@@ -53,7 +54,7 @@ impl Kernel {
         journal: Option<&Store>,
         judge: &dyn Judge,
         at: Moment,
-    ) -> Result<Opinion, String> {
+    ) -> crate::Result<Opinion> {
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         let image = |name: &str, contents: &Store| {
             let path = folder.path().join(name);
@@ -70,7 +71,7 @@ impl Kernel {
             Err(e) if e.command.starts_with("mount") && e.said.starts_with("exit status: 32") => {
                 return Ok(Opinion::Damaged(format!("the kernel refused the mount: {e}")));
             }
-            Err(e) => return Err(e.to_string()),
+            Err(e) => return Err(crate::CrashError::host(e)),
         };
         let mut cut = Cut { at: at.at, ..Cut::default() };
         {
@@ -83,7 +84,7 @@ impl Kernel {
     }
 }
 
-fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, String> {
+fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> crate::Result<String> {
     let output = Command::new("timeout")
         .args(["-s", "KILL", LIMIT_SECONDS, program])
         .args(arguments)
@@ -94,5 +95,5 @@ fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, String
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let why = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{program}: {}: {}", output.status, why.trim()))
+    Err(format!("{program}: {}: {}", output.status, why.trim()).into())
 }

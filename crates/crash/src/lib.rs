@@ -19,6 +19,7 @@ pub mod risk;
 mod schedule;
 pub mod shrink;
 pub mod small;
+mod tree;
 pub mod unsynced;
 
 pub use error::{CrashError, Result};

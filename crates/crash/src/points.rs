@@ -8,24 +8,23 @@ use std::collections::BTreeMap;
 
 use steadfast_devices::filter::record::{Moment, RecordLog};
 use steadfast_runtime::Mutex;
-use steadfast_vfs::{Attr, FileSystem, FileType, Ino, OpenFlags, Result, path};
+use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino};
 
 use crate::figures::Cut;
 use crate::judge::Judge;
+use crate::tree::{Contents, Node, Tree, Unreadable};
 
-/// Bytes of a file read at once.
-const READ: usize = 1 << 20;
 /// Notes of points in the record carry this label; their details mean nothing.
 const NOTE: u64 = 0x706f_696e_7473;
-/// What mke2fs puts into the root; a recovery may fill it.
-const LOST_AND_FOUND: &[u8] = b"lost+found";
 
 /// What a program sees of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     attr: Attr,
-    /// FNV-1a of a file's contents; a symbolic link's target.
-    digest: u64,
+    /// Of a regular file.
+    contents: Contents,
+    /// Of a symbolic link.
+    target: Vec<u8>,
 }
 
 /// A tree as programs see it: names, attributes (without times of access, sizes of directories
@@ -41,37 +40,19 @@ impl Snapshot {
     ///
     /// # Errors
     /// What could not be read.
-    pub fn take(fs: &dyn FileSystem, dir: Ino) -> Result<Snapshot> {
-        let mut snapshot = Snapshot::default();
-        let mut first_names: BTreeMap<Ino, u64> = BTreeMap::new();
-        let mut todo = vec![(Vec::new(), dir)];
-        while let Some((prefix, dir)) = todo.pop() {
-            for entry in path::list(fs, dir)? {
-                if matches!(&entry.name[..], b"." | b"..") {
-                    continue;
-                }
-                if prefix.is_empty() && entry.name == LOST_AND_FOUND {
-                    continue;
-                }
-                let name = [&prefix[..], b"/", &entry.name].concat();
-                let mut attr = fs.lookup(dir, &entry.name)?;
-                let digest = match attr.kind {
-                    FileType::Regular => digest_of(fs, &attr)?,
-                    FileType::Symlink => fnv(FNV, &fs.readlink(attr.ino)?),
-                    FileType::Directory => {
-                        todo.push((name.clone(), attr.ino));
-                        attr.size = 0;
-                        0
-                    }
-                    _ => attr.rdev,
-                };
-                let next = first_names.len() as u64;
-                attr.ino = Ino(*first_names.entry(attr.ino).or_insert(next));
-                (attr.blocks_512, attr.block_size, attr.generation) = (0, 0, 0);
-                (attr.atime, attr.crtime) = (attr.mtime, attr.mtime);
-                snapshot.names.insert(name, Seen { attr, digest });
+    pub fn take(fs: &dyn FileSystem, dir: Ino) -> Result<Snapshot, Unreadable> {
+        let tree = Tree::look_whole(fs, dir)?;
+        let seen = |node: &Node| {
+            let mut attr = node.attr;
+            if attr.kind == FileType::Directory {
+                attr.size = 0;
             }
-        }
+            (attr.blocks_512, attr.block_size, attr.generation) = (0, 0, 0);
+            (attr.atime, attr.crtime) = (attr.mtime, attr.mtime);
+            Seen { attr, contents: node.contents(), target: node.target.clone() }
+        };
+        let names = tree.nodes().map(|(path, node)| ([b"/", path].concat(), seen(node))).collect();
+        let mut snapshot = Snapshot { names };
         snapshot.renumber();
         Ok(snapshot)
     }
@@ -114,40 +95,6 @@ impl Snapshot {
     }
 }
 
-const FNV: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// FNV-1a over 8-byte words, the rest byte by byte.
-fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
-    let words = bytes.chunks_exact(8);
-    let rest = words.remainder();
-    for word in words {
-        // OK to unwrap: eight bytes.
-        hash = (hash ^ u64::from_le_bytes(word.try_into().unwrap())).wrapping_mul(0x100_0000_01b3);
-        hash ^= hash >> 29;
-    }
-    for byte in rest {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    }
-    hash
-}
-
-fn digest_of(fs: &dyn FileSystem, attr: &Attr) -> Result<u64> {
-    let fh = fs.open(attr.ino, OpenFlags::READ)?;
-    let (mut hash, mut at) = (FNV, 0);
-    let read = loop {
-        match fs.read(fh, at, READ) {
-            Ok(data) if data.is_empty() => break Ok(hash),
-            Ok(data) => {
-                hash = fnv(hash, &data);
-                at += data.len() as u64;
-            }
-            Err(e) => break Err(e),
-        }
-    };
-    fs.release(fh)?;
-    read
-}
-
 struct Point {
     snapshot: Snapshot,
     begun: Moment,
@@ -171,8 +118,8 @@ impl Points {
     ///
     /// # Errors
     /// What could not be read of the state.
-    pub fn begin(&self, fs: &dyn FileSystem) -> Result<()> {
-        let snapshot = Snapshot::take(fs, fs.root())?;
+    pub fn begin(&self, fs: &dyn FileSystem) -> Result<(), FsError> {
+        let snapshot = Snapshot::take(fs, fs.root()).map_err(|e| e.why)?;
         let begun = self.log.note(NOTE, [0; 3]);
         self.points.lock().push(Point { snapshot, begun, done: None });
         Ok(())
@@ -190,7 +137,7 @@ impl Points {
     ///
     /// # Errors
     /// As [`FileSystem::transact`].
-    pub fn transact(&self, fs: &dyn FileSystem) -> Result<()> {
+    pub fn transact(&self, fs: &dyn FileSystem) -> Result<(), FsError> {
         self.begin(fs)?;
         fs.transact()?;
         self.done();
@@ -201,7 +148,7 @@ impl Points {
     ///
     /// # Errors
     /// How it differs from the last finished point, in words.
-    fn compare(&self, left: &Snapshot, cut: u64) -> std::result::Result<usize, String> {
+    fn compare(&self, left: &Snapshot, cut: u64) -> Result<usize, String> {
         let points = self.points.lock();
         let last = points
             .iter()

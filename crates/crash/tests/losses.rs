@@ -126,7 +126,9 @@ fn a_journal_of_an_earlier_mount_never_reaches_the_disk() {
             contents[CARD] = old[CARD].clone();
             let came_up = Sim::new(1).run(move || {
                 let log = RecordLog::new();
-                let booted = machine.power_on(contents, Some(&log)).map_err(|e| (e, log.len()))?;
+                let booted = machine
+                    .power_on(contents, Some(&log))
+                    .map_err(|e| (e.to_string(), log.len()))?;
                 let later = booted.fs.lookup(booted.fs.root(), b"later").map(drop);
                 drop(booted.fs);
                 Ok::<_, (String, usize)>((later, (booted.shut_down)().unwrap()))

@@ -41,24 +41,20 @@ impl InCorpus {
     }
 }
 
-fn host(error: impl std::fmt::Display) -> CrashError {
-    CrashError::Host(error.to_string())
-}
-
 impl Subject for InCorpus {
     fn name(&self) -> String {
         format!("kernel-{}", self.peer.fs.name())
     }
 
     fn record(&self, workload: &Workload) -> Result<Ran> {
-        let running = self.peer.resume(self.formatted.clone()).map_err(host)?;
+        let running = self.peer.resume(self.formatted.clone()).map_err(CrashError::host)?;
         let (bases, story) = {
-            let fs = HostFs::open(running.path()).map_err(host)?;
+            let fs = HostFs::open(running.path()).map_err(CrashError::host)?;
             set_up(&fs, workload)?;
-            let bases = running.begin().map_err(host)?;
+            let bases = running.begin().map_err(CrashError::host)?;
             (bases, play(&fs, running.log(), workload)?)
         };
-        let recording = running.end().map_err(host)?;
+        let recording = running.end().map_err(CrashError::host)?;
         Ok(Ran::new(bases, recording, story))
     }
 

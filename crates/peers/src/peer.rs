@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::record::{Record, RecordLog, Recording};
-use steadfast_devices::model::Model;
+use steadfast_devices::model::{Model, ModelError};
 use steadfast_devices::store::Store;
 use steadfast_host::Mount;
 
@@ -18,7 +18,7 @@ use crate::kind::{KernelFs, Verdict};
 const REST_SECONDS: u64 = 10;
 
 /// Makes the devices anew: the disk, then the journal's device if there is one.
-pub type Build = Arc<dyn Fn() -> Result<Vec<Arc<dyn Model>>, String> + Send + Sync>;
+pub type Build = Arc<dyn Fn() -> Result<Vec<Arc<dyn Model>>, ModelError> + Send + Sync>;
 
 /// A file system of the kernel on devices of ours. The devices are in real time: a modelled disk
 /// takes as long as the disk would.
@@ -68,7 +68,7 @@ impl Peer {
 
     fn devices(&self, contents: Option<Vec<Store>>) -> Result<Vec<Arc<dyn Model>>, PeerError> {
         let device = |why: String| PeerError::Device { why };
-        let models = (self.build)().map_err(device)?;
+        let models = (self.build)().map_err(|e| device(e.to_string()))?;
         for (model, contents) in models.iter().zip(contents.into_iter().flatten()) {
             model.set_contents(contents).map_err(|e| device(e.to_string()))?;
         }

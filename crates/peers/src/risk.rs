@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use steadfast_crash::explore::{Recorded, System};
 use steadfast_crash::risk::{RecordedRun, Workload};
+use steadfast_crash::{CrashError, Result};
 use steadfast_devices::model::ModelParams;
 use steadfast_devices::store::Store;
 use steadfast_vfs::{FileSystem, HostFs};
@@ -39,7 +40,7 @@ impl AtRisk {
         let devices = [("disk", Some(spec.disk.clone())), ("journal", spec.journal.clone())];
         let build = move || {
             let there = devices.iter().filter_map(|(name, params)| Some((name, params.as_ref()?)));
-            let built = there.map(|(name, params)| params.build(name).map_err(|e| e.to_string()));
+            let built = there.map(|(name, params)| params.build(name));
             built.collect()
         };
         let peer = Peer {
@@ -56,22 +57,21 @@ impl AtRisk {
     /// Runs the workload with the devices recorded.
     ///
     /// # Errors
-    /// What could not be built, mounted or run, in words.
-    pub fn record(&self, workload: &dyn Workload) -> Result<RecordedRun, String> {
-        let words = |e: &dyn std::fmt::Display| e.to_string();
-        let running =
-            self.peer.start(Some(vec![self.old_contents.snapshot()])).map_err(|e| words(&e))?;
+    /// What could not be built, mounted or run.
+    pub fn record(&self, workload: &dyn Workload) -> Result<RecordedRun> {
+        let contents = Some(vec![self.old_contents.snapshot()]);
+        let running = self.peer.start(contents).map_err(CrashError::host)?;
         let mut bases = Vec::new();
         let ran = {
             let fs: Arc<dyn FileSystem> =
-                Arc::new(HostFs::open(running.path()).map_err(|e| words(&e))?);
+                Arc::new(HostFs::open(running.path()).map_err(CrashError::host)?);
             let mut begin = || {
-                bases = running.begin().map_err(|e| words(&e))?;
+                bases = running.begin().map_err(CrashError::host)?;
                 Ok(())
             };
             workload.run(&fs, running.log(), &mut begin)?
         };
-        let recording = running.end().map_err(|e| words(&e))?;
+        let recording = running.end().map_err(CrashError::host)?;
         let recorded = Recorded { bases, recording, judge: ran.judge };
         Ok(RecordedRun { recorded, speed: ran.speed })
     }

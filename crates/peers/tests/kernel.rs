@@ -15,7 +15,7 @@ fn disk(bytes: u64) -> Build {
     let ssd =
         SsdParams { sectors: bytes / 512, write_cache: SsdCache::Volatile, ..SsdParams::default() };
     let params = ModelParams::Ssd(ssd);
-    Arc::new(move || Ok(vec![params.build("disk").map_err(|e| e.to_string())?]))
+    Arc::new(move || Ok(vec![params.build("disk")?]))
 }
 
 fn peer(fs: KernelFs) -> Peer {

@@ -71,7 +71,7 @@ fn what_was_promised_through_the_host_is_there() {
             write_cache: SsdCache::Volatile,
             ..SsdParams::default()
         };
-        Ok(vec![ModelParams::Ssd(ssd).build("disk").map_err(|e| e.to_string())?])
+        Ok(vec![ModelParams::Ssd(ssd).build("disk")?])
     });
     // No timer makes durable what nobody has asked for.
     let peer = Peer {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::rng::Rng;
+use steadfast_crash::CrashError;
 use steadfast_crash::explore::Boot;
 use steadfast_crash::figures::Cut;
 use steadfast_crash::judge::Judge;
@@ -34,8 +35,8 @@ impl Workload for TwoFiles {
         &self,
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
-        begin: &mut dyn FnMut() -> Result<(), String>,
-    ) -> Result<Ran, String> {
+        begin: &mut dyn FnMut() -> steadfast_crash::Result<()>,
+    ) -> steadfast_crash::Result<Ran> {
         let flags = OpenFlags::READ | OpenFlags::WRITE;
         let write = |name: &str| -> Result<_, FsError> {
             let (_, fh) = fs.create(fs.root(), name.as_bytes(), NewNode::default(), flags)?;
@@ -43,7 +44,7 @@ impl Workload for TwoFiles {
             Ok(fh)
         };
         begin()?;
-        let words = |e: FsError| e.to_string();
+        let words = |e: FsError| CrashError::Run(e.to_string());
         let kept = write("kept").map_err(words)?;
         fs.fsync(kept, false).map_err(words)?;
         fs.release(kept).map_err(words)?;

@@ -69,6 +69,7 @@ mod tasks;
 use std::fmt::Display;
 use std::time::Duration;
 
+use steadfast_crash::CrashError;
 use steadfast_crash::cuts::{Bound, Choice, Places};
 use steadfast_crash::program::inside::{Inside, Program};
 use steadfast_devices::model::{ModelParams, NvramParams, SsdParams};
@@ -258,7 +259,7 @@ impl PowerCut {
     ) -> PowerCut {
         self.prepare = Some(Box::new(move |fs, _| {
             let fs = FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0)));
-            work(&fs).map_err(|e| e.to_string())
+            work(&fs).map_err(|e| CrashError::Run(e.to_string()))
         }));
         self
     }
@@ -280,7 +281,7 @@ impl PowerCut {
         let inside = self.inside;
         let program: Program = Box::new(move |fs, said| {
             let running = Running::new(fs, said.clone());
-            program(&running).map_err(|e| format!("the program failed: {e}"))
+            program(&running).map_err(|e| CrashError::Run(format!("the program failed: {e}")))
         });
         let run = inside.record(prepare, program);
         Recorded::new(run, inside.options, choice)

@@ -40,7 +40,7 @@ impl Judge for Story {
                 cut.findings.extend(wrong);
             }
             Err(why) => {
-                cut.damage.push(why);
+                cut.damage.push(why.to_string());
                 cut.manual_repair = true;
             }
         }

@@ -122,7 +122,7 @@ fn recorded(
     durability: Durability,
     linger: Duration,
     workload: &Workload,
-) -> Result<Ran, String> {
+) -> crate::Result<Ran> {
     let plain: Arc<dyn BlockDevice> = Arc::new(ram.clone());
     let fs = mounted(options, &plain)?;
     set_up(&*fs, workload)?;
@@ -134,7 +134,8 @@ fn recorded(
     // What a mount writes is durable.
     fs.sync().map_err(|e| format!("sync: {e}"))?;
     device.flush().map_err(|e| format!("flush: {e}"))?;
-    let bases = log.begin_anew(|| vec![ram.store()]).ok_or("something is in flight")?;
+    let bases =
+        log.begin_anew(|| vec![ram.store()]).ok_or_else(|| "something is in flight".to_owned())?;
     let story = play(&*fs, &log, workload)?;
     sleep(linger);
     let recording = log.take();
@@ -154,7 +155,7 @@ impl Subject for Own {
         let durability = if self.lying { LYING } else { Durability::OnFlush };
         let ran = Sim::new(1)
             .run(move || recorded(&options, &ram, durability, linger, &workload))
-            .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}")));
+            .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}").into()));
         let Ran { recorded, refused } = ran.map_err(|why| format!("{}: {why}", self.name))?;
         Ok(Ran { recorded: recorded.on_media(0, self.media), refused })
     }

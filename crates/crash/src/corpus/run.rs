@@ -11,6 +11,7 @@ use steadfast_vfs::{
 
 use super::seen::{Names, look};
 use super::step::{How, Op, Path, Range, Workload};
+use crate::tree::Unreadable;
 
 /// Notes of operations carry this label.
 const NOTE: u64 = 0x636f_7270_7573;
@@ -50,7 +51,7 @@ impl Story {
     }
 
     /// Takes a look, and tells the files apart: a number that was free in between is another file.
-    fn look(&mut self, fs: &dyn FileSystem) -> std::result::Result<(), String> {
+    fn look(&mut self, fs: &dyn FileSystem) -> std::result::Result<(), Unreadable> {
         let seen = look(fs)?;
         let mut known: BTreeMap<u64, u64> = BTreeMap::new();
         if let (Some(names), Some(files)) = (self.seen.last(), self.files.last()) {
@@ -72,23 +73,19 @@ impl Story {
 /// Does what must be there before, and makes it durable.
 ///
 /// # Errors
-/// What was refused, in words.
-pub fn set_up(fs: &dyn FileSystem, workload: &Workload) -> std::result::Result<(), String> {
+/// What was refused.
+pub fn set_up(fs: &dyn FileSystem, workload: &Workload) -> crate::Result<()> {
     for (number, op) in workload.setup.iter().enumerate() {
         carry_out(fs, op, number as u8).map_err(|e| format!("{op}: {e}"))?;
     }
-    fs.sync().map_err(|e| format!("sync: {e}"))
+    Ok(fs.sync().map_err(|e| format!("sync: {e}"))?)
 }
 
 /// Carries out what is recorded.
 ///
 /// # Errors
-/// What cannot be read of a file system that is not damaged, in words.
-pub fn play(
-    fs: &dyn FileSystem,
-    log: &RecordLog,
-    workload: &Workload,
-) -> std::result::Result<Story, String> {
+/// What cannot be read of a file system that is not damaged, or not be done.
+pub fn play(fs: &dyn FileSystem, log: &RecordLog, workload: &Workload) -> crate::Result<Story> {
     let mut story = Story::default();
     story.look(fs)?;
     for (number, op) in workload.ops.iter().enumerate() {
@@ -106,7 +103,7 @@ pub fn play(
                 | FsError::NoData
                 | FsError::Unsupported { .. },
             ) => true,
-            Err(e) => return Err(format!("{op}: {e}")),
+            Err(e) => return Err(format!("{op}: {e}").into()),
         };
         let returned = log.note(NOTE, [number as u64, 1, 0]);
         story.done.push(Done { op: *op, started, returned, refused });

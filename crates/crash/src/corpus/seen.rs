@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_vfs::{FileSystem, FileType, Ino, Result};
+use steadfast_devices::store::Digest;
+use steadfast_vfs::{FileSystem, FileType};
 
-use crate::program::{Contents, Node, Tree};
+use crate::tree::{Contents, Node, Tree, Unreadable};
 
-/// What mke2fs puts into the root; a recovery may fill it.
-const LOST_AND_FOUND: &[u8] = b"lost+found";
 const SECTOR: usize = 512;
 
 /// What is known of a name.
@@ -35,41 +34,24 @@ pub(super) type Names = BTreeMap<Vec<u8>, Seen>;
 /// Looks at all there is.
 ///
 /// # Errors
-/// What cannot be read, in words.
-pub(super) fn look(fs: &dyn FileSystem) -> std::result::Result<Names, String> {
-    let tree = Tree::read(fs)?;
-    let mut names = Names::new();
-    for (path, node) in tree.nodes() {
-        if path == LOST_AND_FOUND || path.starts_with(b"lost+found/") {
-            continue;
-        }
-        let attr = &node.attr;
-        let has_xattrs = matches!(attr.kind, FileType::Regular | FileType::Directory);
-        let xattrs = match has_xattrs {
-            true => xattrs(fs, attr.ino).map_err(|e| {
-                format!("{}: extended attributes: {e}", String::from_utf8_lossy(path))
-            })?,
-            false => BTreeMap::new(),
-        };
-        let contents = match attr.kind {
-            FileType::Symlink => Contents {
-                size: node.target.len() as u64,
-                digest: steadfast_devices::store::Digest::of(&node.target),
-            },
-            _ => node.contents,
-        };
-        let seen = Seen {
-            ino: attr.ino.0,
-            kind: attr.kind,
-            nlink: attr.nlink,
-            stored: attr.blocks_512 * 512,
-            contents,
-            pieces: pieces(node),
-            xattrs,
-        };
-        names.insert(path.to_vec(), seen);
-    }
-    Ok(names)
+/// What cannot be read.
+pub(super) fn look(fs: &dyn FileSystem) -> Result<Names, Unreadable> {
+    let tree = Tree::look_whole(fs, fs.root())?;
+    let seen = |node: &Node| Seen {
+        ino: node.attr.ino.0,
+        kind: node.attr.kind,
+        nlink: node.attr.nlink,
+        stored: node.attr.blocks_512 * 512,
+        contents: match node.attr.kind {
+            FileType::Symlink => {
+                Contents { size: node.target.len() as u64, digest: Digest::of(&node.target) }
+            }
+            _ => node.contents(),
+        },
+        pieces: pieces(node),
+        xattrs: node.xattrs.clone(),
+    };
+    Ok(tree.nodes().map(|(path, node)| (path.to_vec(), seen(node))).collect())
 }
 
 /// A number for each sector of what a file holds.
@@ -77,7 +59,7 @@ fn pieces(node: &Node) -> Vec<u32> {
     if node.attr.kind != FileType::Regular {
         return Vec::new();
     }
-    let bytes = node.bytes(0, node.contents.size);
+    let bytes = node.bytes(0, node.attr.size);
     let piece = |piece: &[u8]| match piece.iter().all(|byte| *byte == 0) {
         true => 0,
         // Of a part the rest is zeros.
@@ -87,12 +69,6 @@ fn pieces(node: &Node) -> Vec<u32> {
         }
     };
     bytes.chunks(SECTOR).map(piece).collect()
-}
-
-fn xattrs(fs: &dyn FileSystem, ino: Ino) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
-    let names = fs.listxattr(ino)?;
-    let ours = names.into_iter().filter(|name| name.starts_with(b"user."));
-    ours.map(|name| fs.getxattr(ino, &name).map(|value| (name, value))).collect()
 }
 
 /// Names of one file, and directories, are what they say of themselves.

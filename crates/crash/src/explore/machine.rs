@@ -18,11 +18,7 @@ pub trait Machine: Send + Sync {
     /// Power on with these contents, one for each recorded device in order: builds the devices and
     /// mounts, which recovers. Runs inside a simulation. An error is a refused mount, in words.
     /// With a log, the devices are recorded in it.
-    fn power_on(
-        &self,
-        contents: Vec<Store>,
-        log: Option<&RecordLog>,
-    ) -> std::result::Result<Booted, String>;
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted>;
 
     /// Power on with a device missing; `contents` are those of the devices that are there. What is
     /// not said of a machine is that it mounts nothing then.
@@ -34,7 +30,7 @@ pub trait Machine: Send + Sync {
         _missing: usize,
         _contents: Vec<Store>,
         _log: Option<&RecordLog>,
-    ) -> std::result::Result<Booted, String> {
+    ) -> crate::Result<Booted> {
         Err("a device is missing".into())
     }
 
@@ -63,7 +59,7 @@ pub struct Booted {
     /// The mounted file system.
     pub fs: Arc<dyn FileSystem>,
     /// Unmounts and returns the devices' contents.
-    pub shut_down: Box<dyn FnOnce() -> std::result::Result<Vec<Store>, String>>,
+    pub shut_down: Box<dyn FnOnce() -> crate::Result<Vec<Store>>>,
 }
 
 impl System for Arc<dyn Machine> {
@@ -93,22 +89,20 @@ impl System for Arc<dyn Machine> {
         said.into_iter().map(one).collect()
     }
 
-    fn record_recovery(
-        &self,
-        contents: Vec<Store>,
-        seed: u64,
-    ) -> Option<std::result::Result<Recording, String>> {
+    fn record_recovery(&self, contents: Vec<Store>, seed: u64) -> Option<crate::Result<Recording>> {
         let machine = Arc::clone(self);
         let recovery = move || {
             let log = RecordLog::new();
             let booted = machine.power_on(contents, Some(&log))?;
             drop(booted.fs);
             (booted.shut_down)()?;
-            Ok::<Recording, String>(log.take())
+            Ok::<Recording, crate::CrashError>(log.take())
         };
         let ran = Sim::new(seed).run(recovery);
-        let ran = ran.map_err(|stuck| format!("recovery stopped: {stuck}"));
-        Some(ran.and_then(|ran| ran.map_err(|why| format!("the mount was refused: {why}"))))
+        Some(match ran {
+            Ok(ran) => ran.map_err(|why| format!("the mount was refused: {why}").into()),
+            Err(stuck) => Err(format!("recovery stopped: {stuck}").into()),
+        })
     }
 
     fn disk(&self) -> usize {

@@ -38,11 +38,7 @@ impl OnRam {
 }
 
 impl Machine for OnRam {
-    fn power_on(
-        &self,
-        contents: Vec<Store>,
-        log: Option<&RecordLog>,
-    ) -> std::result::Result<Booted, String> {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted> {
         let named = contents.into_iter().zip(["disk", "journal"]);
         let rams = named.map(|(store, name)| Ram::from_store(name, store).persistent()).collect();
         boot(rams, self.options.clone(), &|_, ram| recorded(ram, log))
@@ -53,7 +49,7 @@ impl Machine for OnRam {
         missing: usize,
         contents: Vec<Store>,
         log: Option<&RecordLog>,
-    ) -> std::result::Result<Booted, String> {
+    ) -> crate::Result<Booted> {
         match missing {
             0 => Err("there is no disk to mount".into()),
             _ => self.power_on(contents, log),
@@ -88,7 +84,7 @@ pub(crate) fn boot(
     rams: Vec<Ram>,
     options: MountOptions,
     device: &dyn Fn(usize, &Ram) -> Arc<dyn BlockDevice>,
-) -> std::result::Result<Booted, String> {
+) -> crate::Result<Booted> {
     let devices: Vec<_> = rams.iter().enumerate().map(|(n, ram)| device(n, ram)).collect();
     let Some(disk) = devices.first() else { return Err("there is no device".into()) };
     let options = MountOptions { journal_device: devices.get(1).cloned(), ..options };

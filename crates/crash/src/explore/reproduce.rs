@@ -1,18 +1,17 @@
 //! One crash state of a plan, reproduced by its number, with all that there is to tell of it.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use steadfast_devices::filter::record::Moment;
 use steadfast_runtime::Mutex;
 use steadfast_vfs::FileSystem;
 
-use super::{Boot, Others, Plan, Recorded, System};
+use super::{Others, Plan, Recorded, System};
 use crate::cuts::{Cuts, State};
 use crate::e2fsck::E2fsck;
 use crate::figures::Cut;
 use crate::judge::Judge;
-use crate::program::{Run, Tree};
+use crate::program::{NoTree, Run, Tree, Unreadable, recover};
 
 /// A crash state that was reproduced.
 pub struct Reproduced {
@@ -21,9 +20,9 @@ pub struct Reproduced {
     /// What was in doubt, what survived, and what the devices hold.
     pub state: State,
     /// The files before the run.
-    pub before: Result<Tree, String>,
-    /// The files after the recovery; an error in words if there are none to be seen.
-    pub after: Result<Tree, String>,
+    pub before: Result<Tree, NoTree>,
+    /// The files after the recovery.
+    pub after: Result<Tree, NoTree>,
     /// The verdict: the same as in the exploration, with e2fsck's where it is installed.
     pub cut: Cut,
 }
@@ -43,8 +42,10 @@ pub fn reproduce(
     let trial = others.trial((system, recorded.source()), plan, state.cut, (true, false));
     let cut = trial.run(state.contents.clone(), state.choices.clone());
     let after = looking.tree.lock().take();
-    let after = after.unwrap_or_else(|| Err("it could not be mounted".into()));
-    let before = tree_of(system, &recorded);
+    let refused = || Err(NoTree::Refused("it could not be mounted".into()));
+    let after = after.map_or_else(refused, |tree| tree.map_err(NoTree::from));
+    let before = recover(system, recorded.bases.clone());
+    let before = before.map_err(|e| NoTree::Refused(e.to_string())).and_then(|found| found.tree);
     let calls = looking.inner.calls();
     let Recorded { bases, recording, .. } = recorded;
     let cut = Cut { number, place: state.place, ..cut };
@@ -52,28 +53,16 @@ pub fn reproduce(
     Some(Reproduced { run, state, before, after, cut })
 }
 
-/// The files before the run.
-fn tree_of(system: &dyn System, recorded: &Recorded) -> Result<Tree, String> {
-    let tree = Rc::new(Mutex::new(None));
-    let seen = Rc::clone(&tree);
-    let look = move |fs: &dyn FileSystem| *seen.lock() = Some(Tree::read(fs));
-    let boot = Boot::of(recorded.bases.clone(), Rc::new(look));
-    let recovered = system.recover(boot, 1).map_err(|e| e.to_string())?;
-    let tree = tree.lock().take();
-    tree.unwrap_or_else(|| Err(recovered.refused.unwrap_or_default()))
-}
-
 /// Judges, and keeps the tree that was judged.
 struct Looking {
     inner: Arc<dyn Judge>,
-    tree: Mutex<Option<Result<Tree, String>>>,
+    tree: Mutex<Option<Result<Tree, Unreadable>>>,
 }
 
 impl Judge for Looking {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
         self.inner.judge(fs, at, cut);
-        let tree = Tree::read(fs);
-        *self.tree.lock() = Some(tree);
+        *self.tree.lock() = Some(Tree::read(fs));
     }
 
     fn judge_refused(&self, at: Moment, cut: &mut Cut) {

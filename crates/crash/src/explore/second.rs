@@ -14,7 +14,7 @@ pub(crate) fn cut_recovery(
     system: &dyn System,
     contents: &[Store],
     choices: &mut Rng,
-) -> Option<Result<Vec<Store>, String>> {
+) -> Option<crate::Result<Vec<Store>>> {
     let recording = system.record_recovery(contents.to_vec(), choices.bits())?;
     Some(recording.map(|recording| {
         let (first, last) = (recording.first_cut(), recording.last_cut());
@@ -30,7 +30,7 @@ pub(crate) fn cut_recovery_everywhere(
     system: &dyn System,
     contents: &[Store],
     choices: &mut Rng,
-) -> Option<Result<Vec<Vec<Store>>, String>> {
+) -> Option<crate::Result<Vec<Vec<Store>>>> {
     let recording = system.record_recovery(contents.to_vec(), choices.bits())?;
     Some(recording.map(|recording| {
         let mut seen = HashSet::new();

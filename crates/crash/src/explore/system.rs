@@ -86,7 +86,7 @@ pub trait System: Send + Sync {
         &self,
         _contents: Vec<Store>,
         _seed: u64,
-    ) -> Option<std::result::Result<Recording, String>> {
+    ) -> Option<crate::Result<Recording>> {
         None
     }
 

@@ -81,7 +81,7 @@ impl Trial<'_> {
             true => match cut_recovery(self.system, &contents, &mut choices) {
                 Some(Ok(contents)) => contents,
                 Some(Err(why)) => {
-                    return (self.placed(Cut::unmountable(self.moment.at, why)), None);
+                    return (self.placed(Cut::unmountable(self.moment.at, why.to_string())), None);
                 }
                 None => contents,
             },
@@ -121,9 +121,9 @@ impl Trial<'_> {
         everywhere: bool,
     ) -> Vec<Cut> {
         let left = self.second_states(contents, &mut choices, once, everywhere);
-        let one = |left: Result<Vec<Store>, String>| match left {
+        let one = |left: crate::Result<Vec<Store>>| match left {
             Ok(contents) => self.recover(contents, choices.bits()),
-            Err(why) => self.placed(Cut::unmountable(self.moment.at, why)),
+            Err(why) => self.placed(Cut::unmountable(self.moment.at, why.to_string())),
         };
         left.into_iter().map(one).collect()
     }
@@ -135,7 +135,7 @@ impl Trial<'_> {
         choices: &mut Rng,
         once: bool,
         everywhere: bool,
-    ) -> Vec<Result<Vec<Store>, String>> {
+    ) -> Vec<crate::Result<Vec<Store>>> {
         let mut left = Vec::new();
         if once {
             left.extend(cut_recovery(self.system, contents, choices));
@@ -172,7 +172,9 @@ impl Trial<'_> {
         });
         let used = Rc::clone(&judged.used);
         let then = self.plan.use_it.then(|| -> Look {
-            Rc::new(move |fs: &dyn FileSystem| *used.borrow_mut() = use_it(fs).err())
+            Rc::new(move |fs: &dyn FileSystem| {
+                *used.borrow_mut() = use_it(fs).err().map(|e| e.to_string())
+            })
         });
         let count_changes = self.plan.loss.is_some();
         (Boot { contents, missing, count_changes, look, then }, judged)
@@ -194,7 +196,7 @@ impl Trial<'_> {
             }
         };
         if let Some(why) = recovered.refused {
-            let mut cut = Cut::unmountable(self.moment.at, why);
+            let mut cut = Cut::unmountable(self.moment.at, why.to_string());
             cut.changes_refused = recovered.changes as u64;
             cut.damage.splice(0..0, recovered.damage);
             self.source.judge.judge_refused(self.moment, &mut cut);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use steadfast_vfs::path::list;
 use steadfast_vfs::{FileSystem, FileType, NewNode, OpenFlags};
 
-/// What mke2fs puts into the root; a recovery may fill it.
-const LOST_AND_FOUND: &[u8] = b"lost+found";
+use crate::tree::LOST_AND_FOUND;
+
 /// The name that no workload uses.
 const NEW_FILE: &[u8] = b"new file of the judge";
 
@@ -14,7 +14,7 @@ const NEW_FILE: &[u8] = b"new file of the judge";
 ///
 /// # Errors
 /// What cannot be done, in words.
-pub(super) fn use_it(fs: &dyn FileSystem) -> std::result::Result<(), String> {
+pub(super) fn use_it(fs: &dyn FileSystem) -> crate::Result<()> {
     let mut folders = vec![(Vec::new(), fs.root())];
     let mut at = 0;
     while let Some((path, folder)) = folders.get(at).cloned() {

@@ -2,12 +2,13 @@
 
 use steadfast_devices::filter::record::Moment;
 use steadfast_vfs::path::resolve;
-use steadfast_vfs::{FileSystem, FileType, FsError, OpenFlags};
+use steadfast_vfs::{FileSystem, FileType, FsError};
 
 use super::{Action, Ledger, Operation};
 use crate::figures::Cut;
 use crate::judge::{Judge, judge};
 use crate::program::{Call, Kind};
+use crate::tree::Node;
 
 impl Judge for Ledger {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
@@ -54,15 +55,5 @@ fn read_file(fs: &dyn FileSystem, path: &[u8]) -> Result<Option<Vec<u8>>, FsErro
     if attr.kind != FileType::Regular {
         return Err(FsError::Invalid { what: "it is no longer a regular file" });
     }
-    let fh = fs.open(attr.ino, OpenFlags::READ)?;
-    let mut held = Vec::new();
-    let outcome = loop {
-        match fs.read(fh, held.len() as u64, 1 << 20) {
-            Ok(part) if part.is_empty() => break Ok(()),
-            Ok(part) => held.extend_from_slice(&part),
-            Err(e) => break Err(e),
-        }
-    };
-    fs.release(fh)?;
-    outcome.map(|()| Some(held))
+    Node::look(fs, attr).map(|node| Some(node.bytes(0, attr.size)))
 }

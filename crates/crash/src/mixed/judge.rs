@@ -14,6 +14,7 @@ use super::run::folder_name;
 use super::seen::{self, Seen};
 use crate::figures::Cut;
 use crate::judge::Judge;
+use crate::tree::Tree;
 
 /// An operation that was carried out.
 #[derive(Debug, Clone)]
@@ -93,15 +94,13 @@ pub(crate) enum Sight {
 impl MixedJudge {
     /// Reads all that is judged.
     pub(crate) fn look(&self, fs: &dyn FileSystem) -> Sight {
-        let mut found = Vec::new();
-        for task in 0..self.tasks.len() {
-            match seen::folder(fs, &folder_name(task)) {
-                Ok(Some(tree)) => found.push(tree),
-                Ok(None) => return Sight::Missing(task),
-                Err(e) => return Sight::Unreadable(e),
-            }
-        }
-        Sight::Trees(found)
+        let tree = match Tree::look_whole(fs, fs.root()) {
+            Ok(tree) => tree,
+            Err(e) => return Sight::Unreadable(e.to_string()),
+        };
+        let folder = |task| seen::folder(&tree, &folder_name(task)).ok_or(task);
+        let found: Result<Vec<_>, _> = (0..self.tasks.len()).map(folder).collect();
+        found.map_or_else(Sight::Missing, Sight::Trees)
     }
 
     /// Judges what was seen.

@@ -162,7 +162,7 @@ struct Built {
 
 impl MixedMachine {
     /// The devices by themselves: the disk, or those that the mirror is made of, then the card.
-    fn models(&self) -> Result<Vec<Arc<dyn Model>>, String> {
+    fn models(&self) -> crate::Result<Vec<Arc<dyn Model>>> {
         let (disks, bytes) = match self.setup.mirror {
             Some(_) => (LEGS, Mirrored::leg_bytes(self.disk_bytes)),
             None => (1, self.disk_bytes),
@@ -193,11 +193,7 @@ impl MixedMachine {
 
     /// Switches on: with these contents, or new. What is asked of the devices is recorded, if there
     /// is a log.
-    fn build(
-        &self,
-        contents: Option<Vec<Store>>,
-        log: Option<&RecordLog>,
-    ) -> Result<Built, String> {
+    fn build(&self, contents: Option<Vec<Store>>, log: Option<&RecordLog>) -> crate::Result<Built> {
         let models = self.models()?;
         let is_new = contents.is_none();
         for (model, contents) in models.iter().zip(contents.into_iter().flatten()) {
@@ -239,12 +235,12 @@ impl MixedMachine {
         Ok(Built { models, devices, mirror: Some(mirror) })
     }
 
-    fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {
+    fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> crate::Result<Arc<Ext4>> {
         let options = self.setup.options(devices.get(1).cloned());
-        Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| e.to_string())
+        Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| e.to_string().into())
     }
 
-    fn make(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<(), String> {
+    fn make(&self, devices: &[Arc<dyn BlockDevice>]) -> crate::Result<()> {
         let mut options = Options::random(EPOCH);
         options.block_size = Some(self.setup.block_size);
         options.journal = JournalChoice::InternalOf(JOURNAL_BLOCKS);
@@ -259,7 +255,7 @@ impl MixedMachine {
                 JournalChoice::External { device: Arc::clone(card), accept_volatile: false };
         }
         make(&devices[0], &options).map_err(|e| e.to_string())?;
-        devices.iter().try_for_each(|d| d.flush()).map_err(|e| e.to_string())
+        devices.iter().try_for_each(|d| d.flush()).map_err(|e| e.to_string().into())
     }
 
     /// Runs the workload in a simulation of its own: `tasks` tasks of `operations` operations.
@@ -287,7 +283,7 @@ impl MixedMachine {
         Ok(ran.map_err(|e| e.to_string())??)
     }
 
-    fn simulate(&self, script: &Script) -> Result<Recorded, String> {
+    fn simulate(&self, script: &Script) -> crate::Result<Recorded> {
         let log = RecordLog::new();
         log.pause(true);
         let Built { models, devices, mirror } = self.build(None, Some(&log))?;
@@ -331,7 +327,7 @@ fn with_stragglers(device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
 }
 
 impl Machine for MixedMachine {
-    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted> {
         let Built { models, devices, mirror } = self.build(Some(contents), log)?;
         let mut options = self.setup.options(devices.get(1).cloned());
         options.simulated_epoch += OFF_SECONDS;
@@ -358,7 +354,7 @@ impl Machine for MixedMachine {
         missing: usize,
         contents: Vec<Store>,
         log: Option<&RecordLog>,
-    ) -> Result<Booted, String> {
+    ) -> crate::Result<Booted> {
         if Some(missing) != self.journal() {
             return Err("there is no disk to mount".into());
         }

@@ -67,7 +67,7 @@ impl Mirrored {
         &self,
         disks: &[Arc<dyn BlockDevice>],
         size: u64,
-    ) -> Result<Mirror, String> {
+    ) -> crate::Result<Mirror> {
         let (read, write) = match self.memory {
             Memory::None => (ReadPolicy::RoundRobin, WritePolicy::Parallel),
             _ => (ReadPolicy::Preferred(MEMORY), WritePolicy::WriteBehind),
@@ -90,7 +90,7 @@ impl Mirrored {
         &self,
         disks: &[Arc<dyn BlockDevice>],
         size: u64,
-    ) -> Result<Mirror, String> {
+    ) -> crate::Result<Mirror> {
         let there = disks.iter().enumerate().filter(|(n, _)| Some(*n) != self.lost);
         let there: Vec<_> = there.map(|(_, disk)| Arc::clone(disk)).collect();
         let degraded = self.lost.is_some();
@@ -98,7 +98,7 @@ impl Mirrored {
         let mut found = assemble(&there, &options);
         let Some(mirror) = found.volumes.pop().and_then(|volume| volume.mirror) else {
             let why = found.problems.first().map(|(_, error)| error.to_string());
-            return Err(format!("no mirror: {}", why.unwrap_or_default()));
+            return Err(format!("no mirror: {}", why.unwrap_or_default()).into());
         };
         if let Some(leg) = self.memory_leg(size) {
             mirror.replace(MEMORY, Some(&leg)).map_err(|e| format!("memory: {e}"))?;
@@ -108,7 +108,7 @@ impl Mirrored {
     }
 
     /// What the mirror holds, after it was made whole; its disks must hold the same then.
-    pub(super) fn shut_down(&self, mirror: &Mirror, size: u64) -> Result<Store, String> {
+    pub(super) fn shut_down(&self, mirror: &Mirror, size: u64) -> crate::Result<Store> {
         let said = |e: steadfast_volume::VolumeError| e.to_string();
         // Another one may be under way: its own.
         for _ in 0..RESYNCS {
@@ -119,7 +119,7 @@ impl Mirrored {
         }
         let scrubbed = mirror.scrub(false, Throttle::default()).map_err(said)?;
         if !scrubbed.is_clean() || !scrubbed.complete {
-            return Err(format!("legs differ after the resync: {scrubbed:?}"));
+            return Err(format!("legs differ after the resync: {scrubbed:?}").into());
         }
         let status = mirror.status();
         let sound = |slot: usize| match Some(slot) == self.lost {
@@ -127,7 +127,7 @@ impl Mirrored {
             false => LegState::Okay,
         };
         if let Some(leg) = status.legs.iter().find(|leg| leg.state != sound(leg.slot)) {
-            return Err(format!("leg {} is {}", leg.slot, leg.state.name()));
+            return Err(format!("leg {} is {}", leg.slot, leg.state.name()).into());
         }
         let mut held = Store::new(size);
         for at in (0..size).step_by(REGION as usize) {

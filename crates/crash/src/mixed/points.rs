@@ -157,7 +157,7 @@ fn equal(
     k: usize,
     contents: &BTreeMap<Node, Content>,
     tree: &BTreeMap<String, Seen>,
-) -> Result<(), String> {
+) -> crate::Result<()> {
     let names = &task.names[k];
     names.compare(tree)?;
     for (name, seen) in tree.iter().filter(|(_, s)| s.kind == Kind::File) {
@@ -166,7 +166,7 @@ fn equal(
         if data != seen.data {
             let at = data.iter().zip(&seen.data).position(|(a, b)| a != b);
             let (have, want) = (seen.data.len(), data.len());
-            return Err(format!("'{name}' differs at {at:?}, {have} of {want} bytes"));
+            return Err(format!("'{name}' differs at {at:?}, {have} of {want} bytes").into());
         }
     }
     Ok(())

@@ -108,7 +108,7 @@ pub fn record(
     script: &Script,
     transact: bool,
     begin: impl FnOnce(),
-) -> std::result::Result<History, String> {
+) -> crate::Result<History> {
     let folders: Vec<Ino> = (0..script.tasks.len())
         .map(|task| {
             let node = NewNode { mode: 0o755, ..NewNode::default() };
@@ -129,7 +129,7 @@ pub fn record(
             let worker = Worker { fs: Arc::clone(fs), folder, task };
             let log = log.clone();
             let may_fail = script.may_fail;
-            spawn(format!("task {task}"), move || -> std::result::Result<Vec<Done>, String> {
+            spawn(format!("task {task}"), move || -> crate::Result<Vec<Done>> {
                 let mut done = Vec::new();
                 for op in operations {
                     let index = done.len();
@@ -140,7 +140,9 @@ pub fn record(
                         Ok(()) => done.push(Done { op, started, acknowledged }),
                         Err(_) if may_fail => {}
                         Err(e) => {
-                            return Err(format!("task {task}, operation {index}, {op:?}: {e}"));
+                            return Err(
+                                format!("task {task}, operation {index}, {op:?}: {e}").into()
+                            );
                         }
                     }
                     yield_now();

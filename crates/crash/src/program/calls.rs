@@ -7,7 +7,7 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Digest;
 use steadfast_vfs::{Attr, Ino};
 
-use super::tree::{Contents, shown};
+use crate::tree::{Contents, shown};
 
 /// What was asked of the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

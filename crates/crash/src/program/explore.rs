@@ -8,7 +8,7 @@ use steadfast_devices::store::Store;
 
 use super::judge::{Judges, Left};
 use super::recorded::{ByRules, Looks};
-use super::{Run, Tree, recover, rules};
+use super::{NoTree, Run, Tree, recover, rules};
 use crate::cuts::{Cuts, State};
 use crate::error::{CrashError, Result};
 use crate::explore::{Others, Plan, Source, System, Trial};
@@ -154,7 +154,7 @@ impl<'a> Exploration<'a> {
     /// # Errors
     /// It cannot be recovered.
     pub fn base(&self) -> Result<Tree> {
-        recover(self.system, self.run.bases.clone())?.tree.map_err(CrashError::Run)
+        recover(self.system, self.run.bases.clone())?.tree.map_err(CrashError::from)
     }
 
     /// Recovers and judges all states. `progress` is told after each how many cuts are done, of how
@@ -210,7 +210,9 @@ impl<'a> Exploration<'a> {
                         let none = (false, false);
                         self.recovered(state, Some(contents), judging, none, Some(shared))
                     }
-                    Err(why) => Ok(Found::Fresh(None, Verdict::of(Wrong::Refused(why)))),
+                    Err(why) => {
+                        Ok(Found::Fresh(None, Verdict::of(Wrong::Refused(why.to_string()))))
+                    }
                 };
                 done = self.count(state, found, shared);
             }
@@ -285,7 +287,10 @@ impl<'a> Exploration<'a> {
         let tree = match looks.take() {
             Some(Ok(tree)) if found.refused.is_none() => tree,
             Some(Err(why)) if found.refused.is_none() => {
-                return Ok(Found::Fresh(None, Verdict::of(Wrong::Refused(why))));
+                return Ok(Found::Fresh(
+                    None,
+                    Verdict::of(Wrong::Refused(NoTree::Unreadable(why).to_string())),
+                ));
             }
             _ => {
                 let why = found.refused.unwrap_or_default();

@@ -13,10 +13,10 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::{Digest, Store};
 
 use super::calls::{Call, Kind, Origin, file_id, returns};
-use super::tree::{Contents, Node, Tree};
 use super::{Run, recover};
 use crate::cuts::{Bound, Choice, Cuts};
 use crate::explore::System;
+use crate::tree::{Contents, Node, Tree};
 
 /// What one cut takes at the worst.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

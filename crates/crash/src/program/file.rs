@@ -26,8 +26,8 @@ use steadfast_runtime::Nanos;
 
 use super::calls::{Call, Kind, Origin};
 use super::codec::{Reader, Result, Writer};
-use super::tree::Contents;
 use super::{Line, Run};
+use crate::tree::Contents;
 
 const MAGIC: &[u8; 16] = b"steadfast crash\n";
 /// 3: calls name files by number and generation.

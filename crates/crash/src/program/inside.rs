@@ -63,20 +63,21 @@ impl Acknowledged {
     }
 }
 
-/// A program: what it says of a failure ends the test.
+/// A program: its failure ends the test.
 pub type Program =
-    Box<dyn FnOnce(Arc<dyn FileSystem>, &Acknowledged) -> Result<(), String> + 'static>;
+    Box<dyn FnOnce(Arc<dyn FileSystem>, &Acknowledged) -> crate::Result<()> + 'static>;
 
-/// A judge: the recovered file system, and the lines that were acknowledged before the cut.
+/// A judge: gets the recovered file system, and the lines that were acknowledged before the cut;
+/// says what is wrong.
 pub type Judge =
-    Arc<dyn Fn(Arc<dyn FileSystem>, Vec<Vec<u8>>) -> Result<(), String> + Send + Sync + 'static>;
+    Arc<dyn Fn(Arc<dyn FileSystem>, Vec<Vec<u8>>) -> Option<String> + Send + Sync + 'static>;
 
 impl Inside {
     /// Runs `prepare` on a new file system, then records `program`.
     ///
     /// # Errors
-    /// What cannot be made or mounted, in words; what `prepare` or `program` says.
-    pub fn record(&self, prepare: Program, program: Program) -> Result<Run, String> {
+    /// What cannot be made or mounted; what `prepare` or `program` says.
+    pub fn record(&self, prepare: Program, program: Program) -> crate::Result<Run> {
         self.simulated(Duration::ZERO, move |inside| {
             let bases = inside.prepared(prepare)?;
             inside.recorded(bases, program)
@@ -88,7 +89,7 @@ impl Inside {
     ///
     /// # Errors
     /// As of [`record`](Self::record).
-    pub fn record_in_real_time(&self, prepare: Program, program: Program) -> Result<Run, String> {
+    pub fn record_in_real_time(&self, prepare: Program, program: Program) -> crate::Result<Run> {
         let bases = self.prepared(prepare)?;
         self.clone().recorded(bases, program)
     }
@@ -97,7 +98,7 @@ impl Inside {
     ///
     /// # Errors
     /// As of [`record`](Self::record).
-    pub fn prepare(&self, prepare: Program) -> Result<Vec<Store>, String> {
+    pub fn prepare(&self, prepare: Program) -> crate::Result<Vec<Store>> {
         self.simulated(Duration::ZERO, move |inside| inside.prepared(prepare))
     }
 
@@ -106,23 +107,23 @@ impl Inside {
     ///
     /// # Errors
     /// As of [`record`](Self::record).
-    pub fn record_on(&self, bases: Vec<Store>, program: Program) -> Result<Run, String> {
+    pub fn record_on(&self, bases: Vec<Store>, program: Program) -> crate::Result<Run> {
         self.simulated(DATE_STEP, move |inside| inside.recorded(bases, program))
     }
 
     fn simulated<T: 'static>(
         &self,
         date_step: Duration,
-        work: impl FnOnce(Inside) -> Result<T, String> + 'static,
-    ) -> Result<T, String> {
+        work: impl FnOnce(Inside) -> crate::Result<T> + 'static,
+    ) -> crate::Result<T> {
         let inside = self.clone();
         Sim::new(self.seed)
             .date_step(date_step)
             .run(move || work(inside))
-            .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}")))
+            .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}").into()))
     }
 
-    fn recorded(self, bases: Vec<Store>, program: Program) -> Result<Run, String> {
+    fn recorded(self, bases: Vec<Store>, program: Program) -> crate::Result<Run> {
         let log = RecordLog::new();
         let mut blocks: Vec<Arc<dyn BlockDevice>> = Vec::new();
         let models = [("disk", Some(&self.disk)), ("journal", self.journal.as_ref())];
@@ -147,7 +148,8 @@ impl Inside {
         let lines = said.lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // What reaches the devices now is no longer of interest.
         let _ = fs.unmount();
-        done.map(|()| Run::new(BTreeMap::new(), bases, recording, lines, calls))
+        done?;
+        Ok(Run::new(BTreeMap::new(), bases, recording, lines, calls))
     }
 
     fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {
@@ -158,7 +160,7 @@ impl Inside {
     }
 
     /// What the devices hold before the run.
-    fn prepared(&self, prepare: Program) -> Result<Vec<Store>, String> {
+    fn prepared(&self, prepare: Program) -> crate::Result<Vec<Store>> {
         let mut rams = vec![Ram::new("disk", self.disk.bytes()).persistent()];
         rams.extend(self.journal.as_ref().map(|j| Ram::new("journal", j.bytes()).persistent()));
         let blocks: Vec<Arc<dyn BlockDevice>> =
@@ -217,24 +219,23 @@ impl Judges for InProcess {
         }));
         let said = match judged {
             Ok(Ok(said)) => said,
-            Ok(Err(stuck)) => Err(format!("stopped: {stuck}")),
-            Err(panic) => Err(panicked(&*panic)),
+            Ok(Err(stuck)) => Some(format!("stopped: {stuck}")),
+            Err(panic) => Some(panicked(&*panic)),
         };
-        Ok(match said {
-            Ok(()) => Judgement { bad: None, output: String::new() },
-            Err(why) => Judgement { bad: Some("says".into()), output: why },
-        })
+        let bad = said.is_some().then(|| "says".into());
+        Ok(Judgement { bad, output: said.unwrap_or_default() })
     }
 }
 
 fn judged(
     options: MountOptions,
     contents: Vec<Store>,
-    judge: impl FnOnce(Arc<dyn FileSystem>) -> Result<(), String>,
-) -> Result<(), String> {
-    let up = OnRam::new(options).power_on(contents, None);
-    let Booted { fs, shut_down } =
-        up.map_err(|e| format!("what was recovered cannot be mounted again: {e}"))?;
+    judge: impl FnOnce(Arc<dyn FileSystem>) -> Option<String>,
+) -> Option<String> {
+    let Booted { fs, shut_down } = match OnRam::new(options).power_on(contents, None) {
+        Ok(booted) => booted,
+        Err(why) => return Some(format!("what was recovered cannot be mounted again: {why}")),
+    };
     let said = judge(fs);
     // Its contents are of no further use.
     let _ = shut_down();

@@ -28,7 +28,6 @@ pub mod rules;
 pub mod shrink;
 pub mod side_by_side;
 pub mod story;
-mod tree;
 mod watched;
 
 use std::cell::RefCell;
@@ -42,10 +41,10 @@ use steadfast_vfs::FileSystem;
 
 use crate::explore::{Boot, System, structure};
 
+pub use crate::tree::{Contents, NoTree, Node, Tree, Unreadable, first_difference, shown};
 pub use calls::{Call, Kind, Origin};
 pub use judge::{Command, Judgement, Judges, Left};
 pub use names::Names;
-pub use tree::{Contents, Node, Tree, first_difference, shown};
 pub use watched::{CALL, Watched};
 
 /// Notes of printed lines in the record carry this label; the detail is the line's number.
@@ -146,9 +145,8 @@ impl Run {
 /// What the next boot makes of a crash state.
 #[derive(Debug, Clone)]
 pub struct Recovered {
-    /// The files that are there; `Err` says in words why the mount was refused or the tree cannot
-    /// be read.
-    pub tree: Result<Tree, String>,
+    /// The files that are there.
+    pub tree: Result<Tree, NoTree>,
     /// What is wrong with the recovered file system's structure, in words.
     pub damage: Vec<String>,
     /// What the devices hold after recovery and a clean unmount, where that is known.
@@ -164,8 +162,10 @@ pub fn recover(system: &dyn System, contents: Vec<Store>) -> crate::Result<Recov
     let slot = Rc::clone(&seen);
     let look = Rc::new(move |fs: &dyn FileSystem| *slot.borrow_mut() = Some(Tree::read(fs)));
     let recovered = system.recover(Boot::of(contents, look), 1)?;
-    let tree = seen.take().unwrap_or_else(|| Err(recovered.refused.unwrap_or_default()));
-    let tree = tree.map_err(|why| format!("the recovered tree: {why}"));
+    let tree = match seen.take() {
+        Some(tree) => tree.map_err(NoTree::from),
+        None => Err(NoTree::Refused(recovered.refused.unwrap_or_default())),
+    };
     let (mut damage, contents) = (recovered.damage, recovered.contents);
     if let Some(contents) = &contents {
         damage.extend(structure(&contents[system.disk()]));

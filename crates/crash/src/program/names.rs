@@ -11,7 +11,7 @@ use steadfast_ext4_format::ondisk::{GroupDesc, Layout, Superblock};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, FileType, Ino};
 
-use super::tree::{Tree, shown};
+use crate::tree::{Tree, shown};
 
 /// The journal's inode.
 const JOURNAL: Ino = Ino(8);

@@ -8,7 +8,7 @@ use steadfast_runtime::Mutex;
 use steadfast_vfs::FileSystem;
 
 use super::rules;
-use super::{Call, Run, Tree, recover};
+use super::{Call, NoTree, Run, Tree, Unreadable, recover};
 use crate::error::{CrashError, Result};
 use crate::explore::{Recorded, System};
 use crate::figures::Cut;
@@ -48,7 +48,7 @@ impl Judge for ByRules {
         let tree = match Tree::read(fs) {
             Ok(tree) => tree,
             Err(why) => {
-                cut.damage.push(format!("the recovered tree: {why}"));
+                cut.damage.push(NoTree::Unreadable(why).to_string());
                 return;
             }
         };
@@ -70,19 +70,18 @@ impl Judge for ByRules {
 /// A judge that only looks.
 #[derive(Default)]
 pub(super) struct Looks {
-    tree: Mutex<Option<Result<Tree, String>>>,
+    tree: Mutex<Option<Result<Tree, Unreadable>>>,
 }
 
 impl Looks {
     /// What was seen last.
-    pub fn take(&self) -> Option<Result<Tree, String>> {
+    pub fn take(&self) -> Option<Result<Tree, Unreadable>> {
         self.tree.lock().take()
     }
 }
 
 impl Judge for Looks {
     fn judge(&self, fs: &dyn FileSystem, _: Moment, _: &mut Cut) {
-        let tree = Tree::read(fs).map_err(|e| format!("the recovered tree: {e}"));
-        *self.tree.lock() = Some(tree);
+        *self.tree.lock() = Some(Tree::read(fs));
     }
 }

@@ -16,13 +16,14 @@ use steadfast_vfs::FileSystem;
 
 use super::Run;
 use super::inside::{Acknowledged, Program};
+use crate::CrashError;
 use crate::schedule::hash_action;
 
 pub use crate::schedule::Schedule;
 
-/// What a task does; what it says of a failure ends the test.
+/// What a task does; its failure ends the test.
 pub type Work =
-    Box<dyn FnOnce(Arc<dyn FileSystem>, &Acknowledged) -> Result<(), String> + Send + 'static>;
+    Box<dyn FnOnce(Arc<dyn FileSystem>, &Acknowledged) -> crate::Result<()> + Send + 'static>;
 
 /// A task of a program.
 pub struct Task {
@@ -44,7 +45,9 @@ pub fn side_by_side(mut tasks: Vec<Task>, begins: usize, preemption: &Preemption
             .into_iter()
             .map(|Task { name, work }| {
                 let (fs, said, of) = (Arc::clone(&fs), said.clone(), name.clone());
-                spawn(name, move || work(fs, &said).map_err(|why| format!("task '{of}': {why}")))
+                spawn(name, move || {
+                    work(fs, &said).map_err(|why| CrashError::Run(format!("task '{of}': {why}")))
+                })
             })
             .collect();
         let ended: Vec<_> =

@@ -153,7 +153,10 @@ pub fn tell_tree(tree: &Tree, base: &Tree, out: &mut dyn Write) -> io::Result<()
             _ => "special file".into(),
         };
         let line = format!("{}  {what}", shown(path));
-        match base.get(path).map(|old| old.contents == node.contents && old.target == node.target) {
+        match base
+            .get(path)
+            .map(|old| old.contents() == node.contents() && old.target == node.target)
+        {
             Some(true) => same.push(line),
             Some(false) => changed.push(format!("{line}  (changed)")),
             None => changed.push(format!("{line}  (new)")),

@@ -19,7 +19,7 @@ use steadfast_vfs::{
 use super::asked::{Asked, Request};
 use super::calls::{Call, Kind, Origin, file_id, number_of};
 use super::places::{Path, Places};
-use super::tree::{Contents, contents_of};
+use crate::tree::{Contents, contents_of};
 
 /// Notes of calls in the record carry this label; what they mean is in the list of calls.
 pub const CALL: u64 = 0x6361_6c6c;

@@ -44,7 +44,7 @@ impl Judge for History {
 }
 
 /// Judges what is left after a cut at `at`, and adds what that took to `cut`.
-pub fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut Cut) {
+pub(super) fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut Cut) {
     cut.damage.extend(tree.unreadable.iter().cloned());
     for path in tree.files.keys() {
         let made = history.bindings.get(path).and_then(|b| b.first());

@@ -13,9 +13,7 @@ mod tree;
 mod words;
 mod workload;
 
-pub use judge::judge_tree;
 pub use old::old_contents;
 pub use peer::{Ran, RecordedRun, Workload};
 pub use speed::Speed;
-pub use tree::Tree;
 pub use workload::FilesWorkload;

@@ -29,8 +29,8 @@ pub trait Workload: Send + Sync {
         &self,
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
-        begin: &mut dyn FnMut() -> Result<(), String>,
-    ) -> Result<Ran, String>;
+        begin: &mut dyn FnMut() -> crate::Result<()>,
+    ) -> crate::Result<Ran>;
 }
 
 /// What a run brings beside the recording.

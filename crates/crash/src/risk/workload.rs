@@ -80,8 +80,8 @@ impl Workload for FilesWorkload {
         &self,
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
-        begin: &mut dyn FnMut() -> std::result::Result<(), String>,
-    ) -> std::result::Result<Ran, String> {
+        begin: &mut dyn FnMut() -> crate::Result<()>,
+    ) -> crate::Result<Ran> {
         let account = Arc::new(Account::new(log));
         let mut running = Vec::new();
         for (task, number) in self.tasks().into_iter().zip(1..) {
@@ -137,7 +137,7 @@ impl FilesWorkload {
     }
 
     /// Runs the programs side by side until their time is over.
-    fn go(&self, running: Vec<(Box<dyn Task>, Hands)>) -> std::result::Result<Speed, String> {
+    fn go(&self, running: Vec<(Box<dyn Task>, Hands)>) -> crate::Result<Speed> {
         let began = now();
         let (until, rounds_least) = (began + self.run_for, self.rounds_least);
         let tasks: Vec<_> = running

@@ -123,9 +123,9 @@ impl SmallMachine {
         self.setup.memory_journal && Some(device) == self.journal() || self.setup.dax && device == 0
     }
 
-    fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {
+    fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> crate::Result<Arc<Ext4>> {
         let options = self.setup.options(devices.get(1).cloned());
-        Ext4::mount(Arc::clone(&devices[0]), options).map_err(words)
+        Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| words(e).into())
     }
 
     /// Records sequences in a simulation of their own, each carried out by a task in a folder of
@@ -150,7 +150,7 @@ impl SmallMachine {
         &self,
         sequences: &[Sequence],
         preemption: Option<(Preemption, usize)>,
-    ) -> Result<Run, String> {
+    ) -> crate::Result<Run> {
         let log = RecordLog::new();
         log.pause(true);
         let (models, devices) = self.recorded_devices(&log)?;
@@ -217,7 +217,7 @@ impl SmallMachine {
     fn recorded_devices(
         &self,
         log: &RecordLog,
-    ) -> Result<(Vec<Arc<dyn Model>>, Vec<Arc<dyn BlockDevice>>), String> {
+    ) -> crate::Result<(Vec<Arc<dyn Model>>, Vec<Arc<dyn BlockDevice>>)> {
         let mut models: Vec<Arc<dyn Model>> = Vec::new();
         let mut devices: Vec<Arc<dyn BlockDevice>> = Vec::new();
         for (number, contents) in self.formatted.iter().enumerate() {
@@ -247,7 +247,7 @@ impl SmallMachine {
 const OVERHEAD: u64 = 16;
 
 /// Writes and commits until so few blocks of the log are left that the next transactions go round.
-fn fill_log(fs: &Ext4) -> Result<(), String> {
+fn fill_log(fs: &Ext4) -> crate::Result<()> {
     let journal = fs.journal().ok_or("no journal")?;
     let node = NewNode { mode: 0o644, ..NewNode::default() };
     let rw = OpenFlags::READ | OpenFlags::WRITE;
@@ -294,7 +294,7 @@ impl Task {
         note(&self.log, self.worker.task, self.done.len(), end)
     }
 
-    fn carry_out(&mut self, op: &Operation) -> Result<(), String> {
+    fn carry_out(&mut self, op: &Operation) -> crate::Result<()> {
         let started = self.note(0);
         self.worker.carry_out(self.done.len(), op).map_err(|e| format!("{op:?}: {e}"))?;
         let acknowledged = self.note(1);
@@ -308,8 +308,10 @@ fn carried_out(
     mut tasks: Vec<Task>,
     sequences: &[Sequence],
     preemption: Option<(Preemption, usize)>,
-) -> Result<Vec<Task>, String> {
-    let failed = |sequence: &Sequence, why: String| format!("{sequence}: {why}");
+) -> crate::Result<Vec<Task>> {
+    let failed = |sequence: &Sequence, why: crate::CrashError| {
+        crate::CrashError::Run(format!("{sequence}: {why}"))
+    };
     if let ([task], [sequence], None) = (&mut tasks[..], sequences, &preemption) {
         let done = sequence.operations.iter().try_for_each(|op| task.carry_out(op));
         return done.map_err(|why| failed(sequence, why)).map(|()| tasks);
@@ -335,7 +337,7 @@ fn carried_out(
     if let Some((preemption, _)) = &preemption {
         preemption.stop();
     }
-    let mut tasks = ended.into_iter().collect::<Result<Vec<Task>, String>>()?;
+    let mut tasks = ended.into_iter().collect::<crate::Result<Vec<Task>>>()?;
     tasks.sort_by_key(|task| task.worker.task);
     Ok(tasks)
 }
@@ -346,7 +348,7 @@ impl SmallMachine {
         &self,
         contents: Vec<Store>,
         device: &dyn Fn(usize, &Ram) -> Arc<dyn BlockDevice>,
-    ) -> Result<Booted, String> {
+    ) -> crate::Result<Booted> {
         let ram = |(number, store): (usize, Store)| {
             let ram = Ram::from_store("disk", store).persistent();
             if self.is_memory(number) { ram.with_atomic_words() } else { ram }
@@ -357,7 +359,7 @@ impl SmallMachine {
 }
 
 impl Machine for SmallMachine {
-    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted> {
         self.boot(contents, &|_, ram| recorded_ram(ram, log))
     }
 

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use steadfast_devices::store::Store;
 use steadfast_host::Mount;
-use steadfast_vfs::HostFs;
+use steadfast_vfs::{FileSystem, HostFs};
 
 use crate::e2fsck::E2fsck;
 use crate::error::{CrashError, Result};
-use crate::mixed::run::folder_name;
-use crate::mixed::seen;
 use crate::opinion::Opinion;
+use crate::tree::Tree;
 
 /// The kernel's ext4 and e2fsck on images in a folder.
 pub struct Peer {
@@ -54,7 +53,7 @@ impl Peer {
             .map_err(|e| format!("the kernel refused the mount: {e}"))?;
         {
             let fs = HostFs::open(&point).map_err(|e| format!("opening the mount: {e}"))?;
-            seen::folder(&fs, &folder_name(0)).map_err(|e| format!("reading the mount: {e}"))?;
+            Tree::look_whole(&fs, fs.root()).map_err(|e| format!("reading the mount: {e}"))?;
         }
         mounted.unmount().map_err(|e| e.to_string())?;
         match self.e2fsck.judge_image(disk, journal) {

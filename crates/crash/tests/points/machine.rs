@@ -104,7 +104,11 @@ impl Machine {
 
 impl crash::Machine for Setup {
     /// Where it is recorded, the devices are behind caches that a second cut can empty.
-    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
+    fn power_on(
+        &self,
+        contents: Vec<Store>,
+        log: Option<&RecordLog>,
+    ) -> steadfast_crash::Result<Booted> {
         let ram = |store: Store| Ram::from_store("device", store).persistent();
         let rams: Vec<Ram> = contents.into_iter().map(ram).collect();
         let device = |ram: &Ram| -> Arc<dyn BlockDevice> {

@@ -8,6 +8,7 @@ use steadfast_bench::dd::WrongOperand;
 use steadfast_bench::hdparm::NoTiming;
 use steadfast_bench::iozone::RunError;
 use steadfast_block::BlockError;
+use steadfast_crash::CrashError;
 use steadfast_devices::filter::btt::BttError;
 use steadfast_devices::model::ModelError;
 use steadfast_devices::source::file::OpenError;
@@ -124,8 +125,8 @@ pub enum VariantError {
     #[error("the workload still runs")]
     StillRuns,
     /// The workload of files, or a kernel's file system under it, failed.
-    #[error("{0}")]
-    Workload(String),
+    #[error(transparent)]
+    Workload(#[from] CrashError),
     /// A recording cannot be kept.
     #[error("cannot write {}: {source}", path.display())]
     Record {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use steadfast_crash::CrashError;
 use steadfast_crash::explore::{Machine, Plan, Recorded, SecondCuts, explore};
 use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload, old_contents};
 use steadfast_devices::filter::record::RecordLog;
@@ -220,7 +221,7 @@ fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, V
     let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let mut bases: Vec<Store> = Vec::new();
     let mut begin = || {
-        recorded.flush().map_err(|e| e.to_string())?;
+        recorded.flush().map_err(CrashError::host)?;
         bases = devices.all().map(|d| d.contents()).collect();
         // Nothing that happened before can be cut.
         log.clear();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Persistence};
+use steadfast_crash::CrashError;
 use steadfast_crash::explore::{Booted, Machine};
 use steadfast_devices::filter::record::{Durability, Record, RecordLog};
 use steadfast_devices::model::Model;
@@ -99,15 +100,19 @@ impl Modelled {
                 let contents = both.map(contents_of).collect::<Result<_, _>>();
                 contents
                     .and_then(|contents| blocks.close().map(|()| contents))
-                    .map_err(|e| e.to_string())
+                    .map_err(|e| e.to_string().into())
             }),
         })
     }
 }
 
 impl Machine for Modelled {
-    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
-        self.boot(contents, log).map_err(|e| e.to_string())
+    fn power_on(
+        &self,
+        contents: Vec<Store>,
+        log: Option<&RecordLog>,
+    ) -> steadfast_crash::Result<Booted> {
+        self.boot(contents, log).map_err(|e| CrashError::Run(e.to_string()))
     }
 
     fn journal(&self) -> Option<usize> {

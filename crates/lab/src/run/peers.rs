@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_bench::iozone::{self, Surroundings};
+use steadfast_crash::CrashError;
 use steadfast_crash::ledger::Ledger;
 use steadfast_crash::risk::{Ran, Speed, Workload};
 use steadfast_devices::filter::record::RecordLog;
@@ -165,13 +166,13 @@ impl Workload for Benchmark {
         &self,
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
-        _begin: &mut dyn FnMut() -> Result<(), String>,
-    ) -> Result<Ran, String> {
+        _begin: &mut dyn FnMut() -> steadfast_crash::Result<()>,
+    ) -> steadfast_crash::Result<Ran> {
         // Nothing of it is cut: what the devices are asked need not be kept.
         log.pause(true);
         let surroundings = Surroundings { repeat_data: true, ..Surroundings::default() };
         let results = measured::iozone(Arc::clone(fs), &self.iozone, &surroundings, None)
-            .map_err(|e| e.to_string())?;
+            .map_err(CrashError::host)?;
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
         Ok(Ran { judge: Arc::new(Ledger::new(log)), speed: Speed::default() })
     }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
+use steadfast_crash::CrashError;
 use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload, old_contents};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::{Model, ModelParams};
@@ -268,7 +269,7 @@ pub(super) fn ours(
     drop(blocks.queue);
     let fs = Ext4::mount(blocks.disk, options)?;
     let own: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
-    let mut begin = || disk.device.flush().map_err(|e| e.to_string());
+    let mut begin = || disk.device.flush().map_err(CrashError::host);
     let ran = match path {
         Path::Fuse => {
             let served = Served::new(own)?;

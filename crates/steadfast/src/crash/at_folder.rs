@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use steadfast_crash::CrashError;
 use steadfast_crash::program::inside::{Acknowledged, Program};
 use steadfast_fuse::Options;
 use steadfast_runtime::sleep;
@@ -112,8 +113,8 @@ fn mounted<E: std::fmt::Display>(
     said: &Acknowledged,
     work: impl FnOnce(&AtFolder) -> std::result::Result<(), E>,
     linger: Duration,
-) -> std::result::Result<(), String> {
-    let cannot = |e: String| format!("the file system under test: {e}");
+) -> std::result::Result<(), CrashError> {
+    let cannot = |e: String| CrashError::Run(format!("the file system under test: {e}"));
     let folder = tempfile::Builder::new().prefix("steadfast-mount-").tempdir();
     let folder = folder.map_err(|e| cannot(e.to_string()))?;
     let options = Options {
@@ -125,7 +126,7 @@ fn mounted<E: std::fmt::Display>(
     let fs = FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0)));
     let mounted = fs.mount_at_with(folder.path(), &options).map_err(|e| cannot(e.to_string()))?;
     let at = AtFolder { path: folder.path().to_owned(), said: said.clone() };
-    let done = work(&at).map_err(|e| format!("the program failed: {e}"));
+    let done = work(&at).map_err(|e| CrashError::Run(format!("the program failed: {e}")));
     if done.is_ok() {
         sleep(linger);
     }

@@ -33,8 +33,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub(super) fn not_run(why: String) -> Failure {
-        Failure { is_finding: false, text: why }
+    pub(super) fn not_run(why: impl ToString) -> Failure {
+        Failure { is_finding: false, text: why.to_string() }
     }
 
     /// The same, with one line more.
@@ -120,7 +120,7 @@ fn tell(
     tell_writes(run, &names, &state, out)?;
     let Ok(base) = exploration.base() else { return Ok(()) };
     let recovered = recover(exploration.system, state.contents.clone());
-    if let Ok(tree) = recovered.map_err(|e| e.to_string()).and_then(|recovered| recovered.tree) {
+    if let Ok(Ok(tree)) = recovered.map(|recovered| recovered.tree) {
         tell_tree(&tree, &base, out)?;
     }
     match shrink(exploration, &state, &base, SHRINK_RECOVERIES) {

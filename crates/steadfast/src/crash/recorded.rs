@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 
+use steadfast_crash::CrashError;
 use steadfast_crash::cuts::Choice;
 use steadfast_crash::explore::{OnRam, Plan};
 use steadfast_crash::program::explore::Exploration;
@@ -25,7 +26,7 @@ use super::running::Recovered;
 /// ```
 #[must_use = "nothing is cut before `judge` or `check`"]
 pub struct Recorded {
-    run: Result<Run, String>,
+    run: Result<Run, CrashError>,
     options: MountOptions,
     choice: Choice,
 }
@@ -52,7 +53,11 @@ pub struct Report {
 }
 
 impl Recorded {
-    pub(super) fn new(run: Result<Run, String>, options: MountOptions, choice: Choice) -> Recorded {
+    pub(super) fn new(
+        run: Result<Run, CrashError>,
+        options: MountOptions,
+        choice: Choice,
+    ) -> Recorded {
         Recorded { run, options, choice }
     }
 
@@ -76,8 +81,9 @@ impl Recorded {
         judge: impl Fn(&Recovered) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<Report, Failure> {
         let options = self.options.clone();
-        let judge =
-            Arc::new(move |fs, lines| judge(&Recovered::new(fs, lines)).map_err(|e| e.to_string()));
+        let judge = Arc::new(move |fs, lines| {
+            judge(&Recovered::new(fs, lines)).err().map(|e| e.to_string())
+        });
         self.explore(Some(&InProcess { options, judge }))
     }
 
@@ -149,12 +155,12 @@ impl Recorded {
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
         };
         let outcome = exploration.explore(&|_, _, _| true);
-        let outcome = outcome.map_err(|e| Failure::not_run(e.to_string()))?;
+        let outcome = outcome.map_err(Failure::not_run)?;
         if let Some(finding) = outcome.findings.first() {
             return Err(story(&exploration, &options, &outcome, finding));
         }
         if let Some(trouble) = outcome.troubles.first() {
-            return Err(Failure::not_run(trouble.clone()));
+            return Err(Failure::not_run(trouble));
         }
         let unmeasured = outcome.unmeasured.into_iter().collect();
         let (cuts, states, trees) = (outcome.cuts, outcome.states, outcome.trees);

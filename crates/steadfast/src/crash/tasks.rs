@@ -50,7 +50,7 @@ impl Tasks {
     ) -> Tasks {
         let work = Box::new(move |fs, said: &_| {
             let running = Running::new(fs, Clone::clone(said));
-            work(&running).map_err(|e: E| format!("the program failed: {e}"))
+            work(&running).map_err(|e: E| CrashError::Run(format!("the program failed: {e}")))
         });
         self.0.push(Task { name: name.to_owned(), work });
         self
@@ -143,8 +143,9 @@ impl Scheduled {
         judge: impl Fn(&Recovered) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<ScheduledReport, Failure> {
         let options = self.inside.options.clone();
-        let judge =
-            Arc::new(move |fs, lines| judge(&Recovered::new(fs, lines)).map_err(|e| e.to_string()));
+        let judge = Arc::new(move |fs, lines| {
+            judge(&Recovered::new(fs, lines)).err().map(|e| e.to_string())
+        });
         self.explore(Some(&InProcess { options, judge }))
     }
 
@@ -180,7 +181,7 @@ impl Scheduled {
             Ok(())
         };
         if let Some(only) = schedules.only {
-            let only = only.map_err(|e| Failure::not_run(e.to_string()))?;
+            let only = only.map_err(Failure::not_run)?;
             let (run, _) = record(&only)?;
             each(&only, run)?;
             return Ok(ScheduledReport { schedules: 1, distinct: 1, ..report });
@@ -202,9 +203,10 @@ fn record(
     bases: &[Store],
     tasks: Vec<Task>,
     schedule: &Schedule,
-) -> Result<(Run, Vec<Passed>), String> {
+) -> Result<(Run, Vec<Passed>), CrashError> {
     if schedule.begins >= tasks.len() {
-        return Err(format!("there is no task {} of {}", schedule.begins, tasks.len()));
+        let what = format!("there is no task {} of {}", schedule.begins, tasks.len());
+        return Err(CrashError::Words(what));
     }
     let preemption = Preemption::at(&schedule.points);
     let program = side_by_side(tasks, schedule.begins, &preemption);

@@ -7,7 +7,7 @@ use steadfast_vfs::FileType;
 
 use super::{Broken, History, Verdict, key, named};
 use crate::program::calls::{Call, Kind, Origin};
-use crate::program::tree::{Contents, Node, shown};
+use crate::tree::{Contents, Node, shown};
 
 /// A range that a call has written, and nobody since.
 struct Written {
@@ -202,7 +202,7 @@ impl History<'_> {
             }
             let before = verdict.broken.len();
             match self.file(sync.ino) {
-                Some((_, node)) if node.contents == held => {}
+                Some((_, node)) if node.contents() == held => {}
                 Some((path, node)) => verdict.broken.push(Broken {
                     what: format!(
                         "{}: synced with {} bytes: {}",
@@ -236,7 +236,7 @@ impl History<'_> {
             else {
                 continue;
             };
-            if node.contents == new {
+            if node.contents() == new {
                 continue;
             }
             let promised = self.was_synced(rename);
@@ -279,7 +279,7 @@ impl History<'_> {
 }
 
 fn now_holds(node: &Node, wanted: Contents) -> String {
-    match node.contents.size {
+    match node.contents().size {
         0 => "now empty".into(),
         size if size != wanted.size => format!("now {size} bytes"),
         size if node.pieces.is_empty() => format!("now {size} zeros"),

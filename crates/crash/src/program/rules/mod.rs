@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_devices::filter::record::Moment;
 
 use super::calls::{Call, Kind, file_id, number_of, returns};
-use super::tree::{Node, Tree, shown};
+use crate::tree::{Node, Tree, shown};
 
 /// Something that should not be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Broken, History, Verdict, concerns, is_at_or_above, key, parent};
 use crate::program::calls::{Call, Kind, file_id};
-use crate::program::tree::shown;
+use crate::tree::shown;
 
 /// What a name was left with by the last call about it.
 struct Last<'c> {

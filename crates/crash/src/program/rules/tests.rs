@@ -12,7 +12,7 @@ use steadfast_vfs::{FileSystem, NewNode, OpenFlags, RenameFlags};
 
 use super::{Verdict, judge};
 use crate::program::Watched;
-use crate::program::tree::Tree;
+use crate::tree::Tree;
 
 const TEXT: &[u8] = b"AAAA";
 

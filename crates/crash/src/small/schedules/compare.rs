@@ -45,7 +45,7 @@ pub fn compare_pruning(
     let schedules = |prune| Schedules { prune, ..Schedules::all(preemptions) };
     for tasks in pairs {
         let (all, counts) = recordings(machine, tasks, &schedules(Prune::Nothing))?;
-        let lost = |prune| -> Result<(u64, u64), String> {
+        let lost = |prune| -> crate::Result<(u64, u64)> {
             let (seen, counts) = recordings(machine, tasks, &schedules(prune))?;
             let mut known = Known::default();
             for seen in seen {

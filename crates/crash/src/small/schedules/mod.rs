@@ -150,7 +150,7 @@ fn each_run(
     each: &mut dyn FnMut(ScheduledCase, Run) -> bool,
 ) -> Result<Counts> {
     let mut counts = Counts::default();
-    let mut run = |schedule: Schedule| -> Result<Option<Made>, String> {
+    let mut run = |schedule: Schedule| -> crate::Result<Option<Made>> {
         let case = ScheduledCase {
             setup: machine.setup,
             tasks: tasks.sequences.clone(),

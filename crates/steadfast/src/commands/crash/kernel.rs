@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use steadfast_crash::program::{Run, Tree};
+use steadfast_crash::program::{NoTree, Run, Tree};
 use steadfast_devices::model::Model;
 use steadfast_peers::{KernelFs, Peer, PeerError};
 use steadfast_vfs::HostFs;
@@ -107,10 +107,9 @@ pub fn peer(setup: &Setup, fs: KernelFs) -> Result<Peer, Usage> {
     }
     let card = setup.journal.params();
     let build = move || {
-        let made = |e: steadfast_devices::model::ModelError| e.to_string();
-        let mut models: Vec<Arc<dyn Model>> = vec![disk.build("disk").map_err(made)?];
+        let mut models: Vec<Arc<dyn Model>> = vec![disk.build("disk")?];
         if let Some(card) = &card {
-            models.push(card.build("journal").map_err(made)?);
+            models.push(card.build("journal")?);
         }
         Ok(models)
     };
@@ -154,9 +153,10 @@ pub fn record(
     Ok(Left { run, tree, ended })
 }
 
-fn tree_of(folder: &Path) -> Result<Tree, String> {
-    let fs = HostFs::open(folder).map_err(|e| format!("the mounted folder: {e}"))?;
-    Tree::read(&fs)
+fn tree_of(folder: &Path) -> Result<Tree, NoTree> {
+    let fs = HostFs::open(folder);
+    let fs = fs.map_err(|e| NoTree::Refused(format!("the mounted folder: {e}")))?;
+    Ok(Tree::read(&fs)?)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use steadfast::MountPoint;
 use steadfast_block::BlockDevice;
-use steadfast_crash::program::{Run, Tree, Watched};
+use steadfast_crash::program::{NoTree, Run, Tree, Watched};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
@@ -29,7 +29,7 @@ pub struct Left {
     /// The recording, without what is known of it above.
     pub run: Run,
     /// The files at its end, without any cut.
-    pub tree: Result<Tree, String>,
+    pub tree: Result<Tree, NoTree>,
     /// How the program ended.
     pub ended: Ended,
 }
@@ -60,7 +60,7 @@ pub fn record(
     let lines = Acknowledged::new(&log);
     let ended = program::run(served.path(), &lines, watch)?;
     let recording = log.take();
-    let tree = Tree::read(&*fs);
+    let tree = Tree::read(&*fs).map_err(NoTree::from);
     let (calls, lines) = (watched.calls(), lines.lines());
     drop(watched);
     served.end()?;

@@ -138,7 +138,7 @@ fn tell_recovery(
     let mut verdict = Verdict::default();
     let tree = match recovered.tree {
         Err(why) => {
-            wrong.push(Wrong::Refused(why));
+            wrong.push(Wrong::Refused(why.to_string()));
             None
         }
         Ok(tree) => {

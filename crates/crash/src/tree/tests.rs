@@ -1,0 +1,86 @@
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use steadfast_vfs::HostFs;
+
+use super::*;
+
+#[test]
+fn a_tree_is_written_as_it_was_read() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |name: &str| from.path().join(name);
+    std::fs::create_dir_all(at("a/b")).unwrap();
+    std::fs::write(at("a/file"), "text").unwrap();
+    std::fs::hard_link(at("a/file"), at("a/b/link")).unwrap();
+    symlink("../a", at("a/sym")).unwrap();
+    std::fs::set_permissions(at("a/b"), Permissions::from_mode(0o500)).unwrap();
+    let sparse = File::create(at("sparse")).unwrap();
+    sparse.set_len(10 << 20).unwrap();
+    sparse.write_all_at(b"here", 5 << 20).unwrap();
+    let read = |folder: &Path| Tree::read(&HostFs::open(folder).unwrap()).unwrap();
+    let tree = read(from.path());
+    tree.write_to(to.path()).unwrap();
+    let again = read(to.path());
+    assert_eq!(again.digest(), tree.digest());
+    assert_eq!(again.len(), 6);
+    let file = again.get(b"sparse").unwrap();
+    assert_eq!(file.bytes((5 << 20) - 1, 6), b"\0here\0");
+    assert!(file.pieces.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() <= CHUNK);
+    assert_eq!(again.get(b"a/file").unwrap().same_as.as_deref(), Some(&b"a/b/link"[..]));
+    std::fs::write(to.path().join("a/file"), "teXT").unwrap();
+    let changed = read(to.path());
+    assert_ne!(changed.digest(), tree.digest());
+    let differs =
+        |path: &[u8]| first_difference(changed.get(path).unwrap(), tree.get(path).unwrap());
+    assert_eq!((differs(b"a/file"), differs(b"sparse")), (Some(2), None));
+    std::fs::set_permissions(at("a/b"), Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn nothing_is_written_outside_of_the_folder() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::create_dir(from.path().join("a")).unwrap();
+    std::fs::write(from.path().join("a/x"), "text").unwrap();
+    symlink(outside.path(), from.path().join("b")).unwrap();
+    let mut tree = Tree::read(&HostFs::open(from.path()).unwrap()).unwrap();
+    // As a directory with one name twice.
+    let link = tree.nodes[&b"b"[..]].clone();
+    tree.nodes.insert(b"a".to_vec(), link);
+    tree.nodes.remove(&b"b"[..]);
+    let refused = tree.write_to(to.path()).unwrap_err();
+    assert!(refused.to_string().contains("a/x"), "{refused}");
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    let file = tree.nodes[&b"a/x"[..]].clone();
+    for path in ["../x", "x/../../y", "/etc/x"] {
+        let nodes = [(path.as_bytes().to_vec(), file.clone())].into();
+        assert!(Tree { nodes }.write_to(to.path()).is_err(), "{path}");
+    }
+}
+
+#[test]
+fn privileges_are_left_behind() {
+    let from = tempfile::tempdir().unwrap();
+    let file = from.path().join("file");
+    std::fs::write(&file, "text").unwrap();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
+    let tree = Tree::read(&HostFs::open(from.path()).unwrap()).unwrap();
+    let attr = |tree: &Tree| tree.get(b"file").unwrap().attr;
+    let (own, mine) = (attr(&tree), attr(&tree.without_privileges(Some((7, 8)))));
+    assert_eq!((mine.mode & 0o7777, mine.uid, mine.gid), (0o755, 7, 8));
+    let kept = attr(&tree.without_privileges(None));
+    assert_eq!((kept.mode & 0o7777, kept.uid, kept.gid), (0o755, own.uid, own.gid));
+}
+
+#[test]
+fn digests_do_not_depend_on_the_pieces() {
+    let whole = vec![(0, Bytes::from(vec![7; 3000]))];
+    let parts = vec![
+        (0, Bytes::from(vec![7; 700])),
+        (700, Bytes::from(vec![7; 2300])),
+        (4096, Bytes::from(vec![0; 512])),
+    ];
+    assert_eq!(digest(5000, &whole), digest(5000, &parts));
+    assert_ne!(digest(5000, &whole), digest(5001, &parts));
+}

@@ -14,7 +14,7 @@
 
 use std::process::ExitCode;
 
-use steadfast_crash::figures::Cut;
+use steadfast_crash::figures::StateFigures;
 use steadfast_crash::mixed::Case;
 use steadfast_crash::shrink::Effort;
 
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 
 fn explored(case: &Case) -> Result<bool, String> {
     let figures = case.explore()?;
-    let wrong = figures.count(Cut::is_wrong);
+    let wrong = figures.count(StateFigures::is_wrong);
     println!("{} cuts, {wrong} wrong", figures.cuts.len());
     figures.findings.iter().for_each(|finding| println!("{finding}"));
     if let Some(first) = figures.cuts.iter().find(|cut| cut.is_wrong()) {
@@ -68,7 +68,7 @@ fn story(case: &Case, number: u64) -> Result<bool, String> {
     for (device, (in_doubt, there)) in story.in_doubt.iter().enumerate() {
         println!("device {device}: {in_doubt} units in doubt, {there} of them there");
     }
-    let Cut { broken_promises, stale_bytes, findings, damage, e2fsck, .. } = &story.cut;
+    let StateFigures { broken_promises, stale_bytes, findings, damage, e2fsck, .. } = &story.cut;
     println!("recovered: {broken_promises} broken promises, {stale_bytes} stale");
     findings.iter().chain(damage).for_each(|words| println!("  {words}"));
     if let Some(said) = e2fsck.as_ref().and_then(|opinion| opinion.damage()) {
@@ -78,7 +78,7 @@ fn story(case: &Case, number: u64) -> Result<bool, String> {
 }
 
 fn shrunk(case: &Case) -> Result<bool, String> {
-    let shrunk = case.shrink(&Cut::is_wrong, EFFORT)?;
+    let shrunk = case.shrink(&StateFigures::is_wrong, EFFORT)?;
     match &shrunk {
         Some(shrunk) => println!("{shrunk}"),
         None => println!("no cut is wrong"),

@@ -14,10 +14,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use steadfast_crash::cuts::Bound;
 use steadfast_crash::explore::Plan;
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::{Sequence, SmallMachine, Twice, explore_twice};
+use steadfast_crash::states::Bound;
 use steadfast_ext4::DataMode;
 
 /// Sequences that are explored between two looks at how many states there are.

@@ -21,12 +21,12 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use steadfast_crash::cuts::Bound;
 use steadfast_crash::explore::{Plan, SecondCuts};
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::{
     Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, compare_pruning, explore_schedules,
 };
+use steadfast_crash::states::Bound;
 
 const USAGE: &str = "usage: schedules MODE JOURNAL LIST [every=N] [parts=N | part=K/N] [done=FILE]
        schedules MODE JOURNAL LIST [every=N] compare

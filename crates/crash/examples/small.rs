@@ -10,10 +10,10 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use steadfast_crash::cuts::Bound;
 use steadfast_crash::explore::{Plan, SecondCuts};
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::{Explored, Sequence, SmallMachine, explore};
+use steadfast_crash::states::Bound;
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 

@@ -2,10 +2,10 @@
 //!
 //! * A *workload* leaves a [`Recorded`] run: what its devices were asked, and the
 //!   [`Judge`](crate::judge::Judge) that knows what was done and promised.
-//! * A [`Plan`] says which crash states are made of it ([`cuts`](crate::cuts)), what else fails
+//! * A [`Plan`] says which crash states are made of it ([`cuts`](crate::states)), what else fails
 //!   when the power goes, and who else judges.
 //! * A [`System`] recovers from a state, as the next boot does.
-//! * A `Trial` is one state's way through all of that; a [`Cut`] is what came of it.
+//! * A `Trial` is one state's way through all of that; a [`StateFigures`] is what came of it.
 //! * [`explore`] makes all states of a plan, and counts ([`Figures`]).
 //!
 //! docs/crash.md says how a workload and a judge are added.
@@ -22,10 +22,10 @@ mod system;
 mod trial;
 mod use_it;
 
-use crate::cuts::{Cuts, State};
-use crate::figures::{Cut, Figures, run_number};
+use crate::figures::{Figures, StateFigures, run_number};
+use crate::states::{State, States};
 
-pub use crate::cuts::{ActiveTime, Places};
+pub use crate::states::{ActiveTime, Places};
 pub use decisive::Decisive;
 pub use losses::{Loss, lose};
 pub use machine::{Booted, Machine};
@@ -64,8 +64,8 @@ pub fn first_wrong(
     system: &dyn System,
     recorded: &Recorded,
     plan: &Plan,
-    wrong: &dyn Fn(&Cut) -> bool,
-) -> Option<(Cut, State)> {
+    wrong: &dyn Fn(&StateFigures) -> bool,
+) -> Option<(StateFigures, State)> {
     let mut first = None;
     each_cut(system, recorded, plan, &mut |cut, state| {
         if wrong(&cut) {
@@ -82,22 +82,22 @@ pub(crate) fn each_cut(
     system: &dyn System,
     recorded: &Recorded,
     plan: &Plan,
-    visit: &mut dyn FnMut(Cut, &State) -> bool,
+    visit: &mut dyn FnMut(StateFigures, &State) -> bool,
 ) -> u64 {
     let others = Others::of(plan);
-    let mut cuts = Cuts::of(recorded, plan.choice());
+    let mut cuts = States::of(recorded, plan.choice());
     for state in cuts.by_ref() {
         let sampled = |every: u64| every > 0 && state.number.is_multiple_of(every);
         let (number, place, moment) = (state.number, state.place, state.cut);
         let asked = (sampled(plan.e2fsck_every), sampled(plan.kernel_every));
         let trial = others.trial((system, recorded.source()), plan, moment, asked);
         let cut = trial.run(state.contents.clone(), state.choices.clone());
-        if !visit(Cut { number, place, ..cut }, &state) {
+        if !visit(StateFigures { number, place, ..cut }, &state) {
             break;
         }
         let (once, everywhere) = (sampled(plan.second.every), sampled(plan.second.whole_every));
         let second = trial.second_cuts(&state.contents, state.choices.clone(), once, everywhere);
-        if !second.into_iter().all(|cut| visit(Cut { number, place, ..cut }, &state)) {
+        if !second.into_iter().all(|cut| visit(StateFigures { number, place, ..cut }, &state)) {
             break;
         }
     }

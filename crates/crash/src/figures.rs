@@ -1,4 +1,4 @@
-//! The data-at-risk figures: of one cut, and of many.
+//! The data-at-risk figures: of one crash state, and of many.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::opinion::Opinion;
 /// Findings kept in words; the counts go on.
 const FINDINGS_KEPT: usize = 8;
 
-/// What one cut took.
+/// What was found in one crash state, and what it lacks.
 #[derive(Debug, Clone, Default)]
-pub struct Cut {
+pub struct StateFigures {
     /// The instant.
     pub at: Nanos,
     /// The same in the record's order of all that happened.
@@ -70,11 +70,17 @@ pub struct Cut {
     pub findings: Vec<String>,
 }
 
-impl Cut {
+impl StateFigures {
     /// A cut after which the file system could not be mounted.
     pub fn unmountable(at: Nanos, why: String) -> Self {
         let refused = Some(why.clone());
-        Cut { at, damage: vec![why], manual_repair: true, refused, ..Cut::default() }
+        StateFigures {
+            at,
+            damage: vec![why],
+            manual_repair: true,
+            refused,
+            ..StateFigures::default()
+        }
     }
 
     /// Whether a promise is broken, bytes are foreign, or the structure is damaged, by our judges
@@ -148,7 +154,7 @@ pub struct Figures {
     /// order, so their crash points may be at the same places. 0: not known.
     pub run: u64,
     /// One entry a cut, in the order of time, without the words.
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<StateFigures>,
     /// The first findings, in words, with the cut's instant.
     pub findings: Vec<String>,
     /// Cuts of which nothing is known, and why the first is not: they are not among the others.
@@ -179,7 +185,7 @@ pub(crate) fn run_number(recording: &Recording) -> u64 {
 
 impl Figures {
     /// Adds a cut. One of which nothing is known is no trial.
-    pub fn add(&mut self, mut cut: Cut) {
+    pub fn add(&mut self, mut cut: StateFigures) {
         if let Some(why) = cut.trouble.take() {
             self.not_judged.get_or_insert((0, why)).0 += 1;
             return;
@@ -191,7 +197,7 @@ impl Figures {
             cut.findings.drain(..).chain(cut.damage.iter().cloned()).chain(others).collect();
         for w in words {
             if self.findings.len() < FINDINGS_KEPT {
-                let Cut { number, tick, at, .. } = cut;
+                let StateFigures { number, tick, at, .. } = cut;
                 self.findings.push(format!("cut {number} at {at:?}, tick {tick}: {w}"));
             }
         }
@@ -199,7 +205,7 @@ impl Figures {
     }
 
     /// Sum of one figure over the cuts.
-    pub fn sum(&self, figure: impl Fn(&Cut) -> u64) -> u64 {
+    pub fn sum(&self, figure: impl Fn(&StateFigures) -> u64) -> u64 {
         self.cuts.iter().map(figure).sum()
     }
 
@@ -212,12 +218,12 @@ impl Figures {
     }
 
     /// How many cuts have a property.
-    pub fn count(&self, property: impl Fn(&Cut) -> bool) -> u64 {
+    pub fn count(&self, property: impl Fn(&StateFigures) -> bool) -> u64 {
         self.cuts.iter().filter(|c| property(c)).count() as u64
     }
 
     /// At how many different places a cut has a property.
-    pub fn places(&self, property: impl Fn(&Cut) -> bool) -> u64 {
+    pub fn places(&self, property: impl Fn(&StateFigures) -> bool) -> u64 {
         let places = self.cuts.iter().filter(|c| property(c)).map(|c| c.place);
         places.collect::<BTreeSet<u64>>().len() as u64
     }

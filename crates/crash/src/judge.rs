@@ -21,7 +21,7 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_runtime::Nanos;
 use steadfast_vfs::FileSystem;
 
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::ledger::{Action, Operation};
 use crate::program::Call;
 
@@ -33,12 +33,12 @@ pub const UNIT: u64 = 4096;
 /// Knows what a workload was promised, and looks whether a recovered file system keeps it.
 pub trait Judge: Send + Sync {
     /// Judges what is left after a cut at `at` and adds what it took to `cut`.
-    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut);
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures);
 
     /// Judges a cut after which there is nothing to be read, because the mount was refused: all
     /// that was promised is missing until somebody repairs it by hand. Says nothing unless
     /// implemented.
-    fn judge_refused(&self, _at: Moment, _cut: &mut Cut) {}
+    fn judge_refused(&self, _at: Moment, _cut: &mut StateFigures) {}
 
     /// How much had been done and promised before a tick: a number that grows. Equal contents of
     /// another age are another state to this judge. The same for all if nothing else is said.

@@ -10,7 +10,7 @@ use steadfast_devices::store::Store;
 use steadfast_host::Mount;
 use steadfast_vfs::HostFs;
 
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::judge::Judge;
 use crate::opinion::Opinion;
 
@@ -73,7 +73,7 @@ impl Kernel {
             }
             Err(e) => return Err(crate::CrashError::host(e)),
         };
-        let mut cut = Cut { at: at.at, ..Cut::default() };
+        let mut cut = StateFigures { at: at.at, ..StateFigures::default() };
         {
             let fs = HostFs::open(&point).map_err(|e| format!("opening the mount: {e}"))?;
             judge.judge(&fs, at, &mut cut);

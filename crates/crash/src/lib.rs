@@ -1,7 +1,6 @@
 //! Record a run, cut the power, recover, judge.
 
 pub mod corpus;
-pub mod cuts;
 mod delta;
 pub mod e2fsck;
 mod error;
@@ -19,6 +18,7 @@ pub mod risk;
 mod schedule;
 pub mod shrink;
 pub mod small;
+pub mod states;
 mod tree;
 pub mod unsynced;
 

@@ -10,7 +10,7 @@ use steadfast_devices::filter::record::{Moment, RecordLog};
 use steadfast_runtime::Mutex;
 use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino};
 
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::judge::Judge;
 use crate::tree::{Contents, Node, Tree, Unreadable};
 
@@ -166,7 +166,7 @@ impl Points {
 }
 
 impl Judge for Points {
-    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         let left = match Snapshot::take(fs, fs.root()) {
             Ok(left) => left,
             Err(e) => {

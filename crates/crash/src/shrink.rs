@@ -10,12 +10,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cuts::Unit;
 use crate::e2fsck::E2fsck;
 use crate::error::{CrashError, Result};
 use crate::explore::{Decisive, Machine, Others, Plan, first_wrong};
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::mixed::{MixedMachine, Script};
+use crate::states::Unit;
 
 pub(crate) use crate::delta::minimise;
 
@@ -27,7 +27,7 @@ pub struct Shrunk {
     /// Those that are left.
     pub script: Script,
     /// The cut, with what it took.
-    pub cut: Cut,
+    pub cut: StateFigures,
     /// The writes that make the difference.
     pub decisive: Decisive,
     /// Runs that were tried.
@@ -52,7 +52,7 @@ pub fn shrink(
     machine: &MixedMachine,
     (seed, script): (u64, &Script),
     plan: &Plan,
-    wrong: &dyn Fn(&Cut) -> bool,
+    wrong: &dyn Fn(&StateFigures) -> bool,
     effort: Effort,
 ) -> Result<Option<Shrunk>> {
     let shared: Arc<dyn Machine> = Arc::new(*machine);
@@ -74,7 +74,7 @@ pub fn shrink(
         return Err(CrashError::Run("the shrunk run does not fail again".into()));
     };
     // As dear as a recovery: only if nothing else saw what was wrong.
-    let by_e2fsck = !wrong(&Cut { e2fsck: None, ..cut.clone() });
+    let by_e2fsck = !wrong(&StateFigures { e2fsck: None, ..cut.clone() });
     let e2fsck = by_e2fsck.then(E2fsck::find).flatten();
     let others = Others { e2fsck, kernel: None };
     let trial = others.trial((&shared, recorded.source()), plan, state.cut, (true, false));

@@ -12,7 +12,7 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{Fh, FileSystem, FsError, OpenFlags};
 
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::judge::Judge;
 use crate::ledger::{Action, Ledger, Operation};
 
@@ -32,7 +32,7 @@ struct AtRisk {
 }
 
 impl Judge for Unsynced {
-    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         self.0.with_files(|files| {
             for (name, ops) in files {
                 if let Err(e) = look(fs, name, ops, at, cut) {
@@ -42,7 +42,7 @@ impl Judge for Unsynced {
         });
     }
 
-    fn judge_refused(&self, at: Moment, cut: &mut Cut) {
+    fn judge_refused(&self, at: Moment, cut: &mut StateFigures) {
         self.0.with_files(|files| {
             for ops in files.values() {
                 let mut last = None;
@@ -66,7 +66,7 @@ fn look(
     name: &str,
     ops: &[Operation],
     at: Moment,
-    cut: &mut Cut,
+    cut: &mut StateFigures,
 ) -> Result<(), FsError> {
     let places = at_risk(ops, at.tick);
     if places.is_empty() {
@@ -93,7 +93,7 @@ fn look(
     file.map_or(Ok(()), |fh| fs.release(fh))
 }
 
-fn count(op: &Operation, place: AtRisk, missing: bool, cut: &mut Cut) {
+fn count(op: &Operation, place: AtRisk, missing: bool, cut: &mut StateFigures) {
     let bytes = place.to - place.from;
     cut.unsynced_bytes += bytes;
     if missing {

@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use steadfast_crash::corpus::{KNOWN, Own, OwnKind, Subject, ace, try_out};
-use steadfast_crash::cuts::{Bound, Places};
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::explore::Plan;
+use steadfast_crash::states::{Bound, Places};
 use steadfast_ext4::{DataMode, MountOptions};
 
 fn plan(states: u64) -> Plan {

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use steadfast_crash::cuts::Bound;
 use steadfast_crash::explore::{Loss, Machine, OnRam, Places, Plan, Recorded, SecondCuts, explore};
-use steadfast_crash::figures::{Cut, Figures};
+use steadfast_crash::figures::{Figures, StateFigures};
 use steadfast_crash::kernel::Kernel;
 use steadfast_crash::mixed::{MixedMachine, Setup};
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::inside::{Inside, Program};
+use steadfast_crash::states::Bound;
 use steadfast_devices::filter::record::Media;
 use steadfast_devices::model::{ModelParams, NvramParams, SsdParams};
 use steadfast_ext4::MountOptions;
@@ -88,7 +88,7 @@ impl Ran {
     fn is_well(&self, plan: &Plan) -> usize {
         let figures = self.explore(self.again(), plan);
         assert_eq!(
-            figures.count(Cut::is_wrong),
+            figures.count(StateFigures::is_wrong),
             0,
             "{}: {plan:?}: {:#?}",
             self.name,
@@ -161,7 +161,7 @@ fn flushes_omitted_and_ignored_break_promises() {
         let lying = ran.recorded.on_lying_devices(16 << 20, Duration::from_secs(5));
         for recorded in [ran.recorded.without_flushes(), lying] {
             let figures = ran.explore(recorded, &TRIALS);
-            assert!(figures.count(Cut::is_wrong) > 0, "{}", ran.name);
+            assert!(figures.count(StateFigures::is_wrong) > 0, "{}", ran.name);
         }
     });
 }

@@ -13,7 +13,7 @@ use steadfast_block::rng::Rng;
 use steadfast_crash::explore::{
     Booted, Loss, Machine, Places, Plan, Recorded, SecondCuts, explore, lose,
 };
-use steadfast_crash::figures::Cut;
+use steadfast_crash::figures::StateFigures;
 use steadfast_crash::mixed::{MixedMachine, Setup};
 use steadfast_devices::filter::record::{DeviceId, RecordLog, Recording};
 use steadfast_devices::source::Ram;
@@ -53,10 +53,14 @@ fn recorded(setup: Setup, seed: u64) -> (MixedMachine, Recorded) {
 
 /// Cuts the run at some ticks, and at each does to the card what `losses` says of the tick: one
 /// after the other, so that what is wrong is seen when it happens.
-fn survey(setup: Setup, losses: impl Fn(u64, &mut Rng) -> Vec<Loss>) -> impl Iterator<Item = Cut> {
+fn survey(
+    setup: Setup,
+    losses: impl Fn(u64, &mut Rng) -> Vec<Loss>,
+) -> impl Iterator<Item = StateFigures> {
     let (machine, recorded) = recorded(setup, 1);
     let machine: Arc<dyn Machine> = Arc::new(machine);
-    let (first, last) = (recorded.recording.first_cut(), recorded.recording.last_cut());
+    let (first, last) =
+        (recorded.recording.first_crash_point(), recorded.recording.last_crash_point());
     let mut rng = Rng::new(7);
     let drawn = (0..cuts()).flat_map(move |number| {
         let tick = first + rng.below(last - first);
@@ -109,7 +113,7 @@ fn used_again(machine: &MixedMachine, contents: Vec<Store>, properly: bool) -> V
         let recording = log.take();
         drop(fs);
         let after = shut_down().unwrap();
-        if properly { after } else { left(&recording, &contents, recording.last_cut()) }
+        if properly { after } else { left(&recording, &contents, recording.last_crash_point()) }
     });
     ran.unwrap()
 }
@@ -119,7 +123,7 @@ fn used_again(machine: &MixedMachine, contents: Vec<Store>, properly: bool) -> V
 fn a_journal_of_an_earlier_mount_never_reaches_the_disk() {
     for (name, setup) in modes() {
         let (machine, recorded) = recorded(setup, 1);
-        let tick = recorded.recording.last_cut();
+        let tick = recorded.recording.last_crash_point();
         let old = left(&recorded.recording, &recorded.bases, tick);
         for properly in [false, true] {
             let mut contents = used_again(&machine, old.clone(), properly);
@@ -212,7 +216,7 @@ fn a_cut_beside_the_mark_loses_nothing() {
 fn a_journal_that_is_there_recovers() {
     for (name, setup) in modes() {
         for outcome in survey(setup, |_, _| vec![Loss::None]) {
-            let Cut { broken_promises, refused, .. } = &outcome;
+            let StateFigures { broken_promises, refused, .. } = &outcome;
             assert_eq!((refused, *broken_promises), (&None, 0), "{name}: {outcome:?}");
             assert!(!outcome.is_silent_damage(), "{name}: {outcome:?}");
         }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
-use steadfast_crash::cuts::{Bound, Choice, Places};
 use steadfast_crash::explore::{Machine, OnRam, Plan};
 use steadfast_crash::program::explore::{Exploration, Outcome, Wrong};
 use steadfast_crash::program::exposure::{exposure, quantile};
 use steadfast_crash::program::{Run, Watched, file, shrink};
+use steadfast_crash::states::{Bound, Choice, Places};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;

@@ -10,10 +10,10 @@
 
 use std::time::Duration;
 
-use steadfast_crash::cuts::Bound;
 use steadfast_crash::explore::Plan;
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::{Sequence, SmallMachine, explore_twice};
+use steadfast_crash::states::Bound;
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 

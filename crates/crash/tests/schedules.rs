@@ -14,12 +14,12 @@ use std::cell::Cell;
 use std::io::Write;
 use std::time::Instant;
 
-use steadfast_crash::cuts::Bound;
 use steadfast_crash::explore::{Plan, SecondCuts};
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::{
     Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules,
 };
+use steadfast_crash::states::Bound;
 use steadfast_ext4::DataMode;
 
 const QUICK: Bound = Bound::exhaustive(8, false, 1);

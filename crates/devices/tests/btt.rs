@@ -101,7 +101,7 @@ fn a_namespace_that_is_being_made() {
         let options = Options { nfree: 2, version, ..Options::default() };
         let new = btt::format(&recorded(base.clone(), &log), options).unwrap();
         let recording = log.take();
-        for cut in recording.first_cut()..=recording.last_cut() {
+        for cut in recording.first_crash_point()..=recording.last_crash_point() {
             for kept in [0, 50, 50, 90, 90, 100] {
                 let at = recording.at(DeviceId(0), cut);
                 let state = at.contents(&base, 0, kept, &mut rng);
@@ -150,7 +150,7 @@ fn an_info_block_that_is_being_restored() {
             let recorded = recorded(base.clone(), &log);
             assert_eq!(btt::restore(&recorded, Some(version)), Ok(1));
             let recording = log.take();
-            for cut in recording.first_cut()..=recording.last_cut() {
+            for cut in recording.first_crash_point()..=recording.last_crash_point() {
                 for kept in [0, 3, 10, 50, 50, 90, 97, 100] {
                     let at = recording.at(DeviceId(0), cut);
                     let state = at.contents(&base, 0, kept, &mut rng);

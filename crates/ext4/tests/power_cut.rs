@@ -113,12 +113,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    fn first_cut(&self) -> u64 {
-        self.recording.first_cut()
+    fn first_crash_point(&self) -> u64 {
+        self.recording.first_crash_point()
     }
 
-    fn last_cut(&self) -> u64 {
-        self.recording.last_cut()
+    fn last_crash_point(&self) -> u64 {
+        self.recording.last_crash_point()
     }
 
     /// Contents of the devices that a cut may leave.
@@ -226,7 +226,7 @@ fn explore(setup: Setup, seed: u64) {
 fn explore_on(setup: Setup, seed: u64, lying: bool) {
     let run = run(setup, seed, lying);
     let mut rng = Rng::new(seed);
-    let (first, last) = (run.first_cut(), run.last_cut());
+    let (first, last) = (run.first_crash_point(), run.last_crash_point());
     let judge = Judge::new(setup);
     for _ in 0..CUTS {
         let cut = first + 1 + rng.below(last - first);
@@ -237,7 +237,9 @@ fn explore_on(setup: Setup, seed: u64, lying: bool) {
         let again = judge.judge(stores, &notes, &what);
         // The power goes again, during recovery or soon after.
         if rng.percent(30) {
-            let cut = again.first_cut() + 1 + rng.below(again.last_cut() - again.first_cut());
+            let cut = again.first_crash_point()
+                + 1
+                + rng.below(again.last_crash_point() - again.first_crash_point());
             let stores = again.contents(cut, keep, &mut rng);
             judge.judge(stores, &notes, &format!("{what}, then cut {cut}"));
         }

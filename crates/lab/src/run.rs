@@ -3,7 +3,6 @@
 //! Each job is a simulation of its own, so the order in which jobs finish and what else the
 //! machine does change nothing in the results.
 
-mod again;
 mod benchmark;
 mod controls;
 mod copies;
@@ -25,6 +24,7 @@ mod random_reads;
 mod reads;
 mod real;
 mod record;
+mod reproduce;
 mod timings;
 
 use std::cell::Cell;
@@ -32,11 +32,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub use again::cut_again;
 pub use controls::Control;
 pub(crate) use each::measure_each;
 pub(crate) use measured::matrix_options;
 pub(crate) use place::parsed as operands;
+pub use reproduce::reproduce_state;
 use steadfast_bench::iozone;
 use steadfast_bench::iozone::matrix::Column;
 

@@ -3,8 +3,8 @@
 #![allow(clippy::print_stdout, reason = "a skipped test says why; figures are for people")]
 
 use steadfast_crash::corpus::{KNOWN, Subject, try_out};
-use steadfast_crash::cuts::{Bound, Places};
 use steadfast_crash::explore::Plan;
+use steadfast_crash::states::{Bound, Places};
 use steadfast_peers::{InCorpus, KernelFs};
 
 /// Few states: the kernel takes a hundred times as long to recover.

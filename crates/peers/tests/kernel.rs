@@ -44,7 +44,7 @@ fn keeps_its_promises(peer: &Peer) {
     let recording = running.end().unwrap();
     assert!(!recording.events().is_empty());
 
-    let cut = recording.last_cut();
+    let cut = recording.last_crash_point();
     let nothing_in_doubt = |(base, device): (&Store, u32)| {
         recording.at(DeviceId(device), cut).contents(base, 0, 0, &mut Rng::new(1))
     };

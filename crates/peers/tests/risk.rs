@@ -9,7 +9,7 @@ use bytes::Bytes;
 use steadfast_block::rng::Rng;
 use steadfast_crash::CrashError;
 use steadfast_crash::explore::Boot;
-use steadfast_crash::figures::Cut;
+use steadfast_crash::figures::StateFigures;
 use steadfast_crash::judge::Judge;
 use steadfast_crash::risk::{Ran, Speed, Workload};
 use steadfast_devices::filter::record::{DeviceId, Moment, RecordLog};
@@ -58,7 +58,7 @@ impl Workload for TwoFiles {
 }
 
 impl Judge for Both {
-    fn judge(&self, fs: &dyn FileSystem, _: Moment, cut: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, _: Moment, cut: &mut StateFigures) {
         for name in ["kept", "other"] {
             if let Ok(attr) = resolve(fs, name.as_bytes(), true) {
                 let fh = fs.open(attr.ino, OpenFlags::READ).unwrap();
@@ -98,9 +98,9 @@ fn a_workload_is_recorded_and_its_cuts_are_judged() {
         let at = recorded.recording.at(DeviceId(0), cut);
         vec![at.contents(&recorded.bases[0], 0, percent, &mut Rng::new(1))]
     };
-    let first = recorded.recording.first_cut();
+    let first = recorded.recording.first_crash_point();
     let recovered = |contents| {
-        let found = Rc::new(RefCell::new(Cut::default()));
+        let found = Rc::new(RefCell::new(StateFigures::default()));
         let (judge, seen) = (Arc::clone(&recorded.judge), Rc::clone(&found));
         let look = move |fs: &dyn FileSystem| judge.judge(fs, note, &mut seen.borrow_mut());
         let recovered = peer.system().recover(Boot::of(contents, Rc::new(look)), 1).unwrap();

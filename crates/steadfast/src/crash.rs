@@ -70,8 +70,8 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use steadfast_crash::CrashError;
-use steadfast_crash::cuts::{Bound, Choice, Places};
 use steadfast_crash::program::inside::{Inside, Program};
+use steadfast_crash::states::{Bound, Choice, Places};
 use steadfast_devices::model::{ModelParams, NvramParams, SsdParams};
 use steadfast_ext4::{DataMode, MountOptions};
 

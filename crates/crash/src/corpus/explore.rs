@@ -12,7 +12,7 @@ use super::seen;
 use super::step::Workload;
 use crate::error::{CrashError, Result};
 use crate::explore::{Plan, Recorded, System, each_cut};
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::judge::Judge;
 
 /// A run of a workload.
@@ -32,7 +32,7 @@ impl Ran {
 }
 
 impl Judge for Story {
-    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         match seen::look(fs) {
             Ok(names) => {
                 let wrong = judge(self, &names, at.tick);
@@ -52,7 +52,7 @@ impl Judge for Story {
 }
 
 /// What is wrong with a state, in words.
-fn words(cut: &Cut) -> Vec<String> {
+fn words(cut: &StateFigures) -> Vec<String> {
     if cut.refused.is_some() {
         return cut.damage.clone();
     }

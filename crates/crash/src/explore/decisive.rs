@@ -6,8 +6,8 @@ use std::fmt;
 use steadfast_devices::filter::record::Recording;
 use steadfast_devices::store::Store;
 
-use crate::cuts::{State, Unit, contents_where};
 use crate::shrink::minimise;
+use crate::states::{State, Unit, contents_where};
 
 /// The fewest units in doubt that make the difference.
 #[derive(Debug, Clone, PartialEq, Eq)]

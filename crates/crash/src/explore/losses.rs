@@ -14,7 +14,7 @@ use steadfast_devices::store::Store;
 use super::recorded::Source;
 use super::second::left_at;
 use super::{Others, Plan, Recorded, System};
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 
 /// What has become of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub fn lose(
     tick: u64,
     loss: (usize, Loss),
     seed: u64,
-) -> Cut {
+) -> StateFigures {
     let Recorded { bases, recording, .. } = recorded;
     let mut choices = Rng::new(seed);
     let keep_percent = [0, 100, choices.below(101)][choices.below(3) as usize];
@@ -97,7 +97,7 @@ pub(super) fn befall(
 /// With a journal from before, a file may be as it was then. Of what has been overwritten since,
 /// durably, the judge knows nothing any more and takes it for stale: it is a broken promise if
 /// the judge of that moment, to whom it was present, finds nothing wrong with the task's files.
-pub(super) fn only_old(cut: &mut Cut, then: &Cut) {
+pub(super) fn only_old(cut: &mut StateFigures, then: &StateFigures) {
     let task = |finding: &String| finding.split('/').next().map(str::to_owned);
     let wrong_then: Vec<_> = then.findings.iter().filter_map(task).collect();
     let both = cut.findings.iter().filter_map(task).any(|task| wrong_then.contains(&task));

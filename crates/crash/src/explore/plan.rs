@@ -1,6 +1,6 @@
 //! How a recorded run is explored.
 
-use crate::cuts::{Bound, Choice, Places};
+use crate::states::{Bound, Choice, Places};
 
 use super::losses::Loss;
 

@@ -7,11 +7,11 @@ use steadfast_runtime::Mutex;
 use steadfast_vfs::FileSystem;
 
 use super::{Others, Plan, Recorded, System};
-use crate::cuts::{Cuts, State};
 use crate::e2fsck::E2fsck;
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::judge::Judge;
 use crate::program::{NoTree, Run, Tree, Unreadable, recover};
+use crate::states::{State, States};
 
 /// A crash state that was reproduced.
 pub struct Reproduced {
@@ -24,7 +24,7 @@ pub struct Reproduced {
     /// The files after the recovery.
     pub after: Result<Tree, NoTree>,
     /// The verdict: the same as in the exploration, with e2fsck's where it is installed.
-    pub cut: Cut,
+    pub cut: StateFigures,
 }
 
 /// Reproduces the plan's state `number`; `None` if the plan has no such state.
@@ -34,7 +34,7 @@ pub fn reproduce(
     plan: &Plan,
     number: u64,
 ) -> Option<Reproduced> {
-    let state = Cuts::of(&recorded, plan.choice()).find(|state| state.number == number)?;
+    let state = States::of(&recorded, plan.choice()).find(|state| state.number == number)?;
     let looking = Arc::new(Looking { inner: Arc::clone(&recorded.judge), tree: Mutex::default() });
     let judge: Arc<dyn Judge> = Arc::clone(&looking) as Arc<dyn Judge>;
     let recorded = Recorded { judge, ..recorded };
@@ -48,7 +48,7 @@ pub fn reproduce(
     let before = before.map_err(|e| NoTree::Refused(e.to_string())).and_then(|found| found.tree);
     let calls = looking.inner.calls();
     let Recorded { bases, recording, .. } = recorded;
-    let cut = Cut { number, place: state.place, ..cut };
+    let cut = StateFigures { number, place: state.place, ..cut };
     let run = Run::new(Default::default(), bases, recording, Vec::new(), calls);
     Some(Reproduced { run, state, before, after, cut })
 }
@@ -60,12 +60,12 @@ struct Looking {
 }
 
 impl Judge for Looking {
-    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         self.inner.judge(fs, at, cut);
         *self.tree.lock() = Some(Tree::read(fs));
     }
 
-    fn judge_refused(&self, at: Moment, cut: &mut Cut) {
+    fn judge_refused(&self, at: Moment, cut: &mut StateFigures) {
         self.inner.judge_refused(at, cut);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn cut_recovery(
 ) -> Option<crate::Result<Vec<Store>>> {
     let recording = system.record_recovery(contents.to_vec(), choices.bits())?;
     Some(recording.map(|recording| {
-        let (first, last) = (recording.first_cut(), recording.last_cut());
+        let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
         let cut = first + choices.below((last - first).max(1));
         let keep_percent = [0, 100, 50][choices.below(3) as usize];
         left_at(&recording, contents, cut, keep_percent, choices)
@@ -35,7 +35,7 @@ pub(crate) fn cut_recovery_everywhere(
     Some(recording.map(|recording| {
         let mut seen = HashSet::new();
         let mut left = Vec::new();
-        for cut in recording.first_cut()..=recording.last_cut() {
+        for cut in recording.first_crash_point()..=recording.last_crash_point() {
             for keep_percent in [0, 100, 50] {
                 let stores = left_at(&recording, contents, cut, keep_percent, choices);
                 if seen.insert(stores.iter().map(Store::digest).collect::<Vec<_>>()) {

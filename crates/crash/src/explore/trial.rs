@@ -18,7 +18,7 @@ use super::system::{Boot, Look, Recovered, System};
 use super::use_it::use_it;
 use crate::e2fsck::E2fsck;
 use crate::error::Result;
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::kernel::Kernel;
 use crate::opinion::Opinion;
 
@@ -71,17 +71,24 @@ pub(crate) struct Trial<'a> {
 
 impl Trial<'_> {
     /// Lets the system recover from what the cut has left, and judges that.
-    pub fn run(&self, contents: Vec<Store>, choices: Rng) -> Cut {
+    pub fn run(&self, contents: Vec<Store>, choices: Rng) -> StateFigures {
         self.run_whole(contents, choices).0
     }
 
     /// The same, with what the devices hold after it, where that is known.
-    pub fn run_whole(&self, contents: Vec<Store>, mut choices: Rng) -> (Cut, Option<Vec<Store>>) {
+    pub fn run_whole(
+        &self,
+        contents: Vec<Store>,
+        mut choices: Rng,
+    ) -> (StateFigures, Option<Vec<Store>>) {
         let contents = match choices.percent(self.plan.second.percent) {
             true => match cut_recovery(self.system, &contents, &mut choices) {
                 Some(Ok(contents)) => contents,
                 Some(Err(why)) => {
-                    return (self.placed(Cut::unmountable(self.moment.at, why.to_string())), None);
+                    return (
+                        self.placed(StateFigures::unmountable(self.moment.at, why.to_string())),
+                        None,
+                    );
                 }
                 None => contents,
             },
@@ -91,17 +98,21 @@ impl Trial<'_> {
     }
 
     /// As [`run`](Self::run), without a second cut.
-    pub fn recover(&self, contents: Vec<Store>, seed: u64) -> Cut {
+    pub fn recover(&self, contents: Vec<Store>, seed: u64) -> StateFigures {
         self.recover_whole(contents, seed).0
     }
 
     /// The same, with what the devices hold after it, where that is known.
-    pub fn recover_whole(&self, contents: Vec<Store>, seed: u64) -> (Cut, Option<Vec<Store>>) {
+    pub fn recover_whole(
+        &self,
+        contents: Vec<Store>,
+        seed: u64,
+    ) -> (StateFigures, Option<Vec<Store>>) {
         let kernel = self.ask_kernel(&contents);
         let (boot, judged) = self.boot(contents);
         let recovered = self.system.recover(boot, seed);
         let (cut, contents) = self.outcome(recovered, &judged, &mut structure);
-        (Cut { kernel, ..cut }, contents)
+        (StateFigures { kernel, ..cut }, contents)
     }
 
     /// What the kernel makes of what the cut has left, if it is to be asked.
@@ -119,11 +130,11 @@ impl Trial<'_> {
         mut choices: Rng,
         once: bool,
         everywhere: bool,
-    ) -> Vec<Cut> {
+    ) -> Vec<StateFigures> {
         let left = self.second_states(contents, &mut choices, once, everywhere);
         let one = |left: crate::Result<Vec<Store>>| match left {
             Ok(contents) => self.recover(contents, choices.bits()),
-            Err(why) => self.placed(Cut::unmountable(self.moment.at, why.to_string())),
+            Err(why) => self.placed(StateFigures::unmountable(self.moment.at, why.to_string())),
         };
         left.into_iter().map(one).collect()
     }
@@ -161,10 +172,10 @@ impl Trial<'_> {
         let (cut, judge, at) = (Rc::clone(&judged.cut), Arc::clone(self.source.judge), self.moment);
         let back_to = self.plan.loss.and_then(|(_, loss)| loss.back_to(self.source.recording));
         let look: Look = Rc::new(move |fs: &dyn FileSystem| {
-            let mut found = Cut { at: at.at, ..Cut::default() };
+            let mut found = StateFigures { at: at.at, ..StateFigures::default() };
             judge.judge(fs, at, &mut found);
             if let Some(back_to) = back_to.filter(|_| found.stale_bytes > 0) {
-                let mut then = Cut::default();
+                let mut then = StateFigures::default();
                 judge.judge(fs, back_to, &mut then);
                 losses::only_old(&mut found, &then);
             }
@@ -187,16 +198,16 @@ impl Trial<'_> {
         recovered: Result<Recovered>,
         judged: &Judged,
         structure: &mut dyn FnMut(&Store) -> Vec<String>,
-    ) -> (Cut, Option<Vec<Store>>) {
+    ) -> (StateFigures, Option<Vec<Store>>) {
         let recovered = match recovered {
             Ok(recovered) => recovered,
             Err(why) => {
                 let trouble = Some(why.to_string());
-                return (self.placed(Cut { trouble, ..Cut::default() }), None);
+                return (self.placed(StateFigures { trouble, ..StateFigures::default() }), None);
             }
         };
         if let Some(why) = recovered.refused {
-            let mut cut = Cut::unmountable(self.moment.at, why.to_string());
+            let mut cut = StateFigures::unmountable(self.moment.at, why.to_string());
             cut.changes_refused = recovered.changes as u64;
             cut.damage.splice(0..0, recovered.damage);
             self.source.judge.judge_refused(self.moment, &mut cut);
@@ -221,14 +232,14 @@ impl Trial<'_> {
         (self.placed(cut), recovered.contents)
     }
 
-    fn placed(&self, cut: Cut) -> Cut {
-        Cut { at: self.moment.at, tick: self.moment.tick, ..cut }
+    fn placed(&self, cut: StateFigures) -> StateFigures {
+        StateFigures { at: self.moment.at, tick: self.moment.tick, ..cut }
     }
 }
 
 /// Where the judge of a boot puts what it finds.
 #[derive(Default)]
 pub(crate) struct Judged {
-    cut: Rc<RefCell<Cut>>,
+    cut: Rc<RefCell<StateFigures>>,
     used: Rc<RefCell<Option<String>>>,
 }

@@ -5,13 +5,13 @@ use steadfast_vfs::path::resolve;
 use steadfast_vfs::{FileSystem, FileType, FsError};
 
 use super::{Action, Ledger, Operation};
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::judge::{Judge, judge};
 use crate::program::{Call, Kind};
 use crate::tree::Node;
 
 impl Judge for Ledger {
-    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         for (file, ops) in self.files() {
             match read_file(fs, file.as_bytes()) {
                 Ok(held) => cut.add_file(&file, &ops, &judge(&ops, at.tick, held.as_deref())),

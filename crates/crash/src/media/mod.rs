@@ -11,9 +11,9 @@ use std::fmt;
 use steadfast_devices::filter::record::Media;
 
 use crate::corpus::{How, KNOWN, Op, Range, Subject, Workload, try_out};
-use crate::cuts::{Bound, Places};
 use crate::error::Result;
 use crate::explore::Plan;
+use crate::states::{Bound, Places};
 
 pub use setups::Setups;
 

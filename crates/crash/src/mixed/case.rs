@@ -10,11 +10,11 @@ use steadfast_vfs::TransactMask;
 
 use super::mirrored::LEGS;
 use super::{Memory, Mirrored, MixedMachine, Setup};
-use crate::cuts::State;
 use crate::error::{CrashError, Result};
 use crate::explore::{Machine, Places, Plan, SecondCuts, explore, first_wrong};
-use crate::figures::{Cut, Figures};
+use crate::figures::{Figures, StateFigures};
 use crate::shrink::{Effort, Shrunk, shrink};
+use crate::states::State;
 
 /// Bytes of the disk.
 const DISK: u64 = 24 << 20;
@@ -42,7 +42,7 @@ pub struct CaseStory {
     /// Of each device, how many atomic units were in doubt, and how many of them were there.
     pub in_doubt: Vec<(usize, usize)>,
     /// What recovery made of it.
-    pub cut: Cut,
+    pub cut: StateFigures,
 }
 
 impl Case {
@@ -93,7 +93,11 @@ impl Case {
     ///
     /// # Errors
     /// If the run fails, in words.
-    pub fn shrink(&self, wrong: &dyn Fn(&Cut) -> bool, effort: Effort) -> Result<Option<Shrunk>> {
+    pub fn shrink(
+        &self,
+        wrong: &dyn Fn(&StateFigures) -> bool,
+        effort: Effort,
+    ) -> Result<Option<Shrunk>> {
         let script = self.machine().script(self.seed, self.tasks, self.operations);
         shrink(&self.machine(), (self.seed, &script), &self.plan, wrong, effort)
     }

@@ -12,7 +12,7 @@ use super::operation::{How, Index, Operation};
 use super::points;
 use super::run::folder_name;
 use super::seen::{self, Seen};
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::judge::Judge;
 use crate::tree::Tree;
 
@@ -75,7 +75,7 @@ impl MixedJudge {
 }
 
 impl Judge for MixedJudge {
-    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         self.judge_sight(&self.look(fs), at, cut);
     }
 }
@@ -104,7 +104,7 @@ impl MixedJudge {
     }
 
     /// Judges what was seen.
-    pub(crate) fn judge_sight(&self, sight: &Sight, at: Moment, cut: &mut Cut) {
+    pub(crate) fn judge_sight(&self, sight: &Sight, at: Moment, cut: &mut StateFigures) {
         let found = match sight {
             Sight::Trees(found) => found,
             Sight::Missing(task) => {
@@ -204,7 +204,7 @@ impl Task {
         tick: u64,
         tree: &BTreeMap<String, Seen>,
         stale_allowed: bool,
-        cut: &mut Cut,
+        cut: &mut StateFigures,
     ) {
         let promised = self.promised(number, tick);
         let mut fault = None;
@@ -240,7 +240,7 @@ impl Task {
         folder: &str,
         promised: &Promised,
         tree: &BTreeMap<String, Seen>,
-        cut: &mut Cut,
+        cut: &mut StateFigures,
     ) {
         let earlier = (0..promised.least).rev().find(|k| self.names[*k].compare(tree).is_ok());
         if let Some(k) = earlier {

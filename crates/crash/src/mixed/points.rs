@@ -11,7 +11,7 @@ use super::names::{FOLDER, Node};
 use super::operation::Operation;
 use super::run::folder_name;
 use super::seen::{Kind, Seen};
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 
 /// A transaction point: made by operation `index` of `task`, some time in `start..=end` ticks.
 struct Point {
@@ -30,7 +30,7 @@ pub(super) fn judge(
     mask: TransactMask,
     tick: u64,
     found: &[BTreeMap<String, Seen>],
-    cut: &mut Cut,
+    cut: &mut StateFigures,
 ) {
     let candidates = candidates(tasks, mask, tick);
     let matching: Vec<Matches> = tasks

@@ -9,11 +9,11 @@ use steadfast_devices::store::Store;
 use super::judge::{Judges, Left};
 use super::recorded::{ByRules, Looks};
 use super::{NoTree, Run, Tree, recover, rules};
-use crate::cuts::{Cuts, State};
 use crate::error::{CrashError, Result};
 use crate::explore::{Others, Plan, Source, System, Trial};
 use crate::judge::Judge;
 use crate::opinion::Opinion;
+use crate::states::{State, States};
 
 /// Findings kept in words; the counts go on.
 const FINDINGS_KEPT: usize = 1000;
@@ -137,10 +137,10 @@ struct Shared {
 
 impl<'a> Exploration<'a> {
     /// The states, in order.
-    pub fn cuts(&self) -> Cuts<'a> {
+    pub fn cuts(&self) -> States<'a> {
         let run = self.run;
         let by_lines = self.by_lines;
-        Cuts::new(&run.bases, &run.recording, self.plan.choice())
+        States::new(&run.bases, &run.recording, self.plan.choice())
             .with_age(move |tick| age(run, by_lines, tick))
     }
 
@@ -407,7 +407,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn next(states: &Mutex<Cuts<'_>>) -> Option<(State, u64)> {
+fn next(states: &Mutex<States<'_>>) -> Option<(State, u64)> {
     let mut states = lock(states);
     let state = states.next()?;
     Some((state, states.cuts()))

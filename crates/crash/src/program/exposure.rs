@@ -14,8 +14,8 @@ use steadfast_devices::store::{Digest, Store};
 
 use super::calls::{Call, Kind, Origin, file_id, returns};
 use super::{Run, recover};
-use crate::cuts::{Bound, Choice, Cuts};
 use crate::explore::System;
+use crate::states::{Bound, Choice, States};
 use crate::tree::{Contents, Node, Tree};
 
 /// What one cut takes at the worst.
@@ -50,7 +50,7 @@ pub fn exposure(
         return Vec::new();
     }
     let bound = Bound { states: 1, combinations: 0, drawn: 0, ..Bound::default() };
-    let worst = Cuts::new(&run.bases, &run.recording, Choice { bound, ..choice });
+    let worst = States::new(&run.bases, &run.recording, Choice { bound, ..choice });
     let mut account = Account {
         calls: &run.calls,
         returns: returns(&run.calls),

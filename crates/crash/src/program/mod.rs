@@ -96,7 +96,7 @@ impl Run {
         mut lines: Vec<Line>,
         mut calls: Vec<Call>,
     ) -> Run {
-        let end = recording.last_cut();
+        let end = recording.last_crash_point();
         lines.retain(|line| line.printed.tick < end);
         calls.retain(|call| call.started.tick < end);
         for call in &mut calls {
@@ -125,7 +125,7 @@ impl Run {
     /// The run in numbers.
     pub fn totals(&self) -> Totals {
         let recording = &self.recording;
-        let (first, last) = (recording.first_cut(), recording.last_cut());
+        let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
         let time = recording.time_of(last) - recording.time_of(first);
         let mut totals = Totals { time, writes: 0, bytes: 0, flushes: 0 };
         for event in recording.events() {

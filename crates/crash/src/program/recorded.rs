@@ -11,7 +11,7 @@ use super::rules;
 use super::{Call, NoTree, Run, Tree, Unreadable, recover};
 use crate::error::{CrashError, Result};
 use crate::explore::{Recorded, System};
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::judge::Judge;
 
 impl Run {
@@ -44,7 +44,7 @@ impl ByRules {
 }
 
 impl Judge for ByRules {
-    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         let tree = match Tree::read(fs) {
             Ok(tree) => tree,
             Err(why) => {
@@ -81,7 +81,7 @@ impl Looks {
 }
 
 impl Judge for Looks {
-    fn judge(&self, fs: &dyn FileSystem, _: Moment, _: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, _: Moment, _: &mut StateFigures) {
         *self.tree.lock() = Some(Tree::read(fs));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Tree;
 use super::explore::Exploration;
-use crate::cuts::State;
 use crate::error::Result;
+use crate::states::State;
 
 pub use crate::explore::Decisive;
 

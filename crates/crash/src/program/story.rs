@@ -10,7 +10,7 @@ use steadfast_vfs::FileType;
 
 use super::shrink::Decisive;
 use super::{Names, Origin, Run, Tree, shown};
-use crate::cuts::State;
+use crate::states::State;
 
 /// Files, writes and lines of output that are told at most.
 pub const TOLD: usize = 40;
@@ -205,7 +205,7 @@ pub fn tell_decisive(
 /// A moment of the run, from its beginning, in seconds.
 pub fn since(run: &Run, at: Nanos) -> f64 {
     let recording = &run.recording;
-    (at - recording.time_of(recording.first_cut())).as_secs_f64()
+    (at - recording.time_of(recording.first_crash_point())).as_secs_f64()
 }
 
 /// A number of bytes.

@@ -16,13 +16,13 @@ use steadfast_vfs::FileSystem;
 use super::history::{Binding, History, Naming, Object};
 use super::tree::Tree;
 use super::words::Words;
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::judge::{FileLoss, Judge, judge};
 use crate::ledger::Operation;
 use crate::program::Call;
 
 impl Judge for History {
-    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         judge_tree(self, &Tree::read(fs), at, cut);
     }
 
@@ -38,13 +38,13 @@ impl Judge for History {
         self.contents.iter().flat_map(named).collect()
     }
 
-    fn judge_refused(&self, at: Moment, cut: &mut Cut) {
+    fn judge_refused(&self, at: Moment, cut: &mut StateFigures) {
         judge_tree(self, &Tree::default(), at, cut);
     }
 }
 
 /// Judges what is left after a cut at `at`, and adds what that took to `cut`.
-pub(super) fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut Cut) {
+pub(super) fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut StateFigures) {
     cut.damage.extend(tree.unreadable.iter().cloned());
     for path in tree.files.keys() {
         let made = history.bindings.get(path).and_then(|b| b.first());
@@ -98,7 +98,7 @@ struct Verdict<'a> {
     lost_namings: BTreeSet<usize>,
     /// Files empty after a rename, in words.
     emptied: Vec<String>,
-    cut: &'a mut Cut,
+    cut: &'a mut StateFigures,
 }
 
 impl<'a> Verdict<'a> {
@@ -321,12 +321,14 @@ mod tests {
         }
 
         /// The power goes now, and the files are these.
-        fn cut(&mut self, files: &[(&str, &[u8])]) -> Cut {
+        fn cut(&mut self, files: &[(&str, &[u8])]) -> StateFigures {
             let files = files.iter().map(|(path, held)| ((*path).to_owned(), held.to_vec()));
             self.tree.files = files.collect();
             let moment = self.log.note(0, [0; 3]);
-            let mut cut =
-                Cut { at: moment.at + std::time::Duration::from_secs(1), ..Cut::default() };
+            let mut cut = StateFigures {
+                at: moment.at + std::time::Duration::from_secs(1),
+                ..StateFigures::default()
+            };
             let moment = Moment { at: cut.at, ..moment };
             judge_tree(&self.account.history(), &self.tree, moment, &mut cut);
             assert_eq!(cut.lost_age.is_zero(), cut.lost_operations == 0);
@@ -337,7 +339,7 @@ mod tests {
     }
 
     /// Broken promises, lost operations, lost bytes.
-    fn figures(cut: &Cut) -> (u64, u64, u64) {
+    fn figures(cut: &StateFigures) -> (u64, u64, u64) {
         (cut.broken_promises, cut.lost_operations, cut.lost_bytes)
     }
 
@@ -456,7 +458,7 @@ mod tests {
         let moment = world.log.note(0, [0; 3]);
         world.file("d/later");
         world.tree.files = [("d/later".to_owned(), Vec::new())].into();
-        let mut cut = Cut::default();
+        let mut cut = StateFigures::default();
         judge_tree(&world.account.history(), &world.tree, moment, &mut cut);
         assert_eq!(cut.damage.len(), 1, "it had not been made yet");
     }

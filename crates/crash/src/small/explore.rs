@@ -13,12 +13,12 @@ use super::explored::{FINDINGS_KEPT, Verdict};
 use super::machine::{Run, SmallMachine};
 use super::prune::{Base, OutcomeNo, Place, Pruner, Pruning};
 use super::sequence::Sequence;
-use crate::cuts::versions::{Choice, Doubts, Units};
 use crate::error::Result;
 use crate::explore::{Machine, Others, Plan, Recorded, System, structure};
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::mixed::judge::MixedJudge;
 use crate::opinion::Opinion;
+use crate::states::versions::{Choice, Doubts, Units};
 
 /// States that recover in one simulation, one after the other.
 const BATCH: usize = 64;
@@ -184,7 +184,7 @@ impl Explorer {
         let recorded = &recorded;
         let mut run = Cutting { name, units, recorded, judge, base, tasks, batch };
         let mut last = None;
-        for cut in begin..=recording.last_cut() {
+        for cut in begin..=recording.last_crash_point() {
             let before = |of_task: &Vec<(u64, u64)>| {
                 let started = of_task.iter().filter(|(s, _)| *s < cut).count();
                 (started, of_task.iter().filter(|(_, a)| *a < cut).count())
@@ -379,7 +379,7 @@ impl Explorer {
         &mut self,
         recorded: &Recorded,
         states: Vec<(Vec<Store>, Moment, Asked)>,
-    ) -> Vec<Cut> {
+    ) -> Vec<StateFigures> {
         let (others, plan, checked) = (&self.others, &self.plan, &mut self.checked);
         let system: &dyn System = &self.machine;
         let trial = |at, asked: Asked| {
@@ -397,7 +397,7 @@ impl Explorer {
         let mut structure =
             |disk: &Store| checked.entry(disk.digest()).or_insert_with(|| structure(disk)).clone();
         let both = recovered.into_iter().zip(judged);
-        both.map(|(recovered, (trial, slot, kernel))| Cut {
+        both.map(|(recovered, (trial, slot, kernel))| StateFigures {
             kernel,
             ..trial.outcome(recovered, &slot, &mut structure).0
         })
@@ -411,7 +411,7 @@ impl Explorer {
     }
 
     /// Counts what other programs say of a state: what is wrong, in words.
-    fn opinions(&mut self, cut: &Cut) -> Vec<String> {
+    fn opinions(&mut self, cut: &StateFigures) -> Vec<String> {
         let mut words = Vec::new();
         for (who, opinion) in [("e2fsck", &cut.e2fsck), ("the kernel", &cut.kernel)] {
             match opinion {

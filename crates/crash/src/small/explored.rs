@@ -2,7 +2,7 @@
 
 use steadfast_devices::store::Store;
 
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 
 /// Findings kept in words; the counts go on.
 pub(super) const FINDINGS_KEPT: usize = 12;
@@ -118,7 +118,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    pub fn of(cut: Cut) -> Verdict {
+    pub fn of(cut: StateFigures) -> Verdict {
         Verdict {
             broken: cut.broken_promises > 0,
             stale: cut.stale_bytes > 0,

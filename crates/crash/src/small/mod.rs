@@ -4,9 +4,9 @@
 //! Systematic exploration of small workloads finds most crash faults that large ones show
 //! (bounded black-box crash testing: Mohan et al., "Finding Crash-Consistency Bugs with Bounded
 //! Black-Box Crash Testing", OSDI 2018). Here: [`Sequence`] enumerates the workloads,
-//! [`SmallMachine`] records each on a file system of 4 MiB that is formatted once, `cuts::versions`
-//! enumerates what a cut may leave, and [`explore`](explore::explore) lets every state that is
-//! new recover, and judges it with the [mixed](crate::mixed) workload's model.
+//! [`SmallMachine`] records each on a file system of 4 MiB that is formatted once,
+//! `states::versions` enumerates what a cut may leave, and [`explore`](explore::explore) lets every
+//! state that is new recover, and judges it with the [mixed](crate::mixed) workload's model.
 //!
 //! [`explore_schedules`] does the same with tasks side by side, in every schedule with a few
 //! preemptions.

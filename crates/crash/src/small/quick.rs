@@ -12,10 +12,10 @@ use steadfast_vfs::{TransactMask, TransactPolicy};
 use super::explore::{Explored, Explorer};
 use super::machine::SmallMachine;
 use super::sequence::{Sequence, Start};
-use crate::cuts::Bound;
 use crate::error::Result;
 use crate::explore::{Plan, SecondCuts};
 use crate::mixed::Setup;
+use crate::states::Bound;
 
 /// How many states of a cut.
 pub const BOUND: Bound = Bound::exhaustive(8, false, 1);

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use steadfast_crash::explore::{Places, Plan, SecondCuts};
-use steadfast_crash::figures::Cut;
+use steadfast_crash::figures::StateFigures;
 use steadfast_crash::mixed::{Case, Planted, Setup};
 use steadfast_crash::shrink::Effort;
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
@@ -39,7 +39,7 @@ fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
     for seed in 0..RUNS {
         let case = case(planted, seed, again_percent);
         let figures = case.explore().unwrap_or_else(|e| panic!("{name}: seed {seed}: {e}"));
-        let wrong = figures.count(Cut::is_wrong);
+        let wrong = figures.count(StateFigures::is_wrong);
         if let Some(first) = figures.cuts.iter().find(|cut| cut.is_wrong()) {
             let (took, finding) = (begun.elapsed().as_secs_f32(), &figures.findings[0]);
             println!(
@@ -55,14 +55,20 @@ fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
     for seed in 0..=found.seed {
         let figures = case(setup, seed, again_percent).explore();
         let figures = figures.unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(figures.count(Cut::is_wrong), 0, "without {name}: {:#?}", figures.findings);
+        assert_eq!(
+            figures.count(StateFigures::is_wrong),
+            0,
+            "without {name}: {:#?}",
+            figures.findings
+        );
     }
     let mut again: Case = found.to_string().parse().unwrap();
     // What one cut of all sees, most shorter runs show too, but between so few cuts.
     if wrong == 1 {
         again.plan.places = again.plan.places.with_count(CUTS * DENSER);
     }
-    let shrunk = again.shrink(&Cut::is_wrong, EFFORT).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let shrunk =
+        again.shrink(&StateFigures::is_wrong, EFFORT).unwrap_or_else(|e| panic!("{name}: {e}"));
     let shrunk = shrunk.unwrap_or_else(|| panic!("{name}: found once only"));
     println!("FIGURES: {name}: {shrunk}");
     assert!(shrunk.script.len() <= SMALL, "{name}: {} operations", shrunk.script.len());

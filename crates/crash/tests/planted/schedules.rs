@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use steadfast_crash::cuts::Bound;
 use steadfast_crash::explore::Plan;
 use steadfast_crash::mixed::{Planted, Setup};
 use steadfast_crash::small::{ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules};
+use steadfast_crash::states::Bound;
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 
 /// Pairs of two operations each, one in so many.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use steadfast_block::rng::Rng;
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::explore::{self as crash, Places, Plan, Recorded, SecondCuts};
-use steadfast_crash::figures::Cut;
+use steadfast_crash::figures::StateFigures;
 use steadfast_crash::judge::Judge;
 use steadfast_crash::kernel::Kernel;
 use steadfast_crash::opinion::Opinion;
@@ -171,7 +171,7 @@ impl History {
 }
 
 impl Judge for History {
-    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         let left = Snapshot::take(fs, fs.root()).unwrap();
         if self.age(at.tick) >= FINISHED
             && let Err(why) = self.compare(&left, at.tick)
@@ -201,7 +201,7 @@ fn explore(setup: Setup, seed: u64, cuts: u64, recorded: Recorded) {
     let machine: Arc<dyn crash::Machine> = Arc::new(setup);
     let figures = crash::explore(&machine, recorded, &plan, &|_| ());
     assert_eq!(figures.findings, Vec::<String>::new(), "{setup:?}, seed {seed}");
-    assert_eq!(figures.count(Cut::is_wrong), 0, "{setup:?}, seed {seed}");
+    assert_eq!(figures.count(StateFigures::is_wrong), 0, "{setup:?}, seed {seed}");
     let judged = figures.count(|cut| judge.age(cut.tick) >= FINISHED);
     assert!(judged > cuts * 3 / 4, "{judged} of {cuts} cuts came after a point");
     for opinion in figures.cuts.iter().flat_map(|cut| cut.e2fsck.iter().chain(&cut.kernel)) {

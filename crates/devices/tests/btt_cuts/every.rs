@@ -102,7 +102,7 @@ pub fn explore(run: &Run, planted: Planted, tally: &mut Tally) -> Result<(), Str
     }));
     let all = ops.iter().map(|done| done.op);
     let sectors = all.map(|op| op.sector + op.count).max().unwrap_or(0) + 1;
-    for cut in recording.first_cut()..=recording.last_cut() {
+    for cut in recording.first_crash_point()..=recording.last_crash_point() {
         tally.cuts += 1;
         for state in outcomes(&recording, &base, cut) {
             tally.states += 1;
@@ -136,7 +136,7 @@ fn after(
         return Ok(());
     }
     tally.recovered += 1;
-    for again in recording.first_cut()..=recording.last_cut() {
+    for again in recording.first_crash_point()..=recording.last_crash_point() {
         for state in outcomes(&recording, &state, again) {
             tally.again += 1;
             let device: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("pmem0", state));

@@ -134,8 +134,8 @@ pub fn run(seed: u64, planted: Planted) -> std::result::Result<(), String> {
     let recording = log.take();
     let ops = done(&recording, &ops);
     for _ in 0..CUTS {
-        let span = recording.last_cut() - recording.first_cut() + 1;
-        let cut = recording.first_cut() + rng.below(span);
+        let span = recording.last_crash_point() - recording.first_crash_point() + 1;
+        let cut = recording.first_crash_point() + rng.below(span);
         let kept = [0, 50, 90, 100][rng.below(4) as usize];
         let state = recording.at(DeviceId(0), cut).contents(&base, 0, kept, &mut rng);
         let device: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("pmem0", state));

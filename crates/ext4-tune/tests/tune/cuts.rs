@@ -48,7 +48,7 @@ fn run(stores: &Stores, change: Change) -> Recording {
 /// The instants at which something was written or flushed, the last ones first: what matters
 /// comes after the long erasing of a log.
 fn cuts(recording: &Recording) -> Vec<u64> {
-    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
     let soak = std::env::var("STEADFAST_SOAK").is_ok();
     let all = (first + 1..=last).rev();
     if soak {
@@ -81,7 +81,7 @@ fn explore_on(stores: Stores, start: Start, tidy: bool, change: Change) {
     for (i, cut) in cuts(&recording).into_iter().enumerate() {
         let keep = [0, 100, 50][i % 3];
         let left = left(&stores, &recording, cut, keep, &mut rng);
-        let what = format!("{start:?}, cut {cut} of {}, keep {keep}", recording.last_cut());
+        let what = format!("{start:?}, cut {cut} of {}, keep {keep}", recording.last_crash_point());
         let machine = devices(&left);
         let card = named_card(&machine);
         judge(&images, &machine, card, tidy, &what);
@@ -232,9 +232,10 @@ fn a_lost_journal_is_given_up() {
         let left = left(&stores, &recording, cut, keep, &mut rng);
         let mut machine = devices(&left);
         let card = named_card(&machine);
-        let what = format!("cut {cut} of {}, keep {keep}", recording.last_cut());
+        let what = format!("cut {cut} of {}, keep {keep}", recording.last_crash_point());
         if card.is_none() {
-            machine[0] = repair(&machine[0], if cut == recording.last_cut() { 1 } else { 2 });
+            machine[0] =
+                repair(&machine[0], if cut == recording.last_crash_point() { 1 } else { 2 });
         }
         judge(&images, &machine, card, true, &what);
     }

@@ -198,8 +198,8 @@ fn explore(name: &str, stores: &Stores, change: Change, again: Option<Change>) {
     let images = Images::new();
     let mut rng = Rng::new(9);
     let (mut torn, mut mounted, mut mended) = (0, 0, 0);
-    for cut in (recording.first_cut() + 1..=recording.last_cut()).rev().take(CUTS) {
-        let what = format!("{name}, cut {cut} of {}", recording.last_cut());
+    for cut in (recording.first_crash_point() + 1..=recording.last_crash_point()).rev().take(CUTS) {
+        let what = format!("{name}, cut {cut} of {}", recording.last_crash_point());
         let (sure, words) = at_cut(stores, &recording, cut);
         let (sets, damaged) = every_superblock(&sure, &words, &what);
         torn += sets;
@@ -289,8 +289,8 @@ fn an_internal_journal_given_up_is_whole_or_gone() {
     let images = Images::new();
     let (mut rng, mut seen, mut theirs) = (Rng::new(3), [0; 2], 0);
     let mut free = [None; 2];
-    for cut in (recording.first_cut() + 1..=recording.last_cut()).rev().take(CUTS) {
-        let what = format!("given up, cut {cut} of {}", recording.last_cut());
+    for cut in (recording.first_crash_point() + 1..=recording.last_crash_point()).rev().take(CUTS) {
+        let what = format!("given up, cut {cut} of {}", recording.last_crash_point());
         let (sure, words) = at_cut(&stores, &recording, cut);
         for draw in 0..if words.is_empty() { 1 } else { 4 } {
             let bits: Vec<bool> = words.iter().map(|_| rng.percent(50)).collect();
@@ -397,7 +397,7 @@ fn a_lost_journal_is_given_up() {
         detach(disk, None, Loss::Accept).unwrap();
     });
     let mut torn = 0;
-    for cut in recording.first_cut() + 1..=recording.last_cut() {
+    for cut in recording.first_crash_point() + 1..=recording.last_crash_point() {
         let (sure, words) = at_cut(&stores, &recording, cut);
         let (sets, damaged) = every_superblock(&sure, &words, "given up");
         assert!(damaged.is_empty());
@@ -422,7 +422,7 @@ fn copies_are_not_torn() {
     // Groups of 8192 blocks; sparse_super has copies in 1 and 3.
     let places = [1, 3].map(|group| (1 + group * 8192) * 1024);
     let mut torn = 0;
-    for cut in recording.first_cut() + 1..=recording.last_cut() {
+    for cut in recording.first_crash_point() + 1..=recording.last_crash_point() {
         let (sure, words) = at_cut(&stores, &recording, cut);
         for place in places {
             let (sets, damaged) = every_one_at(place, &sure, &words, "a copy");

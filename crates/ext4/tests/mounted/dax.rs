@@ -370,7 +370,7 @@ fn what_a_map_has_persisted_survives_a_cut() {
     drop(fs);
     let mut rng = Rng::new(1);
     let mut seen = 0;
-    for cut in recording.first_cut()..recording.last_cut() {
+    for cut in recording.first_crash_point()..recording.last_crash_point() {
         for keep in [0, 50, 100] {
             let store = recording.at(DeviceId(0), cut).contents(&base, 0, keep, &mut rng);
             let after: Arc<dyn BlockDevice> =

@@ -227,7 +227,7 @@ fn what_mends_a_loss_survives_a_power_cut() {
         assert_eq!(fs.fsync(fh, true), Ok(()));
         let recording = log.take();
         drop(fs);
-        let cut = recording.at(DeviceId(0), recording.last_cut());
+        let cut = recording.at(DeviceId(0), recording.last_crash_point());
         let left = cut.contents(&base, 0, 0, &mut Rng::new(1));
         let left = Arc::new(Ram::from_store("after the cut", left).persistent());
         let fs = Ext4::mount(left, MountOptions::default()).unwrap();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
-use steadfast_crash::figures::{Cut, Figures};
+use steadfast_crash::figures::{Figures, StateFigures};
 
 /// A percentile is reported if at least so many of the values lie above it.
 const ABOVE: u64 = 4;
@@ -95,8 +95,8 @@ impl Percentiles {
 
 /// How many of the cuts had something happen to them, with the upper bound of its rate.
 ///
-/// Cuts at the same place of a run (see [`steadfast_crash::figures::Cut::place`]) are no trials of
-/// their own: the bound goes by places.
+/// Cuts at the same place of a run (see [`place`](steadfast_crash::figures::StateFigures::place))
+/// are no trials of their own: the bound goes by places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub struct Rate {
     /// Cuts to which it happened.
@@ -120,7 +120,7 @@ impl Rate {
     }
 
     /// How many of the cuts have a property.
-    pub(crate) fn of_cuts(figures: &Figures, property: impl Fn(&Cut) -> bool) -> Self {
+    pub(crate) fn of_cuts(figures: &Figures, property: impl Fn(&StateFigures) -> bool) -> Self {
         Rate {
             events: figures.count(&property),
             of: figures.cuts.len() as u64,
@@ -348,7 +348,7 @@ mod tests {
         for number in 0..100 {
             // Half of them in one pause, all of which broke something.
             let (place, broken_promises) = if number < 50 { (0, 1) } else { (number, 0) };
-            figures.add(Cut { number, place, broken_promises, ..Cut::default() });
+            figures.add(StateFigures { number, place, broken_promises, ..StateFigures::default() });
         }
         let damage = Rate::of_cuts(&figures, |c| !c.damage.is_empty());
         assert_eq!((damage.events, damage.of, damage.places), (0, 100, 51));

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Persistence};
-use steadfast_crash::cuts::contents_where;
+use steadfast_crash::states::contents_where;
 use steadfast_devices::filter::record::{RecordLog, Recording};
 use steadfast_devices::filter::{Fault, Faults};
 use steadfast_devices::store::Store;
@@ -238,7 +238,7 @@ fn cut_all(
     (kind, cuts, seed): (Kind, u64, u64),
     progress: &dyn Fn(u64),
 ) -> Result<Vec<Judged>, VariantError> {
-    let (first, last) = (run.recording.first_cut(), run.recording.last_cut());
+    let (first, last) = (run.recording.first_crash_point(), run.recording.last_crash_point());
     let mut rng = Rng::new(seed ^ 0x6c65_6773);
     let mut ticks: Vec<u64> = (0..cuts)
         .map(|n| {

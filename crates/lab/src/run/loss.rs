@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use steadfast_bench::iozone::{Call, Observer};
 use steadfast_crash::explore::{ActiveTime, Machine, Places, Plan, Recorded, explore};
-use steadfast_crash::figures::Cut;
+use steadfast_crash::figures::StateFigures;
 use steadfast_crash::ledger::Ledger;
 use steadfast_crash::unsynced::Unsynced;
 use steadfast_devices::filter::record::RecordLog;
@@ -146,12 +146,13 @@ pub(super) fn cut(
     let machine: Arc<dyn Machine> = Arc::new(machine);
     let figures =
         explore(&machine, recorded, &plan, &|done| report(done as f64 / cuts.max(1) as f64));
-    let spread = |cuts: &[&Cut], of: fn(&Cut) -> f64| {
+    let spread = |cuts: &[&StateFigures], of: fn(&StateFigures) -> f64| {
         Percentiles::of(cuts.iter().map(|cut| of(cut)).collect())
     };
-    let (bytes, ms) = (|c: &Cut| c.lost_bytes as f64, |c: &Cut| c.lost_age.as_secs_f64() * 1e3);
-    let all: Vec<&Cut> = figures.cuts.iter().collect();
-    let steady: Vec<&Cut> =
+    let (bytes, ms) =
+        (|c: &StateFigures| c.lost_bytes as f64, |c: &StateFigures| c.lost_age.as_secs_f64() * 1e3);
+    let all: Vec<&StateFigures> = figures.cuts.iter().collect();
+    let steady: Vec<&StateFigures> =
         all.iter().filter(|c| wrapped.is_some_and(|tick| c.tick > tick)).copied().collect();
     LossRow {
         variant: variant.name.clone(),
@@ -173,7 +174,7 @@ pub(super) fn cut(
 /// count, neither here nor there.
 fn share_unsynced(recorded: &Recorded) -> f64 {
     let recording = &recorded.recording;
-    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
     let time = ActiveTime::of(recording);
     let between = |from: u64, to: u64| {
         let (from, to) = (time.before(from.max(first)), time.before(to.min(last)));

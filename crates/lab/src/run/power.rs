@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use steadfast_bench::iozone::{self, Action, Call, Observer, Surroundings};
 use steadfast_crash::explore::{Machine, Places, Plan, Recorded, explore};
-use steadfast_crash::figures::{Cut, Figures};
+use steadfast_crash::figures::{Figures, StateFigures};
 use steadfast_crash::ledger::{self, Ledger, Started};
 use steadfast_crash::opinion::Opinion;
 use steadfast_devices::filter::record::RecordLog;
@@ -122,8 +122,9 @@ impl Observer for Account {
 
 /// The figures of all cuts of a variant.
 pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
-    let spread = |f: fn(&Cut) -> f64| Percentiles::of(figures.cuts.iter().map(f).collect());
-    let rate = |f: fn(&Cut) -> bool| Rate::of_cuts(&figures, f);
+    let spread =
+        |f: fn(&StateFigures) -> f64| Percentiles::of(figures.cuts.iter().map(f).collect());
+    let rate = |f: fn(&StateFigures) -> bool| Rate::of_cuts(&figures, f);
     RiskRow {
         variant: variant.name.clone(),
         cuts: figures.cuts.len() as u64,

@@ -3,7 +3,7 @@
 
 use steadfast_devices::model::ModelParams;
 use steadfast_lab::results::{ControlRow, Rate, RiskRow};
-use steadfast_lab::run::{Control, cut_again};
+use steadfast_lab::run::{Control, reproduce_state};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
 
@@ -84,7 +84,7 @@ fn a_cut_of_a_control_is_made_again() {
     let r = results.only().risk.iter().find(|r| r.variant == "volatile-cache").unwrap();
     let want = r.control_flushes_omitted.as_ref().unwrap().broken_promises;
     let again = |variant: &str, number, control| {
-        cut_again(&scenario, &options(), variant, number, Some(control))
+        reproduce_state(&scenario, &options(), variant, number, Some(control))
     };
     let cut = |n| again("volatile-cache", n, Control::FlushesOmitted).unwrap().cut;
     assert_eq!((0..12).map(|n| cut(n).broken_promises).sum::<u64>(), want);

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::io::Write;
 
-use steadfast_crash::cuts::contents_where;
 use steadfast_crash::program::explore::{Exploration, Finding, Outcome, Wrong};
 use steadfast_crash::program::shrink::shrink;
 use steadfast_crash::program::story::{
     counted, since, tell_calls, tell_decisive, tell_tree, tell_writes,
 };
 use steadfast_crash::program::{Names, recover};
+use steadfast_crash::states::contents_where;
 use steadfast_ext4::MountOptions;
 
 /// Calls before the cut that are told.
@@ -114,7 +114,8 @@ fn tell(
         writeln!(out, "{count} had been made, the last of them: {last}")?;
     }
     tell_calls(run, &state, CALLS, out)?;
-    let end = contents_where(&run.bases, &run.recording, run.recording.last_cut(), |_| true);
+    let end =
+        contents_where(&run.bases, &run.recording, run.recording.last_crash_point(), |_| true);
     let mut names = Names::of(state.contents.clone(), options);
     names.add(Names::of(end, options));
     tell_writes(run, &names, &state, out)?;

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steadfast_crash::CrashError;
-use steadfast_crash::cuts::Choice;
 use steadfast_crash::explore::{OnRam, Plan};
 use steadfast_crash::program::explore::Exploration;
 use steadfast_crash::program::inside::InProcess;
 use steadfast_crash::program::{Judges, Run};
+use steadfast_crash::states::Choice;
 use steadfast_ext4::MountOptions;
 
 use super::failure::{Failure, story};

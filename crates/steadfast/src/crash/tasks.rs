@@ -4,10 +4,10 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use steadfast_crash::CrashError;
-use steadfast_crash::cuts::Choice;
 use steadfast_crash::program::inside::{InProcess, Inside, Program};
 use steadfast_crash::program::side_by_side::{Schedule, Task, each_schedule, side_by_side};
 use steadfast_crash::program::{Judges, Run};
+use steadfast_crash::states::Choice;
 use steadfast_devices::store::Store;
 use steadfast_runtime::{Passed, Preemption};
 

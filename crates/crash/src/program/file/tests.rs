@@ -76,7 +76,7 @@ fn a_run_comes_back_whole() {
     };
     assert_eq!(ticks(&back), ticks(&run));
     assert_eq!(back.calls, run.calls);
-    assert_eq!(back.recording.last_cut(), run.recording.last_cut());
+    assert_eq!(back.recording.last_crash_point(), run.recording.last_crash_point());
     let notes = |run: &Run| run.recording.notes().iter().map(|n| n.detail).collect::<Vec<_>>();
     assert_eq!(notes(&back), notes(&run));
 }
@@ -129,7 +129,8 @@ proptest! {
         if let Ok(run) = parse(resealed(bytes).into()) {
             // What was read can be cut.
             for (device, base) in run.bases.iter().enumerate() {
-                let at = run.recording.at(DeviceId(device as u32), run.recording.last_cut());
+                let last = run.recording.last_crash_point();
+                let at = run.recording.at(DeviceId(device as u32), last);
                 at.contents_where(base, 0, |_, _| true);
             }
         }

@@ -40,10 +40,10 @@ use self::sectors::{Numbers, Sectors};
 use self::traced::{Forgotten, Look, Part, Trace};
 use self::trie::{Answer, Trie};
 use super::machine::SmallMachine;
-use crate::cuts::versions::{Doubts, Units};
 use crate::explore::{Booted, structure_on};
-use crate::figures::Cut;
+use crate::figures::StateFigures;
 use crate::mixed::judge::{MixedJudge, Sight};
+use crate::states::versions::{Doubts, Units};
 
 /// Looks that are kept at the most; then all is forgotten.
 const LOOKS_MAX: usize = 16 << 20;
@@ -199,15 +199,15 @@ impl Pruner {
     }
 
     /// Judges an outcome by what was promised at a cut.
-    pub fn judge(&self, outcome: OutcomeNo, judge: &MixedJudge, at: Moment) -> Cut {
+    pub fn judge(&self, outcome: OutcomeNo, judge: &MixedJudge, at: Moment) -> StateFigures {
         let Outcome { seen, left } = &*self.outcomes[outcome as usize];
         let mut cut = match seen {
             Ok(sight) => {
-                let mut cut = Cut { at: at.at, ..Cut::default() };
+                let mut cut = StateFigures { at: at.at, ..StateFigures::default() };
                 judge.judge_sight(sight, at, &mut cut);
                 cut
             }
-            Err(why) => return Cut::unmountable(at.at, why.clone()),
+            Err(why) => return StateFigures::unmountable(at.at, why.clone()),
         };
         match left {
             Ok(found) => cut.damage.extend(found.iter().cloned()),

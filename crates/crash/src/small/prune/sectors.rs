@@ -10,7 +10,7 @@ use steadfast_devices::store::{Digest, Store};
 
 use super::traced::{Look, MAGIC, SECTOR};
 use super::trie::Answer;
-use crate::cuts::versions::{Doubts, Units};
+use crate::states::versions::{Doubts, Units};
 
 /// The sectors of some devices.
 pub(in crate::small) struct Base {

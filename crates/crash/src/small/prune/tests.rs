@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::*;
-use crate::cuts::Bound;
 use crate::explore::Plan;
 use crate::mixed::Setup;
 use crate::small::explore::Explorer;
 use crate::small::sequence::Sequence;
 use crate::small::twice::{Twice, explore_both};
+use crate::states::Bound;
 
 const SMALL: Setup = Setup { block_size: 1024, ..Setup::PLAIN };
 const EXTERNAL: Setup = Setup { external: true, ..SMALL };

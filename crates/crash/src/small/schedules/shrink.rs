@@ -9,7 +9,6 @@ use steadfast_devices::filter::record::Moment;
 
 use super::known::{Known, Seen};
 use super::{Prune, Schedule, ScheduledCase, Schedules, Tasks, each_run};
-use crate::cuts::versions::{Choice, Doubts, Units};
 use crate::error::Result;
 use crate::explore::{Machine, Others, Plan, Recorded, SecondCuts};
 use crate::mixed::operation::Operation;
@@ -18,6 +17,7 @@ use crate::small::explore::{Explored, Explorer};
 use crate::small::explored::Verdict;
 use crate::small::machine::{Run, SmallMachine};
 use crate::small::sequence::{Sequence, Start};
+use crate::states::versions::{Choice, Doubts, Units};
 
 /// Recoveries that are spent to find the units that matter.
 const TRIES: u32 = 200;
@@ -209,7 +209,7 @@ fn fewest_lost(machine: &SmallMachine, run: Run, plan: &Plan) -> Option<Lost> {
     };
     let mut best: Option<(u64, Doubts, Choice, Vec<usize>)> = None;
     let mut seen = HashSet::new();
-    for cut in begin..=recording.last_cut() {
+    for cut in begin..=recording.last_crash_point() {
         let doubts = units.at(recording, cut);
         let newest = doubts.newest();
         let far: Vec<usize> = progress

@@ -231,17 +231,17 @@ impl Recording {
     }
 
     /// The first crash point: nothing recorded has happened.
-    pub fn first_cut(&self) -> u64 {
+    pub fn first_crash_point(&self) -> u64 {
         self.first_tick
     }
 
     /// The last crash point: everything recorded has happened.
-    pub fn last_cut(&self) -> u64 {
+    pub fn last_crash_point(&self) -> u64 {
         self.first_tick + self.times.len() as u64
     }
 
     /// The crash point at an instant: earlier events have happened, those at the instant have not.
-    pub fn cut_at(&self, at: Nanos) -> u64 {
+    pub fn crash_point_at(&self, at: Nanos) -> u64 {
         self.first_tick + self.times.partition_point(|time| *time < at) as u64
     }
 

@@ -53,7 +53,7 @@ fn a_flush_makes_durable_what_completed_before_it() {
     let recording = log.take();
     let at = |n: usize| fates(&recording, disk.device(), cuts[n]);
     assert_eq!([at(0), at(1), at(2), at(3), at(4)], ["?", "?d", "?d?", "ddd", "ddd?"]);
-    assert_eq!(fates(&recording, disk.device(), recording.first_cut()), "");
+    assert_eq!(fates(&recording, disk.device(), recording.first_crash_point()), "");
     let settled = |n: usize| recording.at(disk.device(), cuts[n]).settled(0);
     assert_eq!([settled(0), settled(1), settled(3), settled(4)], [0, 0, 4, 4]);
 }
@@ -77,7 +77,7 @@ fn who_asks_chooses_each_unit_in_doubt() {
     let (disk, log) = recorded(Durability::OnFlush);
     disk.submit(write(1, 4, 3, false)).wait().unwrap();
     let recording = log.take();
-    let at = recording.at(disk.device(), recording.last_cut());
+    let at = recording.at(disk.device(), recording.last_crash_point());
     let unit = u64::from(disk.info().atomic_write);
     let last = 7 * 512 - unit;
     let mut asked = Vec::new();
@@ -101,7 +101,7 @@ fn without_a_volatile_cache_completion_is_enough() {
     // Submitted at tick 0, complete at tick 1.
     let at = |cut| fates(&recording, disk.device(), cut);
     assert_eq!([at(0), at(1), at(2)], ["", "?", "d"]);
-    assert_eq!(recording.last_cut(), 2);
+    assert_eq!(recording.last_crash_point(), 2);
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn without_flushes_everything_stays_in_doubt_where_there_is_a_cache() {
         let whole = log.take();
         let without = whole.clone().without_flushes();
         assert_eq!(
-            (whole.first_cut(), whole.last_cut()),
-            (without.first_cut(), without.last_cut())
+            (whole.first_crash_point(), whole.last_crash_point()),
+            (without.first_crash_point(), without.last_crash_point())
         );
-        [whole, without].map(|r| fates(&r, disk.device(), r.last_cut()))
+        [whole, without].map(|r| fates(&r, disk.device(), r.last_crash_point()))
     };
     assert_eq!(run(Durability::OnFlush), ["ddd", "???"]);
     assert_eq!(run(Durability::OnCompletion), ["ddd", "ddd"]);
@@ -142,7 +142,12 @@ fn what_is_in_flight_when_the_flush_comes_is_not_covered() {
         assert_eq!(recording.notes(), [Note { moment: one, label: 1, detail: [7, 8, 9] }]);
         assert!(recording.notes_before(one.tick).is_empty());
         assert_eq!(recording.notes_before(one.tick + 1).len(), 1);
-        (fates(one.tick), fates(recording.last_cut()), one.at, recording.cut_at(one.at))
+        (
+            fates(one.tick),
+            fates(recording.last_crash_point()),
+            one.at,
+            recording.crash_point_at(one.at),
+        )
     });
     // At the instant of the completion nothing of that instant has happened yet.
     assert_eq!(order, Ok(("?".into(), "d".into(), Nanos(5_000_000), 3)));
@@ -165,7 +170,7 @@ fn failures_promise_nothing() {
     disk.flush().unwrap();
     let recording = log.take();
     assert_eq!(fates(&recording, disk.device(), before), "??");
-    assert_eq!(fates(&recording, disk.device(), recording.last_cut()), "?d");
+    assert_eq!(fates(&recording, disk.device(), recording.last_crash_point()), "?d");
 }
 
 #[test]
@@ -186,7 +191,7 @@ fn a_lying_cache_promises_nothing_until_it_has_drained() {
         disk.submit(write(5, 4, 1, false)).wait().unwrap();
         let recording = log.take();
         let at = |cut| fates(&recording, disk.device(), cut);
-        [at(a + 1), at(b), at(recording.last_cut())]
+        [at(a + 1), at(b), at(recording.last_crash_point())]
     };
     assert_eq!(Sim::new(1).run(run).unwrap(), ["?", "d??", "ddd??"].map(String::from));
 }
@@ -199,7 +204,7 @@ fn a_recording_can_be_told_that_the_cache_lied() {
     let honest = log.take();
     let lying = Durability::Lying { cache_bytes: 1024, drains_within: Duration::from_secs(1000) };
     let lied = honest.clone().with_durability(disk.device(), lying);
-    let of = |recording: &Recording| fates(recording, disk.device(), recording.last_cut());
+    let of = |recording: &Recording| fates(recording, disk.device(), recording.last_crash_point());
     assert_eq!([of(&honest), of(&lied)], ["d", "?"]);
 }
 
@@ -223,7 +228,7 @@ fn two_devices_are_in_one_order_and_the_log_can_be_emptied() {
     let order: Vec<(u32, u64)> =
         recording.events().iter().map(|e| (e.device.0, e.submitted.tick)).collect();
     assert_eq!(order, [(1, 2), (0, 4), (1, 6)]);
-    assert_eq!((recording.first_cut(), recording.last_cut()), (2, 8));
+    assert_eq!((recording.first_crash_point(), recording.last_crash_point()), (2, 8));
     assert_eq!(recording.devices()[1].durability, Durability::OnCompletion);
 }
 
@@ -335,7 +340,7 @@ proptest! {
         }).unwrap();
         let mut rng = Rng::new(seed);
         let (mut base, mut settled) = (Store::new(SIZE), 0);
-        for cut in recording.first_cut()..=recording.last_cut() {
+        for cut in recording.first_crash_point()..=recording.last_crash_point() {
             let at = recording.at(DeviceId(0), cut);
             let whole = at.contents(&Store::new(SIZE), 0, percent, &mut rng.clone());
             let next = at.settled(settled);
@@ -358,7 +363,7 @@ fn cuts_leave_every_combination() {
     disk.submit(write(2, 1, 2, false)).wait().unwrap();
     disk.submit(write(3, 2, 1, false)).wait().unwrap();
     let recording = log.take();
-    let at = recording.at(disk.device(), recording.last_cut());
+    let at = recording.at(disk.device(), recording.last_crash_point());
     let mut rng = Rng::new(1);
     let seen: BTreeSet<[u64; 3]> = (0..500)
         .map(|_| at.contents(&Store::new(SIZE), 0, 50, &mut rng))
@@ -434,7 +439,7 @@ fn stores_tear_by_words_until_they_are_persisted_and_fenced() {
     assert_eq!(m.left(stored, &recording, &[0, 1]), any);
     assert_eq!(m.left(persisted, &recording, &[0, 1]), any);
     assert_eq!(m.left(fenced, &recording, &[0, 1]), [vec![1, 1]].into());
-    let last = m.left(recording.last_cut(), &recording, &[0, 1]);
+    let last = m.left(recording.last_crash_point(), &recording, &[0, 1]);
     assert_eq!(last, [vec![1, 1], vec![1, 2]].into());
 }
 
@@ -446,12 +451,12 @@ fn a_store_through_is_a_store_and_a_persist() {
     m.memory().fence().unwrap();
     let recording = m.log.take();
     assert_eq!(m.left(stored, &recording, &[0, 1]).len(), 4);
-    assert_eq!(m.left(recording.last_cut(), &recording, &[0, 1]), [vec![1, 1]].into());
+    assert_eq!(m.left(recording.last_crash_point(), &recording, &[0, 1]), [vec![1, 1]].into());
     // Where fences are ignored, they are in doubt until the cache has written them.
     let drains_within = Duration::from_secs(3600);
     let lying = Durability::Lying { cache_bytes: 1 << 20, drains_within };
     let ignored = recording.with_durability(m.record.device(), lying);
-    assert_eq!(m.left(ignored.last_cut(), &ignored, &[0, 1]).len(), 4);
+    assert_eq!(m.left(ignored.last_crash_point(), &ignored, &[0, 1]).len(), 4);
 }
 
 #[test]
@@ -460,12 +465,12 @@ fn where_the_caches_are_saved_a_store_is_durable() {
     let m = Memory { log, record };
     m.memory().store(0, &[1; 16]).unwrap();
     let recording = m.log.take();
-    assert_eq!(m.left(recording.last_cut(), &recording, &[0, 1]), [vec![1, 1]].into());
+    assert_eq!(m.left(recording.last_crash_point(), &recording, &[0, 1]), [vec![1, 1]].into());
     // Not while it is being made.
     let during = recording.events()[0].submitted.tick + 1;
     assert_eq!(m.left(during, &recording, &[0, 1]).len(), 4);
     let without = recording.without_flushes();
-    assert_eq!(m.left(without.last_cut(), &without, &[0, 1]), [vec![1, 1]].into());
+    assert_eq!(m.left(without.last_crash_point(), &without, &[0, 1]), [vec![1, 1]].into());
 }
 
 #[test]
@@ -477,7 +482,7 @@ fn of_one_store_only_the_lines_that_were_persisted_are_sure() {
     m.memory().fence().unwrap();
     let recording = m.log.take();
     // Words of the line at 64 are there; the one at 56 (its end), and those from 128, may be.
-    let left = m.left(recording.last_cut(), &recording, &[8, 15, 16]);
+    let left = m.left(recording.last_crash_point(), &recording, &[8, 15, 16]);
     assert_eq!(left, [vec![7, 7, 0], vec![7, 7, 7]].into());
 }
 

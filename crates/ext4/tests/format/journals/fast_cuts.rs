@@ -42,7 +42,7 @@ fn a_cut_in_the_replay_changes_nothing() {
     let shape = Shape { block_size: 4096, features: FEATURES, external: false };
     let left = left(shape, "", |dir| work(dir, 8, 14));
     let recording = recorded(&left.dirty.disk);
-    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
     let mut rng = Rng::new(11);
     let step = if std::env::var("STEADFAST_SOAK").is_ok() { 1 } else { (last - first) / 30 + 1 };
     for (i, cut) in (first..=last).rev().step_by(step as usize).enumerate() {

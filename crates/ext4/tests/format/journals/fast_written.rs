@@ -239,7 +239,7 @@ fn explore(how: How, seed: u64) {
         let (recording, fast) = recorded(&base, seed, how);
         assert!(fast >= 10, "{fast} fast commits");
         let mut rng = Rng::new(seed);
-        let (first, last) = (recording.first_cut(), recording.last_cut());
+        let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
         for i in 0..cuts {
             // Rather at the end, where there is something to lose.
             let share = if how.only_fast { 7 } else { 9 };

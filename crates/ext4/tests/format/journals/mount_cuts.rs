@@ -42,16 +42,19 @@ fn a_cut_in_a_mount_or_unmount_needs_no_person() {
         let stage = Stage::mke2fs(Shape { block_size: 1024, features, external: false });
         let before = stage.contents();
         let recording = recorded(&before.disk);
-        let from = recording.first_cut();
-        assert!(from < recording.last_cut());
+        let from = recording.first_crash_point();
+        assert!(from < recording.last_crash_point());
         let mut rng = Rng::new(7);
-        for cut in from..=recording.last_cut() {
+        for cut in from..=recording.last_crash_point() {
             for keep in [0, 50, 100] {
                 let state = recording.at(DeviceId(0), cut);
                 let disk = state.contents(&before.disk, 0, keep, &mut rng);
                 stage.put(&Contents { disk, card: None });
                 stage.repair();
-                stage.assert_clean(&format!("cut {cut} of {}, keep {keep}", recording.last_cut()));
+                stage.assert_clean(&format!(
+                    "cut {cut} of {}, keep {keep}",
+                    recording.last_crash_point()
+                ));
             }
         }
     }

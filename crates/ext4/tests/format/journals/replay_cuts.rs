@@ -67,7 +67,7 @@ fn a_cut_in_the_replay_leaves_counters_that_are_right_afterwards() {
     for features in ["metadata_csum,64bit,orphan_file", "^metadata_csum,^64bit"] {
         let (stage, dirty) = left(Shape { block_size: 1024, features, external: false });
         let recording = recorded(&dirty.disk);
-        let (first, last) = (recording.first_cut(), recording.last_cut());
+        let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
         let mut rng = Rng::new(11);
         let soak = std::env::var("STEADFAST_SOAK").is_ok();
         let step = if soak { 1 } else { (last - first) / 12 + 1 };

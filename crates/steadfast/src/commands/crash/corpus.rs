@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 use steadfast_crash::corpus::{KNOWN, Own, OwnKind, Subject, Workload, ace, try_out};
-use steadfast_crash::cuts::{Bound, Places};
 use steadfast_crash::explore::Plan;
+use steadfast_crash::states::{Bound, Places};
 use steadfast_ext4::MountOptions;
 use steadfast_peers::InCorpus;
 

@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use anyhow::{Result, anyhow};
-use steadfast_crash::cuts::contents_where;
 use steadfast_crash::explore::Reproduced;
-use steadfast_crash::figures::Cut;
+use steadfast_crash::figures::StateFigures;
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::Names;
 use steadfast_crash::program::story::{since, tell_calls, tell_tree, tell_writes};
-use steadfast_lab::run::{Control, cut_again};
+use steadfast_crash::states::contents_where;
+use steadfast_lab::run::{Control, reproduce_state};
 use steadfast_lab::{LabError, RunOptions, stack};
 
 use super::cli::CrashShow;
@@ -27,7 +27,7 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
         _ => None,
     };
     let reproduced =
-        cut_again(&scenario, &options, variant, cut, control).map_err(|e| match e {
+        reproduce_state(&scenario, &options, variant, cut, control).map_err(|e| match e {
             LabError::Variant { .. } => anyhow::Error::new(e),
             e => Usage(e.to_string()).into(),
         })?;
@@ -47,7 +47,8 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
     tell_calls(&run, &state, args.calls, out)?;
     let mount = scenario.variants.iter().find(|v| v.name == variant).map_or("", |v| &v.mount);
     let mount = stack::mount_options(mount).map_err(|e| anyhow!(e))?;
-    let end = contents_where(&run.bases, &run.recording, run.recording.last_cut(), |_| true);
+    let end =
+        contents_where(&run.bases, &run.recording, run.recording.last_crash_point(), |_| true);
     let mut names = Names::of(state.contents.clone(), &mount);
     names.add(Names::of(end, &mount));
     tell_writes(&run, &names, &state, out)?;
@@ -62,7 +63,7 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
 }
 
 /// What the cut took, and what is wrong about that.
-fn verdict(cut: &Cut, out: &mut dyn Write) -> Result<Outcome> {
+fn verdict(cut: &StateFigures, out: &mut dyn Write) -> Result<Outcome> {
     if cut.manual_repair {
         writeln!(out, "\nTaken: everything, until somebody repairs it by hand.")?;
     } else {

@@ -81,10 +81,9 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         by_lines,
         workers: workers(args, setup.fs),
     };
-    let without_cut = judge
-        .as_ref()
-        .zip(tree.as_ref().ok())
-        .map(|(judge, tree)| judge.judge(tree, &run.printed_text(run.recording.last_cut())));
+    let without_cut = judge.as_ref().zip(tree.as_ref().ok()).map(|(judge, tree)| {
+        judge.judge(tree, &run.printed_text(run.recording.last_crash_point()))
+    });
     let without_cut = without_cut.transpose().context("asking the judge").map_err(not_judged)?;
     let bar = bar.take().unwrap_or_else(Progress::start);
     let asked = stops.load(Ordering::Relaxed);
@@ -160,7 +159,7 @@ fn workers(args: &CrashRun, fs: Fs) -> usize {
 fn first(
     exploration: &Exploration<'_>,
     outcome: &Outcome,
-) -> Option<(steadfast_crash::cuts::State, steadfast_crash::program::Tree)> {
+) -> Option<(steadfast_crash::states::State, steadfast_crash::program::Tree)> {
     let state = exploration.state(outcome.findings.first()?.state)?;
     Some((state, exploration.base().ok()?))
 }

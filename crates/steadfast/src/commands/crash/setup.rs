@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use steadfast_crash::cuts::{Bound, Choice};
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::explore::{OnRam, System};
 use steadfast_crash::program::file::DEVICE_BYTES_MAX;
 use steadfast_crash::program::{Command, Names, Run};
+use steadfast_crash::states::{Bound, Choice};
 use steadfast_devices::filter::record::{DeviceId, Media, MediaError};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;

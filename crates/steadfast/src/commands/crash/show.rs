@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use anyhow::{Result, anyhow};
-use steadfast_crash::cuts::{State, contents_where};
 use steadfast_crash::program::explore::{Exploration, Verdict, Wrong};
 use steadfast_crash::program::shrink;
 use steadfast_crash::program::story::{self, TOLD, since};
 use steadfast_crash::program::{
     Command, Judgement, Judges, Left, Names, Run, Tree, file, first_difference, recover, shown,
 };
+use steadfast_crash::states::{State, contents_where};
 
 use super::cli::CrashShow;
 use super::lab;
@@ -120,7 +120,8 @@ fn tell_cut(setup: &Setup, run: &Run, state: &State, out: &mut dyn Write) -> Res
 
 /// What lies where: after the recovery of this state and, beside that, at the end of the run.
 fn names(setup: &Setup, run: &Run, state: &State) -> Names {
-    let end = contents_where(&run.bases, &run.recording, run.recording.last_cut(), |_| true);
+    let end =
+        contents_where(&run.bases, &run.recording, run.recording.last_crash_point(), |_| true);
     let mut names = setup.names(state.contents.clone());
     names.add(setup.names(end));
     names
@@ -164,7 +165,7 @@ fn tell_differences(
     out: &mut dyn Write,
 ) -> Result<()> {
     let run = exploration.run;
-    let last = run.recording.last_cut();
+    let last = run.recording.last_crash_point();
     let end = contents_where(&run.bases, &run.recording, last, |_| true);
     let end = recover(exploration.system, end).map_err(|e| anyhow!(e))?;
     let Ok(end) = end.tree else { return Ok(()) };

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use steadfast_crash::cuts::State;
 use steadfast_crash::program::Tree;
+use steadfast_crash::states::State;
 
 use crate::Usage;
 

@@ -83,7 +83,7 @@ fn recorded() -> (Store, Recording) {
 fn a_copy_that_is_cut_leaves_the_old_file_or_the_new_one() {
     let (base, recording) = recorded();
     let mut rng = Rng::new(7);
-    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
     let (mut old, mut new) = (0, 0);
     for number in 0..CUTS {
         let cut = first + 1 + (last - first - 1) * number / (CUTS - 1);

@@ -14,7 +14,7 @@ use crate::{LabError, ScenarioError};
 /// # Errors
 /// No such variant or cut; a file system of the kernel, which lives in real time and does nothing
 /// twice; and what a run may fail with.
-pub fn cut_again(
+pub fn reproduce_state(
     scenario: &Scenario,
     options: &RunOptions,
     variant: &str,

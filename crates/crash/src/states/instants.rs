@@ -56,7 +56,7 @@ impl ActiveTime {
     }
 
     /// The cut at an instant: what happened before it has happened, what happened at it has not.
-    fn cut_at(&self, at: u64) -> u64 {
+    fn crash_point_at(&self, at: u64) -> u64 {
         self.first + self.times.partition_point(|time| *time < at) as u64
     }
 }
@@ -88,7 +88,7 @@ fn pauses(recording: &Recording) -> Vec<usize> {
 
 /// As [`Places::Spread`](super::Places::Spread).
 pub(super) fn spread(recording: &Recording, count: u64, seed: u64) -> Vec<u64> {
-    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
     let whole = [(first, last.max(first + 1))];
     drawn_from(&ActiveTime::of(recording), &whole, count, &mut Rng::new(seed))
 }
@@ -113,7 +113,7 @@ pub(super) fn within(
     count: u64,
     seed: u64,
 ) -> Vec<u64> {
-    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
     let ranges = ranges.iter().map(|(from, to)| ((*from).max(first), (*to).min(last)));
     let ranges: Vec<_> = ranges.filter(|(from, to)| from < to).collect();
     drawn_from(&ActiveTime::of(recording), &ranges, count, &mut Rng::new(seed))
@@ -127,7 +127,7 @@ fn drawn_from(time: &ActiveTime, ticks: &[(u64, u64)], cuts: u64, rng: &mut Rng)
         .filter_map(|i| {
             let (ranges, by_time) = if i % 2 == 0 { (&times[..], true) } else { (ticks, false) };
             let (number, at) = drawn(ranges, rng)?;
-            let tick = if by_time { time.cut_at(at) } else { at };
+            let tick = if by_time { time.crash_point_at(at) } else { at };
             let (from, to) = ticks[number];
             Some(tick.clamp(from, to))
         })
@@ -166,10 +166,10 @@ mod tests {
     use steadfast_vfs::FileSystem;
 
     use super::*;
-    use crate::cuts::{Bound, Choice, Cuts, Places, State};
     use crate::explore::Recorded;
-    use crate::figures::Cut;
+    use crate::figures::StateFigures;
     use crate::judge::Judge;
+    use crate::states::{Bound, Choice, Places, State, States};
 
     const SIZE: u64 = 64 << 10;
     const WRITES: u64 = 40;
@@ -178,7 +178,7 @@ mod tests {
     struct Blind(Vec<(u64, u64)>);
 
     impl Judge for Blind {
-        fn judge(&self, _: &dyn FileSystem, _: Moment, _: &mut Cut) {}
+        fn judge(&self, _: &dyn FileSystem, _: Moment, _: &mut StateFigures) {}
 
         fn unsynced(&self) -> Vec<(u64, u64)> {
             self.0.clone()
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn trials(recorded: &Recorded, places: Places) -> Vec<State> {
-        Cuts::of(recorded, Choice { places, bound: Bound::TRIAL, seed: 7 }).collect()
+        States::of(recorded, Choice { places, bound: Bound::TRIAL, seed: 7 }).collect()
     }
 
     /// At how many different places the trials are.
@@ -224,7 +224,7 @@ mod tests {
         assert!(with.abs_diff(without) <= 5, "{without} places, {with} with pauses");
         assert!(with > 60, "{with}");
         let time = ActiveTime::of(&paused.recording);
-        let all = time.before(paused.recording.last_cut());
+        let all = time.before(paused.recording.last_crash_point());
         assert!((117..=121).contains(&all.as_millis()), "{all:?}");
         assert_eq!(spread(&paused).len(), 120);
     }
@@ -232,7 +232,8 @@ mod tests {
     #[test]
     fn unsynced_time_leaves_pauses_out_too() {
         let mut paused = recorded(Duration::from_secs(2));
-        let (first, last) = (paused.recording.first_cut(), paused.recording.last_cut());
+        let (first, last) =
+            (paused.recording.first_crash_point(), paused.recording.last_crash_point());
         // From the middle of the first writes to the middle of the second.
         let (from, to) = (first + WRITES, first + 3 * WRITES);
         assert!(to < last);

@@ -1,6 +1,6 @@
 //! The crash states of a recorded run: what a power cut may leave, one after the other.
 //!
-//! [`Cuts`] is an iterator: at each of its crash points ([`Places`]), in the order of time, it
+//! [`States`] is an iterator: at each of its crash points ([`Places`]), in the order of time, it
 //! makes the contents that the devices may hold then. What a device had promised is there. Of the
 //! rest, which is *in doubt*, any atomic unit is there or not, on each device independently; which
 //! of these combinations are made says a [`Bound`]: by rule as far as it goes, then drawn from a
@@ -11,8 +11,8 @@
 //! 1. The same recording, places, bound and seed give the same states with the same numbers, so a
 //!    number is all that is needed to make a state again.
 //! 2. But for trials ([`Rule::Trial`]) no two states are the same: neither the same contents for
-//!    the same *age* ([`Cuts::with_age`]: what had been promised by then), nor, therefore, the same
-//!    case for a judge.
+//!    the same *age* ([`States::with_age`]: what had been promised by then), nor, therefore, the
+//!    same case for a judge.
 
 mod bound;
 mod doubt;
@@ -99,7 +99,7 @@ struct Followed {
 }
 
 /// The states, in the order of the crash points.
-pub struct Cuts<'r> {
+pub struct States<'r> {
     recording: &'r Recording,
     choice: Choice,
     ages: Box<dyn Fn(u64) -> u64 + Send + 'r>,
@@ -131,17 +131,17 @@ struct VersionsAt {
     choices: VecDeque<versions::Choice>,
 }
 
-impl<'r> Cuts<'r> {
+impl<'r> States<'r> {
     /// Cuts `recording`, which began with the devices holding `bases`.
     pub fn new(bases: &[Store], recording: &'r Recording, choice: Choice) -> Self {
-        Cuts::within(bases, recording, choice, &[])
+        States::within(bases, recording, choice, &[])
     }
 
     /// The crash states of a run whose judge knows when something was unsynced, and what had been
     /// promised.
     pub fn of(recorded: &'r Recorded, choice: Choice) -> Self {
         let Recorded { bases, recording, judge } = recorded;
-        Cuts::within(bases, recording, choice, &judge.unsynced()).with_age(|tick| judge.age(tick))
+        States::within(bases, recording, choice, &judge.unsynced()).with_age(|tick| judge.age(tick))
     }
 
     fn within(
@@ -169,7 +169,7 @@ impl<'r> Cuts<'r> {
         if !matches!(maker, Maker::Trials(_)) {
             ticks.dedup();
         }
-        Cuts {
+        States {
             recording,
             choice,
             ages: Box::new(|_| 0),
@@ -211,7 +211,7 @@ impl<'r> Cuts<'r> {
     fn advance(&mut self) -> Option<()> {
         let tick = self.ticks.pop_front()?;
         let (moment, seed) = (self.moment(tick), self.seed(self.cuts));
-        let Cuts { recording, choice, maker, .. } = self;
+        let States { recording, choice, maker, .. } = self;
         match maker {
             Maker::Trials(_) => {}
             Maker::Writes { devices, at } => {
@@ -294,7 +294,7 @@ impl<'r> Cuts<'r> {
     }
 }
 
-impl Iterator for Cuts<'_> {
+impl Iterator for States<'_> {
     type Item = State;
 
     fn next(&mut self) -> Option<State> {

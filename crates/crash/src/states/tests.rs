@@ -52,8 +52,8 @@ fn all_combinations_within_the_bound_and_each_once() {
         (0, write(3, 1, 0, false)),
         (1, write(0, 1, 3, false)),
     ]);
-    let last = recording.last_cut();
-    let states: Vec<State> = Cuts::new(&bases, &recording, choice(Places::Flushes, 16))
+    let last = recording.last_crash_point();
+    let states: Vec<State> = States::new(&bases, &recording, choice(Places::Flushes, 16))
         .filter(|state| state.cut.tick == last)
         .collect();
     let seen: BTreeSet<Vec<u8>> = states.iter().map(|s| look(s, &[0, 1, 2, 3])).collect();
@@ -73,7 +73,7 @@ fn all_combinations_within_the_bound_and_each_once() {
 fn states_are_distinct_numbered_and_the_same_again() {
     let requests = (0..12).map(|n| (n % 2, write(n as u64 * 3, 4, n as u8 + 1, n == 5)));
     let (bases, recording) = recorded(requests.collect());
-    let make = || Cuts::new(&bases, &recording, choice(Places::All, 16));
+    let make = || States::new(&bases, &recording, choice(Places::All, 16));
     let mut digests = BTreeSet::new();
     let states: Vec<State> = make().collect();
     assert!(states.len() > 100, "{}", states.len());
@@ -97,7 +97,7 @@ fn states_are_distinct_numbered_and_the_same_again() {
 fn an_age_keeps_equal_contents_apart() {
     let (bases, recording) = recorded(vec![(0, write(0, 1, 1, false)), (0, Request::Flush)]);
     let count = |ages: Box<dyn Fn(u64) -> u64 + Send>| {
-        Cuts::new(&bases, &recording, choice(Places::All, 16)).with_age(ages).count()
+        States::new(&bases, &recording, choice(Places::All, 16)).with_age(ages).count()
     };
     // Nothing, then the write; with an age for each tick: 1 + 2 + 2 + 2 + 1.
     assert_eq!(count(Box::new(|_| 0)), 2);
@@ -110,7 +110,7 @@ fn beyond_the_bound_rules_and_draws_share_the_states() {
     let (bases, recording) = recorded(requests.collect());
     let bound = Bound { states: 30, combinations: 16, drawn: 10, ..Bound::default() };
     let choice = Choice { places: Places::Flushes, bound, seed: 3 };
-    let states: Vec<State> = Cuts::new(&bases, &recording, choice).collect();
+    let states: Vec<State> = States::new(&bases, &recording, choice).collect();
     assert_eq!(states.len(), 30);
     assert_eq!((states[0].kept(), states[1].kept()), (0, 80));
     let drawn = |s: &&State| matches!(s.pick, Pick::DrawnUnits { .. } | Pick::DrawnWrites { .. });

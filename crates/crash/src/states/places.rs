@@ -78,7 +78,7 @@ impl Places {
         unsynced: &[(u64, u64)],
         seed: u64,
     ) -> Vec<u64> {
-        let (first, last) = (recording.first_cut(), recording.last_cut());
+        let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
         let mut ticks = match self {
             Places::Spread(count) => return instants::spread(recording, count, seed),
             Places::Boundaries(count) => return instants::boundaries(recording, count, seed),
@@ -101,10 +101,10 @@ impl Places {
 }
 
 fn sampled(recording: &Recording, count: u64, rng: &mut Rng) -> Vec<u64> {
-    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
     let (from, to) = (recording.time_of(first).0, recording.time_of(last).0);
     let one = |number: u64| match number % 2 {
-        0 => recording.cut_at(Nanos(from + rng.below((to - from).saturating_add(1)))),
+        0 => recording.crash_point_at(Nanos(from + rng.below((to - from).saturating_add(1)))),
         _ => first + rng.below(last - first + 1),
     };
     (0..count).map(one).collect()

@@ -27,6 +27,7 @@ mod info;
 mod memory;
 pub mod pattern;
 mod request;
+mod zeros;
 pub use steadfast_runtime::rng;
 
 pub use completion::{Completer, Completion};
@@ -35,6 +36,7 @@ pub use error::{BlockError, Result};
 pub use info::{DeviceInfo, Persistence};
 pub use memory::DirectMemory;
 pub use request::{Payload, Request};
+pub use zeros::is_zero;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

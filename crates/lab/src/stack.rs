@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steadfast_block::BlockDevice;
+use steadfast_block::{BlockDevice, is_zero};
 use steadfast_devices::filter::{Schedule, schedule};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
@@ -195,7 +195,7 @@ pub fn contents_of(device: &Arc<dyn BlockDevice>) -> Result<Store, VariantError>
     while at < size {
         let data = device.read(at, PIECE.min(size - at))?;
         let len = data.len() as u64;
-        if data.iter().any(|byte| *byte != 0) {
+        if !is_zero(&data) {
             store.write_slice(at, &data);
         }
         at += len;

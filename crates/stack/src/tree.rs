@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, BlockError};
+use steadfast_block::{BlockDevice, BlockError, is_zero};
 use steadfast_vfs::{
     Attr, DirEntry, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
     RenameFlags, Result, SeekTo, SetAttr, StatFs, Timestamp,
@@ -254,7 +254,7 @@ impl Open {
         let mut at = offset;
         while at < end {
             let piece = PIECE.min(end - at);
-            if self.read(at, piece as usize)?.iter().any(|b| *b != 0) {
+            if !is_zero(&self.read(at, piece as usize)?) {
                 self.write(at, vec![0; piece as usize].into(), false)?;
             }
             at += piece;

@@ -280,7 +280,7 @@ impl MixedMachine {
     pub fn record_script(&self, seed: u64, script: &Script) -> Result<Recorded> {
         let (machine, script) = (*self, script.clone());
         let ran = Sim::new(seed).run(move || machine.simulate(&script));
-        Ok(ran.map_err(|e| e.to_string())??)
+        ran.map_err(|e| e.to_string())?
     }
 
     fn simulate(&self, script: &Script) -> crate::Result<Recorded> {

@@ -22,8 +22,8 @@ impl Tree {
     /// Reads everything but `lost+found`. What fails is in [`unreadable`](Self::unreadable).
     pub fn read(fs: &dyn FileSystem) -> Tree {
         let (seen, unreadable) = tree::Tree::look(fs, fs.root());
-        let mut tree = Tree::default();
-        tree.unreadable = unreadable.into_iter().map(|e| format!("after recovery: {e}")).collect();
+        let unreadable = unreadable.into_iter().map(|e| format!("after recovery: {e}")).collect();
+        let mut tree = Tree { files: BTreeMap::new(), unreadable };
         for (path, node) in seen.nodes() {
             let (path, size) = (String::from_utf8_lossy(path).into_owned(), node.attr.size);
             match node.attr.kind {

@@ -143,7 +143,7 @@ impl SmallMachine {
             // Whoever was put aside writes the same times down.
             sim = sim.date_step(DATE_STEP);
         }
-        Ok(sim.run(move || machine.simulate(&sequences, preemption)).map_err(words)??)
+        sim.run(move || machine.simulate(&sequences, preemption)).map_err(words)?
     }
 
     fn simulate(

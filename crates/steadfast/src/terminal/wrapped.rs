@@ -43,9 +43,8 @@ fn folded(line: &str) -> String {
     match head {
         Some(at) => hanging(&line[..at], &line[at..]),
         None => {
-            let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
             let indent = " ".repeat(margin);
-            let below = hanging(&format!("{indent}  "), &format!("{first} {rest}"));
+            let below = hanging(&format!("{indent}  "), text);
             // The first line begins where it began.
             format!("{indent}{}", &below[margin + 2..])
         }

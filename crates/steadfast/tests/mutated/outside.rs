@@ -89,7 +89,8 @@ fn write_sparse(path: &Path, image: &[u8]) {
     let file = fs::File::create(path).unwrap();
     file.set_len(image.len() as u64).unwrap();
     for (i, piece) in image.chunks(4096).enumerate() {
-        if piece.iter().any(|b| *b != 0) {
+        // As one comparison: byte by byte, without optimisation, it took a third of these tests.
+        if piece != &[0; 4096][..piece.len()] {
             file.write_all_at(piece, i as u64 * 4096).unwrap();
         }
     }

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use steadfast_host::LoopDevice;
+
 use super::desk::Desk;
 
 fn set_times(path: &std::path::Path, secs: u64) -> (SystemTime, SystemTime) {
@@ -152,4 +154,31 @@ fn a_full_image_keeps_the_old_file() {
     d.good("get t.img /f out");
     assert!(fs::read(d.path("out")).unwrap() == fs::read(d.path("fits")).unwrap());
     d.e2fsck_is_clean("t.img");
+}
+
+/// umount(8) returns before the kernel has detached the loop device that it no longer needs.
+#[test]
+fn a_loop_device_that_is_being_detached_is_waited_for_and_a_kept_one_is_not() {
+    if !super::desk::root("a loop device that is being detached") {
+        return;
+    }
+    let d = Desk::new();
+    d.plain_image("t.img");
+    std::fs::write(d.path("f"), "text").unwrap();
+    let device = LoopDevice::attach(&d.path("t.img")).unwrap();
+    let said = d.run("put t.img f /f");
+    assert_eq!(said.status, Some(2), "{}", said.err);
+    let name = device.path().display().to_string();
+    assert!(said.err.contains(&format!("is attached to {name}")), "{}", said.err);
+    // While it is open it is only marked to be detached.
+    let user = std::fs::File::open(device.path()).unwrap();
+    let detached = std::process::Command::new("losetup").args(["-d", &name]).status().unwrap();
+    assert!(detached.success());
+    let closes = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(150));
+        drop(user);
+    });
+    d.good("put t.img f /f");
+    closes.join().unwrap();
+    assert_eq!(d.good("cat t.img /f").out, "text");
 }

@@ -88,6 +88,18 @@ fn volatile(reason: &str) -> Persistence {
     Persistence::Volatile { reason: reason.into() }
 }
 
+/// Whether a loop device detaches itself and is mounted nowhere that we see: the kernel does that
+/// some time after umount(2) has returned.
+pub(super) fn loop_device_is_going(device: &str) -> bool {
+    let name = device.trim_start_matches("/dev/");
+    let folder = Path::new("/sys/block").join(name);
+    let Some(number) = line(folder.join("dev")) else { return true };
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    // proc_pid_mountinfo(5): the third field is major:minor.
+    let mounted = mounts.lines().any(|mount| mount.split(' ').nth(2) == Some(&number));
+    line(folder.join("loop/autoclear")).as_deref() == Some("1") && !mounted
+}
+
 /// The loop device that is attached to a file.
 pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
     let mut found: Vec<String> = fs::read_dir("/sys/block")

@@ -227,6 +227,10 @@ fn is_device(path: &Path, stat: &Stat) -> Result<bool, OpenError> {
     Err(OpenError::NotADisk { path: path.into(), what })
 }
 
+/// A loop device that detaches itself is looked for so many times more, so far apart.
+const DETACH_LOOKS: u32 = 50;
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
 /// Tries again for a moment while the answer is "busy": a process that was started a moment ago
 /// has copies of its parent's descriptors until its `exec`, also of those closed since.
 fn while_busy<T>(attempt: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
@@ -309,7 +313,16 @@ impl Opening<'_> {
         }
         let stat = rustix::fs::fstat(&self.file);
         let stat = stat.map_err(|e| system(self.path, "examine it", e))?;
-        match host::loop_device_over(stat.st_dev, stat.st_ino) {
+        let over = || host::loop_device_over(stat.st_dev, stat.st_ino);
+        let mut attached = over();
+        for _ in 0..DETACH_LOOKS {
+            match &attached {
+                Some(device) if host::loop_device_is_going(device) => sleep(LOOK_AGAIN_AFTER),
+                _ => break,
+            }
+            attached = over();
+        }
+        match attached {
             None => Ok(()),
             Some(loop_device) if self.options.read_only => {
                 let note = format!("it is attached to {loop_device}: contents may change");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, pattern};
+use steadfast_block::{BlockDevice, is_zero, pattern};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_runtime::Mutex;
 
@@ -153,7 +153,7 @@ fn part(block: &Option<Bytes>, sector: usize) -> Option<&[u8]> {
 
 /// Which version of a block a sector is of.
 fn number_of(sector: &[u8], position: u64, versions: &[Version]) -> Option<usize> {
-    if sector.iter().all(|byte| *byte == 0) {
+    if is_zero(sector) {
         return Some(0);
     }
     let stamp = pattern::stamp_of(sector).filter(|stamp| stamp.position == position)?;

@@ -51,6 +51,8 @@ fn arg(option: &'static MkfsOption) -> Arg {
         .value_name(option.shown)
         .help(option.help)
         .value_parser(parser)
+        // So that what is wrong with one is said by the option.
+        .allow_negative_numbers(true)
         // As getopt: of several the last stands; features add up.
         .action(if option.name == "O" { ArgAction::Append } else { ArgAction::Set })
 }

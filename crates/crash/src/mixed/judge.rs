@@ -98,6 +98,9 @@ impl MixedJudge {
             Ok(tree) => tree,
             Err(e) => return Sight::Unreadable(e.to_string()),
         };
+        if let Some(path) = seen::special(&tree) {
+            return Sight::Unreadable(format!("/{path}: a special file, which nobody made"));
+        }
         let folder = |task| seen::folder(&tree, &folder_name(task)).ok_or(task);
         let found: Result<Vec<_>, _> = (0..self.tasks.len()).map(folder).collect();
         found.map_or_else(Sight::Missing, Sight::Trees)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steadfast_vfs::FileType;
 
-use crate::tree::{Node, Tree};
+use crate::tree::{Node, Tree, shown};
 
 /// The attribute that is looked at.
 pub(crate) const ATTRIBUTE: &[u8] = b"user.x";
@@ -33,6 +33,15 @@ pub(crate) struct Seen {
 /// What is in a task's folder, by path; the folder itself is "".
 pub(crate) type Names = BTreeMap<String, Seen>;
 
+/// The path of a FIFO, a socket or a device, if there is one: no task makes any, so an inode has
+/// the wrong type.
+pub(crate) fn special(tree: &Tree) -> Option<String> {
+    let is_special =
+        |kind| !matches!(kind, FileType::Regular | FileType::Directory | FileType::Symlink);
+    let mut found = tree.nodes().filter(|(_, node)| is_special(node.attr.kind));
+    found.next().map(|(path, _)| shown(path))
+}
+
 /// Everything below the task's folder. `None` if there is no such folder.
 pub(crate) fn folder(tree: &Tree, name: &str) -> Option<Names> {
     let below = |path: &[u8]| {
@@ -59,4 +68,26 @@ pub(crate) fn folder(tree: &Tree, name: &str) -> Option<Names> {
     let found: Names =
         tree.nodes().filter_map(|(path, node)| Some((below(path)?, seen(node)))).collect();
     found.contains_key("").then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType as Kind, Mode, mknodat};
+    use steadfast_vfs::{FileSystem, HostFs};
+
+    use super::*;
+
+    /// It has no contents, and would be as good as an empty file.
+    #[test]
+    fn a_special_file_is_no_empty_file() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("t0")).unwrap();
+        std::fs::write(folder.path().join("t0/empty"), "").unwrap();
+        let fs = HostFs::open(folder.path()).unwrap();
+        let look = || Tree::look_whole(&fs, fs.root()).unwrap();
+        assert_eq!(special(&look()), None);
+        let fifo = folder.path().join("t0/fifo");
+        mknodat(CWD, &fifo, Kind::Fifo, Mode::RUSR, 0).unwrap();
+        assert_eq!(special(&look()).as_deref(), Some("t0/fifo"));
+    }
 }

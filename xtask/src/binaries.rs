@@ -53,6 +53,10 @@ const MEMORY: &str = "/dev/shm";
 /// What statfs(2) calls such a file system.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
+/// Longest that a binary may take: several times what the longest one takes on a busy machine, and
+/// short enough that the run ends and says which test it was before CI gives up.
+const LIMIT: Duration = Duration::from_secs(25 * 60);
+
 /// The name of the job that runs all examples in documentation.
 const DOC_TESTS: &str = "examples in documentation";
 
@@ -74,7 +78,7 @@ pub struct Asked<'a> {
 impl Default for Asked<'_> {
     fn default() -> Self {
         let (features, release, filter, environment) = ("", false, None, &[][..]);
-        Asked { features, release, filter, environment, limit: step::LIMIT }
+        Asked { features, release, filter, environment, limit: LIMIT }
     }
 }
 
@@ -269,7 +273,8 @@ fn one(limit: Duration, mut job: Job) -> Done {
 fn finish(name: &str, done: Done, tally: &mut Tally, times: &mut Times) -> bool {
     let Done { ended, tally: mut own, shown, tests, time } = done;
     if let Err(error) = &ended {
-        println!("    {name}: {error:#}");
+        let test = own.running().map(|test| format!(" (in the test {test})")).unwrap_or_default();
+        println!("    {name}: {error:#}{test}");
     }
     let cpu = ended.as_ref().map_or(Duration::ZERO, |ended| ended.cpu);
     let good = ended.is_ok_and(|ended| ended.good);

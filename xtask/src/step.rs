@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, IsTerminal, Read, pipe};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -15,6 +15,9 @@ use rustix::process::{
 
 /// Longest that a command may take if nothing else is said: a test that hangs must not hang CI.
 pub const LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// How long a command may take to end when it is killed, and its output to end after it.
+const GRACE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 20 });
 
 /// `cargo` with these arguments, in the workspace's folder.
 pub fn cargo(root: &Path, args: &[&str]) -> Command {
@@ -92,23 +95,93 @@ pub fn run_stdout_lines(
     read_lines(limit, child, name, reader, each)
 }
 
+/// What a command that runs does next.
+enum Event {
+    Output(Vec<u8>),
+    /// Nobody holds its output any more.
+    Closed,
+    Ended(anyhow::Result<Ended>),
+}
+
 fn read_lines(
     limit: Duration,
     child: Child,
     name: String,
-    reader: impl Read,
+    reader: impl Read + Send + 'static,
     mut each: impl FnMut(&str),
 ) -> anyhow::Result<Ended> {
-    let waiter = {
-        let name = name.clone();
-        std::thread::spawn(move || wait(child, &name, limit))
-    };
-    for line in BufReader::new(reader).split(b'\n') {
-        each(&String::from_utf8_lossy(&line?));
+    // Reading and waiting have threads of their own, which are left behind if they do not come
+    // back: the output stays open as long as a process holds it that cannot be killed.
+    let (events, next) = channel();
+    let output = events.clone();
+    std::thread::spawn(move || send_output(reader, &output));
+    let waited_for = name.clone();
+    std::thread::spawn(move || events.send(Event::Ended(wait(child, &waited_for, limit))));
+    let mut lines = Lines::default();
+    let result = read_events(limit, &name, &next, |text| lines.add(text, &mut each));
+    // Also of a command that was ended: the test harness prints what it runs without an end of line.
+    lines.finish(&mut each);
+    result
+}
+
+fn send_output(reader: impl Read, events: &Sender<Event>) {
+    let mut reader = BufReader::new(reader);
+    // An error of a pipe is its end, as far as anybody can go on reading.
+    while let Ok(read) = reader.fill_buf() {
+        let (text, count) = (read.to_vec(), read.len());
+        let event = if count == 0 { Event::Closed } else { Event::Output(text) };
+        // It fails when nobody waits any more.
+        if events.send(event).is_err() || count == 0 {
+            return;
+        }
+        reader.consume(count);
     }
-    match waiter.join() {
-        Ok(result) => result,
-        Err(_) => anyhow::bail!("waiting for {name} failed"),
+    let _ = events.send(Event::Closed);
+}
+
+fn read_events(
+    limit: Duration,
+    name: &str,
+    events: &Receiver<Event>,
+    mut each: impl FnMut(&[u8]),
+) -> anyhow::Result<Ended> {
+    let (mut is_open, mut ended) = (true, None);
+    while is_open || ended.is_none() {
+        // `wait` has a limit of its own.
+        let longest = if ended.is_some() { GRACE } else { limit + 2 * GRACE };
+        match events.recv_timeout(longest) {
+            Ok(Event::Output(text)) => each(&text),
+            Ok(Event::Closed) => is_open = false,
+            Ok(Event::Ended(result)) => ended = Some(result?),
+            Err(_) if ended.is_some() => {
+                anyhow::bail!("{name} has ended, but something that it started holds its output")
+            }
+            Err(_) => anyhow::bail!("waiting for {name} failed"),
+        }
+    }
+    ended.context("the command has not ended")
+}
+
+/// Lines of a text that comes in pieces.
+#[derive(Default)]
+struct Lines(Vec<u8>);
+
+impl Lines {
+    fn add(&mut self, text: &[u8], each: &mut impl FnMut(&str)) {
+        for piece in text.split_inclusive(|byte| *byte == b'\n') {
+            self.0.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                self.finish(each);
+            }
+        }
+    }
+
+    /// What there is of a line is one.
+    fn finish(&mut self, each: &mut impl FnMut(&str)) {
+        let line = std::mem::take(&mut self.0);
+        if !line.is_empty() {
+            each(String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line)).as_ref());
+        }
     }
 }
 
@@ -123,29 +196,37 @@ fn spawn(command: &mut Command) -> anyhow::Result<(Child, String)> {
     Ok((child.with_context(|| format!("cannot start {name}"))?, name))
 }
 
+/// Waits for the end of a command, and ends it after `limit`. Never longer than that and `GRACE`:
+/// a process that hangs in the kernel cannot be ended.
 fn wait(mut child: Child, name: &str, limit: Duration) -> anyhow::Result<Ended> {
     let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let (done, over) = channel();
-    let watchdog = std::thread::spawn(move || {
-        let is_late = over.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
-        if is_late && let Some(process) = process {
-            // It may have ended this very moment, or have no group: then there is nothing to kill.
-            let _ = kill_process_group(process, Signal::KILL);
-            let _ = kill_process(process, Signal::KILL);
-        }
-        is_late
+    let (done, ended) = channel();
+    std::thread::spawn(move || {
+        // Its processor time can be read until it is waited for. Without it: zero, and no harm.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let ended = process.map(|process| waitid(WaitId::Pid(process), options));
+        let cpu = process.filter(|_| matches!(ended, Some(Ok(_)))).and_then(processor_time);
+        let status = child.wait();
+        // Nobody may wait any more.
+        let _ = done.send(status.map(|status| (status.success(), cpu.unwrap_or_default())));
     });
-    // Its processor time can be read until it is waited for. Without it: zero, and no harm.
-    let ended =
-        process.map(|p| waitid(WaitId::Pid(p), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
-    let cpu = process.filter(|_| matches!(ended, Some(Ok(_)))).and_then(processor_time);
-    let status = child.wait()?;
-    // The watchdog is gone if it has fired.
-    let _ = done.send(());
-    if watchdog.join().unwrap_or(false) {
-        anyhow::bail!("{name} took longer than {} minutes and was ended", limit.as_secs() / 60);
+    if let Ok(result) = ended.recv_timeout(limit) {
+        let (good, cpu) = result?;
+        return Ok(Ended { good, cpu });
     }
-    Ok(Ended { good: status.success(), cpu: cpu.unwrap_or_default() })
+    if let Some(process) = process {
+        // It may have ended this very moment, or have no group: then there is nothing to kill.
+        let _ = kill_process_group(process, Signal::KILL);
+        let _ = kill_process(process, Signal::KILL);
+    }
+    let minutes = limit.as_secs() / 60;
+    match ended.recv_timeout(GRACE) {
+        Ok(_) => anyhow::bail!("{name} took longer than {minutes} minutes and was ended"),
+        Err(_) => anyhow::bail!(
+            "{name} took longer than {minutes} minutes and cannot be ended: it hangs in the kernel \
+             (see /proc/PID/stack and dmesg)"
+        ),
+    }
 }
 
 /// What a process has used that has ended and is not waited for yet, with its own children.
@@ -194,6 +275,27 @@ mod tests {
         let (child, name) = spawn(sh.args(["-c", "sleep 100 & wait"])).unwrap();
         let error = wait(child, &name, Duration::from_millis(100)).unwrap_err();
         assert!(error.to_string().contains("was ended"));
-        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert!(begun.elapsed() < Duration::from_secs(50));
+    }
+
+    #[test]
+    fn the_test_that_hung_is_named() {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", "echo 'test one ... ok'; printf 'test two ... '; sleep 100"]);
+        let mut tally = crate::tally::Tally::of("a");
+        let late = run_lines(Duration::from_millis(500), &mut sh, |line| drop(tally.line(line)));
+        assert!(late.unwrap_err().to_string().contains("was ended"));
+        assert_eq!(tally.running(), Some("two"));
+    }
+
+    #[test]
+    fn what_a_command_leaves_behind_does_not_hold_up_who_reads_its_output() {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", "echo out; setsid sleep 60 & exit 0"]);
+        let (mut lines, begun) = (Vec::new(), Instant::now());
+        let error = run_lines(LIMIT, &mut sh, |line| lines.push(line.to_owned())).unwrap_err();
+        assert!(error.to_string().contains("holds its output"), "{error}");
+        assert_eq!(lines, ["out"]);
+        assert!(begun.elapsed() < Duration::from_secs(55));
     }
 }

@@ -125,6 +125,11 @@ impl Tally {
         }
     }
 
+    /// The test that has begun and not ended.
+    pub fn running(&self) -> Option<&str> {
+        self.running.as_deref()
+    }
+
     pub fn passed(&self) -> u64 {
         self.passed.saturating_sub(self.skipped.len() as u64)
     }

@@ -94,11 +94,12 @@ fn write_cached(
     let inode = &*file.inode;
     let direct = how.contains(OpenFlags::DIRECT);
     let append = how.contains(OpenFlags::APPEND);
-    let sector = u64::from(fs.volume.device.info().logical_block);
-    let whole =
-        (append || offset.is_multiple_of(sector)) && (data.len() as u64).is_multiple_of(sector);
-    if direct && !whole {
-        return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
+    if direct {
+        let sector = u64::from(fs.volume.device.info().logical_block);
+        let whole = append || offset.is_multiple_of(sector);
+        if !(whole && (data.len() as u64).is_multiple_of(sector)) {
+            return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
+        }
     }
     let exclusive = inode.data_lock.write();
     if is_dax(fs, inode) {

@@ -7,6 +7,8 @@ mod attributes;
 mod between;
 #[path = "power_cut/casefold.rs"]
 mod casefold;
+#[path = "power_cut/fast_maps.rs"]
+mod fast_maps;
 #[path = "power_cut/judge.rs"]
 mod judge;
 #[path = "power_cut/last_names.rs"]

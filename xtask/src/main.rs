@@ -29,11 +29,12 @@ use std::process::ExitCode;
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
 
-  test      what CI runs: installs what the tests need (as root, by apt), then formatting,
-            lints, documentation, layers, tidiness and all tests; ends with one line
-            'N passed, N failed, N skipped'
+  test      what CI runs: installs what the tests need (as root, by apt), then
+            formatting, lints, documentation, layers, tidiness and all tests;
+            ends with one line 'N passed, N failed, N skipped'
               --filter S   no checks, and only tests whose name contains S
-  soak      the same tests with many more cases, optimised; then the planted bugs and btt
+  soak      the same tests with many more cases, optimised; then the planted
+            bugs and btt
               --factor N   N times as many cases (default 20)
               --filter S   only tests whose name contains S
   fuzz      feeds damaged bytes to the decoders, guided by coverage
@@ -41,17 +42,22 @@ Usage: cargo xtask COMMAND
               --seconds N  for so long each (default 60)
               --list       names the targets and does nothing
   conformance
-            the same POSIX cases on the kernel's ext4 and on others, as root; says what differs
-            and fails if it is not listed, or listed and does not differ
-              --on KIND    steadfast (default: built now; steadfast:PATH is a program that is
-                           there), fuse2fs, kernel; may be given several times
+            the same POSIX cases on the kernel's ext4 and on others, as root;
+            says what differs and fails if it is not listed, or listed and does
+            not differ
+              --on KIND    steadfast (default: built now; steadfast:PATH is a
+                           program that is there), fuse2fs, kernel; may be given
+                           several times
               --filter S   only cases whose name contains S
-              --show       prints the kernel's transcript of each case, and all differing steps
-  stress    random operations with a model by four tasks, remounts, e2fsck, as root
+              --show       prints the kernel's transcript of each case, and all
+                           differing steps
+  stress    random operations with a model by four tasks, remounts, e2fsck, as
+            root
               --ops N      operations in each mode (default 1000000)
               --seed N     another beginning (default 1)
               --mke2fs W   arguments of mke2fs, such as '-b 1024 -O ^extents'
-              --mode M     writeback, ordered, journal, transact (default: all); several times
+              --mode M     writeback, ordered, journal, transact (default: all);
+                           several times
               --journal P  internal, external (default: both)
               --on KIND    steadfast (default), fuse2fs, kernel
   programs  git, sqlite3, tar, cargo and fio on a mount, as root
@@ -59,9 +65,10 @@ Usage: cargo xtask COMMAND
               --options O  mount options, such as data=journal
               --filter S   only programs whose name contains S
   bench fs  how fast mounted file systems are, side by side, as root
-              --on KIND    as of conformance; the first is compared with the others
-                           (default: steadfast, fuse2fs, kernel, kernel-zram; of
-                           the kernel's two the better counts, row by row)
+              --on KIND    as of conformance; the first is compared with the
+                           others (default: steadfast, fuse2fs, kernel,
+                           kernel-zram; of the kernel's two the better counts,
+                           row by row)
               --rounds N   times that everything is measured (default 5)
               --options O  mount options
               --mounted    leaves out the comparison in one process
@@ -71,12 +78,13 @@ Usage: cargo xtask COMMAND
             small writes, new files and names, each made durable: ours in place
             on memory, and on a disk with its journal on memory, in one process
             and through a mount, beside the kernel's best set-ups (zram, loop,
-            fast_commit), as root; about half an hour on two quiet processors, of
-            which --part mount takes ten minutes
+            fast_commit), as root; about half an hour on two quiet processors,
+            of which --part mount takes ten minutes
               --part P     memory, disk, external, full or mount alone (mount:
                            also mount-disk, which can be had alone too)
               --steadfast B  the program that mounts (default: built)
-              --folder D   where the disk's files are (default: target/bench; 2 GB)
+              --folder D   where the disk's files are (default: target/bench; 2
+                           GB)
               --rounds N   turns of each (default 5)
               --wide       a table for each part, as the document has it
               --json       each turn instead of tables
@@ -84,57 +92,72 @@ Usage: cargo xtask COMMAND
               --bounds     instead: what our calls in memory spend their time
                            with, by perf
   bench crash
-            how many power cuts are judged a minute, beside a kernel mount and e2fsck of the same
-            states (as root), and what recording costs
+            how many power cuts are judged a minute, beside a kernel mount and
+            e2fsck of the same states (as root), and what recording costs
               --json       figures instead of tables
               --quick      next to nothing, to try it
   bench sim
-            what the simulated experiment nvram-journal costs at the published size: wall time,
-            processor time and peak memory
+            what the simulated experiment nvram-journal costs at the published
+            size: wall time, processor time and peak memory
               --rounds N   runs of each program, by turns (default 3)
-              --against P  another build of steadfast, whose figures must be the same
+              --against P  another build of steadfast, whose figures must be the
+                           same
               --quick      the reduced size
               --json       each run instead of a table
   bench iozone
-            IOzone's -i0 -i1 -i2 -e on a folder of this machine: ours, by turns with the
-            program itself where it is there (Debian: non-free) and with fio's jobs
+            IOzone's -i0 -i1 -i2 -e on a folder of this machine: ours, by turns
+            with the program itself where it is there (Debian: non-free) and
+            with fio's jobs
               --folder D   where the file is (default: target/bench)
               --iozone P   the program, if it is not in PATH
               --rounds N   runs of each (default 7)
               --json       each run instead of a table
   bench volume
-            mirrors beside what they are made of, in one process: reads with a preferred leg in
-            memory, writes to two legs, what the region map costs
-              --folder D   where the image files are (default: target/bench; 2 GB)
+            mirrors beside what they are made of, in one process: reads with a
+            preferred leg in memory, writes to two legs, what the region map
+            costs
+              --folder D   where the image files are (default: target/bench; 2
+                           GB)
               --rounds N   turns of each (default 7)
               --md         instead: the kernel's md raid1 and our mirror beside
-                           each other in a guest (QEMU; packages by apt, as root)
-  tables    makes the tables of README.md and docs anew, by the commands above them
-              --check      writes nothing; fails if one is not what the program prints
+                           each other in a guest (QEMU; packages by apt, as
+                           root)
+  tables    makes the tables of README.md and docs anew, by the commands above
+            them
+              --check      writes nothing; fails if one is not what the program
+                           prints
               --quick      only those that take seconds, as CI does
-              --full       first runs what is kept in docs/results anew: half an hour and more,
-                           as root for the kernel's file systems
-              --filter S   only those whose command contains S; with --full, results
-              --kept       prints the list of the results that are kept, and does nothing
-  traps     what becomes of an external journal that is lost, swapped, shared or of another time:
-            e2fsprogs and the kernel beside steadfast, as root; fails if steadfast does not do
-            what docs/external-journals.md says
+              --full       first runs what is kept in docs/results anew: half an
+                           hour and more, as root for the kernel's file systems
+              --filter S   only those whose command contains S; with --full,
+                           results
+              --kept       prints the list of the results that are kept, and
+                           does nothing
+  traps     what becomes of an external journal that is lost, swapped, shared or
+            of another time: e2fsprogs and the kernel beside steadfast, as root;
+            fails if steadfast does not do what docs/external-journals.md says
               --filter S   only traps whose name contains S
               --json       what was run and seen, as JSON
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
-  audit     licences, versions and sources of what is depended on, as in test, and its known
-            faults, which are on the network; by cargo-deny (deny.toml)
-  deb       a Debian package: program, manual pages, completions, helpers of mount(8), units of
-            systemd; needs dpkg-dev and binutils
-              --program P  of this program, stripped (default: built now, optimised)
+  audit     licences, versions and sources of what is depended on, as in test,
+            and its known faults, which are on the network; by cargo-deny
+            (deny.toml)
+  deb       a Debian package: program, manual pages, completions, helpers of
+            mount(8), units of systemd; needs dpkg-dev and binutils
+              --program P  of this program, stripped (default: built now,
+                           optimised)
               --folder D   where it is made (default: target/debian)
   publish-check
-            what crates.io needs to know of every crate, and whether all can be packaged in order
-              --verify     builds each from its package, as 'cargo publish --dry-run' does
-  msrv      the oldest compiler that Cargo.toml names takes all of it; rustup fetches it
-  btt       sector namespaces of ours in the kernel's hands and the kernel's in ours, each in a
-            guest with an NVDIMM; ndctl and e2fsck look at them too. Two minutes; part of soak
+            what crates.io needs to know of every crate, and whether all can be
+            packaged in order
+              --verify     builds each from its package, as 'cargo publish
+                           --dry-run' does
+  msrv      the oldest compiler that Cargo.toml names takes all of it; rustup
+            fetches it
+  btt       sector namespaces of ours in the kernel's hands and the kernel's in
+            ours, each in a guest with an NVDIMM; ndctl and e2fsck look at them
+            too. Two minutes; part of soak
   guest SCRIPT
             runs a shell script with Debian's kernel in an emulated machine, for
             what this kernel lacks; the first time as root, for QEMU and busybox
@@ -208,4 +231,15 @@ fn no_more(rest: &[String]) -> anyhow::Result<()> {
 fn value<'a>(option: &str, rest: &mut impl Iterator<Item = &'a String>) -> anyhow::Result<&'a str> {
     let value = rest.next().map(String::as_str);
     value.ok_or_else(|| anyhow::anyhow!("{option} needs a value; see cargo xtask help"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_fits_a_terminal_of_80_columns() {
+        let wide: Vec<&str> = HELP.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{wide:#?}");
+    }
 }

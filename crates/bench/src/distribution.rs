@@ -1,5 +1,5 @@
 //! How long many calls took, counted in steps of time that grow with it: what is drawn and added
-//! up. Percentiles are found elsewhere, of finer counts.
+//! up. Percentiles come from finer counts.
 
 use std::collections::BTreeMap;
 

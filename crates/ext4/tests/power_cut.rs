@@ -3,10 +3,16 @@
 
 #[path = "power_cut/attributes.rs"]
 mod attributes;
+#[path = "power_cut/between.rs"]
+mod between;
 #[path = "power_cut/casefold.rs"]
 mod casefold;
+#[path = "power_cut/fast_maps.rs"]
+mod fast_maps;
 #[path = "power_cut/judge.rs"]
 mod judge;
+#[path = "power_cut/last_names.rs"]
+mod last_names;
 #[path = "power_cut/removed.rs"]
 mod removed;
 #[path = "power_cut/renamed.rs"]
@@ -65,6 +71,8 @@ pub(crate) struct Setup {
     pub(crate) fast_commits: bool,
     /// There are quota files, which e2fsck compares with what is used.
     pub(crate) quotas: bool,
+    /// The journal makes a transaction of each update.
+    pub(crate) lone_updates: bool,
 }
 
 const PLAIN: Setup = Setup {
@@ -80,6 +88,7 @@ const PLAIN: Setup = Setup {
     casefold: false,
     fast_commits: false,
     quotas: false,
+    lone_updates: false,
 };
 
 impl Setup {
@@ -101,6 +110,9 @@ impl Setup {
         options.journal.async_commit = self.async_commit;
         options.journal.fast_commits = self.fast_commits;
         options.page_cache.memory_bytes = 16 << 20;
+        if self.lone_updates {
+            options.journal.image_bytes_max = 1;
+        }
         options
     }
 }
@@ -142,6 +154,24 @@ fn card() -> Arc<dyn Model> {
 }
 
 fn run(setup: Setup, seed: u64, lying: bool) -> Run {
+    run_with(setup, seed, lying, move |fs, log| {
+        if setup.casefold {
+            casefold::run(fs, log);
+        } else {
+            workload::run(fs, log, setup.fast_commits);
+        }
+        let made = fs.journal().map_or(0, |journal| journal.stats().fast_commits);
+        assert!(!setup.fast_commits || made >= 10, "{made} fast commits");
+    })
+}
+
+/// Records what `work` does.
+fn run_with(
+    setup: Setup,
+    seed: u64,
+    lying: bool,
+    work: impl FnOnce(&Arc<Ext4>, &RecordLog) + Send + 'static,
+) -> Run {
     Sim::new(seed)
         .run(move || {
             let bytes = setup.disk_bytes();
@@ -202,13 +232,7 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
             ];
             let journal = setup.external.then(|| recorded[1].clone());
             let fs = Ext4::mount(recorded[0].clone(), setup.options(journal)).unwrap();
-            if setup.casefold {
-                casefold::run(&fs, &log);
-            } else {
-                workload::run(&fs, &log, setup.fast_commits);
-            }
-            let made = fs.journal().map_or(0, |journal| journal.stats().fast_commits);
-            assert!(!setup.fast_commits || made >= 10, "{made} fast commits");
+            work(&fs, &log);
             fs.unmount().unwrap();
             Run { recording: log.take(), bases }
         })
@@ -227,10 +251,20 @@ fn explore_on(setup: Setup, seed: u64, lying: bool) {
     let run = run(setup, seed, lying);
     let mut rng = Rng::new(seed);
     let (first, last) = (run.first_crash_point(), run.last_crash_point());
+    let cuts: Vec<_> = (0..CUTS)
+        .map(|_| {
+            let cut = first + 1 + rng.below(last - first);
+            (cut, [0, 10, 50, 90, 100][rng.below(5) as usize])
+        })
+        .collect();
+    judge_cuts(setup, &run, seed, cuts);
+}
+
+/// Recovers and judges cuts of a run, each with the percentage of what may be lost that is kept.
+fn judge_cuts(setup: Setup, run: &Run, seed: u64, cuts: impl IntoIterator<Item = (u64, u64)>) {
+    let mut rng = Rng::new(seed);
     let judge = Judge::new(setup);
-    for _ in 0..CUTS {
-        let cut = first + 1 + rng.below(last - first);
-        let keep = [0, 10, 50, 90, 100][rng.below(5) as usize];
+    for (cut, keep) in cuts {
         let stores = run.contents(cut, keep, &mut rng);
         let notes = run.recording.notes_before(cut).to_vec();
         let what = format!("{setup:?}, seed {seed}, cut {cut}, keep {keep} %");

@@ -106,7 +106,7 @@ impl Drop for Busy<'_> {
         let mut st = self.shared.state.lock();
         st.commit_busy = false;
         if std::thread::panicking() && st.aborted.is_none() {
-            // In memory only: the simulation of this task may be ending, and then nothing can be
+            // In memory only: the simulation of this task may be over, and then nothing can be
             // waited for.
             let cause = "a fault in the journal's code ended a commit half-way".into();
             self.shared.set_aborted(&mut st, cause);

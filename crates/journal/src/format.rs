@@ -23,7 +23,7 @@ pub struct FormatOptions {
     /// Number of the clean log (`s_sequence`): the first transaction is the one after it.
     pub sequence: Tid,
     /// Overwrite the log with zeros. Without it, transactions of an earlier journal in the same
-    /// place are told apart only by checksum (which needs a fresh `uuid`) and commit time.
+    /// place are distinguished only by checksum (which needs a fresh `uuid`) and commit time.
     pub erase: bool,
     /// Blocks at its end that are for fast commits once the journal has that feature; 0 for the
     /// default of 256 (see [`Config::fast_commits`](crate::Config::fast_commits)).

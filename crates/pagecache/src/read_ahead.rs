@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::settings::Limits;
 
-/// Readers of a file that are told apart.
+/// Readers of a file that are distinguished.
 const STREAMS_MAX: usize = 8;
 
 /// A reader and its window.

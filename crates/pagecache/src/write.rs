@@ -71,7 +71,7 @@ impl PageCache {
         }
     }
 
-    /// Puts data into the cache that is already safe elsewhere (in the journal): pages that are
+    /// Puts data into the cache that is already safe in the journal: pages that are
     /// wholly given become clean pages unless they are dirty; of a page that is given in part,
     /// only the bytes of a page that is there change. Without memory to spare nothing is kept.
     pub fn insert_clean(&self, file: FileKey, offset: u64, data: Bytes) {

@@ -475,7 +475,7 @@ pub fn is_simulated() -> bool {
     SIMULATED.get()
 }
 
-/// Adds a line to the trace of a traced simulation; does nothing elsewhere.
+/// Adds a line to the trace of a traced simulation; does nothing outside of one.
 pub fn trace(text: impl FnOnce() -> String) {
     with_current(|core| core.note(text));
 }

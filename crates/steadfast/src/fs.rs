@@ -169,7 +169,7 @@ impl FileSystem {
         &self.0.name
     }
 
-    /// The layer below, for what has no call here: extents, `fallocate`, devices.
+    /// The layer below, for what has no call here: extents, `fallocate`, nodes of devices.
     ///
     /// ```
     /// use steadfast::Image;

@@ -196,7 +196,7 @@ struct OpenFolder {
 /// what was removed before stays removed. Links are removed, not followed.
 ///
 /// # Errors
-/// Corrupt: a folder of the tree belongs elsewhere, or is inside itself. As for
+/// Corrupt: a folder of the tree belongs to another place, or is inside itself. As for
 /// [`FileSystem::unlink`] and [`FileSystem::rmdir`].
 pub fn remove_tree(fs: &dyn FileSystem, dir: Ino, name: &[u8]) -> Result<()> {
     let top = fs.lookup(dir, name)?;
@@ -232,7 +232,7 @@ pub fn remove_tree(fs: &dyn FileSystem, dir: Ino, name: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Opens a folder for removal, if its name is its own. A folder that belongs elsewhere, or that was
+/// Opens a folder for removal, if its name is its own. A folder of another place, or that was
 /// visited before, is refused.
 fn open_folder(
     fs: &dyn FileSystem,

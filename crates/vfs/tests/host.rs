@@ -146,7 +146,7 @@ fn nothing_leads_out_of_the_folder() {
     for name in [&b"../secret"[..], b"/etc/passwd", b"", b"a\0b", b"a/b"] {
         assert!(matches!(inner.lookup(root, name), Err(FsError::Invalid { .. })));
     }
-    // A directory swapped for a link to elsewhere is not followed.
+    // A directory swapped for a link to another folder is not followed.
     let sub = inner.mkdir(root, b"sub", NewNode { mode: 0o755, ..NewNode::default() }).unwrap();
     std::fs::remove_dir(inside.join("sub")).unwrap();
     std::os::unix::fs::symlink("..", inside.join("sub")).unwrap();

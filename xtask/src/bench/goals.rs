@@ -4,7 +4,7 @@ use steadfast_suite::bench::{Row, Table};
 
 use super::{InProcess, times};
 
-/// Times as fast as fuse2fs, where creating or fsync is measured, and elsewhere.
+/// Times as fast as fuse2fs, where creating or fsync is measured, and for all else.
 const OF_FUSE2FS: [f64; 2] = [3.0, 1.0];
 /// Times as fast as the kernel's ext4.
 const OF_KERNEL: f64 = 0.5;

@@ -124,7 +124,7 @@ fn measure(program: &Path, quick: bool) -> anyhow::Result<(Cost, Vec<u8>)> {
     Ok((needed?, read?))
 }
 
-/// Waits until the program has ended, without taking its ending: who does so finds no process.
+/// Waits until the program has ended, without reaping it: who does that finds no process.
 fn wait(child: &mut Child, begun: Instant) -> anyhow::Result<Cost> {
     let pid = Pid::from_child(child);
     let folder = PathBuf::from(format!("/proc/{}", child.id()));

@@ -59,7 +59,7 @@ impl Operands {
         blocks.checked_add(self.seek_bytes).filter(|at| i64::try_from(*at).is_ok())
     }
 
-    /// Whether writing begins elsewhere than at the start of the output.
+    /// Whether writing begins at another place than the start of the output.
     pub fn seeks(&self) -> bool {
         self.seek_blocks > 0 || self.seek_bytes > 0
     }

@@ -75,7 +75,7 @@ pub trait Model: BlockDevice {
     /// The contents as they are now: every completed write, cheap to take.
     fn contents(&self) -> Store;
 
-    /// Replaces the contents at once, taking no time: a disk prepared elsewhere.
+    /// Replaces the contents at once, taking no time: a disk prepared before.
     ///
     /// # Errors
     /// [`ModelError::ContentsSize`] if `contents` is not of the device's size.

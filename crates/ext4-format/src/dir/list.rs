@@ -178,7 +178,7 @@ fn position(function: HashVersion, hash: NameHash, name: &[u8]) -> u64 {
 
 /// The major hash at a position.
 fn major_at(position: u64) -> u32 {
-    // Positions from elsewhere may be anything; beyond the last hash is the end.
+    // Positions of other origin may be anything; beyond the last hash is the end.
     let upper = (position.saturating_sub(FIRST_HASH) >> 32).min(0x7fff_ffff);
     (upper as u32) << 1
 }

@@ -112,7 +112,7 @@ fn cut(extents: &mut Vec<Extent>, from: u64, to: u64, max: usize, removal: &mut 
         }
     }
     if kept.len() > max {
-        // Only a cut in the middle of one extent adds an entry: its right part goes elsewhere.
+        // Only a cut in the middle of one extent adds an entry: its right part moves.
         let i = kept.partition_point(|e| u64::from(e.logical) < to);
         removal.homeless = Some(kept.remove(i));
     }

@@ -1,5 +1,5 @@
-//! The home mark: a journal that is put back as it was earlier in the same mount is told by it, at
-//! one write a checkpoint; the kernel and e2fsck neither mind it nor are minded. Needs root, for
+//! The home mark: a journal that is put back as it was earlier in the same mount is detected by it,
+//! at one write a checkpoint; the kernel and e2fsck neither mind it nor are minded. Needs root, for
 //! loop mounts.
 
 use std::process::Command;
@@ -224,7 +224,7 @@ fn freed_blocks_rest_until_the_mark_has_reached_them() {
             let early = machine[1].store();
             fs.unlink(fs.root(), b"victim").unwrap();
             fs.sync().unwrap();
-            // There is room elsewhere.
+            // There is room in other blocks.
             put(&fs, "other", &data(9));
             let overlaps = |name: &str| {
                 let now = blocks(&fs, name);
@@ -239,7 +239,7 @@ fn freed_blocks_rest_until_the_mark_has_reached_them() {
             assert!(again.read(fh, 0, large.len()).unwrap() == large, "{mode:?}");
             again.release(fh).unwrap();
             again.unmount().unwrap();
-            // And none elsewhere: a checkpoint makes it.
+            // And none in other blocks: a checkpoint makes it.
             put_all(&fs, "large", &large);
             assert!(overlaps("large"), "{mode:?}: as large as all that is free");
             drop(fs);

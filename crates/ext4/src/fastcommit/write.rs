@@ -1,6 +1,5 @@
 //! Making a fast commit of what the running transaction has done.
 
-use bytes::Bytes;
 use steadfast_ext4_format::extents::Lookup;
 use steadfast_ext4_format::ondisk::{Extent, ExtentLeaf, InodeNo, MAX_UNWRITTEN_LEN, RawInode};
 use steadfast_ext4_format::{RangeSet, Result};
@@ -8,7 +7,7 @@ use steadfast_journal::Tid;
 use steadfast_journal::{FastTag, Journal};
 use zerocopy::IntoBytes;
 
-use super::tags::{ADD_RANGE, CREATE, DEL_RANGE, INODE, LINK, UNLINK};
+use super::tags::{ADD_RANGE, CREATE, INODE, LINK, UNLINK};
 use crate::extents::find_extent;
 use crate::meta::Txn;
 use crate::mounted::Ext4;
@@ -64,8 +63,10 @@ fn tags(txn: &Txn<'_>, pending: &Pending) -> Result<Option<Vec<FastTag>>> {
                 // The inode comes first, so that there is something to be named.
                 let Some(raw) = whole(txn, named.no)? else { return Ok(None) };
                 out.push(inode(named.no, &raw));
-                if let Some(ranges) = pending.inodes.get(&named.no) {
-                    push_ranges(txn, named.no, ranges, &mut out)?;
+                if let Some(ranges) = pending.inodes.get(&named.no)
+                    && !push_ranges(txn, named.no, ranges, &mut out)?
+                {
+                    return Ok(None);
                 }
                 CREATE
             }
@@ -79,7 +80,9 @@ fn tags(txn: &Txn<'_>, pending: &Pending) -> Result<Option<Vec<FastTag>>> {
     }
     for (no, ranges) in &pending.inodes {
         let Some(raw) = whole(txn, *no)? else { return Ok(None) };
-        push_ranges(txn, *no, ranges, &mut out)?;
+        if !push_ranges(txn, *no, ranges, &mut out)? {
+            return Ok(None);
+        }
         out.push(inode(*no, &raw));
         if out.len() > TAGS_MAX {
             return Ok(None);
@@ -102,36 +105,28 @@ fn inode(no: InodeNo, raw: &RawInode) -> FastTag {
     FastTag { tag: INODE, value: value.into() }
 }
 
+/// What is mapped in these file blocks. False if a part of them is a hole: what takes blocks from a
+/// file makes its transaction one that cannot be recorded ([`Txn::take_recorded`]), so the kernel's
+/// tag for a hole (`EXT4_FC_TAG_DEL_RANGE`) is only read here, never written.
 fn push_ranges(
     txn: &Txn<'_>,
     no: InodeNo,
     ranges: &RangeSet,
     out: &mut Vec<FastTag>,
-) -> Result<()> {
+) -> Result<bool> {
     for (mut at, to) in ranges.iter() {
         while at < to {
             // OK to cast: files end below 2^32 blocks.
             let logical = at as u32;
-            match find_extent(txn, no, logical)? {
-                Lookup::Mapped(e) => {
-                    let len = (e.end().min(to) - at).min(MAX_UNWRITTEN_LEN.into()) as u32;
-                    let start = e.start + u64::from(logical - e.logical);
-                    let part = Extent { logical, len, start, unwritten: e.unwritten };
-                    let leaf = ExtentLeaf::from(part);
-                    let value = [&no.0.to_le_bytes()[..], leaf.as_bytes()].concat();
-                    out.push(FastTag { tag: ADD_RANGE, value: value.into() });
-                    at += u64::from(len);
-                }
-                Lookup::Hole { until } => {
-                    // OK to cast: within the range, which ends at 2^32.
-                    let len = (until.min(to) - at).min(u32::MAX.into()) as u32;
-                    let words = [no.0, logical, len].map(u32::to_le_bytes);
-                    let value = Bytes::copy_from_slice(words.as_flattened());
-                    out.push(FastTag { tag: DEL_RANGE, value });
-                    at += u64::from(len);
-                }
-            }
+            let Lookup::Mapped(e) = find_extent(txn, no, logical)? else { return Ok(false) };
+            let len = (e.end().min(to) - at).min(MAX_UNWRITTEN_LEN.into()) as u32;
+            let start = e.start + u64::from(logical - e.logical);
+            let part = Extent { logical, len, start, unwritten: e.unwritten };
+            let leaf = ExtentLeaf::from(part);
+            let value = [&no.0.to_le_bytes()[..], leaf.as_bytes()].concat();
+            out.push(FastTag { tag: ADD_RANGE, value: value.into() });
+            at += u64::from(len);
         }
     }
-    Ok(())
+    Ok(true)
 }

@@ -145,8 +145,8 @@ pub struct MountOptions {
     pub dax: Dax,
     /// `ro`: nothing at all is written; a log that needs recovery is replayed in memory.
     pub read_only: bool,
-    /// `noload`: do not look at the journal. Only read-only, or when no recovery is needed and
-    /// the journal stays unused: then it is refused.
+    /// `noload`: do not look at the journal, whatever it holds. Only together with `read_only`: a
+    /// mount that may write is refused.
     pub no_load: bool,
     /// `delalloc`: allocate when data is written back rather than when it is written.
     pub delayed_allocation: bool,

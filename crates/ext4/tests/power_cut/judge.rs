@@ -57,6 +57,8 @@ impl Judge {
                 if setup.casefold {
                     crate::casefold::judge(&fs, &notes, &context);
                 }
+                crate::fast_maps::judge(&fs, &notes, &context);
+                crate::last_names::judge(&fs, &notes, &context);
                 crate::removed::judge(&fs, &notes, &context);
                 crate::renamed::judge(&fs, setup.data, &notes, &context);
                 fs.unmount().unwrap_or_else(|e| panic!("{context}: {e}"));

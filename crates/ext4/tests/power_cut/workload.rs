@@ -36,9 +36,9 @@ pub fn contents(file: u64, from: u64, len: usize) -> Bytes {
     (from..from + len as u64).map(|at| byte(file, at)).collect()
 }
 
-/// Runs everything and returns when all tasks are done. `told`: only what leaves an fsync a fast
-/// commit most of the time.
-pub fn run(fs: &Arc<Ext4>, log: &RecordLog, told: bool) {
+/// Runs everything and returns when all tasks are done. `recorded`: only what leaves an fsync a
+/// fast commit most of the time.
+pub fn run(fs: &Arc<Ext4>, log: &RecordLog, recorded: bool) {
     let all: Vec<fn(&Ext4, &RecordLog)> = vec![
         crate::attributes::run,
         append,
@@ -54,8 +54,8 @@ pub fn run(fs: &Arc<Ext4>, log: &RecordLog, told: bool) {
         crate::renamed::labels,
         crate::renamed::shortened,
     ];
-    let some: Vec<fn(&Ext4, &RecordLog)> = vec![append, replace, names, noise_told];
-    let tasks = if told { some } else { all };
+    let some: Vec<fn(&Ext4, &RecordLog)> = vec![append, replace, names, noise_recorded];
+    let tasks = if recorded { some } else { all };
     let running: Vec<_> = tasks
         .into_iter()
         .enumerate()
@@ -170,15 +170,15 @@ fn noise(fs: &Ext4, _: &RecordLog) {
 }
 
 /// Files that come, grow, and change their names.
-fn noise_told(fs: &Ext4, _: &RecordLog) {
+fn noise_recorded(fs: &Ext4, _: &RecordLog) {
     let root = fs.root();
     for i in 0..40u64 {
-        let (attr, fh) = fs.create(root, b"told", NewNode::default(), RW).unwrap();
+        let (attr, fh) = fs.create(root, b"first", NewNode::default(), RW).unwrap();
         let file = 1000 + i;
         fs.write(fh, 0, contents(file, 0, 3_000 * (i as usize % 5))).unwrap();
         fs.write(fh, 100_000, contents(file, 100_000, 5_000)).unwrap();
         let name = format!("noise{i}");
-        fs.rename(root, b"told", root, name.as_bytes(), RenameFlags::empty()).unwrap();
+        fs.rename(root, b"first", root, name.as_bytes(), RenameFlags::empty()).unwrap();
         if i % 3 == 0 {
             fs.fsync(fh, false).unwrap();
         }

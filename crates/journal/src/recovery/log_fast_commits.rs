@@ -117,3 +117,40 @@ impl Out<'_> {
         self.push(block);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::IntoBytes;
+
+    use super::*;
+    use crate::ondisk::BlockType;
+    use crate::testing::Disk;
+    use crate::{FormatOptions, format};
+
+    const BLOCK: usize = 1024;
+
+    /// The superblock will say that the log begins there, with this number: nothing may seem to be
+    /// a part of the transaction, also where a block cannot be read.
+    #[test]
+    fn the_new_transaction_does_not_begin_at_a_block_of_its_number() {
+        let disk = Disk::new("d", 4 << 20);
+        let log = Log::external(disk.device(), BLOCK as u32).unwrap();
+        let sb = format(&log, &FormatOptions::new(uuid::Uuid::from_u128(1))).unwrap();
+        let (tid, first) = (Tid(7), sb.first().0);
+        let at = |n: u32| (first + n) as usize * BLOCK;
+        let header = Header::new(BlockType::Descriptor, tid);
+        let descriptor = header.as_bytes();
+        assert_eq!(free_block(&log, &sb, tid).unwrap(), sb.first());
+        disk.poke(at(0), descriptor);
+        disk.poke(at(1), descriptor);
+        assert_eq!(free_block(&log, &sb, tid).unwrap(), LogBlock(first + 2));
+        disk.make_unreadable(at(2) as u64..at(3) as u64);
+        assert_eq!(free_block(&log, &sb, tid).unwrap(), LogBlock(first + 3));
+        // An earlier transaction is in nobody's way.
+        assert_eq!(free_block(&log, &sb, Tid(8)).unwrap(), sb.first());
+        for n in 0..sb.capacity() {
+            disk.poke(at(n), descriptor);
+        }
+        assert!(matches!(free_block(&log, &sb, tid), Err(JournalError::Corrupt { .. })));
+    }
+}

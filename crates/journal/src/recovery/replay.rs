@@ -58,7 +58,7 @@ fn unescaped(tag: &Tag, image: Bytes) -> Bytes {
 /// With asynchronous commit the commit block may be on the medium when some of the images are
 /// not. The checksums of v2 and v3 commit blocks cover only themselves, so the last
 /// transaction's images are checked one by one; if one is missing, the transaction is dropped:
-/// nobody was told that it was durable. (The kernel's recovery fails here.) An earlier
+/// it was not acknowledged as durable. (The kernel's recovery fails here.) An earlier
 /// transaction was flushed before the next began, so a bad image in it is corruption.
 pub(super) fn drop_unwritten_end(reader: &mut Reader<'_>, scanned: &mut Scanned) -> Result<()> {
     let Some(last) = scanned.transactions.last() else { return Ok(()) };

@@ -30,7 +30,7 @@ enum Event {
     Done {
         id: usize,
     },
-    /// Something the test was told, by a number of its own.
+    /// A number of the test's own: what was acknowledged.
     Note(u64),
 }
 
@@ -265,13 +265,18 @@ impl Recorder {
         id
     }
 
-    /// Records that the test was told something.
+    /// Records an acknowledgement to the test.
     pub fn note(&self, what: u64) {
         self.note_event(Event::Note(what));
     }
 
     pub fn len(&self) -> usize {
         locked(&self.events).len()
+    }
+
+    /// Flushes of all disks.
+    pub fn flushes(&self) -> usize {
+        locked(&self.events).iter().filter(|e| matches!(e, Event::Flush { .. })).count()
     }
 
     /// The largest number noted before the cut.

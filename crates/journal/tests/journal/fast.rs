@@ -119,22 +119,22 @@ fn check(found: &Recovery, noted: u64, what: &str) -> u64 {
         return 0;
     };
     assert_eq!(fast.tid, committed.plus(1), "{what}: of the next transaction");
-    let told: Vec<u64> = fast
+    let found: Vec<u64> = fast
         .commits
         .iter()
         .flatten()
         .map(|tag| u64::from_le_bytes(tag.value[..8].try_into().unwrap()))
         .collect();
-    assert!(told.is_sorted(), "{what}: {told:?}");
+    assert!(found.is_sorted(), "{what}: {found:?}");
     if committed == promised_tid {
-        let last = told.last().copied().unwrap_or(0);
+        let last = found.last().copied().unwrap_or(0);
         assert!(last >= promised, "{what}: {last} of {promised}");
     }
     1
 }
 
 #[test]
-fn what_was_told_is_found_after_a_cut() {
+fn what_was_acknowledged_is_found_after_a_cut() {
     for (seed, cache) in [(1, Cache::Volatile), (2, Cache::None)] {
         assert_eq!(check_all_cuts(seed, cache, 512, Config::default()), 0);
     }
@@ -175,7 +175,7 @@ fn of_a_log_that_says_it_is_clean_there_are_none() {
             let tid = journal.submit(image(1)).unwrap();
             assert!(!journal.fast_commit(tid, &[tag(1, 9)]).unwrap(), "recovery would not look");
             journal.commit(tid).unwrap();
-            assert!(!journal.fast_commit(tid.plus(1), &[tag(1, 9)]).unwrap(), "nothing to tell of");
+            assert!(!journal.fast_commit(tid.plus(1), &[tag(1, 9)]).unwrap(), "nothing to record");
             let tid = journal.submit(image(2)).unwrap();
             assert!(journal.fast_commit(tid, &[tag(2, 9)]).unwrap());
             journal.checkpoint_all().unwrap();

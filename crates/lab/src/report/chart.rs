@@ -1,4 +1,4 @@
-//! Bar charts as SVG, drawn by hand: no script, no font and no file from elsewhere.
+//! Bar charts as SVG, drawn by hand: no script, no font and no other file.
 
 use std::fmt::Write as _;
 

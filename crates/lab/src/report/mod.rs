@@ -1,4 +1,4 @@
-//! The HTML report: one page that needs nothing from elsewhere, and its charts.
+//! The HTML report: one page that loads no other file, and its charts.
 //!
 //! ```text
 //! page      what stands where

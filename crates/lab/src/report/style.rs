@@ -1,4 +1,4 @@
-//! How the page looks: on a laptop, on paper, on a dark screen. Nothing is loaded from elsewhere.
+//! How the page looks: on a laptop, on paper, on a dark screen. No other file is loaded.
 
 use super::theme::{DARK, LIGHT};
 

@@ -1,4 +1,4 @@
-//! A chart as it is drawn: SVG without script, font or file from elsewhere. What is drawn has
+//! A chart as it is drawn: SVG without script, font or other file. What is drawn has
 //! classes; [`theme`](super::theme) gives them colours.
 
 use std::fmt::Write as _;

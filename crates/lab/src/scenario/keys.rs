@@ -738,7 +738,7 @@ pub const KEYS: &[Key] = &[
         Table::Sentence,
         "explained",
         Optional("nothing is said"),
-        "Told where the figures say otherwise: why, as it was tested.",
+        "Printed where the figures say otherwise: why, as it was tested.",
     ),
     key(Table::Configuration, "label", Required, "One line for people."),
     key(

@@ -118,7 +118,7 @@ fn machine(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
             "file_window_mb" => WINDOWS.into_iter().filter(|w| *w != now).collect(),
             _ => thirds(now).collect(),
         };
-        // What is the default everywhere has been settled elsewhere, and is no assumption here.
+        // What is the default everywhere is settled by the program, and is no assumption here.
         let matters = ["cpus", "file_window_mb"].contains(&name) || is_for_reads(scenario);
         for n in others.into_iter().filter(|_| matters) {
             let edit = |s: &mut Scenario| {

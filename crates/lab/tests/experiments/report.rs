@@ -62,7 +62,7 @@ fn no_word_of_a_scenario_is_markup() {
     let html = report::html(&hostile());
     assert!(!html.contains("<script") && !html.contains("<img"), "a label is markup");
     assert!(html.matches("&lt;script&gt;").count() > 20);
-    // Nothing from elsewhere: the names of XML's namespaces are the only addresses.
+    // No other file: the names of XML's namespaces are the only addresses.
     for html in stored().map(|r| report::html(&r)) {
         let addresses = html.matches("://").count();
         assert_eq!(addresses, html.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());

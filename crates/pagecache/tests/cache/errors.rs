@@ -28,7 +28,7 @@ fn each_handle_is_told_once_of_a_failed_write_back() {
             assert_eq!(cache.error_since(F, &mut b), Ok(()));
             assert!(cache.any_error_since(&mut any).is_err());
             let mut late = cache.error_cursor(F);
-            assert_eq!(cache.error_since(F, &mut late), Ok(()), "somebody has been told");
+            assert_eq!(cache.error_since(F, &mut late), Ok(()), "it was reported once");
             let data = cache.read(F, 0, 3 * PAGE, 3 * PAGE as u64).unwrap();
             assert!(data.iter().all(|b| *b == 7), "the data is still readable");
             assert_eq!(cache.stats().failed_writes, 3);

@@ -72,7 +72,7 @@ pub struct Inner {
     pub bad_reads: BTreeSet<(u64, u64)>,
     /// Pages whose writes fail when they are done.
     pub bad_writes: BTreeSet<(u64, u64)>,
-    /// What was told of failed writes.
+    /// What was reported of failed writes.
     pub failed: Vec<FailedPages>,
     /// Whether starting a write fails for lack of space.
     pub full: bool,

@@ -78,7 +78,7 @@ impl Host {
     }
 
     /// Takes the kernel's block devices away, at the end: what is still mounted loses its disk, and
-    /// is told so. While the tree is still served: what the kernel has to write is written.
+    /// gets that answer. While the tree is still served: what the kernel has to write is written.
     pub fn let_kernel_go(&self) {
         let devices = std::mem::take(&mut self.lock().kernel);
         for (name, device) in devices {

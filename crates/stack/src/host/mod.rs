@@ -113,8 +113,8 @@ pub(crate) struct Assembled {
 }
 
 impl Host {
-    /// Opens everything that is configured and assembles it. What cannot be is told in the log and
-    /// by the status; the rest goes on.
+    /// Opens everything that is configured and assembles it. What cannot be is reported in the log
+    /// and by the status; the rest goes on.
     ///
     /// # Errors
     /// Another host has the configuration; the state file cannot be read or written.
@@ -369,7 +369,7 @@ impl Host {
         self.lock().tree = Some(path.to_path_buf());
     }
 
-    /// Whether the host is ending, waiting for that for so long at most.
+    /// Whether the host is stopping, waiting for that for so long at most.
     fn is_ending_within(&self, time: Duration) -> bool {
         let stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.end.wait_timeout_while(stopping, time, |stopping| !*stopping);

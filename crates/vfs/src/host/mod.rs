@@ -79,7 +79,8 @@ impl HostFs {
     }
 
     fn nodes(&self) -> std::sync::MutexGuard<'_, Nodes> {
-        // The table is changed in single steps, so it is sound even after a panic elsewhere.
+        // The table is changed in single steps, so it is sound even after a panic of another
+        // thread.
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

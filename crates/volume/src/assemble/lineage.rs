@@ -73,7 +73,8 @@ pub(crate) fn is_current(label: &Label, newest: &Label) -> bool {
         && relation(label, newest) == Relation::Ancestor
 }
 
-/// Whether a leg that was out of use is as it left: it was not used elsewhere, and is no old copy.
+/// Whether a leg that was out of use is as it left: it was not used without the others, and is no
+/// old copy.
 /// `data` and `history` are the volume's present ones.
 pub(crate) fn is_as_it_left(label: &Label, left: Left, data: Uuid, history: &[Ancestor]) -> bool {
     let remembered = label.data == data || history.iter().any(|ancestor| was_left(label, ancestor));

@@ -330,7 +330,7 @@ impl State {
     }
 
     /// The volume goes on without something that it had: the data gets a new identity, so that
-    /// what was left behind can be told from what went on.
+    /// what was left behind can be distinguished from what went on.
     pub fn branch(&mut self) {
         let left = Ancestor { generation: self.generation, data: self.data };
         self.history.insert(0, left);

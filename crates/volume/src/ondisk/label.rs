@@ -90,7 +90,7 @@ pub struct Member {
 }
 
 /// When a leg left: it is the same leg, with what it had then, if its label's generation is in this
-/// range. An older one is an old copy of the leg, a newer one was used elsewhere.
+/// range. An older one is an old copy of the leg, a newer one was used without the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Left {
     /// The newest generation that was known to be on all legs.

@@ -372,8 +372,8 @@ pub fn newest_label(disks: &[Disk]) -> Option<Label> {
     labels.max_by_key(|label| label.generation)
 }
 
-/// Whether a copy of a leg can be told from the leg: it is from before the last change of the
-/// labels that is on all of them, and from before the leg left, if it has.
+/// Whether a copy of a leg can be distinguished from the leg: it is from before the last change of
+/// the labels that is on all of them, and from before the leg left, if it has.
 pub fn is_told(copy: &Medium, newest: Option<&Label>) -> bool {
     let (Some(then), Some(now)) = (label_of(copy), newest) else { return true };
     let uuid = then.members[then.slot].uuid;

@@ -77,7 +77,7 @@ fn rule_the_same_after_a_cut() {
                 let mut b = flushed(&[false, false]);
                 fail_writes(&b, &[(0, late[0]), (1, late[1])], DATA..DATA + BLOCK);
                 write_fails(&b, 2, seed % 2 == 0);
-                // What is acknowledged afterwards, elsewhere, holds on both.
+                // What is acknowledged afterwards, in other places, holds on both.
                 sound(&b, &[0, 1]);
                 b.write(200, 3);
                 b.mirror.flush().unwrap();
@@ -209,7 +209,7 @@ fn rule_a_flush_that_fails_on_all_legs_leaves_what_was_flushed_on_each() {
     });
 }
 
-/// A leg that has failed a write like all the others is told so, and is good again once somebody
+/// A leg that has failed a write like all the others is notified, and is good again once somebody
 /// says that it is.
 #[test]
 fn legs_that_all_failed_are_told_and_taken_online() {

@@ -188,7 +188,7 @@ fn a_spare_that_is_too_small_is_not_used() {
     });
 }
 
-/// A spare that was used elsewhere meanwhile is nobody's leg, and is no reason to stop the upkeep.
+/// A spare that was used by others meanwhile is nobody's leg, and is no reason to stop the upkeep.
 #[test]
 fn a_spare_that_is_none_any_more_is_left_out() {
     simulated(|| {

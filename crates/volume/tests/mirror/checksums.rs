@@ -68,7 +68,7 @@ impl Bench {
         self.plugs[leg].device.read(at, BLOCK).unwrap() == bytes_of(tag, block)
     }
 
-    /// Everything that is told from now on.
+    /// All events from now on.
     fn events(&self) -> Arc<Mutex<Vec<Event>>> {
         let told = Arc::new(Mutex::new(Vec::new()));
         let to = Arc::clone(&told);
@@ -296,7 +296,8 @@ fn rule_a_damaged_record_is_replaced_by_another_legs() {
     });
 }
 
-/// On all legs: that is told, data that nobody can disprove is read, and a scrub makes new ones.
+/// On all legs: that is reported, data that nobody can disprove is read, and a scrub makes new
+/// ones.
 #[test]
 fn rule_lost_checksums_refuse_nothing_and_a_scrub_makes_new_ones() {
     simulated(|| {

@@ -13,7 +13,7 @@ struct State {
     held: usize,
 }
 
-/// Passes requests on, except those that it was told to hold, until it is opened.
+/// Passes requests on, except those that it is to hold, until it is opened.
 #[derive(Clone)]
 pub struct Gate {
     next: Arc<dyn BlockDevice>,

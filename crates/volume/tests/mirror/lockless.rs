@@ -96,7 +96,7 @@ fn what_is_no_usual_read_is_answered_too() {
     });
 }
 
-/// The leg of an error is told of it, another one answers, and the first is repaired.
+/// The leg of an error is notified, another one answers, and the first is repaired.
 #[test]
 fn a_leg_that_fails_without_the_lock_is_noted() {
     simulated(|| {

@@ -121,7 +121,7 @@ fn rule_nested_volumes_come_from_the_inside_out() {
         assert_eq!(mirror.read(0, 4096).unwrap(), vec![7; 4096]);
         mirror.write(4096, vec![8; 4096].into()).unwrap();
         found.close().unwrap();
-        // A concat with a component missing is none; its mirror goes on, once it is told to.
+        // A concat with a component missing is none; its mirror goes on, once it is asked to.
         let given: Vec<Device> = [0, 3].map(|n| Arc::clone(&disks[n])).into();
         let found = assemble(&given, &plain());
         assert_eq!(names(&found), ["low"]);

@@ -46,7 +46,7 @@ fn rule_fua_means_every_durable_leg() {
     });
 }
 
-/// The map says that a region is unwritten before any leg is told to forget it.
+/// The map says that a region is unwritten before any leg is asked to discard it.
 #[test]
 fn rule_a_leg_forgets_what_the_map_has_given_up() {
     simulated(|| {

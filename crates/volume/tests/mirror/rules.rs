@@ -103,7 +103,7 @@ fn rule_blank_foreign_and_old_legs_are_not_good_ones() {
         b.mirror.resync(Throttle::default()).unwrap();
         assert!(b.is_everywhere(0, 2));
         b.cut(0);
-        // Blank: nobody; the other one does not go on without being told to.
+        // Blank: nobody; the other one does not go on without a command.
         b.restore(1, Store::new(LEG_BYTES));
         let refused = b.assemble(&[1, 0], &plain()).unwrap_err();
         assert!(refused.contains("leg 1 (leg1) is missing"), "{refused}");

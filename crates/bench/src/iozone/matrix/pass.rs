@@ -335,7 +335,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// -K: reads a page elsewhere, so that nothing is in order.
+    /// -K: reads another page, so that nothing is in order.
     fn disrupt(&self, fh: Fh, i: usize) -> Result<(), RunError> {
         if !self.matrix.disrupted {
             return Ok(());

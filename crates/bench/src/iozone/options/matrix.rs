@@ -57,7 +57,7 @@ pub struct Matrix {
     pub depth: Option<Depth>,
     /// Milliseconds of computing before each operation, taken off (-J).
     pub compute_ms: u64,
-    /// Reads elsewhere in between (-K).
+    /// Reads at other places in between (-K).
     pub disrupted: bool,
     /// The whole file is locked (-W).
     pub locked: bool,

@@ -220,7 +220,7 @@ impl Drop for Schedule {
         self.shared.room.notify_all();
         // Whoever drops a device may want to have what is below to himself.
         if let Some(task) = self.task.take().filter(|_| !is_simulated()) {
-            // OK to ignore: a panic there has been told, and whoever waited has been answered.
+            // OK to ignore: a panic there has been reported, and whoever waited has been answered.
             let _ = task.join();
         }
     }

@@ -89,7 +89,7 @@ parameters! {
         power_fail_domain: PowerFailDomain = PowerFailDomain::Adr, "", MODULE;
         /// State of the battery or the supercapacitors.
         energy_source: EnergySource = EnergySource::Good, "", Source::Choice;
-        /// Whether the host has told the module to save itself when the power fails.
+        /// Whether the host has armed the module, so that it saves itself when the power fails.
         armed: bool = true, "", Source::Choice;
     }
 }

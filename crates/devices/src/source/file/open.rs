@@ -39,7 +39,7 @@ pub struct FileOptions {
     pub read_only: bool,
     /// Whether requests bypass the host's page cache.
     pub direct: Direct,
-    /// Refuse what is mounted or in use elsewhere. Without it whatever is read may change at any
+    /// Refuse what is mounted or in use by others. Without it whatever is read may change at any
     /// moment, and whatever is written may destroy somebody's data.
     pub exclusive: bool,
     /// Most requests that are with the host at the same time.

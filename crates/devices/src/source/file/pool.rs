@@ -39,7 +39,7 @@ impl Pool {
     pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.jobs.push_back(Box::new(job));
-        // A thread that was told to wake but has not yet done so still counts as idle.
+        // A thread that was woken but has not yet done so still counts as idle.
         if state.jobs.len() <= state.idle || state.threads == self.threads_max {
             drop(state);
             self.shared.more.notify_one();

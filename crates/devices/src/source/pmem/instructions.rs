@@ -9,8 +9,8 @@
 //!   single functions whose instructions the handler knows: it makes them return an error. A SIGBUS
 //!   from anywhere else goes to the previous handler.
 //!
-//! Elsewhere than on x86-64 copies are ordinary ones, a SIGBUS ends the process, and lines are
-//! written back by `msync`, which the owner of the mapping calls
+//! On processors other than x86-64 copies are ordinary ones, a SIGBUS ends the process, and lines
+//! are written back by `msync`, which the owner of the mapping calls
 //! ([`writes_back`] says so).
 
 #![allow(unsafe_code, reason = "instructions and signal handlers have no safe form")]

@@ -234,7 +234,7 @@ fn damaged_fast_commits_leave_an_older_state() {
 /// The blocks of the fast-commit area, on the disk.
 fn fast_area(left: &Left) -> Vec<u64> {
     let first = left.stage.journal_superblock().unwrap();
-    // The journal lies in one piece; its size and that of the area as mke2fs was told.
+    // The journal lies in one piece; its size and that of the area as given to mke2fs.
     let (log, area) = (1024 + 64, 64);
     (first + log - area + 1..first + log).collect()
 }

@@ -137,7 +137,7 @@ struct How {
 const PLAIN: How =
     How { block_size: 4096, external: false, delayed_allocation: true, only_fast: false };
 
-/// What a fast commit can tell, and nothing else.
+/// What a fast commit can record, and nothing else.
 fn only_fast_work(work: &mut Work<'_>) {
     let fs = work.fs;
     fs.journal().unwrap().checkpoint_all().unwrap();
@@ -172,7 +172,7 @@ fn only_fast_work(work: &mut Work<'_>) {
         fs.fsyncdir(dir).unwrap();
     }
     let after = fs.journal().unwrap().stats();
-    assert_eq!(after.commits, before.commits, "all of it is told");
+    assert_eq!(after.commits, before.commits, "all of it is in fast commits");
     assert!(after.fast_commits >= before.fast_commits + 30);
 }
 

@@ -6,7 +6,7 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_runtime::Mutex;
 use steadfast_vfs::FileSystem;
 
-use super::{Others, Plan, Recorded, System};
+use super::{Asked, Others, Plan, Recorded, System};
 use crate::e2fsck::E2fsck;
 use crate::figures::StateFigures;
 use crate::judge::Judge;
@@ -39,7 +39,7 @@ pub fn reproduce(
     let judge: Arc<dyn Judge> = Arc::clone(&looking) as Arc<dyn Judge>;
     let recorded = Recorded { judge, ..recorded };
     let others = Others { e2fsck: E2fsck::find(), kernel: None };
-    let trial = others.trial((system, recorded.source()), plan, state.cut, (true, false));
+    let trial = others.trial((system, recorded.source()), plan, state.cut, Asked::E2FSCK);
     let cut = trial.run(state.contents.clone(), state.choices.clone());
     let after = looking.tree.lock().take();
     let refused = || Err(NoTree::Refused("it could not be mounted".into()));

@@ -10,7 +10,7 @@ use steadfast_devices::filter::record::Moment;
 use super::known::{Known, Seen};
 use super::{Prune, Schedule, ScheduledCase, Schedules, Tasks, each_run};
 use crate::error::Result;
-use crate::explore::{Machine, Others, Plan, Recorded, SecondCuts};
+use crate::explore::{Asked, Machine, Others, Plan, Recorded, SecondCuts};
 use crate::mixed::operation::Operation;
 use crate::shrink::minimise;
 use crate::small::explore::{Explored, Explorer};
@@ -204,7 +204,7 @@ fn fewest_lost(machine: &SmallMachine, run: Run, plan: &Plan) -> Option<Lost> {
     let wrong = |doubts: &Doubts, choice: &[u8], cut: u64| -> Vec<String> {
         let contents = units.contents(doubts, &units.sure(doubts, bases), choice);
         let at = Moment { tick: cut, at: recording.time_of(cut) };
-        let trial = others.trial((&machine, recorded.source()), plan, at, (false, false));
+        let trial = others.trial((&machine, recorded.source()), plan, at, Asked::NOTHING);
         Verdict::of(trial.recover(contents, 1)).words
     };
     let mut best: Option<(u64, Doubts, Choice, Vec<usize>)> = None;

@@ -1,8 +1,11 @@
 //! The model of one file's data: what it is, and what a power cut may leave of it.
 
+use std::collections::BTreeMap;
+
 use steadfast_vfs::Fallocate;
 
-use super::operation::{Index, byte};
+use super::names::{FOLDER, Names, Node};
+use super::operation::{Change as DataChange, Index, Operation, byte};
 
 /// A change of the data.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +56,40 @@ pub(super) struct Content {
     /// A range has come out of the file, or gone into it, and that was not promised: the file as it
     /// was before.
     before: Option<Box<Before>>,
+}
+
+/// The data of a task's files.
+pub(super) struct Contents {
+    task: usize,
+    files: BTreeMap<Node, Content>,
+}
+
+impl Contents {
+    pub fn new(task: usize) -> Self {
+        Contents { task, files: BTreeMap::new() }
+    }
+
+    /// Applies the operation with this index, before which there are these names; those on names
+    /// change nothing here.
+    pub fn apply(&mut self, names: &Names, index: Index, op: &Operation) {
+        if let Some((name, change)) = op.changed_file() {
+            self.of(names.node(name).unwrap_or(FOLDER)).apply(index, change);
+        }
+    }
+
+    pub fn of(&mut self, node: Node) -> &mut Content {
+        self.files.entry(node).or_insert_with(|| Content::new(self.task))
+    }
+
+    /// If anything was ever done to it.
+    pub fn get(&self, node: Node) -> Option<&Content> {
+        self.files.get(&node)
+    }
+
+    /// All of it was promised: sync.
+    pub fn promise_all(&mut self) {
+        self.files.values_mut().for_each(Content::promise_all);
+    }
 }
 
 /// A file before what is behind `to` moved by so many bytes, and what is between `from` and `to`
@@ -124,6 +161,15 @@ impl Content {
         let size = self.data.len() as u64;
         if self.sizes.last().is_none_or(|(_, last)| *last != size) {
             self.sizes.push((self.last, size));
+        }
+    }
+
+    /// What the operation with this index does.
+    fn apply(&mut self, index: Index, change: DataChange) {
+        match change {
+            DataChange::Write { offset, len } => self.write(index, offset, len),
+            DataChange::Truncate { size } => self.truncate(size),
+            DataChange::Fallocate { what, offset, len } => self.fallocate(what, offset, len),
         }
     }
 

@@ -167,19 +167,11 @@ impl Generator {
     }
 
     fn apply(&mut self, op: &Operation) {
-        match op {
-            Operation::Write { name, offset, len, .. } => {
-                if let Some(node) = self.names.node(name) {
-                    let size = self.sizes.entry(node).or_default();
-                    *size = (*size).max(offset + len);
-                }
-            }
-            Operation::Truncate { name, size } => {
-                if let Some(node) = self.names.node(name) {
-                    self.sizes.insert(node, *size);
-                }
-            }
-            _ => {}
+        if let Some((name, change)) = op.changed_file()
+            && let Some(node) = self.names.node(name)
+        {
+            let size = self.sizes.entry(node).or_default();
+            *size = change.size(*size);
         }
         self.names.apply(self.next, op);
         self.next += 1;

@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use steadfast_devices::filter::record::Moment;
 use steadfast_vfs::{FileSystem, TransactMask};
 
-use super::content::{Content, Fault};
-use super::names::{FOLDER, Names, Node, parent};
+use super::content::{Content, Contents, Fault};
+use super::names::{FOLDER, Names, Node};
 use super::operation::{How, Index, Operation};
 use super::points;
 use super::run::folder_name;
@@ -43,6 +43,8 @@ pub struct Promises {
 pub(super) struct Task {
     pub done: Vec<Done>,
     pub names: Vec<Names>,
+    /// Of each operation, the nodes whose inodes it changes.
+    touched: Vec<Vec<Node>>,
 }
 
 /// The judge of one recorded run.
@@ -55,13 +57,13 @@ impl MixedJudge {
     /// A judge of the run with this history.
     pub fn new(history: History, promises: Promises) -> Self {
         let task = |done: Vec<Done>| {
-            let mut names = vec![Names::new()];
+            let (mut names, mut touched) = (vec![Names::new()], Vec::new());
             for (index, d) in done.iter().enumerate() {
                 let mut next = names[index].clone();
-                next.apply(index, &d.op);
+                touched.push(next.apply(index, &d.op));
                 names.push(next);
             }
-            Task { done, names }
+            Task { done, names, touched }
         };
         MixedJudge { tasks: history.tasks.into_iter().map(task).collect(), promises }
     }
@@ -138,7 +140,7 @@ struct Promised {
     acknowledged: usize,
     /// The fewest operations whose names must be there.
     least: usize,
-    contents: BTreeMap<Node, Content>,
+    contents: Contents,
 }
 
 impl Task {
@@ -150,40 +152,27 @@ impl Task {
 
     fn promised(&self, task: usize, tick: u64) -> Promised {
         let (started, acknowledged) = self.progress(tick);
-        let mut p = Promised { started, acknowledged, least: 0, contents: BTreeMap::new() };
+        let mut p = Promised { started, acknowledged, least: 0, contents: Contents::new(task) };
         let mut touched: BTreeMap<Node, Index> = BTreeMap::new();
         for (index, done) in self.done[..started].iter().enumerate() {
             let names = &self.names[index];
-            for node in touched_nodes(names, index, &done.op) {
-                touched.insert(node, index);
-            }
+            touched.extend(self.touched[index].iter().map(|node| (*node, index)));
+            p.contents.apply(names, index, &done.op);
             let kept = index < acknowledged;
             let named = |name: &str| names.node(name).unwrap_or(FOLDER);
             let since = |node: Node| touched.get(&node).map_or(0, |i| i + 1);
             match &done.op {
-                Operation::Write { name, offset, len, how } => {
+                Operation::Write { name, offset, len, how: how @ (How::Sync | How::DataSync) }
+                    if kept =>
+                {
                     let node = named(name);
-                    let content = p.contents.entry(node).or_insert_with(|| Content::new(task));
-                    content.write(index, *offset, *len);
-                    if kept && matches!(how, How::Sync | How::DataSync) {
-                        content.promise(*offset, *len);
-                        let least = if *how == How::Sync { since(node) } else { node };
-                        p.least = p.least.max(least);
-                    }
-                }
-                Operation::Truncate { name, size } => {
-                    let content =
-                        p.contents.entry(named(name)).or_insert_with(|| Content::new(task));
-                    content.truncate(*size);
-                }
-                Operation::Fallocate { name, what, offset, len } => {
-                    let content =
-                        p.contents.entry(named(name)).or_insert_with(|| Content::new(task));
-                    content.fallocate(*what, *offset, *len);
+                    p.contents.of(node).promise(*offset, *len);
+                    let least = if *how == How::Sync { since(node) } else { node };
+                    p.least = p.least.max(least);
                 }
                 Operation::Fsync { name, data_only } if kept => {
                     let node = named(name);
-                    p.contents.entry(node).or_insert_with(|| Content::new(task)).promise_all();
+                    p.contents.of(node).promise_all();
                     // A file that was made is there after fdatasync too; its last rename or
                     // change of permissions need not be.
                     p.least = p.least.max(if *data_only { node } else { since(node) });
@@ -193,7 +182,7 @@ impl Task {
                 }
                 Operation::Sync if kept => {
                     p.least = index;
-                    p.contents.values_mut().for_each(Content::promise_all);
+                    p.contents.promise_all();
                 }
                 _ => {}
             }
@@ -275,35 +264,10 @@ impl Promised {
         for (name, seen) in tree {
             let Some(node) = names.node(name) else { continue };
             if seen.kind == seen::Kind::File {
-                let content = self.contents.get(&node).unwrap_or(&empty);
+                let content = self.contents.get(node).unwrap_or(&empty);
                 content.judge(&seen.data, stale_allowed).map_err(|f| (name.clone(), f))?;
             }
         }
         Ok(())
     }
-}
-
-/// The nodes whose inodes an operation on names changes.
-pub(crate) fn touched_nodes(names: &Names, index: Index, op: &Operation) -> Vec<Node> {
-    let of = |name: &str| names.node(name);
-    let nodes = match op {
-        Operation::Create { name }
-        | Operation::Mkdir { name }
-        | Operation::Symlink { name, .. } => {
-            vec![Some(index + 1), of(parent(name))]
-        }
-        Operation::Link { from, to } => vec![of(from), of(parent(to))],
-        Operation::Unlink { name } | Operation::UnlinkOpen { name } | Operation::Rmdir { name } => {
-            vec![of(name), of(parent(name))]
-        }
-        Operation::Rename { from, to } if of(from) != of(to) => {
-            vec![of(from), of(to), of(parent(from)), of(parent(to))]
-        }
-        Operation::Exchange { one, other } => {
-            vec![of(one), of(other), of(parent(one)), of(parent(other))]
-        }
-        Operation::Chmod { name, .. } | Operation::SetAttribute { name, .. } => vec![of(name)],
-        _ => Vec::new(),
-    };
-    nodes.into_iter().flatten().collect()
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use steadfast_devices::store::Digest;
 use steadfast_vfs::{Attr, FileType, FsError, Ino};
 
@@ -23,7 +24,7 @@ const CHUNK: usize = 1 << 20;
 const UNIT: u64 = 512;
 
 /// Size and digest of some bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Contents {
     /// In bytes.
     pub size: u64,

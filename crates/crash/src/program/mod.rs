@@ -15,7 +15,6 @@
 
 mod asked;
 mod calls;
-mod codec;
 pub mod explore;
 pub mod exposure;
 pub mod file;
@@ -35,6 +34,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use steadfast_devices::filter::record::{Action, Moment, Recording};
 use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
@@ -51,9 +51,10 @@ pub use watched::{CALL, Watched};
 pub const LINE: u64 = 0x6c69_6e65;
 
 /// A line that the program printed: what it acknowledged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// When it was seen: not before the program had printed it.
+    #[serde(with = "file::tick")]
     pub printed: Moment,
     /// Its bytes, without the line's end.
     pub text: Vec<u8>,

@@ -26,6 +26,7 @@ mod planted;
 mod points;
 pub(crate) mod run;
 pub(crate) mod seen;
+mod words;
 
 pub use case::{Case, CaseStory};
 pub use machine::{MixedMachine, Setup};

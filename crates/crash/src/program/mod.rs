@@ -21,7 +21,7 @@ pub mod file;
 pub mod inside;
 mod judge;
 mod names;
-mod places;
+mod paths;
 mod recorded;
 pub mod rules;
 pub mod shrink;

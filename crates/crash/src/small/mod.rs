@@ -31,7 +31,7 @@ pub use explore::{Explored, explore};
 pub use machine::SmallMachine;
 pub use prune::Pruning;
 pub use schedules::{
-    Compared, Lost, Prune, Schedule, Scheduled, ScheduledCase, Schedules, ShrunkCase, Tasks,
+    Compared, Prune, Schedule, Scheduled, ScheduledCase, Schedules, ShrunkCase, Tasks,
     compare_pruning, explore_schedules,
 };
 pub use sequence::{Sequence, Start};

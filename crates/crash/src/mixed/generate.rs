@@ -177,3 +177,29 @@ impl Generator {
         self.next += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use strum::VariantArray;
+
+    use super::*;
+    use crate::mixed::operation::Sort;
+
+    /// Whoever adds an operation draws it, or says here that only the smallest sequences have it.
+    #[test]
+    fn every_operation_is_drawn_or_named() {
+        const NOT_DRAWN: [Sort; 3] = [Sort::Fallocate, Sort::SetAttribute, Sort::Exchange];
+        let mut drawn: HashSet<Sort> = HashSet::new();
+        for like in
+            [Like { transact: true, ..Like::default() }, Like { churn: true, ..Like::default() }]
+        {
+            let mut generator = Generator::new(1, like);
+            drawn.extend((0..3000).map(|_| Sort::from(generator.next())));
+        }
+        for sort in Sort::VARIANTS {
+            assert_ne!(drawn.contains(sort), NOT_DRAWN.contains(sort), "{sort:?}");
+        }
+    }
+}

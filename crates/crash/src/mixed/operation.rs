@@ -20,6 +20,11 @@ pub enum How {
 
 /// One operation of a task. Names are paths inside the task's folder; "" is the folder itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    test,
+    derive(strum::EnumDiscriminants),
+    strum_discriminants(name(Sort), vis(pub(crate)), derive(strum::VariantArray, Hash))
+)]
 pub enum Operation {
     /// Makes an empty file.
     Create { name: String },

@@ -263,7 +263,12 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use strum::VariantArray;
+
     use super::*;
+    use crate::mixed::operation::Sort;
 
     #[test]
     fn the_sequences_are_all_different_and_none_is_useless() {
@@ -277,5 +282,24 @@ mod tests {
         assert_eq!(empty, 2, "{first:#?}");
         assert!(!first.iter().any(|s| s.contains("sync")), "{first:#?}");
         assert!(!different.iter().any(|s| s.contains("Sync, Sync")));
+    }
+
+    /// Whoever adds an operation puts it into a family, or says here that only the random runs have
+    /// it.
+    #[test]
+    fn every_operation_is_in_a_family_or_named() {
+        const IN_NONE: [Sort; 4] = [Sort::Symlink, Sort::UnlinkOpen, Sort::Chmod, Sort::Transact];
+        let families = [
+            Sequence::all(2),
+            Sequence::data(Start::Populated, 1024),
+            Sequence::data_in_steps(Start::Populated, 2, 1024),
+            Sequence::names_in_steps(Start::Populated, 2),
+            Sequence::there_and_back(1024),
+        ];
+        let sequences = families.iter().flatten();
+        let found: HashSet<Sort> = sequences.flat_map(|s| &s.operations).map(Sort::from).collect();
+        for sort in Sort::VARIANTS {
+            assert_ne!(found.contains(sort), IN_NONE.contains(sort), "{sort:?}");
+        }
     }
 }

@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 use steadfast_devices::filter::record::Moment;
 use steadfast_vfs::{FileSystem, TransactMask};
 
-use super::content::{Content, Contents, Fault};
+use super::content::{Content, Fault};
+use super::contents::Contents;
 use super::names::{FOLDER, Names, Node};
 use super::operation::{How, Index, Operation};
 use super::points;
@@ -158,33 +159,8 @@ impl Task {
             let names = &self.names[index];
             touched.extend(self.touched[index].iter().map(|node| (*node, index)));
             p.contents.apply(names, index, &done.op);
-            let kept = index < acknowledged;
-            let named = |name: &str| names.node(name).unwrap_or(FOLDER);
-            let since = |node: Node| touched.get(&node).map_or(0, |i| i + 1);
-            match &done.op {
-                Operation::Write { name, offset, len, how: how @ (How::Sync | How::DataSync) }
-                    if kept =>
-                {
-                    let node = named(name);
-                    p.contents.of(node).promise(*offset, *len);
-                    let least = if *how == How::Sync { since(node) } else { node };
-                    p.least = p.least.max(least);
-                }
-                Operation::Fsync { name, data_only } if kept => {
-                    let node = named(name);
-                    p.contents.of(node).promise_all();
-                    // A file that was made is there after fdatasync too; its last rename or
-                    // change of permissions need not be.
-                    p.least = p.least.max(if *data_only { node } else { since(node) });
-                }
-                Operation::FsyncDir { name } if kept => {
-                    p.least = p.least.max(since(named(name)));
-                }
-                Operation::Sync if kept => {
-                    p.least = index;
-                    p.contents.promise_all();
-                }
-                _ => {}
+            if index < acknowledged {
+                p.promise(names, index, &done.op, |node| touched.get(&node).map_or(0, |i| i + 1));
             }
         }
         p
@@ -254,6 +230,56 @@ impl Task {
 }
 
 impl Promised {
+    /// The operation with this index was acknowledged. `since` is how many operations there were
+    /// when the inode of a node was changed last.
+    fn promise(
+        &mut self,
+        names: &Names,
+        index: Index,
+        op: &Operation,
+        since: impl Fn(Node) -> usize,
+    ) {
+        let named = |name: &str| names.node(name).unwrap_or(FOLDER);
+        let least = match op {
+            Operation::Write { name, offset, len, how } => {
+                let node = named(name);
+                match how {
+                    How::Buffered | How::Direct | How::Mapped => return,
+                    How::Sync | How::DataSync => self.contents.of(node).promise(*offset, *len),
+                }
+                if *how == How::Sync { since(node) } else { node }
+            }
+            Operation::Fsync { name, data_only } => {
+                let node = named(name);
+                self.contents.of(node).promise_all();
+                // A file that was made is there after fdatasync too; its last rename or change of
+                // permissions need not be.
+                if *data_only { node } else { since(node) }
+            }
+            Operation::FsyncDir { name } => since(named(name)),
+            Operation::Sync => {
+                self.contents.promise_all();
+                index
+            }
+            // A transaction point is judged with all tasks together.
+            Operation::Transact
+            | Operation::Create { .. }
+            | Operation::Mkdir { .. }
+            | Operation::Symlink { .. }
+            | Operation::Link { .. }
+            | Operation::Unlink { .. }
+            | Operation::UnlinkOpen { .. }
+            | Operation::Rmdir { .. }
+            | Operation::Rename { .. }
+            | Operation::Exchange { .. }
+            | Operation::Chmod { .. }
+            | Operation::SetAttribute { .. }
+            | Operation::Truncate { .. }
+            | Operation::Fallocate { .. } => return,
+        };
+        self.least = self.least.max(least);
+    }
+
     fn judge_data(
         &self,
         names: &Names,

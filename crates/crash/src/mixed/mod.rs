@@ -15,6 +15,7 @@
 
 mod case;
 mod content;
+mod contents;
 mod generate;
 pub(crate) mod judge;
 pub(crate) mod machine;

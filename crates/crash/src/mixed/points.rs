@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use steadfast_vfs::TransactMask;
 
-use super::content::Contents;
+use super::contents::Contents;
 use super::judge::Task;
 use super::names::FOLDER;
 use super::run::folder_name;

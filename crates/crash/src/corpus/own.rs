@@ -77,7 +77,7 @@ impl Own {
                 how.journal = JournalChoice::None;
             }
         }
-        make(&blocks(&[ram.clone()]), how, JournalDeviceOptions::random)
+        make(&blocks(std::slice::from_ref(&ram)), how, JournalDeviceOptions::random)
             .map_err(|e| format!("making {name}: {e}"))?;
         let access_times = AccessTimes::Never;
         let options = MountOptions { simulated_epoch: EPOCH, access_times, ..options };
@@ -117,7 +117,7 @@ fn run(
     workload: &Workload,
 ) -> crate::Result<Ran> {
     let refused = |why| format!("the mount was refused: {why}");
-    let fs = mount(&blocks(&[ram.clone()]), options.clone()).map_err(refused)?;
+    let fs = mount(&blocks(std::slice::from_ref(ram)), options.clone()).map_err(refused)?;
     set_up(&*fs, workload)?;
     fs.unmount().map_err(|e| format!("unmounting after the set-up: {e}"))?;
     let log = RecordLog::new();

@@ -45,6 +45,7 @@ pub use crate::tree::{Contents, NoTree, Node, Tree, Unreadable, first_difference
 pub use calls::{Call, Kind, Origin};
 pub use judge::{Command, Judgement, Judges, Left};
 pub use names::Names;
+pub(crate) use recorded::Looks;
 pub use watched::{CALL, Watched};
 
 /// Notes of printed lines in the record carry this label; the detail is the line's number.

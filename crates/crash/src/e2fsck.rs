@@ -84,7 +84,7 @@ impl E2fsck {
     }
 
     /// The same of an image that is there.
-    pub fn judge_image(&self, image: &Path, journal: Option<&Path>) -> Opinion {
+    pub(crate) fn judge_image(&self, image: &Path, journal: Option<&Path>) -> Opinion {
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", LIMIT_SECONDS]).arg(&self.program).arg("-fn");
         if let Some(journal) = journal {

@@ -11,6 +11,7 @@
 //! docs/crash.md says how a workload and a judge are added.
 
 mod decisive;
+pub(crate) mod ext4;
 mod losses;
 mod machine;
 mod plan;
@@ -36,9 +37,10 @@ pub use reproduce::{Reproduced, reproduce};
 pub use system::{Boot, Look, Recovered, System};
 
 pub(crate) use machine::{structure, structure_on};
-pub(crate) use ram::{boot, recorded as recorded_ram};
+pub(crate) use plan::Asked;
+pub(crate) use ram::{boot, cached};
 pub(crate) use recorded::Source;
-pub(crate) use trial::{Others, Trial};
+pub(crate) use trial::{Others, Trial, recover_all};
 
 /// Makes the plan's crash states in the order of time, lets the system recover from each, and
 /// counts what each takes. `progress` is told after each how many are done.
@@ -87,16 +89,14 @@ pub(crate) fn each_cut(
     let others = Others::of(plan);
     let mut cuts = States::of(recorded, plan.choice());
     for state in cuts.by_ref() {
-        let sampled = |every: u64| every > 0 && state.number.is_multiple_of(every);
         let (number, place, moment) = (state.number, state.place, state.cut);
-        let asked = (sampled(plan.e2fsck_every), sampled(plan.kernel_every));
+        let asked = plan.asked(number);
         let trial = others.trial((system, recorded.source()), plan, moment, asked);
         let cut = trial.run(state.contents.clone(), state.choices.clone());
         if !visit(StateFigures { number, place, ..cut }, &state) {
             break;
         }
-        let (once, everywhere) = (sampled(plan.second.every), sampled(plan.second.whole_every));
-        let second = trial.second_cuts(&state.contents, state.choices.clone(), once, everywhere);
+        let second = trial.second_cuts(&state.contents, state.choices.clone(), asked);
         if !second.into_iter().all(|cut| visit(StateFigures { number, place, ..cut }, &state)) {
             break;
         }

@@ -2,17 +2,22 @@
 //! looks at the mount. Needs root, loop devices and a kernel with ext4.
 
 use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 use steadfast_host::Mount;
-use steadfast_vfs::HostFs;
+use steadfast_vfs::{FileSystem, HostFs};
 
+use crate::e2fsck::E2fsck;
+use crate::error::{CrashError, Result};
 use crate::figures::StateFigures;
 use crate::judge::Judge;
 use crate::opinion::Opinion;
+use crate::tree::Tree;
 
 /// Seconds after which a command is killed.
 const LIMIT_SECONDS: &str = "60";
@@ -25,12 +30,21 @@ pub struct Kernel {
 
 impl Kernel {
     /// Fails in words if this is not root or has no folder for images.
-    pub fn find() -> crate::Result<Kernel> {
+    pub fn find() -> Result<Kernel> {
+        Kernel::find_in(&std::env::temp_dir())
+    }
+
+    /// The same, with the images in this folder: best one in memory.
+    ///
+    /// # Errors
+    /// As of [`find`](Self::find).
+    pub fn find_in(images: &Path) -> Result<Kernel> {
         let user = run("id", &["-u"])?;
         if user.trim() != "0" {
             return Err("mounting with the kernel needs root".into());
         }
-        let folder = tempfile::tempdir().map_err(|e| format!("a folder for images: {e}"))?;
+        let no_folder = |e| format!("a folder for images in {}: {e}", images.display());
+        let folder = tempfile::tempdir_in(images).map_err(no_folder)?;
         std::fs::create_dir(folder.path().join("mount")).map_err(|e| e.to_string())?;
         Ok(Kernel { folder: Mutex::new(folder) })
     }
@@ -44,18 +58,50 @@ impl Kernel {
         judge: &dyn Judge,
         at: Moment,
     ) -> Opinion {
-        self.asked(disk, journal, judge, at)
-            .unwrap_or_else(|why| Opinion::NotGiven(why.to_string()))
+        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cut = StateFigures { at: at.at, ..StateFigures::default() };
+        let look = |fs: &HostFs| {
+            judge.judge(fs, at, &mut cut);
+            Ok(())
+        };
+        match Images::put(&folder, disk, journal).and_then(|images| images.mounted(look)) {
+            Err(why) => return Opinion::NotGiven(why.to_string()),
+            Ok(Err(refused)) => return Opinion::Damaged(refused),
+            Ok(Ok(())) => {}
+        }
+        let wrong: Vec<String> = cut.findings.into_iter().chain(cut.damage).collect();
+        if wrong.is_empty() { Opinion::Clean } else { Opinion::Damaged(wrong.join("; ")) }
     }
 
-    fn asked(
-        &self,
-        disk: &Store,
-        journal: Option<&Store>,
-        judge: &dyn Judge,
-        at: Moment,
-    ) -> crate::Result<Opinion> {
+    /// How long the same judgement takes outside: the kernel's mount, a walk over all names and
+    /// bytes, the unmount, and `e2fsck -fn`. Putting the images in place is not counted.
+    ///
+    /// # Errors
+    /// In words, what was refused, or what e2fsck found.
+    pub fn time(&self, e2fsck: &E2fsck, disk: &Store, journal: Option<&Store>) -> Result<Duration> {
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let images = Images::put(&folder, disk, journal)?;
+        let begun = Instant::now();
+        images.mounted(|fs| {
+            let read = Tree::look_whole(fs, fs.root()).map(drop);
+            read.map_err(|e| format!("reading the mount: {e}").into())
+        })??;
+        match e2fsck.judge_image(&images.disk, images.journal.as_deref()) {
+            Opinion::Clean => Ok(begun.elapsed()),
+            Opinion::Damaged(why) | Opinion::NotGiven(why) => Err(CrashError::Host(why)),
+        }
+    }
+}
+
+/// What a cut has left, as files.
+struct Images {
+    disk: PathBuf,
+    journal: Option<PathBuf>,
+    point: PathBuf,
+}
+
+impl Images {
+    fn put(folder: &tempfile::TempDir, disk: &Store, journal: Option<&Store>) -> Result<Images> {
         let image = |name: &str, contents: &Store| {
             let path = folder.path().join(name);
             contents.export(&path).map_err(|e| format!("cannot write an image: {e}"))?;
@@ -63,24 +109,29 @@ impl Kernel {
         };
         let disk = image("disk.img", disk)?;
         let journal = journal.map(|j| image("journal.img", j)).transpose()?;
-        let point = folder.path().join("mount");
-        let options = "errors=remount-ro";
-        let mounted = match Mount::of_image_at(&disk, journal.as_deref(), &point, options) {
+        Ok(Images { disk, journal, point: folder.path().join("mount") })
+    }
+
+    /// Has the kernel mount them, and looks at the mount. The inner error is its refusal, in words.
+    fn mounted(
+        &self,
+        look: impl FnOnce(&HostFs) -> Result<()>,
+    ) -> Result<std::result::Result<(), String>> {
+        let (journal, options) = (self.journal.as_deref(), "errors=remount-ro");
+        let mounted = match Mount::of_image_at(&self.disk, journal, &self.point, options) {
             Ok(mounted) => mounted,
             // mount(8): 32 is a mount that failed; what was killed or not started has others.
             Err(e) if e.command.starts_with("mount") && e.said.starts_with("exit status: 32") => {
-                return Ok(Opinion::Damaged(format!("the kernel refused the mount: {e}")));
+                return Ok(Err(format!("the kernel refused the mount: {e}")));
             }
-            Err(e) => return Err(crate::CrashError::host(e)),
+            Err(e) => return Err(CrashError::host(e)),
         };
-        let mut cut = StateFigures { at: at.at, ..StateFigures::default() };
         {
-            let fs = HostFs::open(&point).map_err(|e| format!("opening the mount: {e}"))?;
-            judge.judge(&fs, at, &mut cut);
+            let fs = HostFs::open(&self.point).map_err(|e| format!("opening the mount: {e}"))?;
+            look(&fs)?;
         }
         mounted.unmount().map_err(|e| e.to_string())?;
-        let wrong: Vec<String> = cut.findings.into_iter().chain(cut.damage).collect();
-        Ok(if wrong.is_empty() { Opinion::Clean } else { Opinion::Damaged(wrong.join("; ")) })
+        Ok(Ok(()))
     }
 }
 

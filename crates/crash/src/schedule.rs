@@ -28,20 +28,32 @@ impl fmt::Display for Schedule {
     }
 }
 
+impl Schedule {
+    /// Takes a word; false if it is none of a schedule.
+    pub(crate) fn take(&mut self, word: &str) -> Result<bool> {
+        let number = |text: &str| {
+            let why = || CrashError::Words(format!("{word}: '{text}' is not a whole number"));
+            text.parse::<u64>().map_err(|_| why())
+        };
+        match word.split_once('=') {
+            Some(("begins", task)) => self.begins = number(task)? as usize,
+            Some(("points", points)) => {
+                self.points = points.split(',').map(number).collect::<Result<_>>()?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
 impl FromStr for Schedule {
     type Err = CrashError;
 
     fn from_str(words: &str) -> Result<Schedule> {
         let mut schedule = Schedule::default();
-        let unknown = |word: &str| CrashError::Words(format!("{word}: not a word of a schedule"));
         for word in words.split_whitespace() {
-            let number = |text: &str| text.parse().map_err(|_| unknown(word));
-            match word.split_once('=') {
-                Some(("begins", task)) => schedule.begins = number(task)? as usize,
-                Some(("points", points)) => {
-                    schedule.points = points.split(',').map(number).collect::<Result<_>>()?;
-                }
-                _ => return Err(unknown(word)),
+            if !schedule.take(word)? {
+                return Err(CrashError::Words(format!("{word}: not a word of a schedule")));
             }
         }
         Ok(schedule)

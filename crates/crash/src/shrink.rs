@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::e2fsck::E2fsck;
 use crate::error::{CrashError, Result};
-use crate::explore::{Decisive, Machine, Others, Plan, first_wrong};
+use crate::explore::{Asked, Decisive, Machine, Others, Plan, first_wrong};
 use crate::figures::StateFigures;
 use crate::mixed::{MixedMachine, Script};
 use crate::states::Unit;
@@ -77,7 +77,7 @@ pub fn shrink(
     let by_e2fsck = !wrong(&StateFigures { e2fsck: None, ..cut.clone() });
     let e2fsck = by_e2fsck.then(E2fsck::find).flatten();
     let others = Others { e2fsck, kernel: None };
-    let trial = others.trial((&shared, recorded.source()), plan, state.cut, (true, false));
+    let trial = others.trial((&shared, recorded.source()), plan, state.cut, Asked::E2FSCK);
     let run = (&recorded.bases[..], &recorded.recording);
     let decisive = Decisive::find(run, &state, effort.recoveries, &mut |contents| {
         wrong(&trial.run(contents, state.choices.clone()))

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use steadfast_devices::store::Digest;
 use steadfast_vfs::{Attr, FileType, FsError, Ino};
 
@@ -19,9 +20,11 @@ pub use steadfast_vfs::path::shown;
 pub(crate) const LOST_AND_FOUND: &[u8] = b"lost+found";
 /// Bytes compared at a time.
 const CHUNK: usize = 1 << 20;
+/// Bytes that a device writes whole at the least.
+const UNIT: u64 = 512;
 
 /// Size and digest of some bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Contents {
     /// In bytes.
     pub size: u64,
@@ -114,6 +117,21 @@ impl Tree {
         digest.end()
     }
 
+    /// A file that has not as many names as it says, or a directory that has several, in words.
+    pub(crate) fn miscounted(&self) -> Option<String> {
+        let mut of_inode: BTreeMap<Ino, Vec<(&[u8], &Node)>> = BTreeMap::new();
+        for (path, node) in self.nodes() {
+            of_inode.entry(node.attr.ino).or_default().push((path, node));
+        }
+        of_inode.values().find_map(|names| {
+            let (path, Node { attr, .. }) = names[0];
+            let is_folder = attr.kind == FileType::Directory;
+            let links = if is_folder { 1 } else { attr.nlink };
+            let wrong = names.len() != links as usize;
+            wrong.then(|| format!("{}: {} names, of {links}", shown(path), names.len()))
+        })
+    }
+
     /// Names of one file are known as such.
     fn join_names(&mut self) {
         let mut first: HashMap<Ino, Vec<u8>> = HashMap::new();
@@ -177,9 +195,22 @@ pub fn first_difference(one: &Node, other: &Node) -> Option<u64> {
     (short < long).then_some(short)
 }
 
+/// The first unit of a file, of 512 bytes, that is not zeros and that none of the others holds in
+/// this place. What follows an end counts as zeros.
+pub(crate) fn first_foreign(found: &Node, others: &[&Node]) -> Option<u64> {
+    let unit = |node: &Node, at: u64| {
+        let mut bytes = node.bytes(at, UNIT);
+        bytes.resize(UNIT as usize, 0);
+        bytes
+    };
+    (0..found.contents().size).step_by(UNIT as usize).find(|at| {
+        let held = unit(found, *at);
+        held.iter().any(|byte| *byte != 0) && !others.iter().any(|other| unit(other, *at) == held)
+    })
+}
+
 /// Zeros are left out, in units that do not depend on how the bytes came.
 fn digest(size: u64, pieces: &[(u64, Bytes)]) -> Contents {
-    const UNIT: u64 = 512;
     let mut digest = Digest::new();
     let mut unit = [0; UNIT as usize];
     let (mut number, mut any) = (u64::MAX, false);

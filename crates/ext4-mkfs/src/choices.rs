@@ -187,3 +187,26 @@ pub(super) fn check(info: &DeviceInfo, options: &Options, block_size: u32) -> Re
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use steadfast_ext4_format::ondisk::implemented;
+
+    use super::*;
+
+    /// Whoever implements a feature has it made, or says here that others make it.
+    #[test]
+    fn what_is_implemented_can_be_made_or_is_named() {
+        let by_others = Features {
+            compat: Compat::empty(),
+            incompat: Incompat::NEEDS_RECOVERY
+                | Incompat::LARGE_DIR
+                | Incompat::INLINE_DATA
+                | Incompat::ENCRYPT
+                | Incompat::MMP,
+            ro_compat: RoCompat::VERITY | RoCompat::ORPHAN_PRESENT,
+        };
+        assert_eq!(implemented().without(possible()), by_others);
+        assert_eq!(possible().without(implemented()), Features::default());
+    }
+}

@@ -7,6 +7,11 @@
 
 /// Something that a file system must not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "planted-bugs",
+    derive(strum::VariantArray, strum::IntoStaticStr),
+    strum(serialize_all = "kebab-case")
+)]
 pub enum Bug {
     /// Blocks that a transaction frees are taken again before it has committed.
     FreedBlockReused,

@@ -8,6 +8,11 @@ use crate::{Config, Log, Recovery};
 
 /// Something that a journal must not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "planted-bugs",
+    derive(strum::VariantArray, strum::IntoStaticStr),
+    strum(serialize_all = "kebab-case")
+)]
 pub enum Bug {
     /// The commit block is written without the flush that makes the rest of the transaction
     /// durable before it.

@@ -26,13 +26,16 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use steadfast_bench::iozone::{self, Call, Observer, Parsed, Surroundings};
 use steadfast_block::BlockDevice;
+use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::explore::Plan;
+use steadfast_crash::kernel::Kernel;
 use steadfast_crash::mixed::Setup;
-use steadfast_crash::small::{Peer, Sequence, SmallMachine, explore_twice};
+use steadfast_crash::small::{Sequence, SmallMachine, explore_twice};
 use steadfast_crash::states::Bound;
 use steadfast_devices::filter::record::{Record, RecordLog, Recording};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
+use steadfast_devices::store::Store;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{Options, make};
 use steadfast_runtime::{Nanos, Sim};
@@ -169,10 +172,12 @@ fn states(name: &'static str, setup: Setup, quick: bool) -> Outcome<States> {
     })
 }
 
-fn peer(states: &[Vec<steadfast_devices::store::Store>]) -> Outcome<PeerCost> {
-    let peer = Peer::find(Path::new(MEMORY))?;
+fn peer(states: &[Vec<Store>]) -> Outcome<PeerCost> {
+    let kernel = Kernel::find_in(Path::new(MEMORY)).map_err(|e| e.to_string())?;
+    let e2fsck = E2fsck::find().ok_or("e2fsck is not installed")?;
+    let time = |state: &Vec<Store>| kernel.time(&e2fsck, &state[0], state.get(1));
     let before = cpu();
-    let took: Result<Vec<Duration>, _> = states.iter().map(|state| peer.judge(state)).collect();
+    let took: Result<Vec<Duration>, _> = states.iter().map(time).collect();
     let after = cpu();
     let used = (after.0 - before.0) + (after.1 - before.1);
     Ok(PeerCost {

@@ -8,12 +8,12 @@ use steadfast_vfs::FileSystem;
 
 use super::judge::judge;
 use super::run::Story;
-use super::seen;
 use super::step::Workload;
 use crate::error::{CrashError, Result};
 use crate::explore::{Plan, Recorded, System, each_cut};
 use crate::figures::StateFigures;
 use crate::judge::Judge;
+use crate::tree::Tree;
 
 /// A run of a workload.
 pub struct Ran {
@@ -33,9 +33,9 @@ impl Ran {
 
 impl Judge for Story {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
-        match seen::look(fs) {
-            Ok(names) => {
-                let wrong = judge(self, &names, at.tick);
+        match Tree::look_whole(fs, fs.root()) {
+            Ok(found) => {
+                let wrong = judge(self, &found, at.tick);
                 cut.broken_promises += wrong.len() as u64;
                 cut.findings.extend(wrong);
             }

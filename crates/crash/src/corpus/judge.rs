@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_vfs::{Fallocate, FileType};
 
 use super::run::Story;
-use super::seen::{Names, Seen, inconsistent};
 use super::step::{Op, Persists};
+use crate::tree::{Node, Tree, first_foreign};
 
 /// Allocation is judged in blocks of so many bytes.
 const BLOCK: u64 = 4096;
@@ -41,17 +41,17 @@ enum Level {
 /// One cut of a story.
 struct Judge<'s> {
     story: &'s Story,
-    found: &'s Names,
+    found: &'s Tree,
     /// The last state that may have been reached.
     last: usize,
     wrong: BTreeSet<String>,
 }
 
 /// What is wrong with what was found after a cut at a tick, in words.
-pub(super) fn judge(story: &Story, found: &Names, tick: u64) -> Vec<String> {
+pub(super) fn judge(story: &Story, found: &Tree, tick: u64) -> Vec<String> {
     let last = story.done.iter().filter(|done| done.started.tick < tick).count();
     let mut judge = Judge { story, found, last, wrong: BTreeSet::new() };
-    judge.wrong.extend(inconsistent(found));
+    judge.wrong.extend(found.miscounted());
     judge.promised(0, Persists::Everything);
     for (number, done) in story.done.iter().enumerate() {
         let kept = !done.refused && done.returned.tick < tick;
@@ -85,7 +85,7 @@ impl Judge<'_> {
                 let folder = path.is_empty()
                     || self.story.seen[state]
                         .get(path)
-                        .is_some_and(|seen| seen.kind == FileType::Directory);
+                        .is_some_and(|node| node.attr.kind == FileType::Directory);
                 if folder {
                     return self.folder(path, state);
                 }
@@ -102,8 +102,8 @@ impl Judge<'_> {
     /// All paths of what was found and of the states from this one on, those that are wanted.
     fn paths(&self, state: usize, wanted: impl Fn(&[u8]) -> bool) -> BTreeSet<Vec<u8>> {
         let states = self.story.seen[state..=self.last].iter();
-        let all = states.chain([self.found]).flat_map(|names| names.keys());
-        all.filter(|path| wanted(path)).cloned().collect()
+        let all = states.chain([self.found]).flat_map(|tree| tree.nodes());
+        all.map(|(path, _)| path).filter(|path| wanted(path)).map(<[u8]>::to_vec).collect()
     }
 
     fn folder(&mut self, folder: &[u8], state: usize) {
@@ -162,54 +162,49 @@ impl Judge<'_> {
     /// How what was found is not what was wanted; `None`: it is.
     fn differs(
         &self,
-        wanted: &Seen,
-        found: &Seen,
+        wanted: &Node,
+        found: &Node,
         file: u64,
         state: usize,
         level: Level,
     ) -> Option<String> {
-        if wanted.kind != found.kind {
-            return Some(format!("is a {:?}, not a {:?}", found.kind, wanted.kind));
+        let (was, is) = (&wanted.attr, &found.attr);
+        if was.kind != is.kind {
+            return Some(format!("is a {:?}, not a {:?}", is.kind, was.kind));
         }
-        let link = wanted.kind == FileType::Symlink;
-        if wanted.kind == FileType::Regular
-            && level != Level::Name
-            && self.bytes_change(file, state)
-            && let Some(piece) = self.foreign(found, file, state)
-        {
-            return Some(format!("holds at {} what was never there", piece * 512));
-        }
-        let compared = link || wanted.kind == FileType::Regular && level != Level::Name;
-        if compared && (link || !self.bytes_change(file, state)) {
-            if wanted.contents.size != found.contents.size {
-                let (is, was) = (found.contents.size, wanted.contents.size);
-                return Some(format!("has {is} bytes, not {was}"));
+        let link = was.kind == FileType::Symlink;
+        let bytes = was.kind == FileType::Regular && level != Level::Name;
+        if bytes && self.bytes_change(file, state) {
+            if let Some(at) = self.foreign(found, file, state) {
+                return Some(format!("holds at {at} what was never there"));
             }
-            if wanted.contents != found.contents {
+        } else if bytes || link {
+            let size = |node: &Node| node.contents().size.max(node.target.len() as u64);
+            if size(wanted) != size(found) {
+                return Some(format!("has {} bytes, not {}", size(found), size(wanted)));
+            }
+            if wanted.contents() != found.contents() || wanted.target != found.target {
                 return Some("holds other bytes".into());
             }
-            let least = self.allocated(file, state);
-            if found.stored < least {
-                return Some(format!("has {} bytes of storage, not {least}", found.stored));
+            let (stored, least) = (is.blocks_512 * 512, self.allocated(file, state));
+            if stored < least {
+                return Some(format!("has {stored} bytes of storage, not {least}"));
             }
         }
-        if level != Level::All || wanted.kind == FileType::Directory {
+        if level != Level::All || was.kind == FileType::Directory {
             return None;
         }
-        if wanted.nlink != found.nlink {
-            return Some(format!("has {} links, not {}", found.nlink, wanted.nlink));
+        if was.nlink != is.nlink {
+            return Some(format!("has {} links, not {}", is.nlink, was.nlink));
         }
         (wanted.xattrs != found.xattrs).then(|| "has other extended attributes".into())
     }
 
-    /// The first 512 bytes that are as in no state.
-    fn foreign(&self, found: &Seen, file: u64, state: usize) -> Option<usize> {
-        let states: Vec<&Seen> =
+    /// The first 512 bytes that are as in no state, by their place.
+    fn foreign(&self, found: &Node, file: u64, state: usize) -> Option<u64> {
+        let states: Vec<&Node> =
             (state..=self.last).filter_map(|at| self.of_file(file, at)).collect();
-        let known = |(n, piece): (usize, &u32)| {
-            *piece == 0 || states.iter().any(|seen| seen.pieces.get(n) == Some(piece))
-        };
-        found.pieces.iter().enumerate().position(|piece| !known(piece))
+        first_foreign(found, &states)
     }
 
     /// Whether the bytes of a file may have been changed after a state.
@@ -273,7 +268,7 @@ impl Judge<'_> {
     }
 
     /// What a file is in a state.
-    fn of_file(&self, file: u64, state: usize) -> Option<&Seen> {
+    fn of_file(&self, file: u64, state: usize) -> Option<&Node> {
         let path = self.story.files[state].iter().find(|(_, f)| **f == file)?.0;
         self.story.seen[state].get(path)
     }
@@ -290,11 +285,11 @@ impl Judge<'_> {
         let mut names: BTreeMap<&[u8], FileType> = BTreeMap::new();
         for at in state..=self.last {
             for (path, _) in self.story.files[at].iter().filter(|(_, f)| **f == file) {
-                names.insert(path, self.story.seen[at][path].kind);
+                names.extend(self.story.seen[at].get(path).map(|node| (&path[..], node.attr.kind)));
             }
         }
         let there = |(path, kind): (&&[u8], &FileType)| {
-            self.found.get(*path).is_some_and(|f| f.kind == *kind)
+            self.found.get(path).is_some_and(|node| node.attr.kind == *kind)
         };
         if !names.iter().any(there) {
             let first = names.keys().next().map(|path| text(path)).unwrap_or_default();

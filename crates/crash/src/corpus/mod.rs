@@ -14,7 +14,6 @@ mod judge;
 mod known;
 mod own;
 mod run;
-mod seen;
 mod step;
 
 pub use explore::{Outcome, Ran, Subject, try_out};

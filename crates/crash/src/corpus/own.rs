@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_block::BlockDevice;
-use steadfast_devices::filter::record::{Durability, Media, Record, RecordLog};
+use steadfast_devices::filter::record::{Durability, Media, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::{AccessTimes, Ext4, MountOptions};
+use steadfast_ext4::{AccessTimes, MountOptions};
 use steadfast_ext4_format::ondisk::RoCompat;
-use steadfast_ext4_mkfs::{self as mkfs, JournalChoice, Options};
+use steadfast_ext4_mkfs::{JournalChoice, JournalDeviceOptions, Options};
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
 use uuid::Uuid;
@@ -20,10 +19,9 @@ use super::run::{play, set_up};
 use super::step::Workload;
 use crate::e2fsck::E2fsck;
 use crate::error::CrashError;
+use crate::explore::ext4::{EPOCH, blocks, make, mount, recorded};
 use crate::explore::{Machine, OnRam, System};
 
-/// 2024-01-01.
-const EPOCH: u64 = 1_704_067_200;
 /// Bytes of the disk: room for a log of 4 MiB and three thousand names.
 const DISK: u64 = 16 << 20;
 /// The fewest blocks of a log.
@@ -68,19 +66,19 @@ impl Own {
     ) -> crate::Result<Own> {
         let id = |n: u8| Uuid::from_bytes([n; 16]);
         let ram = Ram::new("disk", DISK).persistent();
-        let device: Arc<dyn BlockDevice> = Arc::new(ram.clone());
-        let mut make = Options::new(id(1), id(2), EPOCH);
-        make.block_size = Some(4096);
-        make.journal = JournalChoice::InternalOf(LOG_BLOCKS);
+        let mut how = Options::new(id(1), id(2), EPOCH);
+        how.block_size = Some(4096);
+        how.journal = JournalChoice::InternalOf(LOG_BLOCKS);
         match kind {
             OwnKind::Ext4 => {}
-            OwnKind::Ext4NoChecksums => make.features.ro_compat -= RoCompat::METADATA_CSUM,
+            OwnKind::Ext4NoChecksums => how.features.ro_compat -= RoCompat::METADATA_CSUM,
             OwnKind::Ext2 => {
-                make.features = Options::ext2_features();
-                make.journal = JournalChoice::None;
+                how.features = Options::ext2_features();
+                how.journal = JournalChoice::None;
             }
         }
-        mkfs::make(&device, &make).map_err(|e| format!("making {name}: {e}"))?;
+        make(&blocks(std::slice::from_ref(&ram)), how, JournalDeviceOptions::random)
+            .map_err(|e| format!("making {name}: {e}"))?;
         let access_times = AccessTimes::Never;
         let options = MountOptions { simulated_epoch: EPOCH, access_times, ..options };
         let machine = OnRam::new(options.clone());
@@ -111,26 +109,21 @@ impl Own {
     }
 }
 
-fn mounted(options: &MountOptions, disk: &Arc<dyn BlockDevice>) -> Result<Arc<Ext4>, String> {
-    Ext4::mount(Arc::clone(disk), options.clone())
-        .map_err(|e| format!("the mount was refused: {e}"))
-}
-
-fn recorded(
+fn run(
     options: &MountOptions,
     ram: &Ram,
     durability: Durability,
     linger: Duration,
     workload: &Workload,
 ) -> crate::Result<Ran> {
-    let plain: Arc<dyn BlockDevice> = Arc::new(ram.clone());
-    let fs = mounted(options, &plain)?;
+    let refused = |why| format!("the mount was refused: {why}");
+    let fs = mount(&blocks(std::slice::from_ref(ram)), options.clone()).map_err(refused)?;
     set_up(&*fs, workload)?;
     fs.unmount().map_err(|e| format!("unmounting after the set-up: {e}"))?;
     let log = RecordLog::new();
     let cached = Arc::new(ram.clone().with_volatile_cache());
-    let device: Arc<dyn BlockDevice> = Arc::new(Record::with_durability(cached, &log, durability));
-    let fs = mounted(options, &device)?;
+    let device = recorded(cached, &log, Some(durability));
+    let fs = mount(&[Arc::clone(&device)], options.clone()).map_err(refused)?;
     // What a mount writes is durable.
     fs.sync().map_err(|e| format!("sync: {e}"))?;
     device.flush().map_err(|e| format!("flush: {e}"))?;
@@ -154,7 +147,7 @@ impl Subject for Own {
         let ram = Ram::from_store("disk", self.formatted.clone()).persistent();
         let durability = if self.lying { LYING } else { Durability::OnFlush };
         let ran = Sim::new(1)
-            .run(move || recorded(&options, &ram, durability, linger, &workload))
+            .run(move || run(&options, &ram, durability, linger, &workload))
             .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}").into()));
         let Ran { recorded, refused } = ran.map_err(|why| format!("{}: {why}", self.name))?;
         Ok(Ran { recorded: recorded.on_media(0, self.media), refused })

@@ -9,9 +9,8 @@ use steadfast_vfs::{
     FileSystem, FileType, FsError, NewNode, OpenFlags, RenameFlags, Result, SetAttr, SetXattr,
 };
 
-use super::seen::{Names, look};
 use super::step::{How, Op, Path, Range, Workload};
-use crate::tree::Unreadable;
+use crate::tree::{Tree, Unreadable};
 
 /// Notes of operations carry this label.
 const NOTE: u64 = 0x636f_7270_7573;
@@ -33,7 +32,7 @@ pub(super) struct Done {
 pub struct Story {
     pub(super) done: Vec<Done>,
     /// Before the first operation, and after each.
-    pub(super) seen: Vec<Names>,
+    pub(super) seen: Vec<Tree>,
     /// Of each look, which file has each name: a number that no other file ever has.
     pub(super) files: Vec<BTreeMap<Vec<u8>, u64>>,
 }
@@ -52,17 +51,17 @@ impl Story {
 
     /// Takes a look, and tells the files apart: a number that was free in between is another file.
     fn look(&mut self, fs: &dyn FileSystem) -> std::result::Result<(), Unreadable> {
-        let seen = look(fs)?;
+        let seen = Tree::look_whole(fs, fs.root())?;
         let mut known: BTreeMap<u64, u64> = BTreeMap::new();
         if let (Some(names), Some(files)) = (self.seen.last(), self.files.last()) {
-            known.extend(names.iter().map(|(path, seen)| (seen.ino, files[path])));
+            known.extend(names.nodes().map(|(path, node)| (node.attr.ino.0, files[path])));
         }
         let first = self.files.len() as u64 * (1 << 32);
         let mut fresh = BTreeMap::new();
-        let files = seen.iter().map(|(path, seen)| {
-            let next = first + fresh.len() as u64;
-            let file = known.get(&seen.ino).copied();
-            (path.clone(), file.unwrap_or_else(|| *fresh.entry(seen.ino).or_insert(next)))
+        let files = seen.nodes().map(|(path, node)| {
+            let (ino, next) = (node.attr.ino.0, first + fresh.len() as u64);
+            let file = known.get(&ino).copied();
+            (path.to_vec(), file.unwrap_or_else(|| *fresh.entry(ino).or_insert(next)))
         });
         self.files.push(files.collect());
         self.seen.push(seen);

@@ -44,6 +44,27 @@ impl SecondCuts {
     pub const NONE: SecondCuts = SecondCuts { percent: 0, every: 0, whole_every: 0 };
 }
 
+/// What is done with a state, beside recovering from it and judging that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// e2fsck is asked.
+    pub e2fsck: bool,
+    /// So is the kernel.
+    pub kernel: bool,
+    /// The recovery is cut at one instant.
+    pub second: bool,
+    /// It is cut at each instant.
+    pub everywhere: bool,
+}
+
+impl Asked {
+    /// Nothing.
+    pub const NOTHING: Asked =
+        Asked { e2fsck: false, kernel: false, second: false, everywhere: false };
+    /// e2fsck alone.
+    pub const E2FSCK: Asked = Asked { e2fsck: true, ..Asked::NOTHING };
+}
+
 impl Plan {
     /// Everywhere, by rule; no other judges, one cut.
     pub const EVERYWHERE: Plan = Plan {
@@ -65,6 +86,17 @@ impl Plan {
     /// How many trials are asked for; 0 if their number is not given.
     pub fn cuts(&self) -> u64 {
         self.places.count().unwrap_or(0)
+    }
+
+    /// What else is to be done with the state of this number.
+    pub(crate) fn asked(&self, number: u64) -> Asked {
+        let nth = |every: u64| every > 0 && number.is_multiple_of(every);
+        Asked {
+            e2fsck: nth(self.e2fsck_every),
+            kernel: nth(self.kernel_every),
+            second: nth(self.second.every),
+            everywhere: nth(self.second.whole_every),
+        }
     }
 
     /// Which crash states are made.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::record::{Record, RecordLog};
+use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4::MountOptions;
 
+use super::ext4::{booted, mount, recorded};
 use super::machine::{Booted, Machine};
 use crate::e2fsck::E2fsck;
 use crate::error::{CrashError, Result};
@@ -41,7 +42,7 @@ impl Machine for OnRam {
     fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted> {
         let named = contents.into_iter().zip(["disk", "journal"]);
         let rams = named.map(|(store, name)| Ram::from_store(name, store).persistent()).collect();
-        boot(rams, self.options.clone(), &|_, ram| recorded(ram, log))
+        boot(rams, self.options.clone(), &|_, ram| cached(ram, log))
     }
 
     fn power_on_without(
@@ -71,9 +72,9 @@ impl Machine for OnRam {
 }
 
 /// A RAM disk, or the same with a volatile cache, recorded.
-pub(crate) fn recorded(ram: &Ram, log: Option<&RecordLog>) -> Arc<dyn BlockDevice> {
+pub(crate) fn cached(ram: &Ram, log: Option<&RecordLog>) -> Arc<dyn BlockDevice> {
     match log {
-        Some(log) => Arc::new(Record::new(Arc::new(ram.clone().with_volatile_cache()), log)),
+        Some(log) => recorded(Arc::new(ram.clone().with_volatile_cache()), log, None),
         None => Arc::new(ram.clone()),
     }
 }
@@ -86,13 +87,6 @@ pub(crate) fn boot(
     device: &dyn Fn(usize, &Ram) -> Arc<dyn BlockDevice>,
 ) -> crate::Result<Booted> {
     let devices: Vec<_> = rams.iter().enumerate().map(|(n, ram)| device(n, ram)).collect();
-    let Some(disk) = devices.first() else { return Err("there is no device".into()) };
-    let options = MountOptions { journal_device: devices.get(1).cloned(), ..options };
-    let fs = Ext4::mount(Arc::clone(disk), options).map_err(|e| e.to_string())?;
-    let mounted = Arc::clone(&fs);
-    let shut_down = move || {
-        mounted.unmount().map_err(|e| e.to_string())?;
-        Ok(rams.iter().map(Ram::store).collect())
-    };
-    Ok(Booted { fs, shut_down: Box::new(shut_down) })
+    let fs = mount(&devices, options)?;
+    Ok(booted(fs, move || Ok(rams.iter().map(Ram::store).collect())))
 }

@@ -10,7 +10,7 @@ use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
 use super::losses::{self, Loss};
-use super::plan::Plan;
+use super::plan::{Asked, Plan};
 use super::recorded::Source;
 use super::second::{cut_recovery, cut_recovery_everywhere};
 use super::structure;
@@ -37,16 +37,14 @@ impl Others {
             kernel: (plan.kernel_every > 0).then(Kernel::find).and_then(Result::ok),
         }
     }
-}
 
-impl Others {
     /// A state's trial, in which e2fsck and the kernel are asked if it says so.
     pub fn trial<'a>(
         &'a self,
         (system, source): (&'a dyn System, Source<'a>),
         plan: &'a Plan,
         moment: Moment,
-        (e2fsck, kernel): (bool, bool),
+        Asked { e2fsck, kernel, .. }: Asked,
     ) -> Trial<'a> {
         Trial {
             system,
@@ -108,11 +106,9 @@ impl Trial<'_> {
         contents: Vec<Store>,
         seed: u64,
     ) -> (StateFigures, Option<Vec<Store>>) {
-        let kernel = self.ask_kernel(&contents);
         let (boot, judged) = self.boot(contents);
         let recovered = self.system.recover(boot, seed);
-        let (cut, contents) = self.outcome(recovered, &judged, &mut structure);
-        (StateFigures { kernel, ..cut }, contents)
+        self.outcome(recovered, judged, &mut structure)
     }
 
     /// What the kernel makes of what the cut has left, if it is to be asked.
@@ -128,10 +124,9 @@ impl Trial<'_> {
         &self,
         contents: &[Store],
         mut choices: Rng,
-        once: bool,
-        everywhere: bool,
+        asked: Asked,
     ) -> Vec<StateFigures> {
-        let left = self.second_states(contents, &mut choices, once, everywhere);
+        let left = self.second_states(contents, &mut choices, asked);
         let one = |left: crate::Result<Vec<Store>>| match left {
             Ok(contents) => self.recover(contents, choices.bits()),
             Err(why) => self.placed(StateFigures::unmountable(self.moment.at, why.to_string())),
@@ -144,14 +139,13 @@ impl Trial<'_> {
         &self,
         contents: &[Store],
         choices: &mut Rng,
-        once: bool,
-        everywhere: bool,
+        asked: Asked,
     ) -> Vec<crate::Result<Vec<Store>>> {
         let mut left = Vec::new();
-        if once {
+        if asked.second {
             left.extend(cut_recovery(self.system, contents, choices));
         }
-        if everywhere {
+        if asked.everywhere {
             match cut_recovery_everywhere(self.system, contents, choices) {
                 Some(Ok(states)) => left.extend(states.into_iter().map(Ok)),
                 Some(Err(why)) => left.push(Err(why)),
@@ -161,14 +155,15 @@ impl Trial<'_> {
         left
     }
 
-    /// The boot from these contents, and where its judge puts what it finds.
-    pub fn boot(&self, mut contents: Vec<Store>) -> (Boot, Judged) {
+    /// The boot from these contents, and where its judge puts what it finds. The kernel looks at
+    /// them before.
+    fn boot(&self, mut contents: Vec<Store>) -> (Boot, Judged) {
+        let judged = Judged { kernel: self.ask_kernel(&contents), ..Judged::default() };
         let mut missing = None;
         if let Some((device, loss)) = self.plan.loss {
             losses::befall(self.source, self.moment.tick, (device, loss), &mut contents);
             missing = (loss == Loss::Absent).then_some(device);
         }
-        let judged = Judged::default();
         let (cut, judge, at) = (Rc::clone(&judged.cut), Arc::clone(self.source.judge), self.moment);
         let back_to = self.plan.loss.and_then(|(_, loss)| loss.back_to(self.source.recording));
         let look: Look = Rc::new(move |fs: &dyn FileSystem| {
@@ -193,17 +188,18 @@ impl Trial<'_> {
 
     /// What a state has shown, and the devices after it; `structure` is asked of the recovered
     /// disk.
-    pub fn outcome(
+    fn outcome(
         &self,
         recovered: Result<Recovered>,
-        judged: &Judged,
+        judged: Judged,
         structure: &mut dyn FnMut(&Store) -> Vec<String>,
     ) -> (StateFigures, Option<Vec<Store>>) {
+        let placed = |cut| self.placed(StateFigures { kernel: judged.kernel.clone(), ..cut });
         let recovered = match recovered {
             Ok(recovered) => recovered,
             Err(why) => {
                 let trouble = Some(why.to_string());
-                return (self.placed(StateFigures { trouble, ..StateFigures::default() }), None);
+                return (placed(StateFigures { trouble, ..StateFigures::default() }), None);
             }
         };
         if let Some(why) = recovered.refused {
@@ -211,7 +207,7 @@ impl Trial<'_> {
             cut.changes_refused = recovered.changes as u64;
             cut.damage.splice(0..0, recovered.damage);
             self.source.judge.judge_refused(self.moment, &mut cut);
-            return (self.placed(cut), None);
+            return (placed(cut), None);
         }
         let mut cut = judged.cut.take();
         cut.recovery = recovered.time;
@@ -229,7 +225,7 @@ impl Trial<'_> {
                 cut.e2fsck = Some(e2fsck.judge(disk, journal));
             }
         }
-        (self.placed(cut), recovered.contents)
+        (placed(cut), recovered.contents)
     }
 
     fn placed(&self, cut: StateFigures) -> StateFigures {
@@ -239,7 +235,28 @@ impl Trial<'_> {
 
 /// Where the judge of a boot puts what it finds.
 #[derive(Default)]
-pub(crate) struct Judged {
+struct Judged {
+    kernel: Option<Opinion>,
     cut: Rc<RefCell<StateFigures>>,
     used: Rc<RefCell<Option<String>>>,
+}
+
+/// Lets a system recover from several states in one go, and judges each. `structure` is asked of
+/// the recovered disks.
+pub(crate) fn recover_all(
+    system: &dyn System,
+    states: Vec<(Trial<'_>, Vec<Store>)>,
+    seed: u64,
+    structure: &mut dyn FnMut(&Store) -> Vec<String>,
+) -> Vec<StateFigures> {
+    let (mut boots, mut judged) = (Vec::new(), Vec::new());
+    for (trial, contents) in states {
+        let (boot, slot) = trial.boot(contents);
+        boots.push(boot);
+        judged.push((trial, slot));
+    }
+    let recovered = system.recover_all(boots, seed).into_iter().zip(judged);
+    recovered
+        .map(|(recovered, (trial, slot))| trial.outcome(recovered, slot, structure).0)
+        .collect()
 }

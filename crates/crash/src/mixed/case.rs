@@ -5,7 +5,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use steadfast_ext4::DataMode;
 use steadfast_vfs::TransactMask;
 
 use super::mirrored::LEGS;
@@ -52,9 +51,8 @@ impl Case {
 
     /// The command that reproduces a crash state, or all of them.
     pub fn command(&self, cut: Option<u64>) -> String {
-        let feature = if self.bug().is_some() { "--features planted-bugs " } else { "" };
         let cut = cut.map_or(String::new(), |number| format!(" cut={number}"));
-        format!("cargo run --release -p steadfast-crash {feature}--example mixed -- {self}{cut}")
+        self.setup.command("mixed", &format!("{self}{cut}"))
     }
 
     /// Runs it and makes all its cuts.
@@ -101,23 +99,12 @@ impl Case {
         let script = self.machine().script(self.seed, self.tasks, self.operations);
         shrink(&self.machine(), (self.seed, &script), &self.plan, wrong, effort)
     }
-
-    #[cfg(feature = "planted-bugs")]
-    fn bug(&self) -> Option<&'static str> {
-        self.setup.planted.map(super::Planted::name)
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    fn bug(&self) -> Option<&'static str> {
-        None
-    }
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Case { setup, seed, tasks, operations, plan } = self;
-        write!(f, "{}", format!("{:?}", setup.data).to_lowercase())?;
+        write!(f, "{}", setup.data.name())?;
         let flags = [
             (setup.external, "external"),
             (setup.memory_journal, "memory"),
@@ -139,9 +126,7 @@ impl fmt::Display for Case {
             write!(f, " mirror={memory}")?;
             lost.map_or(Ok(()), |lost| write!(f, " lost={lost}"))?;
         }
-        if let Some(bug) = self.bug() {
-            write!(f, " bug={bug}")?;
-        }
+        write!(f, "{}", setup.bug_word())?;
         let (block, checkpoint) = (setup.block_size, setup.checkpoint_percent);
         write!(f, " block={block} checkpoint={checkpoint} seed={seed} tasks={tasks}")?;
         let Plan { seed, e2fsck_every, second: SecondCuts { percent, .. }, .. } = plan;
@@ -173,10 +158,6 @@ impl Case {
             value.parse::<u64>().map_err(not)
         };
         match name {
-            "writeback" => setup.data = DataMode::Writeback,
-            "ordered" => setup.data = DataMode::Ordered,
-            "journal" => setup.data = DataMode::Journal,
-            "transact" => setup.data = DataMode::Transact,
             "external" => setup.external = true,
             "memory" => setup.memory_journal = true,
             "dax" => setup.dax = true,
@@ -211,11 +192,7 @@ impl Case {
             "cuts" => plan.places = plan.places.with_count(number()?),
             "e2fsck" => plan.e2fsck_every = number()?,
             "again" => plan.second.percent = number()?,
-            #[cfg(feature = "planted-bugs")]
-            "bug" => {
-                let planted = super::Planted::named(value);
-                setup.planted = Some(planted.ok_or_else(|| format!("{value}: no such bug"))?);
-            }
+            _ if setup.take(name, value)? => {}
             _ => return Err(CrashError::Words(format!("{word}: not a word of a case"))),
         }
         Ok(())

@@ -7,7 +7,8 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_vfs::{FileSystem, TransactMask};
 
 use super::content::{Content, Fault};
-use super::names::{FOLDER, Names, Node, parent};
+use super::contents::Contents;
+use super::names::{FOLDER, Names, Node};
 use super::operation::{How, Index, Operation};
 use super::points;
 use super::run::folder_name;
@@ -43,6 +44,8 @@ pub struct Promises {
 pub(super) struct Task {
     pub done: Vec<Done>,
     pub names: Vec<Names>,
+    /// Of each operation, the nodes whose inodes it changes.
+    touched: Vec<Vec<Node>>,
 }
 
 /// The judge of one recorded run.
@@ -55,13 +58,13 @@ impl MixedJudge {
     /// A judge of the run with this history.
     pub fn new(history: History, promises: Promises) -> Self {
         let task = |done: Vec<Done>| {
-            let mut names = vec![Names::new()];
+            let (mut names, mut touched) = (vec![Names::new()], Vec::new());
             for (index, d) in done.iter().enumerate() {
                 let mut next = names[index].clone();
-                next.apply(index, &d.op);
+                touched.push(next.apply(index, &d.op));
                 names.push(next);
             }
-            Task { done, names }
+            Task { done, names, touched }
         };
         MixedJudge { tasks: history.tasks.into_iter().map(task).collect(), promises }
     }
@@ -138,7 +141,7 @@ struct Promised {
     acknowledged: usize,
     /// The fewest operations whose names must be there.
     least: usize,
-    contents: BTreeMap<Node, Content>,
+    contents: Contents,
 }
 
 impl Task {
@@ -150,52 +153,14 @@ impl Task {
 
     fn promised(&self, task: usize, tick: u64) -> Promised {
         let (started, acknowledged) = self.progress(tick);
-        let mut p = Promised { started, acknowledged, least: 0, contents: BTreeMap::new() };
+        let mut p = Promised { started, acknowledged, least: 0, contents: Contents::new(task) };
         let mut touched: BTreeMap<Node, Index> = BTreeMap::new();
         for (index, done) in self.done[..started].iter().enumerate() {
             let names = &self.names[index];
-            for node in touched_nodes(names, index, &done.op) {
-                touched.insert(node, index);
-            }
-            let kept = index < acknowledged;
-            let named = |name: &str| names.node(name).unwrap_or(FOLDER);
-            let since = |node: Node| touched.get(&node).map_or(0, |i| i + 1);
-            match &done.op {
-                Operation::Write { name, offset, len, how } => {
-                    let node = named(name);
-                    let content = p.contents.entry(node).or_insert_with(|| Content::new(task));
-                    content.write(index, *offset, *len);
-                    if kept && matches!(how, How::Sync | How::DataSync) {
-                        content.promise(*offset, *len);
-                        let least = if *how == How::Sync { since(node) } else { node };
-                        p.least = p.least.max(least);
-                    }
-                }
-                Operation::Truncate { name, size } => {
-                    let content =
-                        p.contents.entry(named(name)).or_insert_with(|| Content::new(task));
-                    content.truncate(*size);
-                }
-                Operation::Fallocate { name, what, offset, len } => {
-                    let content =
-                        p.contents.entry(named(name)).or_insert_with(|| Content::new(task));
-                    content.fallocate(*what, *offset, *len);
-                }
-                Operation::Fsync { name, data_only } if kept => {
-                    let node = named(name);
-                    p.contents.entry(node).or_insert_with(|| Content::new(task)).promise_all();
-                    // A file that was made is there after fdatasync too; its last rename or
-                    // change of permissions need not be.
-                    p.least = p.least.max(if *data_only { node } else { since(node) });
-                }
-                Operation::FsyncDir { name } if kept => {
-                    p.least = p.least.max(since(named(name)));
-                }
-                Operation::Sync if kept => {
-                    p.least = index;
-                    p.contents.values_mut().for_each(Content::promise_all);
-                }
-                _ => {}
+            touched.extend(self.touched[index].iter().map(|node| (*node, index)));
+            p.contents.apply(names, index, &done.op);
+            if index < acknowledged {
+                p.promise(names, index, &done.op, |node| touched.get(&node).map_or(0, |i| i + 1));
             }
         }
         p
@@ -265,6 +230,56 @@ impl Task {
 }
 
 impl Promised {
+    /// The operation with this index was acknowledged. `since` is how many operations there were
+    /// when the inode of a node was changed last.
+    fn promise(
+        &mut self,
+        names: &Names,
+        index: Index,
+        op: &Operation,
+        since: impl Fn(Node) -> usize,
+    ) {
+        let named = |name: &str| names.node(name).unwrap_or(FOLDER);
+        let least = match op {
+            Operation::Write { name, offset, len, how } => {
+                let node = named(name);
+                match how {
+                    How::Buffered | How::Direct | How::Mapped => return,
+                    How::Sync | How::DataSync => self.contents.of(node).promise(*offset, *len),
+                }
+                if *how == How::Sync { since(node) } else { node }
+            }
+            Operation::Fsync { name, data_only } => {
+                let node = named(name);
+                self.contents.of(node).promise_all();
+                // A file that was made is there after fdatasync too; its last rename or change of
+                // permissions need not be.
+                if *data_only { node } else { since(node) }
+            }
+            Operation::FsyncDir { name } => since(named(name)),
+            Operation::Sync => {
+                self.contents.promise_all();
+                index
+            }
+            // A transaction point is judged with all tasks together.
+            Operation::Transact
+            | Operation::Create { .. }
+            | Operation::Mkdir { .. }
+            | Operation::Symlink { .. }
+            | Operation::Link { .. }
+            | Operation::Unlink { .. }
+            | Operation::UnlinkOpen { .. }
+            | Operation::Rmdir { .. }
+            | Operation::Rename { .. }
+            | Operation::Exchange { .. }
+            | Operation::Chmod { .. }
+            | Operation::SetAttribute { .. }
+            | Operation::Truncate { .. }
+            | Operation::Fallocate { .. } => return,
+        };
+        self.least = self.least.max(least);
+    }
+
     fn judge_data(
         &self,
         names: &Names,
@@ -275,35 +290,10 @@ impl Promised {
         for (name, seen) in tree {
             let Some(node) = names.node(name) else { continue };
             if seen.kind == seen::Kind::File {
-                let content = self.contents.get(&node).unwrap_or(&empty);
+                let content = self.contents.get(node).unwrap_or(&empty);
                 content.judge(&seen.data, stale_allowed).map_err(|f| (name.clone(), f))?;
             }
         }
         Ok(())
     }
-}
-
-/// The nodes whose inodes an operation on names changes.
-pub(crate) fn touched_nodes(names: &Names, index: Index, op: &Operation) -> Vec<Node> {
-    let of = |name: &str| names.node(name);
-    let nodes = match op {
-        Operation::Create { name }
-        | Operation::Mkdir { name }
-        | Operation::Symlink { name, .. } => {
-            vec![Some(index + 1), of(parent(name))]
-        }
-        Operation::Link { from, to } => vec![of(from), of(parent(to))],
-        Operation::Unlink { name } | Operation::UnlinkOpen { name } | Operation::Rmdir { name } => {
-            vec![of(name), of(parent(name))]
-        }
-        Operation::Rename { from, to } if of(from) != of(to) => {
-            vec![of(from), of(to), of(parent(from)), of(parent(to))]
-        }
-        Operation::Exchange { one, other } => {
-            vec![of(one), of(other), of(parent(one)), of(parent(other))]
-        }
-        Operation::Chmod { name, .. } | Operation::SetAttribute { name, .. } => vec![of(name)],
-        _ => Vec::new(),
-    };
-    nodes.into_iter().flatten().collect()
 }

@@ -5,17 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::record::{Durability, Record, RecordLog};
+use steadfast_devices::filter::record::{Durability, RecordLog};
 use steadfast_devices::filter::{Effect, Fault, Ops, Rule};
-use steadfast_devices::model::ssd::SsdCache;
-use steadfast_devices::model::{Model, ModelParams, NvramParams, SsdParams};
-use steadfast_devices::source::Ram;
+use steadfast_devices::model::{Model, ModelParams, NvramParams};
 use steadfast_devices::store::Store;
-use steadfast_ext4::{DataMode, Dax, Ext4, MountOptions};
+use steadfast_ext4::{DataMode, Dax, MountOptions};
 use steadfast_ext4_format::ondisk::Compat;
-use steadfast_ext4_mkfs::{
-    JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
-};
+use steadfast_ext4_mkfs::{JournalChoice, JournalDeviceOptions, Options};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, TransactMask, TransactPolicy};
 use steadfast_volume::Mirror;
@@ -25,11 +21,12 @@ use super::judge::{MixedJudge, Promises};
 use super::mirrored::{LEGS, Mirrored};
 use super::run::{Script, record};
 use crate::error::Result;
+use crate::explore::ext4::{
+    EPOCH, booted, fill, flash, held, make, memory, mount, recorded, words,
+};
 use crate::explore::{Booted, Machine, Recorded};
 use crate::risk::old_contents;
 
-/// 1970 and some: when every machine begins, in seconds.
-const EPOCH: u64 = 1_704_067_200;
 /// How long the power is off.
 const OFF_SECONDS: u64 = 60;
 /// Size of the card, with nothing but a journal on it.
@@ -42,6 +39,10 @@ const STRAGGLER_EVERY: u64 = 7;
 const STRAGGLERS_END: u64 = 1400;
 /// by this much: longer than a commit.
 const STRAGGLER_DELAY: Duration = Duration::from_millis(3);
+
+/// A disk that acknowledges flushes without doing them.
+const LYING: Durability =
+    Durability::Lying { cache_bytes: 1 << 20, drains_within: Duration::from_millis(20) };
 
 /// A set-up to be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,10 +106,9 @@ impl Setup {
         planted: None,
     };
 
-    pub(crate) fn options(&self, journal_device: Option<Arc<dyn BlockDevice>>) -> MountOptions {
+    pub(crate) fn options(&self) -> MountOptions {
         let mut options = MountOptions {
             data: self.data,
-            journal_device,
             delayed_allocation: self.delayed_allocation,
             transact: TransactPolicy {
                 mask: self.points.unwrap_or(TransactMask::empty()),
@@ -167,26 +167,20 @@ impl MixedMachine {
             Some(_) => (LEGS, Mirrored::leg_bytes(self.disk_bytes)),
             None => (1, self.disk_bytes),
         };
-        let disk = SsdParams {
-            sectors: bytes / 512,
-            write_cache: SsdCache::Volatile,
-            ..SsdParams::default()
-        };
-        let card = NvramParams { size_mib: CARD_MIB, initialised: true, ..NvramParams::default() };
-        let built = |params: ModelParams, name: &str| params.build(name).map_err(|e| e.to_string());
         let mut models: Vec<Arc<dyn Model>> = Vec::new();
         for n in 0..disks {
             let name = if disks == 1 { "disk".to_owned() } else { format!("disk{n}") };
-            if self.setup.dax {
-                models.push(Arc::new(memory(&name, bytes)));
-                continue;
-            }
-            models.push(built(ModelParams::Ssd(disk.clone()), &name)?);
+            models.push(match self.setup.dax {
+                true => Arc::new(memory(&name, bytes)),
+                false => flash(&name, bytes)?,
+            });
         }
         if self.setup.external && self.setup.memory_journal {
             models.push(Arc::new(memory("card", u64::from(CARD_MIB) << 20)));
         } else if self.setup.external {
-            models.push(built(ModelParams::Nvram(card), "card")?);
+            let (size_mib, initialised) = (CARD_MIB, true);
+            let card = NvramParams { size_mib, initialised, ..NvramParams::default() };
+            models.push(ModelParams::Nvram(card).build("card").map_err(words)?);
         }
         Ok(models)
     }
@@ -196,29 +190,17 @@ impl MixedMachine {
     fn build(&self, contents: Option<Vec<Store>>, log: Option<&RecordLog>) -> crate::Result<Built> {
         let models = self.models()?;
         let is_new = contents.is_none();
-        for (model, contents) in models.iter().zip(contents.into_iter().flatten()) {
-            model.set_contents(contents).map_err(|e| e.to_string())?;
-        }
-        if is_new {
-            // What was there before: to be seen by nobody.
-            let old = old_contents(models[0].info().size);
-            let disks = if self.setup.mirror.is_some() { LEGS } else { 1 };
-            for disk in &models[..disks] {
-                disk.set_contents(old.clone()).map_err(|e| e.to_string())?;
-            }
-        }
+        let disks = if self.setup.mirror.is_some() { LEGS } else { 1 };
+        // What was there before: to be seen by nobody.
+        let old = || vec![old_contents(models[0].info().size); disks];
+        fill(&models, contents.unwrap_or_else(old))?;
         let mut devices: Vec<Arc<dyn BlockDevice>> = models
             .iter()
             .map(|m| -> Arc<dyn BlockDevice> {
                 let device: Arc<dyn BlockDevice> = Arc::clone(m) as Arc<dyn BlockDevice>;
                 let device = if self.setup.stragglers { with_stragglers(device) } else { device };
                 match log {
-                    Some(log) if self.setup.lying => {
-                        let drains_within = Duration::from_millis(20);
-                        let lying = Durability::Lying { cache_bytes: 1 << 20, drains_within };
-                        Arc::new(Record::with_durability(device, log, lying))
-                    }
-                    Some(log) => Arc::new(Record::new(device, log)),
+                    Some(log) => recorded(device, log, self.setup.lying.then_some(LYING)),
                     None => device,
                 }
             })
@@ -235,11 +217,6 @@ impl MixedMachine {
         Ok(Built { models, devices, mirror: Some(mirror) })
     }
 
-    fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> crate::Result<Arc<Ext4>> {
-        let options = self.setup.options(devices.get(1).cloned());
-        Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| e.to_string().into())
-    }
-
     fn make(&self, devices: &[Arc<dyn BlockDevice>]) -> crate::Result<()> {
         let mut options = Options::random(EPOCH);
         options.block_size = Some(self.setup.block_size);
@@ -247,15 +224,8 @@ impl MixedMachine {
         if self.setup.fast_commits {
             options.features.compat |= Compat::FAST_COMMIT;
         }
-        if let Some(card) = devices.get(1) {
-            let mut journal = JournalDeviceOptions::random(EPOCH);
-            journal.block_size = self.setup.block_size;
-            make_journal_device(card, &journal).map_err(|e| e.to_string())?;
-            options.journal =
-                JournalChoice::External { device: Arc::clone(card), accept_volatile: false };
-        }
-        make(&devices[0], &options).map_err(|e| e.to_string())?;
-        devices.iter().try_for_each(|d| d.flush()).map_err(|e| e.to_string().into())
+        make(devices, options, JournalDeviceOptions::random).map_err(words)?;
+        devices.iter().try_for_each(|d| d.flush()).map_err(words)
     }
 
     /// Runs the workload in a simulation of its own: `tasks` tasks of `operations` operations.
@@ -288,12 +258,12 @@ impl MixedMachine {
         log.pause(true);
         let Built { models, devices, mirror } = self.build(None, Some(&log))?;
         self.make(&devices)?;
-        let fs = self.mount(&devices)?;
+        let fs = mount(&devices, self.setup.options())?;
         let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
         let mut bases = Vec::new();
         let begin = || {
             // Everything so far is beyond doubt.
-            bases = models.iter().map(|m| m.contents()).collect();
+            bases = held(&models);
             log.pause(false);
         };
         let transact = self.setup.points.is_some();
@@ -311,11 +281,6 @@ impl MixedMachine {
     }
 }
 
-/// An empty journal device that is memory; see [`Setup::memory_journal`].
-pub(crate) fn memory(name: &str, bytes: u64) -> Ram {
-    Ram::new(name, bytes).persistent().with_volatile_cache().with_atomic_words()
-}
-
 /// Delays single writes; see [`Setup::stragglers`].
 fn with_stragglers(device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
     let fault = Fault::new(device);
@@ -329,20 +294,14 @@ fn with_stragglers(device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
 impl Machine for MixedMachine {
     fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted> {
         let Built { models, devices, mirror } = self.build(Some(contents), log)?;
-        let mut options = self.setup.options(devices.get(1).cloned());
+        let mut options = self.setup.options();
         options.simulated_epoch += OFF_SECONDS;
-        let fs = Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| e.to_string())?;
-        let (mounted, size, mirrored) = (Arc::clone(&fs), self.disk_bytes, self.setup.mirror);
-        Ok(Booted {
-            fs,
-            shut_down: Box::new(move || {
-                mounted.unmount().map_err(|e| e.to_string())?;
-                if let (Some(mirrored), Some(mirror)) = (mirrored, mirror) {
-                    return Ok(vec![mirrored.shut_down(&mirror, size)?]);
-                }
-                Ok(models.iter().map(|m| m.contents()).collect())
-            }),
-        })
+        let fs = mount(&devices, options)?;
+        let (size, mirrored) = (self.disk_bytes, self.setup.mirror);
+        Ok(booted(fs, move || match (mirrored, mirror) {
+            (Some(mirrored), Some(mirror)) => Ok(vec![mirrored.shut_down(&mirror, size)?]),
+            _ => Ok(held(&models)),
+        }))
     }
 
     fn journal(&self) -> Option<usize> {

@@ -15,6 +15,7 @@
 
 mod case;
 mod content;
+mod contents;
 mod generate;
 pub(crate) mod judge;
 pub(crate) mod machine;
@@ -26,6 +27,7 @@ mod planted;
 mod points;
 pub(crate) mod run;
 pub(crate) mod seen;
+mod words;
 
 pub use case::{Case, CaseStory};
 pub use machine::{MixedMachine, Setup};

@@ -52,10 +52,72 @@ impl Names {
         self.node(name).map(|n| self.nodes[&n].kind)
     }
 
-    fn add(&mut self, name: &str, node: Node, kind: Kind, mode: u16, target: &str) {
+    /// Applies the operation with this index; those on data change nothing here. Returns the nodes
+    /// whose inodes it changes.
+    pub fn apply(&mut self, index: Index, op: &Operation) -> Vec<Node> {
+        match op {
+            Operation::Create { name } => self.add(name, index, (Kind::File, 0o644), ""),
+            Operation::Mkdir { name } => self.add(name, index, (Kind::Folder, 0o755), ""),
+            Operation::Symlink { name, target } => {
+                self.add(name, index, (Kind::Symlink, 0o777), target)
+            }
+            Operation::Link { from, to } => {
+                let node = self.entries[from];
+                self.entries.insert(to.clone(), node);
+                self.and_parents(&[Some(node)], &[to])
+            }
+            Operation::Unlink { name }
+            | Operation::UnlinkOpen { name }
+            | Operation::Rmdir { name } => {
+                let touched = self.and_parents(&[self.node(name)], &[name]);
+                self.remove(name);
+                touched
+            }
+            Operation::Rename { from, to } => self.rename(from, to),
+            Operation::Exchange { one, other } => {
+                let nodes = [self.node(one), self.node(other)];
+                if let [Some(a), Some(b)] = nodes {
+                    self.entries.extend([(one.clone(), b), (other.clone(), a)]);
+                }
+                self.and_parents(&nodes, &[one, other])
+            }
+            Operation::SetAttribute { name, len } => {
+                self.change(name, |info| info.attribute = *len)
+            }
+            Operation::Chmod { name, mode } => self.change(name, |info| info.mode = *mode),
+            Operation::Write { .. }
+            | Operation::Truncate { .. }
+            | Operation::Fallocate { .. }
+            | Operation::Fsync { .. }
+            | Operation::FsyncDir { .. }
+            | Operation::Sync
+            | Operation::Transact => Vec::new(),
+        }
+    }
+
+    /// Those nodes that there are, and the folders of these names.
+    fn and_parents(&self, nodes: &[Option<Node>], names: &[&str]) -> Vec<Node> {
+        let parents = names.iter().map(|name| self.node(parent(name)));
+        nodes.iter().copied().chain(parents).flatten().collect()
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        index: Index,
+        (kind, mode): (Kind, u16),
+        target: &str,
+    ) -> Vec<Node> {
+        let (node, target) = (index + 1, target.to_owned());
         self.entries.insert(name.to_owned(), node);
-        let target = target.to_owned();
         self.nodes.insert(node, NodeInfo { kind, mode, target, attribute: 0 });
+        self.and_parents(&[Some(node)], &[name])
+    }
+
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut NodeInfo)) -> Vec<Node> {
+        let node = self.entries[name];
+        self.nodes.get_mut(&node).map(change);
+        vec![node]
     }
 
     fn remove(&mut self, name: &str) {
@@ -65,53 +127,13 @@ impl Names {
         }
     }
 
-    /// Applies the operation with this index; those on data change nothing here.
-    pub fn apply(&mut self, index: Index, op: &Operation) {
-        match op {
-            Operation::Create { name } => self.add(name, index + 1, Kind::File, 0o644, ""),
-            Operation::Mkdir { name } => self.add(name, index + 1, Kind::Folder, 0o755, ""),
-            Operation::Symlink { name, target } => {
-                self.add(name, index + 1, Kind::Symlink, 0o777, target);
-            }
-            Operation::Link { from, to } => {
-                self.entries.insert(to.clone(), self.entries[from]);
-            }
-            Operation::Unlink { name }
-            | Operation::UnlinkOpen { name }
-            | Operation::Rmdir { name } => self.remove(name),
-            Operation::Rename { from, to } => self.rename(from, to),
-            Operation::Exchange { one, other } => {
-                if let (Some(a), Some(b)) = (self.node(one), self.node(other)) {
-                    self.entries.extend([(one.clone(), b), (other.clone(), a)]);
-                }
-            }
-            Operation::SetAttribute { name, len } => {
-                let node = self.entries[name];
-                if let Some(info) = self.nodes.get_mut(&node) {
-                    info.attribute = *len;
-                }
-            }
-            Operation::Chmod { name, mode } => {
-                let node = self.entries[name];
-                if let Some(info) = self.nodes.get_mut(&node) {
-                    info.mode = *mode;
-                }
-            }
-            Operation::Write { .. }
-            | Operation::Truncate { .. }
-            | Operation::Fallocate { .. }
-            | Operation::Fsync { .. }
-            | Operation::FsyncDir { .. }
-            | Operation::Sync
-            | Operation::Transact => {}
-        }
-    }
-
-    fn rename(&mut self, from: &str, to: &str) {
+    fn rename(&mut self, from: &str, to: &str) -> Vec<Node> {
+        let nodes = [self.node(from), self.node(to)];
         // Two names of one file: rename(2) does nothing.
-        if self.entries.get(from) == self.entries.get(to) {
-            return;
+        if nodes[0] == nodes[1] {
+            return Vec::new();
         }
+        let touched = self.and_parents(&nodes, &[from, to]);
         self.remove(to);
         let inside = format!("{from}/");
         let moved: Vec<String> =
@@ -121,6 +143,7 @@ impl Names {
                 self.entries.insert(format!("{to}{}", &old[from.len()..]), node);
             }
         }
+        touched
     }
 
     /// Links of a node as `stat` counts them.

@@ -20,6 +20,11 @@ pub enum How {
 
 /// One operation of a task. Names are paths inside the task's folder; "" is the folder itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    test,
+    derive(strum::EnumDiscriminants),
+    strum_discriminants(name(Sort), vis(pub(crate)), derive(strum::VariantArray, Hash))
+)]
 pub enum Operation {
     /// Makes an empty file.
     Create { name: String },
@@ -60,7 +65,59 @@ pub enum Operation {
     Transact,
 }
 
+/// What an operation does to the data of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Bytes are written.
+    Write { offset: u64, len: u64 },
+    /// The size is set.
+    Truncate { size: u64 },
+    /// As fallocate says.
+    Fallocate { what: Fallocate, offset: u64, len: u64 },
+}
+
+impl Change {
+    /// The size after it of a file that had this one.
+    pub fn size(self, before: u64) -> u64 {
+        match self {
+            Change::Write { offset, len } => before.max(offset + len),
+            Change::Truncate { size } => size,
+            Change::Fallocate { what: Fallocate::CollapseRange, len, .. } => before - len,
+            Change::Fallocate { what: Fallocate::InsertRange, len, .. } => before + len,
+            Change::Fallocate { .. } => before,
+        }
+    }
+}
+
 impl Operation {
+    /// The file whose data the operation changes, and how.
+    pub(crate) fn changed_file(&self) -> Option<(&str, Change)> {
+        match *self {
+            Operation::Write { ref name, offset, len, .. } => {
+                Some((name, Change::Write { offset, len }))
+            }
+            Operation::Truncate { ref name, size } => Some((name, Change::Truncate { size })),
+            Operation::Fallocate { ref name, what, offset, len } => {
+                Some((name, Change::Fallocate { what, offset, len }))
+            }
+            Operation::Create { .. }
+            | Operation::Mkdir { .. }
+            | Operation::Symlink { .. }
+            | Operation::Link { .. }
+            | Operation::Unlink { .. }
+            | Operation::UnlinkOpen { .. }
+            | Operation::Rmdir { .. }
+            | Operation::Rename { .. }
+            | Operation::SetAttribute { .. }
+            | Operation::Exchange { .. }
+            | Operation::Chmod { .. }
+            | Operation::Fsync { .. }
+            | Operation::FsyncDir { .. }
+            | Operation::Sync
+            | Operation::Transact => None,
+        }
+    }
+
     /// Whether the operation makes a transaction point by itself under `mask`. Files are opened
     /// for each write, truncation excepted, and closed after it.
     pub(super) fn makes_point(&self, mask: TransactMask) -> bool {

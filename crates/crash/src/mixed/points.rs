@@ -5,10 +5,9 @@ use std::ops::RangeInclusive;
 
 use steadfast_vfs::TransactMask;
 
-use super::content::Content;
+use super::contents::Contents;
 use super::judge::Task;
-use super::names::{FOLDER, Node};
-use super::operation::Operation;
+use super::names::FOLDER;
 use super::run::folder_name;
 use super::seen::{Kind, Seen};
 use crate::figures::StateFigures;
@@ -117,11 +116,11 @@ impl Matches {
         tree: &BTreeMap<String, Seen>,
         range: RangeInclusive<usize>,
     ) -> Matches {
-        let mut contents: BTreeMap<Node, Content> = BTreeMap::new();
+        let mut contents = Contents::new(number);
         let mut matches = Matches { equal: Vec::new(), nearest: String::new() };
         for k in 0..=*range.end() {
             if k > 0 {
-                apply(&mut contents, task, number, k - 1);
+                contents.apply(&task.names[k - 1], k - 1, &task.done[k - 1].op);
             }
             if !range.contains(&k) {
                 continue;
@@ -135,34 +134,17 @@ impl Matches {
     }
 }
 
-fn apply(contents: &mut BTreeMap<Node, Content>, task: &Task, number: usize, index: usize) {
-    let node = |name: &str| task.names[index].node(name).unwrap_or(FOLDER);
-    let new = || Content::new(number);
-    match &task.done[index].op {
-        Operation::Write { name, offset, len, .. } => {
-            contents.entry(node(name)).or_insert_with(new).write(index, *offset, *len);
-        }
-        Operation::Truncate { name, size } => {
-            contents.entry(node(name)).or_insert_with(new).truncate(*size);
-        }
-        Operation::Fallocate { name, what, offset, len } => {
-            contents.entry(node(name)).or_insert_with(new).fallocate(*what, *offset, *len);
-        }
-        _ => {}
-    }
-}
-
 fn equal(
     task: &Task,
     k: usize,
-    contents: &BTreeMap<Node, Content>,
+    contents: &Contents,
     tree: &BTreeMap<String, Seen>,
 ) -> crate::Result<()> {
     let names = &task.names[k];
     names.compare(tree)?;
     for (name, seen) in tree.iter().filter(|(_, s)| s.kind == Kind::File) {
         let node = names.node(name).unwrap_or(FOLDER);
-        let data = contents.get(&node).map_or(&[][..], |c| &c.data[..]);
+        let data = contents.get(node).map_or(&[][..], |c| &c.data[..]);
         if data != seen.data {
             let at = data.iter().zip(&seen.data).position(|(a, b)| a != b);
             let (have, want) = (seen.data.len(), data.len());

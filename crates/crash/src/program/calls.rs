@@ -2,15 +2,17 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use steadfast_block::pattern;
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Digest;
 use steadfast_vfs::{Attr, Ino};
 
+use super::file::tick;
 use crate::tree::{Contents, shown};
 
 /// What was asked of the file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// A file was made.
     Create,
@@ -49,27 +51,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds; their places are their numbers in a file.
-    pub(super) const ALL: [Kind; 17] = [
-        Kind::Create,
-        Kind::Mkdir,
-        Kind::Symlink,
-        Kind::Mknod,
-        Kind::Link,
-        Kind::Unlink,
-        Kind::Rmdir,
-        Kind::Rename,
-        Kind::Exchange,
-        Kind::Write,
-        Kind::Truncate,
-        Kind::Fallocate,
-        Kind::Attributes,
-        Kind::Fsync,
-        Kind::Fdatasync,
-        Kind::FsyncDir,
-        Kind::Sync,
-    ];
-
     /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
@@ -111,7 +92,7 @@ impl Kind {
 }
 
 /// Whose call it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Origin {
     /// The program's.
     #[default]
@@ -123,7 +104,7 @@ pub enum Origin {
 }
 
 /// One call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// What was asked.
     pub kind: Kind,
@@ -135,8 +116,10 @@ pub struct Call {
     /// The paths are not whole: a folder on the way was never seen under a name.
     pub unplaced: bool,
     /// When.
+    #[serde(with = "tick")]
     pub started: Moment,
     /// When it returned; `None`: it had not by the end of the recording.
+    #[serde(with = "tick::maybe")]
     pub returned: Option<Moment>,
     /// It returned an error.
     pub failed: bool,

@@ -10,7 +10,7 @@ use super::judge::{Judges, Left};
 use super::recorded::{ByRules, Looks};
 use super::{NoTree, Run, Tree, recover, rules};
 use crate::error::{CrashError, Result};
-use crate::explore::{Others, Plan, Source, System, Trial};
+use crate::explore::{Asked, Others, Plan, Source, System, Trial};
 use crate::judge::Judge;
 use crate::opinion::Opinion;
 use crate::states::{State, States};
@@ -194,21 +194,17 @@ impl<'a> Exploration<'a> {
 
     /// One state, and the second cuts that it is asked for; how many are done with it.
     fn one(&self, state: &State, judging: &Judging, shared: &Mutex<Shared>) -> u64 {
-        let asked = |every: u64| every > 0 && state.number.is_multiple_of(every);
-        let Plan { e2fsck_every, kernel_every, second, .. } = self.plan;
-        let others = (asked(e2fsck_every), asked(kernel_every));
-        let found = self.recovered(state, None, judging, others, Some(shared));
+        let asked = self.plan.asked(state.number);
+        let found = self.recovered(state, None, judging, asked, Some(shared));
         let mut done = self.count(state, found, shared);
-        let (once, everywhere) = (asked(second.every), asked(second.whole_every));
-        if once || everywhere {
-            let trial = judging.trial(self, &judging.rules, state.cut, (false, false));
-            let mut choices = state.choices.clone();
-            let left = trial.second_states(&state.contents, &mut choices, once, everywhere);
+        if asked.second || asked.everywhere {
+            let trial = judging.trial(self, &judging.rules, state.cut, Asked::NOTHING);
+            let left = trial.second_states(&state.contents, &mut state.choices.clone(), asked);
             for left in left {
                 let found = match left {
                     Ok(contents) => {
-                        let none = (false, false);
-                        self.recovered(state, Some(contents), judging, none, Some(shared))
+                        let nothing = Asked::NOTHING;
+                        self.recovered(state, Some(contents), judging, nothing, Some(shared))
                     }
                     Err(why) => {
                         Ok(Found::Fresh(None, Verdict::of(Wrong::Refused(why.to_string()))))
@@ -267,15 +263,15 @@ impl<'a> Exploration<'a> {
         state: &State,
         contents: Option<Vec<Store>>,
         judging: &Judging,
-        (e2fsck, kernel): (bool, bool),
+        asked: Asked,
         shared: Option<&Mutex<Shared>>,
     ) -> Result<Found> {
         let looks = Arc::new(Looks::default());
         let judge: Arc<dyn Judge> = Arc::clone(&looks) as Arc<dyn Judge>;
-        let trial = judging.trial(self, &judge, state.cut, (e2fsck, false));
+        let trial = judging.trial(self, &judge, state.cut, Asked { kernel: false, ..asked });
         let second = contents.is_none() && self.plan.second.percent > 0;
         let contents = contents.unwrap_or_else(|| state.contents.clone());
-        let by_kernel = judging.trial(self, &judging.rules, state.cut, (false, kernel));
+        let by_kernel = judging.trial(self, &judging.rules, state.cut, asked);
         let by_kernel = by_kernel.ask_kernel(&contents);
         let (found, contents) = match second {
             true => trial.run_whole(contents, state.choices.clone()),
@@ -360,7 +356,7 @@ impl<'a> Exploration<'a> {
     pub fn wrong(&self, contents: Vec<Store>, state: &State, base: &Tree) -> Result<Vec<Wrong>> {
         let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, Tree::default()));
         let judging = Judging { base: base.clone(), rules, others: Others::default() };
-        match self.recovered(state, Some(contents), &judging, (false, false), None)? {
+        match self.recovered(state, Some(contents), &judging, Asked::NOTHING, None)? {
             Found::Fresh(_, verdict) => Ok(verdict.wrong),
             Found::Known(..) => Ok(Vec::new()),
         }
@@ -380,7 +376,7 @@ impl Judging {
         exploration: &'a Exploration<'_>,
         judge: &'a Arc<dyn Judge>,
         at: Moment,
-        asked: (bool, bool),
+        asked: Asked,
     ) -> Trial<'a> {
         let Run { bases, recording, .. } = exploration.run;
         let source = Source { bases, recording, judge };

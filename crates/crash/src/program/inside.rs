@@ -9,17 +9,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::record::{Durability, Record, RecordLog};
+use steadfast_devices::filter::record::{Durability, RecordLog};
 use steadfast_devices::model::ModelParams;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
-use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4_mkfs::{Contents, JournalDeviceOptions, Options};
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
 
 use super::judge::{Judgement, Judges, Left};
 use super::{LINE, Line, Run, Watched};
+use crate::explore::ext4::{blocks, fill, make, mount, recorded, words};
 use crate::explore::{Booted, Machine, OnRam};
 
 /// What a drive that ignores flushes keeps in its cache, and how long: more than a test writes in
@@ -125,21 +126,16 @@ impl Inside {
 
     fn recorded(self, bases: Vec<Store>, program: Program) -> crate::Result<Run> {
         let log = RecordLog::new();
-        let mut blocks: Vec<Arc<dyn BlockDevice>> = Vec::new();
-        let models = [("disk", Some(&self.disk)), ("journal", self.journal.as_ref())];
-        let models = models.into_iter().filter_map(|(name, params)| Some((name, params?)));
-        for ((name, params), base) in models.zip(&bases) {
-            let model = params.build(name).map_err(|e| e.to_string())?;
-            model.set_contents(base.clone()).map_err(|e| e.to_string())?;
-            let lies = self.lying && name == "disk";
-            let device = model as Arc<dyn BlockDevice>;
-            let recorded = match lies {
-                true => Record::with_durability(device, &log, LYING),
-                false => Record::new(device, &log),
-            };
-            blocks.push(Arc::new(recorded));
+        let mut models = vec![self.disk.build("disk").map_err(words)?];
+        if let Some(journal) = &self.journal {
+            models.push(journal.build("journal").map_err(words)?);
         }
-        let fs = self.mount(&blocks)?;
+        fill(&models, bases.clone())?;
+        let mut lying = self.lying.then_some(LYING);
+        let devices = models.iter().map(|model| Arc::clone(model) as Arc<dyn BlockDevice>);
+        // The disk is the first one.
+        let devices: Vec<_> = devices.map(|device| recorded(device, &log, lying.take())).collect();
+        let fs = self.mount(&devices)?;
         let watched = Arc::new(Watched::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
         let said = Acknowledged { log: log.clone(), lines: Arc::default() };
         let done = program(Arc::clone(&watched) as Arc<dyn FileSystem>, &said);
@@ -153,20 +149,21 @@ impl Inside {
     }
 
     fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {
-        let mut options = self.options.clone();
-        options.journal_device = devices.get(1).cloned();
-        let disk = devices.first().ok_or("there is no device")?;
-        Ext4::mount(Arc::clone(disk), options).map_err(|e| format!("the mount was refused: {e}"))
+        mount(devices, self.options.clone()).map_err(|why| format!("the mount was refused: {why}"))
     }
 
     /// What the devices hold before the run.
     fn prepared(&self, prepare: Program) -> crate::Result<Vec<Store>> {
         let mut rams = vec![Ram::new("disk", self.disk.bytes()).persistent()];
         rams.extend(self.journal.as_ref().map(|j| Ram::new("journal", j.bytes()).persistent()));
-        let blocks: Vec<Arc<dyn BlockDevice>> =
-            rams.iter().map(|ram| Arc::new(ram.clone()) as Arc<_>).collect();
-        self.make(&blocks).map_err(|e| format!("making the file system: {e}"))?;
-        let fs = self.mount(&blocks)?;
+        let devices = blocks(&rams);
+        let mut options = Options::random(self.options.simulated_epoch);
+        options.contents = Contents::Zeros;
+        // As on a larger disk: small ones would get smaller blocks.
+        options.block_size = Some(4096);
+        make(&devices, options, JournalDeviceOptions::random)
+            .map_err(|e| format!("making the file system: {e}"))?;
+        let fs = self.mount(&devices)?;
         let said = Acknowledged { log: RecordLog::new(), lines: Arc::default() };
         let done = prepare(Arc::clone(&fs) as Arc<dyn FileSystem>, &said);
         if self.options.data == DataMode::Transact {
@@ -176,25 +173,6 @@ impl Inside {
         fs.unmount().map_err(|e| format!("unmounting after preparing: {e}"))?;
         done?;
         Ok(rams.iter().map(Ram::store).collect())
-    }
-
-    fn make(&self, devices: &[Arc<dyn BlockDevice>]) -> steadfast_ext4::Result<()> {
-        let epoch = self.options.simulated_epoch;
-        let mut options = Options::random(epoch);
-        options.contents = Contents::Zeros;
-        // As on a larger disk: small ones would get smaller blocks.
-        options.block_size = Some(4096);
-        if let Some(device) = devices.get(1) {
-            let journal = JournalDeviceOptions {
-                block_size: 4096,
-                zeros: true,
-                ..JournalDeviceOptions::random(epoch)
-            };
-            mkfs::make_journal_device(device, &journal)?;
-            options.journal =
-                JournalChoice::External { device: Arc::clone(device), accept_volatile: false };
-        }
-        mkfs::make(&devices[0], &options).map(drop)
     }
 }
 

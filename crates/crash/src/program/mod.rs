@@ -15,14 +15,13 @@
 
 mod asked;
 mod calls;
-mod codec;
 pub mod explore;
 pub mod exposure;
 pub mod file;
 pub mod inside;
 mod judge;
 mod names;
-mod places;
+mod paths;
 mod recorded;
 pub mod rules;
 pub mod shrink;
@@ -35,6 +34,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use steadfast_devices::filter::record::{Action, Moment, Recording};
 use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
@@ -45,15 +45,17 @@ pub use crate::tree::{Contents, NoTree, Node, Tree, Unreadable, first_difference
 pub use calls::{Call, Kind, Origin};
 pub use judge::{Command, Judgement, Judges, Left};
 pub use names::Names;
+pub(crate) use recorded::Looks;
 pub use watched::{CALL, Watched};
 
 /// Notes of printed lines in the record carry this label; the detail is the line's number.
 pub const LINE: u64 = 0x6c69_6e65;
 
 /// A line that the program printed: what it acknowledged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// When it was seen: not before the program had printed it.
+    #[serde(with = "file::tick")]
     pub printed: Moment,
     /// Its bytes, without the line's end.
     pub text: Vec<u8>,

@@ -67,13 +67,19 @@ impl Judge for ByRules {
     }
 }
 
-/// A judge that only looks.
+/// Keeps the tree that it is shown, and judges it if there is another judge.
 #[derive(Default)]
-pub(super) struct Looks {
+pub(crate) struct Looks {
+    judge: Option<Arc<dyn Judge>>,
     tree: Mutex<Option<Result<Tree, Unreadable>>>,
 }
 
 impl Looks {
+    /// One that judges too.
+    pub fn judging(judge: &Arc<dyn Judge>) -> Looks {
+        Looks { judge: Some(Arc::clone(judge)), ..Looks::default() }
+    }
+
     /// What was seen last.
     pub fn take(&self) -> Option<Result<Tree, Unreadable>> {
         self.tree.lock().take()
@@ -81,7 +87,12 @@ impl Looks {
 }
 
 impl Judge for Looks {
-    fn judge(&self, fs: &dyn FileSystem, _: Moment, _: &mut StateFigures) {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
+        self.judge.iter().for_each(|judge| judge.judge(fs, at, cut));
         *self.tree.lock() = Some(Tree::read(fs));
+    }
+
+    fn judge_refused(&self, at: Moment, cut: &mut StateFigures) {
+        self.judge.iter().for_each(|judge| judge.judge_refused(at, cut));
     }
 }

@@ -18,7 +18,7 @@ use steadfast_vfs::{
 
 use super::asked::{Asked, Request};
 use super::calls::{Call, Kind, Origin, file_id, number_of};
-use super::places::{Path, Places};
+use super::paths::{Path, Paths};
 use crate::tree::{Contents, contents_of};
 
 /// Notes of calls in the record carry this label; what they mean is in the list of calls.
@@ -29,7 +29,7 @@ const READ_BACK_MAX: u64 = 16 << 20;
 #[derive(Default)]
 struct Seen {
     calls: Vec<Call>,
-    places: Places,
+    paths: Paths,
     opened: HashMap<Fh, (Ino, OpenFlags)>,
     asked: Asked,
 }
@@ -65,11 +65,11 @@ impl Watched {
     }
 
     fn path(&self, ino: Ino) -> Path {
-        self.seen.lock().places.path(self.next.root(), ino)
+        self.seen.lock().paths.path(self.next.root(), ino)
     }
 
     fn place(&self, dir: Ino, name: &[u8]) -> Path {
-        self.seen.lock().places.place(self.next.root(), dir, name)
+        self.seen.lock().paths.place(self.next.root(), dir, name)
     }
 
     fn of_handle(&self, fh: Fh) -> Option<(Ino, OpenFlags)> {
@@ -97,7 +97,7 @@ impl Watched {
         let place = seen.calls.len();
         let (origin, asked_for) = origin(&mut seen.asked, place);
         if kind.changes_names() {
-            seen.places.change();
+            seen.paths.change();
         }
         // Under the lock, so that the list is in the order of the moments.
         let started = self.log.note(CALL, [kind as u64, place as u64, 0]);
@@ -127,19 +127,19 @@ impl Watched {
         self.end_and(number, failed, |call, _| more(call));
     }
 
-    /// As [`end`](Self::end); what it says of the places is known at the same moment.
-    fn end_and(&self, number: usize, failed: bool, more: impl FnOnce(&mut Call, &mut Places)) {
+    /// As [`end`](Self::end); what it says of the paths is known at the same moment.
+    fn end_and(&self, number: usize, failed: bool, more: impl FnOnce(&mut Call, &mut Paths)) {
         let mut seen = self.seen.lock();
-        let Seen { calls, places, .. } = &mut *seen;
+        let Seen { calls, paths, .. } = &mut *seen;
         let returned = self.log.note(CALL, [u64::MAX, number as u64, failed.into()]);
         // OK to index: calls are never removed.
         let call = &mut calls[number];
         call.returned = Some(returned);
         call.failed = failed;
         if call.kind.changes_names() {
-            places.change();
+            paths.change();
         }
-        more(call, places);
+        more(call, paths);
     }
 
     fn noted<T>(&self, kind: Kind, about: About, call: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -163,10 +163,10 @@ impl Watched {
         let answer = call();
         drop(in_call);
         let attr = answer.as_ref().ok().map(attr);
-        self.end_and(number, answer.is_err(), |call, places| {
+        self.end_and(number, answer.is_err(), |call, paths| {
             if let Some(attr) = attr {
                 call.ino = file_id(&attr);
-                places.found(attr.ino, dir, name);
+                paths.found(attr.ino, dir, name);
             }
         });
         answer
@@ -263,9 +263,9 @@ impl Watched {
         let (number, in_call) = self.begin(kind, about);
         let answer = call();
         drop(in_call);
-        self.end_and(number, answer.is_err(), |call, places| {
+        self.end_and(number, answer.is_err(), |call, paths| {
             if !call.failed {
-                places.lost(number_of(file), dir, name);
+                paths.lost(number_of(file), dir, name);
             }
         });
         answer
@@ -282,9 +282,9 @@ impl FileSystem for Watched {
     }
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Attr> {
-        let age = self.seen.lock().places.age();
+        let age = self.seen.lock().paths.age();
         let attr = self.next.lookup(dir, name)?;
-        self.seen.lock().places.seen(age, attr.ino, dir, name);
+        self.seen.lock().paths.seen(age, attr.ino, dir, name);
         Ok(attr)
     }
 
@@ -329,9 +329,9 @@ impl FileSystem for Watched {
         let (number, in_call) = self.begin(Kind::Link, about);
         let answer = self.next.link(ino, dir, name);
         drop(in_call);
-        self.end_and(number, answer.is_err(), |call, places| {
+        self.end_and(number, answer.is_err(), |call, paths| {
             if !call.failed {
-                places.found(ino, dir, name);
+                paths.found(ino, dir, name);
             }
         });
         answer
@@ -371,21 +371,21 @@ impl FileSystem for Watched {
         let lost = target.and_then(|ino| self.holds(ino));
         let answer = self.next.rename(from_dir, from, to_dir, to, flags);
         drop(in_call);
-        self.end_and(number, answer.is_err(), |call, places| {
+        self.end_and(number, answer.is_err(), |call, paths| {
             (call.contents, call.lost) = (contents, lost);
             // Two names of one file: rename(2) leaves both.
             if call.failed || source == target {
                 return;
             }
             if let Some(ino) = target {
-                places.lost(ino, to_dir, to);
+                paths.lost(ino, to_dir, to);
             }
             if let Some(ino) = source {
-                places.lost(ino, from_dir, from);
-                places.found(ino, to_dir, to);
+                paths.lost(ino, from_dir, from);
+                paths.found(ino, to_dir, to);
             }
             if let Some(ino) = target.filter(|_| exchange) {
-                places.found(ino, from_dir, from);
+                paths.found(ino, from_dir, from);
             }
         });
         answer
@@ -438,12 +438,12 @@ impl FileSystem for Watched {
     }
 
     fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
-        let age = self.seen.lock().places.age();
+        let age = self.seen.lock().paths.age();
         let entries = self.next.readdir(dir, from)?;
         // With the listing the kernel may take the inodes (readdirplus), and never look them up.
         let mut seen = self.seen.lock();
         for entry in &entries {
-            seen.places.seen(age, entry.ino, dir, &entry.name);
+            seen.paths.seen(age, entry.ino, dir, &entry.name);
         }
         Ok(entries)
     }

@@ -14,7 +14,7 @@ use super::machine::{Run, SmallMachine};
 use super::prune::{Base, OutcomeNo, Place, Pruner, Pruning};
 use super::sequence::Sequence;
 use crate::error::Result;
-use crate::explore::{Machine, Others, Plan, Recorded, System, structure};
+use crate::explore::{Asked, Machine, Others, Plan, Recorded, System, recover_all, structure};
 use crate::figures::StateFigures;
 use crate::mixed::judge::MixedJudge;
 use crate::opinion::Opinion;
@@ -34,31 +34,6 @@ struct State {
     /// What is known of it, if it recovers to compare.
     known: Option<Arc<Verdict>>,
     asked: Asked,
-}
-
-/// What else is asked of a state.
-#[derive(Clone, Copy)]
-struct Asked {
-    e2fsck: bool,
-    kernel: bool,
-    second: bool,
-    second_everywhere: bool,
-}
-
-impl Asked {
-    fn of(plan: &Plan, number: u64) -> Asked {
-        let nth = |every: u64| every > 0 && number.is_multiple_of(every);
-        Asked {
-            e2fsck: nth(plan.e2fsck_every),
-            kernel: nth(plan.kernel_every),
-            second: nth(plan.second.every),
-            second_everywhere: nth(plan.second.whole_every),
-        }
-    }
-
-    fn anything(self) -> bool {
-        self.e2fsck || self.kernel || self.second || self.second_everywhere
-    }
 }
 
 /// Explores the sequences one after the other, in this task, at every crash point at which
@@ -232,9 +207,9 @@ impl Explorer {
                 let contents = cut.contents(run, &choice);
                 self.figures.kept.push(contents);
             }
-            let asked = Asked::of(&self.plan, number);
+            let asked = self.plan.asked(number);
             let known = if self.pruning.on { self.known(run, &mut cut, &choice) } else { None };
-            let compare = asked.anything() || nth(self.pruning.compare_every);
+            let compare = asked != Asked::NOTHING || nth(self.pruning.compare_every);
             if let Some(verdict) = &known {
                 self.count(number, verdict);
                 if !verdict.words.is_empty() {
@@ -338,23 +313,22 @@ impl Explorer {
 
     /// Cuts the recovery of a state too, once or wherever it can be cut.
     fn second_cuts(&mut self, recorded: &Recorded, state: &State) -> Vec<String> {
-        let Asked { second, second_everywhere, .. } = state.asked;
+        let Asked { second, everywhere, .. } = state.asked;
         let mut words = Vec::new();
-        for (once, everywhere) in [(second, false), (false, second_everywhere)] {
-            if !once && !everywhere {
+        let nothing = Asked::NOTHING;
+        for asked in [Asked { second, ..nothing }, Asked { everywhere, ..nothing }] {
+            if asked == nothing {
                 continue;
             }
             let mut choices = Rng::new(self.plan.seed ^ self.figures.distinct);
-            let system: &dyn System = &self.machine;
             let trial = self.others.trial(
-                (system, recorded.source()),
+                (&self.machine, recorded.source()),
                 &self.plan,
                 state.at,
-                (false, false),
+                nothing,
             );
-            let left = trial.second_states(&state.contents, &mut choices, once, everywhere);
+            let left = trial.second_states(&state.contents, &mut choices, asked);
             self.figures.second_cuts += left.len() as u64;
-            let nothing = Asked::of(&Plan::EVERYWHERE, state.number);
             let mut states = Vec::new();
             for left in left {
                 match left {
@@ -382,26 +356,13 @@ impl Explorer {
     ) -> Vec<StateFigures> {
         let (others, plan, checked) = (&self.others, &self.plan, &mut self.checked);
         let system: &dyn System = &self.machine;
-        let trial = |at, asked: Asked| {
-            others.trial((system, recorded.source()), plan, at, (asked.e2fsck, asked.kernel))
+        let trial = |(contents, at, asked): (Vec<Store>, Moment, Asked)| {
+            (others.trial((system, recorded.source()), plan, at, asked), contents)
         };
-        let (mut boots, mut judged) = (Vec::new(), Vec::new());
-        for (contents, at, asked) in states {
-            let trial = trial(at, asked);
-            let kernel = trial.ask_kernel(&contents);
-            let (boot, slot) = trial.boot(contents);
-            boots.push(boot);
-            judged.push((trial, slot, kernel));
-        }
-        let recovered = system.recover_all(boots, plan.seed);
-        let mut structure =
-            |disk: &Store| checked.entry(disk.digest()).or_insert_with(|| structure(disk)).clone();
-        let both = recovered.into_iter().zip(judged);
-        both.map(|(recovered, (trial, slot, kernel))| StateFigures {
-            kernel,
-            ..trial.outcome(recovered, &slot, &mut structure).0
+        let states = states.into_iter().map(trial).collect();
+        recover_all(system, states, plan.seed, &mut |disk| {
+            checked.entry(disk.digest()).or_insert_with(|| structure(disk)).clone()
         })
-        .collect()
     }
 
     fn add(&mut self, verdict: &Verdict) {

@@ -8,31 +8,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::record::{Durability, Moment, Record, RecordLog};
-use steadfast_devices::model::ssd::SsdCache;
-use steadfast_devices::model::{Model, ModelParams, SsdParams};
+use steadfast_devices::filter::record::{Durability, Moment, RecordLog};
+use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::Compat;
-use steadfast_ext4_mkfs::{
-    JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
-};
+use steadfast_ext4_mkfs::{JournalChoice, JournalDeviceOptions, Options};
 use steadfast_runtime::{Preemption, Sim, sleep, spawn};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, TransactMask};
 
 use super::sequence::Sequence;
 use crate::error::Result;
-use crate::explore::{Booted, Machine, Recorded, boot, recorded_ram};
+use crate::explore::ext4::{
+    EPOCH, blocks, fill, flash, held, make, memory, mount, recorded, words,
+};
+use crate::explore::{Booted, Machine, Recorded, boot, cached};
 use crate::judge::Judge;
 use crate::mixed::Setup;
 use crate::mixed::judge::{Done, History, MixedJudge};
-use crate::mixed::machine::memory;
 use crate::mixed::operation::Operation;
 use crate::mixed::run::{Worker, folder_name, note};
 use crate::risk::old_contents;
 
-const EPOCH: u64 = 1_704_067_200;
 const DISK: u64 = 4 << 20;
 /// The same with blocks of 4096 bytes: the log has as many.
 const DISK_OF_PAGES: u64 = 16 << 20;
@@ -74,10 +72,6 @@ pub(super) struct Run {
     pub progress: Vec<Vec<(u64, u64)>>,
 }
 
-fn words(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
-
 impl SmallMachine {
     /// Formats the disks.
     ///
@@ -99,15 +93,9 @@ impl SmallMachine {
         if setup.external {
             let card = CARD + if setup.fast_commits { FAST_AREA } else { 0 };
             rams.push(old(card * u64::from(setup.block_size) / 1024));
-            let device: Arc<dyn BlockDevice> = Arc::new(rams[1].clone());
-            let mut journal = JournalDeviceOptions::random(EPOCH);
-            journal.uuid = id(3);
-            journal.block_size = setup.block_size;
-            make_journal_device(&device, &journal).map_err(words)?;
-            options.journal = JournalChoice::External { device, accept_volatile: false };
         }
-        let device: Arc<dyn BlockDevice> = Arc::new(rams[0].clone());
-        make(&device, &options).map_err(words)?;
+        let journal = |time| JournalDeviceOptions::new(id(3), time);
+        make(&blocks(&rams), options, journal).map_err(words)?;
         let formatted = rams.iter().map(Ram::store).collect();
         Ok(SmallMachine { setup, formatted, log_near_end: false })
     }
@@ -121,11 +109,6 @@ impl SmallMachine {
 
     fn is_memory(&self, device: usize) -> bool {
         self.setup.memory_journal && Some(device) == self.journal() || self.setup.dax && device == 0
-    }
-
-    fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> crate::Result<Arc<Ext4>> {
-        let options = self.setup.options(devices.get(1).cloned());
-        Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| words(e).into())
     }
 
     /// Records sequences in a simulation of their own, each carried out by a task in a folder of
@@ -154,7 +137,7 @@ impl SmallMachine {
         let log = RecordLog::new();
         log.pause(true);
         let (models, devices) = self.recorded_devices(&log)?;
-        let fs = self.mount(&devices)?;
+        let fs = mount(&devices, self.setup.options())?;
         let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
         let mut tasks = Vec::new();
         for task in 0..sequences.len() {
@@ -183,7 +166,7 @@ impl SmallMachine {
         }
         // Everything so far is beyond doubt.
         devices.iter().try_for_each(|d| d.flush()).map_err(words)?;
-        let bases = models.iter().map(|m| m.contents()).collect();
+        let bases = held(&models);
         log.pause(false);
         let begin = note(&log, 0, before[0], 2).tick;
         let mut tasks = carried_out(tasks, sequences, preemption)?;
@@ -218,27 +201,21 @@ impl SmallMachine {
         &self,
         log: &RecordLog,
     ) -> crate::Result<(Vec<Arc<dyn Model>>, Vec<Arc<dyn BlockDevice>>)> {
-        let mut models: Vec<Arc<dyn Model>> = Vec::new();
-        let mut devices: Vec<Arc<dyn BlockDevice>> = Vec::new();
-        for (number, contents) in self.formatted.iter().enumerate() {
-            let params = SsdParams {
-                sectors: contents.size() / 512,
-                write_cache: SsdCache::Volatile,
-                ..SsdParams::default()
-            };
-            let model = match self.is_memory(number) {
-                true => Arc::new(memory("disk", contents.size())),
-                false => ModelParams::Ssd(params).build("disk").map_err(words)?,
-            };
-            model.set_contents(contents.clone()).map_err(words)?;
-            let device = Arc::clone(&model) as Arc<dyn BlockDevice>;
-            let durability = match self.setup.lying {
-                true => Durability::Lying { cache_bytes: 1 << 20, drains_within: QUIET },
-                false => Durability::OnFlush,
-            };
-            devices.push(Arc::new(Record::with_durability(device, log, durability)));
-            models.push(model);
-        }
+        let model = |(number, contents): (usize, &Store)| -> crate::Result<Arc<dyn Model>> {
+            match self.is_memory(number) {
+                true => Ok(Arc::new(memory("disk", contents.size()))),
+                false => flash("disk", contents.size()),
+            }
+        };
+        let models = self.formatted.iter().enumerate().map(model);
+        let models = models.collect::<crate::Result<Vec<_>>>()?;
+        fill(&models, self.formatted.clone())?;
+        let durability = match self.setup.lying {
+            true => Durability::Lying { cache_bytes: 1 << 20, drains_within: QUIET },
+            false => Durability::OnFlush,
+        };
+        let devices = models.iter().map(|model| Arc::clone(model) as Arc<dyn BlockDevice>);
+        let devices = devices.map(|device| recorded(device, log, Some(durability))).collect();
         Ok((models, devices))
     }
 }
@@ -354,13 +331,13 @@ impl SmallMachine {
             if self.is_memory(number) { ram.with_atomic_words() } else { ram }
         };
         let rams = contents.into_iter().enumerate().map(ram).collect();
-        boot(rams, self.setup.options(None), device)
+        boot(rams, self.setup.options(), device)
     }
 }
 
 impl Machine for SmallMachine {
     fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted> {
-        self.boot(contents, &|_, ram| recorded_ram(ram, log))
+        self.boot(contents, &|_, ram| cached(ram, log))
     }
 
     fn journal(&self) -> Option<usize> {

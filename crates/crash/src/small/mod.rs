@@ -21,7 +21,6 @@ pub mod explore;
 mod explored;
 mod families;
 mod machine;
-mod peer;
 mod prune;
 pub mod quick;
 mod schedules;
@@ -30,10 +29,9 @@ mod twice;
 
 pub use explore::{Explored, explore};
 pub use machine::SmallMachine;
-pub use peer::Peer;
 pub use prune::Pruning;
 pub use schedules::{
-    Compared, Lost, Prune, Schedule, Scheduled, ScheduledCase, Schedules, ShrunkCase, Tasks,
+    Compared, Prune, Schedule, Scheduled, ScheduledCase, Schedules, ShrunkCase, Tasks,
     compare_pruning, explore_schedules,
 };
 pub use sequence::{Sequence, Start};

@@ -8,9 +8,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_vfs::Fallocate;
-
-use crate::mixed::judge::touched_nodes;
 use crate::mixed::names::{FOLDER, Names, Node, parent};
 use crate::mixed::operation::{How, Index, Operation};
 use crate::mixed::seen::Kind;
@@ -172,35 +169,20 @@ impl State {
     }
 
     pub fn apply(&mut self, op: &Operation) {
-        self.dirty.extend(touched_nodes(&self.names, self.next, op));
+        self.dirty.extend(self.names.apply(self.next, op));
         let node = |name: &str| self.names.node(name).unwrap_or(FOLDER);
+        if let Some((name, change)) = op.changed_file() {
+            let size = self.sizes.entry(node(name)).or_default();
+            *size = change.size(*size);
+            self.dirty.insert(node(name));
+        }
         match op {
-            Operation::Write { name, offset, len, .. } => {
-                let node = node(name);
-                let size = self.sizes.entry(node).or_default();
-                *size = (*size).max(offset + len);
-                self.dirty.insert(node);
-            }
-            Operation::Truncate { name, size } => {
-                self.sizes.insert(node(name), *size);
-                self.dirty.insert(node(name));
-            }
-            Operation::Fallocate { name, what, len, .. } => {
-                let size = self.sizes.entry(node(name)).or_default();
-                match what {
-                    Fallocate::CollapseRange => *size -= len,
-                    Fallocate::InsertRange => *size += len,
-                    _ => {}
-                }
-                self.dirty.insert(node(name));
-            }
             Operation::Fsync { name, .. } | Operation::FsyncDir { name } => {
                 self.dirty.remove(&node(name));
             }
             Operation::Sync => self.dirty.clear(),
             _ => {}
         }
-        self.names.apply(self.next, op);
         self.next += 1;
         self.a_known |= self.names.node("a").is_some();
         // What has no name cannot be made durable.
@@ -281,7 +263,12 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use strum::VariantArray;
+
     use super::*;
+    use crate::mixed::operation::Sort;
 
     #[test]
     fn the_sequences_are_all_different_and_none_is_useless() {
@@ -295,5 +282,24 @@ mod tests {
         assert_eq!(empty, 2, "{first:#?}");
         assert!(!first.iter().any(|s| s.contains("sync")), "{first:#?}");
         assert!(!different.iter().any(|s| s.contains("Sync, Sync")));
+    }
+
+    /// Whoever adds an operation puts it into a family, or says here that only the random runs have
+    /// it.
+    #[test]
+    fn every_operation_is_in_a_family_or_named() {
+        const IN_NONE: [Sort; 4] = [Sort::Symlink, Sort::UnlinkOpen, Sort::Chmod, Sort::Transact];
+        let families = [
+            Sequence::all(2),
+            Sequence::data(Start::Populated, 1024),
+            Sequence::data_in_steps(Start::Populated, 2, 1024),
+            Sequence::names_in_steps(Start::Populated, 2),
+            Sequence::there_and_back(1024),
+        ];
+        let sequences = families.iter().flatten();
+        let found: HashSet<Sort> = sequences.flat_map(|s| &s.operations).map(Sort::from).collect();
+        for sort in Sort::VARIANTS {
+            assert_ne!(found.contains(sort), IN_NONE.contains(sort), "{sort:?}");
+        }
     }
 }

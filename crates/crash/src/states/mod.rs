@@ -16,6 +16,7 @@
 
 mod bound;
 mod doubt;
+mod followed;
 mod instants;
 mod pages;
 mod places;
@@ -35,6 +36,7 @@ pub use instants::ActiveTime;
 pub use places::Places;
 
 use doubt::Doubt;
+use followed::Followed;
 use pages::Pages;
 use trial::Trials;
 use versions::{Doubts, Units};
@@ -91,13 +93,6 @@ impl State {
     }
 }
 
-/// One device as far as no later crash point can doubt it.
-struct Followed {
-    base: Store,
-    settled: usize,
-    pages: Pages,
-}
-
 /// The states, in the order of the crash points.
 pub struct States<'r> {
     recording: &'r Recording,
@@ -113,7 +108,7 @@ pub struct States<'r> {
 /// Who makes the states: one for each [`Rule`].
 enum Maker {
     Trials(Trials),
-    Writes { devices: Vec<Followed>, at: Option<At> },
+    Writes { devices: Vec<(Followed, Pages)>, at: Option<At> },
     Versions { units: Units, bases: Vec<Store>, at: Option<VersionsAt> },
 }
 
@@ -151,8 +146,7 @@ impl<'r> States<'r> {
         unsynced: &[(u64, u64)],
     ) -> Self {
         let mut ticks = choice.places.ticks(recording, unsynced, choice.seed);
-        let follow =
-            |base: &Store| Followed { base: base.clone(), settled: 0, pages: Pages::of(base) };
+        let follow = |base: &Store| (Followed::new(base), Pages::of(base));
         // What becomes of units on other media is more than a choice of versions.
         let is_plain = recording.devices().iter().all(|d| d.media == Media::Sectors);
         let maker = match choice.bound.rule {
@@ -215,10 +209,11 @@ impl<'r> States<'r> {
         match maker {
             Maker::Trials(_) => {}
             Maker::Writes { devices, at } => {
-                for (device, id) in devices.iter_mut().zip(0..) {
-                    device.follow(recording, DeviceId(id), tick);
+                for ((device, pages), id) in devices.iter_mut().zip(0..) {
+                    let settled = device.follow(&recording.at(DeviceId(id), tick));
+                    pages.moved(&device.base, settled);
                 }
-                let bases = devices.iter().map(|d| (&d.base, d.settled));
+                let bases = devices.iter().map(|(d, _)| (&d.base, d.settled));
                 let doubt = Doubt::at(recording, tick, bases);
                 let picks = doubt.picks(choice.bound, &mut Rng::new(seed)).into();
                 *at = Some(At { moment, doubt, picks });
@@ -250,12 +245,12 @@ impl<'r> States<'r> {
                 let contents = devices
                     .iter()
                     .zip(0..)
-                    .map(|(device, id)| {
+                    .map(|((device, pages), id)| {
                         let left = recording.at(DeviceId(id), at.moment.tick);
                         let keep = |_: &Event, _| next.next().unwrap_or(false);
                         let store = left.contents_where(&device.base, device.settled, keep);
                         let touched = left.changes(device.settled).map(|(event, _)| event);
-                        digest ^= device.pages.digest(&store, touched).rotate_left(id * 7);
+                        digest ^= pages.digest(&store, touched).rotate_left(id * 7);
                         store
                     })
                     .collect();
@@ -312,16 +307,6 @@ impl Iterator for States<'_> {
                 return Some(state);
             }
         }
-    }
-}
-
-impl Followed {
-    fn follow(&mut self, recording: &Recording, device: DeviceId, tick: u64) {
-        let at = recording.at(device, tick);
-        let settled = at.settled(self.settled);
-        at.advance(&mut self.base, self.settled, settled);
-        self.pages.moved(&self.base, at.requests(self.settled, settled));
-        self.settled = settled;
     }
 }
 

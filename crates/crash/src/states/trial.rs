@@ -4,6 +4,7 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::{DeviceId, Fate, Moment, Recording};
 use steadfast_devices::store::Store;
 
+use super::followed::Followed;
 use super::{Pick, State, Unit};
 
 /// What a device may hold at a crash point: the number of writes and discards that are settled, and
@@ -11,24 +12,23 @@ use super::{Pick, State, Unit};
 /// that may be left are the same.
 type Outlook = (usize, Vec<(u64, Fate)>);
 
-/// A device's contents as far as no later crash point can doubt them.
-struct Followed {
-    base: Store,
-    settled: usize,
+/// A device of a run.
+struct Device {
+    followed: Followed,
     /// How many of the settled requests were writes and discards.
     changes: usize,
 }
 
 /// Makes the trials of a run.
 pub(super) struct Trials {
-    devices: Vec<Followed>,
+    devices: Vec<Device>,
     last: Vec<Outlook>,
     place: u64,
 }
 
 impl Trials {
     pub fn new(bases: &[Store]) -> Trials {
-        let follow = |base: &Store| Followed { base: base.clone(), settled: 0, changes: 0 };
+        let follow = |base: &Store| Device { followed: Followed::new(base), changes: 0 };
         Trials { devices: bases.iter().map(follow).collect(), last: Vec::new(), place: 0 }
     }
 
@@ -41,7 +41,7 @@ impl Trials {
         mut choices: Rng,
     ) -> State {
         let (mut in_doubt, mut kept) = (Vec::new(), Vec::new());
-        let mut left = |(device, id): (&mut Followed, u32)| {
+        let mut left = |(device, id): (&mut Device, u32)| {
             let mut each = |unit: Unit, keep: bool| {
                 in_doubt.push(unit);
                 kept.push(keep);
@@ -49,7 +49,7 @@ impl Trials {
             device.cut(recording, id, cut.tick, &mut choices, &mut each)
         };
         let contents = self.devices.iter_mut().zip(0..).map(&mut left).collect();
-        let outlook = |(device, id): (&Followed, u32)| device.outlook(recording, id, cut.tick);
+        let outlook = |(device, id): (&Device, u32)| device.outlook(recording, id, cut.tick);
         let outlook: Vec<Outlook> = self.devices.iter().zip(0..).map(outlook).collect();
         // What has happened does not un-happen: places that are the same follow one another.
         if outlook != self.last {
@@ -60,11 +60,12 @@ impl Trials {
     }
 }
 
-impl Followed {
+impl Device {
     /// What the device may hold after the crash point that was just made.
     fn outlook(&self, recording: &Recording, device: u32, tick: u64) -> Outlook {
         let open = recording.at(DeviceId(device), tick);
-        let open = open.changes(self.settled).map(|(event, fate)| (event.submitted.tick, fate));
+        let open =
+            open.changes(self.followed.settled).map(|(event, fate)| (event.submitted.tick, fate));
         (self.changes, open.collect())
     }
 
@@ -79,17 +80,13 @@ impl Followed {
         each: &mut dyn FnMut(Unit, bool),
     ) -> Store {
         let at = recording.at(DeviceId(device), tick);
-        let settled = at.settled(self.settled);
-        at.advance(&mut self.base, self.settled, settled);
-        let newly = at.requests(self.settled, settled).filter(|e| at.fate(e).is_some());
-        self.changes += newly.count();
-        self.settled = settled;
+        self.changes += self.followed.follow(&at).filter(|e| at.fate(e).is_some()).count();
         let keep_percent = match choices.below(3) {
             0 => 0,
             1 => 100,
             _ => choices.below(101),
         };
-        at.contents_where(&self.base, self.settled, |event, offset| {
+        at.contents_where(&self.followed.base, self.followed.settled, |event, offset| {
             let keep = choices.percent(keep_percent);
             each(Unit { device, submitted: event.submitted.tick, offset }, keep);
             keep

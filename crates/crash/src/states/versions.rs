@@ -293,23 +293,6 @@ impl Doubts {
         choice
     }
 
-    /// All that is in doubt is there.
-    pub fn newest(&self) -> Choice {
-        self.after(0..self.writes.len())
-    }
-
-    /// How many writes in doubt there are, and how many of them would have brought something to
-    /// these units.
-    pub fn writes_to(&self, units: &[usize]) -> (usize, usize) {
-        let touches = |write: &&Vec<(usize, u8)>| write.iter().any(|(u, _)| units.contains(u));
-        (self.writes.len(), self.writes.iter().filter(touches).count())
-    }
-
-    /// Device and byte offset of a unit in doubt.
-    pub fn place(&self, unit: usize) -> (u32, u64) {
-        self.options[unit].0
-    }
-
     fn whole_writes(&self, bound: Bound) -> Vec<Choice> {
         let n = self.writes.len();
         if n < 63 && 1_u64 << n <= bound.combinations {

@@ -68,6 +68,6 @@ pub use quota::{
 pub use superblock::{SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, SUPERBLOCK_OFFSET, Superblock};
 pub use superblock_fields::{DefaultMountOptions, ErrorsBehaviour, StateFlags, SuperFlags};
 pub use support::{ENCODING_UTF8_12_1, check_writable_filesystem};
-pub use support::{check_supported_filesystem, check_supported_journal_device};
+pub use support::{check_supported_filesystem, check_supported_journal_device, implemented};
 pub use xattr::{XATTR_MAGIC, XattrEntry, xattr_entry_hash};
 pub use xattr::{XattrBlockHeader, xattr_block_hash};

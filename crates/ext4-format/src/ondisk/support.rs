@@ -44,6 +44,11 @@ const RO_COMPAT: RoCompat = RoCompat::SPARSE_SUPER
     .union(RoCompat::ORPHAN_PRESENT)
     .union(RoCompat::BIGALLOC);
 
+/// All features that are implemented.
+pub fn implemented() -> Features {
+    Features { compat: COMPAT, incompat: INCOMPAT, ro_compat: RO_COMPAT }
+}
+
 fn unsupported(what: impl Into<String>) -> Ext4Error {
     Ext4Error::Unsupported { what: what.into() }
 }

@@ -2,9 +2,11 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::record::{Record, RecordLog};
+use steadfast_devices::filter::record::{DeviceId, Record, RecordLog};
 use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
 
+use super::super::{Call, Contents, Kind, Line, Origin};
 use super::*;
 
 fn run() -> Run {
@@ -63,7 +65,7 @@ fn bytes() -> Vec<u8> {
 #[test]
 fn a_run_comes_back_whole() {
     let run = run();
-    let back = parse(saved(&run).into()).unwrap();
+    let back = parse(&saved(&run)).unwrap();
     assert_eq!((&back.about, &back.lines), (&run.about, &run.lines));
     assert_eq!(back.bases, run.bases);
     assert_eq!(back.recording.devices(), run.recording.devices());
@@ -84,36 +86,54 @@ fn a_run_comes_back_whole() {
 #[test]
 fn what_is_wrong_with_a_file_is_said() {
     let good = bytes();
-    let said = |bytes: &[u8]| parse(Bytes::copy_from_slice(bytes)).unwrap_err();
+    let said = |bytes: &[u8]| parse(bytes).unwrap_err();
     assert!(said(b"").contains("no recording"));
     assert!(said(&[0; 100]).contains("no recording"));
-    let mut newer = good.clone();
-    newer[16] = 9;
-    assert!(said(&newer).contains("version 9"), "{}", said(&newer));
-    let mut flipped = good.clone();
-    flipped[60] ^= 1;
-    assert!(said(&flipped).contains("checksum"), "{}", said(&flipped));
-    for len in [20, 30, good.len() / 2, good.len() - 1] {
-        said(&good[..len]);
+    for version in [1, 2, 3, 9] {
+        let mut other = good.clone();
+        other[MAGIC.len()] = version;
+        let said = said(&other);
+        assert!(said.contains(&format!("of version {version};")), "{said}");
+        assert!(said.contains("record the run again"), "{said}");
+    }
+    for place in HEAD..good.len() {
+        let mut flipped = good.clone();
+        flipped[place] ^= 1;
+        assert!(said(&flipped).contains("checksum"), "{place}: {}", said(&flipped));
+        said(&good[..place]);
     }
 }
 
-/// With the checksums made right again, as only somebody with bad intentions would.
+/// With the checksum made right again, as only somebody with bad intentions would.
 fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
-    let mut at = 20;
-    while at + 16 <= bytes.len() {
-        let len = u64::from_le_bytes(bytes[at + 4..at + 12].try_into().unwrap());
-        let Some(end) = usize::try_from(len).ok().and_then(|len| (at + 16).checked_add(len)) else {
-            break;
-        };
-        if end > bytes.len() {
-            break;
-        }
-        let sum = crc32c::crc32c(&bytes[at + 16..end]);
-        bytes[at + 12..at + 16].copy_from_slice(&sum.to_le_bytes());
-        at = end;
-    }
+    let end = bytes.len() - 4;
+    let sum = crc32c::crc32c(&bytes[..end]);
+    bytes[end..].copy_from_slice(&sum.to_le_bytes());
     bytes
+}
+
+/// What was read can be cut.
+fn read_and_cut(bytes: Vec<u8>) {
+    let Ok(run) = parse(&resealed(bytes)) else { return };
+    for (device, base) in run.bases.iter().enumerate() {
+        let last = run.recording.last_crash_point();
+        let at = run.recording.at(DeviceId(device as u32), last);
+        at.contents_where(base, 0, |_, _| true);
+    }
+}
+
+/// Numbers, lengths among them, are as large as can be; what is there ends anywhere.
+#[test]
+fn no_length_is_believed() {
+    const LARGEST: [u8; 10] = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+    let good = bytes();
+    for place in HEAD..good.len() - 4 {
+        for large in [&LARGEST[..], &[0xff, 0xff, 0xff, 0xff, 0x0f], &[0xff, 0x7f], &[0]] {
+            let changed = [&good[..place], large, &good[place + 1..]].concat();
+            read_and_cut(changed);
+        }
+        assert!(parse(&resealed(good[..place + 4].to_vec())).is_err(), "{place}");
+    }
 }
 
 proptest! {
@@ -126,13 +146,6 @@ proptest! {
             let place = place.index(bytes.len());
             bytes[place] = byte;
         }
-        if let Ok(run) = parse(resealed(bytes).into()) {
-            // What was read can be cut.
-            for (device, base) in run.bases.iter().enumerate() {
-                let last = run.recording.last_crash_point();
-                let at = run.recording.at(DeviceId(device as u32), last);
-                at.contents_where(base, 0, |_, _| true);
-            }
-        }
+        read_and_cut(bytes);
     }
 }

@@ -53,60 +53,20 @@ impl ScheduledCase {
 
     /// The command that makes it again.
     pub fn command(&self) -> String {
-        let feature = if self.bug().is_some() { "--features planted-bugs " } else { "" };
-        format!("cargo run --release -p steadfast-crash {feature}--example schedules -- {self}")
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    fn bug(&self) -> Option<&'static str> {
-        self.setup.planted.map(crate::mixed::Planted::name)
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    fn bug(&self) -> Option<&'static str> {
-        None
+        self.setup.command("schedules", self)
     }
 
     fn take(&mut self, word: &str) -> Result<()> {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        let number = |text: &str| {
-            text.parse::<u64>().map_err(|_| format!("{word}: '{text}' is not a whole number"))
-        };
-        let data = match name {
-            "writeback" => DataMode::Writeback,
-            "ordered" => DataMode::Ordered,
-            "journal" => DataMode::Journal,
-            "transact" => DataMode::Transact,
-            "internal" | "external" => {
-                self.setup.external = name == "external";
-                return Ok(());
+        match name {
+            "internal" | "external" => self.setup.external = name == "external",
+            "locks" => self.locks = true,
+            _ if self.schedule.take(word)? => {}
+            _ if self.setup.take(name, value)? => {
+                self.setup.points = ScheduledCase::setup(self.setup.data, false).points;
             }
-            "locks" => {
-                self.locks = true;
-                return Ok(());
-            }
-            "begins" => {
-                self.schedule.begins = number(value)? as usize;
-                return Ok(());
-            }
-            "points" => {
-                self.schedule.points = value.split(',').map(number).collect::<Result<_, _>>()?;
-                return Ok(());
-            }
-            #[cfg(feature = "planted-bugs")]
-            "bug" => {
-                let planted = crate::mixed::Planted::named(value);
-                self.setup.planted = Some(planted.ok_or_else(|| format!("{value}: no such bug"))?);
-                return Ok(());
-            }
-            _ => {
-                self.tasks.push(sequence(word)?);
-                return Ok(());
-            }
-        };
-        let of_mode = ScheduledCase::setup(data, self.setup.external);
-        (self.setup.data, self.setup.points) = (of_mode.data, of_mode.points);
+            _ => self.tasks.push(sequence(word)?),
+        }
         Ok(())
     }
 }
@@ -115,10 +75,7 @@ impl fmt::Display for ScheduledCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ScheduledCase { setup, tasks, schedule, locks } = self;
         let journal = if setup.external { "external" } else { "internal" };
-        write!(f, "{} {journal}", format!("{:?}", setup.data).to_lowercase())?;
-        if let Some(bug) = self.bug() {
-            write!(f, " bug={bug}")?;
-        }
+        write!(f, "{} {journal}{}", setup.data.name(), setup.bug_word())?;
         for sequence in tasks {
             let operations: Vec<String> = sequence.operations.iter().map(word).collect();
             let start = format!("{:?}", sequence.start).to_lowercase();

@@ -35,7 +35,7 @@ pub use crate::schedule::Schedule;
 pub use case::ScheduledCase;
 pub use compare::{Compared, compare_pruning};
 pub use prune::Prune;
-pub use shrink::{Lost, ShrunkCase};
+pub use shrink::ShrunkCase;
 pub use tasks::Tasks;
 
 /// Cases kept of those that showed something wrong.

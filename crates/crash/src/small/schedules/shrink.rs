@@ -1,73 +1,43 @@
 //! Makes a case that shows something wrong small: the fewest operations, with these the fewest
-//! preemptions, then the fewest writes that must be lost.
+//! preemptions, then the fewest writes that make the difference.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-
-use steadfast_devices::filter::record::Moment;
 
 use super::known::{Known, Seen};
 use super::{Prune, Schedule, ScheduledCase, Schedules, Tasks, each_run};
 use crate::error::Result;
-use crate::explore::{Machine, Others, Plan, Recorded, SecondCuts};
+use crate::explore::{Asked, Decisive, Machine, Others, Plan, SecondCuts, first_wrong};
+use crate::figures::StateFigures;
 use crate::mixed::operation::Operation;
-use crate::shrink::minimise;
 use crate::small::explore::{Explored, Explorer};
 use crate::small::explored::Verdict;
 use crate::small::machine::{Run, SmallMachine};
 use crate::small::sequence::{Sequence, Start};
-use crate::states::versions::{Choice, Doubts, Units};
 
 /// Recoveries that are spent to find the units that matter.
 const TRIES: u32 = 200;
-
-/// The fewest units whose loss is enough, at one cut.
-#[derive(Debug, Clone)]
-pub struct Lost {
-    /// The cut.
-    pub tick: u64,
-    /// Writes in doubt.
-    pub writes_in_doubt: usize,
-    /// Of these, writes of which something is lost. All others are there.
-    pub writes: usize,
-    /// What is lost: device and byte offset of each unit.
-    pub units: Vec<(u32, u64)>,
-    /// What is wrong then.
-    pub words: Vec<String>,
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Lost { tick, writes_in_doubt, writes, units, words } = self;
-        write!(f, "cut at tick {tick}, ")?;
-        match (writes_in_doubt, units.is_empty()) {
-            (0, _) => write!(f, "nothing in doubt")?,
-            (_, true) => write!(f, "all {writes_in_doubt} writes in doubt are there")?,
-            _ => write!(f, "{writes} of {writes_in_doubt} writes in doubt lost")?,
-        }
-        units.iter().try_for_each(|(device, offset)| write!(f, " [{device}:{offset:#x}]"))?;
-        write!(f, ": {}", words.join("; "))
-    }
-}
 
 /// A small case.
 #[derive(Debug, Clone)]
 pub struct ShrunkCase {
     /// The case.
     pub case: ScheduledCase,
-    /// Where it is wrong.
-    pub lost: Lost,
+    /// The first state that is wrong.
+    pub cut: StateFigures,
+    /// The writes that make the difference there.
+    pub decisive: Decisive,
     /// Schedules that were run to find it.
     pub runs: u64,
 }
 
 impl fmt::Display for ShrunkCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ShrunkCase { case, lost, runs } = self;
+        let ShrunkCase { case, cut, decisive, runs } = self;
         let (preemptions, operations) = (case.schedule.points.len(), case.operations());
         writeln!(f, "{operations} operations, {preemptions} preemptions ({runs} runs): {case}")?;
-        writeln!(f, "{lost}")?;
+        let words = Verdict::of(cut.clone()).words.join("; ");
+        writeln!(f, "cut at tick {}, {decisive}: {words}", cut.tick)?;
         write!(f, "{}", case.command())
     }
 }
@@ -102,9 +72,18 @@ impl ScheduledCase {
             best = smaller;
         }
         let runs = search.runs;
-        let (run, _) = best.record(&machine)?;
-        let lost = fewest_lost(&machine, run, &plan);
-        Ok(lost.map(|lost| ShrunkCase { case: best, lost, runs }))
+        let (Run { recorded, .. }, _) = best.record(&machine)?;
+        let system: Arc<dyn Machine> = Arc::new(machine);
+        let wrong = |cut: &StateFigures| !Verdict::of(cut.clone()).words.is_empty();
+        let Some((cut, state)) = first_wrong(&system, &recorded, &plan, &wrong) else {
+            return Ok(None);
+        };
+        let others = Others::default();
+        let trial = others.trial((&system, recorded.source()), &plan, state.cut, Asked::NOTHING);
+        let run = (&recorded.bases[..], &recorded.recording);
+        let decisive =
+            Decisive::find(run, &state, TRIES, &mut |contents| wrong(&trial.recover(contents, 1)));
+        Ok(Some(ShrunkCase { case: best, cut, decisive, runs }))
     }
 }
 
@@ -193,52 +172,4 @@ impl Search<'_> {
         }
         None
     }
-}
-
-/// Of all states that are wrong one with the fewest units lost.
-fn fewest_lost(machine: &SmallMachine, run: Run, plan: &Plan) -> Option<Lost> {
-    let Run { recorded, begin, progress, .. } = run;
-    let machine: Arc<dyn Machine> = Arc::new(machine.clone());
-    let Recorded { bases, recording, .. } = &recorded;
-    let (units, others) = (Units::new(recording, bases), Others::default());
-    let wrong = |doubts: &Doubts, choice: &[u8], cut: u64| -> Vec<String> {
-        let contents = units.contents(doubts, &units.sure(doubts, bases), choice);
-        let at = Moment { tick: cut, at: recording.time_of(cut) };
-        let trial = others.trial((&machine, recorded.source()), plan, at, (false, false));
-        Verdict::of(trial.recover(contents, 1)).words
-    };
-    let mut best: Option<(u64, Doubts, Choice, Vec<usize>)> = None;
-    let mut seen = HashSet::new();
-    for cut in begin..=recording.last_crash_point() {
-        let doubts = units.at(recording, cut);
-        let newest = doubts.newest();
-        let far: Vec<usize> = progress
-            .iter()
-            .flatten()
-            .map(|(started, ended)| usize::from(*started < cut) + usize::from(*ended < cut))
-            .collect();
-        for choice in doubts.choices(plan.bound, cut) {
-            let lost: Vec<usize> =
-                (0..choice.len()).filter(|unit| choice[*unit] != newest[*unit]).collect();
-            let fewer = best.as_ref().is_none_or(|(.., fewest)| lost.len() < fewest.len());
-            if !fewer || !seen.insert((far.clone(), units.digest(&doubts, &choice))) {
-                continue;
-            }
-            if !wrong(&doubts, &choice, cut).is_empty() {
-                best = Some((cut, units.at(recording, cut), choice, lost));
-            }
-        }
-    }
-    let (tick, doubts, choice, lost) = best?;
-    let only = |part: &[usize]| {
-        let mut left = doubts.newest();
-        part.iter().for_each(|unit| left[*unit] = choice[*unit]);
-        left
-    };
-    let mut tries = TRIES;
-    let lost = minimise(&lost, &mut tries, |part| !wrong(&doubts, &only(part), tick).is_empty());
-    let (writes_in_doubt, writes) = doubts.writes_to(&lost);
-    let words = wrong(&doubts, &only(&lost), tick);
-    let units = lost.iter().map(|unit| doubts.place(*unit)).collect();
-    Some(Lost { tick, writes_in_doubt, writes, units, words })
 }

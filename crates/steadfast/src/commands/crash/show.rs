@@ -30,7 +30,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     let path = &args.recording;
     let bad = |e: String| Usage(format!("{}: {e}", path.display()));
     let run = file::load(path).map_err(|e| match path.exists() {
-        true => bad(e),
+        true => bad(e.to_string()),
         false => bad(format!("{e} (of a scenario, also its --variant is needed)")),
     })?;
     let setup = Setup::from_about(&run.about).map_err(bad)?;

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 
 use steadfast_vfs::Ino;
 
-/// Longest path in names: the tree of the places may have a circle for a moment.
+/// Longest path in names: the tree of the paths may have a circle for a moment.
 const NAMES_MAX: usize = 4096;
 
 /// Names by inode.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct Paths {
     /// The names of each inode; the one that was seen last is at the end.
     names: HashMap<Ino, Vec<(Ino, Vec<u8>)>>,
     /// How often names were made, moved or removed.
@@ -29,7 +29,7 @@ pub(super) struct Path {
     pub whole: bool,
 }
 
-impl Places {
+impl Paths {
     /// Names are about to change, or have changed.
     pub fn change(&mut self) {
         self.changes += 1;
@@ -100,54 +100,54 @@ mod tests {
 
     const ROOT: Ino = Ino(2);
 
-    fn path(places: &Places, ino: u64) -> (String, bool) {
-        let path = places.path(ROOT, Ino(ino));
+    fn path(paths: &Paths, ino: u64) -> (String, bool) {
+        let path = paths.path(ROOT, Ino(ino));
         (String::from_utf8(path.bytes).unwrap(), path.whole)
     }
 
     #[test]
     fn what_was_never_seen_has_no_path() {
-        let mut places = Places::default();
-        assert_eq!(path(&places, 2), (String::new(), true));
-        assert_eq!(path(&places, 12), (String::new(), false));
-        places.found(Ino(13), Ino(12), b"f");
-        assert_eq!(path(&places, 13), ("f".into(), false));
-        places.found(Ino(12), ROOT, b"d");
-        assert_eq!(path(&places, 13), ("d/f".into(), true));
-        assert_eq!(places.place(ROOT, Ino(12), b"g").bytes, b"d/g");
-        places.found(Ino(12), ROOT, b".");
-        assert_eq!(path(&places, 12), ("d".into(), true));
+        let mut paths = Paths::default();
+        assert_eq!(path(&paths, 2), (String::new(), true));
+        assert_eq!(path(&paths, 12), (String::new(), false));
+        paths.found(Ino(13), Ino(12), b"f");
+        assert_eq!(path(&paths, 13), ("f".into(), false));
+        paths.found(Ino(12), ROOT, b"d");
+        assert_eq!(path(&paths, 13), ("d/f".into(), true));
+        assert_eq!(paths.place(ROOT, Ino(12), b"g").bytes, b"d/g");
+        paths.found(Ino(12), ROOT, b".");
+        assert_eq!(path(&paths, 12), ("d".into(), true));
     }
 
     #[test]
     fn a_name_that_is_gone_leaves_the_others() {
-        let mut places = Places::default();
-        places.found(Ino(12), ROOT, b"one");
-        places.found(Ino(12), ROOT, b"two");
-        assert_eq!(path(&places, 12), ("two".into(), true));
-        places.lost(Ino(12), ROOT, b"two");
-        assert_eq!(path(&places, 12), ("one".into(), true));
-        places.lost(Ino(12), ROOT, b"one");
-        assert_eq!(path(&places, 12), (String::new(), false));
+        let mut paths = Paths::default();
+        paths.found(Ino(12), ROOT, b"one");
+        paths.found(Ino(12), ROOT, b"two");
+        assert_eq!(path(&paths, 12), ("two".into(), true));
+        paths.lost(Ino(12), ROOT, b"two");
+        assert_eq!(path(&paths, 12), ("one".into(), true));
+        paths.lost(Ino(12), ROOT, b"one");
+        assert_eq!(path(&paths, 12), (String::new(), false));
     }
 
     #[test]
     fn an_old_listing_does_not_take_a_new_name_away() {
-        let mut places = Places::default();
-        let before = places.age();
-        places.change();
-        places.found(Ino(12), ROOT, b"new");
-        places.seen(before, Ino(12), ROOT, b"old");
-        assert_eq!(path(&places, 12), ("new".into(), true));
-        places.seen(places.age(), Ino(12), ROOT, b"link");
-        assert_eq!(path(&places, 12), ("link".into(), true));
+        let mut paths = Paths::default();
+        let before = paths.age();
+        paths.change();
+        paths.found(Ino(12), ROOT, b"new");
+        paths.seen(before, Ino(12), ROOT, b"old");
+        assert_eq!(path(&paths, 12), ("new".into(), true));
+        paths.seen(paths.age(), Ino(12), ROOT, b"link");
+        assert_eq!(path(&paths, 12), ("link".into(), true));
     }
 
     #[test]
     fn a_circle_ends() {
-        let mut places = Places::default();
-        places.found(Ino(12), Ino(13), b"a");
-        places.found(Ino(13), Ino(12), b"b");
-        assert!(!places.path(ROOT, Ino(12)).whole);
+        let mut paths = Paths::default();
+        paths.found(Ino(12), Ino(13), b"a");
+        paths.found(Ino(13), Ino(12), b"b");
+        assert!(!paths.path(ROOT, Ino(12)).whole);
     }
 }

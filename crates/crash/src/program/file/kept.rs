@@ -1,0 +1,323 @@
+//! A run as it stands in a file.
+//!
+//! A moment is its tick alone: the times of all ticks are kept once. Types of other crates are
+//! described here ([`serde`'s `remote`](https://serde.rs/remote-derive.html)), so that a field that
+//! they gain does not compile until it is kept too. Whatever changes here changes the version.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use steadfast_block::{DeviceInfo, Persistence};
+use steadfast_devices::filter::record::{
+    Action, DeviceId, Durability, Event, Media, Moment, Note, RecordedDevice, Recording,
+};
+use steadfast_devices::store::{Packed, Store};
+use steadfast_runtime::Nanos;
+
+use super::super::calls::{Call, Origin};
+use super::super::{Line, Run};
+use super::DEVICE_BYTES_MAX;
+
+/// Bytes of a base in one piece.
+const PIECE: u64 = 1 << 20;
+/// Devices of a run, at the most.
+const DEVICES_MAX: usize = 16;
+
+/// A run.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Kept<'r> {
+    about: BTreeMap<String, String>,
+    devices: Vec<Device>,
+    /// One for each device: what it held at first.
+    bases: Vec<Vec<Piece>>,
+    first_tick: u64,
+    /// Nanoseconds, of each tick.
+    times: Vec<u64>,
+    requests: Vec<Request>,
+    notes: Vec<NoteOf>,
+    lines: Cow<'r, [Line]>,
+    calls: Cow<'r, [Call]>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Device(#[serde(with = "RecordedDeviceForm")] RecordedDevice);
+
+#[derive(Serialize, Deserialize)]
+struct Request(#[serde(with = "EventForm")] Event);
+
+#[derive(Serialize, Deserialize)]
+struct NoteOf(#[serde(with = "NoteForm")] Note);
+
+#[derive(Serialize, Deserialize)]
+struct Piece {
+    offset: u64,
+    #[serde(with = "raw")]
+    bytes: Bytes,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RecordedDevice")]
+struct RecordedDeviceForm {
+    #[serde(with = "DeviceInfoForm")]
+    info: DeviceInfo,
+    #[serde(with = "DurabilityForm")]
+    durability: Durability,
+    /// Not kept: whoever cuts says it.
+    #[serde(skip)]
+    media: Media,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DeviceInfo")]
+struct DeviceInfoForm {
+    name: String,
+    model: String,
+    size: u64,
+    logical_block: u32,
+    physical_block: u32,
+    atomic_write: u32,
+    volatile_cache: bool,
+    #[serde(with = "PersistenceForm")]
+    persistence: Persistence,
+    rotational: bool,
+    read_only: bool,
+    initialised: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Persistence")]
+enum PersistenceForm {
+    Persistent,
+    Volatile { reason: String },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Durability")]
+enum DurabilityForm {
+    OnCompletion,
+    OnStore,
+    OnFlush,
+    Lying { cache_bytes: u64, drains_within: Duration },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DeviceId")]
+struct DeviceIdForm(u32);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Event")]
+struct EventForm {
+    #[serde(with = "DeviceIdForm")]
+    device: DeviceId,
+    #[serde(with = "tick")]
+    submitted: Moment,
+    #[serde(with = "tick::maybe")]
+    completed: Option<Moment>,
+    failed: bool,
+    call: u64,
+    #[serde(with = "ActionForm")]
+    action: Action,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Action")]
+enum ActionForm {
+    Write {
+        offset: u64,
+        #[serde(with = "packed")]
+        data: Packed,
+        fua: bool,
+    },
+    Flush,
+    Discard {
+        offset: u64,
+        len: u64,
+    },
+    Store {
+        offset: u64,
+        #[serde(with = "packed")]
+        data: Packed,
+    },
+    Persist {
+        offset: u64,
+        len: u64,
+    },
+    Fence,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Note")]
+struct NoteForm {
+    #[serde(with = "tick")]
+    moment: Moment,
+    label: u64,
+    detail: [u64; 3],
+}
+
+/// Bytes, whole.
+mod raw {
+    use super::{Bytes, Deserialize};
+
+    pub fn serialize<S: serde::Serializer>(bytes: &Bytes, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(bytes)
+    }
+
+    pub fn deserialize<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Bytes, D::Error> {
+        // As long as the file has them: nothing is allocated for what is not there.
+        <&[u8]>::deserialize(from).map(Bytes::copy_from_slice)
+    }
+}
+
+/// The same of what is packed in memory.
+mod packed {
+    use super::{Packed, raw};
+
+    pub fn serialize<S: serde::Serializer>(data: &Packed, to: S) -> Result<S::Ok, S::Error> {
+        raw::serialize(&data.unpack(), to)
+    }
+
+    pub fn deserialize<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Packed, D::Error> {
+        raw::deserialize(from).map(|bytes| Packed::pack(&bytes))
+    }
+}
+
+/// A moment by its tick. Its time is put in when all was read ([`Times`](super::Times)).
+pub(in crate::program) mod tick {
+    use super::{Deserialize, Moment, Nanos};
+
+    fn untimed(tick: u64) -> Moment {
+        Moment { tick, at: Nanos::default() }
+    }
+
+    pub fn serialize<S: serde::Serializer>(moment: &Moment, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(moment.tick)
+    }
+
+    pub fn deserialize<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Moment, D::Error> {
+        u64::deserialize(from).map(untimed)
+    }
+
+    /// One that may be missing.
+    pub mod maybe {
+        use super::{Deserialize, Moment, untimed};
+
+        pub fn serialize<S: serde::Serializer>(
+            moment: &Option<Moment>,
+            to: S,
+        ) -> Result<S::Ok, S::Error> {
+            serde::Serialize::serialize(&moment.map(|moment| moment.tick), to)
+        }
+
+        pub fn deserialize<'d, D: serde::Deserializer<'d>>(
+            from: D,
+        ) -> Result<Option<Moment>, D::Error> {
+            Option::<u64>::deserialize(from).map(|tick| tick.map(untimed))
+        }
+    }
+}
+
+/// The times of ticks that were read.
+struct Times {
+    first_tick: u64,
+    times: Vec<Nanos>,
+}
+
+impl Times {
+    /// Puts the times of these moments in.
+    fn put<'m>(&self, moments: impl IntoIterator<Item = &'m mut Moment>) -> Result<(), String> {
+        for moment in moments {
+            let place = moment.tick.checked_sub(self.first_tick);
+            let time = place.and_then(|place| self.times.get(usize::try_from(place).ok()?));
+            let unknown = || format!("tick {}, which was not recorded", moment.tick);
+            moment.at = *time.ok_or_else(unknown)?;
+        }
+        Ok(())
+    }
+}
+
+impl<'r> Kept<'r> {
+    pub fn of(run: &'r Run) -> Kept<'r> {
+        let (first_tick, times) = run.recording.times();
+        let (devices, events) = (run.recording.devices(), run.recording.events());
+        Kept {
+            about: run.about.clone(),
+            devices: devices.iter().cloned().map(Device).collect(),
+            bases: run.bases.iter().map(pieces).collect(),
+            first_tick,
+            times: times.iter().map(|time| time.0).collect(),
+            requests: events.iter().cloned().map(Request).collect(),
+            notes: run.recording.notes().iter().copied().map(NoteOf).collect(),
+            lines: Cow::Borrowed(&run.lines),
+            calls: Cow::Borrowed(&run.calls),
+        }
+    }
+
+    /// The run, if it can be one; else what is wrong, in words.
+    pub fn run(self) -> Result<Run, String> {
+        let devices: Vec<RecordedDevice> = self.devices.into_iter().map(|d| d.0).collect();
+        let bases = contents(&devices, &self.bases)?;
+        let times = self.times.into_iter().map(Nanos).collect();
+        let times = Times { first_tick: self.first_tick, times };
+        let mut events: Vec<Event> = self.requests.into_iter().map(|r| r.0).collect();
+        let moments =
+            events.iter_mut().flat_map(|e| [Some(&mut e.submitted), e.completed.as_mut()]);
+        times.put(moments.flatten())?;
+        let mut notes: Vec<Note> = self.notes.into_iter().map(|n| n.0).collect();
+        times.put(notes.iter_mut().map(|note| &mut note.moment))?;
+        let (mut lines, mut calls) = (self.lines.into_owned(), self.calls.into_owned());
+        times.put(lines.iter_mut().map(|line| &mut line.printed))?;
+        let moments = calls.iter_mut().flat_map(|c| [Some(&mut c.started), c.returned.as_mut()]);
+        times.put(moments.flatten())?;
+        for (place, call) in calls.iter().enumerate() {
+            if let Origin::PartOf(first) = call.origin
+                && first >= place
+            {
+                return Err(format!("a part of call {first}"));
+            }
+        }
+        let recording = Recording::rebuild(devices, events, notes, times.times, times.first_tick)
+            .map_err(|e| format!("the recording does not fit together: {e}"))?;
+        Ok(Run { about: self.about, bases, recording, lines, calls })
+    }
+}
+
+fn pieces(store: &Store) -> Vec<Piece> {
+    let of_range = |(offset, len): (u64, u64)| {
+        (offset..offset + len).step_by(PIECE as usize).map(move |at| Piece {
+            offset: at,
+            bytes: store.read(at, PIECE.min(offset + len - at)),
+        })
+    };
+    store.populated().flat_map(of_range).collect()
+}
+
+/// What the devices held at first.
+fn contents(devices: &[RecordedDevice], bases: &[Vec<Piece>]) -> Result<Vec<Store>, String> {
+    if !(1..=DEVICES_MAX).contains(&devices.len()) || devices.len() != bases.len() {
+        return Err(format!("{} devices, and contents of {}", devices.len(), bases.len()));
+    }
+    let mut stores = Vec::new();
+    for (RecordedDevice { info, .. }, pieces) in devices.iter().zip(bases) {
+        let size = info.size;
+        if size == 0 || size > DEVICE_BYTES_MAX {
+            return Err(format!("a device of {size} bytes"));
+        }
+        for block in [info.logical_block, info.physical_block, info.atomic_write] {
+            if !block.is_power_of_two() {
+                return Err(format!("a block of {block}"));
+            }
+        }
+        let mut store = Store::new(size);
+        for Piece { offset, bytes } in pieces {
+            if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > size) {
+                return Err(format!("contents at {offset}, beyond the device's {size} bytes"));
+            }
+            store.write_slice(*offset, bytes);
+        }
+        stores.push(store);
+    }
+    Ok(stores)
+}

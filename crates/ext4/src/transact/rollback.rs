@@ -22,11 +22,13 @@ impl Ext4 {
         self.enter(CALL)?;
         let (transact, journal) = self.journal_of_points()?;
         let _exclusive = transact.gate.write();
-        if transact.state().group_open {
+        let state = transact.state();
+        if state.group_open && state.group_failed.is_none() {
             return Err(FsError::Busy { what: "an atomic group is open: end it" });
         }
+        drop(state);
         let taken = self.since_point().unwrap_or_default();
-        self.discard(transact, journal, false)?;
+        self.take_group_back(transact, journal)?;
         let point = transact.state().last;
         Ok(RolledBack { point, taken })
     }
@@ -74,10 +76,7 @@ impl Ext4 {
             return Ok(());
         }
         let _exclusive = transact.gate.write();
-        transact.state().group_open = false;
-        if let Some(fresh) = &self.parts.allocator.fresh {
-            fresh.set_spent(false);
-        }
+        self.forget_group(transact);
         let since = self.since_point().filter(|since| !since.is_nothing());
         let discarded = self.discard(transact, journal, true);
         if discarded.is_ok() {

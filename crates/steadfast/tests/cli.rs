@@ -3,6 +3,9 @@
 // What is skipped is said aloud.
 #![allow(clippy::print_stdout)]
 
+#[path = "cli/full_disk.rs"]
+mod full_disk;
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -8,8 +8,12 @@ mod full_disk;
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use tempfile::TempDir;
+
+/// How long a command may take.
+const LIMIT: Duration = Duration::from_secs(900);
 
 struct Desk(TempDir);
 
@@ -23,11 +27,9 @@ impl Desk {
     }
 
     fn run(&self, line: &str) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_steadfast"))
-            .args(line.split_whitespace())
-            .current_dir(self.path())
-            .output()
-            .unwrap()
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        command.args(line.split_whitespace()).current_dir(self.path());
+        steadfast_suite::output(LIMIT, &mut command).unwrap()
     }
 
     /// Runs a command that must succeed; its standard output.

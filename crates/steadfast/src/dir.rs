@@ -189,7 +189,8 @@ impl DirEntry {
     /// # Errors
     /// It is damaged, or was removed meanwhile.
     pub fn metadata(&self) -> Result<Metadata> {
-        let attr = self.mounted.fs().getattr(self.ino).map_err(Error::at("metadata", &self.path))?;
+        let attr =
+            self.mounted.fs().getattr(self.ino).map_err(Error::at("metadata", &self.path))?;
         if attr.nlink == 0 {
             return Err(Error::at("metadata", &self.path)(FsError::NotFound));
         }

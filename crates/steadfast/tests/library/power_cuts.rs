@@ -67,7 +67,8 @@ fn a_program_that_changes_nothing_does_not_pass() {
         [|_| Ok(()), |fs| fs.sync(), |fs| fs.read("/old").map(drop)];
     for program in programs {
         let test = || PowerCut::new().cuts(5).prepare(|fs| fs.write("/old", "text")).run(program);
-        for failure in [test().check().unwrap_err(), test().judge(|_| Ok::<(), String>(())).unwrap_err()]
+        for failure in
+            [test().check().unwrap_err(), test().judge(|_| Ok::<(), String>(())).unwrap_err()]
         {
             assert!(!failure.is_finding(), "{failure}");
             assert!(failure.to_string().contains("changed nothing"), "{failure}");

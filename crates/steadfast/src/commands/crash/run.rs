@@ -142,7 +142,9 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         let count = counted(outcome.troubles.len() as u64, "state");
         return Err(Usage(format!("{count} could not be judged; the first: {first}")).into());
     }
-    Ok(if stopped { Exit::Stopped } else { Exit::Good })
+    // Also where it was the program that somebody stopped: it has not done what it was to do.
+    let asked = stops.load(Ordering::Relaxed) > 0;
+    Ok(if asked { Exit::Stopped } else { Exit::Good })
 }
 
 /// A failure of the machine around says nothing of the program: status 1 is for what was found.

@@ -55,7 +55,8 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<Outcome> {
     } else {
         out.write_all(ran.text.as_bytes())?;
         if let Some(path) = &ran.options.json {
-            whole_file::write(path.as_ref(), &ran.json).with_context(|| format!("cannot write {path}"))?;
+            whole_file::write(path.as_ref(), &ran.json)
+                .with_context(|| format!("cannot write {path}"))?;
         }
     }
     if let (Some(path), Some(sheet)) = (&ran.options.spreadsheet, &ran.sheet) {

@@ -70,7 +70,8 @@ impl Ext4 {
     pub(crate) fn stop_transacting(&self) -> Result<()> {
         let Ok((transact, journal)) = self.journal_of_points() else { return Ok(()) };
         transact.timer.end();
-        let keep = transact.wants(TransactMask::UMOUNT);
+        // Also with a group that nobody has ended: that it goes is no success then.
+        let keep = transact.policy().mask.intersects(TransactMask::UMOUNT);
         let outcome = if keep { self.make_point() } else { Ok(()) };
         if keep && outcome.is_ok() {
             return Ok(());

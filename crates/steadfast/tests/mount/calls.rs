@@ -210,6 +210,7 @@ fn write_back_caching_appends_and_seeks() {
     let mut log = OpenOptions::new().append(true).open(b.at().join("log")).unwrap();
     log.write_all(b"three\n").unwrap();
     log.sync_all().unwrap();
+    drop(log);
     b.good("umount m");
     b.good("mount disk.img m -o writeback_cache");
     let mut log = OpenOptions::new().append(true).open(b.at().join("log")).unwrap();

@@ -16,7 +16,8 @@ impl Ext4 {
     /// the least. Does nothing if nothing has changed since the last point.
     ///
     /// # Errors
-    /// Busy: a group is open. Why it has failed, if it has. The first failure of a write-back or of the journal, for ever.
+    /// Busy: a group is open. Why it has failed, if it has. The first failure of a write-back or of
+    /// the journal, for ever.
     pub(crate) fn make_point(&self) -> Result<()> {
         let (transact, journal) = self.journal_of_points()?;
         if let Some(e) = transact.state().failed.clone() {

@@ -1,4 +1,5 @@
-//! Results that are written to a full disk: what was there before stays, and nothing half.
+//! What is written to a full disk, or given up otherwise: what was there before stays, and nothing
+//! half.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -78,4 +79,31 @@ fn no_page_is_empty() {
         let page = |folder: &Path| std::fs::read_to_string(folder.join(&name)).unwrap();
         assert!(page(&disk.0) == page(&d.path().join("whole")), "{name} is not whole");
     }
+}
+
+/// What mkfs has made itself goes when it gives up; what was there stays as it was.
+#[test]
+fn mkfs_removes_what_it_half_made_and_nothing_else() {
+    let d = Desk::new();
+    for line in [
+        "mkfs disk.img --size 8000000t",
+        "mkfs disk.img --size 64m -b 100",
+        "mkfs disk.img --size 64m -J device=none.img",
+        "mkfs disk.img --size 8k",
+        "mkfs -O journal_dev disk.img --size 64k",
+        "mkfs disk.img --size 64m -n -b 100",
+    ] {
+        d.bad(line, 2);
+        assert!(!d.path().join("disk.img").exists(), "{line}");
+    }
+    std::fs::write(d.path().join("disk.img"), vec![7; 8192]).unwrap();
+    d.bad("mkfs -F disk.img", 2);
+    assert_eq!(std::fs::read(d.path().join("disk.img")).unwrap(), vec![7; 8192]);
+    // A link that leads nowhere is somebody's, too.
+    std::os::unix::fs::symlink("nowhere", d.path().join("link")).unwrap();
+    d.bad("mkfs link --size 16m", 2);
+    assert!(d.path().join("link").symlink_metadata().is_ok() && !d.path().join("nowhere").exists());
+    let Some(disk) = SmallDisk::new(&d, 64) else { return };
+    let out = d.run("mkfs small/disk.img --size 64m");
+    assert_eq!((out.status.code(), disk.names().len()), (Some(1), 0), "{out:?}");
 }

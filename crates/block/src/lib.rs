@@ -36,7 +36,7 @@ pub use error::{BlockError, Result};
 pub use info::{DeviceInfo, Persistence};
 pub use memory::DirectMemory;
 pub use request::{Payload, Request};
-pub use zeros::is_zero;
+pub use zeros::{is_zero, zeros};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -205,7 +205,7 @@ impl Checker<'_> {
         if ino == InodeNo::ROOT {
             return bad(self, "the root");
         }
-        if ino < self.layout.first_inode || ino.0 > self.layout.inodes_count {
+        if self.layout.is_reserved(ino) || ino.0 > self.layout.inodes_count {
             return bad(self, "which no entry may name");
         }
         let Some(known) = self.inodes.get(ino).copied().filter(|k| k.used) else {

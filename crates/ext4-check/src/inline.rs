@@ -12,12 +12,13 @@ use crate::found::Directory;
 use crate::{Checker, FindingKind, as_finding};
 
 impl Checker<'_> {
-    /// The contents of an inode that says it has them; it maps nothing.
+    /// The contents of an inode that says it has them; it maps nothing, and is `charged` for the
+    /// blocks of its attributes.
     pub(super) fn check_inline(
         &mut self,
         ino: InodeNo,
         inode: &RawInode,
-        xattr_blocks: u64,
+        charged: u64,
     ) -> Result<()> {
         let contents = match inode.inline_contents(ino) {
             Ok(contents) => contents,
@@ -42,7 +43,7 @@ impl Checker<'_> {
             let text = format_args!("size {size}, or its type, does not go with {len} bytes in it");
             self.bad_inode(ino, FindingKind::InodeSize, text);
         }
-        self.check_sectors(ino, inode, xattr_blocks);
+        self.check_sectors(ino, inode, charged);
         if kind == Some(FileType::Directory) {
             self.directories.push(Directory {
                 ino,

@@ -238,7 +238,7 @@ impl Checker<'_> {
         let kind = inode.file_type();
         let xattr_blocks = self.check_xattr_block(ino, inode)?;
         if inode.is_inline() {
-            return self.check_inline(ino, inode, xattr_blocks);
+            return self.check_inline(ino, inode, xattr_blocks + charged);
         }
         let fast_symlink = kind == Some(FileType::Symlink) && (1..60).contains(&inode.size());
         let maps =

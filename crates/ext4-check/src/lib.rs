@@ -239,6 +239,7 @@ impl Checker<'_> {
 fn as_finding(e: Ext4Error) -> Result<String> {
     match e {
         Ext4Error::Corrupt { what, .. } | Ext4Error::Refused { what } => Ok(what),
+        e @ Ext4Error::NoFileSystem { .. } => Ok(e.to_string()),
         Ext4Error::Journal(e) => match e {
             JournalError::Block(e) => Err(Ext4Error::Block(e)),
             // Nothing is known to be wrong with it.

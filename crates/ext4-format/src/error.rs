@@ -26,6 +26,12 @@ pub enum Ext4Error {
         /// Where: structure and number.
         place: String,
     },
+    /// There is no superblock: something else is there, or nothing.
+    #[error("no ext2/3/4 file system: the magic number is {magic:#06x}")]
+    NoFileSystem {
+        /// What stands where the magic number would be.
+        magic: u16,
+    },
     /// The file system uses what this version does not implement; named, never misread.
     #[error("not supported: {what}")]
     Unsupported {
@@ -64,6 +70,9 @@ impl From<Ext4Error> for FsError {
             Ext4Error::Journal(e) => FsError::Io { what: e.to_string() },
             e @ Ext4Error::NotCached { .. } => FsError::Io { what: e.to_string() },
             Ext4Error::Corrupt { what, place } => FsError::Corrupt { what, place },
+            Ext4Error::NoFileSystem { .. } => {
+                FsError::Invalid { what: "there is no ext2/3/4 file system" }
+            }
             Ext4Error::Unsupported { what } => FsError::Unsupported { what },
             Ext4Error::Refused { what } => FsError::Unsupported { what },
         }

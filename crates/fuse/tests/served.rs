@@ -63,7 +63,13 @@ impl Mount {
                 done => break done.unwrap(),
             }
         }
-        self.thread.take().unwrap().join().unwrap()
+        let thread = self.thread.take().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while !thread.is_finished() {
+            assert!(Instant::now() < until, "serving has not ended 60 s after the unmount");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        thread.join().unwrap()
     }
 }
 
@@ -90,7 +96,9 @@ fn on_faulty_ram(options: MountOptions) -> (Arc<Ext4>, Faults) {
 
 /// Runs a program; its exit status.
 fn run(program: &str, arguments: &[&str]) -> Option<i32> {
-    std::process::Command::new(program).args(arguments).status().unwrap().code()
+    let mut command = std::process::Command::new(program);
+    let ran = steadfast_suite::run(Duration::from_secs(60), command.args(arguments));
+    ran.unwrap().0.code()
 }
 
 #[test]

@@ -179,14 +179,14 @@ impl PowerCut {
         self
     }
 
-    /// How often the power is cut: half of the instants evenly over the time, half over what
-    /// happened.
+    /// How often the power is cut, once at the least: half of the instants evenly over the time,
+    /// half over what happened.
     ///
     /// ```
     /// let test = steadfast::crash::PowerCut::new().cuts(1000);
     /// ```
     pub fn cuts(mut self, count: u64) -> PowerCut {
-        self.cuts = count;
+        self.cuts = count.max(1);
         self
     }
 
@@ -259,14 +259,15 @@ impl PowerCut {
     ) -> PowerCut {
         self.prepare = Some(Box::new(move |fs, _| {
             let fs = FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0)));
-            work(&fs).map_err(|e| CrashError::Run(e.to_string()))
+            work(&fs).map_err(|e| CrashError::Run(format!("the preparation failed: {e}")))
         }));
         self
     }
 
     /// Runs the program and records it. It runs in a simulation: time is virtual, and
-    /// [`runtime::spawn`](crate::runtime::spawn) gives it threads. That it fails is told by what
-    /// judges it.
+    /// [`runtime::spawn`](crate::runtime::spawn) gives it threads. A thread of `std::thread` cannot
+    /// use the file system: its calls panic, with words that say so. That the program fails, or
+    /// changes nothing, is told by what judges it.
     ///
     /// ```
     /// use steadfast::crash::PowerCut;
@@ -419,7 +420,7 @@ impl PowerCut {
     /// let test = steadfast::crash::PowerCut::new().schedules(50);
     /// ```
     pub fn schedules(mut self, most: u64) -> PowerCut {
-        self.schedules.most = most;
+        self.schedules.most = most.max(1);
         self
     }
 

@@ -44,7 +44,7 @@ impl ReadDir {
 
     fn read(&mut self, from: u64) -> std::result::Result<(), FsError> {
         self.next = None;
-        let part = self.mounted.fs.readdir(self.dir, from)?;
+        let part = self.mounted.fs().readdir(self.dir, from)?;
         let Some(last) = part.last() else { return Ok(()) };
         if last.next <= from && from != 0 {
             return Err(FsError::Corrupt {
@@ -189,7 +189,8 @@ impl DirEntry {
     /// # Errors
     /// It is damaged, or was removed meanwhile.
     pub fn metadata(&self) -> Result<Metadata> {
-        let attr = self.mounted.fs.getattr(self.ino).map_err(Error::at("metadata", &self.path))?;
+        let attr =
+            self.mounted.fs().getattr(self.ino).map_err(Error::at("metadata", &self.path))?;
         if attr.nlink == 0 {
             return Err(Error::at("metadata", &self.path)(FsError::NotFound));
         }

@@ -95,7 +95,7 @@ impl File {
 
     fn get(&self, operation: &'static str, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let len = buffer.len().min(CALL_MAX);
-        let read = self.fh(OpenFlags::READ).and_then(|fh| self.mounted.fs.read(fh, offset, len));
+        let read = self.fh(OpenFlags::READ).and_then(|fh| self.mounted.fs().read(fh, offset, len));
         let read = read.map_err(self.failed(operation))?;
         let len = read.len().min(buffer.len());
         buffer[..len].copy_from_slice(&read[..len]);
@@ -153,7 +153,7 @@ impl File {
         let data = &data[..data.len().min(CALL_MAX)];
         let written = self.fh(OpenFlags::WRITE).and_then(|fh| match data {
             [] => Ok(0),
-            data => self.mounted.fs.write(fh, offset, Bytes::copy_from_slice(data)),
+            data => self.mounted.fs().write(fh, offset, Bytes::copy_from_slice(data)),
         });
         written.map_err(self.failed(operation))
     }
@@ -196,7 +196,7 @@ impl File {
     /// What is at a place, a part of it; nothing at the end.
     pub(crate) fn part(&self, operation: &'static str, offset: u64) -> Result<Bytes> {
         let part = self.fh(OpenFlags::READ);
-        let part = part.and_then(|fh| self.mounted.fs.read(fh, offset, CHUNK));
+        let part = part.and_then(|fh| self.mounted.fs().read(fh, offset, CHUNK));
         part.map_err(self.failed(operation))
     }
 
@@ -260,8 +260,8 @@ impl File {
 
     fn sync(&self, operation: &'static str, data_only: bool) -> Result<()> {
         let synced = match self.handle {
-            Handle::File(fh, _) => self.mounted.fs.fsync(fh, data_only),
-            Handle::Folder => self.mounted.fs.fsyncdir(self.ino),
+            Handle::File(fh, _) => self.mounted.fs().fsync(fh, data_only),
+            Handle::Folder => self.mounted.fs().fsyncdir(self.ino),
         };
         synced.map_err(self.failed(operation))
     }
@@ -283,7 +283,7 @@ impl File {
     pub fn set_len(&self, size: u64) -> Result<()> {
         let set = SetAttr { size: Some(size), ..SetAttr::default() };
         let done = match self.fh(OpenFlags::WRITE) {
-            Ok(_) => self.mounted.fs.setattr(self.ino, set).map(drop),
+            Ok(_) => self.mounted.fs().setattr(self.ino, set).map(drop),
             // As ftruncate(2) of what was not opened for writing.
             Err(_) => Err(FsError::Invalid { what: "not opened for writing" }),
         };
@@ -302,7 +302,7 @@ impl File {
     /// # Errors
     /// As fstat(2).
     pub fn metadata(&self) -> Result<Metadata> {
-        let attr = self.mounted.fs.getattr(self.ino).map_err(self.failed("metadata"))?;
+        let attr = self.mounted.fs().getattr(self.ino).map_err(self.failed("metadata"))?;
         Ok(Metadata::new(attr))
     }
 
@@ -394,8 +394,8 @@ impl Drop for File {
         }
         if let Handle::File(fh, _) = self.handle {
             // Nobody is left to be told; what must be known, `sync_all` says.
-            let _ = self.mounted.fs.flush(fh);
-            let _ = self.mounted.fs.release(fh);
+            let _ = self.mounted.fs().flush(fh);
+            let _ = self.mounted.fs().release(fh);
         }
     }
 }

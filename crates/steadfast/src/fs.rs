@@ -44,7 +44,7 @@ pub struct FileSystem(Arc<Mounted>);
 
 /// What all handles share.
 pub(crate) struct Mounted {
-    pub fs: Arc<dyn Vfs>,
+    fs: Arc<dyn Vfs>,
     ext4: Option<Arc<Ext4>>,
     name: String,
     owner: (u32, u32),
@@ -65,6 +65,21 @@ impl Mounted {
     ) -> Mounted {
         let (simulated, ended) = (is_simulated(), AtomicBool::new(false));
         Mounted { fs, ext4, name, owner, host: false, simulated, ended }
+    }
+
+    /// The file system, for a call.
+    ///
+    /// # Panics
+    /// It was mounted in a simulation, and the caller is a thread of the machine: such a thread
+    /// would wait for ever for tasks that only run while the simulation does.
+    pub fn fs(&self) -> &Arc<dyn Vfs> {
+        assert!(
+            !self.simulated || is_simulated(),
+            "a thread of std::thread called a file system that runs in a simulation: start \
+             threads with steadfast::runtime::spawn instead, or run the program with \
+             PowerCut::run_at_folder, where every thread and process can use the files"
+        );
+        &self.fs
     }
 
     /// A new object of this mode.
@@ -171,6 +186,9 @@ impl FileSystem {
 
     /// The layer below, for what has no call here: extents, `fallocate`, nodes of devices.
     ///
+    /// # Panics
+    /// As every call of a file system that runs in a simulation, when the caller does not.
+    ///
     /// ```
     /// use steadfast::Image;
     /// use steadfast::vfs::FileSystem;
@@ -185,7 +203,7 @@ impl FileSystem {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn vfs(&self) -> &Arc<dyn Vfs> {
-        &self.0.fs
+        self.0.fs()
     }
 
     /// The ext4 file system itself, if it is one.

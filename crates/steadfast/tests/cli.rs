@@ -3,10 +3,17 @@
 // What is skipped is said aloud.
 #![allow(clippy::print_stdout)]
 
+#[path = "cli/full_disk.rs"]
+mod full_disk;
+
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use tempfile::TempDir;
+
+/// How long a command may take.
+const LIMIT: Duration = Duration::from_secs(900);
 
 struct Desk(TempDir);
 
@@ -20,11 +27,9 @@ impl Desk {
     }
 
     fn run(&self, line: &str) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_steadfast"))
-            .args(line.split_whitespace())
-            .current_dir(self.path())
-            .output()
-            .unwrap()
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        command.args(line.split_whitespace()).current_dir(self.path());
+        steadfast_suite::output(LIMIT, &mut command).unwrap()
     }
 
     /// Runs a command that must succeed; its standard output.
@@ -517,43 +522,6 @@ fn extents_say_where_a_file_lies() {
     let bytes: u64 = extents.iter().map(|e| e["len"].as_u64().unwrap()).sum();
     assert!((3_000_001..3_004_097).contains(&bytes), "{bytes}");
     d.bad("extents disk.img /none", 1);
-}
-
-/// What mkfs has made itself goes when it gives up; what was there stays as it was.
-#[test]
-fn mkfs_removes_what_it_half_made_and_nothing_else() {
-    let d = Desk::new();
-    for line in [
-        "mkfs disk.img --size 8000000t",
-        "mkfs disk.img --size 64m -b 100",
-        "mkfs disk.img --size 64m -J device=none.img",
-        "mkfs disk.img --size 8k",
-        "mkfs -O journal_dev disk.img --size 64k",
-        "mkfs disk.img --size 64m -n -b 100",
-    ] {
-        d.bad(line, 2);
-        assert!(!d.path().join("disk.img").exists(), "{line}");
-    }
-    std::fs::write(d.path().join("disk.img"), vec![7; 8192]).unwrap();
-    d.bad("mkfs -F disk.img", 2);
-    assert_eq!(std::fs::read(d.path().join("disk.img")).unwrap(), vec![7; 8192]);
-    // A link that leads nowhere is somebody's, too.
-    std::os::unix::fs::symlink("nowhere", d.path().join("link")).unwrap();
-    d.bad("mkfs link --size 16m", 2);
-    assert!(d.path().join("link").symlink_metadata().is_ok() && !d.path().join("nowhere").exists());
-    // A disk that is full.
-    let full = d.path().join("t");
-    std::fs::create_dir(&full).unwrap();
-    let mounted =
-        Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&full).status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: a full disk needs root");
-        return;
-    }
-    let out = d.run("mkfs t/disk.img --size 64m");
-    let left = std::fs::read_dir(&full).unwrap().count();
-    assert!(Command::new("umount").arg(&full).status().unwrap().success());
-    assert_eq!((out.status.code(), left), (Some(1), 0), "{out:?}");
 }
 
 /// A size that is refused is told with what can be chosen.

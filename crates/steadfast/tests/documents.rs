@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// How long a command may take.
+const LIMIT: Duration = Duration::from_secs(300);
+
 /// The commands, how each is called well and badly, and what it prints then. `{S}` is the host's
 /// socket.
 const COMMANDS: &[(&str, &[Case])] = &[
@@ -236,7 +239,7 @@ impl Desk {
     }
 
     fn run(&self, line: &str) -> Output {
-        self.command(line).output().unwrap()
+        steadfast_suite::output(LIMIT, &mut self.command(line)).unwrap()
     }
 
     fn done(&self, line: &str) {
@@ -249,7 +252,7 @@ impl Drop for Desk {
     fn drop(&mut self) {
         if let Some(mut host) = self.host.take() {
             let _ = host.kill();
-            let _ = host.wait();
+            let _ = steadfast_suite::ended(&mut host, LIMIT);
         }
         let tree = self.path().join("tree");
         let _ = Command::new("umount").arg("-l").arg(tree).stderr(Stdio::null()).status();

@@ -17,6 +17,8 @@ mod hostile;
 mod mounted;
 #[path = "library/paths.rs"]
 mod paths;
+#[path = "library/power_cuts.rs"]
+mod power_cuts;
 #[path = "library/space.rs"]
 mod space;
 #[path = "library/trees.rs"]

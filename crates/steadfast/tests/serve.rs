@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -115,12 +115,12 @@ impl Desk {
     fn kill(&mut self) {
         let mut host = self.host.take().unwrap();
         host.kill().unwrap();
-        host.wait().unwrap();
+        has_ended(&mut host);
     }
 
     fn stop(&mut self) {
         self.good("host stop");
-        let status = self.host.take().unwrap().wait().unwrap();
+        let status = has_ended(&mut self.host.take().unwrap());
         assert!(status.success(), "{status:?}: {}", self.log());
     }
 
@@ -129,7 +129,8 @@ impl Desk {
     }
 
     fn run(&self, line: &str) -> Output {
-        self.command().args(line.split_whitespace()).output().unwrap()
+        let mut command = self.command();
+        steadfast_suite::output(LIMIT, command.args(line.split_whitespace())).unwrap()
     }
 
     fn good(&self, line: &str) -> String {
@@ -214,10 +215,19 @@ impl Drop for Desk {
         }
         if let Some(mut host) = self.host.take() {
             let _ = host.kill();
-            let _ = host.wait();
+            let _ = steadfast_suite::ended(&mut host, LIMIT);
         }
         let _ = Command::new("umount").arg("-l").arg(self.tree()).stderr(Stdio::null()).status();
     }
+}
+
+/// How long a command may take, and the end of a host.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Waits for the end of a process: how it ended.
+fn has_ended(process: &mut Child) -> ExitStatus {
+    let ended = steadfast_suite::ended(process, LIMIT).unwrap();
+    ended.unwrap_or_else(|| panic!("process {} has not ended in {LIMIT:?}", process.id()))
 }
 
 /// Bytes that tell where they are.

@@ -105,6 +105,12 @@ fn links_call_the_commands() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("metadb: is there already"), "{refused:?}");
     assert!(!at.join("metainit").exists());
+    for (name, says) in [("none", "none: there is no such folder"), ("metastat", "is no folder")] {
+        let to = at.join(name);
+        let refused = alone(Path::new(PROGRAM), &["svm", "link", to.to_str().unwrap()], at);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(says), "{refused:?}");
+    }
 }
 
 #[test]
@@ -115,8 +121,14 @@ fn rates_need_a_host_and_numbers() {
         alone(Path::new(PROGRAM), &words, folder.path())
     };
     let nobody = iostat(&["-xn", "1"]);
-    assert_eq!(nobody.status.code(), Some(1));
+    assert_eq!(nobody.status.code(), Some(2));
     assert!(text(&nobody.stderr).contains("no host answers"), "{nobody:?}");
+    // As of whoever else asks the host.
+    for other in [&["host", "status"][..], &["top", "--once"]] {
+        let nobody = alone(Path::new(PROGRAM), other, folder.path());
+        assert_eq!(nobody.status.code(), Some(2), "{other:?}");
+        assert!(text(&nobody.stderr).contains("no host answers"), "{nobody:?}");
+    }
     for wrong in [&["0"][..], &["1", "0"], &["1", "2", "3"]] {
         assert_eq!(iostat(wrong).status.code(), Some(2), "{wrong:?}");
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -11,6 +12,9 @@ mod checksums;
 mod refused;
 #[path = "volume/repair.rs"]
 mod repair;
+
+/// How long a command may take.
+const LIMIT: Duration = Duration::from_secs(300);
 
 struct Desk(TempDir);
 
@@ -34,11 +38,9 @@ impl Desk {
     }
 
     fn run(&self, line: &str) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_steadfast"))
-            .args(line.split_whitespace())
-            .current_dir(self.path())
-            .output()
-            .unwrap()
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        command.args(line.split_whitespace()).current_dir(self.path());
+        steadfast_suite::output(LIMIT, &mut command).unwrap()
     }
 
     fn good(&self, line: &str) -> String {
@@ -167,7 +169,8 @@ impl Desk {
         }
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, signal).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(status));
+        let ended = steadfast_suite::ended(&mut child, LIMIT).unwrap();
+        assert_eq!(ended.expect("it goes on after the signal").code(), Some(status));
     }
 }
 

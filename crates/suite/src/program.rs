@@ -1,13 +1,69 @@
 //! Running programs, never for longer than a limit.
 
-use std::io::{Read, Seek, SeekFrom};
-use std::process::{Command, ExitStatus, Stdio};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
 /// How often a program is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(5);
+
+/// How long a program that was killed is waited for: one that hangs in the kernel never ends.
+const AFTER_KILL: Duration = Duration::from_secs(10);
+
+/// Waits for a program for at most `limit`; `None`: it has not ended.
+///
+/// # Errors
+/// What the system says to waiting.
+pub fn ended(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait()? {
+            None if begun.elapsed() > limit => return Ok(None),
+            None => std::thread::sleep(POLL),
+            status => return Ok(status),
+        }
+    }
+}
+
+/// Kills a program that took too long, and says what became of it.
+fn killed(child: &mut Child, limit: Duration) -> std::io::Error {
+    // It may end this very moment.
+    let _ = child.kill();
+    let late = format!("took longer than {} s and was killed", limit.as_secs());
+    let what = match ended(child, AFTER_KILL) {
+        Ok(Some(_)) => late,
+        _ => format!("{late}, but is still there: it hangs in the kernel"),
+    };
+    std::io::Error::new(ErrorKind::TimedOut, what)
+}
+
+/// Runs a program for at most `limit`, without input; its exit status and its outputs. One that
+/// takes longer is killed and is an error. What it leaves running is not waited for.
+///
+/// # Errors
+/// It could not be started, or took longer.
+pub fn output(limit: Duration, command: &mut Command) -> Result<Output> {
+    let program = shown(command);
+    let failed = |source| Error::Program { program: program.clone(), source };
+    let mut out = tempfile::tempfile().map_err(failed)?;
+    let mut err = tempfile::tempfile().map_err(failed)?;
+    let for_output = out.try_clone().map_err(failed)?;
+    let for_errors = err.try_clone().map_err(failed)?;
+    command.stdin(Stdio::null()).stdout(for_output).stderr(for_errors);
+    let mut child = command.spawn().map_err(failed)?;
+    let Some(status) = ended(&mut child, limit).map_err(failed)? else {
+        return Err(failed(killed(&mut child, limit)));
+    };
+    let read = |file: &mut std::fs::File| {
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(0))?;
+        file.read_to_end(&mut bytes).map(|_| bytes)
+    };
+    let (stdout, stderr) = (read(&mut out).map_err(failed)?, read(&mut err).map_err(failed)?);
+    Ok(Output { status, stdout, stderr })
+}
 
 /// Runs a program for at most `limit`; its exit status and both its outputs. One that takes longer
 /// is killed and is an error.
@@ -20,19 +76,8 @@ pub fn run(limit: Duration, command: &mut Command) -> Result<(ExitStatus, String
     let for_output = output.try_clone().map_err(failed)?;
     command.stdin(Stdio::null()).stdout(for_output).stderr(for_errors);
     let mut child = command.spawn().map_err(failed)?;
-    let begun = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().map_err(failed)? {
-            break status;
-        }
-        if begun.elapsed() > limit {
-            // It may end this very moment.
-            let _ = child.kill();
-            let _ = child.wait();
-            let late = format!("took longer than {} s and was killed", limit.as_secs());
-            return Err(failed(std::io::Error::new(std::io::ErrorKind::TimedOut, late)));
-        }
-        std::thread::sleep(POLL);
+    let Some(status) = ended(&mut child, limit).map_err(failed)? else {
+        return Err(failed(killed(&mut child, limit)));
     };
     let mut text = Vec::new();
     output.seek(SeekFrom::Start(0)).map_err(failed)?;
@@ -73,5 +118,17 @@ mod tests {
     fn what_takes_too_long_is_killed() {
         let error = run(Duration::from_millis(50), Command::new("sleep").arg("100")).unwrap_err();
         assert!(error.to_string().contains("took longer"), "{error}");
+        let limit = Duration::from_millis(50);
+        let error = output(limit, Command::new("sleep").arg("100")).unwrap_err();
+        assert!(error.to_string().contains("took longer"), "{error}");
+    }
+
+    #[test]
+    fn outputs_are_apart_and_nobody_who_is_left_running_is_waited_for() {
+        let mut sh = Command::new("sh");
+        let out = output(SOON, sh.args(["-c", "sleep 100 & echo out; echo err >&2; exit 3"]));
+        let out = out.unwrap();
+        assert_eq!((out.status.code(), &out.stdout[..]), (Some(3), &b"out\n"[..]));
+        assert_eq!(out.stderr, b"err\n");
     }
 }

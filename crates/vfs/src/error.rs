@@ -32,6 +32,12 @@ pub enum FsError {
     /// ENAMETOOLONG.
     #[error("name longer than 255 bytes")]
     NameTooLong,
+    /// ENAMETOOLONG, of the target of a symbolic link.
+    #[error("target of a symbolic link too long: at most {most} bytes")]
+    TargetTooLong {
+        /// The most that it can have here, in bytes.
+        most: u64,
+    },
     /// EINVAL.
     #[error("invalid argument: {what}")]
     Invalid {
@@ -145,7 +151,7 @@ impl FsError {
             FsError::IsDirectory => Errno::ISDIR,
             FsError::NotEmpty => Errno::NOTEMPTY,
             FsError::NoSpace { .. } => Errno::NOSPC,
-            FsError::NameTooLong => Errno::NAMETOOLONG,
+            FsError::NameTooLong | FsError::TargetTooLong { .. } => Errno::NAMETOOLONG,
             FsError::Invalid { .. } => Errno::INVAL,
             FsError::FileTooLarge => Errno::FBIG,
             FsError::TooManyLinks => Errno::MLINK,

@@ -253,7 +253,9 @@ pub trait FileSystem: Send + Sync {
     }
 
     /// Ends the group with a transaction point, or (`commit` false) takes it back as
-    /// [`rollback`](Self::rollback) does.
+    /// [`rollback`](Self::rollback) does. A group that must go back while files are open fails
+    /// (EBUSY), and goes back when the last of them is closed; until then nothing is changed, and
+    /// fsync and sync fail.
     fn end_group(&self, _commit: bool) -> Result<()> {
         unsupported("atomic groups")
     }

@@ -116,9 +116,19 @@ impl Store {
         if let Some(run) = self.stamped_run(offset, len) {
             return run;
         }
+        if self.is_hole(offset, len) {
+            return steadfast_block::zeros(len as usize);
+        }
         let mut out = vec![0; len as usize];
         self.read_into(offset, &mut out);
         Bytes::from(out)
+    }
+
+    /// Whether the range has no page that differs from zeros.
+    fn is_hole(&self, offset: u64, len: u64) -> bool {
+        let page = PAGE as u64;
+        let pages = offset / page..(offset + len).div_ceil(page);
+        pages.into_iter().all(|number| self.page(number).is_none_or(Page::is_zero))
     }
 
     /// The range, if it is whole pages of one stamped run whose bytes are still in memory.

@@ -189,6 +189,23 @@ fn raw_pages_share_the_memory_of_the_write() {
 }
 
 #[test]
+fn holes_are_read_without_memory_of_their_own() {
+    let mut store = Store::new(4 << 20);
+    store.write(8192, &pattern::bytes(1, 0, 512).into());
+    // A chunk that has nothing any more but zeros.
+    store.write(3 << 20, &pattern::bytes(1, 0, 4096).into());
+    store.discard(3 << 20, 4096);
+    let shared = store.read(1 << 20, 4096).as_ptr();
+    for (offset, len) in [(0, 8192), (512, 1024), (2 << 20, 1 << 20), (3 << 20, 8192)] {
+        let read = store.read(offset, len);
+        assert!(read.len() as u64 == len && steadfast_block::is_zero(&read));
+        assert_eq!(read.as_ptr(), shared, "{len} bytes at {offset}");
+    }
+    let mixed = store.read(4096, 8192);
+    assert!(mixed[..4096] == [0; 4096] && mixed[4096..4608] == pattern::bytes(1, 0, 512)[..]);
+}
+
+#[test]
 fn files_keep_contents_and_holes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");

@@ -35,6 +35,9 @@ pub struct Layout {
     pub inode_size: u16,
     /// First inode that is not reserved.
     pub first_inode: InodeNo,
+    /// Inodes beyond the first that are the file system's own: of quotas, and the orphan file; 0 is
+    /// none.
+    pub own_inodes: [InodeNo; 4],
     /// Bytes a group descriptor.
     pub desc_size: u16,
     /// Blocks of group descriptors, without those reserved.
@@ -182,6 +185,12 @@ impl Layout {
             inodes_per_group: ipg,
             inode_size: sb.inode_size(),
             first_inode,
+            own_inodes: [
+                InodeNo(sb.user_quota_inode.get()),
+                InodeNo(sb.group_quota_inode.get()),
+                InodeNo(sb.project_quota_inode.get()),
+                InodeNo(sb.orphan_file_inode.get()),
+            ],
             desc_size,
             desc_blocks,
             reserved_gdt_blocks: if resize { u32::from(sb.reserved_gdt_blocks.get()) } else { 0 },
@@ -201,6 +210,12 @@ impl Layout {
             return corrupt("the last group descriptors lie beyond the end".into());
         }
         Ok(layout)
+    }
+
+    /// Whether no name may lead to the inode: it is the file system's own (the kernel's
+    /// `is_special_ino`). The root is not.
+    pub fn is_reserved(&self, no: InodeNo) -> bool {
+        no != InodeNo::ROOT && (no < self.first_inode || self.own_inodes.contains(&no))
     }
 }
 

@@ -289,10 +289,7 @@ impl Superblock {
             return Err(Ext4Error::corrupt("the device is too small to hold one", "superblock"));
         };
         if sb.magic.get() != SUPERBLOCK_MAGIC {
-            return Err(Ext4Error::corrupt(
-                format!("no ext2/3/4 file system: the magic number is {:#06x}", sb.magic.get()),
-                "superblock",
-            ));
+            return Err(Ext4Error::NoFileSystem { magic: sb.magic.get() });
         }
         Ok(sb)
     }

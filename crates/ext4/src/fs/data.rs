@@ -40,6 +40,10 @@ pub(super) fn release(fs: &Ext4, fh: Fh) -> Result<()> {
     if fs.volume.status.is_down() {
         return Ok(());
     }
+    if fs.group_failure().is_some() {
+        // The inode goes back as it was; the end of the group and fsync say so.
+        return fs.settle_group();
+    }
     if last {
         release_last(fs, &file.inode)?;
     }

@@ -68,7 +68,7 @@ impl Ext4 {
 
     /// Refuses to touch the inodes that belong to the file system itself.
     pub(super) fn check_ordinary(&self, no: InodeNo) -> Result<()> {
-        if no != InodeNo::ROOT && no.0 < self.volume.layout.first_inode.0 {
+        if self.volume.layout.is_reserved(no) {
             return Err(FsError::NotPermitted { what: "an inode of the file system itself" });
         }
         Ok(())

@@ -2,8 +2,7 @@
 //! be anything, and what had it may be gone. The kernel's ext4_nfs_get_inode.
 
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
-use steadfast_ext4_format::quota::{KINDS, file_of};
-use steadfast_vfs::{Attr, FileSystem, FsError, Ino, Result};
+use steadfast_vfs::{Attr, FsError, Ino, Result};
 
 use crate::fastcommit::is_inode_number_taken;
 use crate::mounted::Ext4;
@@ -13,19 +12,13 @@ impl Ext4 {
     pub(super) fn named_inode(&self, ino: Ino) -> Result<Attr> {
         let no = u32::try_from(ino.0).map(InodeNo).map_err(|_| FsError::Stale)?;
         let layout = &self.volume.layout;
-        let is_possible = (layout.first_inode.0..=layout.inodes_count).contains(&no.0);
-        if ino != self.root() && !is_possible {
+        let is_possible = no != InodeNo::NONE && no.0 <= layout.inodes_count;
+        if !is_possible || layout.is_reserved(no) {
             return Err(FsError::Stale);
         }
         // What is not in use may hold anything: it is not read.
-        let is_hidden_or_free = self.run(|| {
-            let txn = self.parts.look_yielding();
-            let sb = txn.superblock();
-            let is_hidden = no.0 == sb.orphan_file_inode.get()
-                || KINDS.iter().any(|kind| file_of(sb, *kind) == no);
-            Ok(is_hidden || !is_inode_number_taken(&txn, no)?)
-        })?;
-        if is_hidden_or_free {
+        let is_taken = self.run(|| is_inode_number_taken(&self.parts.look_yielding(), no))?;
+        if !is_taken {
             return Err(FsError::Stale);
         }
         let inode = self.inode(ino)?;

@@ -15,6 +15,15 @@ use crate::file::{list_extents, seek_file, sync_all};
 use crate::mounted::Ext4;
 use crate::namespace;
 
+/// Refuses what is negative as an `off_t`, as the kernel does (`rw_verify_area`, fs/read_write.c):
+/// it is no place in a file of any size.
+fn offset_ok(offset: u64) -> Result<()> {
+    match i64::try_from(offset) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(FsError::Invalid { what: "an offset or length of 2^63 or more" }),
+    }
+}
+
 impl FileSystem for Ext4 {
     fn root(&self) -> Ino {
         Ino(InodeNo::ROOT.0.into())
@@ -37,6 +46,7 @@ impl FileSystem for Ext4 {
     }
 
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
+        offset_ok(set.size.unwrap_or(0))?;
         self.enter(NAME_CALL)?;
         attributes::setattr(self, ino, set)
     }
@@ -116,24 +126,28 @@ impl FileSystem for Ext4 {
     }
 
     fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<Bytes> {
+        offset_ok(offset)?;
         self.enter(CALL)?;
         let file = self.file(fh, OpenFlags::READ)?;
         data::read_from(self, &file, file.flags.contains(OpenFlags::DIRECT), offset, len)
     }
 
     fn read_as(&self, fh: Fh, offset: u64, len: usize, direct: bool) -> Result<Bytes> {
+        offset_ok(offset)?;
         self.enter(CALL)?;
         let file = self.file(fh, OpenFlags::READ)?;
         data::read_from(self, &file, direct, offset, len)
     }
 
     fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
+        offset_ok(offset)?;
         self.enter(CALL)?;
         let file = self.file(fh, OpenFlags::WRITE)?;
         data::write_to(self, &file, file.flags, offset, &data)
     }
 
     fn write_as(&self, fh: Fh, offset: u64, data: Bytes, how: OpenFlags) -> Result<usize> {
+        offset_ok(offset)?;
         self.enter(CALL)?;
         data::write_as(self, fh, offset, data, how)
     }
@@ -198,6 +212,8 @@ impl FileSystem for Ext4 {
     }
 
     fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
+        offset_ok(offset)?;
+        offset_ok(len)?;
         self.enter(NAME_CALL)?;
         data::fallocate(self, fh, what, offset, len)
     }

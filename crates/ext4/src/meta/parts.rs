@@ -87,7 +87,10 @@ impl Parts {
         let delayed = self.allocator.counts().promised();
         let room = self.log.room_on_demand().saturating_sub(delayed);
         if fresh.is_spent() {
-            return Err(FsError::NoSpace { what: "the atomic group has run out of space" }.into());
+            return Err(FsError::NoSpace {
+                what: "the atomic group has failed, and is taken back whole",
+            }
+            .into());
         }
         if room < TYPICAL_UPDATE_BLOCKS as u64 {
             return Err(FsError::NoSpace { what: LOG_FULL }.into());

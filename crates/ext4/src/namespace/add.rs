@@ -100,8 +100,10 @@ pub fn symlink(
     if target.contains(&0) {
         return Err(FsError::Invalid { what: "NUL in the target of a symbolic link" }.into());
     }
-    if target.len() > TARGET_MAX || target.len() as u64 >= parts.volume.block_size() {
-        return Err(FsError::NameTooLong.into());
+    // With its NUL it has to fit a block.
+    let most = (TARGET_MAX as u64).min(parts.volume.block_size() - 1);
+    if target.len() as u64 > most {
+        return Err(FsError::TargetTooLong { most }.into());
     }
     check_new(&txn, dir, name)?;
     let no = make_inode(&mut txn, dir, FileType::Symlink, NewNode { mode: 0o777, ..node })?;

@@ -189,10 +189,8 @@ pub(super) fn check_name(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()>
 /// itself.
 pub(super) fn find(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<Option<Found>> {
     let found = InodeBlocks::directory(txn, dir)?.lookup(name)?;
-    let first = txn.volume().layout.first_inode;
     if let Some(found) = &found
-        && found.ino < first
-        && found.ino != InodeNo::ROOT
+        && txn.volume().layout.is_reserved(found.ino)
     {
         let what = format!("a name points to the reserved inode {}", found.ino);
         return Err(Ext4Error::corrupt(what, format!("directory inode {dir}")));

@@ -9,7 +9,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::{PAGE, Settings};
 use steadfast_vfs::TransactPolicy;
 
-pub use table::{OPTIONS, check_together};
+pub use table::{OPTIONS, check_together, speaks_of_journal};
 
 /// What the journal promises about file data (mount option `data=`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,6 +130,9 @@ pub struct MountOptions {
     pub data: DataMode,
     /// `transact=`: when transaction points are made by themselves, with data=transact.
     pub transact: TransactPolicy,
+    /// The first option that was given and says something of a journal ([`speaks_of_journal`]): a
+    /// file system without one is not mounted with it. `None`: the values above are not asked for.
+    pub data_given: Option<String>,
     /// The external journal's device, if the file system has one.
     pub journal_device: Option<Arc<dyn BlockDevice>>,
     /// The number of that device as the kernel encodes it (`new_encode_dev`), which the mount
@@ -188,6 +191,7 @@ impl Default for MountOptions {
         MountOptions {
             data: DataMode::Ordered,
             transact: TransactPolicy::default(),
+            data_given: None,
             journal_device: None,
             journal_number: 0,
             journal: steadfast_journal::Config::default(),

@@ -311,6 +311,13 @@ const WITHOUT_EFFECT: Form<MountOptions> = Form::WithoutEffect {
     prefixes: &[],
 };
 
+/// Whether the kernel's ext4 refuses this option where there is no journal
+/// (`__ext4_fill_super`, fs/ext4/super.c). Not `commit=`, which bounds the age of contents too.
+pub fn speaks_of_journal(word: &str) -> bool {
+    word.starts_with("data=")
+        || matches!(word, "journal_checksum" | "journal_async_commit" | "data_err=abort")
+}
+
 /// What is wrong with options together; `given`: the words.
 ///
 /// # Errors

@@ -13,7 +13,8 @@ use steadfast_ext4_format::RangeSet;
 #[derive(Debug, Default)]
 pub(crate) struct Fresh {
     blocks: Mutex<RangeSet>,
-    /// The open group has run out of space: nothing more is changed before it ends.
+    /// The open group has run out of space, or has failed: nothing more is changed before it has
+    /// gone back.
     spent: AtomicBool,
 }
 
@@ -59,12 +60,12 @@ impl Fresh {
         *self.lock() = RangeSet::new();
     }
 
-    /// Whether the open group is spent.
+    /// Whether the open group has run out of space, or has failed.
     pub fn is_spent(&self) -> bool {
         self.spent.load(Ordering::Acquire)
     }
 
-    /// Notes whether the open group is spent.
+    /// Notes whether the open group accepts no more changes.
     pub fn set_spent(&self, spent: bool) {
         self.spent.store(spent, Ordering::Release);
     }

@@ -28,6 +28,8 @@ pub(crate) struct State {
     /// Write-back errors that have been reported.
     pub errors: ErrorCursor,
     pub group_open: bool,
+    /// The open group has ended in vain: it goes back as soon as no file is open.
+    pub group_failed: Option<FsError>,
     /// The point to which a rollback goes.
     pub last: Option<LastPoint>,
     /// What the unmount has thrown away.
@@ -43,6 +45,7 @@ impl Transact {
                 failed: None,
                 errors: ErrorCursor::default(),
                 group_open: false,
+                group_failed: None,
                 last: None,
                 discarded: None,
             }),

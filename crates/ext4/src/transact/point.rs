@@ -16,7 +16,8 @@ impl Ext4 {
     /// the least. Does nothing if nothing has changed since the last point.
     ///
     /// # Errors
-    /// Busy: a group is open. The first failure of a write-back or of the journal, for ever.
+    /// Busy: a group is open. Why it has failed, if it has. The first failure of a write-back or of
+    /// the journal, for ever.
     pub(crate) fn make_point(&self) -> Result<()> {
         let (transact, journal) = self.journal_of_points()?;
         if let Some(e) = transact.state().failed.clone() {
@@ -24,7 +25,7 @@ impl Ext4 {
         }
         if !self.is_changed(journal) {
             if transact.state().group_open {
-                return Err(FsError::Busy { what: "an atomic group is open" });
+                return Err(self.group_is_open());
             }
             self.check_written(transact, Ok(()))?;
             return self.await_commit(transact, journal, last_ended(journal));
@@ -34,7 +35,7 @@ impl Ext4 {
         let ended = {
             let _exclusive = transact.gate.write();
             if transact.state().group_open {
-                return Err(FsError::Busy { what: "an atomic group is open" });
+                return Err(self.group_is_open());
             }
             self.end_transaction(transact, journal)?
         };

@@ -22,11 +22,13 @@ impl Ext4 {
         self.enter(CALL)?;
         let (transact, journal) = self.journal_of_points()?;
         let _exclusive = transact.gate.write();
-        if transact.state().group_open {
+        let state = transact.state();
+        if state.group_open && state.group_failed.is_none() {
             return Err(FsError::Busy { what: "an atomic group is open: end it" });
         }
+        drop(state);
         let taken = self.since_point().unwrap_or_default();
-        self.discard(transact, journal, false)?;
+        self.take_group_back(transact, journal)?;
         let point = transact.state().last;
         Ok(RolledBack { point, taken })
     }
@@ -68,16 +70,14 @@ impl Ext4 {
     pub(crate) fn stop_transacting(&self) -> Result<()> {
         let Ok((transact, journal)) = self.journal_of_points() else { return Ok(()) };
         transact.timer.end();
-        let keep = transact.wants(TransactMask::UMOUNT);
+        // Also with a group that nobody has ended: that it goes is no success then.
+        let keep = transact.policy().mask.intersects(TransactMask::UMOUNT);
         let outcome = if keep { self.make_point() } else { Ok(()) };
         if keep && outcome.is_ok() {
             return Ok(());
         }
         let _exclusive = transact.gate.write();
-        transact.state().group_open = false;
-        if let Some(fresh) = &self.parts.allocator.fresh {
-            fresh.set_spent(false);
-        }
+        self.forget_group(transact);
         let since = self.since_point().filter(|since| !since.is_nothing());
         let discarded = self.discard(transact, journal, true);
         if discarded.is_ok() {

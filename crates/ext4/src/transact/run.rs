@@ -84,7 +84,13 @@ impl Ext4 {
     }
 
     /// An operation has succeeded: makes a point if the mask has one of `bits`.
+    ///
+    /// # Errors
+    /// As for a point; why the open group has failed, whatever the mask says.
     pub(crate) fn point_after(&self, bits: TransactMask) -> steadfast_vfs::Result<()> {
+        if let Some(failure) = self.group_failure() {
+            return Err(failure);
+        }
         match &self.transact {
             Some(transact) if transact.wants(bits) => match self.make_point() {
                 // A group has begun meanwhile; its end is the point.

@@ -69,7 +69,8 @@ pub(crate) fn create_value_inode(
 
 fn value_inode(txn: &Txn<'_>, no: InodeNo) -> Result<RawInode> {
     let corrupt = |what: &str| Ext4Error::corrupt(what, format!("value inode {no}"));
-    if no.0 < txn.volume.layout.first_inode.0 || no.0 > txn.volume.layout.inodes_count {
+    let layout = &txn.volume.layout;
+    if no == InodeNo::ROOT || layout.is_reserved(no) || no.0 > layout.inodes_count {
         return Err(corrupt("an attribute's value cannot be in this inode"));
     }
     let raw = txn.raw_inode(no).map_err(|e| match e {

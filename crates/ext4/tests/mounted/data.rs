@@ -67,7 +67,14 @@ fn sizes_have_an_end() {
     let (attr, fh) = create(&*fs, "file", RW);
     let last = ((1u64 << 32) - 1) * 4096;
     assert_eq!(fs.write(fh, last, Bytes::from_static(b"x")), Err(FsError::FileTooLarge));
-    assert_eq!(fs.write(fh, u64::MAX - 3, contents(1, 0, 9)), Err(FsError::FileTooLarge));
+    // Negative as an offset: no place in any file.
+    for at in [1 << 63, u64::MAX - 3] {
+        let refused = fs.write(fh, at, contents(1, 0, 9));
+        assert!(matches!(refused, Err(FsError::Invalid { .. })), "{refused:?}");
+        assert!(matches!(fs.read(fh, at, 9), Err(FsError::Invalid { .. })));
+        let set = SetAttr { size: Some(at), ..SetAttr::default() };
+        assert!(matches!(fs.setattr(attr.ino, set), Err(FsError::Invalid { .. })));
+    }
     let set = SetAttr { size: Some(last + 1), ..SetAttr::default() };
     assert_eq!(fs.setattr(attr.ino, set), Err(FsError::FileTooLarge));
     assert_eq!(fs.write(fh, last - 1, Bytes::from_static(b"x")), Ok(1));

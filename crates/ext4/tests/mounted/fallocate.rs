@@ -295,7 +295,9 @@ fn what_is_refused() {
     invalid(Fallocate::CollapseRange, 4096, 25 * 4096);
     invalid(Fallocate::InsertRange, 512, 4096);
     invalid(Fallocate::InsertRange, 25 * 4096, 4096);
-    assert_eq!(fs.fallocate(fh, GROW, u64::MAX - 5, 10), Err(FsError::FileTooLarge));
+    invalid(GROW, u64::MAX - 5, 10);
+    invalid(GROW, 10, 1 << 63);
+    assert_eq!(fs.fallocate(fh, GROW, (1 << 63) - 5, 10), Err(FsError::FileTooLarge));
     assert_eq!(fs.fallocate(fh, KEEP, 1 << 44, 1 << 20), Err(FsError::FileTooLarge));
     assert_eq!(fs.fallocate(fh, Fallocate::InsertRange, 0, 1 << 43), Ok(()));
     assert_eq!(fs.fallocate(fh, Fallocate::InsertRange, 0, 1 << 43), Err(FsError::FileTooLarge));

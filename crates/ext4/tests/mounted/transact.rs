@@ -308,7 +308,6 @@ fn a_group_that_does_not_fit_fails_as_a_whole() {
     // Also what would fit: half a group is worse than none.
     let more = fs.create(fs.root(), b"tiny", NewNode::default(), RW).map(drop);
     assert!(matches!(more, Err(FsError::NoSpace { .. })), "{more:?}");
-    assert!(matches!(fs.end_group(true), Err(FsError::Busy { .. })));
     fs.release(fh).unwrap();
     assert!(matches!(fs.end_group(true), Err(FsError::NoSpace { .. })));
     assert!(fs.lookup(fs.root(), b"small").is_err());
@@ -316,6 +315,78 @@ fn a_group_that_does_not_fit_fails_as_a_whole() {
     write(&fs, "after", b"after");
     assert_eq!(names_after_a_cut(&disk), ["after", "before"]);
     fs.unmount().unwrap();
+}
+
+/// Nothing of the group can be kept, and it cannot go back while the file is open.
+#[test]
+fn a_group_that_fails_while_a_file_is_open_goes_back_when_it_is_closed() {
+    for full in [true, false] {
+        let disk = made(16 << 20, 1024);
+        let fs = on(&disk, options(TransactPolicy::default()));
+        write(&fs, "before", &contents(1, 0, 1 << 20));
+        let free = fs.statfs().unwrap().blocks_free;
+        let other = fs.open(fs.lookup(fs.root(), b"before").unwrap().ino, RW).unwrap();
+        fs.begin_group().unwrap();
+        let (_, fh) = create(&*fs, "inside", RW);
+        let mut at = 0;
+        while full && let Ok(n) = fs.write(fh, at, contents(2, at, 100_000)) {
+            at += n as u64;
+        }
+        let ended = fs.end_group(full).unwrap_err();
+        assert!(matches!(ended, FsError::Busy { .. }), "{ended}");
+        // Whoever asks for a promise is refused, and whoever changes something.
+        let refusals = [
+            ("fsync", fs.fsync(fh, false)),
+            ("fsync of a file from before", fs.fsync(other, true)),
+            ("fsync of a folder", fs.fsyncdir(fs.root())),
+            ("sync", fs.sync()),
+            ("close", fs.flush(fh)),
+            ("point", fs.transact()),
+            ("create", fs.create(fs.root(), b"late", NewNode::default(), RW).map(drop)),
+            ("unlink", fs.unlink(fs.root(), b"before")),
+            ("group", fs.begin_group()),
+            ("end", fs.end_group(true)),
+            ("rollback", fs.rollback()),
+        ];
+        for (what, refused) in refusals {
+            assert!(refused.is_err(), "{what} promised something");
+        }
+        assert_eq!(names_after_a_cut(&disk), ["before"]);
+        fs.release(other).unwrap();
+        assert!(fs.fsyncdir(fs.root()).is_err(), "one file is still open");
+        fs.release(fh).unwrap();
+        // It has gone back, and everything is as it was before the group.
+        assert!(matches!(fs.end_group(true), Err(FsError::Invalid { .. })));
+        assert!(fs.lookup(fs.root(), b"inside").is_err());
+        assert_eq!(fs.statfs().unwrap().blocks_free, free);
+        let (_, fh) = create(&*fs, "after", RW);
+        fs.write(fh, 0, contents(3, 0, 5000)).unwrap();
+        fs.fsync(fh, false).unwrap();
+        assert_eq!(names_after_a_cut(&disk), ["after", "before"]);
+        let cut = on(&Ram::from_store("after", disk.store()).persistent(), by_hand());
+        assert_eq!(read_all(&*cut, "after"), contents(3, 0, 5000));
+        assert_eq!(read_all(&*cut, "before"), contents(1, 0, 1 << 20));
+        fs.release(fh).unwrap();
+        fs.unmount().unwrap();
+        drop(fs);
+        let fs = on(&disk, by_hand());
+        assert_eq!(read_all(&*fs, "after"), contents(3, 0, 5000));
+        fs.unmount().unwrap();
+    }
+}
+
+/// The file stays open to the end: the unmount says that what came since is gone.
+#[test]
+fn an_unmount_after_a_failed_group_is_no_success() {
+    let disk = made(16 << 20, 1024);
+    let fs = on(&disk, options(TransactPolicy::default()));
+    write(&fs, "before", b"before");
+    fs.begin_group().unwrap();
+    create(&*fs, "inside", RW);
+    assert!(matches!(fs.end_group(false), Err(FsError::Busy { .. })));
+    fs.unmount().unwrap_err();
+    drop(fs);
+    assert_eq!(names_after_a_cut(&disk), ["before"]);
 }
 
 /// With VOLFULL the space that deleted and overwritten data gives back is there when it is needed;

@@ -9,6 +9,8 @@ use fuser::Request;
 
 /// May keep set-id bits where others lose them (linux/capability.h).
 const CAP_FSETID: u32 = 4;
+/// Has a file's data journalled.
+const CAP_SYS_RESOURCE: u32 = 24;
 /// Sees trusted attributes, names file systems, shuts them down.
 const CAP_SYS_ADMIN: u32 = 21;
 
@@ -46,6 +48,11 @@ impl Caller {
     /// Whether it may do what concerns the file system as a whole.
     pub fn administers(self) -> bool {
         self.is_capable(CAP_SYS_ADMIN)
+    }
+
+    /// Whether it may say that a file's data goes through the journal (`ext4_ioctl_setflags`).
+    pub fn journals_data(self) -> bool {
+        self.is_capable(CAP_SYS_RESOURCE)
     }
 
     /// Whether trusted attributes are for it.

@@ -20,6 +20,9 @@ const SHUTDOWN_READ: u32 = 0x8004_587d;
 /// The same with its argument (`_IOW`).
 const SHUTDOWN: u32 = 0x4004_587d;
 
+/// FS_JOURNAL_DATA_FL.
+const JOURNAL_DATA: u32 = 0x4000;
+
 /// FS_* flag of an inode, and FS_XFLAG_* of the same meaning.
 const XFLAGS: [(u32, u32); 7] = [
     (0x10, 0x8),          // immutable
@@ -52,7 +55,13 @@ impl Bridge {
         match command {
             c if GETFLAGS.contains(&c) => Ok(self.fs.inode_flags(ino)?.to_ne_bytes().to_vec()),
             c if SETFLAGS.contains(&c) => {
-                self.fs.set_inode_flags(ino, number()?)?;
+                let wanted = number()?;
+                // The kernel checks the others before it asks us.
+                let journals = (wanted ^ self.fs.inode_flags(ino)?) & JOURNAL_DATA != 0;
+                if journals && !caller.journals_data() {
+                    return Err(FsError::NotPermitted { what: "journalling a file's data" });
+                }
+                self.fs.set_inode_flags(ino, wanted)?;
                 // Also the time of change.
                 self.attributes_changed(ino);
                 Ok(Vec::new())

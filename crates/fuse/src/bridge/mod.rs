@@ -198,7 +198,7 @@ impl Bridge {
 
     /// Opens for the kernel, which keeps what it reads; `appends`: with O_APPEND.
     fn open_file(&self, ino: Ino, flags: OpenFlags, appends: bool) -> Result<Fh> {
-        let flags = flags | OpenFlags::CALLER_CACHES;
+        let flags = self.readable(flags) | OpenFlags::CALLER_CACHES;
         let fh = match self.fs.open(ino, flags) {
             // A file that may only be appended to must be told that we mean that.
             Err(FsError::NotPermitted { .. }) if appends => {
@@ -208,6 +208,13 @@ impl Bridge {
         }?;
         self.synced_after.note(fh, self.seen_by_kernel(flags));
         Ok(fh)
+    }
+
+    /// How to open below what is opened so. With writeback_cache the kernel reads through files
+    /// that were opened for writing only: of a page that is written in part it needs the rest.
+    fn readable(&self, flags: OpenFlags) -> OpenFlags {
+        let reads = self.options.writeback_cache && flags.contains(OpenFlags::WRITE);
+        if reads { flags | OpenFlags::READ } else { flags }
     }
 
     /// How the kernel treats a file that was opened so: as if with O_DIRECT, where nothing is to
@@ -232,7 +239,7 @@ impl Bridge {
         raw_flags: i32,
     ) -> Result<(Attr, Fh)> {
         let flags = attr::open_flags(raw_flags);
-        let create = (flags - OpenFlags::TRUNCATE) | OpenFlags::CALLER_CACHES;
+        let create = self.readable(flags - OpenFlags::TRUNCATE) | OpenFlags::CALLER_CACHES;
         let made = self.fs.create(dir, name, node, create);
         let exclusive = rustix::fs::OFlags::from_bits_retain(raw_flags as u32)
             .contains(rustix::fs::OFlags::EXCL);

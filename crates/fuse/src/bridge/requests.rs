@@ -437,6 +437,11 @@ impl fuser::Filesystem for Bridge {
         whence: i32,
         reply: ReplyLseek,
     ) {
+        if self.options.writeback_cache {
+            // The kernel has pages that we have not seen: for SEEK_DATA all up to the size is
+            // data to it, once it is told so.
+            return reply.error(Errno::ENOSYS);
+        }
         let done = self.call("seek", || {
             let offset = u64::try_from(offset).map_err(|_| FsError::NoAddress)?;
             self.fs.seek(Fh(fh.0), offset, ranges::sought(whence)?)

@@ -1,7 +1,8 @@
 //! Open files: handles, offsets at their limits, sizes, ranges.
 
 use super::kernel::{Kernel, Op, ROOT, body, u32_at, u64_at};
-use super::{EBADF, EFBIG, EINVAL, ENXIO, O_RDWR, O_TRUNC, attr, empty, mounted};
+use super::{EBADF, EFBIG, EINVAL, ENOSYS, ENXIO, O_RDWR, O_TRUNC, attr, empty, ext4, mounted};
+use crate::options::Options;
 
 /// Largest file of ext4 with blocks of 1 KiB or 4 KiB is below this.
 const TOO_FAR: u64 = 1 << 45;
@@ -145,6 +146,32 @@ fn holes_are_punched_and_found() {
     assert!(matches!(errno, EFBIG | EINVAL), "{errno}");
     allocate(0, 64 << 10, 0).unwrap();
     assert_eq!(kernel.getattr(file).unwrap().size, 64 << 10);
+}
+
+/// With writeback_cache the kernel reads through files that are open for writing only, and knows
+/// sizes and pages that we do not.
+#[test]
+fn write_back_caching_reads_what_it_writes_and_seeks_itself() {
+    const O_WRONLY: u32 = 1;
+    const O_APPEND: u32 = 0o2000;
+    let options = Options { threads: 1, writeback_cache: true, ..Options::default() };
+    let kernel = Kernel::with(ext4(), options);
+    let (file, made) = kernel.create(ROOT, b"file", O_WRONLY | O_APPEND).unwrap();
+    kernel.write_at(file.node, made, 0, b"some text").unwrap();
+    let again = kernel.open(file.node, O_WRONLY | O_APPEND).unwrap();
+    for fh in [made, again] {
+        // A page has its own place, whatever O_APPEND says.
+        kernel.write_at(file.node, fh, 0, b"SOME").unwrap();
+        assert_eq!(kernel.read(file.node, fh, 0, 4096).unwrap(), b"SOME text");
+    }
+    for whence in [3, 4] {
+        let asked = body().u64(again).u64(0).u32(whence).u32(0);
+        assert_eq!(kernel.ask(Op::Lseek, file.node, asked), Err(ENOSYS));
+    }
+    // Without it the two stay apart.
+    let kernel = mounted();
+    let (file, fh) = kernel.create(ROOT, b"file", O_WRONLY).unwrap();
+    assert_eq!(kernel.read(file.node, fh, 0, 4096), Err(EBADF));
 }
 
 #[test]

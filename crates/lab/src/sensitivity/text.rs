@@ -102,14 +102,11 @@ fn tornado(s: &mut String, found: &Sensitivity, r: &Ratio) {
     if most == 0.0 {
         return;
     }
-    let _ = writeln!(
-        s,
-        "\n{} of '{}' ({:.2}x): the {} parameters that move it most",
-        r.test,
-        r.variant,
-        r.ratio,
-        BARS.min(groups.len())
-    );
+    let what = match BARS.min(groups.len()) {
+        1 => "the parameter that moves it".to_owned(),
+        n => format!("the {n} parameters that move it most"),
+    };
+    let _ = writeln!(s, "\n{} of '{}' ({:.2}x): {what}", r.test, r.variant, r.ratio);
     for (name, list) in groups.iter().take(BARS) {
         let low = list.iter().map(|(_, x)| *x).fold(r.ratio, f64::min);
         let high = list.iter().map(|(_, x)| *x).fold(r.ratio, f64::max);
@@ -151,7 +148,16 @@ fn table(s: &mut String, found: &Sensitivity) {
         );
     }
     let percent = UNMOVED * 100.0;
-    let _ = writeln!(s, " {still} other changes move no ratio by more than {percent:.0} %.");
+    let more = match (still, moving.len()) {
+        (0, _) => None,
+        (1, 0) => Some("The one change moves".to_owned()),
+        (1, _) => Some("One other change moves".to_owned()),
+        (n, 0) => Some(format!("The {n} changes move")),
+        (n, _) => Some(format!("{n} other changes move")),
+    };
+    if let Some(more) = more {
+        let _ = writeln!(s, " {more} no ratio by more than {percent:.0} %.");
+    }
     if !found.refused.is_empty() {
         let names = found.refused.iter().map(|c| format!("{} = {}", c.name(), c.to));
         let names = names.collect::<Vec<_>>().join(", ");

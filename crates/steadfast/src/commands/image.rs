@@ -20,6 +20,7 @@ use steadfast_vfs::path::shown;
 use super::journal_device::of_image;
 use super::{pmem, volume};
 use crate::cli::{Image, Reading};
+use crate::mount::mmp;
 use crate::terminal::counted;
 use crate::{Outcome, document, terminal, way_out};
 
@@ -95,9 +96,12 @@ fn reading_options(reading: &Reading) -> Result<MountOptions> {
 
 fn mount(image: &Image, options: MountOptions) -> Result<FileSystem> {
     let device = open(&image.image, options.read_only)?;
+    let (name, read_only) = (image.image.display().to_string(), options.read_only);
     // What is made belongs to root, as in an image that is mounted.
-    let image_of = steadfast::Image::open(device).owner(0, 0).mount_options(|o| *o = options);
-    image_of.mount().map_err(|e| to_anyhow(e).context(image.image.display().to_string()))
+    let image_of = steadfast::Image::open(Arc::clone(&device)).owner(0, 0);
+    let image_of = image_of.mount_options(|o| *o = options);
+    let mounted = mmp::telling(&device, &name, read_only, || image_of.mount());
+    mounted.map_err(|e| to_anyhow(e).context(name))
 }
 
 /// An error of the library in the command line's form: what it is about, then what is wrong.
@@ -118,7 +122,9 @@ pub fn mounted(image: &Image, read_only: bool, noatime: bool) -> Result<Arc<Ext4
         options.access_times = AccessTimes::Never;
     }
     let device = open(&image.image, read_only)?;
-    Ext4::mount(device, options).with_context(|| image.image.display().to_string())
+    let name = image.image.display().to_string();
+    let mount = || Ext4::mount(Arc::clone(&device), options);
+    mmp::telling(&device, &name, read_only, mount).context(name)
 }
 
 /// Mounts read-only (nothing is written, a journal is replayed in memory) and does `work`.

@@ -21,3 +21,4 @@ pub mod svm;
 pub mod top;
 pub mod tree;
 pub mod volume;
+pub mod whole_file;

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
 
+use super::whole_file;
 use crate::cli::Cli;
 
 /// What every command ends with, unless it has words of its own for it.
@@ -33,20 +34,22 @@ fn with_exit_status(command: Command) -> Command {
 /// Writes a page for the program and one for each command into `folder`.
 pub fn man(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let command = command().disable_help_subcommand(true);
-    clap_mangen::generate_to(command, folder).with_context(|| folder.display().to_string())?;
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let is_ours = path.file_name().is_some_and(|name| {
-            name.to_string_lossy().starts_with("steadfast")
-                && name.to_string_lossy().ends_with(".1")
-        });
-        if is_ours {
-            let page = std::fs::read_to_string(&path)?;
-            std::fs::write(&path, with_lines_kept(&page))?;
-        }
+    let mut command = command().disable_help_subcommand(true);
+    command.build();
+    pages(&command, folder)
+}
+
+/// The page of a command, and of all below it. Each is there whole or not at all.
+fn pages(command: &Command, folder: &Path) -> Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        pages(below, folder)?;
     }
-    Ok(())
+    let page = clap_mangen::Man::new(command.clone());
+    let path = folder.join(page.get_filename());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    let text = with_lines_kept(&String::from_utf8_lossy(&text));
+    whole_file::write(&path, text).with_context(|| path.display().to_string())
 }
 
 /// What follows the options of a help text has lines of its own, which a page would fill.

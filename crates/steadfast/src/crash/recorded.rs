@@ -16,6 +16,10 @@ use steadfast_ext4::MountOptions;
 use super::failure::{Failure, story};
 use super::running::Recovered;
 
+/// Why a run is not cut in which nothing can be lost.
+const CHANGES_NOTHING: &str = "the program changed nothing in the file system that it was given: \
+     there is nothing that a power cut could take, so this test cannot fail";
+
 /// A recorded run, which [`judge`](Recorded::judge) or [`check`](Recorded::check) cuts.
 ///
 /// ```
@@ -145,6 +149,9 @@ impl Recorded {
     pub(super) fn explore(self, judge: Option<&dyn Judges>) -> Result<Report, Failure> {
         let Recorded { run, options, choice } = self;
         let run = run.map_err(Failure::not_run)?;
+        if !run.calls.iter().any(|call| !call.failed && !call.kind.is_sync()) {
+            return Err(Failure::not_run(CHANGES_NOTHING));
+        }
         let machine = OnRam::new(options.clone()).shared();
         let exploration = Exploration {
             run: &run,

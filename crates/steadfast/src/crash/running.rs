@@ -52,7 +52,12 @@ impl Running {
     /// };
     /// PowerCut::new().cuts(20).run(program).judge(judge).unwrap();
     /// ```
+    ///
+    /// # Panics
+    /// The caller is a thread of `std::thread`, outside of the simulation.
     pub fn acknowledge(&self, text: impl AsRef<str>) {
+        // An acknowledgement has its place between the calls of the simulation.
+        self.fs.vfs();
         self.said.say(text.as_ref().as_bytes());
     }
 }
@@ -98,7 +103,7 @@ impl Recovered {
     ///     true => Err("who said that?"),
     ///     false => Ok(()),
     /// };
-    /// PowerCut::new().cuts(5).run(|fs| fs.sync()).judge(judge).unwrap();
+    /// PowerCut::new().cuts(5).run(|fs| fs.write("/file", "text")).judge(judge).unwrap();
     /// ```
     pub fn acknowledged(&self, text: &str) -> bool {
         self.lines.iter().any(|line| line == text)
@@ -113,7 +118,7 @@ impl Recovered {
     ///     0 => Ok(()),
     ///     n => Err(format!("{n} acknowledgements of nothing")),
     /// };
-    /// PowerCut::new().cuts(5).run(|fs| fs.sync()).judge(judge).unwrap();
+    /// PowerCut::new().cuts(5).run(|fs| fs.write("/file", "text")).judge(judge).unwrap();
     /// ```
     pub fn acknowledgements(&self) -> &[String] {
         &self.lines

@@ -97,7 +97,7 @@ pub struct Scheduled {
 /// use steadfast::crash::{PowerCut, Tasks};
 ///
 /// let test = PowerCut::new().cuts(5).schedules(1);
-/// let tasks = || Tasks::new().task("a", |fs| fs.sync()).task("b", |fs| fs.sync());
+/// let tasks = || Tasks::new().task("a", |fs| fs.sync()).task("b", |fs| fs.write("/b", "2"));
 /// let report = test.run_tasks(tasks).check().unwrap();
 /// assert_eq!(report.schedules, 1);
 /// assert!(report.schedules_left > 0, "the other task did not begin");
@@ -187,6 +187,9 @@ impl Scheduled {
             return Ok(ScheduledReport { schedules: 1, distinct: 1, ..report });
         }
         let bounds = (tasks().0.len(), schedules.preemptions, schedules.most);
+        if bounds.0 == 0 {
+            return Err(Failure::not_run("there is no task to run"));
+        }
         let counts = each_schedule(bounds, &mut record, &mut each)?;
         let (schedules, distinct) = (counts.run, counts.distinct);
         Ok(ScheduledReport { schedules, distinct, schedules_left: counts.left, ..report })

@@ -13,7 +13,7 @@ use crate::times::FileTimes;
 
 impl File {
     fn change(&self, operation: &'static str, set: SetAttr) -> Result<()> {
-        self.mounted.fs.setattr(self.ino, set).map(drop).map_err(self.failed(operation))
+        self.mounted.fs().setattr(self.ino, set).map(drop).map_err(self.failed(operation))
     }
 
     /// Changes the permissions.
@@ -94,7 +94,7 @@ impl File {
     /// # Errors
     /// As fgetxattr(2), but ENODATA.
     pub fn xattr(&self, name: impl AsRef<OsStr>) -> Result<Option<Vec<u8>>> {
-        match self.mounted.fs.getxattr(self.ino, name.as_ref().as_bytes()) {
+        match self.mounted.fs().getxattr(self.ino, name.as_ref().as_bytes()) {
             Err(FsError::NoData) => Ok(None),
             value => value.map(Some).map_err(self.failed("xattr")),
         }
@@ -116,7 +116,7 @@ impl File {
     /// As fsetxattr(2).
     pub fn set_xattr(&self, name: impl AsRef<OsStr>, value: &[u8]) -> Result<()> {
         let name = name.as_ref().as_bytes();
-        let set = self.mounted.fs.setxattr(self.ino, name, value, SetXattr::Any);
+        let set = self.mounted.fs().setxattr(self.ino, name, value, SetXattr::Any);
         set.map_err(self.failed("set_xattr"))
     }
 
@@ -136,7 +136,7 @@ impl File {
     /// # Errors
     /// As fremovexattr(2).
     pub fn remove_xattr(&self, name: impl AsRef<OsStr>) -> Result<()> {
-        let removed = self.mounted.fs.removexattr(self.ino, name.as_ref().as_bytes());
+        let removed = self.mounted.fs().removexattr(self.ino, name.as_ref().as_bytes());
         removed.map_err(self.failed("remove_xattr"))
     }
 
@@ -154,7 +154,7 @@ impl File {
     /// # Errors
     /// As flistxattr(2).
     pub fn xattrs(&self) -> Result<Vec<OsString>> {
-        let names = self.mounted.fs.listxattr(self.ino).map_err(self.failed("xattrs"))?;
+        let names = self.mounted.fs().listxattr(self.ino).map_err(self.failed("xattrs"))?;
         Ok(names.into_iter().map(OsString::from_vec).collect())
     }
 }

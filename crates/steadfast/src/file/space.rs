@@ -18,7 +18,7 @@ impl File {
             if len == 0 {
                 return Err(FsError::Invalid { what: "a range of no bytes" });
             }
-            self.mounted.fs.fallocate(fh, what, offset, len)
+            self.mounted.fs().fallocate(fh, what, offset, len)
         });
         done.map_err(self.failed(operation))
     }
@@ -185,7 +185,7 @@ impl File {
 
     fn find(&self, operation: &'static str, offset: u64, to: SeekTo) -> Result<Option<u64>> {
         let found = match self.handle {
-            Handle::File(fh, _) => self.mounted.fs.seek(fh, offset, to),
+            Handle::File(fh, _) => self.mounted.fs().seek(fh, offset, to),
             Handle::Folder => Err(FsError::IsDirectory),
         };
         match found {
@@ -213,6 +213,6 @@ impl File {
     /// # Errors
     /// As ioctl(2) with FS_IOC_FIEMAP.
     pub fn extents(&self, offset: u64, len: u64) -> Result<Vec<FileExtent>> {
-        self.mounted.fs.extents(self.ino, offset, len).map_err(self.failed("extents"))
+        self.mounted.fs().extents(self.ino, offset, len).map_err(self.failed("extents"))
     }
 }

@@ -92,8 +92,9 @@ impl FileSystem {
     /// ```
     ///
     /// # Errors
-    /// Those of `work`, when all is as it was; that it could not be taken back, because files are
-    /// open; as for [`transaction_point`](Self::transaction_point).
+    /// Those of `work`, when all is as it was; that it cannot be taken back yet, because files are
+    /// open: it is when the last of them is closed, and until then nothing can be changed, and
+    /// `sync` and `sync_all` fail; as for [`transaction_point`](Self::transaction_point).
     pub fn transaction<T, E: From<Error>>(
         &self,
         work: impl FnOnce(&FileSystem) -> std::result::Result<T, E>,

@@ -6,6 +6,7 @@ mod control;
 mod holders;
 pub mod keeper;
 pub mod log;
+pub mod mmp;
 pub mod options;
 pub mod place;
 mod remount;

@@ -110,6 +110,7 @@ fn each(lists: &[String]) -> Result<(Wanted, Vec<String>), Usage> {
                 .into(),
         ));
     }
+    wanted.ext4.data_given = words.iter().find(|word| ext4::speaks_of_journal(word)).cloned();
     wanted.ext4.cache_bytes.get_or_insert(CACHE_BYTES);
     // sync(2) does not reach us: what it would write is written by age instead.
     let commit_ms = wanted.ext4.journal.commit_interval.as_millis() as u64;

@@ -20,7 +20,7 @@ use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 
 use super::options::{self, Wanted};
-use super::{background, control, log, place, remount, stack, transact, trouble};
+use super::{background, control, log, mmp, place, remount, stack, transact, trouble};
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
@@ -235,7 +235,11 @@ impl Opened {
         wanted.ext4.journal_number = journal.as_ref().map_or(0, |j| j.number);
         wanted.ext4.journal_device = journal.map(|j| j.device);
         source.clone_into(&mut wanted.fuse.source);
-        let fs = Ext4::mount(device, wanted.ext4.clone()).with_context(|| source.to_owned())?;
+        let options = wanted.ext4.clone();
+        let read_only = options.read_only;
+        let mount = || Ext4::mount(Arc::clone(&device), options);
+        let fs = mmp::telling(&device, source, read_only, mount);
+        let fs = fs.with_context(|| source.to_owned())?;
         Ok(Opened { fs, source: source.to_owned(), queue: None })
     }
 }
@@ -249,8 +253,10 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
         return Ok(Opened { fs, source: stack.name, queue: stack.queue });
     }
     let path = &args.device;
-    if !wanted.ext4.read_only && is_write_protected(path) {
-        terminal::note(&format!("{}: is write-protected, mounted read-only", path.display()));
+    if !wanted.ext4.read_only
+        && let Some(why) = not_writable(path)
+    {
+        terminal::note(&format!("{}: {why}, mounted read-only", path.display()));
         (wanted.ext4.read_only, wanted.fuse.read_only) = (true, true);
     }
     refuse_a_hosts(args)?;
@@ -284,18 +290,22 @@ fn refuse_a_hosts(args: &Mount) -> Result<()> {
 
 /// Whether an image or device is there and cannot be written to. A block device says so itself:
 /// opening it for writing works all the same.
-fn is_write_protected(path: &Path) -> bool {
+fn not_writable(path: &Path) -> Option<&'static str> {
+    const PROTECTED: &str = "is write-protected";
     let path = pmem::open::file(path);
-    let Ok(meta) = path.metadata() else { return false };
+    let meta = path.metadata().ok()?;
     if meta.file_type().is_block_device() {
         let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
         let says = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"));
         if says.is_ok_and(|text| text.trim() == "1") {
-            return true;
+            return Some(PROTECTED);
         }
     }
-    let refused = rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
-    matches!(refused, Err(Errno::ROFS | Errno::ACCESS | Errno::PERM))
+    match rustix::fs::access(path, rustix::fs::Access::WRITE_OK) {
+        Err(Errno::ROFS) => Some(PROTECTED),
+        Err(Errno::ACCESS | Errno::PERM) => Some("no permission to write it"),
+        _ => None,
+    }
 }
 
 impl Served {

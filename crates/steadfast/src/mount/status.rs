@@ -9,6 +9,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_devices::filter::Schedule;
 use steadfast_devices::filter::schedule::Policy;
+use steadfast_ext4_format::ondisk::Compat;
 use steadfast_fuse::{is_dead, mounts};
 
 use super::control::Running;
@@ -36,6 +37,10 @@ pub fn of(served: &Served) -> Value {
     let stopped = down || fs.read_only_because().is_some() && fs.journal().is_some();
     let promised_no_more = trouble::promised_no_more(stopped, no_points.is_some(), &lacking);
     let block_size = fs.volume().layout.block_size;
+    let has_journal = fs.volume().layout.features.compat.contains(Compat::HAS_JOURNAL);
+    let mut in_force = in_force.in_force();
+    // Nothing is promised of contents where there is no journal.
+    in_force.retain(|word| has_journal || !word.starts_with("data="));
     let journal = fs.journal().map(|journal| {
         let (used, all) = journal.usage();
         let stats = journal.stats();
@@ -57,12 +62,12 @@ pub fn of(served: &Served) -> Value {
         "source": served.source,
         "pid": std::process::id(),
         "seconds": served.since.elapsed().as_secs(),
-        "data": options.data.name(),
+        "data": has_journal.then(|| options.data.name()),
         "transact": transact::mask(served),
         "last_point": transact::last_point(served),
         "recovered": recovered(served),
         "options": served.wanted.text,
-        "options_in_force": in_force.in_force(),
+        "options_in_force": in_force,
         "commit_seconds": options.journal.commit_interval.as_secs(),
         "state": state(down, why.is_some(), no_points.is_some() || !lacking.is_empty()),
         "read_only_because": why,
@@ -233,7 +238,8 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
         None => format!("commit every {} s", number(&s["commit_seconds"])),
     };
     // A mask of all kinds of points has a line of its own.
-    let data = format!("{}, {when}", text(&s["data"]));
+    let mode = s["data"].as_str().unwrap_or("no journal");
+    let data = format!("{mode}, {when}");
     let indent = " ".repeat(13);
     row("data", terminal::hanging(&indent, &data).trim().to_owned())?;
     let point = &s["last_point"];

@@ -45,8 +45,11 @@ fn ask(mountpoint: &Path, request: &Value) -> Result<Value> {
     let (_, running) = control::at(mountpoint)?;
     let running = running.ok_or_else(|| Usage(format!("{shown}: no mount of ours")))?;
     if running.status["transact"].is_null() {
-        let data = running.status["data"].as_str().unwrap_or_default();
-        let what = format!("{shown}: no transaction points with data={data}: mount data=transact");
+        let what = match running.status["data"].as_str() {
+            Some(data) => format!("no transaction points with data={data}: mount data=transact"),
+            None => "no transaction points without a journal: give it one (tune2fs -j)".into(),
+        };
+        let what = format!("{shown}: {what}");
         return Err(Usage(what).into());
     }
     control::ask(&running.socket, request, None)

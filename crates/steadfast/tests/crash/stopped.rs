@@ -10,6 +10,11 @@ use super::lab::{Lab, text};
 /// Lets `steadfast crash WORDS` run for a while, interrupts it, and says how it has ended: its
 /// status and what it printed.
 fn interrupted(lab: &Lab, words: &[&str]) -> (Option<i32>, String) {
+    by_signals(lab, words, 2)
+}
+
+/// The same, by so many signals.
+fn by_signals(lab: &Lab, words: &[&str], signals: u32) -> (Option<i32>, String) {
     // What is left of other uses of the folder is not ours.
     let folder = lab.path("tmp");
     std::fs::create_dir_all(&folder).unwrap();
@@ -34,7 +39,7 @@ fn interrupted(lab: &Lab, words: &[&str]) -> (Option<i32>, String) {
     }
     std::thread::sleep(Duration::from_secs(3));
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    for _ in 0..2 {
+    for _ in 0..signals {
         // OK to ignore: it may have ended.
         let _ = kill_process(pid, Signal::INT);
         std::thread::sleep(Duration::from_millis(200));
@@ -43,6 +48,15 @@ fn interrupted(lab: &Lab, words: &[&str]) -> (Option<i32>, String) {
     let (table, left) = (mounts(), std::fs::read_dir(&folder).unwrap().count());
     assert!(!table.contains(&here) && left == 0, "{left} left:\n{table}\n{}", text(&out.stderr));
     (out.status.code(), format!("{}\n{}", text(&out.stdout), text(&out.stderr)))
+}
+
+/// Also where the signal has ended the program: what it was to do was not done.
+#[test]
+fn a_run_whose_program_is_stopped_is_no_success() {
+    let Some(lab) = Lab::new() else { return };
+    let words = ["run", "--cuts", "3", "--linger", "0.1", "--", "sh", "-c"];
+    let (status, said) = by_signals(&lab, &[&words[..], &["echo x > f; sleep 600"]].concat(), 1);
+    assert_eq!(status, Some(130), "{said}");
 }
 
 #[test]

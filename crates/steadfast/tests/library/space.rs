@@ -28,7 +28,15 @@ fn ranges_that_cannot_be_are_refused_as_by_the_kernel_and_change_nothing() {
         assert_eq!(failed, libc::EINVAL, "{what}");
     }
     assert_eq!(errno(file.allocate(i64::MAX as u64, 2)), libc::EFBIG);
-    assert_eq!(errno(file.allocate(0, u64::MAX)), libc::EFBIG);
+    assert_eq!(errno(file.allocate(0, u64::MAX)), libc::EINVAL);
+    // Negative as an off_t.
+    for at in [1 << 63, u64::MAX] {
+        assert_eq!(errno(file.write_at(b"x", at)), libc::EINVAL);
+        assert_eq!(errno(fs.open("/file").unwrap().read_at(&mut [0], at)), libc::EINVAL);
+        assert_eq!(errno(file.set_len(at)), libc::EINVAL);
+        assert_eq!(errno(file.allocate(at, 1)), libc::EINVAL);
+    }
+    assert_eq!(errno(file.write_at(b"x", i64::MAX as u64)), libc::EFBIG);
     assert_eq!(errno(file.allocate(0, 1 << 62)), libc::EFBIG);
     assert_eq!(errno(file.allocate(0, 1 << 30)), libc::ENOSPC);
     drop(file);

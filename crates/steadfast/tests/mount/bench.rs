@@ -1,10 +1,13 @@
 //! A folder with an image, a mount point and the program.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, ExitStatus, Output};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+/// How long a program may take with its end: what hangs in the kernel, no signal ends.
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// Everything of one test; what is still mounted at its end is taken away.
 pub struct Bench {
@@ -50,13 +53,10 @@ impl Bench {
 
     /// Runs another program in the test's folder; words as they are.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Output {
-        Command::new("timeout")
-            .args(["-s", "KILL", "60", program])
-            .args(arguments)
-            .env("STEADFAST_RUNTIME_DIR", self.path("run"))
-            .current_dir(self.folder.path())
-            .output()
-            .unwrap()
+        let mut command = Command::new("timeout");
+        command.args(["-s", "KILL", "60", program]).args(arguments);
+        command.env("STEADFAST_RUNTIME_DIR", self.path("run")).current_dir(self.folder.path());
+        steadfast_suite::output(LIMIT, &mut command).unwrap()
     }
 
     /// Runs the program; words separated by blanks.
@@ -142,6 +142,12 @@ pub fn until(what: &str, done: impl Fn() -> bool) {
         assert!(Instant::now() < end, "{what}: not within ten seconds");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Waits for the end of a process, for as long as a program may take: how it ended.
+pub fn has_ended(process: &mut Child) -> ExitStatus {
+    let ended = steadfast_suite::ended(process, LIMIT).unwrap();
+    ended.unwrap_or_else(|| panic!("process {} has not ended in {LIMIT:?}", process.id()))
 }
 
 /// Whether a process is there (a zombie is not).

@@ -4,11 +4,31 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::process::Command;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 
 use super::bench::{Bench, text};
+
+/// sync(2) concerns every file system of the machine: one that hangs must not hang the test too.
+/// The call cannot be ended by any signal then, so a process of its own makes it.
+fn sync_everything() {
+    const LIMIT: Duration = Duration::from_secs(60);
+    let mut sync = Command::new("sync").spawn().unwrap();
+    let ended = steadfast_suite::ended(&mut sync, LIMIT).unwrap();
+    let Some(status) = ended else {
+        panic!(
+            "sync(2) has not returned for {} s: the kernel of this machine hangs in it (process \
+             {}, see /proc/{}/stack), in a file system that need not be ours",
+            LIMIT.as_secs(),
+            sync.id(),
+            sync.id()
+        );
+    };
+    assert!(status.success(), "sync: {status}");
+}
 
 /// Takes (`save PATH`) or opens (`open HANDLE`) a file handle, in hexadecimal digits.
 const HANDLES: &str = r#"
@@ -158,6 +178,74 @@ fn copies_within_and_holes() {
     b.e2fsck_is_clean("disk.img");
 }
 
+/// Journalling a file's data takes CAP_SYS_RESOURCE, in the kernel's ext4 and here.
+#[test]
+fn not_everybody_has_a_files_data_journalled() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    fs::write(b.at().join("f"), "text").unwrap();
+    let without = ["--bounding-set=-sys_resource", "--inh-caps=-sys_resource", "chattr", "+j"];
+    let refused = b.command("setpriv", &[&without[..], &["m/f"]].concat());
+    assert!(!refused.status.success(), "{refused:?}");
+    assert!(text(&refused.stderr).contains("not permitted"), "{refused:?}");
+    // What he may change, he may go on changing.
+    let other = ["--bounding-set=-sys_resource", "--inh-caps=-sys_resource", "chattr", "+d"];
+    let done = b.command("setpriv", &[&other[..], &["m/f"]].concat());
+    assert!(done.status.success(), "{done:?}");
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
+/// With writeback_cache the kernel keeps what was written: it reads through files that are open
+/// for writing only, and finds data where we have seen none yet.
+#[test]
+fn write_back_caching_appends_and_seeks() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m -o writeback_cache");
+    for line in ["one", "two"] {
+        let said = b.command("sh", &["-c", &format!("echo {line} >> m/log")]);
+        assert!(said.status.success(), "{said:?}");
+    }
+    // Past the page that is there: it is read first.
+    let mut log = OpenOptions::new().append(true).open(b.at().join("log")).unwrap();
+    log.write_all(b"three\n").unwrap();
+    log.sync_all().unwrap();
+    drop(log);
+    b.good("umount m");
+    b.good("mount disk.img m -o writeback_cache");
+    let mut log = OpenOptions::new().append(true).open(b.at().join("log")).unwrap();
+    log.write_all(b"four\n").unwrap();
+    assert_eq!(fs::read_to_string(b.at().join("log")).unwrap(), "one\ntwo\nthree\nfour\n");
+    let mut dirty = File::create(b.at().join("dirty")).unwrap();
+    dirty.write_all(&[7; 9000]).unwrap();
+    assert_eq!(rustix::fs::seek(&dirty, SeekFrom::Data(0)).unwrap(), 0);
+    assert_eq!(rustix::fs::seek(&dirty, SeekFrom::Hole(0)).unwrap(), 9000);
+    drop((log, dirty));
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
+/// As with the kernel's ext4: what is said of a journal is refused where there is none.
+#[test]
+fn options_of_a_journal_need_one() {
+    let Some(b) = Bench::new() else { return };
+    let made = b.command("mke2fs", &["-q", "-t", "ext4", "-O", "^has_journal", "disk.img", "16m"]);
+    assert!(made.status.success(), "{made:?}");
+    for word in ["data=ordered", "data=journal", "journal_checksum", "data_err=abort"] {
+        let said = b.bad(&format!("mount disk.img m -o {word}"), 2);
+        assert!(said.contains(word) && said.contains("tune2fs -j"), "{said}");
+    }
+    b.good("mount disk.img m -o commit=9,data_err=ignore,nojournal_checksum");
+    let status = b.status();
+    let words = status["options_in_force"].as_array().unwrap();
+    assert!(words.contains(&"commit=9".into()), "{status}");
+    assert!(!words.iter().any(|word| word.as_str().unwrap().starts_with("data=")), "{status}");
+    assert!(status["data"].is_null() && b.good("status m").contains("no journal"), "{status}");
+    b.good("mount m -o remount,noatime");
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
 #[test]
 fn what_is_not_carried() {
     let Some(b) = Bench::with_image("32m") else { return };
@@ -186,7 +274,7 @@ fn what_is_not_carried() {
     let mut dirty = File::create(b.at().join("dirty")).unwrap();
     dirty.write_all(&vec![7; 300_000]).unwrap();
     rustix::fs::syncfs(&dirty).unwrap();
-    rustix::fs::sync();
+    sync_everything();
     assert!(b.status()["dirty_bytes"].as_u64().unwrap() >= 300_000);
     dirty.sync_all().unwrap();
     assert_eq!(b.status()["dirty_bytes"], 0);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::bench::{Bench, lives, text, until};
+use super::bench::{Bench, has_ended, lives, text, until};
 
 /// The program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_steadfast");
@@ -122,7 +122,7 @@ fn what_is_in_use_is_left_and_the_user_named() {
     assert!(!said.contains("too"), "the mount itself is none of them: {said}");
     assert!(b.command("mountpoint", &["-q", "m"]).status.success());
     holder.kill().unwrap();
-    holder.wait().unwrap();
+    has_ended(&mut holder);
     b.good("umount m");
     assert!(b.bad("umount m", 2).contains("nothing is mounted there"));
 }
@@ -145,7 +145,7 @@ fn an_unmount_without_time_does_not_name_its_own_mount() {
     rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
     let mut said = String::new();
     unmount.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    unmount.wait().unwrap();
+    has_ended(&mut unmount);
     assert!(!said.contains("too"), "{said}");
     until("the process ends", || !lives(process));
     b.e2fsck_is_clean("disk.img");
@@ -188,8 +188,8 @@ fn an_unmount_says_who_holds_a_copy() {
     let again = b.bad("umount m --timeout 0", 1);
     assert!(again.contains(&expected), "{again}");
     holder.kill().unwrap();
-    holder.wait().unwrap();
-    assert!(unmount.wait().unwrap().success());
+    has_ended(&mut holder);
+    assert!(has_ended(&mut unmount).success());
     said.read_to_string(&mut line).unwrap();
     assert!(!lives(process));
     b.e2fsck_is_clean("disk.img");

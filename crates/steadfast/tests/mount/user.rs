@@ -96,6 +96,19 @@ fn what_is_not_his_to_ask_for_is_refused_in_words() {
 }
 
 #[test]
+fn what_he_may_not_write_is_not_called_write_protected() {
+    let said = as_user(
+        "chmod 444 disk.img
+        $s mount disk.img m
+        ls m
+        $s umount m",
+    );
+    let Some(said) = said else { return };
+    assert!(said.contains("no permission to write it, mounted read-only"), "{said}");
+    assert!(said.contains("lost+found") && !said.contains("write-protected"), "{said}");
+}
+
+#[test]
 fn the_root_folder_of_what_is_made_for_him_is_his() {
     let said = as_user(
         "$s mount --stack nvram-journal --variant external m

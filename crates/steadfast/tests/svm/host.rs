@@ -8,6 +8,8 @@ use tempfile::TempDir;
 
 use super::{PROGRAM, text};
 
+/// How long a command may take.
+const LIMIT: Duration = Duration::from_secs(300);
 /// Longer than anything takes here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -61,7 +63,7 @@ impl Host {
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().unwrap();
-            process.wait().unwrap();
+            steadfast_suite::ended(&mut process, LIMIT).unwrap().expect("it ends when killed");
         }
         // What is left of the mount answers nobody.
         let _ = Command::new("umount").arg("-l").arg(self.path().join("tree")).output();
@@ -91,14 +93,15 @@ impl Host {
     pub fn run(&self, line: &str) -> Output {
         let mut command = Command::new(PROGRAM);
         command.arg("svm").args(line.split_whitespace()).current_dir(self.path());
-        command.env("STEADFAST_SOCKET", self.socket()).output().unwrap()
+        steadfast_suite::output(LIMIT, command.env("STEADFAST_SOCKET", self.socket())).unwrap()
     }
 
     /// Runs one of ours.
     pub fn ours(&self, line: &str) -> String {
         let mut command = Command::new(PROGRAM);
         command.args(line.split_whitespace()).current_dir(self.path());
-        let out = command.env("STEADFAST_SOCKET", self.socket()).output().unwrap();
+        command.env("STEADFAST_SOCKET", self.socket());
+        let out = steadfast_suite::output(LIMIT, &mut command).unwrap();
         assert!(out.status.success(), "{line}: {}", text(&out.stderr));
         text(&out.stdout)
     }

@@ -3,11 +3,14 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 /// Seconds that any command may take.
 const SECONDS: &str = "60";
+/// The same with its end.
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// The folder.
 pub struct Desk(TempDir);
@@ -31,7 +34,8 @@ impl Desk {
     fn command(&self, words: &[&str]) -> Output {
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", SECONDS]).args(words).current_dir(self.0.path());
-        command.output().unwrap()
+        // What hangs in the kernel, no signal ends.
+        steadfast_suite::output(LIMIT, &mut command).unwrap()
     }
 
     /// Runs the program, which must not panic, nor hang.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -19,8 +20,11 @@ pub struct Image {
     folder: TempDir,
 }
 
+/// How long a command may take.
+const LIMIT: Duration = Duration::from_secs(600);
+
 fn output(command: &mut Command) -> Output {
-    command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"))
+    steadfast_suite::output(LIMIT, command).unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -7,6 +7,7 @@
 mod encrypted;
 mod image;
 mod journals;
+mod named;
 mod odd;
 mod replayed;
 mod statuses;

@@ -84,6 +84,6 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         // Ended already, unless something went wrong.
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = crate::ended(&mut self.child, LIMIT);
     }
 }

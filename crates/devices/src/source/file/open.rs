@@ -119,6 +119,19 @@ pub enum OpenError {
         /// The size asked for in bytes.
         size: u64,
     },
+    /// A new image was to be larger than any file where it is.
+    #[error(
+        "{}: {size} bytes: the file system that holds it takes files of at most {most} bytes",
+        path.display()
+    )]
+    TooLarge {
+        /// The path given.
+        path: PathBuf,
+        /// The size asked for in bytes.
+        size: u64,
+        /// The most that a file there can have, in whole sectors.
+        most: u64,
+    },
     /// Direct I/O was required and does not work.
     #[error("{}: direct I/O is not possible: {reason}", path.display())]
     NoDirect {
@@ -195,7 +208,12 @@ pub(super) fn create(path: &Path, size: u64) -> Result<(), OpenError> {
     }
     let failed = |action| move |source| OpenError::System { path: path.into(), action, source };
     let file = File::create_new(path).map_err(failed("create it"))?;
-    let sized = file.set_len(size).map_err(failed("give it its size"));
+    let sized = file.set_len(size).map_err(|e| match Errno::from_io_error(&e) {
+        Some(Errno::FBIG) => {
+            OpenError::TooLarge { path: path.into(), size, most: most_bytes(&file, size) }
+        }
+        _ => failed("give it its size")(e),
+    });
     let durable = sized.and_then(|()| file.sync_all().map_err(failed("make it durable")));
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -208,6 +226,19 @@ pub(super) fn create(path: &Path, size: u64) -> Result<(), OpenError> {
         let _ = std::fs::remove_file(path);
     }
     durable
+}
+
+/// The largest size in whole sectors that a new, sparse file takes, below one that it does not.
+fn most_bytes(file: &File, refused: u64) -> u64 {
+    let (mut taken, mut refused) = (0, refused / 512);
+    while refused - taken > 1 {
+        let middle = taken + (refused - taken) / 2;
+        match file.set_len(middle * 512) {
+            Ok(()) => taken = middle,
+            Err(_) => refused = middle,
+        }
+    }
+    taken * 512
 }
 
 fn system(path: &Path, action: &'static str, errno: Errno) -> OpenError {

@@ -123,6 +123,28 @@ fn a_rest_that_is_no_block_is_not_used() {
     assert!(matches!(refused, Err(OpenError::NoDirect { .. })), "{refused:?}");
 }
 
+/// How large a file can be is up to the file system that holds it: some take all that can be asked.
+#[test]
+fn an_image_too_large_for_its_file_system_is_refused_with_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large");
+    let asked = i64::MAX as u64 / 512 * 512;
+    let refused = match FileDevice::create(&path, asked, &FileOptions::default()) {
+        Err(OpenError::TooLarge { size, most, .. }) => {
+            assert!(size == asked && most < asked);
+            most
+        }
+        other => {
+            other.unwrap();
+            return;
+        }
+    };
+    assert!(!path.exists());
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_len(refused).unwrap();
+    file.set_len(refused + 512).unwrap_err();
+}
+
 #[test]
 fn creating_makes_a_sparse_image_and_never_replaces_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -19,7 +19,7 @@ impl Replay<'_> {
     /// itself (what is recorded of quota files is worked out anew).
     pub(super) fn is_ordinary(&self, no: InodeNo) -> Result<bool> {
         self.txn.volume.layout.inode_place(no)?;
-        Ok(no == InodeNo::ROOT || no >= self.txn.volume.layout.first_inode)
+        Ok(!self.txn.volume.layout.is_reserved(no))
     }
 
     /// The inode as it is now, if its number is taken.

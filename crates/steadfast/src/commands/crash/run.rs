@@ -19,6 +19,7 @@ use super::program::Watch;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
+use crate::commands::whole_file;
 use crate::terminal::{self, Harmless, Progress};
 use crate::{Outcome as Exit, Usage};
 
@@ -108,7 +109,14 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let recording = match (&args.record, outcome.findings.is_empty()) {
         (Some(path), _) => Some(path.clone()),
         (None, true) => None,
-        (None, false) => Some(saved_aside(&run)?),
+        // What was found is told also without a recording.
+        (None, false) => match saved_aside(&run) {
+            Ok(path) => Some(path),
+            Err(e) => {
+                terminal::note(&format!("no recording is kept: {}", terminal::with_causes(&e)));
+                None
+            }
+        },
     };
     let report = Report {
         setup: &setup,
@@ -134,7 +142,9 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         let count = counted(outcome.troubles.len() as u64, "state");
         return Err(Usage(format!("{count} could not be judged; the first: {first}")).into());
     }
-    Ok(if stopped { Exit::Stopped } else { Exit::Good })
+    // Also where it was the program that somebody stopped: it has not done what it was to do.
+    let asked = stops.load(Ordering::Relaxed) > 0;
+    Ok(if asked { Exit::Stopped } else { Exit::Good })
 }
 
 /// A failure of the machine around says nothing of the program: status 1 is for what was found.
@@ -177,7 +187,7 @@ fn can_be_written(path: &Path) -> Result<(), Usage> {
 }
 
 fn save(run: &Run, path: &Path) -> Result<()> {
-    file::save(run, path).with_context(|| path.display().to_string())
+    whole_file::write_by(path, |to| file::save(run, to)).with_context(|| path.display().to_string())
 }
 
 /// Keeps a recording that nobody asked for, because something was found.

@@ -17,6 +17,7 @@ use self::place::HostPlace;
 use self::resume::Progress;
 use super::in_use;
 use super::site::{Site, Wants};
+use super::whole_file;
 use crate::{Outcome, Usage, terminal};
 
 /// Runs IOzone with its own options.
@@ -54,14 +55,15 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<Outcome> {
     } else {
         out.write_all(ran.text.as_bytes())?;
         if let Some(path) = &ran.options.json {
-            std::fs::write(path, &ran.json).with_context(|| format!("cannot write {path}"))?;
+            whole_file::write(path.as_ref(), &ran.json)
+                .with_context(|| format!("cannot write {path}"))?;
         }
     }
     if let (Some(path), Some(sheet)) = (&ran.options.spreadsheet, &ran.sheet) {
-        std::fs::write(path, sheet).with_context(|| format!("cannot write {path}"))?;
+        whole_file::write(path.as_ref(), sheet).with_context(|| format!("cannot write {path}"))?;
     }
     for (name, text) in &ran.latency_files {
-        std::fs::write(name, text).with_context(|| format!("cannot write {name}"))?;
+        whole_file::write(name.as_ref(), text).with_context(|| format!("cannot write {name}"))?;
     }
     for note in &ran.notes {
         terminal::note(&format!("note: {note}"));

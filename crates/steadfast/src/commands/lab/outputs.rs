@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::Usage;
+use crate::commands::whole_file;
 
 /// A file that can be written.
 pub struct Output {
@@ -29,9 +30,10 @@ impl Output {
         Ok(Output { path: path.into() })
     }
 
-    /// Writes it.
+    /// Writes it, whole: on a full disk what was there stays.
     pub fn write(&self, text: &str) -> Result<()> {
-        fs::write(&self.path, text).with_context(|| format!("cannot write {}", self.path.display()))
+        whole_file::write(&self.path, text)
+            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     /// Where it is.

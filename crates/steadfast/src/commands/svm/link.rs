@@ -9,6 +9,10 @@ use crate::Usage;
 
 /// Makes those that are not there. Nothing is made where something else has one of the names.
 pub fn link(folder: &Path) -> Result<()> {
+    if !folder.is_dir() {
+        let what = if folder.exists() { "is no folder" } else { "there is no such folder" };
+        return Err(Usage(format!("{}: {what}", folder.display())).into());
+    }
     let program = std::env::current_exe().context("looking for this program's own file")?;
     let mut missing = Vec::new();
     for name in steadfast_svm::NAMES {

@@ -1,0 +1,109 @@
+//! What is written to a full disk, or given up otherwise: what was there before stays, and nothing
+//! half.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Desk;
+
+/// A folder on a disk of its own, of this size.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn new(desk: &Desk, kib: u32) -> Option<SmallDisk> {
+        let folder = desk.path().join("small");
+        std::fs::create_dir(&folder).unwrap();
+        let size = format!("size={kib}k");
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&folder).status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(SmallDisk(folder));
+        }
+        println!("SKIPPED: a full disk needs root");
+        None
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        assert!(Command::new("umount").arg(&self.0).status().unwrap().success());
+    }
+}
+
+fn results(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    folder.join(name).display().to_string()
+}
+
+#[test]
+fn an_older_report_is_kept_until_the_new_one_is_whole() {
+    let d = Desk::new();
+    let Some(disk) = SmallDisk::new(&d, 16) else { return };
+    let report = disk.0.join("report.html");
+    std::fs::write(&report, "the report of yesterday").unwrap();
+    let line = format!("lab show {} --report small/report.html", results("ramdisk-mirror.json"));
+    let said = d.bad(&line, 1);
+    assert!(said.contains("small/report.html") && said.contains("No space"), "{said}");
+    assert!(said.contains("as it was before"), "{said}");
+    assert_eq!(std::fs::read_to_string(&report).unwrap(), "the report of yesterday");
+    d.bad(&line.replace("report.html", "other.html"), 1);
+    assert_eq!(disk.names(), ["report.html"]);
+}
+
+#[test]
+fn a_recording_that_does_not_fit_leaves_the_older_one() {
+    let d = Desk::new();
+    let Some(disk) = SmallDisk::new(&d, 16) else { return };
+    std::fs::write(disk.0.join("run.crash"), "of yesterday").unwrap();
+    let said = d.run("crash run --record small/run.crash --cuts 2 -- cp /bin/sh .");
+    assert!(!said.status.success(), "{said:?}");
+    assert_eq!(disk.names(), ["run.crash"], "{said:?}");
+    assert_eq!(std::fs::read_to_string(disk.0.join("run.crash")).unwrap(), "of yesterday");
+}
+
+#[test]
+fn no_page_is_empty() {
+    let d = Desk::new();
+    let Some(disk) = SmallDisk::new(&d, 64) else { return };
+    let said = d.bad("man small", 1);
+    assert!(said.contains("No space"), "{said}");
+    let names = disk.names();
+    assert!(!names.is_empty());
+    d.good("man whole");
+    for name in names {
+        let page = |folder: &Path| std::fs::read_to_string(folder.join(&name)).unwrap();
+        assert!(page(&disk.0) == page(&d.path().join("whole")), "{name} is not whole");
+    }
+}
+
+/// What mkfs has made itself goes when it gives up; what was there stays as it was.
+#[test]
+fn mkfs_removes_what_it_half_made_and_nothing_else() {
+    let d = Desk::new();
+    for line in [
+        "mkfs disk.img --size 8000000t",
+        "mkfs disk.img --size 64m -b 100",
+        "mkfs disk.img --size 64m -J device=none.img",
+        "mkfs disk.img --size 8k",
+        "mkfs -O journal_dev disk.img --size 64k",
+        "mkfs disk.img --size 64m -n -b 100",
+    ] {
+        d.bad(line, 2);
+        assert!(!d.path().join("disk.img").exists(), "{line}");
+    }
+    std::fs::write(d.path().join("disk.img"), vec![7; 8192]).unwrap();
+    d.bad("mkfs -F disk.img", 2);
+    assert_eq!(std::fs::read(d.path().join("disk.img")).unwrap(), vec![7; 8192]);
+    // A link that leads nowhere is somebody's, too.
+    std::os::unix::fs::symlink("nowhere", d.path().join("link")).unwrap();
+    d.bad("mkfs link --size 16m", 2);
+    assert!(d.path().join("link").symlink_metadata().is_ok() && !d.path().join("nowhere").exists());
+    let Some(disk) = SmallDisk::new(&d, 64) else { return };
+    let out = d.run("mkfs small/disk.img --size 64m");
+    assert_eq!((out.status.code(), disk.names().len()), (Some(1), 0), "{out:?}");
+}

@@ -119,7 +119,7 @@ fn read_lines(
     std::thread::spawn(move || events.send(Event::Ended(wait(child, &waited_for, limit))));
     let mut lines = Lines::default();
     let result = read_events(limit, &name, &next, |text| lines.add(text, &mut each));
-    // Also of a command that was ended: the test harness prints what it runs without an end of line.
+    // Also of a command that was ended: the harness prints a test's name before it runs it.
     lines.finish(&mut each);
     result
 }

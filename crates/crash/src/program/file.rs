@@ -6,9 +6,9 @@
 //! CRC-32C              of all before it: u32
 //! ```
 //!
-//! The two numbers are little-endian. A reader of another version refuses the file. Reading believes
-//! nothing: what is there is checked before it is used, and no more is allocated than the file has
-//! bytes, times a constant.
+//! The two numbers are little-endian. A reader of another version refuses the file. Reading
+//! believes nothing: what is there is checked before it is used, and no more is allocated than the
+//! file has bytes, times a constant.
 
 mod kept;
 

@@ -163,7 +163,7 @@ fn live_part() {
     }
 }
 
-/// What a checkpoint frees is all that can be taken again, and not a block more: the log stays full.
+/// What a checkpoint frees can be taken again, and not a block more: the log stays full.
 #[test]
 fn freed_part() {
     for external in [false, true] {

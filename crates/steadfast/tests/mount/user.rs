@@ -99,7 +99,8 @@ fn what_is_not_his_to_ask_for_is_refused_in_words() {
 fn what_he_may_not_write_is_not_called_write_protected() {
     let said = as_user(
         "chmod 444 disk.img
-        $s mount disk.img m
+        $s mount disk.img m 2> said
+        cat said
         ls m
         $s umount m",
     );

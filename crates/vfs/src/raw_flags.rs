@@ -13,12 +13,13 @@ const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
 const SYNC: OFlags = OFlags::from_bits_retain(libc::O_SYNC as u32);
 
 /// Flags that stand for each other, SYNC before its part DSYNC.
-const PAIRS: [(OpenFlags, OFlags); 5] = [
+const PAIRS: [(OpenFlags, OFlags); 6] = [
     (OpenFlags::SYNC, SYNC),
     (OpenFlags::DSYNC, DSYNC),
     (OpenFlags::DIRECT, OFlags::DIRECT),
     (OpenFlags::APPEND, OFlags::APPEND),
     (OpenFlags::TRUNCATE, OFlags::TRUNC),
+    (OpenFlags::NO_ACCESS_TIME, OFlags::NOATIME),
 ];
 
 impl OpenFlags {
@@ -62,6 +63,7 @@ mod tests {
             (OpenFlags::DIRECT, libc::O_DIRECT),
             (OpenFlags::APPEND, libc::O_APPEND),
             (OpenFlags::TRUNCATE, libc::O_TRUNC),
+            (OpenFlags::NO_ACCESS_TIME, libc::O_NOATIME),
         ] {
             assert_eq!(OpenFlags::from_raw(theirs | libc::O_WRONLY), ours | OpenFlags::WRITE);
             assert_eq!((ours | OpenFlags::WRITE).to_raw().bits(), (theirs | libc::O_WRONLY) as u32);

@@ -142,6 +142,8 @@ bitflags::bitflags! {
         /// Of one write: a page that was changed through a mapping, perhaps before the file became
         /// immutable.
         const WRITTEN_BACK = 1 << 8;
+        /// O_NOATIME: reads do not count as an access.
+        const NO_ACCESS_TIME = 1 << 9;
         /// What one write may say otherwise than the file was opened
         /// ([`write_as`](crate::FileSystem::write_as)).
         const BY_CALL = Self::SYNC.bits() | Self::DSYNC.bits() | Self::DIRECT.bits();

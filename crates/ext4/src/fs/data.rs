@@ -128,7 +128,9 @@ pub(super) fn read_from(
     len: usize,
 ) -> Result<Bytes> {
     let read = fs.run(|| read_file(fs, file, direct, offset, len))?;
-    fs.accessed(&file.inode);
+    if !file.flags.contains(OpenFlags::NO_ACCESS_TIME) {
+        fs.accessed(&file.inode);
+    }
     Ok(read)
 }
 

@@ -211,10 +211,15 @@ impl Bridge {
     }
 
     /// How to open below what is opened so. With writeback_cache the kernel reads through files
-    /// that were opened for writing only: of a page that is written in part it needs the rest.
+    /// that were opened for writing only: of a page that is written in part it needs the rest. That
+    /// is no access of whoever writes.
     fn readable(&self, flags: OpenFlags) -> OpenFlags {
-        let reads = self.options.writeback_cache && flags.contains(OpenFlags::WRITE);
-        if reads { flags | OpenFlags::READ } else { flags }
+        let writes_only = flags.contains(OpenFlags::WRITE) && !flags.contains(OpenFlags::READ);
+        if self.options.writeback_cache && writes_only {
+            flags | OpenFlags::READ | OpenFlags::NO_ACCESS_TIME
+        } else {
+            flags
+        }
     }
 
     /// How the kernel treats a file that was opened so: as if with O_DIRECT, where nothing is to

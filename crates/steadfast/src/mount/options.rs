@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use steadfast_ext4::options as ext4;
-use steadfast_ext4::{AccessTimes, MountOptions};
+use steadfast_ext4::{AccessTimes, DataMode, MountOptions};
 use steadfast_fuse::KernelTimes;
 use steadfast_vfs::options::{
     Applied, Form, MountOption, OptionText, ValueError, WrongOption, apply, in_force, names, split,
@@ -107,6 +107,14 @@ fn each(lists: &[String]) -> Result<(Wanted, Vec<String>), Usage> {
         return Err(Usage(
             "mount options sync and writeback_cache exclude each other: with writeback_cache the \
              kernel keeps writes to itself, and none would be durable when it returns"
+                .into(),
+        ));
+    }
+    if wanted.ext4.data == DataMode::Transact && wanted.fuse.writeback_cache {
+        return Err(Usage(
+            "mount options data=transact and writeback_cache exclude each other: with \
+             writeback_cache the kernel keeps writes and sizes to itself, so that a point would \
+             not have them and a rollback not take them back"
                 .into(),
         ));
     }
@@ -379,6 +387,8 @@ mod tests {
     fn what_is_not_offered_is_named() {
         let said = one("sync,writeback_cache").unwrap_err().0;
         assert!(said.contains("sync and writeback_cache exclude each other"), "{said}");
+        let said = one("data=transact,writeback_cache").unwrap_err().0;
+        assert!(said.contains("data=transact and writeback_cache exclude"), "{said}");
         for bad in ["nobarrier", "errors=panic", "data=mirrored", "commit=0", "sb=32768", "foo"] {
             let said = one(bad).unwrap_err().0;
             assert!(said.contains(bad), "{said}");

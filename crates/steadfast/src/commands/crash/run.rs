@@ -19,6 +19,7 @@ use super::program::Watch;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
+use crate::commands::lab::outputs::Output;
 use crate::commands::whole_file;
 use crate::terminal::{self, Harmless, Progress};
 use crate::{Outcome as Exit, Usage};
@@ -35,7 +36,8 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let choice = setup::choice(&setup, args)?;
     let linger = setup::seconds("--linger", args.linger)?;
     if let Some(path) = &args.record {
-        can_be_written(path)?;
+        // Before the program is run for nothing. What is there is not changed yet.
+        Output::tried("--record", path)?;
     }
     let stops = stops::on_signals("stopping this step; again to stop the next one")?;
     let bar: RefCell<Option<Progress>> = RefCell::new(None);
@@ -172,18 +174,6 @@ fn first(
 ) -> Option<(steadfast_crash::states::State, steadfast_crash::program::Tree)> {
     let state = exploration.state(outcome.findings.first()?.state)?;
     Some((state, exploration.base().ok()?))
-}
-
-/// Before the program is run for nothing. What is there is not changed yet.
-fn can_be_written(path: &Path) -> Result<(), Usage> {
-    let is_new = !path.exists();
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map_err(|e| Usage(format!("--record {}: {e}", path.display())))?;
-    if is_new {
-        // OK to ignore: it is written over in the end.
-        let _ = std::fs::remove_file(path);
-    }
-    Ok(())
 }
 
 fn save(run: &Run, path: &Path) -> Result<()> {

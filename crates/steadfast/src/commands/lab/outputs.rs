@@ -17,7 +17,7 @@ pub struct Output {
 
 impl Output {
     /// Tries to open the file; what is there stays as it is, and what is not there is not made.
-    fn tried(option: &str, path: &Path) -> Result<Output, Usage> {
+    pub fn tried(option: &str, path: &Path) -> Result<Output, Usage> {
         if path == Path::new("-") {
             let what = format!("{option} -: it is written to a file only; name one");
             return Err(Usage(what));

@@ -121,7 +121,7 @@ pub enum OpenError {
     },
     /// A new image was to be larger than any file where it is.
     #[error(
-        "{}: {size} bytes: the file system that holds it takes files of at most {most} bytes",
+        "{}: {size} bytes: files here have at most {most} bytes (file system, ulimit -f)",
         path.display()
     )]
     TooLarge {

@@ -146,7 +146,7 @@ pub fn run_setup(command: &str, folder: &Path) -> Result<()> {
     }
     let said = [&out.stderr, &out.stdout].map(|text| String::from_utf8_lossy(text).into_owned());
     let last = said.iter().find_map(|text| text.lines().rfind(|line| !line.trim().is_empty()));
-    let last = last.map_or("without a word".to_owned(), |line| line.trim().to_owned());
+    let last = last.map_or("it printed nothing".to_owned(), |line| line.trim().to_owned());
     bail!(crate::Usage(format!("--setup: {command:?} failed, {}: {last}", out.status)))
 }
 

@@ -121,7 +121,7 @@ pub enum OpenError {
     },
     /// A new image was to be larger than any file where it is.
     #[error(
-        "{}: {size} bytes: files here have at most {most} bytes (file system, ulimit -f)",
+        "{}: {size} bytes: File too large: at most {most} here (file system or ulimit -f)",
         path.display()
     )]
     TooLarge {

@@ -3,18 +3,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Request};
 use steadfast_devices::source::Ram;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{Options, make};
-use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags};
+use steadfast_runtime::{Sim, sleep, spawn};
+use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, SetAttr};
 
 use crate::{RW, contents, create, read_all};
 
-/// A disk that fails to write while it is asked to.
+/// A disk that is slow to read, or fails to write, while it is asked to.
 struct Disk {
     next: Ram,
+    slow: AtomicBool,
     broken: AtomicBool,
 }
 
@@ -25,6 +28,9 @@ impl BlockDevice for Disk {
 
     fn submit(&self, request: Request) -> Completion {
         let reads = matches!(request, Request::Read { .. });
+        if reads && self.slow.load(Ordering::Relaxed) {
+            sleep(Duration::from_millis(10));
+        }
         if !reads && self.broken.load(Ordering::Relaxed) {
             let (device, reason) = ("disk".into(), "it is broken".into());
             return Completion::ready(Err(BlockError::Gone { device, reason }));
@@ -38,7 +44,7 @@ fn made() -> Arc<Disk> {
     let device: Arc<dyn BlockDevice> = Arc::new(next.clone());
     let pages = Options { block_size: Some(4096), ..Options::random(1_700_000_000) };
     make(&device, &pages).unwrap();
-    Arc::new(Disk { next, broken: AtomicBool::new(false) })
+    Arc::new(Disk { next, slow: AtomicBool::new(false), broken: AtomicBool::new(false) })
 }
 
 fn mounted(disk: &Arc<Disk>, mask: &str) -> Arc<Ext4> {
@@ -80,4 +86,41 @@ fn an_opening_whose_point_fails_leaves_no_file_open() {
         fs.transact().unwrap();
         fs.unmount().unwrap();
     }
+}
+
+/// A call that waits for the group's end has the file open for its own time only.
+#[test]
+fn a_group_goes_back_after_the_call_that_was_in_its_way() {
+    Sim::new(1)
+        .run(|| {
+            let disk = made();
+            let fs = mounted(&disk, "close");
+            write(&fs, "before", &contents(1, 0, 9000));
+            fs.unmount().unwrap();
+            drop(fs);
+            let fs = mounted(&disk, "close");
+            let ino = fs.lookup(fs.root(), b"before").unwrap().ino;
+            fs.begin_group().unwrap();
+            write(&fs, "inside", b"inside");
+            disk.slow.store(true, Ordering::Relaxed);
+            let cutting = spawn("cutting", {
+                let fs = Arc::clone(&fs);
+                // Two steps: the first reads the page that it cuts, the second waits for the end.
+                let set = SetAttr { size: Some(5000), mode: Some(0o600), ..SetAttr::default() };
+                move || fs.setattr(ino, set).map(drop)
+            });
+            sleep(Duration::from_millis(5));
+            let ended = fs.end_group(false);
+            disk.slow.store(false, Ordering::Relaxed);
+            assert!(matches!(ended, Err(FsError::Busy { .. })), "{ended:?}");
+            let refused = cutting.join().unwrap();
+            assert!(matches!(refused, Err(FsError::NoSpace { .. })), "{refused:?}");
+            assert!(matches!(fs.end_group(true), Err(FsError::Invalid { .. })));
+            assert!(fs.lookup(fs.root(), b"inside").is_err());
+            assert_eq!(read_all(&*fs, "before"), contents(1, 0, 9000));
+            write(&fs, "after", b"after");
+            fs.transact().unwrap();
+            fs.unmount().unwrap();
+        })
+        .unwrap();
 }

@@ -50,7 +50,7 @@ impl Ext4 {
         let failed = transact.state().group_failed.clone();
         let mut outcome = match failed {
             Some(why) => Err(why),
-            None if self.is_spent() => Err(did_not_fit()),
+            None if self.is_spent() => Err(does_not_fit()),
             None => Ok(()),
         };
         if commit && outcome.is_ok() {
@@ -73,7 +73,11 @@ impl Ext4 {
             },
             e => e,
         })?;
-        if commit { outcome } else { Ok(()) }
+        match outcome {
+            Err(FsError::NoSpace { .. }) if commit => Err(did_not_fit()),
+            outcome if commit => outcome,
+            _ => Ok(()),
+        }
     }
 
     /// A file has been closed: a group that has failed goes back if it was the last that was open.
@@ -124,7 +128,7 @@ impl Ext4 {
         if !state.group_open {
             return None;
         }
-        state.group_failed.clone().or_else(|| self.is_spent().then(did_not_fit))
+        state.group_failed.clone().or_else(|| self.is_spent().then(does_not_fit))
     }
 
     /// An operation found no space: if a group is open, it has failed as a whole.
@@ -147,6 +151,12 @@ impl Ext4 {
     }
 }
 
+/// What is said in a group that is spent and still there.
+fn does_not_fit() -> FsError {
+    FsError::NoSpace { what: "the atomic group did not fit: nothing of it is kept" }
+}
+
+/// What is said when it has gone back.
 fn did_not_fit() -> FsError {
     FsError::NoSpace { what: "the atomic group did not fit and was taken back" }
 }

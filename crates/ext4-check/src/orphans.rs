@@ -3,7 +3,7 @@
 
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{
-    Compat, InodeNo, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, RawInode, RoCompat, orphan_slots,
+    Compat, InodeNo, Layout, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, RawInode, RoCompat, orphan_slots,
 };
 
 use crate::{Checker, FindingKind};
@@ -26,8 +26,8 @@ impl Checker<'_> {
         let mut next = self.sb.last_orphan.get();
         while next != 0 {
             let ino = InodeNo(next);
-            let known = ino >= self.layout.first_inode && !self.orphans.contains(&ino);
-            let inode = if known { self.read_inode(ino)? } else { None };
+            let may_be = !is_own(&self.layout, ino) && !self.orphans.contains(&ino);
+            let inode = if may_be { self.read_inode(ino)? } else { None };
             let Some(inode) = inode else {
                 self.findings.add(
                     FindingKind::Orphan,
@@ -116,7 +116,7 @@ impl Checker<'_> {
                     bad(self, format_args!("block {number} of the orphan file is not empty"));
                 }
                 let wild = slots(&block)
-                    .find(|i| *i < self.layout.first_inode || self.layout.inode_place(*i).is_err());
+                    .find(|i| is_own(&self.layout, *i) || self.layout.inode_place(*i).is_err());
                 if let Some(wild) = wild {
                     bad(self, format_args!("block {number} of the orphan file holds inode {wild}"));
                 }
@@ -124,6 +124,11 @@ impl Checker<'_> {
         }
         Ok(())
     }
+}
+
+/// The root and the inodes of the file system itself: never orphans.
+fn is_own(layout: &Layout, ino: InodeNo) -> bool {
+    ino == InodeNo::ROOT || layout.is_reserved(ino)
 }
 
 /// The inodes in a block of the orphan file.

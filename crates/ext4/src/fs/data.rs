@@ -23,16 +23,22 @@ pub(super) fn open(fs: &Ext4, ino: Ino, flags: OpenFlags) -> Result<Fh> {
     let inode = fs.inode(ino)?;
     check_openable(fs, &inode, flags)?;
     let fh = fs.add_handle(Arc::clone(&inode), flags)?;
-    if flags.contains(OpenFlags::TRUNCATE)
-        && let Err(e) = fs.run(|| truncate(fs, &inode, 0))
-    {
-        release(fs, fh)?;
-        return Err(e);
-    }
     if flags.contains(OpenFlags::TRUNCATE) {
-        fs.point_after(TransactMask::TRUNCATE)?;
+        let cut = fs.run(|| truncate(fs, &inode, 0));
+        fs.or_close(fh, cut.and_then(|()| fs.point_after(TransactMask::TRUNCATE)))?;
     }
     Ok(fh)
+}
+
+impl Ext4 {
+    /// What an opening does after the handle is there: if it fails nobody learns the handle, so it
+    /// is closed again. One that stayed would be in the way of every rollback.
+    pub(super) fn or_close(&self, fh: Fh, done: Result<()>) -> Result<()> {
+        done.inspect_err(|_| {
+            // OK to ignore: the first failure is the one to report.
+            let _ = release(self, fh);
+        })
+    }
 }
 
 pub(super) fn release(fs: &Ext4, fh: Fh) -> Result<()> {

@@ -94,10 +94,16 @@ impl Ext4 {
             state.opens -= 1;
             state.opens == 0
         };
-        if last {
-            self.run(|| delete_if_unused(self, inode))?;
+        if !last {
+            return done;
         }
-        done
+        let closed = if self.group_failure().is_some() {
+            // As with a handle: the inode goes back as it was, now if this was in the way.
+            self.settle_group()
+        } else {
+            self.run(|| delete_if_unused(self, inode))
+        };
+        done.and_then(|done| closed.map(|()| done))
     }
 
     /// An inode has changed, not by a write through a handle. With data=transact.

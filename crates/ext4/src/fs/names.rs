@@ -22,7 +22,7 @@ pub(super) fn create(
     let inode = fs.run(|| namespace::create(&fs.parts, fs.given(dir)?, name, node))?;
     let attr = fs.attr(&inode);
     let fh = fs.add_handle(inode, flags)?;
-    fs.names_changed(&[dir], TransactMask::CREATE)?;
+    fs.or_close(fh, fs.names_changed(&[dir], TransactMask::CREATE))?;
     Ok((attr, fh))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use steadfast_ext4_format::ondisk::{Compat, InodeNo, orphan_slots};
+use steadfast_ext4_format::ondisk::{Compat, InodeNo, Layout, orphan_slots};
 use steadfast_ext4_format::{Ext4Error, Result};
 
 use crate::extents::block_of;
@@ -30,7 +30,7 @@ pub(crate) fn read(parts: &Parts) -> Result<()> {
             for (j, raw) in contents.chunks_exact(4).take(slots).enumerate() {
                 let no = InodeNo(u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]));
                 if no != InodeNo::NONE {
-                    parts.volume.layout.inode_place(no)?;
+                    check_orphan(&parts.volume.layout, no)?;
                     orphans.set_slot((i * slots + j) as u32, no);
                 }
             }
@@ -39,12 +39,23 @@ pub(crate) fn read(parts: &Parts) -> Result<()> {
     let (mut list, mut seen) = (Vec::new(), BTreeSet::new());
     let mut next = InodeNo(txn.superblock().last_orphan.get());
     while next != InodeNo::NONE && seen.insert(next) {
+        check_orphan(&parts.volume.layout, next)?;
         list.push(next);
         next = orphan_after(&txn, next)?;
     }
     orphans.set_list(list);
     drop(txn);
     parts.lock_meta().orphans = orphans;
+    Ok(())
+}
+
+/// Refuses what is never an orphan, as `ext4_orphan_get` and `__ext4_iget` do: it would be deleted.
+fn check_orphan(layout: &Layout, no: InodeNo) -> Result<()> {
+    layout.inode_place(no)?;
+    if no == InodeNo::ROOT || layout.is_reserved(no) {
+        let what = "an orphan that belongs to the file system itself: let e2fsck repair this";
+        return Err(Ext4Error::corrupt(what, format!("inode {no}")));
+    }
     Ok(())
 }
 

@@ -50,13 +50,13 @@ impl Ext4 {
         let failed = transact.state().group_failed.clone();
         let mut outcome = match failed {
             Some(why) => Err(why),
-            None if self.is_spent() => Err(did_not_fit()),
+            None if self.is_spent() => Err(does_not_fit()),
             None => Ok(()),
         };
         if commit && outcome.is_ok() {
             match self.end_transaction(transact, journal) {
                 Ok(ended) => {
-                    transact.state().group_open = false;
+                    self.forget_group(transact);
                     drop(exclusive);
                     return self.await_commit(transact, journal, ended);
                 }
@@ -73,7 +73,11 @@ impl Ext4 {
             },
             e => e,
         })?;
-        if commit { outcome } else { Ok(()) }
+        match outcome {
+            Err(FsError::NoSpace { .. }) if commit => Err(did_not_fit()),
+            outcome if commit => outcome,
+            _ => Ok(()),
+        }
     }
 
     /// A file has been closed: a group that has failed goes back if it was the last that was open.
@@ -107,8 +111,9 @@ impl Ext4 {
         let mut state = transact.state();
         state.group_open = false;
         state.group_failed = None;
-        drop(state);
+        // Under the guard: who spends a group must not do so between the two.
         self.set_spent(false);
+        drop(state);
     }
 
     /// A point or another group cannot be: a group is open, or has failed.
@@ -123,14 +128,16 @@ impl Ext4 {
         if !state.group_open {
             return None;
         }
-        state.group_failed.clone().or_else(|| self.is_spent().then(did_not_fit))
+        state.group_failed.clone().or_else(|| self.is_spent().then(does_not_fit))
     }
 
     /// An operation found no space: if a group is open, it has failed as a whole.
     pub(super) fn spend_group(&self, transact: &Transact) {
-        if transact.state().group_open {
+        let state = transact.state();
+        if state.group_open {
             self.set_spent(true);
         }
+        drop(state);
     }
 
     fn is_spent(&self) -> bool {
@@ -144,6 +151,12 @@ impl Ext4 {
     }
 }
 
+/// What is said in a group that is spent and still there.
+fn does_not_fit() -> FsError {
+    FsError::NoSpace { what: "the atomic group did not fit: nothing of it is kept" }
+}
+
+/// What is said when it has gone back.
 fn did_not_fit() -> FsError {
     FsError::NoSpace { what: "the atomic group did not fit and was taken back" }
 }
@@ -160,5 +173,69 @@ fn gone(why: Option<&FsError>) -> FsError {
             );
             FsError::Io { what }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
+    use steadfast_devices::source::Ram;
+    use steadfast_ext4_mkfs::{Options, make};
+    use steadfast_vfs::{FileSystem, NewNode, OpenFlags};
+
+    use crate::mounted::Ext4;
+    use crate::{DataMode, MountOptions};
+
+    type Work = Box<dyn FnOnce() + Send>;
+
+    /// A disk that does something else first when it is next written to.
+    struct Disk {
+        next: Ram,
+        first: Mutex<Option<Work>>,
+    }
+
+    impl BlockDevice for Disk {
+        fn info(&self) -> DeviceInfo {
+            self.next.info()
+        }
+
+        fn submit(&self, request: Request) -> Completion {
+            if !matches!(request, Request::Read { .. }) {
+                let first = self.first.lock().unwrap().take();
+                first.into_iter().for_each(|work| work());
+            }
+            self.next.submit(request)
+        }
+    }
+
+    /// An operation found no space, has let go of the gate, and says so while the group commits:
+    /// that is not said of what comes after the group.
+    #[test]
+    fn a_group_that_commits_leaves_nothing_spent() {
+        let next = Ram::new("disk", 32 << 20).persistent();
+        let device: Arc<dyn BlockDevice> = Arc::new(next.clone());
+        make(&device, &Options::random(1_700_000_000)).unwrap();
+        let disk = Arc::new(Disk { next, first: Mutex::new(None) });
+        let options = MountOptions { data: DataMode::Transact, ..MountOptions::default() };
+        let fs = Ext4::mount(disk.clone(), options).unwrap();
+        let write = |name: &[u8]| {
+            let rw = OpenFlags::READ | OpenFlags::WRITE;
+            let (_, fh) = fs.create(fs.root(), name, NewNode::default(), rw)?;
+            fs.write(fh, 0, vec![1; 5000].into())?;
+            fs.release(fh)
+        };
+        fs.begin_group().unwrap();
+        write(b"inside").unwrap();
+        let spending = Arc::clone(&fs);
+        *disk.first.lock().unwrap() = Some(Box::new(move || {
+            spending.spend_group(spending.transacting().unwrap());
+        }));
+        fs.end_group(true).unwrap();
+        assert!(disk.first.lock().unwrap().is_none());
+        assert!(!fs.is_spent());
+        write(b"after").unwrap();
+        fs.unmount().unwrap();
     }
 }

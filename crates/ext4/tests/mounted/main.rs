@@ -9,6 +9,7 @@ mod fallocate;
 mod fast_commits;
 mod faults;
 mod fragmentation;
+mod groups;
 mod image;
 mod memory;
 mod orphans;

@@ -1,6 +1,8 @@
 //! Open files without names, and truncations that a crash interrupts.
 
-use steadfast_ext4::MountOptions;
+use std::process::Command;
+
+use steadfast_ext4::{Ext4, Ext4Error, MountOptions};
 use steadfast_vfs::{FileSystem, FsError, OpenFlags, SetAttr};
 
 use crate::image::Image;
@@ -108,4 +110,44 @@ fn large_files_are_cut_and_deleted_in_steps() {
     assert_eq!(fs.statfs().unwrap(), free);
     fs.unmount().unwrap();
     image.assert_clean();
+}
+
+fn debugfs(image: &Image, command: &str) -> String {
+    let done = Command::new("debugfs").args(["-w", "-R", command]).arg(image.path()).output();
+    let done = done.unwrap();
+    assert!(done.status.success(), "{command}");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+/// The orphan file's inode (12, with links or without), the journal's and the root are never
+/// deleted, whatever an image says.
+#[test]
+fn inodes_of_the_file_system_itself_are_no_orphans() {
+    let features = ["-O", "orphan_file,^metadata_csum", "-b", "4096"];
+    for (in_file, number) in [(false, 12u32), (false, 2), (false, 8), (true, 12), (true, 2)] {
+        let image = Image::mke2fs(64 << 20, &features);
+        if in_file {
+            let block: usize = debugfs(&image, "bmap <12> 0").trim().parse().unwrap();
+            let mut bytes = std::fs::read(image.path()).unwrap();
+            bytes[block * 4096..][..4].copy_from_slice(&number.to_le_bytes());
+            std::fs::write(image.path(), bytes).unwrap();
+        } else {
+            debugfs(&image, &format!("ssv last_orphan {number}"));
+            if number == 12 {
+                debugfs(&image, "sif <12> links_count 0");
+            }
+        }
+        let before = std::fs::read(image.path()).unwrap();
+        let refused = Ext4::mount(crate::open(&image), MountOptions::default()).map(drop);
+        let says = matches!(&refused, Err(Ext4Error::Corrupt { what, .. })
+            if what.contains("belongs to the file system itself"));
+        assert!(says, "inode {number}: {refused:?}");
+        assert!(std::fs::read(image.path()).unwrap() == before, "inode {number}: changed");
+        let found = steadfast_ext4_check::check(&crate::open(&image), None).unwrap();
+        let says = match in_file {
+            true => format!("holds inode {number}"),
+            false => format!("the list of orphans leads to inode {number}"),
+        };
+        assert!(found.findings.iter().any(|f| f.text.ends_with(&says)), "{:?}", found.findings);
+    }
 }

@@ -308,8 +308,12 @@ fn a_group_that_does_not_fit_fails_as_a_whole() {
     // Also what would fit: half a group is worse than none.
     let more = fs.create(fs.root(), b"tiny", NewNode::default(), RW).map(drop);
     assert!(matches!(more, Err(FsError::NoSpace { .. })), "{more:?}");
+    let synced = fs.fsync(fh, false).unwrap_err().to_string();
+    assert!(!synced.contains("was taken back"), "the group is still there: {synced}");
     fs.release(fh).unwrap();
-    assert!(matches!(fs.end_group(true), Err(FsError::NoSpace { .. })));
+    let ended = fs.end_group(true).unwrap_err();
+    assert!(matches!(ended, FsError::NoSpace { .. }), "{ended}");
+    assert!(ended.to_string().contains("was taken back"), "{ended}");
     assert!(fs.lookup(fs.root(), b"small").is_err());
     assert_eq!(fs.statfs().unwrap().blocks_free, free);
     write(&fs, "after", b"after");

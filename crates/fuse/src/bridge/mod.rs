@@ -259,7 +259,12 @@ impl Bridge {
             return Err(FsError::Exists);
         }
         let fh = self.open_file(there.ino, flags, attr::appends(raw_flags))?;
-        Ok((self.fs.getattr(there.ino)?, fh))
+        let attr = self.fs.getattr(there.ino).inspect_err(|_| {
+            // Nobody learns the handle. OK to ignore: the first failure is the one to report.
+            self.synced_after.forget(fh);
+            let _ = self.fs.release(fh);
+        })?;
+        Ok((attr, fh))
     }
 }
 

@@ -191,6 +191,8 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         "memory for contents, metadata, names and what waits in the journal; a mount has 512m \
          without it",
     ),
+    // Before what is not offered: some values of those do nothing.
+    option(FS, WITHOUT_EFFECT, "our only way, or how the kernel goes about it (ext4(5))"),
     option(
         FS,
         Form::NotOffered { words: &["errors=continue", "errors=panic"], keys: &[] },
@@ -204,8 +206,7 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
     option(
         FS,
         Form::NotOffered { words: &[], keys: &["sb"] },
-        "a backup superblock is used by itself where the first is damaged, or repair with \
-         e2fsck -b",
+        "only the first superblock is mounted by: where it is damaged, repair it with e2fsck -b",
     ),
     option(FS, Form::NotOffered { words: &[], keys: &["auto_da_alloc"] }, "its value is 0 or 1"),
     option(FS, Form::NotOffered { words: &[], keys: &["dax"] }, "never, inode or always"),
@@ -247,7 +248,6 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         },
         "contents of encrypted files cannot be read or written here",
     ),
-    option(FS, WITHOUT_EFFECT, "our only way, or how the kernel goes about it (ext4(5))"),
 ];
 
 const WITHOUT_EFFECT: Form<MountOptions> = Form::WithoutEffect {
@@ -275,12 +275,17 @@ const WITHOUT_EFFECT: Form<MountOptions> = Form::WithoutEffect {
         "data_err=ignore",
         "resuid=0",
         "resgid=0",
+        // No quota files: there are none here in any case.
+        "usrjquota=",
+        "grpjquota=",
         // How the kernel goes about it.
         "discard",
         "nojournal_checksum",
         "noblock_validity",
         "orlov",
         "oldalloc",
+        "bh",
+        "nobh",
         "check=none",
         "nocheck",
         "mblk_io_submit",
@@ -382,6 +387,17 @@ mod tests {
             assert_eq!(options.auto_da_alloc, on);
             assert_eq!(apply(OPTIONS, "auto_da_alloc=1", &mut options), Ok(Applied::Set));
             assert!(options.auto_da_alloc);
+        }
+    }
+
+    #[test]
+    fn values_that_do_nothing_are_taken_of_options_that_are_not_offered() {
+        let given = |word: &str| apply(OPTIONS, word, &mut MountOptions::default());
+        for word in ["resuid=0", "resgid=0", "usrjquota=", "grpjquota=", "bh", "nobh"] {
+            assert_eq!(given(word), Ok(Applied::WithoutEffect), "{word}");
+        }
+        for word in ["resuid=7", "resgid=7", "usrjquota=aquota.user", "sb=32768", "grpid"] {
+            assert!(given(word).is_err(), "{word}");
         }
     }
 

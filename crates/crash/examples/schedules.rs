@@ -12,7 +12,8 @@
 //! schedules and those that pruning leaves, and tells whether it loses a recording.
 //!
 //! A finding is a line of words that begins with the set-up and says `begins=`. Given instead, it
-//! is made again, and made small: the fewest preemptions, operations, and lost writes.
+//! is made again, and made small: the fewest operations, with these the fewest preemptions, and of
+//! the first state that is wrong the fewest writes that make the difference.
 
 // It is for people.
 #![allow(clippy::print_stdout)]

@@ -81,6 +81,11 @@ impl Judge for MixedJudge {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         self.judge_sight(&self.look(fs), at, cut);
     }
+
+    fn age(&self, tick: u64) -> u64 {
+        let of = |(started, acknowledged): (usize, usize)| (started + acknowledged) as u64;
+        self.tasks.iter().map(|task| of(task.progress(tick))).sum()
+    }
 }
 
 /// What the judge saw of a recovered file system. No promise is part of it.

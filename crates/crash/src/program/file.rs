@@ -8,7 +8,8 @@
 //!
 //! The two numbers are little-endian. A reader of another version refuses the file. Reading
 //! believes nothing: what is there is checked before it is used, and no more is allocated than the
-//! file has bytes, times a constant.
+//! file has bytes, times a constant, and a few tens of mebibytes. (Contents are kept in tables, of
+//! 1 MiB of a device each. A file that touches more of them than its bytes can fill is refused.)
 
 mod kept;
 
@@ -35,11 +36,20 @@ pub const DEVICE_BYTES_MAX: u64 = 64 << 30;
 /// # Errors
 /// What the host reports.
 pub fn save(run: &Run, path: &Path) -> io::Result<()> {
-    let file = std::fs::File::create(path)?;
-    let mut out = Summed { out: io::BufWriter::new(file), sum: 0 };
+    write(run, io::BufWriter::new(std::fs::File::create(path)?))
+}
+
+fn write(run: &Run, out: impl Write) -> io::Result<()> {
+    let mut out = Summed { out, sum: 0, failed: None };
+    let written = write_summed(run, &mut out);
+    // Postcard says only that its writer has failed.
+    out.failed.map_or(written, Err)
+}
+
+fn write_summed(run: &Run, out: &mut Summed<impl Write>) -> io::Result<()> {
     out.write_all(MAGIC)?;
     out.write_all(&VERSION.to_le_bytes())?;
-    postcard::to_io(&Kept::of(run), &mut out).map_err(io::Error::other)?;
+    postcard::to_io(&Kept::of(run), &mut *out).map_err(io::Error::other)?;
     let sum = out.sum;
     out.write_all(&sum.to_le_bytes())?;
     out.flush()
@@ -70,28 +80,44 @@ fn parse(all: &[u8]) -> std::result::Result<Run, String> {
         return Err("its checksum does not match: the file is damaged".into());
     }
     let payload = summed.get(HEAD..).ok_or("it ends too early")?;
-    match postcard::take_from_bytes::<Kept<'_>>(payload) {
-        Ok((kept, [])) => kept.run(),
+    let run = match postcard::take_from_bytes::<Kept<'_>>(payload) {
+        Ok((kept, [])) => kept.run(all.len() as u64),
         Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
-        Err(e) => Err(format!("it cannot be read: {e}")),
-    }
+        Err(e) => Err(e.to_string()),
+    };
+    run.map_err(|why| {
+        format!("it is damaged or made by hand, although its checksum matches: {why}")
+    })
 }
 
-/// Sums up what is written.
+/// Sums up what is written, and keeps the first error: who writes through it may lose it.
 struct Summed<W> {
     out: W,
     sum: u32,
+    failed: Option<io::Error>,
+}
+
+impl<W> Summed<W> {
+    /// Keeps an error, and returns one of its kind.
+    fn failed(&mut self, e: io::Error) -> io::Error {
+        let kind = e.kind();
+        // After an interruption the write is made again.
+        if kind != io::ErrorKind::Interrupted {
+            self.failed.get_or_insert(e);
+        }
+        kind.into()
+    }
 }
 
 impl<W: Write> Write for Summed<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
+        let written = self.out.write(bytes).map_err(|e| self.failed(e))?;
         self.sum = crc32c::crc32c_append(self.sum, &bytes[..written]);
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.out.flush().map_err(|e| self.failed(e))
     }
 }
 

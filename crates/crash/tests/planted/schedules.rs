@@ -1,4 +1,4 @@
-//! Bugs that need two tasks and a certain schedule of them.
+//! Bugs that need two tasks and a certain schedule of them; and what is made small of a schedule.
 
 use std::time::Instant;
 
@@ -34,6 +34,8 @@ fn found_by_schedules(name: &str, bug: Planted) {
         println!("FIGURES: {name}: {took:.1} s, {runs} schedules: {}", found.explored.findings[0]);
         assert_eq!(explore(&machine(None)).explored.wrong(), 0, "without {name}");
         let shrunk = case.shrink(&plan).unwrap().unwrap_or_else(|| panic!("{name}: found once"));
+        // A state in which all is as at the start is not what was found.
+        assert!(shrunk.decisive.in_doubt > 0, "{name}: {shrunk}");
         println!("FIGURES: {name}: {:.1} s, {shrunk}", begun.elapsed().as_secs_f32());
         // A sync waits for a rename or link that has begun: it must have begun before.
         let preemptions = shrunk.case.schedule.points.len();
@@ -60,4 +62,26 @@ fn a_move_in_two_transactions() {
 fn a_link_in_two_transactions() {
     let bug = Planted::Ext4(Ext4Bug::LinkInTwoTransactions);
     found_by_schedules("a link in two transactions", bug);
+}
+
+/// A promise that is broken leaves what may be left a tick earlier, before it was made: of equal
+/// contents both are judged.
+#[test]
+fn a_broken_promise_is_made_small() {
+    // The second write changes no time, so the second sync commits nothing.
+    let line = "ordered external bug=sync-without-flush \
+                populated:write.a.0.1500.buffered+sync+write.a.0.1500.buffered+sync empty:sync \
+                begins=0";
+    let case: ScheduledCase = line.parse().unwrap();
+    let plan = Plan { bound: Bound::exhaustive(8, false, 1), ..Plan::EVERYWHERE };
+    let explored = case.explore(&plan).unwrap();
+    assert!(explored.broken > 0 && explored.damaged == 0, "{explored}");
+    let shrunk = case.shrink(&plan).unwrap().expect("found once");
+    println!("FIGURES: {shrunk}");
+    assert!(shrunk.cut.broken_promises > 0, "{shrunk}");
+    assert!(shrunk.decisive.in_doubt > 0, "{shrunk}");
+    assert!(shrunk.case.operations() < case.operations(), "{shrunk}");
+    // The first cut after the promise, not one that leaves something else too.
+    let first = &shrunk.case.explore(&plan).unwrap().findings[0];
+    assert!(first.contains(&format!("; cut at tick {},", shrunk.cut.tick)), "{shrunk}: {first}");
 }

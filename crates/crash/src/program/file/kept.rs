@@ -5,7 +5,7 @@
 //! they gain does not compile until it is kept too. Whatever changes here changes the version.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,6 +25,12 @@ use super::DEVICE_BYTES_MAX;
 const PIECE: u64 = 1 << 20;
 /// Devices of a run, at the most.
 const DEVICES_MAX: usize = 16;
+/// Bytes of a device of which a [`Store`] keeps a table, however few of them are written.
+const TABLE: u64 = 1 << 20;
+/// So many tables are few: 4 GiB of devices, and less than 64 MiB of memory.
+const TABLES_FEW: u64 = 4096;
+/// Beyond that, bytes of a file for each table: a sector.
+const BYTES_A_TABLE: u64 = 512;
 
 /// A run.
 #[derive(Serialize, Deserialize)]
@@ -255,8 +261,10 @@ impl<'r> Kept<'r> {
         }
     }
 
-    /// The run, if it can be one; else what is wrong, in words.
-    pub fn run(self) -> Result<Run, String> {
+    /// The run, if it can be one; else what is wrong, in words. `file_bytes` is how long the file
+    /// is.
+    pub fn run(self, file_bytes: u64) -> Result<Run, String> {
+        self.check_spread(TABLES_FEW + file_bytes / BYTES_A_TABLE)?;
         let devices: Vec<RecordedDevice> = self.devices.into_iter().map(|d| d.0).collect();
         let bases = contents(&devices, &self.bases)?;
         let times = self.times.into_iter().map(Nanos).collect();
@@ -281,6 +289,34 @@ impl<'r> Kept<'r> {
         let recording = Recording::rebuild(devices, events, notes, times.times, times.first_tick)
             .map_err(|e| format!("the recording does not fit together: {e}"))?;
         Ok(Run { about: self.about, bases, recording, lines, calls })
+    }
+}
+
+impl Kept<'_> {
+    /// Refuses contents and writes that lie in more tables, of all devices together.
+    fn check_spread(&self, tables_max: u64) -> Result<(), String> {
+        let bases = self.bases.iter().zip(0..).flat_map(|(pieces, device)| {
+            pieces.iter().map(move |p| (device, p.offset, p.bytes.len()))
+        });
+        let written = self.requests.iter().filter_map(|Request(event)| match &event.action {
+            Action::Write { offset, data, .. } | Action::Store { offset, data } => {
+                Some((event.device.0, *offset, data.len()))
+            }
+            // They take away, or leave what is there.
+            Action::Discard { .. } | Action::Flush | Action::Persist { .. } | Action::Fence => None,
+        });
+        let mut tables = BTreeSet::new();
+        for (device, offset, len) in bases.chain(written) {
+            let end = offset.saturating_add(len as u64);
+            let touched = offset / TABLE..end.div_ceil(TABLE);
+            tables.extend(touched.map(|table| (device, table)));
+            if tables.len() as u64 > tables_max {
+                return Err(format!(
+                    "its contents lie in more than {tables_max} MiB of devices, a few bytes in each"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -320,4 +356,32 @@ fn contents(devices: &[RecordedDevice], bases: &[Vec<Piece>]) -> Result<Vec<Stor
         stores.push(store);
     }
     Ok(stores)
+}
+
+#[cfg(test)]
+impl Kept<'_> {
+    /// One byte in each of so many MiB of a device of 64 GiB: at the start, or written.
+    pub(super) fn spread_out(&mut self, tables: u64, of_base: bool) {
+        self.devices[0].0.info.size = DEVICE_BYTES_MAX;
+        let places = (0..tables).map(|table| table * TABLE);
+        let bytes = Bytes::from_static(&[1]);
+        if of_base {
+            self.bases[0] = places.map(|offset| Piece { offset, bytes: bytes.clone() }).collect();
+            return;
+        }
+        // A request after the other, with no others.
+        let first = self.requests[0].0.submitted.tick;
+        self.times = vec![self.times[0]; tables as usize + 4096];
+        (self.notes, self.lines, self.calls) = (Vec::new(), Cow::default(), Cow::default());
+        self.requests = places
+            .zip(first..)
+            .map(|(offset, tick)| {
+                let submitted = Moment { tick, at: Nanos::default() };
+                let action = Action::Write { offset, data: Packed::pack(&bytes), fua: false };
+                let event =
+                    Event { submitted, completed: None, action, ..self.requests[0].0.clone() };
+                Request(event)
+            })
+            .collect();
+    }
 }

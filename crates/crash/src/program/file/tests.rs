@@ -122,6 +122,89 @@ fn read_and_cut(bytes: Vec<u8>) {
     }
 }
 
+#[test]
+fn what_only_somebody_with_bad_intentions_writes_is_called_so() {
+    let good = bytes();
+    let (payload, _) = good.split_at(good.len() - 4);
+    let said = |payload: Vec<u8>| parse(&resealed([&payload[..], &[0; 4]].concat())).unwrap_err();
+    let longer = said([payload, &[0; 2]].concat());
+    assert!(longer.contains("made by hand") && longer.ends_with("2 bytes too many"), "{longer}");
+    let large = said([&payload[..HEAD], &[0xff; 12]].concat());
+    assert!(large.starts_with("it is damaged or made by hand"), "{large}");
+}
+
+/// A file that was written so, with a byte in each of so many MiB: at the start, and written.
+fn spread(at_start: u64, written: u64) -> Vec<u8> {
+    const SIZE: u64 = 64 << 30;
+    let log = RecordLog::new();
+    let disk = Record::new(Arc::new(Ram::new("ram0", SIZE)), &log);
+    for place in 0..written {
+        let request = Request::Write { offset: place << 20, data: vec![7; 512].into(), fua: false };
+        disk.submit(request).wait().unwrap();
+    }
+    let mut base = Store::new(SIZE);
+    (0..at_start).for_each(|place| base.write_slice(place << 20, &[1]));
+    let (lines, calls) = (Vec::new(), Vec::new());
+    saved(&Run { bases: vec![base], recording: log.take(), lines, calls, ..run() })
+}
+
+/// The memory that contents take goes by the bytes of the file.
+#[test]
+fn contents_are_not_spread_over_more_than_the_file_can_fill() {
+    // What was recorded is read.
+    for bytes in [spread(3 << 12, 0), spread(0, 3 << 12)] {
+        parse(&bytes).unwrap();
+    }
+    // One byte in each MiB, as nobody saves it.
+    let run = run();
+    let far = |tables: u64, of_base: bool| {
+        let mut kept = Kept::of(&run);
+        kept.spread_out(tables, of_base);
+        let payload = postcard::to_stdvec(&kept).unwrap();
+        parse(&resealed([MAGIC, &VERSION.to_le_bytes()[..], &payload, &[0; 4]].concat()))
+    };
+    for of_base in [true, false] {
+        assert!(far(1 << 12, of_base).is_ok());
+        let said = far(1 << 16, of_base).unwrap_err();
+        assert!(said.contains("MiB of devices"), "{said}");
+    }
+}
+
+/// Passes so many bytes on, then fails.
+struct Full(usize, i32);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = bytes.len().min(self.0);
+        self.0 -= fits;
+        if fits > 0 { Ok(fits) } else { Err(io::Error::from_raw_os_error(self.1)) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.0 > 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(self.1)) }
+    }
+}
+
+#[test]
+fn what_the_host_reports_is_reported() {
+    const ENOSPC: i32 = 28;
+    const EPIPE: i32 = 32;
+    let run = run();
+    let len = bytes().len();
+    for (errno, kind) in [(ENOSPC, io::ErrorKind::StorageFull), (EPIPE, io::ErrorKind::BrokenPipe)]
+    {
+        for fits in 0..=len {
+            let direct = write(&run, Full(fits, errno)).unwrap_err();
+            assert_eq!((direct.raw_os_error(), direct.kind()), (Some(errno), kind), "{fits}");
+        }
+        let buffered = write(&run, io::BufWriter::new(Full(100, errno))).unwrap_err();
+        assert_eq!(buffered.raw_os_error(), Some(errno));
+        write(&run, Full(len + 1, errno)).unwrap();
+    }
+    let full = save(&run, Path::new("/dev/full")).unwrap_err();
+    assert_eq!(full.raw_os_error(), Some(ENOSPC), "{full}");
+}
+
 /// Numbers, lengths among them, are as large as can be; what is there ends anywhere.
 #[test]
 fn no_length_is_believed() {

@@ -1,5 +1,5 @@
 //! Makes a case that shows something wrong small: the fewest operations, with these the fewest
-//! preemptions, then the fewest writes that make the difference.
+//! preemptions, then of the first state that is wrong the fewest writes that make the difference.
 
 use std::fmt;
 use std::sync::Arc;
@@ -72,17 +72,21 @@ impl ScheduledCase {
             best = smaller;
         }
         let runs = search.runs;
-        let (Run { recorded, .. }, _) = best.record(&machine)?;
+        let (Run { recorded, begin, .. }, _) = best.record(&machine)?;
         let system: Arc<dyn Machine> = Arc::new(machine);
-        let wrong = |cut: &StateFigures| !Verdict::of(cut.clone()).words.is_empty();
+        // Before the first cut what is there at the start was not made yet, as it seems.
+        let wrong =
+            |cut: &StateFigures| cut.tick >= begin && !Verdict::of(cut.clone()).words.is_empty();
         let Some((cut, state)) = first_wrong(&system, &recorded, &plan, &wrong) else {
             return Ok(None);
         };
         let others = Others::default();
         let trial = others.trial((&system, recorded.source()), &plan, state.cut, Asked::NOTHING);
         let run = (&recorded.bases[..], &recorded.recording);
-        let decisive =
-            Decisive::find(run, &state, TRIES, &mut |contents| wrong(&trial.recover(contents, 1)));
+        // Asked as it was found: recovery draws the same.
+        let decisive = Decisive::find(run, &state, TRIES, &mut |contents| {
+            wrong(&trial.run(contents, state.choices.clone()))
+        });
         Ok(Some(ShrunkCase { case: best, cut, decisive, runs }))
     }
 }

@@ -126,5 +126,5 @@ fn more_cuts_than_anybody_needs_are_refused() {
     // Known before the program is run.
     let out = shell(folder.path(), "$S crash run --record none/x -- touch /proc/self/never");
     assert_eq!(out.status.code(), Some(2), "{out:?}");
-    assert!(said(&out).contains("--record none/x: No such file"), "{}", said(&out));
+    assert!(said(&out).contains("cannot write none/x: No such file"), "{}", said(&out));
 }

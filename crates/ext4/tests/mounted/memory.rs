@@ -105,14 +105,19 @@ fn a_lookup_beside_renames_brings_no_name_back() {
                 }
             });
         }
-        for i in 0..2000 {
-            let (from, to): (&[u8], &[u8]) =
-                if i % 2 == 0 { (b"here", b"there") } else { (b"there", b"here") };
-            fs.rename(root, from, root, to, RenameFlags::empty()).unwrap();
-            assert_eq!(fs.lookup(root, from).map(drop), Err(FsError::NotFound));
-            assert_eq!(fs.lookup(root, to).map(|a| a.ino), Ok(attr.ino));
-        }
+        let renames = scope.spawn(|| {
+            for i in 0..2000 {
+                let (from, to): (&[u8], &[u8]) =
+                    if i % 2 == 0 { (b"here", b"there") } else { (b"there", b"here") };
+                fs.rename(root, from, root, to, RenameFlags::empty()).unwrap();
+                assert_eq!(fs.lookup(root, from).map(drop), Err(FsError::NotFound));
+                assert_eq!(fs.lookup(root, to).map(|a| a.ino), Ok(attr.ino));
+            }
+        });
+        // Also if they failed: the scope waits for those who look.
+        let renamed = renames.join();
         done.store(true, Ordering::Release);
+        renamed.unwrap();
     });
     fs.unmount().unwrap();
     image.assert_clean();

@@ -99,20 +99,26 @@ fn who_writes_through_the_file_writes_alone() {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let until = Instant::now() + Duration::from_secs(6);
-        let mut made = 0;
-        while Instant::now() < until && !writer.is_finished() {
-            let mirror = desk.ask(Request::Create(create("d10", &["a", "b"])));
-            // A retired one is taken up again.
-            let keep_data = made % 2 == 0;
-            if mirror.is_ok() {
-                made += 1;
-                let destroy = Destroy { name: "d10".into(), keep_data, ..Destroy::default() };
-                desk.good(Request::Destroy(destroy));
+        let volumes = scope.spawn(|| {
+            let until = Instant::now() + Duration::from_secs(6);
+            let mut made = 0;
+            while Instant::now() < until {
+                let mirror = desk.ask(Request::Create(create("d10", &["a", "b"])));
+                // A retired one is taken up again.
+                let keep_data = made % 2 == 0;
+                if mirror.is_ok() {
+                    made += 1;
+                    let destroy = Destroy { name: "d10".into(), keep_data, ..Destroy::default() };
+                    desk.good(Request::Destroy(destroy));
+                }
             }
-        }
+            made
+        });
+        // Also if they failed: the scope waits for who writes.
+        let made = volumes.join();
         done.store(true, Ordering::Relaxed);
         writer.join().unwrap();
+        let made = made.unwrap();
         assert!(made > 5 && opened.load(Ordering::Relaxed) > 5, "{made} {opened:?}");
     });
 }

@@ -347,11 +347,16 @@ impl Opening<'_> {
         let over = || host::loop_device_over(stat.st_dev, stat.st_ino);
         let mut attached = over();
         for _ in 0..DETACH_LOOKS {
-            match &attached {
-                Some(device) if host::loop_device_is_going(device) => sleep(LOOK_AGAIN_AFTER),
-                _ => break,
+            let Some(device) = &attached else { break };
+            let going = host::loop_device_is_going(device);
+            if going {
+                sleep(LOOK_AGAIN_AFTER);
             }
+            // Also if it seemed to stay: the kernel forgets that it was going when it is gone.
             attached = over();
+            if !going {
+                break;
+            }
         }
         match attached {
             None => Ok(()),

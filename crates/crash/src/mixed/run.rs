@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use steadfast_devices::filter::record::{Moment, RecordLog, Recording};
 use steadfast_runtime::{sleep, spawn, yield_now};
 use steadfast_vfs::{
@@ -12,7 +11,7 @@ use steadfast_vfs::{
 
 use super::generate::{Generator, Like};
 use super::judge::{Done, History};
-use super::operation::{How, Index, Operation, attribute, byte};
+use super::operation::{How, Index, Operation, attribute, fill};
 use super::seen::ATTRIBUTE;
 
 /// How long a file is kept open that has lost its name.
@@ -277,10 +276,11 @@ impl Worker {
         (flags, how): (OpenFlags, How),
     ) -> Result<()> {
         let fh = self.fs.open(self.find(name)?, flags)?;
-        let data: Bytes = (offset..offset + len).map(|at| byte(self.task, index, at)).collect();
+        let mut data = vec![0; len as usize];
+        fill(self.task, index, offset, &mut data);
         let written = match how {
-            How::Mapped => self.fs.write_as(fh, offset, data, OpenFlags::WRITTEN_BACK)?,
-            _ => self.fs.write(fh, offset, data)?,
+            How::Mapped => self.fs.write_as(fh, offset, data.into(), OpenFlags::WRITTEN_BACK)?,
+            _ => self.fs.write(fh, offset, data.into())?,
         };
         self.fs.release(fh)?;
         if written as u64 != len {

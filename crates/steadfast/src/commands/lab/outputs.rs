@@ -3,9 +3,11 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use rustix::fs::{Access, access};
 
 use crate::Usage;
 use crate::commands::whole_file;
@@ -22,9 +24,15 @@ impl Output {
             let what = format!("{option} -: it is written to a file only; name one");
             return Err(Usage(what));
         }
-        // What a link that leads nowhere would make is new, too.
-        let new = fs::metadata(path).is_err().then(|| place(path)).flatten();
         let cannot = |e| Usage(format!("{option}: cannot write {}: {e}", path.display()));
+        let there = fs::metadata(path);
+        if there.as_ref().is_ok_and(|there| there.file_type().is_fifo()) {
+            // Its reader would take a trial for all that comes.
+            access(path, Access::WRITE_OK).map_err(|e| cannot(e.into()))?;
+            return Ok(Output { path: path.into() });
+        }
+        // What a link that leads nowhere would make is new, too.
+        let new = there.is_err().then(|| place(path)).flatten();
         OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(cannot)?;
         new.map_or(Ok(()), fs::remove_file).map_err(cannot)?;
         Ok(Output { path: path.into() })
@@ -143,4 +151,20 @@ impl Folder {
 /// The file of an option that may also be `-`, the standard output.
 pub fn unless_stdout(path: Option<&PathBuf>) -> Option<&Path> {
     path.map(PathBuf::as_path).filter(|path| path.as_os_str() != OsStr::new("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_with_a_name_is_not_opened_to_try_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+        // Nobody reads it: opening would wait.
+        let output = Output::tried("--report", &pipe).unwrap();
+        assert_eq!(output.path(), pipe);
+    }
 }

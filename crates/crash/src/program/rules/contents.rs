@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_devices::store::Digest;
 use steadfast_vfs::FileType;
 
 use super::{Broken, History, Verdict, key, named};
@@ -128,10 +127,7 @@ impl History<'_> {
             self.missing(call, "written and synced", verdict);
             return;
         };
-        let missing = promised.iter().filter(|(at, written)| {
-            let Contents { size, digest } = written.contents;
-            Digest::of(&node.bytes(**at, size)) != digest
-        });
+        let missing = promised.iter().filter(|(at, written)| !node.holds(**at, written.contents));
         let missing: Vec<_> = missing.collect();
         let Some((at, written)) = missing.first() else { return };
         let how = match self.calls[written.place].promises {

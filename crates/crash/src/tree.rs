@@ -227,16 +227,17 @@ pub fn first_difference(one: &Node, other: &Node) -> Option<u64> {
 }
 
 /// The first unit of a file, of 512 bytes, that is not zeros and that none of the others holds in
-/// this place. What follows an end counts as zeros.
+/// this place. What follows an end of theirs counts as zeros. Of the file's own last unit only what
+/// its size shows counts: it may be the beginning of a unit that another one holds whole.
 pub(crate) fn first_foreign(found: &Node, others: &[&Node]) -> Option<u64> {
-    let unit = |node: &Node, at: u64| {
-        let mut bytes = node.bytes(at, UNIT);
-        bytes.resize(UNIT as usize, 0);
-        bytes
+    let held_by = |other: &Node, at: u64, held: &[u8]| {
+        let mut bytes = other.bytes(at, held.len() as u64);
+        bytes.resize(held.len(), 0);
+        bytes == held
     };
     (0..found.contents().size).step_by(UNIT as usize).find(|at| {
-        let held = unit(found, *at);
-        held.iter().any(|byte| *byte != 0) && !others.iter().any(|other| unit(other, *at) == held)
+        let held = found.bytes(*at, UNIT);
+        held.iter().any(|byte| *byte != 0) && !others.iter().any(|other| held_by(other, *at, &held))
     })
 }
 

@@ -247,13 +247,13 @@ impl Units {
 
     /// A state in words: which units in doubt hold what is new.
     pub fn story(&self, doubts: &Doubts, choice: &[u8]) -> String {
-        let told = doubts.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
+        let new = doubts.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
             |(((device, offset), options), c)| {
                 format!("{device}:{offset:#x}={c}/{}", options.len() - 1)
             },
         );
-        let told: Vec<String> = told.collect();
-        format!("{} of {} units in doubt are new: {}", told.len(), choice.len(), told.join(" "))
+        let new: Vec<String> = new.collect();
+        format!("{} of {} units in doubt are new: {}", new.len(), choice.len(), new.join(" "))
     }
 }
 

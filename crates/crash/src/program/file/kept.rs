@@ -365,8 +365,8 @@ impl Kept<'_> {
             pieces = pieces.saturating_add((len / piece).saturating_add(2).min(most));
             if pieces > pieces_max {
                 return Err(format!(
-                    "its discards and persists are of more than {pieces_max} pieces, and it has \
-                     few bytes"
+                    "its discards and persists are of more than {pieces_max} pieces, which is \
+                     more than a file of its length may have"
                 ));
             }
         }
@@ -436,7 +436,8 @@ impl Kept<'_> {
     pub(super) fn repeated(&mut self, count: u64, mut action: impl FnMut() -> Action) {
         self.devices[0].0.info.size = DEVICE_BYTES_MAX;
         let first = self.requests[0].0.submitted.tick;
-        self.times = vec![self.times[0]; count as usize + 4096];
+        let ticks = first - self.first_tick + count + 1;
+        self.times = vec![self.times[0]; ticks as usize];
         (self.notes, self.lines, self.calls) = (Vec::new(), Cow::default(), Cow::default());
         let one = self.requests[0].0.clone();
         let request = |tick| {

@@ -195,7 +195,7 @@ fn a_length_without_bytes_takes_no_memory() {
     for hostile in [of_all(300, discard), of_all(1, persist)] {
         let said = parse(&hostile).unwrap_err();
         assert!(said.contains("discards and persists are of more than"), "{said}");
-        assert!(hostile.len() < 8192, "{}", hostile.len());
+        assert!(hostile.len() < 16 << 10, "{}", hostile.len());
     }
     // What is persisted in small pieces, is.
     parse(&of_all(300, || Action::Persist { offset: 0, len: 4096 })).unwrap();

@@ -65,7 +65,7 @@ impl Ranges {
 impl History<'_> {
     /// Everything that was promised of contents.
     pub(super) fn contents(&self, verdict: &mut Verdict) {
-        let told = self.synced(verdict);
+        let reported = self.synced(verdict);
         for (ino, ranges) in self.ranges() {
             let promised: Vec<_> = ranges.written.iter().filter(|(_, w)| w.promised).collect();
             let unpromised = |place: &&usize| !promised.iter().any(|(_, w)| w.place == **place);
@@ -76,7 +76,7 @@ impl History<'_> {
                     named(&self.calls[*place])
                 ));
             }
-            if !told.contains(&ino) {
+            if !reported.contains(&ino) {
                 self.kept_ranges(ino, &promised, verdict);
             }
         }
@@ -176,9 +176,9 @@ impl History<'_> {
         }
     }
 
-    /// Files that were synced and not changed since; those of which something was told.
+    /// Files that were synced and not changed since; those of which something is reported.
     fn synced(&self, verdict: &mut Verdict) -> BTreeSet<u64> {
-        let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+        let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
         for (place, sync) in self.calls.iter().enumerate().rev() {
             let is_sync = matches!(sync.kind, Kind::Fsync | Kind::Fdatasync);
             let is_own = sync.origin == Origin::Program;
@@ -211,10 +211,10 @@ impl History<'_> {
                 None => self.missing(sync, "synced", verdict),
             }
             if verdict.broken.len() > before {
-                told.insert(sync.ino);
+                reported.insert(sync.ino);
             }
         }
-        told
+        reported
     }
 
     pub(super) fn replaced(&self, verdict: &mut Verdict) {

@@ -258,7 +258,7 @@ pub struct CrashShow {
     /// FILE.journal)
     #[arg(long, value_name = "FILE", requires = "cut")]
     pub image: Option<PathBuf>,
-    /// How many calls before the cut are told
+    /// How many calls before the cut are printed
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub calls: usize,
 }

@@ -136,7 +136,7 @@ fn troubles(troubles: &[String]) -> Vec<String> {
     };
     let mut shown: Vec<String> = lines.iter().take(TROUBLES_SHOWN).map(line).collect();
     if more > 0 {
-        shown.push(format!("and {more} more (--json tells all)"));
+        shown.push(format!("and {more} more (--json has all)"));
     }
     shown
 }
@@ -190,7 +190,7 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     let notes = unmeasured.iter().take(REASONS_SHOWN).map(|why| format!("not measured: {why}"));
     let mut notes: Vec<String> = notes.collect();
     if unmeasured.len() > notes.len() {
-        notes.push(format!("and {} more (--json tells all)", unmeasured.len() - notes.len()));
+        notes.push(format!("and {} more (--json has all)", unmeasured.len() - notes.len()));
     }
     if groups.is_empty() {
         let but = if notes.is_empty() { "" } else { " in what is measured;" };
@@ -218,7 +218,7 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         }
     }
     if groups.len() > KINDS_SHOWN {
-        writeln!(out, "\n  and {} other kinds (--json tells all)", groups.len() - KINDS_SHOWN)?;
+        writeln!(out, "\n  and {} other kinds (--json has all)", groups.len() - KINDS_SHOWN)?;
     }
     if let (Some(decisive), Some(first)) = (report.decisive, outcome.findings.first()) {
         writeln!(out, "\n  state {}: {decisive}", first.state)?;
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn what_failed_is_said_once() {
         let all = ["no room", "no judge", "no room", "a", "b"].map(str::to_owned);
-        let expected = ["no room (2 states)", "a", "b", "and 1 more (--json tells all)"];
+        let expected = ["no room (2 states)", "a", "b", "and 1 more (--json has all)"];
         assert_eq!(troubles(&all), expected);
         assert!(troubles(&[]).is_empty());
     }

@@ -121,7 +121,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let recording = match (&args.record, outcome.findings.is_empty()) {
         (Some(path), _) => Some(path.clone()),
         (None, true) => None,
-        // What was found is told also without a recording.
+        // What was found is reported also without a recording.
         (None, false) => match saved_aside(&run) {
             Ok(path) => Some(path),
             Err(e) => {

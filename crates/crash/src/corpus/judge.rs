@@ -12,8 +12,8 @@
 //! * *always*: what was durable and never removed is under at least one of its names; each file
 //!   has as many names as it says.
 //!
-//! A file that is under a durable name and was not made durable itself (it was made, moved or linked
-//! there later) may lack what was still in memory: nothing was promised of it but the name.
+//! A file that is under a durable name and was not made durable itself (it was made, moved or
+//! linked there later) may lack what was still in memory: nothing was promised of it but the name.
 //!
 //! Of a file whose bytes are written, truncated or allocated after they were made durable, each 512
 //! bytes are as in one of the states that may have been reached, or zeros: a write is not atomic,

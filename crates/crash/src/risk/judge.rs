@@ -151,8 +151,8 @@ impl<'a> Verdict<'a> {
         if let Some(object) = self.identified.get(path) {
             return newest(Some(*object)).map_or(Shown::Stranger, Shown::Binding);
         }
-        // Nothing tells: a file that is under no other name, the one that loses least, that replaced
-        // nothing, the newest.
+        // No stamp says which: a file that is under no other name, the one that loses least, that
+        // replaced nothing, the newest.
         let found_already = |object: Object| self.identified.values().any(|found| *found == object);
         let candidates = bindings.iter().enumerate().skip(promised.unwrap_or(0));
         candidates

@@ -43,7 +43,7 @@ pub(crate) use recorded::Source;
 pub(crate) use trial::{Others, Trial, recover_all};
 
 /// Makes the plan's crash states in the order of time, lets the system recover from each, and
-/// counts what each takes. `progress` is told after each how many are done.
+/// counts what each takes. `progress` gets after each how many are done.
 pub fn explore(
     system: &dyn System,
     recorded: Recorded,

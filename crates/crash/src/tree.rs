@@ -4,7 +4,7 @@
 mod read;
 mod write;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -166,6 +166,26 @@ impl Node {
         *self.contents.get_or_init(|| digest(size, &self.pieces))
     }
 
+    /// Whether these bytes are there, from `offset` on; their digest is
+    /// [`Digest::of`] them. (A recording says any length: no
+    /// more is held in memory than a piece.)
+    pub(crate) fn holds(&self, offset: u64, bytes: Contents) -> bool {
+        if offset.checked_add(bytes.size).is_none_or(|end| end > self.attr.size) {
+            return false;
+        }
+        let mut digest = Digest::new();
+        let mut last = [0; 8];
+        for at in (0..bytes.size).step_by(CHUNK) {
+            let chunk = self.bytes(offset + at, (CHUNK as u64).min(bytes.size - at));
+            let (words, rest) = chunk.as_chunks::<8>();
+            words.iter().for_each(|word| digest.word(u64::from_le_bytes(*word)));
+            last[..rest.len()].copy_from_slice(rest);
+        }
+        digest.word(u64::from_le_bytes(last));
+        digest.word(bytes.size);
+        digest.end() == bytes.digest
+    }
+
     /// The bytes `[offset, offset + len)`, as far as the file reaches.
     pub fn bytes(&self, offset: u64, len: u64) -> Vec<u8> {
         let end = offset.saturating_add(len).min(self.attr.size).max(offset);
@@ -185,7 +205,18 @@ impl Node {
 /// The first byte in which two files differ, their ends included; `None` if they hold the same.
 pub fn first_difference(one: &Node, other: &Node) -> Option<u64> {
     let (short, long) = (one.attr.size.min(other.attr.size), one.attr.size.max(other.attr.size));
-    for at in (0..short).step_by(CHUNK) {
+    // Between the pieces both are zeros, and a file may be of many terabytes.
+    let chunks = |node: &Node| {
+        let range = |(at, piece): &(u64, Bytes)| {
+            at / CHUNK as u64..(at + piece.len() as u64).div_ceil(CHUNK as u64)
+        };
+        node.pieces.iter().flat_map(range).collect::<BTreeSet<_>>()
+    };
+    for chunk in chunks(one).union(&chunks(other)) {
+        let at = chunk * CHUNK as u64;
+        if at >= short {
+            break;
+        }
         let len = (CHUNK as u64).min(short - at);
         let (a, b) = (one.bytes(at, len), other.bytes(at, len));
         if let Some(place) = a.iter().zip(&b).position(|(a, b)| a != b) {
@@ -196,16 +227,17 @@ pub fn first_difference(one: &Node, other: &Node) -> Option<u64> {
 }
 
 /// The first unit of a file, of 512 bytes, that is not zeros and that none of the others holds in
-/// this place. What follows an end counts as zeros.
+/// this place. What follows an end of theirs counts as zeros. Of the file's own last unit only what
+/// its size shows counts: it may be the beginning of a unit that another one holds whole.
 pub(crate) fn first_foreign(found: &Node, others: &[&Node]) -> Option<u64> {
-    let unit = |node: &Node, at: u64| {
-        let mut bytes = node.bytes(at, UNIT);
-        bytes.resize(UNIT as usize, 0);
-        bytes
+    let held_by = |other: &Node, at: u64, held: &[u8]| {
+        let mut bytes = other.bytes(at, held.len() as u64);
+        bytes.resize(held.len(), 0);
+        bytes == held
     };
     (0..found.contents().size).step_by(UNIT as usize).find(|at| {
-        let held = unit(found, *at);
-        held.iter().any(|byte| *byte != 0) && !others.iter().any(|other| unit(other, *at) == held)
+        let held = found.bytes(*at, UNIT);
+        held.iter().any(|byte| *byte != 0) && !others.iter().any(|other| held_by(other, *at, &held))
     })
 }
 

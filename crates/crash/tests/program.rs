@@ -248,7 +248,7 @@ fn names_that_were_only_listed_have_their_places() {
 fn what_has_no_known_place_is_not_measured() {
     let own = own(DataMode::Ordered, true);
     let run = watched(&own.options, |fs| {
-        // As by a handle: the number comes from elsewhere.
+        // As by a handle: the number comes with no path.
         let folder = Ino(listed(fs, fs.root(), b"config").0 + 2);
         fs.unlink(folder, b"g").unwrap();
         fs.fsyncdir(folder).unwrap();

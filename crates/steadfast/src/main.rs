@@ -25,7 +25,6 @@ use steadfast_devices::source::OpenError;
 use steadfast_volume::VolumeError;
 
 use cli::{Cli, Command, Lab};
-use commands::crash::cli::Crash;
 use commands::{
     crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, pmem,
     sensitivity, serve, svm, top, tree, volume,
@@ -52,6 +51,11 @@ pub enum Outcome {
     Status(u8),
     /// It was asked to stop by a signal, and has printed what it knew: no problem until then.
     Stopped,
+}
+
+impl Outcome {
+    /// The exit status of what was stopped, as a shell has it of SIGINT.
+    pub const STOPPED: u8 = 130;
 }
 
 fn main() -> ExitCode {
@@ -90,8 +94,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Problem) => ExitCode::from(1),
         Ok(Outcome::Status(status)) => ExitCode::from(status),
-        // As a shell has it of SIGINT.
-        Ok(Outcome::Stopped) => ExitCode::from(130),
+        Ok(Outcome::Stopped) => ExitCode::from(Outcome::STOPPED),
         // Whoever reads our output has had enough (`| head`): nothing is wrong.
         Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
@@ -266,10 +269,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Top(args) => return top::run(&args, out),
         Command::Serve(args) => return serve::serve(&args, out),
         Command::Host(command) => return serve::host(&command, out),
-        Command::Crash(Crash::Run(args)) => return crash::run(&args, out),
-        Command::Crash(Crash::Show(args)) => return crash::show(&args, out),
-        Command::Crash(Crash::Corpus(args)) => return crash::corpus(&args, out),
-        Command::Crash(Crash::Media(args)) => return crash::media(&args, out),
+        Command::Crash(command) => return crash::command(&command, out),
         Command::Mount(args) => return mount::mount(&args, out),
         Command::Umount { mountpoint, timeout } => {
             return mount::umount(&mountpoint, timeout.map(std::time::Duration::from_secs));

@@ -49,6 +49,13 @@ impl Desk {
         text
     }
 
+    fn e2fsck_can_read(&self, image: &str) {
+        let mut command = Command::new("e2fsck");
+        command.args(["-fy", image]).current_dir(self.path());
+        let out = steadfast_suite::output(Duration::from_secs(60), &mut command).unwrap();
+        assert!(matches!(out.status.code(), Some(0 | 1)), "{out:?}");
+    }
+
     fn e2fsck_is_clean(&self, image: &str) {
         let out = Command::new("timeout")
             .args(["-s", "KILL", "60", "e2fsck", "-fn", image])
@@ -417,7 +424,7 @@ fn an_interrupted_run_tells_what_there_is() {
     }
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = steadfast_suite::output_of(LIMIT, child).unwrap();
     assert_eq!(output.status.code(), Some(130));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["partial"], true);

@@ -16,6 +16,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+/// How long a program may take.
+const LIMIT: Duration = Duration::from_secs(600);
+
 const STEADFAST: &str = env!("CARGO_BIN_EXE_steadfast");
 
 /// Command lines of dd, right and wrong, a line each.
@@ -47,7 +50,12 @@ fn run(program: &[&str], line: &str, folder: &Path) -> Output {
     // Who does not read its standard input may be gone.
     let _ = stdin.write_all(b"0123456789abcdefghijklmnopqrstuvwxyz\n");
     drop(stdin);
-    child.wait_with_output().unwrap()
+    steadfast_suite::output_of(LIMIT, child).unwrap()
+}
+
+/// Runs a program without input; a panic if it does not end.
+fn output(command: &mut Command) -> Output {
+    steadfast_suite::output(LIMIT, command).unwrap()
 }
 
 /// Without the time and the rate, and without the program's own name.
@@ -89,7 +97,7 @@ fn in_fresh_folder(program: &[&str], line: &str) -> (Output, Files) {
 
 /// Texts and exit statuses are those of coreutils 9.1.
 fn dd_is_9_1() -> bool {
-    let version = Command::new("dd").arg("--version").output();
+    let version = steadfast_suite::output(LIMIT, Command::new("dd").arg("--version"));
     version.is_ok_and(|v| v.stdout.starts_with(b"dd (coreutils) 9.1\n"))
 }
 
@@ -116,7 +124,7 @@ fn every_line_does_what_the_installed_dd_does() {
 
 /// Runs a line that must succeed; its standard error, without times.
 fn good(folder: &Path, line: &[&str]) -> String {
-    let out = Command::new(STEADFAST).args(line).current_dir(folder).output().unwrap();
+    let out = output(Command::new(STEADFAST).args(line).current_dir(folder));
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.success(), "{line:?}: {text}");
     text
@@ -166,7 +174,7 @@ fn the_published_lines_end_as_published() {
     // bs=512 until the volume is full.
     good(folder.path(), &["mkfs", "-q", "disk.img", "--size", "4m"]);
     let line = ["dd", "--image", "disk.img", "if=/dev/zero", "of=/testfile", "bs=512"];
-    let out = Command::new(STEADFAST).args(line).current_dir(folder.path()).output().unwrap();
+    let out = output(Command::new(STEADFAST).args(line).current_dir(folder.path()));
     assert_eq!(out.status.code(), Some(1));
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
     let lines: Vec<&str> = text.lines().collect();
@@ -175,8 +183,9 @@ fn the_published_lines_end_as_published() {
     assert_eq!(lines[1], format!("{}+0 records in", records + 1));
     assert_eq!(lines[2], format!("{records}+0 records out"));
     assert!(lines[3].starts_with(&format!("{} bytes (", records * 512)), "{text}");
-    let fsck = Command::new("e2fsck").args(["-fn", "disk.img"]).current_dir(folder.path()).output();
-    assert!(fsck.unwrap().status.success());
+    let mut fsck = Command::new("e2fsck");
+    let fsck = output(fsck.args(["-fn", "disk.img"]).current_dir(folder.path()));
+    assert!(fsck.status.success());
 }
 
 #[test]
@@ -196,11 +205,9 @@ fn files_of_images_are_read_and_written() {
     let mut expected = vec![0; 3000];
     expected.extend_from_slice(&original[2000..]);
     assert!(std::fs::read(folder.path().join("back")).unwrap() == expected);
-    let extents = Command::new(STEADFAST)
-        .args(["extents", "--json", "disk.img", "/sparse"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
+    let mut extents = Command::new(STEADFAST);
+    extents.args(["extents", "--json", "disk.img", "/sparse"]).current_dir(folder.path());
+    let extents = output(&mut extents);
     assert!(String::from_utf8_lossy(&extents.stdout).contains("\"extents\": []"));
 }
 
@@ -253,17 +260,15 @@ fn an_interrupted_copy_leaves_what_it_tells() {
             std::thread::sleep(Duration::from_millis(2));
         }
         let id = child.id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
-        let out = child.wait_with_output().unwrap();
+        assert!(output(Command::new("kill").args(["-s", signal, &id])).status.success());
+        let out = steadfast_suite::output_of(LIMIT, child).unwrap();
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         assert_eq!(out.status.signal(), Some(number), "{said}");
         let told: Vec<&str> = said.lines().filter(|l| l.contains(" copied")).collect();
         let [told] = told[..] else { panic!("it is told once: {said}") };
         let bytes: u64 = told.split(' ').next().unwrap().parse().unwrap();
         assert!(bytes >= (blocks - 2) << 16, "{said}");
-        let run = |words: &[&str]| {
-            Command::new(STEADFAST).args(words).current_dir(&folder).output().unwrap()
-        };
+        let run = |words: &[&str]| output(Command::new(STEADFAST).args(words).current_dir(&folder));
         // A block that was on its way when it was told may be there too.
         let left = run(&["cat", "a.img", "/file"]).stdout.len() as u64;
         assert!(left >= bytes && left - bytes <= 1 << 16, "{left}: {said}");
@@ -320,12 +325,9 @@ fn form(text: &str) -> String {
 fn hdparm_prints_the_published_form() {
     let folder = TempDir::new().unwrap();
     let run = |line: &str| {
-        let out = Command::new(STEADFAST)
-            .arg("hdparm")
-            .args(line.split(' '))
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
+        let mut hdparm = Command::new(STEADFAST);
+        hdparm.arg("hdparm").args(line.split(' ')).current_dir(folder.path());
+        let out = output(&mut hdparm);
         assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
     };
@@ -342,6 +344,6 @@ fn hdparm_prints_the_published_form() {
     std::fs::write(folder.path().join("file"), vec![7; 5 << 20]).unwrap();
     let text = run("-t file");
     assert!(text.starts_with("\nfile:\n Timing buffered disk reads:   4 MB in  "), "{text}");
-    let refused = Command::new(STEADFAST).args(["hdparm", "-W", "file"]).output().unwrap();
+    let refused = output(Command::new(STEADFAST).args(["hdparm", "-W", "file"]));
     assert_eq!(refused.status.code(), Some(2));
 }

@@ -5,15 +5,17 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
+/// How long a program may take.
+const LIMIT: Duration = Duration::from_secs(600);
+
 fn run(folder: &Path, line: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_steadfast"))
-        .args(line.split_whitespace())
-        .current_dir(folder)
-        .output()
-        .unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+    command.args(line.split_whitespace()).current_dir(folder);
+    steadfast_suite::output(LIMIT, &mut command).unwrap()
 }
 
 fn good(folder: &Path, line: &str) -> String {
@@ -63,11 +65,12 @@ fn a_spreadsheet_opens_in_libreoffice() {
     let folder = TempDir::new().unwrap();
     let text = good(folder.path(), "iozone -a -b out.xls -n 64k -g 128k -i 0 -i 1");
     assert!(text.contains("\n\"Re-Reader report\"\n"), "{text}");
-    let office = Command::new("soffice")
+    let mut office = Command::new("soffice");
+    office
         .args(["--headless", "--convert-to", "csv", "out.xls"])
         .env("HOME", folder.path())
-        .current_dir(folder.path())
-        .output();
+        .current_dir(folder.path());
+    let office = steadfast_suite::output(LIMIT, &mut office);
     if !office.is_ok_and(|o| o.status.success()) {
         println!("SKIPPED: no LibreOffice");
         return;

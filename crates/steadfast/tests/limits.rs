@@ -16,7 +16,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_steadfast");
 /// Runs a line of the shell, in which `$S` is the program.
 fn shell(folder: &Path, line: &str) -> Output {
     let mut command = Command::new("bash");
-    command.args(["-c", line]).env("S", PROGRAM).current_dir(folder).output().unwrap()
+    command.args(["-c", line]).env("S", PROGRAM).current_dir(folder);
+    steadfast_suite::output(std::time::Duration::from_secs(300), &mut command).unwrap()
 }
 
 fn said(out: &Output) -> String {

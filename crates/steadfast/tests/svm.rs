@@ -23,7 +23,7 @@ fn text(bytes: &[u8]) -> String {
 fn alone(program: &Path, words: &[&str], folder: &Path) -> Output {
     let mut command = Command::new(program);
     command.args(words).env("STEADFAST_SOCKET", folder.join("nobody"));
-    command.output().unwrap()
+    steadfast_suite::output(std::time::Duration::from_secs(300), &mut command).unwrap()
 }
 
 #[test]

@@ -20,6 +20,6 @@ mod target;
 pub mod traps;
 
 pub use error::{Error, Result};
-pub use program::{ended, output, run, run_ok};
+pub use program::{ended, output, output_of, run, run_ok};
 pub use raw::aio_write;
 pub use target::{Journal, Kind, Setup, Target};

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
@@ -65,6 +66,36 @@ pub fn output(limit: Duration, command: &mut Command) -> Result<Output> {
     Ok(Output { status, stdout, stderr })
 }
 
+/// Waits for a program with pipes for at most `limit`; its exit status and its outputs. One that
+/// takes longer is killed and is an error; so is one that leaves somebody behind who keeps a pipe.
+///
+/// # Errors
+/// It took longer, or what the system says to waiting.
+pub fn output_of(limit: Duration, mut child: Child) -> std::io::Result<Output> {
+    drop(child.stdin.take());
+    let out = child.stdout.take().map(read_in_thread);
+    let err = child.stderr.take().map(read_in_thread);
+    let Some(status) = ended(&mut child, limit)? else { return Err(killed(&mut child, limit)) };
+    let read = |reading: Option<Receiver<std::io::Result<Vec<u8>>>>| match reading {
+        None => Ok(Vec::new()),
+        Some(reading) => reading.recv_timeout(AFTER_KILL).map_err(|_| {
+            std::io::Error::new(ErrorKind::TimedOut, "it has ended, and its pipe is still open")
+        })?,
+    };
+    Ok(Output { status, stdout: read(out)?, stderr: read(err)? })
+}
+
+fn read_in_thread(mut pipe: impl Read + Send + 'static) -> Receiver<std::io::Result<Vec<u8>>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = pipe.read_to_end(&mut bytes).map(|_| bytes);
+        // OK to ignore: nobody waits any more.
+        let _ = sender.send(read);
+    });
+    receiver
+}
+
 /// Runs a program for at most `limit`; its exit status and both its outputs. One that takes longer
 /// is killed and is an error.
 pub fn run(limit: Duration, command: &mut Command) -> Result<(ExitStatus, String)> {
@@ -121,6 +152,20 @@ mod tests {
         let limit = Duration::from_millis(50);
         let error = output(limit, Command::new("sleep").arg("100")).unwrap_err();
         assert!(error.to_string().contains("took longer"), "{error}");
+    }
+
+    #[test]
+    fn pipes_are_read_within_the_limit() {
+        let start = |line: &str| {
+            let mut sh = Command::new("sh");
+            sh.args(["-c", line]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            sh.stderr(Stdio::piped()).spawn().unwrap()
+        };
+        // More than a pipe holds.
+        let out = output_of(SOON, start("head -c 300000 /dev/zero; cat; echo err >&2")).unwrap();
+        assert_eq!((out.stdout.len(), &out.stderr[..]), (300_000, &b"err\n"[..]));
+        let late = output_of(Duration::from_millis(50), start("exec sleep 100")).unwrap_err();
+        assert!(late.to_string().contains("took longer"), "{late}");
     }
 
     #[test]

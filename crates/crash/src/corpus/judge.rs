@@ -12,6 +12,9 @@
 //! * *always*: what was durable and never removed is under at least one of its names; each file
 //!   has as many names as it says.
 //!
+//! A file that is under a durable name and was not made durable itself (it was made, moved or
+//! linked there later) may lack what was still in memory: nothing was promised of it but the name.
+//!
 //! Of a file whose bytes are written, truncated or allocated after they were made durable, each 512
 //! bytes are as in one of the states that may have been reached, or zeros: a write is not atomic,
 //! a sector is. Blocks that were allocated beyond a file's end are durable with it.
@@ -74,10 +77,10 @@ impl Judge<'_> {
     fn promised(&mut self, state: usize, what: Persists) {
         match what {
             Persists::Everything => {
-                for path in self.paths(state, |_| true) {
-                    self.binding(&path, state, Level::All);
-                }
                 let files: BTreeSet<u64> = self.story.files[state].values().copied().collect();
+                for path in self.paths(state, |_| true) {
+                    self.binding(&path, state, Level::All, &|file| files.contains(&file));
+                }
                 files.into_iter().for_each(|file| self.not_lost(file, state));
             }
             Persists::All(path) | Persists::Data(path) => {
@@ -112,11 +115,11 @@ impl Judge<'_> {
         let inside: Vec<u64> =
             files.iter().filter(|(path, _)| parent(path) == folder).map(|(_, f)| *f).collect();
         for path in below {
-            self.binding(&path, state, Level::Name);
+            self.binding(&path, state, Level::Name, &|_| true);
         }
         inside.into_iter().for_each(|file| self.not_lost(file, state));
         if !folder.is_empty() {
-            self.binding(folder, state, Level::Name);
+            self.binding(folder, state, Level::Name, &|_| true);
         }
     }
 
@@ -125,12 +128,20 @@ impl Judge<'_> {
         let names: Vec<Vec<u8>> =
             files.iter().filter(|(_, f)| **f == file).map(|(path, _)| path.clone()).collect();
         for path in names {
-            self.binding(&path, state, Level::All);
+            self.binding(&path, state, Level::All, &|other| other == file);
         }
     }
 
-    /// A name is as in one of the states from this one on.
-    fn binding(&mut self, path: &[u8], state: usize, level: Level) {
+    /// A name is as in one of the states from this one on. What it holds was promised of those
+    /// files that were made durable at the state: another one that has the name later is judged as
+    /// one of which nothing was.
+    fn binding(
+        &mut self,
+        path: &[u8],
+        state: usize,
+        level: Level,
+        is_promised: &dyn Fn(u64) -> bool,
+    ) {
         let found = self.found.get(path);
         let mut why = None;
         for at in state..=self.last {
@@ -139,7 +150,11 @@ impl Judge<'_> {
                 (None, None) => return,
                 (Some(wanted), Some(found)) => {
                     let file = self.story.files[at][path];
-                    match self.differs(wanted, found, file, state, level) {
+                    let differs = match is_promised(file) {
+                        true => self.differs(wanted, found, file, state, level),
+                        false => self.differs_unpromised(wanted, found, file),
+                    };
+                    match differs {
                         None => return,
                         Some(how) => drop(why.get_or_insert(how)),
                     }
@@ -198,6 +213,20 @@ impl Judge<'_> {
             return Some(format!("has {} links, not {}", is.nlink, was.nlink));
         }
         (wanted.xattrs != found.xattrs).then(|| "has other extended attributes".into())
+    }
+
+    /// How what was found is not what a file of which nothing was promised may be. That it is this
+    /// file, its number says. It has links, bytes and attributes of any of its states: those that
+    /// were in memory may be gone, but nothing else may be there.
+    fn differs_unpromised(&self, wanted: &Node, found: &Node, file: u64) -> Option<String> {
+        if wanted.attr.ino != found.attr.ino {
+            return Some("is another file".into());
+        }
+        let states = || (0..=self.last).filter_map(|at| self.of_file(file, at));
+        self.differs(wanted, found, file, 0, Level::Data).or_else(|| {
+            let was_there = states().any(|node| node.xattrs == found.xattrs);
+            (!was_there).then(|| "has extended attributes that it never had".into())
+        })
     }
 
     /// The first 512 bytes that are as in no state, by their place.

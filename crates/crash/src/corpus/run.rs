@@ -91,7 +91,7 @@ pub fn play(fs: &dyn FileSystem, log: &RecordLog, workload: &Workload) -> crate:
         let started = log.note(NOTE, [number as u64, 0, 0]);
         let refused = match carry_out(fs, op, 0x40 + number as u8) {
             Ok(()) => false,
-            // As a program that does not look at what it is told.
+            // As a program that does not look at errors.
             Err(
                 FsError::Exists
                 | FsError::NotFound

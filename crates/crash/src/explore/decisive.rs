@@ -68,9 +68,12 @@ impl fmt::Display for Decisive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Decisive { in_doubt, units, lost } = self;
         let (these, others) = if *lost { ("lost", "there") } else { ("there", "lost") };
+        let whatever = if *lost { "with all of them there" } else { "without any of them" };
         match (in_doubt, units.len()) {
             (0, _) => f.write_str("nothing was in doubt: the state is wrong in any case"),
-            (_, 0) => write!(f, "nothing in doubt is to blame: wrong also with all of it {others}"),
+            (_, 0) => {
+                write!(f, "the writes in doubt are not the cause: also wrong {whatever}")
+            }
             (_, n) => write!(
                 f,
                 "it is enough that {n} of {in_doubt} sectors in doubt are {these} (of {} writes) \

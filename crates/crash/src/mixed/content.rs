@@ -291,7 +291,7 @@ impl Content {
     fn story(&self, at: usize) -> String {
         let place = at as u64;
         let promised = self.promised.get(at).copied().unwrap_or(0);
-        let told = self.changes.iter().filter_map(|Change { number, what }| {
+        let changes = self.changes.iter().filter_map(|Change { number, what }| {
             let kept = if *number <= promised { " (promised)" } else { "" };
             match *what {
                 What::Write { index, offset, end, moved } if (offset..end).contains(&place) => {
@@ -305,8 +305,8 @@ impl Content {
                 What::Write { .. } | What::Zeros { .. } => None,
             }
         });
-        let told: Vec<String> = told.collect();
-        if told.is_empty() { "never written".into() } else { told.join(", ") }
+        let changes: Vec<String> = changes.collect();
+        if changes.is_empty() { "never written".into() } else { changes.join(", ") }
     }
 
     /// `None`: beyond the end of the file. Changes up to `shown` have happened as far as they are

@@ -157,7 +157,7 @@ impl<'a> Exploration<'a> {
         recover(self.system, self.run.bases.clone())?.tree.map_err(CrashError::from)
     }
 
-    /// Recovers and judges all states. `progress` is told after each how many cuts are done, of how
+    /// Recovers and judges all states. `progress` gets after each how many cuts are done, of how
     /// many, and how many states; it says whether to go on.
     ///
     /// # Errors
@@ -390,7 +390,7 @@ enum Found {
     Known(Option<usize>, u64),
 }
 
-/// What a judge is told beside the tree: how many lines were printed, or how many calls had been
+/// What a judge gets beside the tree: how many lines were printed, or how many calls had been
 /// made or had returned.
 fn age(run: &Run, by_lines: bool, tick: u64) -> u64 {
     match by_lines {
@@ -465,10 +465,10 @@ mod tests {
             finding(6, "row 0xa0 is torn"),
         ];
         let groups = grouped(&findings);
-        let told: Vec<_> = groups.iter().map(|(what, f, n)| (&what[..], f.state, *n)).collect();
+        let kinds: Vec<_> = groups.iter().map(|(what, f, n)| (&what[..], f.state, *n)).collect();
         let promise = "a promise is broken: ";
         assert_eq!(
-            told,
+            kinds,
             [
                 (&format!("{promise}3 rows are missing")[..], 4, 4),
                 (&format!("{promise}row 0x7f is torn")[..], 5, 4)

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use steadfast_devices::filter::record::Moment;
-use steadfast_devices::store::{Digest, Store};
+use steadfast_devices::store::Store;
 
 use super::calls::{Call, Kind, Origin, file_id, returns};
 use super::{Run, recover};
@@ -36,6 +36,12 @@ struct Live {
     offset: u64,
     contents: Contents,
     returned: Option<Moment>,
+}
+
+impl Live {
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(self.contents.size)
+    }
 }
 
 /// Exposure at every cut of the choice's places, in the order of time; cuts that cannot be
@@ -97,9 +103,7 @@ impl Account<'_> {
             match (call.kind, call.contents) {
                 (Kind::Write, Some(contents)) => {
                     let end = end(contents.size);
-                    live.retain(|old| {
-                        old.offset >= end || old.offset + old.contents.size <= call.offset
-                    });
+                    live.retain(|old| old.offset >= end || old.end() <= call.offset);
                     let first = match call.origin {
                         Origin::Program => place,
                         Origin::PartOf(first) => first,
@@ -109,7 +113,7 @@ impl Account<'_> {
                     live.push(Live { call: first, offset, contents, returned });
                 }
                 (Kind::Truncate, _) => {
-                    live.retain(|old| old.offset + old.contents.size <= call.offset);
+                    live.retain(|old| old.end() <= call.offset);
                 }
                 (Kind::Fallocate | Kind::Create, _) => live.clear(),
                 _ => {}
@@ -139,11 +143,9 @@ impl Account<'_> {
                     Some(returned) if returned.tick < cut.tick => returned,
                     _ => return true,
                 };
-                let Contents { size, digest } = write.contents;
-                let there =
-                    node.is_some_and(|n| Digest::of(&n.bytes(write.offset, size)) == digest);
+                let there = node.is_some_and(|n| n.holds(write.offset, write.contents));
                 if !there {
-                    exposed.bytes += size;
+                    exposed.bytes = exposed.bytes.saturating_add(write.contents.size);
                     calls.insert(write.call);
                     exposed.age = exposed.age.max(cut.at - returned.at);
                 }

@@ -9,7 +9,8 @@
 //! The two numbers are little-endian. A reader of another version refuses the file. Reading
 //! believes nothing: what is there is checked before it is used, and no more is allocated than the
 //! file has bytes, times a constant, and a few tens of mebibytes. (Contents are kept in tables, of
-//! 1 MiB of a device each. A file that touches more of them than its bytes can fill is refused.)
+//! 1 MiB of a device each. A file that touches more of them than its bytes can fill is refused; so
+//! is one whose discards and persists, which have a length and no bytes, have more pieces.)
 
 mod kept;
 

@@ -151,7 +151,7 @@ impl Judgement {
         let mut lines = self.output.lines().filter(|line| !line.trim().is_empty());
         Some(match lines.next() {
             Some(line) => format!("the judge {bad}: {}", line.trim()),
-            None => format!("the judge {bad}, without a word"),
+            None => format!("the judge {bad} and printed nothing"),
         })
     }
 }
@@ -181,6 +181,8 @@ mod tests {
         let bad = judge("cat config; exit 3", None, 60.0);
         assert_eq!(bad.summary().unwrap(), "the judge ended with status 3: text");
         assert_eq!(judge("echo ok", Some("ok"), 60.0).bad, None);
+        let bad = judge("exit 3", None, 60.0).summary().unwrap();
+        assert_eq!(bad, "the judge ended with status 3 and printed nothing");
         let bad = judge("echo not ok", Some("ok"), 60.0).summary().unwrap();
         assert_eq!(bad, "the judge was to print \"ok\": not ok");
         let both = "cd /; test -f $STEADFAST_TREE/config && tail -n 1 $STEADFAST_PRINTED";

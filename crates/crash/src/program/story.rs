@@ -12,7 +12,7 @@ use super::shrink::Decisive;
 use super::{Names, Origin, Run, Tree, shown};
 use crate::states::State;
 
-/// Files, writes and lines of output that are told at most.
+/// Files, writes and lines of output that are printed at most.
 pub const TOLD: usize = 40;
 
 /// What happened last: calls and printed lines.
@@ -164,8 +164,8 @@ pub fn tell_tree(tree: &Tree, base: &Tree, out: &mut dyn Write) -> io::Result<()
     }
     // What happened first: the rest may be a large tree.
     let lines = gone.len() + changed.len() + same.len();
-    let told = gone.iter().chain(&changed).chain(&same).take(TOLD);
-    told.into_iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+    let first = gone.iter().chain(&changed).chain(&same).take(TOLD);
+    first.into_iter().try_for_each(|line| writeln!(out, "  {line}"))?;
     if lines > TOLD {
         writeln!(out, "  and {} more", lines - TOLD)?;
     }

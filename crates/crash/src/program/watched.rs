@@ -212,16 +212,16 @@ impl Watched {
         let opened = self.of_handle(fh);
         let append = opened.is_some_and(|(_, flags)| flags.contains(OpenFlags::APPEND));
         let end = || opened.and_then(|(ino, _)| self.next.getattr(ino).ok()).map(|a| a.size);
-        let told = if append { end().unwrap_or(offset) } else { offset };
+        let from = if append { end().unwrap_or(offset) } else { offset };
         let len = data.len() as u64;
         let contents = Some(Contents { size: len, digest: Digest::of(data) });
         let request = Request::current();
         let durable = !request.is_write_back()
             && self.sync_promises(TransactMask::FSYNC | TransactMask::WRITE);
         let promises = durable && how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
-        let about = About { offset: told, contents, promises, ..self.on_handle(fh) };
+        let about = About { offset: from, contents, promises, ..self.on_handle(fh) };
         let (number, in_call) = self.begin_as(Kind::Write, about, |asked, place| {
-            let (origin, asked_for) = asked.write(&request, fh, (told, len), place);
+            let (origin, asked_for) = asked.write(&request, fh, (from, len), place);
             (origin, durable && asked_for)
         });
         let answer = call();

@@ -151,16 +151,16 @@ impl<'a> Verdict<'a> {
         if let Some(object) = self.identified.get(path) {
             return newest(Some(*object)).map_or(Shown::Stranger, Shown::Binding);
         }
-        // Nothing tells: a file that is not elsewhere, the one that loses least, that replaced
-        // nothing, the newest.
-        let elsewhere = |object: Object| self.identified.values().any(|found| *found == object);
+        // No stamp says which: a file that is under no other name, the one that loses least, that
+        // replaced nothing, the newest.
+        let found_already = |object: Object| self.identified.values().any(|found| *found == object);
         let candidates = bindings.iter().enumerate().skip(promised.unwrap_or(0));
         candidates
             .filter_map(|(i, b)| Some((i, b.holds?)))
             .min_by_key(|(i, object)| {
                 let loss = self.loss(*object, Some(held));
                 let lost = (loss.broken.len(), loss.lost_bytes);
-                (elsewhere(*object), lost, replaced(bindings, *i), usize::MAX - i)
+                (found_already(*object), lost, replaced(bindings, *i), usize::MAX - i)
             })
             .map_or(Shown::Stranger, |(i, _)| Shown::Binding(i))
     }

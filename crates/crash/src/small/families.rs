@@ -218,8 +218,8 @@ mod tests {
             let different: BTreeSet<String> = family.iter().map(ToString::to_string).collect();
             assert_eq!(different.len(), family.len());
         }
-        let told: Vec<String> = back.iter().map(ToString::to_string).collect();
-        assert!(told.iter().any(|s| s.contains("Rmdir")), "{told:#?}");
-        assert!(told.iter().any(|s| s.contains("Truncate")), "{told:#?}");
+        let words: Vec<String> = back.iter().map(ToString::to_string).collect();
+        assert!(words.iter().any(|s| s.contains("Rmdir")), "{words:#?}");
+        assert!(words.iter().any(|s| s.contains("Truncate")), "{words:#?}");
     }
 }

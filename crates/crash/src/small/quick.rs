@@ -88,8 +88,8 @@ impl Family {
 /// of an operation alone nothing is promised but by the unmount.
 fn durable() -> Vec<Sequence> {
     let is_durable = |s: &Sequence| {
-        let told = s.to_string();
-        s.len() == 1 || told.contains("sync") || told.contains("Sync")
+        let words = s.to_string();
+        s.len() == 1 || words.contains("sync") || words.contains("Sync")
     };
     Sequence::all(2).into_iter().filter(is_durable).collect()
 }

@@ -90,8 +90,8 @@ pub struct Sequence {
 
 impl std::fmt::Display for Sequence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let told: Vec<String> = self.operations.iter().map(|op| format!("{op:?}")).collect();
-        write!(f, "{:?}: {}", self.start, told.join(", "))
+        let words: Vec<String> = self.operations.iter().map(|op| format!("{op:?}")).collect();
+        write!(f, "{:?}: {}", self.start, words.join(", "))
     }
 }
 

@@ -36,8 +36,8 @@ pub struct Twice {
 }
 
 /// Explores each sequence in both ways; who is first changes. Every n-th state (`keep_every`; 0:
-/// none) is kept in [`Explored::kept`]. `cpu` tells the processor time used so far. `progress` is
-/// told after each sequence what there is so far.
+/// none) is kept in [`Explored::kept`]. `cpu` is the processor time used so far. `progress`
+/// gets what there is after each sequence.
 ///
 /// # Errors
 /// If a sequence could not be recorded, in words.

@@ -1,6 +1,7 @@
 //! Digests of contents that differ in few places.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 use steadfast_devices::filter::record::{Action, Event};
 use steadfast_devices::store::{PAGE_BYTES, Store};
@@ -15,8 +16,8 @@ pub(super) struct Pages {
     sum: u128,
 }
 
-/// Number of the pages that an event touches.
-fn touched(event: &Event) -> std::ops::Range<u64> {
+/// Numbers of the pages that an event touches.
+fn touched(event: &Event) -> Range<u64> {
     let (offset, len) = match &event.action {
         Action::Write { offset, data, .. } | Action::Store { offset, data } => {
             (*offset, data.len() as u64)
@@ -25,13 +26,6 @@ fn touched(event: &Event) -> std::ops::Range<u64> {
         Action::Flush | Action::Persist { .. } | Action::Fence => (0, 0),
     };
     offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES)
-}
-
-fn all<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<u64> {
-    let mut pages: Vec<u64> = events.flat_map(touched).collect();
-    pages.sort_unstable();
-    pages.dedup();
-    pages
 }
 
 impl Pages {
@@ -53,16 +47,44 @@ impl Pages {
         self.sum = self.sum.wrapping_sub(old.unwrap_or(0)).wrapping_add(digest);
     }
 
+    /// Numbers of the pages in which stores may differ that these events change. A discard, which
+    /// may be of a whole device, changes no more pages than hold something: ours, or what another
+    /// of the events writes.
+    fn changed<'e>(&self, events: impl Iterator<Item = &'e Event>) -> BTreeSet<u64> {
+        let (mut pages, mut discarded) = (BTreeSet::new(), Vec::new());
+        for event in events {
+            match event.action {
+                Action::Discard { .. } => discarded.push(touched(event)),
+                _ => pages.extend(touched(event)),
+            }
+        }
+        discarded.sort_unstable_by_key(|range| range.start);
+        // One pass for ranges that overlap, however many they are.
+        discarded.dedup_by(|next, last| {
+            let joined = next.start <= last.end;
+            last.end = if joined { last.end.max(next.end) } else { last.end };
+            joined
+        });
+        let is_discarded = |page: &u64| {
+            let after = discarded.partition_point(|range| range.start <= *page);
+            after.checked_sub(1).is_some_and(|last| discarded[last].contains(page))
+        };
+        if !discarded.is_empty() {
+            pages.extend(self.pages.keys().copied().filter(is_discarded));
+        }
+        pages
+    }
+
     /// The store has become `store` by these events.
     pub fn moved<'e>(&mut self, store: &Store, events: impl Iterator<Item = &'e Event>) {
-        for page in all(events) {
+        for page in self.changed(events) {
             self.set(page, store.page_digest(page));
         }
     }
 
     /// The digest of `store`, which differs from ours by (parts of) these events at most.
     pub fn digest<'e>(&self, store: &Store, events: impl Iterator<Item = &'e Event>) -> u128 {
-        all(events).into_iter().fold(self.sum, |sum, page| {
+        self.changed(events).into_iter().fold(self.sum, |sum, page| {
             let old = self.pages.get(&page).copied().unwrap_or(0);
             sum.wrapping_sub(old).wrapping_add(store.page_digest(page))
         })

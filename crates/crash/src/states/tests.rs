@@ -136,3 +136,34 @@ fn places_are_read_and_counted() {
         assert_eq!(places.to_string().parse(), Ok(places));
     }
 }
+
+/// A discard of a whole device is expanded by neither rule: this would take terabytes.
+#[test]
+fn a_discard_of_everything_costs_what_is_there() {
+    const LARGE: u64 = 1 << 42;
+    let log = RecordLog::new();
+    let ram = Arc::new(Ram::new("ram", LARGE));
+    let disk = Record::with_durability(ram, &log, Durability::OnFlush);
+    let discard = Request::Discard { offset: 0, len: LARGE };
+    for request in [write(0, 1, 1, false), Request::Flush, discard.clone(), discard] {
+        disk.submit(request).wait().unwrap();
+    }
+    let mut base = Store::new(LARGE);
+    base.write_slice(LARGE - 512, &[7; 512]);
+    let (bases, recording) = (vec![base], log.take());
+    let last = recording.last_crash_point();
+    let rules = [(Rule::Writes, 2), (Rule::Versions { single_units: true }, 4)];
+    for (rule, expected) in rules {
+        let bound = Bound { rule, states: 4, combinations: 4, drawn: 0 };
+        let states =
+            States::new(&bases, &recording, Choice { places: Places::All, bound, seed: 1 });
+        let look =
+            |state: &State| [0, LARGE - 512].map(|offset| state.contents[0].read(offset, 1)[0]);
+        let found: BTreeSet<_> =
+            states.filter(|state| state.cut.tick == last).map(|state| look(&state)).collect();
+        assert!(found.len() <= expected, "{rule:?}: {found:?}");
+        let seen = States::new(&bases, &recording, Choice { places: Places::All, bound, seed: 1 });
+        let seen: BTreeSet<_> = seen.map(|state| look(&state)).collect();
+        assert!(seen.contains(&[1, 7]) && seen.contains(&[0, 0]), "{rule:?}: {seen:?}");
+    }
+}

@@ -69,7 +69,7 @@ impl Device {
         (self.changes, open.collect())
     }
 
-    /// What the device may hold; `each` is told of each unit in doubt and whether it is there. A
+    /// What the device may hold; `each` gets each unit in doubt and whether it is there. A
     /// third of the time each: nothing in doubt is there, all of it is, each unit is or is not.
     fn cut(
         &mut self,

@@ -12,8 +12,9 @@
 //! 3. single units, if the rule says so: each alone, all but each, each beginning of their order;
 //! 4. [`Bound::drawn`] states drawn from a seed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use bytes::Bytes;
 use steadfast_block::rng::Rng;
@@ -73,7 +74,14 @@ impl Units {
                     let from = from / unit as u64 * unit as u64;
                     (from, newest.read(from, end.next_multiple_of(unit as u64) - from))
                 }
-                Action::Discard { offset, len } => (*offset, vec![0; *len as usize].into()),
+                Action::Discard { offset, len } => {
+                    let range = *offset..offset + len;
+                    let base = &bases[device as usize];
+                    let discard = units.discarded(&mut known, device, range, unit as u64, base);
+                    newest[device as usize].discard(*offset, *len);
+                    units.writes.push(discard);
+                    continue;
+                }
                 Action::Flush | Action::Persist { .. } | Action::Fence => {
                     units.writes.push(Vec::new());
                     continue;
@@ -92,6 +100,36 @@ impl Units {
             units.writes.push(writes);
         }
         units
+    }
+
+    /// The units that a discard changes, and zeros. It may be of a whole device: units that held
+    /// zeros at first, and that nobody has written since, are left out.
+    fn discarded(
+        &mut self,
+        known: &mut HashMap<Bytes, Content>,
+        device: u32,
+        range: Range<u64>,
+        unit: u64,
+        base: &Store,
+    ) -> Vec<(Place, Content)> {
+        let Range { start, end } = range;
+        let written = self.base.range((device, start)..(device, end)).map(|((_, at), _)| *at);
+        let mut offsets: BTreeSet<u64> = written.collect();
+        for (from, len) in base.populated() {
+            let (from, to) = (from.max(start), (from + len).min(end));
+            if from < to {
+                let first = from - (from - start) % unit;
+                offsets.extend((first..to).step_by(unit as usize));
+            }
+        }
+        let mut zeros = |at: u64| {
+            let len = unit.min(end - at);
+            let old = self.base.get(&(device, at)).copied();
+            let old = old.unwrap_or_else(|| self.intern(known, base.read(at, len)));
+            self.base.insert((device, at), old);
+            ((device, at), self.intern(known, vec![0; len as usize].into()))
+        };
+        offsets.into_iter().map(&mut zeros).collect()
     }
 
     fn intern(&mut self, known: &mut HashMap<Bytes, Content>, bytes: Bytes) -> Content {
@@ -209,13 +247,13 @@ impl Units {
 
     /// A state in words: which units in doubt hold what is new.
     pub fn story(&self, doubts: &Doubts, choice: &[u8]) -> String {
-        let told = doubts.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
+        let new = doubts.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
             |(((device, offset), options), c)| {
                 format!("{device}:{offset:#x}={c}/{}", options.len() - 1)
             },
         );
-        let told: Vec<String> = told.collect();
-        format!("{} of {} units in doubt are new: {}", told.len(), choice.len(), told.join(" "))
+        let new: Vec<String> = new.collect();
+        format!("{} of {} units in doubt are new: {}", new.len(), choice.len(), new.join(" "))
     }
 }
 

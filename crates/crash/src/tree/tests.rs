@@ -84,3 +84,47 @@ fn digests_do_not_depend_on_the_pieces() {
     assert_eq!(digest(5000, &whole), digest(5000, &parts));
     assert_ne!(digest(5000, &whole), digest(5001, &parts));
 }
+
+/// Files of terabytes are compared by what they hold, and bytes by their digest, piece by piece.
+#[test]
+fn holes_of_terabytes_cost_nothing() {
+    const SIZE: u64 = 4 << 40;
+    let from = tempfile::tempdir().unwrap();
+    let make = |name: &str, end: &[u8]| {
+        let file = File::create(from.path().join(name)).unwrap();
+        file.set_len(SIZE).unwrap();
+        file.write_all_at(end, SIZE - 8).unwrap();
+    };
+    make("one", b"an end");
+    make("other", b"an End");
+    let tree = Tree::read(&HostFs::open(from.path()).unwrap()).unwrap();
+    let (one, other) = (tree.get(b"one").unwrap(), tree.get(b"other").unwrap());
+    assert_eq!(first_difference(one, other), Some(SIZE - 8 + 3));
+    assert_eq!(first_difference(one, one), None);
+    for len in [0, 1, 8, 13, CHUNK as u64 - 3, CHUNK as u64, 2 * CHUNK as u64 + 11] {
+        let bytes = one.bytes(SIZE - len, len);
+        let holds = Contents { size: len, digest: Digest::of(&bytes) };
+        assert!(one.holds(SIZE - len, holds), "{len}");
+        assert_eq!(other.holds(SIZE - len, holds), len < 8, "{len}");
+        assert!(!one.holds(SIZE - len + 1, holds), "{len}");
+    }
+    assert!(!one.holds(u64::MAX, Contents { size: 2, digest: 0 }));
+}
+
+/// A size that is older than the bytes shows the beginning of a unit, and no zeros behind it.
+#[test]
+fn of_a_last_unit_the_size_shows_the_beginning() {
+    let from = tempfile::tempdir().unwrap();
+    let make = |name: &str, bytes: &[u8]| std::fs::write(from.path().join(name), bytes).unwrap();
+    make("old", &[1; 700]);
+    make("new", &[2; 1024]);
+    make("cut", &[&[1; 512][..], &[2; 188]].concat());
+    make("torn", &[&[1; 512][..], &[2; 100], &[1; 88]].concat());
+    make("zeros", &[&[1; 512][..], &[2; 200], &[0; 100]].concat());
+    make("grown", &[&[2; 512][..], &[1; 188], &[0; 324]].concat());
+    let tree = Tree::read(&HostFs::open(from.path()).unwrap()).unwrap();
+    let node = |name: &str| tree.get(name.as_bytes()).unwrap();
+    let foreign = |name: &str| first_foreign(node(name), &[node("old"), node("new")]);
+    assert_eq!([foreign("cut"), foreign("grown")], [None, None]);
+    assert_eq!([foreign("torn"), foreign("zeros")], [Some(512), Some(512)]);
+}

@@ -61,9 +61,34 @@ fn a_recording_that_does_not_fit_leaves_the_older_one() {
     let Some(disk) = SmallDisk::new(&d, 16) else { return };
     std::fs::write(disk.0.join("run.crash"), "of yesterday").unwrap();
     let said = d.run("crash run --record small/run.crash --cuts 2 -- cp /bin/sh .");
-    assert!(!said.status.success(), "{said:?}");
+    // Nothing was found: nothing was judged.
+    assert_eq!(said.status.code(), Some(2), "{said:?}");
     assert_eq!(disk.names(), ["run.crash"], "{said:?}");
     assert_eq!(std::fs::read_to_string(disk.0.join("run.crash")).unwrap(), "of yesterday");
+}
+
+/// As many bytes as the state has do not fit; the file that is there stays.
+#[test]
+fn an_image_of_a_state_is_whole_or_not_there() {
+    let d = Desk::new();
+    if !Path::new("/dev/fuse").exists() {
+        println!("SKIPPED: needs FUSE");
+        return;
+    }
+    let Some(disk) = SmallDisk::new(&d, 16) else { return };
+    d.good("crash run --linger 0 --record run.crash --cuts flushes -- touch file");
+    let old = disk.0.join("old.img");
+    std::fs::write(&old, "of yesterday").unwrap();
+    for image in ["old.img", "new.img"] {
+        let said = d.bad(&format!("crash show run.crash --cut 1 --image small/{image}"), 2);
+        assert!(said.contains(image) && said.contains("No space"), "{said}");
+    }
+    assert_eq!(disk.names(), ["old.img"]);
+    assert_eq!(std::fs::read_to_string(&old).unwrap(), "of yesterday");
+    // Where there is room, it replaces what was there.
+    std::fs::write(d.path().join("there.img"), "of yesterday").unwrap();
+    d.good("crash show run.crash --cut 1 --image there.img");
+    d.e2fsck_can_read("there.img");
 }
 
 #[test]

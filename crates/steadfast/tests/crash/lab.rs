@@ -36,13 +36,18 @@ impl Lab {
 
     /// Runs `steadfast crash` with these words.
     pub fn crash(&self, words: &[&str]) -> Output {
-        Command::new("timeout")
+        self.command(words).output().unwrap()
+    }
+
+    /// The same, to be run; it ends within five minutes.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command
             .args(["-s", "KILL", "300", env!("CARGO_BIN_EXE_steadfast"), "crash"])
             .args(words)
             .env("TMPDIR", self.folder.path())
-            .current_dir(self.folder.path())
-            .output()
-            .unwrap()
+            .current_dir(self.folder.path());
+        command
     }
 
     /// Runs `steadfast crash run --json`; its report, and whether something was found.

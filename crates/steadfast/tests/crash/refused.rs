@@ -38,6 +38,45 @@ fn bad_recordings_are_refused() {
     assert!(said.contains("bad.crash") && said.contains("no recording"), "{said}");
 }
 
+/// Before the state is made again and recovered, which may take minutes.
+#[test]
+fn outputs_that_cannot_be_are_refused_at_once() {
+    let Some(lab) = Lab::new() else { return };
+    let run = ["run", "--linger", "0", "--cuts", "flushes", "--record", "run.crash"];
+    let out = lab.crash(&[&run[..], &["--", "touch", "file"]].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let before = std::fs::read(lab.path("run.crash")).unwrap();
+    std::fs::create_dir(lab.path("there")).unwrap();
+    let wrong: [(&[&str], &str); 6] = [
+        (&["--tree", "there"], "--tree there: it is there already"),
+        (&["--tree", "none/after"], "--tree none/after"),
+        (&["--image", "there"], "--image"),
+        (&["--image", "none/img"], "--image"),
+        (&["--image", "run.crash"], "the recording itself"),
+        (&["--image", "new", "--tree", "new"], "name the same file"),
+    ];
+    for (words, named) in wrong {
+        let out = lab.crash(&[&["show", "run.crash", "--cut", "1"], words].concat());
+        let (printed, said) = (text(&out.stdout), text(&out.stderr));
+        assert_eq!(out.status.code(), Some(2), "{words:?}\n{said}");
+        assert!(said.contains(named) && printed.is_empty(), "{words:?}\n{said}\n{printed}");
+    }
+    assert!(!lab.path("new").exists());
+    assert!(std::fs::read(lab.path("run.crash")).unwrap() == before);
+}
+
+/// A recording that nobody can keep is no finding.
+#[test]
+fn a_report_that_cannot_be_written_is_no_finding() {
+    let Some(lab) = Lab::new() else { return };
+    for words in [&["corpus", "--list"][..], &["run", "--linger", "0", "--cuts", "1", "--", "true"]]
+    {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let status = lab.command(words).stdout(full).status().unwrap();
+        assert_eq!(status.code(), Some(2), "{words:?}");
+    }
+}
+
 #[test]
 fn what_a_program_leaves_running_does_not_keep_the_mount() {
     let Some(lab) = Lab::new() else { return };

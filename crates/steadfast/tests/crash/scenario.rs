@@ -32,7 +32,8 @@ mount = "data=writeback,noauto_da_alloc,commit=1"
 
 fn steadfast(folder: &std::path::Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
-    command.args(words).current_dir(folder).output().unwrap()
+    let limit = std::time::Duration::from_secs(300);
+    steadfast_suite::output(limit, command.args(words).current_dir(folder)).unwrap()
 }
 
 /// "cut 3 at 1.5s, tick 77: what was found": the number, and what was found.

@@ -44,7 +44,7 @@ fn by_signals(lab: &Lab, words: &[&str], signals: u32) -> (Option<i32>, String) 
         let _ = kill_process(pid, Signal::INT);
         std::thread::sleep(Duration::from_millis(200));
     }
-    let out = child.wait_with_output().unwrap();
+    let out = steadfast_suite::output_of(Duration::from_secs(300), child).unwrap();
     let (table, left) = (mounts(), std::fs::read_dir(&folder).unwrap().count());
     assert!(!table.contains(&here) && left == 0, "{left} left:\n{table}\n{}", text(&out.stderr));
     (out.status.code(), format!("{}\n{}", text(&out.stdout), text(&out.stderr)))
@@ -57,6 +57,19 @@ fn a_run_whose_program_is_stopped_is_no_success() {
     let words = ["run", "--cuts", "3", "--linger", "0.1", "--", "sh", "-c"];
     let (status, said) = by_signals(&lab, &[&words[..], &["echo x > f; sleep 600"]].concat(), 1);
     assert_eq!(status, Some(130), "{said}");
+}
+
+/// Neither a finding nor a wrong use, and the command is not waited for.
+#[test]
+fn a_set_up_that_is_stopped_ends_the_run() {
+    let Some(lab) = Lab::new() else { return };
+    for json in [&[][..], &["--json"]] {
+        let words = [&["run"], json, &["--setup", "touch a; sleep 600", "--", "true"]].concat();
+        let (status, said) = by_signals(&lab, &words, 1);
+        assert_eq!(status, Some(130), "{said}");
+        assert!(said.contains("stopped, nothing was judged"), "{said}");
+        assert_eq!(said.contains("\"exit_status\": 130"), !json.is_empty(), "{said}");
+    }
 }
 
 #[test]

@@ -5,13 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::Desk;
+use super::{Desk, LIMIT};
 
 fn run(program: &str, words: &[&str]) -> String {
-    let out = Command::new(program).args(words).output().unwrap();
-    let text = String::from_utf8_lossy(&out.stdout) + String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{program} {words:?}: {text}");
-    text.into_owned()
+    steadfast_suite::run_ok(LIMIT, Command::new(program).args(words)).unwrap()
 }
 
 /// A leg that is a file of another host, which is killed under `fio --verify`: every request to it
@@ -43,7 +40,7 @@ fn a_leg_dies_under_the_kernels_ext4_and_is_replaced() {
     let until = Instant::now() + Duration::from_secs(30);
     while written() < before + 50 && Instant::now() < until {}
     far.kill();
-    let out = fio.wait_with_output().unwrap();
+    let out = steadfast_suite::output_of(LIMIT, fio).unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
     let log = desk.log();
     assert!(log.contains("d10: leg 1 (b) failed"), "{log}");
@@ -94,7 +91,7 @@ struct Detaches(String);
 impl Drop for Detaches {
     fn drop(&mut self) {
         if under(&self.0).is_some_and(|file| file.starts_with("/dsk/")) {
-            let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+            let _ = steadfast_suite::run(LIMIT, Command::new("losetup").arg("-d").arg(&self.0));
         }
     }
 }
@@ -106,9 +103,10 @@ fn left_alone(desk: &mut Desk, image: &Path) -> Option<String> {
     desk.kill();
     run("umount", &["-l", desk.tree().to_str().unwrap()]);
     run("losetup", &["-d", &device]);
-    let attached = Command::new("losetup").arg(&device).arg(image).stderr(Stdio::null()).status();
+    let mut losetup = Command::new("losetup");
+    let attached = steadfast_suite::run(LIMIT, losetup.arg(&device).arg(image));
     desk.start();
-    attached.unwrap().success().then(|| {
+    attached.unwrap().0.success().then(|| {
         let file = under(&device).unwrap_or_default();
         run("losetup", &["-d", &device]);
         file

@@ -172,8 +172,9 @@ fn a_loop_device_that_is_being_detached_is_waited_for_and_a_kept_one_is_not() {
     assert!(said.err.contains(&format!("is attached to {name}")), "{}", said.err);
     // While it is open it is only marked to be detached.
     let user = std::fs::File::open(device.path()).unwrap();
-    let detached = std::process::Command::new("losetup").args(["-d", &name]).status().unwrap();
-    assert!(detached.success());
+    let limit = std::time::Duration::from_secs(60);
+    let mut losetup = std::process::Command::new("losetup");
+    steadfast_suite::run_ok(limit, losetup.args(["-d", &name])).unwrap();
     let closes = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(150));
         drop(user);

@@ -92,8 +92,8 @@ fn a_range_that_comes_out_is_there_whole_or_not_at_all() {
     // Written in place, and the range has not come out.
     let in_place = [&old[..1124], &newer[100..200], &old[1224..]].concat();
     assert_eq!(c.judge(&in_place, false), Ok(()));
-    let elsewhere = [&old[..100], &newer[100..200], &old[200..]].concat();
-    assert!(c.judge(&elsewhere, false).is_err());
+    let mixed = [&old[..100], &newer[100..200], &old[200..]].concat();
+    assert!(c.judge(&mixed, false).is_err());
     c.promise_all();
     assert!(c.judge(&old, false).is_err() && c.judge(&old[1024..], false).is_err());
     assert_eq!(c.judge(&newer, false), Ok(()));

@@ -17,8 +17,8 @@ use steadfast_devices::filter::record::{
 use steadfast_devices::store::{Packed, Store};
 use steadfast_runtime::Nanos;
 
-use super::super::calls::{Call, Origin};
-use super::super::{Line, Run};
+use super::super::calls::{Call, Kind, Origin};
+use super::super::{Contents, Line, Run};
 use super::DEVICE_BYTES_MAX;
 
 /// Bytes of a base in one piece.
@@ -31,6 +31,19 @@ const TABLE: u64 = 1 << 20;
 const TABLES_FEW: u64 = 4096;
 /// Beyond that, bytes of a file for each table: a sector.
 const BYTES_A_TABLE: u64 = 512;
+
+/// Bytes of a processor's cache line, in which persists are kept.
+const LINE: u64 = 64;
+/// Pieces of a discard, at the most, that are there or not after a cut, each by itself.
+const DISCARD_PIECES: u64 = 4097;
+/// So many pieces of discards and lines of persists are few: less than 64 MiB of memory.
+const PIECES_FEW: u64 = 1 << 17;
+/// Beyond that, bytes of a file for each: what is discarded or persisted was mostly written.
+const BYTES_A_PIECE: u64 = 16;
+/// What one write(2) can write, at the most (`MAX_RW_COUNT` of the kernel).
+const CALL_BYTES_MAX: u64 = 0x7fff_f000;
+/// Smallest unit that a power cut leaves old or new: a word of memory.
+const UNIT_MIN: u32 = 8;
 
 /// A run.
 #[derive(Serialize, Deserialize)]
@@ -265,6 +278,7 @@ impl<'r> Kept<'r> {
     /// is.
     pub fn run(self, file_bytes: u64) -> Result<Run, String> {
         self.check_spread(TABLES_FEW + file_bytes / BYTES_A_TABLE)?;
+        self.check_pieces(PIECES_FEW + file_bytes / BYTES_A_PIECE)?;
         let devices: Vec<RecordedDevice> = self.devices.into_iter().map(|d| d.0).collect();
         let bases = contents(&devices, &self.bases)?;
         let times = self.times.into_iter().map(Nanos).collect();
@@ -280,6 +294,12 @@ impl<'r> Kept<'r> {
         let moments = calls.iter_mut().flat_map(|c| [Some(&mut c.started), c.returned.as_mut()]);
         times.put(moments.flatten())?;
         for (place, call) in calls.iter().enumerate() {
+            let written = call.contents.filter(|_| call.kind == Kind::Write);
+            if let Some(Contents { size, .. }) = written
+                && size > CALL_BYTES_MAX
+            {
+                return Err(format!("a call that writes {size} bytes"));
+            }
             if let Origin::PartOf(first) = call.origin
                 && first >= place
             {
@@ -320,6 +340,40 @@ impl Kept<'_> {
     }
 }
 
+impl Kept<'_> {
+    /// Refuses discards and persists of more pieces, all together. They carry no bytes: their
+    /// length costs a file nothing.
+    fn check_pieces(&self, pieces_max: u64) -> Result<(), String> {
+        // The first device may be cut as another medium.
+        let media = self.about.get("media").and_then(|media| media.parse().ok());
+        let media: Media = media.unwrap_or_default();
+        let unit = |device: u32| {
+            let atomic = self.devices.get(device as usize).map(|d| d.0.info.atomic_write);
+            let atomic = atomic.unwrap_or(UNIT_MIN).max(UNIT_MIN);
+            u64::from(if device == 0 { media.unit(atomic) } else { atomic })
+        };
+        let mut pieces = 0_u64;
+        for Request(event) in &self.requests {
+            let (len, piece, most) = match event.action {
+                Action::Discard { len, .. } => (len, unit(event.device.0), DISCARD_PIECES),
+                Action::Persist { len, .. } => (len, LINE, u64::MAX),
+                Action::Write { .. } | Action::Store { .. } | Action::Flush | Action::Fence => {
+                    continue;
+                }
+            };
+            // It may begin and end in the middle of one.
+            pieces = pieces.saturating_add((len / piece).saturating_add(2).min(most));
+            if pieces > pieces_max {
+                return Err(format!(
+                    "its discards and persists are of more than {pieces_max} pieces, which is \
+                     more than a file of its length may have"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 fn pieces(store: &Store) -> Vec<Piece> {
     let of_range = |(offset, len): (u64, u64)| {
         (offset..offset + len).step_by(PIECE as usize).map(move |at| Piece {
@@ -346,6 +400,9 @@ fn contents(devices: &[RecordedDevice], bases: &[Vec<Piece>]) -> Result<Vec<Stor
                 return Err(format!("a block of {block}"));
             }
         }
+        if info.atomic_write < UNIT_MIN {
+            return Err(format!("a device that keeps {} bytes whole", info.atomic_write));
+        }
         let mut store = Store::new(size);
         for Piece { offset, bytes } in pieces {
             if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > size) {
@@ -363,25 +420,31 @@ impl Kept<'_> {
     /// One byte in each of so many MiB of a device of 64 GiB: at the start, or written.
     pub(super) fn spread_out(&mut self, tables: u64, of_base: bool) {
         self.devices[0].0.info.size = DEVICE_BYTES_MAX;
-        let places = (0..tables).map(|table| table * TABLE);
+        let mut places = (0..tables).map(|table| table * TABLE);
         let bytes = Bytes::from_static(&[1]);
         if of_base {
             self.bases[0] = places.map(|offset| Piece { offset, bytes: bytes.clone() }).collect();
             return;
         }
-        // A request after the other, with no others.
+        self.repeated(tables, || {
+            let offset = places.next().unwrap_or_default();
+            Action::Write { offset, data: Packed::pack(&bytes), fua: false }
+        });
+    }
+
+    /// So many requests, one after the other, on a device of 64 GiB, and no others.
+    pub(super) fn repeated(&mut self, count: u64, mut action: impl FnMut() -> Action) {
+        self.devices[0].0.info.size = DEVICE_BYTES_MAX;
         let first = self.requests[0].0.submitted.tick;
-        self.times = vec![self.times[0]; tables as usize + 4096];
+        let ticks = first - self.first_tick + count + 1;
+        self.times = vec![self.times[0]; ticks as usize];
         (self.notes, self.lines, self.calls) = (Vec::new(), Cow::default(), Cow::default());
-        self.requests = places
-            .zip(first..)
-            .map(|(offset, tick)| {
-                let submitted = Moment { tick, at: Nanos::default() };
-                let action = Action::Write { offset, data: Packed::pack(&bytes), fua: false };
-                let event =
-                    Event { submitted, completed: None, action, ..self.requests[0].0.clone() };
-                Request(event)
-            })
-            .collect();
+        let one = self.requests[0].0.clone();
+        let request = |tick| {
+            let submitted = Moment { tick, at: Nanos::default() };
+            let completed = Some(Moment { tick: tick + 1, at: Nanos::default() });
+            Request(Event { submitted, completed, action: action(), ..one.clone() })
+        };
+        self.requests = (first..first + count).map(request).collect();
     }
 }

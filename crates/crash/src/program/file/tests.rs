@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::record::{DeviceId, Record, RecordLog};
+use steadfast_devices::filter::record::{Action, DeviceId, Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 
@@ -168,6 +168,52 @@ fn contents_are_not_spread_over_more_than_the_file_can_fill() {
         let said = far(1 << 16, of_base).unwrap_err();
         assert!(said.contains("MiB of devices"), "{said}");
     }
+}
+
+/// A device of 64 GiB on which so many discards of all of it are in doubt, or persists.
+fn of_all(requests: u64, action: impl Fn() -> Action) -> Vec<u8> {
+    let run = run();
+    let mut kept = Kept::of(&run);
+    kept.repeated(requests, action);
+    let payload = postcard::to_stdvec(&kept).unwrap();
+    resealed([MAGIC, &VERSION.to_le_bytes()[..], &payload, &[0; 4]].concat())
+}
+
+/// A discard and a persist have a length and no bytes.
+#[test]
+fn a_length_without_bytes_takes_no_memory() {
+    let discard = || Action::Discard { offset: 0, len: DEVICE_BYTES_MAX };
+    let run = parse(&of_all(3, discard)).unwrap();
+    let last = run.recording.last_crash_point();
+    let mut asked = 0;
+    run.recording.at(DeviceId(0), last).contents_where(&run.bases[0], 0, |_, _| {
+        asked += 1;
+        false
+    });
+    assert!(asked <= 3 * 4097, "{asked}");
+    let persist = || Action::Persist { offset: 0, len: DEVICE_BYTES_MAX };
+    for hostile in [of_all(300, discard), of_all(1, persist)] {
+        let said = parse(&hostile).unwrap_err();
+        assert!(said.contains("discards and persists are of more than"), "{said}");
+        assert!(hostile.len() < 16 << 10, "{}", hostile.len());
+    }
+    // What is persisted in small pieces, is.
+    parse(&of_all(300, || Action::Persist { offset: 0, len: 4096 })).unwrap();
+}
+
+#[test]
+fn a_call_writes_no_more_than_the_kernel_lets_it() {
+    let mut run = run();
+    let contents = |size| Some(Contents { size, digest: 0 });
+    run.calls[0] =
+        Call { kind: Kind::Write, contents: contents(0x7fff_f000), ..run.calls[0].clone() };
+    parse(&saved(&run)).unwrap();
+    run.calls[0].contents = contents(1 << 60);
+    let said = parse(&saved(&run)).unwrap_err();
+    assert!(said.contains("a call that writes"), "{said}");
+    // What was synced or moved may be of any size.
+    run.calls[0].kind = Kind::Fsync;
+    parse(&saved(&run)).unwrap();
 }
 
 /// Passes so many bytes on, then fails.

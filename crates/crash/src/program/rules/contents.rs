@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_devices::store::Digest;
 use steadfast_vfs::FileType;
 
 use super::{Broken, History, Verdict, key, named};
@@ -66,7 +65,7 @@ impl Ranges {
 impl History<'_> {
     /// Everything that was promised of contents.
     pub(super) fn contents(&self, verdict: &mut Verdict) {
-        let told = self.synced(verdict);
+        let reported = self.synced(verdict);
         for (ino, ranges) in self.ranges() {
             let promised: Vec<_> = ranges.written.iter().filter(|(_, w)| w.promised).collect();
             let unpromised = |place: &&usize| !promised.iter().any(|(_, w)| w.place == **place);
@@ -77,7 +76,7 @@ impl History<'_> {
                     named(&self.calls[*place])
                 ));
             }
-            if !told.contains(&ino) {
+            if !reported.contains(&ino) {
                 self.kept_ranges(ino, &promised, verdict);
             }
         }
@@ -128,10 +127,7 @@ impl History<'_> {
             self.missing(call, "written and synced", verdict);
             return;
         };
-        let missing = promised.iter().filter(|(at, written)| {
-            let Contents { size, digest } = written.contents;
-            Digest::of(&node.bytes(**at, size)) != digest
-        });
+        let missing = promised.iter().filter(|(at, written)| !node.holds(**at, written.contents));
         let missing: Vec<_> = missing.collect();
         let Some((at, written)) = missing.first() else { return };
         let how = match self.calls[written.place].promises {
@@ -180,9 +176,9 @@ impl History<'_> {
         }
     }
 
-    /// Files that were synced and not changed since; those of which something was told.
+    /// Files that were synced and not changed since; those of which something is reported.
     fn synced(&self, verdict: &mut Verdict) -> BTreeSet<u64> {
-        let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+        let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
         for (place, sync) in self.calls.iter().enumerate().rev() {
             let is_sync = matches!(sync.kind, Kind::Fsync | Kind::Fdatasync);
             let is_own = sync.origin == Origin::Program;
@@ -215,10 +211,10 @@ impl History<'_> {
                 None => self.missing(sync, "synced", verdict),
             }
             if verdict.broken.len() > before {
-                told.insert(sync.ino);
+                reported.insert(sync.ino);
             }
         }
-        told
+        reported
     }
 
     pub(super) fn replaced(&self, verdict: &mut Verdict) {

@@ -38,7 +38,7 @@ impl ScheduledCase {
         Setup { data, external, points, block_size: 1024, ..Setup::PLAIN }
     }
 
-    /// Runs it, and tells which points were passed.
+    /// Runs it; which points were passed.
     pub(in crate::small) fn record(&self, machine: &SmallMachine) -> Result<(Run, Vec<Passed>)> {
         let preemption = Preemption::at(&self.schedule.points);
         let preemption = if self.locks { preemption.with_locks() } else { preemption };
@@ -114,8 +114,8 @@ impl FromStr for ScheduledCase {
 /// An operation in a word that a shell leaves as it is: its name and what it is given, with points
 /// between them.
 fn word(operation: &Operation) -> String {
-    let told = format!("{operation:?}").to_lowercase();
-    let (name, fields) = told.split_once('{').unwrap_or((&told, ""));
+    let words = format!("{operation:?}").to_lowercase();
+    let (name, fields) = words.split_once('{').unwrap_or((&words, ""));
     let values = fields.trim_end_matches('}').split(',');
     let values = values.filter_map(|field| Some(field.split_once(':')?.1.trim().replace('"', "")));
     [name.trim().to_owned()].into_iter().chain(values).collect::<Vec<_>>().join(".")

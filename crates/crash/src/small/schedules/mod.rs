@@ -92,7 +92,7 @@ impl std::fmt::Display for Scheduled {
     }
 }
 
-/// Explores tasks side by side. `progress` is told after each pair what there is so far. Findings
+/// Explores tasks side by side. `progress` gets what there is after each pair. Findings
 /// name the [case](ScheduledCase), which makes them again.
 ///
 /// # Errors
@@ -186,7 +186,7 @@ fn each_run(
         }
         return Ok(counts);
     }
-    // Of equal tasks the one run tells of both.
+    // Of equal tasks the one run stands for both.
     let ends: Vec<bool> = made.iter().zip(0..).map(|((_, p), b)| begins_and_ends(p, b)).collect();
     let of_other = |begins: usize| ends.get(1 - begins.min(1)).copied().unwrap_or(ends[0]);
     let two = tasks.sequences.len() == 2;

@@ -40,10 +40,10 @@ is there, what was renamed over a file is whole, the file system is undamaged.
 
 Exit status: 0 nothing found, 1 something found (each with the command that
 shows it), 2 used wrongly, or the machine around failed, 3 not supported,
-130 the judging was stopped before anything was found.
+130 stopped before anything was found.
 
-Ctrl-C ends the program, then the waiting, then the judging; what is known is
-reported.")]
+Ctrl-C ends --setup, or the program, then the waiting, then the judging; what is
+known is reported.")]
 pub struct CrashRun {
     /// File system: ext2, ext3, ext4 (Steadfast's); kernel-ext2, kernel-ext3, kernel-ext4, xfs,
     /// btrfs (the kernel's, as root)
@@ -217,7 +217,7 @@ Examples:
   steadfast crash show data-at-risk --variant ordered --cut 17
 
 Exit status: 0 nothing is wrong with the state, 1 something is, 2 used wrongly,
-3 not supported.")]
+or the machine around failed, 3 not supported.")]
 pub struct CrashShow {
     /// A recording of `crash run`; with --variant, a scenario of `lab run`
     pub recording: PathBuf,
@@ -258,7 +258,7 @@ pub struct CrashShow {
     /// FILE.journal)
     #[arg(long, value_name = "FILE", requires = "cut")]
     pub image: Option<PathBuf>,
-    /// How many calls before the cut are told
+    /// How many calls before the cut are printed
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub calls: usize,
 }

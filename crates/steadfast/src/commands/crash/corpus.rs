@@ -20,7 +20,7 @@ use crate::mount::options;
 use crate::terminal::{self, Progress, Wrapped};
 use crate::{Outcome as Exit, Usage, document};
 
-/// Failures that are told of each file system.
+/// Failures that are printed of each file system.
 const TOLD: usize = 20;
 
 /// What the first signal is answered with.
@@ -137,7 +137,7 @@ fn tell_failed(rows: &[Row], out: &mut dyn Write) -> Result<()> {
             writeln!(out, "{}", terminal::harmless(&format!("{name}: {what}")))?;
         }
         if failed.len() > TOLD {
-            writeln!(out, "{name}: and {} more (--json tells all)", failed.len() - TOLD)?;
+            writeln!(out, "{name}: and {} more (--json has all)", failed.len() - TOLD)?;
         }
     }
     Ok(())

@@ -9,7 +9,8 @@ use steadfast_devices::model::Model;
 use steadfast_peers::{KernelFs, Peer, PeerError};
 use steadfast_vfs::HostFs;
 
-use super::own::{Left, run_setup};
+use super::own::Left;
+use super::prepare::run_setup;
 use super::program::{self, Acknowledged, Watch};
 use super::setup::Setup;
 use crate::Usage;
@@ -142,7 +143,7 @@ pub fn record(
 ) -> Result<Left> {
     let running = peer(setup, fs)?.start(None).map_err(to_anyhow)?;
     if let Some(command) = prepare {
-        run_setup(command, running.path())?;
+        run_setup(command, running.path(), watch.stops)?;
     }
     let bases = running.begin().map_err(to_anyhow)?;
     let lines = Acknowledged::new(running.log());

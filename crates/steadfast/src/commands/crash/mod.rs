@@ -7,6 +7,7 @@ mod kernel;
 mod lab;
 mod media;
 mod own;
+mod prepare;
 mod program;
 mod report;
 mod run;
@@ -15,7 +16,33 @@ mod show;
 mod stops;
 mod story;
 
-pub use corpus::corpus;
-pub use media::media;
-pub use run::run;
-pub use show::show;
+use std::io::Write;
+
+use anyhow::Result;
+
+use crate::{Outcome, Usage, terminal};
+use cli::Crash;
+
+/// Runs one of the commands. What is found is an outcome; an error says nothing of what was to be
+/// judged, so it is never of the status of a finding (1).
+pub fn command(command: &Crash, out: &mut dyn Write) -> Result<Outcome> {
+    let outcome = match command {
+        Crash::Run(args) => run::run(args, out),
+        Crash::Show(args) => show::show(args, out),
+        Crash::Corpus(args) => corpus::corpus(args, out),
+        Crash::Media(args) => media::media(args, out),
+    };
+    let printed = outcome.and_then(|outcome| {
+        out.flush()?;
+        Ok(outcome)
+    });
+    printed.map_err(|e| not_found(e, ""))
+}
+
+/// An error that says nothing of what was to be judged, after these words.
+fn not_found(e: anyhow::Error, words: &str) -> anyhow::Error {
+    if crate::is_closed_pipe(&e) || crate::status_of(&e) != 1 {
+        return e;
+    }
+    Usage(format!("{words}{}", terminal::with_causes(&e))).into()
+}

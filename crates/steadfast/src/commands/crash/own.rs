@@ -1,10 +1,10 @@
 //! A run on Steadfast's own file system, mounted by FUSE in a private folder.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use steadfast::MountPoint;
 use steadfast_block::BlockDevice;
 use steadfast_crash::program::{NoTree, Run, Tree, Watched};
@@ -20,6 +20,7 @@ use steadfast_vfs::FileSystem;
 use tempfile::TempDir;
 
 use super::devices::JournalPlace;
+use super::prepare::run_setup;
 use super::program::{self, Acknowledged, Ended, Watch};
 use super::setup::Setup;
 use crate::cli::FsKind;
@@ -41,7 +42,7 @@ pub fn record(
     prepare: Option<&str>,
     watch: &mut Watch<'_>,
 ) -> Result<Left> {
-    let bases = prepared(setup, kind, prepare)?;
+    let bases = prepared(setup, kind, prepare, watch.stops)?;
     let log = RecordLog::new();
     log.pause(true);
     let mut devices = vec![setup.disk.build(setup.size).map_err(|e| anyhow!(e))?];
@@ -77,7 +78,12 @@ fn mount(setup: &Setup, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>> {
 }
 
 /// What the devices hold before the run: a new file system, in which the set-up's command has run.
-fn prepared(setup: &Setup, kind: FsKind, command: Option<&str>) -> Result<Vec<Store>> {
+fn prepared(
+    setup: &Setup,
+    kind: FsKind,
+    command: Option<&str>,
+    stops: &AtomicUsize,
+) -> Result<Vec<Store>> {
     let mut rams = vec![Ram::new("disk", setup.size).persistent()];
     if let Some(card) = setup.journal.build().map_err(|e| anyhow!(e))? {
         rams.push(Ram::new("journal", card.info().size).persistent());
@@ -88,7 +94,7 @@ fn prepared(setup: &Setup, kind: FsKind, command: Option<&str>) -> Result<Vec<St
     if let Some(command) = command {
         let fs = mount(setup, &blocks)?;
         let served = Served::new(setup, Arc::clone(&fs) as Arc<dyn FileSystem>)?;
-        let done = run_setup(command, served.path());
+        let done = run_setup(command, served.path(), stops);
         served.end()?;
         if setup.wanted()?.ext4.data == DataMode::Transact {
             // Whatever makes points, and whether unmounting does: the run begins with what the
@@ -124,30 +130,6 @@ fn make(setup: &Setup, kind: FsKind, devices: &[Arc<dyn BlockDevice>]) -> Result
         options.journal = JournalChoice::External { device, accept_volatile: false };
     }
     mkfs::make(&devices[0], &options).map(drop).context("making the file system")
-}
-
-/// Runs the command of `--setup`; its output goes to the standard error.
-pub fn run_setup(command: &str, folder: &Path) -> Result<()> {
-    let out = Command::new("sh")
-        .args(["-c", command])
-        .current_dir(folder)
-        .env("STEADFAST_MOUNT", folder)
-        .stdin(std::process::Stdio::null())
-        .output()
-        .context("--setup: sh")?;
-    for text in [&out.stdout, &out.stderr] {
-        let text = String::from_utf8_lossy(text);
-        if !text.is_empty() {
-            crate::terminal::note(text.trim_end());
-        }
-    }
-    if out.status.success() {
-        return Ok(());
-    }
-    let said = [&out.stderr, &out.stdout].map(|text| String::from_utf8_lossy(text).into_owned());
-    let last = said.iter().find_map(|text| text.lines().rfind(|line| !line.trim().is_empty()));
-    let last = last.map_or("it printed nothing".to_owned(), |line| line.trim().to_owned());
-    bail!(crate::Usage(format!("--setup: {command:?} failed, {}: {last}", out.status)))
 }
 
 /// A mount in a folder of its own, taken away when dropped.

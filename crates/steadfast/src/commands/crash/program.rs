@@ -15,13 +15,14 @@ use steadfast_devices::filter::record::RecordLog;
 
 use crate::Usage;
 
-/// How long a program is waited for that was told to end.
+/// How long a program is waited for that was asked to end.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long its last lines are waited for, where something that it has started keeps the pipe.
 const LAST_LINES: Duration = Duration::from_secs(10);
 /// Longest line that is one acknowledgement, in bytes.
 const LINE_MAX: u64 = 1 << 20;
-const PAUSE: Duration = Duration::from_millis(5);
+/// How often a process is looked after.
+pub const PAUSE: Duration = Duration::from_millis(5);
 
 /// How the program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +148,7 @@ fn found(name: &str) -> PathBuf {
 }
 
 /// Ctrl-C is handed on to the program; it gets a moment, then it is killed.
-fn stop(child: &Child) -> Result<()> {
+pub fn stop(child: &Child) -> Result<()> {
     end_group(child, Signal::INT);
     let end = Instant::now() + GRACE;
     while Instant::now() < end {
@@ -161,7 +162,7 @@ fn stop(child: &Child) -> Result<()> {
 }
 
 /// Whether the program has ended. It is not buried yet: its number stays that of its group.
-fn has_ended(child: &Child) -> Result<bool> {
+pub fn has_ended(child: &Child) -> Result<bool> {
     let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return Ok(true) };
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     Ok(waitid(WaitId::Pid(pid), look).context("looking after the program")?.is_some())

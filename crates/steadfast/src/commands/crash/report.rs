@@ -1,5 +1,6 @@
 //! What came of a run under power cuts: for people, and as JSON.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -17,12 +18,15 @@ use super::setup::{Fs, Setup};
 use crate::document;
 use crate::terminal::Harmless;
 
-/// Kinds of findings that are told in words.
+/// Kinds of findings that are reported in words.
 const KINDS_SHOWN: usize = 5;
-/// Reasons of what is not measured that are told in words.
+/// Reasons of what is not measured that are reported in words.
 const REASONS_SHOWN: usize = 5;
 
-/// Everything that is told.
+/// Kinds of what failed that are named.
+const TROUBLES_SHOWN: usize = 3;
+
+/// Everything that is reported.
 pub struct Report<'a> {
     /// What it was recorded on.
     pub setup: &'a Setup,
@@ -119,6 +123,24 @@ pub fn in_numbers(run: &Run) -> String {
     )
 }
 
+/// What failed, each in one line, with the number of states where it was more than one.
+fn troubles(troubles: &[String]) -> Vec<String> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    troubles.iter().for_each(|trouble| *counts.entry(trouble).or_default() += 1);
+    let mut lines: Vec<(&str, u64)> = counts.into_iter().collect();
+    lines.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let more = lines.len().saturating_sub(TROUBLES_SHOWN);
+    let line = |(trouble, count): &(&str, u64)| match count {
+        1 => (*trouble).to_owned(),
+        _ => format!("{trouble} ({})", counted(*count, "state")),
+    };
+    let mut shown: Vec<String> = lines.iter().take(TROUBLES_SHOWN).map(line).collect();
+    if more > 0 {
+        shown.push(format!("and {more} more (--json has all)"));
+    }
+    shown
+}
+
 /// For people.
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
@@ -160,15 +182,15 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     if let Some(why) = &report.without_cut {
         writeln!(out, "note      also without any cut {why}")?;
     }
-    for trouble in outcome.troubles.iter().take(3) {
-        writeln!(out, "trouble   {trouble}")?;
+    for line in troubles(&outcome.troubles) {
+        writeln!(out, "trouble   {line}")?;
     }
     let groups = grouped(&outcome.findings);
     let unmeasured = report.unmeasured();
     let notes = unmeasured.iter().take(REASONS_SHOWN).map(|why| format!("not measured: {why}"));
     let mut notes: Vec<String> = notes.collect();
     if unmeasured.len() > notes.len() {
-        notes.push(format!("and {} more (--json tells all)", unmeasured.len() - notes.len()));
+        notes.push(format!("and {} more (--json has all)", unmeasured.len() - notes.len()));
     }
     if groups.is_empty() {
         let but = if notes.is_empty() { "" } else { " in what is measured;" };
@@ -186,14 +208,17 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "\n  {what}")?;
         let at = since(run, finding.cut.at);
         let states = counted(*states, "state");
-        writeln!(out, "    {states}, the first is {} (at {at:.3} s):", finding.state)?;
-        if let Some(recording) = report.recording {
-            let command = show_command(recording, finding.state, setup.fs, report.judge);
-            writeln!(out, "    {command}")?;
+        write!(out, "    {states}, the first is {} (at {at:.3} s)", finding.state)?;
+        match report.recording {
+            Some(recording) => {
+                let command = show_command(recording, finding.state, setup.fs, report.judge);
+                writeln!(out, ":\n    {command}")?;
+            }
+            None => writeln!(out, "; no recording is kept that could show it")?,
         }
     }
     if groups.len() > KINDS_SHOWN {
-        writeln!(out, "\n  and {} other kinds (--json tells all)", groups.len() - KINDS_SHOWN)?;
+        writeln!(out, "\n  and {} other kinds (--json has all)", groups.len() - KINDS_SHOWN)?;
     }
     if let (Some(decisive), Some(first)) = (report.decisive, outcome.findings.first()) {
         writeln!(out, "\n  state {}: {decisive}", first.state)?;
@@ -284,6 +309,14 @@ mod tests {
     use steadfast_peers::KernelFs;
 
     use super::*;
+
+    #[test]
+    fn what_failed_is_said_once() {
+        let all = ["no room", "no judge", "no room", "a", "b"].map(str::to_owned);
+        let expected = ["no room (2 states)", "a", "b", "and 1 more (--json has all)"];
+        assert_eq!(troubles(&all), expected);
+        assert!(troubles(&[]).is_empty());
+    }
 
     #[test]
     fn words_survive_a_shell() {

@@ -21,6 +21,7 @@ use super::setup::{self, Fs, Setup};
 use super::stops;
 use crate::commands::lab::outputs::Output;
 use crate::commands::whole_file;
+use crate::document;
 use crate::terminal::{self, Harmless, Progress};
 use crate::{Outcome as Exit, Usage};
 
@@ -66,14 +67,23 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         Fs::Own(kind) => own::record(&setup, kind, prepare, &mut watch),
         Fs::Kernel(fs) => kernel::record(&setup, fs, prepare, &mut watch),
     };
-    let Left { mut run, tree, ended } = left.map_err(not_judged)?;
+    let left = match left {
+        // Whatever the signal has disturbed.
+        Err(e) if stops.load(Ordering::Relaxed) > 0 => {
+            let why = format!("stopped, nothing was judged: {}", terminal::with_causes(&e));
+            drop(shown);
+            return before_judging(args, &why, out);
+        }
+        left => left.map_err(not_judged)?,
+    };
+    let Left { mut run, tree, ended } = left;
     drop(shown);
     run = setup.on_media(run);
     let by_lines = judge.is_some();
     run.about.extend(setup::about_choice(&choice, by_lines));
     run.about.insert("program".into(), args.program.join(" "));
     if let Some(path) = &args.record {
-        save(&run, path)?;
+        save(&run, path).map_err(not_judged)?;
     }
     let system = setup.system()?;
     let exploration = Exploration {
@@ -111,7 +121,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let recording = match (&args.record, outcome.findings.is_empty()) {
         (Some(path), _) => Some(path.clone()),
         (None, true) => None,
-        // What was found is told also without a recording.
+        // What was found is reported also without a recording.
         (None, false) => match saved_aside(&run) {
             Ok(path) => Some(path),
             Err(e) => {
@@ -142,19 +152,27 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     }
     if let Some(first) = outcome.troubles.first() {
         let count = counted(outcome.troubles.len() as u64, "state");
-        return Err(Usage(format!("{count} could not be judged; the first: {first}")).into());
+        // The report for people has just said why.
+        let why = if args.json { format!("; the first: {first}") } else { String::new() };
+        return Err(Usage(format!("{count} could not be judged{why}")).into());
     }
     // Also where it was the program that somebody stopped: it has not done what it was to do.
     let asked = stops.load(Ordering::Relaxed) > 0;
     Ok(if asked { Exit::Stopped } else { Exit::Good })
 }
 
+/// The end of a run that was stopped before there was anything to judge.
+fn before_judging(args: &CrashRun, why: &str, out: &mut dyn Write) -> Result<Exit> {
+    terminal::note(why);
+    if args.json {
+        document::error(out, why, None, Exit::STOPPED)?;
+    }
+    Ok(Exit::Stopped)
+}
+
 /// A failure of the machine around says nothing of the program: status 1 is for what was found.
 fn not_judged(e: anyhow::Error) -> anyhow::Error {
-    if crate::is_closed_pipe(&e) || crate::status_of(&e) != 1 {
-        return e;
-    }
-    Usage(format!("nothing was judged: {}", terminal::with_causes(&e))).into()
+    super::not_found(e, "nothing was judged: ")
 }
 
 /// How many states are judged at the same time.
@@ -188,7 +206,7 @@ fn saved_aside(run: &Run) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Who recovers and judges what, for [`show`](super::show()) as well.
+/// Who recovers and judges what, for [`show`](super::show) as well.
 pub fn exploration<'a>(
     run: &'a Run,
     system: &'a dyn System,

@@ -16,7 +16,7 @@ use super::lab;
 use super::report::in_numbers;
 use super::run::{SHRINK_RECOVERIES, exploration};
 use super::setup::{self, Fs, Setup};
-use super::story::{write_image, write_tree};
+use super::story::{tried, write_image, write_tree};
 use crate::terminal::{Harmless, Wrapped};
 use crate::{Outcome, Usage};
 
@@ -24,6 +24,7 @@ use crate::{Outcome, Usage};
 pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     // Names, printed lines and what a judge says are anybody's.
     let out = &mut Harmless(Wrapped::new(out));
+    tried(args)?;
     if let (Some(variant), Some(cut)) = (&args.variant, args.cut) {
         return lab::show(args, variant, cut, out);
     }

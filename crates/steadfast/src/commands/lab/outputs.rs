@@ -97,7 +97,7 @@ fn place(path: &Path) -> Option<PathBuf> {
 }
 
 /// Whether two paths lead to one file, which need not be there.
-fn is_same(a: &Path, b: &Path) -> bool {
+pub fn is_same(a: &Path, b: &Path) -> bool {
     let inode = |path: &Path| {
         use std::os::unix::fs::MetadataExt;
         fs::metadata(path).ok().map(|m| (m.dev(), m.ino()))

@@ -36,8 +36,9 @@ const BYTES_A_TABLE: u64 = 512;
 const LINE: u64 = 64;
 /// Pieces of a discard, at the most, that are there or not after a cut, each by itself.
 const DISCARD_PIECES: u64 = 4097;
-/// So many pieces of discards and lines of persists are few: less than 64 MiB of memory.
-const PIECES_FEW: u64 = 1 << 17;
+/// So many pieces of discards and lines of persists are few: less than 256 MiB of memory. A file
+/// system mounted with `discard` may send a hundred discards of the whole device.
+const PIECES_FEW: u64 = 1 << 19;
 /// Beyond that, bytes of a file for each: what is discarded or persisted was mostly written.
 const BYTES_A_PIECE: u64 = 16;
 /// What one write(2) can write, at the most (`MAX_RW_COUNT` of the kernel).

@@ -54,7 +54,7 @@ pub(crate) fn delete_with_final_unlink(
 pub(crate) fn delete_if_unused(fs: &Ext4, inode: &Inode) -> Result<()> {
     {
         let mut state = inode.state();
-        if state.raw.links() > 0 || state.opens > 0 || state.doomed {
+        if state.raw.links() > 0 || state.is_in_use() || state.doomed {
             return Ok(());
         }
         state.doomed = true;

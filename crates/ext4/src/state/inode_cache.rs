@@ -66,7 +66,8 @@ impl InodeCache {
     }
 
     /// Makes every inode one that nobody may open any more; false, and nothing done, if one is
-    /// open and `open_too` does not say that this does not matter.
+    /// open and `open_too` does not say that this does not matter. A call that works on one without
+    /// a handle sees it when it goes on.
     pub fn retire(&self, open_too: bool) -> bool {
         let state = self.lock();
         let all = || state.inodes.values().map(|slot| &slot.inode);
@@ -119,6 +120,6 @@ fn is_idle(inode: &Arc<Inode>) -> bool {
     Arc::strong_count(inode) == 1 && Arc::strong_count(&inode.outside) == 1 && {
         let state = inode.state();
         let clean = state.delayed.is_empty() && state.moving.is_empty();
-        state.opens == 0 && clean && state.size == state.raw.size()
+        !state.is_in_use() && clean && state.size == state.raw.size()
     }
 }

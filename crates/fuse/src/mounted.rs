@@ -1,14 +1,14 @@
 //! A mount: made, served, taken away.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
+use fuser::{Config, Session, SessionACL};
 use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -17,6 +17,7 @@ use steadfast_vfs::FileSystem;
 use crate::bridge::{Bridge, Opened, session};
 use crate::error::{MountError, Result};
 use crate::fusermount;
+use crate::invalidator::Invalidator;
 use crate::mounts::{self, Place};
 use crate::options::Options;
 use crate::read_ahead;
@@ -42,19 +43,9 @@ pub struct Unmounter {
     device: Option<String>,
 }
 
-/// Tells the kernel to forget what it has cached, after a change that did not come through it.
-pub struct Invalidator {
-    notifier: Notifier,
-    device: OwnedFd,
-    opened: Arc<Opened>,
-}
-
 /// What the kernel reads ahead of a sequential reader. Its own 128 KiB are meant for disks; here
 /// each request has to come to us and back.
 const READ_AHEAD_KIB: u32 = 512;
-
-/// FUSE_NOTIFY_INC_EPOCH (Linux 6.16): names learnt before are looked up again.
-const NEW_EPOCH: u32 = 8;
 
 impl Mounted {
     /// Mounts `fs` at `mountpoint`, a directory. Nothing is answered before
@@ -113,11 +104,8 @@ impl Mounted {
     /// # Errors
     /// No more file descriptors.
     pub fn invalidator(&self) -> Result<Invalidator> {
-        let device = self.session.as_fd().try_clone_to_owned();
-        let device = device
-            .map_err(|source| MountError::Connection { path: self.mountpoint.clone(), source })?;
-        let opened = Arc::clone(&self.opened);
-        Ok(Invalidator { notifier: self.session.notifier(), device, opened })
+        Invalidator::of(&self.session, &self.opened)
+            .map_err(|source| MountError::Connection { path: self.mountpoint.clone(), source })
     }
 
     /// Set once a fault in the file system's code was caught. It must then not be unmounted as if
@@ -207,31 +195,6 @@ impl Unmounter {
             }
             _ => Ok(false),
         }
-    }
-}
-
-impl Invalidator {
-    /// The kernel forgets all names, attributes and pages. What is open keeps its attributes.
-    ///
-    /// # Errors
-    /// A kernel before 6.16 cannot: unmount and mount again. Nothing is forgotten then.
-    pub fn everything(&self) -> std::io::Result<()> {
-        // struct fuse_out_header: length, code of the notification, no request.
-        let mut message = [0; 16];
-        message[..4].copy_from_slice(&16u32.to_ne_bytes());
-        message[4..8].copy_from_slice(&NEW_EPOCH.to_ne_bytes());
-        rustix::io::write(&self.device, &message)?;
-        for number in std::iter::once(INodeNo::ROOT.0).chain(self.opened.all()) {
-            // OK to ignore: what the kernel does not know it need not forget.
-            let _ = self.notifier.inval_inode(INodeNo(number), 0, 0);
-        }
-        Ok(())
-    }
-}
-
-impl std::fmt::Debug for Invalidator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Invalidator").finish_non_exhaustive()
     }
 }
 

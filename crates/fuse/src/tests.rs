@@ -7,6 +7,7 @@ mod folders;
 mod handshake;
 mod kernel;
 mod names;
+mod points;
 mod scripted;
 mod slow;
 mod wrong;

@@ -99,7 +99,7 @@ impl fuser::Filesystem for Bridge {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let done = self.call("mknod", || {
+        let done = self.change_names("mknod", &[(parent, child)], || {
             let kind = attr::kind_of_mode(mode).ok_or(FsError::Invalid { what: "file type" })?;
             let (dir, node) = (self.ino(parent), node(req, mode, umask));
             self.fs.mknod(dir, name(child)?, kind, attr::decode_device(rdev), node)
@@ -117,19 +117,21 @@ impl fuser::Filesystem for Bridge {
         reply: ReplyEntry,
     ) {
         let node = node(req, mode, umask);
-        let done = self.call("mkdir", || self.fs.mkdir(self.ino(parent), name(child)?, node));
+        let done = self.change_names("mkdir", &[(parent, child)], || {
+            self.fs.mkdir(self.ino(parent), name(child)?, node)
+        });
         self.reply_entry(done, reply);
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
-        let done = self.call("unlink", || {
+        let done = self.change_names("unlink", &[(parent, child)], || {
             self.remove(self.ino(parent), name(child)?, |dir, name| self.fs.unlink(dir, name))
         });
         reply_empty(done, reply);
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
-        let done = self.call("rmdir", || {
+        let done = self.change_names("rmdir", &[(parent, child)], || {
             self.remove(self.ino(parent), name(child)?, |dir, name| self.fs.rmdir(dir, name))
         });
         reply_empty(done, reply);
@@ -143,7 +145,7 @@ impl fuser::Filesystem for Bridge {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let done = self.call("symlink", || {
+        let done = self.change_names("symlink", &[(parent, child)], || {
             let target = target.as_os_str().as_bytes();
             self.fs.symlink(self.ino(parent), name(child)?, target, node(req, 0o777, 0))
         });
@@ -160,7 +162,7 @@ impl fuser::Filesystem for Bridge {
         flags: fuser::RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let done = self.call("rename", || {
+        let done = self.change_names("rename", &[(parent, from), (to_parent, to)], || {
             let flags = RenameFlags::from_bits(flags.bits())
                 .ok_or(FsError::Invalid { what: "rename flags" })?;
             let (from_dir, to_dir) = (self.ino(parent), self.ino(to_parent));
@@ -181,8 +183,13 @@ impl fuser::Filesystem for Bridge {
         child: &OsStr,
         reply: ReplyEntry,
     ) {
-        let done =
-            self.call("link", || self.fs.link(self.ino(ino), self.ino(parent), name(child)?));
+        let done = self.change_names("link", &[(parent, child)], || {
+            self.fs.link(self.ino(ino), self.ino(parent), name(child)?)
+        });
+        if done.as_ref().is_err_and(|e| self.may_have_changed(*e)) {
+            // As for the name: the number of links.
+            self.attributes_changed(self.ino(ino));
+        }
         self.reply_entry(done, reply);
     }
 
@@ -218,7 +225,7 @@ impl fuser::Filesystem for Bridge {
         raw: i32,
         reply: ReplyCreate,
     ) {
-        let made = self.call("create", || {
+        let made = self.change_names("create", &[(parent, child)], || {
             let node = node(req, mode, umask);
             self.create_file(self.ino(parent), name(child)?, node, raw)
         });

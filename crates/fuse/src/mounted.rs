@@ -213,6 +213,7 @@ fn by_system_call(mountpoint: &Path, options: &Options) -> std::io::Result<Owned
     flags.set(MountFlags::NODEV, !options.dev);
     flags.set(MountFlags::NOSUID, !options.suid);
     flags.set(MountFlags::NOEXEC, options.no_exec);
+    flags.set(MountFlags::NOSYMFOLLOW, options.no_symlinks);
     flags.set(MountFlags::RDONLY, options.read_only);
     flags |= options.access_times.flag();
     let data = CString::new(data)?;

@@ -82,8 +82,8 @@ impl Ext4 {
         Ok(())
     }
 
-    /// After a change of names in `dirs`: a directory marked for that has it durable at once;
-    /// with data=transact the mask decides.
+    /// After a change of names in `dirs`: a directory marked for that has it durable at once, and
+    /// so has every one with `dirsync`; with data=transact the mask decides.
     pub(super) fn names_changed(&self, dirs: &[Ino], what: TransactMask) -> Result<()> {
         if self.parts.transacts() {
             return self.point_after(what);
@@ -94,7 +94,8 @@ impl Ext4 {
                 let state = inode.state();
                 (state.raw.flags(), state.sync_tid)
             };
-            if flags.intersects(InodeFlags::SYNC | InodeFlags::DIR_SYNC) {
+            let marked = flags.intersects(InodeFlags::SYNC | InodeFlags::DIR_SYNC);
+            if marked || self.options.sync_names {
                 self.run(|| make_durable(self, tid, 0))?;
             }
         }

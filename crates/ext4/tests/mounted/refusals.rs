@@ -81,6 +81,24 @@ fn options_that_contradict() {
     assert_says(&text, &["inside", "do not give a journal device"]);
 }
 
+/// As the kernel does: what is about the journal is refused where none is used, `noload` is not.
+#[test]
+fn options_about_a_journal_that_is_not_used() {
+    let none = Image::mke2fs(16 << 20, &["-O", "^has_journal"]);
+    let no_load = MountOptions { no_load: true, ..MountOptions::default() };
+    let fs = Ext4::mount(open(&none), no_load.clone()).unwrap();
+    crate::create(&*fs, "file", crate::RW);
+    fs.unmount().unwrap();
+    drop(fs);
+    none.assert_clean();
+    let given = |text: &str| MountOptions { data_given: Some(text.into()), ..no_load.clone() };
+    let text = refusal(&open(&none), given("data=ordered"));
+    assert_says(&text, &["data=ordered", "this one has none"]);
+    let image = Image::mke2fs(16 << 20, &[]);
+    let read_only = MountOptions { read_only: true, ..given("data=ordered") };
+    assert_says(&refusal(&open(&image), read_only), &["data=ordered", "noload"]);
+}
+
 #[test]
 fn features_by_name() {
     let image = Image::mke2fs(16 << 20, &["-O", "casefold,encrypt"]);

@@ -44,6 +44,10 @@ pub(crate) struct InodeState {
     pub sync_tid: Tid,
     /// The last one without which the data cannot be read back (`i_datasync_tid`).
     pub datasync_tid: Tid,
+    /// The transaction whose loss would take data of the file with it: the last that made it or
+    /// changed its mapping or size, unless a fast commit holds that. For reports only: an inode that
+    /// has left the memory and come back has forgotten it.
+    pub data_in: Option<Tid>,
     /// Open handles.
     pub opens: u32,
     /// Calls that work on it without a handle. They keep it from being deleted, as handles do, but
@@ -96,6 +100,7 @@ impl Inode {
             moving: RangeSet::new(),
             sync_tid: tid,
             datasync_tid: tid,
+            data_in: None,
             opens: 0,
             pins: 0,
             linkable: false,

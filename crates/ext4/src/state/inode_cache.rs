@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_journal::Tid;
+use steadfast_vfs::FileType;
 
 use super::Inode;
 
@@ -78,6 +80,20 @@ impl InodeCache {
         }
         states.iter_mut().for_each(|s| s.doomed = true);
         true
+    }
+
+    /// Files with a name that have data in a transaction of which `is_lost` is true, ascending.
+    pub fn with_data_in(&self, is_lost: impl Fn(Tid) -> bool) -> Vec<InodeNo> {
+        let state = self.lock();
+        let has = |inode: &Inode| {
+            let state = inode.state();
+            let is_file = state.raw.file_type() != Some(FileType::Directory);
+            is_file && state.raw.links() > 0 && state.data_in.is_some_and(&is_lost)
+        };
+        let inodes = state.inodes.values().filter(|slot| has(&slot.inode));
+        let mut numbers: Vec<InodeNo> = inodes.map(|slot| slot.inode.no).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Forgets all inodes.

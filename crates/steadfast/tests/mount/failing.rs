@@ -203,6 +203,28 @@ fn a_background_commit_that_fails_is_told() {
     b.bad("umount m", 1);
 }
 
+/// The data is on the disk, and the transaction that says where is not.
+#[test]
+fn unmounting_names_the_files_whose_transaction_is_lost() {
+    let Some(f) = Failing::new() else { return };
+    let b = &f.bench;
+    let log = f.block_of("<8>", 1);
+    b.good("mount t/disk.img m -o commit=600,nodelalloc");
+    fs::write(b.at().join("kept"), "durable").unwrap();
+    File::open(b.at().join("kept")).unwrap().sync_all().unwrap();
+    // The rest of the log's first half: not where data goes.
+    f.spoil(log + 1, 500);
+    f.fail();
+    fs::create_dir(b.at().join("d")).unwrap();
+    fs::write(b.at().join("d/lost"), "in no transaction").unwrap();
+    let sync = File::open(b.at().join("d/lost")).unwrap().sync_all();
+    assert_eq!(sync.unwrap_err().raw_os_error(), EIO);
+    f.heal();
+    let said = b.bad("umount m", 1);
+    assert!(said.contains("is lost, among it data of /d/lost (inode "), "{said}");
+    assert!(!said.contains("kept"), "{said}");
+}
+
 #[test]
 fn with_transaction_points_a_failed_write_shows_in_the_status() {
     let Some(f) = Failing::new() else { return };

@@ -66,6 +66,28 @@ impl Ext4 {
         self.check_ordinary(no).map(|()| no)
     }
 
+    /// As [`run`](Self::run), for an operation on inodes whose numbers a caller gives
+    /// ([`given`](Self::given)). What is not in use may hold anything: that it cannot be read is
+    /// the caller's mistake, and no damage.
+    pub(super) fn run_on<T>(
+        &self,
+        given: &[Ino],
+        mut operation: impl FnMut() -> steadfast_ext4_format::Result<T>,
+    ) -> Result<T> {
+        self.run(|| {
+            let outcome = operation();
+            if matches!(outcome, Err(Ext4Error::Corrupt { .. })) {
+                let txn = self.parts.look_yielding();
+                for ino in given {
+                    if !is_inode_number_taken(&txn, self.given(*ino)?)? {
+                        return Err(FsError::NotFound.into());
+                    }
+                }
+            }
+            outcome
+        })
+    }
+
     /// Refuses to touch the inodes that belong to the file system itself.
     pub(super) fn check_ordinary(&self, no: InodeNo) -> Result<()> {
         if self.volume.layout.is_reserved(no) {

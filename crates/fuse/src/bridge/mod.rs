@@ -199,6 +199,16 @@ impl Bridge {
         done
     }
 
+    /// As [`call`](Self::call), for what changes a file. Where that fails although the change is
+    /// there, the kernel asks for the attributes anew: a size from before would stay.
+    fn change<T>(&self, what: &str, ino: INodeNo, work: impl FnOnce() -> Result<T>) -> Answer<T> {
+        let done = self.call(what, work);
+        if done.as_ref().is_err_and(|e| self.may_have_changed(*e)) {
+            self.attributes_changed(self.ino(ino));
+        }
+        done
+    }
+
     /// Whether a call with this error may have done something: those of devices and journals, and
     /// that of a transaction point that found no space.
     fn may_have_changed(&self, e: Errno) -> bool {
@@ -225,7 +235,7 @@ impl Bridge {
     fn open_file(&self, ino: Ino, flags: OpenFlags, appends: bool) -> Result<Fh> {
         let flags = self.readable(flags) | OpenFlags::CALLER_CACHES;
         let fh = match self.fs.open(ino, flags) {
-            // A file that may only be appended to must be told that we mean that.
+            // A file that may only be appended to is opened with that flag only.
             Err(FsError::NotPermitted { .. }) if appends => {
                 self.fs.open(ino, flags | OpenFlags::APPEND)
             }

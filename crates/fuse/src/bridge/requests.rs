@@ -78,7 +78,8 @@ impl fuser::Filesystem for Bridge {
             mtime: mtime.map(attr::set_time),
         };
         let caller = Caller::of(req);
-        let done = self.call("setattr", || self.change_attributes(self.ino(ino), set, caller));
+        let change = || self.change_attributes(self.ino(ino), set, caller);
+        let done = self.change("setattr", ino, change);
         self.reply_attr(done, reply);
     }
 
@@ -195,7 +196,7 @@ impl fuser::Filesystem for Bridge {
 
     fn open(&self, req: &Request, ino: INodeNo, raw: RawFlags, reply: ReplyOpen) {
         let flags = attr::open_flags(raw.0);
-        let opened = self.call("open", || {
+        let opened = self.change("open", ino, || {
             let ino = self.ino(ino);
             if flags.contains(OpenFlags::WRITE) {
                 self.note_capabilities(ino);
@@ -273,7 +274,7 @@ impl fuser::Filesystem for Bridge {
     ) {
         let write_back = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let _asked = on_behalf_of(Requester { thread: req.pid(), write_back });
-        let done = self.call("write", || {
+        let done = self.change("write", ino, || {
             let loses = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
             self.before_write(self.ino(ino), loses.then(|| Caller::of(req)))?;
             let how = self.with_sync(self.synced_after.how(Fh(fh.0), flags.0, write_flags));
@@ -293,7 +294,7 @@ impl fuser::Filesystem for Bridge {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        // Asked only where close(2) promises something; errors of write-back are told to fsync.
+        // Asked only where close(2) promises something; fsync reports errors of write-back.
         reply_empty(self.call("close", || self.fs.flush(Fh(fh.0))), reply);
     }
 
@@ -427,7 +428,7 @@ impl fuser::Filesystem for Bridge {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let done = self.call("fallocate", || {
+        let done = self.change("fallocate", ino, || {
             let what = ranges::allocation(mode)?;
             self.before_change(self.ino(ino), Caller::of(req))?;
             self.fs.fallocate(Fh(fh.0), what, offset, length)
@@ -446,7 +447,7 @@ impl fuser::Filesystem for Bridge {
     ) {
         if self.options.writeback_cache {
             // The kernel has pages that we have not seen: for SEEK_DATA all up to the size is
-            // data to it, once it is told so.
+            // data to it after this answer.
             return reply.error(Errno::ENOSYS);
         }
         let done = self.call("seek", || {
@@ -474,7 +475,7 @@ impl fuser::Filesystem for Bridge {
     ) {
         let (from, to) = ((Fh(fh_in.0), offset_in), (Fh(fh_out.0), offset_out));
         let copy = || self.copy(from, to, self.ino(ino_out), len, Caller::of(req));
-        match self.call("copy", copy) {
+        match self.change("copy", ino_out, copy) {
             Ok(copied) => reply.written(copied),
             Err(e) => reply.error(e),
         }
@@ -490,7 +491,7 @@ impl fuser::Filesystem for Bridge {
         _flags: PollFlags,
         reply: ReplyPoll,
     ) {
-        // Files are always ready: the kernel knows that once it is told so, and asks no more.
+        // Files are always ready: after this answer the kernel asks no more.
         reply.error(Errno::ENOSYS);
     }
 

@@ -34,19 +34,25 @@ impl BlockDevice for Disk {
     }
 }
 
+/// A new file system on such a disk, with these operations as transaction points.
+fn mounted(mask: &str) -> (Arc<Disk>, Arc<Ext4>) {
+    let next = Ram::new("disk", 32 << 20).persistent();
+    let device: Arc<dyn BlockDevice> = Arc::new(next.clone());
+    make(&device, &Options::random(1_700_000_000)).unwrap();
+    let disk = Arc::new(Disk { next, broken: AtomicBool::new(false) });
+    let transact = mask.parse().unwrap();
+    let options = MountOptions { data: DataMode::Transact, transact, ..MountOptions::default() };
+    let fs = Ext4::mount(disk.clone(), options).unwrap();
+    (disk, fs)
+}
+
 /// Codes of notifications: FUSE_NOTIFY_INVAL_INODE, FUSE_NOTIFY_INC_EPOCH.
 const ATTRIBUTES: i32 = 2;
 const ALL_NAMES: i32 = 8;
 
 #[test]
 fn a_rename_whose_point_fails_leaves_no_stale_name() {
-    let next = Ram::new("disk", 32 << 20).persistent();
-    let device: Arc<dyn BlockDevice> = Arc::new(next.clone());
-    make(&device, &Options::random(1_700_000_000)).unwrap();
-    let disk = Arc::new(Disk { next, broken: AtomicBool::new(false) });
-    let transact = "rename".parse().unwrap();
-    let options = MountOptions { data: DataMode::Transact, transact, ..MountOptions::default() };
-    let fs = Ext4::mount(disk.clone(), options).unwrap();
+    let (disk, fs) = mounted("rename");
     let kernel = Kernel::over(Arc::clone(&fs) as Arc<dyn FileSystem>);
     let (file, fh) = kernel.create(ROOT, b"old", O_RDWR).unwrap();
     kernel.write_at(file.node, fh, 0, &[1; 50_000]).unwrap();
@@ -61,6 +67,32 @@ fn a_rename_whose_point_fails_leaves_no_stale_name() {
     assert_eq!(codes, [ATTRIBUTES, ATTRIBUTES, ALL_NAMES]);
     assert_eq!(kernel.lookup(ROOT, b"old").unwrap().node, 0);
     assert_eq!(kernel.lookup(ROOT, b"new").unwrap().node, file.node);
+    fs.rollback().unwrap();
+}
+
+#[test]
+fn a_truncation_whose_point_fails_leaves_no_stale_size() {
+    // The end of a block: nothing is written before the point.
+    const CUT: u64 = 7 * 4096;
+    let (disk, fs) = mounted("truncate");
+    let kernel = Kernel::over(Arc::clone(&fs) as Arc<dyn FileSystem>);
+    let (file, fh) = kernel.create(ROOT, b"file", O_RDWR).unwrap();
+    kernel.write_at(file.node, fh, 0, &[1; 50_000]).unwrap();
+    fs.transact().unwrap();
+    // Data that the point has to write.
+    let (other, other_fh) = kernel.create(ROOT, b"other", O_RDWR).unwrap();
+    kernel.write_at(other.node, other_fh, 0, &[2; 50_000]).unwrap();
+    assert!(kernel.notices().is_empty());
+    disk.broken.store(true, Ordering::Relaxed);
+    // struct fuse_setattr_in: valid (FATTR_SIZE), padding, fh, size, and what is not set.
+    let cut = body().u32(1 << 3).u32(0).u64(0).u64(CUT).bytes(&[0; 64]);
+    assert_eq!(kernel.ask(Op::Setattr, file.node, cut), Err(EIO));
+    disk.broken.store(false, Ordering::Relaxed);
+    let codes: Vec<i32> = kernel.notices().into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, [ATTRIBUTES]);
+    assert_eq!(kernel.getattr(file.node).unwrap().size, CUT);
+    kernel.release(file.node, fh).unwrap();
+    kernel.release(other.node, other_fh).unwrap();
     fs.rollback().unwrap();
 }
 

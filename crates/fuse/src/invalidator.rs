@@ -1,8 +1,8 @@
 //! Telling the kernel to forget what it has cached, after a change that it does not know of.
 //!
 //! No notification here waits for the kernel, so a request may send one before it is answered. The
-//! notification of a single name (FUSE_NOTIFY_INVAL_ENTRY) does wait: for the lock of its directory,
-//! which the kernel holds until the request is answered. It has a thread of its own.
+//! notification of a single name (FUSE_NOTIFY_INVAL_ENTRY) does wait: for the lock of its
+//! directory, which the kernel holds until the request is answered. It has a thread of its own.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};

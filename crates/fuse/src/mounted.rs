@@ -142,8 +142,8 @@ impl Unmounter {
         self.unmount_at(&self.mountpoint)
     }
 
-    /// Whether it could be unmounted now, as far as the kernel tells without doing it: only root is
-    /// told, and not of other namespaces of mounts.
+    /// Whether it could be unmounted now, as far as the kernel says without doing it: to root
+    /// only, and not of other namespaces of mounts.
     ///
     /// # Errors
     /// Busy: files of it are in use; another mount lies over it.

@@ -1,5 +1,5 @@
 //! The bridge under requests as the kernel sends them, and as it does not ([`kernel`]): over ext4
-//! in memory, and over a file system that fails, waits or panics as told ([`scripted`]).
+//! in memory, and over a file system that fails, waits or panics by a script ([`scripted`]).
 
 mod attributes;
 mod files;

@@ -96,8 +96,8 @@ impl Ext4 {
         Ok(())
     }
 
-    /// Does `work` on an inode that no handle keeps. While it lasts the inode is in use: it may lose
-    /// its names, but its number cannot become another file's under the work's hands.
+    /// Does `work` on an inode that no handle keeps. While it lasts the inode is in use: it may
+    /// lose its names, but its number cannot become another file's under the work's hands.
     ///
     /// A rollback does not wait for the work, which takes the gate by
     /// [`run_pinned`](Self::run_pinned). Work that a rollback has overtaken is done again, whole,

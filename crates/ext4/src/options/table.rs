@@ -181,7 +181,8 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             set: |o, on| o.sync_names = on,
             get: |o| o.sync_names,
         },
-        "a name that is made, renamed or removed is durable when the call returns; sync does so too",
+        "a name that is made, renamed or removed is durable when the call returns; sync does so \
+         too",
     ),
     option(
         FS,

@@ -45,8 +45,8 @@ pub(crate) struct InodeState {
     /// The last one without which the data cannot be read back (`i_datasync_tid`).
     pub datasync_tid: Tid,
     /// The transaction whose loss would take data of the file with it: the last that made it or
-    /// changed its mapping or size, unless a fast commit holds that. For reports only: an inode that
-    /// has left the memory and come back has forgotten it.
+    /// changed its mapping or size, unless a fast commit holds that. For reports only: an inode
+    /// that has left the memory and come back has forgotten it.
     pub data_in: Option<Tid>,
     /// Open handles.
     pub opens: u32,

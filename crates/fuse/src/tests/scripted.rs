@@ -1,4 +1,4 @@
-//! A file system that does as told: it answers, fails, waits or panics.
+//! A file system that follows a script: it answers, fails, waits or panics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};

@@ -256,7 +256,7 @@ or that are meant for others, are taken too; any other is refused.
 As root, -o remount changes ro, dev, suid, noexec, nosymfollow and times of
 access.
 
-The mount is in the background once it works; errors until then are told here.
+The mount is in the background once it works; errors until then are printed here.
 SIGTERM and SIGINT unmount it.";
 
 /// The table of docs/mount.md.
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_is_told_from_the_rest() {
+    fn what_changes_nothing_is_distinguished_from_the_rest() {
         for word in ["acl", "x-systemd.automount", "stripe=16", "errors=remount-ro", "_netdev"] {
             assert_eq!(one(word).unwrap().without_effect, [word]);
         }

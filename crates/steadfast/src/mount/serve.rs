@@ -29,7 +29,7 @@ use crate::commands::serve as serve_commands;
 use crate::commands::volume;
 use crate::{Outcome, Usage, allocator, terminal};
 
-/// How long open files are waited for when the process is told to end.
+/// How long open files are waited for when the process is asked to end.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the end is held up by those who asked for it and wait for the answer.
 const ANSWERS: Duration = Duration::from_secs(5);
@@ -81,7 +81,7 @@ pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
     }
     let in_background = !args.foreground && !args.serves_in_background;
     if in_background {
-        // What can be told without the child is told here.
+        // What can be checked without the child is checked here.
         args.mountpoint()?;
         return Ok(match background::start()? {
             None => Outcome::Good,

@@ -256,7 +256,7 @@ or that are meant for others, are taken too; any other is refused.
 As root, -o remount changes ro, dev, suid, noexec, nosymfollow and times of
 access.
 
-The mount is in the background once it works; errors until then are printed here.
+The mount is in the background once it works; errors until then are shown here.
 SIGTERM and SIGINT unmount it.";
 
 /// The table of docs/mount.md.

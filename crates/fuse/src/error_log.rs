@@ -2,7 +2,7 @@
 //!
 //! A disk that fails can fail a thousand times a second. Lines are therefore limited by *kind*:
 //! what was done, and the message without its numbers. Of each kind the first ten of a minute are
-//! logged, the rest is counted, and the count is told with the next line of the kind that is
+//! logged, the rest is counted, and the count is logged with the next line of the kind that is
 //! logged, or at the end. So a kind that is rare is not drowned by one that is not.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const LINES_MAX: u32 = 10;
 /// How long until a kind may be logged again.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Kinds that are told apart by their message; beyond these, by what was done.
+/// Kinds that are distinguished by their message; beyond these, by what was done.
 const KINDS_MAX: usize = 200;
 
 /// Logs errors, limited by kind and time.
@@ -81,7 +81,7 @@ impl ErrorLog {
         Verdict::Log { left_out: std::mem::take(&mut kind.left_out) }
     }
 
-    /// Tells how many lines were left out and have not been told of.
+    /// Logs how many lines were left out since the last such line.
     pub fn finish(&self) {
         for (name, kind) in &mut *self.lock() {
             let left_out = std::mem::take(&mut kind.left_out);

@@ -23,8 +23,9 @@ const SOCKET: &str = "_FUSE_COMMFD";
 /// # Errors
 /// What only root may ask for; what fusermount3 says; fusermount3 is not there.
 pub(crate) fn mount(mountpoint: &Path, options: &Options) -> io::Result<OwnedFd> {
-    if options.dev || options.suid {
-        let what = if options.dev { "dev" } else { "suid" };
+    let for_root =
+        [(options.dev, "dev"), (options.suid, "suid"), (options.no_symlinks, "nosymfollow")];
+    if let Some((_, what)) = for_root.iter().find(|(is_asked, _)| *is_asked) {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!("only root may mount with the option {what}: leave it out"),

@@ -27,6 +27,7 @@ mod bridge;
 mod error;
 mod error_log;
 mod fusermount;
+mod invalidator;
 mod mounted;
 pub mod mounts;
 mod option_table;
@@ -37,7 +38,8 @@ mod tests;
 
 pub use error::{MountError, Result};
 pub use error_log::ErrorLog;
-pub use mounted::{Invalidator, Mounted, Unmounter, is_dead, unmount, unmount_lazily};
+pub use invalidator::Invalidator;
+pub use mounted::{Mounted, Unmounter, is_dead, unmount, unmount_lazily};
 pub use option_table::OPTIONS;
 pub use options::{KernelTimes, Options};
 

@@ -1,14 +1,14 @@
 //! A mount: made, served, taken away.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
+use fuser::{Config, Session, SessionACL};
 use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -17,6 +17,7 @@ use steadfast_vfs::FileSystem;
 use crate::bridge::{Bridge, Opened, session};
 use crate::error::{MountError, Result};
 use crate::fusermount;
+use crate::invalidator::Invalidator;
 use crate::mounts::{self, Place};
 use crate::options::Options;
 use crate::read_ahead;
@@ -42,19 +43,9 @@ pub struct Unmounter {
     device: Option<String>,
 }
 
-/// Tells the kernel to forget what it has cached, after a change that did not come through it.
-pub struct Invalidator {
-    notifier: Notifier,
-    device: OwnedFd,
-    opened: Arc<Opened>,
-}
-
 /// What the kernel reads ahead of a sequential reader. Its own 128 KiB are meant for disks; here
 /// each request has to come to us and back.
 const READ_AHEAD_KIB: u32 = 512;
-
-/// FUSE_NOTIFY_INC_EPOCH (Linux 6.16): names learnt before are looked up again.
-const NEW_EPOCH: u32 = 8;
 
 impl Mounted {
     /// Mounts `fs` at `mountpoint`, a directory. Nothing is answered before
@@ -113,11 +104,8 @@ impl Mounted {
     /// # Errors
     /// No more file descriptors.
     pub fn invalidator(&self) -> Result<Invalidator> {
-        let device = self.session.as_fd().try_clone_to_owned();
-        let device = device
-            .map_err(|source| MountError::Connection { path: self.mountpoint.clone(), source })?;
-        let opened = Arc::clone(&self.opened);
-        Ok(Invalidator { notifier: self.session.notifier(), device, opened })
+        Invalidator::of(&self.session, &self.opened)
+            .map_err(|source| MountError::Connection { path: self.mountpoint.clone(), source })
     }
 
     /// Set once a fault in the file system's code was caught. It must then not be unmounted as if
@@ -154,8 +142,8 @@ impl Unmounter {
         self.unmount_at(&self.mountpoint)
     }
 
-    /// Whether it could be unmounted now, as far as the kernel tells without doing it: only root is
-    /// told, and not of other namespaces of mounts.
+    /// Whether it could be unmounted now, as far as the kernel says without doing it: to root
+    /// only, and not of other namespaces of mounts.
     ///
     /// # Errors
     /// Busy: files of it are in use; another mount lies over it.
@@ -210,31 +198,6 @@ impl Unmounter {
     }
 }
 
-impl Invalidator {
-    /// The kernel forgets all names, attributes and pages. What is open keeps its attributes.
-    ///
-    /// # Errors
-    /// A kernel before 6.16 cannot: unmount and mount again. Nothing is forgotten then.
-    pub fn everything(&self) -> std::io::Result<()> {
-        // struct fuse_out_header: length, code of the notification, no request.
-        let mut message = [0; 16];
-        message[..4].copy_from_slice(&16u32.to_ne_bytes());
-        message[4..8].copy_from_slice(&NEW_EPOCH.to_ne_bytes());
-        rustix::io::write(&self.device, &message)?;
-        for number in std::iter::once(INodeNo::ROOT.0).chain(self.opened.all()) {
-            // OK to ignore: what the kernel does not know it need not forget.
-            let _ = self.notifier.inval_inode(INodeNo(number), 0, 0);
-        }
-        Ok(())
-    }
-}
-
-impl std::fmt::Debug for Invalidator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Invalidator").finish_non_exhaustive()
-    }
-}
-
 /// Mounts as root; the connection. The library would do it too, but then the table of mounts does
 /// not say that it is ours.
 fn by_system_call(mountpoint: &Path, options: &Options) -> std::io::Result<OwnedFd> {
@@ -250,6 +213,7 @@ fn by_system_call(mountpoint: &Path, options: &Options) -> std::io::Result<Owned
     flags.set(MountFlags::NODEV, !options.dev);
     flags.set(MountFlags::NOSUID, !options.suid);
     flags.set(MountFlags::NOEXEC, options.no_exec);
+    flags.set(MountFlags::NOSYMFOLLOW, options.no_symlinks);
     flags.set(MountFlags::RDONLY, options.read_only);
     flags |= options.access_times.flag();
     let data = CString::new(data)?;

@@ -40,12 +40,20 @@ pub static OPTIONS: &[MountOption<Options>] = &[
         "programs of it cannot be run",
     ),
     switch(
+        &["nosymfollow"],
+        &["symfollow"],
+        |o, on| o.no_symlinks = on,
+        |o| o.no_symlinks,
+        true,
+        "symbolic links of it are not followed",
+    ),
+    switch(
         &["sync"],
         &["async"],
         |o, on| o.sync = on,
         |o| o.sync,
         false,
-        "every write is durable when it returns",
+        "every write and change of a name is durable when the call returns",
     ),
     MountOption {
         of: MOUNT,
@@ -68,12 +76,6 @@ pub static OPTIONS: &[MountOption<Options>] = &[
         false,
         "the kernel collects writes: faster, but commit= does not hold",
     ),
-    MountOption {
-        of: MOUNT,
-        form: Form::NotOffered { words: &["dirsync"], keys: &[] },
-        remount: false,
-        help: "an fsync of the folder makes its names durable; sync is for writes",
-    },
     MountOption { of: MOUNT, form: WITHOUT_EFFECT, remount: true, help: "for others" },
 ];
 

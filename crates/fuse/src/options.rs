@@ -21,6 +21,9 @@ pub struct Options {
     pub suid: bool,
     /// Programs of it cannot be run.
     pub no_exec: bool,
+    /// Symbolic links of it are read, and not followed. Only root may ask for it: fusermount3 does
+    /// not know it.
+    pub no_symlinks: bool,
     /// Every write is durable when it returns, as if all files were opened with O_SYNC.
     pub sync: bool,
     /// Requests answered at the same time; at least 1.
@@ -83,6 +86,7 @@ impl Default for Options {
             dev: false,
             suid: false,
             no_exec: false,
+            no_symlinks: false,
             sync: false,
             threads: 16,
             max_write: 1 << 20,

@@ -1,5 +1,5 @@
 //! The bridge under requests as the kernel sends them, and as it does not ([`kernel`]): over ext4
-//! in memory, and over a file system that fails, waits or panics as told ([`scripted`]).
+//! in memory, and over a file system that fails, waits or panics by a script ([`scripted`]).
 
 mod attributes;
 mod files;
@@ -7,6 +7,7 @@ mod folders;
 mod handshake;
 mod kernel;
 mod names;
+mod points;
 mod scripted;
 mod slow;
 mod wrong;

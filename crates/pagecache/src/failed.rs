@@ -20,7 +20,7 @@ use steadfast_vfs::{FsError, Result};
 
 use crate::flush::pages_of;
 use crate::state::{FileState, State};
-use crate::{FileKey, PageCache};
+use crate::{DirtyParts, FileKey, PageCache};
 
 /// The state of a page whose write-back failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,13 @@ pub(crate) struct FileFailures {
     pub pages: BTreeMap<u64, PageFailure>,
     /// There were more failed pages than can be recorded.
     pub more: bool,
+}
+
+impl FileFailures {
+    /// Whether this page's write may have failed.
+    pub fn may_be_of(&self, page: u64) -> bool {
+        self.more || self.pages.contains_key(&page)
+    }
 }
 
 /// A part of a file whose write-back failed.
@@ -175,7 +182,7 @@ impl State {
         let kept = f.failures.pages.range(pages).filter(|(_, fate)| **fate == PageFailure::Retry);
         let kept: Vec<u64> = kept.map(|(page, _)| *page).collect();
         for page in kept {
-            self.mark_dirty(file, page);
+            self.mark_dirty(file, page, DirtyParts::ALL);
         }
     }
 }

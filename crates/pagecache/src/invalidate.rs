@@ -6,7 +6,7 @@ use steadfast_vfs::Result;
 
 use crate::flush::pages_of;
 use crate::state::FileState;
-use crate::{FileKey, PAGE, PAGE_U64, PageCache};
+use crate::{DirtyParts, FileKey, PAGE, PAGE_U64, PageCache};
 
 impl PageCache {
     /// Drops every page that the range of bytes touches, also dirty ones (flush them first if they
@@ -95,7 +95,8 @@ impl PageCache {
             }
             drop(old);
             state.patch_page(file, page, part.start, &vec![0; part.len()]);
-            let wake = state.mark_dirty(file, page) && state.periodic_at.is_none();
+            let parts = DirtyParts::touched(part);
+            let wake = state.mark_dirty(file, page, parts) && state.periodic_at.is_none();
             drop(state);
             if wake {
                 self.control.wake();

@@ -20,7 +20,9 @@
 //!    page count 4096 bytes each against [`Settings::memory_bytes`]. For an exact count a page
 //!    never shares a larger buffer with other pages: it is copied out (as by a system call). Clean
 //!    pages are evicted in least-recently-used order; dirty ones stay until written.
-//! 7. The cache's one lock is held for bookkeeping only, never across a call to the store or a
+//! 7. A write-back names the dirty parts of each page ([`DirtyRun::parts`]): all that has changed
+//!    since the page was last given to the store, and the whole page after a failure.
+//! 8. The cache's one lock is held for bookkeeping only, never across a call to the store or a
 //!    wait.
 //!
 //! # What the file system owes
@@ -46,6 +48,7 @@
 //! eighth of the memory are lost, and fsync of their file fails until they are rewritten: `failed`.
 
 mod cache;
+mod dirt;
 mod error_seq;
 mod failed;
 mod flush;
@@ -65,6 +68,7 @@ mod write;
 mod writeback;
 
 pub use cache::PageCache;
+pub use dirt::DirtyParts;
 pub use error_seq::ErrorCursor;
 pub use failed::FailedPages;
 pub use settings::{DirtyLimit, Settings};

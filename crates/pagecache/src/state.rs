@@ -20,6 +20,7 @@ use bytes::{Bytes, BytesMut};
 use steadfast_block::pattern;
 use steadfast_runtime::{Nanos, now};
 
+use crate::dirt::Dirt;
 use crate::error_seq::ErrorSeq;
 use crate::failed::{Failure, FileFailures};
 use crate::frames::{FrameId, Frames};
@@ -29,7 +30,7 @@ use crate::read_ahead::Streams;
 use crate::settings::Limits;
 use crate::stats::Stats;
 use crate::throttle::Throttle;
-use crate::{FailedPages, FileKey, PAGE_U64};
+use crate::{DirtyParts, FailedPages, FileKey, PAGE_U64};
 
 /// One write of a page in flight.
 pub(crate) struct InFlight {
@@ -46,8 +47,8 @@ pub(crate) struct InFlight {
 pub(crate) struct FileState {
     /// Pages with contents.
     pub pages: PageMap<FrameId>,
-    /// Pages to be written, with the sequence number of their becoming dirty.
-    pub dirty: PageMap<NonZeroU64>,
+    /// Pages to be written.
+    pub dirty: PageMap<Dirt>,
     /// Pages being written. A page may be here and in `dirty`: written again meanwhile.
     pub writeback: PageMap<InFlight>,
     /// Pages being read; never at the same time in `pages`.
@@ -273,15 +274,18 @@ impl State {
         }
     }
 
-    /// Makes a page that is there dirty. True if this was the first dirty page of all.
-    pub(crate) fn mark_dirty(&mut self, file: FileKey, page: u64) -> bool {
+    /// Makes parts of a page that is there dirty. True if this was the first dirty page of all.
+    pub(crate) fn mark_dirty(&mut self, file: FileKey, page: u64, parts: DirtyParts) -> bool {
         let Some(f) = self.files.get_mut(&file) else { return false };
         let Some(id) = f.pages.get(page).copied() else { return false };
-        if f.dirty.contains(page) {
+        if let Some(dirt) = f.dirty.get_mut(page) {
+            dirt.add(parts);
             return false;
         }
+        // Of a page whose write has failed nobody knows what the store has.
+        let parts = if f.failures.may_be_of(page) { DirtyParts::ALL } else { parts };
         self.dirty_seq = self.dirty_seq.saturating_add(1);
-        f.dirty.insert(page, self.dirty_seq);
+        f.dirty.insert(page, Dirt::new(self.dirty_seq.get(), parts));
         self.frames.remove_from_lru(id);
         self.dirty_pages += 1;
         self.clear_failed_on_dirty(file, page);
@@ -292,6 +296,14 @@ impl State {
             self.dirty_files.insert((at, file));
         }
         self.dirty_pages == 1
+    }
+
+    /// Parts of a page have other contents: they are dirty if the page is.
+    pub(crate) fn add_dirt(&mut self, file: FileKey, page: u64, parts: DirtyParts) {
+        let f = self.files.get_mut(&file);
+        if let Some(dirt) = f.and_then(|f| f.dirty.get_mut(page)) {
+            dirt.add(parts);
+        }
     }
 
     fn note_if_clean(&mut self, file: FileKey) {
@@ -308,7 +320,7 @@ impl State {
     pub(crate) fn restart_age(&mut self, file: FileKey, cutoff: u64, at: Nanos) {
         let Some(f) = self.files.get_mut(&file) else { return };
         let Some(before) = f.dirtied_at else { return };
-        if before < at && f.dirty.values().all(|seq| seq.get() > cutoff) {
+        if before < at && f.dirty.values().all(|dirt| dirt.seq() > cutoff) {
             f.dirtied_at = Some(at);
             self.dirty_files.remove(&(before, file));
             self.dirty_files.insert((at, file));
@@ -350,12 +362,12 @@ impl State {
         max: u64,
     ) -> Option<Taken> {
         let f = self.files.get_mut(&file)?;
-        let taken: Vec<(u64, u64)> = f
+        let taken: Vec<(u64, Dirt)> = f
             .dirty
             .range(pages)
-            .filter(|(p, seq)| seq.get() <= cutoff && !f.writeback.contains(*p))
+            .filter(|(p, dirt)| dirt.seq() <= cutoff && !f.writeback.contains(*p))
             .take(usize::try_from(max).unwrap_or(usize::MAX))
-            .map(|(p, seq)| (p, seq.get()))
+            .map(|(p, dirt)| (p, *dirt))
             .collect();
         if taken.is_empty() {
             return None;
@@ -363,12 +375,12 @@ impl State {
         self.batch_seq += 1;
         let batch = self.batch_seq;
         let mut contents = Vec::with_capacity(taken.len());
-        for (page, dirtied) in taken {
+        for (page, dirt) in taken {
             f.dirty.remove(page);
-            f.writeback.insert(page, InFlight { dirtied, batch, detached: false });
+            f.writeback.insert(page, InFlight { dirtied: dirt.seq(), batch, detached: false });
             // OK to expect: a dirty page has a frame.
             let frame = *f.pages.get(page).expect("a dirty page is there");
-            contents.push((page, self.frames.data(frame).clone()));
+            contents.push((page, self.frames.data(frame).clone(), dirt.parts()));
         }
         let count = contents.len() as u64;
         self.dirty_pages -= count;
@@ -422,5 +434,5 @@ impl State {
 
 /// Pages taken for write-back, ascending.
 pub(crate) struct Taken {
-    pub contents: Vec<(u64, Bytes)>,
+    pub contents: Vec<(u64, Bytes, DirtyParts)>,
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use steadfast_block::Completion;
 use steadfast_vfs::{FsError, Result};
 
-use crate::FailedPages;
+use crate::{DirtyParts, FailedPages};
 
 /// A file's number; ext4 uses the inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,6 +19,8 @@ pub struct DirtyRun {
     pub first: u64,
     /// Their contents, [`PAGE`](crate::PAGE) bytes each; never changed afterwards.
     pub pages: Vec<Bytes>,
+    /// The dirty parts of each. The other parts are what the store has, or would read.
+    pub parts: Vec<DirtyParts>,
 }
 
 /// A write of pages that was started.

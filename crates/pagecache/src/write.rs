@@ -5,7 +5,7 @@ use steadfast_block::pattern;
 use steadfast_vfs::{FsError, Result};
 
 use crate::state::State;
-use crate::{FileKey, PAGE, PAGE_U64, PageCache};
+use crate::{DirtyParts, FileKey, PAGE, PAGE_U64, PageCache};
 
 /// One page's share of a write.
 struct Part {
@@ -59,7 +59,7 @@ impl PageCache {
             let mut is_first = false;
             for (part, fresh) in parts.iter().zip(&mut fresh) {
                 part.apply(&mut state, file, fresh.take());
-                is_first |= state.mark_dirty(file, part.page);
+                is_first |= state.mark_dirty(file, part.page, part.dirties());
             }
             let wake = is_first && state.periodic_at.is_none();
             drop(state);
@@ -95,11 +95,16 @@ impl PageCache {
                 continue;
             }
             part.apply(&mut state, file, fresh);
+            state.add_dirt(file, part.page, part.dirties());
         }
     }
 }
 
 impl Part {
+    fn dirties(&self) -> DirtyParts {
+        DirtyParts::touched(self.at..self.at + self.bytes.len())
+    }
+
     /// The whole page's new contents, where they do not depend on the old.
     fn fresh_page(&self) -> Option<Bytes> {
         // A copy of its own even if the page is given whole: a slice would pin the caller's buffer.

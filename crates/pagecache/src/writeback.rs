@@ -67,7 +67,7 @@ impl PageCache {
 
     fn issue(&self, file: FileKey, taken: Taken) {
         let Some(cache) = self.me.upgrade() else { return };
-        let pages: Vec<u64> = taken.contents.iter().map(|(p, _)| *p).collect();
+        let pages: Vec<u64> = taken.contents.iter().map(|(p, ..)| *p).collect();
         let runs = into_runs(taken);
         let started = self.store().and_then(|store| store.write_pages(file, runs));
         let batch = Arc::new(Batch {
@@ -139,10 +139,13 @@ pub(crate) struct Issued {
 
 fn into_runs(taken: Taken) -> Vec<DirtyRun> {
     let mut runs: Vec<DirtyRun> = Vec::new();
-    for (page, data) in taken.contents {
+    for (page, data, parts) in taken.contents {
         match runs.last_mut() {
-            Some(run) if run.first + run.pages.len() as u64 == page => run.pages.push(data),
-            _ => runs.push(DirtyRun { first: page, pages: vec![data] }),
+            Some(run) if run.first + run.pages.len() as u64 == page => {
+                run.pages.push(data);
+                run.parts.push(parts);
+            }
+            _ => runs.push(DirtyRun { first: page, pages: vec![data], parts: vec![parts] }),
         }
     }
     runs

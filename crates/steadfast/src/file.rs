@@ -393,7 +393,7 @@ impl Drop for File {
             return;
         }
         if let Handle::File(fh, _) = self.handle {
-            // Nobody is left to be told; what must be known, `sync_all` says.
+            // Nobody is left to get the error; what must be known, `sync_all` says.
             let _ = self.mounted.fs().flush(fh);
             let _ = self.mounted.fs().release(fh);
         }

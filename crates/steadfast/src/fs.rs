@@ -113,7 +113,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if self.usable() {
-            // Nobody is left to be told: `FileSystem::unmount` is for those who ask.
+            // Nobody is left to get the error: `FileSystem::unmount` is for those who ask.
             let _ = self.end();
         }
     }

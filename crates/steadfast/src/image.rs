@@ -419,7 +419,7 @@ impl Image {
     /// ```
     ///
     /// # Errors
-    /// Opening: there is no such image, or it is in use; a block device is mounted elsewhere.
+    /// Opening: there is no such image, or it is in use; a block device is mounted already.
     /// Making: what is there already; sizes that cannot be. Mounting: features that are not
     /// implemented, a journal that is missing or the wrong one, damage. What was made by a call
     /// that fails is removed again.

@@ -16,7 +16,7 @@ struct Names {
     uuid: Uuid,
     /// What this is itself is a journal.
     is_journal: bool,
-    /// The journal that the file system has elsewhere, and the device number it remembers.
+    /// The journal that the file system has on another device, and the device number it remembers.
     journal: Option<(Uuid, u32)>,
 }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn journals_are_told_by_their_superblock() {
+    fn journals_are_recognised_by_their_superblock() {
         let folder = tempfile::tempdir().unwrap();
         let uuid = Uuid::from_bytes([7; 16]);
         let path = journal_in(folder.path(), "journal", uuid);

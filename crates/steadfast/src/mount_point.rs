@@ -143,7 +143,7 @@ impl MountPoint {
 impl Drop for MountPoint {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        // Nobody is left to be told.
+        // Nobody is left to get the error.
         let unmounted = self.unmounter.unmount().or_else(|_| self.unmounter.unmount_lazily());
         if unmounted.is_ok() && !thread.is_finished() {
             // Whoever still has files open is served as long as he has them.

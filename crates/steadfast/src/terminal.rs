@@ -116,7 +116,7 @@ pub fn hanging(head: &str, text: &str) -> String {
     lines
 }
 
-/// Where the standard error is no terminal, progress is told so often.
+/// Where the standard error is no terminal, progress is printed so often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// A progress bar of a thousand steps on the standard error; a line now and then where that is no
@@ -124,7 +124,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 pub struct Progress {
     bar: ProgressBar,
     last: Mutex<String>,
-    /// When the last line was told, or the work began; `None` with a bar.
+    /// When the last line was printed, or the work began; `None` with a bar.
     line: Mutex<Option<Instant>>,
     begun: Instant,
 }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         let lower = anyhow::anyhow!("no such file").context("a.img: cannot open it: no such file");
         assert_eq!(
             with_causes(&lower.context("mkfs")),

@@ -1,5 +1,7 @@
 //! Making a fast commit of what the running transaction has done.
 
+use std::sync::Arc;
+
 use steadfast_ext4_format::extents::Lookup;
 use steadfast_ext4_format::ondisk::{Extent, ExtentLeaf, InodeNo, MAX_UNWRITTEN_LEN, RawInode};
 use steadfast_ext4_format::{RangeSet, Result};
@@ -12,7 +14,7 @@ use crate::extents::find_extent;
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::planted::Bug;
-use crate::state::{NameChange, Pending, is_eligible};
+use crate::state::{Inode, NameChange, Pending, is_eligible};
 
 /// Most tags of a fast commit: one with more is hardly faster than a full one.
 const TAGS_MAX: usize = 400;
@@ -25,7 +27,7 @@ const TAGS_MAX: usize = 400;
 pub(crate) fn fast_commit(fs: &Ext4, journal: &Journal, tid: Tid) -> Result<bool> {
     let Some(track) = &fs.parts.fast else { return Ok(false) };
     let _one = track.one.lock();
-    let tags = {
+    let (tags, files) = {
         // Under the metadata lock: nothing is half done.
         let txn = fs.parts.look();
         let Some(pending) = track.take(tid) else { return Ok(false) };
@@ -34,7 +36,7 @@ pub(crate) fn fast_commit(fs: &Ext4, journal: &Journal, tid: Tid) -> Result<bool
             return Ok(true);
         }
         match tags(&txn, &pending) {
-            Ok(Some(tags)) => tags,
+            Ok(Some(tags)) => (tags, files_of(&txn, &pending)),
             Ok(None) => {
                 track.mark_ineligible(tid);
                 return Ok(false);
@@ -48,10 +50,21 @@ pub(crate) fn fast_commit(fs: &Ext4, journal: &Journal, tid: Tid) -> Result<bool
     let done = journal.fast_commit(tid, &tags);
     match &done {
         Ok(true) => track.committed(tid),
-        // What was taken is known to nobody any more.
-        _ => track.mark_ineligible(tid),
+        _ => {
+            // What was taken is known to nobody any more.
+            track.mark_ineligible(tid);
+            files.iter().for_each(|inode| inode.state().data_in = Some(tid));
+        }
     }
     Ok(done?)
+}
+
+/// The files whose data a fast commit is to hold. What one of them does from now on is in the next.
+fn files_of(txn: &Txn<'_>, pending: &Pending) -> Vec<Arc<Inode>> {
+    // OK to ignore: what was read for the tags is in memory.
+    let inodes = pending.inodes.keys().filter_map(|no| txn.inode(*no).ok());
+    let had_data = |inode: &Arc<Inode>| inode.state().data_in.take().is_some();
+    inodes.filter(had_data).collect()
 }
 
 /// What is to be recorded; `None` if an inode has become one that cannot be, or it is too much.

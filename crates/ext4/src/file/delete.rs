@@ -29,7 +29,7 @@ pub(crate) fn delete_with_final_unlink(
     if fs.parts.transacts() || values {
         return Ok(None);
     }
-    let Some(ending) = Deletion::begin(inode, is_small) else { return Ok(None) };
+    let Some(deletion) = Deletion::begin(inode, is_small) else { return Ok(None) };
     let file = key(inode.no);
     if fs.pages.file_dirty_bytes(file) > 0 {
         return Ok(None);
@@ -46,7 +46,7 @@ pub(crate) fn delete_with_final_unlink(
     txn.touch(inode.no, false)?;
     delete_inode(txn, inode.no)?;
     debug_assert!(txn.inodes.get(&inode.no).is_some_and(|edit| edit.life == Life::Ends));
-    Ok(Some(ending))
+    Ok(Some(deletion))
 }
 
 /// Deletes the inode if it has no links and nobody has it open; else whoever closes it last
@@ -54,7 +54,7 @@ pub(crate) fn delete_with_final_unlink(
 pub(crate) fn delete_if_unused(fs: &Ext4, inode: &Inode) -> Result<()> {
     {
         let mut state = inode.state();
-        if state.raw.links() > 0 || state.opens > 0 || state.doomed {
+        if state.raw.links() > 0 || state.is_in_use() || state.doomed {
             return Ok(());
         }
         state.doomed = true;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use steadfast_block::{Completer, Completion, Payload};
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_ext4_format::{RangeSet, Result};
-use steadfast_pagecache::{DirtyRun, FailedPages, FileKey, PAGE, PageStore, PageWrite};
+use steadfast_pagecache::{DirtyParts, DirtyRun, FailedPages, FileKey, PAGE, PageStore, PageWrite};
 use steadfast_runtime::cpu;
 use steadfast_vfs::FsError;
 
@@ -122,7 +122,8 @@ fn write_run(
             writes.add(pieces, run);
             from = to;
         } else {
-            let (pieces, promise) = fs.parts.with_blocks(|| allocate_run(fs, inode, from, to))?;
+            let (pieces, promise) =
+                fs.parts.with_blocks(|| allocate_run(fs, inode, from, to, run))?;
             from = pieces.last().map_or(to, |last| last.offset + last.len);
             writes.add(pieces, run);
             writes.promise = promise;
@@ -132,14 +133,15 @@ fn write_run(
     Ok(())
 }
 
-/// Finds places for the reserved blocks of `[from, to)` bytes and marks unwritten extents
-/// written, in one transaction; returns the pieces as they are then. They end before `to` if
-/// the transaction would become too large.
+/// Finds places for the reserved blocks of `[from, to)` bytes of a run and marks what it writes of
+/// unwritten extents written, in one transaction; returns the pieces as they are then. They end
+/// before `to` if the transaction would become too large.
 fn allocate_run(
     fs: &Ext4,
     inode: &Inode,
     from: u64,
     to: u64,
+    run: &DirtyRun,
 ) -> Result<(Vec<Piece>, Option<Completer>)> {
     let block = fs.volume.block_size();
     let mut txn = fs.parts.begin_promised()?.yielding();
@@ -163,6 +165,7 @@ fn allocate_run(
         }
     }
     let pieces = fs.parts.pieces(inode, from, to, Some(&txn))?;
+    let pieces = without_untouched(pieces, run, block);
     if has_large_blocks(fs) {
         zero_around(fs, &txn, inode, from, to, &homeless)?;
     }
@@ -192,6 +195,46 @@ fn allocate_run(
     finish_placed(fs, inode, txn, &placed.iter().collect::<Vec<_>>())?;
     let pieces = pieces.into_iter().map(Piece::into_written).collect();
     Ok((pieces, promise))
+}
+
+/// The pieces, where blocks are smaller than pages, with those unwritten blocks as holes that are
+/// in a dirty page and not dirty themselves: nothing is written there, and they stay unwritten.
+fn without_untouched(pieces: Vec<Piece>, run: &DirtyRun, block: u64) -> Vec<Piece> {
+    if block >= PAGE as u64 {
+        return pieces;
+    }
+    let is_dirty = |from: u64, to: u64| {
+        let at = from - run.first * PAGE as u64;
+        let (page, skip) = ((at / PAGE as u64) as usize, (at % PAGE as u64) as usize);
+        // A block lies in one page.
+        run.parts
+            .get(page)
+            .is_none_or(|parts: &DirtyParts| parts.touch(skip..skip + (to - from) as usize))
+    };
+    let mut out = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let Place::Unwritten(start) = piece.place else {
+            out.push(piece);
+            continue;
+        };
+        let end = piece.offset + piece.len;
+        let mut from = piece.offset;
+        while from < end {
+            let after = |from: u64| ((from / block + 1) * block).min(end);
+            let dirty = is_dirty(from, after(from));
+            let mut to = after(from);
+            while to < end && is_dirty(to, after(to)) == dirty {
+                to = after(to);
+            }
+            let place = match dirty {
+                true => Place::Unwritten(start + (from - piece.offset)),
+                false => Place::Hole,
+            };
+            out.push(Piece { offset: from, len: to - from, place });
+            from = to;
+        }
+    }
+    out
 }
 
 /// Without delayed allocation: finds places for what was just reserved, at once. They count

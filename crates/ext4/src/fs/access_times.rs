@@ -27,6 +27,12 @@ impl Ext4 {
             return;
         }
         let set = || {
+            // A rollback forgets what is in memory: no change may come from before it.
+            let _shared = self.transact.as_ref().map(|transact| transact.gate.read());
+            let retired = inode.state().doomed;
+            if retired {
+                return Ok(());
+            }
             let mut txn = self.parts.begin()?;
             let raw = txn.raw_inode(inode.no)?;
             if raw.links() == 0 || !self.access_counts(&raw, now) {

@@ -1,6 +1,8 @@
 //! Changing modes, owners and times, and what else changes then (notify_change and
 //! ext4_setattr in the kernel).
 
+use std::sync::Arc;
+
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RawInode};
 use steadfast_ext4_format::xattr::body;
 use steadfast_ext4_format::xattr::name::SECURITY;
@@ -26,26 +28,30 @@ pub(super) const VERITY_IS_READ_ONLY: &str = "a verity file is never written";
 pub(super) fn setattr(fs: &Ext4, ino: Ino, set: SetAttr) -> Result<Attr> {
     let inode = fs.inode(ino)?;
     fs.run(|| fs.parts.check_writable())?;
-    fs.check_settable(&inode, &set)?;
-    let outcome = fs.pinned(&inode, || {
-        if let Some(size) = set.size {
-            match fs.attr(&inode).kind {
-                FileType::Regular => fs.run(|| truncate(fs, &inode, size))?,
-                FileType::Directory => return Err(FsError::IsDirectory),
-                _ => return Err(FsError::Invalid { what: "only regular files have a size" }),
-            }
-        }
-        if (SetAttr { size: None, ..set }) != SetAttr::default() {
-            fs.run(|| fs.set_fields(&inode, &set))?;
-        }
-        Ok(())
-    });
-    fs.changed_beside(&inode);
-    outcome?;
+    let attr = fs.pinned(inode, |inode| {
+        fs.check_settable(inode, &set)?;
+        let outcome = set_pinned(fs, inode, &set);
+        fs.changed_beside(inode);
+        outcome.map(|()| fs.attr(inode))
+    })?;
     if set.size.is_some() {
         fs.point_after(TransactMask::TRUNCATE)?;
     }
-    Ok(fs.attr(&inode))
+    Ok(attr)
+}
+
+fn set_pinned(fs: &Ext4, inode: &Arc<Inode>, set: &SetAttr) -> Result<()> {
+    if let Some(size) = set.size {
+        match fs.attr(inode).kind {
+            FileType::Regular => fs.run_pinned(inode, || truncate(fs, inode, size))?,
+            FileType::Directory => return Err(FsError::IsDirectory),
+            _ => return Err(FsError::Invalid { what: "only regular files have a size" }),
+        }
+    }
+    if (SetAttr { size: None, ..*set }) != SetAttr::default() {
+        fs.run_pinned(inode, || fs.set_fields(inode, set))?;
+    }
+    Ok(())
 }
 
 impl Ext4 {
@@ -76,8 +82,8 @@ impl Ext4 {
         Ok(())
     }
 
-    /// After a change of names in `dirs`: a directory marked for that has it durable at once;
-    /// with data=transact the mask decides.
+    /// After a change of names in `dirs`: a directory marked for that has it durable at once, and
+    /// so has every one with `dirsync`; with data=transact the mask decides.
     pub(super) fn names_changed(&self, dirs: &[Ino], what: TransactMask) -> Result<()> {
         if self.parts.transacts() {
             return self.point_after(what);
@@ -88,7 +94,8 @@ impl Ext4 {
                 let state = inode.state();
                 (state.raw.flags(), state.sync_tid)
             };
-            if flags.intersects(InodeFlags::SYNC | InodeFlags::DIR_SYNC) {
+            let marked = flags.intersects(InodeFlags::SYNC | InodeFlags::DIR_SYNC);
+            if marked || self.options.sync_names {
                 self.run(|| make_durable(self, tid, 0))?;
             }
         }

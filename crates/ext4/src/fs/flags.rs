@@ -63,6 +63,10 @@ impl Ext4 {
         self.check_ordinary(inode.no)?;
         self.run(|| self.parts.check_writable())?;
         let wanted = InodeFlags::from_bits_retain(wanted);
+        self.pinned(inode, |inode| self.set_pinned_flags(inode, wanted))
+    }
+
+    fn set_pinned_flags(&self, inode: &Inode, wanted: InodeFlags) -> Result<()> {
         let (now, kind) = {
             let state = inode.state();
             (state.raw.flags(), state.raw.file_type())
@@ -96,7 +100,7 @@ impl Ext4 {
             let what = "journalling a file's data (chattr j) with data=transact".into();
             return Err(FsError::Unsupported { what });
         }
-        self.pinned(&inode, || self.run(|| self.change_flags(&inode, changed)))
+        self.run_pinned(inode, || self.change_flags(inode, changed))
     }
 
     fn change_flags(

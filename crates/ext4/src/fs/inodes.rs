@@ -66,6 +66,28 @@ impl Ext4 {
         self.check_ordinary(no).map(|()| no)
     }
 
+    /// As [`run`](Self::run), for an operation on inodes whose numbers a caller gives
+    /// ([`given`](Self::given)). What is not in use may hold anything: that it cannot be read is
+    /// the caller's mistake, and no damage.
+    pub(super) fn run_on<T>(
+        &self,
+        given: &[Ino],
+        mut operation: impl FnMut() -> steadfast_ext4_format::Result<T>,
+    ) -> Result<T> {
+        self.run(|| {
+            let outcome = operation();
+            if matches!(outcome, Err(Ext4Error::Corrupt { .. })) {
+                let txn = self.parts.look_yielding();
+                for ino in given {
+                    if !is_inode_number_taken(&txn, self.given(*ino)?)? {
+                        return Err(FsError::NotFound.into());
+                    }
+                }
+            }
+            outcome
+        })
+    }
+
     /// Refuses to touch the inodes that belong to the file system itself.
     pub(super) fn check_ordinary(&self, no: InodeNo) -> Result<()> {
         if self.volume.layout.is_reserved(no) {
@@ -74,36 +96,63 @@ impl Ext4 {
         Ok(())
     }
 
-    /// Does `work` on an inode that no handle keeps. While it lasts the inode counts as open: it
-    /// may lose its names, but its number cannot become another file's under the work's hands.
+    /// Does `work` on an inode that no handle keeps. While it lasts the inode is in use: it may
+    /// lose its names, but its number cannot become another file's under the work's hands.
+    ///
+    /// A rollback does not wait for the work, which takes the gate by
+    /// [`run_pinned`](Self::run_pinned). Work that a rollback has overtaken is done again, whole,
+    /// on the same file as it is now.
+    ///
+    /// # Errors
+    /// Not found: the file is gone, or a rollback has taken it back. Those of the work.
     pub(super) fn pinned<T>(
         &self,
-        inode: &Inode,
-        work: impl FnOnce() -> steadfast_vfs::Result<T>,
-    ) -> steadfast_vfs::Result<T> {
-        {
-            let mut state = inode.state();
-            if state.doomed {
-                return Err(FsError::NotFound);
+        mut inode: Arc<Inode>,
+        work: impl Fn(&Arc<Inode>) -> Result<T>,
+    ) -> Result<T> {
+        loop {
+            if inode.pin() {
+                let done = work(&inode);
+                let unpinned = self.unpin(&inode);
+                let retired = inode.state().doomed;
+                if !retired || !matches!(done, Err(FsError::Stale)) {
+                    return done.and_then(|done| unpinned.map(|()| done));
+                }
             }
-            state.opens += 1;
+            inode = self.found_again(&inode)?;
         }
-        let done = work();
-        let last = {
-            let mut state = inode.state();
-            state.opens -= 1;
-            state.opens == 0
-        };
-        if !last {
-            return done;
+    }
+
+    /// As [`run`](Self::run), for a part of the work on a pinned inode.
+    ///
+    /// # Errors
+    /// Stale: a rollback was faster.
+    pub(super) fn run_pinned<T>(
+        &self,
+        inode: &Inode,
+        mut operation: impl FnMut() -> steadfast_ext4_format::Result<T>,
+    ) -> Result<T> {
+        self.run(|| {
+            let retired = inode.state().doomed;
+            if retired { Err(FsError::Stale.into()) } else { operation() }
+        })
+    }
+
+    fn unpin(&self, inode: &Inode) -> Result<()> {
+        // In a group that has failed the inode goes back as it was.
+        if !inode.unpin() || self.group_failure().is_some() {
+            return Ok(());
         }
-        let closed = if self.group_failure().is_some() {
-            // As with a handle: the inode goes back as it was, now if this was in the way.
-            self.settle_group()
-        } else {
-            self.run(|| delete_if_unused(self, inode))
-        };
-        done.and_then(|done| closed.map(|()| done))
+        self.run(|| delete_if_unused(self, inode))
+    }
+
+    /// What a rollback has left of a file that was found before it.
+    fn found_again(&self, before: &Arc<Inode>) -> Result<Arc<Inode>> {
+        let now = self.any_inode(Ino(before.no.0.into()))?;
+        let generation = |inode: &Inode| inode.state().raw.generation();
+        // The number may be that of a file that was removed and is there again.
+        let same = !Arc::ptr_eq(before, &now) && generation(before) == generation(&now);
+        if same { Ok(now) } else { Err(FsError::NotFound) }
     }
 
     /// An inode has changed, not by a write through a handle. With data=transact.

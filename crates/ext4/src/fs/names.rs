@@ -19,7 +19,7 @@ pub(super) fn create(
     node: NewNode,
     flags: OpenFlags,
 ) -> Result<(Attr, Fh)> {
-    let inode = fs.run(|| namespace::create(&fs.parts, fs.given(dir)?, name, node))?;
+    let inode = fs.run_on(&[dir], || namespace::create(&fs.parts, fs.given(dir)?, name, node))?;
     let attr = fs.attr(&inode);
     let fh = fs.add_handle(inode, flags)?;
     fs.or_close(fh, fs.names_changed(&[dir], TransactMask::CREATE))?;
@@ -27,7 +27,7 @@ pub(super) fn create(
 }
 
 pub(super) fn mkdir(fs: &Ext4, dir: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
-    let inode = fs.run(|| namespace::mkdir(&fs.parts, fs.given(dir)?, name, node))?;
+    let inode = fs.run_on(&[dir], || namespace::mkdir(&fs.parts, fs.given(dir)?, name, node))?;
     fs.names_changed(&[dir], TransactMask::MKDIR)?;
     Ok(fs.attr(&inode))
 }
@@ -40,7 +40,7 @@ pub(super) fn symlink(
     node: NewNode,
 ) -> Result<Attr> {
     let make = || namespace::symlink(&fs.parts, fs.given(dir)?, name, target, node);
-    let inode = fs.run(make)?;
+    let inode = fs.run_on(&[dir], make)?;
     fs.names_changed(&[dir], TransactMask::CREATE)?;
     Ok(fs.attr(&inode))
 }
@@ -54,20 +54,20 @@ pub(super) fn mknod(
     node: NewNode,
 ) -> Result<Attr> {
     let make = || namespace::mknod(&fs.parts, fs.given(dir)?, name, (kind, rdev), node);
-    let inode = fs.run(make)?;
+    let inode = fs.run_on(&[dir], make)?;
     fs.names_changed(&[dir], TransactMask::CREATE)?;
     Ok(fs.attr(&inode))
 }
 
 pub(super) fn readlink(fs: &Ext4, ino: Ino) -> Result<Vec<u8>> {
-    let target = fs.run(|| namespace::readlink(&fs.parts, fs.given(ino)?))?;
+    let target = fs.run_on(&[ino], || namespace::readlink(&fs.parts, fs.given(ino)?))?;
     fs.accessed(&*fs.inode(ino)?);
     Ok(target)
 }
 
 pub(super) fn link(fs: &Ext4, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
     let no = fs.given(ino)?;
-    let inode = fs.run(|| namespace::link(&fs.parts, no, fs.given(dir)?, name))?;
+    let inode = fs.run_on(&[ino, dir], || namespace::link(&fs.parts, no, fs.given(dir)?, name))?;
     fs.names_changed(&[dir], TransactMask::LINK)?;
     Ok(fs.attr(&inode))
 }
@@ -77,14 +77,14 @@ pub(super) fn unlink(fs: &Ext4, dir: Ino, name: &[u8]) -> Result<()> {
         let end = |txn: &mut Txn<'_>, inode: &Arc<Inode>| delete_with_final_unlink(fs, txn, inode);
         namespace::unlink(&fs.parts, fs.given(dir)?, name, end)
     };
-    if let Some(inode) = fs.run(unlink)? {
+    if let Some(inode) = fs.run_on(&[dir], unlink)? {
         fs.run(|| delete_if_unused(fs, &inode))?;
     }
     fs.names_changed(&[dir], TransactMask::UNLINK)
 }
 
 pub(super) fn rmdir(fs: &Ext4, dir: Ino, name: &[u8]) -> Result<()> {
-    let inode = fs.run(|| namespace::rmdir(&fs.parts, fs.given(dir)?, name))?;
+    let inode = fs.run_on(&[dir], || namespace::rmdir(&fs.parts, fs.given(dir)?, name))?;
     fs.run(|| delete_if_unused(fs, &inode))?;
     fs.names_changed(&[dir], TransactMask::UNLINK)
 }
@@ -102,14 +102,14 @@ pub(super) fn rename(
     }
     let dirs = (fs.given(from_dir)?, fs.given(to_dir)?);
     let rename = || namespace::rename(&fs.parts, dirs.0, from, dirs.1, to, flags);
-    if let Some(replaced) = fs.run(rename)? {
+    if let Some(replaced) = fs.run_on(&[from_dir, to_dir], rename)? {
         fs.run(|| delete_if_unused(fs, &replaced))?;
     }
     fs.names_changed(&[from_dir, to_dir], TransactMask::RENAME)
 }
 
 pub(super) fn readdir(fs: &Ext4, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
-    let entries = fs.run(|| namespace::readdir(&fs.parts, fs.given(dir)?, from))?;
+    let entries = fs.run_on(&[dir], || namespace::readdir(&fs.parts, fs.given(dir)?, from))?;
     fs.accessed(&*fs.inode(dir)?);
     Ok(entries)
 }
@@ -124,7 +124,7 @@ pub(super) fn fsyncdir(fs: &Ext4, dir: Ino) -> Result<()> {
 }
 
 pub(super) fn tmpfile(fs: &Ext4, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
-    let inode = fs.run(|| namespace::tmpfile(&fs.parts, fs.given(dir)?, node))?;
+    let inode = fs.run_on(&[dir], || namespace::tmpfile(&fs.parts, fs.given(dir)?, node))?;
     let attr = fs.attr(&inode);
     Ok((attr, fs.add_handle(inode, flags)?))
 }

@@ -31,7 +31,8 @@ impl FileSystem for Ext4 {
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Attr> {
         self.enter(NAME_CALL)?;
-        let inode = self.run(|| namespace::lookup(&self.parts, self.given(dir)?, name))?;
+        let inode =
+            self.run_on(&[dir], || namespace::lookup(&self.parts, self.given(dir)?, name))?;
         Ok(self.attr(&inode))
     }
 
@@ -164,7 +165,7 @@ impl FileSystem for Ext4 {
 
     fn readdir_block(&self, dir: Ino, from: u64) -> Result<Option<DirBlock>> {
         self.enter(NAME_CALL)?;
-        self.run(|| namespace::readdir_block(&self.parts, self.given(dir)?, from))
+        self.run_on(&[dir], || namespace::readdir_block(&self.parts, self.given(dir)?, from))
     }
 
     fn fsyncdir(&self, dir: Ino) -> Result<()> {

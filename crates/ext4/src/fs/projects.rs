@@ -23,15 +23,17 @@ impl Ext4 {
         let inode = self.inode(ino)?;
         self.check_ordinary(inode.no)?;
         let feature = self.volume.layout.features.ro_compat.contains(RoCompat::PROJECT);
-        if !feature || !inode.state().raw.has_project() {
-            let what = "project ids: the file system, or this inode, has no room for them".into();
-            return Err(FsError::Unsupported { what });
-        }
-        self.run(|| {
-            let mut txn = self.parts.begin()?;
-            txn.modify_inode(inode.no, |raw| raw.set_project(project))?;
-            txn.touch(inode.no, false)?;
-            txn.finish().map(drop)
+        self.pinned(inode, |inode| {
+            if !feature || !inode.state().raw.has_project() {
+                let what = "project ids: the file system, or this inode, has no room for them";
+                return Err(FsError::Unsupported { what: what.into() });
+            }
+            self.run_pinned(inode, || {
+                let mut txn = self.parts.begin()?;
+                txn.modify_inode(inode.no, |raw| raw.set_project(project))?;
+                txn.touch(inode.no, false)?;
+                txn.finish().map(drop)
+            })
         })
     }
 }

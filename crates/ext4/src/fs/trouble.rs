@@ -29,6 +29,19 @@ impl Ext4 {
         self.pages.failed_pages(most).iter().map(|pages| self.part(pages)).collect()
     }
 
+    /// Files whose data may be on the device, and whose last transaction is lost with the journal:
+    /// of those that are in memory. Nothing while the journal works.
+    pub fn lost_with_journal(&self) -> Vec<InodeNo> {
+        let MetaLog::Journal(journal) = &self.parts.log else { return Vec::new() };
+        if journal.aborted().is_none() {
+            return Vec::new();
+        }
+        let committed = journal.committed_tid();
+        let mut lost = self.parts.inodes.with_data_in(|tid| !committed.is_at_least(tid));
+        lost.retain(|no| !self.volume.layout.is_reserved(*no));
+        lost
+    }
+
     /// Where a file is, by the names that were used lately; `None` if they do not tell.
     pub fn path_of(&self, inode: InodeNo) -> Option<Vec<u8>> {
         self.parts.names.path_of(inode)

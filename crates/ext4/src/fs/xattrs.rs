@@ -54,20 +54,23 @@ impl Ext4 {
         if value.is_some_and(|v| v.len() > VALUE_MAX) {
             return Err(FsError::TooBig { what: "a value has at most 65536 bytes" });
         }
-        let flags = inode.state().raw.flags();
-        if flags.intersects(InodeFlags::IMMUTABLE | InodeFlags::APPEND) {
-            return Err(FsError::NotPermitted { what: "the inode is immutable or append-only" });
-        }
-        if name.0 == USER && !may_have_user(&inode) {
-            let what = "user attributes of what is neither a file nor a directory";
-            return Err(FsError::NotPermitted { what });
-        }
-        self.pinned(&inode, || match Which::of(name.0) {
-            Some(which) => {
-                let acl = Acl::from_wire(value.unwrap_or(&[]))?;
-                self.run(|| self.change_acl(&inode, which, acl.as_ref()))
+        self.pinned(inode, |inode| {
+            let flags = inode.state().raw.flags();
+            if flags.intersects(InodeFlags::IMMUTABLE | InodeFlags::APPEND) {
+                let what = "the inode is immutable or append-only";
+                return Err(FsError::NotPermitted { what });
             }
-            None => self.run(|| self.change_xattr(&inode, name, value, how)),
+            if name.0 == USER && !may_have_user(inode) {
+                let what = "user attributes of what is neither a file nor a directory";
+                return Err(FsError::NotPermitted { what });
+            }
+            match Which::of(name.0) {
+                Some(which) => {
+                    let acl = Acl::from_wire(value.unwrap_or(&[]))?;
+                    self.run_pinned(inode, || self.change_acl(inode, which, acl.as_ref()))
+                }
+                None => self.run_pinned(inode, || self.change_xattr(inode, name, value, how)),
+            }
         })
     }
 

@@ -76,15 +76,7 @@ impl Ext4 {
         if options.journal.fast_commits && !read_only {
             check_fast_commits(superblock)?;
         }
-        if let Some(word) = &options.data_given
-            && !superblock.features().compat.contains(Compat::HAS_JOURNAL)
-        {
-            let what = format!(
-                "the option {word} is for file systems with a journal, and this one has none: \
-                 leave it out, or give the file system a journal (tune2fs -j)"
-            );
-            return Err(Ext4Error::Refused { what });
-        }
+        options.check_with(superblock)?;
         let options = options.divided(layout.block_size);
         let found = journal::find(&device, superblock, &layout, &options)?;
         let clock = Clock::new(options.simulated_epoch);

@@ -43,10 +43,10 @@ pub(crate) fn unlink(
     txn.touch(dir, true)?;
     let inode = txn.inode(no)?;
     if txn.look_at(no, |raw| raw.links())? <= 1
-        && let Some(ending) = end(&mut txn, &inode)?
+        && let Some(deletion) = end(&mut txn, &inode)?
     {
         txn.finish()?;
-        ending.done();
+        deletion.done();
         return Ok(None);
     }
     let last = remove_link(&mut txn, no)?;

@@ -5,6 +5,7 @@ mod table;
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::ondisk::{Compat, Superblock};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::{PAGE, Settings};
 use steadfast_vfs::TransactPolicy;
@@ -110,6 +111,13 @@ impl AccessTimes {
         ("strictatime", AccessTimes::Always),
     ];
 
+    /// The words of mount(8) that take one of them back to the default, which is `relatime`.
+    const NEGATIONS: [(&'static str, AccessTimes); 3] = [
+        ("atime", AccessTimes::Never),
+        ("norelatime", AccessTimes::Relative),
+        ("nostrictatime", AccessTimes::Always),
+    ];
+
     /// Its mount option.
     pub fn name(self) -> &'static str {
         // OK: every way is in the list.
@@ -119,6 +127,15 @@ impl AccessTimes {
     /// What a mount option asks for.
     pub fn of_name(name: &str) -> Option<AccessTimes> {
         Self::NAMES.iter().find(|(n, _)| *n == name).map(|(_, times)| *times)
+    }
+
+    /// What holds after a mount option, one of the names or negations.
+    pub(crate) fn changed_by(self, word: &str) -> AccessTimes {
+        if let Some(named) = Self::of_name(word) {
+            return named;
+        }
+        let negated = Self::NEGATIONS.iter().any(|(w, times)| *w == word && *times == self);
+        if negated { AccessTimes::default() } else { self }
     }
 }
 
@@ -148,8 +165,8 @@ pub struct MountOptions {
     pub dax: Dax,
     /// `ro`: nothing at all is written; a log that needs recovery is replayed in memory.
     pub read_only: bool,
-    /// `noload`: do not look at the journal, whatever it holds. Only together with `read_only`: a
-    /// mount that may write is refused.
+    /// `noload`: do not look at the journal, whatever it holds. Where there is one, only together
+    /// with `read_only`: a mount that may write is refused.
     pub no_load: bool,
     /// `delalloc`: allocate when data is written back rather than when it is written.
     pub delayed_allocation: bool,
@@ -166,6 +183,8 @@ pub struct MountOptions {
     pub use_reserved: bool,
     /// `noatime`, `relatime`, `strictatime`.
     pub access_times: AccessTimes,
+    /// `dirsync`: a name that is made, changed or removed is durable when the call returns.
+    pub sync_names: bool,
     /// `nodiratime`: reading a directory never changes its time of access.
     pub no_directory_access_times: bool,
     /// The page cache's settings.
@@ -203,6 +222,7 @@ impl Default for MountOptions {
             window_max: 8 << 20,
             use_reserved: false,
             access_times: AccessTimes::default(),
+            sync_names: false,
             no_directory_access_times: false,
             page_cache: Settings::default(),
             metadata_cache_blocks: 16384,
@@ -294,9 +314,35 @@ impl MountOptions {
                  mount with data=ordered or data=writeback, or without dax",
             );
         }
-        if self.no_load && !self.read_only {
-            return refused("noload is for read-only mounts only: add ro, or leave noload out");
+        if self.data == DataMode::Transact && self.sync_names {
+            return refused(
+                "with data=transact, transact= says which changes of names are durable at once: \
+                 mount without dirsync, with transact=create,mkdir,link,rename,unlink",
+            );
         }
         Ok(())
+    }
+
+    /// Refuses options that need a journal, or one that is not there.
+    pub(super) fn check_with(&self, superblock: &Superblock) -> Result<()> {
+        let refused = |what: String| Err(Ext4Error::Refused { what });
+        let has_journal = superblock.features().compat.contains(Compat::HAS_JOURNAL);
+        if has_journal && self.no_load && !self.read_only {
+            // The kernel does so where the journal is empty. What it writes is in no journal then,
+            // and nothing says so after a crash.
+            let what = "noload is for read-only mounts only: add ro, or leave noload out";
+            return refused(what.into());
+        }
+        match &self.data_given {
+            Some(word) if !has_journal => refused(format!(
+                "the option {word} is for file systems with a journal, and this one has none: \
+                 leave it out, or give the file system a journal (tune2fs -j)"
+            )),
+            Some(word) if self.no_load => refused(format!(
+                "the option {word} is about the journal, which noload leaves alone: leave one of \
+                 them out"
+            )),
+            _ => Ok(()),
+        }
     }
 }

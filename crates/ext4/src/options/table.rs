@@ -10,7 +10,10 @@ use super::{AccessTimes, DataMode, Dax, MountOptions, words};
 
 const DATA: &[&str] = &words(&DataMode::NAMES);
 const DAX: &[&str] = &words(&Dax::WORDS);
-const ACCESS_TIMES: &[&str] = &words(&AccessTimes::NAMES);
+const ACCESS_TIMES: &[&str] = &{
+    let (names, negations) = (words(&AccessTimes::NAMES), words(&AccessTimes::NEGATIONS));
+    [names[0], names[1], names[2], negations[0], negations[1], negations[2]]
+};
 
 const FS: &str = "ext4";
 const JOURNAL: &str = "journal";
@@ -153,7 +156,7 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         of: FS,
         form: Form::OneOf {
             words: ACCESS_TIMES,
-            set: |o, word| o.access_times = AccessTimes::of_name(word).unwrap_or_default(),
+            set: |o, word| o.access_times = o.access_times.changed_by(word),
             get: |o| o.access_times.name(),
         },
         remount: true,
@@ -173,12 +176,23 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
     option(
         FS,
         Form::Switch {
+            on: &["dirsync"],
+            off: &[],
+            set: |o, on| o.sync_names = on,
+            get: |o| o.sync_names,
+        },
+        "a name that is made, renamed or removed is durable when the call returns; sync does so \
+         too",
+    ),
+    option(
+        FS,
+        Form::Switch {
             on: &["use_reserved"],
             off: &[],
             set: |o, on| o.use_reserved = on,
             get: |o| o.use_reserved,
         },
-        "everybody may use the blocks reserved for root",
+        "everybody may use the reserved blocks; without it nobody may, root neither",
     ),
     option(
         PAGES,
@@ -218,7 +232,8 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
     option(
         FS,
         Form::NotOffered { words: &[], keys: &["resuid", "resgid"] },
-        "the superblock says whose the reserved blocks are: tune2fs -u, -g",
+        "no user gets the reserved blocks here, whatever the superblock says; use_reserved gives \
+         them to everybody",
     ),
     option(
         FS,
@@ -273,6 +288,7 @@ const WITHOUT_EFFECT: Form<MountOptions> = Form::WithoutEffect {
         // A failed write of data always aborts here.
         "data_err=abort",
         "data_err=ignore",
+        // They take the reserved blocks from whom the superblock names; nobody has them here.
         "resuid=0",
         "resgid=0",
         // No quota files: there are none here in any case.
@@ -387,6 +403,25 @@ mod tests {
             assert_eq!(options.auto_da_alloc, on);
             assert_eq!(apply(OPTIONS, "auto_da_alloc=1", &mut options), Ok(Applied::Set));
             assert!(options.auto_da_alloc);
+        }
+    }
+
+    /// As with the kernel: what is taken back was the one that held, or nothing changes.
+    #[test]
+    fn negations_take_back_what_they_name() {
+        for (given, held) in [
+            (&["norelatime"][..], AccessTimes::Relative),
+            (&["noatime", "norelatime"], AccessTimes::Never),
+            (&["noatime", "nostrictatime"], AccessTimes::Never),
+            (&["noatime", "atime"], AccessTimes::Relative),
+            (&["strictatime", "nostrictatime"], AccessTimes::Relative),
+            (&["strictatime", "atime"], AccessTimes::Always),
+        ] {
+            let mut options = MountOptions::default();
+            for word in given {
+                assert_eq!(apply(OPTIONS, word, &mut options), Ok(Applied::Set), "{word}");
+            }
+            assert_eq!(options.access_times, held, "{given:?}");
         }
     }
 

@@ -19,7 +19,7 @@ impl Deletion {
     pub fn begin(inode: &Arc<Inode>, may: impl FnOnce(&RawInode) -> bool) -> Option<Deletion> {
         let mut state = inode.state();
         let waits = !state.delayed.is_empty() || !state.moving.is_empty();
-        if state.opens > 0 || state.doomed || waits || !may(&state.raw) {
+        if state.is_in_use() || state.doomed || waits || !may(&state.raw) {
             return None;
         }
         state.doomed = true;

@@ -43,8 +43,12 @@ impl InodeEdit {
         }
         let mut state = self.inode.state();
         state.sync_tid = tid;
-        if self.data_changed || size_is_data && self.raw.size() != state.raw.size() {
+        let data_changed = self.data_changed || self.raw.size() != state.raw.size();
+        if self.data_changed || size_is_data && data_changed {
             state.datasync_tid = tid;
+        }
+        if data_changed || self.life == Life::Begins {
+            state.data_in = Some(tid);
         }
         if self.raw.file_type() != Some(FileType::Regular)
             || self.raw.flags().contains(InodeFlags::EA_INODE)

@@ -66,7 +66,7 @@ mod tests {
         let node = Arc::new(Node::empty(60));
         nodes.put(5, contents.clone(), node.clone());
         assert!(nodes.get(5, &contents).is_some());
-        // Another block, equal bytes elsewhere, and a part of the buffer.
+        // Another block, equal bytes at another place, and a part of the buffer.
         assert!(nodes.get(6, &contents).is_none());
         assert!(nodes.get(5, &Bytes::from(vec![7; 4096])).is_none());
         assert!(nodes.get(5, &contents.slice(..60)).is_none());

@@ -44,8 +44,15 @@ pub(crate) struct InodeState {
     pub sync_tid: Tid,
     /// The last one without which the data cannot be read back (`i_datasync_tid`).
     pub datasync_tid: Tid,
+    /// The transaction whose loss would take data of the file with it: the last that made it or
+    /// changed its mapping or size, unless a fast commit holds that. For reports only: an inode
+    /// that has left the memory and come back has forgotten it.
+    pub data_in: Option<Tid>,
     /// Open handles.
     pub opens: u32,
+    /// Calls that work on it without a handle. They keep it from being deleted, as handles do, but
+    /// are not in the way of a rollback: each finds the inode anew after it.
+    pub pins: u32,
     /// It was made without a name, and may still be given one.
     pub linkable: bool,
     /// Nobody may open it any more: it is being deleted.
@@ -69,6 +76,11 @@ impl InodeState {
         }
     }
 
+    /// Whether a handle or a call keeps it from being deleted.
+    pub fn is_in_use(&self) -> bool {
+        self.opens > 0 || self.pins > 0
+    }
+
     /// The size that write-back goes by.
     pub fn size_written(&self) -> u64 {
         self.size.max(self.write_end)
@@ -88,7 +100,9 @@ impl Inode {
             moving: RangeSet::new(),
             sync_tid: tid,
             datasync_tid: tid,
+            data_in: None,
             opens: 0,
+            pins: 0,
             linkable: false,
             doomed: false,
             flush_on_close: false,
@@ -101,6 +115,23 @@ impl Inode {
 
     pub(crate) fn state(&self) -> sync::MutexGuard<'_, InodeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call begins to work on it without a handle; false: it is gone, or a rollback has taken it
+    /// out of use.
+    pub(crate) fn pin(&self) -> bool {
+        let mut state = self.state();
+        if !state.doomed {
+            state.pins += 1;
+        }
+        !state.doomed
+    }
+
+    /// The call has ended. Whether nobody uses the inode any more.
+    pub(crate) fn unpin(&self) -> bool {
+        let mut state = self.state();
+        state.pins -= 1;
+        !state.is_in_use()
     }
 
     /// What `stat` says. An inode whose type makes no sense was refused when it was read.

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_journal::Tid;
+use steadfast_vfs::FileType;
 
 use super::Inode;
 
@@ -66,7 +68,8 @@ impl InodeCache {
     }
 
     /// Makes every inode one that nobody may open any more; false, and nothing done, if one is
-    /// open and `open_too` does not say that this does not matter.
+    /// open and `open_too` does not say that this does not matter. A call that works on one without
+    /// a handle sees it when it goes on.
     pub fn retire(&self, open_too: bool) -> bool {
         let state = self.lock();
         let all = || state.inodes.values().map(|slot| &slot.inode);
@@ -77,6 +80,20 @@ impl InodeCache {
         }
         states.iter_mut().for_each(|s| s.doomed = true);
         true
+    }
+
+    /// Files with a name that have data in a transaction of which `is_lost` is true, ascending.
+    pub fn with_data_in(&self, is_lost: impl Fn(Tid) -> bool) -> Vec<InodeNo> {
+        let state = self.lock();
+        let has = |inode: &Inode| {
+            let state = inode.state();
+            let is_file = state.raw.file_type() != Some(FileType::Directory);
+            is_file && state.raw.links() > 0 && state.data_in.is_some_and(&is_lost)
+        };
+        let inodes = state.inodes.values().filter(|slot| has(&slot.inode));
+        let mut numbers: Vec<InodeNo> = inodes.map(|slot| slot.inode.no).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Forgets all inodes.
@@ -119,6 +136,6 @@ fn is_idle(inode: &Arc<Inode>) -> bool {
     Arc::strong_count(inode) == 1 && Arc::strong_count(&inode.outside) == 1 && {
         let state = inode.state();
         let clean = state.delayed.is_empty() && state.moving.is_empty();
-        state.opens == 0 && clean && state.size == state.raw.size()
+        !state.is_in_use() && clean && state.size == state.raw.size()
     }
 }

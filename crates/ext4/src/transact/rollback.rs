@@ -44,7 +44,8 @@ impl Ext4 {
         if let Some(e) = journal.aborted() {
             return Err(Ext4Error::from(e).into());
         }
-        // From here on nobody finds an inode of the state that goes.
+        // From here on nobody finds an inode of the state that goes. Calls that wait for the gate
+        // with one find it anew (`pinned`).
         if !self.parts.inodes.retire(open_too) {
             return Err(FsError::Busy { what: "files are open" });
         }

@@ -1,9 +1,14 @@
 //! fallocate against a model: contents after any sequence of operations, in every data mode, as we
 //! read them and as the kernel does; what is refused; where the storage goes.
 
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
+use steadfast_devices::source::Ram;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
-use steadfast_vfs::{Fallocate, Fh, FileSystem, FsError, Ino, OpenFlags, SetAttr};
+use steadfast_ext4_mkfs::{Options, make};
+use steadfast_vfs::{Fallocate, Fh, FileSystem, FsError, Ino, OpenFlags, SeekTo, SetAttr};
 
 use crate::image::Image;
 use crate::{RW, contents, create, mount, read_all};
@@ -333,4 +338,60 @@ fn many_extents_move_in_many_transactions() {
     }
     fs.unmount().unwrap();
     image.assert_clean();
+}
+
+/// File blocks of 1 KiB that count as written, and that the rest is unwritten.
+fn written_blocks(fs: &Ext4, ino: Ino) -> Vec<u64> {
+    let extents = fs.extents(ino, 0, u64::MAX).unwrap();
+    let all: u64 = extents.iter().map(|extent| extent.len).sum();
+    assert_eq!(all, 64 * 1024, "{extents:?}");
+    let written = extents.iter().filter(|extent| !extent.unwritten);
+    written.flat_map(|e| e.logical / 1024..(e.logical + e.len) / 1024).collect()
+}
+
+/// Where blocks are smaller than pages a page is written with some of them: the others stay
+/// allocated and unwritten, now and after a power cut, and all bytes are what they should be.
+#[test]
+fn blocks_of_a_page_that_nobody_wrote_stay_unwritten() {
+    // Not data=transact, which moves all blocks of a page that a point holds.
+    let ordered = DataMode::Ordered;
+    for (data, delayed_allocation) in
+        [(ordered, true), (ordered, false), (DataMode::Writeback, true)]
+    {
+        let what = format!("{data:?}, {delayed_allocation}");
+        let disk = Ram::new("disk", 32 << 20).persistent();
+        let device: Arc<dyn BlockDevice> = Arc::new(disk.clone());
+        let small = Options { block_size: Some(1024), ..Options::random(1_700_000_000) };
+        make(&device, &small).unwrap();
+        let options = MountOptions { data, delayed_allocation, ..MountOptions::default() };
+        let fs = Ext4::mount(device, options.clone()).unwrap();
+        let (attr, fh) = create(&*fs, "file", RW);
+        fs.fallocate(fh, GROW, 0, 64 * 1024).unwrap();
+        fs.fsync(fh, false).unwrap();
+        let mut model = Model(vec![0; 64 * 1024]);
+        let mut write = |at: usize, len: usize| {
+            let bytes = contents(1, at as u64, len);
+            model.write(at, &bytes);
+            fs.write(fh, at as u64, bytes).unwrap();
+        };
+        write(5 * 1024, 1024);
+        write(9 * 1024 + 100, 10);
+        write(19 * 1024, 2048);
+        fs.fsync(fh, false).unwrap();
+        assert_eq!(written_blocks(&fs, attr.ino), [5, 9, 19, 20], "{what}");
+        write(6 * 1024 + 1, 1);
+        fs.fsync(fh, false).unwrap();
+        let left = [5, 6, 9, 19, 20];
+        assert_eq!(written_blocks(&fs, attr.ino), left, "{what}");
+        assert_eq!(fs.seek(fh, 7 * 1024, SeekTo::Data), Ok(9 * 1024), "{what}");
+        // The power goes.
+        let after = Ram::from_store("after", disk.store()).persistent();
+        let after: Arc<dyn BlockDevice> = Arc::new(after);
+        let cut = Ext4::mount(Arc::clone(&after), options).unwrap();
+        assert_eq!(written_blocks(&cut, attr.ino), left, "{what}");
+        assert!(read_all(&*cut, "file") == model.0, "{what}");
+        cut.unmount().unwrap();
+        let found = steadfast_ext4_check::check(&after, None).unwrap();
+        assert!(found.is_clean(), "{what}: {:?}", found.findings);
+    }
 }

@@ -383,3 +383,29 @@ fn flipped_bytes_never_panic() {
         let _ = fs.unmount();
     }
 }
+
+/// What the commit that failed would have held is named; what one before it holds is not, nor what
+/// was read only.
+#[test]
+fn files_whose_transaction_is_lost_are_named() {
+    let disk = Arc::new(Failing { next: made(32 << 20), broken: Mutex::new(false) });
+    let options = MountOptions { delayed_allocation: false, ..MountOptions::default() };
+    let fs = Ext4::mount(disk.clone(), options).unwrap();
+    let write = |name: &str| {
+        let (attr, fh) = create(&*fs, name, RW);
+        fs.write(fh, 0, contents(1, 0, 5000)).unwrap();
+        (attr.ino, fh)
+    };
+    let (_, kept) = write("kept");
+    fs.fsync(kept, false).unwrap();
+    let (first, _) = write("first");
+    let (second, fh) = write("second");
+    read_all(&*fs, "kept");
+    fs.page_cache().flush_all().unwrap();
+    assert_eq!(fs.lost_with_journal(), []);
+    *disk.broken.lock() = true;
+    assert!(fs.fsync(fh, false).is_err());
+    *disk.broken.lock() = false;
+    let lost: Vec<u64> = fs.lost_with_journal().iter().map(|no| u64::from(no.0)).collect();
+    assert_eq!(lost, [first.0, second.0]);
+}

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Request};
 use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{Options, make};
+use steadfast_pagecache::FileKey;
 use steadfast_runtime::{Sim, sleep, spawn};
 use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, SetAttr};
 
@@ -88,9 +90,49 @@ fn an_opening_whose_point_fails_leaves_no_file_open() {
     }
 }
 
-/// A call that waits for the group's end has the file open for its own time only.
+/// Ends a group in vain while `waiting` waits for that. The file systems that a power cut leaves:
+/// after the group's end, and after a point that follows the call.
+fn aborted<T: Send + 'static>(
+    fs: &Arc<Ext4>,
+    disk: &Arc<Disk>,
+    waiting: impl FnOnce(&Ext4) -> T + Send + 'static,
+) -> (T, [Arc<Ext4>; 2]) {
+    disk.slow.store(true, Ordering::Relaxed);
+    let call = spawn("waiting", {
+        let fs = Arc::clone(fs);
+        move || waiting(&fs)
+    });
+    sleep(Duration::from_millis(5));
+    let ended = fs.end_group(false);
+    disk.slow.store(false, Ordering::Relaxed);
+    ended.unwrap();
+    let cut = || {
+        let store = disk.next.store();
+        check(&store);
+        let slow = AtomicBool::new(false);
+        let next = Ram::from_store("after", store).persistent();
+        mounted(&Arc::new(Disk { next, slow, broken: AtomicBool::new(false) }), "none")
+    };
+    let first = cut();
+    let answer = call.join().unwrap();
+    fs.transact().unwrap();
+    (answer, [first, cut()])
+}
+
+/// The checker finds nothing wrong in what a power cut leaves, once it is recovered.
+fn check(store: &Store) {
+    let after = Ram::from_store("after", store.clone()).persistent();
+    let fs = Ext4::mount(Arc::new(after.clone()), MountOptions::default()).unwrap();
+    fs.unmount().unwrap();
+    let found =
+        steadfast_ext4_check::check(&(Arc::new(after) as Arc<dyn BlockDevice>), None).unwrap();
+    assert!(found.is_clean(), "{:?}", found.findings);
+}
+
+/// A call that waits for the end of a group is not in its way: the group goes back, then the call
+/// does what it was asked for.
 #[test]
-fn a_group_goes_back_after_the_call_that_was_in_its_way() {
+fn a_call_that_waits_does_not_keep_a_group_from_going_back() {
     Sim::new(1)
         .run(|| {
             let disk = made();
@@ -102,24 +144,52 @@ fn a_group_goes_back_after_the_call_that_was_in_its_way() {
             let ino = fs.lookup(fs.root(), b"before").unwrap().ino;
             fs.begin_group().unwrap();
             write(&fs, "inside", b"inside");
-            disk.slow.store(true, Ordering::Relaxed);
-            let cutting = spawn("cutting", {
-                let fs = Arc::clone(&fs);
-                // Two steps: the first reads the page that it cuts, the second waits for the end.
-                let set = SetAttr { size: Some(5000), mode: Some(0o600), ..SetAttr::default() };
-                move || fs.setattr(ino, set).map(drop)
-            });
-            sleep(Duration::from_millis(5));
-            let ended = fs.end_group(false);
-            disk.slow.store(false, Ordering::Relaxed);
-            assert!(matches!(ended, Err(FsError::Busy { .. })), "{ended:?}");
-            let refused = cutting.join().unwrap();
-            assert!(matches!(refused, Err(FsError::NoSpace { .. })), "{refused:?}");
+            // Two steps: the first reads the page that it cuts, the second waits for the end.
+            let set = SetAttr { size: Some(5000), mode: Some(0o600), ..SetAttr::default() };
+            let (answer, [first, then]) = aborted(&fs, &disk, move |fs| fs.setattr(ino, set));
+            let attr = answer.unwrap();
+            assert_eq!((attr.size, attr.mode), (5000, 0o600));
             assert!(matches!(fs.end_group(true), Err(FsError::Invalid { .. })));
-            assert!(fs.lookup(fs.root(), b"inside").is_err());
-            assert_eq!(read_all(&*fs, "before"), contents(1, 0, 9000));
-            write(&fs, "after", b"after");
-            fs.transact().unwrap();
+            assert_eq!(read_all(&*first, "before"), contents(1, 0, 9000));
+            for fs in [&fs, &first, &then] {
+                assert!(fs.lookup(fs.root(), b"inside").is_err());
+            }
+            for fs in [&fs, &then] {
+                assert_eq!(read_all(&**fs, "before"), contents(1, 0, 5000));
+                assert_eq!(fs.lookup(fs.root(), b"before").unwrap().mode, 0o600);
+            }
+            fs.unmount().unwrap();
+        })
+        .unwrap();
+}
+
+/// The file of the call is taken back, and its number is another file's again: that one stays as
+/// it is.
+#[test]
+fn a_call_that_waits_is_refused_when_its_file_is_taken_back() {
+    Sim::new(1)
+        .run(|| {
+            let disk = made();
+            let fs = mounted(&disk, "close");
+            write(&fs, "before", &contents(1, 0, 9000));
+            let was = fs.lookup(fs.root(), b"before").unwrap();
+            fs.begin_group().unwrap();
+            fs.unlink(fs.root(), b"before").unwrap();
+            write(&fs, "inside", &contents(2, 0, 9000));
+            let inside = fs.lookup(fs.root(), b"inside").unwrap();
+            assert_eq!(inside.ino, was.ino);
+            // Out of memory, so that cutting it reads.
+            fs.page_cache().flush_all().unwrap();
+            fs.page_cache().invalidate(FileKey(inside.ino.0), 0..u64::MAX);
+            let set = SetAttr { size: Some(5000), mode: Some(0o600), ..SetAttr::default() };
+            let (answer, [first, then]) =
+                aborted(&fs, &disk, move |fs| fs.setattr(inside.ino, set));
+            assert!(matches!(answer, Err(FsError::NotFound)), "{answer:?}");
+            for fs in [&fs, &first, &then] {
+                assert!(fs.lookup(fs.root(), b"inside").is_err());
+                assert_eq!(read_all(&**fs, "before"), contents(1, 0, 9000));
+                assert_eq!(fs.lookup(fs.root(), b"before").unwrap().mode, was.mode);
+            }
             fs.unmount().unwrap();
         })
         .unwrap();

@@ -5,6 +5,7 @@ mod backup;
 mod concurrent;
 mod data;
 mod dax;
+mod dirsync;
 mod fallocate;
 mod fast_commits;
 mod faults;

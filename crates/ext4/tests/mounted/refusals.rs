@@ -7,7 +7,7 @@ use steadfast_devices::source::Ram;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4_mkfs::{make, make_journal_device};
-use steadfast_vfs::{FileSystem, FsError, Ino};
+use steadfast_vfs::{FileSystem, FileType, FsError, Ino, NewNode, RenameFlags, SetAttr};
 
 use crate::image::Image;
 use crate::open;
@@ -81,6 +81,24 @@ fn options_that_contradict() {
     assert_says(&text, &["inside", "do not give a journal device"]);
 }
 
+/// As the kernel does: what is about the journal is refused where none is used, `noload` is not.
+#[test]
+fn options_about_a_journal_that_is_not_used() {
+    let none = Image::mke2fs(16 << 20, &["-O", "^has_journal"]);
+    let no_load = MountOptions { no_load: true, ..MountOptions::default() };
+    let fs = Ext4::mount(open(&none), no_load.clone()).unwrap();
+    crate::create(&*fs, "file", crate::RW);
+    fs.unmount().unwrap();
+    drop(fs);
+    none.assert_clean();
+    let given = |text: &str| MountOptions { data_given: Some(text.into()), ..no_load.clone() };
+    let text = refusal(&open(&none), given("data=ordered"));
+    assert_says(&text, &["data=ordered", "this one has none"]);
+    let image = Image::mke2fs(16 << 20, &[]);
+    let read_only = MountOptions { read_only: true, ..given("data=ordered") };
+    assert_says(&refusal(&open(&image), read_only), &["data=ordered", "noload"]);
+}
+
 #[test]
 fn features_by_name() {
     let image = Image::mke2fs(16 << 20, &["-O", "casefold,encrypt"]);
@@ -112,6 +130,33 @@ fn a_lost_journal_can_be_done_without_for_reading() {
     Ext4::mount(disk, options).unwrap();
 }
 
+fn names_below_it_are_no_damage(fs: &Ext4, dir: Ino) {
+    let file = crate::create(fs, "file", crate::RW).0.ino;
+    let (root, node) = (fs.root(), NewNode::default());
+    let none = RenameFlags::empty();
+    for (what, done) in [
+        ("lookup", fs.lookup(dir, b"name").map(drop)),
+        ("readdir", fs.readdir(dir, 0).map(drop)),
+        ("readdir_block", fs.readdir_block(dir, 0).map(drop)),
+        ("create", fs.create(dir, b"name", node, crate::RW).map(drop)),
+        ("tmpfile", fs.tmpfile(dir, node, crate::RW).map(drop)),
+        ("mkdir", fs.mkdir(dir, b"name", node).map(drop)),
+        ("mknod", fs.mknod(dir, b"name", FileType::Fifo, 0, node).map(drop)),
+        ("symlink", fs.symlink(dir, b"name", b"target", node).map(drop)),
+        ("readlink", fs.readlink(dir).map(drop)),
+        ("link there", fs.link(file, dir, b"name").map(drop)),
+        ("link of it", fs.link(dir, root, b"name").map(drop)),
+        ("unlink", fs.unlink(dir, b"name")),
+        ("rmdir", fs.rmdir(dir, b"name")),
+        ("rename from", fs.rename(dir, b"name", root, b"name", none)),
+        ("rename to", fs.rename(root, b"file", dir, b"name", none)),
+        ("setattr", fs.setattr(dir, SetAttr { mode: Some(0), ..SetAttr::default() }).map(drop)),
+    ] {
+        assert_eq!(done, Err(FsError::NotFound), "{what}");
+    }
+    assert_eq!(fs.read_only_because(), None);
+}
+
 #[test]
 fn a_number_that_was_never_used_is_no_damage() {
     let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 32 << 20));
@@ -120,6 +165,7 @@ fn a_number_that_was_never_used_is_no_damage() {
     for number in [500, 4000] {
         assert_eq!(fs.getattr(Ino(number)), Err(FsError::NotFound));
     }
+    names_below_it_are_no_damage(&fs, Ino(500));
     assert_eq!(fs.read_only_because(), None);
     fs.unmount().unwrap();
 }

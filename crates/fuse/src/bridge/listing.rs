@@ -35,7 +35,7 @@ impl Bridge {
         let done = self.call("readdir", || {
             let (ttl, none) = (&self.options.entry_timeout, Duration::ZERO);
             for e in self.fs.readdir(self.ino(ino), offset)? {
-                // A name whose inode cannot be read is listed; who looks closer is told why.
+                // A name whose inode cannot be read is listed; a later request reports why.
                 let found = self.fs.getattr(e.ino).ok();
                 let (attr, generation, ttl) = match found {
                     Some(a) => (self.shown(&a), Generation(a.generation.into()), ttl),

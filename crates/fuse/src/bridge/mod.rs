@@ -22,9 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fuser::{
-    Config, Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfig, Notifier, Session,
-};
+use fuser::{Config, Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfig, Session};
 use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Result};
 
 use self::attr::ROOT;
@@ -33,6 +31,7 @@ use self::privileges::Capable;
 use self::removed::Removed;
 use self::writing::SyncedAfter;
 use crate::error_log::ErrorLog;
+use crate::invalidator::Invalidator;
 use crate::options::Options;
 
 /// What the kernel is answered: a value, or an error number.
@@ -54,8 +53,8 @@ pub(crate) struct Bridge {
     capable: Capable,
     removed: Removed,
     synced_after: SyncedAfter,
-    /// For changes of attributes that the kernel does not see; set once it is mounted.
-    pub(crate) notifier: Arc<OnceLock<Notifier>>,
+    /// For changes that the kernel does not see; set once it is mounted.
+    kernel: Arc<OnceLock<Invalidator>>,
     /// Inodes of which the kernel may have pages.
     pub(crate) opened: Arc<Opened>,
 }
@@ -79,7 +78,7 @@ impl Bridge {
             capable: Capable::default(),
             removed: Removed::default(),
             synced_after: SyncedAfter::default(),
-            notifier: Arc::default(),
+            kernel: Arc::default(),
             opened: Arc::default(),
         }
     }
@@ -178,10 +177,46 @@ impl Bridge {
 
     /// Attributes were changed by a call of which the kernel does not think so: it asks anew.
     fn attributes_changed(&self, ino: Ino) {
-        if let Some(kernel) = self.notifier.get() {
-            // A negative offset means attributes only: pages are locked while they are written.
-            // OK to ignore: what the kernel does not know it need not forget.
-            let _ = kernel.inval_inode(INodeNo(self.number(ino)), -1, 0);
+        if let Some(kernel) = self.kernel.get() {
+            kernel.attributes(self.number(ino));
+        }
+    }
+
+    /// As [`call`](Self::call), for what changes `names`. One that fails may have changed them all
+    /// the same: with data=transact the change is there, and its transaction point is what failed.
+    /// The kernel takes an error for no change.
+    fn change_names<T>(
+        &self,
+        what: &str,
+        names: &[(INodeNo, &OsStr)],
+        work: impl FnOnce() -> Result<T>,
+    ) -> Answer<T> {
+        let done = self.call(what, work);
+        let failed = done.as_ref().is_err_and(|e| self.may_have_changed(*e));
+        if failed && let Some(kernel) = self.kernel.get() {
+            kernel.names(names);
+        }
+        done
+    }
+
+    /// As [`call`](Self::call), for what changes a file. Where that fails although the change is
+    /// there, the kernel asks for the attributes anew: a size from before would stay.
+    fn change<T>(&self, what: &str, ino: INodeNo, work: impl FnOnce() -> Result<T>) -> Answer<T> {
+        let done = self.call(what, work);
+        if done.as_ref().is_err_and(|e| self.may_have_changed(*e)) {
+            self.attributes_changed(self.ino(ino));
+        }
+        done
+    }
+
+    /// Whether a call with this error may have done something: those of devices and journals, and
+    /// that of a transaction point that found no space.
+    fn may_have_changed(&self, e: Errno) -> bool {
+        use rustix::io::Errno as Is;
+        match Is::from_raw_os_error(e.code()) {
+            Is::IO | Is::ROFS | Is::UCLEAN => true,
+            Is::NOSPC => self.close_promises,
+            _ => false,
         }
     }
 
@@ -200,7 +235,7 @@ impl Bridge {
     fn open_file(&self, ino: Ino, flags: OpenFlags, appends: bool) -> Result<Fh> {
         let flags = self.readable(flags) | OpenFlags::CALLER_CACHES;
         let fh = match self.fs.open(ino, flags) {
-            // A file that may only be appended to must be told that we mean that.
+            // A file that may only be appended to is opened with that flag only.
             Err(FsError::NotPermitted { .. }) if appends => {
                 self.fs.open(ino, flags | OpenFlags::APPEND)
             }
@@ -274,10 +309,10 @@ pub(crate) fn session(
     connection: OwnedFd,
     config: Config,
 ) -> std::io::Result<Session<Bridge>> {
-    let notifier = Arc::clone(&bridge.notifier);
+    let (kernel, opened) = (Arc::clone(&bridge.kernel), Arc::clone(&bridge.opened));
     let session = Session::from_fd(bridge, connection, config.acl, config)?;
     // OK to ignore: it was empty.
-    let _ = notifier.set(session.notifier());
+    let _ = kernel.set(Invalidator::of(&session, &opened)?);
     Ok(session)
 }
 

@@ -65,7 +65,7 @@ impl Bridge {
                     return Err(FsError::Unsupported { what: format!("copying: {what}") });
                 }
                 Err(e) if done == 0 => return Err(e),
-                // What is there is told; the next request meets the error again.
+                // What is there is reported; the next request meets the error again.
                 Err(_) => break,
             }
         }

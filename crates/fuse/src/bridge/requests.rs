@@ -78,7 +78,8 @@ impl fuser::Filesystem for Bridge {
             mtime: mtime.map(attr::set_time),
         };
         let caller = Caller::of(req);
-        let done = self.call("setattr", || self.change_attributes(self.ino(ino), set, caller));
+        let change = || self.change_attributes(self.ino(ino), set, caller);
+        let done = self.change("setattr", ino, change);
         self.reply_attr(done, reply);
     }
 
@@ -99,7 +100,7 @@ impl fuser::Filesystem for Bridge {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let done = self.call("mknod", || {
+        let done = self.change_names("mknod", &[(parent, child)], || {
             let kind = attr::kind_of_mode(mode).ok_or(FsError::Invalid { what: "file type" })?;
             let (dir, node) = (self.ino(parent), node(req, mode, umask));
             self.fs.mknod(dir, name(child)?, kind, attr::decode_device(rdev), node)
@@ -117,19 +118,21 @@ impl fuser::Filesystem for Bridge {
         reply: ReplyEntry,
     ) {
         let node = node(req, mode, umask);
-        let done = self.call("mkdir", || self.fs.mkdir(self.ino(parent), name(child)?, node));
+        let done = self.change_names("mkdir", &[(parent, child)], || {
+            self.fs.mkdir(self.ino(parent), name(child)?, node)
+        });
         self.reply_entry(done, reply);
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
-        let done = self.call("unlink", || {
+        let done = self.change_names("unlink", &[(parent, child)], || {
             self.remove(self.ino(parent), name(child)?, |dir, name| self.fs.unlink(dir, name))
         });
         reply_empty(done, reply);
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
-        let done = self.call("rmdir", || {
+        let done = self.change_names("rmdir", &[(parent, child)], || {
             self.remove(self.ino(parent), name(child)?, |dir, name| self.fs.rmdir(dir, name))
         });
         reply_empty(done, reply);
@@ -143,7 +146,7 @@ impl fuser::Filesystem for Bridge {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let done = self.call("symlink", || {
+        let done = self.change_names("symlink", &[(parent, child)], || {
             let target = target.as_os_str().as_bytes();
             self.fs.symlink(self.ino(parent), name(child)?, target, node(req, 0o777, 0))
         });
@@ -160,7 +163,7 @@ impl fuser::Filesystem for Bridge {
         flags: fuser::RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let done = self.call("rename", || {
+        let done = self.change_names("rename", &[(parent, from), (to_parent, to)], || {
             let flags = RenameFlags::from_bits(flags.bits())
                 .ok_or(FsError::Invalid { what: "rename flags" })?;
             let (from_dir, to_dir) = (self.ino(parent), self.ino(to_parent));
@@ -181,14 +184,19 @@ impl fuser::Filesystem for Bridge {
         child: &OsStr,
         reply: ReplyEntry,
     ) {
-        let done =
-            self.call("link", || self.fs.link(self.ino(ino), self.ino(parent), name(child)?));
+        let done = self.change_names("link", &[(parent, child)], || {
+            self.fs.link(self.ino(ino), self.ino(parent), name(child)?)
+        });
+        if done.as_ref().is_err_and(|e| self.may_have_changed(*e)) {
+            // As for the name: the number of links.
+            self.attributes_changed(self.ino(ino));
+        }
         self.reply_entry(done, reply);
     }
 
     fn open(&self, req: &Request, ino: INodeNo, raw: RawFlags, reply: ReplyOpen) {
         let flags = attr::open_flags(raw.0);
-        let opened = self.call("open", || {
+        let opened = self.change("open", ino, || {
             let ino = self.ino(ino);
             if flags.contains(OpenFlags::WRITE) {
                 self.note_capabilities(ino);
@@ -218,7 +226,7 @@ impl fuser::Filesystem for Bridge {
         raw: i32,
         reply: ReplyCreate,
     ) {
-        let made = self.call("create", || {
+        let made = self.change_names("create", &[(parent, child)], || {
             let node = node(req, mode, umask);
             self.create_file(self.ino(parent), name(child)?, node, raw)
         });
@@ -266,7 +274,7 @@ impl fuser::Filesystem for Bridge {
     ) {
         let write_back = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let _asked = on_behalf_of(Requester { thread: req.pid(), write_back });
-        let done = self.call("write", || {
+        let done = self.change("write", ino, || {
             let loses = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
             self.before_write(self.ino(ino), loses.then(|| Caller::of(req)))?;
             let how = self.with_sync(self.synced_after.how(Fh(fh.0), flags.0, write_flags));
@@ -286,7 +294,7 @@ impl fuser::Filesystem for Bridge {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        // Asked only where close(2) promises something; errors of write-back are told to fsync.
+        // Asked only where close(2) promises something; fsync reports errors of write-back.
         reply_empty(self.call("close", || self.fs.flush(Fh(fh.0))), reply);
     }
 
@@ -420,7 +428,7 @@ impl fuser::Filesystem for Bridge {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let done = self.call("fallocate", || {
+        let done = self.change("fallocate", ino, || {
             let what = ranges::allocation(mode)?;
             self.before_change(self.ino(ino), Caller::of(req))?;
             self.fs.fallocate(Fh(fh.0), what, offset, length)
@@ -439,7 +447,7 @@ impl fuser::Filesystem for Bridge {
     ) {
         if self.options.writeback_cache {
             // The kernel has pages that we have not seen: for SEEK_DATA all up to the size is
-            // data to it, once it is told so.
+            // data to it after this answer.
             return reply.error(Errno::ENOSYS);
         }
         let done = self.call("seek", || {
@@ -467,7 +475,7 @@ impl fuser::Filesystem for Bridge {
     ) {
         let (from, to) = ((Fh(fh_in.0), offset_in), (Fh(fh_out.0), offset_out));
         let copy = || self.copy(from, to, self.ino(ino_out), len, Caller::of(req));
-        match self.call("copy", copy) {
+        match self.change("copy", ino_out, copy) {
             Ok(copied) => reply.written(copied),
             Err(e) => reply.error(e),
         }
@@ -483,7 +491,7 @@ impl fuser::Filesystem for Bridge {
         _flags: PollFlags,
         reply: ReplyPoll,
     ) {
-        // Files are always ready: the kernel knows that once it is told so, and asks no more.
+        // Files are always ready: after this answer the kernel asks no more.
         reply.error(Errno::ENOSYS);
     }
 

@@ -77,7 +77,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The number of the root.
 pub const ROOT: u64 = 1;
 
-/// What the kernel is told of a request: the answer's bytes, or an error number.
+/// The answer to a request: its bytes, or an error number.
 pub type Answer = Result<Vec<u8>, i32>;
 
 /// A connection, with somebody who answers on it.

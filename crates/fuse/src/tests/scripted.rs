@@ -1,4 +1,4 @@
-//! A file system that does as told: it answers, fails, waits or panics.
+//! A file system that follows a script: it answers, fails, waits or panics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -133,6 +133,11 @@ impl FileSystem for Scripted {
     fn mkdir(&self, _dir: Ino, _name: &[u8], _node: NewNode) -> Result<Attr> {
         self.step()?;
         Self::attr(Ino(2))
+    }
+
+    fn mknod(&self, _: Ino, _: &[u8], _: FileType, _: u64, _: NewNode) -> Result<Attr> {
+        self.step()?;
+        Self::attr(Ino(FILE))
     }
 
     fn symlink(&self, _: Ino, _: &[u8], _: &[u8], _: NewNode) -> Result<Attr> {

@@ -4,6 +4,7 @@ mod edges;
 mod errors;
 mod memory;
 mod model;
+mod parts;
 mod races;
 mod read_ahead;
 mod store;

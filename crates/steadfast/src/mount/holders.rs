@@ -78,8 +78,8 @@ pub fn of(device: &str, at: &Path, source: &str) -> BTreeSet<Holder> {
         return BTreeSet::new();
     }
     let mut found: BTreeSet<Holder> = open.into_iter().collect();
-    let elsewhere_here = here.into_iter().filter(|mount| mount.at != at);
-    found.extend(elsewhere_here.map(|mount| Holder::Here(mount.at)));
+    let at_other_places = here.into_iter().filter(|mount| mount.at != at);
+    found.extend(at_other_places.map(|mount| Holder::Here(mount.at)));
     found.extend(other_namespaces.into_iter().map(|(process, mount)| Holder::Namespace {
         process,
         name: name_of(process),

@@ -14,7 +14,7 @@ use tracing_subscriber::prelude::*;
 /// Logs to the standard error, or to a file that is appended to; `debug`: of ours, everything.
 pub fn start(file: Option<&Path>, debug: bool) -> Result<()> {
     let level = if debug { Level::DEBUG } else { Level::INFO };
-    // The FUSE library warns of every call that is not there, which its caller is told anyway.
+    // The FUSE library warns of every call that is not there, which its caller sees anyway.
     let whose = Targets::new().with_default(Level::ERROR).with_target("steadfast", level);
     match file {
         Some(path) => {

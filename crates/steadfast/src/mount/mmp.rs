@@ -1,4 +1,4 @@
-//! Multiple-mount protection makes a mount wait: whoever waits is told what for.
+//! Multiple-mount protection makes a mount wait: it prints what it waits for.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -10,7 +10,7 @@ use steadfast_ext4_format::superblock;
 
 use crate::terminal;
 
-/// What takes longer is told.
+/// What takes longer is printed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Does what mounts the file system on a device called `name`; says what it waits for where it

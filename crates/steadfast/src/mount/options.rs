@@ -168,6 +168,14 @@ impl Wanted {
         };
     }
 
+    /// The file system's options as it is to be mounted with: `sync` is about names too, as the
+    /// kernel has it (`IS_DIRSYNC`). With data=transact the mask decides what it does.
+    pub fn for_fs(&self) -> MountOptions {
+        let mut options = self.ext4.clone();
+        options.sync_names |= self.fuse.sync && options.data != DataMode::Transact;
+        options
+    }
+
     /// With the options changed that a remount can change; others stay.
     ///
     /// # Errors
@@ -245,9 +253,10 @@ Mount options (-o, separated by commas; in brackets what holds without):
 const AFTER: &str = "
 Options of mount(8), fstab(5) and the kernel's ext4 that are the only way here,
 or that are meant for others, are taken too; any other is refused.
-As root, -o remount changes ro, dev, suid, noexec and times of access.
+As root, -o remount changes ro, dev, suid, noexec, nosymfollow and times of
+access.
 
-The mount is in the background once it works; errors until then are told here.
+The mount is in the background once it works; errors until then are shown here.
 SIGTERM and SIGINT unmount it.";
 
 /// The table of docs/mount.md.
@@ -315,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_is_told_from_the_rest() {
+    fn what_changes_nothing_is_distinguished_from_the_rest() {
         for word in ["acl", "x-systemd.automount", "stripe=16", "errors=remount-ro", "_netdev"] {
             assert_eq!(one(word).unwrap().without_effect, [word]);
         }
@@ -338,8 +347,7 @@ mod tests {
             ("commit=0", "from 1 to 3600"),
             ("cache=1k", "at least 1m"),
             ("journal=", "no path"),
-            ("dirsync", "fsync of the folder"),
-            ("resgid=5", "tune2fs -u, -g"),
+            ("resgid=5", "use_reserved gives"),
             ("noacl", "always hold"),
             ("dax=2", "never, inode or always"),
             ("auto_da_alloc=2", "0 or 1"),

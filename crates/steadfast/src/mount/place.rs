@@ -224,14 +224,14 @@ mod tests {
         let ours = tempfile::tempdir().unwrap();
         let other = tempfile::tempdir().unwrap();
         let (dead, file) = (ours.path().join("1.sock"), ours.path().join("2.sock"));
-        let elsewhere = other.path().join("1.sock");
-        for path in [&dead, &elsewhere] {
+        let other_folders = other.path().join("1.sock");
+        for path in [&dead, &other_folders] {
             drop(std::os::unix::net::UnixListener::bind(path).unwrap());
         }
         std::fs::write(&file, "precious").unwrap();
-        for path in [&dead, &elsewhere, &file] {
+        for path in [&dead, &other_folders, &file] {
             remove_dead_from(ours.path(), path);
         }
-        assert!(!dead.exists() && file.exists() && elsewhere.exists());
+        assert!(!dead.exists() && file.exists() && other_folders.exists());
     }
 }

@@ -16,11 +16,12 @@ use super::{control, holders, options};
 use crate::{Outcome, Usage};
 
 /// Flags of a mount by their words in its options.
-const FLAGS: [(&str, &str, MountFlags); 4] = [
+const FLAGS: [(&str, &str, MountFlags); 5] = [
     ("ro", "rw", MountFlags::RDONLY),
     ("nosuid", "suid", MountFlags::NOSUID),
     ("nodev", "dev", MountFlags::NODEV),
     ("noexec", "exec", MountFlags::NOEXEC),
+    ("nosymfollow", "symfollow", MountFlags::NOSYMFOLLOW),
 ];
 
 /// Changes the mount at `mountpoint`; `options` as given, with the word `remount`.

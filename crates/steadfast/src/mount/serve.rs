@@ -29,7 +29,7 @@ use crate::commands::serve as serve_commands;
 use crate::commands::volume;
 use crate::{Outcome, Usage, allocator, terminal};
 
-/// How long open files are waited for when the process is told to end.
+/// How long open files are waited for when the process is asked to end.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the end is held up by those who asked for it and wait for the answer.
 const ANSWERS: Duration = Duration::from_secs(5);
@@ -81,7 +81,7 @@ pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
     }
     let in_background = !args.foreground && !args.serves_in_background;
     if in_background {
-        // What can be told without the child is told here.
+        // What can be checked without the child is checked here.
         args.mountpoint()?;
         return Ok(match background::start()? {
             None => Outcome::Good,
@@ -235,7 +235,7 @@ impl Opened {
         wanted.ext4.journal_number = journal.as_ref().map_or(0, |j| j.number);
         wanted.ext4.journal_device = journal.map(|j| j.device);
         source.clone_into(&mut wanted.fuse.source);
-        let options = wanted.ext4.clone();
+        let options = wanted.for_fs();
         let read_only = options.read_only;
         let mount = || Ext4::mount(Arc::clone(&device), options);
         let fs = mmp::telling(&device, source, read_only, mount);
@@ -249,7 +249,7 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
     if let Some(file) = &args.stack {
         let stack = stack::build(file, args.variant.as_deref(), wanted)?;
         wanted.fuse.source.clone_from(&stack.name);
-        let fs = Ext4::mount(stack.disk, wanted.ext4.clone()).context(stack.name.clone())?;
+        let fs = Ext4::mount(stack.disk, wanted.for_fs()).context(stack.name.clone())?;
         return Ok(Opened { fs, source: stack.name, queue: stack.queue });
     }
     let path = &args.device;

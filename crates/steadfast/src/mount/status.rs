@@ -116,7 +116,7 @@ fn queue(schedule: &Schedule) -> Value {
 }
 
 /// The same in words.
-fn queue_told(q: &Value) -> String {
+fn queue_in_words(q: &Value) -> String {
     let number = |v: &Value| v.as_u64().unwrap_or(0);
     let waits =
         |of: &Value| format!("{} ({})", number(&of["requests"]), sized(number(&of["bytes"])));
@@ -142,7 +142,7 @@ fn recovered(served: &Served) -> Value {
 }
 
 /// The same in words; `None` if there was nothing to recover.
-fn recovery_told(r: &Value) -> Option<String> {
+fn recovery_in_words(r: &Value) -> Option<String> {
     let number = |name: &str| r[name].as_u64().unwrap_or(0);
     let of = |name: &str, what: &str| terminal::counted(number(name), what);
     let (all, blocks) = (of("transactions", "transaction"), of("blocks", "block"));
@@ -261,12 +261,12 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
         let commits = terminal::counted(commits, "commit");
         row("journal", format!("{place}, {used} of {all} blocks in use, {commits}{fast}"))?;
     }
-    if let Some(what) = recovery_told(&s["recovered"]) {
+    if let Some(what) = recovery_in_words(&s["recovered"]) {
         row("recovered", what)?;
     }
     let q = &s["queue"];
     if !q.is_null() {
-        row("queue", queue_told(q))?;
+        row("queue", queue_in_words(q))?;
         if let Some(n) = q["writes_let_in"].as_u64() {
             row("throttled", format!("to {n} {}", if n == 1 { "write" } else { "writes" }))?;
         }

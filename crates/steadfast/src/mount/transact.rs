@@ -92,10 +92,10 @@ fn change_mask(mask: &Value, served: &Served) -> Result<Value> {
 }
 
 fn go_back(served: &Served) -> Result<String> {
-    // Before, to refuse where the kernel could not be told: it would show what is gone.
+    // Before, to refuse where the kernel cannot be notified: it would show what is gone.
     let invalidated = served.invalidator.everything();
     invalidated.context(
-        "this kernel (before 6.16) cannot be told to forget names: unmount with umount out of the \
+        "this kernel (before 6.16) cannot be made to forget names: unmount with umount out of the \
          mask (steadfast transact --mask no-umount), which goes back too, and mount again",
     )?;
     let until = Instant::now() + CLOSING;

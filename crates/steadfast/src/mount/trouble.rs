@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use steadfast_ext4::Ext4;
 use steadfast_ext4::meta::{Trouble, UnwrittenPart};
+use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_fuse::ErrorLog;
 use steadfast_pagecache::Stats;
 
@@ -180,12 +181,11 @@ fn whole(part: &UnwrittenPart, path: Option<String>) -> String {
 /// `/d/f (inode 13), bytes 0 to 4095,`.
 fn name(part: &UnwrittenPart, path: Option<String>) -> String {
     let (first, last) = (part.bytes.start, part.bytes.end.saturating_sub(1));
-    format!("{}, bytes {first} to {last},", file(part, path))
+    format!("{}, bytes {first} to {last},", file(part.inode, path))
 }
 
 /// `/d/f (inode 13)`.
-fn file(part: &UnwrittenPart, path: Option<String>) -> String {
-    let inode = part.inode;
+fn file(inode: InodeNo, path: Option<String>) -> String {
     match path {
         Some(path) => format!("{path} (inode {inode})"),
         None => format!("inode {inode}"),
@@ -232,15 +232,16 @@ pub fn last_word(served: &Served) -> Option<String> {
     let (fs, source) = (&served.fs, &served.source);
     let failed = fs.page_cache().stats().failed_writes;
     let aborted = fs.journal().is_some_and(|journal| journal.aborted().is_some());
-    if failed == 0 {
-        // Data may be on the device and the transaction with its place lost.
+    // Data may be on the device and the transaction with its place lost.
+    let with_journal = aborted.then(|| {
         let lost = "what had been changed and fsync had not answered with success is lost";
-        return aborted.then(|| format!("{source}: {lost}"));
+        let by_name = |no| fs.path_of(no).map(|path| String::from_utf8_lossy(&path).into_owned());
+        format!("{lost}{}", among_it(&fs.lost_with_journal(), by_name))
+    });
+    if failed == 0 {
+        return with_journal.map(|lost| format!("{source}: {lost}"));
     }
-    let stopped = match aborted {
-        true => "; what had been changed and fsync had not answered with success is lost, too",
-        false => "",
-    };
+    let stopped = with_journal.map(|lost| format!("; {lost}")).unwrap_or_default();
     let lost = named(&fs.unwritten(usize::MAX), |part| path(fs, part));
     let outcome = match lost.is_empty() {
         true => "what they were to write was written later or given up".to_owned(),
@@ -248,6 +249,20 @@ pub fn last_word(served: &Served) -> Option<String> {
     };
     let failed = terminal::counted(failed, "write");
     Some(format!("{source}: {failed} of data failed; {outcome}{stopped}"))
+}
+
+/// The first files that have lost data, and how many more.
+fn among_it(files: &[InodeNo], path: impl Fn(InodeNo) -> Option<String>) -> String {
+    if files.is_empty() {
+        return String::new();
+    }
+    let (first, others) = files.split_at(files.len().min(PARTS_MAX));
+    let first: Vec<String> = first.iter().map(|no| file(*no, path(*no))).collect();
+    let more = match others.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(", among it data of {}{more}", first.join(", "))
 }
 
 /// The first parts with their bytes; of the others the files, each once.
@@ -258,7 +273,7 @@ fn named(parts: &[UnwrittenPart], path: impl Fn(&UnwrittenPart) -> Option<String
     for part in others {
         files.entry(part.inode.0).or_insert(part);
     }
-    named.extend(files.values().map(|part| format!("more of {}", file(part, path(part)))));
+    named.extend(files.values().map(|part| format!("more of {}", file(part.inode, path(part)))));
     named.join("; ")
 }
 
@@ -267,7 +282,7 @@ mod tests {
     use steadfast_ext4::meta::UnwrittenPart;
     use steadfast_ext4_format::ondisk::InodeNo;
 
-    use super::{PARTS_MAX, named};
+    use super::{PARTS_MAX, among_it, named};
 
     #[test]
     fn every_file_with_something_lost_is_named() {
@@ -282,5 +297,16 @@ mod tests {
         let end = "inode 27, bytes 0 to 4095; more of inode 28; more of /f (inode 29); \
                    more of inode 30";
         assert!(said.ends_with(end), "{said}");
+    }
+
+    #[test]
+    fn files_lost_with_the_journal_are_named_up_to_a_number() {
+        let path = |no: InodeNo| (no.0 == 12).then(|| "/d/f".to_owned());
+        assert_eq!(among_it(&[], path), "");
+        let two = among_it(&[InodeNo(12), InodeNo(13)], path);
+        assert_eq!(two, ", among it data of /d/f (inode 12), inode 13");
+        let many: Vec<InodeNo> = (20..20 + PARTS_MAX as u32 + 3).map(InodeNo).collect();
+        let said = among_it(&many, path);
+        assert!(said.contains("inode 20, ") && said.ends_with("inode 35 and 3 more"), "{said}");
     }
 }

@@ -117,7 +117,7 @@ fn as_mount_fuse_calls_it() {
     fs::write(b.at().join("file"), "text").unwrap();
     b.good("umount m");
     b.e2fsck_is_clean("disk.img");
-    for (option, status) in [("grpid", 2), ("noacl", 2), ("nonsense", 2), ("dirsync", 2)] {
+    for (option, status) in [("grpid", 2), ("noacl", 2), ("nonsense", 2), ("nobarrier", 2)] {
         let said = b.bad(&format!("disk.img m -o rw,{option}"), status);
         assert!(said.contains(option), "{said}");
     }
@@ -152,4 +152,42 @@ fn every_write_is_durable_with_sync() {
     b.good("mount disk.img m");
     assert_eq!(fs::read_to_string(b.at().join("file")).unwrap(), "kept");
     b.good("umount m");
+}
+
+#[test]
+fn names_are_durable_with_dirsync_and_with_sync() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    for (options, kept) in [("commit=600", false), ("commit=600,dirsync", true), ("sync", true)] {
+        b.good(&format!("mount disk.img m -o {options}"));
+        fs::create_dir(b.at().join(options)).unwrap();
+        b.shut_down(2);
+        b.good("umount m");
+        b.good("mount disk.img m");
+        assert_eq!(b.at().join(options).exists(), kept, "{options}");
+        b.good("umount m");
+        b.e2fsck_is_clean("disk.img");
+    }
+}
+
+#[test]
+fn words_of_mount8_that_take_another_back_and_nosymfollow() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let said = in_namespace(
+        &b,
+        "words=norelatime,nostrictatime,atime,nomand,nosymfollow,dirsync
+        mount -t fuse.steadfast disk.img m -o $words
+        echo text > m/file && ln -s file m/link
+        readlink m/link
+        if cat m/link; then exit 1; fi
+        mount -o remount,symfollow m
+        cat m/link
+        mount -o remount,nosymfollow m
+        if cat m/link; then exit 1; fi
+        $s status --json m | tr -d ' \n'
+        umount m",
+    );
+    assert!(said.contains("file\ntext"), "{said}");
+    for word in ["relatime", "nosymfollow", "dirsync"] {
+        assert!(said.contains(&format!("\"{word}\"")), "{word}: {said}");
+    }
 }

@@ -47,6 +47,19 @@ impl Failing {
         self.command("fallocate", &["-p", "-o", &at, "-l", &len, "t/disk.img"]);
     }
 
+    /// The same for all blocks that are free.
+    fn spoil_free_blocks(&self) {
+        let groups = self.command("dumpe2fs", &["t/disk.img"]);
+        let free = groups.lines().filter_map(|l| l.trim().strip_prefix("Free blocks: "));
+        for range in free.flat_map(|l| l.split(", ")).filter(|r| !r.is_empty()) {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (Ok(first), Ok(last)) = (first.parse::<u64>(), last.parse::<u64>()) else {
+                continue;
+            };
+            self.spoil(first, last - first + 1);
+        }
+    }
+
     /// Where a file's block is.
     fn block_of(&self, file: &str, block: u64) -> u64 {
         let request = format!("bmap {file} {block}");
@@ -203,6 +216,28 @@ fn a_background_commit_that_fails_is_told() {
     b.bad("umount m", 1);
 }
 
+/// The data is on the disk, and the transaction that says where is not.
+#[test]
+fn unmounting_names_the_files_whose_transaction_is_lost() {
+    let Some(f) = Failing::new() else { return };
+    let b = &f.bench;
+    let log = f.block_of("<8>", 1);
+    b.good("mount t/disk.img m -o commit=600,nodelalloc");
+    fs::write(b.at().join("kept"), "durable").unwrap();
+    File::open(b.at().join("kept")).unwrap().sync_all().unwrap();
+    // The rest of the log's first half: not where data goes.
+    f.spoil(log + 1, 500);
+    f.fail();
+    fs::create_dir(b.at().join("d")).unwrap();
+    fs::write(b.at().join("d/lost"), "in no transaction").unwrap();
+    let sync = File::open(b.at().join("d/lost")).unwrap().sync_all();
+    assert_eq!(sync.unwrap_err().raw_os_error(), EIO);
+    f.heal();
+    let said = b.bad("umount m", 1);
+    assert!(said.contains("is lost, among it data of /d/lost (inode "), "{said}");
+    assert!(!said.contains("kept"), "{said}");
+}
+
 #[test]
 fn with_transaction_points_a_failed_write_shows_in_the_status() {
     let Some(f) = Failing::new() else { return };
@@ -210,13 +245,7 @@ fn with_transaction_points_a_failed_write_shows_in_the_status() {
     f.with_a_bad_page();
     f.heal();
     // An overwrite goes to a free block.
-    let groups = f.command("dumpe2fs", &["t/disk.img"]);
-    let free = groups.lines().filter_map(|l| l.trim().strip_prefix("Free blocks: "));
-    for range in free.flat_map(|l| l.split(", ")).filter(|r| !r.is_empty()) {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (Ok(first), Ok(last)) = (first.parse::<u64>(), last.parse::<u64>()) else { continue };
-        f.spoil(first, last - first + 1);
-    }
+    f.spoil_free_blocks();
     f.fail();
     b.good("mount t/disk.img m -o data=transact,transact=fsync --log log");
     assert_eq!(b.status()["state"], "writable");
@@ -239,5 +268,29 @@ fn with_transaction_points_a_failed_write_shows_in_the_status() {
     File::open(f.file()).unwrap().read_to_end(&mut all).unwrap();
     assert_eq!((all.len() as u64, all[0], all[PAGE as usize]), (3 * PAGE, b'o', 0));
     b.good("umount m");
+    b.e2fsck_is_clean("t/disk.img");
+}
+
+/// The point of a rename fails, and the rename is there until a rollback: the kernel shows neither
+/// what was before the one nor what was before the other.
+#[test]
+fn after_a_rename_whose_point_fails_the_names_are_as_they_are() {
+    let Some(f) = Failing::new() else { return };
+    let b = &f.bench;
+    f.with_a_bad_page();
+    f.heal();
+    f.spoil_free_blocks();
+    f.fail();
+    b.good("mount t/disk.img m -o data=transact,transact=rename");
+    drop(f.overwrite());
+    let (old, new) = (f.file(), b.at().join("d/new"));
+    assert!(old.exists() && !new.exists());
+    assert_eq!(fs::rename(&old, &new).unwrap_err().raw_os_error(), EIO);
+    assert!(!old.exists() && new.exists());
+    f.heal();
+    b.good("rollback m");
+    assert!(old.exists() && !new.exists());
+    // Writes have failed, though nothing is lost that the rollback had not taken.
+    b.bad("umount m", 1);
     b.e2fsck_is_clean("t/disk.img");
 }

@@ -82,7 +82,7 @@ pub(crate) fn fallocate_file(
 }
 
 /// Writes out all that is dirty and takes everything from byte `from` on out of the cache:
-/// what it holds will stand elsewhere in the file. Refused while some of that is lost: nobody
+/// what it holds will be at another place in the file. Refused while some of that is lost: nobody
 /// would know any more that it is, and where.
 pub(crate) fn flush_and_drop(fs: &Ext4, inode: &Inode, from: u64) -> Result<()> {
     if !fs.volume.has(Bug::CollapseWithoutFlush) {

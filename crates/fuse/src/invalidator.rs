@@ -1,0 +1,88 @@
+//! Telling the kernel to forget what it has cached, after a change that it does not know of.
+//!
+//! No notification here waits for the kernel, so a request may send one before it is answered. The
+//! notification of a single name (FUSE_NOTIFY_INVAL_ENTRY) does wait: for the lock of its
+//! directory, which the kernel holds until the request is answered. It has a thread of its own.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use fuser::{INodeNo, Notifier, Session};
+
+use crate::bridge::{Bridge, Opened};
+
+/// Tells the kernel to forget what it has cached, after a change that did not come through it.
+pub struct Invalidator {
+    notifier: Notifier,
+    device: OwnedFd,
+    opened: Arc<Opened>,
+}
+
+/// FUSE_NOTIFY_INC_EPOCH (Linux 6.16): names learnt before are looked up again.
+const NEW_EPOCH: u32 = 8;
+
+impl Invalidator {
+    pub(crate) fn of(session: &Session<Bridge>, opened: &Arc<Opened>) -> std::io::Result<Self> {
+        let device = session.as_fd().try_clone_to_owned()?;
+        Ok(Invalidator { notifier: session.notifier(), device, opened: Arc::clone(opened) })
+    }
+
+    /// The kernel forgets all names, attributes and pages. What is open keeps its attributes.
+    ///
+    /// # Errors
+    /// A kernel before 6.16 cannot: unmount and mount again. Nothing is forgotten then.
+    pub fn everything(&self) -> std::io::Result<()> {
+        self.all_names()?;
+        for number in std::iter::once(INodeNo::ROOT.0).chain(self.opened.all()) {
+            // OK to ignore: what the kernel does not know it need not forget.
+            let _ = self.notifier.inval_inode(INodeNo(number), 0, 0);
+        }
+        Ok(())
+    }
+
+    fn all_names(&self) -> std::io::Result<()> {
+        // struct fuse_out_header: length, code of the notification, no request.
+        let mut message = [0; 16];
+        message[..4].copy_from_slice(&16u32.to_ne_bytes());
+        message[4..8].copy_from_slice(&NEW_EPOCH.to_ne_bytes());
+        rustix::io::write(&self.device, &message)?;
+        Ok(())
+    }
+
+    /// The kernel forgets an inode's attributes, and no pages: they are locked while they are
+    /// written.
+    pub(crate) fn attributes(&self, number: u64) {
+        // A negative offset means attributes only.
+        // OK to ignore: what the kernel does not know it need not forget.
+        let _ = self.notifier.inval_inode(INodeNo(number), -1, 0);
+    }
+
+    /// The kernel looks these names up again, and asks for the attributes of their directories:
+    /// before the caller's answer, or soon after it with a kernel before 6.16.
+    pub(crate) fn names(&self, names: &[(INodeNo, &OsStr)]) {
+        names.iter().for_each(|(dir, _)| self.attributes(dir.0));
+        if self.all_names().is_ok() {
+            return;
+        }
+        let notifier = self.notifier.clone();
+        let names: Vec<(INodeNo, OsString)> =
+            names.iter().map(|(dir, name)| (*dir, (*name).to_owned())).collect();
+        let forget = move || {
+            for (dir, name) in &names {
+                // OK to ignore, as above.
+                let _ = notifier.inval_entry(*dir, name);
+            }
+        };
+        let spawned = std::thread::Builder::new().name("stale names".into()).spawn(forget);
+        if let Err(e) = spawned {
+            tracing::warn!("the kernel may show names as they were before a failure: {e}");
+        }
+    }
+}
+
+impl std::fmt::Debug for Invalidator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Invalidator").finish_non_exhaustive()
+    }
+}

@@ -229,8 +229,18 @@ fn config(options: &Options) -> Config {
     // Each thread opens the device anew, which an ordinary user may not be allowed to: without,
     // the threads share one connection.
     let may_open = || rustix::fs::access(DEVICE, Access::READ_OK | Access::WRITE_OK).is_ok();
-    config.clone_fd = options.threads > 1 && may_open();
+    config.clone_fd = options.threads > 1 && may_open() && has_room(options.threads);
     config
+}
+
+/// Descriptors that are left to others than the threads.
+const OTHERS: u64 = 16;
+
+/// Whether each thread can have a descriptor of its own: it is opened once the mount is there.
+fn has_room(threads: usize) -> bool {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |all| all.count() as u64);
+    limit.is_none_or(|limit| limit >= open + threads as u64 + OTHERS)
 }
 
 /// The device number of what is mounted at a path.

@@ -57,6 +57,9 @@ fn set_pinned(fs: &Ext4, inode: &Arc<Inode>, set: &SetAttr) -> Result<()> {
 impl Ext4 {
     /// Refuses what an immutable or append-only inode does not allow.
     pub(super) fn check_settable(&self, inode: &Inode, set: &SetAttr) -> Result<()> {
+        if set.written_back {
+            return Ok(());
+        }
         let flags = inode.state().raw.flags();
         // Both times to now is what a write does anyway. One of them alone is not (`vfs_utimes`).
         let touch = matches!(

@@ -28,6 +28,9 @@ pub(crate) struct State {
     /// Write-back errors that have been reported.
     pub errors: ErrorCursor,
     pub group_open: bool,
+    /// Counts groups, and once more when it is decided that one commits: what found no space
+    /// before that says so of its own group only.
+    pub groups: u64,
     /// The open group has ended in vain: it goes back as soon as no file is open.
     pub group_failed: Option<FsError>,
     /// The point to which a rollback goes.
@@ -45,6 +48,7 @@ impl Transact {
                 failed: None,
                 errors: ErrorCursor::default(),
                 group_open: false,
+                groups: 0,
                 group_failed: None,
                 last: None,
                 discarded: None,
@@ -60,6 +64,12 @@ impl Transact {
 
     pub fn policy(&self) -> TransactPolicy {
         self.state().policy
+    }
+
+    /// The number of the group that an operation is part of; the caller has the gate.
+    pub fn group(&self) -> Option<u64> {
+        let state = self.state();
+        state.group_open.then_some(state.groups)
     }
 
     /// Whether these operations make a point now.

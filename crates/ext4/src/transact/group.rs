@@ -29,7 +29,10 @@ impl Ext4 {
         // What came between the first point and the gate.
         let ended = self.end_transaction(transact, journal)?;
         self.await_commit(transact, journal, ended)?;
-        transact.state().group_open = true;
+        let mut state = transact.state();
+        state.group_open = true;
+        state.groups += 1;
+        drop(state);
         Ok(())
     }
 
@@ -54,6 +57,8 @@ impl Ext4 {
             None => Ok(()),
         };
         if commit && outcome.is_ok() {
+            // From here on nothing that found no space is part of it.
+            transact.state().groups += 1;
             match self.end_transaction(transact, journal) {
                 Ok(ended) => {
                     self.forget_group(transact);
@@ -131,10 +136,11 @@ impl Ext4 {
         state.group_failed.clone().or_else(|| self.is_spent().then(does_not_fit))
     }
 
-    /// An operation found no space: if a group is open, it has failed as a whole.
-    pub(super) fn spend_group(&self, transact: &Transact) {
+    /// An operation found no space: if it was part of the open group, that has failed as a whole.
+    /// It has let go of the gate, so that the group may have ended.
+    pub(super) fn spend_group(&self, transact: &Transact, group: Option<u64>) {
         let state = transact.state();
-        if state.group_open {
+        if state.group_open && group == Some(state.groups) {
             self.set_spent(true);
         }
         drop(state);
@@ -229,13 +235,22 @@ mod tests {
         fs.begin_group().unwrap();
         write(b"inside").unwrap();
         let spending = Arc::clone(&fs);
+        let found_none = fs.transacting().unwrap().group();
+        assert!(found_none.is_some());
         *disk.first.lock().unwrap() = Some(Box::new(move || {
-            spending.spend_group(spending.transacting().unwrap());
+            spending.spend_group(spending.transacting().unwrap(), found_none);
+            // What is closed meanwhile, and what is promised, is not that of a group that failed.
+            assert!(!spending.is_spent() && spending.group_failure().is_none());
         }));
         fs.end_group(true).unwrap();
         assert!(disk.first.lock().unwrap().is_none());
+        // Nor is it said of the next group.
+        fs.begin_group().unwrap();
+        fs.spend_group(fs.transacting().unwrap(), found_none);
         assert!(!fs.is_spent());
         write(b"after").unwrap();
+        fs.end_group(true).unwrap();
+        assert_eq!(fs.lookup(fs.root(), b"after").unwrap().size, 5000);
         fs.unmount().unwrap();
     }
 }

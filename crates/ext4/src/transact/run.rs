@@ -22,9 +22,11 @@ impl Ext4 {
     ) -> Result<T> {
         let mut tried = 0;
         loop {
-            let outcome = {
+            let (outcome, group) = {
                 let _shared = transact.gate.read();
-                operation()
+                let outcome = operation();
+                let group = outcome.is_err().then(|| transact.group()).flatten();
+                (outcome, group)
             };
             let Err(Ext4Error::Fs(FsError::NoSpace { what })) = &outcome else {
                 self.note_change();
@@ -32,7 +34,7 @@ impl Ext4 {
             };
             tried += 1;
             if tried > RETRIES || !self.make_space(transact, *what == LOG_FULL, tried)? {
-                self.spend_group(transact);
+                self.spend_group(transact, group);
                 return outcome;
             }
         }
@@ -44,12 +46,14 @@ impl Ext4 {
         transact: &Transact,
         operation: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let outcome = {
+        let (outcome, group) = {
             let _shared = transact.gate.read();
-            operation()
+            let outcome = operation();
+            let group = outcome.is_err().then(|| transact.group()).flatten();
+            (outcome, group)
         };
         match &outcome {
-            Err(Ext4Error::Fs(FsError::NoSpace { .. })) => self.spend_group(transact),
+            Err(Ext4Error::Fs(FsError::NoSpace { .. })) => self.spend_group(transact, group),
             _ => self.note_change(),
         }
         outcome
@@ -69,7 +73,11 @@ impl Ext4 {
         if !log_full && self.parts.allocator.counts().busy_blocks == 0 {
             return Ok(false);
         }
-        self.make_point()?;
+        match self.make_point() {
+            // A group has begun meanwhile, which the next try is part of.
+            Err(FsError::Busy { .. }) => return Ok(true),
+            made => made?,
+        }
         self.parts.allocator.use_freed_committed(&self.parts.log, &self.parts.meta)?;
         Ok(true)
     }

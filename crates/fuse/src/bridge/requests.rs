@@ -61,14 +61,19 @@ impl fuser::Filesystem for Bridge {
         size: Option<u64>,
         atime: Option<TimeOrNow>,
         mtime: Option<TimeOrNow>,
-        _ctime: Option<SystemTime>,
-        _fh: Option<FileHandle>,
+        ctime: Option<SystemTime>,
+        fh: Option<FileHandle>,
         _crtime: Option<SystemTime>,
         _chgtime: Option<SystemTime>,
         _bkuptime: Option<SystemTime>,
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        // With an open file the kernel sends times only before an fsync, a close and the like: those
+        // of the writes that it has kept. utimensat(2) comes without one.
+        let only_times = (size, mode, uid, gid).eq(&(None, None, None, None)) && atime.is_none();
+        let written_back =
+            self.options.writeback_cache && only_times && fh.is_some() && ctime.is_some();
         let set = SetAttr {
             size,
             mode: mode.map(|m| (m & 0o7777) as u16),
@@ -76,6 +81,7 @@ impl fuser::Filesystem for Bridge {
             gid,
             atime: atime.map(attr::set_time),
             mtime: mtime.map(attr::set_time),
+            written_back,
         };
         let caller = Caller::of(req);
         let change = || self.change_attributes(self.ino(ino), set, caller);

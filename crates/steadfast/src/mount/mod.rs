@@ -3,6 +3,7 @@
 
 pub mod background;
 mod control;
+mod descriptors;
 mod holders;
 pub mod keeper;
 pub mod log;

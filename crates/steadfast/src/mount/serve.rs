@@ -20,7 +20,7 @@ use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 
 use super::options::{self, Wanted};
-use super::{background, control, log, mmp, place, remount, stack, transact, trouble};
+use super::{background, control, descriptors, log, mmp, place, remount, stack, transact, trouble};
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
@@ -117,6 +117,7 @@ fn serve(
     if !wanted.without_effect.is_empty() {
         tracing::debug!("mount options that change nothing: {}", wanted.without_effect.join(","));
     }
+    descriptors::make_room(wanted.fuse.threads)?;
     let opened = open(args, &mut wanted)?;
     let begun = Begun::new(opened, args.mountpoint()?, wanted, log_file.clone(), folder, false)?;
     let served = &begun.served;

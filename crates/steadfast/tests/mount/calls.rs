@@ -235,6 +235,35 @@ fn write_back_caching_appends_and_seeks() {
     b.e2fsck_is_clean("disk.img");
 }
 
+/// The kernel sends the times of what it has kept before an fsync and a close, which is not
+/// utimensat(2).
+#[test]
+fn write_back_caching_of_a_file_that_may_only_be_appended_to() {
+    use rustix::fs::{IFlags, Timespec, Timestamps, futimens, ioctl_getflags, ioctl_setflags};
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m -o writeback_cache,commit=300");
+    let path = b.at().join("log");
+    fs::write(&path, "first\n").unwrap();
+    let flags = ioctl_getflags(File::open(&path).unwrap()).unwrap();
+    ioctl_setflags(File::open(&path).unwrap(), flags | IFlags::APPEND).unwrap();
+    for _ in 0..2 {
+        let mut log = OpenOptions::new().append(true).open(&path).unwrap();
+        log.write_all(b"more\n").unwrap();
+        log.sync_all().unwrap();
+        // It says what close(2) says.
+        let dd = "dd if=/dev/zero of=m/log oflag=append conv=notrunc bs=10 count=1";
+        let said = b.command("sh", &["-c", dd]);
+        assert!(said.status.success(), "{said:?}");
+        let old = Timespec { tv_sec: 1, tv_nsec: 0 };
+        let omit = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+        let set = futimens(&log, &Timestamps { last_access: omit, last_modification: old });
+        assert_eq!(set, Err(rustix::io::Errno::PERM));
+    }
+    ioctl_setflags(File::open(&path).unwrap(), flags).unwrap();
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
 /// As with the kernel's ext4: what is said of a journal is refused where there is none.
 #[test]
 fn options_of_a_journal_need_one() {

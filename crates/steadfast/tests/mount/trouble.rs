@@ -30,6 +30,34 @@ fn a_killed_process_loses_nothing_that_was_synced() {
     b.e2fsck_is_clean("disk.img");
 }
 
+/// A mount is made only if it can be served: threads share a connection where there are too few
+/// file descriptors for one each.
+#[test]
+fn few_file_descriptors_are_enough_or_refused() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    let with = |limit: u32, threads: u32| {
+        let line =
+            format!("ulimit -n {limit}; exec {program} mount -o threads={threads} disk.img m");
+        b.command("sh", &["-c", &line])
+    };
+    for limit in [64, 48] {
+        let said = with(limit, 64);
+        assert!(said.status.success(), "{limit}: {said:?}");
+        fs::write(b.at().join("file"), "text").unwrap();
+        b.good("umount m");
+    }
+    for limit in [12, 16, 24] {
+        let said = with(limit, 4);
+        assert_eq!(said.status.code(), Some(1), "{limit}: {said:?}");
+        let words = String::from_utf8_lossy(&said.stderr);
+        assert!(words.contains("ulimit -n"), "{limit}: {words}");
+        // There is nothing that nobody serves.
+        assert_eq!(fs::read_dir(b.at()).unwrap().count(), 0);
+    }
+    b.e2fsck_is_clean("disk.img");
+}
+
 #[test]
 fn what_is_in_use_is_refused() {
     let Some(b) = Bench::with_image("32m") else { return };

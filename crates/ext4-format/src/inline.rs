@@ -33,6 +33,7 @@ fn others(raw: &RawInode) -> Vec<Entry> {
 
 impl RawInode {
     /// Whether the contents are in the inode.
+    #[inline]
     pub fn is_inline(&self) -> bool {
         self.flags().contains(InodeFlags::INLINE_DATA)
     }

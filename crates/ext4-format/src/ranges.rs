@@ -37,6 +37,12 @@ impl RangeSet {
         self.range_at(at).is_some()
     }
 
+    /// Whether anything of `[start, end)` is in the set: one look, where
+    /// [`within`](Self::within) takes three.
+    pub fn overlaps(&self, start: u64, end: u64) -> bool {
+        start < end && self.ranges.range(..end).next_back().is_some_and(|(_, last)| *last > start)
+    }
+
     /// The parts of `[start, end)` that are in the set, in order.
     pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let first = self.range_at(start).map_or(start, |(s, _)| s);
@@ -118,6 +124,10 @@ mod tests {
                 let all: Vec<u64> = ranges.iter().flat_map(|(s, e)| s..e).collect();
                 prop_assert_eq!(&all, &model.iter().copied().collect::<Vec<_>>());
                 let part: Vec<u64> = ranges.within(10, 30).flat_map(|(s, e)| s..e).collect();
+                for (from, to) in [(10, 30), (0, 10), (30, 30), (30, 40), (12, 13)] {
+                    let any = ranges.within(from, to).next().is_some();
+                    assert_eq!(ranges.overlaps(from, to), any, "{from}..{to}");
+                }
                 prop_assert_eq!(part, model.range(10..30).copied().collect::<Vec<_>>());
                 let mut last = None;
                 for (s, e) in ranges.iter() {

@@ -28,6 +28,7 @@ use crate::ondisk::{Extent, InodeFlags, RawInode};
 pub use limit::blocks_max;
 
 /// Whether the inode has an extent tree; else a block map.
+#[inline]
 pub fn has_extents(raw: &RawInode) -> bool {
     raw.flags().contains(InodeFlags::EXTENTS)
 }

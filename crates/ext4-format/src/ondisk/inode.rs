@@ -193,12 +193,14 @@ impl RawInode {
     }
 
     /// The first 128 bytes.
+    #[inline]
     pub fn core(&self) -> &InodeCore {
         // OK to unwrap: there are always 128 bytes, and the type needs no alignment.
         InodeCore::ref_from_prefix(&self.bytes).unwrap().0
     }
 
     /// The first 128 bytes, to be changed.
+    #[inline]
     pub fn core_mut(&mut self) -> &mut InodeCore {
         // OK to unwrap: as above.
         InodeCore::mut_from_prefix(&mut self.bytes).unwrap().0
@@ -206,11 +208,13 @@ impl RawInode {
 
     /// Bytes 128 to 160 as they are; `None` in a 128-byte inode. Check `extra_isize` before
     /// believing a field.
+    #[inline]
     pub fn extra(&self) -> Option<&InodeExtra> {
         InodeExtra::ref_from_prefix(&self.bytes[GOOD_OLD_INODE_SIZE..]).ok().map(|(e, _)| e)
     }
 
     /// Bytes 128 to 160, to be changed.
+    #[inline]
     pub fn extra_mut(&mut self) -> Option<&mut InodeExtra> {
         InodeExtra::mut_from_prefix(&mut self.bytes[GOOD_OLD_INODE_SIZE..]).ok().map(|(e, _)| e)
     }
@@ -223,6 +227,7 @@ impl RawInode {
 
     /// Whether the field that begins at `offset` bytes of [`InodeExtra`] and has `len` exists:
     /// `extra_isize` reaches over it.
+    #[inline]
     pub(crate) fn has_extra(&self, offset: usize, len: usize) -> bool {
         offset + len <= self.extra_isize()
     }
@@ -245,6 +250,7 @@ impl RawInode {
 }
 
 /// The type in a mode; `None` if it is none of the seven.
+#[inline]
 pub fn file_type_from_mode(mode: u16) -> Option<FileType> {
     Some(match mode & 0xf000 {
         0x1000 => FileType::Fifo,
@@ -259,6 +265,7 @@ pub fn file_type_from_mode(mode: u16) -> Option<FileType> {
 }
 
 /// The type's bits of a mode.
+#[inline]
 pub fn mode_of(kind: FileType) -> u16 {
     match kind {
         FileType::Fifo => 0x1000,

@@ -23,6 +23,7 @@ pub fn encode_short(t: Timestamp) -> u32 {
 }
 
 /// The time in the two words; without an extra word, whole seconds from 1901 to 2038.
+#[inline]
 pub fn decode(seconds: u32, extra: Option<u32>) -> Timestamp {
     let low = i64::from(seconds as i32);
     match extra {

@@ -56,8 +56,7 @@ pub(super) fn next_of_window(txn: &Txn<'_>, request: &Wish) -> Result<Option<(Gr
     let run = bitmap::next_run(&map, bit, limit.min(layout.clusters_in_group(group)), want);
     let held = |run: &Run| {
         let (start, end) = blocks_of(txn, group, *run);
-        txn.space.freed.within(start, end).next().is_some()
-            || txn.meta.alloc.busy.within(start, end).next().is_some()
+        txn.space.freed.overlaps(start, end) || txn.meta.alloc.busy.overlaps(start, end)
     };
     let run = run.filter(|run| run.start == bit && !held(run));
     // If more is asked for than is left, another place may have a longer run.

@@ -89,7 +89,7 @@ pub(crate) fn nothing_moves(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Res
     let size = fs.volume.block_size();
     let (first, last) = (from / size, to.div_ceil(size));
     // A reservation must be given back even where it turns out not to be needed.
-    let reserved = inode.state().moving.within(first, last).next().is_some();
+    let reserved = inode.state().moving.overlaps(first, last);
     Ok(!reserved && needs(fs, inode, first, last, None)?.iter().all(|n| !n.moves))
 }
 

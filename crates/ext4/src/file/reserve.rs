@@ -115,7 +115,7 @@ pub(crate) fn place_beside(fs: &Ext4, inode: &Inode, edges: [u64; 2]) -> Result<
     let size = fs.volume.block_size();
     for edge in edges {
         let (start, end) = layout.whole_clusters(edge, edge);
-        let waiting = inode.state().delayed.within(start, end).next().is_some();
+        let waiting = inode.state().delayed.overlaps(start, end);
         if waiting {
             fs.pages.flush_range(key(inode.no), start * size..end * size)?;
         }
@@ -192,7 +192,7 @@ fn end_promises(state: &mut InodeState, from: u64, to: u64, ratio: u64, placed: 
     let (mut first, mut end) = (from / ratio, to.div_ceil(ratio));
     if !placed {
         let waits = |cluster: u64, state: &InodeState| {
-            state.delayed.within(cluster * ratio, (cluster + 1) * ratio).next().is_some()
+            state.delayed.overlaps(cluster * ratio, (cluster + 1) * ratio)
         };
         if waits(first, state) {
             first += 1;

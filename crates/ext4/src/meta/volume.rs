@@ -33,8 +33,7 @@ impl Volume {
 
     /// Whether a run of blocks may belong to a file.
     pub(crate) fn valid_file_blocks(&self, start: u64, len: u64) -> bool {
-        self.layout.contains(start, len)
-            && self.system_blocks.within(start, start + len).next().is_none()
+        self.layout.contains(start, len) && !self.system_blocks.overlaps(start, start + len)
     }
 }
 

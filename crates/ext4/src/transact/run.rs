@@ -96,16 +96,17 @@ impl Ext4 {
     /// # Errors
     /// As for a point; why the open group has failed, whatever the mask says.
     pub(crate) fn point_after(&self, bits: TransactMask) -> steadfast_vfs::Result<()> {
+        let Some(transact) = &self.transact else { return Ok(()) };
         if let Some(failure) = self.group_failure() {
             return Err(failure);
         }
-        match &self.transact {
-            Some(transact) if transact.wants(bits) => match self.make_point() {
-                // A group has begun meanwhile; its end is the point.
-                Err(FsError::Busy { .. }) => Ok(()),
-                outcome => outcome,
-            },
-            _ => Ok(()),
+        if !transact.wants(bits) {
+            return Ok(());
+        }
+        match self.make_point() {
+            // A group has begun meanwhile; its end is the point.
+            Err(FsError::Busy { .. }) => Ok(()),
+            outcome => outcome,
         }
     }
 }

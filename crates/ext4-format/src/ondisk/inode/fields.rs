@@ -19,11 +19,13 @@ macro_rules! extra_word {
 macro_rules! time {
     ($get:ident, $set:ident, $word:ident, $extra:ident) => {
         #[doc = concat!("`i_", stringify!($word), "`, with nanoseconds where there is room.")]
+        #[inline]
         pub fn $get(&self) -> Timestamp {
             decode(self.core().$word.get(), extra_word!(self, $extra))
         }
 
         #[doc = concat!("Sets [`", stringify!($get), "`](Self::", stringify!($get), ").")]
+        #[inline]
         pub fn $set(&mut self, t: Timestamp) {
             if extra_word!(self, $extra).is_none() {
                 self.core_mut().$word.set(encode_short(t));
@@ -40,69 +42,82 @@ macro_rules! time {
 
 impl RawInode {
     /// Type; `None` if the mode holds no valid one.
+    #[inline]
     pub fn file_type(&self) -> Option<FileType> {
         file_type_from_mode(self.core().mode.get())
     }
 
     /// Permission bits with set-id and sticky.
+    #[inline]
     pub fn permissions(&self) -> u16 {
         self.core().mode.get() & 0o7777
     }
 
     /// Sets type and permissions.
+    #[inline]
     pub fn set_mode(&mut self, kind: FileType, permissions: u16) {
         self.core_mut().mode.set(mode_of(kind) | permissions & 0o7777);
     }
 
     /// Owner.
+    #[inline]
     pub fn uid(&self) -> u32 {
         u32::from(self.core().uid_lo.get()) | u32::from(self.core().uid_hi.get()) << 16
     }
 
     /// Sets the owner.
+    #[inline]
     pub fn set_uid(&mut self, uid: u32) {
         self.core_mut().uid_lo.set(uid as u16);
         self.core_mut().uid_hi.set((uid >> 16) as u16);
     }
 
     /// Group.
+    #[inline]
     pub fn gid(&self) -> u32 {
         u32::from(self.core().gid_lo.get()) | u32::from(self.core().gid_hi.get()) << 16
     }
 
     /// Sets the group.
+    #[inline]
     pub fn set_gid(&mut self, gid: u32) {
         self.core_mut().gid_lo.set(gid as u16);
         self.core_mut().gid_hi.set((gid >> 16) as u16);
     }
 
     /// Size in bytes.
+    #[inline]
     pub fn size(&self) -> u64 {
         u64::from(self.core().size_lo.get()) | u64::from(self.core().size_hi.get()) << 32
     }
 
     /// Sets the size.
+    #[inline]
     pub fn set_size(&mut self, size: u64) {
         self.core_mut().size_lo.set(size as u32);
         self.core_mut().size_hi.set((size >> 32) as u32);
     }
 
     /// The number in the `i_blocks` fields: sectors, or blocks with [`InodeFlags::HUGE_FILE`].
+    #[inline]
     pub fn blocks_field(&self) -> u64 {
         u64::from(self.core().blocks_lo.get()) | u64::from(self.core().blocks_hi.get()) << 32
     }
 
     /// Whether there is room for a project id.
+    #[inline]
     pub fn has_project(&self) -> bool {
         self.has_extra(std::mem::offset_of!(InodeExtra, project), 4)
     }
 
     /// Project id (`i_projid`); 0 if there is no room for one.
+    #[inline]
     pub fn project(&self) -> u32 {
         extra_word!(self, project).unwrap_or(0)
     }
 
     /// Sets the project id, if there is room for it.
+    #[inline]
     pub fn set_project(&mut self, project: u32) {
         if self.has_project()
             && let Some(e) = self.extra_mut()
@@ -112,6 +127,7 @@ impl RawInode {
     }
 
     /// Storage used, in 512-byte sectors.
+    #[inline]
     pub fn sectors(&self, block_size: u32) -> u64 {
         let n = self.blocks_field();
         if self.flags().contains(InodeFlags::HUGE_FILE) {
@@ -123,6 +139,7 @@ impl RawInode {
 
     /// Sets the storage used, in 512-byte sectors. What does not fit into 48 bits as sectors is
     /// counted in blocks, with [`InodeFlags::HUGE_FILE`] (needs the `huge_file` feature).
+    #[inline]
     pub fn set_sectors(&mut self, sectors: u64, block_size: u32) {
         let huge = sectors >= 1 << 48;
         let n = if huge { sectors / u64::from(block_size / 512) } else { sectors };
@@ -134,46 +151,55 @@ impl RawInode {
     }
 
     /// Flags.
+    #[inline]
     pub fn flags(&self) -> InodeFlags {
         InodeFlags::from_bits_retain(self.core().flags.get())
     }
 
     /// Sets the flags.
+    #[inline]
     pub fn set_flags(&mut self, flags: InodeFlags) {
         self.core_mut().flags.set(flags.bits());
     }
 
     /// Links.
+    #[inline]
     pub fn links(&self) -> u16 {
         self.core().links.get()
     }
 
     /// Sets the links.
+    #[inline]
     pub fn set_links(&mut self, links: u16) {
         self.core_mut().links.set(links);
     }
 
     /// Changes when the number is used again.
+    #[inline]
     pub fn generation(&self) -> u32 {
         self.core().generation.get()
     }
 
     /// The 60 bytes of `i_block`.
+    #[inline]
     pub fn block(&self) -> &[u8; 60] {
         &self.core().block
     }
 
     /// The 60 bytes of `i_block`, to be changed.
+    #[inline]
     pub fn block_mut(&mut self) -> &mut [u8; 60] {
         &mut self.core_mut().block
     }
 
     /// Block of extended attributes; 0 if there is none.
+    #[inline]
     pub fn file_acl(&self) -> u64 {
         u64::from(self.core().file_acl_lo.get()) | u64::from(self.core().file_acl_hi.get()) << 32
     }
 
     /// Sets the block of extended attributes.
+    #[inline]
     pub fn set_file_acl(&mut self, block: u64) {
         self.core_mut().file_acl_lo.set(block as u32);
         self.core_mut().file_acl_hi.set((block >> 32) as u16);
@@ -184,11 +210,13 @@ impl RawInode {
     time!(mtime, set_mtime, mtime, mtime_extra);
 
     /// Creation, if there is room for it.
+    #[inline]
     pub fn crtime(&self) -> Option<Timestamp> {
         Some(decode(extra_word!(self, crtime)?, extra_word!(self, crtime_extra)))
     }
 
     /// Sets the time of creation, if there is room for it.
+    #[inline]
     pub fn set_crtime(&mut self, t: Timestamp) {
         if extra_word!(self, crtime_extra).is_none() {
             return;
@@ -202,6 +230,7 @@ impl RawInode {
 
     /// The target of a symbolic link that is kept in the inode: no extents flag, size below 60,
     /// no blocks but those of attributes. `None` for any other inode.
+    #[inline]
     pub fn fast_symlink_target(&self) -> Option<&[u8]> {
         let size = usize::try_from(self.size()).ok()?;
         let fast = self.file_type() == Some(FileType::Symlink)
@@ -212,6 +241,7 @@ impl RawInode {
 
     /// Device number (major << 32 | minor) of a device node, else 0. The old form is one 16-bit
     /// word, the new one splits the minor number (`new_decode_dev`).
+    #[inline]
     pub fn rdev(&self) -> u64 {
         if !matches!(self.file_type(), Some(FileType::CharDevice | FileType::BlockDevice)) {
             return 0;
@@ -229,6 +259,7 @@ impl RawInode {
 
     /// Sets the device number (major << 32 | minor) in `i_block`, in the old form if it fits.
     /// Says whether it fits at all: 12 bits of major and 20 of minor number.
+    #[inline]
     pub fn set_rdev(&mut self, rdev: u64) -> bool {
         let (major, minor) = ((rdev >> 32) as u32, rdev as u32);
         if major >= 1 << 12 || minor >= 1 << 20 {

@@ -49,6 +49,7 @@ impl Layout {
     }
 
     /// Clusters of a group: fewer in the last, whose last cluster may reach beyond the end.
+    #[inline]
     pub fn clusters_in_group(&self, group: GroupNo) -> u32 {
         self.blocks_in_group(group).div_ceil(self.blocks_per_cluster)
     }
@@ -77,6 +78,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`Ext4Error::Corrupt`] if there is no such inode.
+    #[inline]
     pub fn inode_place(&self, ino: InodeNo) -> Result<InodePlace> {
         if ino == InodeNo::NONE || ino.0 > self.inodes_count {
             return Err(Ext4Error::corrupt(
@@ -165,6 +167,7 @@ impl Layout {
     }
 
     /// Block and offset in it, bytes, of a group's descriptor (the primary copy).
+    #[inline]
     pub fn desc_place(&self, group: GroupNo) -> (u64, usize) {
         let per_block = self.descs_per_block();
         let number = group.0 / per_block;

@@ -24,7 +24,8 @@ impl DirtyParts {
     /// The parts that these bytes of a page touch.
     pub(crate) fn touched(bytes: Range<usize>) -> DirtyParts {
         let (from, to) = (bytes.start / PART, bytes.end.div_ceil(PART).min(PARTS));
-        DirtyParts((from..to).fold(0, |parts, part| parts | 1 << part))
+        let below = |part: usize| (1_u8 << part) - 1;
+        DirtyParts(below(to) & !below(from.min(PARTS)))
     }
 
     /// Whether any of these bytes of the page may be dirty.

@@ -69,8 +69,8 @@ impl fuser::Filesystem for Bridge {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        // With an open file the kernel sends times only before an fsync, a close and the like: those
-        // of the writes that it has kept. utimensat(2) comes without one.
+        // With an open file the kernel sends times only before an fsync, a close and the like:
+        // those of the writes that it has kept. utimensat(2) comes without one.
         let only_times = (size, mode, uid, gid).eq(&(None, None, None, None)) && atime.is_none();
         let written_back =
             self.options.writeback_cache && only_times && fh.is_some() && ctime.is_some();

@@ -226,7 +226,7 @@ impl Image {
     /// An image that somebody has cut short has lost what had been durable.
     ///
     /// By lseek(2), because fstat(2) looks at the time of change: since Linux 6.13 the next write
-    /// then gives the inode a new one, which costs a durable write a quarter of its time.
+    /// then gives the inode a new one, and every durable write takes longer for it.
     fn still_whole(&self) -> Result<()> {
         match rustix::fs::seek(&self.file, SeekFrom::End(0)) {
             Ok(now) if now < self.least => {

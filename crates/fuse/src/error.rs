@@ -17,6 +17,14 @@ pub enum MountError {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// Only root may ask for an option.
+    #[error("{}: only root may mount with the option {option}: leave it out", path.display())]
+    OnlyRoot {
+        /// The mount point.
+        path: PathBuf,
+        /// The option's word.
+        option: &'static str,
+    },
     /// The kernel or fusermount3 refused; the source says why.
     #[error("mounting at {} failed", path.display())]
     Mount {

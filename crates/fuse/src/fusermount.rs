@@ -18,19 +18,18 @@ use crate::options::{KernelTimes, Options};
 /// Where fusermount3 finds the number of its end of the socket.
 const SOCKET: &str = "_FUSE_COMMFD";
 
+/// The first option that fusermount3 has for root alone.
+pub(crate) fn for_root(options: &Options) -> Option<&'static str> {
+    [(options.dev, "dev"), (options.suid, "suid"), (options.no_symlinks, "nosymfollow")]
+        .into_iter()
+        .find_map(|(is_asked, word)| is_asked.then_some(word))
+}
+
 /// Mounts at `mountpoint`; the connection.
 ///
 /// # Errors
-/// What only root may ask for; what fusermount3 says; fusermount3 is not there.
+/// What fusermount3 says; fusermount3 is not there.
 pub(crate) fn mount(mountpoint: &Path, options: &Options) -> io::Result<OwnedFd> {
-    let for_root =
-        [(options.dev, "dev"), (options.suid, "suid"), (options.no_symlinks, "nosymfollow")];
-    if let Some((_, what)) = for_root.iter().find(|(is_asked, _)| *is_asked) {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!("only root may mount with the option {what}: leave it out"),
-        ));
-    }
     let (ours, theirs) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // It is to be inherited. What another thread starts this very moment inherits it too; no harm,

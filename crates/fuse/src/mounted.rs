@@ -52,7 +52,8 @@ impl Mounted {
     /// [`serve`](Self::serve).
     ///
     /// # Errors
-    /// The mount point is not a directory, or a dead mount; FUSE is not there or not allowed.
+    /// The mount point is not a directory, or a dead mount; FUSE is not there or not allowed; an
+    /// option that only root may ask for.
     pub fn new(fs: Arc<dyn FileSystem>, mountpoint: &Path, options: &Options) -> Result<Mounted> {
         let mountpoint = usable(mountpoint)?;
         let bridge = Bridge::new(fs, options.clone());
@@ -65,6 +66,8 @@ impl Mounted {
         }
         let connection = if rustix::process::geteuid().is_root() {
             by_system_call(&mountpoint, options)
+        } else if let Some(option) = fusermount::for_root(options) {
+            return Err(MountError::OnlyRoot { path: mountpoint, option });
         } else {
             fusermount::mount(&mountpoint, options)
         };

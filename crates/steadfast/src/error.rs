@@ -119,6 +119,7 @@ impl Error {
             Error::Mount(e) => match e {
                 steadfast_fuse::MountError::Busy { .. } => Errno::BUSY.raw_os_error(),
                 steadfast_fuse::MountError::Mount { source, .. } => of_io(source),
+                steadfast_fuse::MountError::OnlyRoot { .. } => Errno::PERM.raw_os_error(),
                 steadfast_fuse::MountError::MountPoint { .. } => Errno::INVAL.raw_os_error(),
                 _ => Errno::IO.raw_os_error(),
             },

@@ -160,11 +160,9 @@ impl Begun {
             Err(e) => {
                 // Nobody has used it: leave it as it was found.
                 fs.unmount().with_context(|| format!("unmounting {source}"))?;
-                return Err(if matches!(e, MountError::MountPoint { .. }) {
-                    Usage(e.to_string()).into()
-                } else {
-                    e.into()
-                });
+                let misuse =
+                    matches!(e, MountError::MountPoint { .. } | MountError::OnlyRoot { .. });
+                return Err(if misuse { Usage(e.to_string()).into() } else { e.into() });
             }
         };
         let served = Arc::new(Served {

@@ -78,7 +78,7 @@ fn an_ordinary_user_mounts_what_is_his() {
 #[test]
 fn what_is_not_his_to_ask_for_is_refused_in_words() {
     let said = as_user(
-        "refused 1 $s mount disk.img m -o dev
+        "refused 2 $s mount disk.img m -o dev
         refused 1 $s mount disk.img /usr
         if grep -qx user_allow_other /etc/fuse.conf; then
             $s mount disk.img m -o allow_other

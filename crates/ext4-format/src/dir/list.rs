@@ -57,7 +57,8 @@ impl<D: DirBlocks> Directory<D> {
             let contents = self.read_leaf(number)?;
             let start = u64::from(number) * size;
             let mut names = Vec::new();
-            for entry in self.used_entries(number, &contents)? {
+            for entry in self.each_used_entry(number, &contents) {
+                let entry = entry?;
                 let position = start + entry.at as u64;
                 if position >= from {
                     names.push(self.listed(&entry, NO_HASH, position + 1));
@@ -125,7 +126,8 @@ impl<D: DirBlocks> Directory<D> {
         let mut names = Vec::new();
         for number in leaves {
             let contents = self.read_leaf(*number)?;
-            for entry in self.used_entries(*number, &contents)? {
+            for entry in self.each_used_entry(*number, &contents) {
+                let entry = entry?;
                 if is_dot_name(entry.name) {
                     continue;
                 }
@@ -140,7 +142,7 @@ impl<D: DirBlocks> Directory<D> {
                 }
             }
         }
-        names.sort_by(|a, b| (a.next, &a.name).cmp(&(b.next, &b.name)));
+        names.sort_unstable_by(|a, b| (a.next, &a.name).cmp(&(b.next, &b.name)));
         Ok(names)
     }
 }

@@ -166,8 +166,16 @@ impl<D: DirBlocks> Directory<D> {
         number: u32,
         contents: &'b [u8],
     ) -> Result<Vec<DirentRef<'b>>> {
+        self.each_used_entry(number, contents).collect()
+    }
+
+    /// The entries of a block that are in use, one after the other; ends after the first error.
+    pub(super) fn each_used_entry<'b>(
+        &'b self,
+        number: u32,
+        contents: &'b [u8],
+    ) -> impl Iterator<Item = Result<DirentRef<'b>>> {
         block::entries(&self.context, number, contents)
-            .filter(|e| e.as_ref().is_ok_and(block::in_use) || e.is_err())
-            .collect()
+            .filter(|entry| entry.as_ref().map_or(true, block::in_use))
     }
 }

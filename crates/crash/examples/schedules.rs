@@ -9,7 +9,7 @@
 //! Words: `every=N` takes one of N of the list. `parts=N` goes through it in N parts, `part=K/N`
 //! does one of them. `done=FILE` writes a line for each part that is done, and leaves out those of
 //! which there is one: so it goes on where it was stopped. `compare` cuts nothing, but runs all
-//! schedules and those that pruning leaves, and tells whether it loses a recording.
+//! schedules and those that pruning leaves, and prints whether it loses a recording.
 //!
 //! A finding is a line of words that begins with the set-up and says `begins=`. Given instead, it
 //! is made again, and made small: the fewest operations, with these the fewest preemptions, and of

@@ -1,5 +1,5 @@
 //! `steadfast::crash` as a test of somebody's program uses it: what is right passes in every mode,
-//! what is wrong is found and told, and the control fails.
+//! what is wrong is found and reported, and the control fails.
 
 use std::fmt::Display;
 use std::io::Write;

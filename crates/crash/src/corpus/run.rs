@@ -49,7 +49,8 @@ impl Story {
         self.done.iter().map(|done| before(done.started) + before(done.returned)).sum()
     }
 
-    /// Takes a look, and tells the files apart: a number that was free in between is another file.
+    /// Takes a look, and distinguishes the files: a number that was free in between is another
+    /// file.
     fn look(&mut self, fs: &dyn FileSystem) -> std::result::Result<(), Unreadable> {
         let seen = Tree::look_whole(fs, fs.root())?;
         let mut known: BTreeMap<u64, u64> = BTreeMap::new();

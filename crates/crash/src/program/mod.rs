@@ -9,7 +9,8 @@
 //!   program in this process, [`side_by_side`] the tasks of one); without one the [`rules`] do,
 //!   which hold for all programs.
 //! * [`explore`](mod@explore) does it for all cuts; [`exposure`](mod@exposure) is what the worst
-//!   state of each takes; [`shrink`] finds the writes that make a state wrong, [`story`] tells it.
+//!   state of each takes; [`shrink`] finds the writes that make a state wrong, [`story`] describes
+//!   it.
 //!
 //! What mounts and starts programs is above this crate.
 

@@ -37,7 +37,7 @@ struct State {
 }
 
 /// Explores the sequences one after the other, in this task, at every crash point at which
-/// something else may be left or something else is promised than before. `progress` is told after
+/// something else may be left or something else is promised than before. `progress` gets after
 /// each what there is so far.
 ///
 /// # Errors
@@ -229,7 +229,7 @@ impl Explorer {
         }
     }
 
-    /// The verdict on a state, from one that recovery cannot tell apart from it or from its own
+    /// The verdict on a state, from one that recovery cannot distinguish from it or from its own
     /// recovery. `None` if that did not end.
     fn known(
         &mut self,

@@ -175,7 +175,7 @@ impl<'r> States<'r> {
         }
     }
 
-    /// Tells apart equal contents at crash points of different age: a number that grows whenever
+    /// Distinguishes equal contents at crash points of different age: a number that grows whenever
     /// more has been promised, by tick. Without it the first one that leaves some contents stands
     /// for all.
     pub fn with_age(mut self, ages: impl Fn(u64) -> u64 + Send + 'r) -> Self {

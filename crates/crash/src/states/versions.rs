@@ -268,7 +268,7 @@ impl Doubts {
         &self.options
     }
 
-    /// How many states there are, as far as a number can tell.
+    /// How many states there are, as far as a number can hold.
     pub fn count(&self) -> usize {
         self.options.iter().fold(1, |n: usize, (_, o)| n.saturating_mul(o.len()))
     }

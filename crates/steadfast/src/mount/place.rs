@@ -120,7 +120,7 @@ pub fn sockets_of(device: &str, user: u32) -> Vec<PathBuf> {
     found
 }
 
-/// Sockets of this user's mounts, as far as its folders tell.
+/// Sockets of this user's mounts, as far as its folders show them.
 pub fn own_sockets() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         folders(geteuid().as_raw()).iter().flat_map(|f| sockets_in(f)).collect();

@@ -1,4 +1,4 @@
-//! What is used wrongly is told, with status 2.
+//! Wrong use is reported, with status 2.
 
 use super::lab::{Lab, text};
 

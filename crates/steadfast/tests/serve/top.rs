@@ -61,12 +61,12 @@ impl Screen {
         script.env("STEADFAST_RUNTIME_DIR", desk.path().join("run")).env("SHELL", "/bin/sh");
         script.env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut script = script.spawn().unwrap();
-        let (tell, shown) = std::sync::mpsc::channel();
+        let (sender, shown) = std::sync::mpsc::channel();
         let mut out = script.stdout.take().unwrap();
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(n @ 1..) = out.read(&mut bytes) {
-                if tell.send(bytes[..n].to_vec()).is_err() {
+                if sender.send(bytes[..n].to_vec()).is_err() {
                     return;
                 }
             }

@@ -131,7 +131,7 @@ fn room_for_fields_that_cannot_be_is_not_given() {
         let expected = if min == 40 { 40 } else { 32 };
         assert!(given.contains(&format!("extra inode fields: {expected}")), "{given}");
         image.ends("check disk.img", 0);
-        // It tells of the superblock, and finds nothing wrong with the inodes.
+        // It reports the superblock, and finds nothing wrong with the inodes.
         let judged = std::process::Command::new("e2fsck").arg("-fn").arg(image.path()).output();
         let judged = judged.unwrap();
         let said = String::from_utf8_lossy(&judged.stdout);

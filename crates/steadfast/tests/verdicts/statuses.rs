@@ -45,7 +45,7 @@ fn a_feature_that_is_not_implemented_is_named_with_a_status_of_its_own() {
             let said = image.ends(line, 3);
             assert!(said.contains("not supported") && said.contains(name), "{line}: {said}");
         }
-        // What it is can be told all the same.
+        // `info` describes it all the same.
         image.ends("info disk.img", 0);
         assert!(std::fs::read(image.path()).unwrap() == before, "{name}: it was written to");
     }

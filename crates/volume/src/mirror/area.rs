@@ -164,7 +164,7 @@ impl Core {
                 let now = state.regions.get(region);
                 state.regions.set(region, Region { summed: false, ..now });
                 let (offset, len) = state.regions.bytes_of(region);
-                state.tell(&Event::ChecksumsLost { offset, len });
+                state.notify(&Event::ChecksumsLost { offset, len });
             }
         }
         let Some(newest) = newest else { return };
@@ -216,7 +216,7 @@ impl Core {
         leg.counters.checksum_errors += 1;
         let (name, volatile) = (leg.name.clone(), leg.volatile);
         let error = format!("the checksums at byte {at} of the device are damaged or old");
-        state.tell(&Event::WrongData {
+        state.notify(&Event::WrongData {
             leg_error: LegError { slot, name, volatile, error },
             repaired,
         });

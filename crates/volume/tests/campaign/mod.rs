@@ -108,8 +108,8 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Whether it is an old copy that no assembly has taken up since. By itself nobody can tell it
-    /// from the volume as it was then.
+    /// Whether it is an old copy that no assembly has taken up since. By itself nothing
+    /// distinguishes it from the volume as it was then.
     fn is_old_copy(&self) -> bool {
         self.copy_of.is_some() && label_of(&self.medium).map(|l| l.generation) == self.copy_of
     }
@@ -414,7 +414,7 @@ fn recovered(world: &World, mirror: &Mirror, absent: bool, rng: &mut Rng) -> Res
     if size < truth.blocks() * BLOCK {
         return Err(format!("the volume has {size} bytes only after the cut"));
     }
-    // It may have grown, and the cut came before anybody was told.
+    // It may have grown, and the cut came before it was acknowledged.
     truth.grow(size / BLOCK);
     let found: Vec<Option<Bytes>> = (0..size / REGION).map(|r| region(mirror, r)).collect();
     world.tally.lock().unseen += found.iter().filter(|bytes| bytes.is_none()).count() as u64;

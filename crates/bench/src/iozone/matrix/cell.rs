@@ -122,7 +122,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Makes a call that changes the file, and tells the observer of it; `durable`: its return
+    /// Makes a call that changes the file, and reports it to the observer; `durable`: its return
     /// promises that the change is.
     pub(super) fn observed<T, E>(
         &self,

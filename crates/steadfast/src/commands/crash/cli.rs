@@ -11,7 +11,7 @@ use super::devices::Disk;
 pub enum Crash {
     /// Run a program on a recorded file system, cut the power everywhere, judge what is left
     Run(Box<CrashRun>),
-    /// Make one state of a recording again, and tell its story
+    /// Reproduce one crash state of a recording, and describe it
     Show(CrashShow),
     /// Known crash bugs, and ACE's workloads, on our file systems and the kernel's
     Corpus(CrashCorpus),

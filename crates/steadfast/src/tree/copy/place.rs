@@ -149,7 +149,7 @@ impl Copy<'_, '_, '_> {
     fn rename_over(&self, dir: Ino, spare: &[u8], name: &[u8]) -> Result<(), Trouble> {
         let renamed = self.to.fs.rename(dir, spare, dir, name, RenameFlags::empty());
         renamed.map_err(|e| {
-            // OK to ignore: the rename's failure is what is told.
+            // OK to ignore: the rename's failure is what is reported.
             let _ = self.to.fs.unlink(dir, spare);
             Trouble::To(e)
         })

@@ -1,5 +1,5 @@
 //! An in-process mount: of a file system on a RAM disk, and of one with a fault in its code.
-//! As root, on a kernel with FUSE: elsewhere the tests say SKIPPED.
+//! As root, on a kernel with FUSE: otherwise the tests say SKIPPED.
 
 use std::fs;
 use std::os::fd::AsFd;

@@ -56,8 +56,8 @@
 //! [`judge_copy`](Recorded::judge_copy) gives a judge that knows only folders what was recovered.
 //!
 //! A failure describes what happened: which call came last, which writes were in doubt, what the
-//! next boot finds, and the fewest writes whose loss is enough. As [`Debug`](std::fmt::Debug) it is
-//! that story too, so `unwrap` shows it.
+//! next boot finds, and the fewest writes whose loss is enough. [`Debug`](std::fmt::Debug) prints
+//! the same, so `unwrap` shows it.
 
 #[cfg(feature = "fuse")]
 mod at_folder;

@@ -296,9 +296,11 @@ impl Explorer {
         words: &[String],
     ) {
         if self.figures.findings.len() < FINDINGS_KEPT {
-            let story = run.units.story(doubts, choice);
+            let description = run.units.describe(doubts, choice);
             let (name, tick, words) = (run.name, at.tick, words.join("; "));
-            self.figures.findings.push(format!("{name}; cut at tick {tick}, {story}: {words}"));
+            self.figures
+                .findings
+                .push(format!("{name}; cut at tick {tick}, {description}: {words}"));
         }
     }
 

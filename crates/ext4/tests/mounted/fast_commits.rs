@@ -1,5 +1,5 @@
 //! Which operations leave an fsync a fast commit, and which a full one; and where fast commits
-//! are refused. Power cuts are judged elsewhere (`power_cut`, `format`, crate crash).
+//! are refused. Power cuts are judged in `power_cut`, `format` and crate crash.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -75,7 +75,7 @@ fn made_in(fs: &dyn FileSystem, dir: Ino, mode: u16, umask: u16) -> Vec<Seen> {
     results
 }
 
-fn story(fs: &dyn FileSystem) -> Vec<(Vec<i32>, Vec<Seen>)> {
+fn results_of(fs: &dyn FileSystem) -> Vec<(Vec<i32>, Vec<Seen>)> {
     let node = NewNode { mode: 0o755, ..NewNode::default() };
     let dir = fs.mkdir(fs.root(), b"dir", node).unwrap().ino;
     let (file, fh) = fs.create(fs.root(), b"file", NewNode::default(), OpenFlags::WRITE).unwrap();
@@ -123,7 +123,8 @@ fn lists_do_what_they_do_in_the_kernel() {
     for options in [&["-b", "1024", "-I", "128"][..], &["-b", "4096"]] {
         let image = || Image::mke2fs(24 << 20, options);
         let (ours, mut kernel) = (Ours::mount(image()), Kernel::mount(image()));
-        for (i, pair) in story(ours.fs()).into_iter().zip(story(kernel.fs())).enumerate() {
+        for (i, pair) in results_of(ours.fs()).into_iter().zip(results_of(kernel.fs())).enumerate()
+        {
             assert_eq!(pair.0, pair.1, "step {i} (ours, the kernel's)");
         }
         let file = |fs: &dyn FileSystem| fs.lookup(fs.root(), b"file").unwrap().ino;

@@ -1,13 +1,13 @@
-//! What was found, as a story.
+//! A finding, described.
 
 use std::fmt;
 use std::io::Write;
 
-use steadfast_crash::program::explore::{Exploration, Finding, Outcome, Wrong};
-use steadfast_crash::program::shrink::shrink;
-use steadfast_crash::program::story::{
+use steadfast_crash::program::describe::{
     counted, print_calls, print_decisive, print_tree, print_writes, since,
 };
+use steadfast_crash::program::explore::{Exploration, Finding, Outcome, Wrong};
+use steadfast_crash::program::shrink::shrink;
 use steadfast_crash::program::{Names, recover};
 use steadfast_crash::states::contents_where;
 use steadfast_ext4::MountOptions;
@@ -71,8 +71,8 @@ impl fmt::Debug for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The story of a finding.
-pub(super) fn story(
+/// Describes a finding.
+pub(super) fn describe_finding(
     exploration: &Exploration<'_>,
     options: &MountOptions,
     outcome: &Outcome,

@@ -146,8 +146,8 @@ pub fn is_socket_of(path: &Path, users: &[u32]) -> bool {
     found.is_ok_and(|m| m.file_type().is_socket() && users.contains(&m.uid()))
 }
 
-/// Removes a socket of ours that nobody listens at, from our own folder. Elsewhere it stays:
-/// another user may have chosen what is at the path.
+/// Removes a socket of ours that nobody listens at, from our own folder. In another folder it
+/// stays: another user may have chosen what is at the path.
 pub fn remove_dead(socket: &Path) {
     let (folder, _) = runtime_path();
     remove_dead_from(&folder, socket);

@@ -94,7 +94,7 @@ fn what_is_mounted_is_written_to_by_its_file_system_alone() {
     let out = desk.run("mount volume:a,b other");
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(!out.status.success() && text.contains("in use"), "{text}");
-    // Who uses files of it keeps the host from ending, and from unmounting.
+    // Who uses files of it keeps the host from stopping, and from unmounting.
     let file = fs::File::create(at(&desk).join("open")).unwrap();
     desk.bad("host umount data", 2, "in use");
     desk.bad("host stop", 2, "in use");

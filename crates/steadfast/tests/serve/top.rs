@@ -113,7 +113,7 @@ fn a_terminal_shows_it_and_is_left_as_it_was() {
     screen.wait_for("lacks");
     screen.press("q");
     screen.ends_with(0);
-    // Control-C is a key here; a signal comes from elsewhere.
+    // Control-C is a key here; a signal comes from another process.
     let mut screen = Screen::open(&desk);
     screen.wait_for("mirror");
     screen.press("\u{3}");

@@ -277,7 +277,7 @@ impl Core {
     #[cold]
     fn read_failed(self: &Arc<Self>, offset: u64, len: u64, failed: Failed) -> Result<Bytes> {
         self.answered((failed.slot, failed.epoch), None, false);
-        self.read_again(offset, len, failed)
+        self.retry_read(offset, len, failed)
     }
 }
 

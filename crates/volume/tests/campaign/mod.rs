@@ -215,7 +215,7 @@ fn simulated(seed: u64, planted: Planted, checksums: bool) -> Result<Tally, Stri
         }
         let options =
             AssembleOptions { planted, checksum_memory: memory(seed), ..Default::default() };
-        let again = boot_again(&world, &mut disks, &sound, &mut rng, &options);
+        let again = reboot(&world, &mut disks, &sound, &mut rng, &options);
         mirror = again.map_err(|e| format!("boot {boot}: {e}"))?;
         if let Some(rot) = &world.rot {
             let placed = rot.lock().while_off(&mirror, &disks);
@@ -288,7 +288,7 @@ fn cut(world: &World, mirror: &Mirror, disks: &mut [Disk], rng: &mut Rng) -> Vec
 }
 
 /// The computer is switched on again, perhaps not with all that was there.
-fn boot_again(
+fn reboot(
     world: &World,
     disks: &mut [Disk],
     sound: &[String],

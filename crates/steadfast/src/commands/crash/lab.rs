@@ -1,4 +1,4 @@
-//! The story of a cut that `lab run` made: the variant is run again, which gives the same.
+//! Describes a cut that `lab run` made: the variant is run again, which gives the same.
 
 use std::io::Write;
 
@@ -7,13 +7,13 @@ use steadfast_crash::explore::Reproduced;
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::Names;
-use steadfast_crash::program::story::{print_calls, print_tree, print_writes, since};
+use steadfast_crash::program::describe::{print_calls, print_tree, print_writes, since};
 use steadfast_crash::states::contents_where;
 use steadfast_lab::run::{Control, reproduce_state};
 use steadfast_lab::{LabError, RunOptions, stack};
 
 use super::cli::CrashShow;
-use super::story::{write_image, write_tree};
+use super::saved::{write_image, write_tree};
 use crate::{Outcome, Usage};
 
 /// Makes the cut again and prints what it took.

@@ -1,11 +1,11 @@
-//! `steadfast crash show`: the story of one state.
+//! `steadfast crash show`: describes one state.
 
 use std::io::Write;
 
 use anyhow::{Result, anyhow};
+use steadfast_crash::program::describe::{self, PRINTED_MAX, since};
 use steadfast_crash::program::explore::{Exploration, Verdict, Wrong};
 use steadfast_crash::program::shrink;
-use steadfast_crash::program::story::{self, PRINTED_MAX, since};
 use steadfast_crash::program::{
     Command, Judgement, Judges, Left, Names, Run, Tree, file, first_difference, recover, shown,
 };
@@ -15,8 +15,8 @@ use super::cli::CrashShow;
 use super::lab;
 use super::report::in_numbers;
 use super::run::{SHRINK_RECOVERIES, exploration};
+use super::saved::{tried, write_image, write_tree};
 use super::setup::{self, Fs, Setup};
-use super::story::{tried, write_image, write_tree};
 use crate::terminal::{Harmless, Wrapped};
 use crate::{Outcome, Usage};
 
@@ -56,9 +56,9 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
         write_image(&state, image)?;
     }
     print_cut(&setup, &run, &state, out)?;
-    story::print_calls(&run, &state, args.calls, out)?;
+    describe::print_calls(&run, &state, args.calls, out)?;
     let names = names(&setup, &run, &state);
-    story::print_writes(&run, &names, &state, out)?;
+    describe::print_writes(&run, &names, &state, out)?;
     let (verdict, tree) = print_recovery(&exploration, &state, args, out)?;
     if let Some(tree) = tree {
         print_differences(&exploration, &names, &tree, out)?;
@@ -71,7 +71,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     if args.shrink && !wrong.is_empty() {
         let base = exploration.base().map_err(|e| anyhow!(e))?;
         let decisive = shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES);
-        story::print_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
+        describe::print_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
     }
     Ok(if wrong.is_empty() { Outcome::Good } else { Outcome::Problem })
 }
@@ -144,7 +144,7 @@ fn print_recovery(
             None
         }
         Ok(tree) => {
-            story::print_tree(&tree, &base, out)?;
+            describe::print_tree(&tree, &base, out)?;
             write_tree(&tree, args.tree.as_deref(), args.owners)?;
             let contents = recovered.contents.as_deref();
             let said = exploration.verdict(&tree, contents, &base, state.cut);

@@ -42,7 +42,7 @@ it), 2 --image, --stack or their kin are wrong, 3 not supported.")]
 pub struct Dd {
     #[command(flatten)]
     pub site: SiteArgs,
-    /// Before, run this dd silently and let go of what the page cache holds
+    /// First run this dd silently, and drop the page cache
     #[arg(long, value_name = "OPERANDS")]
     pub first: Vec<String>,
     /// key=value words, as listed below

@@ -112,7 +112,7 @@ fn copy(
     Ok(dd::run(job))
 }
 
-/// The path of this machine that a path means elsewhere, if it means one.
+/// The path of this machine that an operand names, if it names one.
 fn on_host(path: &OsStr) -> Option<&Path> {
     match named(path) {
         Named::Host(path) => Some(Path::new(path)),

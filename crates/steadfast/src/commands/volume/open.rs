@@ -102,7 +102,7 @@ pub fn assembled(members: &Members, read_only: bool) -> Result<(Assembled, Volum
 
 /// The same; blank memory is a leg again.
 pub fn joined(members: &Members, read_only: bool) -> Result<(Assembled, Volume)> {
-    assembled_with(members, read_only, |found| join_again(found, read_only))
+    assembled_with(members, read_only, |found| rejoin(found, read_only))
 }
 
 fn assembled_with(
@@ -151,7 +151,7 @@ fn assembled_with(
 
 /// Memory is blank after a boot: a device that begins and ends with zeros takes the place of a
 /// volatile leg that is not there. Who only reads leaves it out.
-fn join_again(found: &mut Assembled, read_only: bool) -> Result<()> {
+fn rejoin(found: &mut Assembled, read_only: bool) -> Result<()> {
     let missing = |leg: &LegStatus| leg.volatile && leg.state == LegState::Unavailable;
     let mirrors: Vec<Mirror> = found.volumes.iter().filter_map(|v| v.mirror.clone()).collect();
     for mirror in mirrors {

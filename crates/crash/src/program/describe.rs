@@ -1,4 +1,4 @@
-//! The story of one state in words: what was called last, what was in doubt, what the next boot
+//! Describes one state: what was called last, what was in doubt, what the next boot
 //! finds, which writes matter.
 
 use std::collections::BTreeMap;

@@ -125,7 +125,7 @@ fn unmounting_is_a_point_in_every_mask_but_no_umount() {
 }
 
 #[test]
-fn what_unmounting_discards_is_told() {
+fn what_unmounting_discards_is_reported() {
     let Some(b) = Bench::with_image("64m") else { return };
     let message = said(&b, "mount disk.img m -o data=transact,transact=create,no-umount --log log");
     assert!(message.contains("no-umount") && message.contains("will discard"), "{message}");

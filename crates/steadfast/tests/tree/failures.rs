@@ -14,7 +14,7 @@ fn tree(d: &Desk) {
 }
 
 #[test]
-fn a_bad_inode_is_told_and_the_rest_is_copied() {
+fn a_bad_inode_is_reported_and_the_rest_is_copied() {
     let d = Desk::new();
     tree(&d);
     // A type that is none, a block beyond the end, a deleted inode.

@@ -58,8 +58,8 @@ fn source(d: &Desk) -> Option<std::path::PathBuf> {
 }
 
 #[test]
-fn root_keeps_all_and_others_are_told() {
-    if !root("root_keeps_all_and_others_are_told") {
+fn root_keeps_all_and_others_are_reported() {
+    if !root("root_keeps_all_and_others_are_reported") {
         return;
     }
     let d = Desk::new();

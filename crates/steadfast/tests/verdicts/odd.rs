@@ -102,7 +102,7 @@ fn the_last_group_without_a_bitmap() {
 }
 
 #[test]
-fn orphans_are_told() {
+fn orphans_are_reported() {
     let image = Image::mke2fs(16 * MIB, &["-O", "^metadata_csum,^orphan_file"]);
     std::fs::write(image.folder().join("file"), vec![1; 50_000]).unwrap();
     image.debugfs(&[

@@ -67,7 +67,7 @@ fn a_feature_of_the_journal_too() {
 }
 
 #[test]
-fn mkfs_tells_what_it_cannot_make_from_what_does_not_exist() {
+fn mkfs_distinguishes_what_it_cannot_make_from_what_does_not_exist() {
     let image = Image::mke2fs(8 * MIB, &[]);
     assert!(image.ends("mkfs -F -O verity disk.img", 3).contains("verity"));
     assert!(image.ends("mkfs -F -O no_such_thing disk.img", 2).contains("no_such_thing"));

@@ -182,7 +182,7 @@ impl Core {
             if may && let Err(error) = holder.device.write(at, bytes.clone().into()) {
                 failed.push(Failed { slot, epoch, error });
             }
-            self.tell_of_record(holder, at, may);
+            self.report_record(holder, at, may);
         }
         // What cannot be read cannot be relied on when the others are gone.
         failed.retain(|f| may && self.rewrite(&holders, f, region_bytes, region, &bytes).is_err());
@@ -207,7 +207,7 @@ impl Core {
         })
     }
 
-    fn tell_of_record(&self, holder: &Holder, at: u64, repaired: bool) {
+    fn report_record(&self, holder: &Holder, at: u64, repaired: bool) {
         let mut state = self.state.lock();
         let slot = holder.slot;
         let Some(leg) = state.legs[slot].as_mut().filter(|leg| leg.epoch == holder.epoch) else {

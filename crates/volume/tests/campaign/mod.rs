@@ -320,7 +320,7 @@ fn reboot(
                 }
                 2 => {
                     let copy = disk.old.take().map(|old| Medium::new(&name, false, old));
-                    if let Some(copy) = copy.filter(|copy| is_told(copy, newest.as_ref())) {
+                    if let Some(copy) = copy.filter(|copy| is_recognized(copy, newest.as_ref())) {
                         disk.put_in(copy);
                         tally.stale += 1;
                     }
@@ -374,7 +374,7 @@ pub fn newest_label(disks: &[Disk]) -> Option<Label> {
 
 /// Whether a copy of a leg can be distinguished from the leg: it is from before the last change of
 /// the labels that is on all of them, and from before the leg left, if it has.
-pub fn is_told(copy: &Medium, newest: Option<&Label>) -> bool {
+pub fn is_recognized(copy: &Medium, newest: Option<&Label>) -> bool {
     let (Some(then), Some(now)) = (label_of(copy), newest) else { return true };
     let uuid = then.members[then.slot].uuid;
     let left = now.members.iter().filter(|m| m.uuid == uuid).filter_map(|m| m.left);

@@ -50,7 +50,7 @@ impl Distribution {
         self.steps.iter().map(|(_, count)| count).sum()
     }
 
-    /// The corners of the line that tells, for each time in microseconds, the share of all calls
+    /// The corners of the line that gives, for each time in microseconds, the share of all calls
     /// that took as long or longer: where each step that has calls begins, and, where calls are
     /// missing behind it, where it ends.
     pub fn as_long(&self) -> Vec<(f64, f64)> {

@@ -67,13 +67,13 @@ pub trait BlockDevice: Send + Sync {
         self.submit(Request::Flush).wait().map(drop)
     }
 
-    /// Tells the device that a range is no longer needed.
+    /// Informs the device that a range is no longer needed.
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
         self.submit(Request::Discard { offset, len }).wait().map(drop)
     }
 
     /// Whether the `len` bytes at `offset` begin with `with`: for a reader that wants to know no
-    /// more. A device that can tell without handing the bytes out may do so.
+    /// more. A device that can find out without returning the bytes may do so.
     fn begins_with(&self, offset: u64, len: u64, with: &[u8]) -> Result<bool> {
         Ok(self.read(offset, len)?.starts_with(with))
     }

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sector_tells_its_stamp_and_a_changed_one_does_not() {
+    fn a_sector_has_its_stamp_and_a_changed_one_has_none() {
         let stamp = Stamp { tag: 7 << 48 | 3, position: 1024 };
         let mut sector = [0; SECTOR];
         fill_sector(stamp, &mut sector);

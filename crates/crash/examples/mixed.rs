@@ -4,7 +4,7 @@
 //! cargo run --release -p steadfast-crash --example mixed -- ordered external seed=3 cut=7
 //! ```
 //!
-//! With `cut=` the story of that cut: the operations before it, how much of what was in doubt
+//! With `cut=` a description of that cut: the operations before it, how much of what was in doubt
 //! survived, what recovery made of it. Without, all cuts in figures. With `shrink` the first cut
 //! that is wrong is made small. Exit status 1: something is wrong. The words are those of
 //! `mixed::Case`; `bug=` needs the feature `planted-bugs`.
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     };
     let outcome = match (cut, small) {
         (_, true) => shrunk(&case),
-        (Some(number), _) => story(&case, number),
+        (Some(number), _) => describe(&case, number),
         (None, _) => explored(&case),
     };
     match outcome {
@@ -61,20 +61,21 @@ fn explored(case: &Case) -> Result<bool, String> {
     Ok(wrong > 0)
 }
 
-fn story(case: &Case, number: u64) -> Result<bool, String> {
-    let story = case.story(number)?.ok_or_else(|| format!("there is no cut {number}"))?;
-    println!("begun before the cut at {:?}, tick {}:", story.cut.at, story.cut.tick);
-    story.operations.iter().for_each(|operation| println!("  {operation}"));
-    for (device, (in_doubt, there)) in story.in_doubt.iter().enumerate() {
+fn describe(case: &Case, number: u64) -> Result<bool, String> {
+    let description = case.describe(number)?.ok_or_else(|| format!("there is no cut {number}"))?;
+    println!("begun before the cut at {:?}, tick {}:", description.cut.at, description.cut.tick);
+    description.operations.iter().for_each(|operation| println!("  {operation}"));
+    for (device, (in_doubt, there)) in description.in_doubt.iter().enumerate() {
         println!("device {device}: {in_doubt} units in doubt, {there} of them there");
     }
-    let StateFigures { broken_promises, stale_bytes, findings, damage, e2fsck, .. } = &story.cut;
+    let StateFigures { broken_promises, stale_bytes, findings, damage, e2fsck, .. } =
+        &description.cut;
     println!("recovered: {broken_promises} broken promises, {stale_bytes} stale");
     findings.iter().chain(damage).for_each(|words| println!("  {words}"));
     if let Some(said) = e2fsck.as_ref().and_then(|opinion| opinion.damage()) {
         println!("  e2fsck: {said}");
     }
-    Ok(story.cut.is_wrong())
+    Ok(description.cut.is_wrong())
 }
 
 fn shrunk(case: &Case) -> Result<bool, String> {

@@ -71,11 +71,11 @@ fn main() -> ExitCode {
             break;
         }
         let explored = SmallMachine::new(setup).and_then(|machine| {
-            let told = Cell::new(0);
+            let printed = Cell::new(0);
             explore_twice(&machine, &all, (&plan, 0), &cpu, &|twice| {
                 let done = twice.pruned.sequences as usize;
-                if done >= told.get() + PART {
-                    told.set(done);
+                if done >= printed.get() + PART {
+                    printed.set(done);
                     eprintln!("{name}: {done} of {} sequences, {}", all.len(), twice.agreed);
                 }
             })

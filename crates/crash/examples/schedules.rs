@@ -9,10 +9,10 @@
 //! Words: `every=N` takes one of N of the list. `parts=N` goes through it in N parts, `part=K/N`
 //! does one of them. `done=FILE` writes a line for each part that is done, and leaves out those of
 //! which there is one: so it goes on where it was stopped. `compare` cuts nothing, but runs all
-//! schedules and those that pruning leaves, and tells whether it loses a recording.
+//! schedules and those that pruning leaves, and prints whether it loses a recording.
 //!
 //! A finding is a line of words that begins with the set-up and says `begins=`. Given instead, it
-//! is made again, and made small: the fewest operations, with these the fewest preemptions, and of
+//! is reproduced and shrunk: the fewest operations, with these the fewest preemptions, and of
 //! the first state that is wrong the fewest writes that make the difference.
 
 // It is for people.
@@ -193,8 +193,8 @@ fn explored(asked: &Asked) -> Result<Sum, String> {
     Ok(sum)
 }
 
-/// Makes a case again, and makes it small.
-fn again(case: &ScheduledCase) -> Result<bool, String> {
+/// Reproduces a case, and shrinks it.
+fn reproduce(case: &ScheduledCase) -> Result<bool, String> {
     let found = case.explore(&PLAN)?;
     println!("{case}\n{found}");
     found.findings.iter().for_each(|finding| println!("FOUND: {finding}"));
@@ -207,7 +207,10 @@ fn again(case: &ScheduledCase) -> Result<bool, String> {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let is_wrong = if args.iter().any(|word| word.starts_with("begins=")) {
-        args.join(" ").parse::<ScheduledCase>().map_err(String::from).and_then(|case| again(&case))
+        args.join(" ")
+            .parse::<ScheduledCase>()
+            .map_err(String::from)
+            .and_then(|case| reproduce(&case))
     } else {
         asked(&args).and_then(|asked| {
             if asked.compare {

@@ -2,7 +2,7 @@
 //! `cargo run --release -p steadfast-crash --example small -- MODE [JOURNAL] [LENGTH] [N]`.
 //! JOURNAL is internal or external; LENGTH is that of the longest sequence.
 //! MODE is writeback, ordered, journal, transact or transact-asked. With N, only the sequence of
-//! that number: findings tell it.
+//! that number: findings print it.
 
 // It is for people.
 #![allow(clippy::print_stdout)]

@@ -8,8 +8,9 @@ use steadfast_devices::store::Store;
 
 use crate::opinion::Opinion;
 
-/// Bits of e2fsck(8)'s exit status that say nothing of the file system: 16 used wrongly, 32 told to
-/// stop, 128 no library. timeout(1)'s own troubles (124 to 127) and a kill (137) have some of them.
+/// Bits of e2fsck(8)'s exit status that say nothing of the file system: 16 used wrongly, 32
+/// cancelled, 128 no library. timeout(1)'s own troubles (124 to 127) and a kill (137) have some of
+/// them.
 const NO_ANSWER: i32 = 16 | 32 | 128;
 
 /// Seconds after which e2fsck is killed: on some damaged images it hangs.

@@ -20,7 +20,7 @@ pub struct StateFigures {
     pub at: Nanos,
     /// The same in the record's order of all that happened.
     pub tick: u64,
-    /// Which of the plan's cuts it is, from 0: with the seeds it tells what survived.
+    /// Which of the plan's cuts it is, from 0: with the seeds it determines what survived.
     pub number: u64,
     /// The number of the plan's first cut that found every device with the same requests settled
     /// and the same in doubt. Such cuts differ only by what of the latter survived: they are one

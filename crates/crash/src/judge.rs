@@ -53,7 +53,7 @@ pub trait Judge: Send + Sync {
     }
 
     /// The calls of the workload as far as they are remembered, in the order in which they were
-    /// made: to tell what came before a cut.
+    /// made: to print what came before a cut.
     fn calls(&self) -> Vec<Call> {
         Vec::new()
     }

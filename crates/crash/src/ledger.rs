@@ -3,7 +3,7 @@
 //! The ledger keeps every write and truncation of every file in the order in which they were
 //! started, with the moments of the call, of its acknowledgement, and of the moment from which it
 //! was promised to be durable. Writes carry stamped data ([`steadfast_block::pattern`]) whose
-//! tag names the write, so that after a power cut each sector tells which write it is from.
+//! tag names the write, so that after a power cut each sector shows which write it is from.
 //!
 //! Moments are those of the devices' record ([`RecordLog`]), so that calls and requests are in one
 //! order even where many happen at the same nanosecond.

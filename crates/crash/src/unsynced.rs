@@ -2,7 +2,7 @@
 //!
 //! The [`Ledger`] as a judge reads every byte of every file, after each
 //! cut. This one reads only where the newest acknowledged write was not promised durable at the
-//! cut, and there one sector of each 256 KiB: enough to tell how much is missing, to that unit. It
+//! cut, and there one sector of each 256 KiB: enough to find how much is missing, to that unit. It
 //! says nothing of promises.
 
 use std::collections::BTreeMap;
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_merged_and_the_new_part_is_told() {
+    fn ranges_are_merged_and_the_new_part_is_returned() {
         let mut covered = Covered::default();
         assert_eq!(covered.add(10, 20), [(10, 20)]);
         assert_eq!(covered.add(30, 40), [(30, 40)]);

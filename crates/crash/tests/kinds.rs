@@ -139,7 +139,7 @@ fn a_lost_device_is_refused_and_nothing_is_written() {
     });
 }
 
-/// Torn words are more than a disk may do, but the log's checksums tell them.
+/// Torn words are more than a disk may do, but the log's checksums detect them.
 #[test]
 fn torn_words_and_garbage() {
     each(|ran| {

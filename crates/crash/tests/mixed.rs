@@ -35,7 +35,7 @@ fn soak() -> u64 {
 
 /// Says at once what was found: a soak goes on for hours. (The test harness holds back what is
 /// printed by macros only.)
-fn tell(name: &str, finding: &str) {
+fn print_finding(name: &str, finding: &str) {
     let _ = writeln!(std::io::stderr(), "FOUND: {name}: {finding}");
 }
 
@@ -64,11 +64,11 @@ fn explored(name: &str, setup: Setup) -> Figures {
         let figures = explore(&shared, recorded, &plan, &|_| ());
         let case = Case { setup, seed, tasks: TASKS, operations: OPERATIONS, plan };
         for finding in &figures.findings {
-            let told = format!("{finding}: {}", case.command(None));
+            let text = format!("{finding}: {}", case.command(None));
             if !setup.lying {
-                tell(name, &told);
+                print_finding(name, &text);
             }
-            all.findings.push(told);
+            all.findings.push(text);
         }
         all.cuts.extend(figures.cuts);
     }

@@ -101,7 +101,7 @@ fn explore(run: &Run, own: &Own) -> Outcome {
 }
 
 #[test]
-fn what_a_program_forgot_is_told_from_what_was_promised() {
+fn what_a_program_forgot_is_distinguished_from_what_was_promised() {
     for data in MODES {
         let own = |auto| own(data, auto);
         let synced = explore(&run(&own(false).options, true), &own(false));
@@ -215,7 +215,7 @@ fn watched(options: &MountOptions, work: fn(&dyn FileSystem)) -> Run {
     Sim::new(3).run(work).unwrap()
 }
 
-/// The inode of a name, as a listing tells it.
+/// The inode of a name, as a listing has it.
 fn listed(fs: &dyn FileSystem, dir: Ino, name: &[u8]) -> Ino {
     let entries = fs.readdir(dir, 0).unwrap();
     entries.iter().find(|entry| entry.name == name).unwrap().ino
@@ -232,8 +232,8 @@ fn sync_folder(fs: &dyn FileSystem, name: &[u8]) {
 fn names_that_were_only_listed_have_their_places() {
     let own = own(DataMode::Ordered, true);
     let run = watched(&own.options, |fs| sync_folder(fs, b"f"));
-    let told: Vec<String> = run.calls.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["unlink d/5/f", "fsync of directory d/5"]);
+    let calls: Vec<String> = run.calls.iter().map(ToString::to_string).collect();
+    assert_eq!(calls, ["unlink d/5/f", "fsync of directory d/5"]);
     let outcome = explore(&run, &own);
     assert!(outcome.findings.is_empty(), "{:?}", outcome.findings);
     assert!(outcome.unmeasured.is_empty(), "{:?}", outcome.unmeasured);
@@ -282,8 +282,8 @@ fn a_write_through_o_dsync_is_a_promise() {
         assert!(outcome.unmeasured.is_empty(), "{data:?}: {:?}", outcome.unmeasured);
         let outcome = explore(&lying(run), &own);
         let lost = "d/5/f: 8 bytes at 0 were written with O_SYNC or O_DSYNC and are not there";
-        let told = broken(&outcome);
-        assert!(told.iter().any(|what| what.starts_with(lost)), "{data:?}: {told:?}");
+        let broken = broken(&outcome);
+        assert!(broken.iter().any(|what| what.starts_with(lost)), "{data:?}: {broken:?}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Judging once what recovery cannot tell apart shows the same as judging each state: word by word,
-//! on the smallest workloads in all kinds of set-ups.
+//! Judging once what recovery cannot distinguish shows the same as judging each state: word by
+//! word, on the smallest workloads in all kinds of set-ups.
 //!
 //! Always: of one operation, with a small bound. With `STEADFAST_SOAK`: of up to two, cuts
 //! exhausted up to 256 states each. That a pruning which forgets something is found, the tests

@@ -33,13 +33,13 @@ fn explored(name: &str, setup: Setup, pairs: &[Tasks], schedules: &Schedules) {
     };
     let begun = Instant::now();
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let told = Cell::new(0);
+    let printed = Cell::new(0);
     // Says at once what was found: a soak goes on for hours.
     let progress = |so_far: &Scheduled| {
-        for finding in so_far.explored.findings.iter().skip(told.get()) {
+        for finding in so_far.explored.findings.iter().skip(printed.get()) {
             let _ = writeln!(std::io::stderr(), "FOUND: {name}: {finding}");
         }
-        told.set(so_far.explored.findings.len());
+        printed.set(so_far.explored.findings.len());
     };
     let done = explore_schedules(&machine, pairs, schedules, &plan, &progress)
         .unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -40,13 +40,13 @@ fn small_a_lying_cache_is_found() {
 
 /// Says at once what was found: a soak goes on for hours. (The test harness holds back what is
 /// printed by macros only.)
-fn told(name: &str) -> impl Fn(&Explored) {
-    let told = Cell::new(0);
+fn print_new(name: &str) -> impl Fn(&Explored) {
+    let printed = Cell::new(0);
     move |explored| {
-        for finding in explored.findings.iter().skip(told.get()) {
+        for finding in explored.findings.iter().skip(printed.get()) {
             let _ = writeln!(std::io::stderr(), "FOUND: {name}: {finding}");
         }
-        told.set(explored.findings.len());
+        printed.set(explored.findings.len());
     }
 }
 
@@ -65,8 +65,8 @@ fn explored(name: &str) {
     }
     let begun = Instant::now();
     let machine = part.machine().unwrap_or_else(|e| panic!("{name}: {e}"));
-    let explored =
-        explore(&machine, &sequences, &plan, &told(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let explored = explore(&machine, &sequences, &plan, &print_new(name))
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
     println!("FIGURES: {name}: {explored}, {:.1} s", begun.elapsed().as_secs_f64());
     assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);
 }
@@ -121,10 +121,10 @@ parts! {
 /// of; where files are used in place, only data and what makes it durable.
 fn on_memory_quick(setup: &Setup) -> Vec<Sequence> {
     let is_needed = |s: &Sequence| {
-        let told = s.to_string();
+        let text = s.to_string();
         match (setup.fast_commits, setup.dax) {
-            (true, _) => told.contains("Fsync {"),
-            (false, true) => s.len() == 1 || told.contains(": Write {"),
+            (true, _) => text.contains("Fsync {"),
+            (false, true) => s.len() == 1 || text.contains(": Write {"),
             (false, false) => true,
         }
     };
@@ -147,8 +147,8 @@ fn on_memory(name: &str, setup: Setup) {
     };
     let begun = Instant::now();
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let explored =
-        explore(&machine, &sequences, &plan, &told(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let explored = explore(&machine, &sequences, &plan, &print_new(name))
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
     println!("FIGURES: {name}: {explored}, {:.1} s", begun.elapsed().as_secs_f64());
     assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);
 }

@@ -49,7 +49,7 @@ impl RawInode {
         let mut contents = self.block().to_vec();
         match entries.into_iter().find(|e| e.is(SYSTEM, DATA)).map(|e| e.value) {
             Some(Value::Here(value)) => contents.extend(value),
-            Some(Value::Inode { .. }) => return Err(corrupt("they are said to be elsewhere")),
+            Some(Value::Inode { .. }) => return Err(corrupt("they are in another inode")),
             None => return Err(corrupt("the system.data attribute is missing")),
         }
         Ok(contents)

@@ -1,7 +1,7 @@
 //! Makes a file system, or a journal device.
 //!
 //! What comes out is what mke2fs 1.47 makes of the same size and options, number for number where
-//! e2fsck or the kernel could tell the difference, and in the same places within a flexible group.
+//! e2fsck or the kernel could see the difference, and in the same places within a flexible group.
 //!
 //! # How
 //!

@@ -1,4 +1,4 @@
-//! What was made, as mke2fs tells it.
+//! What was made, as mke2fs prints it.
 
 use uuid::Uuid;
 

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_told() {
+    fn all_that_is_wrong_is_reported() {
         let wrong = apply_line(&mut Options::random(0), "-z 3 -b x -t ext5 -O exten,mmp -N");
         let said: Vec<String> = wrong.unwrap_err().into_iter().map(|(_, what)| what).collect();
         let parts = [

@@ -34,7 +34,7 @@ pub enum Bug {
     DaxFsyncWithoutFence,
     /// The zeros behind a new, smaller size are not down before the size is.
     TruncatedTailNotWritten,
-    /// A fast commit does not tell the old name of a file that was moved.
+    /// A fast commit does not record the old name of a file that was moved.
     FastCommitWithoutOldName,
     /// sync(2) does not flush the device of data that no commit has flushed: of the kind of Linux
     /// cc3e1bea5d87, "ext4, jbd2: Add barriers for file systems with exernal journals".
@@ -72,7 +72,7 @@ pub enum Bug {
     /// size stays. Linux 9d80eaa1a1d3, "ext4: increase i_disksize to offset + len in
     /// ext4_update_disksize_before_punch()".
     PunchForgetsSize,
-    /// What a fast commit cannot tell does not make the next one a full one. Linux e85c81ba8859,
+    /// What a fast commit cannot record does not make the next one a full one. Linux e85c81ba8859,
     /// "ext4: fast commit may not fallback for ineligible commit".
     FastIneligibleForgotten,
 }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_without_end_are_bounded_and_what_was_done_still_tells_them_apart() {
+    fn kinds_without_end_are_bounded_and_still_distinguished_by_what_was_done() {
         let (log, now) = (ErrorLog::new("disk"), Instant::now());
         let word = |i: usize| "x".repeat(i);
         for i in 0..1000 {

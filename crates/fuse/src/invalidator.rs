@@ -1,4 +1,4 @@
-//! Telling the kernel to forget what it has cached, after a change that it does not know of.
+//! Makes the kernel forget what it has cached, after a change that it does not know of.
 //!
 //! No notification here waits for the kernel, so a request may send one before it is answered. The
 //! notification of a single name (FUSE_NOTIFY_INVAL_ENTRY) does wait: for the lock of its
@@ -12,7 +12,7 @@ use fuser::{INodeNo, Notifier, Session};
 
 use crate::bridge::{Bridge, Opened};
 
-/// Tells the kernel to forget what it has cached, after a change that did not come through it.
+/// Makes the kernel forget what it has cached, after a change that did not come through it.
 pub struct Invalidator {
     notifier: Notifier,
     device: OwnedFd,

@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! 1. The kernel is the only one who changes the file system while it is mounted, so names and
-//!    attributes are cached there for ever. Whoever changes it otherwise must tell the kernel
+//!    attributes are cached there for ever. Whoever changes it otherwise must notify the kernel
 //!    ([`Invalidator`]).
 //! 2. Permissions are checked by the kernel (`default_permissions`), POSIX ACLs too; the umask is
 //!    not applied there but handed on ([`NewNode::umask`](steadfast_vfs::NewNode)), because a

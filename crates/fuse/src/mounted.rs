@@ -91,8 +91,8 @@ impl Mounted {
         &self.mountpoint
     }
 
-    /// Its device number, `major:minor`, which tells it from all other mounts. `None`: /proc does
-    /// not say.
+    /// Its device number, `major:minor`, which distinguishes it from all other mounts. `None`:
+    /// /proc does not say.
     pub fn device(&self) -> Option<&str> {
         self.device.as_deref()
     }
@@ -102,7 +102,7 @@ impl Mounted {
         Unmounter { mountpoint: self.mountpoint.clone(), device: self.device.clone() }
     }
 
-    /// Tells the kernel of changes.
+    /// Notifies the kernel of changes.
     ///
     /// # Errors
     /// No more file descriptors.

@@ -1,6 +1,6 @@
 //! What a mount has promised is there after a power cut, whichever way the program asked; what
 //! nobody asked for is not, or the test would see nothing. As root, on a kernel with FUSE:
-//! elsewhere the tests say SKIPPED.
+//! otherwise the tests say SKIPPED.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! An in-process mount: of a file system on a RAM disk, and of one with a fault in its code.
-//! As root, on a kernel with FUSE: elsewhere the tests say SKIPPED.
+//! As root, on a kernel with FUSE: otherwise the tests say SKIPPED.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -138,7 +138,7 @@ fn with_transaction_points_close_answers_when_its_point_is_durable() {
 }
 
 #[test]
-fn what_changes_behind_the_kernel_is_seen_after_it_is_told() {
+fn what_changes_behind_the_kernel_is_seen_after_an_invalidation() {
     let fs = on_ram();
     let Some(m) = Mount::new(Arc::clone(&fs) as Arc<dyn FileSystem>) else { return };
     fs::write(m.at("changed"), "before").unwrap();
@@ -275,7 +275,7 @@ fn a_fault_in_the_code_is_an_error_and_ends_it() {
     fs::write(m.at("before"), "x").unwrap();
     assert_eq!(fs::create_dir(m.at("d")).unwrap_err().raw_os_error(), EIO);
     assert_eq!(fs::write(m.at("after"), "x").unwrap_err().raw_os_error(), EIO);
-    assert!(!m.end(), "who serves it is told");
+    assert!(!m.end(), "the server reports it");
 }
 
 /// What a reader brings into the kernel's page cache while a direct write is under way is old, and

@@ -111,7 +111,7 @@ fn cpu() -> (Duration, Duration) {
 struct States {
     setup: &'static str,
     distinct: u64,
-    /// Of these, states that did not recover: one that recovery cannot tell apart had.
+    /// Of these, states that did not recover: one that recovery cannot distinguish from them had.
     pruned: u64,
     /// The same with pruning and without.
     agreed: u64,

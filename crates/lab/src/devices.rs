@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_parameter_is_told_within_80_columns() {
+    fn every_parameter_is_described_within_80_columns() {
         assert!(list().lines().all(|l| l.chars().count() <= 80), "{}", list());
         for kind in KINDS {
             let text = text(kind);

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::PAGE;
 
-/// Parts of a page that are told apart, of [`PART`] bytes each.
+/// Parts of a page that are dirty or clean by themselves, of [`PART`] bytes each.
 const PARTS: usize = 4;
 /// Bytes of a part: the smallest block of a store.
 const PART: usize = PAGE / PARTS;

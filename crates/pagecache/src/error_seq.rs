@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cursor_is_told_once_and_a_late_one_of_the_unknown() {
+    fn each_cursor_gets_an_error_once_and_a_late_one_an_unreported_one() {
         let mut seq = ErrorSeq::default();
         let (mut a, mut b) = (seq.sample(), seq.sample());
         assert_eq!(seq.check_and_advance(&mut a), Ok(()));

@@ -48,14 +48,14 @@ impl Subject for InCorpus {
 
     fn record(&self, workload: &Workload) -> Result<Ran> {
         let running = self.peer.resume(self.formatted.clone()).map_err(CrashError::host)?;
-        let (bases, story) = {
+        let (bases, trace) = {
             let fs = HostFs::open(running.path()).map_err(CrashError::host)?;
             set_up(&fs, workload)?;
             let bases = running.begin().map_err(CrashError::host)?;
             (bases, play(&fs, running.log(), workload)?)
         };
         let recording = running.end().map_err(CrashError::host)?;
-        Ok(Ran::new(bases, recording, story))
+        Ok(Ran::new(bases, recording, trace))
     }
 
     fn system(&self) -> &dyn System {

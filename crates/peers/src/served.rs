@@ -67,14 +67,14 @@ impl Served {
     pub(crate) fn end(&mut self) -> Result<(), PeerError> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
         // A tool that has just ended may still hold the folder for a moment.
-        let patient = (0..50).any(|_| {
+        let unmounted = (0..50).any(|_| {
             let gone = self.unmounter.unmount().is_ok();
             if !gone {
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
             gone
         });
-        if !patient {
+        if !unmounted {
             self.unmounter.unmount_lazily()?;
         }
         // OK to ignore: a panic there was the server's, and is reported there.
@@ -85,7 +85,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // OK to ignore: there is no caller left to report to.
         let _ = self.end();
     }
 }

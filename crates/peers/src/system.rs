@@ -42,8 +42,8 @@ impl System for Peer {
                 show(mounted, then, &mut failed_then);
             }
         };
-        let again = then.is_some().then_some(&mut second as &mut dyn FnMut(&Path));
-        let recovery = self.recover_and_use(contents, &mut first, again).map_err(host)?;
+        let second = then.is_some().then_some(&mut second as &mut dyn FnMut(&Path));
+        let recovery = self.recover_and_use(contents, &mut first, second).map_err(host)?;
         if let Some(why) = failed.or(failed_then) {
             return Err(why);
         }

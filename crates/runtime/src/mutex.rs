@@ -39,7 +39,7 @@ impl Queue {
     }
 
     /// Queues a task that was woken but found the lock taken again: it keeps its place.
-    pub(crate) fn push_again(&self, w: Waiter, woken_before: bool) {
+    pub(crate) fn requeue(&self, w: Waiter, woken_before: bool) {
         if woken_before {
             self.change(|waiters| waiters.push_front(w));
         } else {
@@ -125,7 +125,7 @@ impl<T: ?Sized> Mutex<T> {
                 return guard;
             }
             let wait = Wait { what: "a mutex", made_at: self.made_at, called_at };
-            sim::block(wait, None, |w| self.queue.push_again(w, woken));
+            sim::block(wait, None, |w| self.queue.requeue(w, woken));
             woken = true;
         }
     }

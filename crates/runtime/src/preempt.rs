@@ -117,7 +117,7 @@ impl Preemption {
         self.inner.passed.lock().unwrap().clone()
     }
 
-    /// Passes a point; whether the task is preempted there. `point` tells what there is to know
+    /// Passes a point; whether the task is preempted there. `point` has what there is to know
     /// of it.
     pub(crate) fn pass(&self, is_lock: bool, point: impl FnOnce() -> Passed) -> bool {
         if is_lock && !self.locks {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_tells_whether_anybody_else_can_take_a_step() {
+    fn a_point_has_whether_another_task_can_take_a_step() {
         let none = Preemption::at(&[]);
         run(&none);
         let alone: Vec<bool> = none.passed().iter().map(|p| p.alone).collect();

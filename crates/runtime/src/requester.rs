@@ -1,7 +1,7 @@
 //! The requester of a thread's work: a process outside of this one.
 //!
 //! A front end that forwards requests of other processes records the requester; a recorder of calls
-//! below can then tell which of them belong together. In real time only: a simulation has no
+//! below can then find out which of them belong together. In real time only: a simulation has no
 //! outside requesters.
 
 use std::cell::Cell;

@@ -72,7 +72,7 @@ impl<T: ?Sized> RwLock<T> {
                     return RwLockReadGuard { lock: self, inner };
                 }
             }
-            sim::block(wait, None, |w| self.queue.push_again(w, queued));
+            sim::block(wait, None, |w| self.queue.requeue(w, queued));
             queued = true;
         }
     }
@@ -96,7 +96,7 @@ impl<T: ?Sized> RwLock<T> {
                 Err(TryLockError::WouldBlock) => {}
             }
             let waiting = Waiting::new(&self.writers_waiting);
-            sim::block(wait, None, |w| self.queue.push_again(w, woken));
+            sim::block(wait, None, |w| self.queue.requeue(w, woken));
             drop(waiting);
             woken = true;
         }

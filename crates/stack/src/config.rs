@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_wrong_is_told_at_once_with_its_place() {
+    fn everything_wrong_is_reported_at_once_with_its_place() {
         let text = "\
 [device.a]
 path = \"/a\"

@@ -71,7 +71,7 @@ pub struct Endpoint {
     volatile: bool,
     opened: Arc<Opened>,
     stat: Stat,
-    /// Tells it from every other one that there was since the host was started.
+    /// Distinguishes it from every other one that there was since the host was started.
     number: u64,
     /// How many have its file open.
     open: AtomicU32,

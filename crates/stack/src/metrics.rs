@@ -169,7 +169,7 @@ pub fn text(status: &StackStatus, counters: &StackCounters) -> String {
         &mut out,
         "volume_unchecked_bytes",
         "gauge",
-        "Bytes that were written and that no checksum tells of, where there are checksums.",
+        "Written bytes that no checksum covers, where there are checksums.",
     );
     for volume in &status.volumes {
         if let Some(mirror) = volume.mirror.as_ref().filter(|mirror| mirror.checksums) {

@@ -234,7 +234,7 @@ mount namespace (a container, a service) holds a copy, the process.")]
         #[arg(long, value_name = "SECONDS")]
         timeout: Option<u64>,
     },
-    /// Show what is mounted, and how it does
+    /// Show what is mounted, with its state and counters
     #[command(after_help = "\
 Examples:
   steadfast status
@@ -260,11 +260,11 @@ says how much.")]
     Transact {
         /// The mount point
         mountpoint: PathBuf,
-        /// Make no point, but change what makes points by itself from now on
+        /// Make no point; change when points are made automatically
         #[arg(long, value_name = "WORDS")]
         mask: Option<String>,
     },
-    /// Take a mount with data=transact back to its last point
+    /// Roll a mount with data=transact back to its last point
     #[command(after_help = "\
 Example:
   steadfast rollback /mnt/disk
@@ -408,7 +408,7 @@ Exit status: 0 usable, 1 there is a problem with it, 2 used wrongly,
         #[arg(long)]
         json: bool,
     },
-    /// Give a file system without a journal one
+    /// Add a journal to a file system that has none
     #[command(after_help = "\
 Examples:
   steadfast journal attach disk.img --size 64m
@@ -419,7 +419,7 @@ Examples:
         #[command(flatten)]
         new: NewJournal,
     },
-    /// Take the journal away; what it holds is replayed first
+    /// Remove the journal, which is replayed first
     #[command(after_help = "\
 Examples:
   steadfast journal detach disk.img
@@ -435,7 +435,7 @@ follow.")]
         #[arg(long)]
         discard_unreplayed: bool,
     },
-    /// Put another journal in the place of the present one
+    /// Replace the journal by another one
     #[command(after_help = "\
 Examples:
   steadfast journal move disk.img --device journal.img    out of the image

@@ -55,9 +55,9 @@
 //! Programs of this machine are run at a folder by `run_at_folder` (feature `fuse`), and
 //! [`judge_copy`](Recorded::judge_copy) gives a judge that knows only folders what was recovered.
 //!
-//! A failure tells the story: which call came last, which writes were in doubt, what the next boot
-//! finds, and the fewest writes whose loss is enough. As [`Debug`](std::fmt::Debug) it is that
-//! story too, so `unwrap` shows it.
+//! A failure describes what happened: which call came last, which writes were in doubt, what the
+//! next boot finds, and the fewest writes whose loss is enough. [`Debug`](std::fmt::Debug) prints
+//! the same, so `unwrap` shows it.
 
 #[cfg(feature = "fuse")]
 mod at_folder;
@@ -267,7 +267,7 @@ impl PowerCut {
     /// Runs the program and records it. It runs in a simulation: time is virtual, and
     /// [`runtime::spawn`](crate::runtime::spawn) gives it threads. A thread of `std::thread` cannot
     /// use the file system: its calls panic, with words that say so. That the program fails, or
-    /// changes nothing, is told by what judges it.
+    /// changes nothing, is for its judge to report.
     ///
     /// ```
     /// use steadfast::crash::PowerCut;

@@ -69,7 +69,7 @@ pub fn is_wanted(matches: &ArgMatches) -> bool {
         || matches!(table, Ok(Some(TableFormat::Json)))
 }
 
-/// The same of one that was not understood, as far as its words tell.
+/// The same of one that was not understood, as far as its words show it.
 pub fn seems_wanted(words: &[OsString]) -> bool {
     let words: Vec<&str> = words.iter().skip(1).filter_map(|word| word.to_str()).collect();
     let names_a_file = matches!(words.first(), Some(&"lab" | &"iozone"));

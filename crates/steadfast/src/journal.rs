@@ -187,7 +187,7 @@ fn is_journal(path: &Path, uuid: Uuid) -> bool {
 mod tests {
     use super::*;
 
-    /// A journal device, as far as its superblock tells.
+    /// A journal device, as far as its superblock says.
     fn journal_in(folder: &Path, name: &str, uuid: Uuid) -> PathBuf {
         let path = folder.join(name);
         let mut bytes = vec![0; 4096];

@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     });
     // Whatever has happened: see there.
     let closed = volume::open::close_all();
-    volume::open::end_if_told();
+    volume::open::end_if_signalled();
     let done = match (done, closed) {
         (Ok(_), Err(error)) => Err(error),
         (Err(first), Err(error)) => {
@@ -131,7 +131,7 @@ fn without_head(hint: &str) -> &str {
 /// where one was asked for.
 fn misread(e: &clap::Error, words: &[OsString]) -> ExitCode {
     let status = u8::try_from(e.exit_code()).unwrap_or(2);
-    // OK to ignore: there is nobody else to tell.
+    // OK to ignore: there is nobody else to report it to.
     let _ = e.print();
     if e.use_stderr() && document::seems_wanted(words) {
         let text = e.render().to_string();
@@ -224,7 +224,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Lab(Lab::Keys { markdown }) => lab::keys(markdown, out)?,
         Command::Lab(Lab::Check { scenario }) => lab::check(&scenario, out)?,
         Command::Lab(Lab::Run(args)) => return lab::run(&args, out),
-        Command::Lab(Lab::Show(args)) => lab::show_again(&args, out)?,
+        Command::Lab(Lab::Show(args)) => lab::show_saved(&args, out)?,
         Command::Lab(Lab::Sensitivity(args)) => return sensitivity::run(&args, out),
         Command::Lab(Lab::Drives) => sensitivity::drives(out)?,
         Command::Iozone { options } => return iozone::run(&options, out),

@@ -50,7 +50,7 @@ pub fn note(text: &str) {
 
 /// A line of the standard error, in one write.
 fn print(line: &str) {
-    // OK to ignore: there is nobody else to tell, and the exit status says the rest.
+    // OK to ignore: there is nobody else to report it to, and the exit status says the rest.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 

@@ -277,8 +277,8 @@ fn tables_fit_whoever_reads_them() {
 fn paths_are_tried_before_the_run() {
     let d = Desk::new();
     for option in ["json", "report", "chart", "record"] {
-        let told = d.bad(&format!("lab run nvram-journal --full --{option} no/such/place"), 2);
-        assert!(option == "record" || told.contains("no/such/place"), "{told}");
+        let message = d.bad(&format!("lab run nvram-journal --full --{option} no/such/place"), 2);
+        assert!(option == "record" || message.contains("no/such/place"), "{message}");
         if option == "json" {
             // The folder is made by --record only; a file stands in its way now.
             std::fs::write(d.path().join("no"), "").unwrap();
@@ -315,24 +315,24 @@ fn paths_are_tried_before_the_run() {
 }
 
 #[test]
-fn sizes_that_a_run_refuses_are_told_by_check() {
+fn sizes_that_a_run_refuses_are_reported_by_check() {
     let d = Desk::new();
     let with = |from: &str, to: &str, full: &str| {
         assert!(TINY.contains(from));
         std::fs::write(d.path().join("tiny.toml"), TINY.replace(from, to)).unwrap();
         let check = d.bad("lab check tiny.toml", 2);
-        // Whatever check tells, run tells too.
+        // Whatever check reports, run reports too.
         assert_eq!(d.bad(&format!("lab run tiny.toml --cuts 0{full}"), 2), check);
         check
     };
     // Less than a record.
-    let told = with("risk_size = \"512k\"", "risk_size = \"32k\"", "");
-    assert!(told.contains("risk_size") && told.contains("32k"), "{told}");
+    let message = with("risk_size = \"512k\"", "risk_size = \"32k\"", "");
+    assert!(message.contains("risk_size") && message.contains("32k"), "{message}");
     let small = "[device.disk]\nkind = \"ram\"\nsize = \"64m\"\n[device.old-disk]";
-    let told = with("[device.disk]", small, " --full");
-    assert!(told.contains("do not fit on device 'disk'"), "{told}");
-    let told = with("cuts = 6", "cuts = 6\nloss_cuts = 1000001", "");
-    assert!(told.contains("loss_cuts"), "{told}");
+    let message = with("[device.disk]", small, " --full");
+    assert!(message.contains("do not fit on device 'disk'"), "{message}");
+    let message = with("cuts = 6", "cuts = 6\nloss_cuts = 1000001", "");
+    assert!(message.contains("loss_cuts"), "{message}");
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn the_list_of_scenarios_fits_eighty_columns() {
 fn without_root_the_kernel_is_no_peer() {
     let d = Desk::new();
     let run = "lab run nvram-journal --peers --cuts 0";
-    let told = if rustix::process::geteuid().is_root() {
+    let message = if rustix::process::geteuid().is_root() {
         // Whoever runs it must reach the program and the folder.
         let program = d.path().join("steadfast");
         std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), &program).unwrap();
@@ -364,7 +364,7 @@ fn without_root_the_kernel_is_no_peer() {
     } else {
         d.bad(run, 2)
     };
-    assert!(told.contains("--peers") && told.contains("root"), "{told}");
+    assert!(message.contains("--peers") && message.contains("root"), "{message}");
     let none = d.bad("lab run data-at-risk --peers", 2);
     assert!(none.contains("--peers"), "{none}");
 }
@@ -381,8 +381,8 @@ fn recordings_can_be_counted_again() {
         println!("SKIPPED: needs python3");
         return;
     };
-    let told = String::from_utf8(ran.stdout).unwrap();
-    assert!(ran.status.success(), "{told}{}", String::from_utf8_lossy(&ran.stderr));
+    let printed = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{printed}{}", String::from_utf8_lossy(&ran.stderr));
     // Of a run that cut nothing there is no recording, and both say so.
     let line = "lab run tiny.toml --cuts 0 --record none";
     assert!(String::from_utf8_lossy(&d.run(line).stderr).contains("Nothing was recorded"));
@@ -393,12 +393,12 @@ fn recordings_can_be_counted_again() {
     for (run, seed) in document["runs"].as_array().unwrap().iter().zip(1..) {
         for row in run["risk"].as_array().unwrap() {
             let name = row["variant"].as_str().unwrap();
-            let begin = told.find(&format!("seed-{seed}/{name}:")).unwrap();
+            let begin = printed.find(&format!("seed-{seed}/{name}:")).unwrap();
             let lost = &row["exposure_bytes"];
             let want = format!("lost bytes: p50 {}, max of 6 {}", lost["p50"], lost["max"]);
             let want = want.replace(".0", "");
-            let own = told[begin..].lines().nth(2).unwrap();
-            assert_eq!(own.trim(), want, "{told}");
+            let own = printed[begin..].lines().nth(2).unwrap();
+            assert_eq!(own.trim(), want, "{printed}");
         }
     }
 }
@@ -411,7 +411,7 @@ fn hears_sigint(pid: u32) -> bool {
 }
 
 #[test]
-fn an_interrupted_run_tells_what_there_is() {
+fn an_interrupted_run_prints_what_there_is() {
     let d = Desk::new();
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_steadfast"))
         .args(["lab", "run", "nvram-journal", "--full", "--format", "json"])
@@ -433,7 +433,7 @@ fn an_interrupted_run_tells_what_there_is() {
 }
 
 #[test]
-fn the_sensitivity_is_told_and_wrong_use_of_it_too() {
+fn the_sensitivity_is_printed_and_wrong_use_is_reported() {
     let d = Desk::new();
     std::fs::write(d.path().join("tiny.toml"), TINY.replace("-i0 -i2 -i9", "-i0")).unwrap();
     let asked = "lab sensitivity tiny.toml --size 256k";
@@ -531,7 +531,7 @@ fn extents_say_where_a_file_lies() {
     d.bad("extents disk.img /none", 1);
 }
 
-/// A size that is refused is told with what can be chosen.
+/// A refused size is reported with the sizes that can be chosen.
 #[test]
 fn sizes_that_are_refused_come_with_units_and_limits() {
     let d = Desk::new();

@@ -1,5 +1,5 @@
 //! Programs under power cuts: `steadfast crash run` finds what they forget, and nothing else.
-//! As root, on a kernel with FUSE: elsewhere the tests say SKIPPED.
+//! As root, on a kernel with FUSE: otherwise the tests say SKIPPED.
 
 #[path = "crash/kernel.rs"]
 mod kernel;

@@ -150,9 +150,9 @@ const PUBLISHED: [(&str, u64, u64, &str); 2] = [
 #[test]
 fn the_published_lines_end_as_published() {
     let folder = TempDir::new().unwrap();
-    for (line, count, part, told) in PUBLISHED {
+    for (line, count, part, amount) in PUBLISHED {
         let (count, bytes) = match std::env::var_os("STEADFAST_SOAK") {
-            Some(_) => (count, told),
+            Some(_) => (count, amount),
             None => (count / part, ""),
         };
         let line = format!("{line}{count}");
@@ -238,7 +238,7 @@ fn fed(mut stdin: std::process::ChildStdin, at_once: u64, goes_on: bool) -> Arc<
 /// What an interrupted copy says that it has copied is in the image, whether it was copying, had
 /// much to write, or waited for its input.
 #[test]
-fn an_interrupted_copy_leaves_what_it_tells() {
+fn an_interrupted_copy_leaves_what_it_reports() {
     for (signal, number, blocks, goes_on) in
         [("INT", 2, 40, true), ("INT", 2, 2000, true), ("TERM", 15, 40, true), ("INT", 2, 9, false)]
     {
@@ -264,12 +264,12 @@ fn an_interrupted_copy_leaves_what_it_tells() {
         let out = steadfast_suite::output_of(LIMIT, child).unwrap();
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         assert_eq!(out.status.signal(), Some(number), "{said}");
-        let told: Vec<&str> = said.lines().filter(|l| l.contains(" copied")).collect();
-        let [told] = told[..] else { panic!("it is told once: {said}") };
-        let bytes: u64 = told.split(' ').next().unwrap().parse().unwrap();
+        let lines: Vec<&str> = said.lines().filter(|l| l.contains(" copied")).collect();
+        let [line] = lines[..] else { panic!("it is printed once: {said}") };
+        let bytes: u64 = line.split(' ').next().unwrap().parse().unwrap();
         assert!(bytes >= (blocks - 2) << 16, "{said}");
         let run = |words: &[&str]| output(Command::new(STEADFAST).args(words).current_dir(&folder));
-        // A block that was on its way when it was told may be there too.
+        // A block that was on its way when the counts were printed may be there too.
         let left = run(&["cat", "a.img", "/file"]).stdout.len() as u64;
         assert!(left >= bytes && left - bytes <= 1 << 16, "{left}: {said}");
         assert!(run(&["check", "a.img"]).status.success());

@@ -279,7 +279,7 @@ fn look(case: &Case, out: &Output) -> Vec<String> {
     if case.format == "steadfast-error" {
         let error = &found["error"];
         let message = error["message"].as_str().unwrap_or_default();
-        // People are told as without --json.
+        // The message for people is that without --json.
         if !message.contains(case.says) || !errors.contains(case.says) {
             wrong.push(format!("{message:?}, {errors:?} lack {:?}", case.says));
         }

@@ -2,7 +2,7 @@
 //! are errors, trees are copied whole and nowhere else, programs on a mount are judged after power
 //! cuts, and a project of its own builds the program of the crate page.
 
-// What is skipped is told.
+// What is skipped is printed.
 #![allow(clippy::print_stdout)]
 
 #[path = "library/at_folder.rs"]

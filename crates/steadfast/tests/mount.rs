@@ -1,5 +1,5 @@
 //! Mounts as a person uses them: mounted, used, killed, unmounted; e2fsck has the last word.
-//! As root, on a kernel with FUSE: elsewhere the tests say SKIPPED.
+//! As root, on a kernel with FUSE: otherwise the tests say SKIPPED.
 
 #[path = "mount/basics.rs"]
 mod basics;

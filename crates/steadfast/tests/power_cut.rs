@@ -1,5 +1,5 @@
 //! `steadfast::crash` as a test of somebody's program uses it: what is right passes in every mode,
-//! what is wrong is found and told, and the control fails.
+//! what is wrong is found and reported, and the control fails.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -53,7 +53,7 @@ fn a_correct_replacement_passes_in_every_mode() {
 }
 
 #[test]
-fn each_sync_that_is_left_out_is_found_and_told() {
+fn each_sync_that_is_left_out_is_found_and_reported() {
     let failure = test(PowerCut::new(), (true, false)).unwrap_err();
     assert!(failure.to_string().contains("the acknowledged config is lost"), "{failure}");
     let strict = || PowerCut::new().mount_options(|o| o.auto_da_alloc = false);

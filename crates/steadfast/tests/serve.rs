@@ -230,7 +230,7 @@ fn has_ended(process: &mut Child) -> ExitStatus {
     ended.unwrap_or_else(|| panic!("process {} has not ended in {LIMIT:?}", process.id()))
 }
 
-/// Bytes that tell where they are.
+/// Bytes that show where they are.
 fn pattern(seed: u8, len: usize) -> Vec<u8> {
     (0..len).map(|n| (n as u8).wrapping_mul(31).wrapping_add((n >> 8) as u8 ^ seed)).collect()
 }

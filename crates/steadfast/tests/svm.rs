@@ -54,7 +54,7 @@ Mirror options:
 }
 
 #[test]
-fn what_is_wrong_is_told_as_on_solaris() {
+fn what_is_wrong_is_reported_as_on_solaris() {
     let folder = tempfile::tempdir().unwrap();
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let machine = machine.trim_end();

@@ -1,5 +1,5 @@
 //! `get`, `put`, `rm` and `ls` on trees: what is kept, and what images that are damaged or made to
-//! do harm can do. Owners and devices need root: elsewhere those tests say SKIPPED.
+//! do harm can do. Owners and devices need root: without it those tests say SKIPPED.
 
 // What is skipped is said aloud.
 #![allow(clippy::print_stdout)]

@@ -269,7 +269,7 @@ fn what_is_left_of_a_volume_is_taken_apart() {
     desk.good("volume destroy c d");
 }
 
-/// A leg that has gone bad is found, told, and made good where that is asked for.
+/// A leg that has gone bad is found, reported, and repaired where that is asked for.
 /// Programs get one document and nothing beside it, whatever there is to say.
 #[test]
 fn a_scrub_and_a_status_as_json() {

@@ -5,7 +5,7 @@
 //! are those that the commands printed there; docs/svm.md says where ours differ, and why.
 //!
 //! * [`command`]: one command a module, its usage and its grammar;
-//! * [`state`]: what a host has, as far as these commands tell of it;
+//! * [`state`]: what a host has, as far as these commands print it;
 //! * [`forms`]: `metastat` whole, `-p` and `-c`, `metaparam`, `metadb`, `metahs -i`, `ramdiskadm`;
 //! * [`iostat`]: rates from two readings of counters.
 

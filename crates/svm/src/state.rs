@@ -1,4 +1,4 @@
-//! What a host has, as far as the volume manager's commands tell of it.
+//! What a host has, as far as the volume manager's commands print it.
 
 use crate::command::{ReadOption, WriteOption};
 
@@ -27,7 +27,7 @@ pub struct Device {
     pub bytes: u64,
     /// It is a RAM disk, of this name.
     pub ram_disk: Option<String>,
-    /// What tells it from others under any name; `None` if nothing does.
+    /// What distinguishes it from others under any name; `None` if nothing does.
     pub id: Option<String>,
 }
 

@@ -67,7 +67,7 @@ pub struct Attr {
     pub ctime: Timestamp,
     /// Creation, if the file system keeps it.
     pub crtime: Timestamp,
-    /// Tells a number's present inode from an earlier one; 0 where that is not known.
+    /// Distinguishes a number's present inode from an earlier one; 0 where that is not known.
     pub generation: u32,
 }
 
@@ -241,7 +241,7 @@ pub enum SeekTo {
     Hole,
 }
 
-/// A piece of a file and where it lies, as FIEMAP tells it. Units: bytes.
+/// A piece of a file and where it lies, as FIEMAP returns it. Units: bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileExtent {
     /// Where it begins in the file.

@@ -38,9 +38,11 @@ impl End {
     pub fn overwritten(self) -> &'static str {
         match self {
             End::Start => {
-                "its start was overwritten: only the label's second copy, at its end, tells"
+                "its start was overwritten: only the label's second copy, at its end, is left"
             }
-            End::End => "its end was overwritten: only the label's first copy, at its start, tells",
+            End::End => {
+                "its end was overwritten: only the label's first copy, at its start, is left"
+            }
         }
     }
 }
@@ -60,7 +62,7 @@ fn has_room(info: &DeviceInfo) -> bool {
 /// What is in the place of a copy: a label, or why not.
 type Copy = std::result::Result<Label, Unlabelled>;
 
-/// Looks for a label; `None` where none ever was, as far as can be told.
+/// Looks for a label; `None` where there seems never to have been one.
 ///
 /// # Errors
 /// A label that was damaged or cut off, of a newer version, or a device that cannot be read.
@@ -177,8 +179,9 @@ pub fn wipe_label(device: &Arc<dyn BlockDevice>) -> Result<()> {
     Ok(())
 }
 
-/// Whether there are zeros at both ends of a device (of 1 MiB each), where everybody has something
-/// that tells what is there: memory is so after a start. What cannot be read is not blank.
+/// Whether there are zeros at both ends of a device (of 1 MiB each), where every format has
+/// something that shows what is there: memory is so after a start. What cannot be read is not
+/// blank.
 pub fn has_zero_ends(device: &Arc<dyn BlockDevice>) -> bool {
     let size = device.info().size;
     let len = BLANK_ENDS.min(size);

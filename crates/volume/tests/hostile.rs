@@ -57,9 +57,9 @@ fn what_is_not_known_is_refused_by_name() {
     let before: Vec<_> = legs.iter().map(|leg| leg.read(0, BYTES).unwrap()).collect();
     let found = assemble(&legs, &AssembleOptions { degraded: true, ..Default::default() });
     assert!(found.volumes.is_empty());
-    let told = found.problems[0].1.to_string();
-    assert!(told.contains("a: its volume needs what this program does not know"), "{told}");
-    assert!(told.contains("features 0x4"), "{told}");
+    let text = found.problems[0].1.to_string();
+    assert!(text.contains("a: its volume needs what this program does not know"), "{text}");
+    assert!(text.contains("features 0x4"), "{text}");
     let after: Vec<_> = legs.iter().map(|leg| leg.read(0, BYTES).unwrap()).collect();
     assert!(before == after);
 }

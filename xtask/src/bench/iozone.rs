@@ -170,7 +170,7 @@ fn fio(program: &Path, file: &Path, kib: u64) -> anyhow::Result<[f64; 6]> {
         anyhow::ensure!(out.status.success(), "{}: {said}", out.status);
         let document: serde_json::Value = serde_json::from_slice(&out.stdout)?;
         let figures = &document["jobs"][0][kind];
-        // Bytes by microseconds would be better; fio tells milliseconds only.
+        // Bytes by microseconds would be better; fio has milliseconds only.
         let (bytes, millis) = (figures["io_bytes"].as_f64(), figures["runtime"].as_f64());
         let (bytes, millis) = bytes.zip(millis).context("fio's JSON has no io_bytes or runtime")?;
         *rate = bytes / 1024.0 / (millis.max(1.0) / 1000.0);

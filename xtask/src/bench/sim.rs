@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_tells_is_read() {
+    fn what_the_kernel_prints_is_read() {
         let stat = "77 (a) b) R 1 77 77 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 3 0 100 1000";
         assert_eq!(seconds(stat), Some((2.5, 0.5)));
         assert_eq!(seconds("77 (a"), None);

@@ -20,7 +20,7 @@ const ALIGN: usize = 4096;
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// What takes what dd writes to its standard error.
-pub trait Teller {
+pub trait Reporter {
     /// A line: an error, a warning (to be shown behind the program's name).
     fn says(&self, message: &str);
     /// A line of the counts, as it is.
@@ -29,7 +29,7 @@ pub trait Teller {
     fn progress(&self, _line: &str) {}
 }
 
-/// A run that failed, or whose output is not all that it should be. The teller knows why.
+/// A run that failed, or whose output is not all that it should be. The reporter knows why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed;
 
@@ -44,15 +44,15 @@ pub struct Job<'a> {
     /// Counts, for others to look at.
     pub tally: &'a Tally,
     /// Takes its messages.
-    pub teller: &'a dyn Teller,
+    pub reporter: &'a dyn Reporter,
     /// Something has failed already, and was reported.
     pub failed: bool,
 }
 
-/// Copies, and tells the counts.
+/// Copies, and reports the counts.
 ///
 /// # Errors
-/// dd's exit status is 1; the teller knows why.
+/// dd's exit status is 1; the reporter knows why.
 pub fn run(job: Job<'_>) -> Result<(), Failed> {
     let operands = job.operands;
     let mut copy = Copy {
@@ -62,13 +62,13 @@ pub fn run(job: Job<'_>) -> Result<(), Failed> {
         source: job.source,
         output: Output::new(job.sink, operands),
         tally: job.tally,
-        teller: job.teller,
+        reporter: job.reporter,
         failed: job.failed,
         read_before: 0,
         part_before: 0,
         warns_of_parts: warns_of_parts(operands),
         start: now(),
-        told_at: Duration::ZERO,
+        reported_at: Duration::ZERO,
     };
     let ended = copy.all();
     if let Err(End::WithoutCounts) = ended {
@@ -80,7 +80,7 @@ pub fn run(job: Job<'_>) -> Result<(), Failed> {
     }
     copy.clock();
     if copy.tally.takes_last_word() {
-        copy.tally.counts().lines(operands.status).iter().for_each(|l| copy.teller.line(l));
+        copy.tally.counts().lines(operands.status).iter().for_each(|l| copy.reporter.line(l));
     }
     if ended.is_err() || copy.failed { Err(Failed) } else { Ok(()) }
 }
@@ -113,7 +113,7 @@ struct Copy<'a> {
     source: &'a mut dyn Source,
     output: Output<'a>,
     tally: &'a Tally,
-    teller: &'a dyn Teller,
+    reporter: &'a dyn Reporter,
     failed: bool,
     /// Bytes of the read before.
     read_before: usize,
@@ -121,7 +121,7 @@ struct Copy<'a> {
     part_before: usize,
     warns_of_parts: bool,
     start: Nanos,
-    told_at: Duration,
+    reported_at: Duration,
 }
 
 /// A block in memory, where direct I/O wants it.
@@ -160,7 +160,7 @@ impl Copy<'_> {
     }
 
     fn says(&self, message: &str) {
-        self.teller.says(message);
+        self.reporter.says(message);
     }
 
     fn not_truncated(&mut self, len: u64, e: Errno) {
@@ -354,7 +354,7 @@ impl Copy<'_> {
         }
         self.clock();
         let lines = self.tally.counts().lines(self.operands.status);
-        lines.iter().for_each(|l| self.teller.line(l));
+        lines.iter().for_each(|l| self.reporter.line(l));
         let bad = self.operands.ibs.saturating_sub(self.part_before) as u64;
         // Beyond the end there is nothing to be read.
         let moved = matches!(self.source.skip(bad), Ok(Skipped::By(1..) | Skipped::MustRead));
@@ -461,7 +461,7 @@ impl Copy<'_> {
         for (failed, name) in [(input, &self.input), (output, &self.output_name)] {
             if let (Some(Err(e)), true) = (failed, all) {
                 let file = always_quoted(name);
-                self.teller.says(&format!("failed to discard cache for: {file}: {e}"));
+                self.reporter.says(&format!("failed to discard cache for: {file}: {e}"));
                 self.failed = true;
             }
         }
@@ -476,10 +476,10 @@ impl Copy<'_> {
 
     fn progress(&mut self) {
         let elapsed = self.clock();
-        if self.operands.status == Status::Progress && elapsed >= self.told_at + PROGRESS {
+        if self.operands.status == Status::Progress && elapsed >= self.reported_at + PROGRESS {
             // At whole seconds, however long a block takes.
-            self.told_at = Duration::from_secs(elapsed.as_secs());
-            self.teller.progress(&self.tally.counts().progress());
+            self.reported_at = Duration::from_secs(elapsed.as_secs());
+            self.reporter.progress(&self.tally.counts().progress());
         }
     }
 }

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! A run goes in real time, or in virtual time if called inside a simulation. Messages are handed
-//! to the caller's [`Teller`]; nothing here prints.
+//! to the caller's [`Reporter`]; nothing here prints.
 
 mod convert;
 mod copy;
@@ -33,7 +33,7 @@ mod tables;
 mod tally;
 mod words;
 
-pub use copy::{Failed, Job, Teller, run};
+pub use copy::{Failed, Job, Reporter, run};
 pub use device::DeviceEnd;
 pub use ends::{Null, Random, Sink, Skipped, Source, Zeros};
 pub use errno::{Errno, always_quoted};

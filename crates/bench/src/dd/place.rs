@@ -8,7 +8,7 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_vfs::{FileSystem, NewNode};
 
-use super::copy::Teller;
+use super::copy::Reporter;
 use super::device::DeviceEnd;
 use super::ends::{Null, Random, Sink, Source, Zeros};
 use super::errno::{Errno, always_quoted};
@@ -80,7 +80,7 @@ pub trait Place {
         &self,
         path: &OsStr,
         o: &Operands,
-        teller: &dyn Teller,
+        reporter: &dyn Reporter,
     ) -> Result<Opened<(Snk, bool)>, Self::Error>;
 
     /// Mode and owner of a file that is made.
@@ -171,14 +171,14 @@ pub fn sink<P: Place>(
     at: &P,
     what: Named<'_>,
     o: &Operands,
-    teller: &dyn Teller,
+    reporter: &dyn Reporter,
 ) -> Result<Opened<(Snk, bool)>, P::Error> {
     Ok(match what {
-        Named::Host(path) => return at.host_sink(path, o, teller),
+        Named::Host(path) => return at.host_sink(path, o, reporter),
         Named::Device(name) => Ok((Box::new(DeviceEnd::new(at.device(name)?, o.oflags)), true)),
         // As the kernel's devices are: /dev/zero takes all, /dev/urandom too.
         Named::Zero | Named::Null | Named::Random => Ok((Box::new(Null), true)),
-        Named::File(name) => file_sink(at, name, o, teller)?,
+        Named::File(name) => file_sink(at, name, o, reporter)?,
     })
 }
 
@@ -186,7 +186,7 @@ fn file_sink<P: Place>(
     at: &P,
     name: &[u8],
     o: &Operands,
-    teller: &dyn Teller,
+    reporter: &dyn Reporter,
 ) -> Result<Opened<(Snk, bool)>, P::Error> {
     if o.seek_offset().is_none() && o.truncates() {
         return Ok(Err(NotOpened::offset(o)));
@@ -201,7 +201,7 @@ fn file_sink<P: Place>(
     };
     if let Err((size, e)) = &cut {
         let name = always_quoted(name);
-        teller.says(&format!("failed to truncate to {size} bytes in output file {name}: {e}"));
+        reporter.says(&format!("failed to truncate to {size} bytes in output file {name}: {e}"));
     }
     Ok(Ok((Box::new(sink), cut.is_ok())))
 }

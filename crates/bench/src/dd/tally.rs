@@ -1,4 +1,4 @@
-//! The counts, and the lines that tell them.
+//! The counts, and the lines that print them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Tally {
         self.stopped.load(Relaxed)
     }
 
-    /// Takes the right to tell the counts at the end, which is done once; whether it was there.
+    /// Takes the right to print the counts at the end, which is done once; whether it was there.
     pub fn takes_last_word(&self) -> bool {
         !self.printed.swap(true, Relaxed)
     }

@@ -2,7 +2,7 @@
 //!
 //! Every write has a tag of its own (the file's number above 48 bits of sequence number), and
 //! every sector of it is stamped with the tag and its place ([`steadfast_block::pattern`]). So no
-//! layer below can profit from repeated or empty data, and a sector read back tells which write
+//! layer below can profit from repeated or empty data, and a sector read back shows which write
 //! it is from. IOzone writes one buffer of near zeros over and over.
 
 use bytes::Bytes;

@@ -142,8 +142,8 @@ pub fn tests(options: &Options) -> Vec<Test> {
         Some(tests) => tests.contains(&test.number()),
         None => !matches!(test, Test::Pwritev | Test::Preadv),
     };
-    let again = |test: &Test| matches!(test, Test::Rewrite | Test::Reread);
-    Test::ALL.into_iter().filter(|t| selected(t) && !(options.no_retest && again(t))).collect()
+    let is_repeat = |test: &Test| matches!(test, Test::Rewrite | Test::Reread);
+    Test::ALL.into_iter().filter(|t| selected(t) && !(options.no_retest && is_repeat(t))).collect()
 }
 
 /// The order in which a child goes through its records.

@@ -24,7 +24,7 @@ pub struct Surroundings {
     pub machine: Option<String>,
     /// Memory that could hold cached data, to warn of figures that are the cache's.
     pub memory_bytes: Option<u64>,
-    /// Write the same bytes every time, as IOzone does, instead of bytes that tell which
+    /// Write the same bytes every time, as IOzone does, instead of bytes that identify which
     /// write they are from. For simulations whose data nobody looks at: no model's time depends
     /// on what is written, and making the bytes is half of what such a run costs. Not with -+d.
     pub repeat_data: bool,

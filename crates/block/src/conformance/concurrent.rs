@@ -174,7 +174,7 @@ pub(super) fn dropped(device: &Device, info: &DeviceInfo) -> Verdict {
         let completion = device.submit(request);
         let done = Arc::clone(&done);
         completion.on_done(move |r| done.lock().push(r.clone().map(drop)));
-        // Half of the completions are dropped at once; the others tell when time has passed.
+        // Half of the completions are dropped at once; the others complete when time has passed.
         if i % 2 == 0 {
             pending.push(completion);
         }

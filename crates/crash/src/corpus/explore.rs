@@ -7,7 +7,7 @@ use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
 use super::judge::judge;
-use super::run::Story;
+use super::run::Trace;
 use super::step::Workload;
 use crate::error::{CrashError, Result};
 use crate::explore::{Plan, Recorded, System, each_cut};
@@ -25,13 +25,13 @@ pub struct Ran {
 
 impl Ran {
     /// A run that began with the devices holding `bases`.
-    pub fn new(bases: Vec<Store>, recording: Recording, story: Story) -> Ran {
-        let refused = story.refused() as u64;
-        Ran { recorded: Recorded { bases, recording, judge: Arc::new(story) }, refused }
+    pub fn new(bases: Vec<Store>, recording: Recording, trace: Trace) -> Ran {
+        let refused = trace.refused() as u64;
+        Ran { recorded: Recorded { bases, recording, judge: Arc::new(trace) }, refused }
     }
 }
 
-impl Judge for Story {
+impl Judge for Trace {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         match Tree::look_whole(fs, fs.root()) {
             Ok(found) => {
@@ -47,7 +47,7 @@ impl Judge for Story {
     }
 
     fn age(&self, tick: u64) -> u64 {
-        Story::age(self, tick)
+        Trace::age(self, tick)
     }
 }
 

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_vfs::{Fallocate, FileType};
 
-use super::run::Story;
+use super::run::Trace;
 use super::step::{Op, Persists};
 use crate::tree::{Node, Tree, first_foreign};
 
@@ -41,9 +41,9 @@ enum Level {
     All,
 }
 
-/// One cut of a story.
+/// One cut of a trace.
 struct Judge<'s> {
-    story: &'s Story,
+    trace: &'s Trace,
     found: &'s Tree,
     /// The last state that may have been reached.
     last: usize,
@@ -51,12 +51,12 @@ struct Judge<'s> {
 }
 
 /// What is wrong with what was found after a cut at a tick, in words.
-pub(super) fn judge(story: &Story, found: &Tree, tick: u64) -> Vec<String> {
-    let last = story.done.iter().filter(|done| done.started.tick < tick).count();
-    let mut judge = Judge { story, found, last, wrong: BTreeSet::new() };
+pub(super) fn judge(trace: &Trace, found: &Tree, tick: u64) -> Vec<String> {
+    let last = trace.done.iter().filter(|done| done.started.tick < tick).count();
+    let mut judge = Judge { trace, found, last, wrong: BTreeSet::new() };
     judge.wrong.extend(found.miscounted());
     judge.promised(0, Persists::Everything);
-    for (number, done) in story.done.iter().enumerate() {
+    for (number, done) in trace.done.iter().enumerate() {
         let kept = !done.refused && done.returned.tick < tick;
         if let Some(what) = done.op.persists().filter(|_| kept) {
             judge.promised(number + 1, what);
@@ -77,7 +77,7 @@ impl Judge<'_> {
     fn promised(&mut self, state: usize, what: Persists) {
         match what {
             Persists::Everything => {
-                let files: BTreeSet<u64> = self.story.files[state].values().copied().collect();
+                let files: BTreeSet<u64> = self.trace.files[state].values().copied().collect();
                 for path in self.paths(state, |_| true) {
                     self.binding(&path, state, Level::All, &|file| files.contains(&file));
                 }
@@ -86,13 +86,13 @@ impl Judge<'_> {
             Persists::All(path) | Persists::Data(path) => {
                 let path = path.as_bytes();
                 let folder = path.is_empty()
-                    || self.story.seen[state]
+                    || self.trace.seen[state]
                         .get(path)
                         .is_some_and(|node| node.attr.kind == FileType::Directory);
                 if folder {
                     return self.folder(path, state);
                 }
-                let Some(file) = self.story.files[state].get(path).copied() else { return };
+                let Some(file) = self.trace.files[state].get(path).copied() else { return };
                 match what {
                     Persists::Data(_) => self.data(file, state),
                     _ => self.file(file, state),
@@ -104,14 +104,14 @@ impl Judge<'_> {
 
     /// All paths of what was found and of the states from this one on, those that are wanted.
     fn paths(&self, state: usize, wanted: impl Fn(&[u8]) -> bool) -> BTreeSet<Vec<u8>> {
-        let states = self.story.seen[state..=self.last].iter();
+        let states = self.trace.seen[state..=self.last].iter();
         let all = states.chain([self.found]).flat_map(|tree| tree.nodes());
         all.map(|(path, _)| path).filter(|path| wanted(path)).map(<[u8]>::to_vec).collect()
     }
 
     fn folder(&mut self, folder: &[u8], state: usize) {
         let below = self.paths(state, |path| !path.is_empty() && parent(path) == folder);
-        let files = &self.story.files[state];
+        let files = &self.trace.files[state];
         let inside: Vec<u64> =
             files.iter().filter(|(path, _)| parent(path) == folder).map(|(_, f)| *f).collect();
         for path in below {
@@ -124,7 +124,7 @@ impl Judge<'_> {
     }
 
     fn file(&mut self, file: u64, state: usize) {
-        let files = &self.story.files[state];
+        let files = &self.trace.files[state];
         let names: Vec<Vec<u8>> =
             files.iter().filter(|(_, f)| **f == file).map(|(path, _)| path.clone()).collect();
         for path in names {
@@ -145,11 +145,11 @@ impl Judge<'_> {
         let found = self.found.get(path);
         let mut why = None;
         for at in state..=self.last {
-            let wanted = self.story.seen[at].get(path);
+            let wanted = self.trace.seen[at].get(path);
             match (wanted, found) {
                 (None, None) => return,
                 (Some(wanted), Some(found)) => {
-                    let file = self.story.files[at][path];
+                    let file = self.trace.files[at][path];
                     let differs = match is_promised(file) {
                         true => self.differs(wanted, found, file, state, level),
                         false => self.differs_unpromised(wanted, found, file),
@@ -170,7 +170,7 @@ impl Judge<'_> {
     fn named(&self, state: usize) -> String {
         match state.checked_sub(1) {
             None => "the beginning".into(),
-            Some(number) => format!("{}. {}", number + 1, self.story.done[number].op),
+            Some(number) => format!("{}. {}", number + 1, self.trace.done[number].op),
         }
     }
 
@@ -239,7 +239,7 @@ impl Judge<'_> {
     /// Whether the bytes of a file may have been changed after a state.
     fn bytes_change(&self, file: u64, state: usize) -> bool {
         (state..self.last).any(|number| {
-            let done = &self.story.done[number];
+            let done = &self.trace.done[number];
             let changed = done.op.changes_bytes();
             changed.is_some_and(|path| self.file_of(number, path) == Some(file))
         })
@@ -247,13 +247,13 @@ impl Judge<'_> {
 
     /// Which file an operation was about.
     fn file_of(&self, number: usize, path: &str) -> Option<u64> {
-        self.story.files[number].get(path.as_bytes()).copied()
+        self.trace.files[number].get(path.as_bytes()).copied()
     }
 
     /// Bytes that must have been allocated to a file at a state, because it was asked for.
     fn allocated(&self, file: u64, state: usize) -> u64 {
         let mut blocks: BTreeSet<u64> = BTreeSet::new();
-        for (number, done) in self.story.done[..state].iter().enumerate() {
+        for (number, done) in self.trace.done[..state].iter().enumerate() {
             match done.op {
                 _ if done.refused => {}
                 Op::Falloc(path, what, range) if self.file_of(number, path) == Some(file) => {
@@ -278,7 +278,7 @@ impl Judge<'_> {
     fn data(&mut self, file: u64, state: usize) {
         let mut why = String::from("is gone");
         for at in 0..=self.last {
-            let named = self.story.files[at].iter().filter(|(_, f)| **f == file);
+            let named = self.trace.files[at].iter().filter(|(_, f)| **f == file);
             for (path, _) in named {
                 let Some(found) = self.found.get(path) else { continue };
                 for state_of in state..=self.last {
@@ -298,8 +298,8 @@ impl Judge<'_> {
 
     /// What a file is in a state.
     fn of_file(&self, file: u64, state: usize) -> Option<&Node> {
-        let path = self.story.files[state].iter().find(|(_, f)| **f == file)?.0;
-        self.story.seen[state].get(path)
+        let path = self.trace.files[state].iter().find(|(_, f)| **f == file)?.0;
+        self.trace.seen[state].get(path)
     }
 
     fn always_there(&self, file: u64, state: usize) -> bool {
@@ -313,8 +313,8 @@ impl Judge<'_> {
         }
         let mut names: BTreeMap<&[u8], FileType> = BTreeMap::new();
         for at in state..=self.last {
-            for (path, _) in self.story.files[at].iter().filter(|(_, f)| **f == file) {
-                names.extend(self.story.seen[at].get(path).map(|node| (&path[..], node.attr.kind)));
+            for (path, _) in self.trace.files[at].iter().filter(|(_, f)| **f == file) {
+                names.extend(self.trace.seen[at].get(path).map(|node| (&path[..], node.attr.kind)));
             }
         }
         let there = |(path, kind): (&&[u8], &FileType)| {

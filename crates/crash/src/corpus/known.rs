@@ -1,4 +1,4 @@
-//! The 26 crash-consistency bugs that CrashMonkey's authors collected and made again.
+//! The 26 crash-consistency bugs that CrashMonkey's authors collected and reproduced.
 //!
 //! Source: Mohan, Martinez, Ponnapalli, Raju, Chidambaram: Finding Crash-Consistency Bugs with
 //! Bounded Black-Box Crash Testing, OSDI 2018, and the list that is published with it. Taken from

@@ -19,5 +19,5 @@ mod step;
 pub use explore::{Outcome, Ran, Subject, try_out};
 pub use known::{KNOWN, Known};
 pub use own::{Own, OwnKind};
-pub use run::{Story, play, set_up};
+pub use run::{Trace, play, set_up};
 pub use step::{How, Op, Path, Range, Workload};

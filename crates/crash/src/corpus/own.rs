@@ -129,12 +129,12 @@ fn run(
     device.flush().map_err(|e| format!("flush: {e}"))?;
     let bases =
         log.begin_anew(|| vec![ram.store()]).ok_or_else(|| "something is in flight".to_owned())?;
-    let story = play(&*fs, &log, workload)?;
+    let trace = play(&*fs, &log, workload)?;
     sleep(linger);
     let recording = log.take();
     // What reaches the disk now is no longer of interest.
     let _ = fs.unmount();
-    Ok(Ran::new(bases, recording, story))
+    Ok(Ran::new(bases, recording, trace))
 }
 
 impl Subject for Own {

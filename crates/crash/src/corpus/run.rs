@@ -29,7 +29,7 @@ pub(super) struct Done {
 
 /// What was done, and what was seen.
 #[derive(Debug, Clone, Default)]
-pub struct Story {
+pub struct Trace {
     pub(super) done: Vec<Done>,
     /// Before the first operation, and after each.
     pub(super) seen: Vec<Tree>,
@@ -37,7 +37,7 @@ pub struct Story {
     pub(super) files: Vec<BTreeMap<Vec<u8>, u64>>,
 }
 
-impl Story {
+impl Trace {
     /// How many operations were refused: they count as not made.
     pub fn refused(&self) -> usize {
         self.done.iter().filter(|done| done.refused).count()
@@ -49,7 +49,8 @@ impl Story {
         self.done.iter().map(|done| before(done.started) + before(done.returned)).sum()
     }
 
-    /// Takes a look, and tells the files apart: a number that was free in between is another file.
+    /// Takes a look, and distinguishes the files: a number that was free in between is another
+    /// file.
     fn look(&mut self, fs: &dyn FileSystem) -> std::result::Result<(), Unreadable> {
         let seen = Tree::look_whole(fs, fs.root())?;
         let mut known: BTreeMap<u64, u64> = BTreeMap::new();
@@ -84,9 +85,9 @@ pub fn set_up(fs: &dyn FileSystem, workload: &Workload) -> crate::Result<()> {
 ///
 /// # Errors
 /// What cannot be read of a file system that is not damaged, or not be done.
-pub fn play(fs: &dyn FileSystem, log: &RecordLog, workload: &Workload) -> crate::Result<Story> {
-    let mut story = Story::default();
-    story.look(fs)?;
+pub fn play(fs: &dyn FileSystem, log: &RecordLog, workload: &Workload) -> crate::Result<Trace> {
+    let mut trace = Trace::default();
+    trace.look(fs)?;
     for (number, op) in workload.ops.iter().enumerate() {
         let started = log.note(NOTE, [number as u64, 0, 0]);
         let refused = match carry_out(fs, op, 0x40 + number as u8) {
@@ -105,10 +106,10 @@ pub fn play(fs: &dyn FileSystem, log: &RecordLog, workload: &Workload) -> crate:
             Err(e) => return Err(format!("{op}: {e}").into()),
         };
         let returned = log.note(NOTE, [number as u64, 1, 0]);
-        story.done.push(Done { op: *op, started, returned, refused });
-        story.look(fs)?;
+        trace.done.push(Done { op: *op, started, returned, refused });
+        trace.look(fs)?;
     }
-    Ok(story)
+    Ok(trace)
 }
 
 fn write(fs: &dyn FileSystem, path: Path, range: Range, how: How, tag: u8) -> Result<()> {

@@ -1,4 +1,4 @@
-//! One crash state of a plan, reproduced by its number, with all that there is to tell of it.
+//! One crash state of a plan, reproduced by its number, with all that is recorded of it.
 
 use std::sync::Arc;
 

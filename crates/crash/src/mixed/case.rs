@@ -35,7 +35,7 @@ pub struct Case {
 
 /// One crash state of a case.
 #[derive(Debug, Clone)]
-pub struct CaseStory {
+pub struct CaseDescription {
     /// The operations that had begun, task by task.
     pub operations: Vec<String>,
     /// Of each device, how many atomic units were in doubt, and how many of them were there.
@@ -69,7 +69,7 @@ impl Case {
     ///
     /// # Errors
     /// If the run fails, in words.
-    pub fn story(&self, number: u64) -> Result<Option<CaseStory>> {
+    pub fn describe(&self, number: u64) -> Result<Option<CaseDescription>> {
         let machine: Arc<dyn Machine> = Arc::new(self.machine());
         let script = self.machine().script(self.seed, self.tasks, self.operations);
         let recorded = self.machine().record_script(self.seed, &script)?;
@@ -80,7 +80,7 @@ impl Case {
                 units.filter(|(u, _)| u.device as usize == device).map(|(_, kept)| *kept).collect();
             (kept.len(), kept.iter().filter(|kept| **kept).count())
         };
-        Ok(found.map(|(cut, state)| CaseStory {
+        Ok(found.map(|(cut, state)| CaseDescription {
             operations: script.before(&recorded.recording, cut.tick).lines(),
             in_doubt: (0..state.contents.len()).map(|d| of_device(&state, d)).collect(),
             cut,
@@ -223,11 +223,11 @@ mod tests {
         let case: Case = "ordered lying seed=1 tasks=1 operations=8 cuts=6".parse().unwrap();
         let figures = case.explore().unwrap();
         for (number, cut) in (0..).zip(&figures.cuts) {
-            let story = case.story(number).unwrap().unwrap();
-            assert_eq!(story.cut.tick, cut.tick);
-            assert_eq!(story.cut.broken_promises, cut.broken_promises);
-            assert_eq!(story.cut.damage, cut.damage);
+            let description = case.describe(number).unwrap().unwrap();
+            assert_eq!(description.cut.tick, cut.tick);
+            assert_eq!(description.cut.broken_promises, cut.broken_promises);
+            assert_eq!(description.cut.damage, cut.damage);
         }
-        assert!(case.story(6).unwrap().is_none());
+        assert!(case.describe(6).unwrap().is_none());
     }
 }

@@ -288,7 +288,7 @@ impl Content {
     }
 
     /// What was done to a place, in words.
-    fn story(&self, at: usize) -> String {
+    fn describe(&self, at: usize) -> String {
         let place = at as u64;
         let promised = self.promised.get(at).copied().unwrap_or(0);
         let changes = self.changes.iter().filter_map(|Change { number, what }| {
@@ -349,7 +349,7 @@ impl Content {
             return Ok(());
         }
         let untouched = self.last <= promised;
-        let what = format!("byte {at} is {value:?}, {}", self.story(at));
+        let what = format!("byte {at} is {value:?}, {}", self.describe(at));
         match (promised > 0, value) {
             (true, None | Some(0)) => Err(Fault::Broken(what)),
             (true, _) if untouched || !stale => Err(Fault::Broken(what)),

@@ -27,9 +27,9 @@ pub(super) struct Generator {
 pub struct Like {
     /// Transaction points are asked for.
     pub transact: bool,
-    /// Mostly what fast commits can tell: one operation that they cannot makes the next fsyncs of
+    /// Mostly operations that a fast commit can record: one that it cannot makes the next fsyncs of
     /// all tasks full commits.
-    pub told: bool,
+    pub fast_commits: bool,
     /// More names and blocks go and come anew.
     pub churn: bool,
 }
@@ -85,7 +85,7 @@ impl Generator {
             }
             drawn => drawn,
         };
-        if self.like.told && matches!(kind, 44..53 | 67..82) && self.rng.percent(85) {
+        if self.like.fast_commits && matches!(kind, 44..53 | 67..82) && self.rng.percent(85) {
             return None;
         }
         Some(match kind {
@@ -128,7 +128,7 @@ impl Generator {
             0..12 => How::Buffered,
             12..14 => How::Sync,
             14..16 => How::DataSync,
-            _ if self.like.told && self.rng.percent(80) => How::Sync,
+            _ if self.like.fast_commits && self.rng.percent(80) => How::Sync,
             _ => How::Direct,
         };
         let align = if how == How::Direct { ALIGN } else { 1 };
@@ -146,7 +146,7 @@ impl Generator {
         let to = self.name(if kind == Kind::File { files } else { &["p", "q", "s"] });
         let into_itself = to == from || to.starts_with(&format!("{from}/"));
         let deep = kind == Kind::Folder && to.len() > 5;
-        if self.like.told && self.names.kind(&to).is_some() && self.rng.percent(85) {
+        if self.like.fast_commits && self.names.kind(&to).is_some() && self.rng.percent(85) {
             return None;
         }
         let fits = match self.names.kind(&to) {

@@ -239,7 +239,7 @@ impl MixedMachine {
     /// What [`record`](Self::record) runs.
     pub fn script(&self, seed: u64, tasks: usize, operations: usize) -> Script {
         let Setup { points, fast_commits, churn, .. } = self.setup;
-        let like = Like { transact: points.is_some(), told: fast_commits, churn };
+        let like = Like { transact: points.is_some(), fast_commits, churn };
         Script::drawn(seed, tasks, operations, like)
     }
 

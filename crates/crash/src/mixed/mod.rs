@@ -29,7 +29,7 @@ pub(crate) mod run;
 pub(crate) mod seen;
 mod words;
 
-pub use case::{Case, CaseStory};
+pub use case::{Case, CaseDescription};
 pub use machine::{MixedMachine, Setup};
 pub use mirrored::{Memory, Mirrored};
 #[cfg(feature = "planted-bugs")]

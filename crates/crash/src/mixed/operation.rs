@@ -42,7 +42,7 @@ pub enum Operation {
     Rmdir { name: String },
     /// Renames, replacing what is there.
     Rename { from: String, to: String },
-    /// Writes `len` bytes that tell the task and the operation.
+    /// Writes `len` bytes that name the task and the operation.
     Write { name: String, offset: u64, len: u64, how: How },
     /// Makes a file longer or shorter.
     Truncate { name: String, size: u64 },

@@ -37,7 +37,7 @@ impl Setup {
         self.bug().map_or(String::new(), |bug| format!(" bug={bug}"))
     }
 
-    /// The command that makes a case again, by an example of this crate.
+    /// The command that reproduces a case, by an example of this crate.
     pub(crate) fn command(&self, example: &str, case: &dyn std::fmt::Display) -> String {
         let feature = if self.bug().is_some() { "--features planted-bugs " } else { "" };
         format!("cargo run --release -p steadfast-crash {feature}--example {example} -- {case}")

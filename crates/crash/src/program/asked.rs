@@ -2,7 +2,7 @@
 //!
 //! The kernel hands a long write(2) on in pieces, and after a write to a file opened with O_SYNC or
 //! O_DSYNC it asks for an fsync by itself. While a request is not answered, the thread that made it
-//! is in its system call, and /proc tells which call that is, with its arguments: how many bytes
+//! is in its system call, and /proc has which call that is, with its arguments: how many bytes
 //! are to come is known, whether a sync was asked for by the program, and whether the write must be
 //! durable when it returns (the file's flags, RWF_DSYNC): the program's word, not that of who hands
 //! its requests on. Where that is not to be seen (asynchronous I/O, a process that must not be
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn proc_tells_the_call_of_a_thread() {
+    fn proc_has_the_call_of_a_thread() {
         let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         // This very thread reads the file: that is its call.
         let call = SystemCall::of(Requester { thread, write_back: false });

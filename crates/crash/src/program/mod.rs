@@ -9,12 +9,14 @@
 //!   program in this process, [`side_by_side`] the tasks of one); without one the [`rules`] do,
 //!   which hold for all programs.
 //! * [`explore`](mod@explore) does it for all cuts; [`exposure`](mod@exposure) is what the worst
-//!   state of each takes; [`shrink`] finds the writes that make a state wrong, [`story`] tells it.
+//!   state of each takes; [`shrink`] finds the writes that make a state wrong, [`describe`] puts it
+//!   into words.
 //!
 //! What mounts and starts programs is above this crate.
 
 mod asked;
 mod calls;
+pub mod describe;
 pub mod explore;
 pub mod exposure;
 pub mod file;
@@ -26,7 +28,6 @@ mod recorded;
 pub mod rules;
 pub mod shrink;
 pub mod side_by_side;
-pub mod story;
 mod watched;
 
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! The history as the calls that it came from: to tell what came before a cut.
+//! The history as the calls that it came from: to print what came before a cut.
 
 use super::history::{Binding, History, Naming, Object, Synced};
 use crate::ledger::Action;

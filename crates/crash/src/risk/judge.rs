@@ -1,7 +1,7 @@
 //! Compares the tree that a recovered file system shows with the [`History`] of the workload.
 //!
 //! A path may hold what its newest durable binding says or what a later one does, begun before the
-//! cut. Which one it is, the stamps in the file tell. A file without any (empty, zeros,
+//! cut. Which one it is, the stamps in the file show. A file without any (empty, zeros,
 //! nothing but stale data) may be any of them, and is taken for the one that loses
 //! least by that. The contents of each file that was found are judged by the writes to it, wherever
 //! it was found; a file that is nowhere is lost with all its data if it still had a name.
@@ -88,7 +88,7 @@ struct Verdict<'a> {
     tree: &'a Tree,
     at: Moment,
     words: Words<'a>,
-    /// The file that a path shows, where stamps tell.
+    /// The file that a path shows, where stamps identify it.
     identified: BTreeMap<&'a str, Object>,
     /// Where each file was found: the first path.
     found: BTreeMap<Object, &'a str>,

@@ -37,7 +37,7 @@ struct State {
 }
 
 /// Explores the sequences one after the other, in this task, at every crash point at which
-/// something else may be left or something else is promised than before. `progress` is told after
+/// something else may be left or something else is promised than before. `progress` gets after
 /// each what there is so far.
 ///
 /// # Errors
@@ -229,7 +229,7 @@ impl Explorer {
         }
     }
 
-    /// The verdict on a state, from one that recovery cannot tell apart from it or from its own
+    /// The verdict on a state, from one that recovery cannot distinguish from it or from its own
     /// recovery. `None` if that did not end.
     fn known(
         &mut self,
@@ -296,9 +296,11 @@ impl Explorer {
         words: &[String],
     ) {
         if self.figures.findings.len() < FINDINGS_KEPT {
-            let story = run.units.story(doubts, choice);
+            let description = run.units.describe(doubts, choice);
             let (name, tick, words) = (run.name, at.tick, words.join("; "));
-            self.figures.findings.push(format!("{name}; cut at tick {tick}, {story}: {words}"));
+            self.figures
+                .findings
+                .push(format!("{name}; cut at tick {tick}, {description}: {words}"));
         }
     }
 

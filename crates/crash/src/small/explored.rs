@@ -21,7 +21,7 @@ pub struct Explored {
     pub states: u64,
     /// Different states, judged each.
     pub distinct: u64,
-    /// Of these, states that did not recover: one that recovery cannot tell apart from them had.
+    /// Of these, states that did not recover: one that recovery cannot distinguish from them had.
     pub pruned: u64,
     /// States that recovered by themselves too, to compare.
     pub compared: u64,

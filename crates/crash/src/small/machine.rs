@@ -113,7 +113,7 @@ impl SmallMachine {
 
     /// Records sequences in a simulation of their own, each carried out by a task in a folder of
     /// its own: their operations, the quiet time after them, and the unmount. While they work,
-    /// tasks are preempted as the schedule says, which also tells the task that begins.
+    /// tasks are preempted as the schedule says, which also names the task that begins.
     pub(super) fn record(
         &self,
         sequences: &[Sequence],

@@ -11,7 +11,7 @@
 //! [`explore_schedules`] does the same with tasks side by side, in every schedule with a few
 //! preemptions.
 //!
-//! States that recovery cannot tell apart recover once ([`Pruning`]); [`explore_twice`] compares
+//! States that recovery cannot distinguish recover once ([`Pruning`]); [`explore_twice`] compares
 //! with what each by itself shows.
 //!
 //! A state is new if no sequence with the same beginning has left the same bytes with the same

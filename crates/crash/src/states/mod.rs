@@ -9,7 +9,7 @@
 //! # Invariants
 //!
 //! 1. The same recording, places, bound and seed give the same states with the same numbers, so a
-//!    number is all that is needed to make a state again.
+//!    number is all that is needed to reproduce a state.
 //! 2. But for trials ([`Rule::Trial`]) no two states are the same: neither the same contents for
 //!    the same *age* ([`States::with_age`]: what had been promised by then), nor, therefore, the
 //!    same case for a judge.
@@ -175,7 +175,7 @@ impl<'r> States<'r> {
         }
     }
 
-    /// Tells apart equal contents at crash points of different age: a number that grows whenever
+    /// Distinguishes equal contents at crash points of different age: a number that grows whenever
     /// more has been promised, by tick. Without it the first one that leaves some contents stands
     /// for all.
     pub fn with_age(mut self, ages: impl Fn(u64) -> u64 + Send + 'r) -> Self {

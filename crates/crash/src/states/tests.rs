@@ -80,7 +80,7 @@ fn states_are_distinct_numbered_and_the_same_again() {
     for (state, number) in states.iter().zip(0..) {
         assert_eq!(state.number, number);
         assert!(digests.insert(state.contents.iter().map(Store::digest).collect::<Vec<_>>()));
-        // What a state says of itself makes it again.
+        // The description of a state reproduces it.
         let kept: BTreeSet<Unit> =
             state.in_doubt.iter().zip(&state.kept).filter(|(_, k)| **k).map(|(u, _)| *u).collect();
         let doubted: BTreeSet<Unit> = state.in_doubt.iter().copied().collect();

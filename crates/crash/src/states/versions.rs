@@ -246,7 +246,7 @@ impl Units {
     }
 
     /// A state in words: which units in doubt hold what is new.
-    pub fn story(&self, doubts: &Doubts, choice: &[u8]) -> String {
+    pub fn describe(&self, doubts: &Doubts, choice: &[u8]) -> String {
         let new = doubts.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
             |(((device, offset), options), c)| {
                 format!("{device}:{offset:#x}={c}/{}", options.len() - 1)
@@ -268,7 +268,7 @@ impl Doubts {
         &self.options
     }
 
-    /// How many states there are, as far as a number can tell.
+    /// How many states there are, as far as a number can hold.
     pub fn count(&self) -> usize {
         self.options.iter().fold(1, |n: usize, (_, o)| n.saturating_mul(o.len()))
     }

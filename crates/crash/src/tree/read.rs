@@ -211,7 +211,7 @@ fn read_pieces(
             at = match fs.seek(fh, at, SeekTo::Data) {
                 Ok(data) => data.max(at),
                 Err(FsError::NoAddress) => return Ok((pieces, size)),
-                // It cannot tell.
+                // It has no such query.
                 Err(_) => at,
             };
         }
@@ -223,7 +223,7 @@ fn read_pieces(
         *left = left.checked_sub(len).ok_or(FsError::TooBig {
             what: "files with four times more data than the file system holds",
         })?;
-        // What comes behind the end is told by the place where reading ended.
+        // Data beyond the end show in the place where reading ended.
         let kept = bytes.slice(..len.min(size - at) as usize);
         if kept.iter().any(|byte| *byte != 0) {
             pieces.push((at, kept));

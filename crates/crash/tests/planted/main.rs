@@ -3,7 +3,7 @@
 //! file system once had; see `steadfast_journal::Bug` and `steadfast_ext4::Bug`.
 //!
 //! `--nocapture` prints which run, or which part of the quick exploration, and which cut finds
-//! each; of runs also the command that makes the cut again, and the small case.
+//! each; of runs also the command that reproduces the cut, and the small case.
 
 // For people who look at what was found.
 #![allow(clippy::print_stdout)]

@@ -1,4 +1,4 @@
-//! States that recovery cannot tell apart recover once: bugs are found all the same.
+//! States that recovery cannot distinguish recover once: bugs are found all the same.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use steadfast_journal::Bug as JournalBug;
 
 const EXTERNAL: Setup = Setup { external: true, ..Setup::PLAIN };
 
-/// States that recovery cannot tell apart recover once: what shows a bug is not lost by that.
+/// States that recovery cannot distinguish recover once: what shows a bug is not lost by that.
 #[test]
 fn pruning_hides_no_bug() {
     let bugs = [

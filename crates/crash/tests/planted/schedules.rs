@@ -12,7 +12,7 @@ use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 const PAIRS_EVERY: usize = 10;
 
 /// Every schedule of two tasks with up to two preemptions, every cut of each, of the same pairs as
-/// the test `schedules` takes; made small, and made again from the command that is printed.
+/// the test `schedules` takes; shrunk, and reproduced from the command that is printed.
 fn found_by_schedules(name: &str, bug: Planted) {
     let plain = ScheduledCase::setup(DataMode::Ordered, false);
     let machine = |planted| SmallMachine::new(Setup { planted, ..plain }).unwrap();

@@ -5,7 +5,7 @@ use super::page::Page;
 use super::{PAGE, Store};
 
 /// A 128-bit state fed with words: two multiply-and-rotate lanes. Not cryptographic; enough to
-/// tell two images of a test apart. Stable between runs.
+/// distinguish two images of a test. Stable between runs.
 #[derive(Debug, Clone)]
 pub struct Digest(u64, u64);
 

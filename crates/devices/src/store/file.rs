@@ -55,7 +55,7 @@ impl Store {
     }
 }
 
-/// The next range of the file that is not a hole; everything, where the host cannot tell.
+/// The next range of the file that is not a hole; everything, where the host has no such query.
 fn data_after(file: &File, at: u64, len: u64) -> Option<(u64, u64)> {
     match seek(file, SeekFrom::Data(at)) {
         Ok(from) if from >= at && from < len => {

@@ -37,7 +37,7 @@ pub struct DirFormat {
     pub hash_seed: HashSeed,
     /// In a directory that ignores case, names must be text (`s_encoding_flags`).
     pub strict_names: bool,
-    /// In a directory that ignores case, names may stand where kernel 6.12 filed them, which
+    /// In a directory that ignores case, names may stand where kernel 6.12 put them, which
     /// folded some otherwise (`s_encoding_flags` do not exclude it).
     pub misfiled_names: bool,
 }

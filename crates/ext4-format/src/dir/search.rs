@@ -91,7 +91,7 @@ impl<D: DirBlocks> Directory<D> {
     }
 
     /// Finds a name by looking into every leaf of an indexed directory: one that an older kernel
-    /// filed by another hash ([`casefold::fold_as_6_12`]).
+    /// indexed by another hash ([`casefold::fold_as_6_12`]).
     pub(super) fn find_misfiled(&self, name: &CaselessName<'_>) -> Result<Option<Found>> {
         let root = self.read_root()?;
         let function = root.function();

@@ -303,7 +303,7 @@ fn names_filed_by_an_older_kernel_are_found_listed_and_split() {
     dir.context.format.misfiled_names = false;
     assert!((0..150).filter(|i| found(&dir, *i).is_some()).count() < 50);
     dir.context.format.misfiled_names = true;
-    // New names divide the leaves; those filed otherwise move along.
+    // New names divide the leaves; those indexed by the other hash move along.
     for i in 150..400 {
         for (name, ino) in [(asked(i), 100 + i), (plain(i), 3100 + i)] {
             assert_eq!(dir.lookup(&name).unwrap(), None);

@@ -196,7 +196,7 @@ fn the_journal_moves_to_another_device() {
     });
 }
 
-/// A mount tells the superblock the number of the device that the journal was found on.
+/// A mount records in the superblock the number of the device that the journal was found on.
 #[test]
 fn a_mount_finds_the_journal_elsewhere() {
     explore(Start::External, true, true, |disk, cards| {

@@ -14,7 +14,7 @@ use crate::state::{Deletion, Inode, Life};
 use crate::xattr::Unused;
 use crate::xattr::release_xattrs;
 
-/// Deletes a file in the transaction that takes its last name: in half the work, and no crash
+/// Deletes a file in the transaction of its final unlink: in half the work, and no crash
 /// can leave it half-done. Only if nobody has it open, no data of it is on its way to the
 /// device, and its blocks are few; `None`: it has to become an orphan, for
 /// `delete_if_unused`.

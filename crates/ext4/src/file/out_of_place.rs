@@ -2,8 +2,8 @@
 //!
 //! Data that is written over a block which the last point holds is *moved*: write-back finds a
 //! new place for the block, writes there, and maps the new place over the old in one update. The
-//! old block rests until the next point is durable. A block that was allocated since the last
-//! point is *fresh* ([`Fresh`](crate::meta::Fresh)) and is overwritten where it is. Unwritten
+//! old block stays allocated until the next point is durable. A block that was allocated since the
+//! last point is *fresh* ([`Fresh`](crate::meta::Fresh)) and is overwritten where it is. Unwritten
 //! extents count as what they show, zeros: those that a point holds are moved too.
 //!
 //! Write-back goes by what it finds (a block of a dirty page that is not fresh moves); what is

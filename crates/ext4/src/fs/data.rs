@@ -159,7 +159,7 @@ fn release_last(fs: &Ext4, inode: &Inode) -> Result<()> {
     let delays = fs.options.delayed_allocation && fs.options.auto_da_alloc;
     let delays = delays && !fs.parts.transacts();
     if flush && inode.state().raw.links() > 0 && delays {
-        // An error stays with the file, for fsync to tell.
+        // An error stays with the file, for fsync to report.
         let _ = fs.pages.flush(key(inode.no));
     }
     fs.parts.lock_meta().alloc.windows.remove(inode.no);

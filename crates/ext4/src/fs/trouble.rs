@@ -42,7 +42,7 @@ impl Ext4 {
         lost
     }
 
-    /// Where a file is, by the names that were used lately; `None` if they do not tell.
+    /// Where a file is, by the names that were used lately; `None` if they do not lead to it.
     pub fn path_of(&self, inode: InodeNo) -> Option<Vec<u8>> {
         self.parts.names.path_of(inode)
     }

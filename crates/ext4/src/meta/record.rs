@@ -5,7 +5,7 @@
 //! not say so, or that turns out to have done more than can be recorded, makes the transaction
 //! ineligible: it is committed in full. Recorded are data that finds or keeps its place in files,
 //! their sizes, times, modes and owners, and new, further and moved names of regular files. Not
-//! recorded, other than by the kernel, are last names that go and files that are cut: its replay of
+//! recorded, other than by the kernel, are final unlinks and truncations: its replay of
 //! those cannot be relied on.
 
 use steadfast_ext4_format::RangeSet;

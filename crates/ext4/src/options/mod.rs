@@ -301,7 +301,7 @@ impl MountOptions {
         let recordable = matches!(self.data, DataMode::Ordered | DataMode::Writeback);
         if self.journal.fast_commits && !recordable {
             return refused(
-                "fast_commit cannot tell of data that goes through the journal or to new places: \
+                "fast_commit cannot record data that goes through the journal or to new places: \
                  mount with data=ordered or data=writeback, or without it",
             );
         }

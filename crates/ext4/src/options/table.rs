@@ -75,9 +75,9 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             set: |o, on| o.journal.fast_commits = on,
             get: |o| o.journal.fast_commits,
         },
-        "an fsync writes what changed, not whole blocks, where that can be told; for file systems \
-         with this feature. After a crash mount first (or steadfast replay): e2fsck (1.47) replays \
-         it, whoever wrote it, wrongly",
+        "an fsync writes what changed, not whole blocks, where it can be recorded so; for file \
+         systems with this feature. After a crash mount first (or steadfast replay): e2fsck (1.47) \
+         replays it, whoever wrote it, wrongly",
     ),
     option(
         JOURNAL,

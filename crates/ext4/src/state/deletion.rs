@@ -1,4 +1,4 @@
-//! The end of an inode in the transaction that takes its last name.
+//! The deletion of an inode in the transaction of its final unlink.
 
 use std::sync::Arc;
 

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_is_told_in_words() {
+    fn what_was_done_is_described() {
         let log = RecoveryReport {
             was_clean: false,
             transactions: 3,

@@ -52,7 +52,7 @@ impl Status {
         }
     }
 
-    /// Tells the listener that nothing can be written any more, once.
+    /// Notifies the listener, once, that nothing can be written any more.
     pub(crate) fn notify_read_only(&self, why: &str) {
         if !self.notified_read_only.swap(true, Ordering::AcqRel) {
             self.notify(&Trouble::ReadOnly { why });

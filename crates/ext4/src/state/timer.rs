@@ -57,7 +57,7 @@ impl Timer {
         self.shared.changed.notify_all();
     }
 
-    /// Tells the task to end; does not wait for it.
+    /// Asks the task to end; does not wait for it.
     pub fn stop(&self) {
         self.shared.state.lock().stop = true;
         self.shared.changed.notify_all();

@@ -31,7 +31,7 @@ pub(crate) struct State {
     /// Counts groups, and once more when it is decided that one commits: what found no space
     /// before that says so of its own group only.
     pub groups: u64,
-    /// The open group has ended in vain: it goes back as soon as no file is open.
+    /// The open group has failed: it is rolled back as soon as no file is open.
     pub group_failed: Option<FsError>,
     /// The point to which a rollback goes.
     pub last: Option<LastPoint>,

@@ -1,4 +1,4 @@
-//! What a mount has to tell that nobody asked for: who writes to the cache does not wait for the
+//! What a mount has to report that nobody asked for: who writes to the cache does not wait for the
 //! device, and who would have asked may be gone.
 
 use std::fmt;

@@ -1,5 +1,5 @@
 //! Which operations leave an fsync a fast commit, and which a full one; and where fast commits
-//! are refused. Power cuts are judged elsewhere (`power_cut`, `format`, crate crash).
+//! are refused. Power cuts are judged in `power_cut`, `format` and crate crash.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,28 +59,28 @@ fn set(fs: &Ext4, ino: Ino, set: SetAttr) {
     fs.setattr(ino, set).unwrap();
 }
 
-const TOLD: [(&str, Act); 9] = [
+const RECORDED: [(&str, Act); 9] = [
     ("append", |fs, ino| write(fs, ino, 10_000, 9_000)),
     ("fill a hole", |fs, ino| write(fs, ino, 100_000, 100)),
     ("overwrite", |fs, ino| write(fs, ino, 0, 100)),
     ("chmod", |fs, ino| set(fs, ino, SetAttr { mode: Some(0o600), ..SetAttr::default() })),
     ("chown", |fs, ino| set(fs, ino, SetAttr { uid: Some(5), ..SetAttr::default() })),
     ("link", |fs, ino| {
-        fs.link(ino, fs.root(), b"told-link").unwrap();
+        fs.link(ino, fs.root(), b"recorded-link").unwrap();
     }),
-    ("unlink one of two", |fs, _| fs.unlink(fs.root(), b"told-link").unwrap()),
+    ("unlink one of two", |fs, _| fs.unlink(fs.root(), b"recorded-link").unwrap()),
     ("rename", |fs, _| {
         fs.rename(fs.root(), b"file", fs.root(), b"moved", RenameFlags::empty()).unwrap();
     }),
     ("create", |fs, _| {
-        let (attr, fh) = create(fs, "told-new", RW);
+        let (attr, fh) = create(fs, "recorded-new", RW);
         fs.write(fh, 0, vec![1; 5000].into()).unwrap();
         fs.release(fh).unwrap();
         fsync(fs, attr.ino);
     }),
 ];
 
-const NOT_TOLD: [(&str, Act); 10] = [
+const NOT_RECORDED: [(&str, Act); 10] = [
     ("truncate", |fs, ino| set(fs, ino, SetAttr { size: Some(100), ..SetAttr::default() })),
     ("unlink the last", |fs, _| fs.unlink(fs.root(), b"other").unwrap()),
     ("replace", |fs, _| {
@@ -108,11 +108,11 @@ const NOT_TOLD: [(&str, Act); 10] = [
 ];
 
 #[test]
-fn what_can_be_told_is_and_nothing_else() {
-    Sim::new(1).run(told_and_not_told).unwrap();
+fn what_can_be_recorded_is_and_nothing_else() {
+    Sim::new(1).run(recorded_and_not_recorded).unwrap();
 }
 
-fn told_and_not_told() {
+fn recorded_and_not_recorded() {
     let disk = made(|_| {});
     let fs = Ext4::mount(disk.clone(), fast()).unwrap();
     let counts = || {
@@ -134,12 +134,12 @@ fn told_and_not_told() {
         fs.fsyncdir(fs.root()).unwrap();
         (before, counts())
     };
-    for (what, act) in TOLD {
+    for (what, act) in RECORDED {
         let (before, after) = count_around(act);
         assert_eq!(after.0, before.0, "{what}: no full commit");
         assert!(after.1 > before.1, "{what}: a fast commit");
     }
-    for (what, act) in NOT_TOLD {
+    for (what, act) in NOT_RECORDED {
         let (before, after) = count_around(act);
         assert!(after.0 > before.0, "{what}: a full commit");
         assert_eq!(after.1, before.1, "{what}: no fast commit");
@@ -150,7 +150,7 @@ fn told_and_not_told() {
     assert_eq!(counts(), before);
     fs.unmount().unwrap();
     let fs = Ext4::mount(disk, MountOptions::default()).unwrap();
-    assert_eq!(read_all(&*fs, "told-new"), [1; 5000]);
+    assert_eq!(read_all(&*fs, "recorded-new"), [1; 5000]);
     fs.unmount().unwrap();
 }
 

@@ -152,7 +152,7 @@ fn after_a_failed_commit_nothing_is_written_any_more() {
 }
 
 #[test]
-fn a_failed_write_back_is_told_once_to_each_handle() {
+fn a_failed_write_back_is_reported_once_to_each_handle() {
     let disk = Arc::new(Failing { next: made(32 << 20), broken: Mutex::new(false) });
     let options = MountOptions { data: DataMode::Writeback, ..MountOptions::default() };
     let fs = Ext4::mount(disk.clone(), options).unwrap();

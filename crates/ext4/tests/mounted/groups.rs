@@ -90,8 +90,8 @@ fn an_opening_whose_point_fails_leaves_no_file_open() {
     }
 }
 
-/// Ends a group in vain while `waiting` waits for that. The file systems that a power cut leaves:
-/// after the group's end, and after a point that follows the call.
+/// Ends a group that fails while `waiting` waits for its end. The file systems that a power cut
+/// leaves: after the group's end, and after a point that follows the call.
 fn aborted<T: Send + 'static>(
     fs: &Arc<Ext4>,
     disk: &Arc<Disk>,

@@ -1,5 +1,5 @@
 //! data=transact as a program sees it: what makes a point, what a rollback leaves, groups, and
-//! what happens when space or the journal runs out. Power cuts are judged elsewhere (crate crash).
+//! what happens when space or the journal runs out. Power cuts are judged in crate crash.
 
 use std::sync::Arc;
 use std::time::Duration;

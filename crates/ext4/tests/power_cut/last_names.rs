@@ -20,7 +20,7 @@ const ALL_GONE: u64 = 52;
 const LEN: usize = 9000;
 const RW: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);
 
-/// Takes the last name of the file `victim` in this directory, which also has the file `other`.
+/// Unlinks the last name of the file `victim` in this directory, which also has the file `other`.
 type Way = (&'static str, fn(&Ext4, Ino));
 
 pub const WAYS: [Way; 10] = [
@@ -96,7 +96,7 @@ fn make(fs: &Ext4, dir: Ino, name: &str, data: Vec<u8>) -> (Ino, Fh) {
     (attr.ino, fh)
 }
 
-/// Takes the last names of files that stay open, or that were closed before. Returns how many
+/// Unlinks the last names of files that stay open, or that were closed before. Returns how many
 /// inodes are still open.
 pub fn take(fs: &Ext4, log: &RecordLog, keep_open: bool) -> u64 {
     // One that never had a name.

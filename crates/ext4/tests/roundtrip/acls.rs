@@ -58,7 +58,7 @@ fn number<T>(outcome: Result<T, FsError>) -> i32 {
     outcome.map_or_else(|e| e.errno(), |_| 0)
 }
 
-/// Makes one of each kind in `dir` and tells what it got.
+/// Makes one of each kind in `dir` and returns what each got.
 fn made_in(fs: &dyn FileSystem, dir: Ino, mode: u16, umask: u16) -> Vec<Seen> {
     let node = NewNode { mode, uid: 0, gid: 0, umask };
     let name = |kind: &str| format!("{kind}-{mode:o}-{umask:o}").into_bytes();
@@ -67,15 +67,15 @@ fn made_in(fs: &dyn FileSystem, dir: Ino, mode: u16, umask: u16) -> Vec<Seen> {
     let sub = fs.mkdir(dir, &name("dir"), node).unwrap();
     let fifo = fs.mknod(dir, &name("fifo"), FileType::Fifo, 0, node).unwrap();
     let link = fs.symlink(dir, &name("link"), b"target", node).unwrap();
-    let told = [file.ino, sub.ino, fifo.ino, link.ino].map(|ino| seen(fs, ino)).to_vec();
+    let results = [file.ino, sub.ino, fifo.ino, link.ino].map(|ino| seen(fs, ino)).to_vec();
     for kind in ["file", "fifo", "link"] {
         fs.unlink(dir, &name(kind)).unwrap();
     }
     fs.rmdir(dir, &name("dir")).unwrap();
-    told
+    results
 }
 
-fn story(fs: &dyn FileSystem) -> Vec<(Vec<i32>, Vec<Seen>)> {
+fn results_of(fs: &dyn FileSystem) -> Vec<(Vec<i32>, Vec<Seen>)> {
     let node = NewNode { mode: 0o755, ..NewNode::default() };
     let dir = fs.mkdir(fs.root(), b"dir", node).unwrap().ino;
     let (file, fh) = fs.create(fs.root(), b"file", NewNode::default(), OpenFlags::WRITE).unwrap();
@@ -85,8 +85,8 @@ fn story(fs: &dyn FileSystem) -> Vec<(Vec<i32>, Vec<Seen>)> {
     let set = |ino, name: &[u8], value: &[u8]| number(fs.setxattr(ino, name, value, SetXattr::Any));
     let chmod =
         |ino, mode| number(fs.setattr(ino, SetAttr { mode: Some(mode), ..SetAttr::default() }));
-    let mut told = Vec::new();
-    told.push((vec![], made_in(fs, dir, 0o666, 0o022)));
+    let mut results = Vec::new();
+    results.push((vec![], made_in(fs, dir, 0o666, 0o022)));
     let bad = [
         set(file, DEFAULT, &named(7, 5, 7, 5)),
         set(file, DEFAULT, b""),
@@ -99,23 +99,23 @@ fn story(fs: &dyn FileSystem) -> Vec<(Vec<i32>, Vec<Seen>)> {
         number(fs.removexattr(file, ACCESS)),
         number(fs.removexattr(file, DEFAULT)),
     ];
-    told.push((bad.to_vec(), vec![seen(fs, file), seen(fs, link)]));
+    results.push((bad.to_vec(), vec![seen(fs, file), seen(fs, link)]));
     for list in [named(6, 4, 5, 1), plain(7, 5, 1), named(7, 7, 0, 0), acl(&[]), named(4, 2, 6, 0)]
     {
-        told.push((vec![set(file, ACCESS, &list)], vec![seen(fs, file)]));
+        results.push((vec![set(file, ACCESS, &list)], vec![seen(fs, file)]));
         for mode in [0o640, 0o2757, 0o4711] {
-            told.push((vec![chmod(file, mode)], vec![seen(fs, file)]));
+            results.push((vec![chmod(file, mode)], vec![seen(fs, file)]));
         }
     }
-    told.push((vec![number(fs.removexattr(file, ACCESS))], vec![seen(fs, file)]));
+    results.push((vec![number(fs.removexattr(file, ACCESS))], vec![seen(fs, file)]));
     for default in [named(7, 5, 6, 4), plain(7, 5, 0), named(7, 7, 7, 7)] {
-        told.push((vec![set(dir, DEFAULT, &default)], vec![seen(fs, dir)]));
+        results.push((vec![set(dir, DEFAULT, &default)], vec![seen(fs, dir)]));
         for (mode, umask) in [(0o666, 0o022), (0o777, 0o077), (0o1640, 0), (0o1775, 0o002)] {
-            told.push((vec![set(dir, b"user.n", &default)], made_in(fs, dir, mode, umask)));
+            results.push((vec![set(dir, b"user.n", &default)], made_in(fs, dir, mode, umask)));
         }
     }
-    told.push((vec![set(dir, DEFAULT, b"")], made_in(fs, dir, 0o777, 0o027)));
-    told
+    results.push((vec![set(dir, DEFAULT, b"")], made_in(fs, dir, 0o777, 0o027)));
+    results
 }
 
 #[test]
@@ -123,7 +123,8 @@ fn lists_do_what_they_do_in_the_kernel() {
     for options in [&["-b", "1024", "-I", "128"][..], &["-b", "4096"]] {
         let image = || Image::mke2fs(24 << 20, options);
         let (ours, mut kernel) = (Ours::mount(image()), Kernel::mount(image()));
-        for (i, pair) in story(ours.fs()).into_iter().zip(story(kernel.fs())).enumerate() {
+        for (i, pair) in results_of(ours.fs()).into_iter().zip(results_of(kernel.fs())).enumerate()
+        {
             assert_eq!(pair.0, pair.1, "step {i} (ours, the kernel's)");
         }
         let file = |fs: &dyn FileSystem| fs.lookup(fs.root(), b"file").unwrap().ino;

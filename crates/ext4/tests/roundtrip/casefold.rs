@@ -69,7 +69,7 @@ fn names_are_found_in_any_spelling_and_keep_their_own() {
     make(fs, fs.root(), b"outside").unwrap();
     fs.rename(fs.root(), b"outside", dir, b"README", none).unwrap();
     assert_eq!(names(fs, dir), ["Größe \u{1f600}", "ReadMe"]);
-    // Elsewhere case counts.
+    // In other directories case counts.
     make(fs, fs.root(), b"a").unwrap();
     make(fs, fs.root(), b"A").unwrap();
     // New directories take it over, files do not.

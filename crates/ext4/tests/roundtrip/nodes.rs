@@ -120,7 +120,7 @@ fn times_are_kept_as_the_kernel_keeps_them() {
 
 /// Modes after changes of owner, for files and directories with each set of special bits.
 fn owners(fs: &dyn FileSystem) -> Vec<(u16, u16, u16, bool)> {
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for (i, mode) in [0o4755, 0o2755, 0o6745, 0o6770, 0o1777, 0o644].into_iter().enumerate() {
         let ino = file(fs, format!("own{i}").as_bytes(), 0o600);
         let chmod = SetAttr { mode: Some(mode), ..SetAttr::default() };
@@ -134,7 +134,7 @@ fn owners(fs: &dyn FileSystem) -> Vec<(u16, u16, u16, bool)> {
         let dir = fs.mkdir(fs.root(), format!("dir{i}").as_bytes(), FOLDER).unwrap().ino;
         assert_eq!(set(fs, dir, chmod), 0);
         assert_eq!(set(fs, dir, SetAttr { uid: Some(5), ..SetAttr::default() }), 0);
-        told.push((before, after, fs.getattr(dir).unwrap().mode, kept));
+        results.push((before, after, fs.getattr(dir).unwrap().mode, kept));
     }
     let ino = file(fs, b"capable", 0o755);
     let capability = [1, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -143,8 +143,8 @@ fn owners(fs: &dyn FileSystem) -> Vec<(u16, u16, u16, bool)> {
     fs.write(fh, 0, Bytes::from_static(b"x")).unwrap();
     fs.release(fh).unwrap();
     let kept = fs.getxattr(ino, b"security.capability").is_ok();
-    told.push((0, 0, 0, kept));
-    told
+    results.push((0, 0, 0, kept));
+    results
 }
 
 #[test]
@@ -161,7 +161,7 @@ const NO_DUMP: u32 = 0x40;
 
 /// What flagged inodes allow.
 fn flagged(fs: &dyn FileSystem) -> Vec<(u32, u32, Vec<i32>)> {
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for (i, flags) in
         [0, IMMUTABLE, APPEND, NO_DUMP, 0x80, 0x8, 0x1_0000, 0x100_0000].into_iter().enumerate()
     {
@@ -207,9 +207,9 @@ fn flagged(fs: &dyn FileSystem) -> Vec<(u32, u32, Vec<i32>)> {
                 said.push(number(fs.set_inode_flags(ino, now & !(IMMUTABLE | APPEND))));
             }
         }
-        told.push((shown.0, shown.1, said));
+        results.push((shown.0, shown.1, said));
     }
-    told
+    results
 }
 
 /// Asked of the kernel this needs a capability of its own.

@@ -126,7 +126,7 @@ fn values_of_attributes_fit_or_are_refused() {
 }
 
 #[test]
-fn ioctls_answer_in_the_callers_size_and_tell_the_kernel_what_changed() {
+fn ioctls_answer_in_the_callers_size_and_notify_the_kernel_of_changes() {
     const GETFLAGS: u32 = 0x8008_6601;
     const SETFLAGS: u32 = 0x4008_6602;
     const NODUMP: u32 = 0x40;

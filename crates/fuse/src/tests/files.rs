@@ -80,7 +80,7 @@ fn a_file_is_cut_and_grown() {
 }
 
 #[test]
-fn handles_that_are_not_open_are_told_so() {
+fn handles_that_are_not_open_are_refused() {
     let (kernel, file, fh) = with_file();
     let read_only = kernel.open(file, 0).unwrap();
     assert_eq!(kernel.write_at(file, read_only, 0, b"x"), Err(EBADF));

@@ -37,7 +37,7 @@ fn write_back_caching_is_asked_for_by_an_option_only() {
 }
 
 #[test]
-fn a_newer_kernel_is_told_our_version_and_begins_once_more() {
+fn a_newer_kernel_gets_our_version_and_begins_once_more() {
     let kernel = unconnected();
     let agreed = kernel.ask(Op::Init, 0, init(8, 0)).unwrap();
     assert_eq!(u32_at(&agreed, 0), 7);

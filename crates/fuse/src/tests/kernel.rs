@@ -206,7 +206,7 @@ impl Kernel {
         let len = rustix::io::read(&self.socket, &mut message[..]).expect("no answer came");
         message.truncate(len);
         assert!(len >= OUT_HEAD, "an answer of {len} bytes");
-        assert_eq!(u32_at(&message, 0) as usize, len, "the head tells another length");
+        assert_eq!(u32_at(&message, 0) as usize, len, "the head has another length");
         let error = u32_at(&message, 4).cast_signed();
         (u64_at(&message, 8), error, message.split_off(OUT_HEAD))
     }

@@ -92,7 +92,7 @@ fn a_number_that_is_used_once_more_has_another_generation() {
 }
 
 #[test]
-fn removed_and_unknown_numbers_are_told_apart_from_present_ones() {
+fn removed_and_unknown_numbers_are_distinguished_from_present_ones() {
     let kernel = mounted();
     for number in [0, 3, 12_345, u64::from(u32::MAX) + 12, u64::MAX] {
         // EPERM: an inode of the file system itself. 2 is the root's own number on the disk.

@@ -57,7 +57,7 @@ fn an_interrupt_neither_loses_nor_repeats_an_answer() {
 }
 
 #[test]
-fn every_failure_is_told_once_with_its_number() {
+fn every_failure_is_reported_once_with_its_number() {
     let (kernel, fs) = served(1);
     let failures = [
         FsError::NoSpace { what: "blocks" },

@@ -2,7 +2,7 @@
 //!
 //! Every block of the file system's device is free, metadata (written through the journal), or
 //! data (written in place, ordered). Updates are numbered; each also writes block 0, which holds
-//! the number, so the state after a crash tells which updates it contains. What each update does
+//! the number, so the state after a crash shows which updates it contains. What each update does
 //! is kept, so the expected contents of every block are known for every number.
 
 use std::collections::BTreeMap;

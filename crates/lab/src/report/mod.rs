@@ -67,8 +67,8 @@ pub fn chart_svg(results: &Results) -> String {
 }
 
 /// The command that reproduces the results.
-fn again(results: &Results) -> String {
-    results.again.clone().unwrap_or_else(|| {
+fn reproduce(results: &Results) -> String {
+    results.reproduce.clone().unwrap_or_else(|| {
         let mut command = format!("steadfast lab run {}", results.scenario);
         if results.full {
             command += " --full";

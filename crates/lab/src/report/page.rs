@@ -1,4 +1,5 @@
-//! The page: what was run first, then what came out, then all figures, and the command again.
+//! The page: what was run first, then what came out, then all figures, and the command that
+//! reproduces them.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -100,7 +101,7 @@ fn sections(results: &Results) -> Vec<Section> {
         let body = findings(results);
         sections.push(Section { id: "findings", heading: "What cuts left", body });
     }
-    sections.push(Section { id: "again", heading: "To run it again", body: again(results) });
+    sections.push(Section { id: "again", heading: "To reproduce it", body: reproduce(results) });
     sections
 }
 
@@ -177,9 +178,9 @@ fn findings(results: &Results) -> Markup {
     }
 }
 
-fn again(results: &Results) -> Markup {
+fn reproduce(results: &Results) -> Markup {
     html! {
-        pre { code { (super::again(results)) } }
+        pre { code { (super::reproduce(results)) } }
         p { "The same command with the same seeds gives the same figures, but for those of the \
              wall clock." }
     }

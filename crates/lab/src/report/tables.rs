@@ -83,7 +83,7 @@ mod tests {
     use crate::table::Cell;
 
     #[test]
-    fn a_wide_table_is_told_in_parts() {
+    fn a_wide_table_is_printed_in_parts() {
         let headings: Vec<Heading> =
             (0..30).map(|i| Heading { text: format!("column {i}"), wide: false }).collect();
         let cells = headings.iter().map(|_| (Cell::count(123_456_789), false)).collect();

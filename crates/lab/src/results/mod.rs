@@ -72,8 +72,8 @@ pub struct Results {
     /// The command line of the recorded run that was cut, if any.
     pub risk_command: Option<String>,
     /// Steadfast's command line that reproduces these results, the scenario's file by its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub again: Option<String>,
+    #[serde(rename = "again", default, skip_serializing_if = "Option::is_none")]
+    pub reproduce: Option<String>,
     /// What the configurations of a benchmark run, if it has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configurations: Vec<ConfigurationInfo>,

@@ -151,13 +151,13 @@ fn check(sentence: &Sentence, medium: Option<&Medium>, runs: &[Run]) -> Sentence
         explained: None,
     };
     if let Some(list) = worst.filter(|_| !missing) {
-        tell(sentence, list, &mut row);
+        note_cells(sentence, list, &mut row);
     }
     row
 }
 
 /// Notes what a list of cells says.
-fn tell(sentence: &Sentence, list: &[Compared<'_>], row: &mut SentenceRow) {
+fn note_cells(sentence: &Sentence, list: &[Compared<'_>], row: &mut SentenceRow) {
     let mut sorted: Vec<&Compared<'_>> = list.iter().collect();
     sorted.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let low_is_bad = matches!(sentence.check, Check::Ahead | Check::Above);

@@ -18,7 +18,7 @@ use crate::scenario::Variant;
 const LYING_CACHE: u64 = 16 << 20;
 const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is left out of a recorded run, to see that the cuts would tell.
+/// What is left out of a recorded run, to see that the cuts would find it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     /// The drive acknowledges flush and FUA and does not do them.

@@ -77,7 +77,7 @@ pub(super) fn results(
         partial,
         command: first.loads.iter().filter_map(|l| l.command()).collect::<Vec<_>>().join("; "),
         risk_command: first.loads.iter().find_map(|l| l.risk_command()).filter(|_| was_cut),
-        again: Some(first.again(settings)),
+        reproduce: Some(first.reproduce(settings)),
         configurations: first.configurations(),
         medium: first.scenario.medium,
         sentences: checked(&first.scenario, &runs),
@@ -143,7 +143,7 @@ impl Gathered {
 
 impl Setting {
     /// The command line that reproduces it.
-    fn again(&self, settings: &[Arc<Setting>]) -> String {
+    fn reproduce(&self, settings: &[Arc<Setting>]) -> String {
         let Setting { scenario, options, .. } = self;
         let own = Scenario::find_own(&scenario.name).is_some_and(|own| own == *scenario);
         let mut command = format!("steadfast lab run {}", scenario.name);

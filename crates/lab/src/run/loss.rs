@@ -80,7 +80,7 @@ impl Recording {
     }
 }
 
-/// Tells the account and another of each call, and notes when the journal has wrapped.
+/// Reports each call to the account and to another, and notes when the journal has wrapped.
 struct Watch {
     account: Arc<Account>,
     also: Arc<dyn Observer>,

@@ -25,7 +25,7 @@ use crate::results::{Note, Path, PeerRow, Row, Spread};
 use crate::scenario::{RunKind, Scenario, Variant};
 use crate::{LabError, OptionError, ScenarioError, VariantError};
 
-/// How long IOzone rests after each test, instead of two seconds.
+/// How long IOzone pauses after each test, instead of two seconds.
 const SETTLE_MS: u64 = 100;
 
 /// What the runs of the peers brought.

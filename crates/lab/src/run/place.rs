@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use steadfast_bench::dd::place::{self, Named, NotOpened, Opened, Place, Snk, Src, named};
 use steadfast_bench::dd::{
-    self, Counts, Errno, Failed, Job, Operands, Skipped, Source, Tally, Teller, WrongOperand,
+    self, Counts, Errno, Failed, Job, Operands, Reporter, Skipped, Source, Tally, WrongOperand,
 };
 use steadfast_block::BlockDevice;
 use steadfast_ext4::Ext4;
@@ -101,8 +101,8 @@ impl Stack {
         let (mut sink, whole) = opened;
         let (source, sink) = (&mut source, &mut *sink);
         let operands = &operands;
-        let (tally, teller) = (&tally, &said);
-        let done = dd::run(Job { operands, source, sink, tally, teller, failed: !whole });
+        let (tally, reporter) = (&tally, &said);
+        let done = dd::run(Job { operands, source, sink, tally, reporter, failed: !whole });
         if done == Err(Failed) && tally.counts().bytes == 0 {
             return Err(failed(said.words()));
         }
@@ -167,7 +167,7 @@ impl Said {
     }
 }
 
-impl Teller for Said {
+impl Reporter for Said {
     fn says(&self, message: &str) {
         self.0.lock().push(message.to_owned());
     }
@@ -205,7 +205,7 @@ impl Place for Stack {
         &self,
         _: &OsStr,
         _: &Operands,
-        _: &dyn Teller,
+        _: &dyn Reporter,
     ) -> Result<Opened<(Snk, bool)>, VariantError> {
         Err(VariantError::NoHost)
     }

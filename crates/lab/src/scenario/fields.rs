@@ -191,7 +191,7 @@ impl<'t, 'i> Fields<'t, 'i> {
         self.wrongs.add(at, what, "");
     }
 
-    /// Notes that a command line is wrong: at the word that the message tells of, where one is.
+    /// Notes that a command line is wrong: at the word that the message names, where it names one.
     pub fn wrong_line(&self, name: &str, line: &str, what: &str, help: &str) {
         // Whole words of the message, which may quote a value or stand before a colon.
         let is_edge = |c: char| c.is_whitespace() || "'\"`:;,()\u{2018}\u{2019}".contains(c);

@@ -48,7 +48,7 @@ fn a_slow_disk_is_seen_and_a_card_is_not() {
         let fits = |e: &&Effect| e.change.parameter == parameter && e.change.to == to;
         found.effects.iter().find(fits).unwrap_or_else(|| panic!("{parameter} = {to}"))
     };
-    // A journal on a second disk is slower than on a card: the program can tell.
+    // A journal on a second disk is slower than on a card: the program shows it.
     let second = effect("device", "a second disk");
     let write = &found.ratios[0];
     assert!(second.moved(write).unwrap() < -0.1, "{:?} {:?}", second.ratios[0], write);

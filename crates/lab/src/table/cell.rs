@@ -5,7 +5,7 @@ use crate::results::{Rate, Spread};
 /// What stands in one place of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// Nothing to tell.
+    /// Nothing to print.
     None,
     /// Words.
     Text(String),
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_several_runs_are_told_with_their_range() {
+    fn figures_of_several_runs_are_printed_with_their_range() {
         let of = |x| Cell::of(x, Unit::Times);
         let (a, b, c) = (of(3.1), of(3.0), of(3.4));
         let text = |cell: Cell| cell.text();

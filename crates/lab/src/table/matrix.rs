@@ -8,7 +8,7 @@ use crate::scenario::sized;
 use crate::wrap::wrapped;
 
 /// Tests whose speeds are shown by file size also without `--wide`: of those a source speaks.
-const TOLD: [&str; 3] = ["write", "read", "random write"];
+const ALWAYS_SHOWN: [&str; 3] = ["write", "read", "random write"];
 
 /// A table a configuration and test: the speed by file size.
 pub(super) fn by_file(results: &Results) -> Vec<Grid> {
@@ -55,7 +55,7 @@ fn of_test(results: &Results, configuration: Option<&str>, test: &str) -> Grid {
             false => (Cell::Number(Spread::of(&means), Unit::Plain(1)), false),
         }
     };
-    let wide = !TOLD.contains(&test);
+    let wide = !ALWAYS_SHOWN.contains(&test);
     let heading = |name: &&str| Heading { text: (*name).into(), wide };
     let line = |file: &u64| Line {
         name: sized(file << 10),

@@ -57,7 +57,7 @@ fn only_a_volatile_cache_shows_that_flushes_are_missing() {
 }
 
 #[test]
-fn a_control_that_does_not_fail_is_told() {
+fn a_control_that_does_not_fail_is_reported() {
     let mut scenario = small(&["volatile-cache"]);
     // One cut, before anything was promised.
     scenario.workload.lying_cuts_per_4 = 1;

@@ -121,7 +121,7 @@ fn copies_and_timings_have_their_rows() {
 }
 
 #[test]
-fn they_are_told_everywhere_and_the_same_again() {
+fn they_are_printed_everywhere_and_are_reproducible() {
     let results = results();
     let json = summary::json(&results).unwrap();
     assert_eq!(json, summary::json(&self::results()).unwrap());

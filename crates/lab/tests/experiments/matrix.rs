@@ -81,7 +81,7 @@ fn ran(scenario: &Scenario) -> Results {
 }
 
 #[test]
-fn every_cell_is_told_and_what_was_promised_is_kept() {
+fn every_cell_is_printed_and_what_was_promised_is_kept() {
     let results = ran(&scenario());
     let only = results.only();
     // Thirteen tests, each on 64k/4k, 64k/64k, 256k/4k, 256k/64k.
@@ -162,7 +162,7 @@ lying_cuts_per_4 = 0
 }
 
 #[test]
-fn what_is_wrong_with_a_matrix_is_told() {
+fn what_is_wrong_with_a_matrix_is_reported() {
     let refused = |workload: &str, variants: &str| -> String {
         let text = format!("{HEAD}\n[workload]\ncuts = 1\n{workload}\n{variants}");
         match Scenario::parse(&text, "small") {

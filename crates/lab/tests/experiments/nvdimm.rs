@@ -97,7 +97,7 @@ fn mistakes(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_a_namespace_is_told() {
+fn what_is_wrong_with_a_namespace_is_reported() {
     Scenario::parse(GOOD, "my.toml").unwrap();
     for (from, to, message) in [
         ("\"fsdax\"", "\"sectr\"", "did you mean `sector`?"),

@@ -53,7 +53,7 @@ fn hostile() -> Results {
     poison(&mut value);
     let mut results = Results::read(&value.to_string()).unwrap();
     results.notes.push(Note::alarm(EVIL));
-    results.again = Some(EVIL.into());
+    results.reproduce = Some(EVIL.into());
     results
 }
 

@@ -39,7 +39,7 @@ fn what_is_required_is_enough() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_each_with_its_line() {
+fn all_mistakes_are_reported_at_once_each_with_its_line() {
     let text = GOOD
         .replace("quick_size", "quik_size")
         .replace("cuts = 4", "cuts = \"four\"")

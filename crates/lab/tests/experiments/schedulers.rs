@@ -82,7 +82,7 @@ fn a_scheduler_is_read_with_its_parameters() {
 }
 
 #[test]
-fn mistakes_in_a_scheduler_are_told() {
+fn mistakes_in_a_scheduler_are_reported() {
     let with = |from: &str, to: &str| {
         assert!(TEXT.contains(from), "{from}");
         mistakes(&TEXT.replace(from, to))

@@ -47,7 +47,7 @@ fn run() -> Value {
     let options = RunOptions { cuts: Some(4), ..RunOptions::default() };
     let watch = Watch { progress: &|_, _| (), stop: &false.into() };
     let mut results = run_seeds(&scenario, &options, &[1, 2], &watch).unwrap();
-    results.again = Some("steadfast lab run nvram-journal".into());
+    results.reproduce = Some("steadfast lab run nvram-journal".into());
     results.full_size = FullSize::of(&Scenario::find("nvram-journal").unwrap());
     assert!(results.full_size.is_some(), "it was run at the published size");
     serde_json::from_str(&summary::json(&results).unwrap()).unwrap()

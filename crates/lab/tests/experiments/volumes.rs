@@ -55,7 +55,7 @@ fn mistakes(text: &str) -> String {
 }
 
 #[test]
-fn all_mistakes_of_volumes_are_told_at_once_each_with_its_line() {
+fn all_mistakes_of_volumes_are_reported_at_once_each_with_its_line() {
     let text = GOOD
         .replace("members = [\"a\", \"ram\"]", "members = [\"a\", \"rum\"]\nvolatil = [\"a\"]")
         .replace("kind = \"concat\"", "kind = \"concat\"\nread = \"first\"")

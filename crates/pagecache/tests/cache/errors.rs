@@ -10,7 +10,7 @@ use crate::store::Store;
 const F: FileKey = FileKey(1);
 
 #[test]
-fn each_handle_is_told_once_of_a_failed_write_back() {
+fn each_handle_gets_the_error_of_a_failed_write_back_once() {
     Sim::new(0)
         .run(|| {
             let (store, cache) = Store::quick(Settings::default());

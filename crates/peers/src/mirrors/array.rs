@@ -52,10 +52,10 @@ pub(super) struct Array(Arc<Core>);
 impl Array {
     /// A mirror that is in use; `dirty`: of each region.
     pub fn up(rules: Rules, legs: Vec<Leg>, setup: Setup, dirty: Option<&[u8]>) -> Up {
-        Array::told(Core::kept(rules, legs, setup, dirty), false)
+        Array::of_core(Core::kept(rules, legs, setup, dirty), false)
     }
 
-    fn told(core: Arc<Core>, by_hand: bool) -> Up {
+    fn of_core(core: Arc<Core>, by_hand: bool) -> Up {
         let legs = core.data.clone();
         Up { volume: Arc::new(Array(core)), legs, by_hand }
     }
@@ -84,7 +84,7 @@ impl Array {
             core.state.lock().used[*leg] = true;
         }
         let by_hand = rules.after_boot == AfterBoot::AddedByHand && !blank.is_empty();
-        Ok(Array::told(core, by_hand))
+        Ok(Array::of_core(core, by_hand))
     }
 }
 

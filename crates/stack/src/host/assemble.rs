@@ -42,12 +42,12 @@ impl Host {
             self.keep(record, assembled);
         }
         self.make_configured(config);
-        self.tell_unknown_members();
+        self.log_unknown_members();
         Ok(())
     }
 
     /// Devices of volumes that nobody remembers: a state file was lost, or they are another host's.
-    fn tell_unknown_members(&self) {
+    fn log_unknown_members(&self) {
         let devices: Vec<Arc<Endpoint>> = {
             let inner = self.lock();
             let all = inner.devices.values().filter_map(|d| d.endpoint.clone());
@@ -432,7 +432,7 @@ impl Host {
     }
 
     /// Assembles what could not be at the start.
-    pub(super) fn assemble_again(self: &Arc<Self>, what: &Assemble) -> Result<Answer> {
+    pub(super) fn reassemble(self: &Arc<Self>, what: &Assemble) -> Result<Answer> {
         let _one = self.one_change();
         let record = {
             let inner = self.lock();

@@ -156,7 +156,7 @@ impl Host {
         }
     }
 
-    /// Takes away what tells of something else on a device that is overwritten by force. Before it
+    /// Wipes the signatures of other formats on a device that is overwritten by force. Before it
     /// becomes a member: the same bytes may be data then.
     pub(super) fn forget_signatures(&self, endpoint: &Arc<Endpoint>, force: bool) -> Result<()> {
         if !force {

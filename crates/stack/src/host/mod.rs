@@ -48,7 +48,7 @@ pub struct Options {
     /// Says what a device without a label holds that must not be overwritten unasked: a file
     /// system, a partition table, another volume manager's. The host itself knows none.
     pub occupant: fn(&Device) -> Option<String>,
-    /// Takes away what tells of it, of a device that is overwritten by force; says what failed.
+    /// Wipes its signatures from a device that is overwritten by force; says what failed.
     pub forget: fn(&Device) -> std::result::Result<(), String>,
     /// Mounts file systems.
     pub mounter: Box<dyn mounts::Mounter>,
@@ -167,7 +167,7 @@ impl Host {
             }
             Request::Create(create) => self.create(&create),
             Request::Destroy(destroy) => self.destroy(&destroy),
-            Request::Assemble(assemble) => self.assemble_again(&assemble),
+            Request::Assemble(assemble) => self.reassemble(&assemble),
             Request::Add(new) => self.add(&new),
             Request::Remove(leg) => self.remove(&leg),
             Request::Offline(leg) => self.offline(&leg),

@@ -293,15 +293,16 @@ impl Host {
             if let Err(e) = self.umount_place(name, false) {
                 let gone = places.into_iter().zip(options).take(count);
                 return Err(gone.fold(e, |e, ((name, place), options)| {
-                    self.mount_again(&name, place, options, e)
+                    self.restore_mount(&name, place, options, e)
                 }));
             }
         }
         Ok(())
     }
 
-    /// Puts a mount back that was removed in vain; `why` with what is to be said of that.
-    fn mount_again(&self, name: &str, place: Place, options: String, why: Refusal) -> Refusal {
+    /// Mounts again after an unmount whose operation was refused; returns `why`, with what is to be
+    /// said of that.
+    fn restore_mount(&self, name: &str, place: Place, options: String, why: Refusal) -> Refusal {
         let (at, asked) = (place.at.display().to_string(), place.options.clone());
         let back = Place { options, uses: Vec::new(), mounted: None, ..place };
         self.lock().mounts.insert(name.to_owned(), back);

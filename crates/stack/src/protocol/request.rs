@@ -297,7 +297,7 @@ pub struct Resync {
 pub struct Scrub {
     /// The mirror.
     pub name: String,
-    /// Make legs that differ the same.
+    /// Repair legs that differ.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repair: bool,
     /// At most so many bytes a second.

@@ -160,7 +160,7 @@ pub struct MirrorStatus {
     /// It keeps checksums.
     #[serde(default)]
     pub checksums: bool,
-    /// Bytes that were written and that no checksum tells of.
+    /// Written bytes that no checksum covers.
     #[serde(default)]
     pub unchecked_bytes: u64,
     /// How many regions are in which state.

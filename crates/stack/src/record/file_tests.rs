@@ -173,7 +173,7 @@ fn what_was_written_is_read_and_one_host_has_it() {
 }
 
 #[test]
-fn damage_and_newer_versions_are_told() {
+fn damage_and_newer_versions_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("stack.toml");
     let file = StateFile::open(&config).unwrap();

@@ -48,7 +48,7 @@ Examples:
   steadfast lab run nvram-journal --cuts 1000 --seed 7 --json result.json
   steadfast lab run my-setup.toml --json - | jq .summary.ratios")]
     Run(LabRun),
-    /// Show results again that `lab run --json` has written
+    /// Show results that `lab run --json` has written
     #[command(after_help = "\
 Examples:
   steadfast lab run nvram-journal --seeds 8 --json result.json
@@ -131,7 +131,7 @@ pub struct LabRun {
     /// Run with so many seeds, from --seed on; shows median and range of each figure
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seeds: u64,
-    /// Run the kernel's ext4 beside, in real time, where the scenario has it (root)
+    /// Also run the kernel's ext4, in real time, where the scenario has it (root)
     #[arg(long)]
     pub peers: bool,
     #[command(flatten)]

@@ -100,7 +100,7 @@ fn mount(image: &Image, options: MountOptions) -> Result<FileSystem> {
     // What is made belongs to root, as in an image that is mounted.
     let image_of = steadfast::Image::open(Arc::clone(&device)).owner(0, 0);
     let image_of = image_of.mount_options(|o| *o = options);
-    let mounted = mmp::telling(&device, &name, read_only, || image_of.mount());
+    let mounted = mmp::reporting_wait(&device, &name, read_only, || image_of.mount());
     mounted.map_err(|e| to_anyhow(e).context(name))
 }
 
@@ -124,7 +124,7 @@ pub fn mounted(image: &Image, read_only: bool, noatime: bool) -> Result<Arc<Ext4
     let device = open(&image.image, read_only)?;
     let name = image.image.display().to_string();
     let mount = || Ext4::mount(Arc::clone(&device), options);
-    mmp::telling(&device, &name, read_only, mount).context(name)
+    mmp::reporting_wait(&device, &name, read_only, mount).context(name)
 }
 
 /// Mounts read-only (nothing is written, a journal is replayed in memory) and does `work`.
@@ -152,7 +152,7 @@ pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
     device.flush()?;
     match report {
         None => writeln!(out, "{}: nothing to replay", image.image.display())?,
-        Some(report) => tell(&image.image, &report, out)?,
+        Some(report) => print_report(&image.image, &report, out)?,
     }
     let deleted = delete_orphans(&device, &options).with_context(|| {
         format!("{}: the orphans, now that the journal is replayed", image.image.display())
@@ -164,7 +164,7 @@ pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn tell(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Result<()> {
+fn print_report(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "{}: {} replayed: {} written, {} revoked",
@@ -240,7 +240,7 @@ pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outco
     if clean {
         let recovery = match (report.needs_recovery, reading.no_replay) {
             (true, false) => ", once its journal is replayed",
-            (true, true) => ", as far as can be told without its journal",
+            (true, true) => ", as far as can be seen without its journal",
             (false, _) => "",
         };
         writeln!(out, "{name}: clean{recovery}")?;

@@ -77,7 +77,7 @@ struct Asked {
 pub fn run(iostat: &Iostat, out: &mut dyn Write) -> Result<()> {
     let asked = asked(&iostat.words)?;
     let to_anyhow = |complaint| anyhow!("{complaint}");
-    // That there is no host is told as by `host status` and `top`, with the same exit status.
+    // That there is no host is reported as by `host status` and `top`, with the same exit status.
     drop(super::serve::client(iostat.socket.as_deref())?);
     let host = Host::connect(iostat.socket.as_deref()).map_err(to_anyhow)?;
     let mut before: Option<Reading> = None;

@@ -26,7 +26,7 @@ pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
             let new = new_journal(image, new)?;
             let device = open(image, false)?;
             let attached = tune::attach(&device, &new).with_context(|| name(image))?;
-            tell_attached(image, &attached, out)
+            print_attached(image, &attached, out)
         }
         JournalCommand::Move { image, new } => {
             let old = old_journal(image, false)?;
@@ -43,7 +43,7 @@ pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
                     .into(),
                     _ => anyhow::Error::from(e).context(name(&image.image)),
                 })?;
-            tell_attached(&image.image, &moved, out)
+            print_attached(&image.image, &moved, out)
         }
         JournalCommand::Detach { image, discard_unreplayed } => {
             let journal = old_journal(image, false)?;
@@ -51,7 +51,7 @@ pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
             let loss = if *discard_unreplayed { Loss::Accept } else { Loss::Refuse };
             let gone = tune::detach(&device, journal.as_ref(), loss)
                 .with_context(|| name(&image.image))?;
-            tell_detached(&image.image, &gone, out)
+            print_detached(&image.image, &gone, out)
         }
     }
 }
@@ -85,7 +85,7 @@ fn new_journal(image: &Path, args: &NewJournalArgs) -> Result<NewJournal> {
     Ok(NewJournal::Internal { blocks: Some(blocks) })
 }
 
-fn tell_attached(image: &Path, a: &Attached, out: &mut dyn Write) -> Result<Outcome> {
+fn print_attached(image: &Path, a: &Attached, out: &mut dyn Write) -> Result<Outcome> {
     let image = image.display();
     match a.external {
         Some(uuid) => writeln!(out, "{image}: external journal {uuid}, {} blocks", a.blocks)?,
@@ -107,7 +107,7 @@ fn tell_attached(image: &Path, a: &Attached, out: &mut dyn Write) -> Result<Outc
 /// Block numbers printed after a loss.
 const BLOCKS_SHOWN: usize = 100;
 
-fn tell_detached(image: &Path, d: &Detached, out: &mut dyn Write) -> Result<Outcome> {
+fn print_detached(image: &Path, d: &Detached, out: &mut dyn Write) -> Result<Outcome> {
     let image = image.display();
     if d.replayed_transactions > 0 {
         let replayed = counted(d.replayed_transactions.into(), "transaction");

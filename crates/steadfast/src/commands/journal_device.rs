@@ -17,8 +17,8 @@ pub fn open_journal(path: &Path, read_only: bool, accept_volatile: bool) -> Resu
     Ok(JournalDevice { device, number, accept_volatile })
 }
 
-/// The journal of the file system at `image`, as [`find_journal`] finds it, opened. What nobody
-/// has named is told.
+/// The journal of the file system at `image`, as [`find_journal`] finds it, opened. One that
+/// nobody has named is reported.
 pub fn of_image(image: &Path, given: &[PathBuf], read_only: bool) -> Result<Option<JournalDevice>> {
     // One that is given may be said to be mapped, and is opened as it is said.
     let Some(path) = find_journal(pmem::open::file(image), given)? else { return Ok(None) };

@@ -15,7 +15,7 @@ use crate::Usage;
 use crate::cli::ListFormat;
 use crate::terminal::hanging;
 
-pub use run::{run, show_again};
+pub use run::{run, show_saved};
 
 /// Lists the scenarios that come with the program.
 pub fn list(out: &mut dyn Write) -> Result<()> {

@@ -71,14 +71,14 @@ fn make(
     }
     let name = || args.image.display().to_string();
     if args.dry_run {
-        return tell(&mkfs::look(device, &options).with_context(name)?, &name(), out);
+        return print_made(&mkfs::look(device, &options).with_context(name)?, &name(), out);
     }
     // What is refused leaves a member as it was.
     mkfs::look(device, &options).with_context(name)?;
     forget_others(device)?;
     let made = mkfs::make(device, &options).with_context(name)?;
     device.flush()?;
-    if args.quiet { Ok(()) } else { tell(&made, &name(), out) }
+    if args.quiet { Ok(()) } else { print_made(&made, &name(), out) }
 }
 
 /// Whether the journal that nobody asked for by name has no room: mke2fs goes without it then.
@@ -130,8 +130,8 @@ fn name_it(args: &Mkfs, label: &mut String, uuid: &mut uuid::Uuid) -> Result<()>
     Ok(())
 }
 
-/// What was made, as mke2fs tells it.
-fn tell(made: &mkfs::Made, name: &str, out: &mut dyn Write) -> Result<()> {
+/// What was made, as mke2fs prints it.
+fn print_made(made: &mkfs::Made, name: &str, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "{name}: {} blocks of {} bytes, {} inodes, {}",

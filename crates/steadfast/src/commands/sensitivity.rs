@@ -21,7 +21,7 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<Outcome> {
     check_figure(&scenario, figure)?;
     let (size, only) = (args.size.clone(), args.only.clone());
     let options = Options { full: args.full, size, seed: args.seed, only };
-    // A file that cannot be written is told before minutes of work, not after.
+    // A file that cannot be written is reported before minutes of work, not after.
     let to_stdout = args.json.as_deref() == Some(Path::new("-"));
     let wanted =
         [("--json", outputs::unless_stdout(args.json.as_ref())), ("--svg", args.svg.as_deref())];

@@ -23,7 +23,7 @@ use crate::mount::stack::choose;
 
 /// Options that name an image or a stack.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Elsewhere than on this machine")]
+#[command(next_help_heading = "In an image or on a variant of a scenario")]
 pub struct SiteArgs {
     /// Paths are in this image, a file or block device with ext2, ext3 or ext4
     #[arg(long, value_name = "IMAGE", conflicts_with = "stack")]

@@ -48,7 +48,7 @@ impl AtFolder {
         &self.path
     }
 
-    /// Tells whoever relies on the program that something is done; as
+    /// Acknowledges to whoever relies on the program that something is done; as
     /// [`Running::acknowledge`](super::Running::acknowledge).
     ///
     /// ```no_run

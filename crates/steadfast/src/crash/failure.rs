@@ -1,18 +1,18 @@
-//! What was found, as a story.
+//! A finding, described.
 
 use std::fmt;
 use std::io::Write;
 
+use steadfast_crash::program::describe::{
+    counted, print_calls, print_decisive, print_tree, print_writes, since,
+};
 use steadfast_crash::program::explore::{Exploration, Finding, Outcome, Wrong};
 use steadfast_crash::program::shrink::shrink;
-use steadfast_crash::program::story::{
-    counted, since, tell_calls, tell_decisive, tell_tree, tell_writes,
-};
 use steadfast_crash::program::{Names, recover};
 use steadfast_crash::states::contents_where;
 use steadfast_ext4::MountOptions;
 
-/// Calls before the cut that are told.
+/// Calls before the cut that are printed.
 const CALLS: usize = 20;
 /// Recoveries that are spent to find the writes that matter.
 const SHRINK_RECOVERIES: u32 = 200;
@@ -71,8 +71,8 @@ impl fmt::Debug for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The story of a finding.
-pub(super) fn story(
+/// Describes a finding.
+pub(super) fn describe_finding(
     exploration: &Exploration<'_>,
     options: &MountOptions,
     outcome: &Outcome,
@@ -80,11 +80,11 @@ pub(super) fn story(
 ) -> Failure {
     let mut text = Vec::new();
     // OK to ignore: a vector takes everything.
-    let _ = tell(exploration, options, outcome, finding, &mut text);
+    let _ = describe(exploration, options, outcome, finding, &mut text);
     Failure { is_finding: true, text: String::from_utf8_lossy(&text).into_owned() }
 }
 
-fn tell(
+fn describe(
     exploration: &Exploration<'_>,
     options: &MountOptions,
     outcome: &Outcome,
@@ -113,19 +113,19 @@ fn tell(
         let count = counted(count, "acknowledgement");
         writeln!(out, "{count} had been made, the last of them: {last}")?;
     }
-    tell_calls(run, &state, CALLS, out)?;
+    print_calls(run, &state, CALLS, out)?;
     let end =
         contents_where(&run.bases, &run.recording, run.recording.last_crash_point(), |_| true);
     let mut names = Names::of(state.contents.clone(), options);
     names.add(Names::of(end, options));
-    tell_writes(run, &names, &state, out)?;
+    print_writes(run, &names, &state, out)?;
     let Ok(base) = exploration.base() else { return Ok(()) };
     let recovered = recover(exploration.system, state.contents.clone());
     if let Ok(Ok(tree)) = recovered.map(|recovered| recovered.tree) {
-        tell_tree(&tree, &base, out)?;
+        print_tree(&tree, &base, out)?;
     }
     match shrink(exploration, &state, &base, SHRINK_RECOVERIES) {
-        Ok(decisive) => tell_decisive(run, &names, &decisive, out),
+        Ok(decisive) => print_decisive(run, &names, &decisive, out),
         Err(why) => writeln!(out, "\nNot shrunk: {why}"),
     }
 }

@@ -13,7 +13,7 @@ use steadfast_crash::program::{Judges, Run};
 use steadfast_crash::states::Choice;
 use steadfast_ext4::MountOptions;
 
-use super::failure::{Failure, story};
+use super::failure::{Failure, describe_finding};
 use super::running::Recovered;
 
 /// Why a run is not cut in which nothing can be lost.
@@ -79,7 +79,7 @@ impl Recorded {
     /// ```
     ///
     /// # Errors
-    /// The story of the first state that is wrong; that the program could not be run.
+    /// The first state that is wrong, described; that the program could not be run.
     pub fn judge<E: Display>(
         self,
         judge: impl Fn(&Recovered) -> Result<(), E> + Send + Sync + 'static,
@@ -164,7 +164,7 @@ impl Recorded {
         let outcome = exploration.explore(&|_, _, _| true);
         let outcome = outcome.map_err(Failure::not_run)?;
         if let Some(finding) = outcome.findings.first() {
-            return Err(story(&exploration, &options, &outcome, finding));
+            return Err(describe_finding(&exploration, &options, &outcome, finding));
         }
         if let Some(trouble) = outcome.troubles.first() {
             return Err(Failure::not_run(trouble));

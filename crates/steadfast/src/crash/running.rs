@@ -34,8 +34,8 @@ impl Running {
         Running { fs: FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0))), said }
     }
 
-    /// Tells whoever relies on the program that something is done, as a server answers its client.
-    /// A judge hears of it if the power went later.
+    /// Acknowledges to whoever relies on the program that something is done, as a server answers
+    /// its client. A judge hears of it if the power went later.
     ///
     /// ```
     /// use steadfast::crash::{PowerCut, Recovered};

@@ -136,7 +136,7 @@ impl Scheduled {
     /// ```
     ///
     /// # Errors
-    /// The story of the first state that is wrong, and its schedule, of those with the fewest
+    /// The first state that is wrong, described, and its schedule, of those with the fewest
     /// preemptions; that the program could not be run.
     pub fn judge<E: Display>(
         self,

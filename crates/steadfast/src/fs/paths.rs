@@ -469,7 +469,7 @@ impl FileSystem {
     /// ```
     ///
     /// # Errors
-    /// It cannot be told.
+    /// The path cannot be looked up.
     pub fn exists(&self, path: impl AsRef<Path>) -> Result<bool> {
         let path = path.as_ref();
         match resolve(&**self.vfs(), bytes(path), true) {

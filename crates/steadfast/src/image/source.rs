@@ -73,7 +73,7 @@ fn refuse_member(device: &Arc<dyn BlockDevice>) -> Result<()> {
                 ),
             })
         }
-        // Whoever reads what is there tells of everything else.
+        // Whoever reads what is there reports everything else.
         _ => Ok(()),
     }
 }

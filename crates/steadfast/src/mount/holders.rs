@@ -1,6 +1,6 @@
 //! Who keeps a mount alive that was taken away: other mount namespaces with a copy of it (a
 //! container, a service with a file system of its own), further places, open files. As far as
-//! /proc tells this user.
+//! /proc shows this user.
 
 use std::collections::BTreeSet;
 use std::fmt;

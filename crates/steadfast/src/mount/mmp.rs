@@ -11,11 +11,11 @@ use steadfast_ext4_format::superblock;
 use crate::terminal;
 
 /// What takes longer is printed.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REPORT_AFTER: Duration = Duration::from_secs(2);
 
 /// Does what mounts the file system on a device called `name`; says what it waits for where it
 /// takes long.
-pub fn telling<T>(
+pub fn reporting_wait<T>(
     device: &Arc<dyn BlockDevice>,
     name: &str,
     read_only: bool,
@@ -30,7 +30,7 @@ pub fn telling<T>(
     let (ended, has_ended) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            if has_ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            if has_ended.recv_timeout(REPORT_AFTER) == Err(RecvTimeoutError::Timeout) {
                 terminal::note(&format!(
                     "{name}: waiting to see whether another host has the file system mounted \
                      (multiple-mount protection): some 10 to 20 s"

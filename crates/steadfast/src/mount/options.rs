@@ -26,7 +26,7 @@ pub struct Wanted {
     pub text: String,
     /// Those of them that change nothing.
     pub without_effect: Vec<String>,
-    /// The log tells of everything.
+    /// The log has everything.
     pub debug: bool,
     /// Change how it is mounted, do not mount.
     pub remount: bool,
@@ -61,7 +61,7 @@ static OWN: &[MountOption<Wanted>] = &[
             get: |w| w.debug,
         },
         remount: false,
-        help: "the log tells of everything",
+        help: "the log has every level, also debug messages",
     },
     MountOption {
         of: "mount",

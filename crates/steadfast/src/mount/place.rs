@@ -120,7 +120,7 @@ pub fn sockets_of(device: &str, user: u32) -> Vec<PathBuf> {
     found
 }
 
-/// Sockets of this user's mounts, as far as its folders tell.
+/// Sockets of this user's mounts, as far as its folders show them.
 pub fn own_sockets() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         folders(geteuid().as_raw()).iter().flat_map(|f| sockets_in(f)).collect();
@@ -146,8 +146,8 @@ pub fn is_socket_of(path: &Path, users: &[u32]) -> bool {
     found.is_ok_and(|m| m.file_type().is_socket() && users.contains(&m.uid()))
 }
 
-/// Removes a socket of ours that nobody listens at, from our own folder. Elsewhere it stays:
-/// another user may have chosen what is at the path.
+/// Removes a socket of ours that nobody listens at, from our own folder. In another folder it
+/// stays: another user may have chosen what is at the path.
 pub fn remove_dead(socket: &Path) {
     let (folder, _) = runtime_path();
     remove_dead_from(&folder, socket);

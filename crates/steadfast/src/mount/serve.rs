@@ -56,7 +56,7 @@ pub struct Served {
     pub since: Instant,
     /// Takes it away.
     pub unmounter: Unmounter,
-    /// Tells the kernel of changes that did not come through it.
+    /// Notifies the kernel of changes that did not come through it.
     pub invalidator: Invalidator,
     /// The kernel keeps writers away (`-o remount,ro`).
     pub kept_read_only: AtomicBool,
@@ -97,7 +97,7 @@ pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
     };
     let ours = (args.log.is_none()).then(|| log_file.clone()).flatten();
     let served = serve(args, &folder, log_file, wanted, out);
-    // A log that nobody asked for and that tells of nothing is of no use.
+    // A log that nobody asked for and that is empty is of no use.
     if let (Some(path), false) = (ours, matches!(served, Ok(Outcome::Problem))) {
         let _ = std::fs::remove_file(path);
     }
@@ -237,7 +237,7 @@ impl Opened {
         let options = wanted.for_fs();
         let read_only = options.read_only;
         let mount = || Ext4::mount(Arc::clone(&device), options);
-        let fs = mmp::telling(&device, source, read_only, mount);
+        let fs = mmp::reporting_wait(&device, source, read_only, mount);
         let fs = fs.with_context(|| source.to_owned())?;
         Ok(Opened { fs, source: source.to_owned(), queue: None })
     }

@@ -40,7 +40,7 @@ pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<S
     let owner = mkfs::root_owner();
     let made = stack::make_owned(&disk, journal.as_ref(), variant, Contents::Zeros, owner);
     made.map_err(|e| anyhow!(e))?;
-    // Those that are there: the status tells them joined by commas.
+    // Those that are there: the status has them joined by commas.
     let both = [variant.mount.clone(), wanted.text.clone()];
     let both: Vec<String> = both.into_iter().filter(|list| !list.is_empty()).collect();
     *wanted = super::options::parse(&both)?;

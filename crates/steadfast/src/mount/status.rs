@@ -178,7 +178,7 @@ pub fn status(mountpoint: Option<&Path>, as_json: bool, out: &mut dyn Write) -> 
         writeln!(out, "nothing is mounted")?;
     }
     for r in &running {
-        tell(&r.status, out)?;
+        print_mount(&r.status, out)?;
     }
     Ok(Outcome::Good)
 }
@@ -211,7 +211,7 @@ fn sized(bytes: u64) -> String {
     }
 }
 
-fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
+fn print_mount(s: &Value, out: &mut dyn Write) -> Result<()> {
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
     let number = |v: &Value| v.as_u64().unwrap_or(0);
     writeln!(out, "{}", text(&s["mountpoint"]))?;

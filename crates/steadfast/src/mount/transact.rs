@@ -13,7 +13,7 @@ use super::serve::Served;
 use super::{control, holders};
 use crate::{Outcome, Usage, terminal};
 
-/// How long a rollback waits for files that were just closed: the kernel tells us of it later.
+/// How long a rollback waits for files that were just closed: the kernel reports it later.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// Makes a transaction point; with `mask`, changes when they are made by themselves instead.

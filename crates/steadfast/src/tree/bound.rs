@@ -26,7 +26,7 @@ impl Bound {
     /// As much as the file system has blocks, if it is an image.
     ///
     /// # Errors
-    /// The file system cannot tell.
+    /// The file system has no such query.
     pub fn of(fs: &dyn FileSystem, side: Side) -> Result<Self> {
         if side == Side::Host {
             return Ok(Self::NONE);

@@ -155,11 +155,11 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
         let from = || joined(&self.from.path, &self.below);
         match done.and(self.unread.take().map_or(Ok(()), Err)) {
             Ok(()) => Ok(()),
-            Err(Trouble::Refused(why)) => self.failures.say(&from(), &why),
-            Err(Trouble::Blocked(why)) => self.failures.say(&to(), &why),
-            Err(Trouble::From(e)) => self.failures.tell(&from(), e),
+            Err(Trouble::Refused(why)) => self.failures.record_text(&from(), &why),
+            Err(Trouble::Blocked(why)) => self.failures.record_text(&to(), &why),
+            Err(Trouble::From(e)) => self.failures.record(&from(), e),
             Err(Trouble::To(e)) if nothing_fits(&e) => Err(self.failures.error(&to(), e)),
-            Err(Trouble::To(e)) => self.failures.tell(&to(), e),
+            Err(Trouble::To(e)) => self.failures.record(&to(), e),
         }
     }
 

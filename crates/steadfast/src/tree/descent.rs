@@ -92,7 +92,7 @@ pub(super) struct Descent<'f, T> {
 impl<'f, T> Descent<'f, T> {
     /// A descent that begins in the folder `start`, whose path is `path`.
     pub fn new(fs: &'f dyn FileSystem, side: Side, start: &Attr, path: &[u8], here: T) -> Self {
-        // An image that cannot even tell its size has no names to go through.
+        // An image that cannot even report its size has no names to go through.
         let bound = Bound::of(fs, side).unwrap_or(Bound::NONE);
         let mut descent = Descent {
             fs,
@@ -148,15 +148,15 @@ impl<'f, T> Descent<'f, T> {
             let e = match next {
                 Next::Entry(e) => e,
                 Next::Refused(name, why) => {
-                    failures.say(&self.path_of(&name), why)?;
+                    failures.record_text(&self.path_of(&name), why)?;
                     continue;
                 }
                 Next::More(count) => {
-                    failures.say(&self.path, &more_refused(count))?;
+                    failures.record_text(&self.path, &more_refused(count))?;
                     continue;
                 }
                 Next::Damage(e) => {
-                    failures.tell(&self.path, e)?;
+                    failures.record(&self.path, e)?;
                     continue;
                 }
             };
@@ -167,7 +167,7 @@ impl<'f, T> Descent<'f, T> {
             };
             match found {
                 Ok(attr) => return Ok(Some(Met::Object { name: e.name, attr })),
-                Err(e2) => failures.tell(&self.path_of(&e.name), e2)?,
+                Err(e2) => failures.record(&self.path_of(&e.name), e2)?,
             }
         }
     }

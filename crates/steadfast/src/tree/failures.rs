@@ -51,9 +51,9 @@ impl fmt::Display for Note {
     }
 }
 
-/// Who is told of a failure.
+/// Gets each failure.
 pub(super) type OnFailure<'h> = Box<dyn FnMut(Error) + 'h>;
-/// Who is told of a note.
+/// Gets each note.
 pub(super) type OnNote<'h> = Box<dyn FnMut(&Note) + 'h>;
 
 /// The failures of one operation on a tree.
@@ -85,13 +85,13 @@ impl<'h> Failures<'h> {
     }
 
     /// An operation on the object at `path` failed. An error ends the work.
-    pub fn tell(&mut self, path: &[u8], e: FsError) -> Result<()> {
+    pub fn record(&mut self, path: &[u8], e: FsError) -> Result<()> {
         let e = self.error(path, e);
         self.report(e)
     }
 
-    /// As [`tell`](Self::tell), in words.
-    pub fn say(&mut self, path: &[u8], what: &str) -> Result<()> {
+    /// As [`record`](Self::record), in words.
+    pub fn record_text(&mut self, path: &[u8], what: &str) -> Result<()> {
         self.report(Error::Object { path: to_path(path), what: what.to_owned() })
     }
 

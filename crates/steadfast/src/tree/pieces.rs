@@ -10,8 +10,8 @@ use super::bound::Bound;
 pub(super) const CHUNK: u64 = 1 << 20;
 
 /// The first piece of data at or after `at`; `None` if only a hole follows. A file system that
-/// cannot tell has data up to `size`. Of a file that is larger than its bound it is a part of the
-/// piece: looking for the end of it all could take days.
+/// has no such query has data up to `size`. Of a file that is larger than its bound it is a part of
+/// the piece: looking for the end of it all could take days.
 pub(super) fn next_data(
     fs: &dyn FileSystem,
     fh: Fh,
@@ -25,7 +25,7 @@ pub(super) fn next_data(
     let start = match fs.seek(fh, at, SeekTo::Data) {
         Ok(start) => start,
         Err(FsError::NoAddress) => return Ok(None),
-        Err(e) if cannot_tell(&e) => return Ok(Some(at..size)),
+        Err(e) if is_unsupported_query(&e) => return Ok(Some(at..size)),
         Err(e) => return Err(e),
     };
     if size > bound.bytes {
@@ -52,7 +52,7 @@ fn end_of_part(fs: &dyn FileSystem, fh: Fh, start: u64, most: u64, bound: Bound)
     end.min(most)
 }
 
-fn cannot_tell(e: &FsError) -> bool {
+fn is_unsupported_query(e: &FsError) -> bool {
     matches!(e, FsError::Unsupported { .. } | FsError::Invalid { .. })
         || e.errno() == rustix::io::Errno::INVAL.raw_os_error()
 }

@@ -34,7 +34,7 @@ pub(super) fn remove(
         return Err(failures.error(path, FsError::IsDirectory));
     }
     if let Some(why) = foreign(vfs, dir, &attr).map_err(|e| failures.error(path, e))? {
-        return failures.say(path, &why);
+        return failures.record_text(path, &why);
     }
     remove_tree(fs, path, (dir, name), &attr, failures)
 }
@@ -86,11 +86,11 @@ fn remove_tree(
         match belongs {
             Ok(None) => {}
             Ok(Some(why)) => {
-                failures.say(&path, &why)?;
+                failures.record_text(&path, &why)?;
                 continue;
             }
             Err(e) => {
-                failures.tell(&path, e)?;
+                failures.record(&path, e)?;
                 continue;
             }
         }
@@ -111,6 +111,6 @@ fn removed(
     match done {
         Ok(()) => Ok(()),
         Err(e @ FsError::ReadOnly { .. }) => Err(failures.error(path, e)),
-        Err(e) => failures.tell(path, e),
+        Err(e) => failures.record(path, e),
     }
 }

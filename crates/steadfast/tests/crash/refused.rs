@@ -1,4 +1,4 @@
-//! What is used wrongly is told, with status 2.
+//! Wrong use is reported, with status 2.
 
 use super::lab::{Lab, text};
 
@@ -38,7 +38,7 @@ fn bad_recordings_are_refused() {
     assert!(said.contains("bad.crash") && said.contains("no recording"), "{said}");
 }
 
-/// Before the state is made again and recovered, which may take minutes.
+/// Before the state is reproduced and recovered, which may take minutes.
 #[test]
 fn outputs_that_cannot_be_are_refused_at_once() {
     let Some(lab) = Lab::new() else { return };

@@ -1,4 +1,4 @@
-//! A cut of `lab run` is made again by `crash show`, and tells of the same.
+//! `crash show` reproduces a cut of `lab run`, and describes the same.
 
 use std::process::{Command, Output};
 

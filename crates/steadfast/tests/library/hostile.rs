@@ -1,4 +1,4 @@
-//! A file system that is made to do harm: names that lead elsewhere, a link and a second entry of
+//! A file system that is made to do harm: names that lead out of it, a link and a second entry of
 //! its name, folders inside themselves.
 
 use std::os::unix::ffi::OsStrExt;

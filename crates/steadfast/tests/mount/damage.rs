@@ -97,7 +97,7 @@ fn flipped_bytes_never_take_the_process_down() {
         mounted += 1;
         let process = b.process();
         walk(&b.at());
-        // What fails is told; that something does is not the question.
+        // What fails is reported; that something does is not the question.
         let _ = fs::write(b.at().join("new"), vec![9; 100_000]);
         let _ = fs::remove_dir_all(b.at().join("d1"));
         let _ = fs::rename(b.at().join("d2"), b.at().join("d3/sub"));
@@ -120,9 +120,9 @@ fn walk(dir: &std::path::Path) {
     }
 }
 
-/// An image that is cut short under its mount has lost data, and who unmounts it is told.
+/// An image that is cut short under its mount has lost data, and the unmount reports it.
 #[test]
-fn an_image_that_was_cut_short_is_told_at_unmounting() {
+fn an_image_that_was_cut_short_is_reported_at_unmounting() {
     let Some(b) = Bench::with_image("64m") else { return };
     b.good("mount disk.img m");
     let image = std::fs::OpenOptions::new().write(true).open(b.path("disk.img")).unwrap();

@@ -1,4 +1,4 @@
-//! A disk that fails for a while: who is told, what is kept, what is lost.
+//! A disk that fails for a while: who gets the error, what is kept, what is lost.
 //!
 //! The image lies on a tmpfs that is full, with holes where writes are to fail: filling a hole
 //! needs memory that there is not. Everywhere else it works, and it is well again once the filler
@@ -121,7 +121,7 @@ impl Drop for Failing {
 }
 
 #[test]
-fn a_background_write_that_fails_is_told_with_file_and_range() {
+fn a_background_write_that_fails_is_reported_with_file_and_range() {
     for heals in [true, false] {
         let Some(f) = Failing::new() else { return };
         let b = &f.bench;
@@ -197,7 +197,7 @@ fn fsync_fails_until_the_page_is_on_disk() {
 }
 
 #[test]
-fn a_background_commit_that_fails_is_told() {
+fn a_background_commit_that_fails_is_reported() {
     let Some(f) = Failing::new() else { return };
     let b = &f.bench;
     let log = f.block_of("<8>", 1);

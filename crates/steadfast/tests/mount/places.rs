@@ -62,13 +62,19 @@ fn a_mount_that_recovers_says_so() {
     until("the process ends", || !lives(process));
     b.good("umount m");
     let out = b.run("mount disk.img m -o ro");
-    let told = text(&out.stderr);
-    assert!(out.status.success() && told.contains("had not been unmounted: "), "{told}");
-    assert!(told.contains("replayed from its journal (") && told.contains("in memory"), "{told}");
+    let message = text(&out.stderr);
+    assert!(out.status.success() && message.contains("had not been unmounted: "), "{message}");
+    assert!(
+        message.contains("replayed from its journal (") && message.contains("in memory"),
+        "{message}"
+    );
     b.good("umount m");
     let out = b.run("mount disk.img m --log log");
-    let told = text(&out.stderr);
-    assert!(told.contains("replayed from its journal (") && !told.contains("memory"), "{told}");
+    let message = text(&out.stderr);
+    assert!(
+        message.contains("replayed from its journal (") && !message.contains("memory"),
+        "{message}"
+    );
     assert!(fs::read_to_string(b.path("log")).unwrap().contains("had not been unmounted"));
     let status = b.status();
     assert!(status["recovered"]["blocks"].as_u64().unwrap() > 0, "{status}");
@@ -152,7 +158,7 @@ fn an_unmount_without_time_does_not_name_its_own_mount() {
 }
 
 /// A process in a mount namespace of its own, with a copy of all mounts.
-fn elsewhere() -> Child {
+fn other_namespace() -> Child {
     let mut child = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "sh", "-c", "echo there; exec sleep 600"])
         .stdout(Stdio::piped())
@@ -169,7 +175,7 @@ fn an_unmount_says_who_holds_a_copy() {
     let Some(b) = Bench::with_image("32m") else { return };
     b.good("mount disk.img m");
     let process = b.process();
-    let mut holder = elsewhere();
+    let mut holder = other_namespace();
     let mut unmount = Command::new(PROGRAM)
         .args(["umount", "m"])
         .env("STEADFAST_RUNTIME_DIR", b.path("run"))
@@ -184,7 +190,7 @@ fn an_unmount_says_who_holds_a_copy() {
     assert!(line.contains(&expected), "{line}");
     assert!(!b.command("mountpoint", &["-q", "m"]).status.success());
     assert!(lives(process), "it serves the copy");
-    // A second one finds it too, and waits no longer than it is told to.
+    // A second one finds it too, and waits no longer than its timeout.
     let again = b.bad("umount m --timeout 0", 1);
     assert!(again.contains(&expected), "{again}");
     holder.kill().unwrap();

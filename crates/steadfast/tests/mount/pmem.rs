@@ -20,8 +20,8 @@ fn a_range_is_made_mounted_in_place_and_says_that_it_is_not_persistent() {
     let x = folder.path().join("x").display().to_string();
     let said = |line: &str| {
         let out = b.run(line);
-        let told = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success() && told.contains("not persistent"), "{line}: {out:?}");
+        let message = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && message.contains("not persistent"), "{line}: {out:?}");
     };
     said(&format!("pmem create --emulate 96m {x}"));
     let listed = b.good(&format!("pmem list {}", folder.path().display()));
@@ -92,14 +92,14 @@ fn a_sector_namespace_holds_a_file_system_and_is_checked() {
     // Nothing can be used in place there.
     let refused = b.bad(&format!("mount -o dax=always {y} m"), 2);
     assert!(refused.contains("is not memory"), "{refused}");
-    // Its map is damaged: told, and where.
+    // Its map is damaged: it is reported, and where.
     let file = fs::OpenOptions::new().write(true).open(&y).unwrap();
     let size = file.metadata().unwrap().len() - (128 << 10);
     file.write_all_at(&[0x5a; 64], size - 4096 - 64 * 256).unwrap();
     drop(file);
     let out = b.run(&format!("pmem check {y}"));
-    let told = String::from_utf8_lossy(&out.stdout);
-    assert!(out.status.code() == Some(1) && told.contains("byte"), "{out:?}");
+    let message = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.code() == Some(1) && message.contains("byte"), "{out:?}");
 }
 
 /// A label at the end of an image, which a user of the image may have written, and at the end of a
@@ -133,15 +133,15 @@ fn an_fsdax_namespace_holds_files_in_place_and_is_checked() {
     let file = fs::OpenOptions::new().write(true).open(&x).unwrap();
     file.write_all_at(&[9], 4096 + 1000).unwrap();
     for line in ["cat X /f", "mkfs -F X", "mount X m", "pmem check X"] {
-        let told = b.bad(&line.replace('X', &x), 1);
-        assert!(told.contains("checksum is wrong"), "{line}: {told}");
+        let message = b.bad(&line.replace('X', &x), 1);
+        assert!(message.contains("checksum is wrong"), "{line}: {message}");
     }
     assert!(b.bad(&format!("pmem check --repair {x}"), 2).contains("no copy"));
     assert_eq!(fs::read(&x).unwrap()[2 << 20..], range[2 << 20..], "what is refused stays");
     b.good(&format!("pmem destroy --force {x}"));
     for (options, why) in [("--align 8k", "pages of 8192"), ("--align 1g", "left for data")] {
-        let told = b.bad(&format!("pmem create --emulate 96m --mode fsdax {options} {x}"), 2);
-        assert!(told.contains(why), "{told}");
+        let message = b.bad(&format!("pmem create --emulate 96m --mode fsdax {options} {x}"), 2);
+        assert!(message.contains(why), "{message}");
         assert!(!folder.path().join("x").exists());
     }
 }
@@ -204,8 +204,8 @@ fn a_file_system_beside_an_info_block_is_refused_until_one_is_named() {
     let file = fs::OpenOptions::new().write(true).open(&x).unwrap();
     file.write_all_at(&stale, 4096).unwrap();
     drop(file);
-    let told = b.bad(&format!("check pmem:{x}"), 2).replace('\n', " ");
-    assert!(told.contains(&format!("raw:{x}")) && told.contains("count=1"), "{told}");
+    let message = b.bad(&format!("check pmem:{x}"), 2).replace('\n', " ");
+    assert!(message.contains(&format!("raw:{x}")) && message.contains("count=1"), "{message}");
     b.good(&format!("ls raw:{x} /"));
     // As it is, by requests, nobody looks for one.
     b.good(&format!("ls {x} /"));
@@ -213,8 +213,8 @@ fn a_file_system_beside_an_info_block_is_refused_until_one_is_named() {
     let file = fs::OpenOptions::new().write(true).open(&x).unwrap();
     file.write_all_at(&[0; 4096], 0).unwrap();
     drop(file);
-    let told = b.bad(&format!("mkfs raw:{x}"), 2).replace('\n', " ");
-    assert!(told.contains("sector namespace") && told.contains("-F"), "{told}");
+    let message = b.bad(&format!("mkfs raw:{x}"), 2).replace('\n', " ");
+    assert!(message.contains("sector namespace") && message.contains("-F"), "{message}");
 }
 
 #[test]
@@ -228,17 +228,17 @@ fn a_lost_info_block_is_found_and_written_anew() {
         file.write_all_at(&[0; 4096], 4096).unwrap();
     };
     lose(&y);
-    let told = |line: &str| {
+    let check = |line: &str| {
         let out = b.run(line);
         (out.status.code(), String::from_utf8_lossy(&out.stdout).replace('\n', " "))
     };
-    let (status, text) = told(&format!("pmem check {y}"));
+    let (status, text) = check(&format!("pmem check {y}"));
     assert!(status == Some(1) && text.contains("pmem check --repair"), "{text}");
-    let (status, text) = told(&format!("pmem check --repair {y}"));
+    let (status, text) = check(&format!("pmem check --repair {y}"));
     assert!(status == Some(0) && text.contains("1 block written anew"), "{text}");
     assert!(text.contains("clean"), "{text}");
     assert!(b.good(&format!("check {y}")).contains("clean"));
-    let (status, text) = told(&format!("pmem check -R {y}"));
+    let (status, text) = check(&format!("pmem check -R {y}"));
     assert!(status == Some(0) && !text.contains("anew"), "{text}");
     // Something else is there by now: the copy alone does not overwrite it.
     lose(&y);
@@ -252,7 +252,7 @@ fn a_lost_info_block_is_found_and_written_anew() {
     drop(file);
     let refused = b.bad(&format!("pmem check --repair {y}"), 2).replace('\n', " ");
     assert!(refused.contains("holds a file system") && refused.contains("--force"), "{refused}");
-    let (status, text) = told(&format!("pmem check --repair --force {y}"));
+    let (status, text) = check(&format!("pmem check --repair --force {y}"));
     assert!(status == Some(0) && text.contains("1 block written anew"), "{text}");
     b.bad(&format!("pmem check --force {y}"), 2);
     // What is no namespace, and never was.
@@ -265,7 +265,7 @@ fn a_lost_info_block_is_found_and_written_anew() {
 }
 
 /// The flag by which files are used in place, as chattr and as xfs_io set it (FS_XFLAG_DAX). That a
-/// file is in place cannot be told through FUSE: what a program maps is not.
+/// file is in place cannot be seen through FUSE: what a program maps is not.
 #[test]
 fn the_flag_for_files_in_place_is_set_shown_and_inherited() {
     let Some((b, folder)) = in_memory() else { return };
@@ -321,8 +321,8 @@ fn what_is_no_range_is_refused_and_stays() {
         ("pmem info /dev/null".to_owned(), 2, "no DAX device"),
         (format!("mount -o dax=sometimes {path} m"), 2, "never, inode or always"),
     ] {
-        let told = b.bad(&line, status);
-        assert!(told.contains(what), "{line}: {told}");
+        let message = b.bad(&line, status);
+        assert!(message.contains(what), "{line}: {message}");
     }
     assert_eq!(fs::read(&file).unwrap(), [1; 5000]);
     assert!(!folder.path().join("file2").exists());

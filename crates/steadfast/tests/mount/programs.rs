@@ -125,7 +125,8 @@ fn a_scenario_is_mounted_in_real_time() {
     b.good("umount m");
 }
 
-/// What waits before the disk is told: a slow disk with writeback throttling, and a writer.
+/// Requests that wait before the disk are counted: a slow disk with writeback throttling, and a
+/// writer.
 #[test]
 fn the_queue_of_a_scheduler_is_in_the_status() {
     let Some(b) = Bench::new() else { return };

@@ -28,8 +28,8 @@ fn a_killed_mount_comes_back_at_the_last_point() {
     kill_process(process, Signal::KILL).unwrap();
     until("the process ends", || !lives(process));
     b.good("umount m");
-    let told = said(&b, "mount disk.img m -o data=transact");
-    assert!(told.contains("disk.img: had not been unmounted: "), "{told}");
+    let message = said(&b, "mount disk.img m -o data=transact");
+    assert!(message.contains("disk.img: had not been unmounted: "), "{message}");
     assert!(b.status()["recovered"]["transactions"].is_u64(), "{}", b.status());
     assert!(fs::read(at.join("kept")).unwrap() == data, "the overwrite is not there");
     assert_eq!(fs::read_to_string(at.join("also")).unwrap(), "also");
@@ -125,16 +125,16 @@ fn unmounting_is_a_point_in_every_mask_but_no_umount() {
 }
 
 #[test]
-fn what_unmounting_discards_is_told() {
+fn what_unmounting_discards_is_reported() {
     let Some(b) = Bench::with_image("64m") else { return };
-    let told = said(&b, "mount disk.img m -o data=transact,transact=create,no-umount --log log");
-    assert!(told.contains("no-umount") && told.contains("will discard"), "{told}");
+    let message = said(&b, "mount disk.img m -o data=transact,transact=create,no-umount --log log");
+    assert!(message.contains("no-umount") && message.contains("will discard"), "{message}");
     assert_eq!(b.status()["transact"], "create,no-umount");
     let mut file = fs::File::create(b.at().join("file")).unwrap();
     std::io::Write::write_all(&mut file, &vec![1; 300 << 10]).unwrap();
     drop(file);
-    let told = said(&b, "umount m");
-    assert!(told.contains("discarded 300 KiB of data"), "{told}");
+    let message = said(&b, "umount m");
+    assert!(message.contains("discarded 300 KiB of data"), "{message}");
     let log = fs::read_to_string(b.path("log")).unwrap();
     assert!(log.contains("discarded 300 KiB of data"), "{log}");
     b.e2fsck_is_clean("disk.img");

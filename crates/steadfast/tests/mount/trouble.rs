@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is told.
+//! What goes wrong, and how it is reported.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -6,7 +6,7 @@
 //! time, none over [`run::PEAK_KIB_MAX`], nothing written outside of the folder that was asked
 //! for, and what `check` and e2fsck find clean is clean after it was changed.
 //!
-//! `STEADFAST_SOAK` multiplies the number of cases. A finding is told when it happens, with the
+//! `STEADFAST_SOAK` multiplies the number of cases. A finding is printed when it happens, with the
 //! image that led to it.
 
 mod features;
@@ -67,7 +67,7 @@ fn run_kind(number: usize, kind: &Kind, tally: &mut Tally) -> u64 {
     for case in 0..cases() {
         let mut rng = Rng::new((number as u64) << 32 | case);
         let mut image = whole.clone();
-        let told = mutation::mutate(&mut image, &mut rng);
+        let changes = mutation::mutate(&mut image, &mut rng);
         let bench = outside::Bench::new(&image);
         let seen = steps::all(&bench, tally);
         tally.cases += 1;
@@ -76,7 +76,7 @@ fn run_kind(number: usize, kind: &Kind, tally: &mut Tally) -> u64 {
             let kept = std::env::temp_dir().join(format!("steadfast-{number}-{case}.img"));
             let _ = std::fs::write(&kept, &image);
             let kept = kept.display();
-            say(&format!("{}, case {case} ({told}): {finding}\n    {kept}", kind.name));
+            say(&format!("{}, case {case} ({changes}): {finding}\n    {kept}", kind.name));
         }
     }
     findings

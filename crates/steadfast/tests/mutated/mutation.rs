@@ -29,12 +29,12 @@ pub fn mutate(image: &mut [u8], rng: &mut Rng) -> String {
             !bytes.starts_with(CONTENTS) && bytes.iter().any(|b| *b != 0)
         })
         .collect();
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     let places = if rng.percent(60) { 1 } else { 2 + rng.below(3) };
     for _ in 0..places {
-        told.push(change(image, &blocks, rng));
+        changes.push(change(image, &blocks, rng));
     }
-    told.join("; ")
+    changes.join("; ")
 }
 
 fn change(image: &mut [u8], blocks: &[usize], rng: &mut Rng) -> String {

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use super::{Desk, pattern};
 
 #[test]
-fn an_image_that_goes_bad_is_told_and_repaired() {
+fn an_image_that_goes_bad_is_reported_and_repaired() {
     let config = "[volume.d10]\ncomponents = [\"a\", \"b\"]\nchecksums = true\n";
     let mut desk = Desk::new(&["a", "b"], config);
     desk.start();

@@ -79,13 +79,13 @@ fn a_device_that_stays_in_use_is_known_until_it_is_detached() {
     desk.stop();
 }
 
-/// The file under it, as the kernel tells.
+/// The file under it, as the kernel reports it.
 fn under(device: &str) -> Option<String> {
     let disk = Path::new("/sys/block").join(Path::new(device).file_name().unwrap());
     std::fs::read_to_string(disk.join("loop/backing_file")).ok()
 }
 
-/// What has lost its tree, also when the test fails: nothing tells whose it is.
+/// What has lost its tree, also when the test fails: nothing shows whose it is.
 struct Detaches(String);
 
 impl Drop for Detaches {

@@ -43,7 +43,7 @@ fn stripes_and_concats_are_there_again_after_a_kill() {
 }
 
 #[test]
-fn a_mirror_whose_images_have_grown_grows_when_it_is_told() {
+fn a_mirror_whose_images_have_grown_grows_when_it_is_asked_to() {
     let config = "[volume.d10]\ncomponents = [\"a\", \"b\"]\n";
     let mut desk = Desk::new(&["a", "b"], config);
     desk.start();
@@ -74,7 +74,7 @@ fn a_mirror_whose_images_have_grown_grows_when_it_is_told() {
 }
 
 #[test]
-fn a_scrub_finds_a_leg_that_differs_and_repairs_it_if_told() {
+fn a_scrub_finds_a_leg_that_differs_and_repairs_it_if_asked_to() {
     let config = "[volume.d10]\ncomponents = [\"a\", \"b\", \"c\"]\n";
     let mut desk = Desk::new(&["a", "b", "c"], config);
     desk.start();

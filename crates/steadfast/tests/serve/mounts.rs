@@ -50,7 +50,10 @@ fn a_mount_is_there_again_after_a_kill_and_after_a_stop() {
     assert_eq!(status.status.code(), Some(1), "{text}");
     assert!(text.contains("\"mounted\": true"), "{text}");
     let wrong = mount(&desk, "wrong");
-    assert_eq!(wrong["problem"], "nothing: there is no such device", "told, and the rest goes on");
+    assert_eq!(
+        wrong["problem"], "nothing: there is no such device",
+        "reported, and the rest goes on"
+    );
     let data = pattern(1, 1 << 20);
     fs::write(at(&desk).join("kept"), &data).unwrap();
     fs::File::open(at(&desk).join("kept")).unwrap().sync_all().unwrap();
@@ -91,7 +94,7 @@ fn what_is_mounted_is_written_to_by_its_file_system_alone() {
     let out = desk.run("mount volume:a,b other");
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(!out.status.success() && text.contains("in use"), "{text}");
-    // Who uses files of it keeps the host from ending, and from unmounting.
+    // Who uses files of it keeps the host from stopping, and from unmounting.
     let file = fs::File::create(at(&desk).join("open")).unwrap();
     desk.bad("host umount data", 2, "in use");
     desk.bad("host stop", 2, "in use");
@@ -137,8 +140,8 @@ fn a_stop_that_is_refused_has_unmounted_nothing() {
     desk.stop();
 }
 
-/// What comes into use when others are away already: here in another namespace, of which nobody is
-/// told before. Those that were away are mounted again.
+/// What comes into use when others are away already: here in another namespace, which the host does
+/// not know before. Those that were away are mounted again.
 #[test]
 fn a_stop_that_is_refused_late_mounts_again() {
     let mut desk = Desk::new(&["a", "b"], "");

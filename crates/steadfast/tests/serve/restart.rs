@@ -42,7 +42,7 @@ fn a_host_that_is_killed_has_everything_again_and_refills_memory() {
 
 /// Without its state a host says which devices are members of what it does not know.
 #[test]
-fn a_lost_state_is_told_and_the_configuration_takes_the_volume_up() {
+fn a_lost_state_is_reported_and_the_configuration_takes_the_volume_up() {
     let mut desk = Desk::new(&["a", "b"], "");
     desk.start();
     desk.good("volume create --host d10 a b");

@@ -26,7 +26,7 @@ fn signal(which: &str, process: u32) -> bool {
     Command::new("kill").args([which, &process.to_string()]).status().unwrap().success()
 }
 
-/// Who asks for the state gets it at once, and is told which device is silent.
+/// Who asks for the state gets it at once, and sees in it which device is silent.
 #[test]
 fn a_device_that_does_not_answer_holds_no_status_up() {
     let (far, mut desk) = Desk::with_a_leg_of_another(&["a"]);

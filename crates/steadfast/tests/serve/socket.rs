@@ -43,7 +43,7 @@ fn six_hundred_silent_callers_keep_nobody_out() {
 }
 
 #[test]
-fn what_is_no_request_is_told_and_the_next_one_is_answered() {
+fn what_is_no_request_is_reported_and_the_next_one_is_answered() {
     let mut desk = Desk::new(&["a"], "");
     desk.start();
     let wrong: [&[u8]; 6] = [
@@ -74,7 +74,7 @@ fn what_is_no_request_is_told_and_the_next_one_is_answered() {
 }
 
 #[test]
-fn who_may_not_talk_to_it_is_told_so() {
+fn who_may_not_talk_to_it_is_refused() {
     let mut desk = Desk::new(&["a"], "");
     desk.start();
     // The way there is open; only the socket is not.

@@ -9,9 +9,9 @@ use super::Desk;
 
 const MIRROR: &str = "[volume.d10]\ncomponents = [\"a\", \"b\"]\n";
 
-/// systemd is told that the host is up when its volumes are there.
+/// systemd is notified that the host is up when its volumes are there.
 #[test]
-fn systemd_is_told_when_the_volumes_are_there() {
+fn systemd_is_notified_when_the_volumes_are_there() {
     let mut desk = Desk::new(&["a", "b"], MIRROR);
     let socket = UnixDatagram::bind(desk.path().join("notify")).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -20,16 +20,16 @@ fn systemd_is_told_when_the_volumes_are_there() {
     command.env("NOTIFY_SOCKET", desk.path().join("notify"));
     command.stdin(Stdio::null()).stderr(Stdio::null());
     desk.host = Some(command.spawn().unwrap());
-    let told = || {
+    let notified = || {
         let mut bytes = [0; 256];
         let len = socket.recv(&mut bytes).unwrap();
         String::from_utf8_lossy(&bytes[..len]).trim().to_owned()
     };
-    assert_eq!(told(), "READY=1");
+    assert_eq!(notified(), "READY=1");
     assert!(desk.tree().join("dsk/d10").exists());
     assert!(desk.good("host status").contains("d10"));
     desk.stop();
-    assert_eq!(told(), "STOPPING=1");
+    assert_eq!(notified(), "STOPPING=1");
 }
 
 /// systemd takes the units, with this program in its place.

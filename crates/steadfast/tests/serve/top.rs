@@ -61,12 +61,12 @@ impl Screen {
         script.env("STEADFAST_RUNTIME_DIR", desk.path().join("run")).env("SHELL", "/bin/sh");
         script.env("TERM", "xterm").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut script = script.spawn().unwrap();
-        let (tell, shown) = std::sync::mpsc::channel();
+        let (sender, shown) = std::sync::mpsc::channel();
         let mut out = script.stdout.take().unwrap();
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(n @ 1..) = out.read(&mut bytes) {
-                if tell.send(bytes[..n].to_vec()).is_err() {
+                if sender.send(bytes[..n].to_vec()).is_err() {
                     return;
                 }
             }
@@ -113,7 +113,7 @@ fn a_terminal_shows_it_and_is_left_as_it_was() {
     screen.wait_for("lacks");
     screen.press("q");
     screen.ends_with(0);
-    // Control-C is a key here; a signal comes from elsewhere.
+    // Control-C is a key here; a signal comes from another process.
     let mut screen = Screen::open(&desk);
     screen.wait_for("mirror");
     screen.press("\u{3}");

@@ -1,4 +1,4 @@
-//! What is refused is told in the volume manager's form, and changes nothing.
+//! What is refused is reported in the volume manager's form, and changes nothing.
 
 use super::host::Host;
 

@@ -45,12 +45,13 @@ fn a_folder_of_one_block_again_and_again() {
     d.debugfs("b.img", &["mkdir d", "write f f"]);
     // Inode 13 is the file: its name stands in the block as often as there is room.
     let entry = b"\x0d\0\0\0\x10\0\x05\x01again\0\0\0";
-    for (size, told) in [("0xfffffc00", "more blocks than the image"), ("262144", "are refused")] {
+    for (size, message) in [("0xfffffc00", "more blocks than the image"), ("262144", "are refused")]
+    {
         repeat(&d, "d", &entry.repeat(64), size);
         let started = Instant::now();
         for line in ["ls b.img /d", "get -r b.img /d out", "rm -r b.img /d"] {
             let said = d.bad(line);
-            let has = said.err.contains(told) || line.starts_with("rm");
+            let has = said.err.contains(message) || line.starts_with("rm");
             assert!(has, "{line}: {}", said.err);
             assert!(said.err.lines().count() < 120 && said.out.lines().count() < 120, "{line}");
         }

@@ -14,7 +14,7 @@ fn tree(d: &Desk) {
 }
 
 #[test]
-fn a_bad_inode_is_told_and_the_rest_is_copied() {
+fn a_bad_inode_is_reported_and_the_rest_is_copied() {
     let d = Desk::new();
     tree(&d);
     // A type that is none, a block beyond the end, a deleted inode.
@@ -31,8 +31,8 @@ fn a_bad_inode_is_told_and_the_rest_is_copied() {
     // Which of two is met first is up to the directory's hashes: a second is not met.
     d.debugfs("t.img", &["sif a/z mode 0130644"]);
     let said = d.bad("get --strict -r t.img / strict");
-    let told = ["/a/wrong: ", "/a/z: "].iter().filter(|path| said.err.contains(**path)).count();
-    assert_eq!(told, 1, "{}", said.err);
+    let reported = ["/a/wrong: ", "/a/z: "].iter().filter(|path| said.err.contains(**path)).count();
+    assert_eq!(reported, 1, "{}", said.err);
     d.bad("rm -r t.img /a");
 }
 

@@ -58,8 +58,8 @@ fn source(d: &Desk) -> Option<std::path::PathBuf> {
 }
 
 #[test]
-fn root_keeps_all_and_others_are_told() {
-    if !root("root_keeps_all_and_others_are_told") {
+fn root_keeps_all_and_others_are_reported() {
+    if !root("root_keeps_all_and_others_are_reported") {
         return;
     }
     let d = Desk::new();
@@ -119,8 +119,8 @@ fn without_the_right_to_the_owner_there_is_no_set_id() {
     // The device alone has failed.
     assert!(said.err.contains("error: back/null: "), "{}", said.err);
     assert_eq!(said.err.matches("error:").count(), 1, "{}", said.err);
-    for told in ["set-user-ID", "owners are not kept", "attribute security.capability is not"] {
-        assert_eq!(said.err.matches(told).count(), 1, "{told}\n{}", said.err);
+    for note in ["set-user-ID", "owners are not kept", "attribute security.capability is not"] {
+        assert_eq!(said.err.matches(note).count(), 1, "{note}\n{}", said.err);
     }
     let of = |name: &str| d.path("back").join(name).metadata().unwrap();
     assert_eq!((of("suid").uid(), of("suid").mode()), (65534, 0o100_755));

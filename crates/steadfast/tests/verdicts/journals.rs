@@ -95,7 +95,7 @@ fn revoke_blocks_that_are_damaged() {
     let image = dirty(true);
     image.poke(blocks_of(&image, REVOKE)[0] + 16, &[0, 0, 0x13, 0x99]);
     assert_refused(&image, "a checksum that does not match");
-    // Without checksums nobody can tell.
+    // Without checksums nothing shows it.
     let image = dirty(false);
     image.poke(blocks_of(&image, REVOKE)[0] + 16, &[0, 0, 0x13, 0x99]);
     assert!(image.ends("replay disk.img", 0).contains("0 images revoked"));

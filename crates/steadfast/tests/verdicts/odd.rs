@@ -102,7 +102,7 @@ fn the_last_group_without_a_bitmap() {
 }
 
 #[test]
-fn orphans_are_told() {
+fn orphans_are_reported() {
     let image = Image::mke2fs(16 * MIB, &["-O", "^metadata_csum,^orphan_file"]);
     std::fs::write(image.folder().join("file"), vec![1; 50_000]).unwrap();
     image.debugfs(&[
@@ -131,7 +131,7 @@ fn room_for_fields_that_cannot_be_is_not_given() {
         let expected = if min == 40 { 40 } else { 32 };
         assert!(given.contains(&format!("extra inode fields: {expected}")), "{given}");
         image.ends("check disk.img", 0);
-        // It tells of the superblock, and finds nothing wrong with the inodes.
+        // It reports the superblock, and finds nothing wrong with the inodes.
         let judged = std::process::Command::new("e2fsck").arg("-fn").arg(image.path()).output();
         let judged = judged.unwrap();
         let said = String::from_utf8_lossy(&judged.stdout);

@@ -45,7 +45,7 @@ fn a_feature_that_is_not_implemented_is_named_with_a_status_of_its_own() {
             let said = image.ends(line, 3);
             assert!(said.contains("not supported") && said.contains(name), "{line}: {said}");
         }
-        // What it is can be told all the same.
+        // `info` describes it all the same.
         image.ends("info disk.img", 0);
         assert!(std::fs::read(image.path()).unwrap() == before, "{name}: it was written to");
     }
@@ -67,7 +67,7 @@ fn a_feature_of_the_journal_too() {
 }
 
 #[test]
-fn mkfs_tells_what_it_cannot_make_from_what_does_not_exist() {
+fn mkfs_distinguishes_what_it_cannot_make_from_what_does_not_exist() {
     let image = Image::mke2fs(8 * MIB, &[]);
     assert!(image.ends("mkfs -F -O verity disk.img", 3).contains("verity"));
     assert!(image.ends("mkfs -F -O no_such_thing disk.img", 2).contains("no_such_thing"));

@@ -27,7 +27,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// Bytes that tell where and by which write they were written.
+    /// Bytes that show where and by which write they were written.
     pub(super) fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         let first = self.next();

@@ -75,7 +75,7 @@ impl Task {
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
-        // Names are long on purpose; their beginnings tell them apart.
+        // Names are long on purpose; their beginnings distinguish them.
         self.recent.push_back(what.replace(&"n".repeat(25), "~"));
     }
 

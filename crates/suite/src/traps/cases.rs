@@ -104,7 +104,7 @@ fn dirty(stage: &Stage) -> Result<()> {
 }
 
 fn renumbered_stock(stage: &Stage) -> Result<Seen> {
-    let (journal, _others) = elsewhere(stage)?;
+    let (journal, _others) = renumbered_journal(stage)?;
     let mounted = match stage.kernel_mount("disk", "")? {
         Some(mounted) => Some(mounted),
         None => stage.kernel_mount("disk", &journal_path(&journal))?,
@@ -113,7 +113,7 @@ fn renumbered_stock(stage: &Stage) -> Result<Seen> {
 }
 
 /// The journal on a device that has another number than the file system remembers.
-fn elsewhere(stage: &Stage) -> Result<(Loop, Vec<Loop>)> {
+fn renumbered_journal(stage: &Stage) -> Result<(Loop, Vec<Loop>)> {
     let listing = stage.must("dumpe2fs -h disk")?;
     let remembered = listing.lines().find_map(|l| l.strip_prefix("Journal device:"));
     let remembered = remembered.map(|n| n.trim().trim_start_matches("0x"));
@@ -135,7 +135,7 @@ fn elsewhere(stage: &Stage) -> Result<(Loop, Vec<Loop>)> {
 }
 
 fn renumbered_ours(stage: &Stage) -> Result<Seen> {
-    let (journal, _others) = elsewhere(stage)?;
+    let (journal, _others) = renumbered_journal(stage)?;
     if let Some(mounted) = stage.our_mount("disk", "")? {
         mounted.unmount()?;
     }

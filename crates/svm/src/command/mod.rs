@@ -57,7 +57,7 @@ pub enum Command {
     Detach(Submirror),
     /// Take one out of use.
     Offline(Submirror),
-    /// Take it into use again.
+    /// Bring it online.
     Online(Submirror),
     /// Enable or replace what a submirror is made of.
     Replace(Replace),
@@ -65,7 +65,7 @@ pub enum Command {
     Sync(Sync),
     /// Show or change how a mirror works.
     Param(Param),
-    /// Take volumes apart.
+    /// Clear volumes.
     Clear(Clear),
     /// Show volumes.
     Stat(Stat),

@@ -216,7 +216,7 @@ d10: Mirror current parameters are:
     }
 
     #[test]
-    fn names_that_are_no_volumes_are_told_apart() {
+    fn names_that_are_no_volumes_are_distinguished() {
         let state = mirrored(&["d11", "d12"]);
         let names = vec!["d12".to_owned(), "c0d1s0".to_owned(), "d99".to_owned()];
         let (text, unknown) = stat(&state, &Stat { names, ..Stat::default() });

@@ -228,7 +228,7 @@ c1d0     Yes    id1,cmdk@AQEMU_HARDDISK=QM00003
     }
 
     #[test]
-    fn a_stripe_tells_its_interlace() {
+    fn a_stripe_prints_its_interlace() {
         let mut state = machine();
         state.concats[0].rows[0].components.push("c1d0s0".into());
         state.concats[0].rows[0].interlace = 64 << 10;

@@ -73,7 +73,7 @@ impl HostFs {
         buffer::kind_of(&*self.root)
     }
 
-    /// The number here of an inode that stat(2) tells of by device and inode number.
+    /// The number here of an inode that stat(2) names by device and inode number.
     pub fn number_of(&self, device: u64, ino: u64) -> Ino {
         self.nodes().number(Identity::new(device, ino))
     }

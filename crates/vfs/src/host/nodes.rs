@@ -23,7 +23,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// By the device number and the inode number that stat(2) tells.
+    /// By the device number and the inode number of stat(2).
     pub(super) fn new(device: u64, ino: u64) -> Identity {
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         Identity { device: u64::from(major) << 32 | u64::from(minor), ino }

@@ -83,7 +83,7 @@ fn a_tree_is_removed_and_what_its_links_name_is_not() {
 }
 
 #[test]
-fn a_terminal_is_told_nothing() {
+fn control_characters_are_escaped() {
     assert_eq!(shown("gr\u{fc}n".as_bytes()), "gr\u{fc}n");
     assert_eq!(shown(b"a\x1b[2Jb\nc"), "a\\033[2Jb\\012c");
     assert_eq!(shown(b"\xff\xc3"), "\\377\\303");

@@ -164,7 +164,7 @@ impl Core {
                 let now = state.regions.get(region);
                 state.regions.set(region, Region { summed: false, ..now });
                 let (offset, len) = state.regions.bytes_of(region);
-                state.tell(&Event::ChecksumsLost { offset, len });
+                state.notify(&Event::ChecksumsLost { offset, len });
             }
         }
         let Some(newest) = newest else { return };
@@ -182,7 +182,7 @@ impl Core {
             if may && let Err(error) = holder.device.write(at, bytes.clone().into()) {
                 failed.push(Failed { slot, epoch, error });
             }
-            self.tell_of_record(holder, at, may);
+            self.report_record(holder, at, may);
         }
         // What cannot be read cannot be relied on when the others are gone.
         failed.retain(|f| may && self.rewrite(&holders, f, region_bytes, region, &bytes).is_err());
@@ -207,7 +207,7 @@ impl Core {
         })
     }
 
-    fn tell_of_record(&self, holder: &Holder, at: u64, repaired: bool) {
+    fn report_record(&self, holder: &Holder, at: u64, repaired: bool) {
         let mut state = self.state.lock();
         let slot = holder.slot;
         let Some(leg) = state.legs[slot].as_mut().filter(|leg| leg.epoch == holder.epoch) else {
@@ -216,7 +216,7 @@ impl Core {
         leg.counters.checksum_errors += 1;
         let (name, volatile) = (leg.name.clone(), leg.volatile);
         let error = format!("the checksums at byte {at} of the device are damaged or old");
-        state.tell(&Event::WrongData {
+        state.notify(&Event::WrongData {
             leg_error: LegError { slot, name, volatile, error },
             repaired,
         });

@@ -10,7 +10,7 @@ use super::state::slots;
 use crate::ondisk::map::Region;
 
 impl Core {
-    /// Tells the legs that regions are not needed; they are unwritten from then on. Parts of
+    /// Informs the legs that regions are not needed; they are unwritten from then on. Parts of
     /// regions stay as they are.
     pub(super) fn discard_slowly(self: &Arc<Self>, offset: u64, len: u64) -> Result<()> {
         let state = self.settled_for_writes()?;

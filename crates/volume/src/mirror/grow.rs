@@ -26,7 +26,7 @@ impl Mirror {
             state.describe();
             size
         };
-        // The map of the new part is on the legs before a label tells of it.
+        // The map of the new part is on the legs before a label covers it.
         self.0.commit()?;
         self.0.publish()?;
         Ok(size)

@@ -91,7 +91,7 @@ impl Tally {
 struct Lane {
     /// No task waits for it: a task that finds it in use reads with the lock.
     view: SpinMutex<Option<Arc<View>>>,
-    /// The legs that the tallies are of, by their UUIDs, as far as a number can tell.
+    /// The legs that the tallies are of, by their UUIDs, as far as a number can identify them.
     counted_of: [AtomicU64; LEGS_MAX],
     tallies: [Tally; LEGS_MAX],
     reader: Reader,
@@ -158,7 +158,7 @@ impl Lane {
 }
 
 impl Lockless {
-    /// What views tell of is about to change: none is used any more, and devices are given back.
+    /// What views show is about to change: none is used any more, and devices are given back.
     /// The lock is held, and the legs are as they were: they have the devices too, so that none is
     /// the last to have one. A lane in which somebody reads is emptied by him.
     pub fn invalidate(&self, legs: &mut [Option<Leg>; LEGS_MAX]) {
@@ -277,7 +277,7 @@ impl Core {
     #[cold]
     fn read_failed(self: &Arc<Self>, offset: u64, len: u64, failed: Failed) -> Result<Bytes> {
         self.answered((failed.slot, failed.epoch), None, false);
-        self.read_again(offset, len, failed)
+        self.retry_read(offset, len, failed)
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Turns(Vec<Completer>);
 
 impl Turns {
     /// Wakes them.
-    pub fn tell(self) {
+    pub fn wake(self) {
         self.0.into_iter().for_each(|turn| turn.complete(Ok(Bytes::new())));
     }
 }
@@ -190,14 +190,14 @@ mod tests {
         let d = ranges.try_take(40, 50).unwrap();
         assert!(!b_turn.is_done() && !c_turn.is_done(), "c waits for b, which waits for a");
         assert!(ranges.try_take(25, 26).is_none(), "somebody waits for it");
-        ranges.release(a).tell();
+        ranges.release(a).wake();
         assert!(b_turn.is_done() && !c_turn.is_done());
-        ranges.release(b).tell();
+        ranges.release(b).wake();
         assert!(c_turn.is_done());
         ranges.acknowledged_before(c, 2);
         assert_eq!((ranges.behind(29, 31), ranges.behind(30, 31)), (2, 0));
-        ranges.release(c).tell();
-        ranges.release(d).tell();
+        ranges.release(c).wake();
+        ranges.release(d).wake();
         assert!(ranges.is_idle() && ranges.behind_count() == 0);
     }
 
@@ -208,9 +208,9 @@ mod tests {
         let b = ranges.try_take(10, 20).unwrap();
         let (_, wide) = ranges.queue(5, 15);
         let (_, after) = ranges.queue(12, 14);
-        ranges.release(b).tell();
+        ranges.release(b).wake();
         assert!(!wide.is_done() && !after.is_done());
-        ranges.release(a).tell();
+        ranges.release(a).wake();
         assert!(wide.is_done() && !after.is_done());
     }
 }

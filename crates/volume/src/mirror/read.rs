@@ -94,7 +94,7 @@ impl Core {
                 drop(before);
                 return device.read(at, len).or_else(|error| {
                     self.answered((slot, epoch), None, false);
-                    self.read_again(offset, len, Failed { slot, epoch, error })
+                    self.retry_read(offset, len, Failed { slot, epoch, error })
                 });
             }
             self.way(&mut state, offset, len, 0)
@@ -109,7 +109,7 @@ impl Core {
         let begun = timed.then(now);
         let answer = device.read(at, len);
         self.answered((slot, epoch), begun, answer.is_ok());
-        answer.or_else(|error| self.read_again(offset, len, Failed { slot, epoch, error }))
+        answer.or_else(|error| self.retry_read(offset, len, Failed { slot, epoch, error }))
     }
 
     pub(super) fn way(
@@ -222,7 +222,7 @@ impl Core {
                 })),
                 Err(error) => drop(spawn("mirror read failed", move || {
                     let failed = Failed { slot, epoch, error };
-                    completer.complete(core.read_again(offset, len, failed));
+                    completer.complete(core.retry_read(offset, len, failed));
                 })),
             }
         });
@@ -245,7 +245,7 @@ impl Core {
     }
 
     /// After a leg has failed: asks the others, and repairs the first.
-    pub(super) fn read_again(
+    pub(super) fn retry_read(
         self: &Arc<Self>,
         offset: u64,
         len: u64,

@@ -62,7 +62,7 @@ pub struct Regions {
     committing: u8,
 }
 
-/// The block of the map that tells of a region.
+/// The block of the map that covers a region.
 pub fn block_of(region: u32) -> u32 {
     region / RECORDS as u32
 }

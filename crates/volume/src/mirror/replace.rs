@@ -1,7 +1,8 @@
 //! Replacing a leg by another device, or by its own.
 //!
 //! The rules are those of `legs`. The refusal can be tested separately: a device that must be
-//! written before (the label of a concat that becomes the leg) is not written in vain.
+//! written before (the label of a concat that becomes the leg) is not written when the replacement
+//! is refused.
 
 use std::sync::Arc;
 
@@ -78,8 +79,8 @@ impl Mirror {
     /// As there.
     pub fn check_replace(&self, slot: usize, new: Option<&NewLeg>, lose: bool) -> Result<()> {
         let _admin = self.0.admin.lock();
-        let (again, _) = self.replacing(slot, new)?;
-        self.replacement(slot, &again, lose).map(drop)
+        let (new_leg, _) = self.replacing(slot, new)?;
+        self.replacement(slot, &new_leg, lose).map(drop)
     }
 
     /// What comes into a leg's place, and the leg's own device.
@@ -89,7 +90,7 @@ impl Mirror {
             let leg = state.member(slot)?;
             (leg.own_device().cloned(), leg.volatile, leg.partial, leg.name.clone())
         };
-        let again = match (new, &old) {
+        let new_leg = match (new, &old) {
             (Some(new), _) => {
                 NewLeg { partial: new.partial || partial && self.only_fits(new), ..new.clone() }
             }
@@ -100,21 +101,21 @@ impl Mirror {
                 return Err(VolumeError::refused(format!("{name}: is not there: name a device")));
             }
         };
-        Ok((again, old))
+        Ok((new_leg, old))
     }
 
     /// The leg that comes into the place of another one, if it may.
-    fn replacement(&self, slot: usize, again: &NewLeg, lose: bool) -> Result<(Leg, DeviceInfo)> {
+    fn replacement(&self, slot: usize, new_leg: &NewLeg, lose: bool) -> Result<(Leg, DeviceInfo)> {
         self.0.would(|state| state.check_replacing(slot, None, lose))?;
-        let (leg, info) = leg_on(again, self.region_bytes(), self.0.checksums)?;
+        let (leg, info) = leg_on(new_leg, self.region_bytes(), self.0.checksums)?;
         self.0.would(|state| state.check_replacing(slot, Some((&leg, &info)), lose))?;
         Ok((leg, info))
     }
 
     fn replace_leg(&self, slot: usize, new: Option<&NewLeg>, lose: bool) -> Result<u64> {
         let _admin = self.0.admin.lock();
-        let (again, old) = self.replacing(slot, new)?;
-        let (leg, info) = self.replacement(slot, &again, lose)?;
+        let (new_leg, old) = self.replacing(slot, new)?;
+        let (leg, info) = self.replacement(slot, &new_leg, lose)?;
         let check = |state: &State| state.check_replacing(slot, Some((&leg, &info)), lose);
         let mut lost = 0;
         if lose {
@@ -133,7 +134,7 @@ impl Mirror {
         self.0.drain()?;
         self.0.put(slot, leg)?;
         if let (Some(_), Some(old)) = (new, old)
-            && !Arc::ptr_eq(&old, &again.device)
+            && !Arc::ptr_eq(&old, &new_leg.device)
         {
             drop(wipe_label(&old));
         }

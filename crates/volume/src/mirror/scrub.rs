@@ -31,7 +31,7 @@ const BLOCK: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scrubbed {
     /// Bytes of the volume that were compared: what was ever written, and more than one leg holds
-    /// or checksums tell of.
+    /// or checksums show.
     pub bytes: u64,
     /// Blocks of 4096 bytes, of one leg, that are not what counts.
     pub differing: u64,

@@ -89,7 +89,7 @@ impl Mirror {
             match self.0.activate_spare(slot, &spare) {
                 Ok(()) => {
                     let name = spare.name.clone();
-                    self.0.state.lock().tell(&Event::SpareUsed { slot, name });
+                    self.0.state.lock().notify(&Event::SpareUsed { slot, name });
                     return Ok(());
                 }
                 // It is no spare any more, and the next one is tried.

@@ -405,7 +405,7 @@ impl State {
         leg.erred = Some(error.clone());
         let leg_error = LegError { slot, name, volatile, error };
         self.leave(slot, MemberState::Failed);
-        self.tell(&Event::Dropped(leg_error));
+        self.notify(&Event::Dropped(leg_error));
         true
     }
 
@@ -421,13 +421,13 @@ impl State {
         let (name, volatile, error) = (leg.name.clone(), leg.volatile, failed.error.to_string());
         leg.erred = Some(error.clone());
         if is_news {
-            self.tell(&Event::Erred(LegError { slot, name, volatile, error }, why));
+            self.notify(&Event::Erred(LegError { slot, name, volatile, error }, why));
         }
         true
     }
 
     /// Notifies the listener.
-    pub fn tell(&self, event: &Event) {
+    pub fn notify(&self, event: &Event) {
         if let Some(listener) = &self.listener {
             listener(event);
         }

@@ -43,7 +43,7 @@ impl Legs {
         self.view = Some(Arc::clone(view));
     }
 
-    /// Something is about to change of which a view tells.
+    /// Something that a view shows is about to change.
     pub fn invalidate(&mut self) {
         self.whole = None;
         if self.view.take().is_some() {
@@ -79,7 +79,7 @@ impl Legs {
         whole
     }
 
-    /// What is counted and measured of a leg, to be added to, and its epoch: no view tells of
+    /// What is counted and measured of a leg, to be added to, and its epoch: no view shows
     /// these.
     pub fn tallied(&mut self, slot: usize) -> Option<(u64, &mut Counters, &mut Measured)> {
         let leg = self.legs.get_mut(slot)?.as_mut()?;

@@ -325,7 +325,7 @@ impl Core {
         BlockError::Io { device: self.name.clone(), op: "read", offset, reason: reason.into() }
     }
 
-    /// Counts and tells of wrong blocks, leg by leg.
+    /// Counts and reports wrong blocks, leg by leg.
     fn count_wrong(&self, at: u64, wrong: &[(usize, usize)], order: &[Holder], repaired: bool) {
         let mut state = self.state.lock();
         for holder in order {
@@ -340,7 +340,7 @@ impl Core {
             let offset = at + first as u64 * BLOCK;
             let error = format!("{blocks} blocks from byte {offset} on are not what was written");
             let leg_error = LegError { slot, name, volatile, error };
-            state.tell(&Event::WrongData { leg_error, repaired });
+            state.notify(&Event::WrongData { leg_error, repaired });
         }
     }
 

@@ -213,7 +213,7 @@ impl Core {
     /// Gives a range back and wakes those who wait.
     pub(super) fn release(&self, ticket: Ticket) {
         let turns = self.state.lock().ranges.release(ticket);
-        turns.tell();
+        turns.wake();
     }
 
     /// Drops legs that failed; whether a durable leg has the write all the same.

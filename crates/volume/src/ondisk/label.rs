@@ -247,7 +247,7 @@ const CHECKSUM_AT: usize = 12;
 /// Why bytes are no label that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unlabelled {
-    /// No label was ever here, as far as can be told.
+    /// There seems never to have been a label here.
     None,
     /// A label, but not as it was written.
     Damaged(&'static str),

@@ -11,7 +11,7 @@ use super::{BLOCK, MAP_AT, checksum};
 
 /// "SFRM"
 const MAGIC: [u8; 4] = *b"SFRM";
-/// Regions that a block tells of.
+/// Regions that a block covers.
 pub const RECORDS: usize = 2016;
 /// No block has a higher sequence number: it is not written then. Maps do not come so far.
 pub const SEQUENCE_MAX: u64 = i64::MAX as u64;

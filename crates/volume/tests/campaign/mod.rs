@@ -108,8 +108,8 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Whether it is an old copy that no assembly has taken up since. By itself nobody can tell it
-    /// from the volume as it was then.
+    /// Whether it is an old copy that no assembly has taken up since. By itself nothing
+    /// distinguishes it from the volume as it was then.
     fn is_old_copy(&self) -> bool {
         self.copy_of.is_some() && label_of(&self.medium).map(|l| l.generation) == self.copy_of
     }
@@ -215,7 +215,7 @@ fn simulated(seed: u64, planted: Planted, checksums: bool) -> Result<Tally, Stri
         }
         let options =
             AssembleOptions { planted, checksum_memory: memory(seed), ..Default::default() };
-        let again = boot_again(&world, &mut disks, &sound, &mut rng, &options);
+        let again = reboot(&world, &mut disks, &sound, &mut rng, &options);
         mirror = again.map_err(|e| format!("boot {boot}: {e}"))?;
         if let Some(rot) = &world.rot {
             let placed = rot.lock().while_off(&mirror, &disks);
@@ -288,7 +288,7 @@ fn cut(world: &World, mirror: &Mirror, disks: &mut [Disk], rng: &mut Rng) -> Vec
 }
 
 /// The computer is switched on again, perhaps not with all that was there.
-fn boot_again(
+fn reboot(
     world: &World,
     disks: &mut [Disk],
     sound: &[String],
@@ -320,7 +320,7 @@ fn boot_again(
                 }
                 2 => {
                     let copy = disk.old.take().map(|old| Medium::new(&name, false, old));
-                    if let Some(copy) = copy.filter(|copy| is_told(copy, newest.as_ref())) {
+                    if let Some(copy) = copy.filter(|copy| is_recognized(copy, newest.as_ref())) {
                         disk.put_in(copy);
                         tally.stale += 1;
                     }
@@ -374,7 +374,7 @@ pub fn newest_label(disks: &[Disk]) -> Option<Label> {
 
 /// Whether a copy of a leg can be distinguished from the leg: it is from before the last change of
 /// the labels that is on all of them, and from before the leg left, if it has.
-pub fn is_told(copy: &Medium, newest: Option<&Label>) -> bool {
+pub fn is_recognized(copy: &Medium, newest: Option<&Label>) -> bool {
     let (Some(then), Some(now)) = (label_of(copy), newest) else { return true };
     let uuid = then.members[then.slot].uuid;
     let left = now.members.iter().filter(|m| m.uuid == uuid).filter_map(|m| m.left);
@@ -414,7 +414,7 @@ fn recovered(world: &World, mirror: &Mirror, absent: bool, rng: &mut Rng) -> Res
     if size < truth.blocks() * BLOCK {
         return Err(format!("the volume has {size} bytes only after the cut"));
     }
-    // It may have grown, and the cut came before anybody was told.
+    // It may have grown, and the cut came before it was acknowledged.
     truth.grow(size / BLOCK);
     let found: Vec<Option<Bytes>> = (0..size / REGION).map(|r| region(mirror, r)).collect();
     world.tally.lock().unseen += found.iter().filter(|bytes| bytes.is_none()).count() as u64;

@@ -1,7 +1,7 @@
 //! Media that return something else than was written, and say nothing.
 //!
 //! Of one leg at a time, and only where another one that is in use holds the same and a checksum
-//! tells: what nobody can know is no fault. A region that is written when the power goes has no
+//! shows: what nobody can know is no fault. A region that is written when the power goes has no
 //! checksums after it, and whichever leg stands for it is trusted: so what is still bad when the
 //! power goes is undone, as if it had never been.
 

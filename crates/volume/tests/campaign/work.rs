@@ -11,7 +11,7 @@ use steadfast_volume::{LegState, Mirror, Throttle};
 
 use super::media::{LEG_BYTES, Medium};
 use super::truth::{BLOCK, bytes_of};
-use super::{Disk, World, is_told, micros, newest_label, plugged, policies};
+use super::{Disk, World, is_recognized, micros, newest_label, plugged, policies};
 
 const TASKS: u64 = 3;
 /// Blocks of a region.
@@ -310,7 +310,7 @@ impl Admin {
         let Some(disk) = disks.iter_mut().find(|d| d.medium.name == name) else { return };
         let Some(old) = disk.old.take() else { return };
         let copy = Medium::new(&name, false, old.snapshot());
-        if !is_told(&copy, newest.as_ref()) {
+        if !is_recognized(&copy, newest.as_ref()) {
             return;
         }
         disk.plugged.unplug();

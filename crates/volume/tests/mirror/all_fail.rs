@@ -212,7 +212,7 @@ fn rule_a_flush_that_fails_on_all_legs_leaves_what_was_flushed_on_each() {
 /// A leg that has failed a write like all the others is notified, and is good again once somebody
 /// says that it is.
 #[test]
-fn legs_that_all_failed_are_told_and_taken_online() {
+fn legs_that_all_failed_are_reported_and_taken_online() {
     simulated(|| {
         let b = flushed(&[false, false]);
         fail_writes(&b, &[(0, false), (1, false)], DATA..DATA + BLOCK);

@@ -37,7 +37,7 @@ impl Bench {
         read_label(&self.device(leg)).unwrap().unwrap().label.data_start
     }
 
-    /// What a leg's medium holds goes bad, and nobody is told.
+    /// What a leg's medium holds goes bad without an error.
     fn spoil(&self, leg: usize, block: u64) {
         let at = self.data_start(leg) + block * BLOCK;
         self.disks[leg].ram().write(at, bytes_of(90 + leg as u64, block).into()).unwrap();
@@ -70,10 +70,10 @@ impl Bench {
 
     /// All events from now on.
     fn events(&self) -> Arc<Mutex<Vec<Event>>> {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let to = Arc::clone(&told);
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&events);
         self.mirror.listen(Arc::new(move |event| to.lock().push(event.clone())));
-        told
+        events
     }
 }
 
@@ -87,7 +87,7 @@ fn rule_a_wrong_block_is_read_from_the_other_leg_and_repaired() {
                 let mut b = written(&[false, false]);
                 b.cut(0);
                 b.assemble(&[0, 1], &plain()).unwrap();
-                let told = b.events();
+                let events = b.events();
                 b.spoil(0, 1);
                 b.prefer(0);
                 let read = || match queued {
@@ -100,7 +100,7 @@ fn rule_a_wrong_block_is_read_from_the_other_leg_and_repaired() {
                     Event::WrongData { leg_error, repaired } => *repaired && leg_error.slot == 0,
                     _ => false,
                 };
-                assert!(told.lock().iter().any(repaired), "{:?}", told.lock());
+                assert!(events.lock().iter().any(repaired), "{:?}", events.lock());
                 assert!(b.holds(0, 1, 1));
                 assert_eq!(b.state(0), LegState::Okay);
                 b.mirror.flush().unwrap();
@@ -304,11 +304,11 @@ fn rule_lost_checksums_refuse_nothing_and_a_scrub_makes_new_ones() {
         let mut b = written(&[false, false]);
         b.cut(0);
         b.assemble(&[0, 1], &plain()).unwrap();
-        let told = b.events();
+        let events = b.events();
         [0, 1].into_iter().for_each(|leg| b.spoil_record(leg, 1));
         assert!(b.is_everywhere(20, 1));
         let lost = Event::ChecksumsLost { offset: REGION, len: REGION };
-        assert!(told.lock().contains(&lost), "{:?}", told.lock());
+        assert!(events.lock().contains(&lost), "{:?}", events.lock());
         assert_eq!(b.mirror.status().unchecked_bytes, REGION);
         b.mirror.scrub(false, Throttle::default()).unwrap();
         assert_eq!(b.mirror.status().unchecked_bytes, REGION, "it writes nothing by itself");

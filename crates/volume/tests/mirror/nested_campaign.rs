@@ -79,7 +79,7 @@ fn simulated(seed: u64) -> Result<Tally, String> {
         plugs = media.iter().map(|m| m.plug(10)).collect();
         // One disk is missing, or none; it is back the next time.
         let missing = away[rng.below(away.len() as u64) as usize];
-        let found = boot_again(&plugs, missing, &mut rng).map_err(failed)?;
+        let found = reboot(&plugs, missing, &mut rng).map_err(failed)?;
         if missing < media.len() {
             world.tally.lock().degraded += 1;
         }
@@ -93,7 +93,7 @@ fn simulated(seed: u64) -> Result<Tally, String> {
     Ok(*world.tally.lock())
 }
 
-fn boot_again(plugs: &[Plugged], missing: usize, rng: &mut Rng) -> Result<Assembled, String> {
+fn reboot(plugs: &[Plugged], missing: usize, rng: &mut Rng) -> Result<Assembled, String> {
     let here = plugs.iter().enumerate().filter(|(n, _)| *n != missing);
     let mut devices: Vec<Arc<dyn BlockDevice>> = here.map(|(_, p)| Arc::clone(&p.device)).collect();
     if rng.percent(50) {

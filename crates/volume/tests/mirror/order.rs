@@ -131,13 +131,13 @@ fn rule_what_was_copied_before_a_leg_left_is_not_what_it_holds() {
     });
 }
 
-/// The map of the new part of a volume is on the legs before a label tells of it: it reads as
+/// The map of the new part of a volume is on the legs before a label covers it: it reads as
 /// zeros, whatever the devices held there.
 #[test]
 fn rule_the_map_of_what_is_new_comes_before_the_label() {
     simulated(|| {
         const SMALL: u64 = 4096;
-        // More regions than one block of the map tells of, and then more than two.
+        // More regions than one block of the map covers, and then more than two.
         let (before, after) = (2100 * SMALL, 4200 * SMALL);
         let junk = |_| {
             let mut store = Store::new(32 << 20);

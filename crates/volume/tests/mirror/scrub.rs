@@ -21,7 +21,7 @@ fn written(volatile: &[bool]) -> Bench {
 }
 
 impl Bench {
-    /// What a leg's medium holds goes bad, and nobody is told.
+    /// What a leg's medium holds goes bad without an error.
     fn rot(&self, leg: usize, block: u64) {
         let bad = bytes_of(90 + leg as u64, block).into();
         self.disks[leg].ram().write(DATA + block * BLOCK, bad).unwrap();

@@ -127,10 +127,10 @@ fn cut_at(writes: usize) -> (bool, bool) {
         });
     }
     let (mirror, finished) = (b.mirror.clone(), Arc::new(AtomicUsize::new(0)));
-    let tells = Arc::clone(&finished);
+    let count = Arc::clone(&finished);
     drop(spawn("remove", move || {
         if mirror.remove_spare("spare").is_ok() {
-            tells.fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(1, Ordering::Relaxed);
         }
     }));
     sleep(Duration::from_millis(50));

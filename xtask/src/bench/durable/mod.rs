@@ -3,7 +3,7 @@
 //! set-ups that suit it best.
 //!
 //! Every side is made anew for every turn, so that its log is empty, and the sides take turns.
-//! `--bounds` tells what our calls in memory spend their time with.
+//! `--bounds` prints what our calls in memory spend their time with.
 
 mod bounds;
 mod sides;

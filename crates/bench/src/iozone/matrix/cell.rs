@@ -94,7 +94,7 @@ impl<'a> Runner<'a> {
     fn once(&mut self) -> Result<Vec<(Column, RunOf)>, RunError> {
         let mut runs = Vec::new();
         for (column, is_run) in Column::of(&self.options, self.matrix) {
-            if is_run && !(self.options.no_retest && column.is_again()) {
+            if is_run && !(self.options.no_retest && column.is_repeat()) {
                 runs.push((column, self.pass(column)?));
             }
         }
@@ -122,7 +122,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Makes a call that changes the file, and tells the observer of it; `durable`: its return
+    /// Makes a call that changes the file, and reports it to the observer; `durable`: its return
     /// promises that the change is.
     pub(super) fn observed<T, E>(
         &self,

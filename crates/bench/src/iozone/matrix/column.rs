@@ -39,7 +39,7 @@ struct Shown {
     /// The number that -i selects it with.
     number: u8,
     /// Second pass over the same file.
-    again: bool,
+    repeat: bool,
     /// Columns of the terminal that it takes.
     width: usize,
     top: &'static str,
@@ -50,12 +50,12 @@ struct Shown {
 
 const fn shown(
     column: Column,
-    (number, again): (u8, bool),
+    (number, repeat): (u8, bool),
     width: usize,
     (top, name): (&'static str, &'static str),
     title: &'static str,
 ) -> Shown {
-    Shown { column, number, again, width, top, name, title }
+    Shown { column, number, repeat, width, top, name, title }
 }
 
 /// In the order in which they run and are printed.
@@ -128,8 +128,8 @@ impl Column {
     }
 
     /// Whether it is the second pass of its test.
-    pub(crate) fn is_again(self) -> bool {
-        self.shown().again
+    pub(crate) fn is_repeat(self) -> bool {
+        self.shown().repeat
     }
 
     /// Columns of the terminal that it takes.

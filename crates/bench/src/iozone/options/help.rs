@@ -36,7 +36,7 @@ One file at a time
               msync(MS_ASYNC), msync(MS_SYNC) a record; -Z: every other record
               by read and write
   -J N        N ms of computing before each operation, taken off
-  -K          reads elsewhere in between
+  -K          reads at other offsets in between
   -W          the whole file is locked
   -X F, -Y F  telemetry: lines of byte offset, bytes, ms of computing before,
               for tests 0 and 1
@@ -83,7 +83,7 @@ Output
   -S N -L N   processor cache in kB and its line in bytes: in the header only
   -h -v       this text; the version
 
-Elsewhere than in this machine's folders
+In an image or on a variant of a scenario
   --image IMAGE [--journal IMAGE]       in an image
   --stack SCENARIO --variant NAME       on a variant of a scenario, made for
               this run, in virtual time; --real-time, --memory SIZE, --seed N

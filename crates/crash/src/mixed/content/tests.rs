@@ -29,7 +29,7 @@ fn what_was_promised_must_be_there() {
 }
 
 #[test]
-fn stale_bytes_are_told() {
+fn stale_bytes_are_reported() {
     let c = written(&[(0, 8)]);
     let mut found = c.data.clone();
     found[3] ^= 0x40;
@@ -54,7 +54,7 @@ fn a_truncation_allows_zeros_and_a_promised_one_demands_them() {
 
 /// The size says that the file was cut: what was there before must not be seen.
 #[test]
-fn bytes_older_than_a_truncation_whose_size_shows_are_told() {
+fn bytes_older_than_a_truncation_whose_size_shows_are_reported() {
     let mut c = written(&[(0, 100)]);
     c.promise_all();
     let old = c.data.clone();

@@ -1,4 +1,4 @@
-//! States that recovery cannot tell apart are judged once.
+//! States that recovery cannot distinguish are judged once.
 //!
 //! While a state recovers, is read by the judge, is unmounted and checked, it is noted which
 //! sectors are looked at before they are written ([`traced`]). All of that is deterministic, so a
@@ -48,7 +48,7 @@ use crate::states::versions::{Doubts, Units};
 /// Looks that are kept at the most; then all is forgotten.
 const LOOKS_MAX: usize = 16 << 20;
 
-/// Whether states that recovery cannot tell apart are judged once.
+/// Whether states that recovery cannot distinguish are judged once.
 #[derive(Debug, Clone, Copy)]
 pub struct Pruning {
     /// If not, each state recovers.
@@ -135,7 +135,7 @@ impl Pruner {
         Place { tasks, base: Arc::clone(base), sectors }
     }
 
-    /// The outcome of a state, if one that recovery cannot tell apart from it has recovered.
+    /// The outcome of a state, if one that recovery cannot distinguish from it has recovered.
     pub fn find(
         &mut self,
         place: &mut Place,

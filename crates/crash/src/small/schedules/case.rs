@@ -51,7 +51,7 @@ impl ScheduledCase {
         self.tasks.iter().map(Sequence::len).sum()
     }
 
-    /// The command that makes it again.
+    /// The command that reproduces it.
     pub fn command(&self) -> String {
         self.setup.command("schedules", self)
     }

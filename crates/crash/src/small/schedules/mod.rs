@@ -93,7 +93,7 @@ impl std::fmt::Display for Scheduled {
 }
 
 /// Explores tasks side by side. `progress` gets what there is after each pair. Findings
-/// name the [case](ScheduledCase), which makes them again.
+/// name the [case](ScheduledCase), which reproduces them.
 ///
 /// # Errors
 /// If a run could not be recorded, in words: with the case that shows it.

@@ -50,8 +50,8 @@ pub enum FsdaxError {
     },
     /// What the info block says cannot be, or its checksum is wrong.
     #[error(
-        "{device}: byte 4096: info block of an fsdax namespace: {what}; what it stood for cannot \
-         be told without it (the data begins at a whole 2 MiB mostly)"
+        "{device}: byte 4096: info block of an fsdax namespace: {what}; what it said cannot be \
+         found without it (the data begins at a whole 2 MiB mostly)"
     )]
     Corrupt {
         /// The device's name.

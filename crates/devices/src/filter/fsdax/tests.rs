@@ -95,7 +95,7 @@ fn refusals_change_nothing() {
 }
 
 #[test]
-fn a_damaged_info_block_is_told() {
+fn a_damaged_info_block_is_reported() {
     let (ram, device, _) = made(Options::default());
     memory_of(&ram).store(4096 + 100, &[1]).unwrap();
     let message = probe(&*device).unwrap_err();

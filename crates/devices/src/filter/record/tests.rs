@@ -197,7 +197,7 @@ fn a_lying_cache_promises_nothing_until_it_has_drained() {
 }
 
 #[test]
-fn a_recording_can_be_told_that_the_cache_lied() {
+fn a_recording_can_be_marked_as_of_a_lying_cache() {
     let (disk, log) = recorded(Durability::OnFlush);
     disk.submit(write(1, 0, 1, false)).wait().unwrap();
     disk.submit(Request::Flush).wait().unwrap();

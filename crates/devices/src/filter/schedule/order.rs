@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steadfast_runtime::Nanos;
 
-/// Reads, and all else that has a place: Linux's schedulers tell them apart and nothing more.
+/// Reads, and all else that has a place: Linux's schedulers distinguish them and nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Reads: somebody waits for them.

@@ -48,7 +48,7 @@ impl Waiting {
 enum HostEvent {
     /// The answer is with the host.
     Answered(u64),
-    /// A write is in the buffer, and the host is told.
+    /// A write is in the buffer, and the host gets its completion.
     Buffered { id: u64, sectors: Range<u64> },
 }
 

@@ -7,7 +7,8 @@
 //! The driver puts one descriptor of 64 bytes a piece of memory (at most a page of 4 KiB) into a
 //! chain of at most 128, starts the card's DMA engine on the chain, and at its interrupt answers
 //! all requests of the chain and starts the next. So a request costs its share of the bus, an
-//! overhead a descriptor and, at the end of the chain, an interrupt during which the engine rests.
+//! overhead a descriptor and, at the end of the chain, an interrupt during which the engine is
+//! idle.
 //!
 //! Assumed: bursts of 512 bytes, each after 16 clocks of arbitration, address and first access
 //! (the PCI specification gives a target 16 clocks to its first data phase); 2.5 us to fetch and

@@ -4,9 +4,9 @@
 //! decomposition (NFD), as of Unicode 12.1, without the code points that are to be ignored by
 //! default. Code points that 12.1 does not know are themselves. The index hashes the folded name;
 //! the entry keeps the name as it was given. What is no text (no UTF-8) has no folding: it is a
-//! row of bytes like any name elsewhere, or refused where the file system is strict. Only bytes
-//! that would continue a code point are let through as they are where there is none, except in
-//! front.
+//! row of bytes like any name in another directory, or refused where the file system is strict.
+//! Only bytes that would continue a code point are let through as they are where there is none,
+//! except in front.
 //!
 //! The tables of the crates used here are of a later Unicode. That changes nothing: decomposition,
 //! folding and combining class of a code point never change once it is assigned, and those
@@ -14,7 +14,7 @@
 //! fold as it does.
 //!
 //! Kernel 6.12 (and others that took over its change) kept the code points that are to be ignored
-//! and so filed names with them elsewhere. As the kernel since, we look through all leaves for a
+//! and so put such names into other leaves. As the kernel since, we look through all leaves for a
 //! name that its hash does not lead to, unless the superblock says that there are none of those.
 
 use std::cmp::Ordering;

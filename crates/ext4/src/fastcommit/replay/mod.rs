@@ -1,4 +1,4 @@
-//! The changes that fast commits record, made again in one transaction.
+//! The changes that fast commits record, replayed in one transaction.
 //!
 //! They are taken in order, each over what the ones before it have left. What is recorded of an
 //! inode in one fast commit is its state when that was written, but the parts of it come in an
@@ -9,8 +9,8 @@
 //!   given to another inode: what the old one had is free.
 //! * Names are added and removed as if by the operations themselves; a name that is already as it
 //!   should be is left alone. The directory's times become those of the inode, if they are later.
-//! * An inode whose last name went is an orphan at the end, as after the operation itself: the next
-//!   mount deletes it. So is a file with data beyond its end: the next mount cuts it.
+//! * An inode after its final unlink is an orphan at the end, as after the operation itself: the
+//!   next mount deletes it. So is a file with data beyond its end: the next mount cuts it.
 //!
 //! What kernels get wrong in this (counts of links of directories, targets of symbolic links, an
 //! unnamed inode that is given a name) is made right.

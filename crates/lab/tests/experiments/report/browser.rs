@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// Names of the program, the smallest first.
 const NAMES: [&str; 3] = ["chromium-headless-shell", "chromium", "google-chrome"];
 
-/// A page that shows another in frames of several widths, and tells what is wrong with it.
+/// A page that shows another in frames of several widths, and prints what is wrong with it.
 const FRAMES: &str = include_str!("frames.html");
 
 /// An installed Chromium, and a folder for what it is shown.

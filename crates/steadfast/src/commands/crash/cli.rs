@@ -11,7 +11,7 @@ use super::devices::Disk;
 pub enum Crash {
     /// Run a program on a recorded file system, cut the power everywhere, judge what is left
     Run(Box<CrashRun>),
-    /// Make one state of a recording again, and tell its story
+    /// Reproduce one crash state of a recording, and describe it
     Show(CrashShow),
     /// Known crash bugs, and ACE's workloads, on our file systems and the kernel's
     Corpus(CrashCorpus),
@@ -139,7 +139,7 @@ pub struct CrashCorpus {
     /// States at each cut, at most [default: 24; the kernel's 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub states: Option<u64>,
-    /// Cut after every single thing that happened, not around flushes only
+    /// Cut after every recorded event, not only around flushes
     #[arg(long)]
     pub everywhere: bool,
     /// Seed of every random choice
@@ -210,7 +210,7 @@ pub struct JudgeArgs {
 #[command(after_help = "\
 Examples:
   steadfast crash show run.crash                       what was recorded
-  steadfast crash show run.crash --cut 17              the story of state 17
+  steadfast crash show run.crash --cut 17              what happened in state 17
   steadfast crash show run.crash --cut 17 --shrink     the fewest writes
   steadfast crash show run.crash --cut 17 --tree after/ --image crashed.img
   e2fsck -fn crashed.img

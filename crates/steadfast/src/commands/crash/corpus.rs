@@ -21,7 +21,7 @@ use crate::terminal::{self, Progress, Wrapped};
 use crate::{Outcome as Exit, Usage, document};
 
 /// Failures that are printed of each file system.
-const TOLD: usize = 20;
+const PRINTED_MAX: usize = 20;
 
 /// What the first signal is answered with.
 pub const NOTE: &str = "stopping after this workload; again to stop within it";
@@ -67,7 +67,7 @@ pub fn corpus(args: &CrashCorpus, out: &mut dyn Write) -> Result<Exit> {
     for Tried { subject, kernel } in &tried {
         let subject = Stoppable::new(&**subject, &stops);
         let row = row((&subject, &stops), *kernel, args, workloads()?, all)?;
-        tell_row(args.looks, &row, out)?;
+        print_row(args.looks, &row, out)?;
         let stopped = row.stopped;
         rows.push(row);
         if stopped {
@@ -79,7 +79,7 @@ pub fn corpus(args: &CrashCorpus, out: &mut dyn Write) -> Result<Exit> {
     if args.looks.json {
         json(args, all, &rows, stopped, out)?;
     } else {
-        tell_failed(&rows, out)?;
+        print_failed(&rows, out)?;
         if let Some(row) = rows.last().filter(|row| row.stopped) {
             let (name, done) = (&row.name, row.workloads);
             writeln!(out, "\nstopped: on {name} {done} of {all} workloads were run")?;
@@ -114,7 +114,7 @@ fn line(name: &str, figures: [String; 6]) -> String {
     )
 }
 
-fn tell_row(looks: Looks, row: &Row, out: &mut dyn Write) -> Result<()> {
+fn print_row(looks: Looks, row: &Row, out: &mut dyn Write) -> Result<()> {
     let Row { name, workloads, cuts, states, wrong, refused, failed, .. } = row;
     let figures = [*workloads, failed.len() as u64, *cuts, *states, *wrong, *refused];
     let figures = figures.map(|figure| figure.to_string());
@@ -130,14 +130,14 @@ fn tell_row(looks: Looks, row: &Row, out: &mut dyn Write) -> Result<()> {
     Ok(out.flush()?)
 }
 
-fn tell_failed(rows: &[Row], out: &mut dyn Write) -> Result<()> {
+fn print_failed(rows: &[Row], out: &mut dyn Write) -> Result<()> {
     for Row { name, failed, .. } in rows.iter().filter(|row| !row.failed.is_empty()) {
         writeln!(out)?;
-        for what in failed.iter().take(TOLD) {
+        for what in failed.iter().take(PRINTED_MAX) {
             writeln!(out, "{}", terminal::harmless(&format!("{name}: {what}")))?;
         }
-        if failed.len() > TOLD {
-            writeln!(out, "{name}: and {} more (--json has all)", failed.len() - TOLD)?;
+        if failed.len() > PRINTED_MAX {
+            writeln!(out, "{name}: and {} more (--json has all)", failed.len() - PRINTED_MAX)?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The story of a cut that `lab run` made: the variant is run again, which gives the same.
+//! Describes a cut that `lab run` made: the variant is run again, which gives the same.
 
 use std::io::Write;
 
@@ -7,13 +7,13 @@ use steadfast_crash::explore::Reproduced;
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::Names;
-use steadfast_crash::program::story::{since, tell_calls, tell_tree, tell_writes};
+use steadfast_crash::program::describe::{print_calls, print_tree, print_writes, since};
 use steadfast_crash::states::contents_where;
 use steadfast_lab::run::{Control, reproduce_state};
 use steadfast_lab::{LabError, RunOptions, stack};
 
 use super::cli::CrashShow;
-use super::story::{write_image, write_tree};
+use super::saved::{write_image, write_tree};
 use crate::{Outcome, Usage};
 
 /// Makes the cut again and prints what it took.
@@ -44,17 +44,17 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
         args.seed,
         since(&run, state.cut.at)
     )?;
-    tell_calls(&run, &state, args.calls, out)?;
+    print_calls(&run, &state, args.calls, out)?;
     let mount = scenario.variants.iter().find(|v| v.name == variant).map_or("", |v| &v.mount);
     let mount = stack::mount_options(mount).map_err(|e| anyhow!(e))?;
     let end =
         contents_where(&run.bases, &run.recording, run.recording.last_crash_point(), |_| true);
     let mut names = Names::of(state.contents.clone(), &mount);
     names.add(Names::of(end, &mount));
-    tell_writes(&run, &names, &state, out)?;
+    print_writes(&run, &names, &state, out)?;
     match (&after, &before) {
         (Ok(after), Ok(before)) => {
-            tell_tree(after, before, out)?;
+            print_tree(after, before, out)?;
             write_tree(after, args.tree.as_deref(), args.owners)?;
         }
         (Err(why), _) | (_, Err(why)) => writeln!(out, "\nThere is no tree to be seen: {why}")?,

@@ -52,7 +52,7 @@ pub fn media(args: &CrashMedia, out: &mut dyn Write) -> Result<Exit> {
             }
         }
         let row = Row { media, cells };
-        progress.aside(|| tell_row(args.looks, &row, out))?;
+        progress.aside(|| print_row(args.looks, &row, out))?;
         rows.push(row);
         if stopped {
             break;
@@ -91,7 +91,7 @@ fn head(looks: Looks, out: &mut dyn Write) -> Result<()> {
     Ok(out.flush()?)
 }
 
-fn tell_row(looks: Looks, row: &Row, out: &mut dyn Write) -> Result<()> {
+fn print_row(looks: Looks, row: &Row, out: &mut dyn Write) -> Result<()> {
     let Row { media, cells } = row;
     if looks.markdown {
         let cells = cells.iter().map(|(_, cell)| cell.to_string());

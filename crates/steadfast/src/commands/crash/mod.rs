@@ -11,10 +11,10 @@ mod prepare;
 mod program;
 mod report;
 mod run;
+mod saved;
 mod setup;
 mod show;
 mod stops;
-mod story;
 
 use std::io::Write;
 

@@ -33,7 +33,7 @@ pub enum Ended {
     Interrupted,
 }
 
-/// What to run, and who is told.
+/// What to run, and who gets its output.
 pub struct Watch<'a> {
     /// The program and its arguments.
     pub program: &'a [String],

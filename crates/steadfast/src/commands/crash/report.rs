@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
+use steadfast_crash::program::describe::{bytes, counted, since};
 use steadfast_crash::program::explore::{Outcome, Wrong, grouped};
 use steadfast_crash::program::exposure::{Exposed, quantile};
 use steadfast_crash::program::shrink::Decisive;
-use steadfast_crash::program::story::{bytes, counted, since};
 use steadfast_crash::program::{Command, Run};
 
 use super::program::Ended;

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, anyhow};
 use steadfast_crash::explore::{Plan, System};
+use steadfast_crash::program::describe::counted;
 use steadfast_crash::program::explore::{Exploration, Outcome};
 use steadfast_crash::program::exposure::exposure;
-use steadfast_crash::program::story::counted;
 use steadfast_crash::program::{Judges, Run, file, shrink};
 
 use super::cli::CrashRun;

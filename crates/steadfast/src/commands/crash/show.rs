@@ -1,11 +1,11 @@
-//! `steadfast crash show`: the story of one state.
+//! `steadfast crash show`: describes one state.
 
 use std::io::Write;
 
 use anyhow::{Result, anyhow};
+use steadfast_crash::program::describe::{self, PRINTED_MAX, since};
 use steadfast_crash::program::explore::{Exploration, Verdict, Wrong};
 use steadfast_crash::program::shrink;
-use steadfast_crash::program::story::{self, TOLD, since};
 use steadfast_crash::program::{
     Command, Judgement, Judges, Left, Names, Run, Tree, file, first_difference, recover, shown,
 };
@@ -15,12 +15,12 @@ use super::cli::CrashShow;
 use super::lab;
 use super::report::in_numbers;
 use super::run::{SHRINK_RECOVERIES, exploration};
+use super::saved::{tried, write_image, write_tree};
 use super::setup::{self, Fs, Setup};
-use super::story::{tried, write_image, write_tree};
 use crate::terminal::{Harmless, Wrapped};
 use crate::{Outcome, Usage};
 
-/// Makes a state again and tells of it; without a state, tells of the recording.
+/// Reproduces a state and describes it; without a state, describes the recording.
 pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     // Names, printed lines and what a judge says are anybody's.
     let out = &mut Harmless(Wrapped::new(out));
@@ -55,23 +55,23 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(image) = &args.image {
         write_image(&state, image)?;
     }
-    tell_cut(&setup, &run, &state, out)?;
-    story::tell_calls(&run, &state, args.calls, out)?;
+    print_cut(&setup, &run, &state, out)?;
+    describe::print_calls(&run, &state, args.calls, out)?;
     let names = names(&setup, &run, &state);
-    story::tell_writes(&run, &names, &state, out)?;
-    let (verdict, tree) = tell_recovery(&exploration, &state, args, out)?;
+    describe::print_writes(&run, &names, &state, out)?;
+    let (verdict, tree) = print_recovery(&exploration, &state, args, out)?;
     if let Some(tree) = tree {
-        tell_differences(&exploration, &names, &tree, out)?;
+        print_differences(&exploration, &names, &tree, out)?;
     }
     let wrong = verdict.wrong;
-    tell_wrong(&wrong, out)?;
+    print_wrong(&wrong, out)?;
     for reason in &verdict.unmeasured {
         writeln!(out, "Not measured: {reason}")?;
     }
     if args.shrink && !wrong.is_empty() {
         let base = exploration.base().map_err(|e| anyhow!(e))?;
         let decisive = shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES);
-        story::tell_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
+        describe::print_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
     }
     Ok(if wrong.is_empty() { Outcome::Good } else { Outcome::Problem })
 }
@@ -106,7 +106,7 @@ fn about(setup: &Setup, run: &Run, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-fn tell_cut(setup: &Setup, run: &Run, state: &State, out: &mut dyn Write) -> Result<()> {
+fn print_cut(setup: &Setup, run: &Run, state: &State, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "State {} of {}: the power went {:.6} s after the beginning.",
@@ -128,7 +128,7 @@ fn names(setup: &Setup, run: &Run, state: &State) -> Names {
     names
 }
 
-fn tell_recovery(
+fn print_recovery(
     exploration: &Exploration<'_>,
     state: &State,
     args: &CrashShow,
@@ -144,7 +144,7 @@ fn tell_recovery(
             None
         }
         Ok(tree) => {
-            story::tell_tree(&tree, &base, out)?;
+            describe::print_tree(&tree, &base, out)?;
             write_tree(&tree, args.tree.as_deref(), args.owners)?;
             let contents = recovered.contents.as_deref();
             let said = exploration.verdict(&tree, contents, &base, state.cut);
@@ -159,7 +159,7 @@ fn tell_recovery(
 
 /// Where each file begins to differ from what it is at the end of the run: the first block that is
 /// not (or not yet) right.
-fn tell_differences(
+fn print_differences(
     exploration: &Exploration<'_>,
     names: &Names,
     tree: &Tree,
@@ -188,19 +188,19 @@ fn tell_differences(
     }
     if !lines.is_empty() {
         writeln!(out, "\nBeside the end of the run, with everything on the disk:")?;
-        lines.iter().take(TOLD).try_for_each(|line| writeln!(out, "  {line}"))?;
+        lines.iter().take(PRINTED_MAX).try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     Ok(())
 }
 
-fn tell_wrong(wrong: &[Wrong], out: &mut dyn Write) -> Result<()> {
+fn print_wrong(wrong: &[Wrong], out: &mut dyn Write) -> Result<()> {
     writeln!(out)?;
     for one in wrong {
         writeln!(out, "Wrong: {}", one.what())?;
         if let Wrong::Judge(_, output) = one
             && output.lines().count() > 1
         {
-            output.lines().take(TOLD).try_for_each(|line| writeln!(out, "  | {line}"))?;
+            output.lines().take(PRINTED_MAX).try_for_each(|line| writeln!(out, "  | {line}"))?;
         }
     }
     if wrong.is_empty() {

@@ -35,14 +35,14 @@ With --image and --stack, paths are of the file system there, except /dev/zero,
 /dev/null, /dev/urandom, host:PATH (a file of this machine) and, with --stack,
 device:NAME (a device of the scenario). In virtual time what this machine does
 takes none, and the same seed gives the same seconds.
-SIGUSR1 tells the counts so far.
+SIGUSR1 prints the counts so far.
 
 Exit status: 0 all is copied, 1 it is not, or an operand is wrong (as dd has
 it), 2 --image, --stack or their kin are wrong, 3 not supported.")]
 pub struct Dd {
     #[command(flatten)]
     pub site: SiteArgs,
-    /// Before, run this dd silently and let go of what the page cache holds
+    /// First run this dd silently, and drop the page cache
     #[arg(long, value_name = "OPERANDS")]
     pub first: Vec<String>,
     /// key=value words, as listed below

@@ -57,8 +57,8 @@ pub fn input(path: Option<&OsStr>, flags: Flags) -> Result<HostEnd, NotOpened> {
     Ok(HostEnd::new(Descriptor::Opened(fd)))
 }
 
-/// Opens the output, makes and cuts it as the operands say. A file that could not be cut is told,
-/// but is open.
+/// Opens the output, makes and cuts it as the operands say. A file that could not be cut is
+/// reported, but is open.
 pub fn output(o: &Operands, says: &dyn Fn(&str)) -> Result<(HostEnd, bool), NotOpened> {
     let Some(path) = o.output.as_deref() else {
         let end = standard(rustix::stdio::stdout(), "standard output", o.oflags)?;

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use steadfast_bench::dd::{Status, Tally, Teller, WrongOperand};
+use steadfast_bench::dd::{Reporter, Status, Tally, WrongOperand};
 
 use crate::terminal::harmless;
 
-/// Writes lines to the standard error. Where that cannot be written there is nobody to tell.
+/// Writes lines to the standard error. Where that cannot be written, there is nowhere to report it.
 fn write(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = err.write_all(text.as_bytes());
     let _ = err.flush();
 }
 
-/// Tells what is wrong with a command line.
+/// Reports what is wrong with a command line.
 pub fn wrong(e: &WrongOperand) {
     let mut text: String = e.lines.iter().map(|l| format!("dd: {}\n", harmless(l))).collect();
     if e.point_to_help {
@@ -41,7 +41,7 @@ impl Stderr {
     }
 }
 
-impl Teller for Stderr {
+impl Reporter for Stderr {
     fn says(&self, message: &str) {
         // Names may be anybody's.
         let message = match std::io::stderr().is_terminal() {
@@ -62,10 +62,10 @@ impl Teller for Stderr {
     }
 }
 
-/// Nobody is told.
+/// Prints messages, but no counts.
 pub struct Nobody;
 
-impl Teller for Nobody {
+impl Reporter for Nobody {
     fn says(&self, message: &str) {
         Stderr::default().says(message);
     }
@@ -76,16 +76,16 @@ impl Teller for Nobody {
 /// How long a copy has to end by itself.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// From now on SIGUSR1 tells the counts, and so does SIGINT before it ends the program. In a
+/// From now on SIGUSR1 prints the counts, and so does SIGINT before it ends the program. In a
 /// simulation the time is that of the last block.
 ///
 /// `rescue` writes out what this process holds of an image: then SIGINT, SIGTERM and SIGHUP end
-/// the copy in order, and where it waits for its input it is done from here. What the counts tell
-/// is there. Who ignores a signal goes on doing so.
+/// the copy in order, and where it waits for its input it is done from here. What the counts
+/// say is written. Who ignores a signal goes on doing so.
 pub fn on_signals(
     tally: Arc<Tally>,
     status: Status,
-    teller: Stderr,
+    reporter: Stderr,
     simulated: bool,
     rescue: Option<Box<dyn Fn() -> Result<()> + Send>>,
 ) -> Result<()> {
@@ -113,11 +113,11 @@ pub fn on_signals(
             if let (true, Some(rescue)) = (ends, &rescue) {
                 // Still here: the input does not come, or much is being written; this waits for it.
                 if let Err(e) = rescue() {
-                    teller.says(&format!("what was copied could not be written: {e:#}"));
+                    reporter.says(&format!("what was copied could not be written: {e:#}"));
                 }
             }
             if !ends || tally.takes_last_word() {
-                counts.lines(status).iter().for_each(|line| teller.line(line));
+                counts.lines(status).iter().for_each(|line| reporter.line(line));
             }
             if ends {
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -139,7 +139,7 @@ pub fn end_as_signalled() {
     }
 }
 
-/// The signals that this process was told to ignore, a bit each (proc_pid_status(5)).
+/// The signals that this process inherited as ignored, a bit each (proc_pid_status(5)).
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

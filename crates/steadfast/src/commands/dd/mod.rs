@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use steadfast_bench::dd::place::{self, Named, NotOpened, Opened, Place, Snk, Src, named};
-use steadfast_bench::dd::{self, Errno, Failed, Flags, Job, Operands, Tally, Teller, WrongOperand};
+use steadfast_bench::dd::{
+    self, Errno, Failed, Flags, Job, Operands, Reporter, Tally, WrongOperand,
+};
 use steadfast_block::BlockDevice;
 use steadfast_vfs::{FileSystem, NewNode};
 
@@ -44,12 +46,18 @@ pub fn run(args: &Dd) -> Result<Outcome> {
     let done = args.site.at(wants, move |site| {
         self::before(site, &first)?;
         let tally = Arc::new(Tally::default());
-        let teller = Stderr::default();
-        operands.warnings.iter().for_each(|w| teller.says(w));
+        let reporter = Stderr::default();
+        operands.warnings.iter().for_each(|w| reporter.says(w));
         let simulated = steadfast_runtime::is_simulated();
         let status = operands.status;
-        messages::on_signals(Arc::clone(&tally), status, teller.clone(), simulated, site.rescue())?;
-        match copy(site, &operands, &tally, &teller)? {
+        messages::on_signals(
+            Arc::clone(&tally),
+            status,
+            reporter.clone(),
+            simulated,
+            site.rescue(),
+        )?;
+        match copy(site, &operands, &tally, &reporter)? {
             Ok(()) => Ok(Outcome::Good),
             Err(Failed) => Ok(FAILED),
         }
@@ -80,17 +88,17 @@ fn copy(
     site: &Site,
     operands: &Operands,
     tally: &Arc<Tally>,
-    teller: &dyn Teller,
+    reporter: &dyn Reporter,
 ) -> Result<Result<(), Failed>> {
     let not_opened = |what: &str| {
-        teller.says(what);
+        reporter.says(what);
         Ok(Err(Failed))
     };
     let mut source = match source(site, operands)? {
         Ok(source) => source,
         Err(what) => return not_opened(&what.to_string()),
     };
-    let (mut sink, whole) = match sink(site, operands, teller)? {
+    let (mut sink, whole) = match sink(site, operands, reporter)? {
         Ok(opened) => opened,
         Err(what) => return not_opened(&what.to_string()),
     };
@@ -100,11 +108,11 @@ fn copy(
         );
     }
     let job =
-        Job { operands, source: &mut *source, sink: &mut *sink, tally, teller, failed: !whole };
+        Job { operands, source: &mut *source, sink: &mut *sink, tally, reporter, failed: !whole };
     Ok(dd::run(job))
 }
 
-/// The path of this machine that a path means elsewhere, if it means one.
+/// The path of this machine that an operand names, if it names one.
 fn on_host(path: &OsStr) -> Option<&Path> {
     match named(path) {
         Named::Host(path) => Some(Path::new(path)),
@@ -136,9 +144,9 @@ impl Place for Site {
         &self,
         path: &OsStr,
         o: &Operands,
-        teller: &dyn Teller,
+        reporter: &dyn Reporter,
     ) -> Result<Opened<(Snk, bool)>> {
-        Ok(host::open_output(path, o, &|text| teller.says(text)).map(boxed))
+        Ok(host::open_output(path, o, &|text| reporter.says(text)).map(boxed))
     }
 
     fn new_node(&self) -> NewNode {
@@ -164,11 +172,11 @@ fn source(site: &Site, o: &Operands) -> Result<Opened<Src>> {
 }
 
 /// The sink, and whether all went well with it.
-fn sink(site: &Site, o: &Operands, teller: &dyn Teller) -> Result<Opened<(Snk, bool)>> {
+fn sink(site: &Site, o: &Operands, reporter: &dyn Reporter) -> Result<Opened<(Snk, bool)>> {
     site.refuse_own_image(o.output.as_deref().and_then(on_host))?;
     match o.output.as_deref() {
-        Some(path) => place::sink(site, named_at(site, path), o, teller),
-        None => Ok(host::output(o, &|text| teller.says(text)).map(boxed)),
+        Some(path) => place::sink(site, named_at(site, path), o, reporter),
+        None => Ok(host::output(o, &|text| reporter.says(text)).map(boxed)),
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Hdparm {
     pub offset: Option<u64>,
     #[command(flatten)]
     pub site: SiteArgs,
-    /// Before, run this dd silently and let go of what the page cache holds
+    /// First run this dd silently, and drop the page cache
     #[arg(long, value_name = "OPERANDS")]
     pub first: Vec<String>,
     /// Devices or files

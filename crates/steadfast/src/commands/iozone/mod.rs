@@ -107,7 +107,7 @@ fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ran
     let results = matrix::run(&fs, "", &options, &surroundings, place, &mut progress)?;
     progress.finish()?;
     Ok(Ran {
-        // The header and the rows are told already.
+        // The header and the rows are printed already.
         text: matrix::end(&results),
         json: results.to_json()?,
         sheet: options.spreadsheet.as_ref().map(|_| matrix::spreadsheet(&results)),

@@ -20,8 +20,8 @@ use crate::{Outcome, Usage};
 
 /// Seeds of one run, at most: each is a whole run, and its figures are kept.
 const SEEDS_MOST: u64 = 1000;
-/// The exit status of a run that was interrupted and has told what there was: as of a program that
-/// SIGINT has ended.
+/// The exit status of a run that was interrupted and has printed what there was: as of a program
+/// that SIGINT has ended.
 pub const INTERRUPTED: u8 = 130;
 /// Bytes of a document of results that is shown, at most.
 const RESULTS_MAX: u64 = 64 << 20;
@@ -59,7 +59,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
     } else {
         show(&results, &args.looks, &Choice::default(), out)?;
         if args.looks.format == TableFormat::Text {
-            tell_findings(args, &results, out)?;
+            print_findings(args, &results, out)?;
         }
     }
     write(&outputs, &results)?;
@@ -105,7 +105,7 @@ fn show(results: &Results, looks: &TableLooks, choice: &Choice, out: &mut dyn Wr
 }
 
 /// Shows results again that `lab run --json` has written.
-pub fn show_again(args: &LabShow, out: &mut dyn Write) -> Result<()> {
+pub fn show_saved(args: &LabShow, out: &mut dyn Write) -> Result<()> {
     let file = args.file.display();
     let json = read_bounded(&args.file, RESULTS_MAX);
     let json = json.map_err(|e| Usage(format!("{file}: {e}")))?;
@@ -162,9 +162,9 @@ fn unexpected_loss(results: &Results) -> bool {
     })
 }
 
-/// The first finding of each variant and, where the run can be made again, the command that tells
-/// its story.
-fn tell_findings(args: &LabRun, results: &Results, out: &mut dyn Write) -> Result<()> {
+/// The first finding of each variant and, where the run can be reproduced, the command that
+/// describes it.
+fn print_findings(args: &LabRun, results: &Results, out: &mut dyn Write) -> Result<()> {
     let first = |name: &str| -> Option<(u64, &RiskRow, &String)> {
         results.runs.iter().find_map(|run| {
             let row = run.risk.iter().find(|r| r.variant == name)?;

@@ -38,7 +38,7 @@ impl Given {
 
 fn arg(option: &'static MkfsOption) -> Arg {
     let tried = move |text: &str| match (option.set)(&mut Options::random(0), text) {
-        // What we have not is told later, with an exit status of its own.
+        // What is not supported is reported later, with an exit status of its own.
         Ok(()) | Err(MkfsOptionError::Unsupported(_)) => Ok(text.to_owned()),
         Err(MkfsOptionError::Wrong(what)) => Err(what),
     };

@@ -110,7 +110,7 @@ fn of_fsdax(
     }
 }
 
-/// Writes info blocks and copies anew. What is damaged otherwise is for the check to tell.
+/// Writes info blocks and copies anew. What is damaged otherwise is for the check to report.
 fn mend(
     device: &Arc<dyn BlockDevice>,
     version: Option<Version>,

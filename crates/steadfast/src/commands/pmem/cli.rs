@@ -135,7 +135,7 @@ pub enum ModeName {
     Raw,
     /// Sectors that never tear
     Sector,
-    /// Files in place also for a kernel
+    /// Direct access to files (DAX), also for a kernel
     Fsdax,
 }
 

@@ -109,7 +109,7 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     };
     // A range that is no namespace is of no use.
     made.inspect_err(|_| remove(path))?;
-    open::tell_promise(&pmem);
+    open::print_promise(&pmem);
     let (shown, uuid) = (path.display(), label.uuid);
     writeln!(out, "{shown}: a {} namespace of {} bytes, {uuid}", mode.name(), label.bytes)?;
     if !open::is_in_memory(path) {

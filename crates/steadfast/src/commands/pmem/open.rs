@@ -97,7 +97,7 @@ pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
     let path = file(path);
     let pmem = map_as(path, PmemOptions { read_only, name: None, whole })?;
     if !read_only {
-        tell_promise(&pmem);
+        print_promise(&pmem);
     }
     let made = if as_it_is { Made::Raw } else { made(&pmem)? };
     let below: Arc<dyn BlockDevice> = Arc::new(pmem);
@@ -184,7 +184,7 @@ fn map_as(path: &Path, options: PmemOptions) -> Result<Pmem> {
 }
 
 /// Says that what is stored is lost with the power, or takes an msync.
-pub fn tell_promise(pmem: &Pmem) {
+pub fn print_promise(pmem: &Pmem) {
     let name = pmem.info().name;
     match pmem.promise() {
         Promise::Not { reason } => {

@@ -81,7 +81,7 @@ fn whole(word: &str) -> Result<String> {
     })
 }
 
-/// Asks, and tells what there is to say beside the answer.
+/// Asks, and prints what there is to say beside the answer.
 pub fn call(client: &Client, request: &Request) -> Result<Answer> {
     let answer = client.call(request).map_err(said)?;
     answer.notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));

@@ -27,7 +27,7 @@ A configuration:
   at = \"/mnt/data\"
 
 What commands change is kept beside it (stack.state.json), and is there again
-after a restart; RAM disks are made again and refilled. SIGTERM closes all.")]
+after a restart; RAM disks are recreated and resynced. SIGTERM closes all.")]
 pub struct Serve {
     /// Configuration; /etc/steadfast/stack.toml, or the user's own, without it
     #[arg(value_name = "STACK.toml")]
@@ -38,7 +38,7 @@ pub struct Serve {
     /// Control socket
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Answer for Prometheus metrics: unix:PATH, or a loopback address as 127.0.0.1:9188
+    /// Serve Prometheus metrics: unix:PATH, or a loopback address as 127.0.0.1:9188
     #[arg(long, value_name = "PLACE")]
     pub metrics: Option<String>,
     /// Stay in the foreground, log to the standard error
@@ -98,7 +98,7 @@ wrongly.")]
         /// Its name
         name: String,
     },
-    /// Make a RAM disk, which is made again whenever the host is started
+    /// Make a RAM disk; the host recreates it, blank, at every start
     #[command(after_help = "Example:\n  steadfast host create-ramdisk ram0 256m")]
     CreateRamdisk {
         /// Its name

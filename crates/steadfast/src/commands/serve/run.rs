@@ -23,7 +23,7 @@ use crate::{Outcome, Usage};
 
 /// How long the end is held up by those who asked for it and wait for the answer.
 const ANSWERS: Duration = Duration::from_secs(5);
-/// How long open files are waited for when the process is told to end.
+/// How long open files are waited for when a signal ends the process.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Starts a host, in the background unless asked otherwise.
@@ -98,10 +98,10 @@ fn serve_host(
         ready(())?;
         // Who is started after the host finds its volumes. Without systemd nobody listens.
         if let Err(e) = sd_notify::notify(&[NotifyState::Ready]) {
-            tracing::warn!("systemd cannot be told that the host is ready: {e}");
+            tracing::warn!("systemd cannot be notified that the host is ready: {e}");
         }
         host.wait();
-        // OK to ignore: it is told so that the log of systemd says what takes its time.
+        // OK to ignore: it is notified so that the log of systemd says what takes its time.
         let _ = sd_notify::notify(&[NotifyState::Stopping]);
         server.close(ANSWERS);
         Ok(())

@@ -12,7 +12,7 @@ use steadfast_volume::ondisk::label::SPARES_MAX;
 
 use super::host::{Host, NewVolume};
 use super::show::not_set_up;
-use super::{Stop, tell};
+use super::{Stop, report};
 
 pub fn init(host: &mut Host, init: &Init, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
@@ -186,7 +186,7 @@ pub fn sync(host: &mut Host, sync: &Sync, command: &str) -> Result<bool, Stop> {
         let one = mirror(host, &state, name).map(drop);
         let one = one.and_then(|()| if stop { host.stop_resync(name) } else { host.resync(name) });
         if let Err(complaint) = one {
-            tell(command, &complaint);
+            report(command, &complaint);
             well = false;
         }
     }
@@ -233,7 +233,7 @@ pub fn clear(
         match clear_one(host, name, clear.force) {
             Ok(what) => writeln!(out, "{name}: {what} is cleared")?,
             Err(complaint) => {
-                tell(command, &complaint);
+                report(command, &complaint);
                 well = false;
             }
         }

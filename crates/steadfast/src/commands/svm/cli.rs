@@ -41,10 +41,10 @@ pub enum SvmCommand {
     /// Make a concat, a stripe, or a mirror of one submirror
     #[command(disable_help_flag = true)]
     Metainit(Words),
-    /// Give a mirror a submirror, or let it grow
+    /// Attach a submirror to a mirror, or grow the mirror
     #[command(disable_help_flag = true)]
     Metattach(Words),
-    /// Take a submirror away
+    /// Detach a submirror
     #[command(disable_help_flag = true)]
     Metadetach(Words),
     /// Show or change how a mirror reads and writes, and its pass
@@ -59,13 +59,13 @@ pub enum SvmCommand {
     /// Start or stop a resync
     #[command(disable_help_flag = true)]
     Metasync(Words),
-    /// Take volumes apart
+    /// Clear volumes
     #[command(disable_help_flag = true)]
     Metaclear(Words),
-    /// Take a submirror out of use for a while
+    /// Take a submirror offline
     #[command(disable_help_flag = true)]
     Metaoffline(Words),
-    /// Take it into use again
+    /// Bring a submirror online
     #[command(disable_help_flag = true)]
     Metaonline(Words),
     /// Hot spares of mirrors

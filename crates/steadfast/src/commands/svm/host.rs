@@ -91,7 +91,7 @@ impl Host {
         seen::shown(&self.aliases, name)
     }
 
-    /// Everything, as it was told last.
+    /// Everything, as the host reported it last.
     pub fn last_state(&self) -> &State {
         &self.state
     }

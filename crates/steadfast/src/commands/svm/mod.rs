@@ -1,8 +1,8 @@
 //! The commands of the Solaris Volume Manager, done by a running host.
 //!
 //! Crate `svm` takes the command lines apart and has the forms; here they meet a host. An error is
-//! told as there, `COMMAND: MACHINE: NAME: what`, and the exit status is 1, also where others of
-//! our commands have 2 or 3: that is what scripts for Solaris expect.
+//! reported as there, `COMMAND: MACHINE: NAME: what`, and the exit status is 1, also where others
+//! of our commands have 2 or 3: that is what scripts for Solaris expect.
 
 mod change;
 pub mod cli;
@@ -28,7 +28,7 @@ const RAMDISKADM_USAGE: u8 = 2;
 
 /// Why a command ended early.
 enum Stop {
-    /// As the volume manager tells it.
+    /// As the volume manager reports it.
     Complaint(Complaint),
     /// Our own affair: nobody reads the output any more.
     Ours(anyhow::Error),
@@ -60,16 +60,16 @@ pub fn run(svm: &Svm, out: &mut dyn Write) -> Result<Outcome> {
         }
         Ok(command) => match done(&command, svm.socket.as_deref(), name, out) {
             Ok(true) => return Ok(Outcome::Good),
-            // It was told where it happened.
+            // It was reported where it happened.
             Ok(false) => FAILED,
             Err(Stop::Complaint(complaint)) => {
-                tell(name, &complaint);
+                report(name, &complaint);
                 FAILED
             }
             Err(Stop::Ours(error)) => return Err(error),
         },
         Err(Misuse::Refused(complaint)) => {
-            tell(name, &complaint);
+            report(name, &complaint);
             FAILED
         }
         Err(Misuse::Usage { hint, usage }) => {
@@ -110,8 +110,8 @@ fn done(
     Ok(true)
 }
 
-/// Tells what is wrong, as the volume manager does: command, machine, name, what.
-fn tell(command: &str, complaint: &Complaint) {
+/// Reports what is wrong, as the volume manager does: command, machine, name, what.
+fn report(command: &str, complaint: &Complaint) {
     let machine = rustix::system::uname();
     let machine = machine.nodename().to_string_lossy();
     terminal::note(&format!("{command}: {machine}: {complaint}"));

@@ -15,7 +15,7 @@ const MAP_AT: u64 = 8192;
 /// Bytes of a label, and of a slot of the map; a block of the map has two.
 const PLACE: u64 = 4096;
 
-/// Everything that the volume manager tells of.
+/// Everything that the volume manager prints.
 pub fn state(status: &StackStatus) -> State {
     let names = Names(status);
     let mut state = State::default();
@@ -59,7 +59,7 @@ pub fn shown(aliases: &[Alias], name: &str) -> String {
     alias.map_or(name, |alias| &alias.name).to_owned()
 }
 
-/// What tells a device from others: the UUID in its label. Memory has none that lasts.
+/// What distinguishes a device from others: the UUID in its label. Memory has none that lasts.
 fn identity(status: &StackStatus, device: &DeviceStatus) -> Option<String> {
     if device.volatile {
         return None;
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_has_is_told_as_the_volume_manager_does() {
+    fn what_a_host_has_is_printed_as_by_the_volume_manager() {
         let seen = state(&status(&json!({ "done_bytes": 3, "total_bytes": 20 })));
         let short = steadfast_svm::command::Stat { short: true, ..Default::default() };
         let text = "d10 -m d13 d11 -r 1\nd13 1 1 c5t0d0s0\nd11 1 1 c0d1s0\n";

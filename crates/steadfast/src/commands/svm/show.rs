@@ -6,7 +6,7 @@ use steadfast_svm::command::{Complaint, Db, Stat};
 use steadfast_svm::forms;
 
 use super::host::Host;
-use super::{Stop, tell};
+use super::{Stop, report};
 
 /// Whether all names were volumes.
 pub fn stat(host: &mut Host, stat: &Stat, name: &str, out: &mut dyn Write) -> Result<bool, Stop> {
@@ -15,7 +15,7 @@ pub fn stat(host: &mut Host, stat: &Stat, name: &str, out: &mut dyn Write) -> Re
     write!(out, "{text}")?;
     out.flush()?;
     for unknown in &unknown {
-        tell(name, &not_set_up(host, unknown));
+        report(name, &not_set_up(host, unknown));
     }
     Ok(unknown.is_empty())
 }
@@ -33,7 +33,7 @@ pub fn replicas(host: &mut Host, db: &Db, name: &str, out: &mut dyn Write) -> Re
             devices.iter().try_for_each(known)?;
             for device in devices {
                 let what = "nothing to add: a device keeps the state of its volume itself";
-                tell(name, &Complaint::about(device.as_str(), what));
+                report(name, &Complaint::about(device.as_str(), what));
             }
         }
         Db::Delete(devices) => {

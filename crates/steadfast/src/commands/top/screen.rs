@@ -107,7 +107,7 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
         }
     };
     drop(restored);
-    // As a shell tells of a process that a signal has ended.
+    // As a shell reports a process that a signal has ended.
     Ok(if ended == 0 { Outcome::Good } else { Outcome::Status((128 + ended) as u8) })
 }
 

@@ -50,7 +50,7 @@ impl Source {
 /// # Errors
 /// No thread can be started.
 pub fn begin(client: Client, interval: Duration) -> Result<Source> {
-    let (tell, readings) = channel();
+    let (sender, readings) = channel();
     let (wake, woken) = channel();
     let interval = Arc::new(Mutex::new(interval));
     let now = Arc::clone(&interval);
@@ -61,7 +61,7 @@ pub fn begin(client: Client, interval: Duration) -> Result<Source> {
             if woken.recv_timeout(pause).is_ok() {
                 continue;
             }
-            if tell.send(read(&client).map_err(|refusal| refusal.error)).is_err() {
+            if sender.send(read(&client).map_err(|refusal| refusal.error)).is_err() {
                 return;
             }
         }

@@ -116,7 +116,7 @@ Examples:
         #[arg(long)]
         lose_data: bool,
     },
-    /// Take a leg of a mirror out of use; what it misses is remembered
+    /// Take a leg of a mirror offline; the regions it misses are recorded
     #[command(after_help = "Example:\n  steadfast volume offline disk1.img disk2.img --leg 1")]
     Offline {
         #[command(flatten)]
@@ -125,7 +125,7 @@ Examples:
         #[arg(long, value_name = "PLACE")]
         leg: String,
     },
-    /// Take a leg into use again and copy what it missed
+    /// Bring a leg online and copy the regions it missed
     #[command(after_help = "Example:\n  steadfast volume online disk1.img disk2.img --leg 1")]
     Online {
         #[command(flatten)]
@@ -166,7 +166,7 @@ Exit status: 0 all the same now, 1 legs differ or could not be repaired.")]
     Scrub {
         #[command(flatten)]
         members: Members,
-        /// Make legs that differ the same
+        /// Repair legs that differ
         #[arg(long)]
         repair: bool,
         /// At most so many bytes a second (k, m, g)
@@ -197,7 +197,7 @@ Example:
         #[arg(long, value_name = "SIZE")]
         size: Option<String>,
     },
-    /// Take a volume apart: its labels are wiped, what it holds is lost
+    /// Destroy a volume: its labels are wiped, what it holds is lost
     #[command(
         after_help = "Of volumes inside of each other the outermost goes first.\n\nExamples:\n  \
                   steadfast volume destroy disk1.img disk2.img\n  \
@@ -241,7 +241,7 @@ pub struct Members {
     /// Go on without legs that are missing, though they may hold newer data
     #[arg(long)]
     pub degraded: bool,
-    /// Of legs that were written apart, or are not believed, this one counts
+    /// Use this leg's contents where legs diverged, or where none is trusted
     #[arg(long, value_name = "UUID")]
     pub keep: Option<uuid::Uuid>,
     /// Of volumes inside of each other the one with this name; the outermost without it

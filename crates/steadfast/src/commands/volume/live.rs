@@ -157,7 +157,7 @@ fn on_host(
         }
         other => {
             let answer = call(client, &change(other, name)?)?;
-            tell(name, other, &answer, out)?;
+            print_answer(name, other, &answer, out)?;
             // As without a host: what legs lack is copied before the command ends.
             resync(client, name, None, out)?;
         }
@@ -204,7 +204,12 @@ fn resync(client: &Client, name: &str, rate: Option<u64>, out: &mut dyn Write) -
     Ok(())
 }
 
-fn tell(name: &str, command: &VolumeCommand, answer: &Answer, out: &mut dyn Write) -> Result<()> {
+fn print_answer(
+    name: &str,
+    command: &VolumeCommand,
+    answer: &Answer,
+    out: &mut dyn Write,
+) -> Result<()> {
     let gives_up = matches!(
         command,
         VolumeCommand::Remove { lose_data: true, .. }

@@ -55,7 +55,7 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
                 let leg = place(leg)?;
                 match lose_data {
                     false => Ok(mirror.detach(leg)?),
-                    true => tell_lost(mirror, mirror.detach_and_lose(leg)?, out),
+                    true => print_lost(mirror, mirror.detach_and_lose(leg)?, out),
                 }
             })?;
         }
@@ -70,7 +70,7 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
                 let new = new.map(kept);
                 match lose_data {
                     false => mirror.replace(*leg, new.as_ref())?,
-                    true => tell_lost(mirror, mirror.replace_and_lose(*leg, new.as_ref())?, out)?,
+                    true => print_lost(mirror, mirror.replace_and_lose(*leg, new.as_ref())?, out)?,
                 }
                 new.as_ref().map_or(Ok(()), |new| forget_file_system(&new.device))
             })?;
@@ -236,7 +236,7 @@ fn with_mirror_at(
     work(mirror, out)?;
     let resynced = progress::reported(mirror, || mirror.resync(throttle))?;
     found.close()?;
-    open::end_if_told();
+    open::end_if_signalled();
     if resynced.bytes > 0 {
         writeln!(out, "{}: {} bytes copied", volume.name, resynced.bytes)?;
     }
@@ -258,7 +258,7 @@ fn with_mirror(
     with_mirror_at(Throttle::default(), members, assembled(members, false)?, out, work).map(drop)
 }
 
-fn tell_lost(mirror: &Mirror, bytes: u64, out: &mut dyn Write) -> Result<()> {
+fn print_lost(mirror: &Mirror, bytes: u64, out: &mut dyn Write) -> Result<()> {
     if bytes > 0 {
         writeln!(out, "{}: {bytes} bytes were given up, and read as zeros", mirror.name())?;
     }

@@ -102,7 +102,7 @@ pub fn assembled(members: &Members, read_only: bool) -> Result<(Assembled, Volum
 
 /// The same; blank memory is a leg again.
 pub fn joined(members: &Members, read_only: bool) -> Result<(Assembled, Volume)> {
-    assembled_with(members, read_only, |found| join_again(found, read_only))
+    assembled_with(members, read_only, |found| rejoin(found, read_only))
 }
 
 fn assembled_with(
@@ -119,7 +119,7 @@ fn assembled_with(
     };
     let mut found = assemble(&devices, &options);
     if !found.problems.is_empty() {
-        // The first tells why; there may be several members of one volume among them.
+        // The first error says why; there may be several members of one volume among them.
         let (_, error) = found.problems.swap_remove(0);
         return Err(error.into());
     }
@@ -151,7 +151,7 @@ fn assembled_with(
 
 /// Memory is blank after a boot: a device that begins and ends with zeros takes the place of a
 /// volatile leg that is not there. Who only reads leaves it out.
-fn join_again(found: &mut Assembled, read_only: bool) -> Result<()> {
+fn rejoin(found: &mut Assembled, read_only: bool) -> Result<()> {
     let missing = |leg: &LegStatus| leg.volatile && leg.state == LegState::Unavailable;
     let mirrors: Vec<Mirror> = found.volumes.iter().filter_map(|v| v.mirror.clone()).collect();
     for mirror in mirrors {
@@ -206,7 +206,7 @@ pub fn open(members: Vec<PathBuf>, read_only: bool) -> Result<Arc<dyn BlockDevic
         }
         if !read_only {
             let name = status.name.clone();
-            mirror.listen(Arc::new(move |event| tell(&name, event)));
+            mirror.listen(Arc::new(move |event| report_event(&name, event)));
             mirror.keep(UPKEEP, Throttle::default());
         }
     }
@@ -214,7 +214,7 @@ pub fn open(members: Vec<PathBuf>, read_only: bool) -> Result<Arc<dyn BlockDevic
 }
 
 /// A leg has failed while the volume is in use: at once, in a mount's log or to the terminal.
-fn tell(volume: &str, event: &Event) {
+fn report_event(volume: &str, event: &Event) {
     let text = format!("volume '{volume}': {event}");
     match SERVED.load(Ordering::Acquire) {
         true => tracing::error!("{text}"),
@@ -230,7 +230,7 @@ fn tell(volume: &str, event: &Event) {
 pub fn refuse_member(device: &Arc<dyn BlockDevice>) -> Result<()> {
     match read_label(device) {
         Ok(Some(found)) if found.overwritten != Some(End::Start) => Err(is_member(&found).into()),
-        // Whoever reads it tells.
+        // Whoever reads it reports the error.
         Ok(_) | Err(VolumeError::Io(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -276,17 +276,17 @@ fn close_on_signals() -> Result<()> {
             if let Err(error) = close_all() {
                 terminal::error(&error);
             }
-            end_if_told();
+            end_if_signalled();
         }
     })?;
     Ok(())
 }
 
 /// Ends the process if a signal has asked for it: what the command did last was cut short.
-pub fn end_if_told() {
+pub fn end_if_signalled() {
     let signal = ENDED_BY.load(Ordering::Acquire);
     if signal != 0 {
-        // As a shell tells of a process that a signal has ended.
+        // As a shell reports a process that a signal has ended.
         std::process::exit(128 + signal);
     }
 }

@@ -7,12 +7,12 @@ use steadfast_volume::Mirror;
 
 use crate::terminal::Progress;
 
-/// A copy that is shorter is not told of.
+/// A shorter copy prints no progress.
 const SILENT: Duration = Duration::from_secs(1);
 /// How often it is looked at.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// Does `copy`, and tells meanwhile what the legs of the mirror still lack.
+/// Does `copy`, and prints meanwhile what the legs of the mirror still lack.
 pub fn reported<T>(mirror: &Mirror, copy: impl FnOnce() -> T) -> T {
     let all = lacking(mirror);
     if all == 0 {

@@ -27,7 +27,7 @@ const SET_ID: u16 = 0o6000;
 /// Inode flags (`chattr`) that are kept: S, d, A, D.
 const FLAGS_KEPT: u32 = 0x8 | 0x40 | 0x80 | 0x1_0000;
 /// Those that are not, because what has them cannot be removed any more: i, a.
-const FLAGS_TOLD: u32 = 0x10 | 0x20;
+const FLAGS_REPORTED: u32 = 0x10 | 0x20;
 
 impl Copy<'_, '_, '_> {
     /// Gives the copy `made` all that the object `attr` has. What cannot be kept is noted; what
@@ -177,7 +177,7 @@ impl Copy<'_, '_, '_> {
         }
         // Many file systems of the host have none.
         let Ok(flags) = self.from.fs.inode_flags(attr.ino) else { return Ok(()) };
-        if flags & FLAGS_TOLD != 0 {
+        if flags & FLAGS_REPORTED != 0 {
             self.note("immutable (chattr +i) and append-only (+a) are not kept");
         }
         if flags & FLAGS_KEPT == 0 {

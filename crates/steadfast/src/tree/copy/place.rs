@@ -10,7 +10,7 @@ use crate::tree::names::joined;
 const SPARE_TRIES: u32 = 100;
 
 impl Copy<'_, '_, '_> {
-    /// The name that the caller has given is not to lead elsewhere, nor be a device that would be
+    /// The name that the caller has given is not to be a link, nor be a device that would be
     /// replaced by a file.
     pub(super) fn refuse_top(&self, dir: Ino, name: &[u8]) -> Result<(), Trouble> {
         let why = match self.to.fs.lookup(dir, name) {
@@ -149,7 +149,7 @@ impl Copy<'_, '_, '_> {
     fn rename_over(&self, dir: Ino, spare: &[u8], name: &[u8]) -> Result<(), Trouble> {
         let renamed = self.to.fs.rename(dir, spare, dir, name, RenameFlags::empty());
         renamed.map_err(|e| {
-            // OK to ignore: the rename's failure is what is told.
+            // OK to ignore: the rename's failure is what is reported.
             let _ = self.to.fs.unlink(dir, spare);
             Trouble::To(e)
         })

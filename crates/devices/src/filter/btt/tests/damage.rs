@@ -50,7 +50,7 @@ fn a_copy_alone_is_no_namespace_until_somebody_says_so() {
 }
 
 #[test]
-fn a_damaged_copy_is_told_and_restored() {
+fn a_damaged_copy_is_reported_and_restored() {
     let (memory, found) = written();
     patch(&memory, found.at + found.info.layout.copy + 60, &[1, 2, 3]);
     assert!(open(&memory).is_ok());
@@ -88,11 +88,11 @@ fn of_both_versions_the_label_says_which() {
     let copy_at = arena(&memory).info.layout.copy + 4096;
     let copy: [u8; PAGE as usize] = load(&memory, copy_at);
     let new = format(&memory, Options { version: Version::V2_0, ..Options::default() }).unwrap();
-    let as_told = |version| probe_as(&*memory, Some(version));
+    let as_version = |version| probe_as(&*memory, Some(version));
     // The first block of the namespace of 2.0 holds an info block of 1.1, as its user may write.
     patch(&memory, 4096, &first);
-    assert_eq!(as_told(Version::V2_0), Ok(Some(new.clone())));
-    assert_eq!(as_told(Version::V1_1), Ok(Some(old.clone())));
+    assert_eq!(as_version(Version::V2_0), Ok(Some(new.clone())));
+    assert_eq!(as_version(Version::V1_1), Ok(Some(old.clone())));
     assert_eq!(probe(&*memory), Ok(Some(new.clone())));
     // One that is damaged, or that cannot be: without a label it was refused once.
     let mut damages = vec![(300, vec![0xff]), (16, vec![9; 48])];
@@ -102,20 +102,20 @@ fn of_both_versions_the_label_says_which() {
     for (at, damage) in damages {
         patch(&memory, 4096, &first);
         patch(&memory, 4096 + at, &damage);
-        assert_eq!(as_told(Version::V2_0), Ok(Some(new.clone())));
+        assert_eq!(as_version(Version::V2_0), Ok(Some(new.clone())));
         assert_eq!(probe(&*memory), Ok(Some(new.clone())));
-        assert!(as_told(Version::V1_1).is_err());
+        assert!(as_version(Version::V1_1).is_err());
     }
     // The info block of 2.0 is gone. What its user wrote is not trusted for all that, ...
     patch(&memory, 0, &[0; PAGE as usize]);
     patch(&memory, 4096, &first);
-    assert_eq!(as_told(Version::V2_0), Ok(None));
+    assert_eq!(as_version(Version::V2_0), Ok(None));
     // ... but one whose copy is there: labels of ours said 2.0 of it.
     patch(&memory, copy_at, &copy);
-    assert_eq!(as_told(Version::V2_0), Ok(Some(old.clone())));
+    assert_eq!(as_version(Version::V2_0), Ok(Some(old.clone())));
     // A label of 1.1 is of nothing else, as with Linux.
     format(&memory, Options { version: Version::V2_0, ..Options::default() }).unwrap();
-    assert_eq!(as_told(Version::V1_1), Ok(None));
+    assert_eq!(as_version(Version::V1_1), Ok(None));
 }
 
 /// A lost info block is written again from the copy of the version that the label says.
@@ -134,7 +134,7 @@ fn what_the_label_says_is_restored() {
 }
 
 #[test]
-fn sequence_numbers_that_do_not_follow_are_told() {
+fn sequence_numbers_that_do_not_follow_are_reported() {
     let (memory, found) = written();
     let group = found.at + found.info.layout.group_at(1);
     patch(&memory, group + 12, &[3, 0, 0, 0]);

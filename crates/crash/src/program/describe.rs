@@ -1,4 +1,4 @@
-//! The story of one state in words: what was called last, what was in doubt, what the next boot
+//! Describes one state: what was called last, what was in doubt, what the next boot
 //! finds, which writes matter.
 
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use super::{Names, Origin, Run, Tree, shown};
 use crate::states::State;
 
 /// Files, writes and lines of output that are printed at most.
-pub const TOLD: usize = 40;
+pub const PRINTED_MAX: usize = 40;
 
 /// What happened last: calls and printed lines.
 ///
 /// # Errors
 /// Of `out`.
-pub fn tell_calls(run: &Run, state: &State, most: usize, out: &mut dyn Write) -> io::Result<()> {
+pub fn print_calls(run: &Run, state: &State, most: usize, out: &mut dyn Write) -> io::Result<()> {
     let tick = state.cut.tick;
     let calls = run.calls.iter().filter(|call| call.started.tick < tick).map(|call| {
         let whose = match call.origin {
@@ -74,7 +74,12 @@ pub fn purpose(names: &Names, event: &Event) -> String {
 ///
 /// # Errors
 /// Of `out`.
-pub fn tell_writes(run: &Run, names: &Names, state: &State, out: &mut dyn Write) -> io::Result<()> {
+pub fn print_writes(
+    run: &Run,
+    names: &Names,
+    state: &State,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let writes = doubted(state);
     if writes.is_empty() {
         return writeln!(out, "\nIn doubt: nothing. What was sent to the disk is on it.");
@@ -88,7 +93,7 @@ pub fn tell_writes(run: &Run, names: &Names, state: &State, out: &mut dyn Write)
     )?;
     let events: BTreeMap<u64, &Event> =
         run.recording.events().iter().map(|event| (event.submitted.tick, event)).collect();
-    for ((device, tick), (there, all)) in writes.iter().take(TOLD) {
+    for ((device, tick), (there, all)) in writes.iter().take(PRINTED_MAX) {
         let Some(event) = events.get(tick) else { continue };
         let fate = match there {
             0 => "lost".to_owned(),
@@ -105,8 +110,8 @@ pub fn tell_writes(run: &Run, names: &Names, state: &State, out: &mut dyn Write)
             on_behalf(run, event)
         )?;
     }
-    if writes.len() > TOLD {
-        writeln!(out, "  and {} more", writes.len() - TOLD)?;
+    if writes.len() > PRINTED_MAX {
+        writeln!(out, "  and {} more", writes.len() - PRINTED_MAX)?;
     }
     Ok(())
 }
@@ -140,7 +145,7 @@ pub fn request(event: &Event) -> String {
 ///
 /// # Errors
 /// Of `out`.
-pub fn tell_tree(tree: &Tree, base: &Tree, out: &mut dyn Write) -> io::Result<()> {
+pub fn print_tree(tree: &Tree, base: &Tree, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nThe next boot finds:")?;
     let gone = base.nodes().filter(|(path, _)| tree.get(path).is_none());
     let gone: Vec<String> = gone.map(|(path, _)| format!("{}  is gone", shown(path))).collect();
@@ -164,10 +169,10 @@ pub fn tell_tree(tree: &Tree, base: &Tree, out: &mut dyn Write) -> io::Result<()
     }
     // What happened first: the rest may be a large tree.
     let lines = gone.len() + changed.len() + same.len();
-    let first = gone.iter().chain(&changed).chain(&same).take(TOLD);
+    let first = gone.iter().chain(&changed).chain(&same).take(PRINTED_MAX);
     first.into_iter().try_for_each(|line| writeln!(out, "  {line}"))?;
-    if lines > TOLD {
-        writeln!(out, "  and {} more", lines - TOLD)?;
+    if lines > PRINTED_MAX {
+        writeln!(out, "  and {} more", lines - PRINTED_MAX)?;
     }
     Ok(())
 }
@@ -176,14 +181,14 @@ pub fn tell_tree(tree: &Tree, base: &Tree, out: &mut dyn Write) -> io::Result<()
 ///
 /// # Errors
 /// Of `out`.
-pub fn tell_decisive(
+pub fn print_decisive(
     run: &Run,
     names: &Names,
     decisive: &Decisive,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "\nShrunk: {decisive}")?;
-    for ((device, tick), offsets) in decisive.writes().into_iter().take(TOLD) {
+    for ((device, tick), offsets) in decisive.writes().into_iter().take(PRINTED_MAX) {
         let named = |e: &&Event| e.submitted.tick == tick && e.device.0 == device;
         let Some(event) = run.recording.events().iter().find(named) else { continue };
         let (first, info) = (offsets[0], &run.recording.devices()[device as usize].info);

@@ -69,7 +69,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    fn is_of(&self, page: u64) -> bool {
+    pub fn is_of(&self, page: u64) -> bool {
         self.pages.is_empty() || self.pages.iter().any(|range| range.contains(&page))
     }
 }

@@ -406,6 +406,12 @@ impl State {
             if detached {
                 self.detached_pages -= 1;
             }
+            // Dirty again since: the next write-back has to bring along what this one did not.
+            if let Some(dirt) = f.dirty.get_mut(*page)
+                && failure.is_some_and(|failure| failure.is_of(*page))
+            {
+                dirt.add(DirtyParts::ALL);
+            }
             let Some(id) = f.pages.get(*page).filter(|_| !f.dirty.contains(*page)) else {
                 continue;
             };

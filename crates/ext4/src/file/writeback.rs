@@ -46,14 +46,14 @@ impl PageStore for Ext4 {
         file: FileKey,
         runs: Vec<DirtyRun>,
     ) -> steadfast_vfs::Result<Vec<PageWrite>> {
-        let outcome = self.run_inside(|| {
+        // What was reserved for pages that cannot be written stays so, until they are written anew
+        // or truncated. Somebody may have written to one of them meanwhile and counts on it, and
+        // another block of the same page goes with the next write: without a reservation it would
+        // be taken for a hole.
+        self.run_inside(|| {
             let inode = cached_inode(self, file)?;
             write_runs(self, &inode, &runs)
-        });
-        if outcome.is_err() {
-            drop_reservations(self, file, &runs);
-        }
-        outcome
+        })
     }
 
     fn write_failed(&self, what: &FailedPages, error: &FsError) {
@@ -69,16 +69,6 @@ fn cached_inode(fs: &Ext4, file: FileKey) -> Result<Arc<Inode>> {
     }
 }
 
-/// Pages that could not be written are lost: so is what was reserved for them.
-fn drop_reservations(fs: &Ext4, file: FileKey, runs: &[DirtyRun]) {
-    let Ok(inode) = cached_inode(fs, file) else { return };
-    let per_page = |page: u64| (page * PAGE as u64).div_ceil(fs.volume.block_size());
-    for run in runs {
-        let end = run.first + run.pages.len() as u64;
-        unreserve(fs, &inode, per_page(run.first), per_page(end));
-    }
-}
-
 fn write_runs(fs: &Ext4, inode: &Inode, runs: &[DirtyRun]) -> Result<Vec<PageWrite>> {
     let block = fs.volume.block_size();
     let end = inode.state().size_written().next_multiple_of(block);
@@ -91,8 +81,14 @@ fn write_runs(fs: &Ext4, inode: &Inode, runs: &[DirtyRun]) -> Result<Vec<PageWri
         .filter(|(from, to, _)| from < to)
         .collect();
     let mut started = Vec::new();
-    for (from, to, run) in ranges {
-        write_run(fs, inode, from, to, run, &mut started)?;
+    let written = ranges
+        .iter()
+        .try_for_each(|(from, to, run)| write_run(fs, inode, *from, *to, run, &mut started));
+    if let Err(e) = written {
+        // All the pages count as failed and may be written again: not beside these writes, of which
+        // the older could land last. How they end does not matter any more.
+        let _ = Completion::wait_all(started.iter().map(|write: &PageWrite| &write.done));
+        return Err(e);
     }
     Ok(started)
 }

@@ -7,6 +7,7 @@ use steadfast_block::rng::Rng;
 use steadfast_block::{
     BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Request, Result,
 };
+use steadfast_devices::filter::fault::{Effect, Fault, Ops, Rule};
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{Record, RecordLog};
 use steadfast_devices::source::Ram;
@@ -236,6 +237,33 @@ fn what_mends_a_loss_survives_a_power_cut() {
         expected[at as usize..][..len].copy_from_slice(&contents(3, at, len));
         assert!(found == expected, "opened with {flags:?}");
     }
+}
+
+/// Data that found no place stays with its page: a write to another block of it brings both to the
+/// disk, or the next fsync fails.
+#[test]
+fn what_found_no_place_goes_with_the_next_write_to_its_page() {
+    let disk = Ram::new("disk", 32 << 20).persistent();
+    let small = Options { block_size: Some(1024), ..Options::random(1_700_000_000) };
+    make(&(Arc::new(disk.clone()) as Arc<dyn BlockDevice>), &small).unwrap();
+    let device = Fault::new(Arc::new(disk.clone()));
+    let faults = device.faults();
+    let fs = Ext4::mount(Arc::new(device), MountOptions::default()).unwrap();
+    let (_, fh) = create(&*fs, "file", RW);
+    fs.fsync(fh, false).unwrap();
+    fs.write(fh, 0, contents(1, 0, 1024)).unwrap();
+    // The bitmaps cannot be read: the block that is reserved finds no place.
+    faults.add(Rule::new(Ops::READ, Effect::Fail("unreadable".into())));
+    assert!(fs.fsync(fh, false).is_err());
+    assert!(faults.hits() > 0);
+    faults.clear();
+    fs.write(fh, 3072, contents(1, 3072, 1024)).unwrap();
+    assert_eq!(fs.fsync(fh, false), Ok(()));
+    drop(fs);
+    let fs = Ext4::mount(Arc::new(disk), MountOptions::default()).unwrap();
+    let found = read_all(&*fs, "file");
+    assert!(found[..1024] == contents(1, 0, 1024)[..], "the first block is lost");
+    assert!(found[3072..] == contents(1, 3072, 1024)[..]);
 }
 
 /// A write past the cache over data that was lost makes it good, but only if it succeeds.

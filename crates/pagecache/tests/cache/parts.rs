@@ -16,6 +16,8 @@ const SIZE: u64 = 8 * PAGE as u64;
 struct Kept {
     runs: Mutex<Vec<DirtyRun>>,
     full: AtomicBool,
+    /// What happens while it is asked to write, once.
+    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl PageStore for Kept {
@@ -24,6 +26,8 @@ impl PageStore for Kept {
     }
 
     fn write_pages(&self, _: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<PageWrite>> {
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        meanwhile.into_iter().for_each(|happens| happens());
         if self.full.load(Ordering::Relaxed) {
             return Err(FsError::NoSpace { what: "blocks" });
         }
@@ -90,4 +94,31 @@ fn after_a_failure_the_whole_page_is_dirty() {
     write(&cache, 3 * 1024, 1024);
     cache.flush(F).unwrap();
     assert_eq!(store.taken(), [(0, vec![0, 1, 2, 3])]);
+}
+
+/// The same for a page that is written to while its write-back fails: it never counts as failed.
+#[test]
+fn a_page_written_to_while_its_write_back_fails_is_dirty_as_a_whole() {
+    let (store, cache) = cache();
+    write(&cache, 0, 1024);
+    write(&cache, PAGE as u64, 1024);
+    store.full.store(true, Ordering::Relaxed);
+    let same = Arc::clone(&cache);
+    let happens = move || write(&same, 3 * 1024, 1024);
+    *store.meanwhile.lock().unwrap() = Some(Box::new(happens));
+    assert!(cache.flush(F).is_err());
+    store.full.store(false, Ordering::Relaxed);
+    cache.flush(F).unwrap();
+    assert_eq!(store.taken(), [(0, vec![0, 1, 2, 3])]);
+    // The other page is lost, and an fsync says so.
+    assert!(cache.check_lost(F, &(0..SIZE)).is_err());
+    // Without a failure only what was written meanwhile is dirty.
+    write(&cache, PAGE as u64, 1024);
+    let same = Arc::clone(&cache);
+    let happens = move || write(&same, PAGE as u64 + 3 * 1024, 1024);
+    *store.meanwhile.lock().unwrap() = Some(Box::new(happens));
+    cache.flush(F).unwrap();
+    store.taken();
+    cache.flush(F).unwrap();
+    assert_eq!(store.taken(), [(1, vec![3])]);
 }

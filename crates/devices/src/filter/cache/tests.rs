@@ -60,6 +60,20 @@ fn holds_writes_until_a_flush_or_until_it_is_full() {
     );
 }
 
+/// A cache over one that is volatile too: what left the first is not durable by that.
+#[test]
+fn a_flush_goes_on_to_the_device_below() {
+    let (below, ram) = cache(1 << 20, false);
+    let settings = CacheSettings { capacity: 0, lying: false };
+    let above = WriteCache::new(Arc::new(below.clone()), settings);
+    // No room: the write is below when it is answered, and nothing is left here.
+    above.write(0, data(1, 0, 4)).unwrap();
+    assert_eq!((above.dirty_bytes(), below.dirty_bytes()), (0, 4 * 512));
+    above.flush().unwrap();
+    assert_eq!(below.dirty_bytes(), 0);
+    assert_eq!(ram.read(0, 4 * 512).unwrap(), data(1, 0, 4).into_contiguous());
+}
+
 #[test]
 fn without_power_nothing_works() {
     let (cache, _) = cache(1 << 20, false);

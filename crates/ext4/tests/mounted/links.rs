@@ -1,7 +1,7 @@
-//! Counts of links at their limit. The count is set by debugfs: 65,000 directories take minutes.
+//! Counts at their limit. That of links is set by debugfs: 65,000 directories take minutes.
 
 use steadfast_ext4::MountOptions;
-use steadfast_vfs::{FileSystem, FileType, FsError, NewNode, RenameFlags};
+use steadfast_vfs::{FileSystem, FileType, FsError, NewNode, RenameFlags, SetXattr};
 
 use crate::image::Image;
 use crate::orphans::debugfs;
@@ -35,4 +35,27 @@ fn a_full_directory_takes_no_directory_by_any_way() {
     assert_eq!(fs.getattr(full).unwrap().nlink, 65_000);
     assert_eq!(fs.lookup(full, b"file").unwrap().kind, FileType::Regular);
     fs.unmount().unwrap();
+}
+
+/// A block of attributes has at most 1024 users (`EXT4_XATTR_REFCOUNT_MAX`); the next inode with
+/// the same attributes gets another one.
+#[test]
+fn so_many_inodes_share_a_block_of_attributes() {
+    let image = Image::mke2fs(16 << 20, &["-b", "1024", "-I", "128", "-N", "2048"]);
+    let fs = crate::mount(&image, MountOptions::default());
+    let create = |n| crate::create(&*fs, &format!("f{n}"), crate::RW);
+    let files: Vec<_> = (0..1026).map(create).collect();
+    files.iter().for_each(|(_, fh)| fs.release(*fh).unwrap());
+    let mut taken = Vec::new();
+    let mut free = fs.statfs().unwrap().blocks_free;
+    for (n, (attr, _)) in files.iter().enumerate() {
+        fs.setxattr(attr.ino, b"user.x", &[7; 100], SetXattr::Any).unwrap();
+        let left = fs.statfs().unwrap().blocks_free;
+        taken.extend((left != free).then_some(n));
+        free = left;
+    }
+    assert_eq!(taken, [0, 1024]);
+    fs.unmount().unwrap();
+    drop(fs);
+    image.assert_clean();
 }

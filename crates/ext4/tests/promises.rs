@@ -269,3 +269,23 @@ fn the_zeros_behind_a_smaller_size_are_down_before_it() {
     assert_eq!(flushes(DataMode::Ordered), 1);
     assert_eq!(flushes(DataMode::Journal), 0);
 }
+
+/// fallocate(2) changes a file as a write does: with O_SYNC and O_DSYNC it promises as much.
+#[test]
+fn space_of_a_file_that_is_always_synced_is_durable() {
+    for data in MODES.into_iter().filter(|data| *data != DataMode::Transact) {
+        for flags in [OpenFlags::SYNC, OpenFlags::DSYNC] {
+            let ran = Sim::new(1).run(move || {
+                let bench = Bench::new(data, true);
+                let (_, fh) = bench.create("space", RW | flags);
+                bench.fs.sync().unwrap();
+                let whole = Fallocate::Allocate { keep_size: false };
+                let (_, card) =
+                    bench.flushes(|| bench.fs.fallocate(fh, whole, 0, 1 << 16).unwrap());
+                bench.fs.unmount().unwrap();
+                card
+            });
+            assert_eq!(ran.unwrap(), 1, "{data:?}, {flags:?}: flushes of the journal's device");
+        }
+    }
+}

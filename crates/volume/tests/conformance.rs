@@ -151,3 +151,29 @@ fn a_stripe_of_mirrors() {
         create_rows("s", &mirrors, Some(65536), false).unwrap().device
     });
 }
+
+/// Also of what lies on one component alone, whichever that is.
+#[test]
+fn a_flush_and_a_durable_write_reach_every_component() {
+    for interlace in [None, Some(16 << 10)] {
+        let cache = |name| WriteCache::new(disk(name), CacheSettings::default());
+        let caches = [cache("a"), cache("b"), cache("c")];
+        let components = caches.clone().map(|cache| -> Device { Arc::new(cache) });
+        let made = create_rows("r", &components, interlace, false).unwrap().device;
+        let size = made.info().size;
+        // Of stripes the first three; of a concat the beginning, the middle and the end.
+        let places = [0, 16 << 10, 32 << 10, size / 8192 * 4096, size - 4096];
+        let dirty = || caches.each_ref().map(WriteCache::dirty_bytes);
+        made.flush().unwrap();
+        for at in places {
+            made.write(at, vec![1; 4096].into()).unwrap();
+        }
+        assert!(dirty().iter().all(|bytes| *bytes > 0), "{interlace:?}: {:?}", dirty());
+        made.flush().unwrap();
+        assert_eq!(dirty(), [0; 3], "{interlace:?}");
+        for at in places {
+            made.write_fua(at, vec![2; 4096].into()).unwrap();
+            assert_eq!(dirty(), [0; 3], "{interlace:?}, {at}");
+        }
+    }
+}

@@ -302,3 +302,6 @@ impl Promised {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

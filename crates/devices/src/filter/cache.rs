@@ -270,7 +270,14 @@ impl Shared {
     fn write_through(&self, blocks: Range<u64>) -> Result<()> {
         let _one = self.draining.lock();
         self.still_sound()?;
-        self.drain(self.newest(blocks)?, true)
+        let here = self.newest(blocks.clone())?;
+        let all = here.len() as u64 == blocks.end - blocks.start;
+        self.drain(here, true)?;
+        if all {
+            return Ok(());
+        }
+        // The rest was drained meanwhile to make room, and may be in a cache below.
+        self.next.flush().inspect_err(|error| self.remember(error))
     }
 
     fn still_sound(&self) -> Result<()> {

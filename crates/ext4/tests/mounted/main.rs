@@ -12,6 +12,7 @@ mod faults;
 mod fragmentation;
 mod groups;
 mod image;
+mod links;
 mod memory;
 mod orphans;
 mod recovery;

@@ -112,7 +112,7 @@ fn large_files_are_cut_and_deleted_in_steps() {
     image.assert_clean();
 }
 
-fn debugfs(image: &Image, command: &str) -> String {
+pub(crate) fn debugfs(image: &Image, command: &str) -> String {
     let done = Command::new("debugfs").args(["-w", "-R", command]).arg(image.path()).output();
     let done = done.unwrap();
     assert!(done.status.success(), "{command}");

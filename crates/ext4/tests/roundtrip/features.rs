@@ -182,6 +182,33 @@ fn nobody_gets_more_than_his_quota() {
     ours.unmount().assert_clean();
 }
 
+/// What is written and has no place yet counts for the owner that the file has by now.
+#[test]
+fn what_is_only_reserved_goes_to_a_new_owner() {
+    let ours = Ours::mount(Image::mke2fs(IMAGE_BYTES, &QUOTA));
+    let fs = ours.shared();
+    let limits = QuotaLimits { space_hard_kib: 20, ..QuotaLimits::default() };
+    [77, 78].iter().for_each(|id| fs.set_quota(QuotaKind::User, *id, limits).unwrap());
+    let create = |name: &[u8], uid| {
+        let node = NewNode { uid, ..NewNode::default() };
+        fs.create(fs.root(), name, node, RW).unwrap()
+    };
+    let (first, one) = create(b"one", 77);
+    assert_eq!(fs.write(one, 0, vec![1; 15 << 10].into()).unwrap(), 15 << 10);
+    own(&*fs, first.ino, 78, 0).unwrap();
+    // All of his space for the one, and for the other what is left.
+    let ((_, two), (_, three)) = (create(b"two", 77), create(b"three", 78));
+    assert_eq!(fs.write(two, 0, vec![2; 20 << 10].into()).unwrap(), 20 << 10);
+    assert_eq!(fs.write(three, 0, vec![3; 20 << 10].into()).unwrap(), 5 << 10);
+    fs.sync().unwrap();
+    for id in [77, 78] {
+        assert_eq!(fs.quota(QuotaKind::User, id).unwrap().space, 20 << 10, "{id}");
+    }
+    [one, two, three].iter().for_each(|fh| fs.release(*fh).unwrap());
+    drop(fs);
+    ours.unmount().assert_clean();
+}
+
 /// What is in a directory with the project-inherit flag is of its project, and stays in it.
 #[test]
 fn projects_are_inherited() {

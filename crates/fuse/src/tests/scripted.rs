@@ -31,6 +31,8 @@ pub struct Scripted {
     gone: Condvar,
     /// Calls that were begun.
     pub calls: AtomicU64,
+    /// Files that were made durable.
+    pub synced: AtomicU64,
     /// How it was shut down.
     pub shut_down: Mutex<Option<Shutdown>>,
 }
@@ -186,8 +188,14 @@ impl FileSystem for Scripted {
         Ok(data.len())
     }
 
-    fn fsync(&self, _fh: Fh, _data_only: bool) -> Result<()> {
+    fn flush(&self, _fh: Fh) -> Result<()> {
         self.step()
+    }
+
+    fn fsync(&self, _fh: Fh, _data_only: bool) -> Result<()> {
+        self.step()?;
+        self.synced.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     fn readdir(&self, _dir: Ino, _from: u64) -> Result<Vec<DirEntry>> {

@@ -73,6 +73,8 @@ fn every_failure_is_reported_once_with_its_number() {
         let wanted = Err(failure.errno());
         assert_eq!(empty(kernel.ask(Op::Fsync, FILE, body().u64(1).u64(0))), wanted);
         assert_eq!(empty(kernel.ask(Op::Fsyncdir, ROOT, body().u64(1).u64(0))), wanted);
+        // What close(2) returns.
+        assert_eq!(empty(kernel.ask(Op::Flush, FILE, body().u64(1).u64(0).u64(0))), wanted);
         assert_eq!(kernel.read(FILE, 1, 0, 10).map(drop), wanted);
         assert_eq!(kernel.write_at(FILE, 1, 0, b"x").map(drop), wanted);
         assert_eq!(kernel.mkdir(ROOT, b"dir").map(drop), wanted);
@@ -84,6 +86,21 @@ fn every_failure_is_reported_once_with_its_number() {
     }
     fs.set(Script::Answer);
     assert!(kernel.getattr(FILE).is_ok(), "a failure is not the end");
+}
+
+/// The kernel copies through us, and sends no fsync for it.
+#[test]
+fn with_sync_a_range_is_durable_before_its_copy_is_answered() {
+    for sync in [false, true] {
+        let fs = Scripted::new();
+        let options = Options { sync, ..Options::default() };
+        let kernel = Kernel::with(Arc::clone(&fs) as Arc<dyn FileSystem>, options);
+        // struct fuse_copy_file_range_in
+        let asked = body().u64(1).u64(0).u64(FILE).u64(2).u64(0).u64(10).u64(0);
+        kernel.ask(Op::CopyFileRange, FILE, asked).unwrap();
+        assert_eq!(fs.synced.load(Ordering::Relaxed), u64::from(sync), "{sync}");
+        kernel.end().unwrap();
+    }
 }
 
 #[test]

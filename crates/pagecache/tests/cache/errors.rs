@@ -133,6 +133,41 @@ fn what_could_not_be_written_is_kept_up_to_a_bound() {
         .unwrap();
 }
 
+/// Once a lost page is no longer in memory, who writes a part of it begins with old bytes.
+#[test]
+fn a_part_of_a_lost_page_does_not_bring_back_the_rest() {
+    Sim::new(0)
+        .run(|| {
+            let memory = 128 * PAGE as u64;
+            let settings = Settings { memory_bytes: memory, ..Settings::default() };
+            let (store, cache) = Store::quick(settings);
+            let size = 24 * PAGE as u64;
+            store.make(1, size);
+            store.make(2, 2 * memory);
+            store.inner.lock().bad_writes.extend((0..24).map(|page| (1, page)));
+            let mut handle = cache.error_cursor(F);
+            let new = Bytes::from(vec![9; size as usize]);
+            cache.write(F, 0, new.clone(), size).unwrap();
+            assert!(cache.fsync(F, &mut handle).is_err());
+            let lost = [FailedPages { file: F, pages: 16..24, retry: false }];
+            for at in (0..2 * memory).step_by(PAGE) {
+                cache.read(FileKey(2), at, PAGE, 2 * memory).unwrap();
+            }
+            store.inner.lock().bad_writes.clear();
+            let at = 16 * PAGE as u64;
+            cache.write(F, at + 100, Bytes::from_static(b"part"), size).unwrap();
+            for _ in 0..2 {
+                assert!(cache.fsync(F, &mut handle).is_err());
+                assert_eq!(cache.failed_pages(9), lost);
+            }
+            assert_ne!(store.contents(1)[at as usize..][..100], [9; 100]);
+            cache.write(F, at, new.slice(16 * PAGE..), size).unwrap();
+            assert_eq!(cache.fsync(F, &mut handle), Ok(()));
+            assert_eq!(store.contents(1), new);
+        })
+        .unwrap();
+}
+
 #[test]
 fn what_is_written_anew_or_cut_off_is_not_missed() {
     Sim::new(0)

@@ -45,6 +45,26 @@ fn rule_an_old_copy_does_not_come_online() {
     });
 }
 
+/// From the first region to the last.
+#[test]
+fn a_resync_copies_every_region() {
+    simulated(|| {
+        let b = bench(&[false, false]);
+        b.mirror.offline(1).unwrap();
+        let regions = b.mirror.info().size / REGION;
+        let of_region = REGION / BLOCK;
+        let blocks = || (0..regions).flat_map(|n| [n * of_region, (n + 1) * of_region - 1]);
+        blocks().for_each(|block| b.write(block, 1));
+        b.mirror.flush().unwrap();
+        b.mirror.online(1, Some(b.device(1))).unwrap();
+        let resynced = b.mirror.resync(Throttle::default()).unwrap();
+        assert_eq!((resynced.regions, resynced.complete), (regions, true));
+        // What is read now is what was copied.
+        b.mirror.offline(0).unwrap();
+        blocks().for_each(|block| assert!(b.is(block, 1), "block {block}"));
+    });
+}
+
 /// The same where the leg was missing at an assembly, and is taken into use by itself.
 #[test]
 fn rule_an_old_copy_of_a_missing_leg_lacks_everything() {

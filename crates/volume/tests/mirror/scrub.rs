@@ -57,6 +57,26 @@ fn a_scrub_counts_what_differs_and_writes_nothing_by_itself() {
     });
 }
 
+/// Also the last block of what is compared at once, and of the volume.
+#[test]
+fn every_block_is_compared() {
+    simulated(|| {
+        let b = bench(&[false, false]);
+        let last = b.mirror.info().size / BLOCK - 1;
+        let in_region = REGION / BLOCK;
+        let blocks = || (0..in_region).chain(last + 1 - in_region..=last);
+        blocks().for_each(|block| b.write(block, 1));
+        b.mirror.flush().unwrap();
+        b.settle();
+        for block in blocks() {
+            b.rot(1, block);
+            let found = b.scrub(true);
+            assert_eq!((found.differing, found.repaired), (1, 1), "block {block}");
+            assert!(b.is_everywhere(block, 1), "block {block}");
+        }
+    });
+}
+
 /// Whatever memory holds, and however many hold it, it does not count against a durable leg.
 #[test]
 fn rule_memory_has_no_vote_in_a_scrub() {

@@ -60,6 +60,40 @@ fn holds_writes_until_a_flush_or_until_it_is_full() {
     );
 }
 
+/// A cache over one that is volatile too: what left the first is not durable by that.
+#[test]
+fn a_flush_goes_on_to_the_device_below() {
+    let (below, ram) = cache(1 << 20, false);
+    let settings = CacheSettings { capacity: 0, lying: false };
+    let above = WriteCache::new(Arc::new(below.clone()), settings);
+    // No room: the write is below when it is answered, and nothing is left here.
+    above.write(0, data(1, 0, 4)).unwrap();
+    assert_eq!((above.dirty_bytes(), below.dirty_bytes()), (0, 4 * 512));
+    above.flush().unwrap();
+    assert_eq!(below.dirty_bytes(), 0);
+    assert_eq!(ram.read(0, 4 * 512).unwrap(), data(1, 0, 4).into_contiguous());
+}
+
+/// The write is drained to make room, before its own task comes to it.
+#[test]
+fn a_durable_write_that_was_drained_meanwhile_is_durable() {
+    let run = || {
+        let (below, ram) = cache(1 << 20, false);
+        let settings = CacheSettings { capacity: 512, lying: false };
+        let above = WriteCache::new(Arc::new(below), settings);
+        let write = |block, fua| {
+            let (offset, data) = (block * 512, data(1, block, 1));
+            above.submit(Request::Write { offset, data, fua })
+        };
+        write(1, false).wait().unwrap();
+        let makes_room = write(2, false);
+        write(0, true).wait().unwrap();
+        makes_room.wait().unwrap();
+        ram.read(0, 512).unwrap()
+    };
+    assert_eq!(Sim::new(1).run(run).unwrap(), data(1, 0, 1).into_contiguous());
+}
+
 #[test]
 fn without_power_nothing_works() {
     let (cache, _) = cache(1 << 20, false);

@@ -291,3 +291,55 @@ fn a_failed_flush_is_final() {
     assert_eq!(open.submit(Request::Flush).wait().unwrap_err(), first);
     assert_eq!(open.write_fua(0, pattern::bytes(3, 0, 512).into()), Err(first));
 }
+
+/// Flushes that a block device has been asked for: the 16th number of its `stat`, since Linux 5.5.
+fn flushes(device: &Loop) -> u64 {
+    let name = device.0.file_name().unwrap().to_str().unwrap();
+    let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+    stat.split_whitespace().nth(15).unwrap().parse().unwrap()
+}
+
+/// What a file keeps at a power cut nobody sees here, but a loop device counts what it is asked.
+#[test]
+fn a_durable_write_flushes_the_device_whoever_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = image(&folder, 8 << 20);
+    let Some(device) = Loop::attach(&path, &[]) else { return };
+    for options in [FileOptions::default(), buffered()] {
+        let open = FileDevice::open(&device.0, &options).unwrap();
+        let data = || -> Payload { pattern::bytes(1, 0, 4096).into() };
+        let asks: [(&str, &dyn Fn()); 4] = [
+            ("write_fua", &|| open.write_fua(0, data()).unwrap()),
+            ("flush", &|| open.flush().unwrap()),
+            ("a submitted write", &|| {
+                let write = Request::Write { offset: 4096, data: data(), fua: true };
+                open.submit(write).wait().unwrap();
+            }),
+            ("a submitted flush", &|| drop(open.submit(Request::Flush).wait().unwrap())),
+        ];
+        for (name, ask) in asks {
+            // A write before, so that a flush has something to do.
+            open.write(8192, data()).unwrap();
+            let before = flushes(&device);
+            ask();
+            assert!(flushes(&device) > before, "{name}, {options:?}");
+        }
+    }
+}
+
+/// pwritev(2) may write less than it was given, and say why only when it is called again.
+#[test]
+fn a_write_that_is_cut_short_is_an_error() {
+    let Some(full) = Mounted::new(&["-t", "tmpfs", "-o", "size=64k"], Path::new("none")) else {
+        return;
+    };
+    let path = full.0.path().join("image");
+    File::create(&path).unwrap().set_len(1 << 20).unwrap();
+    let open = FileDevice::open(&path, &FileOptions::default()).unwrap();
+    let data = || -> Payload { pattern::bytes(1, 0, 256 << 10).into() };
+    let waiting = open.write(0, data()).unwrap_err().to_string();
+    assert!(waiting.contains("No space left"), "{waiting}");
+    let write = Request::Write { offset: 512 << 10, data: data(), fua: false };
+    assert!(open.submit(write).wait().is_err());
+    assert!(open.write_fua(512 << 10, data()).is_err());
+}

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use steadfast_statistics::Percentile::P99;
 use steadfast_vfs::Result;
 
 pub use client::OnFileSystem;
@@ -25,8 +26,6 @@ pub const WRITE: usize = 4096;
 const BLOCKS: u64 = 2048;
 /// Prime to [`BLOCKS`]: successive overwrites are far from each other.
 const STRIDE: u64 = 797;
-/// Calls that a 99th percentile needs: ten are beyond it then.
-const FOR_P99: u64 = 1000;
 
 /// What is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,7 +191,7 @@ fn timed(
             nanos_each: share(took),
             cpu_nanos_each: share(cpu),
             p50_nanos: all.value_at_quantile(0.5),
-            p99_nanos: (calls >= FOR_P99).then(|| all.value_at_quantile(0.99)),
+            p99_nanos: P99.is_in(calls).then(|| all.value_at_quantile(P99.share())),
             most_nanos: all.max(),
         })
     })

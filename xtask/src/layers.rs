@@ -38,9 +38,9 @@ const LAYERS: [Layer; 24] = [
     layer("block", &["runtime"], &[]),
     // No block device here: the host's file systems are behind it too.
     layer("vfs", &["runtime"], &[]),
-    layer("devices", &["runtime", "block"], &[]),
+    layer("devices", &["runtime", "block"], &["statistics"]),
     // Knows no file system, and no particular device.
-    layer("volume", &["runtime", "block"], &["devices"]),
+    layer("volume", &["runtime", "block"], &["devices", "statistics"]),
     // Knows no inodes.
     layer("journal", &["runtime", "block"], &["devices", "host"]),
     layer("pagecache", &["runtime", "block", "vfs"], &[]),

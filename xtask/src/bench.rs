@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use steadfast_statistics::median_of_whole;
 use steadfast_suite::bench::{Amounts, Figure, Row, Table};
 use steadfast_suite::{Kind, Setup, Target};
 
@@ -154,7 +155,6 @@ fn print(measured: &Table) {
     head.push("kernel's set-up".to_owned());
     head.push("daemons' CPU".to_owned());
     head.extend(peers.iter().map(|(name, _)| format!("x {name}")));
-    let cpu = |f: &Figure| f.daemon_cpu_nanos_each.map(time);
     let cells = |row: &Row| {
         let ours = &row.figures[0];
         let chosen: Vec<usize> = peers.iter().map(|(_, members)| best_of(row, members)).collect();
@@ -163,6 +163,7 @@ fn print(measured: &Table) {
         let mut cells = vec![row.name.to_owned(), row.unit.to_owned(), range(ours)];
         cells.extend(chosen.iter().map(|i| range(&row.figures[*i])));
         cells.push(setup.to_owned());
+        let cpu = |f: &Figure| f.daemon_cpu_nanos_each.map(|cpu| counted(cpu, row.count));
         cells.push(row.figures.iter().filter_map(cpu).collect::<Vec<_>>().join(" / "));
         let times = |i: &usize| {
             let theirs = &row.figures[*i].rounds_nanos_each;
@@ -221,22 +222,35 @@ fn print_in_process(rows: &[InProcess]) {
             told_range(row.steadfast.nanos, &ours),
             told_range(row.kernel.nanos, &kernels),
             row.kernel_setup.to_owned(),
-            time(row.steadfast.cpu_nanos),
-            time(row.kernel.cpu_nanos),
+            row.steadfast.cpu_nanos.map_or("-".to_owned(), time),
+            row.kernel.cpu_nanos.map_or("-".to_owned(), time),
             times.map_or("-".to_owned(), spread::Times::text),
-            // Less than the host counts.
-            match row.steadfast.cpu_nanos {
-                0 => "-".to_owned(),
-                ours => self::times(row.kernel.cpu_nanos, ours),
-            },
+            by_cpu(&row.kernel, &row.steadfast),
         ]
     };
     table(&head.map(str::to_owned), &rows.iter().map(cells).collect::<Vec<_>>());
 }
 
+/// How many times the processor time of the other is, where both were enough to be counted.
+fn by_cpu(theirs: &Cost, ours: &Cost) -> String {
+    let both = theirs.cpu_nanos.zip(ours.cpu_nanos.filter(|ours| *ours > 0));
+    both.map_or("-".to_owned(), |(theirs, ours)| times(theirs, ours))
+}
+
 fn times(theirs: u64, ours: u64) -> String {
     format!("{:.2}", theirs as f64 / ours.max(1) as f64)
 }
+
+/// A daemon's processor time of one of so many, which the kernel counts in ticks.
+fn counted(nanos: u64, count: u64) -> String {
+    match nanos {
+        0 => format!("<{}", time(TICK_NANOS / count.max(1))),
+        _ => time(nanos),
+    }
+}
+
+/// The kernel's tick in /proc (`USER_HZ`).
+const TICK_NANOS: u64 = 10_000_000;
 
 fn time(nanos: u64) -> String {
     match nanos {
@@ -264,7 +278,20 @@ fn load() -> String {
 #[derive(serde::Serialize, Default, Clone, Copy)]
 struct Cost {
     nanos: u64,
-    cpu_nanos: u64,
+    /// `None`: less than the host's clock counts.
+    cpu_nanos: Option<u64>,
+}
+
+impl Cost {
+    /// The medians; of processor time only if it was counted in every turn.
+    fn median(turns: &[Cost]) -> Cost {
+        let nanos: Vec<u64> = turns.iter().map(|turn| turn.nanos).collect();
+        let cpu: Option<Vec<u64>> = turns.iter().map(|turn| turn.cpu_nanos).collect();
+        Cost {
+            nanos: median_of_whole(&nanos).unwrap_or(0),
+            cpu_nanos: cpu.as_deref().and_then(median_of_whole),
+        }
+    }
 }
 
 #[derive(serde::Serialize)]
@@ -320,21 +347,12 @@ fn in_process(
     for mut target in kernels {
         target.unmount()?;
     }
-    let middle = |costs: &[Cost], of: fn(&Cost) -> u64| {
-        let mut values: Vec<u64> = costs.iter().map(of).collect();
-        values.sort_unstable();
-        values.get(values.len() / 2).copied().unwrap_or(0)
-    };
-    let median = |costs: &[Cost]| Cost {
-        nanos: middle(costs, |c| c.nanos),
-        cpu_nanos: middle(costs, |c| c.cpu_nanos),
-    };
     let row = |name: String| {
         let [ours, kernels @ ..] = costs.get(&name).context("a row that was seen")?;
-        let medians = kernels.each_ref().map(|costs| median(costs));
+        let medians = kernels.each_ref().map(|costs| Cost::median(costs));
         let best = spread::best(&medians.map(|cost| cost.nanos)).unwrap_or(0);
         Ok(InProcess {
-            steadfast: median(ours),
+            steadfast: Cost::median(ours),
             kernel: medians[best],
             kernel_setup: KERNELS[best].0,
             steadfast_turns: ours.clone(),
@@ -345,12 +363,13 @@ fn in_process(
     names.into_iter().map(row).collect()
 }
 
-/// A line of the example: name, time, CPU time, `ns`.
+/// A line of the example: name, time, CPU time or `-`, `ns`.
 fn read(line: &str) -> Option<(String, Cost)> {
     let rest = line.trim_end().strip_suffix("ns")?.trim_end();
     let (rest, cpu) = rest.rsplit_once(' ')?;
     let (name, nanos) = rest.trim_end().rsplit_once(' ')?;
-    let cost = Cost { nanos: nanos.parse().ok()?, cpu_nanos: cpu.parse().ok()? };
+    let cpu_nanos = if cpu == "-" { None } else { Some(cpu.parse().ok()?) };
+    let cost = Cost { nanos: nanos.parse().ok()?, cpu_nanos };
     Some((name.trim_end().to_owned(), cost))
 }
 
@@ -364,9 +383,24 @@ mod tests {
         let (name, cost) = read(line).unwrap();
         assert_eq!(
             (name.as_str(), cost.nanos, cost.cpu_nanos),
-            ("append 4 KiB + fsync", 41234, 900)
+            ("append 4 KiB + fsync", 41234, Some(900))
         );
+        let (_, cost) = read("stat                    247         - ns").unwrap();
+        assert_eq!((cost.nanos, cost.cpu_nanos), (247, None));
         assert!(read("warning: something").is_none());
+    }
+
+    #[test]
+    fn processor_time_that_was_not_counted_is_no_figure() {
+        let cost = |nanos, cpu_nanos| Cost { nanos, cpu_nanos };
+        let all = Cost::median(&[cost(10, Some(4)), cost(20, Some(8))]);
+        assert_eq!((all.nanos, all.cpu_nanos), (15, Some(6)));
+        let some = Cost::median(&[cost(10, None), cost(20, Some(8)), cost(30, Some(9))]);
+        assert_eq!((some.nanos, some.cpu_nanos), (20, None));
+        assert_eq!((by_cpu(&some, &all), by_cpu(&all, &some)), ("-".into(), "-".into()));
+        assert_eq!(by_cpu(&cost(1, Some(9)), &all), "1.50");
+        // A tick for five thousand files is two microseconds of each.
+        assert_eq!((counted(0, 5000), counted(3000, 5000)), ("<2000 ns".into(), "3000 ns".into()));
     }
 
     #[test]

@@ -29,16 +29,18 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 23] = [
+const LAYERS: [Layer; 24] = [
+    // Knows no storage: counts and sorts numbers.
+    layer("statistics", &[], &[]),
     // Only tools of the host.
     layer("host", &[], &[]),
     layer("runtime", &[], &[]),
     layer("block", &["runtime"], &[]),
     // No block device here: the host's file systems are behind it too.
     layer("vfs", &["runtime"], &[]),
-    layer("devices", &["runtime", "block"], &[]),
+    layer("devices", &["runtime", "block"], &["statistics"]),
     // Knows no file system, and no particular device.
-    layer("volume", &["runtime", "block"], &["devices"]),
+    layer("volume", &["runtime", "block"], &["devices", "statistics"]),
     // Knows no inodes.
     layer("journal", &["runtime", "block"], &["devices", "host"]),
     layer("pagecache", &["runtime", "block", "vfs"], &[]),
@@ -59,7 +61,11 @@ const LAYERS: [Layer; 23] = [
         &["runtime", "vfs", "devices", "host"],
     ),
     // Knows no particular file system; `block` for its test pattern.
-    layer("bench", &["runtime", "block", "vfs"], &["devices", "ext4", "ext4-format", "ext4-mkfs"]),
+    layer(
+        "bench",
+        &["statistics", "runtime", "block", "vfs"],
+        &["devices", "ext4", "ext4-format", "ext4-mkfs"],
+    ),
     // Knows no particular file system.
     layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
     // Devices and volumes as files: knows no file system that could be on them.
@@ -68,6 +74,7 @@ const LAYERS: [Layer; 23] = [
     layer(
         "crash",
         &[
+            "statistics",
             "runtime",
             "block",
             "vfs",
@@ -87,6 +94,7 @@ const LAYERS: [Layer; 23] = [
     layer(
         "lab",
         &[
+            "statistics",
             "runtime",
             "block",
             "vfs",
@@ -106,8 +114,8 @@ const LAYERS: [Layer; 23] = [
     ),
     // Command lines and output forms of another volume manager: knows none of us.
     layer("svm", &[], &[]),
-    // Looks at a mounted folder, whoever serves it: knows none of us.
-    layer("suite", &["host"], &[]),
+    // Looks at a mounted folder, whoever serves it: knows none of us but what it counts with.
+    layer("suite", &["host", "statistics"], &[]),
     layer(
         "steadfast",
         &[
@@ -133,7 +141,7 @@ const LAYERS: [Layer; 23] = [
         ],
         &["suite", "host"],
     ),
-    layer("xtask", &["suite"], &[]),
+    layer("xtask", &["suite", "statistics"], &[]),
 ];
 
 /// A dependency of one of the workspace's crates on another; names as in [`LAYERS`].

@@ -1,6 +1,6 @@
 //! Times operations in this process on a RAM device, on a folder of this machine, or with files in
 //! place on an emulated range of memory: nanoseconds an operation, and nanoseconds of processor
-//! time (0: the host does not say).
+//! time (-: less than the host counts).
 //!
 //! ```sh
 //! cargo run --release -p steadfast-bench --example operations [FOLDER | --in-place FILE [--fast]]
@@ -18,6 +18,7 @@ use steadfast_devices::source::{Pmem, PmemOptions, Ram};
 use steadfast_ext4::{Dax, Ext4, MountOptions};
 use steadfast_ext4_format::ondisk::Compat;
 use steadfast_ext4_mkfs::{Options, make};
+use steadfast_statistics::median_of_whole;
 use steadfast_vfs::{FileSystem, HostFs};
 
 const RUNS: usize = 3;
@@ -42,13 +43,12 @@ fn main() {
         .collect();
     // Operation, its time, and the processor's share of it: medians over the runs.
     for (i, row) in runs[0].iter().enumerate() {
-        let middle = |mut each: Vec<u64>| {
-            each.sort_unstable();
-            each.get(each.len() / 2).copied()
-        };
-        let time = middle(runs.iter().map(|r| r[i].nanos_each()).collect()).unwrap_or(0);
-        let cpu = middle(runs.iter().filter_map(|r| r[i].cpu_nanos_each()).collect());
-        println!("{:<26} {time:>9} {:>9} ns", row.name, cpu.unwrap_or(0));
+        let times: Vec<u64> = runs.iter().map(|r| r[i].nanos_each()).collect();
+        let time = median_of_whole(&times).unwrap_or(0);
+        let cpu: Option<Vec<u64>> = runs.iter().map(|r| r[i].cpu_nanos_each()).collect();
+        let cpu = cpu.as_deref().and_then(median_of_whole);
+        let cpu = cpu.map_or("-".to_owned(), |cpu| cpu.to_string());
+        println!("{:<26} {time:>9} {cpu:>9} ns", row.name);
     }
 }
 

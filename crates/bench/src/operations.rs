@@ -4,7 +4,8 @@
 //! The same calls on every [`FileSystem`]: on the host's (`HostFs`, each a system call) and on one
 //! in this process. Rows come in a fixed order, and each is timed as a whole.
 
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use steadfast_runtime::now;
@@ -30,7 +31,8 @@ pub struct Row {
     pub took: Duration,
     /// Processor time of this process meanwhile, the kernel's on its behalf with it: less than the
     /// time if something was waited for, and what counts on a busy machine. What other processes
-    /// and the kernel's own threads did is not in it. `None` where the host does not say.
+    /// and the kernel's own threads did is not in it. `None` where the host does not say, and where
+    /// it is less than a step of its clock.
     pub cpu: Option<Duration>,
 }
 
@@ -50,14 +52,38 @@ impl Row {
     }
 }
 
-/// Processor time of all threads of this process that are still there.
+/// Processor time of this process so far, threads that have ended with it.
 pub(crate) fn cpu_used() -> Option<Duration> {
-    let threads = std::fs::read_dir("/proc/self/task").ok()?;
-    let used = threads.flatten().filter_map(|thread| {
-        let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        stat.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    Some(Duration::from_nanos(used.sum())).filter(|cpu| !cpu.is_zero())
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).ok().filter(|cpu| !cpu.is_zero())
+}
+
+/// The least by which [`cpu_used`] grows at a time; what is not more is not measured. Some hosts
+/// count in ticks of milliseconds, and still say that they count nanoseconds.
+pub(crate) fn cpu_step() -> Duration {
+    static STEP: OnceLock<Duration> = OnceLock::new();
+    *STEP.get_or_init(|| {
+        let begun = Instant::now();
+        let (mut least, mut before) = (LOOK_FOR, cpu_used());
+        for _ in 0..STEPS {
+            while cpu_used() == before && begun.elapsed() < LOOK_FOR {}
+            let after = cpu_used();
+            let step = after.zip(before).map(|(after, before)| after.saturating_sub(before));
+            least = step.filter(|step| !step.is_zero()).map_or(least, |step| step.min(least));
+            before = after;
+        }
+        least
+    })
+}
+
+/// Steps of the clock that are looked at, and for how long at most.
+const STEPS: u32 = 20;
+const LOOK_FOR: Duration = Duration::from_millis(50);
+
+/// Processor time between two looks, if it is more than a step of the clock.
+pub(crate) fn cpu_between(before: Option<Duration>, after: Option<Duration>) -> Option<Duration> {
+    let used = after.zip(before).map(|(after, before)| after.saturating_sub(before));
+    used.filter(|used| *used >= cpu_step())
 }
 
 fn timed(
@@ -69,7 +95,7 @@ fn timed(
     let (begun, cpu_before) = (now(), cpu_used());
     work()?;
     let took = now().since(begun);
-    let cpu = cpu_used().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+    let cpu = cpu_between(cpu_before, cpu_used());
     rows.push(Row { name, count, took, cpu });
     Ok(())
 }
@@ -164,5 +190,19 @@ mod tests {
         assert_eq!(names[0], ("create", 20));
         assert_eq!(names.len(), 10);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn less_than_a_step_of_the_clock_is_not_measured() {
+        let step = cpu_step();
+        assert!(!step.is_zero() && step <= LOOK_FOR, "{step:?}");
+        let at = |cpu| Some(Duration::from_secs(1) + cpu);
+        assert_eq!(cpu_between(at(Duration::ZERO), at(Duration::ZERO)), None);
+        assert_eq!(cpu_between(at(Duration::ZERO), at(step / 2)), None);
+        assert_eq!(cpu_between(at(Duration::ZERO), at(step * 3)), Some(step * 3));
+        assert_eq!(cpu_between(None, at(step)), None);
+        let row = |cpu| Row { name: "stat", count: 1000, took: Duration::from_millis(1), cpu };
+        assert_eq!(row(None).cpu_nanos_each(), None);
+        assert_eq!(row(Some(Duration::from_micros(500))).cpu_nanos_each(), Some(500));
     }
 }

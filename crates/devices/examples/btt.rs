@@ -26,6 +26,7 @@ use steadfast_block::{
 };
 use steadfast_devices::filter::btt;
 use steadfast_devices::source::{Pmem, PmemOptions};
+use steadfast_statistics::median_of_whole;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -114,15 +115,14 @@ fn speed(device: &Arc<dyn BlockDevice>) -> Result<(), Failure> {
 /// Sectors that are used by turns.
 const PLACES: u64 = 1024;
 
-fn median(mut request: impl FnMut(u64) -> block::Result<()>) -> Result<u128, Failure> {
+fn median(mut request: impl FnMut(u64) -> block::Result<()>) -> Result<u64, Failure> {
     let mut nanos = Vec::new();
     for n in 0..100_000 {
         let begun = Instant::now();
         request(n * 7 % PLACES)?;
-        nanos.push(begun.elapsed().as_nanos());
+        nanos.push(begun.elapsed().as_nanos() as u64);
     }
-    nanos.sort_unstable();
-    Ok(nanos[nanos.len() / 2])
+    Ok(median_of_whole(&nanos).unwrap_or(0))
 }
 
 /// A memory whose stores fail from one on: what a power cut leaves, if nothing is torn.

@@ -182,14 +182,13 @@ fn peer(states: &[Vec<Store>]) -> Outcome<PeerCost> {
     let used = (after.0 - before.0) + (after.1 - before.1);
     Ok(PeerCost {
         states: states.len(),
-        wall_ms_median: median(took?.iter().map(|t| t.as_secs_f64() * 1e3).collect()),
+        wall_ms_median: median(&took?.iter().map(|t| t.as_secs_f64() * 1e3).collect::<Vec<_>>()),
         cpu_ms_mean: used.as_secs_f64() * 1e3 / states.len().max(1) as f64,
     })
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+fn median(values: &[f64]) -> f64 {
+    steadfast_statistics::median(values).unwrap_or(0.0)
 }
 
 #[derive(serde::Serialize)]
@@ -223,7 +222,7 @@ fn recording(run: &'static str, words: &str, rounds: usize) -> Outcome<Cost> {
             if record { with.push(used) } else { without.push(used) }
         }
     }
-    let (with, without) = (median(with), median(without));
+    let (with, without) = (median(&with), median(&without));
     let percent_more = (with / without - 1.0) * 100.0;
     let requests = requests / rounds;
     Ok(Cost { run, requests, without_ms: without, with_ms: with, percent_more })

@@ -15,7 +15,7 @@ mod volumes;
 mod wrap;
 
 pub use error::{LabError, OptionError, OptionsError, ScenarioError, VariantError};
-pub use run::{RunOptions, Watch, check, run, run_seeds};
+pub use run::{Recordings, RunOptions, Watch, check, run, run_seeds};
 pub use steadfast_vfs::size;
 
 #[cfg(doctest)]

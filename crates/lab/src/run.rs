@@ -28,7 +28,6 @@ mod reproduce;
 mod timings;
 
 use std::cell::Cell;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -36,6 +35,7 @@ pub use controls::Control;
 pub(crate) use each::measure_each;
 pub(crate) use measured::matrix_options;
 pub(crate) use place::parsed as operands;
+pub use record::Recordings;
 pub use reproduce::reproduce_state;
 use steadfast_bench::iozone;
 use steadfast_bench::iozone::matrix::Column;
@@ -58,8 +58,9 @@ pub struct RunOptions {
     pub seed: u64,
     /// Run the kernel's file systems beside, in real time, as root.
     pub peers: bool,
-    /// Where recordings and a row for each cut are written, if anywhere.
-    pub record: Option<PathBuf>,
+    /// Where recordings and a row for each cut are written, if anywhere. What cannot be written
+    /// is no failure of the run: see [`Recordings::take_failure`].
+    pub record: Option<Arc<Recordings>>,
 }
 
 impl Default for RunOptions {

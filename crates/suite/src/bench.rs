@@ -12,6 +12,7 @@ mod rows;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use steadfast_statistics::median_of_whole;
 
 use crate::{Error, Kind, Result, Setup, Target};
 use rows::{Bench, ROWS};
@@ -151,25 +152,7 @@ fn measure(bench: &mut Bench, row: &rows::RowOf) -> Result<Times> {
 fn figure(times: Vec<Times>, count: u64) -> Figure {
     let each = |d: Duration| d.as_nanos() as u64 / count.max(1);
     let rounds: Vec<u64> = times.iter().map(|t| each(t.0)).collect();
-    let nanos_each = median(rounds.clone()).unwrap_or(0);
-    let cpu = median(times.iter().filter_map(|t| t.1).map(each).collect());
-    Figure { nanos_each, rounds_nanos_each: rounds, daemon_cpu_nanos_each: cpu }
-}
-
-/// The middle one; of an even number, the lower of the two.
-fn median(mut values: Vec<u64>) -> Option<u64> {
-    values.sort_unstable();
-    values.get(values.len().saturating_sub(1) / 2).copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_middle_one() {
-        assert_eq!(median(vec![9, 1, 5]), Some(5));
-        assert_eq!(median(vec![4, 2]), Some(2));
-        assert_eq!(median(Vec::new()), None);
-    }
+    let nanos_each = median_of_whole(&rounds).unwrap_or(0);
+    let cpu: Vec<u64> = times.iter().filter_map(|t| t.1).map(each).collect();
+    Figure { nanos_each, rounds_nanos_each: rounds, daemon_cpu_nanos_each: median_of_whole(&cpu) }
 }

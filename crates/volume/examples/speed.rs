@@ -19,6 +19,7 @@ use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_devices::model::{Model, Ssd, SsdParams};
 use steadfast_devices::source::{Direct, FileDevice, FileOptions, Ram};
+use steadfast_statistics::median;
 use steadfast_volume::{
     Contents, Mirror, MirrorOptions, NewLeg, Policies, ReadPolicy, create_mirror,
 };
@@ -404,5 +405,5 @@ fn as_json(cases: &[Case], rounds: u64) -> Result<(), Failure> {
 fn spread(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let last = values.len() - 1;
-    [values[0], values[last / 2], values[last]]
+    [values[0], median(&values).unwrap_or(values[last]), values[last]]
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
+use steadfast_statistics::median;
 
 use super::{load, machine, table};
 use crate::{conformance, packages, step, value};
@@ -183,7 +184,8 @@ fn fio(program: &Path, file: &Path, kib: u64) -> anyhow::Result<[f64; 6]> {
 fn spread(rates: &[f64]) -> [f64; 3] {
     let mut sorted: Vec<f64> = rates.iter().map(|rate| rate / 1024.0).collect();
     sorted.sort_by(f64::total_cmp);
-    [sorted[(sorted.len() - 1) / 2], sorted[0], sorted[sorted.len() - 1]]
+    let (least, most) = (sorted[0], sorted[sorted.len() - 1]);
+    [median(&sorted).unwrap_or(most), least, most]
 }
 
 fn print(sides: &[Side], options: &Options) {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use steadfast_statistics::median;
 
 use super::{load, machine, table};
 use crate::{conformance, step, value};
@@ -164,10 +165,11 @@ fn print(all: &[Measured], options: &Options) {
         let of = |each: fn(&Cost) -> f64, unit: &str| {
             let mut values: Vec<f64> = m.rounds.iter().map(each).collect();
             values.sort_by(f64::total_cmp);
-            let (median, last) = (values[(values.len() - 1) / 2], values[values.len() - 1]);
+            let (first, last) = (values[0], values[values.len() - 1]);
+            let median = median(&values).unwrap_or(last);
             match values.len() {
                 1 => format!("{median:.1} {unit}"),
-                _ => format!("{median:.1} {unit} ({:.1} to {last:.1})", values[0]),
+                _ => format!("{median:.1} {unit} ({first:.1} to {last:.1})"),
             }
         };
         vec![

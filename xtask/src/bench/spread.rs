@@ -1,5 +1,7 @@
 //! How often as fast: over the rounds, and whether that says anything.
 
+use steadfast_statistics::median;
+
 /// How many times as fast the first was as another, round by round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Times {
@@ -15,8 +17,7 @@ impl Times {
             ours.iter().zip(theirs).map(|(o, t)| *t as f64 / (*o).max(1) as f64).collect();
         each.sort_by(f64::total_cmp);
         let (least, most) = (*each.first()?, *each.last()?);
-        let median = each[each.len().saturating_sub(1) / 2];
-        Some(Times { median, least, most })
+        Some(Times { median: median(&each)?, least, most })
     }
 
     /// The rounds do not agree who is faster.
@@ -69,7 +70,7 @@ impl Differences {
         let mut each: Vec<f64> = ours.iter().zip(theirs).map(micros).collect();
         each.sort_by(f64::total_cmp);
         let (least, most) = (*each.first()?, *each.last()?);
-        Some(Differences { median: each[each.len().saturating_sub(1) / 2], least, most })
+        Some(Differences { median: median(&each)?, least, most })
     }
 
     /// Microseconds: median and range; from a hundred on, whole ones.
@@ -94,7 +95,7 @@ mod tests {
         let text = |ours: &[u64], theirs: &[u64]| Times::of(ours, theirs).unwrap().text();
         assert_eq!(text(&[100, 100, 100], &[200, 150, 180]), "1.80 (1.50 to 2.00)");
         assert_eq!(text(&[100, 100, 100], &[90, 150, 110]), "level (0.90 to 1.50)");
-        assert_eq!(text(&[100, 100], &[30, 50]), "0.30 (0.30 to 0.50)");
+        assert_eq!(text(&[100, 100], &[30, 50]), "0.40 (0.30 to 0.50)");
         assert_eq!(Times::of(&[], &[1]), None);
         let level = Times::of(&[100, 100, 100], &[90, 150, 110]).unwrap();
         assert_eq!(level.with_range(), "1.10 (0.90..1.50)");
@@ -105,7 +106,7 @@ mod tests {
         let text = Differences::of(&[3000, 2500, 900], &[1000, 1000, 1000]).unwrap().text();
         assert_eq!(text, "1.5 (-0.1..2.0)");
         let text = Differences::of(&[3000, 101_600], &[1000, 1000]).unwrap().text();
-        assert_eq!(text, "2 (2..101)");
+        assert_eq!(text, "51 (2..101)");
         assert_eq!(Differences::of(&[], &[]), None);
     }
 

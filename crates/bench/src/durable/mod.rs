@@ -14,7 +14,10 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use steadfast_statistics::Percentile::P99;
 use steadfast_vfs::Result;
+
+use crate::operations;
 
 pub use client::OnFileSystem;
 pub use host::OnHost;
@@ -25,8 +28,6 @@ pub const WRITE: usize = 4096;
 const BLOCKS: u64 = 2048;
 /// Prime to [`BLOCKS`]: successive overwrites are far from each other.
 const STRIDE: u64 = 797;
-/// Calls that a 99th percentile needs: ten are beyond it then.
-const FOR_P99: u64 = 1000;
 
 /// What is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,8 +109,8 @@ pub struct Row {
     pub nanos_each: u64,
     /// Nanoseconds of processor time a call: this process's, that of the daemon that serves a
     /// mount (counted in the kernel's ticks), and the kernel's on behalf of both; not that of the
-    /// kernel's own threads.
-    pub cpu_nanos_each: u64,
+    /// kernel's own threads. `None`: less than a step of the clock that counts it.
+    pub cpu_nanos_each: Option<u64>,
     /// Nanoseconds of the middle call, as the task that made it saw it.
     pub p50_nanos: u64,
     /// The 99th percentile, if there were calls enough to speak of one.
@@ -190,9 +191,9 @@ fn timed(
             tasks,
             calls,
             nanos_each: share(took),
-            cpu_nanos_each: share(cpu),
+            cpu_nanos_each: (cpu >= step(daemon)).then(|| share(cpu)),
             p50_nanos: all.value_at_quantile(0.5),
-            p99_nanos: (calls >= FOR_P99).then(|| all.value_at_quantile(0.99)),
+            p99_nanos: P99.is_in(calls).then(|| all.value_at_quantile(P99.share())),
             most_nanos: all.max(),
         })
     })
@@ -227,9 +228,16 @@ fn nanos(time: Duration) -> u64 {
 
 /// Processor time of this process and of the daemon so far, threads that have ended with it.
 fn cpu_used(daemon: Option<u32>) -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let own = Duration::try_from(time).unwrap_or_default();
+    let own = operations::cpu_used().unwrap_or_default();
     own + daemon.and_then(of_process).unwrap_or_default()
+}
+
+/// The least that [`cpu_used`] tells.
+fn step(daemon: Option<u32>) -> Duration {
+    match daemon {
+        Some(_) => Duration::from_secs(1) / rustix::param::clock_ticks_per_second().max(1) as u32,
+        None => operations::cpu_step(),
+    }
 }
 
 /// User and system time of another process, in ticks of the kernel (proc(5)).

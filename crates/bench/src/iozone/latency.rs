@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use steadfast_statistics::Percentile;
 
 use crate::distribution::Distribution;
 
@@ -31,7 +32,7 @@ pub struct Latencies {
     kinds: BTreeMap<Operation, Histogram<u64>>,
 }
 
-/// One kind's percentiles, in nanoseconds.
+/// One kind's percentiles, in nanoseconds; `None` where too few operations happened for one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Which operation.
@@ -45,18 +46,22 @@ pub struct Latency {
     /// Half took at most this.
     pub p50_ns: u64,
     /// 90 %.
-    pub p90_ns: u64,
+    pub p90_ns: Option<u64>,
     /// 95 %.
-    pub p95_ns: u64,
+    pub p95_ns: Option<u64>,
     /// 99 %.
-    pub p99_ns: u64,
+    pub p99_ns: Option<u64>,
     /// 99.9 %.
-    pub p99_9_ns: u64,
+    pub p99_9_ns: Option<u64>,
     /// The longest.
     pub max_ns: u64,
     /// All of them, in coarse steps: to be drawn.
     #[serde(skip)]
     pub distribution: Distribution,
+}
+
+fn percentile(h: &Histogram<u64>, percentile: Percentile) -> Option<u64> {
+    percentile.is_in(h.len()).then(|| h.value_at_quantile(percentile.share()))
 }
 
 fn histogram() -> Histogram<u64> {
@@ -92,10 +97,10 @@ impl Latencies {
                 min_ns: h.min(),
                 mean_ns: h.mean(),
                 p50_ns: h.value_at_quantile(0.5),
-                p90_ns: h.value_at_quantile(0.9),
-                p95_ns: h.value_at_quantile(0.95),
-                p99_ns: h.value_at_quantile(0.99),
-                p99_9_ns: h.value_at_quantile(0.999),
+                p90_ns: percentile(h, Percentile::P90),
+                p95_ns: percentile(h, Percentile::P95),
+                p99_ns: percentile(h, Percentile::P99),
+                p99_9_ns: percentile(h, Percentile::P99_9),
                 max_ns: h.max(),
                 distribution: Distribution::counted(
                     h.iter_recorded()
@@ -121,8 +126,26 @@ mod tests {
         assert_eq!((write.operation, write.count), (Operation::Write, 1000));
         assert_eq!(write.distribution.count(), 1000);
         assert!((500_000..501_000).contains(&write.p50_ns), "{}", write.p50_ns);
-        assert!((990_000..992_000).contains(&write.p99_ns), "{}", write.p99_ns);
+        let p99 = write.p99_ns.unwrap();
+        assert!((990_000..992_000).contains(&p99), "{p99}");
         assert_eq!((fsync.operation, fsync.count), (Operation::Fsync, 1));
         assert!(fsync.max_ns >= 3_000_000_000);
+        // One above it of a thousand is no percentile, and of one operation nothing is.
+        assert_eq!(write.p99_9_ns, None);
+        let of_one = [fsync.p90_ns, fsync.p95_ns, fsync.p99_ns, fsync.p99_9_ns];
+        assert_eq!(of_one, [None; 4]);
+        let json = serde_json::to_value(fsync).unwrap();
+        assert!(json["p99_9_ns"].is_null() && json["p50_ns"].as_u64() >= Some(3_000_000_000));
+    }
+
+    #[test]
+    fn a_percentile_is_there_from_its_size_on() {
+        for (n, there) in [(39, 0), (40, 1), (80, 2), (400, 3), (3999, 3), (4000, 4)] {
+            let mut all = Latencies::default();
+            (1..=n).for_each(|i| all.record(Operation::Read, Duration::from_micros(i)));
+            let read = all.percentiles().remove(0);
+            let of = [read.p90_ns, read.p95_ns, read.p99_ns, read.p99_9_ns];
+            assert_eq!(of.iter().flatten().count(), there, "{n}: {of:?}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
+use steadfast_statistics::{Percentile, nearest_rank};
 
 use super::calls::{Call, Kind, Origin, file_id, returns};
 use super::{Run, recover};
@@ -157,17 +158,66 @@ impl Account<'_> {
     }
 }
 
+/// What the cuts take, the figures one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// Of how many cuts.
+    pub n: u64,
+    /// Half of the cuts take at most this (nearest rank).
+    pub p50: Exposed,
+    /// 99 % of them, if there are cuts enough to say it.
+    pub p99: Option<Exposed>,
+    /// What none exceeds.
+    pub max: Exposed,
+}
+
+/// What the cuts take; `None` without a cut.
+pub fn summary(exposed: &[Exposed]) -> Option<Summary> {
+    if exposed.is_empty() {
+        return None;
+    }
+    let n = exposed.len() as u64;
+    let p99 = Percentile::P99;
+    Some(Summary {
+        n,
+        p50: quantile(exposed, 0.5),
+        p99: p99.is_in(n).then(|| quantile(exposed, p99.share())),
+        max: quantile(exposed, 1.0),
+    })
+}
+
 /// A share of the cuts (0 to 1) has at most this; the figures are taken one by one.
-pub fn quantile(exposed: &[Exposed], share: f64) -> Exposed {
+fn quantile(exposed: &[Exposed], share: f64) -> Exposed {
     let figure = |of: &dyn Fn(&Exposed) -> u64| {
         let mut all: Vec<u64> = exposed.iter().map(of).collect();
         all.sort_unstable();
-        let place = (share * all.len() as f64).ceil() as usize;
-        all.get(place.clamp(1, all.len().max(1)) - 1).copied().unwrap_or(0)
+        nearest_rank(&all, share).unwrap_or(0)
     };
     Exposed {
         bytes: figure(&|e| e.bytes),
         calls: figure(&|e| e.calls),
         age: Duration::from_nanos(figure(&|e| e.age.as_nanos() as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cuts(n: u64) -> Vec<Exposed> {
+        let one = |bytes| Exposed { bytes, calls: 1, age: Duration::from_nanos(n - bytes) };
+        (1..=n).map(one).collect()
+    }
+
+    #[test]
+    fn few_cuts_have_no_99_percent() {
+        assert_eq!(summary(&[]), None);
+        for n in [1, 10, 41, 399] {
+            let all = summary(&cuts(n)).unwrap();
+            assert_eq!((all.n, all.p99, all.max.bytes), (n, None, n));
+        }
+        let all = summary(&cuts(400)).unwrap();
+        assert_eq!((all.p50.bytes, all.max.bytes, all.max.age.as_nanos()), (200, 400, 399));
+        assert_eq!(all.p99.map(|e| (e.bytes, e.age.as_nanos())), Some((396, 395)));
     }
 }

@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use steadfast_crash::figures::{Figures, StateFigures};
+use steadfast_statistics::{Percentile, median, nearest_rank};
 
-/// A percentile is reported if at least so many of the values lie above it.
-const ABOVE: u64 = 4;
 /// How sure a [`Rate`]'s bound is.
 const CONFIDENCE: f64 = 0.95;
 
@@ -56,15 +55,14 @@ impl Percentiles {
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let Some(&max) = values.last() else { return Percentiles::default() };
-        let rank = |p: f64| values[((values.len() as f64 * p).ceil() as usize).max(1) - 1];
-        Percentiles::known(values.len() as u64, rank(0.50), rank(0.99), max)
+        let rank = |share| nearest_rank(&values, share).unwrap_or(max);
+        let p99 = Some(rank(Percentile::P99.share()));
+        Percentiles::known(values.len() as u64, rank(0.5), p99, max)
     }
 
-    /// Of `n` values whose percentiles somebody else has found.
-    pub fn known(n: u64, p50: f64, p99: f64, max: f64) -> Self {
-        // n / 100 values lie above the 99th percentile.
-        let p99 = (n / 100 >= ABOVE).then_some(p99);
-        Percentiles { n, p50, p99, max }
+    /// Of `n` values whose percentiles somebody else has found; of too few there is no 99th.
+    pub fn known(n: u64, p50: f64, p99: Option<f64>, max: f64) -> Self {
+        Percentiles { n, p50, p99: p99.filter(|_| Percentile::P99.is_in(n)), max }
     }
 
     /// How many values there were.
@@ -224,15 +222,10 @@ impl Spread {
     /// Of the values of all runs; zeros if there are none. Of an even number the median is the
     /// mean of the two in the middle.
     pub fn of(values: &[f64]) -> Self {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let (Some(&min), Some(&max)) = (sorted.first(), sorted.last()) else {
-            return Spread::default();
-        };
-        let upper = sorted.len() / 2;
-        let lower = (sorted.len() - 1) / 2;
-        let median = f64::midpoint(sorted[lower], sorted[upper]);
-        Spread { median, min, max, runs: sorted.len() as u64 }
+        let Some(median) = median(values) else { return Spread::default() };
+        let min = values.iter().copied().min_by(f64::total_cmp).unwrap_or(median);
+        let max = values.iter().copied().max_by(f64::total_cmp).unwrap_or(median);
+        Spread { median, min, max, runs: values.len() as u64 }
     }
 
     /// Of what has a spread itself (runs in real time, for each seed): the median of the medians,
@@ -311,7 +304,7 @@ mod tests {
         let few = Percentiles::of((1..=399).map(f64::from).collect());
         assert_eq!((few.p99(), few.tail()), (None, Tail::MaxOf(399, 399.0)));
         assert_eq!(few.tail().name(), "max of 399");
-        assert_eq!(Percentiles::known(60, 1.0, 9.0, 9.0).p99(), None);
+        assert_eq!(Percentiles::known(60, 1.0, Some(9.0), 9.0).p99(), None);
         assert_eq!(Percentiles::of(vec![]), Percentiles::default());
     }
 

@@ -288,7 +288,7 @@ pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Opt
         distribution: latency.map(|l| l.distribution.clone()),
         latency_us: latency.map(|l| {
             let us = |ns: u64| ns as f64 / 1e3;
-            Percentiles::known(l.count, us(l.p50_ns), us(l.p99_ns), us(l.max_ns))
+            Percentiles::known(l.count, us(l.p50_ns), l.p99_ns.map(us), us(l.max_ns))
         }),
     })
 }

@@ -74,14 +74,7 @@ pub(super) fn cut_with_controls(
     report: &Report,
     cut: &Explorer<'_>,
 ) -> Result<RiskRow, VariantError> {
-    let folder = record::folder(setting, variant);
-    if let Some(folder) = &folder {
-        record::run(folder, &recorded)?;
-    }
-    let keep = |which: &str, figures: &Figures| match &folder {
-        Some(folder) => record::cuts(folder, which, figures),
-        None => Ok(()),
-    };
+    record::run(setting, variant, &recorded);
     let control_plan = control_plan(setting, honest.cuts());
     let must_break = recorded.needs_flushes();
     let wanted = [Control::FlushIgnored, Control::FlushesOmitted];
@@ -89,7 +82,7 @@ pub(super) fn cut_with_controls(
     let number = controls.iter().flatten().count() as u64;
     let all = (honest.cuts() + number * control_plan.cuts()).max(1) as f64;
     let figures = cut(recorded, honest, &|done| report(done as f64 / all));
-    keep("cuts", &figures)?;
+    record::cuts(setting, variant, "cuts", &figures);
     let mut done_before = honest.cuts();
     let (mut rows, mut missing) = (Vec::new(), not_judged(&figures));
     for (control, which) in controls.into_iter().zip(wanted) {
@@ -99,7 +92,7 @@ pub(super) fn cut_with_controls(
         };
         let before = done_before;
         let figures = cut(control, &control_plan, &|done| report((before + done) as f64 / all));
-        keep(which.file(), &figures)?;
+        record::cuts(setting, variant, which.file(), &figures);
         done_before += control_plan.cuts();
         if let Some(of_control) = not_judged(&figures) {
             let all =

@@ -289,7 +289,7 @@ impl Found {
                 latency_us: Some(Percentiles::known(
                     calls.n(),
                     us(calls.p50()),
-                    us(calls.p99().unwrap_or(calls.max())),
+                    calls.p99().map(us),
                     us(calls.max()),
                 )),
                 distribution: None,

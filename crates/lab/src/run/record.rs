@@ -3,9 +3,10 @@
 //!
 //! docs/risk.md describes the files; docs/recompute.py reads them.
 
-use std::fs::{File, create_dir_all};
+use std::fs::{self, File, create_dir_all};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use steadfast_crash::explore::Recorded;
@@ -15,17 +16,62 @@ use steadfast_crash::opinion::Opinion;
 use steadfast_devices::filter::record::{Action, Durability, Event, Moment};
 
 use super::Setting;
-use crate::VariantError;
 use crate::scenario::Variant;
+use crate::{LabError, VariantError};
 
-/// The folder of a variant's recordings, if there are to be any: `DIR/seed-S/VARIANT`.
-pub(super) fn folder(setting: &Setting, variant: &Variant) -> Option<PathBuf> {
-    let dir = setting.options.record.as_ref()?;
-    Some(dir.join(format!("seed-{}", setting.options.seed)).join(&variant.name))
+/// Where recordings are written, and what kept one of them from it. A run goes on without them: its
+/// results are worth more than a copy of what they come from.
+#[derive(Debug)]
+pub struct Recordings {
+    folder: PathBuf,
+    failed: Mutex<Option<LabError>>,
+}
+
+impl Recordings {
+    /// In this folder; it is made if it is not there.
+    pub fn new(folder: PathBuf) -> Recordings {
+        Recordings { folder, failed: Mutex::new(None) }
+    }
+
+    /// Why the recordings are not whole, if they are not: after the first failure nothing more is
+    /// written. The next time it is not there any more.
+    pub fn take_failure(&self) -> Option<LabError> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+/// Writes into the folder of a variant's recordings, if there are to be any: `DIR/seed-S/VARIANT`.
+fn keep(
+    setting: &Setting,
+    variant: &Variant,
+    write: impl FnOnce(&Path) -> Result<(), VariantError>,
+) {
+    let Some(recordings) = &setting.options.record else { return };
+    if recordings.has_failed() {
+        return;
+    }
+    let folder = recordings.folder.join(format!("seed-{}", setting.options.seed));
+    if let Err(e) = write(&folder.join(&variant.name)) {
+        let mut failed = recordings.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get_or_insert(e.of(variant));
+    }
 }
 
 /// Writes what the devices were asked and what the workload did.
-pub(super) fn run(folder: &Path, recorded: &Recorded) -> Result<(), VariantError> {
+pub(super) fn run(setting: &Setting, variant: &Variant, recorded: &Recorded) {
+    keep(setting, variant, |folder| write_run(folder, recorded));
+}
+
+/// Writes a row for each cut; `which` of the cuts: "cuts", or a control's name.
+pub(super) fn cuts(setting: &Setting, variant: &Variant, which: &str, figures: &Figures) {
+    keep(setting, variant, |folder| write_cuts(folder, which, figures));
+}
+
+fn write_run(folder: &Path, recorded: &Recorded) -> Result<(), VariantError> {
     let failed = |source| VariantError::Record { path: folder.to_owned(), source };
     create_dir_all(folder).map_err(failed)?;
     let recording = &recorded.recording;
@@ -46,8 +92,7 @@ pub(super) fn run(folder: &Path, recorded: &Recorded) -> Result<(), VariantError
     lines(&folder.join("writes.jsonl"), operations.iter().map(|(file, op)| WriteRow::of(file, op)))
 }
 
-/// Writes a row for each cut; `which` of the cuts: "cuts", or a control's name.
-pub(super) fn cuts(folder: &Path, which: &str, figures: &Figures) -> Result<(), VariantError> {
+fn write_cuts(folder: &Path, which: &str, figures: &Figures) -> Result<(), VariantError> {
     let rows = figures.cuts.iter().map(|c| CutRow {
         number: c.number,
         place: c.place,
@@ -75,6 +120,7 @@ fn ns(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// A file of rows: all of them, or none.
 fn lines<T: Serialize>(path: &Path, rows: impl Iterator<Item = T>) -> Result<(), VariantError> {
     let written = || -> std::io::Result<()> {
         let mut out = BufWriter::new(File::create(path)?);
@@ -84,7 +130,12 @@ fn lines<T: Serialize>(path: &Path, rows: impl Iterator<Item = T>) -> Result<(),
         }
         out.flush()
     };
-    written().map_err(|source| VariantError::Record { path: path.to_owned(), source })
+    written().map_err(|source| {
+        // Whoever counts again must not take the half for the whole. OK to ignore: what cannot be
+        // removed is reported as not whole, too.
+        let _ = fs::remove_file(path);
+        VariantError::Record { path: path.to_owned(), source }
+    })
 }
 
 /// A device of the variant.
@@ -197,4 +248,47 @@ struct CutRow<'a> {
     manual_repair: bool,
     e2fsck_clean: Option<bool>,
     recovery_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::{RunOptions, run};
+
+    /// As on a full disk: the figures are those of a run that nobody recorded.
+    #[test]
+    fn a_recording_that_fails_leaves_the_results() {
+        let folder = tempfile::tempdir().unwrap();
+        let in_the_way = folder.path().join("file");
+        fs::write(&in_the_way, "").unwrap();
+        let scenario = Scenario::find("nvram-journal").unwrap();
+        let options = RunOptions { cuts: Some(2), ..RunOptions::default() };
+        let expected = run(&scenario, &options, &|_, _| ()).unwrap();
+        let recordings = Arc::new(Recordings::new(in_the_way.clone()));
+        let recorded = RunOptions { record: Some(Arc::clone(&recordings)), ..options };
+        let results = run(&scenario, &recorded, &|_, _| ()).unwrap();
+        assert!(results == expected, "the figures differ");
+        let why = recordings.take_failure().unwrap().to_string();
+        assert!(why.contains("cannot write") && why.contains("seed-1"), "{why}");
+        assert!(recordings.take_failure().is_none());
+    }
+
+    #[test]
+    fn half_a_file_of_rows_does_not_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cuts.jsonl");
+        lines(&path, ["one", "two"].into_iter()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "\"one\"\n\"two\"\n");
+        struct Unwritable;
+        impl Serialize for Unwritable {
+            fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                Err(serde::ser::Error::custom("no room"))
+            }
+        }
+        assert!(lines(&path, std::iter::once(Unwritable)).is_err());
+        assert!(!path.exists());
+    }
 }

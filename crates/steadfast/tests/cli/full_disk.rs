@@ -91,6 +91,32 @@ fn an_image_of_a_state_is_whole_or_not_there() {
     d.e2fsck_can_read("there.img");
 }
 
+/// What the run was for is printed and written; then it fails, as the recordings are not whole.
+#[test]
+fn results_do_not_depend_on_their_recording() {
+    let d = Desk::new();
+    let Some(disk) = SmallDisk::new(&d, 16) else { return };
+    std::fs::write(d.path().join("tiny.toml"), super::TINY).unwrap();
+    let expected = d.good("lab run tiny.toml --format json");
+    let line = "lab run tiny.toml --format json --record small/r --json r.json --report r.html";
+    let ran = d.run(line);
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(String::from_utf8_lossy(&ran.stdout) == expected, "{said}");
+    assert!(std::fs::read_to_string(d.path().join("r.json")).unwrap() == expected);
+    assert!(d.path().join("r.html").exists());
+    assert!(said.contains("small/r") && said.contains("No space"), "{said}");
+    assert!(said.contains("not all of them could be written"), "{said}");
+    assert_eq!(disk.names(), ["r"]);
+    // Nor does one file depend on the other.
+    let both = "lab run tiny.toml --format json --report small/r.html --chart chart.svg";
+    let ran = d.run(both);
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(String::from_utf8_lossy(&ran.stdout) == expected, "{said}");
+    assert!(said.contains("small/r.html") && d.path().join("chart.svg").exists(), "{said}");
+}
+
 #[test]
 fn no_page_is_empty() {
     let d = Desk::new();

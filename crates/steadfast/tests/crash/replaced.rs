@@ -88,7 +88,10 @@ fn other_machines_keep_it_too() {
         let judge = [machine, &["--judge", JUDGE]].concat();
         let (report, found) = lab.run(&words("data=ordered", &judge, &script));
         assert!(!found, "{machine:?}: {report:#}");
-        assert!(report["exposure"]["max"]["calls"].as_u64().unwrap() >= 1, "{report:#}");
+        let exposure = &report["exposure"];
+        assert!(exposure["max"]["calls"].as_u64().unwrap() >= 1, "{report:#}");
+        // So few cuts have no 99th percentile.
+        assert!(exposure["n"].as_u64().unwrap() < 400 && exposure["p99"].is_null(), "{report:#}");
     }
 }
 

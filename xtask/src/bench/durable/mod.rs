@@ -32,7 +32,7 @@ struct Row {
     tasks: usize,
     calls: u64,
     nanos_each: u64,
-    cpu_nanos_each: u64,
+    cpu_nanos_each: Option<u64>,
     p50_nanos: u64,
     p99_nanos: Option<u64>,
     most_nanos: u64,

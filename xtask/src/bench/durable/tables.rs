@@ -1,6 +1,7 @@
 //! The tables: medians of the turns, with the least and the greatest.
 
 use anyhow::Context;
+use steadfast_statistics::median_of_whole;
 
 use super::super::spread::{self, Times};
 use super::super::table;
@@ -13,9 +14,7 @@ fn each(measured: &Measured, row: usize, of: fn(&Row) -> u64) -> Vec<u64> {
 }
 
 fn median(values: &[u64]) -> u64 {
-    let mut values = values.to_vec();
-    values.sort_unstable();
-    values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+    median_of_whole(values).unwrap_or(0)
 }
 
 /// Microseconds, three digits of them.
@@ -36,6 +35,11 @@ fn range(values: &[u64]) -> String {
 /// A percentile, where each turn has calls enough for one.
 fn p99(measured: &Measured, row: usize) -> Option<Vec<u64>> {
     measured.turns.iter().map(|turn| turn.get(row)?.p99_nanos).collect()
+}
+
+/// Processor time, where in each turn it was enough to be counted.
+fn cpu(measured: &Measured, row: usize) -> Option<Vec<u64>> {
+    measured.turns.iter().map(|turn| turn.get(row)?.cpu_nanos_each).collect()
 }
 
 /// What was measured with so many tasks, a row for each call.
@@ -76,7 +80,7 @@ impl Rows {
             let medians: Vec<u64> = kernels.iter().map(|side| median(&nanos(side))).collect();
             let best = kernels[spread::best(&medians).context("a side of the kernel's")?];
             let times = Times::of(&nanos(first), &nanos(best)).context("turns")?;
-            let cpu = |side| micros(median(&each(side, i, |row| row.cpu_nanos_each)));
+            let cpu = |side| cpu(side, i).map_or("-".to_owned(), |each| micros(median(&each)));
             let percentile = |side: &&Measured| p99(side, i).map(|v| (median(&v), v));
             // The best by its percentile may be another.
             let theirs = kernels.iter().filter_map(percentile).min_by_key(|(median, _)| *median);

@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde_json::json;
 use steadfast_crash::program::describe::{bytes, counted, since};
 use steadfast_crash::program::explore::{Outcome, Wrong, grouped};
-use steadfast_crash::program::exposure::{Exposed, quantile};
+use steadfast_crash::program::exposure::{Exposed, Summary, summary};
 use steadfast_crash::program::shrink::Decisive;
 use steadfast_crash::program::{Command, Run};
 
@@ -141,6 +141,20 @@ fn troubles(troubles: &[String]) -> Vec<String> {
     shown
 }
 
+/// What cuts take; of too few instants there is no 99 %.
+fn in_three(Summary { p50, p99, max, .. }: &Summary) -> String {
+    let three = |of: &dyn Fn(&Exposed) -> String| {
+        let p99 = p99.as_ref().map_or("-".into(), of);
+        [of(p50), p99, of(max)].join(" / ")
+    };
+    format!(
+        "{} bytes, {} calls, {} ms (median / 99 % / most)",
+        three(&|e| e.bytes.to_string()),
+        three(&|e| e.calls.to_string()),
+        three(&|e| format!("{:.0}", e.age.as_secs_f64() * 1e3)),
+    )
+}
+
 /// For people.
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
@@ -165,16 +179,8 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         None => "what every program may expect".into(),
     };
     writeln!(out, "judged    by {judge}")?;
-    if !report.exposed.is_empty() {
-        let [p50, p99, most] = [0.5, 0.99, 1.0].map(|share| quantile(report.exposed, share));
-        let three = |of: &dyn Fn(&Exposed) -> String| [of(&p50), of(&p99), of(&most)].join(" / ");
-        writeln!(
-            out,
-            "exposed   {} bytes, {} calls, {} ms (median / 99 % / most)",
-            three(&|e| e.bytes.to_string()),
-            three(&|e| e.calls.to_string()),
-            three(&|e| format!("{:.0}", e.age.as_secs_f64() * 1e3)),
-        )?;
+    if let Some(summary) = summary(report.exposed) {
+        writeln!(out, "exposed   {}", in_three(&summary))?;
     }
     if run.calls.is_empty() && matches!(setup.fs, Fs::Kernel(_)) {
         writeln!(out, "exposed   not measured (nobody sees the calls)")?;
@@ -265,16 +271,12 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
             })
         })
         .collect();
-    let exposed: serde_json::Map<String, serde_json::Value> =
-        [("p50", 0.5), ("p99", 0.99), ("max", 1.0)]
-            .into_iter()
-            .filter(|_| !report.exposed.is_empty())
-            .map(|(name, share)| {
-                let e = quantile(report.exposed, share);
-                let ms = e.age.as_secs_f64() * 1e3;
-                (name.into(), json!({ "bytes": e.bytes, "calls": e.calls, "ms": ms }))
-            })
-            .collect();
+    let exposed = summary(report.exposed).map_or(json!({}), |all| {
+        let one = |e: Exposed| {
+            json!({ "bytes": e.bytes, "calls": e.calls, "ms": e.age.as_secs_f64() * 1e3 })
+        };
+        json!({ "n": all.n, "p50": one(all.p50), "p99": all.p99.map(one), "max": one(all.max) })
+    });
     let body = json!({
         "recorded": {
             "setup": setup.in_words(),
@@ -309,6 +311,15 @@ mod tests {
     use steadfast_peers::KernelFs;
 
     use super::*;
+
+    #[test]
+    fn few_instants_have_no_99_percent() {
+        let cut = |bytes| Exposed { bytes, calls: 1, age: Duration::from_millis(bytes) };
+        let line = |n: u64| in_three(&summary(&(1..=n).map(cut).collect::<Vec<_>>()).unwrap());
+        let expected = "20 / - / 40 bytes, 1 / - / 1 calls, 20 / - / 40 ms (median / 99 % / most)";
+        assert_eq!(line(40), expected);
+        assert!(line(400).starts_with("200 / 396 / 400 bytes, 1 / 1 / 1 calls"), "{}", line(400));
+    }
 
     #[test]
     fn what_failed_is_said_once() {

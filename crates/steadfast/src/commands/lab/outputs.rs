@@ -135,16 +135,19 @@ impl Folder {
         &self.path
     }
 
-    /// After the run: what there is, in words. A folder that was made for nothing goes.
-    pub fn end(&self) -> String {
+    /// After the run: what there is, in words; `whole`: all that was to be. A folder that was made
+    /// for nothing goes.
+    pub fn end(&self, whole: bool) -> String {
         let shown = self.path.display();
         let is_empty = fs::read_dir(&self.path).is_ok_and(|mut names| names.next().is_none());
         if !is_empty {
-            return format!("Recordings: {shown}");
+            let but = if whole { "" } else { " (not all of them could be written)" };
+            return format!("Recordings: {shown}{but}");
         }
         let gone = self.is_new && fs::remove_dir(&self.path).is_ok();
         let left = if gone { "is not there" } else { "is empty" };
-        format!("Nothing was recorded, {shown} {left}: no run that is cut had begun")
+        let why = if whole { "no run that is cut had begun" } else { "it could not be written" };
+        format!("Nothing was recorded, {shown} {left}: {why}")
     }
 }
 

@@ -11,7 +11,7 @@ use signal_hook::flag;
 use steadfast_lab::results::{Results, RiskRow, summary};
 use steadfast_lab::scenario::read_bounded;
 use steadfast_lab::table::{self, Choice, Layout};
-use steadfast_lab::{LabError, RunOptions, Watch, report, run_seeds};
+use steadfast_lab::{LabError, Recordings, RunOptions, Watch, report, run_seeds};
 
 use super::outputs::{self, Folder, Output};
 use crate::cli::{LabRun, LabShow, TableFormat, TableLooks};
@@ -37,38 +37,58 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
     ];
     let outputs = outputs::tried(wanted, &args.scenario)?;
     let record = args.record.as_deref().map(Folder::tried).transpose()?;
+    let recordings = record.as_ref().map(|f| Arc::new(Recordings::new(f.path().to_owned())));
     let options = RunOptions {
         full: args.full,
         cuts: args.cuts,
         seed: args.seed,
         peers: args.peers,
-        record: record.as_ref().map(|folder| folder.path().to_owned()),
+        record: recordings.clone(),
     };
     let stop = stop_on_signals()?;
     let progress = Progress::start();
     let watch = Watch { progress: &|share, what| progress.set(share, what), stop: &stop };
     let results = run_seeds(&scenario, &options, &seeds, &watch);
     progress.finish();
-    let recorded = record.map(|folder| folder.end());
+    let lost = recordings.and_then(|recordings| recordings.take_failure());
+    let recorded = record.map(|folder| folder.end(lost.is_none()));
     let results = results.map_err(|e| match e {
         LabError::Variant { .. } => anyhow::Error::new(e),
         e => Usage(e.to_string()).into(),
     })?;
-    if args.json.as_deref() == Some(Path::new("-")) {
-        write!(out, "{}", summary::json(&results)?)?;
-    } else {
-        show(&results, &args.looks, &Choice::default(), out)?;
-        if args.looks.format == TableFormat::Text {
-            print_findings(args, &results, out)?;
-        }
-    }
-    write(&outputs, &results)?;
+    let printed = print(args, &results, out);
+    let written = write(&outputs, &results);
     recorded.iter().for_each(|what| terminal::note(what));
+    // The results first: they are what the time was spent for.
+    all([printed, written, lost.map_or(Ok(()), |e| Err(e.into()))])?;
     Ok(match results.partial {
         true => Outcome::Status(INTERRUPTED),
         false if unexpected_loss(&results) => Outcome::Problem,
         false => Outcome::Good,
     })
+}
+
+/// To `out`, as it was asked for.
+fn print(args: &LabRun, results: &Results, out: &mut dyn Write) -> Result<()> {
+    if args.json.as_deref() == Some(Path::new("-")) {
+        return Ok(write!(out, "{}", summary::json(results)?)?);
+    }
+    show(results, &args.looks, &Choice::default(), out)?;
+    match args.looks.format {
+        TableFormat::Text => print_findings(args, results, out),
+        _ => Ok(()),
+    }
+}
+
+/// The last of the errors; those before it are printed, so that each is known.
+fn all<const N: usize>(done: [Result<()>; N]) -> Result<()> {
+    let mut failed: Option<anyhow::Error> = None;
+    for e in done.into_iter().filter_map(Result::err) {
+        if let Some(before) = failed.replace(e) {
+            terminal::error(&before);
+        }
+    }
+    failed.map_or(Ok(()), Err)
 }
 
 fn seeds(args: &LabRun) -> Result<Vec<u64>> {
@@ -134,18 +154,16 @@ fn layout(looks: &TableLooks) -> Layout {
     }
 }
 
+/// Writes all files, also where one of them cannot be.
 fn write([json, report, chart]: &[Option<Output>; 3], results: &Results) -> Result<()> {
-    if let Some(json) = json {
-        json.write(&summary::json(results)?)?;
-    }
-    if let Some(html) = report {
+    let json = json.as_ref().map_or(Ok(()), |json| json.write(&summary::json(results)?));
+    let report = report.as_ref().map_or(Ok(()), |html| {
         html.write(&report::html(results))?;
         terminal::note(&format!("Report: {}", html.path().display()));
-    }
-    if let Some(chart) = chart {
-        chart.write(&report::chart_svg(results))?;
-    }
-    Ok(())
+        Ok(())
+    });
+    let chart = chart.as_ref().map_or(Ok(()), |chart| chart.write(&report::chart_svg(results)));
+    all([json, report, chart])
 }
 
 /// Whether a variant of ours on honest devices broke a promise or was damaged, or something could

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -11,6 +12,7 @@ use steadfast_crash::states::State;
 use super::cli::CrashShow;
 use crate::Usage;
 use crate::commands::lab::outputs::{Output, is_same};
+use crate::commands::whole_file::place::{self, Found, Place, path_of};
 use crate::commands::whole_file;
 
 /// Tries `--image` and `--tree`, before minutes are spent on a state. What is there stays as it is,
@@ -26,12 +28,29 @@ pub fn tried(args: &CrashShow) -> Result<(), Usage> {
             if tree.is_some_and(|tree| is_same(path, tree)) {
                 return Err(Usage(format!("--image and --tree name the same file, {shown}")));
             }
+            if !takes_images(path) {
+                let what = "an image is written to a regular file only, which is not the output";
+                return Err(Usage(format!("--image {shown}: {what}; name a new file")));
+            }
         }
         Output::tried("--image", image)?;
     }
     let Some(tree) = tree else { return Ok(()) };
-    let tried = fs::create_dir(tree).and_then(|()| fs::remove_dir(tree));
-    tried.map_err(|e| of_tree(tree, &e))
+    let tried = || {
+        let place = Place::of_new(tree)?;
+        place.remove_folder(&place.make_folder()?)
+    };
+    tried().map_err(|e| of_tree(tree, &e))
+}
+
+/// Whether an image can be written there: it has a size and holes, and what is printed would be
+/// among its bytes.
+fn takes_images(path: &Path) -> bool {
+    // What cannot be looked at is tried, which says why.
+    let Ok(there) = fs::metadata(path) else { return true };
+    let is_output = matches!(place::find(path), Ok(Found::Descriptor(_) | Found::Other(_)));
+    // A folder is refused in its own words.
+    there.is_dir() || (there.is_file() && !is_output && !whole_file::is_ours(&there, &[]))
 }
 
 fn of_tree(folder: &Path, e: &io::Error) -> Usage {
@@ -49,20 +68,36 @@ fn of_tree(folder: &Path, e: &io::Error) -> Usage {
 /// be filled is removed.
 pub fn write_tree(tree: &Tree, folder: Option<&Path>, owners: bool) -> Result<()> {
     let Some(folder) = folder else { return Ok(()) };
-    fs::create_dir(folder).map_err(|e| of_tree(folder, &e))?;
+    let made = Place::of_new(folder).and_then(|place| {
+        let open = place.make_folder()?;
+        Ok((place, open))
+    });
+    let (place, open) = made.map_err(|e| of_tree(folder, &e))?;
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let written = match owners {
-        true => tree.write_to(folder),
+        true => tree.write_into(&open),
         false => {
             let owner = (user.as_raw(), group.as_raw());
-            tree.without_privileges(Some(owner)).write_to(folder)
+            tree.without_privileges(Some(owner)).write_into(&open)
         }
     };
     written.map_err(|e| {
         // OK to ignore: the first failure is what counts.
-        let _ = fs::remove_dir_all(folder);
+        let _ = empty(&open).and_then(|()| place.remove_folder(&open));
         of_tree(folder, &e).into()
     })
+}
+
+/// Removes what is in a folder.
+fn empty(folder: &OwnedFd) -> io::Result<()> {
+    for entry in fs::read_dir(path_of(folder))? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
 }
 
 /// Where the image of an external journal is.

@@ -42,7 +42,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
         cuts: args.cuts,
         seed: args.seed,
         peers: args.peers,
-        record: record.as_ref().map(|folder| folder.path().to_owned()),
+        record: record.as_ref().map(Folder::path),
     };
     let stop = stop_on_signals()?;
     let progress = Progress::start();

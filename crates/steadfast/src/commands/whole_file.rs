@@ -72,14 +72,11 @@ fn write_at(place: &Place, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Resul
     if !old.is_file() {
         return fill(&path_of(&present)).map(|()| true);
     }
-    if old.nlink() != 1 && place.is_anybodys()? {
-        let what = "it has another name, and is in a folder that another user may change: root \
-                    does not write to it; remove it, or name another file";
-        return Err(io::Error::other(what));
-    }
+    place.is_no_other(&old)?;
     // What may not be written may not be replaced either.
     let open = OpenOptions::new().write(true).open(path_of(&present))?;
-    let aside = match place.is_exposed()? || is_ours(&old, &[present.as_raw_fd(), open.as_raw_fd()]) {
+    let aside = match place.is_exposed()? || is_ours(&old, &[present.as_raw_fd(), open.as_raw_fd()])
+    {
         true => None,
         false => replacement(place, &open, &old),
     };
@@ -139,12 +136,12 @@ fn through(open: OwnedFd, fill: impl Fn(&Path) -> io::Result<()>) -> io::Result<
 pub fn is_ours(file: &Metadata, own: &[i32]) -> bool {
     let Ok(open) = fs::read_dir("/proc/self/fd") else { return false };
     let own: Vec<String> = own.iter().map(i32::to_string).collect();
-    open.flatten()
-        .filter(|entry| !own.iter().any(|own| entry.file_name() == own.as_str()))
-        .any(|entry| {
+    open.flatten().filter(|entry| !own.iter().any(|own| entry.file_name() == own.as_str())).any(
+        |entry| {
             fs::metadata(entry.path())
                 .is_ok_and(|other| Identity::in_metadata(&other) == Identity::in_metadata(file))
-        })
+        },
+    )
 }
 
 /// Whether a file has an access list or other extended attributes, which another one would not

@@ -12,8 +12,8 @@ use anyhow::{Context, Result};
 use rustix::fs::{Access, access};
 
 use crate::Usage;
-use crate::commands::whole_file::place::{self, Found, Made, Place, path_of};
 use crate::commands::whole_file;
+use crate::commands::whole_file::place::{self, Found, Made, Place, path_of};
 
 /// A file that can be written.
 pub struct Output {

@@ -45,9 +45,8 @@ impl Aside<'_> {
             Some(name) => name,
             None => {
                 let from = path_of(&self.file);
-                let link = |name: &OsString| {
-                    linkat(CWD, &from, folder, name, AtFlags::SYMLINK_FOLLOW)
-                };
+                let link =
+                    |name: &OsString| linkat(CWD, &from, folder, name, AtFlags::SYMLINK_FOLLOW);
                 let ((), name) = with_new_name(link)?;
                 self.name.insert(name).clone()
             }

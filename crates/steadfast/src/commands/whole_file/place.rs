@@ -138,6 +138,25 @@ impl Place {
         }
     }
 
+    /// Opens a file to append to it, which is made if it is not there.
+    pub fn append(&self) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(0o666);
+        let file = File::from(openat(&self.folder, &self.name, flags | OFlags::CLOEXEC, mode)?);
+        self.is_no_other(&file.metadata()?)?;
+        Ok(file)
+    }
+
+    /// Refuses to write to a file of root's by a name that another user gave it.
+    pub fn is_no_other(&self, file: &Metadata) -> io::Result<()> {
+        if file.nlink() == 1 || !file.is_file() || !self.is_anybodys()? {
+            return Ok(());
+        }
+        let what = "it has another name, and is in a folder that another user may change: root \
+                    does not write to it; remove it, or name another file";
+        Err(io::Error::other(what))
+    }
+
     /// Makes a folder, which is opened.
     pub fn make_folder(&self) -> io::Result<OwnedFd> {
         rustix::fs::mkdirat(&self.folder, &self.name, Mode::from_raw_mode(0o777))?;
@@ -147,6 +166,14 @@ impl Place {
         let owner = rustix::fs::fstat(&made)?.st_uid;
         let is_ours = owner == rustix::process::geteuid().as_raw();
         is_ours.then_some(made).ok_or_else(replaced)
+    }
+
+    /// Removes this file; what took its name meanwhile stays.
+    pub fn remove(&self, file: Identity) -> io::Result<()> {
+        if self.is_of(file) {
+            unlinkat(&self.folder, &self.name, AtFlags::empty())?;
+        }
+        Ok(())
     }
 
     /// Removes a folder that was made here, which is empty.
@@ -168,10 +195,7 @@ pub struct Made<'a> {
 impl Made<'_> {
     /// Removes it again; what took its name meanwhile stays.
     pub fn remove(self) -> io::Result<()> {
-        if self.place.is_of(Identity::of(&self.file)?) {
-            unlinkat(&self.place.folder, &self.place.name, AtFlags::empty())?;
-        }
-        Ok(())
+        self.place.remove(Identity::of(&self.file)?)
     }
 }
 
@@ -337,9 +361,9 @@ impl Walk {
     /// Goes on from a folder of /proc, whose links lead to what is open, and not to a path.
     fn process_file(&mut self, name: &[u8]) -> io::Result<Option<Last>> {
         let here = Identity::of(&self.at)?;
-        let is_ours = ["/proc/self/fd", "/proc/thread-self/fd"].into_iter().any(|own| {
-            rustix::fs::stat(own).is_ok_and(|own| Identity::in_stat(&own) == here)
-        });
+        let is_ours = ["/proc/self/fd", "/proc/thread-self/fd"]
+            .into_iter()
+            .any(|own| rustix::fs::stat(own).is_ok_and(|own| Identity::in_stat(&own) == here));
         let number = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
         if let (true, true, Some(number)) = (is_ours, self.left.is_empty(), number) {
             return Ok(Some(Last::Descriptor(number)));

@@ -59,6 +59,14 @@ pub fn write_by(path: &Path, fill: impl Fn(&Path) -> io::Result<()>) -> io::Resu
     Err(place::replaced())
 }
 
+/// Whether the folder of a place takes a new file; none stays there.
+///
+/// # Errors
+/// What the host reports.
+pub fn try_to_make(place: &Place) -> io::Result<()> {
+    Aside::of(place).map(drop)
+}
+
 /// Makes or replaces what is at a place; `false`: it has become something else meanwhile.
 fn write_at(place: &Place, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
     let Some(present) = place.present()? else {

@@ -85,4 +85,16 @@ mod tests {
         plain.write_all("\u{1b}[2mINFO\u{1b}[0m \u{e9}\n".as_bytes()).unwrap();
         assert_eq!(plain.0, "\u{1b}[2mINFO\u{1b}[0m \u{e9}\n".as_bytes());
     }
+
+    #[test]
+    fn a_log_is_appended_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        for line in ["one\n", "two\n"] {
+            open(&path).unwrap().write_all(line.as_bytes()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
+        open("/dev/null".as_ref()).unwrap().write_all(b"three\n").unwrap();
+        assert!(open(&folder.path().join("none/log")).is_err());
+    }
 }

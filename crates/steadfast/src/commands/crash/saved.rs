@@ -117,6 +117,7 @@ pub fn write_image(state: &State, path: &Path) -> Result<(), Usage> {
 }
 
 #[cfg(test)]
+#[allow(clippy::print_stdout, reason = "a test that did not run says so")]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

@@ -54,10 +54,9 @@ fn try_to_write(path: &Path) -> io::Result<()> {
             Found::Named(place) => place,
         };
         let Some(there) = place.present()? else {
-            match place.make()? {
-                Some(made) => return made.remove(),
-                None => continue,
-            }
+            // Not by the name itself: another run might make its output there at this moment, and
+            // lose it when the trial is removed.
+            return whole_file::try_to_make(&place);
         };
         let there_now = path_of(&there);
         let kind = fs::metadata(&there_now)?.file_type();

@@ -16,6 +16,7 @@ use steadfast_devices::filter::fsdax::{self, Map};
 use steadfast_devices::source::pmem::{LABEL_BYTES, Label, Mode};
 use steadfast_devices::source::{Pmem, PmemError};
 
+use crate::commands::whole_file::place::{self, Found, Identity, Place};
 use crate::{Outcome, Usage, terminal};
 use cli::PmemCommand;
 

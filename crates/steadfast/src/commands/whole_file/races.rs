@@ -1,5 +1,7 @@
 //! Another user, or another run, who exchanges files, links and folders meanwhile.
 
+#![allow(clippy::print_stdout, reason = "a test that did not run says so")]
+
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Seek};
 use std::os::fd::AsRawFd;
@@ -11,7 +13,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 
 use super::{write, write_by};
-use crate::commands::lab::outputs::Output;
+use crate::commands::lab::outputs::{Folder, Output};
 
 /// Nobody in particular.
 const USER: u32 = 54321;
@@ -166,6 +168,25 @@ fn in_another_users_folder_the_owner_stays() {
     assert_eq!(fs::read_to_string(root.path().join("report")).unwrap(), "by root");
 }
 
+/// Recordings are several files, made one after the other.
+#[test]
+fn recordings_of_root_go_to_folders_of_root() {
+    let Some((root, home)) = two_users() else { return };
+    let at = |name: &str| home.path().join(name);
+    fs::create_dir(at("theirs")).unwrap();
+    chown(at("theirs"), Some(USER), Some(USER)).unwrap();
+    let refused = Folder::tried(&at("theirs")).err().unwrap().to_string();
+    assert!(refused.contains("another user may change this folder"), "{refused}");
+    users_link(root.path(), &at("link"));
+    assert!(Folder::tried(&at("link/new")).is_err() && !root.path().join("new").exists());
+    let folder = Folder::tried(&at("a/b")).unwrap();
+    fs::rename(at("a"), at("moved")).unwrap();
+    users_link(root.path(), &at("a"));
+    fs::write(folder.path().join("devices.jsonl"), "rows").unwrap();
+    assert_eq!(fs::read_to_string(at("moved/b/devices.jsonl")).unwrap(), "rows");
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+}
+
 /// Two runs may have one output.
 #[test]
 fn another_file_that_took_the_name_is_the_one_that_is_replaced() {
@@ -257,12 +278,11 @@ fn paths_are_followed_as_the_kernel_does() {
     write(&at("link/../b/./up"), "text").unwrap();
     assert_eq!(fs::read_to_string(at("file")).unwrap(), "text");
     let errno = |path: &Path| write(path, "x").unwrap_err().raw_os_error();
-    for path in ["round", "none/file", "file/file", "a", "link/", "new/", "link/..", "file/"] {
-        let path = at(path);
-        let kernels = fs::File::create(&path).unwrap_err().raw_os_error();
-        // A new name with a slash at its end: the kernel finds a folder, we find none.
-        let ours = if path.to_string_lossy().ends_with("new/") { Some(2) } else { kernels };
-        assert_eq!(errno(&path), ours, "{}", path.display());
+    for path in ["round", "none/file", "file/file", "a", "link/", "link/.."] {
+        let kernels = fs::File::create(at(path)).unwrap_err().raw_os_error();
+        assert_eq!(errno(&at(path)), kernels, "{path}");
     }
+    // With O_CREAT the kernel calls both a folder.
+    assert_eq!((errno(&at("new/")), errno(&at("file/"))), (Some(2), Some(20)));
     assert_eq!(errno(Path::new("")), Some(2));
 }

@@ -44,7 +44,7 @@ impl Output {
     }
 }
 
-/// Whether the file can be written; what is there stays as it is, and what is not there is not made.
+/// Whether the file can be written; what is there stays as it is, and nothing is made.
 fn try_to_write(path: &Path) -> io::Result<()> {
     // What has the name may come and go meanwhile.
     for _ in 0..LINKS {

@@ -5,6 +5,8 @@
 
 #[path = "cli/full_disk.rs"]
 mod full_disk;
+#[path = "cli/given.rs"]
+mod given;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -59,6 +59,47 @@ fn nothing_is_written_outside_of_the_folder() {
     }
 }
 
+/// Nobody else may enter it meanwhile, and not at all if something is missing.
+#[test]
+fn a_folder_is_the_callers_alone_until_all_is_there() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(from.path().join("file"), "text").unwrap();
+    let tree = Tree::read(&HostFs::open(from.path()).unwrap()).unwrap();
+    let mode = |at: &Path| std::fs::metadata(at).unwrap().permissions().mode() & 0o7777;
+    std::fs::set_permissions(to.path(), Permissions::from_mode(0o711)).unwrap();
+    tree.write_to(to.path()).unwrap();
+    assert_eq!(mode(to.path()), 0o711);
+    let full = tree.write_to(to.path()).unwrap_err();
+    assert_eq!((full.kind(), mode(to.path())), (std::io::ErrorKind::DirectoryNotEmpty, 0o700));
+}
+
+/// Each name is a step of its own: the path is longer than a call takes.
+#[test]
+fn a_deep_tree_is_written_like_another() {
+    let to = tempfile::tempdir().unwrap();
+    let from = tempfile::tempdir().unwrap();
+    std::fs::create_dir(from.path().join("d")).unwrap();
+    std::fs::write(from.path().join("d/file"), "text").unwrap();
+    let shallow = Tree::read(&HostFs::open(from.path()).unwrap()).unwrap();
+    let [folder, file] = [&b"d"[..], b"d/file"].map(|path| shallow.nodes[path].clone());
+    let mut nodes = std::collections::BTreeMap::new();
+    let mut path = vec![b'n'; 250];
+    for _ in 0..20 {
+        nodes.insert(path.clone(), folder.clone());
+        path.push(b'/');
+        path.extend([b'n'; 250]);
+    }
+    nodes.insert(path, file.clone());
+    let mut link = file;
+    link.same_as = nodes.keys().next_back().cloned();
+    nodes.insert(b"second".to_vec(), link);
+    let tree = Tree { nodes };
+    tree.write_to(to.path()).unwrap();
+    assert_eq!(std::fs::read_to_string(to.path().join("second")).unwrap(), "text");
+    let again = Tree::read(&HostFs::open(to.path()).unwrap()).unwrap();
+    assert_eq!(again.len(), 22);
+}
+
 #[test]
 fn privileges_are_left_behind() {
     let from = tempfile::tempdir().unwrap();

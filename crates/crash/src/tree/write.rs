@@ -1,15 +1,31 @@
 //! Writing a tree into a folder of the host.
+//!
+//! Nobody else may change what is written while it is: each folder is the caller's alone until all
+//! is there, each file is changed where it is open, and no link is followed.
 
-use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, PermissionsExt, fchown};
 use std::path::Path;
 
-use steadfast_vfs::FileType;
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, openat};
+use rustix::io::Errno;
+use steadfast_vfs::{Attr, FileType};
 
 use super::{Node, Tree, shown};
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What only the caller may enter.
+const PRIVATE: Mode = Mode::RWXU;
+
+/// A folder that is being filled.
+struct Target {
+    top: OwnedFd,
+    /// The folder that was used last, and its path.
+    last: Option<(Vec<u8>, OwnedFd)>,
+}
 
 impl Tree {
     /// Whether a path stays in the folder that the tree is written to: each name is one, and all
@@ -24,57 +40,128 @@ impl Tree {
         path.split(|byte| *byte == b'/').all(is_name) && ends.into_iter().all(is_directory)
     }
 
-    /// Writes the tree into `folder`, which exists and is empty: hard and symbolic links,
-    /// permissions, holes; owners where that is allowed. Device nodes and sockets are left out.
+    /// Writes the tree into `folder`, as [`write_into`](Self::write_into) does.
     ///
     /// # Errors
-    /// What the host reports, with the path; a path that leads out of the folder.
+    /// As there.
     pub fn write_to(&self, folder: &Path) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        self.write_into(rustix::fs::open(folder, flags, Mode::empty())?)
+    }
+
+    /// Writes the tree into a folder that is open for reading, is the caller's own and is empty:
+    /// hard and symbolic links, permissions, holes; owners where that is allowed. Device nodes and
+    /// sockets are left out. Only the caller may enter the folder until all is there, and after a
+    /// failure.
+    ///
+    /// # Errors
+    /// What the host reports, with the path; a path that leads out of the folder; a folder that is
+    /// not empty.
+    pub fn write_into(&self, folder: impl AsFd) -> io::Result<()> {
+        let top = File::from(folder.as_fd().try_clone_to_owned()?);
+        let permissions = top.metadata()?.permissions();
+        top.set_permissions(Permissions::from_mode(PRIVATE.bits()))?;
+        if !is_empty(&top)? {
+            return Err(Errno::NOTEMPTY.into());
+        }
+        let mut target = Target { top: top.try_clone()?.into(), last: None };
         let mut directories = Vec::new();
         for (path, node) in &self.nodes {
             if !self.stays_inside(path) {
                 let what = format!("{}: what it is in is no directory", shown(path));
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
-            let to = folder.join(OsStr::from_bytes(path));
-            self.write_node(node, &to, folder)
-                .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", to.display())))?;
+            target.write(path, node).map_err(|e| at(path, &e))?;
             if node.attr.kind == FileType::Directory {
-                directories.push((to, node.attr.mode));
+                directories.push((path, &node.attr));
             }
         }
-        // At last, from the bottom up: they may be read-only.
-        for (path, mode) in directories.into_iter().rev() {
-            std::fs::set_permissions(&path, Permissions::from_mode(mode.into()))?;
+        // At last, from the bottom up: others may change them from then on, or nobody.
+        for (path, attr) in directories.into_iter().rev() {
+            let folder = target.open(path, OFlags::RDONLY).map(File::from);
+            folder.and_then(|folder| settle(&folder, attr)).map_err(|e| at(path, &e))?;
         }
-        Ok(())
+        top.set_permissions(permissions)
+    }
+}
+
+fn at(path: &[u8], e: &io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("{}: {e}", shown(path)))
+}
+
+fn is_empty(folder: &File) -> io::Result<bool> {
+    for entry in rustix::fs::Dir::read_from(folder)? {
+        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The owner, where that is allowed, and the permissions, which a new owner would clear.
+fn settle(file: &File, attr: &Attr) -> io::Result<()> {
+    // OK to ignore: only root may give files away; whoever may not has its own files.
+    let _ = fchown(file, Some(attr.uid), Some(attr.gid));
+    file.set_permissions(Permissions::from_mode(attr.mode.into()))
+}
+
+impl Target {
+    /// Opens a folder, name by name: a path as a whole may be longer than a call takes.
+    fn open(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+        let mut folder = openat(&self.top, ".", flags | FOLDER, Mode::empty())?;
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            folder = openat(&folder, name, flags | FOLDER, Mode::empty())?;
+        }
+        Ok(folder)
     }
 
-    fn write_node(&self, node: &Node, to: &Path, folder: &Path) -> io::Result<()> {
-        if let Some(name) = &node.same_as {
-            return std::fs::hard_link(folder.join(OsStr::from_bytes(name)), to);
+    /// The folder that a path is in, and its name there.
+    fn parent<'p>(&mut self, path: &'p [u8]) -> io::Result<(&OwnedFd, &'p [u8])> {
+        let Some(end) = path.iter().rposition(|byte| *byte == b'/') else {
+            return Ok((&self.top, path));
+        };
+        let (folder, name) = (&path[..end], &path[end + 1..]);
+        let open = match self.last.take() {
+            Some((known, open)) if known == folder => open,
+            _ => self.open(folder, OFlags::PATH)?,
+        };
+        Ok((&self.last.insert((folder.to_vec(), open)).1, name))
+    }
+
+    fn write(&mut self, path: &[u8], node: &Node) -> io::Result<()> {
+        if let Some(original) = &node.same_as {
+            let end = original.iter().rposition(|byte| *byte == b'/');
+            let from = self.open(&original[..end.unwrap_or(0)], OFlags::PATH)?;
+            let (folder, name) = self.parent(path)?;
+            let old = &original[end.map_or(0, |end| end + 1)..];
+            return Ok(rustix::fs::linkat(&from, old, folder, name, AtFlags::empty())?);
         }
+        let (folder, name) = self.parent(path)?;
         match node.attr.kind {
-            FileType::Directory => std::fs::create_dir(to)?,
-            FileType::Symlink => symlink(OsStr::from_bytes(&node.target), to)?,
+            FileType::Directory => return Ok(rustix::fs::mkdirat(folder, name, PRIVATE)?),
             FileType::Regular => {
-                let file = File::create_new(to)?;
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+                let mode = Mode::RUSR | Mode::WUSR;
+                let file = File::from(openat(folder, name, flags | OFlags::CLOEXEC, mode)?);
                 for (offset, bytes) in &node.pieces {
                     file.write_all_at(bytes, *offset)?;
                 }
                 file.set_len(node.attr.size)?;
+                return settle(&file, &node.attr);
             }
+            FileType::Symlink => rustix::fs::symlinkat(&*node.target, folder, name)?,
             FileType::Fifo => {
-                let mode = rustix::fs::Mode::from_raw_mode(node.attr.mode.into());
-                rustix::fs::mknodat(rustix::fs::CWD, to, rustix::fs::FileType::Fifo, mode, 0)?;
+                let mode = Mode::from_raw_mode(node.attr.mode.into());
+                rustix::fs::mknodat(folder, name, rustix::fs::FileType::Fifo, mode, 0)?;
             }
             FileType::CharDevice | FileType::BlockDevice | FileType::Socket => return Ok(()),
         }
-        // Only root may give files away; whoever may not has its own files.
-        let _ = std::os::unix::fs::lchown(to, Some(node.attr.uid), Some(node.attr.gid));
-        if matches!(node.attr.kind, FileType::Regular) {
-            std::fs::set_permissions(to, Permissions::from_mode(node.attr.mode.into()))?;
-        }
+        // The largest number is nobody's, and leaves the owner as it is.
+        let number = |id: u32| (id != u32::MAX).then_some(id);
+        let uid = number(node.attr.uid).map(Uid::from_raw);
+        let gid = number(node.attr.gid).map(Gid::from_raw);
+        // OK to ignore, as for other files.
+        let _ = rustix::fs::chownat(folder, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
         Ok(())
     }
 }

@@ -1,9 +1,11 @@
 //! Devices that hold bytes.
 
 pub mod file;
+mod made;
 pub mod pmem;
 pub mod ram;
 
 pub use file::{Direct, FileDevice, FileOptions, Holder, OpenError, locked_by};
+pub use made::Made;
 pub use pmem::{Pmem, PmemError, PmemOptions, Promise};
 pub use ram::Ram;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
 
-use super::whole_file;
+use super::whole_file::{self, place};
 use crate::cli::Cli;
 
 /// What every command ends with, unless it has words of its own for it.
@@ -33,7 +33,7 @@ fn with_exit_status(command: Command) -> Command {
 
 /// Writes a page for the program and one for each command into `folder`.
 pub fn man(folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    place::folder(folder, true).with_context(|| folder.display().to_string())?;
     let mut command = command().disable_help_subcommand(true);
     command.build();
     pages(&command, folder)

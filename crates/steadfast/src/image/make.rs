@@ -1,12 +1,12 @@
 //! Making a file system, and a journal beside it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::signatures;
-use steadfast_devices::source::{FileDevice, FileOptions};
+use steadfast_devices::source::{FileDevice, FileOptions, Made};
 use steadfast_ext4_check as check;
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 
@@ -49,14 +49,12 @@ struct Found {
 
 /// Image files that were made, and are removed again if making fails.
 #[derive(Default)]
-struct Fresh(Vec<PathBuf>);
+struct Fresh(Vec<Made>);
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        for path in &self.0 {
-            // It was not there before, and holds nothing. OK to ignore: the failure is what counts.
-            let _ = std::fs::remove_file(path);
-        }
+        // They were not there before, and hold nothing.
+        self.0.drain(..).for_each(Made::remove);
     }
 }
 
@@ -148,8 +146,9 @@ impl Making {
 
 /// A new image file.
 fn created(path: &Path, size: u64, fresh: &mut Fresh) -> Result<Arc<dyn BlockDevice>> {
-    let device = FileDevice::create(path, size / 4096 * 4096, &FileOptions::default())?;
-    fresh.0.push(path.to_path_buf());
+    let size = size / 4096 * 4096;
+    let (device, made) = FileDevice::create_removable(path, size, &FileOptions::default())?;
+    fresh.0.push(made);
     Ok(Arc::new(device))
 }
 

@@ -11,6 +11,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::prelude::*;
 
+use crate::commands::whole_file::place::{self, Found, path_of};
+
 /// Logs to the standard error, or to a file that is appended to; `debug`: of ours, everything.
 pub fn start(file: Option<&Path>, debug: bool) -> Result<()> {
     let level = if debug { Level::DEBUG } else { Level::INFO };
@@ -61,7 +63,12 @@ impl<W: Write> Write for Line<W> {
 
 /// Opens a log for appending.
 pub fn open(path: &Path) -> Result<File> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
+    let file = match place::find(path) {
+        Ok(Found::Named(place)) => place.append(),
+        Ok(Found::Descriptor(open)) => Ok(open.into()),
+        Ok(Found::Other(open)) => OpenOptions::new().append(true).open(path_of(&open)),
+        Err(e) => Err(e),
+    };
     file.with_context(|| format!("log {}", path.display()))
 }
 
@@ -77,5 +84,17 @@ mod tests {
         let mut plain = Line(Vec::new());
         plain.write_all("\u{1b}[2mINFO\u{1b}[0m \u{e9}\n".as_bytes()).unwrap();
         assert_eq!(plain.0, "\u{1b}[2mINFO\u{1b}[0m \u{e9}\n".as_bytes());
+    }
+
+    #[test]
+    fn a_log_is_appended_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        for line in ["one\n", "two\n"] {
+            open(&path).unwrap().write_all(line.as_bytes()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
+        open("/dev/null".as_ref()).unwrap().write_all(b"three\n").unwrap();
+        assert!(open(&folder.path().join("none/log")).is_err());
     }
 }

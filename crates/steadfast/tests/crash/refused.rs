@@ -47,7 +47,12 @@ fn outputs_that_cannot_be_are_refused_at_once() {
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     let before = std::fs::read(lab.path("run.crash")).unwrap();
     std::fs::create_dir(lab.path("there")).unwrap();
-    let wrong: [(&[&str], &str); 6] = [
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, lab.path("pipe"), mode).unwrap();
+    let wrong: [(&[&str], &str); 9] = [
+        (&["--image", "pipe"], "--image pipe: an image is written to a regular file only"),
+        (&["--image", "/dev/full"], "--image /dev/full: an image is written to a regular file"),
+        (&["--image", "/dev/stdout"], "which is not the output"),
         (&["--tree", "there"], "--tree there: it is there already"),
         (&["--tree", "none/after"], "--tree none/after"),
         (&["--image", "there"], "--image"),

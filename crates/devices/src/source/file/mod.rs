@@ -36,6 +36,8 @@ pub(crate) use open::locked;
 pub use open::{Direct, FileOptions, OpenError};
 use pool::Pool;
 
+use crate::source::Made;
+
 /// Longest read or write of a file in memory that is not handed over, in bytes.
 const AT_ONCE_MAX: u64 = 128 << 10;
 
@@ -71,14 +73,28 @@ impl FileDevice {
         size: u64,
         options: &FileOptions,
     ) -> Result<Self, OpenError> {
+        FileDevice::create_removable(path, size, options).map(|(device, _)| device)
+    }
+
+    /// The same, for whoever may find that it is of no use: also the new file, to remove it.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    pub fn create_removable(
+        path: impl AsRef<Path>,
+        size: u64,
+        options: &FileOptions,
+    ) -> Result<(Self, Made), OpenError> {
         let path = path.as_ref();
-        open::create(path, size)?;
-        let opened = FileDevice::open(path, &FileOptions { read_only: false, ..options.clone() });
-        if opened.is_err() {
-            // Ours, and of no use; what is wrong is said all the same.
-            let _ = std::fs::remove_file(path);
+        let made = open::create(path, size)?;
+        match FileDevice::open(path, &FileOptions { read_only: false, ..options.clone() }) {
+            Ok(device) => Ok((device, made)),
+            Err(e) => {
+                // Ours, and of no use.
+                made.remove();
+                Err(e)
+            }
         }
-        opened
     }
 
     fn from_opened(opened: open::Opened, options: &FileOptions) -> Self {

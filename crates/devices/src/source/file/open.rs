@@ -17,6 +17,7 @@ use steadfast_runtime::{is_simulated, sleep};
 use super::holder::{locked_by, mounted_at, opened_by};
 use super::host;
 use super::image::{DirectAlign, Image};
+use crate::source::made::Made;
 
 /// Whether requests bypass the host's page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -202,30 +203,29 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened, OpenErr
 }
 
 /// Creates a sparse file, durably.
-pub(super) fn create(path: &Path, size: u64) -> Result<(), OpenError> {
+pub(super) fn create(path: &Path, size: u64) -> Result<Made, OpenError> {
     if size == 0 || !size.is_multiple_of(512) || i64::try_from(size).is_err() {
         return Err(OpenError::BadSize { path: path.into(), size });
     }
     let failed = |action| move |source| OpenError::System { path: path.into(), action, source };
-    let file = File::create_new(path).map_err(failed("create it"))?;
+    let made = Made::new(path).map_err(failed("create it"))?;
+    let file = &made.file;
     let sized = file.set_len(size).map_err(|e| match Errno::from_io_error(&e) {
         Some(Errno::FBIG) => {
-            OpenError::TooLarge { path: path.into(), size, most: most_bytes(&file, size) }
+            OpenError::TooLarge { path: path.into(), size, most: most_bytes(file, size) }
         }
         _ => failed("give it its size")(e),
     });
     let durable = sized.and_then(|()| file.sync_all().map_err(failed("make it durable")));
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let synced = || File::open(folder).and_then(|folder| folder.sync_all());
-    let durable = durable.and_then(|()| synced().map_err(failed("make its folder durable")));
-    if durable.is_err() {
-        // Ours, and of no use; if it cannot be removed the first error still says what is wrong.
-        let _ = std::fs::remove_file(path);
+    let synced = || made.sync_name().map_err(failed("make its folder durable"));
+    match durable.and_then(|()| synced()) {
+        Ok(()) => Ok(made),
+        Err(e) => {
+            // Ours, and of no use.
+            made.remove();
+            Err(e)
+        }
     }
-    durable
 }
 
 /// The largest size in whole sectors that a new, sparse file takes, below one that it does not.

@@ -1,6 +1,5 @@
 //! Opening and creating ranges.
 
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
 
 use super::super::file::{Direct, FileDevice, FileOptions, OpenError, locked};
+use super::super::made::Made;
 use super::label::{LABEL_BYTES, Label};
 use super::mapping::Mapping;
 use super::{Pmem, Promise, dax, promise};
@@ -170,7 +170,10 @@ impl Pmem {
     /// # Errors
     /// If there is something at `path`, the size is not whole pages or does not fit into memory.
     pub fn create_emulated(path: impl AsRef<Path>, size: u64) -> Result<(), PmemError> {
-        let path = path.as_ref();
+        Pmem::make(path.as_ref(), size).map(drop)
+    }
+
+    fn make(path: &Path, size: u64) -> Result<Made, PmemError> {
         let bad = |reason: String| PmemError::BadSize { path: path.into(), size, reason };
         if size == 0 || !size.is_multiple_of(PAGE) {
             return Err(bad("it is to be whole pages of 4096 bytes, at least one".into()));
@@ -180,13 +183,15 @@ impl Pmem {
         }
         let failed =
             |action| move |source| PmemError::System { path: path.to_owned(), action, source };
-        let file = File::create_new(path).map_err(failed("create it"))?;
-        let sized = file.set_len(size).map_err(failed("give it its size"));
-        if sized.is_err() {
-            // Ours, and of no use. OK to ignore: the first error still says what is wrong.
-            let _ = std::fs::remove_file(path);
+        let made = Made::new(path).map_err(failed("create it"))?;
+        match made.file.set_len(size).map_err(failed("give it its size")) {
+            Ok(()) => Ok(made),
+            Err(e) => {
+                // Ours, and of no use.
+                made.remove();
+                Err(e)
+            }
         }
-        sized
     }
 
     /// The same with a label in its last [`LABEL_BYTES`], so that it is known for what it is; the
@@ -204,13 +209,10 @@ impl Pmem {
             let reason = format!("its label takes {LABEL_BYTES} of them: make it larger");
             return Err(PmemError::BadSize { path: path.into(), size, reason });
         }
-        Pmem::create_emulated(path, size)?;
+        let made = Pmem::make(path, size)?;
         let label = Label { bytes: size - LABEL_BYTES, ..label };
-        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
-        let written = file.and_then(|file| label.write(&file, size));
-        if let Err(e) = written {
-            // As above.
-            let _ = std::fs::remove_file(path);
+        if let Err(e) = label.write(&made.file, size) {
+            made.remove();
             return Err(system(path, "write its label", e));
         }
         Ok(label)

@@ -2,7 +2,9 @@
 //! path.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +13,7 @@ use rustix::fs::{Access, access};
 
 use crate::Usage;
 use crate::commands::whole_file;
+use crate::commands::whole_file::place::{self, Found, Made, Place, path_of};
 
 /// A file that can be written.
 pub struct Output {
@@ -24,17 +27,8 @@ impl Output {
             let what = format!("{option} -: it is written to a file only; name one");
             return Err(Usage(what));
         }
-        let cannot = |e| Usage(format!("{option}: cannot write {}: {e}", path.display()));
-        let there = fs::metadata(path);
-        if there.as_ref().is_ok_and(|there| there.file_type().is_fifo()) {
-            // Its reader would take a trial for all that comes.
-            access(path, Access::WRITE_OK).map_err(|e| cannot(e.into()))?;
-            return Ok(Output { path: path.into() });
-        }
-        // What a link that leads nowhere would make is new, too.
-        let new = there.is_err().then(|| place(path)).flatten();
-        OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(cannot)?;
-        new.map_or(Ok(()), fs::remove_file).map_err(cannot)?;
+        try_to_write(path)
+            .map_err(|e| Usage(format!("{option}: cannot write {}: {e}", path.display())))?;
         Ok(Output { path: path.into() })
     }
 
@@ -48,6 +42,34 @@ impl Output {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Whether the file can be written; what is there stays as it is, and nothing is made.
+fn try_to_write(path: &Path) -> io::Result<()> {
+    // What has the name may come and go meanwhile.
+    for _ in 0..LINKS {
+        let place = match place::find(path)? {
+            Found::Descriptor(_) => return Ok(()),
+            Found::Other(open) => return Ok(access(path_of(&open), Access::WRITE_OK)?),
+            Found::Named(place) => place,
+        };
+        let Some(there) = place.present()? else {
+            // Not by the name itself: another run might make its output there at this moment, and
+            // lose it when the trial is removed.
+            return whole_file::try_to_make(&place);
+        };
+        let there_now = path_of(&there);
+        let kind = fs::metadata(&there_now)?.file_type();
+        if kind.is_symlink() {
+            continue;
+        }
+        if kind.is_fifo() {
+            // Its reader would take a trial for all that comes.
+            return Ok(access(&there_now, Access::WRITE_OK)?);
+        }
+        return OpenOptions::new().write(true).open(&there_now).map(drop);
+    }
+    Err(place::replaced())
 }
 
 /// Tries the files that are asked for by these options. No two of them may be the same file, and
@@ -110,6 +132,7 @@ pub fn is_same(a: &Path, b: &Path) -> bool {
 /// A folder for recordings.
 pub struct Folder {
     path: PathBuf,
+    open: OwnedFd,
     is_new: bool,
 }
 
@@ -117,34 +140,45 @@ impl Folder {
     /// Makes the folder if it is not there. It must be empty: rows of two runs must not mix.
     pub fn tried(path: &Path) -> Result<Folder, Usage> {
         let cannot =
-            |e: std::io::Error| Usage(format!("--record: cannot write to {}: {e}", path.display()));
+            |e: io::Error| Usage(format!("--record: cannot write to {}: {e}", path.display()));
         let is_new = fs::symlink_metadata(path).is_err();
-        fs::create_dir_all(path).map_err(cannot)?;
-        if fs::read_dir(path).map_err(cannot)?.next().is_some() {
+        let open = place::folder(path, true).map_err(cannot)?;
+        if fs::read_dir(path_of(&open)).map_err(cannot)?.next().is_some() {
             let shown = path.display();
             let what = format!("--record {shown}: the folder is not empty; name a new one");
             return Err(Usage(what));
         }
-        let probe = path.join(".probe");
-        File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(cannot)?;
-        Ok(Folder { path: path.into(), is_new })
+        if place::is_anybodys(&open).map_err(cannot)? {
+            let shown = path.display();
+            let what = format!(
+                "--record {shown}: another user may change this folder while root writes to it; \
+                 name a new one"
+            );
+            return Err(Usage(what));
+        }
+        let probe = Place::new_in(open.try_clone().map_err(cannot)?, ".probe");
+        let made = probe.make().and_then(|made| made.ok_or_else(place::replaced));
+        made.and_then(Made::remove).map_err(cannot)?;
+        Ok(Folder { path: path.into(), open, is_new })
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Where to write: for root the folder itself, whoever renames what it is in.
+    pub fn path(&self) -> PathBuf {
+        if place::is_root() { path_of(&self.open) } else { self.path.clone() }
     }
 
     /// After the run: what there is, in words; `whole`: all that was to be. A folder that was made
     /// for nothing goes.
     pub fn end(&self, whole: bool) -> String {
         let shown = self.path.display();
-        let is_empty = fs::read_dir(&self.path).is_ok_and(|mut names| names.next().is_none());
+        let names = fs::read_dir(path_of(&self.open));
+        let is_empty = names.is_ok_and(|mut names| names.next().is_none());
         if !is_empty {
             let but = if whole { "" } else { " (not all of them could be written)" };
             return format!("Recordings: {shown}{but}");
         }
-        let gone = self.is_new && fs::remove_dir(&self.path).is_ok();
+        let removed = || Place::of_new(&self.path)?.remove_folder(&self.open);
+        let gone = self.is_new && removed().is_ok();
         let left = if gone { "is not there" } else { "is empty" };
         let why = if whole { "no run that is cut had begun" } else { "it could not be written" };
         format!("Nothing was recorded, {shown} {left}: {why}")

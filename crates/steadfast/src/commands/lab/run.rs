@@ -37,7 +37,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
     ];
     let outputs = outputs::tried(wanted, &args.scenario)?;
     let record = args.record.as_deref().map(Folder::tried).transpose()?;
-    let recordings = record.as_ref().map(|f| Arc::new(Recordings::new(f.path().to_owned())));
+    let recordings = record.as_ref().map(|f| Arc::new(Recordings::new(f.path())));
     let options = RunOptions {
         full: args.full,
         cuts: args.cuts,

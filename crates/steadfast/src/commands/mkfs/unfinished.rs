@@ -1,70 +1,83 @@
 //! An image file that is being made: it goes with whoever gives up, and with a signal.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
+use crate::commands::whole_file::place::{Identity, Place};
+
 /// A file that is being made, and was not there before.
 pub struct Unfinished {
-    path: PathBuf,
     signals: Handle,
-    /// It is there, made by us, and is not to be kept yet. Held while it is made: a signal waits
-    /// until it is known whether there is something to remove.
-    is_ours: Arc<Mutex<bool>>,
+    /// Held while it is made: a signal waits until it is known whether there is something to
+    /// remove.
+    state: Arc<Mutex<State>>,
+}
+
+/// What there is to remove.
+struct State {
+    /// Where it is made: whoever renames folders afterwards does not choose what is removed.
+    /// `None`: there is no such place, and nothing is made.
+    place: Option<Place>,
+    /// The file, made by us, which is not to be kept yet.
+    made: Option<Identity>,
 }
 
 impl Unfinished {
     /// Before it is made: signals are looked after from now on.
     pub fn new(path: &Path) -> Result<Unfinished> {
-        let path = std::path::absolute(path)?;
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("signals")?;
-        let (handle, at) = (signals.handle(), path.clone());
-        let is_ours = Arc::new(Mutex::new(false));
-        let ours = Arc::clone(&is_ours);
+        let handle = signals.handle();
+        let state = State { place: Place::of_new(path).ok(), made: None };
+        let state = Arc::new(Mutex::new(state));
+        let seen = Arc::clone(&state);
         std::thread::Builder::new().name("signals".into()).spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                let mut is_ours = lock(&ours);
-                remove(&at, &mut is_ours);
+                let mut state = lock(&seen);
+                state.remove();
                 // With the lock: nothing is made any more.
                 std::process::exit(128 + signal);
             }
         })?;
-        Ok(Unfinished { path, signals: handle, is_ours })
+        Ok(Unfinished { signals: handle, state })
     }
 
     /// Makes it. Where that fails it is whoever made it who removes what there is.
     pub fn make<T, E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let mut is_ours = lock(&self.is_ours);
+        let mut state = lock(&self.state);
         let made = make();
-        *is_ours = made.is_ok();
+        let there = || Identity::of(&state.place.as_ref()?.present().ok()??).ok();
+        state.made = made.is_ok().then(there).flatten();
         made
     }
 
     /// It is finished, and stays.
     pub fn keep(self) {
-        *lock(&self.is_ours) = false;
+        lock(&self.state).made = None;
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
         self.signals.close();
-        remove(&self.path, &mut lock(&self.is_ours));
+        lock(&self.state).remove();
     }
 }
 
-fn lock(is_ours: &Mutex<bool>) -> MutexGuard<'_, bool> {
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     // OK to ignore a panic of another thread: the answer is as true as before.
-    is_ours.lock().unwrap_or_else(PoisonError::into_inner)
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn remove(path: &Path, is_ours: &mut bool) {
-    if std::mem::take(is_ours) {
-        // OK to ignore: why it was given up is what counts.
-        let _ = std::fs::remove_file(path);
+impl State {
+    fn remove(&mut self) {
+        if let (Some(place), Some(made)) = (&self.place, self.made.take()) {
+            // OK to ignore: why it was given up is what counts.
+            let _ = place.remove(made);
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use steadfast_devices::filter::fsdax::{self, Map};
 use steadfast_devices::source::pmem::{LABEL_BYTES, Label, Mode};
 use steadfast_devices::source::{Pmem, PmemError};
 
+use crate::commands::whole_file::place::{self, Found, Identity, Place};
 use crate::{Outcome, Usage, terminal};
 use cli::PmemCommand;
 
@@ -84,6 +85,7 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     let align = steadfast_lab::size::parse(align)
         .map_err(|why| Usage(format!("--align {align}: {why}")))?;
     let label = Label { uuid: uuid::Uuid::new_v4(), name: name.into(), mode, bytes: 0, cookie: 0 };
+    let place = Place::of_new(path);
     let label = Pmem::create_labelled(path, bytes, label).map_err(|e| match e {
         // Also a file that is there already.
         e @ (PmemError::System { .. } | PmemError::BadSize { .. }) => {
@@ -91,11 +93,18 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
         }
         e => e.into(),
     })?;
-    let pmem = open::map(path, false).inspect_err(|_| remove(path))?;
+    // Whoever renames folders from now on does not choose what is removed.
+    let made = place.ok().and_then(|place| {
+        let made = Identity::of(&place.present().ok()??).ok()?;
+        Some((place, made))
+    });
+    // OK to ignore: the first error says what is wrong.
+    let remove = || made.as_ref().map(|(place, made)| place.remove(*made));
+    let pmem = open::map(path, false).inspect_err(|_| drop(remove()))?;
     let pmem = Arc::new(pmem);
     let device: Arc<dyn BlockDevice> = Arc::clone(&pmem) as Arc<dyn BlockDevice>;
     // Of any namespace: a kernel that gets the range as memory sees it without its label.
-    let made = match mode {
+    let formatted = match mode {
         Mode::Raw => Ok(()),
         Mode::Sector(version) => {
             let options = btt::Options { sector, version, ..btt::Options::default() };
@@ -108,7 +117,7 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
         }
     };
     // A range that is no namespace is of no use.
-    made.inspect_err(|_| remove(path))?;
+    formatted.inspect_err(|_| drop(remove()))?;
     open::print_promise(&pmem);
     let (shown, uuid) = (path.display(), label.uuid);
     writeln!(out, "{shown}: a {} namespace of {} bytes, {uuid}", mode.name(), label.bytes)?;
@@ -121,14 +130,23 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn remove(path: &Path) {
-    // OK to ignore: the first error says what is wrong.
-    let _ = std::fs::remove_file(path);
-}
-
 fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
     let path = open::file(given);
     let shown = path.display();
+    // What is looked at is what is removed, whoever renames folders meanwhile.
+    let found = || match place::find(path)? {
+        Found::Named(place) => {
+            let file = place.present()?.map(|there| Identity::of(&there)).transpose()?;
+            Ok(file.map(|file| (place, file)))
+        }
+        Found::Descriptor(_) | Found::Other(_) => Ok(None),
+    };
+    let found: std::io::Result<_> = found();
+    let found = found.map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
+    let remove = || match &found {
+        Some((place, file)) => place.remove(*file),
+        None => Err(std::io::ErrorKind::NotFound.into()),
+    };
     if Pmem::label_of(path).is_none() {
         std::fs::File::open(path).map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
         let what = format!(
@@ -147,7 +165,7 @@ fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
     if force {
         // Whatever it holds, or whatever is left of it; but not while it is in use.
         drop(open::map(given, true)?);
-        std::fs::remove_file(path)?;
+        remove()?;
         writeln!(out, "{shown}: removed")?;
         return Ok(());
     }
@@ -159,7 +177,7 @@ fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
         );
         return Err(Usage(what).into());
     }
-    std::fs::remove_file(path)?;
+    remove()?;
     writeln!(out, "{shown}: removed")?;
     Ok(())
 }

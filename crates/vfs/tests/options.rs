@@ -170,9 +170,10 @@ fn what_was_meant_is_named() {
         ("comit=5", "did you mean commit=?"),
         ("nodelai", "did you mean nodelay?"),
         ("strict=", "`strict` takes no value"),
-        ("data=ordred", "did you mean ordered? (known: ordered, journal)"),
-        ("data=zzz", "zzz is none of: ordered, journal"),
-        ("zzz", "is not known; known: "),
+        ("data=ordred", "ordred is unknown: did you mean ordered? (choose ordered or journal)"),
+        ("data=zzz", "zzz is unknown: choose ordered or journal"),
+        ("data=", "data=: a value is needed: choose ordered or journal"),
+        ("zzz", "is unknown: choose "),
         ("barrier", "is not offered: what it does"),
         ("nobh=1", "is not offered: what it does"),
     ] {

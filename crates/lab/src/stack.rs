@@ -362,6 +362,9 @@ mod tests {
         let apart = mount_options("data=transact,transact=fsync,noatime,sync").unwrap_err();
         assert!(apart.to_string().contains("sync: is for mount points"), "{apart}");
         assert!(mount_options("data=transact,transact=fsync,sync").is_ok());
+        // Which a mount refuses where there is no journal.
+        let given = mount_options("commit=9,data=journal").unwrap().data_given;
+        assert_eq!(given.as_deref(), Some("data=journal"));
         let o = mount_options("fast_commit,cache=8m,relatime").unwrap();
         assert!(o.journal.fast_commits && o.cache_bytes == Some(8 << 20));
         assert_eq!(o.access_times, AccessTimes::Relative);

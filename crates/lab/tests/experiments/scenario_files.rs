@@ -62,7 +62,7 @@ fn all_mistakes_are_reported_at_once_each_with_its_line() {
         "erase_ms = -2: must be between",
         "there is no [device.dsk]",
         "did you mean `disk`?",
-        "mount option data=orderd: did you mean ordered?",
+        "mount option data=orderd: orderd is unknown: did you mean ordered?",
         "mount option comit=3: is unknown: did you mean commit=?",
         "my.toml:22:22",
         "-z",

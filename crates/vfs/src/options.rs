@@ -433,16 +433,3 @@ pub fn closest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, word)| word)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_choice_is_a_list_with_or() {
-        assert_eq!(choose(["a"]), "choose a");
-        assert_eq!(choose(["a", "b"]), "choose a or b");
-        assert_eq!(choose(["a", "b", "c"]), "choose a, b or c");
-        assert_eq!(choose::<&str>([]), "there is nothing to choose");
-    }
-}

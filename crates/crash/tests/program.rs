@@ -139,7 +139,7 @@ fn a_kept_run_gives_the_same_states_and_shrinks() {
     with(&kept, &own, |e| {
         let (state, base) = (e.state(first).unwrap(), e.base().unwrap());
         assert!(!e.wrong(state.contents.clone(), &state, &base).unwrap().is_empty());
-        let decisive = shrink::shrink(e, &state, &base, 100).unwrap();
+        let decisive = shrink::shrink(e, &state, &base, 100, &|| true).unwrap();
         assert!(decisive.units.len() <= state.in_doubt.len(), "{decisive}");
     });
 }

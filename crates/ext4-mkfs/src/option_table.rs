@@ -2,6 +2,7 @@
 //! help and the lab's scenarios go by this table. A new option is an entry here.
 
 use steadfast_ext4_format::ondisk::{Compat, Features, Incompat, RoCompat};
+use steadfast_vfs::options::choose;
 
 use super::{JournalChoice, Options};
 
@@ -112,8 +113,8 @@ impl MkfsOption {
     pub fn apply(&self, options: &mut Options, text: &str) -> Result<(), MkfsOptionError> {
         let named = |what: &str| format!("-{} {text}: {what}", self.name);
         if !self.words.is_empty() && !self.words.contains(&text) {
-            let what = format!("known are {}", self.words.join(", "));
-            return Err(MkfsOptionError::Wrong(named(&what)));
+            let what = format!("-{} {text} is unknown: {}", self.name, choose(self.words));
+            return Err(MkfsOptionError::Wrong(what));
         }
         (self.set)(options, text).map_err(|e| match e {
             MkfsOptionError::Wrong(what) => MkfsOptionError::Wrong(named(&what)),
@@ -133,8 +134,8 @@ pub fn apply_line(options: &mut Options, line: &str) -> Result<(), Vec<(String, 
     while let Some(word) = words.next() {
         let letter = word.strip_prefix('-').and_then(|rest| rest.get(..1));
         let Some(option) = OPTIONS.iter().find(|o| Some(o.name) == letter) else {
-            let known: Vec<String> = OPTIONS.iter().map(|o| format!("-{}", o.name)).collect();
-            let what = format!("mkfs option {word} is not known; known: {}", known.join(" "));
+            let all = choose(OPTIONS.iter().map(|o| format!("-{}", o.name)));
+            let what = format!("mkfs option {word} is unknown: {all}");
             wrong.push((word.to_owned(), what));
             // What follows is probably its value.
             if words.clone().next().is_some_and(|next| !next.starts_with('-')) {
@@ -198,30 +199,37 @@ fn feature(options: &mut Options, word: &str) -> Result<(), MkfsOptionError> {
         return Ok(());
     }
     let f = &mut options.features;
+    if let (false, Some(one)) = (on, Features::by_name(name)) {
+        // Also of what is never made: leaving it out is what is done anyway.
+        f.compat -= one.compat;
+        f.incompat -= one.incompat;
+        f.ro_compat -= one.ro_compat;
+        return Ok(());
+    }
     match name {
-        "dir_index" => f.compat.set(Compat::DIR_INDEX, on),
-        "ext_attr" => f.compat.set(Compat::EXT_ATTR, on),
-        "resize_inode" => f.compat.set(Compat::RESIZE_INODE, on),
-        "orphan_file" => f.compat.set(Compat::ORPHAN_FILE, on),
-        "fast_commit" => f.compat.set(Compat::FAST_COMMIT, on),
-        "sparse_super2" => f.compat.set(Compat::SPARSE_SUPER2, on),
-        "meta_bg" => f.incompat.set(Incompat::META_BG, on),
-        "filetype" => f.incompat.set(Incompat::FILETYPE, on),
-        "extent" | "extents" => f.incompat.set(Incompat::EXTENT, on),
-        "64bit" => f.incompat.set(Incompat::BIT64, on),
-        "flex_bg" => f.incompat.set(Incompat::FLEX_BG, on),
-        "casefold" => f.incompat.set(Incompat::CASEFOLD, on),
-        "metadata_csum_seed" => f.incompat.set(Incompat::CSUM_SEED, on),
-        "sparse_super" => f.ro_compat.set(RoCompat::SPARSE_SUPER, on),
-        "uninit_bg" => f.ro_compat.set(RoCompat::GDT_CSUM, on),
-        "large_file" => f.ro_compat.set(RoCompat::LARGE_FILE, on),
-        "huge_file" => f.ro_compat.set(RoCompat::HUGE_FILE, on),
-        "dir_nlink" => f.ro_compat.set(RoCompat::DIR_NLINK, on),
-        "extra_isize" => f.ro_compat.set(RoCompat::EXTRA_ISIZE, on),
-        "quota" => f.ro_compat.set(RoCompat::QUOTA, on),
-        "project" => f.ro_compat.set(RoCompat::PROJECT, on),
-        "bigalloc" => f.ro_compat.set(RoCompat::BIGALLOC, on),
-        "metadata_csum" => f.ro_compat.set(RoCompat::METADATA_CSUM, on),
+        "dir_index" => f.compat.set(Compat::DIR_INDEX, true),
+        "ext_attr" => f.compat.set(Compat::EXT_ATTR, true),
+        "resize_inode" => f.compat.set(Compat::RESIZE_INODE, true),
+        "orphan_file" => f.compat.set(Compat::ORPHAN_FILE, true),
+        "fast_commit" => f.compat.set(Compat::FAST_COMMIT, true),
+        "sparse_super2" => f.compat.set(Compat::SPARSE_SUPER2, true),
+        "meta_bg" => f.incompat.set(Incompat::META_BG, true),
+        "filetype" => f.incompat.set(Incompat::FILETYPE, true),
+        "extent" | "extents" => f.incompat.set(Incompat::EXTENT, true),
+        "64bit" => f.incompat.set(Incompat::BIT64, true),
+        "flex_bg" => f.incompat.set(Incompat::FLEX_BG, true),
+        "casefold" => f.incompat.set(Incompat::CASEFOLD, true),
+        "metadata_csum_seed" => f.incompat.set(Incompat::CSUM_SEED, true),
+        "sparse_super" => f.ro_compat.set(RoCompat::SPARSE_SUPER, true),
+        "uninit_bg" | "uninit_groups" => f.ro_compat.set(RoCompat::GDT_CSUM, true),
+        "large_file" => f.ro_compat.set(RoCompat::LARGE_FILE, true),
+        "huge_file" => f.ro_compat.set(RoCompat::HUGE_FILE, true),
+        "dir_nlink" => f.ro_compat.set(RoCompat::DIR_NLINK, true),
+        "extra_isize" => f.ro_compat.set(RoCompat::EXTRA_ISIZE, true),
+        "quota" => f.ro_compat.set(RoCompat::QUOTA, true),
+        "project" => f.ro_compat.set(RoCompat::PROJECT, true),
+        "bigalloc" => f.ro_compat.set(RoCompat::BIGALLOC, true),
+        "metadata_csum" => f.ro_compat.set(RoCompat::METADATA_CSUM, true),
         _ if Features::by_name(name).is_some() => {
             let what = format!("mkfs cannot make the feature {word}");
             return Err(MkfsOptionError::Unsupported(what));
@@ -260,9 +268,9 @@ mod tests {
         let wrong = apply_line(&mut Options::random(0), "-z 3 -b x -t ext5 -O exten,mmp -N");
         let said: Vec<String> = wrong.unwrap_err().into_iter().map(|(_, what)| what).collect();
         let parts = [
-            "-z is not known",
+            "-z is unknown: choose -t, ",
             "-N: no value",
-            "known are ext2",
+            "-t ext5 is unknown: choose ext2, ext3 or ext4",
             "-b x: a number is needed, at most 4294967295",
             "extent?",
         ];
@@ -271,5 +279,17 @@ mod tests {
         }
         let mmp = apply_line(&mut Options::random(0), "-O mmp").unwrap_err();
         assert!(mmp[0].1.contains("cannot make"), "{mmp:?}");
+    }
+
+    /// As mke2fs: what is not made can be left out by name.
+    #[test]
+    fn every_feature_can_be_left_out() {
+        let mut options = Options::random(0);
+        for name in Features::all_names().into_iter().chain(["extents", "uninit_groups"]) {
+            apply_line(&mut options, &format!("-O ^{name}")).unwrap_or_else(|e| panic!("{e:?}"));
+        }
+        assert_eq!(options.features, Features::default());
+        assert!(matches!(options.journal, JournalChoice::None));
+        assert!(apply_line(&mut options, "-O ^exten").unwrap_err()[0].1.contains("extent?"));
     }
 }

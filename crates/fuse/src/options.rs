@@ -24,7 +24,8 @@ pub struct Options {
     /// Symbolic links of it are read, and not followed. Only root may ask for it: fusermount3 does
     /// not know it.
     pub no_symlinks: bool,
-    /// Every write is durable when it returns, as if all files were opened with O_SYNC.
+    /// Every write is durable when it returns, as if all files were opened with O_SYNC. Whether
+    /// names are too is the file system's affair: `sync_names` of its mount options.
     pub sync: bool,
     /// Requests answered at the same time; at least 1.
     pub threads: usize,

@@ -303,7 +303,13 @@ pub(crate) fn read_mount_options(text: &str) -> Result<MountOptions, Vec<WrongOp
         access_times: AccessTimes::Never,
         ..MountOptions::default()
     };
-    let words = options::split(ext4::OPTIONS, text, |_| false);
+    // As a mount has it: `sync` that follows another option is no transaction point's word.
+    let is_other = |word: &str| {
+        options::apply(steadfast_fuse::OPTIONS, word, &mut steadfast_fuse::Options::default())
+            .is_ok_and(|applied| applied != Applied::Unknown)
+    };
+    let words = options::split(ext4::OPTIONS, text, is_other);
+    read.data_given = words.iter().find(|word| ext4::speaks_of_journal(word)).cloned();
     let mut wrong: Vec<WrongOption> =
         words.iter().filter_map(|word| mount_option(word, &mut read).err()).collect();
     wrong.extend(ext4::check_together(&read, &words).err());
@@ -352,6 +358,13 @@ mod tests {
         assert_eq!(o.transact, "timed=5s,fsync".parse().unwrap());
         assert!(mount_options("transact=fsyn").unwrap_err().to_string().contains("'fsyn'"));
         assert!(mount_options("data=mirrored").unwrap_err().to_string().contains("data=mirrored"));
+        // As a mount takes it, and a mount's own is refused.
+        let apart = mount_options("data=transact,transact=fsync,noatime,sync").unwrap_err();
+        assert!(apart.to_string().contains("sync: is for mount points"), "{apart}");
+        assert!(mount_options("data=transact,transact=fsync,sync").is_ok());
+        // Which a mount refuses where there is no journal.
+        let given = mount_options("commit=9,data=journal").unwrap().data_given;
+        assert_eq!(given.as_deref(), Some("data=journal"));
         let o = mount_options("fast_commit,cache=8m,relatime").unwrap();
         assert!(o.journal.fast_commits && o.cache_bytes == Some(8 << 20));
         assert_eq!(o.access_times, AccessTimes::Relative);

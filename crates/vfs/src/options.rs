@@ -199,6 +199,9 @@ impl<T> MountOption<T> {
             }
             (Form::OneOf { words, set, .. }, _) if words.contains(&word) => set(to, word),
             (Form::Choice { key: k, words, set, .. }, Some(value)) if *k == key => {
+                if value.is_empty() {
+                    return Err(wrong(format!("a value is needed: {}", choose(*words))));
+                }
                 if !words.contains(&value) {
                     return Err(wrong(none_of(value, words)));
                 }
@@ -373,9 +376,9 @@ pub fn unknown(word: &str, names: &[String]) -> WrongOption {
                 Some(name) => {
                     let value = known().any(|n| n.strip_suffix('=') == Some(name));
                     let sign = if value { "=" } else { "" };
-                    format!("is not known; did you mean {name}{sign}?")
+                    format!("is unknown: did you mean {name}{sign}?")
                 }
-                None => format!("is not known; known: {}", names.join(", ")),
+                None => format!("is unknown: {}", choose(names)),
             },
         },
     };
@@ -400,14 +403,25 @@ pub fn in_force<T>(table: &[MountOption<T>], of: &T) -> Vec<String> {
 }
 
 fn none_of(given: &str, words: &[&str]) -> String {
-    let all = words.join(", ");
+    let all = choose(words);
     match closest(given, words.iter().copied()) {
-        Some(word) => format!("did you mean {word}? (known: {all})"),
-        None => format!("{given} is none of: {all}"),
+        Some(word) => format!("{given} is unknown: did you mean {word}? ({all})"),
+        None => format!("{given} is unknown: {all}"),
     }
 }
 
-/// The known word that one which is not known was probably meant to be.
+/// What can be given where a word is unknown or missing: `choose a, b or c`.
+pub fn choose<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
+    let words: Vec<W> = words.into_iter().collect();
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    match words.split_last() {
+        Some((last, [])) => format!("choose {last}"),
+        Some((last, others)) => format!("choose {} or {last}", others.join(", ")),
+        None => "there is nothing to choose".into(),
+    }
+}
+
+/// The word that an unknown one was probably meant to be.
 pub fn closest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// As the command line's parser (clap) has it.
     const SIMILARITY_MIN: f64 = 0.7;

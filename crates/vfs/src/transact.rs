@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::options::choose;
 use crate::{TransactMask, TransactPolicy};
 
 /// Takes the bit away that every list has: a list that says nothing of unmounting does not discard.
@@ -50,10 +51,10 @@ impl TransactPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransactError {
     /// There is none.
-    #[error("no word; {}", known())]
+    #[error("a word is needed: {}", all_words())]
     NoWord,
-    /// One that is not known.
-    #[error("'{word}' is not a word of transact=; {}", known())]
+    /// An unknown one.
+    #[error("'{word}' is unknown: {}", all_words())]
     Unknown {
         /// The word.
         word: String,
@@ -71,7 +72,7 @@ pub enum TransactError {
     #[error("timed={0}: of which unit? {0}ms, {0}s or {0}m")]
     NoUnit(String),
     /// A time in another unit.
-    #[error("timed={text}: unit '{unit}' is not known; known: ms, s, m")]
+    #[error("timed={text}: unit '{unit}' is unknown: choose ms, s or m")]
     UnknownUnit {
         /// The time.
         text: String,
@@ -126,9 +127,9 @@ fn bit(word: &str) -> Result<TransactMask, TransactError> {
     found.ok_or_else(|| TransactError::Unknown { word: word.to_owned() })
 }
 
-fn known() -> String {
-    let words: Vec<&str> = WORDS.iter().map(|(w, _)| *w).collect();
-    format!("known: none, default, all, {}, {NO_UMOUNT}, timed=5s", words.join(", "))
+fn all_words() -> String {
+    let operations = WORDS.iter().map(|(w, _)| *w);
+    choose(["none", "default", "all"].into_iter().chain(operations).chain([NO_UMOUNT, "timed=5s"]))
 }
 
 fn duration(text: &str) -> Result<Option<Duration>, TransactError> {
@@ -198,8 +199,8 @@ mod tests {
             ("timed=1s:timed=2s", "twice"),
             ("all:none", "none and all contradict"),
             ("none,sync", "none and sync contradict"),
-            ("", "no word"),
-            ("sync,,fsync", "'' is not a word"),
+            ("", "a word is needed"),
+            ("sync,,fsync", "'' is unknown"),
         ] {
             assert!(message(text).contains(expected), "{text}: {:?}", parse(text));
         }

@@ -2,7 +2,7 @@
 //! refused with the word that was.
 
 use steadfast_vfs::options::{
-    Applied, Form, MountOption, ValueError, apply, in_force, names, split, texts, unknown,
+    Applied, Form, MountOption, ValueError, apply, choose, in_force, names, split, texts, unknown,
 };
 
 /// Everything that an option can be.
@@ -170,9 +170,10 @@ fn what_was_meant_is_named() {
         ("comit=5", "did you mean commit=?"),
         ("nodelai", "did you mean nodelay?"),
         ("strict=", "`strict` takes no value"),
-        ("data=ordred", "did you mean ordered? (known: ordered, journal)"),
-        ("data=zzz", "zzz is none of: ordered, journal"),
-        ("zzz", "is not known; known: "),
+        ("data=ordred", "ordred is unknown: did you mean ordered? (choose ordered or journal)"),
+        ("data=zzz", "zzz is unknown: choose ordered or journal"),
+        ("data=", "data=: a value is needed: choose ordered or journal"),
+        ("zzz", "is unknown: choose "),
         ("barrier", "is not offered: what it does"),
         ("nobh=1", "is not offered: what it does"),
     ] {
@@ -185,4 +186,12 @@ fn what_was_meant_is_named() {
     assert_eq!(texts.len(), 7);
     assert_eq!((texts[3].words.as_str(), texts[3].default.as_str()), ("commit=SECONDS", "0"));
     assert_eq!((texts[0].words.as_str(), texts[0].default.as_str()), ("delay, nodelay", "nodelay"));
+}
+
+#[test]
+fn a_choice_is_a_list_with_or() {
+    assert_eq!(choose(["a"]), "choose a");
+    assert_eq!(choose(["a", "b"]), "choose a or b");
+    assert_eq!(choose(["a", "b", "c"]), "choose a, b or c");
+    assert_eq!(choose::<&str>([]), "there is nothing to choose");
 }

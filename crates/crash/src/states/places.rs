@@ -6,6 +6,7 @@ use std::str::FromStr;
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::Recording;
 use steadfast_runtime::Nanos;
+use steadfast_vfs::options::choose;
 
 use super::instants;
 
@@ -128,7 +129,9 @@ impl FromStr for Places {
             "flushes" => Ok(Places::Flushes),
             "all" => Ok(Places::All),
             number => number.parse().map(Places::Sampled).map_err(|_| {
-                format!("'{text}' is no choice of cuts: none, a number, flushes or all")
+                let counted = COUNTED.iter().map(|(word, _)| format!("{word}:N"));
+                let words = ["none", "a number", "flushes", "all"].map(str::to_owned);
+                format!("'{text}' is unknown: {}", choose(words.into_iter().chain(counted)))
             }),
         }
     }

@@ -113,7 +113,7 @@ pub enum VariantError {
     #[error("device '{0}' is no model: it has no time of its own")]
     NoModel(String),
     /// A file system of the kernel's that nobody knows.
-    #[error("kernel = '{0}' is not known")]
+    #[error("kernel = '{0}' is unknown")]
     UnknownKernel(String),
     /// The kernel's file system, or a loop device, cannot be had.
     #[error(transparent)]

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use serde::de::DeserializeOwned;
+use steadfast_vfs::options::{choose, closest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
@@ -241,8 +242,8 @@ pub fn note(wrongs: &Wrongs, at: Range<usize>, message: &str) {
         let mut words = rest.split('`').skip(1).step_by(2);
         let given = words.next().unwrap_or_default();
         let known: Vec<&str> = words.collect();
-        let what = format!("`{given}` is none of: {}", known.join(", "));
-        let nearest = steadfast_vfs::options::closest(given, known.iter().copied());
+        let what = format!("`{given}` is unknown: {}", choose(&known));
+        let nearest = closest(given, known.iter().copied());
         wrongs.add(at, what, nearest.map_or(String::new(), |w| format!("did you mean `{w}`?")));
         return;
     }

@@ -51,8 +51,8 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         let (first, last) = (VERSIONS.start(), VERSIONS.end());
         top.wrong(
             "version",
-            format!("version {n} is not known"),
-            format!("known: {first} to {last}"),
+            format!("version {n} is unknown"),
+            format!("choose {first} to {last}"),
         );
     }
     let name: Option<String> = top.take("name");

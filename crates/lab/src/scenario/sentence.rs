@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use steadfast_bench::iozone::matrix::Column;
+use steadfast_vfs::options::choose;
 
 use super::fields::Fields;
 use super::keys::Table;
@@ -191,7 +192,7 @@ fn words<'a>(
 ) -> Option<Vec<String>> {
     let words: Vec<String> = fields.take(name)?;
     if words.is_empty() && name != "over" && fields.value(name).is_some() {
-        let help = format!("known: {}", known().join(", "));
+        let help = choose(known());
         fields.wrong(name, format!("`{name}` is empty: the sentence says nothing"), help);
     }
     for (i, word) in words.iter().enumerate() {
@@ -203,7 +204,7 @@ fn words<'a>(
         fields.wrong_word(
             name,
             word,
-            format!("`{word}` is not known: {}", did_you_mean(word, known())),
+            format!("`{word}` is unknown: {}", did_you_mean(word, known())),
         );
     }
     Some(words)

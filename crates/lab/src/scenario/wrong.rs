@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use steadfast_vfs::options::{choose, closest};
 
 /// Columns that a message takes at most.
 const COLUMNS: usize = 78;
@@ -91,12 +92,12 @@ fn wrapped(text: &str, before: usize) -> String {
     lines
 }
 
-/// The known words that come nearest to one that is not known, as a question; else all of them.
+/// The word that comes nearest to an unknown one, as a question; else all that there are.
 pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    match steadfast_vfs::options::closest(given, known.iter().copied()) {
+    match closest(given, known.iter().copied()) {
         Some(word) => format!("did you mean `{word}`?"),
         None if known.is_empty() => String::new(),
-        None => format!("known: {}", known.join(", ")),
+        None => choose(known),
     }
 }

@@ -13,6 +13,7 @@ mod text;
 mod tornado;
 
 use serde::{Serialize, Serializer};
+use steadfast_vfs::options::choose;
 
 use crate::results::{Ratio, Row, ratios};
 use crate::run::{RunOptions, Watch, iozone_options, measure_each};
@@ -135,9 +136,8 @@ pub fn run(
             words.sort();
             words.dedup();
             let near = did_you_mean(only, words.iter().map(String::as_str));
-            let near = if near.starts_with("known") { String::new() } else { format!(" {near}") };
-            let words = words.join(", ");
-            let what = format!("'{only}' is no part and no parameter.{near} Known: {words}");
+            let near = if near.starts_with("choose") { String::new() } else { format!(" {near}") };
+            let what = format!("'{only}' is unknown:{near} {}", choose(&words));
             return Err(OptionError::Unknown(what).of("--only"));
         }
     }

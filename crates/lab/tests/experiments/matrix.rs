@@ -196,8 +196,8 @@ fn what_is_wrong_with_a_matrix_is_reported() {
 
     let whole = "iozone = \"-az -g 1m\"\nquick_iozone = \"-s 64k\"\nrisk_iozone = \"-s 64k\"";
     for (from, to, part) in [
-        ("\"comparable\"", "\"comparabel\"", "is none of: comparable"),
-        ("tests = [\"reread\"]", "tests = [\"re-read\"]", "`re-read` is not known"),
+        ("\"comparable\"", "\"comparabel\"", "is unknown: choose comparable"),
+        ("tests = [\"reread\"]", "tests = [\"re-read\"]", "`re-read` is unknown"),
         ("share = 0.9", "share = 90.0", "at most 1"),
         ("factor = 1.5", "factor = 0.5", "a factor of 1 or more"),
         ("variants = [\"ordered\", \"transact\"]", "variants = [\"ordered\"]", "with nothing"),

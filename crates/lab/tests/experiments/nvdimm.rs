@@ -106,7 +106,7 @@ fn what_is_wrong_with_a_namespace_is_reported() {
         ("size_mib = 64", "size_mib = 0", "size_mib = 0: must be between"),
         ("dax=always", "dax=allways", "dax=allways"),
         ("mount =", "kernel = \"ext4\"\nmount =", "not a namespace"),
-        ("size_mib", "energy_source = \"flat\"\nsize_mib", "`flat` is none of: good"),
+        ("size_mib", "energy_source = \"flat\"\nsize_mib", "`flat` is unknown: choose good"),
     ] {
         let said = mistakes(from, to);
         assert!(said.contains(message), "no {message:?} in:\n{said}");

@@ -62,8 +62,8 @@ fn all_mistakes_are_reported_at_once_each_with_its_line() {
         "erase_ms = -2: must be between",
         "there is no [device.dsk]",
         "did you mean `disk`?",
-        "mount option data=orderd: did you mean ordered?",
-        "mount option comit=3: is not known; did you mean commit=?",
+        "mount option data=orderd: orderd is unknown: did you mean ordered?",
+        "mount option comit=3: is unknown: did you mean commit=?",
         "my.toml:22:22",
         "-z",
         "[[variant]] has no key `runs`",
@@ -90,7 +90,7 @@ fn mistakes_between_keys_are_found_at_reading() {
         assert!(GOOD.contains(from), "{from}");
         mistakes(&GOOD.replace(from, to))
     };
-    assert!(with("version = 2", "version = 9").contains("version 9 is not known"));
+    assert!(with("version = 2", "version = 9").contains("version 9 is unknown"));
     assert!(with("kind = \"ssd\"", "kind = \"sdd\"").contains("did you mean `ssd`?"));
     assert!(with("-i0", "-q0x").contains("-q"));
     assert!(with("\"8m\"", "\"many\"").contains("not a size"));

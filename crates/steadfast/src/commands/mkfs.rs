@@ -334,7 +334,7 @@ fn journal(args: &Mkfs, to: &Arc<dyn BlockDevice>, options: &mut Options) -> Res
                 options.journal = JournalChoice::InternalOf(blocks);
             }
             _ => {
-                let what = format!("-J {word}: known are device=PATH and size=MEGABYTES");
+                let what = format!("-J {word} is unknown: choose device=PATH or size=MEGABYTES");
                 return Err(Usage(what).into());
             }
         }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::sensitivity::{self, Options};
 use steadfast_lab::{LabError, Watch};
+use steadfast_vfs::options::choose;
 
 use super::lab::outputs;
 use super::lab::run::{INTERRUPTED, stop_on_signals};
@@ -64,7 +65,7 @@ fn check_figure(scenario: &Scenario, figure: Option<(&str, &str)>) -> Result<(),
     if known.contains(&variant) {
         return Ok(());
     }
-    Err(Usage(format!("--figure: variant '{variant}' is not known; known: {}", known.join(", "))))
+    Err(Usage(format!("--figure: variant '{variant}' is unknown: {}", choose(known))))
 }
 
 /// Lists the drives with their sources.

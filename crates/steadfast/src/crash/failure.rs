@@ -124,7 +124,7 @@ fn describe(
     if let Ok(Ok(tree)) = recovered.map(|recovered| recovered.tree) {
         print_tree(&tree, &base, out)?;
     }
-    match shrink(exploration, &state, &base, SHRINK_RECOVERIES) {
+    match shrink(exploration, &state, &base, SHRINK_RECOVERIES, &|| true) {
         Ok(decisive) => print_decisive(run, &names, &decisive, out),
         Err(why) => writeln!(out, "\nNot shrunk: {why}"),
     }

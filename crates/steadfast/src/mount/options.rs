@@ -343,6 +343,7 @@ mod tests {
             ("data=orderd", "did you mean ordered?"),
             ("alow_other", "did you mean allow_other?"),
             ("commit", "a value is needed: commit="),
+            ("data=", "data=: a value is needed: choose "),
             ("ro=1", "takes no value"),
             ("commit=0", "from 1 to 3600"),
             ("cache=1k", "at least 1m"),

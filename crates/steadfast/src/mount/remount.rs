@@ -32,6 +32,10 @@ pub fn remount(mountpoint: &Path, options: &[String]) -> Result<Outcome> {
     let place = mounts::at(&at).map_err(|e| Usage(format!("{shown}: {e}")))?;
     let had: Vec<String> = serde_json::from_value(running.status["options_in_force"].clone())
         .with_context(|| format!("{shown}: the status of the mount"))?;
+    // With noload it has no force, and fstab says it again.
+    let given = running.status["options"].as_str().unwrap_or_default().split(',');
+    let commit = given.filter(|word| word.starts_with("commit=")).map(ToOwned::to_owned);
+    let had: Vec<String> = commit.chain(had).collect();
     refuse_lasting(&had.join(","), options).map_err(|e| Usage(format!("{shown}: {e}")))?;
     let words = options.join(",");
     let words: Vec<&str> = words.split(',').collect();

@@ -39,8 +39,11 @@ pub fn of(served: &Served) -> Value {
     let block_size = fs.volume().layout.block_size;
     let has_journal = fs.volume().layout.features.compat.contains(Compat::HAS_JOURNAL);
     let mut in_force = in_force.in_force();
-    // Nothing is promised of contents where there is no journal.
-    in_force.retain(|word| has_journal || !word.starts_with("data="));
+    // Nothing is promised of contents where there is no journal, or where it is left alone.
+    let promises = has_journal && !options.no_load;
+    in_force.retain(|word| promises || !word.starts_with("data="));
+    // Nor is anything committed there.
+    in_force.retain(|word| !options.no_load || !word.starts_with("commit="));
     let journal = fs.journal().map(|journal| {
         let (used, all) = journal.usage();
         let stats = journal.stats();
@@ -62,7 +65,7 @@ pub fn of(served: &Served) -> Value {
         "source": served.source,
         "pid": std::process::id(),
         "seconds": served.since.elapsed().as_secs(),
-        "data": has_journal.then(|| options.data.name()),
+        "data": promises.then(|| options.data.name()),
         "transact": transact::mask(served),
         "last_point": transact::last_point(served),
         "recovered": recovered(served),
@@ -237,9 +240,14 @@ fn print_mount(s: &Value, out: &mut dyn Write) -> Result<()> {
         Some(mask) => format!("durable at transaction points: {mask}"),
         None => format!("commit every {} s", number(&s["commit_seconds"])),
     };
+    let is_in_force = |word: &str| {
+        s["options_in_force"].as_array().is_some_and(|all| all.iter().any(|option| option == word))
+    };
     // A mask of all kinds of points has a line of its own.
-    let mode = s["data"].as_str().unwrap_or("no journal");
-    let data = format!("{mode}, {when}");
+    let data = match s["data"].as_str() {
+        None if is_in_force("noload") => "the journal is left alone (noload)".into(),
+        mode => format!("{}, {when}", mode.unwrap_or("no journal")),
+    };
     let indent = " ".repeat(13);
     row("data", terminal::hanging(&indent, &data).trim().to_owned())?;
     let point = &s["last_point"];

@@ -92,3 +92,22 @@ fn ext2_is_repaired_before_it_is_judged() {
     // How many there are depends on how the machine's time was divided.
     assert!(report["states"].as_u64().unwrap() > 5, "{report:#}");
 }
+
+/// As `steadfast mount -o sync`, which does to names what `dirsync` does.
+#[test]
+fn sync_makes_names_durable() {
+    let Some(lab) = Lab::new() else { return };
+    let judge = ["--judge", "test ! -s \"$STEADFAST_PRINTED\" || test -d d"];
+    let plan = ["--linger", "0.2", "--cuts", "all", "--states", "3"];
+    let program = ["--", "sh", "-c", "mkdir d; echo made; sleep 0.1; echo x > f"];
+    let found = |options: &str| {
+        let options = format!("commit=60{options}");
+        lab.run(&[&["-o", &options][..], &plan, &judge, &program].concat())
+    };
+    let (report, is_found) = found("");
+    assert!(is_found, "the promise is one that others break: {report:#}");
+    for options in [",sync", ",dirsync"] {
+        let (report, is_found) = found(options);
+        assert!(!is_found, "{options}: {report:#}");
+    }
+}

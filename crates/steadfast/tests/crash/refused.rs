@@ -5,10 +5,13 @@ use super::lab::{Lab, text};
 #[test]
 fn wrong_words_are_named() {
     let Some(lab) = Lab::new() else { return };
-    let wrong: [(&[&str], &str); 11] = [
-        (&["run", "--fs", "zfs", "--", "true"], "--fs zfs"),
+    let wrong: [(&[&str], &str); 14] = [
+        (&["run", "--fs", "zfs", "--", "true"], "--fs zfs is unknown: choose ext2, ext3, ext4, "),
+        (&["run", "-o", "remount", "--", "true"], "journal=, remount"),
+        (&["corpus", "--fs", "ext4:sync"], "mount option sync:"),
+        (&["corpus", "--space", "all"], "choose known, seq-1 or seq-2"),
         (&["run", "--device", "tape", "--", "true"], "invalid value 'tape'"),
-        (&["run", "--cuts", "some", "--", "true"], "--cuts"),
+        (&["run", "--cuts", "some", "--", "true"], "all, spread:N, boundaries:N or unsynced:N"),
         (&["run", "-o", "data=mirrored", "--", "true"], "data=mirrored"),
         (&["run", "--size", "8k", "--", "true"], "--size"),
         (&["run", "--device", "hdd", "--size", "64m", "--", "true"], "1024m"),

@@ -95,3 +95,47 @@ fn the_table_of_media_stops_on_a_signal() {
     assert!(matches!(status, Some(1 | 130)), "{status:?} {said}");
     assert!(said.contains("set-up") && said.contains("stopped: "), "{said}");
 }
+
+/// Before any step has begun, too: the first one is not carried out.
+#[test]
+fn an_early_signal_stops_the_first_step() {
+    let Some(lab) = Lab::new() else { return };
+    let folder = lab.path("tmp");
+    std::fs::create_dir_all(&folder).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_steadfast"))
+        .args(["crash", "run", "--size", "4g", "--setup", "sleep 600", "--", "true"])
+        .env("TMPDIR", &folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = Pid::from_child(&child);
+    let hears_it = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("2");
+        u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0
+    };
+    while !hears_it() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill_process(pid, Signal::INT).unwrap();
+    let out = steadfast_suite::output_of(Duration::from_secs(300), child).unwrap();
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(130), "{said}");
+    assert!(said.contains("stopped, nothing was judged"), "{said}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "{said}");
+}
+
+/// What has left the set-up's group of processes lives on; it is not the program's.
+#[test]
+fn what_a_set_up_leaves_is_named() {
+    let Some(lab) = Lab::new() else { return };
+    let setup = "setsid sh -c 'echo $$ > \"$TMPDIR/number\"; exec sleep 600' & \
+        while ! test -s \"$TMPDIR/number\"; do :; done";
+    let words = ["run", "--cuts", "3", "--linger", "0", "--setup", setup, "--", "true"];
+    let out = lab.crash(&words);
+    let number = std::fs::read_to_string(lab.path("number")).unwrap();
+    let _ = kill_process(Pid::from_raw(number.trim().parse().unwrap()).unwrap(), Signal::KILL);
+    let said = text(&out.stderr);
+    assert!(said.contains("the set-up has started still uses"), "{:?} {said}", out.status);
+}

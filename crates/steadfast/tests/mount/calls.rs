@@ -379,3 +379,22 @@ fn the_log_has_no_line_about_what_is_not_there() {
     let logged = log.matches("mount options that change nothing: acl,lazytime").count();
     assert_eq!(logged, 1, "{log}");
 }
+
+/// Of the journal that it leaves alone nothing is in force, and a remount may say it again.
+#[test]
+fn noload_shows_nothing_of_the_journal() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.bad("mount disk.img m -o ro,noload,data=ordered", 2);
+    b.good("mount disk.img m -o ro,noload,commit=9");
+    let status = b.status();
+    let words = status["options_in_force"].as_array().unwrap();
+    assert!(words.contains(&"noload".into()) && words.contains(&"ro".into()), "{status}");
+    let of_journal = |word: &str| word.starts_with("data=") || word.starts_with("commit=");
+    assert!(!words.iter().any(|word| of_journal(word.as_str().unwrap())), "{status}");
+    assert!(status["data"].is_null(), "{status}");
+    let shown = b.good("status m");
+    assert!(shown.contains("left alone (noload)") && !shown.contains("ordered"), "{shown}");
+    b.good("mount m -o remount,ro,noatime,commit=9");
+    b.bad("mount m -o remount,ro,commit=5", 2);
+    b.good("umount m");
+}

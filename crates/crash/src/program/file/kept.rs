@@ -36,8 +36,8 @@ const BYTES_A_TABLE: u64 = 512;
 const LINE: u64 = 64;
 /// Pieces of a discard, at the most, that are there or not after a cut, each by itself.
 const DISCARD_PIECES: u64 = 4097;
-/// So many pieces of discards and lines of persists are few: less than 256 MiB of memory. A file
-/// system mounted with `discard` may send a hundred discards of the whole device.
+/// So many pieces of discards in doubt and lines of persists are few: less than 256 MiB of memory.
+/// That is a hundred discards of the whole device without a flush.
 const PIECES_FEW: u64 = 1 << 19;
 /// Beyond that, bytes of a file for each: what is discarded or persisted was mostly written.
 const BYTES_A_PIECE: u64 = 16;
@@ -342,8 +342,8 @@ impl Kept<'_> {
 }
 
 impl Kept<'_> {
-    /// Refuses discards and persists of more pieces, all together. They carry no bytes: their
-    /// length costs a file nothing.
+    /// Refuses more pieces of discards in doubt at one cut, and of persists of the whole run. They
+    /// carry no bytes: their length costs a file nothing.
     fn check_pieces(&self, pieces_max: u64) -> Result<(), String> {
         // The first device may be cut as another medium.
         let media = self.about.get("media").and_then(|media| media.parse().ok());
@@ -353,25 +353,76 @@ impl Kept<'_> {
             let atomic = atomic.unwrap_or(UNIT_MIN).max(UNIT_MIN);
             u64::from(if device == 0 { media.unit(atomic) } else { atomic })
         };
-        let mut pieces = 0_u64;
+        // It may begin and end in the middle of one.
+        let pieces = |len: u64, piece: u64| (len / piece).saturating_add(2);
+        let flushes = self.flushes();
+        let mut lines = 0_u64;
+        let mut discards: Vec<(u64, i64)> = Vec::new();
         for Request(event) in &self.requests {
-            let (len, piece, most) = match event.action {
-                Action::Discard { len, .. } => (len, unit(event.device.0), DISCARD_PIECES),
-                Action::Persist { len, .. } => (len, LINE, u64::MAX),
-                Action::Write { .. } | Action::Store { .. } | Action::Flush | Action::Fence => {
-                    continue;
+            match event.action {
+                Action::Persist { len, .. } => lines = lines.saturating_add(pieces(len, LINE)),
+                Action::Discard { len, .. } => {
+                    let count = pieces(len, unit(event.device.0)).min(DISCARD_PIECES).cast_signed();
+                    discards.push((event.submitted.tick, count));
+                    let of_other_medium = event.device.0 == 0 && media != Media::default();
+                    let durable = self.durable_from(event, &flushes);
+                    discards.extend(durable.filter(|_| !of_other_medium).map(|at| (at, -count)));
                 }
-            };
-            // It may begin and end in the middle of one.
-            pieces = pieces.saturating_add((len / piece).saturating_add(2).min(most));
-            if pieces > pieces_max {
-                return Err(format!(
-                    "its discards and persists are of more than {pieces_max} pieces, which is \
-                     more than a file of its length may have"
-                ));
+                Action::Write { .. } | Action::Store { .. } | Action::Flush | Action::Fence => {}
             }
         }
+        discards.sort_unstable();
+        let mut in_doubt = 0_i64;
+        let most = discards.into_iter().map(|(_, count)| {
+            in_doubt += count;
+            in_doubt
+        });
+        let most = most.max().unwrap_or(0).cast_unsigned();
+        if lines.saturating_add(most) > pieces_max {
+            return Err(format!(
+                "its discards and persists are of more than {pieces_max} pieces, which is more \
+                 than a file of its length may have"
+            ));
+        }
         Ok(())
+    }
+
+    /// Of each device: when its flushes were submitted, ascending, and when the first of this and
+    /// the later ones had completed.
+    fn flushes(&self) -> BTreeMap<u32, Vec<(u64, u64)>> {
+        let mut flushes: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+        for Request(event) in &self.requests {
+            if let (Action::Flush, Some(done), false) =
+                (&event.action, event.completed, event.failed)
+            {
+                let of_device = flushes.entry(event.device.0).or_default();
+                of_device.push((event.submitted.tick, done.tick));
+            }
+        }
+        for of_device in flushes.values_mut() {
+            of_device.sort_unstable();
+            let mut first = u64::MAX;
+            for (_, done) in of_device.iter_mut().rev() {
+                first = first.min(*done);
+                *done = first;
+            }
+        }
+        flushes
+    }
+
+    /// The tick from which a discard is in doubt at no cut; `None`: it always is.
+    fn durable_from(&self, event: &Event, flushes: &BTreeMap<u32, Vec<(u64, u64)>>) -> Option<u64> {
+        let done = event.completed.filter(|_| !event.failed)?.tick;
+        let durable = match self.devices.get(event.device.0 as usize)?.0.durability {
+            Durability::OnCompletion | Durability::OnStore => done,
+            Durability::OnFlush => {
+                let flushes = flushes.get(&event.device.0)?;
+                flushes.get(flushes.partition_point(|(submitted, _)| *submitted <= done))?.1
+            }
+            Durability::Lying { .. } => return None,
+        };
+        // A cut at that tick comes before it.
+        durable.checked_add(1)
     }
 }
 

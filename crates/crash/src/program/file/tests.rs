@@ -197,6 +197,24 @@ fn a_length_without_bytes_takes_no_memory() {
         assert!(said.contains("discards and persists are of more than"), "{said}");
         assert!(hostile.len() < 16 << 10, "{}", hostile.len());
     }
+    // Discards that a flush has made durable are in doubt no more: as many as there are.
+    let turn = std::cell::Cell::new(0);
+    let flushed = || {
+        turn.set(turn.get() + 1);
+        if turn.get() % 3 == 0 { Action::Flush } else { discard() }
+    };
+    let mut run = parse(&of_all(3000, flushed)).unwrap();
+    let mut asked = 0;
+    let last = run.recording.last_crash_point();
+    let at = run.recording.at(DeviceId(0), last);
+    at.contents_where(&run.bases[0], at.settled(0), |_, _| {
+        asked += 1;
+        false
+    });
+    assert!(asked <= 6 * 4097, "{asked}");
+    // Those that a lying device or another medium may lose are all in doubt.
+    run.about.insert("media".into(), "erase-block".into());
+    assert!(parse(&saved(&run)).unwrap_err().contains("more than"));
     // What is persisted in small pieces, is.
     parse(&of_all(300, || Action::Persist { offset: 0, len: 4096 })).unwrap();
 }

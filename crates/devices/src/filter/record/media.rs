@@ -194,11 +194,17 @@ impl Doubted {
     }
 }
 
+fn all_names() -> String {
+    let names = Media::ALL.map(|(name, _)| name);
+    let (last, others) = names.split_last().unwrap_or((&"", &[]));
+    format!("{} or {last}", others.join(", "))
+}
+
 /// Why a text names no medium.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MediaError {
     /// There is none of that name.
-    #[error("no medium is called {name}; known: {}", Media::ALL.map(|(name, _)| name).join(", "))]
+    #[error("medium {name} is unknown: choose {}", all_names())]
     Unknown {
         /// As given.
         name: String,

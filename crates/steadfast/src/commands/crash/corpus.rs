@@ -180,7 +180,7 @@ fn workloads(args: &CrashCorpus) -> Result<Box<dyn Iterator<Item = Workload>>, U
         "seq-1" => Box::new(ace::seq1().step_by(every)),
         "seq-2" => Box::new(ace::seq2(every)),
         other => {
-            return Err(Usage(format!("--space {other} is not known; known: known, seq-1, seq-2")));
+            return Err(Usage(format!("--space {other} is unknown: choose known, seq-1 or seq-2")));
         }
     })
 }
@@ -205,7 +205,7 @@ fn subject(name: &str, args: &CrashCorpus) -> Result<Tried> {
     match known(fs)? {
         Fs::Own(kind) => {
             let options = match words {
-                Some(words) => options::parse(&[words.to_owned()])?.ext4,
+                Some(words) => in_process(words)?,
                 None => MountOptions::default(),
             };
             let kind = match kind {
@@ -227,6 +227,27 @@ fn subject(name: &str, args: &CrashCorpus) -> Result<Tried> {
             let subject = InCorpus::new(kernel).map_err(|e| Usage(e.to_string()))?;
             Ok(Tried { subject: Box::new(subject), kernel: true })
         }
+    }
+}
+
+/// Mount options of a file system that is used in this process: there is no mount to have those of
+/// mounts.
+fn in_process(words: &str) -> Result<MountOptions, Usage> {
+    let wanted = options::parse(&[words.to_owned()])?;
+    let (ext4, fuse) = (&wanted.ext4, &wanted.fuse);
+    let of_mounts = [
+        (ext4.read_only || ext4.no_load, "ro"),
+        (!wanted.journals.is_empty(), "journal="),
+        (wanted.remount, "remount"),
+        (fuse.sync, "sync"),
+        (fuse.writeback_cache, "writeback_cache"),
+    ];
+    match of_mounts.iter().find(|(is_given, _)| *is_given) {
+        Some((_, word)) => {
+            let what = format!("--fs: mount option {word}: the corpus is run without a mount");
+            Err(Usage(what))
+        }
+        None => Ok(wanted.for_fs()),
     }
 }
 
@@ -265,4 +286,19 @@ fn row(
         }
     }
     Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_mounts_are_refused() {
+        assert!(in_process("dirsync,data=journal").unwrap().sync_names);
+        for word in ["sync", "ro", "writeback_cache", "remount", "journal=a"] {
+            let said = in_process(&format!("data=journal,{word}")).unwrap_err().to_string();
+            let word = word.trim_end_matches('a');
+            assert!(said.contains(&format!("mount option {word}:")), "{said}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use steadfast_devices::model::parameters::Kind;
 use steadfast_devices::model::{KINDS, Model, ModelParams, NvramParams};
+use steadfast_vfs::options::choose;
 
 /// Size of a journal card in MiB.
 const CARD_MIB: u32 = 32;
@@ -65,10 +66,9 @@ impl FromStr for Disk {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Disk::all().find(|disk| disk.name() == text).ok_or_else(|| {
-            let known = Disk::names().join(", ");
-            format!("--device {text} is not known; known: {known}")
-        })
+        Disk::all()
+            .find(|disk| disk.name() == text)
+            .ok_or_else(|| format!("--device {text} is unknown: {}", choose(Disk::names())))
     }
 }
 
@@ -104,7 +104,7 @@ impl FromStr for JournalPlace {
         match text {
             "internal" => Ok(JournalPlace::Internal),
             "nvram" => Ok(JournalPlace::Nvram),
-            _ => Err(format!("--journal {text} is not known; known: internal, nvram")),
+            _ => Err(format!("--journal {text} is unknown: choose internal or nvram")),
         }
     }
 }

@@ -64,7 +64,7 @@ pub fn record(
     let tree = Tree::read(&*fs).map_err(NoTree::from);
     let (calls, lines) = (watched.calls(), lines.lines());
     drop(watched);
-    served.end()?;
+    served.end("the program")?;
     // What reaches the devices now is no longer of interest.
     let _ = fs.unmount();
     let about = setup.about();
@@ -72,7 +72,7 @@ pub fn record(
 }
 
 fn mount(setup: &Setup, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>> {
-    let mut options = setup.wanted()?.ext4;
+    let mut options = setup.wanted()?.for_fs();
     options.journal_device = devices.get(1).cloned();
     Ok(Ext4::mount(Arc::clone(&devices[0]), options)?)
 }
@@ -95,7 +95,7 @@ fn prepared(
         let fs = mount(setup, &blocks)?;
         let served = Served::new(setup, Arc::clone(&fs) as Arc<dyn FileSystem>)?;
         let done = run_setup(command, served.path(), stops);
-        served.end()?;
+        served.end("the set-up")?;
         if setup.wanted()?.ext4.data == DataMode::Transact {
             // Whatever makes points, and whether unmounting does: the run begins with what the
             // set-up has left.
@@ -155,11 +155,12 @@ impl Served {
         self.at.path()
     }
 
-    fn end(self) -> Result<()> {
+    /// Unmounts it; `user` is what ran there.
+    fn end(self, user: &str) -> Result<()> {
         match self.at.unmount() {
             Err(steadfast::Error::Mount(MountError::Busy { .. })) => {
-                let what = "note: something that the program has started still uses the mount";
-                crate::terminal::note(what);
+                let what = format!("note: something that {user} has started still uses the mount");
+                crate::terminal::note(&what);
                 // It is served as long as they live; nothing waits for that.
                 Ok(())
             }

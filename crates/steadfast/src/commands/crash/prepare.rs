@@ -8,13 +8,19 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
 
-use super::program::{PAUSE, has_ended, stop};
+use super::program::{PAUSE, end_group, has_ended, stop};
 use crate::{Usage, terminal};
 
 /// Runs the command in `folder`; its output goes to the standard error. A signal that asks to stop
 /// is handed on to it, as to the program.
 pub fn run_setup(command: &str, folder: &Path, stops: &AtomicUsize) -> Result<()> {
+    // It is the first step: a signal before it is meant for it too.
+    let is_asked = || stops.load(Ordering::Relaxed) > 0;
+    if is_asked() {
+        bail!("--setup: {command:?} was not begun");
+    }
     // No pipes: what the command leaves running would keep them open.
     let (out, errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let mut child = Command::new("sh")
@@ -27,17 +33,18 @@ pub fn run_setup(command: &str, folder: &Path, stops: &AtomicUsize) -> Result<()
         .stderr(errors.try_clone()?)
         .spawn()
         .context("--setup: sh")?;
-    let asked = stops.load(Ordering::Relaxed);
     let stopped = loop {
         if has_ended(&child)? {
             break false;
         }
-        if stops.load(Ordering::Relaxed) > asked {
+        if is_asked() {
             stop(&child)?;
             break true;
         }
         std::thread::sleep(PAUSE);
     };
+    // What it has left running must not keep the mount, nor outlive the run.
+    end_group(&child, Signal::KILL);
     let status = child.wait().context("--setup")?;
     let (out, errors) = (printed(out)?, printed(errors)?);
     for text in [&out, &errors].into_iter().filter(|text| !text.is_empty()) {
@@ -60,4 +67,34 @@ fn printed(mut file: File) -> Result<String> {
     file.rewind()?;
     file.read_to_end(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_before_it_is_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = run_setup("touch begun", folder.path(), &AtomicUsize::new(1)).unwrap_err();
+        assert!(said.to_string().contains("was not begun"), "{said}");
+        assert!(!folder.path().join("begun").exists());
+    }
+
+    #[test]
+    fn what_it_leaves_running_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = "sleep 600 & echo $! > number";
+        run_setup(command, folder.path(), &AtomicUsize::new(0)).unwrap();
+        let number = std::fs::read_to_string(folder.path().join("number")).unwrap();
+        let status = format!("/proc/{}/stat", number.trim());
+        // It is killed, and gone or for its new parent to bury.
+        let runs = || {
+            let stat = std::fs::read_to_string(&status).unwrap_or_default();
+            stat.contains("(sleep)") && !stat.contains("(sleep) Z")
+        };
+        while runs() {
+            std::thread::sleep(PAUSE);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use steadfast_crash::program::{LINE, Line};
 use steadfast_devices::filter::record::RecordLog;
@@ -43,6 +43,8 @@ pub struct Watch<'a> {
     pub out: &'a mut dyn Write,
     /// How often somebody has asked to stop.
     pub stops: &'a AtomicUsize,
+    /// How many of these have stopped something: each stops one step.
+    pub answered: usize,
     /// Told what is going on: a share of it (0 to 1), and in words.
     pub progress: &'a dyn Fn(f64, &str),
 }
@@ -85,8 +87,18 @@ impl Acknowledged {
     }
 }
 
+impl Watch<'_> {
+    /// Whether somebody asks to stop the step that is under way.
+    fn is_asked(&self) -> bool {
+        self.stops.load(Ordering::Relaxed) > self.answered
+    }
+}
+
 /// Runs the program in `folder` until it ends or somebody asks to stop, then lingers.
 pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result<Ended> {
+    if watch.is_asked() {
+        bail!("the program was not begun");
+    }
     let (name, arguments) = watch.program.split_first().context("no program")?;
     // It may ask the terminal for nothing: it is in a group of its own, to be ended as a whole.
     let stdin = std::io::stdin();
@@ -103,33 +115,33 @@ pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result
         .map_err(|e| Usage(format!("{name}: {e}")))?;
     let reading = child.stdout.take().map(|out| reader(out, lines.clone())).transpose()?;
     let mut shown = 0;
-    let asked = watch.stops.load(Ordering::Relaxed);
     let interrupted = loop {
         shown = lines.show(shown, watch.out)?;
         (watch.progress)(0.0, "running the program");
         if has_ended(&child)? {
             break false;
         }
-        if watch.stops.load(Ordering::Relaxed) > asked {
+        if watch.is_asked() {
+            watch.answered += 1;
             stop(&child)?;
             break true;
         }
         std::thread::sleep(PAUSE);
     };
-    let asked = watch.stops.load(Ordering::Relaxed);
     // What it has printed is read to the end; who has inherited the pipe is not waited for.
     let end = Instant::now() + LAST_LINES;
     let unread = || reading.as_ref().is_some_and(|thread| !thread.is_finished());
-    while unread() && Instant::now() < end && watch.stops.load(Ordering::Relaxed) == asked {
+    while unread() && Instant::now() < end && !watch.is_asked() {
         std::thread::sleep(PAUSE);
     }
     let begun = Instant::now();
-    while begun.elapsed() < watch.linger && watch.stops.load(Ordering::Relaxed) == asked {
+    while begun.elapsed() < watch.linger && !watch.is_asked() {
         shown = lines.show(shown, watch.out)?;
         let share = begun.elapsed().as_secs_f64() / watch.linger.as_secs_f64();
         (watch.progress)(share, "the program has ended; what it left is written (--linger)");
         std::thread::sleep(PAUSE.min(watch.linger.saturating_sub(begun.elapsed())));
     }
+    watch.answered += usize::from(watch.is_asked());
     lines.show(shown, watch.out)?;
     // What it has left running must not keep the mount.
     end_group(&child, Signal::KILL);
@@ -169,7 +181,7 @@ pub fn has_ended(child: &Child) -> Result<bool> {
 }
 
 /// Sends a signal to all that the program has started and that has not left its group.
-fn end_group(child: &Child, signal: Signal) {
+pub fn end_group(child: &Child, signal: Signal) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // OK to ignore: mostly nobody is left.
         let _ = kill_process_group(group, signal);
@@ -190,4 +202,34 @@ fn reader(out: ChildStdout, lines: Acknowledged) -> Result<std::thread::JoinHand
         }
     };
     thread.spawn(read).context("a thread that reads the program's output")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched(program: &str, stops: usize, answered: usize) -> (Result<Ended>, usize) {
+        let program = ["sh", "-c", program].map(str::to_owned);
+        let (stops, log) = (AtomicUsize::new(stops), RecordLog::new());
+        let mut watch = Watch {
+            program: &program,
+            linger: Duration::ZERO,
+            out: &mut Vec::new(),
+            stops: &stops,
+            answered,
+            progress: &|_, _| {},
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let ended = run(folder.path(), &Acknowledged::new(&log), &mut watch);
+        (ended, watch.answered)
+    }
+
+    #[test]
+    fn a_signal_before_it_is_for_it() {
+        let (ended, _) = watched("sleep 600", 1, 0);
+        assert!(ended.unwrap_err().to_string().contains("was not begun"));
+        let (ended, answered) = watched("exit 0", 1, 1);
+        assert!(matches!(ended.unwrap(), Ended::By(status) if status.success()));
+        assert_eq!(answered, 1);
+    }
 }

@@ -60,6 +60,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         linger,
         out: &mut *shown,
         stops: &stops,
+        answered: 0,
         progress: &progress,
     };
     let prepare = args.setup.as_deref();
@@ -77,6 +78,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         left => left.map_err(not_judged)?,
     };
     let Left { mut run, tree, ended } = left;
+    let answered = watch.answered;
     drop(shown);
     run = setup.on_media(run);
     let by_lines = judge.is_some();
@@ -99,23 +101,22 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     });
     let without_cut = without_cut.transpose().context("asking the judge").map_err(not_judged)?;
     let bar = bar.take().unwrap_or_else(Progress::start);
-    let asked = stops.load(Ordering::Relaxed);
+    let go_on = || stops.load(Ordering::Relaxed) <= answered;
     let outcome = exploration.explore(&|cuts, all, states| {
         let share = cuts as f64 / all.max(1) as f64;
         bar.set(share, &format!("cut {cuts} of {all}, {states} states"));
-        stops.load(Ordering::Relaxed) == asked
+        go_on()
     });
     let outcome = outcome.map_err(|e| not_judged(anyhow!(e)))?;
-    let stopped = stops.load(Ordering::Relaxed) != asked;
+    let stopped = !go_on();
     let decisive = match first(&exploration, &outcome) {
         Some((state, base)) if !stopped => {
             bar.set(1.0, "looking for the writes that matter");
-            shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES).ok()
+            shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES, &go_on).ok()
         }
         _ => None,
     };
     bar.set(1.0, "what each cut takes at the worst");
-    let go_on = || stops.load(Ordering::Relaxed) == asked;
     let exposed = if stopped { Vec::new() } else { exposure(&run, &*system, choice, &go_on) };
     bar.finish();
     let recording = match (&args.record, outcome.findings.is_empty()) {

@@ -13,6 +13,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
 use steadfast_lab::size;
 use steadfast_peers::KernelFs;
+use steadfast_vfs::options::choose;
 
 use super::cli::{CrashRun, JudgeArgs};
 use super::devices::{Disk, JournalPlace};
@@ -60,9 +61,9 @@ pub fn known(fs: &str) -> Result<Fs, Usage> {
     // There is only one of these.
     let kernel = fs.strip_prefix("kernel-").or_else(|| matches!(fs, "xfs" | "btrfs").then_some(fs));
     kernel.and_then(KernelFs::of_name).map(Fs::Kernel).ok_or_else(|| {
-        let own = OWN.map(|(name, _)| name).join(", ");
-        let kernel = KernelFs::ALL.map(|fs| format!("kernel-{}", fs.name())).join(", ");
-        Usage(format!("--fs {fs} is not known; known: {own}, {kernel}"))
+        let own = OWN.map(|(name, _)| name.to_owned());
+        let kernel = KernelFs::ALL.map(|fs| format!("kernel-{}", fs.name()));
+        Usage(format!("--fs {fs} is unknown: {}", choose(own.into_iter().chain(kernel))))
     })
 }
 
@@ -131,8 +132,10 @@ impl Setup {
     /// The mount options of Steadfast's own file system, understood.
     pub fn wanted(&self) -> Result<options::Wanted, Usage> {
         let mut wanted = options::parse(std::slice::from_ref(&self.options))?;
-        if wanted.ext4.read_only || !wanted.journals.is_empty() {
-            let what = "crash run makes and mounts the devices itself: no ro, noload, journal=";
+        let unwritten = wanted.ext4.read_only || wanted.ext4.no_load || wanted.remount;
+        if unwritten || !wanted.journals.is_empty() {
+            let what =
+                "crash run makes and mounts the devices itself: no ro, noload, journal=, remount";
             return Err(Usage(what.into()));
         }
         // Reading back what was written must not be a change.
@@ -157,7 +160,7 @@ impl Setup {
             peer.available().map_err(|e| Usage(e.to_string()))?;
             return Ok(Box::new(peer));
         }
-        let machine = OnRam::new(self.wanted()?.ext4);
+        let machine = OnRam::new(self.wanted()?.for_fs());
         let machine = match self.fs {
             Fs::Own(FsKind::Ext2) => machine.repaired_by(E2fsck::find().ok_or_else(|| {
                 let why = "--fs ext2: e2fsck repairs it at each boot: install e2fsprogs";
@@ -173,7 +176,7 @@ impl Setup {
         match self.fs {
             Fs::Own(_) => self
                 .wanted()
-                .map_or_else(|_| Names::default(), |wanted| Names::of(contents, &wanted.ext4)),
+                .map_or_else(|_| Names::default(), |wanted| Names::of(contents, &wanted.for_fs())),
             Fs::Kernel(KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4) => {
                 Names::of(contents, &MountOptions::default())
             }

@@ -70,7 +70,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     }
     if args.shrink && !wrong.is_empty() {
         let base = exploration.base().map_err(|e| anyhow!(e))?;
-        let decisive = shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES);
+        let decisive = shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES, &|| true);
         describe::print_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
     }
     Ok(if wrong.is_empty() { Outcome::Good } else { Outcome::Problem })

@@ -93,7 +93,7 @@ fn one(
         }
         ("encoding_flags", Some("strict")) => options.strict_encoding = true,
         ("encoding_flags", Some("nostrict")) => options.strict_encoding = false,
-        _ => return Err(bad(word, &format!("not offered; known are {KNOWN}"))),
+        _ => return Err(bad(word, &format!("not offered: choose {KNOWN}"))),
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 /// A percentile is given if at least so many of the values lie above it. With fewer it would be
 /// the maximum by another name, or nearly so.
-pub const ABOVE: u64 = 4;
+const ABOVE: u64 = 4;
 
 /// A percentile above the median. The median may be given of any sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

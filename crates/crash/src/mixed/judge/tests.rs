@@ -13,7 +13,8 @@ fn moment(tick: u64) -> Moment {
 }
 
 /// What these make of a state, of which each was acknowledged before the next began: "a" is made,
-/// its folder synced, it is written (operation 2), and then what `then` says is done. The file holds `data`.
+/// its folder synced, it is written (operation 2), and then what `then` says is done. The file
+/// holds `data`.
 fn verdict(how: How, then: Option<Operation>, data: Vec<u8>) -> StateFigures {
     let name = || "a".to_owned();
     let write = Operation::Write { name: name(), offset: 0, len: LEN, how };

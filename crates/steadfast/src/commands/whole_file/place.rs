@@ -341,8 +341,8 @@ impl Walk {
     }
 
     fn follow(&mut self, name: &[u8], link: &OwnedFd, stat: &Stat) -> io::Result<()> {
-        let is_anothers = is_root() && stat.st_uid != 0;
-        if is_anothers && takes_names_of_others(&rustix::fs::fstat(&self.at)?) {
+        let of_another = is_root() && stat.st_uid != 0;
+        if of_another && takes_names_of_others(&rustix::fs::fstat(&self.at)?) {
             let (name, user) = (String::from_utf8_lossy(name), stat.st_uid);
             let what = format!(
                 "{name} is a symbolic link of user {user}, in a folder that other users may \

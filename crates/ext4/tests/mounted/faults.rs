@@ -246,11 +246,14 @@ fn what_found_no_place_goes_with_the_next_write_to_its_page() {
     let disk = Ram::new("disk", 32 << 20).persistent();
     let small = Options { block_size: Some(1024), ..Options::random(1_700_000_000) };
     make(&(Arc::new(disk.clone()) as Arc<dyn BlockDevice>), &small).unwrap();
+    let fs = Ext4::mount(Arc::new(disk.clone()), MountOptions::default()).unwrap();
+    let (attr, _) = create(&*fs, "file", RW);
+    fs.unmount().unwrap();
+    drop(fs);
     let device = Fault::new(Arc::new(disk.clone()));
     let faults = device.faults();
     let fs = Ext4::mount(Arc::new(device), MountOptions::default()).unwrap();
-    let (_, fh) = create(&*fs, "file", RW);
-    fs.fsync(fh, false).unwrap();
+    let fh = fs.open(attr.ino, RW).unwrap();
     fs.write(fh, 0, contents(1, 0, 1024)).unwrap();
     // The bitmaps cannot be read: the block that is reserved finds no place.
     faults.add(Rule::new(Ops::READ, Effect::Fail("unreadable".into())));

@@ -127,11 +127,13 @@ fn waiting_for(running: &Running, at: &Path) -> String {
 
 /// The answer comes before the process has ended; its locks on the devices go with it.
 fn wait_for_end(running: &Running) {
-    let stat = PathBuf::from(format!("/proc/{}/stat", running.process()));
+    let process = PathBuf::from(format!("/proc/{}", running.process()));
+    let is_zombie = |stat: String| stat.rsplit(") ").next().is_some_and(|s| s.starts_with('Z'));
     for _ in 0..1000 {
-        let ended = std::fs::read_to_string(&stat)
-            .map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|s| s.starts_with('Z')));
-        if ended {
+        let ended = std::fs::read_to_string(process.join("stat")).map_or(true, is_zombie);
+        // The first thread may have ended before others, which have the files open still.
+        let threads = std::fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+        if ended && threads <= 1 {
             return;
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -21,4 +21,4 @@ mod umount;
 pub use serve::mount;
 pub use status::status;
 pub use transact::{rollback, transact};
-pub use umount::umount;
+pub use umount::{umount, wait_for_end};

@@ -15,6 +15,9 @@ use crate::{Outcome, Usage, terminal};
 /// After this it is said what is waited for, and again when that changes.
 const SILENCE: Duration = Duration::from_secs(1);
 
+/// How long the end of a process that has answered may take.
+const ENDING_MAX: Duration = Duration::from_secs(5);
+
 /// Unmounts; returns once the process has let the devices go, or after `timeout`.
 pub fn umount(mountpoint: &Path, timeout: Option<Duration>) -> Result<Outcome> {
     let (at, running) = control::at(mountpoint)?;
@@ -80,7 +83,7 @@ fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<
         match receiver.recv_timeout(pause) {
             Ok(Ok(answer)) => {
                 if answer["stays"] != true {
-                    wait_for_end(running);
+                    wait_for_end(u32::try_from(running.process()).unwrap_or(0), ENDING_MAX);
                 }
                 return Ok(answer);
             }
@@ -125,11 +128,13 @@ fn waiting_for(running: &Running, at: &Path) -> String {
     holders.join("\n")
 }
 
-/// The answer comes before the process has ended; its locks on the devices go with it.
-fn wait_for_end(running: &Running) {
-    let process = PathBuf::from(format!("/proc/{}", running.process()));
+/// Waits until a process has ended, at most `most`: the answer comes before, and its locks on the
+/// devices go with it.
+pub fn wait_for_end(process: u32, most: Duration) {
+    let process = PathBuf::from(format!("/proc/{process}"));
     let is_zombie = |stat: String| stat.rsplit(") ").next().is_some_and(|s| s.starts_with('Z'));
-    for _ in 0..1000 {
+    let until = Instant::now() + most;
+    while Instant::now() < until {
         let ended = std::fs::read_to_string(process.join("stat")).map_or(true, is_zombie);
         // The first thread may have ended before others, which have the files open still.
         let threads = std::fs::read_dir(process.join("task")).map_or(0, Iterator::count);

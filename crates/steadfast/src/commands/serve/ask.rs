@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 use steadfast_stack::client::Client;
@@ -10,7 +11,11 @@ use steadfast_vfs::size;
 
 use super::cli::{HostCommand, HostVerb};
 use super::{client, said, show};
+use crate::mount::wait_for_end;
 use crate::{Outcome, Usage, terminal};
+
+/// How long the host may take to close everything once it has answered.
+const ENDING_MAX: Duration = Duration::from_secs(60);
 
 /// Does what was asked.
 pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
@@ -55,7 +60,7 @@ pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
     match (&command.what, &answer.stack) {
         (HostVerb::Status { json }, Some(stack)) => show::stack(stack, *json, out),
         (HostVerb::Stop, _) => {
-            process.into_iter().for_each(wait_for_end);
+            process.into_iter().for_each(|process| wait_for_end(process, ENDING_MAX));
             Ok(Outcome::Good)
         }
         _ => Ok(Outcome::Good),
@@ -86,17 +91,4 @@ pub fn call(client: &Client, request: &Request) -> Result<Answer> {
     let answer = client.call(request).map_err(said)?;
     answer.notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
     Ok(answer)
-}
-
-/// The answer comes before the host has closed everything; its locks go with the process.
-fn wait_for_end(process: u32) {
-    let stat = format!("/proc/{process}/stat");
-    for _ in 0..12_000 {
-        let ended = std::fs::read_to_string(&stat)
-            .map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|s| s.starts_with('Z')));
-        if ended {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
 }

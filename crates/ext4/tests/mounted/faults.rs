@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use steadfast_block::rng::Rng;
 use steadfast_block::{
@@ -15,9 +16,9 @@ use steadfast_ext4::Dax;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{Options, make};
 use steadfast_pagecache::{DirtyLimit, Settings};
-use steadfast_runtime::Mutex;
+use steadfast_runtime::{Mutex, Sim, now};
 use steadfast_vfs::{
-    Attr, Fallocate, Fh, FileSystem, FsError, NewNode, OpenFlags, TransactPolicy, path,
+    Attr, Fallocate, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, TransactPolicy, path,
 };
 
 use crate::{RW, contents, create, read_all};
@@ -239,21 +240,28 @@ fn what_mends_a_loss_survives_a_power_cut() {
     }
 }
 
-/// Data that found no place stays with its page: a write to another block of it brings both to the
-/// disk, or the next fsync fails.
-#[test]
-fn what_found_no_place_goes_with_the_next_write_to_its_page() {
-    let disk = Ram::new("disk", 32 << 20).persistent();
+/// A file system of small blocks that has an empty file, on a disk with a volatile cache.
+fn small_blocks_with_a_file() -> (Ram, Ino) {
+    let disk = Ram::new("disk", 32 << 20).persistent().with_volatile_cache();
     let small = Options { block_size: Some(1024), ..Options::random(1_700_000_000) };
     make(&(Arc::new(disk.clone()) as Arc<dyn BlockDevice>), &small).unwrap();
     let fs = Ext4::mount(Arc::new(disk.clone()), MountOptions::default()).unwrap();
-    let (attr, _) = create(&*fs, "file", RW);
+    let (attr, fh) = create(&*fs, "file", RW);
+    fs.write(fh, 64 << 10, contents(1, 64 << 10, 4096)).unwrap();
     fs.unmount().unwrap();
-    drop(fs);
-    let device = Fault::new(Arc::new(disk.clone()));
+    (disk, attr.ino)
+}
+
+/// Data that found no place stays with its page: a write to another block of it brings both to the
+/// disk, or the next fsync fails. A cut right after that fsync finds both.
+#[test]
+fn what_found_no_place_goes_with_the_next_write_to_its_page() {
+    let (disk, ino) = small_blocks_with_a_file();
+    let (base, log) = (disk.store(), RecordLog::new());
+    let device = Fault::new(Arc::new(Record::new(Arc::new(disk), &log)));
     let faults = device.faults();
     let fs = Ext4::mount(Arc::new(device), MountOptions::default()).unwrap();
-    let fh = fs.open(attr.ino, RW).unwrap();
+    let fh = fs.open(ino, RW).unwrap();
     fs.write(fh, 0, contents(1, 0, 1024)).unwrap();
     // The bitmaps cannot be read: the block that is reserved finds no place.
     faults.add(Rule::new(Ops::READ, Effect::Fail("unreadable".into())));
@@ -262,11 +270,40 @@ fn what_found_no_place_goes_with_the_next_write_to_its_page() {
     faults.clear();
     fs.write(fh, 3072, contents(1, 3072, 1024)).unwrap();
     assert_eq!(fs.fsync(fh, false), Ok(()));
+    let recording = log.take();
     drop(fs);
-    let fs = Ext4::mount(Arc::new(disk), MountOptions::default()).unwrap();
-    let found = read_all(&*fs, "file");
-    assert!(found[..1024] == contents(1, 0, 1024)[..], "the first block is lost");
-    assert!(found[3072..] == contents(1, 3072, 1024)[..]);
+    for seed in 1..5 {
+        let cut = recording.at(DeviceId(0), recording.last_crash_point());
+        let left = cut.contents(&base, 0, 0, &mut Rng::new(seed));
+        let left = Arc::new(Ram::from_store("after the cut", left).persistent());
+        let fs = Ext4::mount(left, MountOptions::default()).unwrap();
+        let found = read_all(&*fs, "file");
+        assert!(found[..1024] == contents(1, 0, 1024)[..], "the first block is lost");
+        assert!(found[3072..4096] == contents(1, 3072, 1024)[..]);
+    }
+}
+
+/// A write-back that fails half way ends when the writes that it has begun have ended: written
+/// anew, their pages must not be overtaken by them.
+#[test]
+fn a_failed_write_back_waits_for_what_it_has_begun() {
+    let (disk, ino) = small_blocks_with_a_file();
+    let delay = Duration::from_millis(700);
+    let waited = Sim::new(1).run(move || {
+        let device = Fault::new(Arc::new(disk));
+        let faults = device.faults();
+        let fs = Ext4::mount(Arc::new(device), MountOptions::default()).unwrap();
+        let fh = fs.open(ino, RW).unwrap();
+        // In place first, then what needs a bitmap.
+        fs.write(fh, 64 << 10, contents(2, 64 << 10, 4096)).unwrap();
+        fs.write(fh, 128 << 10, contents(2, 128 << 10, 1024)).unwrap();
+        faults.add(Rule::new(Ops::READ, Effect::Fail("unreadable".into())));
+        faults.add(Rule::new(Ops::WRITE, Effect::Delay(delay)));
+        let begun = now();
+        assert!(fs.fsync(fh, false).is_err());
+        Duration::from_nanos(now().0 - begun.0)
+    });
+    assert!(waited.unwrap() >= delay);
 }
 
 /// A write past the cache over data that was lost makes it good, but only if it succeeds.

@@ -73,12 +73,14 @@ pub struct Asked<'a> {
     pub environment: &'a [(&'a str, String)],
     /// The longest that a binary may take.
     pub limit: Duration,
+    /// A test that takes longer is printed when it ends, before its binary does.
+    pub long: Duration,
 }
 
 impl Default for Asked<'_> {
     fn default() -> Self {
         let (features, release, filter, environment) = ("", false, None, &[][..]);
-        Asked { features, release, filter, environment, limit: LIMIT }
+        Asked { features, release, filter, environment, limit: LIMIT, long: Duration::MAX }
     }
 }
 
@@ -180,7 +182,7 @@ pub fn run(
                     let next = if slot == slots { None } else { lock(busy).pop() };
                     let Some(job) = next.or_else(|| lock(idle).pop()) else { return };
                     let name = job.name.clone();
-                    let done = one(asked.limit, job);
+                    let done = one(asked.limit, asked.long, job);
                     let (tally, times, good) = &mut *lock(state);
                     *good &= finish(&name, done, tally, times);
                 }
@@ -252,7 +254,7 @@ struct Done {
     time: Duration,
 }
 
-fn one(limit: Duration, mut job: Job) -> Done {
+fn one(limit: Duration, long: Duration, mut job: Job) -> Done {
     let begun = Instant::now();
     let (mut shown, mut tests) = (Vec::new(), Vec::new());
     let mut tally = if job.in_turn { Tally::of(&job.name) } else { Tally::default() };
@@ -261,7 +263,11 @@ fn one(limit: Duration, mut job: Job) -> Done {
         let read = tally.line(line);
         if let Some(name) = read.ended.filter(|_| job.in_turn) {
             let now = Instant::now();
-            tests.push(Took { name: format!("{}: {name}", job.name), time: now - last });
+            let took = Took { name: format!("{}: {name}", job.name), time: now - last };
+            if took.time > long {
+                println!("    {} has ended after {:.0} s", took.name, took.time.as_secs_f64());
+            }
+            tests.push(took);
             last = now;
         }
         shown.extend(read.show.map(str::to_owned));
@@ -355,7 +361,7 @@ mod tests {
              sleep 0.3; echo ok; echo; \
              echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'",
         );
-        let done = one(step::LIMIT, good);
+        let done = one(step::LIMIT, Duration::MAX, good);
         assert_eq!(done.shown, Vec::<String>::new());
         assert!(finish("a", done, &mut tally, &mut times));
         let slowest = longest(&times.tests, 1)[0];
@@ -364,7 +370,7 @@ mod tests {
         assert_eq!((tally.passed(), tally.failed(), times.binaries.len()), (2, 0, 1));
 
         let dies = script("echo 'running 2 tests'; echo 'test one ... ok'; kill -SEGV $$");
-        assert!(!finish("b", one(step::LIMIT, dies), &mut tally, &mut times));
+        assert!(!finish("b", one(step::LIMIT, Duration::MAX, dies), &mut tally, &mut times));
         assert_eq!((tally.passed(), tally.failed()), (2, 1));
     }
 }

@@ -16,6 +16,8 @@ use crate::{btt, packages, test, value};
 
 /// As long as it takes: a night, not a year.
 const LIMIT: Duration = Duration::from_secs(24 * 3600);
+/// Some binaries run for half an hour; who waits must see that something goes on.
+const LONG_TEST: Duration = Duration::from_secs(10);
 /// Proptest's own number of cases.
 const PROPTEST_CASES: u64 = 256;
 
@@ -46,6 +48,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         filter,
         environment: &environment,
         limit: LIMIT,
+        long: LONG_TEST,
     };
     let begun = Instant::now();
     let (mut tally, mut times) = (Tally::default(), Times::default());

@@ -159,7 +159,7 @@ pub struct Recovered {
 /// Lets a system recover from these contents, and reads the tree.
 ///
 /// # Errors
-/// The machine around failed: nothing is known of this state.
+/// Something on this machine failed: this state could not be judged.
 pub fn recover(system: &dyn System, contents: Vec<Store>) -> crate::Result<Recovered> {
     let seen = Rc::new(RefCell::new(None));
     let slot = Rc::clone(&seen);

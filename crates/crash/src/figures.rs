@@ -102,7 +102,7 @@ impl StateFigures {
         }
     }
 
-    /// Counts what was lost with a file that is nowhere: work, whoever promised what.
+    /// Counts what was lost with a file that is missing: work, promised or not.
     pub fn count_missing(&mut self, loss: &FileLoss) {
         self.lost_operations += loss.lost.len() as u64;
         self.lost_bytes += loss.lost_bytes;

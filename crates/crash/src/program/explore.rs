@@ -125,7 +125,7 @@ pub struct Exploration<'a> {
     pub workers: usize,
 }
 
-/// Where the finding is, kept for whoever sees the same.
+/// Where the finding is, for later states with the same tree.
 type Verdicts = HashMap<(u128, u64), Option<usize>>;
 
 #[derive(Default)]

@@ -65,7 +65,7 @@ pub struct Line {
 /// A recorded run of a program.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// How it came about, in the words of whoever recorded it; by key.
+    /// How it was recorded: values of the recorder's own, by key.
     pub about: BTreeMap<String, String>,
     /// What each device held at first.
     pub bases: Vec<Store>,

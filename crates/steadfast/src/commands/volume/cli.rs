@@ -198,11 +198,12 @@ Example:
         size: Option<String>,
     },
     /// Destroy a volume: its labels are wiped, what it holds is lost
-    #[command(
-        after_help = "Of nested volumes the outermost is destroyed first.\n\nExamples:\n  \
-                  steadfast volume destroy disk1.img disk2.img\n  \
-                  steadfast volume destroy --volume m1 disk1.img disk2.img disk3.img"
-    )]
+    #[command(after_help = "\
+Of nested volumes the outermost is destroyed first.
+
+Examples:
+  steadfast volume destroy disk1.img disk2.img
+  steadfast volume destroy --volume m1 disk1.img disk2.img disk3.img")]
     Destroy {
         #[command(flatten)]
         members: Members,

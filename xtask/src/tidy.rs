@@ -1,4 +1,4 @@
-//! What a machine can see of the house's style and rustfmt and clippy do not.
+//! What a program can check of the project's style, beyond rustfmt and clippy.
 
 use std::path::{Path, PathBuf};
 

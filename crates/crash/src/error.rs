@@ -9,7 +9,7 @@ pub enum CrashError {
     /// A workload could not be prepared or carried out.
     #[error("{0}")]
     Run(String),
-    /// The machine around failed: nothing is known of a crash state.
+    /// Something on this machine failed: a crash state could not be judged.
     #[error("{0}")]
     Host(String),
     /// Words that name no case, no schedule, no crash points.
@@ -24,7 +24,7 @@ pub enum CrashError {
 pub type Result<T, E = CrashError> = std::result::Result<T, E>;
 
 impl CrashError {
-    /// The machine around failed.
+    /// Something on this machine failed.
     pub fn host(why: impl ToString) -> CrashError {
         CrashError::Host(why.to_string())
     }

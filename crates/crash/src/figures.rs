@@ -64,7 +64,7 @@ pub struct StateFigures {
     pub e2fsck: Option<Opinion>,
     /// What the kernel's own recovery makes of it, where it was asked.
     pub kernel: Option<Opinion>,
-    /// What of the machine around failed, so that nothing is known of this cut.
+    /// What failed on this machine, so that this cut could not be judged.
     pub trouble: Option<String>,
     /// Broken promises and stale data, in words.
     pub findings: Vec<String>,
@@ -83,8 +83,8 @@ impl StateFigures {
         }
     }
 
-    /// Whether a promise is broken, bytes are foreign, or the structure is damaged, by our judges
-    /// or another program's.
+    /// Whether a promise is broken, stale data is exposed, or the structure is damaged, by our
+    /// judges or another program's.
     pub fn is_wrong(&self) -> bool {
         let others = self.e2fsck.iter().chain(&self.kernel);
         self.broken_promises > 0
@@ -102,7 +102,7 @@ impl StateFigures {
         }
     }
 
-    /// Counts what was lost with a file that is nowhere: work, whoever promised what.
+    /// Counts what was lost with a file that is missing: work, promised or not.
     pub fn count_missing(&mut self, loss: &FileLoss) {
         self.lost_operations += loss.lost.len() as u64;
         self.lost_bytes += loss.lost_bytes;

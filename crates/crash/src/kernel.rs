@@ -50,7 +50,7 @@ impl Kernel {
     }
 
     /// Lets the kernel recover the contents of disk and journal device, and judges what it shows.
-    /// The kernel's refusal to mount is damage; what the machine around fails in is not.
+    /// The kernel's refusal to mount is damage; a failure of this machine is not.
     pub fn judge(
         &self,
         disk: &Store,

@@ -1,4 +1,17 @@
 //! Record a run, cut the power, recover, judge.
+//!
+//! All crash tests are one pipeline, [`explore`]: a recorded run ([`explore::Recorded`]) is cut as
+//! a [`explore::Plan`] says, a [`explore::System`] recovers from each crash state, and a
+//! [`judge::Judge`] compares what is left with what was promised ([`figures::StateFigures`]).
+//! docs/crash.md says how a judge and a workload are added.
+//!
+//! * The states: [`states`] (which crash states a cut may leave), [`media`] (disks that do more
+//!   than lose sectors), [`shrink`] (the fewest units that must be lost).
+//! * The workloads: [`risk`] (programs on files), [`mixed`] (operations of several tasks),
+//!   [`small`] (all sequences of a few operations, with schedules), [`points`] (transaction
+//!   points), [`corpus`] (CrashMonkey's bugs and ACE's workloads), [`program`] (any program).
+//! * What judges use: [`ledger`] (what was written and promised), [`unsynced`] (what was not
+//!   promised), [`opinion`], [`e2fsck`] and [`kernel`] (what other programs say).
 
 pub mod corpus;
 mod delta;

@@ -62,7 +62,7 @@ pub struct Unreadable {
 /// Why there is no tree to be seen after a boot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoTree {
-    /// The mount was refused, or the machine around failed, in words.
+    /// The mount was refused, or something on this machine failed, in words.
     #[error("{0}")]
     Refused(String),
     /// Something in it cannot be read.

@@ -8,7 +8,7 @@ use steadfast_vfs::FileType;
 pub(super) struct Known {
     /// It is in use.
     pub(super) used: bool,
-    /// Its fields make no sense: whoever names it names damage.
+    /// Its fields make no sense: a name that leads to it is damage.
     pub(super) bad: bool,
     /// Its type, if the mode holds one.
     pub(super) kind: Option<FileType>,

@@ -1,5 +1,5 @@
-//! A set of numbers kept as disjoint, non-touching ranges: freed blocks that must rest until a
-//! commit, delayed blocks of a file.
+//! A set of numbers kept as disjoint, non-touching ranges: freed blocks that are not reused
+//! before a commit, delayed blocks of a file.
 
 use std::collections::BTreeMap;
 

@@ -294,7 +294,7 @@ fn discard(
     if let (Some(_), Some(journal)) = (external, journal)
         && external::open_for(Arc::clone(&journal.device), &owner(sb)?).is_ok()
     {
-        // A new identity: this is no journal of anybody's any more, whoever brings it back.
+        // A new identity: no file system accepts this journal any more if it comes back.
         let fs_uuid = Uuid::from_bytes(sb.uuid);
         external::release(Arc::clone(&journal.device), fs_uuid, Some(random_uuid()))?;
         released = true;

@@ -18,8 +18,8 @@
 //!   says that it was not unmounted cleanly until the blocks have been given back. On memory,
 //!   where that would tear descriptors, it is the last transaction of that journal (`give_up`).
 //!
-//! A journal that is given up without having been replayed gets a new identity, if it is at hand:
-//! whoever brings it back later can replay it over nothing.
+//! A journal that is given up without having been replayed gets a new identity, if its device is
+//! present: if it comes back later, no file system accepts it.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -7,10 +7,10 @@
 //! # Invariants
 //!
 //! 1. The kernel is the only one who changes the file system while it is mounted, so names and
-//!    attributes are cached there for ever. Whoever changes it otherwise must notify the kernel
+//!    attributes are cached there for ever. Any other change must be notified to the kernel
 //!    ([`Invalidator`]).
 //! 2. Permissions are checked by the kernel (`default_permissions`), POSIX ACLs too; the umask is
-//!    not applied there but handed on ([`NewNode::umask`](steadfast_vfs::NewNode)), because a
+//!    not applied there but passed on ([`NewNode::umask`](steadfast_vfs::NewNode)), because a
 //!    default ACL takes its place. Locks stay in the kernel.
 //! 3. A panic below becomes EIO for its caller; the file system goes down with it
 //!    ([`Shutdown::Now`](steadfast_vfs::Shutdown)) and answers EIO from then on.

@@ -37,7 +37,7 @@ pub static OPTIONS: &[MountOption<Options>] = &[
         |o, on| o.no_exec = on,
         |o| o.no_exec,
         true,
-        "programs of it cannot be run",
+        "programs on it cannot be run",
     ),
     switch(
         &["nosymfollow"],
@@ -45,7 +45,7 @@ pub static OPTIONS: &[MountOption<Options>] = &[
         |o, on| o.no_symlinks = on,
         |o| o.no_symlinks,
         true,
-        "symbolic links of it are not followed",
+        "symbolic links on it are not followed",
     ),
     switch(
         &["sync"],

@@ -15,6 +15,25 @@
 //!   prove it correct.
 //! * Fast commits: [`Journal::fast_commit`].
 //! * After a crash: [`recover`], [`recover_dry`].
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use steadfast_block::BlockDevice;
+//! use steadfast_journal::{Config, FsBlock, Journal, JournalError, Log, Update, recover};
+//!
+//! /// Changes two blocks of a disk: a power cut leaves both or neither.
+//! fn change(log: Log, disk: Arc<dyn BlockDevice>) -> Result<(), JournalError> {
+//!     recover(&log, &*disk)?;
+//!     let journal = Journal::open(log, disk, Config::default())?;
+//!     let writes = vec![
+//!         (FsBlock(100), vec![1; 4096].into()),
+//!         (FsBlock(200), vec![2; 4096].into()),
+//!     ];
+//!     let transaction = journal.submit(Update { writes, ..Update::default() })?;
+//!     journal.commit(transaction)?;
+//!     journal.close()
+//! }
+//! ```
 
 mod checkpoint;
 mod checkpoint_hook;

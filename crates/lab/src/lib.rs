@@ -1,4 +1,12 @@
-//! A scenario in TOML: devices, file system, workload, variants; tables and reports out.
+//! Experiments on storage: a scenario in TOML is run, and becomes tables and reports.
+//!
+//! * [`scenario`]: the file: devices, volumes, file system, workload, and the variants to compare;
+//! * [`stack`], [`devices`], [`driver`], [`namespace`]: a variant, built of what it names;
+//! * [`mod@run`]: runs every variant and cuts its power; [`check`] finds mistakes before;
+//! * [`results`]: the figures, as JSON has them; [`table`] and [`report`] show them;
+//! * [`sensitivity`]: changes each parameter alone, and shows which figures move.
+//!
+//! docs/lab.md describes scenario files and the JSON.
 
 pub mod devices;
 pub mod driver;

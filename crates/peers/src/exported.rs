@@ -27,7 +27,7 @@ impl Exported {
     /// Serves `device` until the value is dropped.
     ///
     /// # Errors
-    /// No rights, no FUSE, no loop devices: in the words of whoever refused.
+    /// No rights, no FUSE, no loop devices: with the message of what refused.
     pub fn new(device: Arc<dyn BlockDevice>) -> Result<Exported, PeerError> {
         let options = Options {
             source: "steadfast-device".into(),

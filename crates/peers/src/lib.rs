@@ -13,7 +13,7 @@
 //!
 //! # Invariants
 //!
-//! 1. What is mounted and attached is taken away when its value is dropped, also by whoever fails.
+//! 1. What is mounted and attached is released when its value is dropped, also after a failure.
 //! 2. A file system is mounted once at a time: the recording has ended before a state of it is
 //!    recovered (XFS and btrfs refuse a second mount of one identity).
 //! 3. Only states that a power cut can leave are mounted.

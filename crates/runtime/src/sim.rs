@@ -195,8 +195,8 @@ impl Sim {
 
     /// Runs `main` as the first task until it returns; tasks still alive then are unwound.
     ///
-    /// A panic in `main` is resumed here; a panic in another task is handed to whoever joins it,
-    /// and resumed here if nobody did.
+    /// A panic in `main` is resumed here; a panic in another task is returned by its join, and
+    /// resumed here if nobody joins it.
     pub fn run<T: 'static>(&self, main: impl FnOnce() -> T + 'static) -> Result<T, SimError> {
         self.run_full(main).map(|(value, _, _)| value)
     }

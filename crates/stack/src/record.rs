@@ -111,7 +111,7 @@ impl VolumeRecord {
 }
 
 impl Records {
-    /// Whether both records are the same, whoever wrote them.
+    /// Whether both records are the same, without their writers.
     pub(crate) fn names_the_same(&self, other: &Records) -> bool {
         let known = |records: &Records| Records {
             format: String::new(),

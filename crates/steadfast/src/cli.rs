@@ -60,8 +60,8 @@ Examples:
   steadfast ls disk.img /etc
   steadfast ls -R disk.img
 
-Of what cannot be read the name is listed, with question marks; the exit status
-is 1 then.")]
+An entry that cannot be read is listed by its name, with question marks; then
+the exit status is 1.")]
     Ls {
         /// List the folders below, too
         #[arg(short = 'R', long)]
@@ -86,8 +86,8 @@ Example:
   steadfast put -r disk.img ./src /src
 
 Copies as cp -a does: holes, hard links, owners, modes, times, attributes,
-access lists, capabilities, devices. What cannot be kept is printed once. What
-is there already is replaced once its successor is whole; folders are joined.
+access lists, capabilities, devices. What cannot be kept is printed once. A file
+that exists is replaced when its copy is complete; folders are merged.
 A file that fails is reported; the rest is copied, and the exit status is 1.")]
     Put {
         /// Copy directories with all they hold
@@ -162,7 +162,8 @@ Examples:
   steadfast check --json disk.img
 
 Exit status: 0 clean, 1 damaged (a line for each finding), 2 used wrongly,
-3 not supported: the image uses what Steadfast has not, and was not looked at.")]
+3 not supported: the image has a feature that Steadfast does not implement, and
+was not checked.")]
     Check {
         #[command(flatten)]
         image: Reading,
@@ -207,7 +208,7 @@ Examples:
     Top(crate::commands::top::Top),
     /// Keep devices and volumes assembled, and offer them as files
     Serve(crate::commands::serve::cli::Serve),
-    /// Ask and change a running host
+    /// Query and change a running host
     Host(crate::commands::serve::cli::HostCommand),
     /// Cut the power of a program's run, and judge what is left
     #[command(subcommand)]
@@ -224,13 +225,13 @@ Exit status: 0 all is written (or it was shut down by request), 1 something
 could not be written, it is in use, or the time is over, 2 used wrongly.
 
 umount and fusermount3 -u unmount too, but return before everything is written.
-A mount whose process was killed is taken away; the next mount recovers what was
-synced. While it waits longer than a second it says for what: where another
-mount namespace (a container, a service) holds a copy, the process.")]
+A mount whose process was killed is removed; the next mount recovers what was
+synced. A wait of more than a second is explained: where another mount namespace
+(a container, a service) holds a copy of the mount, by its process.")]
     Umount {
         /// The mount point
         mountpoint: PathBuf,
-        /// Wait no longer; what has begun goes on
+        /// Stop waiting after this time; the unmount continues
         #[arg(long, value_name = "SECONDS")]
         timeout: Option<u64>,
     },
@@ -269,8 +270,8 @@ says how much.")]
 Example:
   steadfast rollback /mnt/disk
 
-Everything since the last point is lost; to which point it went, and how much
-that took, is printed. Refused while files are open.")]
+Everything since the last point is lost. The point, and how much was lost, are
+printed. Refused while files are open.")]
     Rollback {
         /// The mount point
         mountpoint: PathBuf,
@@ -392,7 +393,7 @@ impl Mount {
 /// What to do with a file system's journal.
 #[derive(Debug, Subcommand)]
 pub enum JournalCommand {
-    /// Show where the journal is, whose, how large, and what waits in it; reads only
+    /// Show where the journal is, who uses it, its size, and what waits in it; reads only
     #[command(after_help = "\
 Examples:
   steadfast journal status disk.img
@@ -431,7 +432,7 @@ follow.")]
     Detach {
         #[command(flatten)]
         image: Image,
-        /// Go on without what the journal holds, and say what that is
+        /// Discard what the journal holds, and print what that is
         #[arg(long)]
         discard_unreplayed: bool,
     },
@@ -488,7 +489,7 @@ name.
 Of -E: root_owner[=UID:GID], root_perms=OCTAL, stride=, stripe_width=, resize=,
 lazy_itable_init=, lazy_journal_init=, assume_storage_prezeroed=, nodiscard,
 hash_seed=, encoding=utf8, encoding_flags=strict.
-The root folder is root's; made by another user, it is his.")]
+The root folder belongs to root, or to the user who runs mkfs.")]
 pub struct Mkfs {
     /// Image file or block device
     pub image: PathBuf,

@@ -19,11 +19,10 @@ use crate::error::{Error, Result};
 ///
 /// Paths begin at the root of the file system, with or without a leading '/'; their names may be
 /// any bytes. Symbolic links are followed (at most 40) and ".." is understood, but nothing leads
-/// out. Whoever has the value may do what root may: modes and owners are kept, not enforced.
+/// out. Its user may do what root may: modes and owners are kept, not enforced.
 ///
 /// Clones are the same mount, for other threads. It ends when the last clone, [`File`] and
-/// [`ReadDir`] of it is dropped; whoever wants to know how that went calls
-/// [`unmount`](Self::unmount).
+/// [`ReadDir`] of it is dropped. To see errors of the unmount, call [`unmount`](Self::unmount).
 ///
 /// [`File`]: crate::File
 /// [`ReadDir`]: crate::ReadDir

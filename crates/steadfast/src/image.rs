@@ -146,7 +146,7 @@ impl Image {
     fn wanted(mut self, change: impl FnOnce(&mut make::Wanted)) -> Image {
         let mut wanted = match self.step {
             Step::Create(wanted) => wanted,
-            // Told by `mount`, which can fail.
+            // Reported by `mount`, which can fail.
             Step::Open => make::Wanted { of_open: true, ..make::Wanted::default() },
         };
         change(&mut wanted);

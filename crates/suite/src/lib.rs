@@ -1,9 +1,9 @@
-//! Judges of a mounted file system, whoever serves it.
+//! Judges of a mounted file system: of the kernel's, of Steadfast's, or of another server's.
 //!
 //! A [`Target`] is an ext4 image mounted by the kernel, by `steadfast mount` or by fuse2fs. The
 //! [`conformance`] cases run on a mounted folder and leave transcripts, which are compared between
 //! two targets: the kernel's ext4 is the measure, not our reading of POSIX. [`stress`] does random
-//! operations and knows what must come of them; [`traps`] are those of external journals. Nothing
+//! operations and knows their results; [`traps`] are those of external journals. Nothing
 //! here prints.
 
 pub mod bench;

@@ -242,7 +242,7 @@ fn open_folder(
     been: &mut HashSet<Ino>,
 ) -> Result<OpenFolder> {
     if fs.lookup(ino, b"..")?.ino != above || !been.insert(ino) {
-        let what = "a second name of a folder that belongs elsewhere".into();
+        let what = "a second name of a folder that has another parent".into();
         return Err(FsError::Corrupt { what, place: format!("inode {}", ino.0) });
     }
     Ok(OpenFolder { above, name: name.to_vec(), ino, todo: Vec::new() })

@@ -323,7 +323,7 @@ impl Copy<'_> {
                 Err(_) => continue,
             };
             if self.operands.iflags.contains(Flags::NOCACHE) {
-                // A wish: what cannot be forgotten stays.
+                // OK to ignore: pages that cannot be dropped stay in the cache.
                 let _ = self.source.forget(false);
             }
             let is_part = read < self.operands.ibs;

@@ -60,7 +60,7 @@ impl<'a> Output<'a> {
             }
         }
         if self.nocache {
-            // A wish: what cannot be forgotten stays.
+            // OK to ignore: pages that cannot be dropped stay in the cache.
             let _ = self.sink.forget(false);
         }
         (done, None)

@@ -232,7 +232,7 @@ fn cpu_used(daemon: Option<u32>) -> Duration {
     own + daemon.and_then(of_process).unwrap_or_default()
 }
 
-/// The least that [`cpu_used`] tells.
+/// The shortest time that [`cpu_used`] can measure.
 fn step(daemon: Option<u32>) -> Duration {
     match daemon {
         Some(_) => Duration::from_secs(1) / rustix::param::clock_ticks_per_second().max(1) as u32,

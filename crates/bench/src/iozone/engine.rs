@@ -158,7 +158,7 @@ impl Bench {
         Unit { bytes: if self.options.ops { self.options.record_bytes } else { 1024 } }
     }
 
-    /// Runs one test, then lets the system come to rest as IOzone does: sync, two seconds.
+    /// Runs one test, then lets the system settle as IOzone does: sync, two seconds.
     fn test(self: &Arc<Self>, test: Test, children: usize) -> Result<TestResult, RunError> {
         self.observer.test_started(test, children);
         let round = Arc::new(Round {

@@ -69,7 +69,7 @@ pub trait Subject {
     /// Sets up and carries out a workload on a new file system.
     ///
     /// # Errors
-    /// What of the machine around failed, or an operation that it does not know.
+    /// Something on this machine failed, or an operation is unknown.
     fn record(&self, workload: &Workload) -> Result<Ran>;
 
     /// What recovers what a cut has left.
@@ -85,7 +85,7 @@ pub struct Outcome {
     pub states: u64,
     /// Those that are wrong.
     pub wrong: u64,
-    /// Of those, the mount was refused, or they need a person.
+    /// Of those, the mount was refused, or they need manual repair.
     pub refused_mounts: u64,
     /// Of the others, they are damaged.
     pub damaged: u64,
@@ -99,7 +99,7 @@ pub struct Outcome {
 /// [uses](Plan::use_it) the file system.)
 ///
 /// # Errors
-/// The machine around failed.
+/// Something on this machine failed.
 pub fn try_out(subject: &dyn Subject, workload: &Workload, plan: &Plan) -> Result<Outcome> {
     let Ran { recorded, refused } = subject.record(workload)?;
     let mut outcome = Outcome { refused, ..Outcome::default() };

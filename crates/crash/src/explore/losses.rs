@@ -1,7 +1,7 @@
 //! What may have become of a whole device when power returns, beyond what it had not yet promised
 //! to keep: it is gone, it is of another time, its battery was empty.
 //!
-//! A set-up has two honest answers. It *refuses* the mount and says why, and then it has written
+//! A set-up has two correct answers. It *refuses* the mount and says why, and then it has written
 //! nothing: the right device may still be found. Or it *recovers* to a file system whose structure
 //! is whole; what is missing then is counted, as after any cut. Anything else is silent damage.
 

@@ -38,7 +38,7 @@ pub trait Machine: Send + Sync {
     /// check that repairs what needs nobody. In words, if that was not enough.
     ///
     /// # Errors
-    /// The machine around failed.
+    /// Something on this machine failed.
     fn before_mount(&self, contents: Vec<Store>) -> Result<(Vec<Store>, Option<String>)> {
         Ok((contents, None))
     }

@@ -72,7 +72,7 @@ pub trait System: Send + Sync {
     /// Boots; what is drawn there follows from `seed`. A refused mount is no error.
     ///
     /// # Errors
-    /// The machine around failed: nothing is known of this state.
+    /// Something on this machine failed: this state could not be judged.
     fn recover(&self, boot: Boot, seed: u64) -> Result<Recovered>;
 
     /// Boots several times, each from its own contents. May be faster than one by one.

@@ -92,11 +92,11 @@ pub struct Cell {
     pub states: u64,
     /// Workloads of which at least one state is wrong.
     pub workloads: u64,
-    /// States whose mount was refused, or that need a person.
+    /// States whose mount was refused, or that need manual repair.
     pub refused: u64,
     /// Damaged, though mounted.
     pub damaged: u64,
-    /// Neither, but something promised is missing or bytes are foreign.
+    /// Neither, but something promised is missing or stale data is exposed.
     pub broken: u64,
     /// The first wrong state, in words.
     pub first: Option<String>,
@@ -123,7 +123,7 @@ impl fmt::Display for Cell {
 /// Runs all workloads on a set-up.
 ///
 /// # Errors
-/// The machine around failed, in words.
+/// What failed on this machine, in words.
 pub fn cell(subject: &dyn Subject, plan: &Plan) -> Result<Cell> {
     let mut cell = Cell::default();
     for workload in workloads() {

@@ -1,5 +1,5 @@
 //! A run of the mixed workload and its cuts in one line of words, so that what a test has found can
-//! be made again by one command: the example `mixed` of this crate.
+//! be reproduced by one command: the example `mixed` of this crate.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! What the lines of all cases have in common: the words of a set-up, and the command that makes a
-//! case again.
+//! What the lines of all cases have in common: the words of a set-up, and the command that
+//! reproduces a case.
 
 use steadfast_ext4::DataMode;
 

@@ -102,7 +102,7 @@ pub struct Outcome {
     pub findings: Vec<Finding>,
     /// Recovered file systems of which another opinion was asked.
     pub second_opinions: u64,
-    /// What of the machine around failed: nothing is known of these states.
+    /// What failed on this machine, so that these states could not be judged.
     pub troubles: Vec<String>,
     /// What was promised and could not be judged at some cut, with the reason.
     pub unmeasured: BTreeSet<String>,
@@ -125,7 +125,7 @@ pub struct Exploration<'a> {
     pub workers: usize,
 }
 
-/// Where the finding is, kept for whoever sees the same.
+/// Where the finding is, for later states with the same tree.
 type Verdicts = HashMap<(u128, u64), Option<usize>>;
 
 #[derive(Default)]

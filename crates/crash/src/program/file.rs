@@ -29,7 +29,7 @@ const VERSION: u32 = 4;
 /// Bytes of the magic and the version.
 const HEAD: usize = MAGIC.len() + 4;
 /// Largest device in a file, in bytes: what a run of a program is recorded on is far smaller, and
-/// whoever reads a file makes tables of its pages.
+/// a reader of the file makes tables of its pages.
 pub const DEVICE_BYTES_MAX: u64 = 64 << 30;
 
 /// Writes a run to a file, which is made or replaced.

@@ -48,7 +48,7 @@ pub struct Inside {
     pub linger: Duration,
 }
 
-/// What a program has acknowledged to whoever relies on it.
+/// What a program has acknowledged.
 #[derive(Clone)]
 pub struct Acknowledged {
     log: RecordLog,

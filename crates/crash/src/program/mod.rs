@@ -65,7 +65,7 @@ pub struct Line {
 /// A recorded run of a program.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// How it came about, in the words of whoever recorded it; by key.
+    /// How it was recorded: values of the recorder's own, by key.
     pub about: BTreeMap<String, String>,
     /// What each device held at first.
     pub bases: Vec<Store>,
@@ -159,7 +159,7 @@ pub struct Recovered {
 /// Lets a system recover from these contents, and reads the tree.
 ///
 /// # Errors
-/// The machine around failed: nothing is known of this state.
+/// Something on this machine failed: this state could not be judged.
 pub fn recover(system: &dyn System, contents: Vec<Store>) -> crate::Result<Recovered> {
     let seen = Rc::new(RefCell::new(None));
     let slot = Rc::clone(&seen);

@@ -243,7 +243,7 @@ fn fill_log(fs: &Ext4) -> crate::Result<()> {
         fs.fsync(fh, false).map_err(words)?;
     }
     fs.release(fh).map_err(words)?;
-    // What is checkpointed comes to rest.
+    // Time for the checkpoint to end.
     sleep(Duration::from_secs(1));
     Ok(())
 }

@@ -223,7 +223,7 @@ fn read_pieces(
         *left = left.checked_sub(len).ok_or(FsError::TooBig {
             what: "files with four times more data than the file system holds",
         })?;
-        // Data beyond the end show in the place where reading ended.
+        // Data beyond the end is shown in the place where reading ended.
         let kept = bytes.slice(..len.min(size - at) as usize);
         if kept.iter().any(|byte| *byte != 0) {
             pieces.push((at, kept));

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-/// A new file in a folder that is open: whoever renames that meanwhile does not choose what is
+/// A new file in a folder that is kept open: renaming the folder meanwhile does not change what is
 /// removed.
 pub struct Made {
     folder: OwnedFd,

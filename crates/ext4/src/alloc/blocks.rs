@@ -22,7 +22,7 @@ pub(crate) enum Purpose {
     Metadata,
 }
 
-/// A wish for blocks.
+/// A request for blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockRequest {
     /// Where they should be.
@@ -149,8 +149,8 @@ fn set_window(txn: &mut Txn<'_>, request: &Wish, group: GroupNo, run: Run) -> Re
     Ok(())
 }
 
-/// Gives blocks back, with all others of the clusters that they lie in. They rest until this
-/// transaction has committed. Returns how many that are.
+/// Gives blocks back, with all others of the clusters that they lie in. They are not reused
+/// before this transaction has committed. Returns how many that are.
 ///
 /// # Errors
 /// Corrupt: they are not a file's, or are free already.

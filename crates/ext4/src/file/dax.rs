@@ -5,7 +5,7 @@
 //!
 //! * A write inside the file is in memory when it returns, and durable after fsync: its lines have
 //!   been written back, only the fence is missing. A cut before it may leave any of its words of
-//!   8 bytes old or new. With O_SYNC and O_DSYNC whoever writes makes the fence, and nobody else
+//!   8 bytes old or new. With O_SYNC and O_DSYNC the writer makes the fence, and nobody else
 //!   needs to know of it.
 //! * Blocks that a write needs are taken, filled (zeros around the data) and fenced, and then the
 //!   transaction is finished that maps them, or marks them as written, and sets the size. So a

@@ -49,8 +49,7 @@ pub(crate) fn delete_with_final_unlink(
     Ok(Some(deletion))
 }
 
-/// Deletes the inode if it has no links and nobody has it open; else whoever closes it last
-/// does.
+/// Deletes the inode if it has no links and nobody has it open; else the last close does.
 pub(crate) fn delete_if_unused(fs: &Ext4, inode: &Inode) -> Result<()> {
     {
         let mut state = inode.state();

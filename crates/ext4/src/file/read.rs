@@ -15,8 +15,8 @@ use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
 
-/// Shorter reads stay in the page cache also if whoever reads keeps what they bring, in bytes: in a
-/// cache of pages of 4 KiB somebody will ask for their neighbours.
+/// Shorter reads, in bytes, stay in the page cache also if the reader keeps the data: in a cache of
+/// pages of 4 KiB their neighbours will be read.
 const LONG: usize = 128 << 10;
 
 /// Reads up to `len` bytes at `offset`; `direct`: past the page cache, if the data allows it.

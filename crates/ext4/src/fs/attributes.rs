@@ -150,7 +150,7 @@ impl Ext4 {
         delete_values(self, unused)
     }
 
-    /// Before contents change, by whoever: capabilities go.
+    /// Before contents change, by any caller: removes the capabilities.
     pub(crate) fn drop_capability(&self, inode: &Inode) -> steadfast_ext4_format::Result<()> {
         {
             let mut state = inode.state();

@@ -49,7 +49,7 @@ pub struct Txn<'v> {
     pub(crate) name_edits: Vec<NameEdit>,
     /// The names that came and went, if this can be recorded in a fast commit.
     pub(crate) recorded: Option<Vec<Named>>,
-    /// It cannot, whoever has said so.
+    /// Whether a fast commit cannot record this transaction.
     pub(crate) ineligible: bool,
     /// A block that is not in memory ends the transaction.
     yields: bool,

@@ -199,7 +199,7 @@ pub(super) fn find(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<Option<Fo
 }
 
 /// The type of an inode whose directory entry does not say it. Of an inode that cannot be read it
-/// is a regular file's: whoever uses the name finds out, and the other names are listed.
+/// is a regular file's: the error comes when the name is used, and the other names are listed.
 pub(super) fn kind_to_list(txn: &Txn<'_>, no: InodeNo) -> Result<FileType> {
     match kind_of(txn, no) {
         Err(e @ Ext4Error::NotCached { .. }) => Err(e),

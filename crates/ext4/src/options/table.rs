@@ -75,9 +75,9 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             set: |o, on| o.journal.fast_commits = on,
             get: |o| o.journal.fast_commits,
         },
-        "an fsync writes what changed, not whole blocks, where it can be recorded so; for file \
-         systems with this feature. After a crash mount first (or steadfast replay): e2fsck (1.47) \
-         replays it, whoever wrote it, wrongly",
+        "an fsync writes small records of what changed instead of whole blocks, where it can; for \
+         file systems with this feature. After a crash mount first (or steadfast replay): e2fsck \
+         (1.47) replays such records wrongly, also the kernel's",
     ),
     option(
         JOURNAL,
@@ -97,7 +97,7 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             set: |o, on| o.journal.accept_volatile = on,
             get: |o| o.journal.accept_volatile,
         },
-        "accept a journal device that forgets without power",
+        "accept a journal device that loses its contents without power",
     ),
     MountOption {
         of: FS,
@@ -138,8 +138,8 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             get: |o| o.dax.word(),
         },
         "files that are read and written in place, where the device is memory: none, those with \
-         the flag (chattr +x), or all. What programs map (mmap) is the kernel's page cache all the \
-         same: FUSE has no other way",
+         the flag (chattr +x), or all. Memory maps (mmap) still go through the kernel's page \
+         cache: FUSE has no other way",
     ),
     option(
         FS,
@@ -149,8 +149,8 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             set: |o, on| o.auto_da_alloc = on,
             get: |o| o.auto_da_alloc,
         },
-        "write a file out before it is renamed over another, and when it was cut to nothing and is \
-         closed",
+        "write a file out before it is renamed over another, and when it was truncated to 0 bytes \
+         and is closed",
     ),
     MountOption {
         of: FS,
@@ -192,7 +192,7 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             set: |o, on| o.use_reserved = on,
             get: |o| o.use_reserved,
         },
-        "everybody may use the reserved blocks; without it nobody may, root neither",
+        "everybody may use the reserved blocks; without it nobody may, not even root",
     ),
     option(
         PAGES,

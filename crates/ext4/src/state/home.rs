@@ -9,7 +9,7 @@
 //! 3. Blocks that a transaction has freed can be taken for data, which is written in place past
 //!    the log, only when the mark has reached that transaction. Else a log that ends before it,
 //!    in which they still belong to somebody, would be replayed, and a file would show another
-//!    one's data. Until then they rest, as before the commit.
+//!    one's data. Until then they are not reused, as before the commit.
 //!
 //! Recovery writes home too and does the same.
 //!

@@ -5,8 +5,8 @@
 //! nothing more is changed, and its end takes it back.
 //!
 //! A group that must go back while a file is open cannot, and has *failed*: the close of the last
-//! file takes it back. Until then nothing is changed, and whoever asks for a promise (fsync, sync,
-//! close, a point) gets the failure.
+//! file takes it back. Until then nothing is changed, and every request for a promise (fsync,
+//! sync, close, a point) fails.
 
 use steadfast_journal::Journal;
 use steadfast_vfs::{FsError, Result};

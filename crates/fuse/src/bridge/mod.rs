@@ -247,7 +247,7 @@ impl Bridge {
 
     /// How to open below what is opened so. With writeback_cache the kernel reads through files
     /// that were opened for writing only: of a page that is written in part it needs the rest. That
-    /// is no access of whoever writes.
+    /// is no access by the writer.
     fn readable(&self, flags: OpenFlags) -> OpenFlags {
         let writes_only = flags.contains(OpenFlags::WRITE) && !flags.contains(OpenFlags::READ);
         if self.options.writeback_cache && writes_only {
@@ -303,7 +303,7 @@ impl Bridge {
     }
 }
 
-/// Shakes hands with whoever is at the other end of a connection.
+/// Shakes hands with the other end of a connection.
 pub(crate) fn session(
     bridge: Bridge,
     connection: OwnedFd,

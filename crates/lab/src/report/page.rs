@@ -120,8 +120,8 @@ const LATENCY: &str = "Both axes are logarithmic. A line that ends further right
 const QUEUE: &str = "Requests in the scheduler's queue, of the first seed, all charts on one \
     scale: a reader waits behind what waits here.";
 const RISK: &str = "Upper left is better: fast, and little at risk. Acknowledged work is what \
-    calls had returned from; what was promised (fsync, O_SYNC) is counted elsewhere and must never \
-    be lost (cuts with broken promises, below).";
+    calls had returned from; what was promised (fsync, O_SYNC) is counted separately and must \
+    never be lost (cuts with broken promises, below).";
 
 /// Charts with what is to be known of them.
 fn figures(charts: &[String], class: &str, caption: &str) -> Markup {

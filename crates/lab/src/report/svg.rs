@@ -187,7 +187,7 @@ pub(super) fn compact(v: f64) -> String {
     }
 }
 
-/// A text that means nothing to whoever reads SVG or HTML.
+/// A text without characters that have a meaning in SVG or HTML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

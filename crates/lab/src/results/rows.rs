@@ -177,8 +177,8 @@ pub struct RiskRow {
     pub not_judged: Option<NotJudged>,
 }
 
-/// What the machine around kept from being judged: no room for an image, a program that did not
-/// end. This says nothing of the file system.
+/// Cuts that could not be judged because something failed on this machine: no room for an image, a
+/// program that did not end. This says nothing of the file system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NotJudged {
     /// Cuts of which nothing is known; they are not among the row's cuts.

@@ -22,7 +22,7 @@ pub(super) struct Job {
     pub part: Part,
 }
 
-/// From a job to whoever shows progress.
+/// From a job to what shows progress.
 enum Message {
     Begun { job: usize },
     Progress { job: usize, share: f64 },

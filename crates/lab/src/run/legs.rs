@@ -216,7 +216,7 @@ fn write(
     let mut since_flush = 0;
     while steadfast_runtime::now() < until && own > 0 {
         sleep(Duration::from_secs_f64(spec.pause_ms / 1e3 * rng.below(2001) as f64 / 1e3));
-        // Half of the writes are to an eighth of the blocks: some regions rest for a while.
+        // Half of the writes are to an eighth of the blocks: some regions get none for a while.
         let block = match rng.percent(50) {
             true => rng.below(own.div_ceil(8)),
             false => rng.below(own),

@@ -4,7 +4,7 @@
 //! The main comparison is in virtual time, where the kernel cannot be. Here both are mounted, the
 //! kernel's on a loop device over the model, ours by FUSE on the same kind of loop device, and run
 //! by turns, beginning with another each time. The files are small and the disks scaled down, or it
-//! would take hours; and IOzone does not rest for two seconds after each test.
+//! would take hours; and IOzone does not pause for two seconds after each test.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! The recordings and the rows of the cuts, as JSON lines: for whoever wants to compute the figures
-//! anew.
+//! The recordings and the rows of the cuts, as JSON lines, from which the figures can be computed
+//! again.
 //!
 //! docs/risk.md describes the files; docs/recompute.py reads them.
 

@@ -158,7 +158,7 @@ impl Host {
     /// Says why it was not done.
     pub fn answer(self: &Arc<Self>, request: Request) -> Result<Answer> {
         if self.ended.load(Ordering::Acquire) {
-            return Err(Refusal::new(Kind::Refused, "the host is ending"));
+            return Err(Refusal::new(Kind::Refused, "the host is shutting down"));
         }
         match request {
             Request::Status => Ok(Answer { stack: Some(self.status()), ..Answer::default() }),

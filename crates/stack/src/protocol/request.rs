@@ -12,9 +12,9 @@ pub enum Request {
     Status,
     /// What went through devices and volumes since the host was started.
     Counters,
-    /// Makes a volume; or takes a retired mirror up again.
+    /// Makes a volume; or puts a retired mirror into use.
     Create(Create),
-    /// Takes a volume apart.
+    /// Destroys a volume.
     Destroy(Destroy),
     /// Assembles a configured volume that could not be when the host was started.
     Assemble(Assemble),
@@ -22,9 +22,9 @@ pub enum Request {
     Add(NewComponent),
     /// Removes a leg from a mirror for good.
     Remove(Leg),
-    /// Takes a leg out of use; what it misses is recorded.
+    /// Takes a leg offline; the regions it misses are recorded.
     Offline(Leg),
-    /// Takes a leg into use again; what it missed is copied.
+    /// Brings a leg online; the regions it missed are copied.
     Online(Leg),
     /// Puts another component, or the same again, into a leg's place.
     Replace(Replace),
@@ -39,7 +39,7 @@ pub enum Request {
     Set(Set),
     /// Makes a mirror larger.
     Grow(Grow),
-    /// Makes a RAM disk, which is made again, blank, whenever the host is started.
+    /// Makes a RAM disk, which the host recreates, blank, at every start.
     CreateRamDisk(CreateRamDisk),
     /// Removes a RAM disk that nobody uses.
     DeleteRamDisk(Named),
@@ -205,7 +205,7 @@ pub struct Assemble {
     /// Go on without legs that are missing, though they may hold newer data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub degraded: bool,
-    /// Of legs that were written apart the one with this UUID counts.
+    /// Use the contents of the leg with this UUID where legs have diverged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
 }
@@ -318,7 +318,7 @@ pub struct Set {
     /// `parallel`, `serial` or `write-behind`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<String>,
-    /// When it is resynced, of several: 1 first, 9 last, 0 not by itself.
+    /// Order of resyncs of several mirrors: 1 first, 9 last, 0 not automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<u8>,
 }

@@ -57,11 +57,11 @@ Examples:
     Show(LabShow),
     /// Change each parameter of a scenario alone and show which figures move
     #[command(after_help = "\
-Each number of the machine and the devices goes a third down and up, each word
-to its alternatives, one at a time; a device that holds only journals is also
-made ten times slower and replaced by an SSD and a second disk, and the drives
-of the scenario's band take the disk's place. Figures are ratios: a variant's
-speed over the first variant's.
+Each number of the machine and the devices is changed by a third, down and up,
+and each word to its alternatives, one at a time. A device that holds only
+journals is also made ten times slower, and replaced by an SSD and by a second
+disk; the drives of the scenario's band replace the disk. Figures are ratios: a
+variant's speed over the first variant's.
 
 Examples:
   steadfast lab sensitivity nvram-journal

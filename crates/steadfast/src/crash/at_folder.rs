@@ -48,7 +48,7 @@ impl AtFolder {
         &self.path
     }
 
-    /// Acknowledges to whoever relies on the program that something is done; as
+    /// Acknowledges that something is done; as
     /// [`Running::acknowledge`](super::Running::acknowledge).
     ///
     /// ```no_run
@@ -61,7 +61,8 @@ impl AtFolder {
     }
 
     /// Runs a program in the folder, also named by its environment's `STEADFAST_MOUNT`, until it
-    /// and whoever has inherited its output end. Each line that it prints is an acknowledgement.
+    /// and all processes that have inherited its output end. Each line that it prints is an
+    /// acknowledgement.
     ///
     /// ```no_run
     /// use std::process::Command;

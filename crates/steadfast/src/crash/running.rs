@@ -34,8 +34,8 @@ impl Running {
         Running { fs: FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0))), said }
     }
 
-    /// Acknowledges to whoever relies on the program that something is done, as a server answers
-    /// its client. A judge hears of it if the power went later.
+    /// Acknowledges that something is done, as a server answers its client. A judge is given the
+    /// text if the power was cut later.
     ///
     /// ```
     /// use steadfast::crash::{PowerCut, Recovered};

@@ -161,7 +161,7 @@ pub fn at(path: &Path) -> Result<(PathBuf, Option<Running>)> {
     Ok((place.path, other_place))
 }
 
-/// Connects to whoever listens at a socket until then, if it is root, this user, or `user`, for
+/// Connects to the listener of a socket until then, if it is root, this user, or `user`, for
 /// whom it is asked; the connection and the process. A socket of ours with nobody behind it is
 /// removed.
 fn reach(socket: &Path, user: u32, until: Instant) -> Option<(UnixStream, u32)> {

@@ -49,8 +49,8 @@ static OWN: &[MountOption<Wanted>] = &[
             get: |w| w.journals.iter().map(|path| path.display().to_string()).collect(),
         },
         remount: false,
-        help: "external journal, or a folder to look for it in; of several the one with the right \
-               UUID; none: any block device with it",
+        help: "external journal, or a folder to look for it in; of several, the one with the right \
+               UUID is used; without it, any block device with that UUID",
     },
     MountOption {
         of: "mount",
@@ -72,7 +72,7 @@ static OWN: &[MountOption<Wanted>] = &[
             get: |_| false,
         },
         remount: true,
-        help: "change a mount that is there: its options that can be",
+        help: "change options of an existing mount: those that can be changed",
     },
 ];
 

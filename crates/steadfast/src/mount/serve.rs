@@ -198,7 +198,7 @@ impl Begun {
     }
 }
 
-/// Says something to whoever mounts, and to the log where that is not the same place.
+/// Prints a note for the user who mounts, and logs it where that is not the same place.
 fn note_and_log(note: &str, in_background: bool) {
     tracing::warn!("{note}");
     if in_background {

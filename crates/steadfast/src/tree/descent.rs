@@ -1,8 +1,8 @@
 //! A descent through a tree, without recursion.
 //!
 //! It knows the folders above the one that it is in, those above its start too, and of an image
-//! also every folder that it has been to: a folder has one name, so whoever meets it again is in a
-//! cycle, or would go through it once for each of 2^n ways. What it keeps is bounded by the
+//! also every folder that it has been to: a folder has one name, so a walk that meets it again is
+//! in a cycle, or would go through it once for each of 2^n ways. What it keeps is bounded by the
 //! number of folders.
 
 use std::cell::Cell;

@@ -175,8 +175,8 @@ impl<'h> Options<'h> {
         failures.end(done)
     }
 
-    /// Removes a file or a tree. Symbolic links are removed, not followed; a folder that belongs
-    /// elsewhere is not emptied.
+    /// Removes a file or a tree. Symbolic links are removed, not followed; a folder whose
+    /// `..` is another folder is not emptied.
     ///
     /// ```
     /// use steadfast::{Image, tree};

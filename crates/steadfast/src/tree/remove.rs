@@ -47,7 +47,7 @@ fn foreign(
 ) -> std::result::Result<Option<String>, FsError> {
     let up = fs.lookup(folder.ino, b"..")?;
     let why = || {
-        let what = "a second name of a folder that belongs elsewhere: its \"..\" is inode";
+        let what = "a second name of a folder that has another parent: its \"..\" is inode";
         format!("{what} {}, not {}", up.ino.0, above.0)
     };
     Ok((up.ino != above).then(why))

@@ -179,7 +179,7 @@ mod tests {
         };
         assert!(back(20, 2) && back(19, 2));
         assert!(!back(18, 2) && !back(10, 1), "old copies");
-        assert!(!back(22, 2) && !back(20, 7), "used elsewhere");
+        assert!(!back(22, 2) && !back(20, 7), "used in another mirror");
     }
 
     #[test]

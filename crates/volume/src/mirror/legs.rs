@@ -426,13 +426,13 @@ impl Mirror {
         Ok(self.0.drain()?)
     }
 
-    /// Takes a leg that was offline, failed or missing into use again. It lacks only what it
-    /// missed. `device` is where it is now, if that has changed. Of a leg that failed and stayed in
-    /// use the error is forgotten.
+    /// Brings a leg online that was offline, failed or missing. Only the regions that it missed are
+    /// copied. `device` is where it is now, if that has changed. The error of a leg that failed and
+    /// stayed in use is cleared.
     ///
     /// # Errors
-    /// If the device is not that leg any more: it was overwritten, is an old copy, or has been
-    /// elsewhere.
+    /// If the device is not that leg any more: it was overwritten, is an old copy, or was used in
+    /// another mirror.
     pub fn online(&self, slot: usize, device: Option<Device>) -> Result<()> {
         let _admin = self.0.admin.lock();
         if device.is_none() && self.0.forget_error(slot) {

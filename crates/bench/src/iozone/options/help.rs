@@ -43,7 +43,7 @@ One file at a time
   -P N        run on processor N
   -N          microseconds an operation
   --repeat N  each cell N times: means, and 95 % confidence intervals
-  --resume F  keep each cell in F; a run that is broken off goes on from there
+  --resume F  keep each cell in F; an interrupted run continues from there
   --drop-caches   before each test that reads; --json says how
 
 Many children
@@ -57,8 +57,8 @@ Many children
   -+B         test 8 reads and writes in order
   -C          a line for each child
   -T          say \"threads\" instead of \"processes\"
-  --settle N  seconds of rest after each test (2)
-  -+q N       seconds of further rest after each test (0)
+  --settle N  seconds of pause after each test (2)
+  -+q N       seconds of further pause after each test (0)
 
 How
   -o          O_SYNC          -+D   O_DSYNC          -I   O_DIRECT

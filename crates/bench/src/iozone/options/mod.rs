@@ -80,7 +80,7 @@ pub struct Options {
     pub mixed_sequential: bool,
     /// Microseconds between the children's starts (-d).
     pub start_delay_us: u64,
-    /// Seconds of rest after each test, on top of `settle_ms` (-+q).
+    /// Seconds of pause after each test, on top of `settle_ms` (-+q).
     pub rest_s: u64,
     /// Stride of the stride test in records (-j).
     pub stride: u64,
@@ -88,7 +88,7 @@ pub struct Options {
     pub cache_kb: u64,
     /// Processor cache line in bytes: in the header only (-L).
     pub cache_line: u64,
-    /// Milliseconds of rest after the sync that follows each test; IOzone's two seconds.
+    /// Milliseconds of pause after the sync that follows each test; IOzone's two seconds.
     pub settle_ms: u64,
     /// One file at a time, in single or auto mode; `None`: throughput mode.
     pub matrix: Option<Matrix>,

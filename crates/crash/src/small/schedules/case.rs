@@ -1,5 +1,5 @@
-//! One schedule of some tasks on a set-up in one line of words, so that what was found can be made
-//! again by one command: the example `schedules` of this crate.
+//! One schedule of some tasks on a set-up in one line of words, so that what was found can be
+//! reproduced by one command: the example `schedules` of this crate.
 
 use std::fmt;
 use std::str::FromStr;

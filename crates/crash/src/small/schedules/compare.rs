@@ -1,6 +1,6 @@
 //! What is left out, compared with runs of everything: the proof of the pruning, on a sample.
 
-use super::known::{Known, Seen};
+use super::distinct::{Distinct, Seen};
 use super::{Counts, Prune, Schedules, Tasks, each_run};
 use crate::error::Result;
 use crate::small::machine::SmallMachine;
@@ -47,11 +47,11 @@ pub fn compare_pruning(
         let (all, counts) = recordings(machine, tasks, &schedules(Prune::Nothing))?;
         let lost = |prune| -> crate::Result<(u64, u64)> {
             let (seen, counts) = recordings(machine, tasks, &schedules(prune))?;
-            let mut known = Known::default();
+            let mut distinct = Distinct::default();
             for seen in seen {
-                known.insert(seen);
+                distinct.insert(seen);
             }
-            let lost = all.iter().filter(|seen| !known.covers(seen)).count();
+            let lost = all.iter().filter(|seen| !distinct.covers(seen)).count();
             Ok((lost as u64, counts.run))
         };
         let (lost_by_pruning, run) = lost(Prune::Equal)?;

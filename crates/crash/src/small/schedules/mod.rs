@@ -8,13 +8,13 @@
 //! one that was made, by a later point of it.
 //!
 //! What leaves nothing new is left out three times: schedules before they are run (`prune`),
-//! recordings before they are cut (`known`), states before they recover (as of sequences by
+//! recordings before they are cut (`distinct`), states before they recover (as of sequences by
 //! themselves, over all tasks and schedules). [`compare_pruning`] runs everything, to prove the
 //! first.
 
 mod case;
 mod compare;
-mod known;
+mod distinct;
 mod prune;
 mod shrink;
 mod tasks;
@@ -24,7 +24,7 @@ mod tests;
 use steadfast_block::rng::Rng;
 use steadfast_runtime::Passed;
 
-use self::known::{Known, Seen};
+use self::distinct::{Distinct, Seen};
 use self::prune::begins_and_ends;
 use super::explore::{Explored, Explorer};
 use super::machine::{Run, SmallMachine};
@@ -108,9 +108,9 @@ pub fn explore_schedules(
     let mut done = Scheduled::default();
     for tasks in pairs {
         let joint = machine.setup.points.is_some();
-        let mut known = Known::default();
+        let mut distinct = Distinct::default();
         let counts = each_run(machine, tasks, schedules, &mut |case, run| {
-            if !known.insert(Seen::of(&run.recorded.recording, joint)) {
+            if !distinct.insert(Seen::of(&run.recorded.recording, joint)) {
                 return true;
             }
             done.distinct += 1;

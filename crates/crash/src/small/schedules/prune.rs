@@ -14,7 +14,7 @@
 //!    longer.)
 //!
 //! In 2 and 3 an operation has started earlier, as the judge sees it, than in the run that stands
-//! for it: of operations that have started less is required ([`Known`](super::known::Known)).
+//! for it: of operations that have started less is required ([`super::distinct`]).
 //! Dates move in steps, and a time shift of a few milliseconds reaches no timer of the file system
 //! (the shortest is of seconds), which is why *later* is *the same*.
 

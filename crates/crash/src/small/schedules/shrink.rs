@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::known::{Known, Seen};
+use super::distinct::{Distinct, Seen};
 use super::{Prune, Schedule, ScheduledCase, Schedules, Tasks, each_run};
 use crate::error::Result;
 use crate::explore::{Asked, Decisive, Machine, Others, Plan, SecondCuts, first_wrong};
@@ -140,12 +140,12 @@ impl Search<'_> {
         let tasks = Tasks { number: 0, sequences: case.tasks.clone() };
         let schedules = Schedules { prune: Prune::Equal, ..Schedules::all(preemptions) };
         let mut explorer = Explorer::new(self.machine, &self.plan);
-        let (mut found, mut known) = (None, Known::default());
+        let (mut found, mut distinct) = (None, Distinct::default());
         let joint = self.machine.setup.points.is_some();
         let counts = each_run(self.machine, &tasks, &schedules, &mut |case, run| {
             // Fewer have been tried.
             let tried = case.schedule.points.len() < preemptions;
-            if known.insert(Seen::of(&run.recorded.recording, joint)) && !tried {
+            if distinct.insert(Seen::of(&run.recorded.recording, joint)) && !tried {
                 explorer.sequences("", &case.tasks, run);
             }
             found = (explorer.figures.wrong() > 0).then_some(case);

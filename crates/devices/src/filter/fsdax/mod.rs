@@ -89,8 +89,8 @@ pub struct Options {
     pub align: u64,
     /// Where Linux is to have its structures of the pages.
     pub map: Map,
-    /// Bytes behind the device that whoever gets the range as memory sees as part of it: the label
-    /// of an emulated range. No data is there.
+    /// Bytes behind the device that a kernel which gets the range as memory sees as part of it: the
+    /// label of an emulated range. No data is there.
     pub behind: u64,
 }
 

@@ -69,7 +69,7 @@ pub struct DeadlineSettings {
     pub writes_starved: u64,
     /// Requests of one direction, in ascending order of place, that are served one after the other.
     pub fifo_batch: u64,
-    /// How long after a read was answered no write is begun while no read waits: whoever reads may
+    /// How long after a read was answered no write is begun while no read waits: the reader may
     /// ask for the next piece. `writes_starved` bounds this too. mq-deadline has no such thing;
     /// Linux 2.6's anticipatory scheduler had (`antic_expire`, 6 to 7 ms). Zero: it is not done.
     pub anticipation: Duration,

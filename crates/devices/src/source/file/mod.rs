@@ -76,7 +76,7 @@ impl FileDevice {
         FileDevice::create_removable(path, size, options).map(|(device, _)| device)
     }
 
-    /// The same, for whoever may find that it is of no use: also the new file, to remove it.
+    /// The same; also gives the new file, so that a caller that fails later can remove it.
     ///
     /// # Errors
     /// As for [`create`](Self::create).
@@ -103,7 +103,7 @@ impl FileDevice {
         FileDevice { info, notes, direct, in_memory, image: Arc::new(image), pool }
     }
 
-    /// The open file itself, for whoever maps it.
+    /// The open file itself, for mapping.
     pub(crate) fn as_file(&self) -> &std::os::fd::OwnedFd {
         self.image.file()
     }

@@ -95,7 +95,7 @@ impl Pmem {
         Ok(pmem)
     }
 
-    /// The label of the emulated range at `path`, if it is one: whoever finds one opens it as
+    /// The label of the emulated range at `path`, if it is one, which is then opened as
     /// memory. What cannot be read has none.
     pub fn label_of(path: impl AsRef<Path>) -> Option<Label> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;

@@ -86,14 +86,14 @@ pub(super) const KEYS: &[Key] = &[
         Table::Machine,
         "checkpoint_from_percent",
         Default("50.0"),
-        "A checkpoint begins by itself when more than so much of the log is in use: 0 to 100; at \
-         100 when somebody waits for room.",
+        "A checkpoint begins automatically when more than this share of the log is in use: 0 to \
+         100; with 100, when a task waits for room.",
     ),
     key(
         Table::Machine,
         "checkpoint_to_percent",
         Default("0.0"),
-        "It ends when at most so much is.",
+        "It ends when at most this share is in use.",
     ),
     key(
         Table::Machine,
@@ -145,8 +145,8 @@ pub(super) const KEYS: &[Key] = &[
         Table::Volume,
         "volatile",
         Default("[]"),
-        "Legs of a mirror that do not count as durable; those that say so of themselves, as `ram`, \
-         need not be named.",
+        "Legs of a mirror that do not count as durable; devices that are volatile anyway, such as \
+         `ram`, need not be named.",
     ),
     key(
         Table::Volume,
@@ -184,7 +184,7 @@ pub(super) const KEYS: &[Key] = &[
         Table::Volume,
         "model",
         Optional("Steadfast's own mirror"),
-        "A model of somebody else's mirror instead: `svm`, `svm-recreated`, `md`, \
+        "A model of another software's mirror instead: `svm`, `svm-recreated`, `md`, \
          `write-back-cache`, `plain`, `control-late-map`, `control-volatile-source`.",
     ),
     key(
@@ -209,14 +209,14 @@ pub(super) const KEYS: &[Key] = &[
         Table::Scheduler,
         "queue_kb",
         Default("32768"),
-        "What may wait or be with the device in each direction before who asks must wait, in KiB: \
-         4 to 1073741824.",
+        "Most data that is queued or at the device in each direction, in KiB: 4 to 1073741824; \
+         beyond it the caller waits.",
     ),
     key(
         Table::Scheduler,
         "read_expire_ms",
         Default("500.0"),
-        "With `deadline`: a read that has waited so long is served first.",
+        "With `deadline`: a read that has waited this long is served first.",
     ),
     key(
         Table::Scheduler,

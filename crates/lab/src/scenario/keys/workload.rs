@@ -119,7 +119,7 @@ pub(super) const KEYS: &[Key] = &[
         Table::Workload,
         "lying_cuts_per_4",
         Default("1"),
-        "For four cuts of a variant so many of each of its controls (docs/risk.md).",
+        "Cuts of each control for every four cuts of a variant (docs/risk.md).",
     ),
     key(
         Table::Workload,
@@ -150,7 +150,7 @@ pub(super) const KEYS: &[Key] = &[
     key(Table::Files, "seconds", Default("12.0"), "How long calls are made: 0.1 to 3600."),
     key(Table::Files, "rounds_least", Default("0"), "Rounds of each program at the least."),
     key(Table::Files, "pause_ms", Default("10.0"), "Mean pause after a call, in ms: to 10000."),
-    key(Table::Files, "log_kb", Default("256"), "A log is full at so many KiB: 8 to 65536."),
+    key(Table::Files, "log_kb", Default("256"), "Size of a full log, in KiB: 8 to 65536."),
     key(Table::Files, "logs_kept", Default("4"), "Logs that are kept: 1 to 1000."),
     key(Table::Files, "table_kb", Default("1024"), "The table, in KiB: 16 to 65536."),
     key(Table::Files, "configs", Default("4"), "Configurations: 1 to 1000."),
@@ -158,7 +158,7 @@ pub(super) const KEYS: &[Key] = &[
         Table::ReadUnderWrite,
         "storm",
         Required,
-        "The writer, which is run again and again: `dd if=/dev/zero of=NAME bs=BYTES count=N`.",
+        "The writer, which is run repeatedly: `dd if=/dev/zero of=NAME bs=BYTES count=N`.",
     ),
     key(Table::ReadUnderWrite, "file_mb", Default("16"), "File that is read, in MiB: 1 to 4096."),
     key(
@@ -202,16 +202,16 @@ pub(super) const KEYS: &[Key] = &[
         Default("5.0"),
         "Mean pause of each before a write of 4 KiB, in ms: 0.01 to 10000.",
     ),
-    key(Table::Legs, "flush_every", Default("8"), "Each flushes after so many writes."),
+    key(Table::Legs, "flush_every", Default("8"), "Each task flushes after this number of writes."),
     key(
         Table::Legs,
         "area_kb",
         Default("4096"),
-        "The first so many KiB of the disk are written: 256 to 1048576.",
+        "KiB that are written, from the start of the disk: 256 to 1048576.",
     ),
     key(Table::Dd, "test", Required, "What its row is called: `write`, `read` ..."),
     key(Table::Dd, "operands", Required, "dd's operands; `device:NAME` is a device by itself."),
-    key(Table::Dd, "quick", Optional("`operands`"), "Others, without `--full`."),
+    key(Table::Dd, "quick", Optional("`operands`"), "The operands without `--full`."),
     key(
         Table::Dd,
         "before",
@@ -219,12 +219,12 @@ pub(super) const KEYS: &[Key] = &[
         "Operands of copies that are made before and not timed. Those of a variant run one after \
          the other on one file system.",
     ),
-    key(Table::Dd, "cold", Default("true"), "The page cache is let go of before the copy."),
+    key(Table::Dd, "cold", Default("true"), "The page cache is dropped before the copy."),
     key(
         Table::Dd,
         "variants",
         Default("[]"),
-        "Names of the variants that run it; without any, all that are measured.",
+        "Names of the variants that run it; if there are none, all that are measured.",
     ),
     key(Table::RandomRead, "test", Required, "What its row is called."),
     key(
@@ -248,7 +248,7 @@ pub(super) const KEYS: &[Key] = &[
         Table::RandomRead,
         "variants",
         Default("[]"),
-        "Names of the variants that run it; without any, all that are measured.",
+        "Names of the variants that run it; if there are none, all that are measured.",
     ),
     key(
         Table::Hdparm,

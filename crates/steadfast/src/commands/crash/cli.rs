@@ -32,18 +32,18 @@ Examples:
   steadfast crash run --fs kernel-ext4 -o noauto_da_alloc -- ./update
 
 The program runs in the mounted folder (also in STEADFAST_MOUNT). What it prints
-is shown and recorded: each line is something that it has promised. The judge is
+is shown and recorded: each line is a promise. The judge is
 run by sh -c in each recovered tree (also in STEADFAST_TREE); the lines printed
 before the cut are in the file STEADFAST_PRINTED. Status 0 says that the tree is
 good. Without a judge, what all programs may expect is judged: what was synced
 is there, what was renamed over a file is whole, the file system is undamaged.
 
 Exit status: 0 nothing found, 1 something found (each with the command that
-shows it), 2 used wrongly, or the machine around failed, 3 not supported,
-130 stopped before anything was found.
+shows it), 2 used wrongly, or the test itself failed (as on a full disk), 3 not
+supported, 130 stopped before anything was found.
 
-Ctrl-C ends --setup, or the program, then the waiting, then the judging; what is
-known is reported.")]
+Ctrl-C ends --setup, or the program, then the waiting, then the judging; what
+was found until then is reported.")]
 pub struct CrashRun {
     /// File system: ext2, ext3, ext4 (Steadfast's); kernel-ext2, kernel-ext3, kernel-ext4, xfs,
     /// btrfs (the kernel's, as root)
@@ -121,11 +121,11 @@ Examples:
 The known bugs are those that CrashMonkey's authors collected (OSDI 2018), the
 spaces those of their generator ACE. What is judged is in docs/crash.md.
 
-Ctrl-C stops after the workload that is under way, a second one within it; what
-is known is printed.
+Ctrl-C stops after the workload that is running, a second one within it; what
+was found until then is printed.
 
-Exit status: 0 nothing failed, 1 a workload failed, 2 used wrongly, or the
-machine around failed, 3 not supported, 130 stopped before anything failed.")]
+Exit status: 0 nothing failed, 1 a workload failed, 2 used wrongly, or the test
+itself failed, 3 not supported, 130 stopped before anything failed.")]
 pub struct CrashCorpus {
     /// File systems, as of crash run; after a colon mount options of Steadfast's own
     #[arg(long, value_name = "FS,...", default_value = "ext4")]
@@ -174,12 +174,12 @@ Examples:
   steadfast crash media --markdown     the table of docs/risk.md
   steadfast crash media --states 100
 
-Ctrl-C stops after the workload that is under way, a second one within it; what
-is known is printed.
+Ctrl-C stops after the workload that is running, a second one within it; what
+was found until then is printed.
 
-Exit status: 0, whatever breaks: 1 only if a medium that is in contract breaks
-something on a file system with a journal; 2 used wrongly, or the machine around
-failed, 130 stopped before that was found.")]
+Exit status: 0, whatever breaks: 1 only if a medium that keeps its contract
+breaks something on a file system with a journal; 2 used wrongly, or the test
+itself failed, 130 stopped before that was found.")]
 pub struct CrashMedia {
     /// States at each cut, at most
     #[arg(long, value_name = "N", default_value_t = 12)]
@@ -217,7 +217,7 @@ Examples:
   steadfast crash show data-at-risk --variant ordered --cut 17
 
 Exit status: 0 nothing is wrong with the state, 1 something is, 2 used wrongly,
-or the machine around failed, 3 not supported.")]
+or the test itself failed, 3 not supported.")]
 pub struct CrashShow {
     /// A recording of `crash run`; with --variant, a scenario of `lab run`
     pub recording: PathBuf,

@@ -223,7 +223,7 @@ fn subject(name: &str, args: &CrashCorpus) -> Result<Tried> {
                 let what = "mount options and --lying are of Steadfast's own file systems";
                 return Err(Usage(format!("--fs {name}: {what}")).into());
             }
-            // Something is missing, or the machine around failed.
+            // Something is missing, or failed on this machine.
             let subject = InCorpus::new(kernel).map_err(|e| Usage(e.to_string()))?;
             Ok(Tried { subject: Box::new(subject), kernel: true })
         }

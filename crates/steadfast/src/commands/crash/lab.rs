@@ -16,7 +16,7 @@ use super::cli::CrashShow;
 use super::saved::{write_image, write_tree};
 use crate::{Outcome, Usage};
 
-/// Makes the cut again and prints what it took.
+/// Reproduces the cut and prints what it took.
 pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> Result<Outcome> {
     let name = args.recording.to_string_lossy();
     let scenario = crate::commands::lab::find(&name)?;

@@ -45,7 +45,7 @@ pub struct Watch<'a> {
     pub stops: &'a AtomicUsize,
     /// How many of these have stopped something: each stops one step.
     pub answered: usize,
-    /// Told what is going on: a share of it (0 to 1), and in words.
+    /// Called with the progress: a share (0 to 1), and what is done, in words.
     pub progress: &'a dyn Fn(f64, &str),
 }
 

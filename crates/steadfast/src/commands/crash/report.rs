@@ -75,7 +75,7 @@ pub fn quoted(text: &str) -> String {
     }
 }
 
-/// The command that shows a state again.
+/// The command that reproduces a state.
 pub fn show_command(recording: &Path, state: u64, fs: Fs, judge: Option<&Command>) -> String {
     let file = quoted(&recording.display().to_string());
     let mut line = format!("steadfast crash show {file} --cut {state}");

@@ -171,7 +171,7 @@ fn before_judging(args: &CrashRun, why: &str, out: &mut dyn Write) -> Result<Exi
     Ok(Exit::Stopped)
 }
 
-/// A failure of the machine around says nothing of the program: status 1 is for what was found.
+/// A failure of this machine says nothing of the program: status 1 is for what was found.
 fn not_judged(e: anyhow::Error) -> anyhow::Error {
     super::not_found(e, "nothing was judged: ")
 }

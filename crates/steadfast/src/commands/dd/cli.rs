@@ -33,12 +33,12 @@ Operands, as GNU dd 9.1 has them:
 
 With --image and --stack, paths are of the file system there, except /dev/zero,
 /dev/null, /dev/urandom, host:PATH (a file of this machine) and, with --stack,
-device:NAME (a device of the scenario). In virtual time what this machine does
-takes none, and the same seed gives the same seconds.
+device:NAME (a device of the scenario). In virtual time the work of this machine
+takes no time, and the same seed gives the same seconds.
 SIGUSR1 prints the counts so far.
 
 Exit status: 0 all is copied, 1 it is not, or an operand is wrong (as dd has
-it), 2 --image, --stack or their kin are wrong, 3 not supported.")]
+it), 2 an option such as --image is wrong, 3 not supported.")]
 pub struct Dd {
     #[command(flatten)]
     pub site: SiteArgs,

@@ -124,7 +124,7 @@ fn show(results: &Results, looks: &TableLooks, choice: &Choice, out: &mut dyn Wr
     Ok(write!(out, "{text}")?)
 }
 
-/// Shows results again that `lab run --json` has written.
+/// Shows results that `lab run --json` has written.
 pub fn show_saved(args: &LabShow, out: &mut dyn Write) -> Result<()> {
     let file = args.file.display();
     let json = read_bounded(&args.file, RESULTS_MAX);

@@ -13,7 +13,7 @@ const KNOWN: &str = "root_owner[=UID:GID], root_perms=OCTAL, stride=BLOCKS, stri
      encoding_flags=strict|nostrict";
 
 /// What mke2fs has and we have not.
-const ELSEWHERE: [&str; 11] = [
+const NOT_SUPPORTED: [&str; 11] = [
     "desc_size",
     "discard",
     "mmp_update_interval",
@@ -39,7 +39,7 @@ pub fn apply(options: &mut Options, lists: &[String], block: u32) -> anyhow::Res
             Some((key, value)) => (key, Some(value)),
             None => (word, None),
         };
-        if ELSEWHERE.contains(&key) {
+        if NOT_SUPPORTED.contains(&key) {
             return Err(Unsupported(format!("-E {word}: mkfs cannot do that")).into());
         }
         one(options, word, (key, value), block)?;

@@ -20,8 +20,8 @@ Examples:
   steadfast pmem create --emulate 1g --mode fsdax --align 4k /dev/shm/z
 
 The range is not persistent: it outlives the programs that use it, not the
-machine. Its last 128 KiB are its label, by which other commands know it for
-what it is. A file system that is on a disk makes it slower, and no safer.
+machine. Its last 128 KiB are its label, by which other commands recognise it.
+On a disk's file system, not in memory, it is slower, and no safer.
 
 Modes: raw, the range as it is, of which a power cut keeps words of 8 bytes
 whole, and files can be used in place (dax); sector, a block translation table

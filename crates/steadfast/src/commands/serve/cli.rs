@@ -55,7 +55,7 @@ pub struct Serve {
     pub serves_in_background: bool,
 }
 
-/// Ask and change a running host.
+/// Query and change a running host.
 #[derive(Debug, Args)]
 pub struct HostCommand {
     /// The host's control socket; STEADFAST_SOCKET or the default one without it

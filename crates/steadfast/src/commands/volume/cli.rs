@@ -106,7 +106,7 @@ Examples:
         /// nor does it where the leg before did not
         #[arg(long, requires = "with")]
         volatile: bool,
-        /// The new device counts, where the leg before did not
+        /// The new device counts as keeping its contents, where the leg before did not
         #[arg(long, requires = "with", conflicts_with = "volatile")]
         durable: bool,
         /// Overwrite a file system or the label of another volume on it
@@ -142,8 +142,8 @@ Examples:
   steadfast volume resync disk1.img disk2.img --keep UUID
   steadfast volume resync b c d --degraded --volume left    a stripe's mirror
 
-With --keep, of legs that were written apart the one with this UUID counts;
-what was written to the others since then is lost.")]
+With --keep, of legs that have diverged, the one with this UUID is used; what
+was written to the others since then is lost.")]
     Resync {
         #[command(flatten)]
         members: Members,
@@ -198,11 +198,12 @@ Example:
         size: Option<String>,
     },
     /// Destroy a volume: its labels are wiped, what it holds is lost
-    #[command(
-        after_help = "Of volumes inside of each other the outermost goes first.\n\nExamples:\n  \
-                  steadfast volume destroy disk1.img disk2.img\n  \
-                  steadfast volume destroy --volume m1 disk1.img disk2.img disk3.img"
-    )]
+    #[command(after_help = "\
+Of nested volumes the outermost is destroyed first.
+
+Examples:
+  steadfast volume destroy disk1.img disk2.img
+  steadfast volume destroy --volume m1 disk1.img disk2.img disk3.img")]
     Destroy {
         #[command(flatten)]
         members: Members,
@@ -221,7 +222,7 @@ A loop device with direct I/O over the host's file of the volume. Needs root.")]
         #[arg(long, value_name = "PATH")]
         socket: Option<PathBuf>,
     },
-    /// Take that block device away
+    /// Remove that block device
     #[command(after_help = "Example:\n  steadfast volume detach-kernel d10")]
     DetachKernel {
         /// The volume
@@ -244,7 +245,7 @@ pub struct Members {
     /// Use this leg's contents where legs diverged, or where none is trusted
     #[arg(long, value_name = "UUID")]
     pub keep: Option<uuid::Uuid>,
-    /// Of volumes inside of each other the one with this name; the outermost without it
+    /// Of nested volumes the one with this name; the outermost without it
     #[arg(long, value_name = "NAME")]
     pub volume: Option<String>,
     /// MEMBER is the name of a volume that a running host keeps
@@ -315,7 +316,7 @@ pub struct PolicyArgs {
     /// parallel, serial or write-behind (onto volatile legs)
     #[arg(long, value_name = "POLICY")]
     pub write_policy: Option<String>,
-    /// When it is resynced, of several: 1 first, 9 last, 0 not by itself
+    /// Order of resyncs of several mirrors: 1 first, 9 last, 0 not automatically
     #[arg(long, value_name = "0-9")]
     pub pass: Option<u8>,
 }

@@ -14,7 +14,7 @@ use crate::tree::names::joined;
 const OF_THE_HOST: [&[u8]; 3] = [b"security.selinux", b"security.ima", b"security.evm"];
 
 /// Kinds of attributes that only the host's own administrator gives its files: not taken from an
-/// image, whoever copies. Capabilities are copied.
+/// image, by any user. Capabilities are copied.
 const GIVEN_BY_THE_HOST: [&[u8]; 2] = [b"security.", b"trusted."];
 
 const CAPABILITY: &[u8] = b"security.capability";

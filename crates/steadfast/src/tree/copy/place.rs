@@ -10,8 +10,8 @@ use crate::tree::names::joined;
 const SPARE_TRIES: u32 = 100;
 
 impl Copy<'_, '_, '_> {
-    /// The name that the caller has given is not to be a link, nor be a device that would be
-    /// replaced by a file.
+    /// The name that the caller has given must not be a link, nor a device that would be replaced
+    /// by a file.
     pub(super) fn refuse_top(&self, dir: Ino, name: &[u8]) -> Result<(), Trouble> {
         let why = match self.to.fs.lookup(dir, name) {
             Err(FsError::NotFound) => return Ok(()),

@@ -89,11 +89,11 @@ fn happenings(recording: &Recording) -> Vec<Happening> {
 
 /// The recordings of one list of tasks that were cut.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct Distinct {
     started: HashMap<u64, Vec<Vec<u32>>>,
 }
 
-impl Known {
+impl Distinct {
     /// Whether a recording that was cut stands for this one.
     pub fn covers(&self, seen: &Seen) -> bool {
         let later = |cut: &Vec<u32>| {
@@ -119,13 +119,13 @@ mod tests {
     #[test]
     fn a_recording_stands_for_those_whose_operations_started_earlier() {
         let seen = |key, started: &[u32]| Seen { key, started: started.to_vec() };
-        let mut known = Known::default();
-        assert!(known.insert(seen(1, &[0, 4, 9])));
-        assert!(!known.insert(seen(1, &[0, 4, 9])), "the same");
-        assert!(!known.insert(seen(1, &[0, 3, 9])), "started earlier");
-        assert!(known.insert(seen(1, &[1, 3, 9])), "one later, one earlier");
-        assert!(known.insert(seen(1, &[1, 4, 9])), "later than both");
-        assert!(known.insert(seen(2, &[0, 0, 0])), "the devices saw something else");
-        assert!(known.insert(seen(1, &[0])), "other tasks");
+        let mut distinct = Distinct::default();
+        assert!(distinct.insert(seen(1, &[0, 4, 9])));
+        assert!(!distinct.insert(seen(1, &[0, 4, 9])), "the same");
+        assert!(!distinct.insert(seen(1, &[0, 3, 9])), "started earlier");
+        assert!(distinct.insert(seen(1, &[1, 3, 9])), "one later, one earlier");
+        assert!(distinct.insert(seen(1, &[1, 4, 9])), "later than both");
+        assert!(distinct.insert(seen(2, &[0, 0, 0])), "the devices saw something else");
+        assert!(distinct.insert(seen(1, &[0])), "other tasks");
     }
 }

@@ -9,6 +9,7 @@ mod commands;
 mod document;
 mod helper;
 mod mount;
+mod stop_signals;
 mod terminal;
 mod way_out;
 

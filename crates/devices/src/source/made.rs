@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 /// A new file in a folder that is kept open: renaming the folder meanwhile does not change what is
@@ -37,12 +37,20 @@ impl Made {
         File::from(openat(&self.folder, ".", flags, Mode::empty())?).sync_all()
     }
 
+    /// Whether what is open is this file: who may rename in its folder may have put another one
+    /// in its place before it was opened.
+    pub(super) fn is(&self, open: impl AsFd) -> bool {
+        self.has(fstat(open))
+    }
+
+    fn has(&self, other: rustix::io::Result<Stat>) -> bool {
+        matches!((other, fstat(&self.file)), (Ok(other), Ok(made))
+            if (other.st_dev, other.st_ino) == (made.st_dev, made.st_ino))
+    }
+
     /// Removes it, unless its name is that of another file by now.
     pub fn remove(self) {
-        let there = statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
-        let is_it = matches!((there, fstat(&self.file)), (Ok(there), Ok(made))
-            if (there.st_dev, there.st_ino) == (made.st_dev, made.st_ino));
-        if is_it {
+        if self.has(statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW)) {
             // OK to ignore: why it is of no use is what counts.
             let _ = unlinkat(&self.folder, &self.name, AtFlags::empty());
         }

@@ -17,12 +17,12 @@ use steadfast_runtime::cpu;
 
 use super::pieces::{Piece, Place};
 use super::writeback::Writes;
-use crate::alloc::Purpose;
 use crate::extents::mark_written;
 use crate::file::in_place::is_dax;
 use crate::file::inline::move_out_of_inode;
 use crate::file::pieces::all_in_place;
 use crate::file::place::place_run;
+use crate::file::reserve::{finish_placed, promised};
 use crate::file::times::{check_end, touch_written};
 use crate::file::truncate::cut_to_size;
 use crate::mounted::{Ext4, key};
@@ -117,9 +117,11 @@ fn map_for_write(
             if !std::mem::replace(&mut is_orphan, true) {
                 txn.orphans.add(&mut txn, inode.no)?;
             }
-            let purpose = Purpose::Data;
-            from = place_run(fs, &mut txn, inode, from, to, purpose, unwritten)?;
-            txn.finish()?;
+            let start = from;
+            // Data that was lost may have left its reservation.
+            let (until, purpose) = promised(fs, inode, start, to);
+            from = place_run(fs, &mut txn, inode, start, until, purpose, unwritten)?;
+            finish_placed(fs, inode, txn, &[(start, from)])?;
         }
     }
     fs.parts.pieces(inode, offset, end, None)

@@ -7,10 +7,10 @@ use bytes::{Bytes, BytesMut};
 use steadfast_block::pattern;
 use steadfast_ext4_format::Result;
 
-use crate::alloc::Purpose;
 use crate::extents::mark_written;
 use crate::file::pieces::all_in_place;
 use crate::file::place::place_run;
+use crate::file::reserve::{finish_placed, promised};
 use crate::file::times::touch_within;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
@@ -52,10 +52,17 @@ fn write_update(fs: &Ext4, inode: &Inode, offset: u64, part: &Bytes) -> Result<(
     let lasts = pattern::is_interned(&whole);
     let mut txn = fs.parts.begin()?;
     let mut pieces = fs.parts.pieces(inode, from, to, Some(&txn))?;
+    let mut placed = Vec::new();
     if !all_in_place(&pieces) {
         for hole in pieces.iter().filter(|piece| piece.place == Place::Hole) {
-            let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
-            place_run(fs, &mut txn, inode, a, b, Purpose::Data, false)?;
+            let (mut a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
+            while a < b {
+                let start = a;
+                // Data that was lost may have left its reservation.
+                let (until, purpose) = promised(fs, inode, start, b);
+                a = place_run(fs, &mut txn, inode, start, until, purpose, false)?;
+                placed.push((start, a));
+            }
         }
         mark_written(&mut txn, inode.no, from / block, to / block)?;
         pieces = fs.parts.pieces(inode, from, to, Some(&txn))?;
@@ -76,7 +83,7 @@ fn write_update(fs: &Ext4, inode: &Inode, offset: u64, part: &Bytes) -> Result<(
         edit.raw.set_size(end);
     }
     touch_within(fs, &mut txn, inode)?;
-    txn.finish()?;
+    finish_placed(fs, inode, txn, &placed)?;
     let mut state = inode.state();
     state.size = state.size.max(end);
     drop(state);

@@ -5,6 +5,7 @@ use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
 use steadfast_vfs::FsError;
 
 use super::pieces::Place;
+use crate::alloc::Purpose;
 use crate::file::out_of_place::reserve_out_of_place;
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
@@ -131,6 +132,26 @@ fn holes(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<Vec<(u64, u64)>
     Ok(holes.map(|p| (p.offset / size, (p.offset + p.len) / size)).collect())
 }
 
+/// How far from file block `at` on, at most to `until`, blocks (or their clusters) have a
+/// reservation or have none, and for which purpose that lets them be allocated.
+pub(crate) fn promised(fs: &Ext4, inode: &Inode, at: u64, until: u64) -> (u64, Purpose) {
+    let state = inode.state();
+    let ratio = u64::from(fs.volume.layout.blocks_per_cluster);
+    if ratio > 1 {
+        let clusters = state.promised.within(at / ratio, until.div_ceil(ratio)).next();
+        return match clusters.map(|(start, end)| (start * ratio, end * ratio)) {
+            Some((start, end)) if start <= at => (end.min(until), Purpose::DelayedData),
+            Some((start, _)) => (start, Purpose::Data),
+            None => (until, Purpose::Data),
+        };
+    }
+    match state.delayed.within(at, until).next() {
+        Some((start, end)) if start == at => (end, Purpose::DelayedData),
+        Some((start, _)) => (start, Purpose::Data),
+        None => (until, Purpose::Data),
+    }
+}
+
 /// Gives reservations back.
 pub(crate) fn unreserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) {
     end_reservations(fs, inode, from, to, 0);
@@ -158,7 +179,6 @@ pub(crate) fn finish_placed(
         placed.iter().map(|r| reserved(*r) + count(&state.moving, *r)).collect()
     };
     txn.space.settles = counts.iter().sum();
-    txn.record();
     txn.finish()?;
     for ((from, to), settled) in placed.iter().zip(counts) {
         end_reservations(fs, inode, *from, *to, settled);

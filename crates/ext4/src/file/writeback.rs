@@ -188,6 +188,7 @@ fn allocate_run(
     for (start, end) in ranges.filter(|(start, _)| *start < last) {
         placed.insert(start, end.min(last));
     }
+    txn.record();
     finish_placed(fs, inode, txn, &placed.iter().collect::<Vec<_>>())?;
     let pieces = pieces.into_iter().map(Piece::into_written).collect();
     Ok((pieces, promise))
@@ -250,6 +251,7 @@ fn allocate_unwritten(fs: &Ext4, inode: &Inode, mut start: u64, end: u64) -> Res
         let mut txn = fs.parts.begin()?;
         let first = start;
         start = place_run(fs, &mut txn, inode, start, end, Purpose::DelayedData, true)?;
+        txn.record();
         finish_placed(fs, inode, txn, &[(first, start)])?;
     }
     Ok(())

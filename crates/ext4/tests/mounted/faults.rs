@@ -23,6 +23,9 @@ use steadfast_vfs::{
 
 use crate::{RW, contents, create, read_all};
 
+/// EXT4_JOURNAL_DATA_FL.
+const JOURNAL_DATA: u32 = 0x4000;
+
 /// A device whose writes fail from some moment on.
 struct Failing {
     next: Ram,
@@ -283,6 +286,41 @@ fn what_found_no_place_goes_with_the_next_write_to_its_page() {
     }
 }
 
+/// A write that gives lost data's block a place by another way than write-back ends its
+/// reservation, as it would had nothing been lost.
+#[test]
+fn what_found_no_place_is_not_reserved_once_it_is_written_past_the_cache() {
+    let used = |lost: bool, journalled: bool| {
+        let (disk, ino) = small_blocks_with_a_file();
+        let device = Fault::new(Arc::new(disk));
+        let faults = device.faults();
+        let fs = Ext4::mount(Arc::new(device), MountOptions::default()).unwrap();
+        let fh = fs.open(ino, RW).unwrap();
+        if lost {
+            fs.write(fh, 0, contents(1, 0, 1024)).unwrap();
+            faults.add(Rule::new(Ops::READ, Effect::Fail("unreadable".into())));
+            assert!(fs.fsync(fh, false).is_err());
+            faults.clear();
+        }
+        let fh = match journalled {
+            true => {
+                let flags = fs.inode_flags(ino).unwrap() | JOURNAL_DATA;
+                fs.set_inode_flags(ino, flags).map(|_| fh).unwrap()
+            }
+            false => fs.open(ino, RW | OpenFlags::DIRECT).unwrap(),
+        };
+        fs.write(fh, 0, contents(2, 0, 1024)).unwrap();
+        assert_eq!(fs.fsync(fh, false), Ok(()));
+        let blocks = fs.getattr(ino).unwrap().blocks_512;
+        let free = fs.statfs().unwrap().blocks_free;
+        assert_eq!(read_all(&*fs, "file")[..1024], contents(2, 0, 1024)[..]);
+        fs.unmount().unwrap();
+        (blocks, free)
+    };
+    assert_eq!(used(true, false), used(false, false));
+    assert_eq!(used(true, true), used(false, true));
+}
+
 /// A write-back that fails half way ends when the writes that it has begun have ended: written
 /// anew, their pages must not be overtaken by them.
 #[test]
@@ -326,8 +364,6 @@ fn a_direct_write_that_fails_makes_nothing_good() {
 /// What is lost stays lost when a file's contents are to move, or to go another way.
 #[test]
 fn what_is_lost_is_not_forgotten_by_moving_it() {
-    /// EXT4_JOURNAL_DATA_FL.
-    const JOURNAL_DATA: u32 = 0x4000;
     let disk = Arc::new(Failing { next: made(32 << 20), broken: Mutex::new(false) });
     let (fs, attr, fh, _) = half_lost(&disk);
     let moved = fs.fallocate(fh, Fallocate::CollapseRange, 0, PAGE as u64);

@@ -96,6 +96,7 @@ impl Percentiles {
 /// Cuts at the same place of a run (see [`place`](steadfast_crash::figures::StateFigures::place))
 /// are no trials of their own: the bound goes by places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(try_from = "Counts")]
 pub struct Rate {
     /// Cuts to which it happened.
     pub events: u64,
@@ -106,8 +107,36 @@ pub struct Rate {
     /// Different places that were cut.
     pub places: u64,
     /// Which run was cut (see [`steadfast_crash::figures::Figures::run`]); 0: not known.
-    #[serde(default)]
     pub run: u64,
+}
+
+/// A [`Rate`] as a document has it.
+#[derive(Deserialize)]
+struct Counts {
+    events: u64,
+    of: u64,
+    places_with_events: u64,
+    places: u64,
+    #[serde(default)]
+    run: u64,
+}
+
+/// More cuts than anybody makes: the bound of a rate is computed event by event.
+const CUTS_MAX: u64 = 10_000_000;
+
+impl TryFrom<Counts> for Rate {
+    type Error = String;
+
+    fn try_from(counts: Counts) -> Result<Rate, String> {
+        let Counts { events, of, places_with_events, places, run } = counts;
+        if events > of || places_with_events > places || places > of || of > CUTS_MAX {
+            return Err(format!(
+                "{events} of {of} cuts, {places_with_events} of {places} places: no such run is \
+                 possible"
+            ));
+        }
+        Ok(Rate { events, of, places_with_events, places, run })
+    }
 }
 
 impl Rate {
@@ -196,7 +225,8 @@ impl Serialize for Rate {
     }
 }
 
-/// The chance of at most `events` of `n` at a rate above 0 and below 1.
+/// The chance of at most `events` of `n` at a rate above 0 and below 1, or something above
+/// 1 - [`CONFIDENCE`] if it is more than that.
 fn at_most(events: u64, n: f64, rate: f64) -> f64 {
     // In logarithms: the single chances may be smaller than any f64.
     let mut log = n * (1.0 - rate).ln();
@@ -205,6 +235,10 @@ fn at_most(events: u64, n: f64, rate: f64) -> f64 {
         let k = k as f64;
         log += ((n - k) / (k + 1.0)).ln() + (rate / (1.0 - rate)).ln();
         sum += log.exp();
+        if sum > 1.0 - CONFIDENCE {
+            // Nobody asks how much more it is.
+            break;
+        }
     }
     sum
 }
@@ -321,6 +355,25 @@ mod tests {
         assert!((10.0..11.0).contains(&percent(10_000, 100_000)), "{}", percent(10_000, 100_000));
         let both = Rate::of_all(&[Rate::new(1, 60), Rate::new(0, 40)]);
         assert_eq!(both, Rate::new(1, 100));
+    }
+
+    /// A document may say anything; what is computed from it takes a moment.
+    #[test]
+    fn counts_that_no_run_has_are_refused() {
+        let read = |events: u64, of: u64, hit: u64, places: u64| {
+            let text = format!(
+                r#"{{"events":{events},"of":{of},"places_with_events":{hit},"places":{places}}}"#
+            );
+            serde_json::from_str::<Rate>(&text).map_err(|e| e.to_string())
+        };
+        let rate = read(1_000_000, 10_000_000, 1_000_000, 10_000_000).unwrap();
+        assert!((10.0..10.1).contains(&rate.at_most_percent()));
+        for (events, of, hit, places) in
+            [(1 << 50, 1 << 53, 1 << 50, 1 << 53), (5, 4, 1, 4), (4, 5, 6, 5), (1, 5, 1, 6)]
+        {
+            let refused = read(events, of, hit, places).unwrap_err();
+            assert!(refused.contains("no such run"), "{refused}");
+        }
     }
 
     /// Two seeds that made one run of the devices: the places are not counted twice.

@@ -40,8 +40,10 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
 /// system is mounted on; one in a folder that takes no new names; one that this process was given,
 /// as its standard output; and whatever is no regular file, which is opened once. As root also
 /// whatever is in a folder that another user may change, where no file changes its owner; a link
-/// of another user there is not followed. What is named as a descriptor (`/dev/stdout`) is written
-/// to as that, without being emptied. A new file that could not be filled is removed again.
+/// of another user there is not followed, and what is no file and of another user is refused. What
+/// is named as a descriptor (`/dev/stdout`) is written to as that, without being emptied. A new
+/// file gets its name when it is whole, where the file system can do that; if not, one that could
+/// not be filled is removed again.
 ///
 /// # Errors
 /// What the host reports, and what became of the file that was there.
@@ -64,23 +66,24 @@ pub fn write_by(path: &Path, fill: impl Fn(&Path) -> io::Result<()>) -> io::Resu
 /// # Errors
 /// What the host reports.
 pub fn try_to_make(place: &Place) -> io::Result<()> {
-    Aside::of(place).map(drop)
+    let aside = Aside::of(place)?;
+    // By this it is filled.
+    path_of(&aside.file).metadata().map(drop).map_err(|e| {
+        io::Error::new(e.kind(), format!("/proc is needed, where open files have a path: {e}"))
+    })
 }
 
 /// Makes or replaces what is at a place; `false`: it has become something else meanwhile.
 fn write_at(place: &Place, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
-    let Some(present) = place.present()? else {
-        let Some(made) = place.make()? else { return Ok(false) };
-        return fill_new(made, fill).map(|()| true);
-    };
+    let Some(present) = place.present()? else { return write_new(place, fill) };
     let old = File::from(present.try_clone()?).metadata()?;
     if old.is_symlink() {
         return Ok(false);
     }
+    place.is_no_other(&old)?;
     if !old.is_file() {
         return fill(&path_of(&present)).map(|()| true);
     }
-    place.is_no_other(&old)?;
     // What may not be written may not be replaced either.
     let open = OpenOptions::new().write(true).open(path_of(&present))?;
     let aside = match place.is_exposed()? || is_ours(&old, &[present.as_raw_fd(), open.as_raw_fd()])
@@ -97,6 +100,22 @@ fn write_at(place: &Place, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Resul
     filled.map_err(|e| io::Error::new(e.kind(), format!("{e}; the file is as it was before")))?;
     // Not: a mount point, or another's file in a folder whose names are kept.
     aside.replace(Identity::in_metadata(&old)).or_else(|_| in_place())
+}
+
+/// Makes a file, which gets its name when it is whole and on the disk; `false`: something else has
+/// the name by now.
+fn write_new(place: &Place, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
+    if let Some(new) = Aside::without_name(place) {
+        fill(&path_of(&new.file)).and_then(|()| new.file.sync_all())?;
+        match new.take_name() {
+            Ok(()) => return Ok(true),
+            Err(Errno::EXIST) => return Ok(false),
+            // The file system, or a rule of the host, lets no file get its name later.
+            Err(_) => {}
+        }
+    }
+    let Some(made) = place.make()? else { return Ok(false) };
+    fill_new(made, fill).map(|()| true)
 }
 
 fn fill_new(made: Made<'_>, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::Schedule;
@@ -27,7 +26,7 @@ use crate::commands::journal_device::of_image;
 use crate::commands::pmem;
 use crate::commands::serve as serve_commands;
 use crate::commands::volume;
-use crate::{Outcome, Usage, allocator, terminal};
+use crate::{Outcome, Usage, allocator, stop_signals, terminal};
 
 /// How long open files are waited for when the process is asked to end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -432,9 +431,9 @@ impl Served {
     }
 }
 
-/// SIGTERM, SIGINT and SIGHUP unmount. Files that stay open are cut off after a moment.
+/// SIGTERM, SIGINT and SIGHUP (unless it is ignored) unmount. Files that stay open are cut off after a moment.
 fn end_on_signals(served: &Arc<Served>) -> Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("signals")?;
+    let mut signals = Signals::new(stop_signals::numbers()).context("signals")?;
     let served = Arc::clone(served);
     let thread = std::thread::Builder::new().name("signals".into());
     thread.spawn(move || {

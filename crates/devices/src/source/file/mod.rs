@@ -32,7 +32,7 @@ use steadfast_runtime::is_simulated;
 pub use holder::{Holder, locked_by};
 pub(super) use host::device_persistence;
 use image::Image;
-pub(crate) use open::locked;
+pub(crate) use open::{locked, replaced};
 pub use open::{Direct, FileOptions, OpenError};
 use pool::Pool;
 
@@ -67,7 +67,8 @@ impl FileDevice {
     /// opens it for reading and writing. The new file itself is durable on return.
     ///
     /// # Errors
-    /// If there is something at `path` already, or as for [`open`](Self::open).
+    /// If there is something at `path` already, or is put there meanwhile; or as for
+    /// [`open`](Self::open).
     pub fn create(
         path: impl AsRef<Path>,
         size: u64,
@@ -87,7 +88,12 @@ impl FileDevice {
     ) -> Result<(Self, Made), OpenError> {
         let path = path.as_ref();
         let made = open::create(path, size)?;
-        match FileDevice::open(path, &FileOptions { read_only: false, ..options.clone() }) {
+        let opened = FileDevice::open(path, &FileOptions { read_only: false, ..options.clone() })
+            .and_then(|device| match made.is(device.as_file()) {
+                true => Ok(device),
+                false => Err(open::replaced(path)),
+            });
+        match opened {
             Ok(device) => Ok((device, made)),
             Err(e) => {
                 // Ours, and of no use.

@@ -241,6 +241,12 @@ fn most_bytes(file: &File, refused: u64) -> u64 {
     taken * 512
 }
 
+/// What was created is no longer what its name leads to.
+pub(crate) fn replaced(path: &Path) -> OpenError {
+    let source = io::Error::other("another program has put another file in its place");
+    OpenError::System { path: path.into(), action: "open the new file", source }
+}
+
 fn system(path: &Path, action: &'static str, errno: Errno) -> OpenError {
     OpenError::System { path: path.into(), action, source: errno.into() }
 }

@@ -343,3 +343,38 @@ fn a_write_that_is_cut_short_is_an_error() {
     assert!(open.submit(write).wait().is_err());
     assert!(open.write_fua(512 << 10, data()).is_err());
 }
+
+/// Who may rename in the folder puts a link where the new image was, before it is opened.
+#[test]
+fn a_new_image_is_the_file_that_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("secret"), vec![7; 1 << 20]).unwrap();
+    let secret = std::fs::metadata(at("secret")).unwrap().ino();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let order = std::sync::atomic::Ordering::Relaxed;
+    let mut refused = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(order) {
+                let _ = std::os::unix::fs::symlink("secret", at("link"));
+                if at("image").exists() {
+                    let _ = std::fs::rename(at("link"), at("image"));
+                }
+            }
+        });
+        for _ in 0..300 {
+            match FileDevice::create(at("image"), 1 << 20, &buffered()) {
+                Ok(device) => {
+                    let opened = rustix::fs::fstat(device.as_file()).unwrap();
+                    assert_ne!(opened.st_ino, secret);
+                }
+                Err(_) => refused += 1,
+            }
+            let _ = std::fs::remove_file(at("image"));
+        }
+        is_over.store(true, order);
+    });
+    assert!(refused > 0, "it was never exchanged in time");
+    assert_eq!(std::fs::read(at("secret")).unwrap(), vec![7; 1 << 20]);
+}

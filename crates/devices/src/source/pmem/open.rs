@@ -7,7 +7,7 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
 
-use super::super::file::{Direct, FileDevice, FileOptions, OpenError, locked};
+use super::super::file::{Direct, FileDevice, FileOptions, OpenError, locked, replaced};
 use super::super::made::Made;
 use super::label::{LABEL_BYTES, Label};
 use super::mapping::Mapping;
@@ -195,7 +195,8 @@ impl Pmem {
     }
 
     /// The same with a label in its last [`LABEL_BYTES`], so that it is known for what it is; the
-    /// label's `bytes` are set here. Returns it.
+    /// label's `bytes` are set here. Returns the range, mapped, and the new file, so that a caller
+    /// that fails later can remove it.
     ///
     /// # Errors
     /// As for [`create_emulated`](Self::create_emulated); also if only the label would fit.
@@ -203,7 +204,7 @@ impl Pmem {
         path: impl AsRef<Path>,
         size: u64,
         label: Label,
-    ) -> Result<Label, PmemError> {
+    ) -> Result<(Pmem, Made), PmemError> {
         let path = path.as_ref();
         if size <= LABEL_BYTES {
             let reason = format!("its label takes {LABEL_BYTES} of them: make it larger");
@@ -215,7 +216,17 @@ impl Pmem {
             made.remove();
             return Err(system(path, "write its label", e));
         }
-        Ok(label)
+        let opened = Pmem::open(path, &PmemOptions::default()).and_then(|pmem| match &pmem.file {
+            Some(file) if made.is(file.as_file()) => Ok(pmem),
+            _ => Err(replaced(path).into()),
+        });
+        match opened {
+            Ok(pmem) => Ok((pmem, made)),
+            Err(e) => {
+                made.remove();
+                Err(e)
+            }
+        }
     }
 }
 

@@ -5,11 +5,10 @@ use std::ops::Range;
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::extents::Lookup;
 
-use crate::alloc::Purpose;
 use crate::extents::{find_extent, mark_unwritten};
 use crate::file::fallocate::punch::drop_range;
 use crate::file::place::place_run;
-use crate::file::reserve::finish_placed;
+use crate::file::reserve::{finish_placed, promised};
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::state::Inode;
@@ -38,6 +37,7 @@ pub(crate) fn allocate_range(
                 txn.modify_inode(inode.no, |raw| raw.set_size(size))?;
             }
             txn.touch(inode.no, grows)?;
+            txn.record();
             finish_placed(fs, inode, txn, &[(at, reached)])?;
             if grows {
                 inode.state().size = size;
@@ -77,26 +77,6 @@ fn fill(
         };
     }
     Ok(at)
-}
-
-/// How far from file block `at` on, at most to `until`, blocks (or their clusters) have a
-/// reservation or have none, and for which purpose that lets them be allocated.
-fn promised(fs: &Ext4, inode: &Inode, at: u64, until: u64) -> (u64, Purpose) {
-    let state = inode.state();
-    let ratio = u64::from(fs.volume.layout.blocks_per_cluster);
-    if ratio > 1 {
-        let clusters = state.promised.within(at / ratio, until.div_ceil(ratio)).next();
-        return match clusters.map(|(start, end)| (start * ratio, end * ratio)) {
-            Some((start, end)) if start <= at => (end.min(until), Purpose::DelayedData),
-            Some((start, _)) => (start, Purpose::Data),
-            None => (until, Purpose::Data),
-        };
-    }
-    match state.delayed.within(at, until).next() {
-        Some((start, end)) if start == at => (end, Purpose::DelayedData),
-        Some((start, _)) => (start, Purpose::Data),
-        None => (until, Purpose::Data),
-    }
 }
 
 /// Makes `[offset, end)` bytes zeros that have places.

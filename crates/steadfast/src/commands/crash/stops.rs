@@ -6,21 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_crash::CrashError;
 use steadfast_crash::corpus::{Ran, Subject, Workload};
 use steadfast_crash::explore::{Boot, Recovered, System};
 
-use crate::terminal;
+use crate::{stop_signals, terminal};
 
 /// Counts the signals that ask to stop; the first is answered with `note`.
 pub fn on_signals(note: &'static str) -> Result<Arc<AtomicUsize>> {
     let stops = Arc::new(AtomicUsize::new(0));
-    // Under nohup(1) the end of the terminal is no reason to stop.
-    let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-    let asked = [SIGINT, SIGTERM].into_iter().chain(hang_up);
-    let mut signals = Signals::new(asked).context("signals")?;
+    let mut signals = Signals::new(stop_signals::numbers()).context("signals")?;
     let counter = Arc::clone(&stops);
     let thread = std::thread::Builder::new().name("signals".into());
     thread.spawn(move || {
@@ -31,14 +27,6 @@ pub fn on_signals(note: &'static str) -> Result<Arc<AtomicUsize>> {
         }
     })?;
     Ok(stops)
-}
-
-/// Whether whoever has started this process wants a signal ignored.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (signal - 1)) != 0
 }
 
 /// A file system under test that does not begin another workload after one signal, nor recover

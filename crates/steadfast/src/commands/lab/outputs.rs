@@ -59,10 +59,12 @@ fn try_to_write(path: &Path) -> io::Result<()> {
             return whole_file::try_to_make(&place);
         };
         let there_now = path_of(&there);
-        let kind = fs::metadata(&there_now)?.file_type();
+        let now = fs::metadata(&there_now)?;
+        let kind = now.file_type();
         if kind.is_symlink() {
             continue;
         }
+        place.is_no_other(&now)?;
         if kind.is_fifo() {
             // Its reader would take a trial for all that comes.
             return Ok(access(&there_now, Access::WRITE_OK)?);

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::commands::whole_file::place::{Identity, Place};
+use crate::{Usage, stop_signals};
 
 /// A file that is being made, and was not there before.
 pub struct Unfinished {
@@ -20,18 +20,25 @@ pub struct Unfinished {
 /// What there is to remove.
 struct State {
     /// Where it is made: whoever renames folders afterwards does not choose what is removed.
-    /// `None`: there is no such place, and nothing is made.
-    place: Option<Place>,
+    place: Place,
     /// The file, made by us, which is not to be kept yet.
     made: Option<Identity>,
 }
 
 impl Unfinished {
-    /// Before it is made: signals are looked after from now on.
+    /// Before it is made: signals are looked after from now on, but none that is ignored, as under
+    /// nohup.
+    ///
+    /// # Errors
+    /// There is no such place, or root does not follow the path to it.
     pub fn new(path: &Path) -> Result<Unfinished> {
-        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("signals")?;
+        let place = Place::of_new(path).map_err(|e| {
+            // What opening it would say, and more where root does not follow a link.
+            Usage(format!("{}: cannot create it: {e}", path.display()))
+        })?;
+        let mut signals = Signals::new(stop_signals::numbers()).context("signals")?;
         let handle = signals.handle();
-        let state = State { place: Place::of_new(path).ok(), made: None };
+        let state = State { place, made: None };
         let state = Arc::new(Mutex::new(state));
         let seen = Arc::clone(&state);
         std::thread::Builder::new().name("signals".into()).spawn(move || {
@@ -49,7 +56,7 @@ impl Unfinished {
     pub fn make<T, E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let mut state = lock(&self.state);
         let made = make();
-        let there = || Identity::of(&state.place.as_ref()?.present().ok()??).ok();
+        let there = || Identity::of(&state.place.present().ok()??).ok();
         state.made = made.is_ok().then(there).flatten();
         made
     }
@@ -74,9 +81,9 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 impl State {
     fn remove(&mut self) {
-        if let (Some(place), Some(made)) = (&self.place, self.made.take()) {
+        if let Some(made) = self.made.take() {
             // OK to ignore: why it was given up is what counts.
-            let _ = place.remove(made);
+            let _ = self.place.remove(made);
         }
     }
 }

@@ -84,23 +84,19 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     let (align, map) = (align.unwrap_or("2m"), map.unwrap_or(Map::Device));
     let align = steadfast_lab::size::parse(align)
         .map_err(|why| Usage(format!("--align {align}: {why}")))?;
-    let label = Label { uuid: uuid::Uuid::new_v4(), name: name.into(), mode, bytes: 0, cookie: 0 };
-    let place = Place::of_new(path);
-    let label = Pmem::create_labelled(path, bytes, label).map_err(|e| match e {
+    let (uuid, room) = (uuid::Uuid::new_v4(), bytes - LABEL_BYTES);
+    let label = Label { uuid, name: name.into(), mode, bytes: room, cookie: 0 };
+    // As root no link of another user is followed.
+    let cannot = |e| Usage(format!("{}: cannot create it: {e}", path.display()));
+    Place::of_new(path).map_err(cannot)?;
+    let (pmem, made) = Pmem::create_labelled(path, bytes, label.clone()).map_err(|e| match e {
         // Also a file that is there already.
         e @ (PmemError::System { .. } | PmemError::BadSize { .. }) => {
             anyhow::Error::from(Usage(e.to_string()))
         }
+        PmemError::Open(e) => e.into(),
         e => e.into(),
     })?;
-    // Whoever renames folders from now on does not choose what is removed.
-    let made = place.ok().and_then(|place| {
-        let made = Identity::of(&place.present().ok()??).ok()?;
-        Some((place, made))
-    });
-    // OK to ignore: the first error says what is wrong.
-    let remove = || made.as_ref().map(|(place, made)| place.remove(*made));
-    let pmem = open::map(path, false).inspect_err(|_| drop(remove()))?;
     let pmem = Arc::new(pmem);
     let device: Arc<dyn BlockDevice> = Arc::clone(&pmem) as Arc<dyn BlockDevice>;
     // Of any namespace: a kernel that gets the range as memory sees it without its label.
@@ -116,8 +112,11 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
             fsdax::format(&device, options).map(drop).map_err(anyhow::Error::from)
         }
     };
-    // A range that is no namespace is of no use.
-    formatted.inspect_err(|_| drop(remove()))?;
+    if let Err(e) = formatted {
+        // A range that is no namespace is of no use.
+        made.remove();
+        return Err(e);
+    }
     open::print_promise(&pmem);
     let (shown, uuid) = (path.display(), label.uuid);
     writeln!(out, "{shown}: a {} namespace of {} bytes, {uuid}", mode.name(), label.bytes)?;

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use sd_notify::NotifyState;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_devices::signatures;
@@ -19,7 +18,7 @@ use super::cli::Serve;
 use super::mounts::Ext4Mounts;
 use super::said;
 use crate::mount::{background, log, place};
-use crate::{Outcome, Usage};
+use crate::{Outcome, Usage, stop_signals};
 
 /// How long the end is held up by those who asked for it and wait for the answer.
 const ANSWERS: Duration = Duration::from_secs(5);
@@ -143,7 +142,7 @@ fn mount_tree(host: &Arc<Host>, at: &Path) -> Result<Mounted> {
 }
 
 fn end_on_signals(host: &Arc<Host>) -> Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("signals")?;
+    let mut signals = Signals::new(stop_signals::numbers()).context("signals")?;
     let host = Arc::downgrade(host);
     let looking = move || {
         for signal in signals.forever() {

@@ -26,16 +26,32 @@ pub struct Aside<'a> {
     name: Option<OsString>,
 }
 
-impl Aside<'_> {
+const READ_WRITE: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
+
+impl<'a> Aside<'a> {
     /// Beside what is at this place.
-    pub fn of(place: &Place) -> io::Result<Aside<'_>> {
-        let (flags, mode) = (OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
-        if let Ok(file) = openat(place.folder(), ".", flags | OFlags::TMPFILE, mode) {
+    pub fn of(place: &'a Place) -> io::Result<Aside<'a>> {
+        let mode = Mode::RUSR | Mode::WUSR;
+        if let Ok(file) = openat(place.folder(), ".", READ_WRITE | OFlags::TMPFILE, mode) {
             return Ok(Aside { place, file: file.into(), name: None });
         }
-        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = READ_WRITE | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let (file, name) = with_new_name(|name| openat(place.folder(), name, flags, mode))?;
         Ok(Aside { place, file: file.into(), name: Some(name) })
+    }
+
+    /// Where nothing is: with the rights of any new file there, and no name, so that nothing stays
+    /// of it if this process is ended. `None`: the file system has no such files.
+    pub fn without_name(place: &'a Place) -> Option<Aside<'a>> {
+        let mode = Mode::from_raw_mode(0o666);
+        let file = openat(place.folder(), ".", READ_WRITE | OFlags::TMPFILE, mode).ok()?;
+        Some(Aside { place, file: file.into(), name: None })
+    }
+
+    /// Gets its name, which nothing has.
+    pub fn take_name(self) -> rustix::io::Result<()> {
+        let (from, place) = (path_of(&self.file), self.place);
+        linkat(CWD, &from, place.folder(), place.name(), AtFlags::SYMLINK_FOLLOW)
     }
 
     /// Takes the place of this file; `false`: another one has it by now.

@@ -18,6 +18,11 @@ const LINKS: usize = 40;
 /// Just the place, following no link.
 const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+const OTHER_NAME: &str = "it has another name, and is in a folder that another user may change: \
+                          root does not write to it; remove it, or name another file";
+const OF_ANOTHER: &str = "it is no file, and is in a folder that another user may change: root does \
+                          not wait for that user; remove it, or name another file";
+
 /// What a path leads to.
 pub enum Found {
     /// A name in a folder, which need not be there.
@@ -141,20 +146,30 @@ impl Place {
     /// Opens a file to append to it, which is made if it is not there.
     pub fn append(&self) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
-        let mode = Mode::from_raw_mode(0o666);
-        let file = File::from(openat(&self.folder, &self.name, flags | OFlags::CLOEXEC, mode)?);
+        // Another user's FIFO would make the open wait for its reader.
+        let at_once = if self.is_anybodys()? { OFlags::NONBLOCK } else { OFlags::empty() };
+        let (flags, mode) = (flags | at_once | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
+        let file = match openat(&self.folder, &self.name, flags, mode) {
+            Ok(file) => File::from(file),
+            Err(Errno::NXIO) => return Err(io::Error::other(OF_ANOTHER)),
+            Err(e) => return Err(e.into()),
+        };
         self.is_no_other(&file.metadata()?)?;
+        if !at_once.is_empty() {
+            rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+        }
         Ok(file)
     }
 
-    /// Refuses to write to a file of root's by a name that another user gave it.
+    /// Refuses to write to a file of root's by a name that another user gave it, and to what is no
+    /// file and another user's, who decides how long that takes.
     pub fn is_no_other(&self, file: &Metadata) -> io::Result<()> {
-        if file.nlink() == 1 || !file.is_file() || !self.is_anybodys()? {
-            return Ok(());
-        }
-        let what = "it has another name, and is in a folder that another user may change: root \
-                    does not write to it; remove it, or name another file";
-        Err(io::Error::other(what))
+        let what = match file.is_file() {
+            true if file.nlink() != 1 => OTHER_NAME,
+            false if file.uid() != 0 => OF_ANOTHER,
+            _ => return Ok(()),
+        };
+        if self.is_anybodys()? { Err(io::Error::other(what)) } else { Ok(()) }
     }
 
     /// Makes a folder, which is opened.
@@ -244,8 +259,10 @@ struct Walk {
 
 impl Walk {
     fn new(path: &Path) -> io::Result<Walk> {
+        // A user may stand in a folder that only others may search.
+        let start = if path.has_root() { "/" } else { "." };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let at = rustix::fs::open(".", flags, Mode::empty())?;
+        let at = rustix::fs::open(start, flags, Mode::empty())?;
         let mut walk = Walk { at, left: Vec::new(), links: 0, makes: false };
         walk.add(path.as_os_str().as_bytes())?;
         Ok(walk)
@@ -364,7 +381,9 @@ impl Walk {
         let is_ours = ["/proc/self/fd", "/proc/thread-self/fd"]
             .into_iter()
             .any(|own| rustix::fs::stat(own).is_ok_and(|own| Identity::in_stat(&own) == here));
-        let number = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+        let is_number = name.iter().all(u8::is_ascii_digit);
+        let number = std::str::from_utf8(name).ok().filter(|_| is_number);
+        let number = number.and_then(|name| name.parse().ok());
         if let (true, true, Some(number)) = (is_ours, self.left.is_empty(), number) {
             return Ok(Some(Last::Descriptor(number)));
         }

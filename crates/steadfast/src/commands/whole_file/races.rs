@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 
+use super::place::{self, Found};
 use super::{write, write_by};
 use crate::commands::lab::outputs::{Folder, Output};
 
@@ -285,4 +286,30 @@ fn paths_are_followed_as_the_kernel_does() {
     // With O_CREAT the kernel calls both a folder.
     assert_eq!((errno(&at("new/")), errno(&at("file/"))), (Some(2), Some(20)));
     assert_eq!(errno(Path::new("")), Some(2));
+}
+
+/// Its reader would decide how long root waits.
+#[test]
+fn root_does_not_wait_for_the_reader_of_another_users_pipe() {
+    let Some((_, home)) = two_users() else { return };
+    let pipe = home.path().join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(CWD, &pipe, mode).unwrap();
+    chown(&pipe, Some(USER), Some(USER)).unwrap();
+    let is_refused = |error: io::Error| {
+        assert!(error.to_string().contains("root does not wait"), "{error}");
+    };
+    is_refused(write(&pipe, "a report").unwrap_err());
+    assert!(Output::tried("--report", &pipe).is_err());
+    let Found::Named(place) = place::find(&pipe).unwrap() else { panic!() };
+    is_refused(place.append().unwrap_err());
+    // One of root's own it serves there, too.
+    let own = home.path().join("own");
+    rustix::fs::mkfifoat(CWD, &own, mode).unwrap();
+    let reader = std::thread::spawn({
+        let own = own.clone();
+        move || fs::read_to_string(own).unwrap()
+    });
+    write(&own, "all of it").unwrap();
+    assert_eq!(reader.join().unwrap(), "all of it");
 }

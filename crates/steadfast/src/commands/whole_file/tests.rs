@@ -152,3 +152,36 @@ fn attributes_stay_and_protected_files_are_not_replaced() {
     let may = fs::OpenOptions::new().write(true).open(&path).is_ok();
     assert_eq!(write(&path, "mine now").is_ok(), may, "root may");
 }
+
+/// Who is ended in the middle leaves no half of it.
+#[test]
+fn a_new_file_has_its_name_when_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let flags = rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::RDWR;
+    let has_files_without_name = rustix::fs::open(folder.path(), flags, mode).is_ok();
+    write_by(&path, |to| {
+        fs::write(to, "half")?;
+        assert_eq!(path.exists(), !has_files_without_name);
+        fs::write(to, "whole")
+    })
+    .unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+    // The rights of any new file.
+    fs::write(folder.path().join("other"), "").unwrap();
+    let mode_of = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+    assert_eq!(mode_of("file"), mode_of("other"));
+    // What another program makes meanwhile is replaced, not lost by halves.
+    let late = folder.path().join("late");
+    let made = std::cell::Cell::new(false);
+    write_by(&late, |to| {
+        if !made.replace(true) {
+            fs::write(&late, "another program's, and longer").unwrap();
+        }
+        fs::write(to, "ours")
+    })
+    .unwrap();
+    assert_eq!(fs::read_to_string(&late).unwrap(), "ours");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+}

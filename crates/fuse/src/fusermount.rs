@@ -48,9 +48,10 @@ pub(crate) fn mount(mountpoint: &Path, options: &Options) -> io::Result<OwnedFd>
         io::Error::new(e.kind(), why)
     })?;
     drop(theirs);
-    let received = receive(&ours);
+    // What it has sent stays. Not before its end: a program that another thread has started may
+    // have inherited the other end, which is open as long as that runs.
     let output = child.wait_with_output()?;
-    match received? {
+    match receive(&ours)? {
         Some(connection) if output.status.success() => Ok(connection),
         _ => Err(io::Error::other(explained(&String::from_utf8_lossy(&output.stderr)))),
     }
@@ -73,15 +74,21 @@ fn words(options: &Options) -> String {
     words
 }
 
-/// The connection; none if the other end was closed without one.
+/// The connection; none if it was not sent.
 fn receive(socket: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let (mut byte, mut space) = ([0], [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))]);
     let mut control = RecvAncillaryBuffer::new(&mut space);
     loop {
         let mut bytes = [IoSliceMut::new(&mut byte)];
-        match recvmsg(socket.as_fd(), &mut bytes, &mut control, RecvFlags::CMSG_CLOEXEC) {
+        match recvmsg(
+            socket.as_fd(),
+            &mut bytes,
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT,
+        ) {
             Ok(_) => break,
             Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Ok(None),
             Err(e) => return Err(e.into()),
         }
     }
@@ -143,11 +150,13 @@ mod tests {
         assert!(explained(said).contains("chmod 666"), "{}", explained(said));
     }
 
+    /// Also where a program that was started meanwhile holds the other end.
     #[test]
-    fn a_closed_socket_gives_nothing() {
+    fn a_socket_without_a_connection_gives_nothing() {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
                 .unwrap();
+        assert!(receive(&ours).unwrap().is_none());
         drop(theirs);
         assert!(receive(&ours).unwrap().is_none());
     }

@@ -24,13 +24,15 @@ use crate::{LabError, VariantError};
 #[derive(Debug)]
 pub struct Recordings {
     folder: PathBuf,
+    /// What it is called in messages.
+    shown: PathBuf,
     failed: Mutex<Option<LabError>>,
 }
 
 impl Recordings {
-    /// In this folder; it is made if it is not there.
-    pub fn new(folder: PathBuf) -> Recordings {
-        Recordings { folder, failed: Mutex::new(None) }
+    /// In this folder, which is called `shown` in messages; it is made if it is not there.
+    pub fn new(folder: PathBuf, shown: PathBuf) -> Recordings {
+        Recordings { folder, shown, failed: Mutex::new(None) }
     }
 
     /// Why the recordings are not whole, if they are not: after the first failure nothing more is
@@ -55,7 +57,12 @@ fn keep(
         return;
     }
     let folder = recordings.folder.join(format!("seed-{}", setting.options.seed));
-    if let Err(e) = write(&folder.join(&variant.name)) {
+    if let Err(mut e) = write(&folder.join(&variant.name)) {
+        if let VariantError::Record { path, .. } = &mut e
+            && let Ok(inside) = path.strip_prefix(&recordings.folder)
+        {
+            *path = recordings.shown.join(inside);
+        }
         let mut failed = recordings.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.get_or_insert(e.of(variant));
     }
@@ -270,12 +277,12 @@ mod tests {
         let scenario = Scenario::parse(&small, "small").unwrap();
         let options = RunOptions { cuts: Some(2), ..RunOptions::default() };
         let expected = run(&scenario, &options, &|_, _| ()).unwrap();
-        let recordings = Arc::new(Recordings::new(in_the_way.clone()));
+        let recordings = Arc::new(Recordings::new(in_the_way.clone(), "named so".into()));
         let recorded = RunOptions { record: Some(Arc::clone(&recordings)), ..options };
         let results = run(&scenario, &recorded, &|_, _| ()).unwrap();
         assert!(results == expected, "the figures differ");
         let why = recordings.take_failure().unwrap().to_string();
-        assert!(why.contains("cannot write") && why.contains("seed-1"), "{why}");
+        assert!(why.contains("cannot write") && why.contains("named so/seed-1"), "{why}");
         assert!(recordings.take_failure().is_none());
     }
 

@@ -93,6 +93,8 @@ pub struct Running {
     pub socket: PathBuf,
     /// See [`status::of`].
     pub status: Value,
+    /// The process that has bound it, by its number here: it may know itself by another one.
+    pub peer: u32,
 }
 
 impl Running {
@@ -195,10 +197,10 @@ pub fn listener(socket: PathBuf, user: u32) -> Option<u32> {
 
 /// Who answers at a socket until then; see [`reach`].
 fn answering(socket: PathBuf, user: u32, until: Instant) -> Option<Running> {
-    let (connection, _) = reach(&socket, user, until)?;
+    let (connection, peer) = reach(&socket, user, until)?;
     // A process that ends at this moment is not running.
     let answer = question(&connection, &json!({ "do": "status" }), Some(until)).ok()?;
-    Some(Running { socket, status: answer["status"].clone() })
+    Some(Running { socket, status: answer["status"].clone(), peer })
 }
 
 /// Connects to a socket. Where too many wait already, not for long: a connect(2) that blocks has

@@ -83,7 +83,7 @@ fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<
         match receiver.recv_timeout(pause) {
             Ok(Ok(answer)) => {
                 if answer["stays"] != true {
-                    wait_for_end(u32::try_from(running.process()).unwrap_or(0), ENDING_MAX);
+                    wait_for_end(running.peer, ENDING_MAX);
                 }
                 return Ok(answer);
             }
@@ -129,9 +129,9 @@ fn waiting_for(running: &Running, at: &Path) -> String {
 }
 
 /// Waits until a process has ended, at most `most`: the answer comes before, and its locks on the
-/// devices go with it.
-pub fn wait_for_end(process: u32, most: Duration) {
-    let process = PathBuf::from(format!("/proc/{process}"));
+/// devices go with it. Says so if it has not.
+pub fn wait_for_end(number: u32, most: Duration) {
+    let process = PathBuf::from(format!("/proc/{number}"));
     let is_zombie = |stat: String| stat.rsplit(") ").next().is_some_and(|s| s.starts_with('Z'));
     let until = Instant::now() + most;
     while Instant::now() < until {
@@ -143,4 +143,7 @@ pub fn wait_for_end(process: u32, most: Duration) {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+    terminal::note(&format!(
+        "note: process {number} has not ended yet: until then its devices are in use"
+    ));
 }

@@ -54,3 +54,50 @@ fn root_follows_no_link_of_another_user() {
     assert_eq!(std::fs::read_to_string(at("secret")).unwrap(), "secret");
     d.good(&format!("lab show {} --report home/new.html", results()));
 }
+
+/// `sudo -u somebody` in a folder that only root may search.
+#[test]
+fn an_absolute_path_needs_nothing_of_the_current_folder() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: needs root");
+        return;
+    }
+    let d = Desk::new();
+    let at = |name: &str| d.path().join(name);
+    std::fs::set_permissions(d.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    for (folder, mode, owner) in [("private", 0o700, 0), ("home", 0o755, 54321)] {
+        std::fs::create_dir(at(folder)).unwrap();
+        std::fs::set_permissions(at(folder), PermissionsExt::from_mode(mode)).unwrap();
+        chown(at(folder), Some(owner), Some(owner)).unwrap();
+    }
+    std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), at("steadfast")).unwrap();
+    std::fs::copy(results(), at("results.json")).unwrap();
+    let mut command = Command::new("sh");
+    let line = "cd private && exec setpriv --reuid 54321 --regid 54321 --clear-groups \
+                \"$0/steadfast\" lab show \"$0/results.json\" --report \"$0/home/report.html\"";
+    command.args(["-c", line]).arg(d.path()).current_dir(d.path());
+    let out = steadfast_suite::output(LIMIT, &mut command).unwrap();
+    assert!(out.status.success(), "{out:?}");
+    assert!(at("home/report.html").exists());
+}
+
+#[test]
+fn root_makes_no_image_through_a_link_of_another_user() {
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: needs root");
+        return;
+    }
+    let d = Desk::new();
+    let at = |name: &str| d.path().join(name);
+    for folder in ["home", "roots"] {
+        std::fs::create_dir(at(folder)).unwrap();
+    }
+    symlink("../roots", at("home/link")).unwrap();
+    chown(at("home"), Some(54321), Some(54321)).unwrap();
+    lchown(at("home/link"), Some(54321), Some(54321)).unwrap();
+    for line in ["mkfs home/link/image --size 16m", "pmem create --emulate 16m home/link/image"] {
+        let said = d.bad(line, 2);
+        assert!(said.contains("home/link/image: cannot create it: link is a symbolic"), "{said}");
+        assert_eq!(std::fs::read_dir(at("roots")).unwrap().count(), 0, "{line}");
+    }
+}

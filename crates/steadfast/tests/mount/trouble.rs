@@ -98,3 +98,24 @@ fn a_signal_and_a_plain_umount_write_everything() {
     assert_eq!(fs::read(b.at().join("f1")).unwrap(), vec![3; 1 << 20]);
     b.good("umount m");
 }
+
+/// Under nohup(1) a mount outlives the terminal that it was made at; without, SIGHUP unmounts.
+#[test]
+fn a_hang_up_that_is_ignored_unmounts_nothing() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    let line = format!("trap '' HUP; exec {program} mount disk.img m");
+    let out = b.command("sh", &["-c", &line]);
+    assert!(out.status.success(), "{out:?}");
+    let process = b.process();
+    kill_process(process, Signal::HUP).unwrap();
+    fs::write(b.at().join("file"), "written after it").unwrap();
+    assert!(lives(process));
+    b.good("umount m");
+    b.good("mount disk.img m");
+    assert_eq!(fs::read_to_string(b.at().join("file")).unwrap(), "written after it");
+    let process = b.process();
+    kill_process(process, Signal::HUP).unwrap();
+    until("it unmounts", || !lives(process));
+    b.e2fsck_is_clean("disk.img");
+}

@@ -32,8 +32,8 @@ use steadfast_runtime::is_simulated;
 pub use holder::{Holder, locked_by};
 pub(super) use host::device_persistence;
 use image::Image;
-pub(crate) use open::{locked, replaced};
 pub use open::{Direct, FileOptions, OpenError};
+pub(crate) use open::{locked, replaced};
 use pool::Pool;
 
 use crate::source::Made;

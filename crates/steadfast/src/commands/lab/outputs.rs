@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rustix::fs::{Access, access};
+use steadfast_lab::Recordings;
 
 use crate::Usage;
 use crate::commands::whole_file;
@@ -167,6 +168,11 @@ impl Folder {
     /// Where to write: for root the folder itself, whoever renames what it is in.
     pub fn path(&self) -> PathBuf {
         if place::is_root() { path_of(&self.open) } else { self.path.clone() }
+    }
+
+    /// What is written there.
+    pub fn recordings(&self) -> Recordings {
+        Recordings::new(self.path(), self.path.clone())
     }
 
     /// After the run: what there is, in words; `whole`: all that was to be. A folder that was made

@@ -11,7 +11,7 @@ use signal_hook::flag;
 use steadfast_lab::results::{Results, RiskRow, summary};
 use steadfast_lab::scenario::read_bounded;
 use steadfast_lab::table::{self, Choice, Layout};
-use steadfast_lab::{LabError, Recordings, RunOptions, Watch, report, run_seeds};
+use steadfast_lab::{LabError, RunOptions, Watch, report, run_seeds};
 
 use super::outputs::{self, Folder, Output};
 use crate::cli::{LabRun, LabShow, TableFormat, TableLooks};
@@ -37,7 +37,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
     ];
     let outputs = outputs::tried(wanted, &args.scenario)?;
     let record = args.record.as_deref().map(Folder::tried).transpose()?;
-    let recordings = record.as_ref().map(|f| Arc::new(Recordings::new(f.path())));
+    let recordings = record.as_ref().map(|f| Arc::new(f.recordings()));
     let options = RunOptions {
         full: args.full,
         cuts: args.cuts,

@@ -143,6 +143,7 @@ fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
     let found: std::io::Result<_> = found();
     let found = found.map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
     let remove = || match &found {
+        Some((place, file)) if !place.is_of(*file) => Err(place::replaced()),
         Some((place, file)) => place.remove(*file),
         None => Err(std::io::ErrorKind::NotFound.into()),
     };

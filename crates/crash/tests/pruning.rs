@@ -2,8 +2,9 @@
 //! word, on the smallest workloads in all kinds of set-ups.
 //!
 //! Always: of one operation, with a small bound. With `STEADFAST_SOAK`: of up to two, cuts
-//! exhausted up to 256 states each. That a pruning which forgets something is found, the tests
-//! beside it say (`src/small/prune/tests.rs`). Figures are printed with `--nocapture`.
+//! exhausted up to 256 states each (of memory, whose words tear, up to 64). That a pruning which
+//! forgets something is found, the tests beside it say (`src/small/prune/tests.rs`). Figures are
+//! printed with `--nocapture`.
 
 // The figures are for people who run a soak.
 #![allow(clippy::print_stdout)]
@@ -24,9 +25,12 @@ const IN_PLACE: Setup = Setup { dax: true, block_size: 4096, ..Setup::PLAIN };
 
 fn agree(name: &str, setup: Setup) {
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
-    let (longest, bound) = match soak {
-        true => (2, Bound::exhaustive(256, true, 16)),
-        false => (1, Bound::exhaustive(8, false, 1)),
+    // Of memory words are in doubt, of which a write has hundreds: each alone would take hours.
+    let has_words = setup.memory_journal || setup.dax;
+    let (longest, bound) = match (soak, has_words) {
+        (true, false) => (2, Bound::exhaustive(256, true, 16)),
+        (true, true) => (2, Bound::exhaustive(64, false, 64)),
+        (false, _) => (1, Bound::exhaustive(8, false, 1)),
     };
     let plan = Plan { bound, ..Plan::EVERYWHERE };
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -45,8 +49,9 @@ fn agree(name: &str, setup: Setup) {
     assert_eq!(twice.differing, 0, "{name}: {:#?}", twice.pruned.findings);
     assert_eq!(twice.agreed, twice.unpruned.distinct, "{name}");
     assert_eq!(twice.pruned.wrong() + twice.unpruned.wrong(), 0, "{name}: {}", twice.pruned);
-    // It would agree with itself if nothing were pruned.
-    assert!(twice.pruned.pruned * 2 > twice.pruned.distinct, "{name}: {}", twice.pruned);
+    // It would agree with itself if nothing were pruned. Of words drawn by chance less is pruned
+    // than of sectors.
+    assert!(twice.pruned.pruned * 10 > twice.pruned.distinct, "{name}: {}", twice.pruned);
 }
 
 fn transact(on: Setup) -> Setup {

@@ -58,7 +58,9 @@ fn a_loss_that_the_lab_finds_is_the_status_whoever_reads_it() {
 fn what_only_prints_ends_with_its_reader() {
     let d = Desk::new();
     d.good("mkfs disk.img --size 16m");
-    for line in ["ls -R disk.img /", "dd if=/dev/zero"] {
+    std::fs::write(d.path().join("large"), vec![b'x'; 4 << 20]).unwrap();
+    d.good("put disk.img large /large");
+    for line in ["ls -R disk.img /", "cat disk.img /large"] {
         assert_eq!(d.unread(line), Some(0), "{line}");
     }
 }

@@ -1,6 +1,7 @@
 //! Programs under power cuts, without a mount: calls made in a simulation, watched, cut, judged by
 //! what every program may expect.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,7 +148,14 @@ fn a_kept_run_gives_the_same_states_and_shrinks() {
 #[test]
 fn exposure_is_what_has_returned_and_is_not_there() {
     let own = own(DataMode::Ordered, true);
-    let forgot = exposure(&run(&own.options, false), &own.machine, choice(Places::All), &|| true);
+    let forgot = run(&own.options, false);
+    let exposed =
+        |go_on: &dyn Fn() -> bool| exposure(&forgot, &own.machine, choice(Places::All), go_on);
+    // Of some cuts alone there are no figures.
+    let asked = Cell::new(0);
+    assert_eq!(exposed(&|| asked.replace(asked.get() + 1) == 0), None);
+    assert_eq!(asked.get(), 2);
+    let forgot = exposed(&|| true).unwrap();
     let all = summary(&forgot).unwrap();
     let most = all.max;
     // Both files at the most; the sync of the second one ends it.

@@ -15,21 +15,26 @@ pub use loops::{LoopDevice, is_attached};
 pub use mount::Mount;
 pub use program::Failed;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Number of retries, and the pause between them.
-const TRIES: u32 = 500;
+/// How long something is tried again, and the pause between two tries.
+const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Retries for some seconds, until `done` is true.
-fn retry(mut done: impl FnMut() -> bool) -> bool {
-    (0..TRIES).any(|_| {
-        let yes = done();
-        if !yes {
-            std::thread::sleep(PAUSE);
+/// Tries again until `done` is true, for some seconds however long a try takes.
+fn retry(done: impl FnMut() -> bool) -> bool {
+    retry_for(PATIENCE, done)
+}
+
+fn retry_for(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while !done() {
+        if begun.elapsed() >= patience {
+            return false;
         }
-        yes
-    })
+        std::thread::sleep(PAUSE);
+    }
+    true
 }
 
 #[cfg(doctest)]

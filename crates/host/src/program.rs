@@ -16,6 +16,13 @@ pub struct Failed {
     pub said: String,
 }
 
+impl Failed {
+    /// Whether it says that somebody uses what was to be taken away.
+    pub fn is_busy(&self) -> bool {
+        self.said.contains("busy")
+    }
+}
+
 /// Runs a tool; what it printed to its standard output.
 pub(crate) fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, Failed> {
     let failed = |said: String| {

@@ -54,7 +54,8 @@ impl Subject for InCorpus {
             let bases = running.begin().map_err(CrashError::host)?;
             (bases, play(&fs, running.log(), workload)?)
         };
-        let recording = running.end().map_err(CrashError::host)?;
+        let (recording, taken_away) = running.end();
+        taken_away.map_err(CrashError::host)?;
         Ok(Ran::new(bases, recording, trace))
     }
 

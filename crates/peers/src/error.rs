@@ -67,3 +67,14 @@ pub enum PeerError {
         seconds: u64,
     },
 }
+
+impl PeerError {
+    /// Whether somebody uses what was to be taken away.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            PeerError::Tool(failed) => failed.is_busy(),
+            PeerError::Fuse(e) => matches!(e, MountError::Busy { .. }),
+            _ => false,
+        }
+    }
+}

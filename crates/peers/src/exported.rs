@@ -58,6 +58,15 @@ impl Exported {
         detached?;
         unmounted
     }
+
+    /// Lets go of it while somebody has it open: it goes when he closes it, or this process ends.
+    pub(crate) fn leave(mut self) {
+        if let Some(device) = self.loop_device.take() {
+            // OK to ignore: dropping it tries again.
+            let _ = device.set_autoclear();
+        }
+        self.served.leave();
+    }
 }
 
 impl Drop for Exported {

@@ -34,9 +34,8 @@ pub struct Peer {
     pub build: Build,
 }
 
-/// A peer that is mounted.
+/// A peer that is mounted; taken away when dropped.
 pub struct Running {
-    // Let go of in this order.
     mount: Option<Mount>,
     exported: Vec<Exported>,
     models: Vec<Arc<dyn Model>>,
@@ -262,15 +261,28 @@ impl Running {
         Err(PeerError::NoRest { seconds: REST_SECONDS })
     }
 
-    /// The power is cut: the recording ends here. Then everything is taken away; nothing may be
-    /// open in the mount.
-    ///
-    /// # Errors
-    /// It could not be taken away.
-    pub fn end(mut self) -> Result<Recording, PeerError> {
+    /// The power is cut: the recording ends here, and is whole. Then everything is taken away, and
+    /// whether it could be is beside the recording: while something in the mount is open, mount and
+    /// devices are there for who has it open, as long as this process lives.
+    pub fn end(mut self) -> (Recording, Result<(), PeerError>) {
         let recording = self.log.take();
-        self.mount.take().map_or(Ok(()), Mount::unmount)?;
-        self.exported.drain(..).try_for_each(Exported::take_away)?;
-        Ok(recording)
+        (recording, self.take_away())
+    }
+
+    fn take_away(&mut self) -> Result<(), PeerError> {
+        let unmounted = self.mount.take().map_or(Ok(()), Mount::unmount);
+        if unmounted.is_err() {
+            // They are in use with it: waiting would be for whoever uses it.
+            self.exported.drain(..).for_each(Exported::leave);
+        }
+        unmounted?;
+        self.exported.drain(..).try_for_each(Exported::take_away)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // OK to ignore: there is no caller left to report to.
+        let _ = self.take_away();
     }
 }

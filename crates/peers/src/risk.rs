@@ -71,7 +71,8 @@ impl AtRisk {
             };
             workload.run(&fs, running.log(), &mut begin)?
         };
-        let recording = running.end().map_err(CrashError::host)?;
+        let (recording, taken_away) = running.end();
+        taken_away.map_err(CrashError::host)?;
         let recorded = Recorded { bases, recording, judge: ran.judge };
         Ok(RecordedRun { recorded, speed: ran.speed })
     }

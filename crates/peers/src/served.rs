@@ -3,11 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use steadfast_fuse::{Mounted, Options, Unmounter};
+use steadfast_fuse::{MountError, Mounted, Options, Unmounter};
 use steadfast_vfs::FileSystem;
 
 use crate::PeerError;
+
+/// How long is waited for who still uses what was unmounted lazily.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A file system mounted by FUSE in a new folder: its calls are system calls, as those of the
 /// kernel's file systems are. Taken away when dropped.
@@ -70,16 +75,33 @@ impl Served {
         let unmounted = (0..50).any(|_| {
             let gone = self.unmounter.unmount().is_ok();
             if !gone {
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::thread::sleep(PAUSE);
             }
             gone
         });
         if !unmounted {
             self.unmounter.unmount_lazily()?;
+            // Whoever has something of it open is served as long as that lasts, which may be for
+            // ever.
+            let until = Instant::now() + PATIENCE;
+            while !thread.is_finished() {
+                if Instant::now() >= until {
+                    return Err(MountError::Busy { path: self.folder.clone() }.into());
+                }
+                std::thread::sleep(PAUSE);
+            }
         }
         // OK to ignore: a panic there was the server's, and is reported there.
         let _ = thread.join();
         Ok(())
+    }
+
+    /// Lets go of it while somebody uses it, who is served as long as this process lives.
+    pub(crate) fn leave(&mut self) {
+        if self.thread.take().is_some() {
+            // OK to ignore: there is nobody who could do more.
+            let _ = self.unmounter.unmount_lazily();
+        }
     }
 }
 

@@ -23,6 +23,25 @@ fn peer(fs: KernelFs) -> Peer {
     Peer { fs, mount_options: String::new(), mkfs_words: Vec::new(), build: disk(bytes) }
 }
 
+/// Nothing waits for who has a file open, maybe for ever; what was recorded is not lost for it.
+#[test]
+fn a_mount_in_use_is_left_and_its_recording_kept() {
+    let running = peer(KernelFs::Ext4).start(None).unwrap();
+    let folder = running.path().to_path_buf();
+    running.begin().unwrap();
+    let file = std::fs::File::create(folder.join("open")).unwrap();
+    file.write_all_at(&[7; 10_000], 0).unwrap();
+    file.sync_all().unwrap();
+    let (recording, taken_away) = running.end();
+    assert!(!recording.events().is_empty());
+    let busy = taken_away.unwrap_err();
+    assert!(busy.is_busy(), "{busy}");
+    assert!(!folder.exists());
+    // It is there for who has it open.
+    file.write_all_at(&[8; 10_000], 0).unwrap();
+    file.sync_all().unwrap();
+}
+
 /// What is fsynced is there after a cut that takes everything that was not promised; what was
 /// there before is there; and the file system's own check is content (but for ext2).
 fn what_was_promised_is_there(fs: KernelFs) {
@@ -41,7 +60,8 @@ fn keeps_its_promises(peer: &Peer) {
     std::fs::File::open(&path).unwrap().sync_all().unwrap();
     drop(file);
     std::fs::write(path.join("lost"), vec![9; 10_000]).unwrap();
-    let recording = running.end().unwrap();
+    let (recording, taken_away) = running.end();
+    taken_away.unwrap();
     assert!(!recording.events().is_empty());
 
     let cut = recording.last_crash_point();

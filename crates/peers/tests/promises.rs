@@ -92,7 +92,8 @@ fn what_was_promised_through_the_host_is_there() {
         cuts.push((asked, direct, name, running.log().note(0, [0; 3]).tick));
     }
     drop(fs);
-    let recording = running.end().unwrap();
+    let (recording, taken_away) = running.end();
+    taken_away.unwrap();
 
     let new = [&OLD[..], &NEW[..]].concat();
     let mut wrong = Vec::new();

@@ -311,6 +311,26 @@ impl Command {
             _ => false,
         }
     }
+
+    /// Whether it has nothing more to do once nobody reads its output (`| head`): it prints, maybe
+    /// without an end. All others go on, because their exit status says what they found or did.
+    pub fn ends_with_its_reader(&self) -> bool {
+        use crate::commands::crash::cli::Crash;
+        matches!(
+            self,
+            Command::Ls { .. }
+                | Command::Cat { .. }
+                | Command::Extents { .. }
+                | Command::Dd(_)
+                | Command::Iozone { .. }
+                | Command::Iostat(_)
+                | Command::Top(_)
+                | Command::Serve(_)
+                | Command::Mount(_)
+                // The program that it runs; what follows is judged, or was not.
+                | Command::Crash(Crash::Run(_))
+        )
+    }
 }
 
 /// An image and, where it has one, its external journal.

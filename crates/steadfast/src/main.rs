@@ -76,8 +76,15 @@ fn main() -> ExitCode {
     }
     let mut out = document::Counted::new(std::io::stdout().lock());
     let reads = cli.command.takes_no_replay();
-    let done = run(cli.command, &mut out).and_then(|outcome| {
-        out.flush()?;
+    let ends_with_reader = cli.command.ends_with_its_reader();
+    let mut until_closed = terminal::UntilClosed::new(&mut out);
+    let done = match ends_with_reader {
+        true => run(cli.command, &mut *until_closed.inner()),
+        false => run(cli.command, &mut until_closed),
+    };
+    // That nobody reads it changes nothing about what was found.
+    let done = done.and_then(|outcome| {
+        until_closed.flush()?;
         Ok(outcome)
     });
     // Whatever has happened: see there.
@@ -97,7 +104,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Status(status)) => ExitCode::from(status),
         Ok(Outcome::Stopped) => ExitCode::from(Outcome::STOPPED),
         // Whoever reads our output has had enough (`| head`): nothing is wrong.
-        Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) if ends_with_reader && is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             terminal::error(&e);
             let (hint, status) = (way_out::of(&e, reads), status_of(&e));

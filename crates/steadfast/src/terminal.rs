@@ -86,6 +86,54 @@ impl<W: Write> Write for Harmless<W> {
     }
 }
 
+/// An output whose reader may go away (`| head`): what nobody reads is thrown away, and the work
+/// goes on, because its exit status says what it found.
+pub struct UntilClosed<W> {
+    next: W,
+    closed: bool,
+}
+
+impl<W> UntilClosed<W> {
+    /// Before `next`.
+    pub fn new(next: W) -> Self {
+        UntilClosed { next, closed: false }
+    }
+
+    /// What is behind it, for whoever is to end with its reader.
+    pub fn inner(&mut self) -> &mut W {
+        &mut self.next
+    }
+
+    /// `instead` where nobody reads.
+    fn or<T>(&mut self, done: std::io::Result<T>, instead: T) -> std::io::Result<T> {
+        match done {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(instead)
+            }
+            done => done,
+        }
+    }
+}
+
+impl<W: Write> Write for UntilClosed<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.closed {
+            return Ok(bytes.len());
+        }
+        let done = self.next.write(bytes);
+        self.or(done, bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        let done = self.next.flush();
+        self.or(done, ())
+    }
+}
+
 /// So many of a thing: `1 write`, `2 writes`.
 pub fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
@@ -205,6 +253,28 @@ mod tests {
             "mkfs: a.img: cannot open it: no such file"
         );
         assert_eq!(with_causes(&anyhow::anyhow!("why").context("what")), "what: why");
+    }
+
+    /// Other errors are errors.
+    #[test]
+    fn what_nobody_reads_is_thrown_away() {
+        struct Pipe(i32);
+        impl Write for Pipe {
+            fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::from_raw_os_error(self.0))
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                self.write(b"").map(drop)
+            }
+        }
+        let (closed, full) = (rustix::io::Errno::PIPE, rustix::io::Errno::NOSPC);
+        let mut out = UntilClosed::new(Pipe(closed.raw_os_error()));
+        writeln!(out, "nobody").and_then(|()| out.flush()).unwrap();
+        let mut out = UntilClosed::new(Pipe(full.raw_os_error()));
+        assert!(writeln!(out, "text").is_err() && out.flush().is_err());
+        let mut out = UntilClosed::new(Vec::new());
+        writeln!(out, "text").unwrap();
+        assert_eq!(out.next, b"text\n");
     }
 
     #[test]

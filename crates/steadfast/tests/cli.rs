@@ -3,6 +3,8 @@
 // What is skipped is said aloud.
 #![allow(clippy::print_stdout)]
 
+#[path = "cli/closed.rs"]
+mod closed;
 #[path = "cli/full_disk.rs"]
 mod full_disk;
 #[path = "cli/given.rs"]

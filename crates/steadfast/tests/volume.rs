@@ -316,6 +316,12 @@ fn a_scrub_finds_and_repairs() {
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     assert_eq!(out.status.code(), Some(1), "{text}");
     assert!(text.contains("1 block of 4096 bytes differs"), "{text}");
+    // Whoever reads it.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut unread = std::process::Command::new(env!("CARGO_BIN_EXE_steadfast"));
+    unread.args(["volume", "scrub", "a", "b", "c"]).current_dir(desk.path()).stdout(writer);
+    assert_eq!(unread.status().unwrap().code(), Some(1));
     let text = desk.good("volume scrub a b c --repair");
     assert!(text.contains("1 of these were written again"), "{text}");
     assert!(!desk.good("volume scrub b a c").contains("differ"));

@@ -6,7 +6,7 @@
 //! never missed.) The requests that the kernel makes of one call are one call; what it writes back
 //! by itself is none.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use steadfast_devices::filter::record::Moment;
@@ -46,15 +46,16 @@ impl Live {
 }
 
 /// Exposure at every cut of the choice's places, in the order of time; cuts that cannot be
-/// recovered are left out. Empty where no calls are known. `go_on` is asked after each.
+/// recovered are left out. Empty where no calls are known. `go_on` is asked before each; `None`: it
+/// said no, and figures of some cuts alone would say nothing of the others.
 pub fn exposure(
     run: &Run,
     system: &dyn System,
     choice: Choice,
     go_on: &dyn Fn() -> bool,
-) -> Vec<Exposed> {
+) -> Option<Vec<Exposed>> {
     if run.calls.is_empty() {
-        return Vec::new();
+        return Some(Vec::new());
     }
     let bound = Bound { states: 1, combinations: 0, drawn: 0, ..Bound::default() };
     let worst = States::new(&run.bases, &run.recording, Choice { bound, ..choice });
@@ -65,21 +66,43 @@ pub fn exposure(
         live: BTreeMap::new(),
         gone: BTreeSet::new(),
     };
-    let mut trees: HashMap<Vec<u128>, Option<Tree>> = HashMap::new();
+    let mut last = Last::nothing();
     let mut exposed = Vec::new();
     for state in worst.with_age(|tick| tick) {
+        if !go_on() {
+            return None;
+        }
         let digests = state.contents.iter().map(Store::digest).collect();
-        let tree =
-            trees.entry(digests).or_insert_with(|| recover(system, state.contents).ok()?.tree.ok());
+        let tree = last.of(digests, || recover(system, state.contents).ok()?.tree.ok());
         account.advance(state.cut.tick);
         if let Some(tree) = tree {
             exposed.push(account.judge(tree, state.cut));
         }
-        if !go_on() {
-            break;
-        }
     }
-    exposed
+    Some(exposed)
+}
+
+/// What the last contents gave. A tree holds all bytes of all files: there is one at a time, and
+/// equal contents follow one another.
+struct Last<T> {
+    digests: Option<Vec<u128>>,
+    found: Option<T>,
+}
+
+impl<T> Last<T> {
+    fn nothing() -> Self {
+        Last { digests: None, found: None }
+    }
+
+    /// What these contents give, by `find` if they are others than before.
+    fn of(&mut self, digests: Vec<u128>, find: impl FnOnce() -> Option<T>) -> Option<&T> {
+        if self.digests.as_ref() != Some(&digests) {
+            // The one before goes first.
+            self.found = None;
+            (self.found, self.digests) = (find(), Some(digests));
+        }
+        self.found.as_ref()
+    }
 }
 
 struct Account<'r> {
@@ -207,6 +230,34 @@ mod tests {
     fn cuts(n: u64) -> Vec<Exposed> {
         let one = |bytes| Exposed { bytes, calls: 1, age: Duration::from_nanos(n - bytes) };
         (1..=n).map(one).collect()
+    }
+
+    /// A tree may be of as many bytes as the device.
+    #[test]
+    fn one_tree_is_held_at_a_time() {
+        use std::cell::Cell;
+
+        struct Held<'a>(&'a Cell<u32>);
+        impl Drop for Held<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.0.get() - 1);
+            }
+        }
+        let (held, most, made) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let mut last = Last::nothing();
+        for contents in [1, 1, 2, 3, 3, 3, 1, 4] {
+            let found = last.of(vec![contents, 7], || {
+                made.set(made.get() + 1);
+                // One cannot be recovered.
+                (contents != 3).then(|| {
+                    held.set(held.get() + 1);
+                    most.set(most.get().max(held.get()));
+                    Held(&held)
+                })
+            });
+            assert_eq!(found.is_some(), contents != 3);
+        }
+        assert_eq!((made.get(), most.get(), held.get()), (5, 1, 1));
     }
 
     #[test]

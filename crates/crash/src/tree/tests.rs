@@ -69,8 +69,29 @@ fn a_folder_is_the_callers_alone_until_all_is_there() {
     std::fs::set_permissions(to.path(), Permissions::from_mode(0o711)).unwrap();
     tree.write_to(to.path()).unwrap();
     assert_eq!(mode(to.path()), 0o711);
+    // What holds anything is nobody's to change.
     let full = tree.write_to(to.path()).unwrap_err();
-    assert_eq!((full.kind(), mode(to.path())), (std::io::ErrorKind::DirectoryNotEmpty, 0o700));
+    assert_eq!((full.kind(), mode(to.path())), (std::io::ErrorKind::DirectoryNotEmpty, 0o711));
+    assert_eq!(std::fs::read_to_string(to.path().join("file")).unwrap(), "text");
+    let (mut bad, empty) = (tree.clone(), tempfile::tempdir().unwrap());
+    bad.nodes.insert(b"no/folder".to_vec(), tree.nodes[&b"file"[..]].clone());
+    assert!(bad.write_to(empty.path()).is_err());
+    assert_eq!((std::fs::read_dir(empty.path()).unwrap().count(), mode(empty.path())), (0, 0o700));
+}
+
+/// None of its names is there to be linked to.
+#[test]
+fn a_socket_with_two_names_is_left_out() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |name: &str| from.path().join(name);
+    let _socket = std::os::unix::net::UnixListener::bind(at("sock.tmp")).unwrap();
+    std::fs::hard_link(at("sock.tmp"), at("sock")).unwrap();
+    std::fs::write(at("file"), "text").unwrap();
+    let tree = Tree::read(&HostFs::open(from.path()).unwrap()).unwrap();
+    assert_eq!(tree.get(b"sock.tmp").unwrap().same_as.as_deref(), Some(&b"sock"[..]));
+    tree.write_to(to.path()).unwrap();
+    let names = std::fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["file"]);
 }
 
 /// Each name is a step of its own: the path is longer than a call takes.

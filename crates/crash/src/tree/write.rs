@@ -3,11 +3,13 @@
 //! Nobody else may change what is written while it is: each folder is the caller's alone until all
 //! is there, each file is changed where it is open, and no link is followed.
 
+use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, openat};
 use rustix::io::Errno;
@@ -23,6 +25,8 @@ const PRIVATE: Mode = Mode::RWXU;
 /// A folder that is being filled.
 struct Target {
     top: OwnedFd,
+    /// The names that were made in it.
+    made: Vec<Vec<u8>>,
     /// The folder that was used last, and its path.
     last: Option<(Vec<u8>, OwnedFd)>,
 }
@@ -52,19 +56,34 @@ impl Tree {
     /// Writes the tree into a folder that is open for reading, is the caller's own and is empty:
     /// hard and symbolic links, permissions, holes; owners where that is allowed. Device nodes and
     /// sockets are left out. Only the caller may enter the folder until all is there, and after a
-    /// failure.
+    /// failure, which removes again what was made.
     ///
     /// # Errors
     /// What the host reports, with the path; a path that leads out of the folder; a folder that is
-    /// not empty.
+    /// not empty, which stays as it is.
     pub fn write_into(&self, folder: impl AsFd) -> io::Result<()> {
         let top = File::from(folder.as_fd().try_clone_to_owned()?);
         let permissions = top.metadata()?.permissions();
-        top.set_permissions(Permissions::from_mode(PRIVATE.bits()))?;
+        // Before anything is changed: somebody may have put another folder in its place.
         if !is_empty(&top)? {
             return Err(Errno::NOTEMPTY.into());
         }
-        let mut target = Target { top: top.try_clone()?.into(), last: None };
+        top.set_permissions(Permissions::from_mode(PRIVATE.bits()))?;
+        // From now on nobody else can make anything there.
+        if !is_empty(&top)? {
+            top.set_permissions(permissions)?;
+            return Err(Errno::NOTEMPTY.into());
+        }
+        let mut target = Target { top: top.try_clone()?.into(), made: Vec::new(), last: None };
+        let filled = self.fill(&mut target);
+        if filled.is_err() {
+            target.remove_made();
+        }
+        filled?;
+        top.set_permissions(permissions)
+    }
+
+    fn fill(&self, target: &mut Target) -> io::Result<()> {
         let mut directories = Vec::new();
         for (path, node) in &self.nodes {
             if !self.stays_inside(path) {
@@ -81,7 +100,7 @@ impl Tree {
             let folder = target.open(path, OFlags::RDONLY).map(File::from);
             folder.and_then(|folder| settle(&folder, attr)).map_err(|e| at(path, &e))?;
         }
-        top.set_permissions(permissions)
+        Ok(())
     }
 }
 
@@ -129,39 +148,73 @@ impl Target {
     }
 
     fn write(&mut self, path: &[u8], node: &Node) -> io::Result<()> {
+        let kind = node.attr.kind;
+        // All names of it: the first one is not there to be linked to.
+        if matches!(kind, FileType::CharDevice | FileType::BlockDevice | FileType::Socket) {
+            return Ok(());
+        }
+        let file = self.make(path, node)?;
+        if !path.contains(&b'/') {
+            self.made.push(path.to_vec());
+        }
+        if let Some(file) = file {
+            for (offset, bytes) in &node.pieces {
+                file.write_all_at(bytes, *offset)?;
+            }
+            file.set_len(node.attr.size)?;
+            return settle(&file, &node.attr);
+        }
+        if kind == FileType::Directory || node.same_as.is_some() {
+            return Ok(());
+        }
+        // The largest number is nobody's, and leaves the owner as it is.
+        let number = |id: u32| (id != u32::MAX).then_some(id);
+        let uid = number(node.attr.uid).map(Uid::from_raw);
+        let gid = number(node.attr.gid).map(Gid::from_raw);
+        let (folder, name) = self.parent(path)?;
+        // OK to ignore, as for other files.
+        let _ = rustix::fs::chownat(folder, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
+        Ok(())
+    }
+
+    /// Makes what has the path; a regular file is open, to be filled.
+    fn make(&mut self, path: &[u8], node: &Node) -> io::Result<Option<File>> {
         if let Some(original) = &node.same_as {
             let end = original.iter().rposition(|byte| *byte == b'/');
             let from = self.open(&original[..end.unwrap_or(0)], OFlags::PATH)?;
             let (folder, name) = self.parent(path)?;
             let old = &original[end.map_or(0, |end| end + 1)..];
-            return Ok(rustix::fs::linkat(&from, old, folder, name, AtFlags::empty())?);
+            rustix::fs::linkat(&from, old, folder, name, AtFlags::empty())?;
+            return Ok(None);
         }
         let (folder, name) = self.parent(path)?;
         match node.attr.kind {
-            FileType::Directory => return Ok(rustix::fs::mkdirat(folder, name, PRIVATE)?),
+            FileType::Directory => rustix::fs::mkdirat(folder, name, PRIVATE)?,
             FileType::Regular => {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
                 let mode = Mode::RUSR | Mode::WUSR;
-                let file = File::from(openat(folder, name, flags | OFlags::CLOEXEC, mode)?);
-                for (offset, bytes) in &node.pieces {
-                    file.write_all_at(bytes, *offset)?;
-                }
-                file.set_len(node.attr.size)?;
-                return settle(&file, &node.attr);
+                return Ok(Some(openat(folder, name, flags | OFlags::CLOEXEC, mode)?.into()));
             }
             FileType::Symlink => rustix::fs::symlinkat(&*node.target, folder, name)?,
             FileType::Fifo => {
                 let mode = Mode::from_raw_mode(node.attr.mode.into());
                 rustix::fs::mknodat(folder, name, rustix::fs::FileType::Fifo, mode, 0)?;
             }
-            FileType::CharDevice | FileType::BlockDevice | FileType::Socket => return Ok(()),
+            FileType::CharDevice | FileType::BlockDevice | FileType::Socket => {}
         }
-        // The largest number is nobody's, and leaves the owner as it is.
-        let number = |id: u32| (id != u32::MAX).then_some(id);
-        let uid = number(node.attr.uid).map(Uid::from_raw);
-        let gid = number(node.attr.gid).map(Gid::from_raw);
-        // OK to ignore, as for other files.
-        let _ = rustix::fs::chownat(folder, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
-        Ok(())
+        Ok(None)
+    }
+
+    /// Removes what was made, after a failure; nothing that anybody else has put there.
+    fn remove_made(&self) {
+        let top = PathBuf::from(format!("/proc/self/fd/{}", self.top.as_raw_fd()));
+        for name in &self.made {
+            let path = top.join(OsStr::from_bytes(name));
+            // OK to ignore: the first failure is what counts, and the folder stays private.
+            let _ = match path.symlink_metadata().is_ok_and(|there| there.is_dir()) {
+                true => std::fs::remove_dir_all(path),
+                false => std::fs::remove_file(path),
+            };
+        }
     }
 }

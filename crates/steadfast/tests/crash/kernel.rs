@@ -5,7 +5,7 @@ use super::replaced::{FORGETS, JUDGE, SYNCS, words};
 
 /// Whether this machine can; what is missing is said aloud.
 #[allow(clippy::print_stdout, reason = "a test that did not run says so")]
-fn works(lab: &Lab) -> bool {
+pub fn works(lab: &Lab) -> bool {
     let out = lab.crash(&["run", "--fs", "kernel-ext4", "--cuts", "none", "--", "true"]);
     match out.status.code() {
         Some(2) => {

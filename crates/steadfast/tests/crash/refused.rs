@@ -5,7 +5,7 @@ use super::lab::{Lab, text};
 #[test]
 fn wrong_words_are_named() {
     let Some(lab) = Lab::new() else { return };
-    let wrong: [(&[&str], &str); 14] = [
+    let wrong: [(&[&str], &str); 15] = [
         (&["run", "--fs", "zfs", "--", "true"], "--fs zfs is unknown: choose ext2, ext3, ext4, "),
         (&["run", "-o", "remount", "--", "true"], "journal=, remount"),
         (&["corpus", "--fs", "ext4:sync"], "mount option sync:"),
@@ -15,7 +15,8 @@ fn wrong_words_are_named() {
         (&["run", "-o", "data=mirrored", "--", "true"], "data=mirrored"),
         (&["run", "--size", "8k", "--", "true"], "--size"),
         (&["run", "--device", "hdd", "--size", "64m", "--", "true"], "1024m"),
-        (&["run", "--fs", "xfs", "--device", "ram", "--", "true"], "--device ram"),
+        (&["run", "--fs", "xfs", "--device", "ram", "--", "true"], "own file systems: choose "),
+        (&["run", "--record", "/dev/stdout", "--", "true"], "what is printed goes there"),
         (&["run", "--setup", "exit 3", "--", "true"], "--setup"),
         (&["run", "--setup", "echo no such user; exit 1", "--", "true"], "1: no such user"),
         (&["run", "--jobs", "0", "--", "true"], "--jobs"),

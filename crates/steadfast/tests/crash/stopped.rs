@@ -1,10 +1,12 @@
 //! A signal stops what runs many workloads: nothing is left behind, and what is known is printed.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::kernel;
 use super::lab::{Lab, text};
 
 /// Lets `steadfast crash WORDS` run for a while, interrupts it, and says how it has ended: its
@@ -138,4 +140,78 @@ fn what_a_set_up_leaves_is_named() {
     let _ = kill_process(Pid::from_raw(number.trim().parse().unwrap()).unwrap(), Signal::KILL);
     let said = text(&out.stderr);
     assert!(said.contains("the set-up has started still uses"), "{:?} {said}", out.status);
+}
+
+/// What the script has left, whose number is in the folder's file, is killed.
+fn kill_left(lab: &Lab) {
+    let number = std::fs::read_to_string(lab.path("number")).unwrap();
+    kill_process(Pid::from_raw(number.trim().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+}
+
+/// It may live for ever: neither the recording nor the message of a set-up that failed waits for
+/// it.
+#[test]
+fn what_is_left_in_the_kernels_mount_is_not_waited_for() {
+    let Some(lab) = Lab::new() else { return };
+    if !kernel::works(&lab) {
+        return;
+    }
+    let leaves = "setsid sh -c 'echo $$ > \"$TMPDIR/number\"; exec sleep 600' > /dev/null 2>&1 & \
+        while ! test -s \"$TMPDIR/number\"; do :; done";
+    let fs = ["run", "--fs", "kernel-ext4", "--cuts", "none", "--linger", "0"];
+    let program = ["--record", "run.crash", "--", "sh", "-c", leaves];
+    let out = lab.crash(&[&fs[..], &program].concat());
+    kill_left(&lab);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    assert!(said.contains("the program has started still uses the mount"), "{said}");
+    assert!(lab.path("run.crash").exists(), "{said}");
+
+    std::fs::remove_file(lab.path("number")).unwrap();
+    let setup = format!("{leaves}; echo no such user; exit 3");
+    let out = lab.crash(&[&fs[..], &["--setup", &setup, "--", "true"]].concat());
+    kill_left(&lab);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains("no such user"), "{said}");
+}
+
+/// The program is ended with the run, and a run that has judged nothing is no success.
+#[test]
+fn a_reader_that_goes_away_ends_the_run() {
+    let Some(lab) = Lab::new() else { return };
+    let program = "echo $$ > \"$TMPDIR/number\"; echo a; sleep 1; echo b; exec sleep 600";
+    let words = ["run", "--cuts", "3", "--linger", "0", "--", "sh", "-c", program];
+    let mut child =
+        lab.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert_eq!(first, "a\n");
+    let out = steadfast_suite::output_of(Duration::from_secs(300), child).unwrap();
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains("nothing was judged: showing what the program prints"), "{said}");
+    let number = std::fs::read_to_string(lab.path("number")).unwrap();
+    assert!(!std::path::Path::new("/proc").join(number.trim()).exists(), "{said}");
+}
+
+/// The status is that of what was found.
+#[test]
+fn a_report_that_nobody_reads_is_a_finding_all_the_same() {
+    let Some(lab) = Lab::new() else { return };
+    let run = ["run", "--cuts", "3", "--linger", "0", "--record", "run.crash"];
+    for (judge, found) in [("false", 1), ("true", 0)] {
+        for json in [&[][..], &["--json"]] {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let words = [&run[..], json, &["--judge", judge, "--", "touch", "file"]].concat();
+            let out = lab.command(&words).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+            let out = out.wait_with_output().unwrap();
+            assert_eq!(out.status.code(), Some(found), "{words:?}\n{}", text(&out.stderr));
+        }
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let shown = lab.command(&["show", "run.crash", "--cut", "0", "--judge", judge]);
+        assert_eq!({ shown }.stdout(writer).status().unwrap().code(), Some(found), "{judge}");
+    }
 }

@@ -8,12 +8,14 @@ use steadfast_crash::program::{NoTree, Run, Tree};
 use steadfast_devices::model::Model;
 use steadfast_peers::{KernelFs, Peer, PeerError};
 use steadfast_vfs::HostFs;
+use steadfast_vfs::options::choose;
 
+use super::devices::Disk;
 use super::own::Left;
 use super::prepare::run_setup;
 use super::program::{self, Acknowledged, Watch};
 use super::setup::Setup;
-use crate::Usage;
+use crate::{Usage, terminal};
 
 /// Mount options of the kernel's file systems that change how data get to the disk, and what is
 /// kept of it; nothing that names another file or device, gives rights, or ends the machine. What
@@ -103,8 +105,10 @@ pub fn peer(setup: &Setup, fs: KernelFs) -> Result<Peer, Usage> {
     allowed(&setup.options)?;
     let disk = setup.disk.params(setup.size);
     if !disk.takes_time() {
-        let no_model = "--device ram is for Steadfast's own file systems: take ssd, hdd or emmc";
-        return Err(Usage(no_model.into()));
+        let timed = Disk::all().filter(|disk| disk.params(disk.least_bytes()).takes_time());
+        let (name, others) = (setup.disk.name(), choose(timed.map(Disk::name)));
+        let what = "is for Steadfast's own file systems";
+        return Err(Usage(format!("--device {name} {what}: {others}")));
     }
     let card = setup.journal.params();
     let build = move || {
@@ -149,7 +153,13 @@ pub fn record(
     let lines = Acknowledged::new(running.log());
     let ended = program::run(running.path(), &lines, watch)?;
     let tree = tree_of(running.path());
-    let recording = running.end().map_err(to_anyhow)?;
+    let (recording, taken_away) = running.end();
+    if let Err(e) = taken_away {
+        // What it is in use by lives on; nothing waits for that, and the recording is whole.
+        let user = prepare.map_or("the program", |_| "the set-up or the program");
+        let busy = format!("note: something that {user} has started still uses the mount");
+        terminal::note(&if e.is_busy() { busy } else { format!("note: {e}") });
+    }
     let run = Run::new(setup.about(), bases, recording, lines.lines(), Vec::new());
     Ok(Left { run, tree, ended })
 }

@@ -20,7 +20,8 @@ use std::io::Write;
 
 use anyhow::Result;
 
-use crate::{Outcome, Usage, terminal};
+use crate::terminal::{self, UntilClosed};
+use crate::{Outcome, Usage};
 use cli::Crash;
 
 /// Runs one of the commands. What is found is an outcome; an error says nothing of what was to be
@@ -33,7 +34,7 @@ pub fn command(command: &Crash, out: &mut dyn Write) -> Result<Outcome> {
         Crash::Media(args) => media::media(args, out),
     };
     let printed = outcome.and_then(|outcome| {
-        out.flush()?;
+        UntilClosed::new(out).flush()?;
         Ok(outcome)
     });
     printed.map_err(|e| not_found(e, ""))
@@ -41,7 +42,7 @@ pub fn command(command: &Crash, out: &mut dyn Write) -> Result<Outcome> {
 
 /// An error that says nothing of what was to be judged, after these words.
 fn not_found(e: anyhow::Error, words: &str) -> anyhow::Error {
-    if crate::is_closed_pipe(&e) || crate::status_of(&e) != 1 {
+    if crate::status_of(&e) != 1 {
         return e;
     }
     Usage(format!("{words}{}", terminal::with_causes(&e))).into()

@@ -2,15 +2,13 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::Signal;
 
-use super::program::{PAUSE, end_group, has_ended, stop};
+use super::program::{Group, PAUSE};
 use crate::{Usage, terminal};
 
 /// Runs the command in `folder`; its output goes to the standard error. A signal that asks to stop
@@ -23,29 +21,27 @@ pub fn run_setup(command: &str, folder: &Path, stops: &AtomicUsize) -> Result<()
     }
     // No pipes: what the command leaves running would keep them open.
     let (out, errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    let mut child = Command::new("sh")
+    let mut shell = Command::new("sh");
+    shell
         .args(["-c", command])
         .current_dir(folder)
         .env("STEADFAST_MOUNT", folder)
-        .process_group(0)
         .stdin(Stdio::null())
         .stdout(out.try_clone()?)
-        .stderr(errors.try_clone()?)
-        .spawn()
-        .context("--setup: sh")?;
+        .stderr(errors.try_clone()?);
+    let group = Group::start(&mut shell).context("--setup: sh")?;
     let stopped = loop {
-        if has_ended(&child)? {
+        if group.has_ended()? {
             break false;
         }
         if is_asked() {
-            stop(&child)?;
+            group.stop()?;
             break true;
         }
         std::thread::sleep(PAUSE);
     };
     // What it has left running must not keep the mount, nor outlive the run.
-    end_group(&child, Signal::KILL);
-    let status = child.wait().context("--setup")?;
+    let status = group.end().context("--setup")?;
     let (out, errors) = (printed(out)?, printed(errors)?);
     for text in [&out, &errors].into_iter().filter(|text| !text.is_empty()) {
         terminal::note(text.trim_end());

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -21,6 +21,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const LAST_LINES: Duration = Duration::from_secs(10);
 /// Longest line that is one acknowledgement, in bytes.
 const LINE_MAX: u64 = 1 << 20;
+/// What fails where nobody reads what is shown, or its disk is full.
+const SHOWING: &str = "showing what the program prints";
 /// How often a process is looked after.
 pub const PAUSE: Duration = Duration::from_millis(5);
 
@@ -53,37 +55,57 @@ pub struct Watch<'a> {
 #[derive(Clone)]
 pub struct Acknowledged {
     log: RecordLog,
-    lines: Arc<Mutex<Vec<Line>>>,
+    printed: Arc<Mutex<Printed>>,
+}
+
+#[derive(Default)]
+struct Printed {
+    lines: Vec<Line>,
+    /// The run is over: nothing more is taken.
+    is_over: bool,
 }
 
 impl Acknowledged {
     /// None yet.
     pub fn new(log: &RecordLog) -> Self {
-        Acknowledged { log: log.clone(), lines: Arc::default() }
+        Acknowledged { log: log.clone(), printed: Arc::default() }
     }
 
     /// Those so far.
     pub fn lines(&self) -> Vec<Line> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().lines.clone()
     }
 
-    fn add(&self, text: &[u8]) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let printed = self.log.note(LINE, [lines.len() as u64, 0, 0]);
-        lines.push(Line { printed, text: text.strip_suffix(b"\n").unwrap_or(text).to_vec() });
+    /// Takes no more: what has left the program's group may go on printing.
+    fn end(&self) {
+        self.lock().is_over = true;
+    }
+
+    /// Takes a line; whether there may be more.
+    fn add(&self, text: &[u8]) -> bool {
+        let mut printed = self.lock();
+        if !printed.is_over {
+            let at = self.log.note(LINE, [printed.lines.len() as u64, 0, 0]);
+            let text = text.strip_suffix(b"\n").unwrap_or(text).to_vec();
+            printed.lines.push(Line { printed: at, text });
+        }
+        !printed.is_over
     }
 
     /// Writes the lines from the `shown`th on; returns how many there are.
     fn show(&self, shown: usize, out: &mut dyn Write) -> Result<usize> {
-        let lines = self.lines();
-        for line in &lines[shown..] {
-            out.write_all(&line.text)?;
-            out.write_all(b"\n")?;
+        let new = self.lock().lines[shown..].to_vec();
+        for line in &new {
+            out.write_all(&line.text).and_then(|()| out.write_all(b"\n")).context(SHOWING)?;
         }
-        if lines.len() > shown {
-            out.flush()?;
+        if !new.is_empty() {
+            out.flush().context(SHOWING)?;
         }
-        Ok(lines.len())
+        Ok(shown + new.len())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Printed> {
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,8 +116,15 @@ impl Watch<'_> {
     }
 }
 
-/// Runs the program in `folder` until it ends or somebody asks to stop, then lingers.
+/// Runs the program in `folder` until it ends or somebody asks to stop, then lingers. Nothing of
+/// its group is left, also after an error, and nothing more is read of it.
 pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result<Ended> {
+    let ended = run_to_the_end(folder, lines, watch);
+    lines.end();
+    ended
+}
+
+fn run_to_the_end(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result<Ended> {
     if watch.is_asked() {
         bail!("the program was not begun");
     }
@@ -103,27 +132,27 @@ pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result
     // It may ask the terminal for nothing: it is in a group of its own, to be ended as a whole.
     let stdin = std::io::stdin();
     let stdin = if stdin.is_terminal() { Stdio::null() } else { Stdio::inherit() };
-    let mut child = Command::new(found(name))
+    let mut command = Command::new(found(name));
+    command
         .args(arguments)
         .current_dir(folder)
         .env("STEADFAST_MOUNT", folder)
         .env("PWD", folder)
         .stdin(stdin)
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|e| Usage(format!("{name}: {e}")))?;
-    let reading = child.stdout.take().map(|out| reader(out, lines.clone())).transpose()?;
+        .stdout(Stdio::piped());
+    let mut group = Group::start(&mut command).map_err(|e| Usage(format!("{name}: {e}")))?;
+    let out = group.child.stdout.take();
+    let reading = out.map(|out| reader(out, lines.clone())).transpose()?;
     let mut shown = 0;
     let interrupted = loop {
         shown = lines.show(shown, watch.out)?;
         (watch.progress)(0.0, "running the program");
-        if has_ended(&child)? {
+        if group.has_ended()? {
             break false;
         }
         if watch.is_asked() {
             watch.answered += 1;
-            stop(&child)?;
+            group.stop()?;
             break true;
         }
         std::thread::sleep(PAUSE);
@@ -142,10 +171,10 @@ pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result
         std::thread::sleep(PAUSE.min(watch.linger.saturating_sub(begun.elapsed())));
     }
     watch.answered += usize::from(watch.is_asked());
+    lines.end();
     lines.show(shown, watch.out)?;
     // What it has left running must not keep the mount.
-    end_group(&child, Signal::KILL);
-    let status = child.wait()?;
+    let status = group.end()?;
     Ok(if interrupted { Ended::Interrupted } else { Ended::By(status) })
 }
 
@@ -159,32 +188,72 @@ fn found(name: &str) -> PathBuf {
     }
 }
 
-/// Ctrl-C is handed on to the program; it gets a moment, then it is killed.
-pub fn stop(child: &Child) -> Result<()> {
-    end_group(child, Signal::INT);
-    let end = Instant::now() + GRACE;
-    while Instant::now() < end {
-        if has_ended(child)? {
-            return Ok(());
-        }
-        std::thread::sleep(PAUSE);
+/// A process with all that it starts and that does not leave its group of processes. Dropping it
+/// kills the group: whatever becomes of who has started it, nothing is left.
+pub struct Group {
+    child: Child,
+    /// It is buried, and its number may be another's.
+    is_gone: bool,
+}
+
+impl Group {
+    /// Starts the command as the first of a group of its own.
+    pub fn start(command: &mut Command) -> std::io::Result<Group> {
+        Ok(Group { child: command.process_group(0).spawn()?, is_gone: false })
     }
-    end_group(child, Signal::KILL);
-    Ok(())
+
+    /// Ctrl-C is handed on to the group; it gets a moment, then it is killed.
+    pub fn stop(&self) -> Result<()> {
+        self.signal(Signal::INT);
+        let end = Instant::now() + GRACE;
+        while Instant::now() < end {
+            if self.has_ended()? {
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        self.signal(Signal::KILL);
+        Ok(())
+    }
+
+    /// Whether the first process has ended. It is not buried yet: its number stays that of its
+    /// group.
+    pub fn has_ended(&self) -> Result<bool> {
+        let Some(pid) = self.number() else { return Ok(true) };
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        Ok(waitid(WaitId::Pid(pid), look).context("looking after the program")?.is_some())
+    }
+
+    /// Kills what is left of the group; how the first process has ended.
+    pub fn end(mut self) -> std::io::Result<ExitStatus> {
+        self.kill()
+    }
+
+    fn kill(&mut self) -> std::io::Result<ExitStatus> {
+        self.signal(Signal::KILL);
+        let status = self.child.wait();
+        self.is_gone = true;
+        status
+    }
+
+    fn number(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.number() {
+            // OK to ignore: mostly nobody is left.
+            let _ = kill_process_group(group, signal);
+        }
+    }
 }
 
-/// Whether the program has ended. It is not buried yet: its number stays that of its group.
-pub fn has_ended(child: &Child) -> Result<bool> {
-    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return Ok(true) };
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    Ok(waitid(WaitId::Pid(pid), look).context("looking after the program")?.is_some())
-}
-
-/// Sends a signal to all that the program has started and that has not left its group.
-pub fn end_group(child: &Child, signal: Signal) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // OK to ignore: mostly nobody is left.
-        let _ = kill_process_group(group, signal);
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.is_gone {
+            // OK to ignore: there is another error already.
+            let _ = self.kill();
+        }
     }
 }
 
@@ -197,7 +266,8 @@ fn reader(out: ChildStdout, lines: Acknowledged) -> Result<std::thread::JoinHand
             text.clear();
             match out.by_ref().take(LINE_MAX).read_until(b'\n', &mut text) {
                 Ok(0) | Err(_) => return,
-                Ok(_) => lines.add(&text),
+                Ok(_) if lines.add(&text) => {}
+                Ok(_) => return,
             }
         }
     };
@@ -222,6 +292,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let ended = run(folder.path(), &Acknowledged::new(&log), &mut watch);
         (ended, watch.answered)
+    }
+
+    /// What has left the group goes on printing: it would fill memory while states are judged.
+    #[test]
+    fn nothing_is_read_after_the_end() {
+        let lines = Acknowledged::new(&RecordLog::new());
+        let mut command = Command::new("sh");
+        command.args(["-c", "while echo y; do sleep 0.01; done"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut group = Group::start(&mut command).unwrap();
+        let reading = reader(group.child.stdout.take().unwrap(), lines.clone()).unwrap();
+        while lines.lines().len() < 2 {
+            std::thread::sleep(PAUSE);
+        }
+        lines.end();
+        let taken = lines.lines().len();
+        reading.join().unwrap();
+        while !group.has_ended().unwrap() {
+            std::thread::sleep(PAUSE);
+        }
+        assert_eq!(lines.lines().len(), taken);
+        let mut out = Vec::new();
+        assert_eq!(lines.show(taken - 1, &mut out).unwrap(), taken);
+        assert_eq!(out, b"y\n");
     }
 
     #[test]

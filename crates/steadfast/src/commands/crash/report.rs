@@ -42,7 +42,7 @@ pub struct Report<'a> {
     pub outcome: &'a Outcome,
     /// What each cut takes at the worst; empty where that is not known.
     pub exposed: &'a [Exposed],
-    /// Not all states were judged.
+    /// Somebody has asked to stop, and not all was done.
     pub stopped: bool,
     /// Where the recording is.
     pub recording: Option<&'a Path>,
@@ -141,14 +141,15 @@ fn troubles(troubles: &[String]) -> Vec<String> {
     shown
 }
 
-/// What cuts take; of too few instants there is no 99 %.
+/// What 50 % of the cuts take at most, what 99 % do, and the most; of too few instants there is no
+/// 99 %. By the nearest rank: no median, which may be the mean of two.
 fn in_three(Summary { p50, p99, max, .. }: &Summary) -> String {
     let three = |of: &dyn Fn(&Exposed) -> String| {
         let p99 = p99.as_ref().map_or("-".into(), of);
         [of(p50), p99, of(max)].join(" / ")
     };
     format!(
-        "{} bytes, {} calls, {} ms (median / 99 % / most)",
+        "{} bytes, {} calls, {} ms (50 % / 99 % / most)",
         three(&|e| e.bytes.to_string()),
         three(&|e| e.calls.to_string()),
         three(&|e| format!("{:.0}", e.age.as_secs_f64() * 1e3)),
@@ -316,7 +317,7 @@ mod tests {
     fn few_instants_have_no_99_percent() {
         let cut = |bytes| Exposed { bytes, calls: 1, age: Duration::from_millis(bytes) };
         let line = |n: u64| in_three(&summary(&(1..=n).map(cut).collect::<Vec<_>>()).unwrap());
-        let expected = "20 / - / 40 bytes, 1 / - / 1 calls, 20 / - / 40 ms (median / 99 % / most)";
+        let expected = "20 / - / 40 bytes, 1 / - / 1 calls, 20 / - / 40 ms (50 % / 99 % / most)";
         assert_eq!(line(40), expected);
         assert!(line(400).starts_with("200 / 396 / 400 bytes, 1 / 1 / 1 calls"), "{}", line(400));
     }

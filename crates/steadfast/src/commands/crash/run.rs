@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::io::{IsTerminal, Write};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -20,9 +22,9 @@ use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
 use crate::commands::lab::outputs::Output;
-use crate::commands::whole_file;
+use crate::commands::whole_file::{self, place::Identity};
 use crate::document;
-use crate::terminal::{self, Harmless, Progress};
+use crate::terminal::{self, Harmless, Progress, UntilClosed};
 use crate::{Outcome as Exit, Usage};
 
 /// Every so many states e2fsck is asked too, where it is installed.
@@ -39,6 +41,10 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     if let Some(path) = &args.record {
         // Before the program is run for nothing. What is there is not changed yet.
         Output::tried("--record", path)?;
+        if is_output(path) {
+            let what = "what is printed goes there; name another file";
+            return Err(Usage(format!("--record {}: {what}", path.display())).into());
+        }
     }
     let stops = stops::on_signals("stopping this step; again to stop the next one")?;
     let bar: RefCell<Option<Progress>> = RefCell::new(None);
@@ -117,7 +123,10 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         _ => None,
     };
     bar.set(1.0, "what each cut takes at the worst");
-    let exposed = if stopped { Vec::new() } else { exposure(&run, &*system, choice, &go_on) };
+    let exposed = if stopped { None } else { exposure(&run, &*system, choice, &go_on) };
+    // The signal may have come as late as this.
+    let stopped = !go_on();
+    let exposed = exposed.filter(|_| !stopped).unwrap_or_default();
     bar.finish();
     let recording = match (&args.record, outcome.findings.is_empty()) {
         (Some(path), _) => Some(path.clone()),
@@ -143,6 +152,8 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         recording: recording.as_deref(),
         decisive: decisive.as_ref(),
     };
+    // What was found counts, whoever reads it.
+    let out = &mut UntilClosed::new(out);
     if args.json {
         report::json(&report, out)?
     } else {
@@ -197,6 +208,19 @@ fn first(
 
 fn save(run: &Run, path: &Path) -> Result<()> {
     whole_file::write_by(path, |to| file::save(run, to)).with_context(|| path.display().to_string())
+}
+
+/// Whether a path leads to the standard output or error: the program's lines, the report and notes
+/// would be among a recording's bytes.
+fn is_output(path: &Path) -> bool {
+    let Ok(there) = std::fs::metadata(path) else { return false };
+    // Of devices a terminal alone keeps what it is given.
+    let keeps =
+        |output: BorrowedFd<'_>| !there.file_type().is_char_device() || output.is_terminal();
+    [rustix::stdio::stdout(), rustix::stdio::stderr()].into_iter().any(|output| {
+        let same = Identity::of(&output).is_ok_and(|of| of == Identity::in_metadata(&there));
+        same && keeps(output)
+    })
 }
 
 /// Keeps a recording that nobody asked for, because something was found.

@@ -13,7 +13,7 @@ use super::cli::CrashShow;
 use crate::Usage;
 use crate::commands::lab::outputs::{Output, is_same};
 use crate::commands::whole_file;
-use crate::commands::whole_file::place::{self, Found, Place, path_of};
+use crate::commands::whole_file::place::{self, Found, Place};
 
 /// Tries `--image` and `--tree`, before minutes are spent on a state. What is there stays as it is,
 /// and nothing is made.
@@ -73,31 +73,24 @@ pub fn write_tree(tree: &Tree, folder: Option<&Path>, owners: bool) -> Result<()
         Ok((place, open))
     });
     let (place, open) = made.map_err(|e| of_tree(folder, &e))?;
-    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    let written = match owners {
-        true => tree.write_into(&open),
-        false => {
-            let owner = (user.as_raw(), group.as_raw());
-            tree.without_privileges(Some(owner)).write_into(&open)
-        }
-    };
-    written.map_err(|e| {
-        // OK to ignore: the first failure is what counts.
-        let _ = empty(&open).and_then(|()| place.remove_folder(&open));
-        of_tree(folder, &e).into()
-    })
+    fill(tree, &place, &open, owners).map_err(|e| of_tree(folder, &e).into())
 }
 
-/// Removes what is in a folder.
-fn empty(folder: &OwnedFd) -> io::Result<()> {
-    for entry in fs::read_dir(path_of(folder))? {
-        let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => fs::remove_dir_all(entry.path())?,
-            false => fs::remove_file(entry.path())?,
+/// Fills a folder that was made; or another one, by now, of which nothing is removed.
+fn fill(tree: &Tree, place: &Place, open: &OwnedFd, owners: bool) -> io::Result<()> {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let written = match owners {
+        true => tree.write_into(open),
+        false => {
+            let owner = (user.as_raw(), group.as_raw());
+            tree.without_privileges(Some(owner)).write_into(open)
         }
+    };
+    if written.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::DirectoryNotEmpty) {
+        // What was made in it is gone. OK to ignore: the first failure is what counts.
+        let _ = place.remove_folder(open);
     }
-    Ok(())
+    written
 }
 
 /// Where the image of an external journal is.
@@ -166,6 +159,31 @@ mod tests {
         let said = write_tree(&tree, Some(&small.0.join("tree")), false).unwrap_err().to_string();
         assert!(said.starts_with("--tree ") && said.contains("large"), "{said}");
         assert_eq!(fs::read_dir(&small.0).unwrap().count(), 0);
+    }
+
+    /// Between making the folder and opening it somebody exchanges it for a full one of root's.
+    #[test]
+    fn a_full_folder_in_its_place_stays_as_it_is() {
+        let desk = tempfile::tempdir().unwrap();
+        let at = |name: &str| desk.path().join(name);
+        for folder in ["from", "full", "full/folder"] {
+            fs::create_dir(at(folder)).unwrap();
+        }
+        fs::write(at("from/a"), "text").unwrap();
+        fs::write(at("full/folder/kept"), "kept").unwrap();
+        fs::set_permissions(at("full"), fs::Permissions::from_mode(0o755)).unwrap();
+        let tree = Tree::read(&HostFs::open(at("from")).unwrap()).unwrap();
+        let place = Place::of_new(&at("there")).unwrap();
+        place.make_folder().unwrap();
+        fs::remove_dir(at("there")).unwrap();
+        fs::rename(at("full"), at("there")).unwrap();
+        let open: OwnedFd = fs::File::open(at("there")).unwrap().into();
+        for owners in [false, true] {
+            let refused = fill(&tree, &place, &open, owners).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::DirectoryNotEmpty);
+            assert_eq!(fs::read_to_string(at("there/folder/kept")).unwrap(), "kept");
+            assert_eq!(fs::metadata(at("there")).unwrap().permissions().mode() & 0o7777, 0o755);
+        }
     }
 
     /// A file system of 32 KiB, mounted.

@@ -431,7 +431,8 @@ impl Served {
     }
 }
 
-/// SIGTERM, SIGINT and SIGHUP (unless it is ignored) unmount. Files that stay open are cut off after a moment.
+/// SIGTERM, SIGINT and SIGHUP (unless it is ignored) unmount. Files that stay open are cut off
+/// after a moment.
 fn end_on_signals(served: &Arc<Served>) -> Result<()> {
     let mut signals = Signals::new(stop_signals::numbers()).context("signals")?;
     let served = Arc::clone(served);

@@ -20,8 +20,8 @@ const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC)
 
 const OTHER_NAME: &str = "it has another name, and is in a folder that another user may change: \
                           root does not write to it; remove it, or name another file";
-const OF_ANOTHER: &str = "it is no file, and is in a folder that another user may change: root does \
-                          not wait for that user; remove it, or name another file";
+const OF_ANOTHER: &str = "it is no file, and is in a folder that another user may change: root \
+                          does not wait for that user; remove it, or name another file";
 
 /// What a path leads to.
 pub enum Found {

@@ -34,11 +34,14 @@ const LONG: [&str; 11] = [
 ];
 /// They wait most of the time: for processes, mounts and deadlines. Beside what computes there is a
 /// place for one of them more.
-const WAITS: [&str; 4] = [
+const WAITS: [&str; 7] = [
     "crates/steadfast/tests/serve.rs",
     "crates/steadfast/tests/mount.rs",
     "crates/steadfast/tests/cli.rs",
+    "crates/steadfast/tests/crash.rs",
     "crates/host/src/lib.rs",
+    "crates/pagecache/tests/cache/main.rs",
+    "crates/peers/tests/kernel.rs",
 ];
 /// Their images are only what mke2fs, e2fsck, the kernel and we read and write, so they are made in
 /// memory where there is such a folder. What a disk of this machine does below a file is tested by

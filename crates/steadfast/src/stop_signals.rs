@@ -9,8 +9,8 @@ pub fn numbers() -> Vec<i32> {
     [SIGINT, SIGTERM].into_iter().chain(hang_up).collect()
 }
 
-/// Whether whoever has started this process wants a signal ignored.
-fn is_ignored(signal: i32) -> bool {
+/// Whether this process inherited a signal as ignored (proc_pid_status(5)).
+pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

@@ -9,9 +9,10 @@ use steadfast_block::{
     BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Request, Result,
 };
 use steadfast_devices::filter::fault::{Effect, Fault, Ops, Rule};
-use steadfast_devices::filter::record::DeviceId;
+use steadfast_devices::filter::record::{DeviceId, Recording};
 use steadfast_devices::filter::{Record, RecordLog};
 use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
 use steadfast_ext4::Dax;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{Options, make};
@@ -275,24 +276,32 @@ fn what_found_no_place_goes_with_the_next_write_to_its_page() {
     assert_eq!(fs.fsync(fh, false), Ok(()));
     let recording = log.take();
     drop(fs);
-    for seed in 1..5 {
-        let cut = recording.at(DeviceId(0), recording.last_crash_point());
-        let left = cut.contents(&base, 0, 0, &mut Rng::new(seed));
-        let left = Arc::new(Ram::from_store("after the cut", left).persistent());
-        let fs = Ext4::mount(left, MountOptions::default()).unwrap();
-        let found = read_all(&*fs, "file");
+    for found in left_by_cuts(&base, &recording) {
         assert!(found[..1024] == contents(1, 0, 1024)[..], "the first block is lost");
         assert!(found[3072..4096] == contents(1, 3072, 1024)[..]);
     }
 }
 
+/// What the file holds after cuts at the end of a recording.
+fn left_by_cuts(base: &Store, recording: &Recording) -> Vec<Vec<u8>> {
+    let contents_of = |seed| {
+        let cut = recording.at(DeviceId(0), recording.last_crash_point());
+        let left = cut.contents(base, 0, 0, &mut Rng::new(seed));
+        let left = Arc::new(Ram::from_store("after the cut", left).persistent());
+        let fs = Ext4::mount(left, MountOptions::default()).unwrap();
+        read_all(&*fs, "file")
+    };
+    (1..5).map(contents_of).collect()
+}
+
 /// A write that gives lost data's block a place by another way than write-back ends its
-/// reservation, as it would had nothing been lost.
+/// reservation, as it would had nothing been lost. A cut right after its fsync finds it.
 #[test]
 fn what_found_no_place_is_not_reserved_once_it_is_written_past_the_cache() {
     let used = |lost: bool, journalled: bool| {
         let (disk, ino) = small_blocks_with_a_file();
-        let device = Fault::new(Arc::new(disk));
+        let (base, log) = (disk.store(), RecordLog::new());
+        let device = Fault::new(Arc::new(Record::new(Arc::new(disk), &log)));
         let faults = device.faults();
         let fs = Ext4::mount(Arc::new(device), MountOptions::default()).unwrap();
         let fh = fs.open(ino, RW).unwrap();
@@ -315,6 +324,9 @@ fn what_found_no_place_is_not_reserved_once_it_is_written_past_the_cache() {
         let blocks = fs.getattr(ino).unwrap().blocks_512;
         let free = fs.statfs().unwrap().blocks_free;
         assert!(read_all(&*fs, "file")[..PAGE] == contents(2, 0, PAGE)[..]);
+        for found in left_by_cuts(&base, &log.take()) {
+            assert!(found[..PAGE] == contents(2, 0, PAGE)[..], "lost by the cut");
+        }
         fs.unmount().unwrap();
         (blocks, free)
     };

@@ -10,6 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use steadfast_bench::dd::{Reporter, Status, Tally, WrongOperand};
 
+use crate::stop_signals;
 use crate::terminal::harmless;
 
 /// Writes lines to the standard error. Where that cannot be written, there is nowhere to report it.
@@ -93,8 +94,7 @@ pub fn on_signals(
         Some(_) => &[SIGUSR1, SIGINT, SIGTERM, SIGHUP][..],
         None => &[SIGUSR1, SIGINT],
     };
-    let ignored = ignored_signals();
-    let asked = asked.iter().filter(|signal| ignored & (1 << (**signal - 1)) == 0);
+    let asked = asked.iter().filter(|signal| !stop_signals::is_ignored(**signal));
     let mut signals = Signals::new(asked).context("watching for signals")?;
     let began = Instant::now();
     let watch = move || {
@@ -137,11 +137,4 @@ pub fn end_as_signalled() {
     if signal != 0 {
         let _ = signal_hook::low_level::emulate_default_handler(signal);
     }
-}
-
-/// The signals that this process inherited as ignored, a bit each (proc_pid_status(5)).
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_volume::member::{End, Labelled, has_zero_ends, read_label};
@@ -24,7 +23,7 @@ use steadfast_volume::{
 
 use super::cli::Members;
 use crate::commands::image;
-use crate::{Usage, terminal};
+use crate::{Usage, stop_signals, terminal};
 
 /// What stands before the members where an image is asked for.
 const PREFIX: &str = "volume:";
@@ -269,7 +268,7 @@ pub fn close_at_the_end(found: &Assembled) -> Result<()> {
 }
 
 fn close_on_signals() -> Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("signals")?;
+    let mut signals = Signals::new(stop_signals::numbers()).context("signals")?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         for signal in signals.forever() {
             ENDED_BY.store(signal, Ordering::Release);

@@ -9,10 +9,9 @@ use steadfast_block::{
     BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Request, Result,
 };
 use steadfast_devices::filter::fault::{Effect, Fault, Ops, Rule};
-use steadfast_devices::filter::record::{DeviceId, Recording};
+use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{Record, RecordLog};
 use steadfast_devices::source::Ram;
-use steadfast_devices::store::Store;
 use steadfast_ext4::Dax;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{Options, make};
@@ -22,7 +21,7 @@ use steadfast_vfs::{
     Attr, Fallocate, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, TransactPolicy, path,
 };
 
-use crate::{RW, contents, create, read_all};
+use crate::{RW, contents, create, left_by_cuts, read_all};
 
 /// EXT4_JOURNAL_DATA_FL.
 const JOURNAL_DATA: u32 = 0x4000;
@@ -280,18 +279,6 @@ fn what_found_no_place_goes_with_the_next_write_to_its_page() {
         assert!(found[..1024] == contents(1, 0, 1024)[..], "the first block is lost");
         assert!(found[3072..4096] == contents(1, 3072, 1024)[..]);
     }
-}
-
-/// What the file holds after cuts at the end of a recording.
-fn left_by_cuts(base: &Store, recording: &Recording) -> Vec<Vec<u8>> {
-    let contents_of = |seed| {
-        let cut = recording.at(DeviceId(0), recording.last_crash_point());
-        let left = cut.contents(base, 0, 0, &mut Rng::new(seed));
-        let left = Arc::new(Ram::from_store("after the cut", left).persistent());
-        let fs = Ext4::mount(left, MountOptions::default()).unwrap();
-        read_all(&*fs, "file")
-    };
-    (1..5).map(contents_of).collect()
 }
 
 /// A write that gives lost data's block a place by another way than write-back ends its

@@ -20,7 +20,7 @@ use crate::file::out_of_place::{homeless, move_blocks, nothing_moves};
 use crate::file::place::place_run;
 use crate::file::read::start_read_pages;
 use crate::file::reserve::{finish_placed, unreserve};
-use crate::mounted::Ext4;
+use crate::mounted::{Ext4, key};
 use crate::options::DataMode;
 use crate::planted::Bug;
 use crate::state::{Inode, Trouble};
@@ -106,6 +106,7 @@ fn write_run(
 ) -> Result<()> {
     cpu(super::cost::CALL);
     let block = fs.volume.block_size();
+    let as_taken = |page| fs.pages.is_as_taken(key(inode.no), page);
     while from < to {
         let mut writes = Writes::default();
         let pieces = fs.parts.pieces(inode, from, to, None)?;
@@ -116,13 +117,13 @@ fn write_run(
         let in_place = !longer && pieces.iter().all(|p| matches!(p.place, Place::Device(_)));
         if in_place && nothing_moves(fs, inode, from, to)? {
             fs.parts.check_writable()?;
-            writes.add(pieces, run, block);
+            writes.add(pieces, run, block, &as_taken);
             from = to;
         } else {
             let (pieces, promise) =
                 fs.parts.with_blocks(|| allocate_run(fs, inode, from, to, run))?;
             from = pieces.last().map_or(to, |last| last.offset + last.len);
-            writes.add(pieces, run, block);
+            writes.add(pieces, run, block, &as_taken);
             writes.promise = promise;
         }
         let homeless = writes.homeless;
@@ -285,8 +286,14 @@ impl Piece {
 }
 
 /// The first block of a piece without a place that has data: what would be lost, where zeros, as
-/// those of a hole that was punched into a page, are what a hole shows.
-fn data_in_hole(piece: &Piece, run: &DirtyRun, block: u64) -> Option<u64> {
+/// those of a hole that was punched into a page, are what a hole shows. A punch or a truncation
+/// that came after the run was taken has changed or dropped the page before it took the reservation.
+fn data_in_hole(
+    piece: &Piece,
+    run: &DirtyRun,
+    block: u64,
+    as_taken: &dyn Fn(u64) -> bool,
+) -> Option<u64> {
     if piece.place != Place::Hole {
         return None;
     }
@@ -294,7 +301,9 @@ fn data_in_hole(piece: &Piece, run: &DirtyRun, block: u64) -> Option<u64> {
     let mut starts = (piece.offset..piece.offset + piece.len).step_by(step as usize);
     starts.find(|from| {
         let (page, bytes) = in_page(run, *from, from + step);
-        is_dirty(run, *from, from + step) && run.pages[page][bytes].iter().any(|b| *b != 0)
+        is_dirty(run, *from, from + step)
+            && run.pages[page][bytes].iter().any(|b| *b != 0)
+            && as_taken(run.first + page as u64)
     })
 }
 
@@ -312,12 +321,20 @@ pub(super) struct Writes {
 
 impl Writes {
     /// Adds the pages of a run, piece by piece. Pieces without a place are zeros that nobody
-    /// wrote: they stay holes. `block`: bytes of one.
-    fn add(&mut self, pieces: Vec<Piece>, run: &DirtyRun, block: u64) {
+    /// wrote: they stay holes. `block`: bytes of one. `as_taken`: whether a page, by its number,
+    /// still is what the run holds.
+    fn add(
+        &mut self,
+        pieces: Vec<Piece>,
+        run: &DirtyRun,
+        block: u64,
+        as_taken: &dyn Fn(u64) -> bool,
+    ) {
         let base = run.first * PAGE as u64;
         for piece in pieces {
             let Place::Device(mut at) = piece.place else {
-                self.homeless = self.homeless.or_else(|| data_in_hole(&piece, run, block));
+                self.homeless =
+                    self.homeless.or_else(|| data_in_hole(&piece, run, block, as_taken));
                 continue;
             };
             let (mut from, to) = (piece.offset - base, piece.offset - base + piece.len);

@@ -16,9 +16,10 @@ use steadfast_ext4::Dax;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{Options, make};
 use steadfast_pagecache::{DirtyLimit, Settings};
-use steadfast_runtime::{Mutex, Sim, now};
+use steadfast_runtime::{Mutex, Sim, now, sleep, spawn};
 use steadfast_vfs::{
-    Attr, Fallocate, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, TransactPolicy, path,
+    Attr, Fallocate, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, SetAttr, TransactPolicy,
+    path,
 };
 
 use crate::{RW, contents, create, left_by_cuts, read_all};
@@ -342,6 +343,40 @@ fn a_failed_write_back_waits_for_what_it_has_begun() {
         Duration::from_nanos(now().0 - begun.0)
     });
     assert!(waited.unwrap() >= delay);
+}
+
+/// What is cut off or punched while its write-back is on the way to find places is not missed.
+#[test]
+fn data_that_goes_during_its_write_back_is_no_failure() {
+    let cut: fn(&Ext4, Ino, Fh) = |fs, ino, _| {
+        fs.setattr(ino, SetAttr { size: Some(1024), ..SetAttr::default() }).map(drop).unwrap();
+    };
+    let punch: fn(&Ext4, Ino, Fh) =
+        |fs, _, fh| fs.fallocate(fh, Fallocate::PunchHole, 1024, 2048).unwrap();
+    for way in [cut, punch] {
+        let (disk, ino) = small_blocks_with_a_file();
+        let outcome = Sim::new(1).run(move || {
+            let device = Fault::new(Arc::new(disk));
+            let faults = device.faults();
+            let fs = Ext4::mount(Arc::new(device), MountOptions::default()).unwrap();
+            let fh = fs.open(ino, RW).unwrap();
+            fs.write(fh, 0, contents(1, 0, PAGE)).unwrap();
+            // The write-back waits for a bitmap.
+            faults.add(Rule::new(Ops::READ, Effect::Delay(Duration::from_secs(1))));
+            let write_back = spawn("write-back", {
+                let fs = Arc::clone(&fs);
+                move || fs.fsync(fh, false)
+            });
+            sleep(Duration::from_millis(100));
+            way(&fs, ino, fh);
+            let outcome = write_back.join();
+            let then = fs.fsync(fh, false);
+            fs.unmount().unwrap();
+            (outcome, then)
+        });
+        let (outcome, then) = outcome.unwrap();
+        assert_eq!((outcome.unwrap(), then), (Ok(()), Ok(())));
+    }
 }
 
 /// A write past the cache over data that was lost makes it good, but only if it succeeds.

@@ -58,6 +58,20 @@ impl Invalidator {
         let _ = self.notifier.inval_inode(INodeNo(number), -1, 0);
     }
 
+    /// The kernel forgets an inode's attributes and pages, soon after the caller's answer: until
+    /// then it may hold locks of the pages.
+    pub(crate) fn contents(&self, number: u64) {
+        let notifier = self.notifier.clone();
+        let forget = move || {
+            // OK to ignore, as above.
+            let _ = notifier.inval_inode(INodeNo(number), 0, 0);
+        };
+        let spawned = std::thread::Builder::new().name("stale contents".into()).spawn(forget);
+        if let Err(e) = spawned {
+            tracing::warn!("the kernel may show contents as they were before a failure: {e}");
+        }
+    }
+
     /// The kernel looks these names up again, and asks for the attributes of their directories:
     /// before the caller's answer, or soon after it with a kernel before 6.16.
     pub(crate) fn names(&self, names: &[(INodeNo, &OsStr)]) {

@@ -181,7 +181,6 @@ pub(crate) fn reserve_out_of_place(
 ) -> Result<(u64, RangeSet)> {
     let (size, page) = (fs.volume.block_size(), PAGE as u64);
     let room = fs.parts.log_room()?;
-    let allowed = quota_blocks(fs, inode)?;
     let (first, last) = (from / page * page, to.next_multiple_of(page));
     let mut needs = needs(fs, inode, first / size, last / size, None)?;
     // What is a hole and is not written stays one.
@@ -194,6 +193,7 @@ pub(crate) fn reserve_out_of_place(
     let mut new = RangeSet::new();
     let mut full = None;
     {
+        let (_held, allowed) = quota_blocks(fs, inode)?;
         let mut state = inode.state();
         let mut space = fs.parts.allocator.counts();
         let wanted: Vec<(u64, bool)> = needs

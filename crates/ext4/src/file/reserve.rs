@@ -22,11 +22,11 @@ pub(crate) fn reserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u
         return reserve_out_of_place(fs, inode, from, to);
     }
     let size = fs.volume.block_size();
-    let mut allowed = quota_blocks(fs, inode)?;
     if fs.volume.layout.blocks_per_cluster > 1 {
-        return reserve_clusters(fs, inode, from, to, allowed);
+        return reserve_clusters(fs, inode, from, to);
     }
     let holes = holes(fs, inode, from / size, to.div_ceil(size))?;
+    let (_held, mut allowed) = quota_blocks(fs, inode)?;
     let mut new = RangeSet::new();
     let mut state = inode.state();
     let mut space = fs.parts.allocator.counts();
@@ -55,22 +55,21 @@ pub(crate) fn reserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u
     Ok((to, new))
 }
 
-/// Blocks that the quotas of the inode's owners leave for its data.
-pub(crate) fn quota_blocks(fs: &Ext4, inode: &Inode) -> Result<u64> {
+/// Blocks that the quotas of the inode's owners leave for its data, and the lock under which that
+/// is so: two who looked before either has reserved would both take them.
+pub(crate) fn quota_blocks<'f>(fs: &'f Ext4, inode: &Inode) -> Result<(Option<Txn<'f>>, u64)> {
     let quotas = &fs.parts.quotas;
-    let left = if quotas.is_on() { quotas.left(&fs.parts.look(), inode.no)? } else { None };
-    Ok(left.map_or(u64::MAX, |bytes| bytes / fs.volume.block_size()))
+    if !quotas.is_on() {
+        return Ok((None, u64::MAX));
+    }
+    let held = fs.parts.look();
+    let left = quotas.left(&held, inode.no)?;
+    Ok((Some(held), left.map_or(u64::MAX, |bytes| bytes / fs.volume.block_size())))
 }
 
 /// `reserve` with clusters: what is reserved is those that the file does not
-/// have yet. `allowed`: blocks that quotas leave.
-fn reserve_clusters(
-    fs: &Ext4,
-    inode: &Inode,
-    from: u64,
-    to: u64,
-    mut allowed: u64,
-) -> Result<(u64, RangeSet)> {
+/// have yet.
+fn reserve_clusters(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u64, RangeSet)> {
     let layout = &fs.volume.layout;
     let size = fs.volume.block_size();
     let ratio = u64::from(layout.blocks_per_cluster);
@@ -85,6 +84,7 @@ fn reserve_clusters(
             mapped.insert(a / ratio, b.div_ceil(ratio));
         }
     }
+    let (_held, mut allowed) = quota_blocks(fs, inode)?;
     let mut new = RangeSet::new();
     let mut state = inode.state();
     let mut space = fs.parts.allocator.counts();
@@ -159,7 +159,7 @@ pub(crate) fn promised(fs: &Ext4, inode: &Inode, at: u64, until: u64) -> (u64, P
 
 /// Gives reservations back.
 pub(crate) fn unreserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) {
-    let (delayed, moving) = end_reservations(fs, inode, from, to, false);
+    let (delayed, moving) = end_reservations(fs, &mut inode.state(), from, to, false);
     count_ended(fs, delayed + moving, 0);
 }
 
@@ -173,7 +173,8 @@ pub(crate) fn finish_placed(
     placed: &[(u64, u64)],
 ) -> Result<()> {
     let block = fs.volume.block_size();
-    let (delayed, moving) = {
+    let quotas = &fs.parts.quotas;
+    let (delayed, moving, before) = {
         let state = inode.state();
         let count = |set: &RangeSet, (from, to)| -> u64 {
             set.within(from, to).map(|(start, end)| end - start).sum()
@@ -193,28 +194,49 @@ pub(crate) fn finish_placed(
         };
         // What is placed counts as used. The transaction holds the lock without which nobody looks
         // at either.
-        fs.parts.quotas.remove_delayed(&state.raw, delayed * block);
-        (delayed, placed.iter().map(|r| count(&state.moving, *r)).sum::<u64>())
+        quotas.remove_delayed(&state.raw, delayed * block);
+        let moving: u64 = placed.iter().map(|r| count(&state.moving, *r)).sum();
+        (delayed, moving, quotas.is_on().then(|| state.raw.clone()))
     };
     let settled = delayed + moving;
     txn.space.settles = settled;
     if let Err(e) = txn.finish() {
-        fs.parts.quotas.add_delayed(&inode.state().raw, delayed * block);
+        before.iter().for_each(|raw| quotas.add_delayed(raw, delayed * block));
         return Err(e);
     }
-    let ended = placed.iter().map(|(from, to)| end_reservations(fs, inode, *from, *to, true));
-    count_ended(fs, ended.map(|(delayed, moving)| delayed + moving).sum(), settled);
+    let mut state = inode.state();
+    let mut ended = (0, 0);
+    for (from, to) in placed {
+        let (delayed, moving) = end_reservations(fs, &mut state, *from, *to, true);
+        ended = (ended.0 + delayed, ended.1 + moving);
+    }
+    if let Some(before) = before {
+        // What is no longer there was taken back by somebody else meanwhile, a second time.
+        quotas.add_delayed(&state.raw, delayed.saturating_sub(ended.0) * block);
+        if !quotas.have_same_owners(&before, &state.raw) {
+            // The new owners were given what was still there, from the old ones.
+            quotas.add_delayed(&before, ended.0 * block);
+            quotas.remove_delayed(&state.raw, ended.0 * block);
+        }
+    }
+    drop(state);
+    count_ended(fs, ended.0 + ended.1, settled);
     Ok(())
 }
 
 /// Takes the reservations of these file blocks out: they are `placed`, and held against quotas
 /// as such, or nobody wants them any more. Returns how many were delayed, and how many were to
 /// move.
-fn end_reservations(fs: &Ext4, inode: &Inode, from: u64, to: u64, placed: bool) -> (u64, u64) {
-    let mut state = inode.state();
+fn end_reservations(
+    fs: &Ext4,
+    state: &mut InodeState,
+    from: u64,
+    to: u64,
+    placed: bool,
+) -> (u64, u64) {
     let delayed = match u64::from(fs.volume.layout.blocks_per_cluster) {
         1 => state.delayed.remove(from, to),
-        ratio => end_promises(&mut state, from, to, ratio, placed),
+        ratio => end_promises(state, from, to, ratio, placed),
     };
     if !placed {
         fs.parts.quotas.remove_delayed(&state.raw, delayed * fs.volume.block_size());

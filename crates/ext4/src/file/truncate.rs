@@ -4,16 +4,15 @@
 //! first sets the size and makes the inode an orphan; a crash from then on is finished by the
 //! next mount.
 
-use bytes::Bytes;
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_vfs::FileType;
 
 use crate::extents::{last_extents, next_extent, unmap_blocks};
 use crate::file::dax::{store_zeros, zero_to};
+use crate::file::fallocate::zero_journalled;
 use crate::file::in_place::is_dax;
 use crate::file::inline::truncate_inline;
-use crate::file::journalled::write_journalled;
 use crate::file::large_blocks::{has_large_blocks, zero_part};
 use crate::file::out_of_place::{release_clean_page, reserve_page};
 use crate::file::outside::commit_after_data;
@@ -75,10 +74,7 @@ fn drop_tail(fs: &Ext4, inode: &Inode, new_size: u64, size: u64) -> Result<()> {
     }
     reserve_page(fs, inode, new_size)?;
     if fs.journals_data(inode) {
-        if block_end > new_size {
-            let zeros = Bytes::from(vec![0; (block_end - new_size) as usize]);
-            write_journalled(fs, inode, new_size, zeros)?;
-        }
+        zero_journalled(fs, inode, new_size, block_end)?;
         fs.pages.invalidate(key(inode.no), new_size..u64::MAX);
     } else {
         if has_large_blocks(fs) {

@@ -31,6 +31,7 @@ impl Parts {
             self.allocator.reset(&mut meta.alloc, free_blocks, free_inodes);
         }
         self.allocator.forget_committed();
+        self.quotas.forget_delayed();
         read_orphans(self)
     }
 

@@ -5,6 +5,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use zerocopy::FromZeros;
 
 use super::file::{add_quota_entry, quota_entry, write_quota_entry};
+use super::usage::Change;
 use super::{Quota, QuotaKind, QuotaLimits};
 use crate::mounted::Ext4;
 
@@ -54,7 +55,7 @@ impl Ext4 {
             entry.space_soft.set(limits.space_soft_kib);
             entry.inodes_hard.set(limits.inodes_hard);
             entry.inodes_soft.set(limits.inodes_soft);
-            self.parts.quotas.check_limits(&txn, no, (kind, id), &mut entry, (0, 0))?;
+            self.parts.quotas.check_limits(&txn, no, (kind, id), &mut entry, Change::default())?;
             write_quota_entry(&mut txn, no, place, entry)?;
             txn.finish().map(drop)
         })

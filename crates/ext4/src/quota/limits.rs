@@ -27,9 +27,9 @@ impl Quotas {
         // Data that a call takes space for beside promised data is held against the limits. Write-
         // back alone is not: it was when it was promised, and the little metadata it needs never.
         let promised = txn.quota_promised && !txn.quota_asked;
-        let delayed = self.delayed().get(&id).copied().unwrap_or(0);
+        let waiting = self.delayed(id) + change.reserved;
         let space = Limit {
-            used: entry.space.get().saturating_add(delayed),
+            used: entry.space.get().saturating_add(waiting),
             hard: entry.space_hard.get().saturating_mul(UNIT),
             soft: entry.space_soft.get().saturating_mul(UNIT),
             since: entry.space_time.get(),
@@ -40,8 +40,9 @@ impl Quotas {
             soft: entry.inodes_soft.get(),
             since: entry.inodes_time.get(),
         };
-        let space_fits = change.0 <= 0 || promised || space.allows(now);
-        if !space_fits || (change.1 > 0 && !inodes.allows(now)) {
+        let grows = change.bytes > 0 || change.reserved > 0;
+        if (grows && !promised && !space.allows(now)) || (change.inodes > 0 && !inodes.allows(now))
+        {
             return Err(FsError::QuotaExceeded.into());
         }
         entry.space_time.set(space.grace(now, info.space_grace.get()));

@@ -12,8 +12,16 @@ use super::limits::UNIT;
 use crate::meta::Txn;
 use crate::state::{Life, QuotaId, Quotas};
 
-/// Change of bytes and inodes.
-pub(super) type Change = (i64, i64);
+/// Change of what an id uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Change {
+    /// Bytes that have a place.
+    pub bytes: i64,
+    pub inodes: i64,
+    /// Bytes reserved for data of files that change their owner: they go with them, and are no
+    /// part of what the quota files count.
+    pub reserved: u64,
+}
 
 impl Quotas {
     /// Brings the quota files up to what this transaction does to the inodes.
@@ -32,8 +40,8 @@ impl Quotas {
                     (place, entry)
                 }
             };
-            entry.space.set(entry.space.get().saturating_add_signed(change.0));
-            entry.inodes.set(entry.inodes.get().saturating_add_signed(change.1));
+            entry.space.set(entry.space.get().saturating_add_signed(change.bytes));
+            entry.inodes.set(entry.inodes.get().saturating_add_signed(change.inodes));
             self.check_limits(txn, no, (kind, id), &mut entry, change)?;
             write_quota_entry(txn, no, place, entry)?;
         }
@@ -51,7 +59,8 @@ impl Quotas {
                 let bytes = i64::try_from(raw.sectors(block_size) * 512).unwrap_or(i64::MAX);
                 for id in self.ids(raw) {
                     let change = changes.entry(id).or_default();
-                    *change = (change.0.saturating_add(sign * bytes), change.1 + sign);
+                    change.bytes = change.bytes.saturating_add(sign * bytes);
+                    change.inodes += sign;
                 }
             };
             if edit.life != Life::Begins {
@@ -60,8 +69,16 @@ impl Quotas {
             if edit.life != Life::Ends {
                 add(&edit.raw, 1);
             }
+            let moved = self.moved_by(edit, &txn.volume.layout);
+            if moved > 0 {
+                let before = edit.inode.state().raw.clone();
+                let stay: Vec<_> = self.ids(&before).collect();
+                for id in self.ids(&edit.raw).filter(|id| !stay.contains(id)) {
+                    changes.entry(id).or_default().reserved += moved;
+                }
+            }
         }
-        changes.retain(|_, change| *change != (0, 0));
+        changes.retain(|_, change| *change != Change::default());
         changes
     }
 
@@ -71,7 +88,7 @@ impl Quotas {
         let (mut left, now) = (None, txn.volume.clock.seconds());
         for (kind, id) in self.ids(&raw) {
             let Some((_, entry)) = quota_entry(txn, self.files[&kind], id)? else { continue };
-            let used = entry.space.get() + self.delayed().get(&(kind, id)).unwrap_or(&0);
+            let used = entry.space.get() + self.delayed((kind, id));
             let soft = entry.space_soft.get().saturating_mul(UNIT);
             let since = entry.space_time.get();
             let hard = match entry.space_hard.get().saturating_mul(UNIT) {

@@ -15,8 +15,9 @@ pub(crate) type Id = (QuotaKind, u32);
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     pub files: BTreeMap<QuotaKind, InodeNo>,
-    /// Bytes reserved for data that has no place yet.
-    delayed: sync::Mutex<BTreeMap<Id, u64>>,
+    /// Bytes reserved for data that has no place yet. Below zero for moments only: a place that is
+    /// being counted as used while the file changes its owner.
+    delayed: sync::Mutex<BTreeMap<Id, i64>>,
 }
 
 impl Quotas {
@@ -25,8 +26,19 @@ impl Quotas {
         !self.files.is_empty()
     }
 
-    pub fn delayed(&self) -> sync::MutexGuard<'_, BTreeMap<Id, u64>> {
+    /// Bytes that are reserved for data of this id.
+    pub fn delayed(&self, id: Id) -> u64 {
+        let bytes = self.lock().get(&id).copied().unwrap_or(0);
+        u64::try_from(bytes).unwrap_or(0)
+    }
+
+    fn lock(&self) -> sync::MutexGuard<'_, BTreeMap<Id, i64>> {
         self.delayed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing is reserved any more: what was in memory is gone.
+    pub fn forget_delayed(&self) {
+        self.lock().clear();
     }
 
     pub fn ids<'q>(&'q self, raw: &'q RawInode) -> impl Iterator<Item = Id> + 'q {
@@ -35,10 +47,40 @@ impl Quotas {
 
     /// Charges the inode's owners for bytes that have no place yet.
     pub fn add_delayed(&self, raw: &RawInode, bytes: u64) {
-        if bytes > 0 && self.is_on() {
-            let mut delayed = self.delayed();
-            self.ids(raw).for_each(|id| *delayed.entry(id).or_default() += bytes);
+        self.change_delayed(raw, i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Takes a charge back.
+    pub fn remove_delayed(&self, raw: &RawInode, bytes: u64) {
+        self.change_delayed(raw, -i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    fn change_delayed(&self, raw: &RawInode, bytes: i64) {
+        if bytes == 0 || !self.is_on() {
+            return;
         }
+        let mut delayed = self.lock();
+        for id in self.ids(raw) {
+            let entry = delayed.entry(id).or_default();
+            *entry = entry.saturating_add(bytes);
+            if *entry == 0 {
+                delayed.remove(&id);
+            }
+        }
+    }
+
+    /// What is reserved for an inode whose owners an edit changes, in bytes.
+    pub fn moved_by(&self, edit: &InodeEdit, layout: &Layout) -> u64 {
+        let state = edit.inode.state();
+        if self.have_same_owners(&state.raw, &edit.raw) {
+            return 0;
+        }
+        state.reserved_blocks(layout.blocks_per_cluster) * u64::from(layout.block_size)
+    }
+
+    /// Whether the same ids are charged for both.
+    pub fn have_same_owners(&self, one: &RawInode, other: &RawInode) -> bool {
+        KINDS.iter().all(|kind| owner(one, *kind) == owner(other, *kind))
     }
 
     /// An inode is about to be published with other owners: what is reserved for it goes with it.
@@ -46,29 +88,10 @@ impl Quotas {
         if !self.is_on() {
             return;
         }
-        let state = edit.inode.state();
-        let blocks = state.reserved_blocks(layout.blocks_per_cluster);
-        let bytes = blocks * u64::from(layout.block_size);
-        let same = KINDS.iter().all(|kind| owner(&state.raw, *kind) == owner(&edit.raw, *kind));
-        if bytes > 0 && !same {
-            self.remove_delayed(&state.raw, bytes);
+        let bytes = self.moved_by(edit, layout);
+        if bytes > 0 {
+            self.remove_delayed(&edit.inode.state().raw, bytes);
             self.add_delayed(&edit.raw, bytes);
-        }
-    }
-
-    /// Takes a charge back.
-    pub fn remove_delayed(&self, raw: &RawInode, bytes: u64) {
-        if bytes == 0 || !self.is_on() {
-            return;
-        }
-        let mut delayed = self.delayed();
-        for id in self.ids(raw) {
-            let left = delayed.get(&id).map_or(0, |n| n.saturating_sub(bytes));
-            if left == 0 {
-                delayed.remove(&id)
-            } else {
-                delayed.insert(id, left)
-            };
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Mounting with all options, full file systems, crashes seen from outside, and what is refused.
 //! Needs root, for loop mounts.
 
-mod appends;
 mod backup;
 mod concurrent;
 mod data;
 mod dax;
 mod dirsync;
+mod failed_calls;
 mod fallocate;
 mod fast_commits;
 mod faults;

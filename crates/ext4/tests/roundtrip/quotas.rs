@@ -4,7 +4,7 @@ use bytes::Bytes;
 use steadfast_ext4::quota::{Quota, QuotaKind, QuotaLimits};
 use steadfast_ext4::{DataMode, MountOptions};
 use steadfast_vfs::{
-    Fallocate, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, SetAttr,
+    Fallocate, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, SetAttr, TransactPolicy,
 };
 
 use crate::features::write;
@@ -150,6 +150,86 @@ fn a_full_quota_fails_no_write_back() {
     let grown = fs.fallocate(fh, Fallocate::Allocate { keep_size: true }, 1 << 20, 1024);
     assert_eq!(grown, Err(FsError::QuotaExceeded));
     fs.release(fh).unwrap();
+    drop(fs);
+    ours.unmount().assert_clean();
+}
+
+/// What is only reserved for a file counts when its owner changes.
+#[test]
+fn nobody_is_given_more_than_his_quota() {
+    let ours = Ours::mount(Image::mke2fs(IMAGE_BYTES, &QUOTA));
+    let fs = ours.shared();
+    let limits = QuotaLimits { space_hard_kib: 1024, ..QuotaLimits::default() };
+    fs.set_quota(QuotaKind::User, 77, limits).unwrap();
+    fs.set_quota(QuotaKind::Project, 7, limits).unwrap();
+    for synced in [true, false] {
+        let (attr, fh) = fs.create(fs.root(), b"file", NewNode::default(), RW).unwrap();
+        fs.write(fh, 0, Bytes::from(vec![1; 2 << 20])).unwrap();
+        if synced {
+            fs.fsync(fh, false).unwrap();
+        }
+        assert_eq!(own(&*fs, attr.ino, 77, 0), Err(FsError::QuotaExceeded), "{synced}");
+        assert_eq!(fs.set_project(attr.ino, 7), Err(FsError::QuotaExceeded), "{synced}");
+        own(&*fs, attr.ino, 78, 0).unwrap();
+        fs.release(fh).unwrap();
+        fs.unlink(fs.root(), b"file").unwrap();
+    }
+    drop(fs);
+    ours.unmount().assert_clean();
+}
+
+/// Writers that look at the same time what is left do not both get it.
+#[test]
+fn writers_share_what_is_left_of_a_quota() {
+    for data in [DataMode::Ordered, DataMode::Transact] {
+        let options = MountOptions { data, ..MountOptions::default() };
+        let ours = Ours::mount_as(Image::mke2fs(IMAGE_BYTES, &QUOTA), options);
+        let fs = ours.shared();
+        let limits = QuotaLimits { space_hard_kib: 512, ..QuotaLimits::default() };
+        for uid in 100..120 {
+            fs.set_quota(QuotaKind::User, uid, limits).unwrap();
+            let write = |writer: u64| {
+                let node = NewNode { uid, ..NewNode::default() };
+                let name = format!("file{writer} of {uid}");
+                let (attr, fh) = fs.create(fs.root(), name.as_bytes(), node, RW).unwrap();
+                let mut at = 0;
+                while let Ok(written) = fs.write(fh, at, vec![1; 64 << 10].into()) {
+                    at += written as u64;
+                }
+                fs.release(fh).unwrap();
+                fs.getattr(attr.ino).unwrap().size
+            };
+            let sizes: u64 = std::thread::scope(|scope| {
+                let writers: Vec<_> = (0..8).map(|n| scope.spawn(move || write(n))).collect();
+                writers.into_iter().map(|writer| writer.join().unwrap()).sum()
+            });
+            assert!(sizes <= 512 << 10, "{data:?}: {sizes}");
+        }
+        fs.sync().unwrap();
+        drop(fs);
+        ours.unmount().assert_clean();
+    }
+}
+
+/// What a rollback takes back is no longer held against quotas.
+#[test]
+fn a_rollback_gives_back_what_was_reserved() {
+    let transact = TransactPolicy::MANUAL;
+    let options = MountOptions { data: DataMode::Transact, transact, ..MountOptions::default() };
+    let ours = Ours::mount_as(Image::mke2fs(IMAGE_BYTES, &QUOTA), options);
+    let fs = ours.shared();
+    let limits = QuotaLimits { space_hard_kib: 1024, ..QuotaLimits::default() };
+    fs.set_quota(QuotaKind::User, 77, limits).unwrap();
+    let node = NewNode { uid: 77, ..NewNode::default() };
+    fs.create(fs.root(), b"file", node, RW).map(|(_, fh)| fs.release(fh).unwrap()).unwrap();
+    fs.transact().unwrap();
+    for _ in 0..3 {
+        let ino = fs.lookup(fs.root(), b"file").unwrap().ino;
+        let fh = fs.open(ino, RW).unwrap();
+        assert_eq!(fs.write(fh, 0, Bytes::from(vec![1; 640 << 10])).unwrap(), 640 << 10);
+        fs.release(fh).unwrap();
+        fs.rollback().unwrap();
+    }
     drop(fs);
     ours.unmount().assert_clean();
 }

@@ -209,6 +209,18 @@ impl Bridge {
         done
     }
 
+    /// A change of a range may have been done in part, also where space ran out on the way: the
+    /// kernel has its size and pages from before.
+    fn range_failed(&self, ino: INodeNo, e: Errno) {
+        use rustix::io::Errno as Is;
+        let on_the_way = matches!(Is::from_raw_os_error(e.code()), Is::NOSPC | Is::DQUOT);
+        if (on_the_way || self.may_have_changed(e))
+            && let Some(kernel) = self.kernel.get()
+        {
+            kernel.contents(self.number(self.ino(ino)));
+        }
+    }
+
     /// Whether a call with this error may have done something: those of devices and journals, and
     /// that of a transaction point that found no space.
     fn may_have_changed(&self, e: Errno) -> bool {

@@ -439,6 +439,9 @@ impl fuser::Filesystem for Bridge {
             self.before_change(self.ino(ino), Caller::of(req))?;
             self.fs.fallocate(Fh(fh.0), what, offset, length)
         });
+        if let Err(e) = &done {
+            self.range_failed(ino, *e);
+        }
         reply_empty(done, reply);
     }
 

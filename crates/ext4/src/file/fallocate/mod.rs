@@ -24,6 +24,7 @@ use steadfast_vfs::{Fallocate, FsError};
 
 use crate::file::dax::zero_to;
 use crate::file::fallocate::punch::punch_hole;
+pub(crate) use crate::file::fallocate::punch::zero_journalled;
 use crate::file::fallocate::shift::{collapse_range, insert_range};
 use crate::file::fallocate::space::{allocate_range, zero_range};
 use crate::file::in_place::is_dax;

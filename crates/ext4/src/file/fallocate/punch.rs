@@ -40,7 +40,6 @@ pub(crate) fn punch_hole(fs: &Ext4, inode: &Inode, offset: u64, end: u64) -> Res
 /// they share with other bytes. Returns the file blocks that lie in the range whole: nothing
 /// of them is in the cache, on its way to the device, or reserved.
 pub(crate) fn drop_range(fs: &Ext4, inode: &Inode, offset: u64, end: u64) -> Result<Range<u64>> {
-    settle_size(fs, inode, end)?;
     let block = fs.volume.block_size();
     let (from, to) = (offset.div_ceil(block), end / block);
     if is_dax(fs, inode) {
@@ -55,6 +54,11 @@ pub(crate) fn drop_range(fs: &Ext4, inode: &Inode, offset: u64, end: u64) -> Res
         zero_journalled(fs, inode, (to * block).max(head_end), end)?;
         fs.pages.invalidate(key(inode.no), offset..end);
     } else {
+        if !fs.volume.has(Bug::PunchForgetsSize) {
+            // Should taking the blocks fail, what is on disk shows again: it is not to be older than
+            // what was read. The size on disk may wait for this data too.
+            fs.pages.flush_range(key(inode.no), offset..end)?;
+        }
         reserve_page(fs, inode, offset)?;
         reserve_page(fs, inode, end)?;
         let mut dropped = offset..end;
@@ -85,25 +89,8 @@ pub(crate) fn drop_range(fs: &Ext4, inode: &Inode, offset: u64, end: u64) -> Res
     Ok(from..to)
 }
 
-/// A range up to byte `end` goes from the page cache. If it takes the end of the file with it,
-/// and the size on disk still waits for that data to be written back, nobody would write it
-/// (the kernel's `ext4_update_disksize_before_punch`).
-fn settle_size(fs: &Ext4, inode: &Inode, end: u64) -> Result<()> {
-    let (size, on_disk) = {
-        let state = inode.state();
-        (state.size, state.raw.size())
-    };
-    if on_disk >= size || end < size || fs.volume.has(Bug::PunchForgetsSize) {
-        return Ok(());
-    }
-    let mut txn = fs.parts.begin()?;
-    txn.modify_inode(inode.no, |raw| raw.set_size(size))?;
-    txn.finish()?;
-    Ok(())
-}
-
 /// Writes zeros to `[from, to)` bytes, where they have places, through the journal.
-fn zero_journalled(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<()> {
+pub(crate) fn zero_journalled(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<()> {
     let to = to.min(inode.state().size);
     if from >= to {
         return Ok(());

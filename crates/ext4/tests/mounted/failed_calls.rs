@@ -1,4 +1,4 @@
-//! Writes past the cache beyond the end of a file that fail: what the cache holds below stays.
+//! Calls that fail on the way: what the cache holds of the file stays, or what is on disk.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::filter::fault::{Effect, Ops, Rule};
 use steadfast_devices::filter::{Fault, Record, RecordLog};
 use steadfast_devices::source::Ram;
-use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{Options, make};
-use steadfast_vfs::{Fallocate, Fh, FileSystem, FsError, OpenFlags};
+use steadfast_vfs::{Fallocate, Fh, FileSystem, FsError, OpenFlags, SetAttr};
 
 use crate::{RW, contents, create, left_by_cuts};
 
@@ -32,7 +32,7 @@ enum Placed {
     AtOnce,
 }
 
-/// Takes nearly all the space there is.
+/// Takes all the space there is but for so many bytes.
 fn fill(fs: &Ext4, left: u64) {
     let (_, big) = create(fs, "big", RW);
     let (mut size, mut step) = (0, 8 << 20);
@@ -43,7 +43,9 @@ fn fill(fs: &Ext4, left: u64) {
             Err(e) => panic!("{e}"),
         }
     }
-    fs.fallocate(big, Fallocate::PunchHole, size - left, left).unwrap();
+    if left > 0 {
+        fs.fallocate(big, Fallocate::PunchHole, size - left, left).unwrap();
+    }
     fs.fsync(big, false).unwrap();
     fs.release(big).unwrap();
 }
@@ -105,5 +107,57 @@ fn a_direct_append_that_fails_takes_no_cached_data() {
             }
             cached_data_survives(1024, Some(16 << 10), placed, fails);
         }
+    }
+}
+
+/// A range of a file that cannot be made zeros, because its holes find no space, shows what was
+/// written last or zeros; never what was there before, and the same after a power cut.
+#[test]
+fn zeros_that_find_no_space_bring_nothing_old_back() {
+    for data in [DataMode::Ordered, DataMode::Writeback, DataMode::Journal, DataMode::Transact] {
+        let disk = Ram::new("disk", 24 << 20).persistent().with_volatile_cache();
+        let made = Options { block_size: Some(4096), ..Options::random(1_700_000_000) };
+        make(&(Arc::new(disk.clone()) as Arc<dyn BlockDevice>), &made).unwrap();
+        let (base, log) = (disk.store(), RecordLog::new());
+        let device = Arc::new(Record::new(Arc::new(disk), &log));
+        let fs = Ext4::mount(device, MountOptions { data, ..MountOptions::default() }).unwrap();
+        let (attr, fh) = create(&*fs, "file", RW);
+        let len = 64 << 10;
+        fs.write(fh, 0, vec![1; len].into()).unwrap();
+        fs.fsync(fh, false).unwrap();
+        fill(&fs, 256 << 10);
+        fs.write(fh, 0, vec![2; len].into()).unwrap();
+        let zeroed = fs.fallocate(fh, Fallocate::ZeroRange { keep_size: false }, 0, 8 << 20);
+        assert!(matches!(zeroed, Err(FsError::NoSpace { .. })), "{data:?}: {zeroed:?}");
+        assert_eq!(fs.fsync(fh, false), Ok(()), "{data:?}");
+        let size = fs.getattr(attr.ino).unwrap().size as usize;
+        let shown = fs.read(fh, 0, size).unwrap();
+        assert!(!shown.contains(&1), "{data:?}: old contents");
+        for found in left_by_cuts(&base, &log.take()) {
+            assert!(found == shown, "{data:?}: {} bytes, {size} were shown", found.len());
+        }
+        fs.unmount().unwrap();
+    }
+}
+
+/// A file can always be made shorter, also one with holes on a full disk.
+#[test]
+fn shortening_takes_no_space() {
+    for data in [DataMode::Ordered, DataMode::Journal, DataMode::Transact] {
+        let disk = Ram::new("disk", 24 << 20).persistent();
+        let made = Options { block_size: Some(1024), ..Options::random(1_700_000_000) };
+        make(&(Arc::new(disk.clone()) as Arc<dyn BlockDevice>), &made).unwrap();
+        let options = MountOptions { data, ..MountOptions::default() };
+        let fs = Ext4::mount(Arc::new(disk), options).unwrap();
+        let (attr, fh) = create(&*fs, "file", RW);
+        let resize = |size| {
+            fs.setattr(attr.ino, SetAttr { size: Some(size), ..SetAttr::default() }).unwrap()
+        };
+        resize(500_100);
+        fill(&fs, 0);
+        assert_eq!(resize(300_100).blocks_512, 0, "{data:?}");
+        fs.fsync(fh, false).unwrap();
+        assert_eq!(fs.getattr(attr.ino).unwrap().blocks_512, 0, "{data:?}");
+        fs.unmount().unwrap();
     }
 }

@@ -88,15 +88,16 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     let label = Label { uuid, name: name.into(), mode, bytes: room, cookie: 0 };
     // As root no link of another user is followed.
     let cannot = |e| Usage(format!("{}: cannot create it: {e}", path.display()));
-    Place::of_new(path).map_err(cannot)?;
-    let (pmem, made) = Pmem::create_labelled(path, bytes, label.clone()).map_err(|e| match e {
-        // Also a file that is there already.
-        e @ (PmemError::System { .. } | PmemError::BadSize { .. }) => {
-            anyhow::Error::from(Usage(e.to_string()))
-        }
-        PmemError::Open(e) => e.into(),
-        e => e.into(),
-    })?;
+    let place = Place::of_new(path).map_err(cannot)?;
+    let (pmem, made) = Pmem::create_labelled(place.into_folder(), path, bytes, label.clone())
+        .map_err(|e| match e {
+            // Also a file that is there already.
+            e @ (PmemError::System { .. } | PmemError::BadSize { .. }) => {
+                anyhow::Error::from(Usage(e.to_string()))
+            }
+            PmemError::Open(e) => e.into(),
+            e => e.into(),
+        })?;
     let pmem = Arc::new(pmem);
     let device: Arc<dyn BlockDevice> = Arc::clone(&pmem) as Arc<dyn BlockDevice>;
     // Of any namespace: a kernel that gets the range as memory sees it without its label.

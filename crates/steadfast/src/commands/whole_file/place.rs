@@ -100,6 +100,11 @@ impl Place {
         &self.folder
     }
 
+    /// The folder alone.
+    pub fn into_folder(self) -> OwnedFd {
+        self.folder
+    }
+
     /// The name in it.
     pub fn name(&self) -> &OsStr {
         &self.name

@@ -222,7 +222,10 @@ impl Peer {
             KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => {
                 "nosuid,nodev,noexec,errors=remount-ro"
             }
-            KernelFs::Xfs | KernelFs::Btrfs => "nosuid,nodev,noexec",
+            // The one that was recorded has the same UUID, and stays mounted as long as somebody
+            // uses it.
+            KernelFs::Xfs => "nosuid,nodev,noexec,nouuid",
+            KernelFs::Btrfs => "nosuid,nodev,noexec",
         }
     }
 }

@@ -196,6 +196,37 @@ fn a_reader_that_goes_away_ends_the_run() {
     assert!(!std::path::Path::new("/proc").join(number.trim()).exists(), "{said}");
 }
 
+/// It is there and does not read, neither the program's lines nor the report.
+#[test]
+fn a_reader_that_stalls_does_not_keep_a_signal() {
+    let Some(lab) = Lab::new() else { return };
+    let program = "yes | head -c 1000000; echo > \"$TMPDIR/number\"; exec sleep 600";
+    let words = ["run", "--cuts", "3", "--linger", "0", "--", "sh", "-c", program];
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_steadfast"))
+        .arg("crash")
+        .args(words)
+        .env("TMPDIR", lab.path(""))
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !lab.path("number").exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(300), "it does not end");
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let out = child.wait_with_output().unwrap();
+    drop(reader);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(130), "{said}");
+    assert!(said.contains("nobody reads") && said.contains("are not shown"), "{said}");
+}
+
 /// The status is that of what was found.
 #[test]
 fn a_report_that_nobody_reads_is_a_finding_all_the_same() {

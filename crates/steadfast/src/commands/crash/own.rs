@@ -21,7 +21,8 @@ use steadfast_vfs::FileSystem;
 
 use super::devices::JournalPlace;
 use super::prepare::run_setup;
-use super::program::{self, Acknowledged, Ended, Watch};
+use super::printed::Acknowledged;
+use super::program::{self, Ended, Watch};
 use super::setup::Setup;
 use crate::cli::FsKind;
 

@@ -35,7 +35,7 @@ impl Unfinished {
     /// # Errors
     /// There is no such place, or root does not follow the path to it.
     pub fn new(path: &Path) -> Result<Unfinished> {
-        let place = Place::of_new(path).map_err(|e| {
+        let place = Place::of_new_file(path).map_err(|e| {
             // What opening it would say, and more where root does not follow a link.
             Usage(format!("{}: cannot create it: {e}", path.display()))
         })?;

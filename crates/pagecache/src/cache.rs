@@ -85,6 +85,13 @@ impl PageCache {
         Some(first..end)
     }
 
+    /// Whether a page that is being written back is in the cache as it was taken for that: it has
+    /// neither changed since nor gone.
+    pub fn is_as_taken(&self, file: FileKey, page: u64) -> bool {
+        let s = self.state.lock();
+        s.is_present(file, page) && !s.is_dirty(file, page)
+    }
+
     /// Whether a read of `pages` that need not stay in memory should come from here all the same:
     /// some may not be on the device as they should be, or the last is here or in flight.
     pub fn should_answer(&self, file: FileKey, pages: Range<u64>) -> bool {

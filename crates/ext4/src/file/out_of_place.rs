@@ -11,7 +11,7 @@
 //! A page is written whole, so all blocks under it move with it.
 
 use steadfast_ext4_format::ondisk::{Extent, MAX_WRITTEN_LEN};
-use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
+use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::FsError;
 
@@ -19,7 +19,7 @@ use super::pieces::Place;
 use crate::alloc::{BlockRequest, Purpose};
 use crate::extents::{block_goal, map_extent, unmap_blocks};
 use crate::file::place::{still_holes, window_blocks};
-use crate::file::reserve::unreserve;
+use crate::file::reserve::{quota_blocks, unreserve};
 use crate::meta::{LOG_FULL, Txn};
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
@@ -181,6 +181,7 @@ pub(crate) fn reserve_out_of_place(
 ) -> Result<(u64, RangeSet)> {
     let (size, page) = (fs.volume.block_size(), PAGE as u64);
     let room = fs.parts.log_room()?;
+    let allowed = quota_blocks(fs, inode)?;
     let (first, last) = (from / page * page, to.next_multiple_of(page));
     let mut needs = needs(fs, inode, first / size, last / size, None)?;
     // What is a hole and is not written stays one.
@@ -205,24 +206,37 @@ pub(crate) fn reserve_out_of_place(
         if count > room && count <= fs.parts.log.most_room_on_demand() {
             return Err(FsError::NoSpace { what: LOG_FULL }.into());
         }
-        let taken = count.min(space.available()).min(room) as usize;
+        let fits = count.min(space.available()).min(room) as usize;
+        // What moves is counted already, where it is.
+        let mut holes = wanted.iter().enumerate().filter(|(_, (_, moves))| !moves);
+        let beyond = holes.nth(usize::try_from(allowed).unwrap_or(usize::MAX));
+        let taken = beyond.map_or(fits, |(i, _)| fits.min(i));
+        let mut added = 0;
         for (block, moves) in &wanted[..taken] {
             let set = if *moves { &mut state.moving } else { &mut state.delayed };
             set.insert(*block, block + 1);
             new.insert(*block, block + 1);
+            added += u64::from(!moves);
         }
         space.delayed_blocks += taken as u64;
+        fs.parts.quotas.add_delayed(&state.raw, added * size);
         if let Some((block, _)) = wanted.get(taken) {
-            full = Some((*block, (taken as u64) < room));
+            full = Some((
+                *block,
+                match taken < fits {
+                    true => FsError::QuotaExceeded,
+                    false if (taken as u64) < room => FsError::NoSpace { what: "blocks" },
+                    false => FsError::NoSpace { what: LOG_FULL },
+                },
+            ));
         }
     }
-    let Some((block, no_space)) = full else { return Ok((to, new)) };
+    let Some((block, error)) = full else { return Ok((to, new)) };
     let end = block * size / page * page;
     if end > from {
         give_back(fs, inode, &mut new, end / size);
         return Ok((end, new));
     }
     give_back(fs, inode, &mut new, 0);
-    let what = if no_space { "blocks" } else { LOG_FULL };
-    Err(Ext4Error::Fs(FsError::NoSpace { what }))
+    Err(error.into())
 }

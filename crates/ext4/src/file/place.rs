@@ -35,7 +35,10 @@ pub(crate) fn place_run(
         true => window_blocks(fs, size.saturating_mul(AHEAD_IN_PLACE).max(STREAM_MIN)),
         false => window_blocks(fs, size),
     };
-    txn.quota_promised |= purpose == Purpose::DelayedData;
+    match purpose {
+        Purpose::DelayedData => txn.quota_promised = true,
+        Purpose::Data | Purpose::Metadata => txn.quota_asked = true,
+    }
     let budget = fs.parts.log.update_blocks_max();
     let mut at = start;
     while at < end && (at == start || txn.changed_blocks() < budget) {

@@ -22,9 +22,7 @@ pub(crate) fn reserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u
         return reserve_out_of_place(fs, inode, from, to);
     }
     let size = fs.volume.block_size();
-    let quotas = &fs.parts.quotas;
-    let left = if quotas.is_on() { quotas.left(&fs.parts.look(), inode.no)? } else { None };
-    let mut allowed = left.map_or(u64::MAX, |bytes| bytes / size);
+    let mut allowed = quota_blocks(fs, inode)?;
     if fs.volume.layout.blocks_per_cluster > 1 {
         return reserve_clusters(fs, inode, from, to, allowed);
     }
@@ -55,6 +53,13 @@ pub(crate) fn reserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u
         }
     }
     Ok((to, new))
+}
+
+/// Blocks that the quotas of the inode's owners leave for its data.
+pub(crate) fn quota_blocks(fs: &Ext4, inode: &Inode) -> Result<u64> {
+    let quotas = &fs.parts.quotas;
+    let left = if quotas.is_on() { quotas.left(&fs.parts.look(), inode.no)? } else { None };
+    Ok(left.map_or(u64::MAX, |bytes| bytes / fs.volume.block_size()))
 }
 
 /// `reserve` with clusters: what is reserved is those that the file does not
@@ -154,7 +159,8 @@ pub(crate) fn promised(fs: &Ext4, inode: &Inode, at: u64, until: u64) -> (u64, P
 
 /// Gives reservations back.
 pub(crate) fn unreserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) {
-    end_reservations(fs, inode, from, to, 0);
+    let (delayed, moving) = end_reservations(fs, inode, from, to, false);
+    count_ended(fs, delayed + moving, 0);
 }
 
 /// Finishes a transaction that gave the reserved blocks among these ranges of file blocks
@@ -166,37 +172,60 @@ pub(crate) fn finish_placed(
     mut txn: Txn<'_>,
     placed: &[(u64, u64)],
 ) -> Result<()> {
-    let counts: Vec<u64> = {
+    let block = fs.volume.block_size();
+    let (delayed, moving) = {
         let state = inode.state();
         let count = |set: &RangeSet, (from, to)| -> u64 {
             set.within(from, to).map(|(start, end)| end - start).sum()
         };
-        let ratio = u64::from(fs.volume.layout.blocks_per_cluster);
-        let reserved = |(from, to): (u64, u64)| match ratio {
-            1 => count(&state.delayed, (from, to)),
-            n => count(&state.promised, (from / n, to.div_ceil(n))) * n,
+        let delayed: u64 = match u64::from(fs.volume.layout.blocks_per_cluster) {
+            1 => placed.iter().map(|r| count(&state.delayed, *r)).sum(),
+            n => {
+                // Two ranges may share a cluster.
+                let mut clusters = RangeSet::new();
+                for (from, to) in placed {
+                    for (start, end) in state.promised.within(from / n, to.div_ceil(n)) {
+                        clusters.insert(start, end);
+                    }
+                }
+                clusters.len() * n
+            }
         };
-        placed.iter().map(|r| reserved(*r) + count(&state.moving, *r)).collect()
+        // What is placed counts as used. The transaction holds the lock without which nobody looks
+        // at either.
+        fs.parts.quotas.remove_delayed(&state.raw, delayed * block);
+        (delayed, placed.iter().map(|r| count(&state.moving, *r)).sum::<u64>())
     };
-    txn.space.settles = counts.iter().sum();
-    txn.finish()?;
-    for ((from, to), settled) in placed.iter().zip(counts) {
-        end_reservations(fs, inode, *from, *to, settled);
+    let settled = delayed + moving;
+    txn.space.settles = settled;
+    if let Err(e) = txn.finish() {
+        fs.parts.quotas.add_delayed(&inode.state().raw, delayed * block);
+        return Err(e);
     }
+    let ended = placed.iter().map(|(from, to)| end_reservations(fs, inode, *from, *to, true));
+    count_ended(fs, ended.map(|(delayed, moving)| delayed + moving).sum(), settled);
     Ok(())
 }
 
-/// `settled` blocks of the reservations are counted as taken already.
-fn end_reservations(fs: &Ext4, inode: &Inode, from: u64, to: u64, settled: u64) {
+/// Takes the reservations of these file blocks out: they are `placed`, and held against quotas
+/// as such, or nobody wants them any more. Returns how many were delayed, and how many were to
+/// move.
+fn end_reservations(fs: &Ext4, inode: &Inode, from: u64, to: u64, placed: bool) -> (u64, u64) {
     let mut state = inode.state();
     let delayed = match u64::from(fs.volume.layout.blocks_per_cluster) {
         1 => state.delayed.remove(from, to),
-        ratio => end_promises(&mut state, from, to, ratio, settled > 0),
+        ratio => end_promises(&mut state, from, to, ratio, placed),
     };
-    fs.parts.quotas.remove_delayed(&state.raw, delayed * fs.volume.block_size());
-    let count = delayed + state.moving.remove(from, to);
+    if !placed {
+        fs.parts.quotas.remove_delayed(&state.raw, delayed * fs.volume.block_size());
+    }
+    (delayed, state.moving.remove(from, to))
+}
+
+/// Counts `ended` blocks as reserved no more, of which `settled` count as taken already.
+fn count_ended(fs: &Ext4, ended: u64, settled: u64) {
     let mut space = fs.parts.allocator.counts();
-    space.delayed_blocks = space.delayed_blocks.saturating_sub(count);
+    space.delayed_blocks = space.delayed_blocks.saturating_sub(ended);
     space.settled_blocks = space.settled_blocks.saturating_sub(settled);
 }
 

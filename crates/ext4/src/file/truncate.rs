@@ -98,14 +98,16 @@ fn drop_tail(fs: &Ext4, inode: &Inode, new_size: u64, size: u64) -> Result<()> {
     Ok(())
 }
 
-/// Frees the blocks beyond the size on disk; the inode is no orphan then.
+/// Frees the blocks beyond the size; the inode is no orphan then. That is the size in memory where
+/// delayed data has made the file longer than it is on disk: such data may lie in blocks that have
+/// their place already.
 pub(crate) fn cut_to_size(fs: &Ext4, inode: &Inode) -> Result<()> {
-    let end = inode.state().raw.size().div_ceil(fs.volume.block_size());
-    place_beside(fs, inode, [end, end])?;
+    let end = |on_disk: u64| on_disk.max(inode.state().size).div_ceil(fs.volume.block_size());
+    let on_disk = inode.state().raw.size();
+    place_beside(fs, inode, [end(on_disk); 2])?;
     loop {
         let mut txn = fs.parts.begin_promised()?;
-        let size = txn.raw_inode(inode.no)?.size();
-        let from = size.div_ceil(fs.volume.block_size());
+        let from = end(txn.raw_inode(inode.no)?.size());
         let done = free_blocks_from(fs, &mut txn, inode, from)?;
         if done {
             txn.orphans.whole(&mut txn, inode.no)?;

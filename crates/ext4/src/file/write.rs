@@ -1,8 +1,9 @@
 //! Writing through the page cache.
 
 use bytes::Bytes;
-use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::InodeFlags;
+use steadfast_ext4_format::{RangeSet, Result};
+use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
 use crate::file::dax::write_dax;
@@ -15,7 +16,7 @@ use crate::file::sync::sync_file;
 use crate::file::times::{check_end, touch_written};
 use crate::file::writeback::allocate_reserved;
 use crate::mounted::{Ext4, key};
-use crate::state::OpenFile;
+use crate::state::{Inode, OpenFile};
 
 /// Writes `data` at `offset`, or at the end; returns how many bytes. `how` holds in place of
 /// the flags that the file was opened with.
@@ -132,7 +133,9 @@ fn write_cached(
     }
     drop(state);
     if let Err(e) = outcome {
-        new.iter().for_each(|(from, to)| unreserve(fs, inode, from, to));
+        // A page could not be read; others may have been written to before it.
+        let _ = fs.pages.set_size(key(inode.no), size);
+        unreserve_clean(fs, inode, &new);
         return Err(e.into());
     }
     drop(exclusive);
@@ -140,6 +143,18 @@ fn write_cached(
         fs.pages.flush_range(key(inode.no), offset..end)?;
     }
     Ok(Some((written, end)))
+}
+
+/// Gives back what was reserved for pages that nobody has written to.
+fn unreserve_clean(fs: &Ext4, inode: &Inode, reserved: &RangeSet) {
+    let block = fs.volume.block_size();
+    let page = PAGE as u64;
+    for at in reserved.iter().flat_map(|(from, to)| from..to) {
+        let pages = at * block / page..((at + 1) * block).div_ceil(page);
+        if fs.pages.next_dirty(key(inode.no), pages).is_none() {
+            unreserve(fs, inode, at, at + 1);
+        }
+    }
 }
 
 /// How many bytes of a page that was changed through a mapping lie where an append-only file has

@@ -20,7 +20,7 @@ use crate::file::out_of_place::{homeless, move_blocks, nothing_moves};
 use crate::file::place::place_run;
 use crate::file::read::start_read_pages;
 use crate::file::reserve::{finish_placed, unreserve};
-use crate::mounted::Ext4;
+use crate::mounted::{Ext4, key};
 use crate::options::DataMode;
 use crate::planted::Bug;
 use crate::state::{Inode, Trouble};
@@ -105,6 +105,8 @@ fn write_run(
     started: &mut Vec<PageWrite>,
 ) -> Result<()> {
     cpu(super::cost::CALL);
+    let block = fs.volume.block_size();
+    let as_taken = |page| fs.pages.is_as_taken(key(inode.no), page);
     while from < to {
         let mut writes = Writes::default();
         let pieces = fs.parts.pieces(inode, from, to, None)?;
@@ -115,16 +117,21 @@ fn write_run(
         let in_place = !longer && pieces.iter().all(|p| matches!(p.place, Place::Device(_)));
         if in_place && nothing_moves(fs, inode, from, to)? {
             fs.parts.check_writable()?;
-            writes.add(pieces, run);
+            writes.add(pieces, run, block, &as_taken);
             from = to;
         } else {
             let (pieces, promise) =
                 fs.parts.with_blocks(|| allocate_run(fs, inode, from, to, run))?;
             from = pieces.last().map_or(to, |last| last.offset + last.len);
-            writes.add(pieces, run);
+            writes.add(pieces, run, block, &as_taken);
             writes.promise = promise;
         }
+        let homeless = writes.homeless;
         started.extend(writes.submit_pages(fs, inode));
+        if let Some(at) = homeless {
+            let what = format!("inode {}: no place for the data at byte {at}", inode.no);
+            return Err(FsError::Io { what }.into());
+        }
     }
     Ok(())
 }
@@ -141,6 +148,9 @@ fn allocate_run(
 ) -> Result<(Vec<Piece>, Option<Completer>)> {
     let block = fs.volume.block_size();
     let mut txn = fs.parts.begin_promised()?.yielding();
+    // Also where nothing was reserved: unwritten extents that are split, and blocks that move, may
+    // need a block of the tree, and nobody is there who could be refused.
+    txn.quota_promised = true;
     let homeless = homeless(fs, &txn, inode, from / block, to.div_ceil(block))?;
     let (size_now, size_before, moving) = {
         let state = inode.state();
@@ -194,20 +204,28 @@ fn allocate_run(
     Ok((pieces, promise))
 }
 
+/// Whether something was written into these bytes of the file, which lie in one page of the run.
+fn is_dirty(run: &DirtyRun, from: u64, to: u64) -> bool {
+    let (page, bytes) = in_page(run, from, to);
+    let parts: Option<&DirtyParts> = run.parts.get(page);
+    parts.is_none_or(|parts| parts.touch(bytes))
+}
+
+/// Which page of the run these bytes of the file lie in, and where in it.
+fn in_page(run: &DirtyRun, from: u64, to: u64) -> (usize, Range<usize>) {
+    let at = from - run.first * PAGE as u64;
+    let (page, skip) = ((at / PAGE as u64) as usize, (at % PAGE as u64) as usize);
+    (page, skip..skip + (to - from) as usize)
+}
+
 /// The pieces, where blocks are smaller than pages, with those unwritten blocks as holes that are
 /// in a dirty page and not dirty themselves: nothing is written there, and they stay unwritten.
 fn without_untouched(pieces: Vec<Piece>, run: &DirtyRun, block: u64) -> Vec<Piece> {
     if block >= PAGE as u64 {
         return pieces;
     }
-    let is_dirty = |from: u64, to: u64| {
-        let at = from - run.first * PAGE as u64;
-        let (page, skip) = ((at / PAGE as u64) as usize, (at % PAGE as u64) as usize);
-        // A block lies in one page.
-        run.parts
-            .get(page)
-            .is_none_or(|parts: &DirtyParts| parts.touch(skip..skip + (to - from) as usize))
-    };
+    // A block lies in one page.
+    let is_dirty = |from: u64, to: u64| is_dirty(run, from, to);
     let mut out = Vec::with_capacity(pieces.len());
     for piece in pieces {
         let Place::Unwritten(start) = piece.place else {
@@ -267,6 +285,28 @@ impl Piece {
     }
 }
 
+/// The first block of a piece without a place that has data: what would be lost, where zeros, as
+/// those of a hole that was punched into a page, are what a hole shows. A punch or a truncation
+/// that came after the run was taken has changed or dropped the page before it took the reservation.
+fn data_in_hole(
+    piece: &Piece,
+    run: &DirtyRun,
+    block: u64,
+    as_taken: &dyn Fn(u64) -> bool,
+) -> Option<u64> {
+    if piece.place != Place::Hole {
+        return None;
+    }
+    let step = block.min(PAGE as u64);
+    let mut starts = (piece.offset..piece.offset + piece.len).step_by(step as usize);
+    starts.find(|from| {
+        let (page, bytes) = in_page(run, *from, from + step);
+        is_dirty(run, *from, from + step)
+            && run.pages[page][bytes].iter().any(|b| *b != 0)
+            && as_taken(run.first + page as u64)
+    })
+}
+
 /// Writes collected before they are submitted, those that touch on the device joined.
 #[derive(Default)]
 pub(super) struct Writes {
@@ -275,15 +315,28 @@ pub(super) struct Writes {
     covers: Vec<Range<u64>>,
     /// Answered when all writes are done: what a transaction waits for.
     promise: Option<Completer>,
+    /// Where in the file there is data that has no place: its reservation is missing.
+    homeless: Option<u64>,
 }
 
 impl Writes {
     /// Adds the pages of a run, piece by piece. Pieces without a place are zeros that nobody
-    /// wrote: they stay holes.
-    fn add(&mut self, pieces: Vec<Piece>, run: &DirtyRun) {
+    /// wrote: they stay holes. `block`: bytes of one. `as_taken`: whether a page, by its number,
+    /// still is what the run holds.
+    fn add(
+        &mut self,
+        pieces: Vec<Piece>,
+        run: &DirtyRun,
+        block: u64,
+        as_taken: &dyn Fn(u64) -> bool,
+    ) {
         let base = run.first * PAGE as u64;
         for piece in pieces {
-            let Place::Device(mut at) = piece.place else { continue };
+            let Place::Device(mut at) = piece.place else {
+                self.homeless =
+                    self.homeless.or_else(|| data_in_hole(&piece, run, block, as_taken));
+                continue;
+            };
             let (mut from, to) = (piece.offset - base, piece.offset - base + piece.len);
             while from < to {
                 let (page, skip) = ((from / PAGE as u64) as usize, (from % PAGE as u64) as usize);

@@ -40,9 +40,11 @@ pub struct Txn<'v> {
     pub(crate) superblock: Option<Box<Superblock>>,
     pub(crate) orphan_edit: Option<OrphanSet>,
     pub(crate) space: SpaceEdit,
-    /// The space that this transaction takes was promised when it was reserved: no quota is
-    /// held against it any more.
+    /// Space that this transaction takes was promised when it was reserved: no quota is held
+    /// against it any more.
     pub(crate) quota_promised: bool,
+    /// It takes space for data that was not promised: quotas hold for all of it.
+    pub(crate) quota_asked: bool,
     pub(crate) xattr_notes: Notes,
     pub(super) wait_for: Vec<Completion>,
     /// Names that come and go.
@@ -76,6 +78,7 @@ impl<'v> Txn<'v> {
             orphan_edit: None,
             space: SpaceEdit::default(),
             quota_promised: false,
+            quota_asked: false,
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
             name_edits: Vec::new(),

@@ -24,11 +24,12 @@ impl Quotas {
     ) -> Result<()> {
         let info = quota_info(txn, no)?;
         let now = txn.volume.clock.seconds();
-        let promised = txn.quota_promised;
+        // Data that a call takes space for beside promised data is held against the limits. Write-
+        // back alone is not: it was when it was promised, and the little metadata it needs never.
+        let promised = txn.quota_promised && !txn.quota_asked;
         let delayed = self.delayed().get(&id).copied().unwrap_or(0);
-        let waiting = if promised { 0 } else { delayed };
         let space = Limit {
-            used: entry.space.get() + waiting,
+            used: entry.space.get().saturating_add(delayed),
             hard: entry.space_hard.get().saturating_mul(UNIT),
             soft: entry.space_soft.get().saturating_mul(UNIT),
             since: entry.space_time.get(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_block::rng::Rng;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::spawn;
-use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, SetAttr};
+use steadfast_vfs::{Fallocate, FileSystem, FsError, NewNode, OpenFlags, SetAttr};
 
 use crate::image::Image;
 use crate::{RW, contents, mount};
@@ -31,9 +31,9 @@ fn work(fs: &Ext4, seed: u64) {
             Err(FsError::Exists | FsError::NotFound) => continue,
             Err(e) => panic!("{e}"),
         };
-        let at = rng.below(100) * 4096;
-        let len = (1 + rng.below(20) as usize) * 4096;
-        match rng.below(8) {
+        let at = rng.below(400) * 1024;
+        let len = (1 + rng.below(80) as usize) * 1024;
+        match rng.below(9) {
             0..4 => assert_eq!(fs.write(fh, at, contents(seed, at, len)), Ok(len)),
             4 => drop(fs.read(fh, at, len).unwrap()),
             5 => fs.fsync(fh, rng.percent(50)).unwrap(),
@@ -41,6 +41,7 @@ fn work(fs: &Ext4, seed: u64) {
                 let size = Some(rng.below(400_000));
                 fs.setattr(ino, SetAttr { size, ..SetAttr::default() }).unwrap();
             }
+            7 => fs.fallocate(fh, Fallocate::PunchHole, at, len as u64).unwrap(),
             _ => match fs.unlink(root, name.as_bytes()) {
                 Ok(()) | Err(FsError::NotFound) => {}
                 Err(e) => panic!("{e}"),
@@ -52,8 +53,10 @@ fn work(fs: &Ext4, seed: u64) {
 
 #[test]
 fn tasks_share_files() {
-    for data in [DataMode::Ordered, DataMode::Writeback, DataMode::Journal, DataMode::Transact] {
-        let image = Image::mke2fs(48 << 20, &["-J", "size=4"]);
+    let modes = [DataMode::Ordered, DataMode::Writeback, DataMode::Journal, DataMode::Transact];
+    let pages_and_parts = ["4096", "1024"];
+    for (data, block) in modes.into_iter().flat_map(|data| pages_and_parts.map(|b| (data, b))) {
+        let image = Image::mke2fs(48 << 20, &["-b", block, "-J", "size=4"]);
         let mut options = MountOptions { data, ..MountOptions::default() };
         options.page_cache.memory_bytes = 2 << 20;
         let fs = mount(&image, options);

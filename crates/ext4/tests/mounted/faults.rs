@@ -9,20 +9,20 @@ use steadfast_block::{
     BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Request, Result,
 };
 use steadfast_devices::filter::fault::{Effect, Fault, Ops, Rule};
-use steadfast_devices::filter::record::{DeviceId, Recording};
+use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{Record, RecordLog};
 use steadfast_devices::source::Ram;
-use steadfast_devices::store::Store;
 use steadfast_ext4::Dax;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{Options, make};
 use steadfast_pagecache::{DirtyLimit, Settings};
-use steadfast_runtime::{Mutex, Sim, now};
+use steadfast_runtime::{Mutex, Sim, now, sleep, spawn};
 use steadfast_vfs::{
-    Attr, Fallocate, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, TransactPolicy, path,
+    Attr, Fallocate, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, SetAttr, TransactPolicy,
+    path,
 };
 
-use crate::{RW, contents, create, read_all};
+use crate::{RW, contents, create, left_by_cuts, read_all};
 
 /// EXT4_JOURNAL_DATA_FL.
 const JOURNAL_DATA: u32 = 0x4000;
@@ -282,18 +282,6 @@ fn what_found_no_place_goes_with_the_next_write_to_its_page() {
     }
 }
 
-/// What the file holds after cuts at the end of a recording.
-fn left_by_cuts(base: &Store, recording: &Recording) -> Vec<Vec<u8>> {
-    let contents_of = |seed| {
-        let cut = recording.at(DeviceId(0), recording.last_crash_point());
-        let left = cut.contents(base, 0, 0, &mut Rng::new(seed));
-        let left = Arc::new(Ram::from_store("after the cut", left).persistent());
-        let fs = Ext4::mount(left, MountOptions::default()).unwrap();
-        read_all(&*fs, "file")
-    };
-    (1..5).map(contents_of).collect()
-}
-
 /// A write that gives lost data's block a place by another way than write-back ends its
 /// reservation, as it would had nothing been lost. A cut right after its fsync finds it.
 #[test]
@@ -355,6 +343,40 @@ fn a_failed_write_back_waits_for_what_it_has_begun() {
         Duration::from_nanos(now().0 - begun.0)
     });
     assert!(waited.unwrap() >= delay);
+}
+
+/// What is cut off or punched while its write-back is on the way to find places is not missed.
+#[test]
+fn data_that_goes_during_its_write_back_is_no_failure() {
+    let cut: fn(&Ext4, Ino, Fh) = |fs, ino, _| {
+        fs.setattr(ino, SetAttr { size: Some(1024), ..SetAttr::default() }).map(drop).unwrap();
+    };
+    let punch: fn(&Ext4, Ino, Fh) =
+        |fs, _, fh| fs.fallocate(fh, Fallocate::PunchHole, 1024, 2048).unwrap();
+    for way in [cut, punch] {
+        let (disk, ino) = small_blocks_with_a_file();
+        let outcome = Sim::new(1).run(move || {
+            let device = Fault::new(Arc::new(disk));
+            let faults = device.faults();
+            let fs = Ext4::mount(Arc::new(device), MountOptions::default()).unwrap();
+            let fh = fs.open(ino, RW).unwrap();
+            fs.write(fh, 0, contents(1, 0, PAGE)).unwrap();
+            // The write-back waits for a bitmap.
+            faults.add(Rule::new(Ops::READ, Effect::Delay(Duration::from_secs(1))));
+            let write_back = spawn("write-back", {
+                let fs = Arc::clone(&fs);
+                move || fs.fsync(fh, false)
+            });
+            sleep(Duration::from_millis(100));
+            way(&fs, ino, fh);
+            let outcome = write_back.join();
+            let then = fs.fsync(fh, false);
+            fs.unmount().unwrap();
+            (outcome, then)
+        });
+        let (outcome, then) = outcome.unwrap();
+        assert_eq!((outcome.unwrap(), then), (Ok(()), Ok(())));
+    }
 }
 
 /// A write past the cache over data that was lost makes it good, but only if it succeeds.

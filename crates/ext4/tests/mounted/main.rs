@@ -1,6 +1,7 @@
 //! Mounting with all options, full file systems, crashes seen from outside, and what is refused.
 //! Needs root, for loop mounts.
 
+mod appends;
 mod backup;
 mod concurrent;
 mod data;
@@ -25,7 +26,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
-use steadfast_devices::source::{FileDevice, FileOptions};
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::record::{DeviceId, Recording};
+use steadfast_devices::source::{FileDevice, FileOptions, Ram};
+use steadfast_devices::store::Store;
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_vfs::{Attr, Fh, FileSystem, NewNode, OpenFlags};
 
@@ -59,4 +63,16 @@ fn read_all(fs: &dyn FileSystem, name: &str) -> Vec<u8> {
     let data = fs.read(fh, 0, attr.size as usize).unwrap();
     fs.release(fh).unwrap();
     data.to_vec()
+}
+
+/// What the file "file" holds after cuts at the end of a recording.
+fn left_by_cuts(base: &Store, recording: &Recording) -> Vec<Vec<u8>> {
+    let contents_of = |seed| {
+        let cut = recording.at(DeviceId(0), recording.last_crash_point());
+        let left = cut.contents(base, 0, 0, &mut Rng::new(seed));
+        let left = Arc::new(Ram::from_store("after the cut", left).persistent());
+        let fs = Ext4::mount(left, MountOptions::default()).unwrap();
+        read_all(&*fs, "file")
+    };
+    (1..5).map(contents_of).collect()
 }

@@ -14,6 +14,7 @@ mod mmp;
 mod modes;
 mod names;
 mod nodes;
+mod quotas;
 mod sequence;
 mod sequences;
 mod stage;

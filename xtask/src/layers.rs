@@ -135,11 +135,13 @@ const LAYERS: [Layer; 24] = [
             "crash",
             "lab",
             "fuse",
+            // For folders to mount on.
+            "host",
             "peers",
             "svm",
             "stack",
         ],
-        &["suite", "host"],
+        &["suite"],
     ),
     layer("xtask", &["suite", "statistics"], &[]),
 ];

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
-use steadfast_host::Mount;
+use steadfast_host::{Folder, Mount};
 use steadfast_vfs::{FileSystem, HostFs};
 
 use crate::e2fsck::E2fsck;
@@ -25,7 +25,7 @@ const LIMIT_SECONDS: &str = "60";
 /// Mounts images with the kernel's ext4.
 pub struct Kernel {
     /// One image at a time: there is one mount point.
-    folder: Mutex<tempfile::TempDir>,
+    folder: Mutex<Folder>,
 }
 
 impl Kernel {
@@ -44,7 +44,7 @@ impl Kernel {
             return Err("mounting with the kernel needs root".into());
         }
         let no_folder = |e| format!("a folder for images in {}: {e}", images.display());
-        let folder = tempfile::tempdir_in(images).map_err(no_folder)?;
+        let folder = Folder::new_in(images, "steadfast-kernel-").map_err(no_folder)?;
         std::fs::create_dir(folder.path().join("mount")).map_err(|e| e.to_string())?;
         Ok(Kernel { folder: Mutex::new(folder) })
     }
@@ -101,7 +101,7 @@ struct Images {
 }
 
 impl Images {
-    fn put(folder: &tempfile::TempDir, disk: &Store, journal: Option<&Store>) -> Result<Images> {
+    fn put(folder: &Folder, disk: &Store, journal: Option<&Store>) -> Result<Images> {
         let image = |name: &str, contents: &Store| {
             let path = folder.path().join(name);
             contents.export(&path).map_err(|e| format!("cannot write an image: {e}"))?;

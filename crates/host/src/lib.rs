@@ -7,10 +7,12 @@
 //! search for a free loop device opens them all for a moment. So an unmount is retried while it is
 //! busy, and a detach is waited for.
 
+mod folder;
 mod loops;
 mod mount;
 mod program;
 
+pub use folder::Folder;
 pub use loops::{LoopDevice, is_attached};
 pub use mount::Mount;
 pub use program::Failed;

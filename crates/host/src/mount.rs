@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::LoopDevice;
 use crate::program::{Failed, run};
+use crate::{Folder, LoopDevice};
 
 /// A file system mounted by the kernel, with the loop devices under it and the folder it is on, as
 /// far as they were made for it. Unmounted when dropped.
@@ -15,7 +15,7 @@ pub struct Mount {
     // Let go of in this order.
     mounted: Mounted,
     devices: Vec<LoopDevice>,
-    _folder: Option<TempDir>,
+    _folder: Option<Folder>,
 }
 
 impl Mount {
@@ -66,7 +66,7 @@ impl Mount {
     /// # Errors
     /// As there.
     pub fn of_image(image: &Path, journal: Option<&Path>, options: &str) -> Result<Mount, Failed> {
-        let folder = tempfile::tempdir().map_err(|e| Failed {
+        let folder = Folder::new("steadfast-mount-").map_err(|e| Failed {
             command: "mkdir".to_owned(),
             said: format!("no folder to mount on: {e}"),
         })?;
@@ -76,6 +76,7 @@ impl Mount {
 
     /// Takes over what a server of its own (fuse2fs) has mounted on the folder.
     pub fn adopt(folder: TempDir) -> Mount {
+        let folder = Folder::of(folder);
         let mounted = Mounted { at: folder.path().to_owned(), mounted: true };
         Mount { mounted, devices: Vec::new(), _folder: Some(folder) }
     }
@@ -123,7 +124,7 @@ impl Mounted {
         if gone {
             return Ok(());
         }
-        // A caller that removes the folder next must not remove the mounted files.
+        // The name is to be free again.
         let _ = run("umount", &["--lazy".as_ref(), self.at.as_os_str()]);
         outcome.map(drop)
     }

@@ -8,7 +8,7 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::filter::record::{Record, RecordLog, Recording};
 use steadfast_devices::model::{Model, ModelError};
 use steadfast_devices::store::Store;
-use steadfast_host::Mount;
+use steadfast_host::{Folder, Mount};
 
 use crate::PeerError;
 use crate::exported::Exported;
@@ -40,7 +40,7 @@ pub struct Running {
     exported: Vec<Exported>,
     models: Vec<Arc<dyn Model>>,
     log: RecordLog,
-    folder: tempfile::TempDir,
+    folder: Folder,
 }
 
 /// How the kernel recovered from a power cut.
@@ -136,7 +136,8 @@ impl Peer {
             let journal = exported.get(1).map(Exported::path);
             self.fs.make(exported[0].path(), journal, &self.mkfs_words)?;
         }
-        let folder = tempfile::tempdir().map_err(|e| PeerError::Folder { why: e.to_string() })?;
+        let folder = Folder::new("steadfast-mount-")
+            .map_err(|e| PeerError::Folder { why: e.to_string() })?;
         let mount = self.mount(&exported, folder.path(), "")?;
         Ok(Running { mount: Some(mount), exported, models, log, folder })
     }
@@ -173,7 +174,8 @@ impl Peer {
             .collect::<Result<Vec<_>, _>>()?;
         let disk = exported[0].path().to_path_buf();
         let journal = exported.get(1).map(|journal| journal.path().to_path_buf());
-        let folder = tempfile::tempdir().map_err(|e| PeerError::Folder { why: e.to_string() })?;
+        let folder = Folder::new("steadfast-mount-")
+            .map_err(|e| PeerError::Folder { why: e.to_string() })?;
         let mut recovery = Recovery::default();
         let check = |recovery: &mut Recovery| -> Result<(), PeerError> {
             if let Verdict::Damaged(words) = self.fs.check(&disk, journal.as_deref())? {
@@ -222,7 +224,10 @@ impl Peer {
             KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => {
                 "nosuid,nodev,noexec,errors=remount-ro"
             }
-            KernelFs::Xfs | KernelFs::Btrfs => "nosuid,nodev,noexec",
+            // The one that was recorded has the same UUID, and stays mounted as long as somebody
+            // uses it.
+            KernelFs::Xfs => "nosuid,nodev,noexec,nouuid",
+            KernelFs::Btrfs => "nosuid,nodev,noexec",
         }
     }
 }

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use steadfast_fuse::{MountError, Mounted, Options, Unmounter};
+use steadfast_host::Folder;
 use steadfast_vfs::FileSystem;
 
 use crate::PeerError;
@@ -21,8 +22,8 @@ pub struct Served {
     unmounter: Unmounter,
     thread: Option<JoinHandle<()>>,
     folder: PathBuf,
-    // Removed last, when nothing is mounted on it.
-    _folder: tempfile::TempDir,
+    // Removed last.
+    _folder: Folder,
 }
 
 impl Served {
@@ -38,7 +39,8 @@ impl Served {
         fs: Arc<dyn FileSystem>,
         options: &Options,
     ) -> Result<Served, PeerError> {
-        let folder = tempfile::tempdir().map_err(|e| PeerError::Folder { why: e.to_string() })?;
+        let folder = Folder::new("steadfast-mount-")
+            .map_err(|e| PeerError::Folder { why: e.to_string() })?;
         let mounted = Mounted::new(fs, folder.path(), options)?;
         let unmounter = mounted.unmounter();
         let path = mounted.mountpoint().to_path_buf();

@@ -94,31 +94,6 @@ fn is_asked_for<'a>(words: impl Iterator<Item = &'a str>, names_a_file: bool) ->
     false
 }
 
-/// Counts what goes through: an error becomes a document only if nothing was printed before it.
-pub struct Counted<W> {
-    next: W,
-    /// Whether anything was printed.
-    pub any: bool,
-}
-
-impl<W> Counted<W> {
-    /// Before `next`.
-    pub fn new(next: W) -> Self {
-        Counted { next, any: false }
-    }
-}
-
-impl<W: Write> Write for Counted<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.any |= !bytes.is_empty();
-        self.next.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.next.flush()
-    }
-}
-
 /// The fields of a serialized structure, to be changed before they are printed.
 ///
 /// # Errors

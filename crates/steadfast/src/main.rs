@@ -9,6 +9,7 @@ mod commands;
 mod document;
 mod helper;
 mod mount;
+mod output;
 mod stop_signals;
 mod terminal;
 mod way_out;
@@ -74,7 +75,7 @@ fn main() -> ExitCode {
     if let Command::Mount(_) = cli.command {
         allocator::set_up();
     }
-    let mut out = document::Counted::new(std::io::stdout().lock());
+    let mut out = output::Output::new(std::io::stdout().lock());
     let reads = cli.command.takes_no_replay();
     let ends_with_reader = cli.command.ends_with_its_reader();
     let mut until_closed = terminal::UntilClosed::new(&mut out);
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
     // That nobody reads it changes nothing about what was found.
     let done = done.and_then(|outcome| {
         until_closed.flush()?;
+        until_closed.inner().whole()?;
         Ok(outcome)
     });
     // Whatever has happened: see there.
@@ -139,8 +141,14 @@ fn without_head(hint: &str) -> &str {
 /// where one was asked for.
 fn misread(e: &clap::Error, words: &[OsString]) -> ExitCode {
     let status = u8::try_from(e.exit_code()).unwrap_or(2);
-    // OK to ignore: there is nobody else to report it to.
-    let _ = e.print();
+    let printed = e.print().map_err(output::named);
+    // OK to ignore what the standard error does not take: there is nobody else to report it to.
+    if let (false, Err(e)) = (e.use_stderr(), printed)
+        && output::is_unwritten(&e)
+    {
+        terminal::error(&e.into());
+        return ExitCode::from(2);
+    }
     if e.use_stderr() && document::seems_wanted(words) {
         let text = e.render().to_string();
         let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
@@ -197,6 +205,7 @@ fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
     use steadfast_journal::JournalError;
     let by_volume = |e: &VolumeError| matches!(e, VolumeError::Refused(_));
     e.is::<Usage>()
+        || output::is_unwritten(e)
         || matches!(e.downcast_ref(), Some(BttError::None { .. } | BttError::Refused { .. }))
         || matches!(e.downcast_ref(), Some(FsdaxError::None { .. } | FsdaxError::Refused { .. }))
         || matches!(e.downcast_ref(), Some(steadfast::Error::Refused { .. }))

@@ -9,21 +9,23 @@ mod closed;
 mod full_disk;
 #[path = "cli/given.rs"]
 mod given;
+#[path = "cli/hang_up.rs"]
+mod hang_up;
 
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use tempfile::TempDir;
+use steadfast_host::Folder;
 
 /// How long a command may take.
 const LIMIT: Duration = Duration::from_secs(900);
 
-struct Desk(TempDir);
+struct Desk(Folder);
 
 impl Desk {
     fn new() -> Self {
-        Desk(tempfile::tempdir().unwrap())
+        Desk(Folder::new("steadfast-test-").unwrap())
     }
 
     fn path(&self) -> &Path {

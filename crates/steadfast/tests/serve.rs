@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tempfile::TempDir;
+use steadfast_host::Folder;
 
 #[path = "serve/checksums.rs"]
 mod checksums;
@@ -43,7 +43,7 @@ mod top;
 
 /// A folder with images and a configuration, and perhaps a host that runs.
 struct Desk {
-    folder: TempDir,
+    folder: Folder,
     /// Where the configuration is in it.
     config: &'static str,
     host: Option<Child>,
@@ -51,7 +51,7 @@ struct Desk {
 
 impl Desk {
     fn new(images: &[&str], config: &str) -> Desk {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::new("steadfast-test-").unwrap();
         let desk = Desk { folder, config: "stack.toml", host: None };
         for image in images {
             File::create(desk.path().join(image)).unwrap().set_len(16 << 20).unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tempfile::TempDir;
+use steadfast_host::Folder;
 
 use crate::target::kernel::{LoopDevice, Zram};
 use crate::target::{LIMIT, umount};
@@ -36,7 +36,7 @@ pub struct Kernel {
 /// A mounted one. Unmounted and gone when dropped, whatever happened; a loop device's file stays.
 #[derive(Debug)]
 pub struct KernelExt4 {
-    folder: TempDir,
+    folder: Folder,
     mounted: bool,
     device: Device,
     _journal: Option<Zram>,
@@ -64,8 +64,7 @@ impl KernelExt4 {
     /// What a program of the system said.
     pub fn new(kernel: &Kernel) -> Result<KernelExt4> {
         let place = std::env::temp_dir();
-        let folder = tempfile::Builder::new().prefix("sfs-").tempdir_in(&place);
-        let folder = folder.map_err(Error::host(&place))?;
+        let folder = Folder::new_in(&place, "sfs-").map_err(Error::host(&place))?;
         let device = match &kernel.on {
             On::Zram(bytes) => Device::Zram(Zram::new(*bytes)?),
             On::Loop(file) => Device::Loop(LoopDevice::new(file)?),

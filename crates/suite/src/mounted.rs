@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tempfile::TempDir;
+use steadfast_host::Folder;
 
 use crate::target::steadfast::{Daemon, mount};
 use crate::target::{LIMIT, Paths, umount};
@@ -44,7 +44,7 @@ pub struct Mounting {
 /// A mounted one. Unmounted when dropped, whatever happened; the ranges are gone then.
 #[derive(Debug)]
 pub struct Mounted {
-    folder: TempDir,
+    folder: Folder,
     daemon: Option<Daemon>,
     ranges: Vec<PathBuf>,
 }
@@ -56,8 +56,7 @@ impl Mounted {
     /// What a program said.
     pub fn new(how: &Mounting) -> Result<Mounted> {
         let place = std::env::temp_dir();
-        let folder = tempfile::Builder::new().prefix("sfs-").tempdir_in(&place);
-        let folder = folder.map_err(Error::host(&place))?;
+        let folder = Folder::new_in(&place, "sfs-").map_err(Error::host(&place))?;
         let mut mounted = Mounted { folder, daemon: None, ranges: Vec::new() };
         let steadfast = || Command::new(&how.binary);
         let image = match &how.place {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use tempfile::TempDir;
+use steadfast_host::Folder;
 
 use crate::program::{run, run_ok};
 use crate::{Error, Result};
@@ -94,7 +94,7 @@ pub struct Target {
     options: String,
     zram: Option<kernel::Zram>,
     // Dropped last: the image and the mount point are in it.
-    folder: TempDir,
+    folder: Folder,
     external: bool,
     server: Option<Server>,
 }
@@ -127,8 +127,7 @@ impl Target {
     /// Makes an image and mounts nothing.
     pub fn unmounted(kind: Kind, setup: &Setup) -> Result<Target> {
         let place = setup.folder.clone().unwrap_or_else(std::env::temp_dir);
-        let folder = tempfile::Builder::new().prefix("sfs-").tempdir_in(&place);
-        let folder = folder.map_err(Error::host(&place))?;
+        let folder = Folder::new_in(&place, "sfs-").map_err(Error::host(&place))?;
         // Other users go through it.
         open_to_all(folder.path())?;
         let external = setup.journal == Journal::External;

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 /// A new file in a folder that is kept open: renaming the folder meanwhile does not change what is
@@ -19,12 +19,16 @@ pub struct Made {
 }
 
 impl Made {
-    /// Makes a file where nothing is.
-    pub(super) fn new(path: &Path) -> io::Result<Made> {
-        let name = path.file_name().ok_or(Errno::EXIST)?.to_owned();
+    /// The folder that a path leads to, links followed.
+    pub(super) fn folder_of(path: &Path) -> io::Result<OwnedFd> {
         let folder = path.parent().filter(|folder| *folder != Path::new(""));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::open(folder.unwrap_or(Path::new(".")), flags, Mode::empty())?;
+        Ok(rustix::fs::open(folder.unwrap_or(Path::new(".")), flags, Mode::empty())?)
+    }
+
+    /// Makes a file in a folder, where nothing has the last name of `path`.
+    pub(super) fn new_in(folder: OwnedFd, path: &Path) -> io::Result<Made> {
+        let name = path.file_name().ok_or(Errno::EXIST)?.to_owned();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(0o666);
         let file = openat(&folder, &name, flags | OFlags::CLOEXEC, mode)?.into();
@@ -37,20 +41,12 @@ impl Made {
         File::from(openat(&self.folder, ".", flags, Mode::empty())?).sync_all()
     }
 
-    /// Whether what is open is this file: who may rename in its folder may have put another one
-    /// in its place before it was opened.
-    pub(super) fn is(&self, open: impl AsFd) -> bool {
-        self.has(fstat(open))
-    }
-
-    fn has(&self, other: rustix::io::Result<Stat>) -> bool {
-        matches!((other, fstat(&self.file)), (Ok(other), Ok(made))
-            if (other.st_dev, other.st_ino) == (made.st_dev, made.st_ino))
-    }
-
     /// Removes it, unless its name is that of another file by now.
     pub fn remove(self) {
-        if self.has(statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW)) {
+        let named = statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let is_ours = matches!((named, fstat(&self.file)), (Ok(named), Ok(made))
+            if (named.st_dev, named.st_ino) == (made.st_dev, made.st_ino));
+        if is_ours {
             // OK to ignore: why it is of no use is what counts.
             let _ = unlinkat(&self.folder, &self.name, AtFlags::empty());
         }
@@ -71,8 +67,9 @@ mod tests {
             fs::create_dir(at(folder)).unwrap();
         }
         fs::write(at("other/image"), "another's").unwrap();
-        assert!(Made::new(&at("other/image")).is_err());
-        let made = Made::new(&at("dir/image")).unwrap();
+        let make = |path: &Path| Made::new_in(Made::folder_of(path).unwrap(), path);
+        assert!(make(&at("other/image")).is_err());
+        let made = make(&at("dir/image")).unwrap();
         made.sync_name().unwrap();
         // The folder is exchanged for another one.
         fs::rename(at("dir"), at("moved")).unwrap();
@@ -80,7 +77,7 @@ mod tests {
         made.remove();
         assert!(!at("moved/image").exists());
         assert_eq!(fs::read_to_string(at("dir/image")).unwrap(), "another's");
-        let made = Made::new(&at("moved/image")).unwrap();
+        let made = make(&at("moved/image")).unwrap();
         fs::rename(at("dir/image"), at("moved/image")).unwrap();
         made.remove();
         assert_eq!(fs::read_to_string(at("moved/image")).unwrap(), "another's");

@@ -4,6 +4,7 @@
 //! and range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader could
 //! notice raises [`VERSION`].
 
+mod binomial;
 mod copies;
 mod grids;
 mod legs;

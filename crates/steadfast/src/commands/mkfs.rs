@@ -191,7 +191,9 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<New>)> {
             return Ok((Arc::new(FileDevice::open(nothing.path(), &options)?), Some(New::Nowhere)));
         }
         let made = Unfinished::new(file)?;
-        let device = made.make(|| FileDevice::create(file, size / 4096 * 4096, &options));
+        let rounded = size / 4096 * 4096;
+        let device =
+            made.make(|folder| Ok(FileDevice::create_in(folder, file, rounded, &options)?));
         let device =
             device.with_context(|| format!("--size {}", steadfast_lab::size::shown(size)))?;
         return Ok((Arc::new(device), Some(New::File(made))));

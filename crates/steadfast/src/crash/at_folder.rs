@@ -9,6 +9,7 @@ use std::time::Duration;
 use steadfast_crash::CrashError;
 use steadfast_crash::program::inside::{Acknowledged, Program};
 use steadfast_fuse::Options;
+use steadfast_host::Folder;
 use steadfast_runtime::sleep;
 use steadfast_vfs::FileSystem as Vfs;
 
@@ -116,8 +117,7 @@ fn mounted<E: std::fmt::Display>(
     linger: Duration,
 ) -> std::result::Result<(), CrashError> {
     let cannot = |e: String| CrashError::Run(format!("the file system under test: {e}"));
-    let folder = tempfile::Builder::new().prefix("steadfast-mount-").tempdir();
-    let folder = folder.map_err(|e| cannot(e.to_string()))?;
+    let folder = Folder::new("steadfast-mount-").map_err(|e| cannot(e.to_string()))?;
     let options = Options {
         source: "crash-test".into(),
         // Servers run under users of their own; the file system's permissions hold for them.

@@ -4,6 +4,7 @@
 pub mod background;
 mod control;
 mod descriptors;
+mod ending;
 mod holders;
 pub mod keeper;
 pub mod log;
@@ -18,7 +19,8 @@ mod transact;
 mod trouble;
 mod umount;
 
+pub use ending::Ending;
 pub use serve::mount;
 pub use status::status;
 pub use transact::{rollback, transact};
-pub use umount::{umount, wait_for_end};
+pub use umount::umount;

@@ -1,6 +1,6 @@
 //! `steadfast umount`: takes a mount away and waits until everything is written.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use steadfast_fuse::{is_dead, mounts};
 
 use super::control::Running;
+use super::ending::Ending;
 use super::{control, holders};
 use crate::{Outcome, Usage, terminal};
 
@@ -68,6 +69,7 @@ fn not_ours(place: &mounts::Place, at: &Path) -> anyhow::Error {
 /// takes long.
 fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<Value> {
     let begun = Instant::now();
+    let process = Ending::of(running.peer);
     let (sender, receiver) = channel();
     // Sent before anything is waited for: without time it is asked for all the same.
     let sent = control::send(&running.socket, &json!({ "do": "umount", "at": at }))?;
@@ -83,7 +85,7 @@ fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<
         match receiver.recv_timeout(pause) {
             Ok(Ok(answer)) => {
                 if answer["stays"] != true {
-                    wait_for_end(running.peer, ENDING_MAX);
+                    process.wait(ending_max(timeout, begun.elapsed()));
                 }
                 return Ok(answer);
             }
@@ -100,6 +102,11 @@ fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<
             said = what;
         }
     }
+}
+
+/// How long the end is waited for, of the time given: the answer has taken so much of it.
+fn ending_max(timeout: Option<Duration>, spent: Duration) -> Duration {
+    timeout.map_or(ENDING_MAX, |timeout| timeout.saturating_sub(spent).min(ENDING_MAX))
 }
 
 /// Who keeps the mount beside the place where it is to be taken away, a line each.
@@ -128,22 +135,16 @@ fn waiting_for(running: &Running, at: &Path) -> String {
     holders.join("\n")
 }
 
-/// Waits until a process has ended, at most `most`: the answer comes before, and its locks on the
-/// devices go with it. Says so if it has not.
-pub fn wait_for_end(number: u32, most: Duration) {
-    let process = PathBuf::from(format!("/proc/{number}"));
-    let is_zombie = |stat: String| stat.rsplit(") ").next().is_some_and(|s| s.starts_with('Z'));
-    let until = Instant::now() + most;
-    while Instant::now() < until {
-        let ended = std::fs::read_to_string(process.join("stat")).map_or(true, is_zombie);
-        // The first thread may have ended before others, which have the files open still.
-        let threads = std::fs::read_dir(process.join("task")).map_or(0, Iterator::count);
-        if ended && threads <= 1 {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_part_of_the_time_given() {
+        let seconds = Duration::from_secs;
+        assert_eq!(ending_max(None, seconds(100)), ENDING_MAX);
+        assert_eq!(ending_max(Some(seconds(60)), seconds(1)), ENDING_MAX);
+        assert_eq!(ending_max(Some(seconds(4)), seconds(1)), seconds(3));
+        assert_eq!(ending_max(Some(seconds(1)), seconds(2)), Duration::ZERO);
     }
-    terminal::note(&format!(
-        "note: process {number} has not ended yet: until then its devices are in use"
-    ));
 }

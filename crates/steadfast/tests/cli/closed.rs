@@ -1,7 +1,10 @@
-//! An output that nobody reads any more (`| head`): the status is that of what was found.
+//! An output that nobody reads any more (`| head`): the status is that of what was found. One that
+//! takes no more is an error.
 
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use super::{Desk, LIMIT, TINY};
 
@@ -63,4 +66,53 @@ fn what_only_prints_ends_with_its_reader() {
     for line in ["ls -R disk.img /", "cat disk.img /large"] {
         assert_eq!(d.unread(line), Some(0), "{line}");
     }
+}
+
+/// Nothing is known to be wrong with what was looked at: it is not the status of a damaged image.
+#[test]
+fn a_full_standard_output_is_named() {
+    let d = Desk::new();
+    d.good("mkfs disk.img --size 16m");
+    std::fs::write(d.path().join("small"), "text").unwrap();
+    d.good("put disk.img small /small");
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    let show = format!("lab show {}", results.join("ramdisk-mirror.json").display());
+    std::fs::write(d.path().join("tiny.toml"), TINY).unwrap();
+    for line in [
+        "check disk.img",
+        "check --json disk.img",
+        "info disk.img",
+        "info --json disk.img",
+        "ls -R disk.img /",
+        "cat disk.img /small",
+        "extents disk.img /small",
+        "replay disk.img",
+        "journal status disk.img",
+        "mkfs new.img --size 16m",
+        "pmem list",
+        "status --json",
+        "lab list",
+        "lab keys",
+        "lab devices",
+        "lab check tiny.toml",
+        "lab run tiny.toml",
+        "crash corpus --list",
+        "mount-options",
+        "completions bash",
+        "--help",
+        "help mkfs",
+        "--version",
+        &show,
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        command.args(line.split_whitespace()).current_dir(d.path());
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let out = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let out = out.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{line}\n{said}");
+        let last = said.lines().last().unwrap_or_default();
+        assert!(last.starts_with("error: standard output: No space left on device"), "{said}");
+    }
+    assert!(!d.path().join("new.img").exists());
 }

@@ -30,6 +30,28 @@ fn wrong_words_are_named() {
     }
 }
 
+/// By the name of the file that the shell has opened for it.
+#[test]
+fn a_recording_is_no_output() {
+    let Some(lab) = Lab::new() else { return };
+    for is_error in [false, true] {
+        let log = std::fs::File::create(lab.path("log")).unwrap();
+        let mut run = lab.command(&["run", "--record", "log", "--", "touch", "begun"]);
+        let (out, errors) = std::io::pipe().map(|(read, write)| (write, read)).unwrap();
+        match is_error {
+            true => run.stdout(out).stderr(log),
+            false => run.stdout(log).stderr(out),
+        };
+        let status = run.status().unwrap();
+        drop(run);
+        let said = match is_error {
+            true => std::fs::read_to_string(lab.path("log")).unwrap(),
+            false => std::io::read_to_string(errors).unwrap(),
+        };
+        assert!(status.code() == Some(2) && said.contains("what is printed goes there"), "{said}");
+    }
+}
+
 #[test]
 fn bad_recordings_are_refused() {
     let Some(lab) = Lab::new() else { return };

@@ -149,7 +149,7 @@ fn kill_left(lab: &Lab) {
 }
 
 /// It may live for ever: neither the recording nor the message of a set-up that failed waits for
-/// it.
+/// it. What was recorded is still mounted when its states are.
 #[test]
 fn what_is_left_in_the_kernels_mount_is_not_waited_for() {
     let Some(lab) = Lab::new() else { return };
@@ -158,17 +158,18 @@ fn what_is_left_in_the_kernels_mount_is_not_waited_for() {
     }
     let leaves = "setsid sh -c 'echo $$ > \"$TMPDIR/number\"; exec sleep 600' > /dev/null 2>&1 & \
         while ! test -s \"$TMPDIR/number\"; do :; done";
-    let fs = ["run", "--fs", "kernel-ext4", "--cuts", "none", "--linger", "0"];
-    let program = ["--record", "run.crash", "--", "sh", "-c", leaves];
-    let out = lab.crash(&[&fs[..], &program].concat());
+    let xfs = ["run", "--fs", "kernel-xfs", "--size", "400m", "--cuts", "2", "--states", "1"];
+    let program = ["--linger", "0", "--record", "run.crash", "--", "sh", "-c", leaves];
+    let out = lab.crash(&[&xfs[..], &program].concat());
     kill_left(&lab);
     let said = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(0), "{said}");
+    assert_eq!(out.status.code(), Some(0), "{said}{}", text(&out.stdout));
     assert!(said.contains("the program has started still uses the mount"), "{said}");
     assert!(lab.path("run.crash").exists(), "{said}");
 
     std::fs::remove_file(lab.path("number")).unwrap();
     let setup = format!("{leaves}; echo no such user; exit 3");
+    let fs = ["run", "--fs", "kernel-ext4", "--cuts", "none", "--linger", "0"];
     let out = lab.crash(&[&fs[..], &["--setup", &setup, "--", "true"]].concat());
     kill_left(&lab);
     let said = text(&out.stderr);
@@ -193,6 +194,37 @@ fn a_reader_that_goes_away_ends_the_run() {
     assert!(said.contains("nothing was judged: showing what the program prints"), "{said}");
     let number = std::fs::read_to_string(lab.path("number")).unwrap();
     assert!(!std::path::Path::new("/proc").join(number.trim()).exists(), "{said}");
+}
+
+/// It is there and does not read, neither the program's lines nor the report.
+#[test]
+fn a_reader_that_stalls_does_not_keep_a_signal() {
+    let Some(lab) = Lab::new() else { return };
+    let program = "yes | head -c 1000000; echo > \"$TMPDIR/number\"; exec sleep 600";
+    let words = ["run", "--cuts", "3", "--linger", "0", "--", "sh", "-c", program];
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_steadfast"))
+        .arg("crash")
+        .args(words)
+        .env("TMPDIR", lab.path(""))
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !lab.path("number").exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(300), "it does not end");
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let out = child.wait_with_output().unwrap();
+    drop(reader);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(130), "{said}");
+    assert!(said.contains("nobody reads") && said.contains("are not shown"), "{said}");
 }
 
 /// The status is that of what was found.

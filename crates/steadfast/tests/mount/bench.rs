@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
+use steadfast_host::Folder;
 
 /// How long a program may take with its end: what hangs in the kernel, no signal ends.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// Everything of one test; what is still mounted at its end is taken away.
 pub struct Bench {
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl Bench {
@@ -23,7 +23,7 @@ impl Bench {
             println!("SKIPPED: needs root and /dev/fuse");
             return None;
         }
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::new("steadfast-test-").unwrap();
         std::fs::create_dir(folder.path().join("m")).unwrap();
         std::fs::create_dir(folder.path().join("run")).unwrap();
         Some(Bench { folder })

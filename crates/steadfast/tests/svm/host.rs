@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
+use steadfast_host::Folder;
 
 use super::{PROGRAM, text};
 
@@ -14,14 +14,14 @@ const LIMIT: Duration = Duration::from_secs(300);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Host {
-    folder: TempDir,
+    folder: Folder,
     process: Option<Child>,
 }
 
 impl Host {
     /// Of slices with these names and sizes.
     pub fn new(slices: &[(&str, u64)]) -> Host {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::new("steadfast-test-").unwrap();
         let mut config = String::new();
         for (name, bytes) in slices {
             let image = folder.path().join(format!("{name}.img"));

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
+use steadfast_host::Folder;
 use steadfast_host::{Failed, LoopDevice};
-use tempfile::TempDir;
 
 use super::report::{Outcome, Seen, Step};
 use crate::program::{run, run_ok};
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// A folder of image files, and what has been done with them.
 pub(super) struct Stage {
     // Dropped last by the one who made it.
-    _whole: Rc<TempDir>,
+    _whole: Rc<Folder>,
     folder: PathBuf,
     steadfast: PathBuf,
     steps: RefCell<Vec<Step>>,
@@ -112,12 +112,12 @@ fn umount(at: &Path) -> Result<()> {
 impl Stage {
     /// An empty folder.
     pub(super) fn new(steadfast: &Path) -> Result<Stage> {
-        let whole = tempfile::Builder::new().prefix("sfs-traps-").tempdir();
+        let whole = Folder::new("sfs-traps-");
         let whole = Rc::new(whole.map_err(Error::host(std::env::temp_dir()))?);
         Self::within(whole, "made", steadfast)
     }
 
-    fn within(whole: Rc<TempDir>, name: &str, steadfast: &Path) -> Result<Stage> {
+    fn within(whole: Rc<Folder>, name: &str, steadfast: &Path) -> Result<Stage> {
         let folder = whole.path().join(name);
         std::fs::create_dir(&folder).map_err(Error::host(&folder))?;
         Ok(Stage {

@@ -22,6 +22,7 @@ mod pool;
 #[cfg(test)]
 mod tests;
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,8 +33,8 @@ use steadfast_runtime::is_simulated;
 pub use holder::{Holder, locked_by};
 pub(super) use host::device_persistence;
 use image::Image;
+pub(crate) use open::locked;
 pub use open::{Direct, FileOptions, OpenError};
-pub(crate) use open::{locked, replaced};
 use pool::Pool;
 
 use crate::source::Made;
@@ -67,8 +68,7 @@ impl FileDevice {
     /// opens it for reading and writing. The new file itself is durable on return.
     ///
     /// # Errors
-    /// If there is something at `path` already, or is put there meanwhile; or as for
-    /// [`open`](Self::open).
+    /// If there is something at `path` already; or as for [`open`](Self::open).
     pub fn create(
         path: impl AsRef<Path>,
         size: u64,
@@ -87,13 +87,24 @@ impl FileDevice {
         options: &FileOptions,
     ) -> Result<(Self, Made), OpenError> {
         let path = path.as_ref();
-        let made = open::create(path, size)?;
-        let opened = FileDevice::open(path, &FileOptions { read_only: false, ..options.clone() })
-            .and_then(|device| match made.is(device.as_file()) {
-                true => Ok(device),
-                false => Err(open::replaced(path)),
-            });
-        match opened {
+        FileDevice::create_in(open::folder_of(path)?, path, size, options)
+    }
+
+    /// The same in a folder that the caller has found: of `path` only the last name counts, and it
+    /// is what messages say. Whoever exchanges folders, links or files meanwhile changes nothing
+    /// of what is made and opened.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    pub fn create_in(
+        folder: OwnedFd,
+        path: impl AsRef<Path>,
+        size: u64,
+        options: &FileOptions,
+    ) -> Result<(Self, Made), OpenError> {
+        let path = path.as_ref();
+        let made = open::create(folder, path, size)?;
+        match FileDevice::over(&made, path, options) {
             Ok(device) => Ok((device, made)),
             Err(e) => {
                 // Ours, and of no use.
@@ -103,6 +114,12 @@ impl FileDevice {
         }
     }
 
+    /// A file that was made, by its own descriptor.
+    pub(super) fn over(made: &Made, path: &Path, options: &FileOptions) -> Result<Self, OpenError> {
+        let options = FileOptions { read_only: false, ..options.clone() };
+        Ok(FileDevice::from_opened(open::opened(made, path, &options)?, &options))
+    }
+
     fn from_opened(opened: open::Opened, options: &FileOptions) -> Self {
         let open::Opened { info, notes, direct, in_memory, image } = opened;
         let pool = Pool::new(format!("io {}", info.name), options.workers);
@@ -110,7 +127,7 @@ impl FileDevice {
     }
 
     /// The open file itself, for mapping.
-    pub(crate) fn as_file(&self) -> &std::os::fd::OwnedFd {
+    pub(crate) fn as_file(&self) -> &OwnedFd {
         self.image.file()
     }
 

@@ -191,33 +191,46 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened, OpenErr
     // Before the open: opening a FIFO would wait for its other end.
     let is_device = is_device(path, &stat)?;
     let (file, refused) = open_file(path, options, is_device)?;
-    let mut opening = Opening { path, options, file, is_device, notes: Vec::new() };
-    opening.secure()?;
-    let size = opening.size()?;
-    let align = match refused {
-        Some(reason) => Err(reason),
-        None if options.direct == Direct::Never => Err(NoDirect::NotAsked),
-        None => opening.direct_align(size),
-    };
-    opening.finish(size, align)
+    Opening { path, options, file, is_device, notes: Vec::new() }.go_on(refused)
 }
 
-/// Creates a sparse file, durably.
-pub(super) fn create(path: &Path, size: u64) -> Result<Made, OpenError> {
+/// Opens a file that was made, by its own descriptor: its name may be another file's by now.
+pub(super) fn opened(made: &Made, path: &Path, options: &FileOptions) -> Result<Opened, OpenError> {
+    let file = made.file.try_clone().map_err(failed(path, "open it"))?.into();
+    // It is one open file with that, whatever was done with it.
+    let wanted = |flags: OFlags| match options.direct {
+        Direct::Never => flags - OFlags::DIRECT,
+        Direct::IfPossible | Direct::Required => flags | OFlags::DIRECT,
+    };
+    let set = fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, wanted(flags)));
+    let refused = match set {
+        Ok(()) => None,
+        Err(Errno::INVAL) => Some(NoDirect::Refused),
+        Err(e) => return Err(system(path, "choose direct I/O or not", e)),
+    };
+    Opening { path, options, file, is_device: false, notes: Vec::new() }.go_on(refused)
+}
+
+/// The folder that a path leads to.
+pub(super) fn folder_of(path: &Path) -> Result<OwnedFd, OpenError> {
+    Made::folder_of(path).map_err(failed(path, "create it"))
+}
+
+/// Creates a sparse file in a folder, durably.
+pub(super) fn create(folder: OwnedFd, path: &Path, size: u64) -> Result<Made, OpenError> {
     if size == 0 || !size.is_multiple_of(512) || i64::try_from(size).is_err() {
         return Err(OpenError::BadSize { path: path.into(), size });
     }
-    let failed = |action| move |source| OpenError::System { path: path.into(), action, source };
-    let made = Made::new(path).map_err(failed("create it"))?;
+    let made = Made::new_in(folder, path).map_err(failed(path, "create it"))?;
     let file = &made.file;
     let sized = file.set_len(size).map_err(|e| match Errno::from_io_error(&e) {
         Some(Errno::FBIG) => {
             OpenError::TooLarge { path: path.into(), size, most: most_bytes(file, size) }
         }
-        _ => failed("give it its size")(e),
+        _ => failed(path, "give it its size")(e),
     });
-    let durable = sized.and_then(|()| file.sync_all().map_err(failed("make it durable")));
-    let synced = || made.sync_name().map_err(failed("make its folder durable"));
+    let durable = sized.and_then(|()| file.sync_all().map_err(failed(path, "make it durable")));
+    let synced = || made.sync_name().map_err(failed(path, "make its folder durable"));
     match durable.and_then(|()| synced()) {
         Ok(()) => Ok(made),
         Err(e) => {
@@ -241,14 +254,12 @@ fn most_bytes(file: &File, refused: u64) -> u64 {
     taken * 512
 }
 
-/// What was created is no longer what its name leads to.
-pub(crate) fn replaced(path: &Path) -> OpenError {
-    let source = io::Error::other("another program has put another file in its place");
-    OpenError::System { path: path.into(), action: "open the new file", source }
+fn failed(path: &Path, action: &'static str) -> impl Fn(io::Error) -> OpenError {
+    move |source| OpenError::System { path: path.into(), action, source }
 }
 
 fn system(path: &Path, action: &'static str, errno: Errno) -> OpenError {
-    OpenError::System { path: path.into(), action, source: errno.into() }
+    failed(path, action)(errno.into())
 }
 
 fn is_device(path: &Path, stat: &Stat) -> Result<bool, OpenError> {
@@ -334,6 +345,18 @@ pub(crate) fn locked(path: &Path, file: &OwnedFd) -> OpenError {
 }
 
 impl Opening<'_> {
+    /// What is to be done with an open file; direct I/O may have been refused.
+    fn go_on(mut self, refused: Option<NoDirect>) -> Result<Opened, OpenError> {
+        self.secure()?;
+        let size = self.size()?;
+        let align = match refused {
+            Some(reason) => Err(reason),
+            None if self.options.direct == Direct::Never => Err(NoDirect::NotAsked),
+            None => self.direct_align(size),
+        };
+        self.finish(size, align)
+    }
+
     /// Makes sure that nobody else changes an image file. (A block device's open did.)
     fn secure(&mut self) -> Result<(), OpenError> {
         if self.is_device || !self.options.exclusive {

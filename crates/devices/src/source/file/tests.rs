@@ -344,38 +344,51 @@ fn a_write_that_is_cut_short_is_an_error() {
     assert!(open.write_fua(512 << 10, data()).is_err());
 }
 
-/// Who may rename in the folder puts a link where the new image was, before it is opened.
+/// Who may rename in the folder puts a link where the new image was, before it is opened; and
+/// another folder where the path led, before the image is made.
 #[test]
 fn a_new_image_is_the_file_that_was_made() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
+    let inode = |open: &dyn std::os::fd::AsFd| rustix::fs::fstat(open).unwrap().st_ino;
+    std::fs::create_dir(at("dir")).unwrap();
+    std::fs::create_dir(at("roots")).unwrap();
     std::fs::write(at("secret"), vec![7; 1 << 20]).unwrap();
-    let secret = std::fs::metadata(at("secret")).unwrap().ino();
-    let is_over = std::sync::atomic::AtomicBool::new(false);
-    let order = std::sync::atomic::Ordering::Relaxed;
-    let (mut wrong, mut refused) = (0, 0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(order) {
-                let _ = std::os::unix::fs::symlink("secret", at("link"));
-                if at("image").exists() {
-                    let _ = std::fs::rename(at("link"), at("image"));
-                }
-            }
-        });
-        for _ in 0..300 {
-            match FileDevice::create(at("image"), 1 << 20, &buffered()) {
-                Ok(device) => {
-                    let opened = rustix::fs::fstat(device.as_file());
-                    wrong += u32::from(opened.is_ok_and(|opened| opened.st_ino == secret));
-                }
-                Err(e) => refused += u32::from(e.to_string().contains("in its place")),
-            }
-            let _ = std::fs::remove_file(at("image"));
-        }
-        is_over.store(true, order);
-    });
-    assert_eq!(wrong, 0);
-    assert!(refused > 0, "it was never exchanged in time");
+    let found = open::folder_of(&at("dir/image")).unwrap();
+    std::fs::rename(at("dir"), at("moved")).unwrap();
+    std::os::unix::fs::symlink("roots", at("dir")).unwrap();
+    let made = open::create(found, &at("dir/image"), 1 << 20).unwrap();
+    std::fs::remove_file(at("moved/image")).unwrap();
+    std::os::unix::fs::symlink("../secret", at("moved/image")).unwrap();
+    for options in [FileOptions::default(), buffered()] {
+        let device = FileDevice::over(&made, &at("dir/image"), &options).unwrap();
+        assert_eq!(inode(device.as_file()), inode(&made.file));
+        device.write(0, pattern::bytes(1, 0, 4096).into()).unwrap();
+    }
+    made.remove();
+    assert!(at("moved/image").is_symlink());
+    assert_eq!(std::fs::read_dir(at("roots")).unwrap().count(), 0);
     assert_eq!(std::fs::read(at("secret")).unwrap(), vec![7; 1 << 20]);
+}
+
+/// As it is opened by its path, direct I/O included.
+#[test]
+fn a_new_image_is_opened_as_an_old_one() {
+    // Not in memory.
+    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let path = folder.path().join("image");
+    for direct in [Direct::IfPossible, Direct::Required, Direct::Never] {
+        let options = FileOptions { direct, ..FileOptions::default() };
+        let new = FileDevice::create(&path, 1 << 20, &options).map(|device| {
+            device.write(0, pattern::bytes(1, 0, 8192).into()).unwrap();
+            (device.info(), device.direct(), device.notes().to_vec())
+        });
+        let old = FileDevice::open(&path, &options)
+            .map(|device| (device.info(), device.direct(), device.notes().to_vec()));
+        match (new, old) {
+            (Ok(new), Ok(old)) => assert_eq!(new, old),
+            (new, _) => assert!(new.is_err_and(|e| e.to_string().contains("direct"))),
+        }
+        let _ = std::fs::remove_file(&path);
+    }
 }

@@ -7,7 +7,7 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
 
-use super::super::file::{Direct, FileDevice, FileOptions, OpenError, locked, replaced};
+use super::super::file::{Direct, FileDevice, FileOptions, OpenError, locked};
 use super::super::made::Made;
 use super::label::{LABEL_BYTES, Label};
 use super::mapping::Mapping;
@@ -76,14 +76,12 @@ impl Pmem {
         if FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice {
             return Pmem::open_dax_device(path, options);
         }
-        // By way of the page cache where it is one, so that both ways are the same bytes.
-        let through = FileOptions {
-            read_only: options.read_only,
-            direct: Direct::Never,
-            name: options.name.clone(),
-            ..FileOptions::default()
-        };
-        let file = FileDevice::open(path, &through)?;
+        Pmem::over(FileDevice::open(path, &through(options))?, path, options)
+    }
+
+    /// What is open, mapped.
+    fn over(file: FileDevice, path: &Path, options: &PmemOptions) -> Result<Pmem, PmemError> {
+        let stat = rustix::fs::fstat(file.as_file()).map_err(|e| system(path, "examine it", e))?;
         let whole = steadfast_block::BlockDevice::info(&file).size;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let label =
@@ -170,10 +168,16 @@ impl Pmem {
     /// # Errors
     /// If there is something at `path`, the size is not whole pages or does not fit into memory.
     pub fn create_emulated(path: impl AsRef<Path>, size: u64) -> Result<(), PmemError> {
-        Pmem::make(path.as_ref(), size).map(drop)
+        let path = path.as_ref();
+        let folder = Made::folder_of(path).map_err(|source| PmemError::System {
+            path: path.into(),
+            action: "create it",
+            source,
+        })?;
+        Pmem::make(folder, path, size).map(drop)
     }
 
-    fn make(path: &Path, size: u64) -> Result<Made, PmemError> {
+    fn make(folder: OwnedFd, path: &Path, size: u64) -> Result<Made, PmemError> {
         let bad = |reason: String| PmemError::BadSize { path: path.into(), size, reason };
         if size == 0 || !size.is_multiple_of(PAGE) {
             return Err(bad("it is to be whole pages of 4096 bytes, at least one".into()));
@@ -183,7 +187,7 @@ impl Pmem {
         }
         let failed =
             |action| move |source| PmemError::System { path: path.to_owned(), action, source };
-        let made = Made::new(path).map_err(failed("create it"))?;
+        let made = Made::new_in(folder, path).map_err(failed("create it"))?;
         match made.file.set_len(size).map_err(failed("give it its size")) {
             Ok(()) => Ok(made),
             Err(e) => {
@@ -195,12 +199,15 @@ impl Pmem {
     }
 
     /// The same with a label in its last [`LABEL_BYTES`], so that it is known for what it is; the
-    /// label's `bytes` are set here. Returns the range, mapped, and the new file, so that a caller
-    /// that fails later can remove it.
+    /// label's `bytes` are set here. It is made in a folder that the caller has found: of `path`
+    /// only the last name counts, and it is what messages say. Whoever exchanges folders, links or
+    /// files meanwhile changes nothing of what is made and mapped. Returns the range, mapped, and
+    /// the new file, so that a caller that fails later can remove it.
     ///
     /// # Errors
     /// As for [`create_emulated`](Self::create_emulated); also if only the label would fit.
     pub fn create_labelled(
+        folder: OwnedFd,
         path: impl AsRef<Path>,
         size: u64,
         label: Label,
@@ -210,23 +217,32 @@ impl Pmem {
             let reason = format!("its label takes {LABEL_BYTES} of them: make it larger");
             return Err(PmemError::BadSize { path: path.into(), size, reason });
         }
-        let made = Pmem::make(path, size)?;
+        let made = Pmem::make(folder, path, size)?;
         let label = Label { bytes: size - LABEL_BYTES, ..label };
         if let Err(e) = label.write(&made.file, size) {
             made.remove();
             return Err(system(path, "write its label", e));
         }
-        let opened = Pmem::open(path, &PmemOptions::default()).and_then(|pmem| match &pmem.file {
-            Some(file) if made.is(file.as_file()) => Ok(pmem),
-            _ => Err(replaced(path).into()),
-        });
-        match opened {
+        let options = PmemOptions::default();
+        let file = FileDevice::over(&made, path, &through(&options)).map_err(PmemError::from);
+        match file.and_then(|file| Pmem::over(file, path, &options)) {
             Ok(pmem) => Ok((pmem, made)),
             Err(e) => {
                 made.remove();
                 Err(e)
             }
         }
+    }
+}
+
+/// How the file is opened: by way of the page cache where it is one, so that both ways are the same
+/// bytes.
+fn through(options: &PmemOptions) -> FileOptions {
+    FileOptions {
+        read_only: options.read_only,
+        direct: Direct::Never,
+        name: options.name.clone(),
+        ..FileOptions::default()
     }
 }
 

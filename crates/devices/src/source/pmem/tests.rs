@@ -178,3 +178,29 @@ fn a_range_is_used_once() {
     let null = Pmem::open("/dev/null", &PmemOptions::default()).unwrap_err().to_string();
     assert!(null.contains("no DAX device"), "{null}");
 }
+
+/// Who may rename there exchanges the folder, before the range is made.
+#[test]
+fn a_new_range_is_made_where_the_folder_is() {
+    let folder = in_memory();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("dir")).unwrap();
+    std::fs::create_dir(at("roots")).unwrap();
+    let found = crate::source::Made::folder_of(&at("dir/range")).unwrap();
+    std::fs::rename(at("dir"), at("moved")).unwrap();
+    std::os::unix::fs::symlink("roots", at("dir")).unwrap();
+    let uuid = uuid::Uuid::from_u128(7);
+    let label = Label { uuid, name: "a".into(), mode: Mode::Raw, bytes: 0, cookie: 0 };
+    let (pmem, made) = Pmem::create_labelled(found, at("dir/range"), 1 << 20, label).unwrap();
+    pmem.write(0, pattern::bytes(1, 0, 4096).into()).unwrap();
+    pmem.flush().unwrap();
+    let moved = std::fs::read(at("moved/range")).unwrap();
+    assert_eq!(moved[..4096], pattern::bytes(1, 0, 4096)[..]);
+    assert_eq!(Pmem::label_of(at("moved/range")).unwrap().uuid, uuid);
+    // A file that has its name by now is not the one that is removed.
+    std::fs::rename(at("moved/range"), at("moved/away")).unwrap();
+    std::fs::write(at("moved/range"), "another's").unwrap();
+    made.remove();
+    assert!(at("moved/range").exists() && at("moved/away").exists());
+    assert_eq!(std::fs::read_dir(at("roots")).unwrap().count(), 0);
+}

@@ -13,7 +13,8 @@ use steadfast_vfs::options::choose;
 use super::devices::Disk;
 use super::own::Left;
 use super::prepare::run_setup;
-use super::program::{self, Acknowledged, Watch};
+use super::printed::Acknowledged;
+use super::program::{self, Watch};
 use super::setup::Setup;
 use crate::{Usage, terminal};
 

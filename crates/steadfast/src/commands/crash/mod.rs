@@ -8,6 +8,7 @@ mod lab;
 mod media;
 mod own;
 mod prepare;
+mod printed;
 mod program;
 mod report;
 mod run;

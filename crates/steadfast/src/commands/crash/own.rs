@@ -16,12 +16,13 @@ use steadfast_ext4::DataMode;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_fuse::MountError;
+use steadfast_host::Folder;
 use steadfast_vfs::FileSystem;
-use tempfile::TempDir;
 
 use super::devices::JournalPlace;
 use super::prepare::run_setup;
-use super::program::{self, Acknowledged, Ended, Watch};
+use super::printed::Acknowledged;
+use super::program::{self, Ended, Watch};
 use super::setup::Setup;
 use crate::cli::FsKind;
 
@@ -135,13 +136,13 @@ fn make(setup: &Setup, kind: FsKind, devices: &[Arc<dyn BlockDevice>]) -> Result
 /// A mount in a folder of its own, taken away when dropped.
 struct Served {
     at: MountPoint,
-    // Removed last, when nothing is mounted on it.
-    _folder: TempDir,
+    // Removed last.
+    _folder: Folder,
 }
 
 impl Served {
     fn new(setup: &Setup, fs: Arc<dyn FileSystem>) -> Result<Served> {
-        let folder = tempfile::Builder::new().prefix("steadfast-mount-").tempdir()?;
+        let folder = Folder::new("steadfast-mount-")?;
         let mut options = setup.wanted()?.fuse;
         if rustix::process::geteuid().is_root() {
             // Servers run under users of their own; the file system's permissions hold for them.

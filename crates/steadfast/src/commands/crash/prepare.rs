@@ -1,7 +1,7 @@
 //! Running the command of `--setup`.
 
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,9 @@ use anyhow::{Context, Result, bail};
 
 use super::program::{Group, PAUSE};
 use crate::{Usage, terminal};
+
+/// So many bytes of each of its outputs are shown.
+const PRINTED_MAX: u64 = 1 << 20;
 
 /// Runs the command in `folder`; its output goes to the standard error. A signal that asks to stop
 /// is handed on to it, as to the program.
@@ -58,15 +61,24 @@ pub fn run_setup(command: &str, folder: &Path, stops: &AtomicUsize) -> Result<()
     bail!(Usage(format!("--setup: {command:?} failed, {status}: {last}")))
 }
 
+/// What was printed: of much the end, which says what went wrong.
 fn printed(mut file: File) -> Result<String> {
+    let left_out = file.metadata()?.len().saturating_sub(PRINTED_MAX);
+    file.seek(SeekFrom::Start(left_out))?;
     let mut text = Vec::new();
-    file.rewind()?;
-    file.read_to_end(&mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    // Who has left the group may go on printing.
+    file.take(PRINTED_MAX).read_to_end(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    Ok(match left_out {
+        0 => text.into_owned(),
+        bytes => format!("({bytes} bytes before this are left out)\n{text}"),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -75,6 +87,20 @@ mod tests {
         let said = run_setup("touch begun", folder.path(), &AtomicUsize::new(1)).unwrap_err();
         assert!(said.to_string().contains("was not begun"), "{said}");
         assert!(!folder.path().join("begun").exists());
+    }
+
+    #[test]
+    fn of_much_that_it_prints_the_end_is_shown() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"first\n").unwrap();
+        assert_eq!(printed(file.try_clone().unwrap()).unwrap(), "first\n");
+        file.set_len(PRINTED_MAX * 2).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        file.write_all(b"last\n").unwrap();
+        let text = printed(file).unwrap();
+        let (note, end) = text.split_once('\n').unwrap();
+        assert_eq!(note, format!("({} bytes before this are left out)", PRINTED_MAX + 5));
+        assert!(end.len() as u64 == PRINTED_MAX && end.ends_with("last\n"));
     }
 
     #[test]

@@ -1,19 +1,17 @@
 //! Running the program: what it prints is shown and recorded, then time goes on for a while.
 
-use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use steadfast_crash::program::{LINE, Line};
-use steadfast_devices::filter::record::RecordLog;
 
-use crate::Usage;
+use super::printed::{Acknowledged, Shown};
+use crate::{Usage, terminal};
 
 /// How long a program is waited for that was asked to end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -21,8 +19,6 @@ const GRACE: Duration = Duration::from_secs(2);
 const LAST_LINES: Duration = Duration::from_secs(10);
 /// Longest line that is one acknowledgement, in bytes.
 const LINE_MAX: u64 = 1 << 20;
-/// What fails where nobody reads what is shown, or its disk is full.
-const SHOWING: &str = "showing what the program prints";
 /// How often a process is looked after.
 pub const PAUSE: Duration = Duration::from_millis(5);
 
@@ -42,71 +38,13 @@ pub struct Watch<'a> {
     /// How long to go on after its end.
     pub linger: Duration,
     /// Gets what the program prints.
-    pub out: &'a mut dyn Write,
+    pub shown: Shown<'a>,
     /// How often somebody has asked to stop.
     pub stops: &'a AtomicUsize,
     /// How many of these have stopped something: each stops one step.
     pub answered: usize,
     /// Called with the progress: a share (0 to 1), and what is done, in words.
     pub progress: &'a dyn Fn(f64, &str),
-}
-
-/// The lines that were printed.
-#[derive(Clone)]
-pub struct Acknowledged {
-    log: RecordLog,
-    printed: Arc<Mutex<Printed>>,
-}
-
-#[derive(Default)]
-struct Printed {
-    lines: Vec<Line>,
-    /// The run is over: nothing more is taken.
-    is_over: bool,
-}
-
-impl Acknowledged {
-    /// None yet.
-    pub fn new(log: &RecordLog) -> Self {
-        Acknowledged { log: log.clone(), printed: Arc::default() }
-    }
-
-    /// Those so far.
-    pub fn lines(&self) -> Vec<Line> {
-        self.lock().lines.clone()
-    }
-
-    /// Takes no more: what has left the program's group may go on printing.
-    fn end(&self) {
-        self.lock().is_over = true;
-    }
-
-    /// Takes a line; whether there may be more.
-    fn add(&self, text: &[u8]) -> bool {
-        let mut printed = self.lock();
-        if !printed.is_over {
-            let at = self.log.note(LINE, [printed.lines.len() as u64, 0, 0]);
-            let text = text.strip_suffix(b"\n").unwrap_or(text).to_vec();
-            printed.lines.push(Line { printed: at, text });
-        }
-        !printed.is_over
-    }
-
-    /// Writes the lines from the `shown`th on; returns how many there are.
-    fn show(&self, shown: usize, out: &mut dyn Write) -> Result<usize> {
-        let new = self.lock().lines[shown..].to_vec();
-        for line in &new {
-            out.write_all(&line.text).and_then(|()| out.write_all(b"\n")).context(SHOWING)?;
-        }
-        if !new.is_empty() {
-            out.flush().context(SHOWING)?;
-        }
-        Ok(shown + new.len())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Printed> {
-        self.printed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Watch<'_> {
@@ -121,6 +59,14 @@ impl Watch<'_> {
 pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result<Ended> {
     let ended = run_to_the_end(folder, lines, watch);
     lines.end();
+    match lines.left_out() {
+        0 => {}
+        count => terminal::note(&format!(
+            "note: the program has printed so much that {} are left out: they are neither shown \
+             nor recorded",
+            terminal::counted(count, "line")
+        )),
+    }
     ended
 }
 
@@ -143,9 +89,8 @@ fn run_to_the_end(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) ->
     let mut group = Group::start(&mut command).map_err(|e| Usage(format!("{name}: {e}")))?;
     let out = group.child.stdout.take();
     let reading = out.map(|out| reader(out, lines.clone())).transpose()?;
-    let mut shown = 0;
     let interrupted = loop {
-        shown = lines.show(shown, watch.out)?;
+        lines.show(&mut watch.shown)?;
         (watch.progress)(0.0, "running the program");
         if group.has_ended()? {
             break false;
@@ -165,16 +110,27 @@ fn run_to_the_end(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) ->
     }
     let begun = Instant::now();
     while begun.elapsed() < watch.linger && !watch.is_asked() {
-        shown = lines.show(shown, watch.out)?;
+        lines.show(&mut watch.shown)?;
         let share = begun.elapsed().as_secs_f64() / watch.linger.as_secs_f64();
         (watch.progress)(share, "the program has ended; what it left is written (--linger)");
         std::thread::sleep(PAUSE.min(watch.linger.saturating_sub(begun.elapsed())));
     }
-    watch.answered += usize::from(watch.is_asked());
     lines.end();
-    lines.show(shown, watch.out)?;
     // What it has left running must not keep the mount.
     let status = group.end()?;
+    // Who reads slowly is waited for; a signal ends that.
+    let left = loop {
+        let left = lines.show(&mut watch.shown)?;
+        if left == 0 || watch.is_asked() {
+            break left as u64;
+        }
+        std::thread::sleep(PAUSE);
+    };
+    if left > 0 {
+        let count = terminal::counted(left, "line");
+        terminal::note(&format!("note: nobody reads: {count} of the program's are not shown"));
+    }
+    watch.answered += usize::from(watch.is_asked());
     Ok(if interrupted { Ended::Interrupted } else { Ended::By(status) })
 }
 
@@ -276,15 +232,17 @@ fn reader(out: ChildStdout, lines: Acknowledged) -> Result<std::thread::JoinHand
 
 #[cfg(test)]
 mod tests {
+    use steadfast_devices::filter::record::RecordLog;
+
     use super::*;
 
     fn watched(program: &str, stops: usize, answered: usize) -> (Result<Ended>, usize) {
         let program = ["sh", "-c", program].map(str::to_owned);
-        let (stops, log) = (AtomicUsize::new(stops), RecordLog::new());
+        let (stops, log, mut out) = (AtomicUsize::new(stops), RecordLog::new(), Vec::new());
         let mut watch = Watch {
             program: &program,
             linger: Duration::ZERO,
-            out: &mut Vec::new(),
+            shown: Shown::new(&mut out, None),
             stops: &stops,
             answered,
             progress: &|_, _| {},
@@ -314,8 +272,8 @@ mod tests {
         }
         assert_eq!(lines.lines().len(), taken);
         let mut out = Vec::new();
-        assert_eq!(lines.show(taken - 1, &mut out).unwrap(), taken);
-        assert_eq!(out, b"y\n");
+        assert_eq!(lines.show(&mut Shown::new(&mut out, None)).unwrap(), 0);
+        assert_eq!(out, b"y\n".repeat(taken));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use steadfast_crash::program::{Judges, Run, file, shrink};
 use super::cli::CrashRun;
 use super::kernel;
 use super::own::{self, Left};
+use super::printed::Shown;
 use super::program::Watch;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
@@ -55,16 +56,16 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         }
     };
     let mut errors = std::io::stderr();
-    let (shown, is_terminal): (&mut dyn Write, bool) = match args.json {
-        true => (&mut errors, std::io::stderr().is_terminal()),
-        false => (&mut *out, std::io::stdout().is_terminal()),
+    let (shown, behind): (&mut dyn Write, BorrowedFd<'_>) = match args.json {
+        true => (&mut errors, rustix::stdio::stderr()),
+        false => (&mut *out, rustix::stdio::stdout()),
     };
     let mut shown: Box<dyn Write> =
-        if is_terminal { Box::new(Harmless(shown)) } else { Box::new(shown) };
+        if behind.is_terminal() { Box::new(Harmless(shown)) } else { Box::new(shown) };
     let mut watch = Watch {
         program: &args.program,
         linger,
-        out: &mut *shown,
+        shown: Shown::new(&mut *shown, Some(behind)),
         stops: &stops,
         answered: 0,
         progress: &progress,
@@ -152,6 +153,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         recording: recording.as_deref(),
         decisive: decisive.as_ref(),
     };
+    stops::end_with_signals();
     // What was found counts, whoever reads it.
     let out = &mut UntilClosed::new(out);
     if args.json {
@@ -176,6 +178,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
 /// The end of a run that was stopped before there was anything to judge.
 fn before_judging(args: &CrashRun, why: &str, out: &mut dyn Write) -> Result<Exit> {
     terminal::note(why);
+    stops::end_with_signals();
     if args.json {
         document::error(out, why, None, Exit::STOPPED)?;
     }

@@ -3,7 +3,7 @@
 //! served itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use signal_hook::iterator::Signals;
@@ -13,6 +13,15 @@ use steadfast_crash::explore::{Boot, Recovered, System};
 
 use crate::{stop_signals, terminal};
 
+/// Whether nothing is mounted any more, nor will be.
+static MAY_END: AtomicBool = AtomicBool::new(false);
+
+/// The work is done, and what is left is to print what was found: from now on a signal ends the
+/// process, whose reader may not read.
+pub fn end_with_signals() {
+    MAY_END.store(true, Ordering::Relaxed);
+}
+
 /// Counts the signals that ask to stop; the first is answered with `note`.
 pub fn on_signals(note: &'static str) -> Result<Arc<AtomicUsize>> {
     let stops = Arc::new(AtomicUsize::new(0));
@@ -20,7 +29,10 @@ pub fn on_signals(note: &'static str) -> Result<Arc<AtomicUsize>> {
     let counter = Arc::clone(&stops);
     let thread = std::thread::Builder::new().name("signals".into());
     thread.spawn(move || {
-        for _ in signals.forever() {
+        for signal in signals.forever() {
+            if MAY_END.load(Ordering::Relaxed) {
+                std::process::exit(128 + signal);
+            }
             if counter.fetch_add(1, Ordering::Relaxed) == 0 {
                 terminal::note(note);
             }

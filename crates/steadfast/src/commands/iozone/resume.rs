@@ -8,7 +8,7 @@ use steadfast_bench::iozone::matrix::{self, Cell, Cells};
 use steadfast_bench::iozone::options::Matrix;
 use steadfast_bench::iozone::{Options, Surroundings};
 
-use crate::Usage;
+use crate::{Usage, output};
 
 /// Prints each row, keeps each cell.
 pub struct Progress {
@@ -92,7 +92,7 @@ impl Progress {
         }
         let mut out = std::io::stdout();
         if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            self.failed.get_or_insert(e);
+            self.failed.get_or_insert(output::named(e));
         }
     }
 

@@ -1,12 +1,15 @@
 //! An image file that is being made: it goes with whoever gives up, and with a signal.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::commands::whole_file::place::{Identity, Place};
+use steadfast_devices::source::Made;
+
+use crate::commands::whole_file::place::Place;
 use crate::{Usage, stop_signals};
 
 /// A file that is being made, and was not there before.
@@ -22,7 +25,7 @@ struct State {
     /// Where it is made: whoever renames folders afterwards does not choose what is removed.
     place: Place,
     /// The file, made by us, which is not to be kept yet.
-    made: Option<Identity>,
+    made: Option<Made>,
 }
 
 impl Unfinished {
@@ -32,7 +35,7 @@ impl Unfinished {
     /// # Errors
     /// There is no such place, or root does not follow the path to it.
     pub fn new(path: &Path) -> Result<Unfinished> {
-        let place = Place::of_new(path).map_err(|e| {
+        let place = Place::of_new_file(path).map_err(|e| {
             // What opening it would say, and more where root does not follow a link.
             Usage(format!("{}: cannot create it: {e}", path.display()))
         })?;
@@ -52,13 +55,13 @@ impl Unfinished {
         Ok(Unfinished { signals: handle, state })
     }
 
-    /// Makes it. Where that fails it is whoever made it who removes what there is.
-    pub fn make<T, E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    /// Makes it, in the folder that was found. Where that fails it is whoever made it who removes
+    /// what there is.
+    pub fn make<T>(&self, make: impl FnOnce(OwnedFd) -> Result<(T, Made)>) -> Result<T> {
         let mut state = lock(&self.state);
-        let made = make();
-        let there = || Identity::of(&state.place.present().ok()??).ok();
-        state.made = made.is_ok().then(there).flatten();
-        made
+        let (device, made) = make(state.place.folder().try_clone()?)?;
+        state.made = Some(made);
+        Ok(device)
     }
 
     /// It is finished, and stays.
@@ -82,15 +85,55 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl State {
     fn remove(&mut self) {
         if let Some(made) = self.made.take() {
-            // OK to ignore: why it was given up is what counts.
-            let _ = self.place.remove(made);
+            made.remove();
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
+    use steadfast_devices::source::{FileDevice, FileOptions};
+
     use super::*;
+
+    fn make(unfinished: &Unfinished, path: &Path) -> Result<FileDevice> {
+        let options = FileOptions::default();
+        unfinished.make(|folder| Ok(FileDevice::create_in(folder, path, 1 << 20, &options)?))
+    }
+
+    /// Another user exchanges the folder for a link after the path was followed.
+    #[test]
+    fn it_is_made_where_the_path_led_at_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for kept in [true, false] {
+            std::fs::create_dir_all(at("dir")).unwrap();
+            std::fs::create_dir_all(at("roots")).unwrap();
+            let unfinished = Unfinished::new(&at("dir/image")).unwrap();
+            std::fs::rename(at("dir"), at("moved")).unwrap();
+            symlink("roots", at("dir")).unwrap();
+            // It is that file which is opened, and not another one of the name.
+            let device = make(&unfinished, &at("dir/image")).unwrap();
+            assert_eq!(std::fs::read_dir(at("roots")).unwrap().count(), 0);
+            assert!(at("moved/image").exists());
+            drop(device);
+            // What has the name by now is not ours to remove.
+            std::fs::write(at("roots/image"), "root's").unwrap();
+            if kept {
+                unfinished.keep()
+            } else {
+                drop(unfinished)
+            }
+            assert_eq!(at("moved/image").exists(), kept);
+            assert!(at("roots/image").exists());
+            for left in ["dir", "moved/image", "roots/image"] {
+                let _ = std::fs::remove_file(at(left));
+            }
+            std::fs::remove_dir(at("moved")).unwrap();
+        }
+    }
 
     #[test]
     fn what_is_not_kept_goes_and_what_is_not_ours_stays() {
@@ -100,7 +143,7 @@ mod tests {
         {
             let unfinished = Unfinished::new(&path).unwrap();
             if made {
-                unfinished.make(|| std::fs::write(&path, "half")).unwrap();
+                make(&unfinished, &path).unwrap();
             } else {
                 std::fs::write(&path, "theirs").unwrap();
             }

@@ -88,15 +88,16 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     let label = Label { uuid, name: name.into(), mode, bytes: room, cookie: 0 };
     // As root no link of another user is followed.
     let cannot = |e| Usage(format!("{}: cannot create it: {e}", path.display()));
-    Place::of_new(path).map_err(cannot)?;
-    let (pmem, made) = Pmem::create_labelled(path, bytes, label.clone()).map_err(|e| match e {
-        // Also a file that is there already.
-        e @ (PmemError::System { .. } | PmemError::BadSize { .. }) => {
-            anyhow::Error::from(Usage(e.to_string()))
-        }
-        PmemError::Open(e) => e.into(),
-        e => e.into(),
-    })?;
+    let place = Place::of_new_file(path).map_err(cannot)?;
+    let (pmem, made) = Pmem::create_labelled(place.into_folder(), path, bytes, label.clone())
+        .map_err(|e| match e {
+            // Also a file that is there already.
+            e @ (PmemError::System { .. } | PmemError::BadSize { .. }) => {
+                anyhow::Error::from(Usage(e.to_string()))
+            }
+            PmemError::Open(e) => e.into(),
+            e => e.into(),
+        })?;
     let pmem = Arc::new(pmem);
     let device: Arc<dyn BlockDevice> = Arc::clone(&pmem) as Arc<dyn BlockDevice>;
     // Of any namespace: a kernel that gets the range as memory sees it without its label.
@@ -129,24 +130,31 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
+/// The file that a path led to: what is looked at is what is removed, whoever renames files and
+/// folders meanwhile.
+struct There(Option<(Place, Identity)>);
+
+impl There {
+    fn find(path: &Path) -> std::io::Result<There> {
+        let Found::Named(place) = place::find(path)? else { return Ok(There(None)) };
+        let file = place.present()?.map(|there| Identity::of(&there)).transpose()?;
+        Ok(There(file.map(|file| (place, file))))
+    }
+
+    fn remove(&self) -> std::io::Result<()> {
+        match &self.0 {
+            Some((place, file)) if !place.is_of(*file) => Err(place::replaced()),
+            Some((place, file)) => place.remove(*file),
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
 fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
     let path = open::file(given);
     let shown = path.display();
-    // What is looked at is what is removed, whoever renames folders meanwhile.
-    let found = || match place::find(path)? {
-        Found::Named(place) => {
-            let file = place.present()?.map(|there| Identity::of(&there)).transpose()?;
-            Ok(file.map(|file| (place, file)))
-        }
-        Found::Descriptor(_) | Found::Other(_) => Ok(None),
-    };
-    let found: std::io::Result<_> = found();
+    let found = There::find(path);
     let found = found.map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
-    let remove = || match &found {
-        Some((place, file)) if !place.is_of(*file) => Err(place::replaced()),
-        Some((place, file)) => place.remove(*file),
-        None => Err(std::io::ErrorKind::NotFound.into()),
-    };
     if Pmem::label_of(path).is_none() {
         std::fs::File::open(path).map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
         let what = format!(
@@ -165,7 +173,7 @@ fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
     if force {
         // Whatever it holds, or whatever is left of it; but not while it is in use.
         drop(open::map(given, true)?);
-        remove()?;
+        found.remove()?;
         writeln!(out, "{shown}: removed")?;
         return Ok(());
     }
@@ -177,7 +185,35 @@ fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
         );
         return Err(Usage(what).into());
     }
-    remove()?;
+    found.remove()?;
     writeln!(out, "{shown}: removed")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_the_name_is_not_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for dir in ["dir", "other"] {
+            std::fs::create_dir(at(dir)).unwrap();
+            std::fs::write(at(dir).join("range"), dir).unwrap();
+        }
+        let found = There::find(&at("dir/range")).unwrap();
+        // The folder: the range is removed where it is.
+        std::fs::rename(at("dir"), at("moved")).unwrap();
+        std::fs::rename(at("other"), at("dir")).unwrap();
+        found.remove().unwrap();
+        assert!(!at("moved/range").exists() && at("dir/range").exists());
+        // The file itself.
+        let found = There::find(&at("dir/range")).unwrap();
+        std::fs::rename(at("dir/range"), at("dir/away")).unwrap();
+        std::fs::write(at("dir/range"), "another's").unwrap();
+        assert!(found.remove().unwrap_err().to_string().contains("another program replaces it"));
+        assert!(at("dir/range").exists() && at("dir/away").exists());
+        assert!(There::find(&at("none")).unwrap().remove().is_err());
+    }
 }

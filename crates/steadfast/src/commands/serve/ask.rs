@@ -11,7 +11,7 @@ use steadfast_vfs::size;
 
 use super::cli::{HostCommand, HostVerb};
 use super::{client, said, show};
-use crate::mount::wait_for_end;
+use crate::mount::Ending;
 use crate::{Outcome, Usage, terminal};
 
 /// How long the host may take to close everything once it has answered.
@@ -50,7 +50,7 @@ pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
     };
     let client = client(command.socket.as_deref())?;
     let process = match command.what {
-        HostVerb::Stop => call(&client, &Request::Status)?.stack.map(|stack| stack.pid),
+        HostVerb::Stop => call(&client, &Request::Status)?.stack.map(|stack| Ending::of(stack.pid)),
         _ => None,
     };
     let answer = match &command.what {
@@ -60,7 +60,9 @@ pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
     match (&command.what, &answer.stack) {
         (HostVerb::Status { json }, Some(stack)) => show::stack(stack, *json, out),
         (HostVerb::Stop, _) => {
-            process.into_iter().for_each(|process| wait_for_end(process, ENDING_MAX));
+            if let Some(process) = process {
+                process.wait(ENDING_MAX);
+            }
             Ok(Outcome::Good)
         }
         _ => Ok(Outcome::Good),

@@ -23,6 +23,8 @@ const OTHER_NAME: &str = "it has another name, and is in a folder that another u
 const OF_ANOTHER: &str = "it is no file, and is in a folder that another user may change: root \
                           does not wait for that user; remove it, or name another file";
 
+const NOWHERE: &str = "it is a symbolic link that leads nowhere: name what it leads to";
+
 /// What a path leads to.
 pub enum Found {
     /// A name in a folder, which need not be there.
@@ -90,6 +92,17 @@ impl Place {
         Ok(Place { folder: folder(parent, false)?, name })
     }
 
+    /// The same for a file, where a link that leads nowhere is an error that says so.
+    pub fn of_new_file(path: &Path) -> io::Result<Place> {
+        let place = Place::of_new(path)?;
+        let Some(there) = place.present()? else { return Ok(place) };
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&there)?.st_mode);
+        match kind == FileType::Symlink && !path.exists() {
+            true => Err(io::Error::new(ErrorKind::AlreadyExists, NOWHERE)),
+            false => Ok(place),
+        }
+    }
+
     /// A name in a folder that is open.
     pub fn new_in(folder: OwnedFd, name: &str) -> Place {
         Place { folder, name: name.into() }
@@ -98,6 +111,11 @@ impl Place {
     /// The folder.
     pub fn folder(&self) -> &OwnedFd {
         &self.folder
+    }
+
+    /// The folder alone.
+    pub fn into_folder(self) -> OwnedFd {
+        self.folder
     }
 
     /// The name in it.
@@ -161,12 +179,13 @@ impl Place {
         Ok(file)
     }
 
-    /// Refuses to write to a file of root's by a name that another user gave it, and to what is no
-    /// file and another user's, who decides how long that takes.
+    /// Refuses to write to what is root's by a name that another user gave it, a device for
+    /// example, and to what is no file and another user's, who decides how long that takes.
     pub fn is_no_other(&self, file: &Metadata) -> io::Result<()> {
         let what = match file.is_file() {
-            true if file.nlink() != 1 => OTHER_NAME,
             false if file.uid() != 0 => OF_ANOTHER,
+            // A folder has several names of its own, and is not written.
+            _ if file.nlink() != 1 && !file.is_dir() => OTHER_NAME,
             _ => return Ok(()),
         };
         if self.is_anybodys()? { Err(io::Error::other(what)) } else { Ok(()) }

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, renameat_with};
 use tempfile::TempDir;
 
 use super::place::{self, Found};
@@ -293,7 +293,7 @@ fn paths_are_followed_as_the_kernel_does() {
 fn root_does_not_wait_for_the_reader_of_another_users_pipe() {
     let Some((_, home)) = two_users() else { return };
     let pipe = home.path().join("pipe");
-    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let mode = Mode::RUSR | Mode::WUSR;
     rustix::fs::mkfifoat(CWD, &pipe, mode).unwrap();
     chown(&pipe, Some(USER), Some(USER)).unwrap();
     let is_refused = |error: io::Error| {
@@ -312,4 +312,18 @@ fn root_does_not_wait_for_the_reader_of_another_users_pipe() {
     });
     write(&own, "all of it").unwrap();
     assert_eq!(reader.join().unwrap(), "all of it");
+    // Of that the reader is waited for.
+    let reading = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let reader = rustix::fs::open(&own, reading, Mode::empty()).unwrap();
+    let Found::Named(place) = place::find(&own).unwrap() else { panic!() };
+    let appended = place.append().unwrap();
+    assert!(!rustix::fs::fcntl_getfl(&appended).unwrap().contains(OFlags::NONBLOCK));
+    // It may be one of root's that another user has given a name here, where the host lets him.
+    fs::hard_link(&own, home.path().join("second")).unwrap();
+    for name in ["own", "second"] {
+        let refused = write(&home.path().join(name), "x").unwrap_err().to_string();
+        assert!(refused.contains("it has another name"), "{refused}");
+    }
+    assert!(place.append().is_err());
+    drop((reader, appended));
 }

@@ -1,0 +1,139 @@
+//! Folders that are removed with what is in them, but never with what is mounted there.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A new folder for what is temporary, and to mount on. Removed with all that is in it when
+/// dropped, unless something is still mounted on it or below it: then it stays, because removing it
+/// would empty that file system.
+#[derive(Debug)]
+pub struct Folder {
+    /// Absolute, without symbolic links: as the kernel names what is mounted.
+    path: PathBuf,
+    whole: Option<TempDir>,
+}
+
+impl Folder {
+    /// In the folder for temporary files.
+    ///
+    /// # Errors
+    /// What the host reports.
+    pub fn new(prefix: &str) -> io::Result<Folder> {
+        Folder::new_in(&std::env::temp_dir(), prefix)
+    }
+
+    /// The same in a folder.
+    ///
+    /// # Errors
+    /// What the host reports.
+    pub fn new_in(folder: &Path, prefix: &str) -> io::Result<Folder> {
+        Ok(Folder::of(tempfile::Builder::new().prefix(prefix).tempdir_in(folder)?))
+    }
+
+    /// One that was made.
+    pub(crate) fn of(whole: TempDir) -> Folder {
+        let path = whole.path().canonicalize().unwrap_or_else(|_| whole.path().to_owned());
+        Folder { path, whole: Some(whole) }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether something is mounted on it or below it. Where that cannot be found out it is.
+    fn has_mounts(&self) -> bool {
+        let mounts = fs::read("/proc/self/mountinfo");
+        mounts.map_or(true, |mounts| places(&mounts).any(|at| at.starts_with(&self.path)))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(whole) = self.whole.take()
+            && self.has_mounts()
+        {
+            // OK to ignore where it is: whoever left the mount there knows.
+            let _ = whole.keep();
+        }
+    }
+}
+
+/// Where something is mounted: the fifth word of each line.
+fn places(mounts: &[u8]) -> impl Iterator<Item = PathBuf> {
+    let lines = mounts.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| {
+        let at = line.split(|byte| *byte == b' ').nth(4)?;
+        Some(OsString::from_vec(unescaped(at)).into())
+    })
+}
+
+/// A path as the kernel writes it: a backslash and three octal digits for what would end a word.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| first == b'\\');
+        let code = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::run;
+
+    #[test]
+    fn paths_are_as_the_kernel_writes_them() {
+        let line = b"36 35 98:0 / /tmp/a\\040b\\134c rw - ext4 x rw\n\n1 2 3";
+        let found: Vec<PathBuf> = places(line).collect();
+        assert_eq!(found, [Path::new("/tmp/a b\\c")]);
+        assert_eq!(unescaped(b"a\\9\\04"), b"a\\9\\04");
+    }
+
+    /// Another file system, to which something was written.
+    #[test]
+    #[allow(clippy::print_stdout, reason = "a test that did not run says so")]
+    fn what_is_mounted_is_not_emptied() {
+        let whole = tempfile::tempdir().unwrap();
+        for (below, empty) in [("", true), ("a/b c", false)] {
+            let folder = Folder::new_in(whole.path(), "x y").unwrap();
+            let at = folder.path().join(below);
+            fs::create_dir_all(&at).unwrap();
+            let tmpfs: [&std::ffi::OsStr; 4] =
+                ["-t".as_ref(), "tmpfs".as_ref(), "none".as_ref(), at.as_ref()];
+            if let Err(e) = run("mount", &tmpfs) {
+                println!("SKIPPED: mounting needs root: {e}");
+                return;
+            }
+            fs::write(at.join("file"), "text").unwrap();
+            let path = folder.path().to_owned();
+            drop(folder);
+            let kept = fs::read_to_string(at.join("file"));
+            run("umount", &[&at]).unwrap();
+            assert_eq!(kept.unwrap(), "text", "{below:?}");
+            assert_eq!(fs::read_dir(&path).unwrap().count() == 0, empty);
+            let folder = Folder::new_in(whole.path(), "x").unwrap();
+            fs::write(folder.path().join("file"), "text").unwrap();
+            let path = folder.path().to_owned();
+            drop(folder);
+            assert!(!path.exists());
+        }
+    }
+}

@@ -243,7 +243,9 @@ fn job(root: &Path, binary: &Binary, asked: &Asked, memory: &Memory) -> Job {
 fn doc_tests(root: &Path, asked: &Asked) -> Job {
     let mut command = step::cargo(root, &["test", "--workspace", "--doc", "--no-fail-fast"]);
     command.args(options(asked)).env("CARGO_TERM_COLOR", "never");
-    command.args(["--", "--show-output"]).args(asked.filter);
+    // Without --show-output, with which rustdoc builds and starts a program for each example
+    // instead of one for all of a crate.
+    command.arg("--").args(asked.filter);
     command.envs(asked.environment.iter().map(|(name, value)| (name, value)));
     Job { name: DOC_TESTS.to_owned(), command, in_turn: false }
 }

@@ -46,7 +46,7 @@ const WAITS: [&str; 7] = [
 /// Their images are only what mke2fs, e2fsck, the kernel, programs on a mount and we read and
 /// write, so they are made in memory where there is such a folder. What a disk of this machine does
 /// below a file is tested by others: `devices`, `stack`, and the mounts of `steadfast`.
-const IN_MEMORY: [&str; 11] = [
+const IN_MEMORY: [&str; 10] = [
     "crates/crash/tests/planted/main.rs",
     "crates/crash/tests/schedules.rs",
     "crates/crash/tests/small.rs",
@@ -57,7 +57,6 @@ const IN_MEMORY: [&str; 11] = [
     "crates/lab/tests/experiments/main.rs",
     "crates/steadfast/tests/judges/main.rs",
     "crates/steadfast/tests/mutated/main.rs",
-    "crates/steadfast/tests/verdicts/main.rs",
 ];
 /// Where files are in memory (tmpfs), on Linux.
 const MEMORY: &str = "/dev/shm";

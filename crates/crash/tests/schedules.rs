@@ -2,10 +2,10 @@
 //! asked for or a lock is taken, and every run cut everywhere; in three data modes, on internal and
 //! external journals.
 //!
-//! Always: of all pairs of two operations beside two, each twentieth, others in each set-up, in every
-//! schedule with up to two preemptions, where transactions begin and commits are asked for; one operation beside a write
-//! and its fsync, preempted once, at every point, locks too; and three tasks and locks, drawn. With
-//! `STEADFAST_SOAK` all pairs. Figures are printed with `--nocapture`.
+//! Always: of all pairs of two operations beside two, each twentieth, others in each set-up, in
+//! every schedule with up to two preemptions, where transactions begin and commits are asked for;
+//! one operation beside a write and its fsync, preempted once, at every point, locks too; and three
+//! tasks and locks, drawn. With `STEADFAST_SOAK` all pairs. Figures are printed with `--nocapture`.
 
 // The figures are for people who run a soak.
 #![allow(clippy::print_stdout)]

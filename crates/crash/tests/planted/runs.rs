@@ -29,7 +29,8 @@ fn case(setup: Setup, seed: u64, again_percent: u64) -> Case {
     let places =
         if seed.is_multiple_of(2) { Places::Boundaries(CUTS) } else { Places::Spread(CUTS) };
     let second = SecondCuts { percent: again_percent, ..SecondCuts::NONE };
-    let plan = Plan { e2fsck_every: 6, second, ..Plan::trials(places, seed) };
+    // Once a run: each state is checked by us, and an image for e2fsck takes longer than its cut.
+    let plan = Plan { e2fsck_every: CUTS, second, ..Plan::trials(places, seed) };
     Case { setup, seed, tasks: TASKS, operations: OPERATIONS, plan }
 }
 

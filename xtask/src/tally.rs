@@ -222,6 +222,8 @@ test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
 error: test failed, to rerun pass `-p b` (signal: 11, SIGSEGV)
    Doc-tests a
 test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+all doctests ran in 0.30s; merged doctests compilation took 0.20s
 ";
 
     #[test]
@@ -234,6 +236,7 @@ test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
         assert!(shown.contains(&"FIGURES: 3 cuts, 4 states"));
         assert!(shown.contains(&"test three ... FAILED"));
         assert!(!shown.contains(&"noise") && !shown.contains(&"test one ... ok"));
+        assert!(!shown.iter().any(|line| line.contains("doctests")));
         let expected = [
             "ended without a result: tests/b.rs (target/debug/deps/b-1)",
             "skipped: two: needs root",

@@ -20,15 +20,15 @@ use crate::tally::Tally;
 
 /// Begun before all others, those that take longest first: begun last they would run on alone.
 const LONG: [&str; 11] = [
-    "crates/ext4/tests/power_cut.rs",
-    "crates/crash/tests/planted/main.rs",
-    "crates/crash/tests/schedules.rs",
-    "crates/crash/tests/small.rs",
-    "crates/ext4/tests/roundtrip/main.rs",
     "crates/steadfast/tests/mutated/main.rs",
     "crates/steadfast/tests/judges/main.rs",
+    "crates/crash/tests/planted/main.rs",
+    "crates/crash/tests/schedules.rs",
+    "crates/ext4/tests/power_cut.rs",
+    "crates/ext4/tests/roundtrip/main.rs",
     "crates/lab/tests/experiments/main.rs",
     "crates/ext4/tests/flips/main.rs",
+    "crates/crash/tests/small.rs",
     "crates/journal/tests/journal/main.rs",
     DOC_TESTS,
 ];
@@ -43,18 +43,28 @@ const WAITS: [&str; 7] = [
     "crates/pagecache/tests/cache/main.rs",
     "crates/peers/tests/kernel.rs",
 ];
-/// Their images are only what mke2fs, e2fsck, the kernel and we read and write, so they are made in
-/// memory where there is such a folder. What a disk of this machine does below a file is tested by
-/// others: `devices`, `stack`, and the mounts of `steadfast`.
-const IN_MEMORY: [&str; 3] = [
+/// Their images are only what mke2fs, e2fsck, the kernel, programs on a mount and we read and
+/// write, so they are made in memory where there is such a folder. What a disk of this machine does
+/// below a file is tested by others: `devices`, `stack`, and the mounts of `steadfast`.
+const IN_MEMORY: [&str; 10] = [
+    "crates/crash/tests/planted/main.rs",
+    "crates/crash/tests/schedules.rs",
+    "crates/crash/tests/small.rs",
     "crates/ext4/tests/power_cut.rs",
     "crates/ext4/tests/roundtrip/main.rs",
     "crates/ext4-tune/tests/tune/main.rs",
+    "crates/journal/tests/journal/main.rs",
+    "crates/lab/tests/experiments/main.rs",
+    "crates/steadfast/tests/judges/main.rs",
+    "crates/steadfast/tests/mutated/main.rs",
 ];
 /// Where files are in memory (tmpfs), on Linux.
 const MEMORY: &str = "/dev/shm";
 /// What statfs(2) calls such a file system.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
+/// Bytes that must be free there and in memory: several times what the images of a few binaries
+/// take at once. Containers have 64 MiB there.
+const MEMORY_ROOM: u64 = 6 << 30;
 
 /// Longest that a binary may take: several times what the longest one takes on a busy machine, and
 /// short enough that the run ends and says which test it was before CI gives up.
@@ -206,11 +216,22 @@ struct Memory(Option<PathBuf>);
 
 impl Memory {
     fn new() -> Memory {
-        let is_memory = rustix::fs::statfs(MEMORY)
-            .is_ok_and(|of| u64::try_from(of.f_type).is_ok_and(|kind| kind == TMPFS_MAGIC));
+        let is_memory = rustix::fs::statfs(MEMORY).is_ok_and(|of| {
+            let is_tmpfs = u64::try_from(of.f_type).is_ok_and(|kind| kind == TMPFS_MAGIC);
+            let free = u64::try_from(of.f_bsize).unwrap_or(0).saturating_mul(of.f_bavail);
+            is_tmpfs && free.min(available()) >= MEMORY_ROOM
+        });
         let folder = Path::new(MEMORY).join(format!("steadfast-test-{}", std::process::id()));
         Memory((is_memory && std::fs::create_dir(&folder).is_ok()).then_some(folder))
     }
+}
+
+/// Bytes of memory that can be used without swapping; 0 if the system does not say.
+fn available() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.map_or(0, |kib| kib.saturating_mul(1024))
 }
 
 impl Drop for Memory {
@@ -243,7 +264,9 @@ fn job(root: &Path, binary: &Binary, asked: &Asked, memory: &Memory) -> Job {
 fn doc_tests(root: &Path, asked: &Asked) -> Job {
     let mut command = step::cargo(root, &["test", "--workspace", "--doc", "--no-fail-fast"]);
     command.args(options(asked)).env("CARGO_TERM_COLOR", "never");
-    command.args(["--", "--show-output"]).args(asked.filter);
+    // Without --show-output, with which rustdoc builds and starts a program for each example
+    // instead of one for all of a crate.
+    command.arg("--").args(asked.filter);
     command.envs(asked.environment.iter().map(|(name, value)| (name, value)));
     Job { name: DOC_TESTS.to_owned(), command, in_turn: false }
 }

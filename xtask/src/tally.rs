@@ -3,7 +3,8 @@
 //! A test that cannot run here (no root, no loop devices) says so itself: it prints a line
 //! `SKIPPED: reason` and returns. To the test harness it has passed; here it has not.
 //! For such lines to be seen the tests run with `--show-output`, which repeats what each passing
-//! test has printed; the rest of that is left out of the report, but for lines `FIGURES: ...`: what
+//! test has printed (but for the examples in documentation, none of which may say it: see
+//! `tidy`); the rest of that is left out of the report, but for lines `FIGURES: ...`: what
 //! a test has measured or counted.
 
 /// The harness's results, summed over the test binaries.
@@ -83,7 +84,7 @@ impl Tally {
         } else if line.starts_with("FIGURES:") || line.starts_with("FOUND:") {
             return true;
         }
-        !(self.in_successes || line.is_empty() || is_number_of_tests(line))
+        !(self.in_successes || line.is_empty() || is_of_the_harness(line))
     }
 
     /// Adds what another one has counted.
@@ -177,9 +178,11 @@ fn is_result(text: &str) -> bool {
     text == "ok" || text == "FAILED" || text.starts_with("ignored")
 }
 
-fn is_number_of_tests(line: &str) -> bool {
+/// How many tests there are, and how long rustdoc has taken for those of a crate.
+fn is_of_the_harness(line: &str) -> bool {
     let number = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
-    number.is_some_and(|(number, _)| number.parse::<u64>().is_ok())
+    let is_number = number.is_some_and(|(number, _)| number.parse::<u64>().is_ok());
+    is_number || line.starts_with("all doctests ran in ")
 }
 
 #[cfg(test)]
@@ -219,6 +222,8 @@ test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
 error: test failed, to rerun pass `-p b` (signal: 11, SIGSEGV)
    Doc-tests a
 test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+all doctests ran in 0.30s; merged doctests compilation took 0.20s
 ";
 
     #[test]
@@ -231,6 +236,7 @@ test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
         assert!(shown.contains(&"FIGURES: 3 cuts, 4 states"));
         assert!(shown.contains(&"test three ... FAILED"));
         assert!(!shown.contains(&"noise") && !shown.contains(&"test one ... ok"));
+        assert!(!shown.iter().any(|line| line.contains("doctests")));
         let expected = [
             "ended without a result: tests/b.rs (target/debug/deps/b-1)",
             "skipped: two: needs root",

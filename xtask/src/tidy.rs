@@ -94,6 +94,12 @@ fn check_file(name: &str, text: &str, findings: &mut Findings) {
             let what = format!("{columns} columns, more than {COLUMNS_MAX}");
             findings.faults.push(format!("{name}:{}: {what}", i + 1));
         }
+        let comment = line.trim_start();
+        let is_documentation = comment.starts_with("///") || comment.starts_with("//!");
+        if is_documentation && line.contains(concat!("(\"SKIP", "PED")) {
+            let what = "what an example prints is not read: it cannot skip itself";
+            findings.faults.push(format!("{name}:{}: {what}", i + 1));
+        }
         for forbidden in FORBIDDEN {
             if line.contains(forbidden) {
                 findings.faults.push(format!("{name}:{}: {forbidden}...", i + 1));
@@ -115,13 +121,15 @@ mod tests {
     fn faults_are_found_where_they_are() {
         let mut found = Findings::default();
         let wide = "x".repeat(101);
-        let text = format!("fine\n    {}\n{wide}\n", concat!("todo", "!()"));
+        let skips = concat!("/// println!(\"SKIP", "PED: no root\");");
+        let text = format!("fine\n    {}\n{wide}\n{skips}\n", concat!("todo", "!()"));
         check_file("a.rs", &text, &mut found);
         check_file("b.rs", &"\n".repeat(1001), &mut found);
         check_file("c.rs", &"\n".repeat(601), &mut found);
         let expected = [
             concat!("a.rs:2: todo", "!(...").to_owned(),
             "a.rs:3: 101 columns, more than 100".to_owned(),
+            "a.rs:4: what an example prints is not read: it cannot skip itself".to_owned(),
             "b.rs: 1001 lines, more than 1000: split it".to_owned(),
         ];
         assert_eq!(found.faults, expected);

@@ -47,6 +47,9 @@ const JOURNAL_BLOCKS: u32 = 2048;
 /// More than twice what the tasks have in files at once: what they remove is free when the
 /// removal is committed.
 const FILES_BYTES: u64 = 32 << 20;
+/// The same where each update is a transaction: the files are few and small. An internal journal
+/// may take half of the disk.
+const FEW_FILES_BYTES: u64 = 9 << 20;
 /// So many files and directories; each has a cluster at least.
 const FILES: u64 = 250;
 
@@ -97,7 +100,8 @@ impl Setup {
     fn disk_bytes(&self) -> u64 {
         let journal =
             if self.external { 0 } else { u64::from(JOURNAL_BLOCKS) * u64::from(self.block_size) };
-        journal + FILES_BYTES + FILES * u64::from(self.cluster_size.unwrap_or(self.block_size))
+        let files = if self.lone_updates { FEW_FILES_BYTES } else { FILES_BYTES };
+        journal + files + FILES * u64::from(self.cluster_size.unwrap_or(self.block_size))
     }
 
     pub(crate) fn options(&self, journal: Option<Arc<dyn BlockDevice>>) -> MountOptions {

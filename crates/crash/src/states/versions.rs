@@ -23,8 +23,11 @@ use steadfast_devices::store::Store;
 
 use super::{Bound, Rule, Unit};
 
-/// A unit of a device: (device, byte offset).
+/// Where a unit is: (device, byte offset).
 pub(crate) type Place = (u32, u64);
+/// A unit that is written, by number, in the order of the places: there is one for each word of a
+/// memory, and each cut goes through all that was written before it.
+pub(crate) type UnitNo = u32;
 /// Contents of a unit, by number.
 pub(crate) type Content = usize;
 /// For each unit in doubt, which of its options; the first is what was there.
@@ -34,8 +37,21 @@ pub(crate) type Choice = Vec<u8>;
 pub(crate) struct Units {
     contents: Vec<Bytes>,
     hashes: Vec<u64>,
-    base: BTreeMap<Place, Content>,
+    /// Where each unit is, ascending.
+    places: Vec<Place>,
+    /// What each unit holds at first.
+    base: Vec<Content>,
     /// What each event of the recording writes.
+    writes: Vec<Vec<(UnitNo, Content)>>,
+}
+
+/// What is collected before the units have numbers.
+#[derive(Default)]
+struct Collected {
+    contents: Vec<Bytes>,
+    hashes: Vec<u64>,
+    known: HashMap<Bytes, Content>,
+    base: BTreeMap<Place, Content>,
     writes: Vec<Vec<(Place, Content)>>,
 }
 
@@ -43,24 +59,18 @@ pub(crate) struct Units {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Doubts {
     /// Beyond doubt, and different from the base.
-    fixed: Vec<(Place, Content)>,
+    fixed: Vec<(UnitNo, Content)>,
     /// What each unit in doubt may hold: two things at least.
-    options: Vec<(Place, Vec<Content>)>,
+    options: Vec<(UnitNo, Vec<Content>)>,
     /// The writes in doubt: which option of which unit they bring.
     writes: Vec<Vec<(usize, u8)>>,
 }
 
 impl Units {
     pub fn new(recording: &Recording, bases: &[Store]) -> Units {
-        let mut units = Units {
-            contents: Vec::new(),
-            hashes: Vec::new(),
-            base: BTreeMap::new(),
-            writes: Vec::new(),
-        };
+        let mut units = Collected::default();
         // What is there if everything is: a store may be part of a word.
         let mut newest = bases.to_vec();
-        let mut known: HashMap<Bytes, Content> = HashMap::new();
         for event in recording.events() {
             let device = event.device.0;
             let unit = recording.devices()[device as usize].unit() as usize;
@@ -77,7 +87,7 @@ impl Units {
                 Action::Discard { offset, len } => {
                     let range = *offset..offset + len;
                     let base = &bases[device as usize];
-                    let discard = units.discarded(&mut known, device, range, unit as u64, base);
+                    let discard = units.discarded(device, range, unit as u64, base);
                     newest[device as usize].discard(*offset, *len);
                     units.writes.push(discard);
                     continue;
@@ -92,56 +102,21 @@ impl Units {
             for at in (0..data.len()).step_by(unit) {
                 let part = data.slice(at..data.len().min(at + unit));
                 let place = (device, offset + at as u64);
-                let old = bases[device as usize].read(place.1, part.len() as u64);
-                let old = units.intern(&mut known, old);
-                units.base.entry(place).or_insert(old);
-                writes.push((place, units.intern(&mut known, part)));
+                if !units.base.contains_key(&place) {
+                    let old = bases[device as usize].read(place.1, part.len() as u64);
+                    let old = units.intern(old);
+                    units.base.insert(place, old);
+                }
+                writes.push((place, units.intern(part)));
             }
             units.writes.push(writes);
         }
-        units
+        units.numbered()
     }
 
-    /// The units that a discard changes, and zeros. It may be of a whole device: units that held
-    /// zeros at first, and that nobody has written since, are left out.
-    fn discarded(
-        &mut self,
-        known: &mut HashMap<Bytes, Content>,
-        device: u32,
-        range: Range<u64>,
-        unit: u64,
-        base: &Store,
-    ) -> Vec<(Place, Content)> {
-        let Range { start, end } = range;
-        let written = self.base.range((device, start)..(device, end)).map(|((_, at), _)| *at);
-        let mut offsets: BTreeSet<u64> = written.collect();
-        for (from, len) in base.populated() {
-            let (from, to) = (from.max(start), (from + len).min(end));
-            if from < to {
-                let first = from - (from - start) % unit;
-                offsets.extend((first..to).step_by(unit as usize));
-            }
-        }
-        let mut zeros = |at: u64| {
-            let len = unit.min(end - at);
-            let old = self.base.get(&(device, at)).copied();
-            let old = old.unwrap_or_else(|| self.intern(known, base.read(at, len)));
-            self.base.insert((device, at), old);
-            ((device, at), self.intern(known, vec![0; len as usize].into()))
-        };
-        offsets.into_iter().map(&mut zeros).collect()
-    }
-
-    fn intern(&mut self, known: &mut HashMap<Bytes, Content>, bytes: Bytes) -> Content {
-        if let Some(number) = known.get(&bytes) {
-            return *number;
-        }
-        let mut hasher = DefaultHasher::new();
-        bytes.hash(&mut hasher);
-        self.hashes.push(hasher.finish());
-        self.contents.push(bytes.clone());
-        known.insert(bytes, self.contents.len() - 1);
-        self.contents.len() - 1
+    /// Where a unit is.
+    pub fn place(&self, unit: UnitNo) -> Place {
+        self.places[unit as usize]
     }
 
     /// The bytes of a unit.
@@ -153,15 +128,22 @@ impl Units {
     pub fn at(&self, recording: &Recording, cut: u64) -> Doubts {
         let devices = recording.devices().len() as u32;
         let cuts: Vec<_> = (0..devices).map(|d| recording.at(DeviceId(d), cut)).collect();
-        let mut held: BTreeMap<Place, Vec<Content>> = BTreeMap::new();
+        // What each unit surely held last, and what may be there instead.
+        let mut sure = self.base.clone();
+        let mut others: Vec<Vec<Content>> = vec![Vec::new(); self.places.len()];
         let mut in_doubt = Vec::new();
         for (number, event) in recording.events().iter().enumerate() {
             let Some(fate) = cuts[event.device.0 as usize].fate(event) else { continue };
-            for (place, content) in &self.writes[number] {
-                let options = held.entry(*place).or_insert_with(|| vec![self.base[place]]);
+            for (unit, content) in &self.writes[number] {
+                let (sure, others) = (&mut sure[*unit as usize], &mut others[*unit as usize]);
                 match fate {
-                    Fate::Durable => *options = vec![*content],
-                    Fate::InDoubt if !options.contains(content) => options.push(*content),
+                    Fate::Durable => {
+                        *sure = *content;
+                        others.clear();
+                    }
+                    Fate::InDoubt if sure != content && !others.contains(content) => {
+                        others.push(*content);
+                    }
                     Fate::InDoubt => {}
                 }
             }
@@ -169,12 +151,17 @@ impl Units {
                 in_doubt.push(number);
             }
         }
-        let (sure, options): (Vec<_>, Vec<_>) = held.into_iter().partition(|(_, o)| o.len() == 1);
-        let fixed = sure.into_iter().map(|(place, o)| (place, o[0]));
-        let fixed = fixed.filter(|(place, content)| self.base[place] != *content).collect();
+        let (mut fixed, mut options) = (Vec::new(), Vec::new());
+        for (unit, (sure, others)) in (0..).zip(sure.into_iter().zip(others)) {
+            if !others.is_empty() {
+                options.push((unit, [&[sure], &others[..]].concat()));
+            } else if self.base[unit as usize] != sure {
+                fixed.push((unit, sure));
+            }
+        }
         let writes = in_doubt.iter().map(|number| {
-            let of = |(place, content): &(Place, Content)| {
-                let unit = options.binary_search_by_key(place, |(p, _)| *p).ok()?;
+            let of = |(unit, content): &(UnitNo, Content)| {
+                let unit = options.binary_search_by_key(unit, |(u, _)| *u).ok()?;
                 let option = options[unit].1.iter().position(|c| c == content)?;
                 Some((unit, option as u8))
             };
@@ -186,10 +173,11 @@ impl Units {
 
     /// A number that is the same for equal contents on equal bases.
     pub fn digest(&self, doubts: &Doubts, choice: &[u8]) -> u128 {
-        let chosen = doubts.options.iter().zip(choice).map(|((p, o), c)| (p, o[usize::from(*c)]));
-        let sure = doubts.fixed.iter().map(|(p, c)| (p, *c));
-        let differing = sure.chain(chosen).filter(|(place, content)| self.base[place] != *content);
-        differing.fold(0, |sum, (place, content)| {
+        let chosen = doubts.options.iter().zip(choice).map(|((u, o), c)| (*u, o[usize::from(*c)]));
+        let differing = chosen.filter(|(unit, content)| self.base[*unit as usize] != *content);
+        let differing = doubts.fixed.iter().copied().chain(differing);
+        differing.fold(0, |sum, (unit, content)| {
+            let place = self.place(unit);
             let seed = self.hashes[content] ^ place.1.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let mut rng = Rng::new(seed ^ u64::from(place.0) << 60);
             sum ^ (u128::from(rng.bits()) << 64 | u128::from(rng.bits()))
@@ -199,8 +187,9 @@ impl Units {
     /// The devices with what is beyond doubt.
     pub fn sure(&self, doubts: &Doubts, bases: &[Store]) -> Vec<Store> {
         let mut stores = bases.to_vec();
-        for ((device, offset), content) in &doubts.fixed {
-            stores[*device as usize].write_slice(*offset, &self.contents[*content]);
+        for (unit, content) in &doubts.fixed {
+            let (device, offset) = self.place(*unit);
+            stores[device as usize].write_slice(offset, &self.contents[*content]);
         }
         stores
     }
@@ -208,10 +197,11 @@ impl Units {
     /// The devices in one state; `sure` is from [`sure`](Self::sure).
     pub fn contents(&self, doubts: &Doubts, sure: &[Store], choice: &[u8]) -> Vec<Store> {
         let mut stores = sure.to_vec();
-        for (((device, offset), options), chosen) in doubts.options.iter().zip(choice) {
-            if *chosen > 0 || self.base[&(*device, *offset)] != options[0] {
+        for ((unit, options), chosen) in doubts.options.iter().zip(choice) {
+            if *chosen > 0 || self.base[*unit as usize] != options[0] {
+                let (device, offset) = self.place(*unit);
                 let content = &self.contents[options[usize::from(*chosen)]];
-                stores[*device as usize].write_slice(*offset, content);
+                stores[device as usize].write_slice(offset, content);
             }
         }
         stores
@@ -232,12 +222,13 @@ impl Units {
             if recording.at(DeviceId(device), cut).fate(event) != Some(Fate::InDoubt) {
                 continue;
             }
-            for (place, content) in &self.writes[number] {
-                let Ok(unit) = doubts.options.binary_search_by_key(place, |(p, _)| *p) else {
+            for (unit, content) in &self.writes[number] {
+                let offset = self.place(*unit).1;
+                let Ok(unit) = doubts.options.binary_search_by_key(unit, |(u, _)| *u) else {
                     continue;
                 };
                 let options = &doubts.options[unit].1;
-                let (submitted, offset) = (event.submitted.tick, place.1);
+                let submitted = event.submitted.tick;
                 units.push(Unit { device, submitted, offset });
                 kept.push(options[usize::from(choice[unit])] == *content && choice[unit] > 0);
             }
@@ -248,7 +239,8 @@ impl Units {
     /// A state in words: which units in doubt hold what is new.
     pub fn describe(&self, doubts: &Doubts, choice: &[u8]) -> String {
         let new = doubts.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
-            |(((device, offset), options), c)| {
+            |((unit, options), c)| {
+                let (device, offset) = self.place(*unit);
                 format!("{device}:{offset:#x}={c}/{}", options.len() - 1)
             },
         );
@@ -257,14 +249,69 @@ impl Units {
     }
 }
 
+impl Collected {
+    /// The units that a discard changes, and zeros. It may be of a whole device: units that held
+    /// zeros at first, and that nobody has written since, are left out.
+    fn discarded(
+        &mut self,
+        device: u32,
+        range: Range<u64>,
+        unit: u64,
+        base: &Store,
+    ) -> Vec<(Place, Content)> {
+        let Range { start, end } = range;
+        let written = self.base.range((device, start)..(device, end)).map(|((_, at), _)| *at);
+        let mut offsets: BTreeSet<u64> = written.collect();
+        for (from, len) in base.populated() {
+            let (from, to) = (from.max(start), (from + len).min(end));
+            if from < to {
+                let first = from - (from - start) % unit;
+                offsets.extend((first..to).step_by(unit as usize));
+            }
+        }
+        let mut zeros = |at: u64| {
+            let len = unit.min(end - at);
+            let old = self.base.get(&(device, at)).copied();
+            let old = old.unwrap_or_else(|| self.intern(base.read(at, len)));
+            self.base.insert((device, at), old);
+            ((device, at), self.intern(vec![0; len as usize].into()))
+        };
+        offsets.into_iter().map(&mut zeros).collect()
+    }
+
+    fn intern(&mut self, bytes: Bytes) -> Content {
+        if let Some(number) = self.known.get(&bytes) {
+            return *number;
+        }
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        self.hashes.push(hasher.finish());
+        self.contents.push(bytes.clone());
+        self.known.insert(bytes, self.contents.len() - 1);
+        self.contents.len() - 1
+    }
+
+    /// The units with their numbers.
+    fn numbered(self) -> Units {
+        let Collected { contents, hashes, base, writes, .. } = self;
+        let (places, base): (Vec<Place>, Vec<Content>) = base.into_iter().unzip();
+        let number = |place: &Place| places.partition_point(|of| of < place) as UnitNo;
+        let numbered = |of: Vec<(Place, Content)>| {
+            of.into_iter().map(|(place, content)| (number(&place), content)).collect()
+        };
+        let writes = writes.into_iter().map(numbered).collect();
+        Units { contents, hashes, places, base, writes }
+    }
+}
+
 impl Doubts {
     /// Beyond doubt, and different from the base; ascending.
-    pub fn fixed(&self) -> &[(Place, Content)] {
+    pub fn fixed(&self) -> &[(UnitNo, Content)] {
         &self.fixed
     }
 
     /// What each unit in doubt may hold, ascending.
-    pub fn options(&self) -> &[(Place, Vec<Content>)] {
+    pub fn options(&self) -> &[(UnitNo, Vec<Content>)] {
         &self.options
     }
 
@@ -300,7 +347,7 @@ impl Doubts {
         let mut rng = Rng::new(seed);
         for _ in 0..bound.drawn {
             let keep = 10 + rng.below(81);
-            let draw = |(_, options): &(Place, Vec<Content>)| match rng.percent(keep) {
+            let draw = |(_, options): &(UnitNo, Vec<Content>)| match rng.percent(keep) {
                 true => 1 + rng.below(options.len() as u64 - 1) as u8,
                 false => 0,
             };

@@ -9,7 +9,7 @@ use steadfast_crash::states::Bound;
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 
 /// Pairs of two operations each, one in so many.
-const PAIRS_EVERY: usize = 10;
+const PAIRS_EVERY: usize = 20;
 
 /// Every schedule of two tasks with up to two preemptions, every cut of each, of the same pairs as
 /// the test `schedules` takes; shrunk, and reproduced from the command that is printed.

@@ -19,6 +19,8 @@ use steadfast_vfs::{FileSystem, FsError, Ino, OpenFlags, path};
 use crate::workload::{APPENDED, MADE, NAMED, OVERWRITTEN, RECORD, REPLACED, byte, contents};
 use crate::{Run, Setup, shaped};
 
+/// Bytes of an image that are in memory at once.
+const PIECE: u64 = 1 << 20;
 /// Whose the disk's contents were before.
 pub const FOREIGN_TAG: u64 = 0xdead;
 
@@ -70,12 +72,22 @@ impl Judge {
         Run { recording, bases }
     }
 
+    /// Written over what was dumped before: to make a file anew takes as long as its bytes.
     fn dump(&self, store: &Store, name: &str) -> PathBuf {
         let path = self.folder.path().join(name);
-        let file = File::create(&path).unwrap();
+        let is_new = !path.exists();
+        let file = File::options().write(true).create(true).truncate(false).open(&path).unwrap();
         file.set_len(store.size()).unwrap();
-        for (offset, len) in store.populated() {
-            file.write_all_at(&store.read(offset, len), offset).unwrap();
+        let mut end = 0;
+        for (offset, len) in store.populated().chain([(store.size(), 0)]) {
+            if !is_new && end < offset {
+                file.write_all_at(&vec![0; (offset - end) as usize], end).unwrap();
+            }
+            for at in (offset..offset + len).step_by(PIECE as usize) {
+                let piece = store.read(at, PIECE.min(offset + len - at));
+                file.write_all_at(&piece, at).unwrap();
+            }
+            end = offset + len;
         }
         path
     }

@@ -96,8 +96,9 @@ impl Disk {
             info,
             cache,
             number,
+            // Only a recorder asks for it.
+            before: if recorder.is_some() { bytes.clone() } else { Vec::new() },
             recorder,
-            before: bytes.clone(),
             bytes: Mutex::new(bytes),
             rng: Mutex::new(Rng::new(number as u64 + 77)),
             fail_writes_at: Mutex::new(None),
@@ -331,9 +332,13 @@ impl Recorder {
                 && (disks[*disk].cache == Cache::None
                     || (*fua && disks[*disk].cache == Cache::Volatile)
                     || at <= flushed[*disk]);
+            if promised {
+                overlay(&mut out[*disk], *offset, data);
+                continue;
+            }
             let mut at = *offset as usize;
             for sector in data.units(disks[*disk].info.atomic_write as usize) {
-                if promised || rng.chance(keep) {
+                if rng.chance(keep) {
                     out[*disk][at..at + sector.len()].copy_from_slice(&sector);
                 }
                 at += sector.len();

@@ -28,10 +28,10 @@ enum Use {
 
 /// The bytes of `block` as update `n` wrote them. Some begin with the journal's magic number.
 pub fn stamp(block: u64, n: u64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(BLOCK);
+    let mut bytes = vec![0; BLOCK];
     let mut rng = Rng::new(block << 32 ^ n);
-    while bytes.len() < BLOCK {
-        bytes.extend_from_slice(&rng.next().to_le_bytes());
+    for word in bytes.as_chunks_mut::<8>().0 {
+        *word = rng.next().to_le_bytes();
     }
     if n.is_multiple_of(3) {
         bytes[..4].copy_from_slice(&0xc03b_3998u32.to_be_bytes());

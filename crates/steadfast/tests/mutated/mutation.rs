@@ -26,7 +26,8 @@ pub fn mutate(image: &mut [u8], rng: &mut Rng) -> String {
     let blocks: Vec<usize> = (0..image.len() / BLOCK)
         .filter(|b| {
             let bytes = &image[b * BLOCK..][..BLOCK];
-            !bytes.starts_with(CONTENTS) && bytes.iter().any(|b| *b != 0)
+            // Zeros as one comparison: byte by byte, without optimisation, it takes a fifth of all.
+            !bytes.starts_with(CONTENTS) && bytes != [0; BLOCK]
         })
         .collect();
     let mut changes = Vec::new();

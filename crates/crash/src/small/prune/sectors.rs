@@ -102,26 +102,28 @@ impl Sectors {
             store.read(at, SECTOR.min(store.size() - at))
         };
         let mut last = None;
-        for (place, content) in doubts.fixed() {
-            let at = sector(*place);
+        for (unit, content) in doubts.fixed() {
+            let place = units.place(*unit);
+            let at = sector(place);
             let content = units.content(*content);
             let is_whole = content.len() as u64 == SECTOR;
             // What is in one sector follows one another.
             if is_whole {
                 sectors.numbers[at] = numbers.of(content);
             } else if last.replace(at) != Some(at) {
-                sectors.numbers[at] = numbers.of(&read(*place));
+                sectors.numbers[at] = numbers.of(&read(place));
             }
         }
-        for (unit, (place, options)) in doubts.options().iter().enumerate() {
-            let at = sector(*place);
+        for (unit, (number, options)) in doubts.options().iter().enumerate() {
+            let place = units.place(*number);
+            let at = sector(place);
             if units.content(options[0]).len() as u64 == SECTOR {
                 let of = |content: &usize| numbers.of(units.content(*content));
                 sectors.whole.push((unit, at, options.iter().map(of).collect()));
                 continue;
             }
             if sectors.torn.last().is_none_or(|torn| torn.sector != at) {
-                let sure = read(*place).to_vec();
+                let sure = read(place).to_vec();
                 sectors.torn.push(Torn { sector: at, sure, units: Vec::new() });
             }
             if let Some(torn) = sectors.torn.last_mut() {

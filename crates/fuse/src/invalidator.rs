@@ -4,9 +4,10 @@
 //! notification of a single name (FUSE_NOTIFY_INVAL_ENTRY) does wait: for the lock of its
 //! directory, which the kernel holds until the request is answered. It has a thread of its own.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fuser::{INodeNo, Notifier, Session};
 
@@ -17,6 +18,15 @@ pub struct Invalidator {
     notifier: Notifier,
     device: OwnedFd,
     opened: Arc<Opened>,
+    stale: Arc<Mutex<Stale>>,
+}
+
+/// Inodes of which the kernel is to forget the contents.
+#[derive(Default)]
+struct Stale {
+    numbers: BTreeSet<u64>,
+    /// A thread is at it.
+    is_worked_on: bool,
 }
 
 /// FUSE_NOTIFY_INC_EPOCH (Linux 6.16): names learnt before are looked up again.
@@ -25,7 +35,8 @@ const NEW_EPOCH: u32 = 8;
 impl Invalidator {
     pub(crate) fn of(session: &Session<Bridge>, opened: &Arc<Opened>) -> std::io::Result<Self> {
         let device = session.as_fd().try_clone_to_owned()?;
-        Ok(Invalidator { notifier: session.notifier(), device, opened: Arc::clone(opened) })
+        let (notifier, opened) = (session.notifier(), Arc::clone(opened));
+        Ok(Invalidator { notifier, device, opened, stale: Arc::default() })
     }
 
     /// The kernel forgets all names, attributes and pages. What is open keeps its attributes.
@@ -61,13 +72,28 @@ impl Invalidator {
     /// The kernel forgets an inode's attributes and pages, soon after the caller's answer: until
     /// then it may hold locks of the pages.
     pub(crate) fn contents(&self, number: u64) {
-        let notifier = self.notifier.clone();
+        let mut stale = lock(&self.stale);
+        stale.numbers.insert(number);
+        if std::mem::replace(&mut stale.is_worked_on, true) {
+            return;
+        }
+        drop(stale);
+        let (notifier, stale) = (self.notifier.clone(), Arc::clone(&self.stale));
         let forget = move || {
-            // OK to ignore, as above.
-            let _ = notifier.inval_inode(INodeNo(number), 0, 0);
+            loop {
+                let mut left = lock(&stale);
+                let Some(number) = left.numbers.pop_first() else {
+                    left.is_worked_on = false;
+                    break;
+                };
+                drop(left);
+                // OK to ignore, as above.
+                let _ = notifier.inval_inode(INodeNo(number), 0, 0);
+            }
         };
         let spawned = std::thread::Builder::new().name("stale contents".into()).spawn(forget);
         if let Err(e) = spawned {
+            lock(&self.stale).is_worked_on = false;
             tracing::warn!("the kernel may show contents as they were before a failure: {e}");
         }
     }
@@ -93,6 +119,11 @@ impl Invalidator {
             tracing::warn!("the kernel may show names as they were before a failure: {e}");
         }
     }
+}
+
+/// Each user finishes what it does to it.
+fn lock(of: &Mutex<Stale>) -> MutexGuard<'_, Stale> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl std::fmt::Debug for Invalidator {

@@ -83,12 +83,16 @@ fn main() -> ExitCode {
         true => run(cli.command, &mut *until_closed.inner()),
         false => run(cli.command, &mut until_closed),
     };
-    // That nobody reads it changes nothing about what was found.
-    let done = done.and_then(|outcome| {
-        until_closed.flush()?;
-        until_closed.inner().whole()?;
-        Ok(outcome)
-    });
+    // That nobody reads it, or that its disk is full, changes nothing about what was found.
+    let unwritten = until_closed.flush().and_then(|()| until_closed.inner().whole());
+    let done = match (done, unwritten) {
+        (Ok(Outcome::Good), Err(error)) => Err(error.into()),
+        (Ok(found), Err(error)) => {
+            terminal::error(&error.into());
+            Ok(found)
+        }
+        (done, _) => done,
+    };
     // Whatever has happened: see there.
     let closed = volume::open::close_all();
     volume::open::end_if_signalled();

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use steadfast_vfs::path::shown;
 
+use crate::output::is_unwritten;
+
 pub use wrapped::Wrapped;
 
 /// Prints an error with its causes to the standard error.
@@ -86,8 +88,8 @@ impl<W: Write> Write for Harmless<W> {
     }
 }
 
-/// An output whose reader may go away (`| head`): what nobody reads is thrown away, and the work
-/// goes on, because its exit status says what it found.
+/// An output whose reader may go away (`| head`), or whose disk may be full: what cannot be written
+/// is thrown away, and the work goes on, because its exit status says what it found.
 pub struct UntilClosed<W> {
     next: W,
     closed: bool,
@@ -107,7 +109,8 @@ impl<W> UntilClosed<W> {
     /// `instead` where nobody reads.
     fn or<T>(&mut self, done: std::io::Result<T>, instead: T) -> std::io::Result<T> {
         match done {
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+            // Of what could not be written otherwise `Output` keeps the error.
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe || is_unwritten(&e) => {
                 self.closed = true;
                 Ok(instead)
             }

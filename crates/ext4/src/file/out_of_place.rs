@@ -19,7 +19,7 @@ use super::pieces::Place;
 use crate::alloc::{BlockRequest, Purpose};
 use crate::extents::{block_goal, map_extent, unmap_blocks};
 use crate::file::place::{still_holes, window_blocks};
-use crate::file::reserve::{quota_blocks, unreserve};
+use crate::file::reserve::{has_place, quota_blocks, unreserve};
 use crate::meta::{LOG_FULL, Txn};
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
@@ -200,6 +200,7 @@ pub(crate) fn reserve_out_of_place(
             .iter()
             .flat_map(|n| (n.start..n.end).map(|b| (b, n.moves)))
             .filter(|(b, _)| !state.delayed.contains(*b) && !state.moving.contains(*b))
+            .filter(|(b, moves)| *moves || !has_place(&state, *b))
             .collect();
         let count = wanted.len() as u64;
         // A write that cannot fit any transaction is shortened, others must wait for one.

@@ -26,12 +26,16 @@ pub(crate) fn reserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u
         return reserve_clusters(fs, inode, from, to);
     }
     let holes = holes(fs, inode, from / size, to.div_ceil(size))?;
+    if holes.is_empty() {
+        return Ok((to, RangeSet::new()));
+    }
     let (_held, mut allowed) = quota_blocks(fs, inode)?;
     let mut new = RangeSet::new();
     let mut state = inode.state();
     let mut space = fs.parts.allocator.counts();
     for (start, end) in holes {
-        let wanted: Vec<u64> = (start..end).filter(|b| !state.delayed.contains(*b)).collect();
+        let is_wanted = |b: &u64| !state.delayed.contains(*b) && !has_place(&state, *b);
+        let wanted: Vec<u64> = (start..end).filter(is_wanted).collect();
         let most = usize::try_from(space.available().min(allowed)).unwrap_or(usize::MAX);
         let taken = wanted.len().min(most);
         for block in &wanted[..taken] {
@@ -53,6 +57,13 @@ pub(crate) fn reserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u
         }
     }
     Ok((to, new))
+}
+
+/// Whether a block that was found to be a hole has its place by now: its reservation has ended, and
+/// nobody would end another one.
+pub(crate) fn has_place(state: &InodeState, block: u64) -> bool {
+    // OK to cast: files end below 2^32 blocks.
+    state.map.get(block as u32).is_some()
 }
 
 /// Blocks that the quotas of the inode's owners leave for its data, and the lock under which that
@@ -89,7 +100,7 @@ fn reserve_clusters(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u64
     let mut state = inode.state();
     let mut space = fs.parts.allocator.counts();
     for block in holes.into_iter().flat_map(|(a, b)| a..b) {
-        if state.delayed.contains(block) {
+        if state.delayed.contains(block) || has_place(&state, block) {
             continue;
         }
         let cluster = block / ratio;
@@ -173,35 +184,14 @@ pub(crate) fn finish_placed(
     placed: &[(u64, u64)],
 ) -> Result<()> {
     let block = fs.volume.block_size();
+    let (delayed, moving) = reserved_within(fs, &inode.state(), placed);
+    txn.space.settles = delayed + moving;
+    // What is placed counts as used. Until all is done the transaction holds the lock without
+    // which nobody looks at either, or changes an owner.
     let quotas = &fs.parts.quotas;
-    let (delayed, moving, before) = {
-        let state = inode.state();
-        let count = |set: &RangeSet, (from, to)| -> u64 {
-            set.within(from, to).map(|(start, end)| end - start).sum()
-        };
-        let delayed: u64 = match u64::from(fs.volume.layout.blocks_per_cluster) {
-            1 => placed.iter().map(|r| count(&state.delayed, *r)).sum(),
-            n => {
-                // Two ranges may share a cluster.
-                let mut clusters = RangeSet::new();
-                for (from, to) in placed {
-                    for (start, end) in state.promised.within(from / n, to.div_ceil(n)) {
-                        clusters.insert(start, end);
-                    }
-                }
-                clusters.len() * n
-            }
-        };
-        // What is placed counts as used. The transaction holds the lock without which nobody looks
-        // at either.
-        quotas.remove_delayed(&state.raw, delayed * block);
-        let moving: u64 = placed.iter().map(|r| count(&state.moving, *r)).sum();
-        (delayed, moving, quotas.is_on().then(|| state.raw.clone()))
-    };
-    let settled = delayed + moving;
-    txn.space.settles = settled;
-    if let Err(e) = txn.finish() {
-        before.iter().for_each(|raw| quotas.add_delayed(raw, delayed * block));
+    quotas.remove_delayed(&inode.state().raw, delayed * block);
+    if let Err(e) = txn.finish_held() {
+        quotas.add_delayed(&inode.state().raw, delayed * block);
         return Err(e);
     }
     let mut state = inode.state();
@@ -210,18 +200,32 @@ pub(crate) fn finish_placed(
         let (delayed, moving) = end_reservations(fs, &mut state, *from, *to, true);
         ended = (ended.0 + delayed, ended.1 + moving);
     }
-    if let Some(before) = before {
-        // What is no longer there was taken back by somebody else meanwhile, a second time.
-        quotas.add_delayed(&state.raw, delayed.saturating_sub(ended.0) * block);
-        if !quotas.have_same_owners(&before, &state.raw) {
-            // The new owners were given what was still there, from the old ones.
-            quotas.add_delayed(&before, ended.0 * block);
-            quotas.remove_delayed(&state.raw, ended.0 * block);
-        }
-    }
+    // What is no longer there was taken back by somebody else meanwhile, a second time.
+    quotas.add_delayed(&state.raw, delayed.saturating_sub(ended.0) * block);
     drop(state);
-    count_ended(fs, ended.0 + ended.1, settled);
+    count_ended(fs, ended.0 + ended.1, delayed + moving);
     Ok(())
+}
+
+/// How many blocks within these ranges of file blocks are reserved as delayed, and to move.
+fn reserved_within(fs: &Ext4, state: &InodeState, ranges: &[(u64, u64)]) -> (u64, u64) {
+    let count = |set: &RangeSet, (from, to)| -> u64 {
+        set.within(from, to).map(|(start, end)| end - start).sum()
+    };
+    let delayed = match u64::from(fs.volume.layout.blocks_per_cluster) {
+        1 => ranges.iter().map(|r| count(&state.delayed, *r)).sum(),
+        n => {
+            // Two ranges may share a cluster.
+            let mut clusters = RangeSet::new();
+            for (from, to) in ranges {
+                for (start, end) in state.promised.within(from / n, to.div_ceil(n)) {
+                    clusters.insert(start, end);
+                }
+            }
+            clusters.len() * n
+        }
+    };
+    (delayed, ranges.iter().map(|r| count(&state.moving, *r)).sum())
 }
 
 /// Takes the reservations of these file blocks out: they are `placed`, and held against quotas

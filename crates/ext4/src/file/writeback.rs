@@ -287,7 +287,8 @@ impl Piece {
 
 /// The first block of a piece without a place that has data: what would be lost, where zeros, as
 /// those of a hole that was punched into a page, are what a hole shows. A punch or a truncation
-/// that came after the run was taken has changed or dropped the page before it took the reservation.
+/// that came after the run was taken has changed or dropped the page before it took the
+/// reservation.
 fn data_in_hole(
     piece: &Piece,
     run: &DirtyRun,

@@ -17,8 +17,13 @@ impl Txn<'_> {
     /// # Errors
     /// If the journal has failed; then nothing has changed, and the volume is read-only.
     pub fn finish(mut self) -> Result<Tid> {
+        self.finish_held()
+    }
+
+    /// As [`finish`](Self::finish), and nobody else comes before the caller has dropped it.
+    pub(crate) fn finish_held(&mut self) -> Result<Tid> {
         if self.parts.quotas.is_on() {
-            (self.parts.store_quotas)(&self.parts.quotas, &mut self)?;
+            (self.parts.store_quotas)(&self.parts.quotas, self)?;
         }
         self.store_inodes()?;
         self.store_groups()?;

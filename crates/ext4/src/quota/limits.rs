@@ -27,7 +27,7 @@ impl Quotas {
         // Data that a call takes space for beside promised data is held against the limits. Write-
         // back alone is not: it was when it was promised, and the little metadata it needs never.
         let promised = txn.quota_promised && !txn.quota_asked;
-        let waiting = self.delayed(id) + change.reserved;
+        let waiting = self.delayed(id).saturating_add(change.reserved);
         let space = Limit {
             used: entry.space.get().saturating_add(waiting),
             hard: entry.space_hard.get().saturating_mul(UNIT),

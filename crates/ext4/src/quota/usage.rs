@@ -56,7 +56,8 @@ impl Quotas {
                 continue;
             }
             let mut add = |raw: &RawInode, sign: i64| {
-                let bytes = i64::try_from(raw.sectors(block_size) * 512).unwrap_or(i64::MAX);
+                let bytes =
+                    i64::try_from(raw.sectors(block_size).saturating_mul(512)).unwrap_or(i64::MAX);
                 for id in self.ids(raw) {
                     let change = changes.entry(id).or_default();
                     change.bytes = change.bytes.saturating_add(sign * bytes);
@@ -88,7 +89,7 @@ impl Quotas {
         let (mut left, now) = (None, txn.volume.clock.seconds());
         for (kind, id) in self.ids(&raw) {
             let Some((_, entry)) = quota_entry(txn, self.files[&kind], id)? else { continue };
-            let used = entry.space.get() + self.delayed((kind, id));
+            let used = entry.space.get().saturating_add(self.delayed((kind, id)));
             let soft = entry.space_soft.get().saturating_mul(UNIT);
             let since = entry.space_time.get();
             let hard = match entry.space_hard.get().saturating_mul(UNIT) {

@@ -15,8 +15,8 @@ pub(crate) type Id = (QuotaKind, u32);
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     pub files: BTreeMap<QuotaKind, InodeNo>,
-    /// Bytes reserved for data that has no place yet. Below zero for moments only: a place that is
-    /// being counted as used while the file changes its owner.
+    /// Bytes reserved for data that has no place yet. Below zero for moments only: where a
+    /// reservation ends, as its place is being counted as used.
     delayed: sync::Mutex<BTreeMap<Id, i64>>,
 }
 
@@ -72,15 +72,10 @@ impl Quotas {
     /// What is reserved for an inode whose owners an edit changes, in bytes.
     pub fn moved_by(&self, edit: &InodeEdit, layout: &Layout) -> u64 {
         let state = edit.inode.state();
-        if self.have_same_owners(&state.raw, &edit.raw) {
+        if KINDS.iter().all(|kind| owner(&state.raw, *kind) == owner(&edit.raw, *kind)) {
             return 0;
         }
         state.reserved_blocks(layout.blocks_per_cluster) * u64::from(layout.block_size)
-    }
-
-    /// Whether the same ids are charged for both.
-    pub fn have_same_owners(&self, one: &RawInode, other: &RawInode) -> bool {
-        KINDS.iter().all(|kind| owner(one, *kind) == owner(other, *kind))
     }
 
     /// An inode is about to be published with other owners: what is reserved for it goes with it.

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
+use steadfast_devices::source::Ram;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_format::ondisk::RoCompat;
+use steadfast_ext4_mkfs::{Options, make};
 use steadfast_runtime::spawn;
 use steadfast_vfs::{Fallocate, FileSystem, FsError, NewNode, OpenFlags, SetAttr};
 
 use crate::image::Image;
-use crate::{RW, contents, mount};
+use crate::{RW, contents, create, mount};
 
 const STEPS: u32 = 400;
 
@@ -80,5 +84,40 @@ fn tasks_share_files() {
         assert_eq!(fs.read_only_because(), None);
         fs.unmount().unwrap();
         image.assert_clean();
+    }
+}
+
+/// Small appends beside the write-back of the block that they go to: a block that gets its place
+/// meanwhile is not reserved again, and what quotas count is what the file has.
+#[test]
+fn an_append_beside_its_write_back_reserves_nothing_twice() {
+    for quota in [false, true] {
+        let disk = Ram::new("disk", 32 << 20).persistent();
+        let mut made = Options { block_size: Some(4096), ..Options::random(1_700_000_000) };
+        if quota {
+            made.features.ro_compat |= RoCompat::QUOTA;
+        }
+        make(&(Arc::new(disk.clone()) as Arc<dyn BlockDevice>), &made).unwrap();
+        let fs = Ext4::mount(Arc::new(disk), MountOptions::default()).unwrap();
+        let free = fs.statfs().unwrap();
+        let (attr, fh) = create(&*fs, "file", RW | OpenFlags::APPEND);
+        let flusher = spawn("flusher", {
+            let fs = Arc::clone(&fs);
+            move || (0..3000).for_each(|_| fs.fsync(fh, true).unwrap())
+        });
+        for _ in 0..20_000 {
+            fs.write(fh, 0, contents(1, 0, 300)).unwrap();
+        }
+        flusher.join().unwrap_or_else(|p| p.resume());
+        fs.fsync(fh, false).unwrap();
+        let has = fs.getattr(attr.ino).unwrap().blocks_512 * 512;
+        assert!(has < 6_000_000 + (64 << 10), "quota: {quota}: {has} bytes");
+        let used = fs.statfs().unwrap();
+        assert_eq!((free.blocks_free - used.blocks_free) * 4096, has, "quota: {quota}");
+        fs.release(fh).unwrap();
+        fs.unlink(fs.root(), b"file").unwrap();
+        fs.sync().unwrap();
+        assert_eq!(fs.statfs().unwrap(), free, "quota: {quota}: space is lost");
+        fs.unmount().unwrap();
     }
 }

@@ -379,6 +379,31 @@ fn data_that_goes_during_its_write_back_is_no_failure() {
     }
 }
 
+/// A hole over data that was lost makes it good, and the file is as long as it was: also after a
+/// power cut.
+#[test]
+fn a_hole_over_lost_data_keeps_the_size() {
+    let (disk, ino) = small_blocks_with_a_file();
+    let (base, log) = (disk.store(), RecordLog::new());
+    let device = Fault::new(Arc::new(Record::new(Arc::new(disk), &log)));
+    let faults = device.faults();
+    let fs = Ext4::mount(Arc::new(device), MountOptions::default()).unwrap();
+    let fh = fs.open(ino, RW).unwrap();
+    let end = 68 << 10;
+    fs.write(fh, end, contents(1, end, PAGE)).unwrap();
+    faults.add(Rule::new(Ops::READ, Effect::Fail("unreadable".into())));
+    assert!(fs.fsync(fh, false).is_err());
+    faults.clear();
+    fs.fallocate(fh, Fallocate::PunchHole, end, PAGE as u64).unwrap();
+    assert_eq!(fs.fsync(fh, false), Ok(()));
+    let recording = log.take();
+    drop(fs);
+    for found in left_by_cuts(&base, &recording) {
+        assert_eq!(found.len() as u64, end + PAGE as u64);
+        assert!(found[end as usize..].iter().all(|b| *b == 0));
+    }
+}
+
 /// A write past the cache over data that was lost makes it good, but only if it succeeds.
 #[test]
 fn a_direct_write_that_fails_makes_nothing_good() {

@@ -209,15 +209,18 @@ impl Bridge {
         done
     }
 
-    /// A change of a range may have been done in part, also where space ran out on the way: the
-    /// kernel has its size and pages from before.
-    fn range_failed(&self, ino: INodeNo, e: Errno) {
+    /// A change of a range, with this mode, may have been done in part, also where space ran out on
+    /// the way: the kernel has its size from before, and its pages.
+    fn range_failed(&self, ino: INodeNo, mode: i32, e: Errno) {
         use rustix::io::Errno as Is;
         let on_the_way = matches!(Is::from_raw_os_error(e.code()), Is::NOSPC | Is::DQUOT);
-        if (on_the_way || self.may_have_changed(e))
-            && let Some(kernel) = self.kernel.get()
-        {
-            kernel.contents(self.number(self.ino(ino)));
+        let Some(kernel) = self.kernel.get() else { return };
+        if on_the_way || self.may_have_changed(e) {
+            let number = self.number(self.ino(ino));
+            match ranges::changes_contents(mode) {
+                true => kernel.contents(number),
+                false => kernel.attributes(number),
+            }
         }
     }
 

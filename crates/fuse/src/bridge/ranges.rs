@@ -31,6 +31,11 @@ pub(super) fn allocation(mode: i32) -> Result<Fallocate> {
     })
 }
 
+/// Whether fallocate(2) with this mode changes more than what has storage, and the size.
+pub(super) fn changes_contents(mode: i32) -> bool {
+    mode & !KEEP_SIZE != 0
+}
+
 /// What lseek(2) looks for: SEEK_DATA and SEEK_HOLE of Linux; the others never leave the kernel.
 pub(super) fn sought(whence: i32) -> Result<SeekTo> {
     match whence {

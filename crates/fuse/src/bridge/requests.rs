@@ -440,7 +440,7 @@ impl fuser::Filesystem for Bridge {
             self.fs.fallocate(Fh(fh.0), what, offset, length)
         });
         if let Err(e) = &done {
-            self.range_failed(ino, *e);
+            self.range_failed(ino, mode, *e);
         }
         reply_empty(done, reply);
     }

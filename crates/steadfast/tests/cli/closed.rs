@@ -68,7 +68,8 @@ fn what_only_prints_ends_with_its_reader() {
     }
 }
 
-/// Nothing is known to be wrong with what was looked at: it is not the status of a damaged image.
+/// Nothing is known to be wrong with what was looked at: it is not the status of a damaged image,
+/// which is that of one all the same.
 #[test]
 fn a_full_standard_output_is_named() {
     let d = Desk::new();
@@ -114,5 +115,19 @@ fn a_full_standard_output_is_named() {
         let last = said.lines().last().unwrap_or_default();
         assert!(last.starts_with("error: standard output: No space left on device"), "{said}");
     }
-    assert!(!d.path().join("new.img").exists());
+    // As where nobody reads it.
+    d.good("check new.img");
+    let path = d.path().join("disk.img");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[1024 + 12] ^= 0xff;
+    std::fs::write(&path, &bytes).unwrap();
+    for line in ["check disk.img", "check --json disk.img"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        command.args(line.split_whitespace()).current_dir(d.path());
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let out = command.stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{line}\n{said}");
+        assert!(said.contains("standard output: No space left on device"), "{line}\n{said}");
+    }
 }

@@ -56,8 +56,9 @@ pub(crate) fn drop_range(fs: &Ext4, inode: &Inode, offset: u64, end: u64) -> Res
     } else {
         if !fs.volume.has(Bug::PunchForgetsSize) {
             // Should taking the blocks fail, what is on disk shows again: it is not to be older than
-            // what was read. The size on disk may wait for this data too.
+            // what was read.
             fs.pages.flush_range(key(inode.no), offset..end)?;
+            settle_size(fs, inode, end)?;
         }
         reserve_page(fs, inode, offset)?;
         reserve_page(fs, inode, end)?;
@@ -87,6 +88,22 @@ pub(crate) fn drop_range(fs: &Ext4, inode: &Inode, offset: u64, end: u64) -> Res
     }
     place_beside(fs, inode, [from, to])?;
     Ok(from..to)
+}
+
+/// A range up to byte `end` goes from the page cache. If the size on disk still waits for what is
+/// there, data that was lost, nobody else would write it.
+fn settle_size(fs: &Ext4, inode: &Inode, end: u64) -> Result<()> {
+    let (size, on_disk) = {
+        let state = inode.state();
+        (state.size, state.raw.size())
+    };
+    if on_disk >= size || end < size {
+        return Ok(());
+    }
+    let mut txn = fs.parts.begin()?;
+    txn.modify_inode(inode.no, |raw| raw.set_size(size))?;
+    txn.finish()?;
+    Ok(())
 }
 
 /// Writes zeros to `[from, to)` bytes, where they have places, through the journal.

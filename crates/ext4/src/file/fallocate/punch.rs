@@ -55,8 +55,8 @@ pub(crate) fn drop_range(fs: &Ext4, inode: &Inode, offset: u64, end: u64) -> Res
         fs.pages.invalidate(key(inode.no), offset..end);
     } else {
         if !fs.volume.has(Bug::PunchForgetsSize) {
-            // Should taking the blocks fail, what is on disk shows again: it is not to be older than
-            // what was read.
+            // Should taking the blocks fail, what is on disk shows again: it is not to be older
+            // than what was read.
             fs.pages.flush_range(key(inode.no), offset..end)?;
             settle_size(fs, inode, end)?;
         }

@@ -196,6 +196,8 @@ pub(crate) fn reserve_out_of_place(
         let (_held, allowed) = quota_blocks(fs, inode)?;
         let mut state = inode.state();
         let mut space = fs.parts.allocator.counts();
+        // Others may have reserved while this waited for a lock.
+        let room = room.min(fs.parts.log.room_on_demand().saturating_sub(space.promised()));
         let wanted: Vec<(u64, bool)> = needs
             .iter()
             .flat_map(|n| (n.start..n.end).map(|b| (b, n.moves)))

@@ -43,6 +43,8 @@ pub struct Watch<'a> {
     pub stops: &'a AtomicUsize,
     /// How many of these have stopped something: each stops one step.
     pub answered: usize,
+    /// Lines of the program that were too many: neither shown nor recorded.
+    pub left_out: u64,
     /// Called with the progress: a share (0 to 1), and what is done, in words.
     pub progress: &'a dyn Fn(f64, &str),
 }
@@ -59,7 +61,8 @@ impl Watch<'_> {
 pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result<Ended> {
     let ended = run_to_the_end(folder, lines, watch);
     lines.end();
-    match lines.left_out() {
+    watch.left_out = lines.left_out();
+    match watch.left_out {
         0 => {}
         count => terminal::note(&format!(
             "note: the program has printed so much that {} are left out: they are neither shown \

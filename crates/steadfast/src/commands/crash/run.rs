@@ -68,6 +68,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         shown: Shown::new(&mut *shown, Some(behind)),
         stops: &stops,
         answered: 0,
+        left_out: 0,
         progress: &progress,
     };
     let prepare = args.setup.as_deref();
@@ -85,7 +86,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         left => left.map_err(not_judged)?,
     };
     let Left { mut run, tree, ended } = left;
-    let answered = watch.answered;
+    let (answered, left_out) = (watch.answered, watch.left_out);
     drop(shown);
     run = setup.on_media(run);
     let by_lines = judge.is_some();
@@ -114,7 +115,11 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         bar.set(share, &format!("cut {cuts} of {all}, {states} states"));
         go_on()
     });
-    let outcome = outcome.map_err(|e| not_judged(anyhow!(e)))?;
+    let mut outcome = outcome.map_err(|e| not_judged(anyhow!(e)))?;
+    if left_out > 0 {
+        let lines = counted(left_out, "line");
+        outcome.unmeasured.insert(format!("{lines} of the program, which printed too much"));
+    }
     let stopped = !go_on();
     let decisive = match first(&exploration, &outcome) {
         Some((state, base)) if !stopped => {

@@ -248,6 +248,7 @@ mod tests {
             shown: Shown::new(&mut out, None),
             stops: &stops,
             answered,
+            left_out: 0,
             progress: &|_, _| {},
         };
         let folder = tempfile::tempdir().unwrap();

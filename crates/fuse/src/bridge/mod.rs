@@ -217,7 +217,7 @@ impl Bridge {
         let Some(kernel) = self.kernel.get() else { return };
         if on_the_way || self.may_have_changed(e) {
             let number = self.number(self.ino(ino));
-            match ranges::changes_contents(mode) {
+            match ranges::changes_bytes(mode) {
                 true => kernel.contents(number),
                 false => kernel.attributes(number),
             }

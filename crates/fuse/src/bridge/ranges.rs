@@ -32,7 +32,7 @@ pub(super) fn allocation(mode: i32) -> Result<Fallocate> {
 }
 
 /// Whether fallocate(2) with this mode changes more than what has storage, and the size.
-pub(super) fn changes_contents(mode: i32) -> bool {
+pub(super) fn changes_bytes(mode: i32) -> bool {
     mode & !KEEP_SIZE != 0
 }
 

@@ -194,10 +194,13 @@ pub(crate) fn reserve_out_of_place(
     let mut full = None;
     {
         let (_held, allowed) = quota_blocks(fs, inode)?;
+        // Before the counts, which nobody may hold while he waits for the journal's lock.
+        let log = &fs.parts.log;
+        let (on_demand, most) = (log.room_on_demand(), log.most_room_on_demand());
         let mut state = inode.state();
         let mut space = fs.parts.allocator.counts();
         // Others may have reserved while this waited for a lock.
-        let room = room.min(fs.parts.log.room_on_demand().saturating_sub(space.promised()));
+        let room = room.min(on_demand.saturating_sub(space.promised()));
         let wanted: Vec<(u64, bool)> = needs
             .iter()
             .flat_map(|n| (n.start..n.end).map(|b| (b, n.moves)))
@@ -206,7 +209,7 @@ pub(crate) fn reserve_out_of_place(
             .collect();
         let count = wanted.len() as u64;
         // A write that cannot fit any transaction is shortened, others must wait for one.
-        if count > room && count <= fs.parts.log.most_room_on_demand() {
+        if count > room && count <= most {
             return Err(FsError::NoSpace { what: LOG_FULL }.into());
         }
         let fits = count.min(space.available()).min(room) as usize;

@@ -1,15 +1,15 @@
 //! A sector namespace whose tables are anything. Each six bytes of the input change four bytes of
 //! the info block, the flog or the map; the info block's checksum is made right again, which the
 //! fuzzer could not guess.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use std::sync::{Arc, OnceLock};
 
-use libfuzzer_sys::fuzz_target;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt::{self, Options};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
+use steadfast_fuzz::fletcher64;
 
 const BYTES: u64 = (16 << 20) + 4096;
 const INFO_AT: u64 = 4096;
@@ -32,16 +32,7 @@ fn good() -> &'static Store {
     })
 }
 
-fn fletcher64(bytes: &[u8]) -> u64 {
-    let (mut low, mut high) = (0u32, 0u32);
-    for word in bytes.chunks_exact(4) {
-        low = low.wrapping_add(u32::from_le_bytes(word.try_into().unwrap()));
-        high = high.wrapping_add(low);
-    }
-    u64::from(high) << 32 | u64::from(low)
-}
-
-fuzz_target!(|input: &[u8]| {
+pub fn run(input: &[u8]) {
     let mut store = good().clone();
     let mut info = store.read(INFO_AT, INFO_BYTES as u64).to_vec();
     let field = |at: usize| u64::from_le_bytes(info[at..at + 8].try_into().unwrap());
@@ -70,4 +61,6 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     drop(btt::restore(&device, None));
-});
+}
+
+steadfast_fuzz::target!(run);

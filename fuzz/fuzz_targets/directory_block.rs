@@ -1,12 +1,11 @@
 //! A directory block, read as entries and as a node of the index.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
 use steadfast_ext4_format::ondisk::{
     DirEntries, DirentTail, DxCountLimit, DxRootInfo, NAME_MAX, dx_entries_offset,
 };
 
-fuzz_target!(|input: &[u8]| {
+pub fn run(input: &[u8]) {
     let block_size = 1024 << (input.first().unwrap_or(&0) % 7);
     let mut block = vec![0; block_size];
     let bytes = input.get(1..).unwrap_or_default();
@@ -25,4 +24,6 @@ fuzz_target!(|input: &[u8]| {
     if let Some(offset) = dx_entries_offset(&block) {
         let _ = DxCountLimit::read(&block, offset);
     }
-});
+}
+
+steadfast_fuzz::target!(run);

@@ -1,11 +1,10 @@
 //! Nodes of an extent tree: parsed by themselves, and as the root or the leaf of a file's tree in a
 //! small image that is then read and written. Its metadata has no checksums: they would keep
 //! everything else from being reached.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use std::sync::{Arc, OnceLock};
 
-use libfuzzer_sys::fuzz_target;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
@@ -115,7 +114,7 @@ fn parse(expected_depth: Option<u16>, node: &[u8]) {
     }
 }
 
-fuzz_target!(|input: &[u8]| {
+pub fn run(input: &[u8]) {
     let Some((how, node)) = input.split_first() else { return };
     parse((*how < 6).then_some(u16::from(*how)), node);
     // As it is, or with the magic number that would have to be guessed.
@@ -128,4 +127,6 @@ fuzz_target!(|input: &[u8]| {
     } else {
         mounted(image().leaf, &node[..node.len().min(BLOCK as usize)]);
     }
-});
+}
+
+steadfast_fuzz::target!(run);

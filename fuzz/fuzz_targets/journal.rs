@@ -1,11 +1,10 @@
 //! Recovery of a log whose blocks are anything. So that the fuzzer need not find checksums and
 //! sequence numbers by chance, the log's superblock is mostly right, and a block of the input that
 //! begins with a small number gets the header of a journal block of that type.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use std::sync::Arc;
 
-use libfuzzer_sys::fuzz_target;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
 use steadfast_journal::{FsBlock, Log, LogBlock, LogExtent, recover, recover_dry};
@@ -24,7 +23,7 @@ fn superblock(incompatible: u32, start: u32) -> Vec<u8> {
     sb
 }
 
-fuzz_target!(|input: &[u8]| {
+pub fn run(input: &[u8]) {
     let [features, start, rest @ ..] = input else { return };
     // Without checksums: they would keep everything else from being reached.
     let mut contents = superblock(u32::from(features & 0b111), u32::from(*start));
@@ -64,4 +63,6 @@ fuzz_target!(|input: &[u8]| {
         (Err(_), Err(_)) => {}
         (dry, real) => panic!("dry: {dry:?}, real: {real:?}"),
     }
-});
+}
+
+steadfast_fuzz::target!(run);

@@ -1,11 +1,10 @@
 //! A superblock, with a checksum that is right whatever the rest says, and the layout it implies.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
-use libfuzzer_sys::fuzz_target;
 use steadfast_ext4_format::ondisk::{Layout, SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, Superblock};
 use steadfast_ext4_format::ondisk::{check_supported_filesystem, check_supported_journal_device};
 
-fuzz_target!(|input: &[u8]| {
+pub fn run(input: &[u8]) {
     let mut bytes = [0; SUPERBLOCK_LEN];
     let len = input.len().min(SUPERBLOCK_LEN);
     bytes[..len].copy_from_slice(&input[..len]);
@@ -29,4 +28,6 @@ fuzz_target!(|input: &[u8]| {
         }
         let _ = layout.backup_groups().take(100).count();
     }
-});
+}
+
+steadfast_fuzz::target!(run);

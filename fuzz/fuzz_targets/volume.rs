@@ -2,11 +2,10 @@
 //! the label of a good member are changed; its checksum is made right again, which the fuzzer could
 //! not guess. Of every other input the mirror has checksums, and the first record of them is
 //! anything too, mostly with a right checksum of its own.
-#![no_main]
+#![cfg_attr(feature = "libfuzzer", no_main)]
 
 use std::sync::Arc;
 
-use libfuzzer_sys::fuzz_target;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
 use steadfast_volume::ondisk::checksums::record_at;
@@ -16,7 +15,7 @@ use steadfast_volume::{AssembleOptions, MirrorOptions, NewLeg, assemble, create_
 const BYTES: u64 = 1 << 20;
 const CHECKSUM_AT: usize = 12;
 
-fuzz_target!(|input: &[u8]| {
+pub fn run(input: &[u8]) {
     let device: Arc<dyn BlockDevice> = Arc::new(Ram::new("leg", BYTES).persistent());
     let checksums = input.first().is_some_and(|byte| byte & 1 != 0);
     let options =
@@ -53,7 +52,7 @@ fuzz_target!(|input: &[u8]| {
         drop(volume.device.discard(0, size));
     }
     drop(found.close());
-});
+}
 
 /// Changes bytes of the first region's record of checksums.
 fn spoil_record(device: &Arc<dyn BlockDevice>, input: &[u8]) {
@@ -70,3 +69,5 @@ fn spoil_record(device: &Arc<dyn BlockDevice>, input: &[u8]) {
     }
     device.write(at, record.into()).unwrap();
 }
+
+steadfast_fuzz::target!(run);

@@ -5,9 +5,10 @@
 //! the sanitizers that need a nightly one find little where unsafe code is in few files, which no
 //! target reaches with bytes of its own. A C++ compiler builds libFuzzer itself.
 //!
-//! Besides panics, an input that takes longer than ten seconds or more than 2 GiB is a failure.
-//! The failing input stays in `fuzz/artifacts/TARGET`; to reproduce it, give its path to the
-//! target's binary in `target/fuzz`.
+//! Besides panics, an input that takes longer than ten seconds, or for which more than 512 MiB are
+//! allocated, is a failure. Inputs to begin with are kept in `fuzz/seeds/TARGET`. The failing input
+//! stays in `fuzz/artifacts/TARGET`; to reproduce it, give its path to the target's binary in
+//! `target/fuzz`.
 
 use std::path::Path;
 use std::process::Command;
@@ -88,8 +89,9 @@ fn host() -> anyhow::Result<String> {
 fn fuzz(root: &Path, target: &str, seconds: u64) -> anyhow::Result<bool> {
     let host = host()?;
     let mut build = step::cargo(root, &["build", "--release", "--quiet"]);
-    build.args(["--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz"]);
-    build.args(["--target", &host, "--bin", target]).env("RUSTFLAGS", COVERAGE);
+    build.args(["--package", "steadfast-fuzz", "--features", "libfuzzer"]);
+    build.args(["--target-dir", "target/fuzz", "--target", &host, "--bin", target]);
+    build.env("RUSTFLAGS", COVERAGE);
     if !step::run(&mut build)? {
         return Ok(false);
     }
@@ -106,7 +108,7 @@ fn fuzz(root: &Path, target: &str, seconds: u64) -> anyhow::Result<bool> {
         .args(["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"])
         .args(["-print_final_stats=1", "-verbosity=0"])
         .arg(corpus);
-    // Inputs to begin with, if somebody has put some there.
+    // Inputs to begin with: those that are kept.
     let seeds = fuzz.join("seeds").join(target);
     if seeds.is_dir() {
         command.arg(seeds);

@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 24] = [
+const LAYERS: [Layer; 25] = [
     // Knows no storage: counts and sorts numbers.
     layer("statistics", &[], &[]),
     // Only tools of the host.
@@ -142,6 +142,28 @@ const LAYERS: [Layer; 24] = [
             "stack",
         ],
         &["suite"],
+    ),
+    // Feeds bytes to whatever decodes them.
+    layer(
+        "fuzz",
+        &[
+            "runtime",
+            "block",
+            "vfs",
+            "devices",
+            "volume",
+            "journal",
+            "ext4",
+            "ext4-format",
+            "ext4-mkfs",
+            "ext4-check",
+            "bench",
+            "crash",
+            "lab",
+            "fuse",
+            "stack",
+        ],
+        &[],
     ),
     layer("xtask", &["suite", "statistics"], &[]),
 ];

@@ -6,6 +6,13 @@ use std::path::PathBuf;
 /// Result of mounting and unmounting.
 pub type Result<T> = std::result::Result<T, MountError>;
 
+impl MountError {
+    /// Whether somebody uses what was to be taken away.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, MountError::Busy { .. } | MountError::Held { .. })
+    }
+}
+
 /// Why mounting or unmounting failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
@@ -38,6 +45,17 @@ pub enum MountError {
     Busy {
         /// The mount point.
         path: PathBuf,
+    },
+    /// It is unmounted here, and lives on elsewhere.
+    #[error(
+        "{} is unmounted here but still held, and {why}: end the mount namespace (a container, a \
+         service) that has a copy of it, or unmount it there", path.display()
+    )]
+    Held {
+        /// The mount point.
+        path: PathBuf,
+        /// Why it could not be cut off.
+        why: String,
     },
     /// Something else was mounted at the same place later.
     #[error("{by} is mounted over {}: unmount that first", path.display())]

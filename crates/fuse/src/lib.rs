@@ -21,9 +21,12 @@
 //! * sync(2) and syncfs(2) never reach us: what they would write is written by the commit timer.
 //! * FIEMAP, FALLOC_FL_COLLAPSE_RANGE and INSERT_RANGE are refused by the kernel; O_TMPFILE and the
 //!   time of birth by the library's protocol. Callers get EOPNOTSUPP.
-//! * umount(8) returns before we have finished: wait for [`Mounted::serve`].
+//! * umount(8) returns before we have finished: wait for [`Mounted::serve`]. That waits for copies
+//!   of the mount in other mount namespaces too: [`Serving`] cuts them off, as
+//!   [`Unmounter::cut_off`] does.
 
 mod bridge;
+mod connection;
 mod error;
 mod error_log;
 mod fusermount;
@@ -33,6 +36,7 @@ pub mod mounts;
 mod option_table;
 mod options;
 mod read_ahead;
+mod serving;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +46,7 @@ pub use invalidator::Invalidator;
 pub use mounted::{Mounted, Unmounter, is_dead, unmount, unmount_lazily};
 pub use option_table::OPTIONS;
 pub use options::{KernelTimes, Options};
+pub use serving::{Ended, Serving};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

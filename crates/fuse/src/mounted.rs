@@ -1,12 +1,12 @@
 //! A mount: made, served, taken away.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use fuser::{Config, Session, SessionACL};
 use rustix::fs::{Access, Mode, OFlags};
@@ -15,6 +15,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 use steadfast_vfs::FileSystem;
 
 use crate::bridge::{Bridge, Opened, session};
+use crate::connection;
 use crate::error::{MountError, Result};
 use crate::fusermount;
 use crate::invalidator::Invalidator;
@@ -32,6 +33,8 @@ pub struct Mounted {
     session: Session<Bridge>,
     mountpoint: PathBuf,
     device: Option<String>,
+    /// Held for as long as it is served.
+    connection: Arc<OwnedFd>,
     opened: Arc<Opened>,
     down: Arc<AtomicBool>,
 }
@@ -41,6 +44,8 @@ pub struct Mounted {
 pub struct Unmounter {
     mountpoint: PathBuf,
     device: Option<String>,
+    /// Gone when nobody serves it any more: then the kernel has to find that out.
+    connection: Weak<OwnedFd>,
 }
 
 /// What the kernel reads ahead of a sequential reader. Its own 128 KiB are meant for disks; here
@@ -72,18 +77,20 @@ impl Mounted {
             fusermount::mount(&mountpoint, options)
         };
         let connection = connection.map_err(failed)?;
-        let session = session(bridge, connection, config(options)).map_err(|e| {
+        let failed = |e| {
             // The first error says more than what comes of taking it away again.
             let _ = unmount_lazily(&mountpoint);
             failed(e)
-        })?;
+        };
+        let session = session(bridge, connection, config(options)).map_err(&failed)?;
+        let connection = Arc::new(session.as_fd().try_clone_to_owned().map_err(failed)?);
         let device = device_at(&mountpoint);
         if let Some(device) = &device
             && let Err(e) = read_ahead::set(device, READ_AHEAD_KIB)
         {
             tracing::debug!("the kernel keeps its own read-ahead: {e}");
         }
-        Ok(Mounted { session, mountpoint, device, opened, down })
+        Ok(Mounted { session, mountpoint, device, connection, opened, down })
     }
 
     /// Where it is mounted: absolute, without symbolic links.
@@ -99,7 +106,11 @@ impl Mounted {
 
     /// Takes it away again.
     pub fn unmounter(&self) -> Unmounter {
-        Unmounter { mountpoint: self.mountpoint.clone(), device: self.device.clone() }
+        Unmounter {
+            mountpoint: self.mountpoint.clone(),
+            device: self.device.clone(),
+            connection: Arc::downgrade(&self.connection),
+        }
     }
 
     /// Notifies the kernel of changes.
@@ -137,6 +148,32 @@ impl std::fmt::Debug for Mounted {
 }
 
 impl Unmounter {
+    /// Where it was mounted: absolute, without symbolic links.
+    pub(crate) fn mountpoint(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    /// Its device number, `major:minor`. `None`: /proc does not say.
+    pub fn device(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+
+    /// Ends the connection to the kernel, whoever holds the mount: another mount namespace with a
+    /// copy of it, who has something of it open. They get errors from then on, and it is served
+    /// no more. To be called once it is unmounted.
+    ///
+    /// # Errors
+    /// Only root may, and where fusectl is mounted (/sys/fs/fuse/connections) the user whose mount
+    /// it is.
+    pub fn cut_off(&self) -> Result<()> {
+        let Some(connection) = self.connection.upgrade() else { return Ok(()) };
+        let device = self.device.as_deref().unwrap_or_default();
+        connection::end(&*connection, device).map_err(|e| MountError::Held {
+            path: self.mountpoint.clone(),
+            why: format!("it could not be cut off ({e})"),
+        })
+    }
+
     /// As [`unmount`], where it was mounted.
     ///
     /// # Errors
@@ -275,6 +312,9 @@ fn usable(path: &Path) -> Result<PathBuf> {
                  (steadfast umount)"
                     .into(),
             ));
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Err(bad("is not there; make it first (mkdir)".into()));
         }
         Err(e) => return Err(bad(e.to_string())),
     }

@@ -15,7 +15,7 @@ use steadfast_devices::source::Ram;
 use steadfast_ext4::Ext4;
 use steadfast_ext4::{DataMode, MountOptions};
 use steadfast_ext4_mkfs::{Options as MkfsOptions, make};
-use steadfast_fuse::{Invalidator, MountError, Mounted, Options, Unmounter};
+use steadfast_fuse::{Ended, Invalidator, MountError, Mounted, Options, Unmounter};
 use steadfast_vfs::{
     Attr, DirEntry, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr,
     StatFs,
@@ -340,5 +340,26 @@ fn a_change_of_flags_is_seen_in_the_time_of_change() {
     }
     drop(file);
     assert!(m.end());
+    fs.unmount().unwrap();
+}
+
+/// Only what holds it still is cut off: nothing, or a copy in another mount namespace.
+#[test]
+fn a_copy_in_another_mount_namespace_does_not_keep_a_mount() {
+    let fs = on_ram();
+    for is_copied in [false, true] {
+        // For the note where it cannot run.
+        let Some(m) = Mount::new(Arc::clone(&fs) as Arc<dyn FileSystem>) else { return };
+        assert!(m.end());
+        let folder = tempfile::tempdir().unwrap();
+        let shared = Arc::clone(&fs) as Arc<dyn FileSystem>;
+        let mounted = Mounted::new(shared, folder.path(), &Options::default()).unwrap();
+        let mut serving = mounted.serve_beside().unwrap();
+        fs::write(serving.mountpoint().join("file"), "text").unwrap();
+        let other = is_copied.then(|| steadfast_suite::OtherNamespace::new().unwrap());
+        let ended = serving.unmount().unwrap();
+        assert_eq!(ended, Ended { well: true, cut_off: is_copied });
+        drop(other);
+    }
     fs.unmount().unwrap();
 }

@@ -73,7 +73,7 @@ impl PeerError {
     pub fn is_busy(&self) -> bool {
         match self {
             PeerError::Tool(failed) => failed.is_busy(),
-            PeerError::Fuse(e) => matches!(e, MountError::Busy { .. }),
+            PeerError::Fuse(e) => e.is_busy(),
             _ => false,
         }
     }

@@ -1,29 +1,22 @@
 //! A file system of ours on a folder, served by a thread of this process.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use steadfast_fuse::{MountError, Mounted, Options, Unmounter};
+use steadfast_fuse::{MountError, Mounted, Options, Serving};
 use steadfast_host::Folder;
 use steadfast_vfs::FileSystem;
 
 use crate::PeerError;
 
-/// How long is waited for who still uses what was unmounted lazily.
-const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(20);
-
 /// A file system mounted by FUSE in a new folder: its calls are system calls, as those of the
 /// kernel's file systems are. Taken away when dropped.
 #[derive(Debug)]
 pub struct Served {
-    unmounter: Unmounter,
-    thread: Option<JoinHandle<()>>,
-    folder: PathBuf,
+    /// `None` once it is taken away, or left.
+    serving: Option<Serving>,
     // Removed last.
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Served {
@@ -41,29 +34,17 @@ impl Served {
     ) -> Result<Served, PeerError> {
         let folder = Folder::new("steadfast-mount-")
             .map_err(|e| PeerError::Folder { why: e.to_string() })?;
-        let mounted = Mounted::new(fs, folder.path(), options)?;
-        let unmounter = mounted.unmounter();
-        let path = mounted.mountpoint().to_path_buf();
-        let serving = std::thread::Builder::new().name("serves a mount".into());
-        // OK to ignore how serving ends: whoever uses the mount sees its errors.
-        let spawned = serving.spawn(move || drop(mounted.serve()));
-        let thread = match spawned {
-            Ok(thread) => thread,
-            Err(e) => {
-                // It would wait for an answer for ever.
-                let _ = unmounter.unmount_lazily();
-                return Err(PeerError::Folder { why: format!("no thread: {e}") });
-            }
-        };
-        Ok(Served { unmounter, thread: Some(thread), folder: path, _folder: folder })
+        let serving = Mounted::new(fs, folder.path(), options)?.serve_beside()?;
+        Ok(Served { serving: Some(serving), folder })
     }
 
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
-    /// Takes it away now, so that a failure is seen. Nothing may be open in it.
+    /// Takes it away now, so that a failure is seen. Nothing may be open in it. A copy of it in
+    /// another mount namespace is cut off.
     ///
     /// # Errors
     /// It is in use.
@@ -72,37 +53,22 @@ impl Served {
     }
 
     pub(crate) fn end(&mut self) -> Result<(), PeerError> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        // A tool that has just ended may still hold the folder for a moment.
-        let unmounted = (0..50).any(|_| {
-            let gone = self.unmounter.unmount().is_ok();
-            if !gone {
-                std::thread::sleep(PAUSE);
-            }
-            gone
-        });
-        if !unmounted {
-            self.unmounter.unmount_lazily()?;
+        let Some(mut serving) = self.serving.take() else { return Ok(()) };
+        match serving.unmount() {
             // Whoever has something of it open is served as long as that lasts, which may be for
             // ever.
-            let until = Instant::now() + PATIENCE;
-            while !thread.is_finished() {
-                if Instant::now() >= until {
-                    return Err(MountError::Busy { path: self.folder.clone() }.into());
-                }
-                std::thread::sleep(PAUSE);
+            Err(MountError::Busy { .. } | MountError::Unmount { .. }) => {
+                serving.unmount_lazily()?
             }
-        }
-        // OK to ignore: a panic there was the server's, and is reported there.
-        let _ = thread.join();
+            ended => ended?,
+        };
         Ok(())
     }
 
     /// Lets go of it while somebody uses it, who is served as long as this process lives.
     pub(crate) fn leave(&mut self) {
-        if self.thread.take().is_some() {
-            // OK to ignore: there is nobody who could do more.
-            let _ = self.unmounter.unmount_lazily();
+        if let Some(serving) = self.serving.take() {
+            serving.leave();
         }
     }
 }

@@ -3,13 +3,16 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
 use steadfast_devices::store::Store;
-use steadfast_peers::{Build, KernelFs, Peer, PeerError, Verdict};
+use steadfast_peers::{Build, Exported, KernelFs, Peer, PeerError, Verdict};
+use steadfast_suite::OtherNamespace;
 
 fn disk(bytes: u64) -> Build {
     let ssd =
@@ -40,6 +43,20 @@ fn a_mount_in_use_is_left_and_its_recording_kept() {
     // It is there for who has it open.
     file.write_all_at(&[8; 10_000], 0).unwrap();
     file.sync_all().unwrap();
+}
+
+/// Another mount namespace (a container, a service with a /tmp of its own) that was made meanwhile
+/// has copies of the mounts that devices of ours are behind.
+#[test]
+fn a_copy_in_another_mount_namespace_is_not_waited_for() {
+    let device = disk(64 << 20)().unwrap().remove(0);
+    let exported = Exported::new(device).unwrap();
+    let other = OtherNamespace::new().unwrap();
+    let (done, is_done) = channel();
+    std::thread::spawn(move || done.send(exported.take_away().map_err(|e| e.to_string())));
+    let taken_away = is_done.recv_timeout(Duration::from_secs(60));
+    drop(other);
+    taken_away.expect("it waits for another mount namespace").unwrap();
 }
 
 /// What is fsynced is there after a cut that takes everything that was not promised; what was

@@ -3,17 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use steadfast_fuse::{MountError, Mounted, Options, Unmounter};
+use steadfast_fuse::{Mounted, Options, Serving};
 
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
-
-/// How long a mount is waited for that somebody still looks at.
-const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// A file system that every program of this machine sees at a folder, served by threads of this
 /// one. Dropping it takes it away, also while its files are in use; errors are lost then.
@@ -32,11 +26,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct MountPoint {
     fs: Option<FileSystem>,
-    unmounter: Unmounter,
-    path: PathBuf,
     /// A fault in the file system's code was caught: what is in memory cannot be trusted.
     down: Arc<AtomicBool>,
-    thread: Option<JoinHandle<steadfast_fuse::Result<bool>>>,
+    /// `None` once it is unmounted.
+    serving: Option<Serving>,
+    path: PathBuf,
 }
 
 impl FileSystem {
@@ -72,19 +66,9 @@ impl FileSystem {
     /// As for [`mount_at`](Self::mount_at).
     pub fn mount_at_with(self, folder: impl AsRef<Path>, options: &Options) -> Result<MountPoint> {
         let mounted = Mounted::new(Arc::clone(self.vfs()), folder.as_ref(), options)?;
-        let (unmounter, down) = (mounted.unmounter(), mounted.down());
-        let path = mounted.mountpoint().to_path_buf();
-        let thread = std::thread::Builder::new().name("fuse".into());
-        match thread.spawn(move || mounted.serve()) {
-            Ok(thread) => {
-                Ok(MountPoint { fs: Some(self), unmounter, path, down, thread: Some(thread) })
-            }
-            Err(source) => {
-                // OK to ignore: why there is no thread says more.
-                let _ = unmounter.unmount_lazily();
-                Err(Error::Host { path, source })
-            }
-        }
+        let (path, down) = (mounted.mountpoint().to_path_buf(), mounted.down());
+        let serving = Some(mounted.serve_beside()?);
+        Ok(MountPoint { fs: Some(self), down, serving, path })
     }
 }
 
@@ -108,25 +92,20 @@ impl MountPoint {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
+    /// Another mount namespace (a container, a service) may have a copy of it. It gets errors from
+    /// then on, after it was waited for a moment.
+    ///
     /// # Errors
     /// Busy: files of it are in use; it is taken out of the tree of names, and works on for them.
-    /// A fault was caught in the file system's code: the next mount recovers what was synced.
+    /// The same where another mount namespace has a copy of it that could not be cut off (as root
+    /// it can). A fault was caught in the file system's code: the next mount recovers what was
+    /// synced.
     pub fn unmount(mut self) -> Result<FileSystem> {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match self.unmounter.unmount() {
-                Ok(()) => break,
-                Err(MountError::Busy { .. }) if Instant::now() < until => std::thread::sleep(PAUSE),
-                // What is left of it goes with `self`.
-                Err(e) => return Err(e.into()),
-            }
-        }
-        if let Some(Ok(served)) = self.thread.take().map(JoinHandle::join) {
-            served?;
-        }
-        let fault = self.down.load(Ordering::Acquire);
+        // After an error, what is left of it goes with `self`.
+        let ended = self.serving.as_mut().map(Serving::unmount).transpose()?;
+        self.serving = None;
         match self.fs.take() {
-            Some(fs) if !fault => Ok(fs),
+            Some(fs) if ended.is_none_or(|ended| ended.well) => Ok(fs),
             fs => {
                 fs.inspect(FileSystem::abandon);
                 let what = format!(
@@ -142,16 +121,8 @@ impl MountPoint {
 
 impl Drop for MountPoint {
     fn drop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        // Nobody is left to get the error.
-        let unmounted = self.unmounter.unmount().or_else(|_| self.unmounter.unmount_lazily());
-        if unmounted.is_ok() && !thread.is_finished() {
-            // Whoever still has files open is served as long as he has them.
-            let until = Instant::now() + PATIENCE;
-            while !thread.is_finished() && Instant::now() < until {
-                std::thread::sleep(PAUSE);
-            }
-        }
+        // Whoever still has files open is served as long as he has them.
+        drop(self.serving.take());
         if self.down.load(Ordering::Acquire) {
             self.fs.as_ref().inspect(|fs| fs.abandon());
         }

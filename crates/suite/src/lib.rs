@@ -11,6 +11,7 @@ pub mod conformance;
 mod error;
 pub mod kernel_ext4;
 pub mod mounted;
+mod namespace;
 mod program;
 pub mod programs;
 pub mod promises;
@@ -20,6 +21,7 @@ mod target;
 pub mod traps;
 
 pub use error::{Error, Result};
+pub use namespace::OtherNamespace;
 pub use program::{ended, output, output_of, run, run_ok};
 pub use raw::aio_write;
 pub use target::{Journal, Kind, Setup, Target};

@@ -5,7 +5,7 @@ pub mod background;
 mod control;
 mod descriptors;
 mod ending;
-mod holders;
+pub mod holders;
 pub mod keeper;
 pub mod log;
 pub mod mmp;

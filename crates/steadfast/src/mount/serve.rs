@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use rustix::io::Errno;
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
@@ -19,7 +19,9 @@ use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 
 use super::options::{self, Wanted};
-use super::{background, control, descriptors, log, mmp, place, remount, stack, transact, trouble};
+use super::{
+    background, control, descriptors, holders, log, mmp, place, remount, stack, transact, trouble,
+};
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
@@ -65,6 +67,8 @@ pub struct Served {
     pub down: Arc<AtomicBool>,
     /// The process goes on after it: it is a stack host's.
     pub stays: bool,
+    /// The kernel has let go of it, or it was cut off: what is left is to write.
+    let_go: AtomicBool,
     /// How it ended; guards the unmounting, which is done once.
     ended: Mutex<Option<Result<(), String>>>,
     has_ended: Condvar,
@@ -180,6 +184,7 @@ impl Begun {
             errors,
             down: mounted.down(),
             stays,
+            let_go: AtomicBool::new(false),
             ended: Mutex::new(None),
             has_ended: Condvar::new(),
         });
@@ -309,6 +314,7 @@ fn not_writable(path: &Path) -> Option<&'static str> {
 impl Served {
     /// Writes everything and lets the devices go; the first caller does it, others wait for it.
     pub fn finish(&self) -> Result<(), String> {
+        self.let_go.store(true, Ordering::Release);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.is_none() {
             let unmounted = self.unmount_file_system();
@@ -332,26 +338,49 @@ impl Served {
         self.ended.try_lock().is_ok_and(|ended| ended.is_some())
     }
 
-    /// Unmounts it; with `cut_off` also while its files are in use, which are waited for a moment.
+    /// Unmounts it; with `cut_off` also while it is in use, here or in another mount namespace,
+    /// which is waited for a moment.
     ///
     /// # Errors
     /// It is in use; not everything could be written.
     pub fn unmount(&self, cut_off: bool) -> Result<()> {
-        let unmounted = self.unmounter.unmount();
-        if let (Err(_), true) = (&unmounted, cut_off) {
-            self.unmounter.unmount_lazily()?;
-            let until = Instant::now() + GRACE;
-            while !self.has_ended() && Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            if !self.has_ended() {
-                let at = self.mountpoint.display();
-                tracing::warn!("files of {at} are still open; they are cut off");
-            }
-            return self.finish().map_err(|e| anyhow!(e));
+        match self.unmounter.unmount() {
+            Err(_) if cut_off => self.unmounter.unmount_lazily()?,
+            unmounted => unmounted?,
         }
-        unmounted?;
-        self.wait().map_err(|e| anyhow!(e))
+        if self.let_go_in_time() {
+            return self.wait().map_err(|e| anyhow!(e));
+        }
+        if !cut_off {
+            let device = self.device.as_deref().unwrap_or_default();
+            let found = holders::of(device, &self.mountpoint, &self.source);
+            let lines = found.iter().map(|holder| format!("\n{holder}")).collect::<String>();
+            let at = self.mountpoint.display();
+            bail!("{at} is unmounted here, but still held: end that, and unmount it again{lines}");
+        }
+        self.cut_off().map_err(|e| anyhow!(e))
+    }
+
+    /// Whether the kernel lets go of it within [`GRACE`].
+    fn let_go_in_time(&self) -> bool {
+        let until = Instant::now() + GRACE;
+        while !self.let_go.load(Ordering::Acquire) {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        true
+    }
+
+    /// Writes everything, whoever holds the mount: he gets errors from then on.
+    fn cut_off(&self) -> Result<(), String> {
+        let at = self.mountpoint.display();
+        tracing::warn!("{at} is still in use, here or in another mount namespace; it is cut off");
+        if let Err(e) = self.unmounter.cut_off() {
+            tracing::debug!("{e}");
+        }
+        self.finish()
     }
 
     /// Waits until it has ended.
@@ -447,22 +476,15 @@ fn end_on_signals(served: &Arc<Served>) -> Result<()> {
 }
 
 fn end(served: &Arc<Served>) {
-    if served.unmounter.unmount().is_ok() {
-        // The kernel lets go and the serving thread goes on from there.
-        return;
-    }
-    if let Err(e) = served.unmounter.unmount_lazily() {
+    if served.unmounter.unmount().is_err()
+        && let Err(e) = served.unmounter.unmount_lazily()
+    {
         tracing::error!("{e}");
         return;
     }
-    let until = Instant::now() + GRACE;
-    while Instant::now() < until {
-        if served.ended.try_lock().map_or(true, |e| e.is_some()) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
+    // The kernel lets go and the serving thread goes on from there.
+    if !served.let_go_in_time() {
+        let status = served.cut_off();
+        std::process::exit(i32::from(status.is_err()));
     }
-    tracing::warn!("files of {} are still open; they are cut off", served.mountpoint.display());
-    let status = served.finish();
-    std::process::exit(i32::from(status.is_err()));
 }

@@ -177,6 +177,26 @@ fn what_is_left_in_the_kernels_mount_is_not_waited_for() {
     assert!(said.contains("no such user"), "{said}");
 }
 
+/// A container or a service that was started meanwhile has a copy of every mount: of ours too.
+#[test]
+fn a_copy_in_another_mount_namespace_is_not_waited_for() {
+    let Some(lab) = Lab::new() else { return };
+    let copies = "setsid unshare --mount --propagation private sh -c \
+        'echo $$ > \"$TMPDIR/number\"; exec sleep 600' > /dev/null 2>&1 & \
+        while ! test -s \"$TMPDIR/number\"; do :; done; echo x > f; sync f";
+    let plan = ["run", "--cuts", "2", "--linger", "0"];
+    for steps in [vec!["--", "sh", "-c", copies], vec!["--setup", copies, "--", "true"]] {
+        let begun = Instant::now();
+        let out = lab.crash(&[&plan[..], &steps].concat());
+        kill_left(&lab);
+        std::fs::remove_file(lab.path("number")).unwrap();
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(0), "{said}{}", text(&out.stdout));
+        assert!(said.contains("in another mount namespace was cut off: process"), "{said}");
+        assert!(begun.elapsed() < Duration::from_secs(300), "{said}");
+    }
+}
+
 /// The program is ended with the run, and a run that has judged nothing is no success.
 #[test]
 fn a_reader_that_goes_away_ends_the_run() {

@@ -1,8 +1,11 @@
 //! A mount as a value: every program sees it while the value lives.
 
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use steadfast::Image;
+use steadfast_suite::OtherNamespace;
 
 /// FUSE is there, and this user may use it.
 pub fn has_fuse() -> bool {
@@ -28,6 +31,30 @@ fn a_mount_is_seen_by_system_calls_and_given_back() {
     let fs = mounted.unmount().unwrap();
     assert!(!folder.path().join("before").exists());
     assert_eq!(fs.read_to_string("/after").unwrap(), "by a system call");
+    fs.unmount().unwrap();
+}
+
+/// What has a copy of the mount gets errors, and nothing waits for its end.
+#[test]
+fn a_copy_in_another_mount_namespace_is_cut_off() {
+    if !has_fuse() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mounted = Image::in_memory(16 << 20).mount().unwrap().mount_at(folder.path()).unwrap();
+    std::fs::write(mounted.path().join("file"), "text").unwrap();
+    let other = OtherNamespace::new().unwrap();
+    // As that process sees it.
+    let path = mounted.path().strip_prefix("/").unwrap().join("file");
+    let copy = Path::new("/proc").join(other.process().to_string()).join("root").join(path);
+    assert_eq!(std::fs::read_to_string(&copy).unwrap(), "text");
+    let (done, is_done) = channel();
+    std::thread::spawn(move || done.send(mounted.unmount()));
+    let unmounted = is_done.recv_timeout(Duration::from_secs(60));
+    let fs = unmounted.expect("it waits for another mount namespace").unwrap();
+    assert!(std::fs::read_to_string(&copy).is_err());
+    drop(other);
+    assert_eq!(fs.read_to_string("/file").unwrap(), "text");
     fs.unmount().unwrap();
 }
 

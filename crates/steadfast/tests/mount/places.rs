@@ -4,10 +4,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{lchown, symlink};
 use std::os::unix::net::UnixListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use steadfast_suite::OtherNamespace;
 
 use super::bench::{Bench, has_ended, lives, text, until};
 
@@ -157,25 +158,12 @@ fn an_unmount_without_time_does_not_name_its_own_mount() {
     b.e2fsck_is_clean("disk.img");
 }
 
-/// A process in a mount namespace of its own, with a copy of all mounts.
-fn other_namespace() -> Child {
-    let mut child = Command::new("unshare")
-        .args(["--mount", "--propagation", "private", "sh", "-c", "echo there; exec sleep 600"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "there\n");
-    child
-}
-
 #[test]
 fn an_unmount_says_who_holds_a_copy() {
     let Some(b) = Bench::with_image("32m") else { return };
     b.good("mount disk.img m");
     let process = b.process();
-    let mut holder = other_namespace();
+    let holder = OtherNamespace::new().unwrap();
     let mut unmount = Command::new(PROGRAM)
         .args(["umount", "m"])
         .env("STEADFAST_RUNTIME_DIR", b.path("run"))
@@ -186,19 +174,37 @@ fn an_unmount_says_who_holds_a_copy() {
     let mut said = BufReader::new(unmount.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
-    let expected = format!("process {} (sleep) has a copy in its mount namespace", holder.id());
+    let expected =
+        format!("process {} (sleep) has a copy in its mount namespace", holder.process());
     assert!(line.contains(&expected), "{line}");
     assert!(!b.command("mountpoint", &["-q", "m"]).status.success());
     assert!(lives(process), "it serves the copy");
     // A second one finds it too, and waits no longer than its timeout.
     let again = b.bad("umount m --timeout 0", 1);
     assert!(again.contains(&expected), "{again}");
-    holder.kill().unwrap();
-    has_ended(&mut holder);
+    drop(holder);
     assert!(has_ended(&mut unmount).success());
     said.read_to_string(&mut line).unwrap();
     assert!(!lives(process));
     b.e2fsck_is_clean("disk.img");
+}
+
+/// A signal ends the process, whoever has a copy: what it has not written would be lost when the
+/// machine goes down.
+#[test]
+fn a_signal_does_not_wait_for_a_copy() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    fs::write(b.at().join("written"), "not synced").unwrap();
+    let process = b.process();
+    let holder = OtherNamespace::new().unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    until("the process ends", || !lives(process));
+    drop(holder);
+    b.e2fsck_is_clean("disk.img");
+    b.good("mount disk.img m");
+    assert_eq!(fs::read(b.at().join("written")).unwrap(), b"not synced");
+    b.good("umount m");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
+use steadfast_suite::OtherNamespace;
 
 use super::{Desk, pattern};
 
@@ -179,6 +181,28 @@ fn a_stop_that_is_refused_late_mounts_again() {
     assert_eq!(fs::read(at(&desk).join("kept")).unwrap(), b"kept");
     let status = desk.good("status --json");
     assert_eq!(status.matches("\"commit=7\"").count(), 2, "{status}");
+    desk.stop();
+}
+
+/// Neither other changes of the host nor its end wait for a copy in another mount namespace.
+#[test]
+fn a_copy_in_another_mount_namespace_does_not_hang_the_host() {
+    let mut desk = desk();
+    let _away = Unmounts(at(&desk));
+    fs::write(at(&desk).join("written"), pattern(3, 100_000)).unwrap();
+    let other = OtherNamespace::new().unwrap();
+    let out = desk.run("host umount data");
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    let holder = format!("process {} (sleep) has a copy", other.process());
+    assert!(out.status.code() == Some(2) && text.contains(&holder), "{text}");
+    desk.good("volume offline d10 --leg b");
+    let pid = desk.host.as_ref().unwrap().id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    let status = steadfast_suite::ended(desk.host.as_mut().unwrap(), Duration::from_secs(60));
+    assert!(status.unwrap().is_some_and(|status| status.success()), "{}", desk.log());
+    drop((desk.host.take(), other));
+    desk.start();
+    assert!(fs::read(at(&desk).join("written")).unwrap() == pattern(3, 100_000), "{}", desk.log());
     desk.stop();
 }
 

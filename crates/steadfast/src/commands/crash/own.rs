@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use anyhow::{Context, Result, anyhow};
-use steadfast::MountPoint;
+use anyhow::{Context, Result, anyhow, bail};
 use steadfast_block::BlockDevice;
 use steadfast_crash::program::{NoTree, Run, Tree, Watched};
 use steadfast_devices::filter::record::{Record, RecordLog};
@@ -15,7 +14,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::DataMode;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
-use steadfast_fuse::MountError;
+use steadfast_fuse::{MountError, Mounted, Serving};
 use steadfast_host::Folder;
 use steadfast_vfs::FileSystem;
 
@@ -25,6 +24,8 @@ use super::printed::Acknowledged;
 use super::program::{self, Ended, Watch};
 use super::setup::Setup;
 use crate::cli::FsKind;
+use crate::mount::holders;
+use crate::terminal;
 
 /// A recorded run with what it left.
 pub struct Left {
@@ -133,9 +134,12 @@ fn make(setup: &Setup, kind: FsKind, devices: &[Arc<dyn BlockDevice>]) -> Result
     mkfs::make(&devices[0], &options).map(drop).context("making the file system")
 }
 
+/// How the table of mounts calls it.
+const SOURCE: &str = "crash-test";
+
 /// A mount in a folder of its own, taken away when dropped.
 struct Served {
-    at: MountPoint,
+    serving: Serving,
     // Removed last.
     _folder: Folder,
 }
@@ -144,28 +148,49 @@ impl Served {
     fn new(setup: &Setup, fs: Arc<dyn FileSystem>) -> Result<Served> {
         let folder = Folder::new("steadfast-mount-")?;
         let mut options = setup.wanted()?.fuse;
+        options.source = SOURCE.to_owned();
         if rustix::process::geteuid().is_root() {
             // Servers run under users of their own; the file system's permissions hold for them.
             options.allow_other = true;
         }
-        let fs = steadfast::FileSystem::over(fs, "the recorded file system");
-        Ok(Served { at: fs.mount_at_with(folder.path(), &options)?, _folder: folder })
+        let serving = Mounted::new(fs, folder.path(), &options)?.serve_beside()?;
+        Ok(Served { serving, _folder: folder })
     }
 
     fn path(&self) -> &Path {
-        self.at.path()
+        self.serving.mountpoint()
     }
 
     /// Unmounts it; `user` is what ran there.
-    fn end(self, user: &str) -> Result<()> {
-        match self.at.unmount() {
-            Err(steadfast::Error::Mount(MountError::Busy { .. })) => {
-                let what = format!("note: something that {user} has started still uses the mount");
-                crate::terminal::note(&what);
-                // It is served as long as they live; nothing waits for that.
+    fn end(mut self, user: &str) -> Result<()> {
+        match self.serving.unmount() {
+            Ok(ended) if !ended.well => bail!("a fault in the file system's code was caught"),
+            Ok(ended) => {
+                if ended.cut_off {
+                    let what = "a copy of the mount in another mount namespace was cut off";
+                    terminal::note(&format!("note: {what}{}", self.holders()));
+                }
                 Ok(())
             }
-            ended => Ok(ended.map(drop)?),
+            // They are served as long as they live; nothing waits for that.
+            Err(e @ MountError::Held { .. }) => {
+                terminal::note(&format!("note: {e}{}", self.holders()));
+                Ok(())
+            }
+            Err(MountError::Busy { .. }) => {
+                let what = format!("note: something that {user} has started still uses the mount");
+                terminal::note(&what);
+                Ok(())
+            }
+            Err(e) => Err(e.into()),
         }
+    }
+
+    /// Who holds the mount elsewhere, as far as /proc says.
+    fn holders(&self) -> String {
+        let device = self.serving.unmounter().device().unwrap_or_default();
+        let found = holders::of(device, self.path(), SOURCE);
+        let names: Vec<String> = found.iter().map(ToString::to_string).collect();
+        if names.is_empty() { String::new() } else { format!(": {}", names.join("; ")) }
     }
 }

@@ -108,10 +108,12 @@ impl Tree {
                 .into_iter()
                 .for_each(|word| digest.word(word));
             digest.bytes(&node.target);
-            let contents = node.contents();
-            digest.word(contents.size);
-            digest.word(contents.digest as u64);
-            digest.word((contents.digest >> 64) as u64);
+            // The contents of a file with several names are those of its first one.
+            let contents = node.same_as.is_none().then(|| node.contents());
+            digest.word(contents.map_or(0, |contents| contents.size));
+            let of = contents.map_or(0, |contents| contents.digest);
+            digest.word(of as u64);
+            digest.word((of >> 64) as u64);
             digest.bytes(node.same_as.as_deref().unwrap_or_default());
         }
         digest.end()

@@ -23,6 +23,7 @@
 
 mod error;
 mod fs;
+mod hard_links;
 mod host;
 pub mod options;
 pub mod path;
@@ -33,6 +34,7 @@ mod types;
 
 pub use error::{FsError, Result};
 pub use fs::FileSystem;
+pub use hard_links::HardLinks;
 pub use host::HostFs;
 pub use transact::TransactError;
 pub use types::{

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use steadfast_vfs::Ino;
+use steadfast_vfs::{HardLinks, Ino};
 
 /// Longest path in names: the tree of the paths may have a circle for a moment.
 const NAMES_MAX: usize = 4096;
@@ -14,8 +14,8 @@ const NAMES_MAX: usize = 4096;
 /// Names by inode.
 #[derive(Default)]
 pub(super) struct Paths {
-    /// The names of each inode; the one that was seen last is at the end.
-    names: HashMap<Ino, Vec<(Ino, Vec<u8>)>>,
+    /// The names of each inode.
+    names: HashMap<Ino, HardLinks>,
     /// How often names were made, moved or removed.
     changes: u64,
 }
@@ -45,9 +45,7 @@ impl Paths {
         if name == b"." || name == b".." {
             return;
         }
-        let names = self.names.entry(ino).or_default();
-        names.retain(|(d, n)| *d != dir || n != name);
-        names.push((dir, name.to_vec()));
+        self.names.entry(ino).or_default().add(dir, name);
     }
 
     /// The inode was seen under this name by who began to look at the given age: where names have
@@ -61,8 +59,8 @@ impl Paths {
     /// The inode no longer has this name.
     pub fn lost(&mut self, ino: Ino, dir: Ino, name: &[u8]) {
         if let Some(names) = self.names.get_mut(&ino) {
-            names.retain(|(d, n)| *d != dir || n != name);
-            if names.is_empty() {
+            names.remove(dir, name);
+            if names.last().is_none() {
                 self.names.remove(&ino);
             }
         }
@@ -73,11 +71,11 @@ impl Paths {
         let mut names: Vec<&[u8]> = Vec::new();
         let mut at = ino;
         while at != root && names.len() < NAMES_MAX {
-            let Some((dir, name)) = self.names.get(&at).and_then(|names| names.last()) else {
+            let Some((dir, name)) = self.names.get(&at).and_then(HardLinks::last) else {
                 break;
             };
             names.push(name);
-            at = *dir;
+            at = dir;
         }
         names.reverse();
         Path { bytes: names.join(&b'/'), whole: at == root }

@@ -102,12 +102,15 @@ impl HostFs {
     /// Finds a place where `ino` still is, and its attributes. Places where it is no longer are
     /// forgotten.
     fn locate(&self, ino: Ino) -> Result<(Place, Statx)> {
-        let (places, expected) = self.nodes().places(ino)?;
-        if places.is_empty() && ino == self.nodes().root() {
+        if ino == self.nodes().root() {
             let place = Place { dir: Arc::clone(&self.root), name: b".".to_vec() };
             return attr::of_fd(&*self.root).map(|x| (place, x));
         }
-        for (parent, name) in places {
+        // Each round forgets a place.
+        loop {
+            let (Some((parent, name)), expected) = self.nodes().place(ino)? else {
+                return Err(FsError::NotFound);
+            };
             let found = self.dir(parent).and_then(|dir| {
                 let x = attr::at(&*dir, &name)?;
                 Ok((dir, x))
@@ -122,7 +125,6 @@ impl HostFs {
                 Err(e) => return Err(e),
             }
         }
-        Err(FsError::NotFound)
     }
 
     /// Attributes of `name` in the open folder `dir` (which is `parent`), recorded.

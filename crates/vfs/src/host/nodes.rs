@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustix::fs::Statx;
 
-use crate::{FsError, Ino, Result};
+use crate::{FsError, HardLinks, Ino, Result};
 
 /// Deeper than any path the system can make in one call; a longer way up is a loop that somebody
 /// else's renames have made in our table.
@@ -35,13 +35,10 @@ impl Identity {
     }
 }
 
-/// A directory and a name in it.
-pub(super) type Link = (Ino, Vec<u8>);
-
 struct Node {
     identity: Identity,
-    /// Parent and name, the most recently seen last; a directory has one at most.
-    places: Vec<Link>,
+    /// Parent and name; a directory has one at most.
+    places: HardLinks,
 }
 
 /// The table. On the root's own device our number is the host's; inodes on other devices get
@@ -61,7 +58,7 @@ impl Nodes {
             nodes: BTreeMap::new(),
             foreign: BTreeMap::new(),
         };
-        nodes.nodes.insert(Ino(root.ino), Node { identity: root, places: Vec::new() });
+        nodes.nodes.insert(Ino(root.ino), Node { identity: root, places: HardLinks::default() });
         nodes
     }
 
@@ -91,21 +88,20 @@ impl Nodes {
         if ino == self.root {
             return ino;
         }
-        let node = self.nodes.entry(ino).or_insert_with(|| Node { identity, places: Vec::new() });
-        node.places.retain(|(p, n)| (*p, n.as_slice()) != (parent, name));
-        node.places.push((parent, name.to_vec()));
+        let new = || Node { identity, places: HardLinks::default() };
+        self.nodes.entry(ino).or_insert_with(new).places.add(parent, name);
         ino
     }
 
     pub(super) fn forget_place(&mut self, ino: Ino, parent: Ino, name: &[u8]) {
         if let Some(node) = self.nodes.get_mut(&ino) {
-            node.places.retain(|(p, n)| (*p, n.as_slice()) != (parent, name));
+            node.places.remove(parent, name);
         }
     }
 
     /// Drops an inode that has no known place, so that its number may be used again.
     pub(super) fn forget_if_unlinked(&mut self, ino: Ino) {
-        if ino != self.root && self.nodes.get(&ino).is_some_and(|n| n.places.is_empty()) {
+        if ino != self.root && self.nodes.get(&ino).is_some_and(|n| n.places.last().is_none()) {
             self.nodes.remove(&ino);
         }
     }
@@ -117,16 +113,17 @@ impl Nodes {
         }
     }
 
-    /// Where the inode was seen, the most recent first; empty for the root.
-    pub(super) fn places(&self, ino: Ino) -> Result<(Vec<Link>, Identity)> {
+    /// Where the inode was seen last, if that is known, and what must be found there.
+    pub(super) fn place(&self, ino: Ino) -> Result<(Option<(Ino, Vec<u8>)>, Identity)> {
         let node = self.nodes.get(&ino).ok_or(FsError::NotFound)?;
-        Ok((node.places.iter().rev().cloned().collect(), node.identity))
+        let last = node.places.last().map(|(parent, name)| (parent, name.to_vec()));
+        Ok((last, node.identity))
     }
 
     /// The directory that holds a directory; the root holds itself.
     pub(super) fn parent(&self, ino: Ino) -> Result<Ino> {
         let node = self.nodes.get(&ino).ok_or(FsError::NotFound)?;
-        Ok(node.places.last().map_or(self.root, |(parent, _)| *parent))
+        Ok(node.places.last().map_or(self.root, |(parent, _)| parent))
     }
 
     /// The names from the root down to the directory `ino`, and what must be found there.
@@ -136,8 +133,8 @@ impl Nodes {
         while at != self.root {
             let node = self.nodes.get(&at).ok_or(FsError::NotFound)?;
             let (parent, name) = node.places.last().ok_or(FsError::NotFound)?;
-            names.push(name.clone());
-            at = *parent;
+            names.push(name.to_vec());
+            at = parent;
             if names.len() > DEPTH_MAX {
                 return Err(FsError::Loop);
             }

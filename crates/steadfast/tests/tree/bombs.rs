@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use super::desk::{Desk, root};
+use super::desk::Desk;
 
 /// Has the third-level map of an object lead to one block some 2^24 times.
 fn repeat(d: &Desk, path: &str, contents: &[u8], size: &str) {
@@ -82,26 +82,4 @@ fn many_folders_of_one_block_share_the_bound() {
     assert!(d.bad("ls -R b.img /").out.contains("kept"));
     assert!(d.path("out/sound/kept").exists());
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
-}
-
-/// What only the host's administrator gives: an image's word does not count for it.
-#[test]
-fn the_hosts_own_attributes_are_not_set() {
-    if !root("the_hosts_own_attributes_are_not_set") {
-        return;
-    }
-    let d = Desk::new();
-    std::fs::write(d.path("f"), "x").unwrap();
-    d.plain_image("b.img");
-    let names = ["security.mine", "trusted.mine", "user.mine"];
-    d.debugfs("b.img", &["write f f"]);
-    d.debugfs("b.img", &names.map(|n| format!("ea_set f {n} 1")).each_ref().map(String::as_str));
-    let said = d.good("get b.img /f out");
-    for kind in ["security.*", "trusted.*"] {
-        assert_eq!(said.err.matches(kind).count(), 1, "{}", said.err);
-    }
-    for name in &names[..2] {
-        let mut value = [0; 8];
-        assert!(rustix::fs::lgetxattr(d.path("out"), *name, &mut value[..]).is_err(), "{name}");
-    }
 }

@@ -95,6 +95,36 @@ fn root_keeps_all_and_others_are_reported() {
     }
 }
 
+/// What holds for files of one host only is left out, and it is said so; what else root may set is
+/// kept, both ways, as cp -a keeps it.
+#[test]
+fn attributes_of_root_are_kept_and_the_hosts_own_are_not() {
+    if !root("attributes_of_root_are_kept_and_the_hosts_own_are_not") {
+        return;
+    }
+    let d = Desk::new();
+    std::fs::write(d.path("f"), "x").unwrap();
+    d.plain_image("b.img");
+    let kept = ["security.mine", "trusted.overlay.opaque", "user.mine"];
+    let own = ["security.ima", "security.evm", "security.selinux"];
+    d.debugfs("b.img", &["write f f"]);
+    let set = kept.iter().chain(&own).map(|n| format!("ea_set f {n} 1")).collect::<Vec<_>>();
+    d.debugfs("b.img", &set.iter().map(String::as_str).collect::<Vec<_>>());
+    let said = d.good("get b.img /f out");
+    for name in own {
+        assert_eq!(said.err.matches(name).count(), 1, "{}", said.err);
+        assert_ne!(attribute(&d.path("out"), name), Some(b"1".to_vec()), "{name}");
+    }
+    assert!(!said.err.contains("mine"), "{}", said.err);
+    d.good("put b.img out /again");
+    d.good("get b.img /again back");
+    for name in kept {
+        for file in ["out", "back"] {
+            assert_eq!(attribute(&d.path(file), name), Some(b"1".to_vec()), "{file}: {name}");
+        }
+    }
+}
+
 fn of_rdev(src: &std::path::Path) -> u64 {
     src.join("null").metadata().unwrap().rdev()
 }

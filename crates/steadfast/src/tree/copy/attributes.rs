@@ -9,15 +9,9 @@ use super::{Copy, Trouble, nothing_fits};
 use crate::tree::Side;
 use crate::tree::names::joined;
 
-/// Attributes that belong to the host rather than the file: not put into an image, and not taken
-/// from a file of the host.
+/// Attributes that hold for a file of one host only: not put into an image, and not taken from it.
+/// All others are copied; those that only root may set (`trusted.*`, `security.*`) by root.
 const OF_THE_HOST: [&[u8]; 3] = [b"security.selinux", b"security.ima", b"security.evm"];
-
-/// Kinds of attributes that only the host's own administrator gives its files: not taken from an
-/// image, by any user. Capabilities are copied.
-const GIVEN_BY_THE_HOST: [&[u8]; 2] = [b"security.", b"trusted."];
-
-const CAPABILITY: &[u8] = b"security.capability";
 
 const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
 
@@ -107,15 +101,9 @@ impl Copy<'_, '_, '_> {
         self.clear_others(&names, made)?;
         let mut acl_lost = None;
         for name in names {
-            let of_the_host = OF_THE_HOST.contains(&name.as_slice());
-            if of_the_host && self.from.side == Side::Host {
-                continue;
-            }
-            if self.to.side == Side::Host
-                && let Some(kind) = given_by_the_host(&name)
-            {
-                let kind = shown(kind);
-                self.note(&format!("attributes {kind}* are not kept: the host gives its own"));
+            if OF_THE_HOST.contains(&name.as_slice()) {
+                let name = shown(&name);
+                self.note(&format!("attribute {name} is not kept: each host gives its own"));
                 continue;
             }
             let value = match self.from.fs.getxattr(attr.ino, &name) {
@@ -197,12 +185,6 @@ impl Copy<'_, '_, '_> {
             Ok(()) => Ok(()),
         }
     }
-}
-
-/// The kind of an attribute that a file of the host does not get from an image.
-fn given_by_the_host(name: &[u8]) -> Option<&'static [u8]> {
-    let mut kinds = GIVEN_BY_THE_HOST.into_iter();
-    kinds.find(|kind| name.starts_with(kind)).filter(|_| name != CAPABILITY)
 }
 
 /// Whether the file system has no attributes at all, or shows none of them.

@@ -389,6 +389,8 @@ impl Copy<'_> {
             self.gather(&data, &mut output, &mut filled)?;
         }
         let rest = converter.end();
+        // The byte that swab has held back may be the one too many.
+        self.tally.truncated.store(converter.truncated, Relaxed);
         self.gather(&rest, &mut output, &mut filled)?;
         if filled > 0 {
             let (done, error) = self.output.write(&output.bytes()[..filled]);

@@ -68,11 +68,10 @@ fn inode_table(mut ipg: u64, groups: u64, inodes: u64, inode_size: u64, bs: u64)
 }
 
 /// Inodes that are wanted in all.
-fn inodes_wanted(options: &Options, bytes: u64, cluster_size: Option<u32>) -> u64 {
-    let ratio = options.inode_ratio.unwrap_or_else(|| {
-        let ratio = default_inode_ratio(bytes);
-        cluster_size.map_or(ratio, |size| ratio.max(size))
-    });
+fn inodes_wanted(options: &Options, bytes: u64, cluster_size: u32) -> u64 {
+    // A file takes a cluster at the least.
+    let default = || default_inode_ratio(bytes).max(cluster_size);
+    let ratio = options.inode_ratio.unwrap_or_else(default);
     let inodes = match options.inodes {
         Some(n) => u64::from(n),
         None => (bytes / u64::from(ratio)).min(u64::from(u32::MAX)),
@@ -105,8 +104,7 @@ pub(super) fn counts(
         return Err(refused("more than 2^32 blocks need the 64bit feature"));
     }
     let wanted = wanted - wanted % u64::from(per_cluster);
-    let cluster_size = (per_cluster > 1).then_some(block_size * per_cluster);
-    let inodes = inodes_wanted(options, wanted * bs, cluster_size);
+    let inodes = inodes_wanted(options, wanted * bs, block_size * per_cluster);
     let descs_per_block = block_size / if wide { 64 } else { 32 };
     let inode_size = u64::from(options.inode_size);
     let cpg = (block_size * 8).min(CLUSTERS_PER_GROUP_MAX);
@@ -123,8 +121,7 @@ pub(super) fn counts(
         let Ok(groups32) = u32::try_from(groups) else { return Err(refused("too many groups")) };
         let desc_blocks = groups.div_ceil(u64::from(descs_per_block)) as u32;
         let ipg = inodes.div_ceil(groups);
-        let per_block = bs / inode_size;
-        if ipg > u64::from(block_size * 8).min((1 << 16) - per_block) {
+        if ipg > u64::from(block_size * 8) {
             // More inodes than a bitmap can hold: smaller groups, hence more of them.
             if bpg < 256 || per_cluster > 1 {
                 return Err(refused(format!("{inodes} inodes are too many for its size")));
@@ -132,6 +129,8 @@ pub(super) fn counts(
             (bpg, blocks) = (bpg - 8, wanted);
             continue;
         }
+        // As mke2fs: their number has 16 bits in short descriptors.
+        let ipg = ipg.min((1 << 16) - bs / inode_size);
         let (table, ipg) = inode_table(ipg, groups, inodes, inode_size, bs);
         let reserved_gdt = if features.compat.contains(Compat::RESIZE_INODE) {
             let enough = |to| reserved_gdt(to, first, bpg, descs_per_block, desc_blocks);

@@ -275,6 +275,15 @@ fn the_same_as_mke2fs_with_other_options() {
     compare(512 * MIB, 4096, |o| o.groups_per_flex = 4, &["-G", "4"]);
 }
 
+/// The kernel of a machine with pages of 4 KiB mounts them since Linux 6.19 only.
+#[test]
+fn large_blocks_as_mke2fs() {
+    for (mib, bs) in [(200, 8192), (200, 16384), (200, 65536), (2100, 65536)] {
+        compare(mib * MIB, bs, |_| {}, &[]);
+        compare(mib * MIB, bs, |o| o.inode_ratio = Some(1024), &["-i", "1024"]);
+    }
+}
+
 /// In clusters.
 fn bigalloc(cluster_size: Option<u32>, upstream: bool) -> impl Fn(&mut Options) {
     move |o: &mut Options| {

@@ -13,6 +13,7 @@ use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::DataMode;
 use steadfast_ext4::Ext4;
+use steadfast_ext4_format::ondisk::Compat;
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_fuse::{MountError, Mounted, Serving};
 use steadfast_host::Folder;
@@ -120,6 +121,10 @@ fn make(setup: &Setup, kind: FsKind, devices: &[Arc<dyn BlockDevice>]) -> Result
     }
     if kind == FsKind::Ext2 {
         options.journal = JournalChoice::None;
+    }
+    if setup.wanted()?.ext4.journal.fast_commits {
+        // The mount needs the feature.
+        options.features.compat |= Compat::FAST_COMMIT;
     }
     if setup.journal == JournalPlace::Nvram {
         let device = Arc::clone(&devices[1]);

@@ -107,7 +107,8 @@ type Report = Arc<dyn Fn(f64) + Send + Sync>;
 /// that is done and what is going on.
 ///
 /// # Errors
-/// If the scenario asks for what cannot be, or a variant cannot be built or fails while it runs.
+/// If the scenario asks for what cannot be, or a variant cannot be built or fails before anything
+/// is measured. What fails later is in [`Results::failures`], beside what the others brought.
 pub fn run(
     scenario: &Scenario,
     options: &RunOptions,
@@ -163,7 +164,9 @@ pub fn run_seeds(
     let jobs = jobs::of(&settings);
     let first = first.get();
     let rest = |share: f64, what: &str| (watch.progress)(first + (1.0 - first) * share, what);
-    let outcomes = jobs::run(&settings, &jobs, &Watch { progress: &rest, stop: watch.stop })?;
+    let kept = !peers.rows.is_empty() || settings.iter().any(|s| s.reals.load.is_some());
+    let watch = Watch { progress: &rest, stop: watch.stop };
+    let outcomes = jobs::run(&settings, &jobs, kept, &watch)?;
     gather::results(&settings, &jobs, outcomes, peers)
         .ok_or_else(|| ScenarioError::NoSeed.of(scenario))
 }

@@ -9,7 +9,7 @@ use steadfast_devices::model::ModelParams;
 use steadfast_devices::store::Store;
 use steadfast_vfs::{FileSystem, HostFs};
 
-use crate::{KernelFs, Peer};
+use crate::{KernelFs, Peer, PeerError};
 
 /// A file system of the kernel's, on which device.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,11 +54,15 @@ impl AtRisk {
 }
 
 impl AtRisk {
-    /// Runs the workload with the devices recorded.
+    /// Runs the workload with the devices recorded. Whether all could be taken away afterwards is
+    /// beside what it brought.
     ///
     /// # Errors
     /// What could not be built, mounted or run.
-    pub fn record(&self, workload: &dyn Workload) -> Result<RecordedRun> {
+    pub fn record(
+        &self,
+        workload: &dyn Workload,
+    ) -> Result<(RecordedRun, std::result::Result<(), PeerError>)> {
         let contents = Some(vec![self.old_contents.snapshot()]);
         let running = self.peer.start(contents).map_err(CrashError::host)?;
         let mut bases = Vec::new();
@@ -72,9 +76,8 @@ impl AtRisk {
             workload.run(&fs, running.log(), &mut begin)?
         };
         let (recording, taken_away) = running.end();
-        taken_away.map_err(CrashError::host)?;
         let recorded = Recorded { bases, recording, judge: ran.judge };
-        Ok(RecordedRun { recorded, speed: ran.speed })
+        Ok((RecordedRun { recorded, speed: ran.speed }, taken_away))
     }
 
     /// What recovers what a cut has left.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
 use steadfast_devices::store::Store;
 use steadfast_peers::{AtRisk, KernelFs, PeerSpec};
+use steadfast_suite::OtherNamespace;
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags};
 
@@ -57,6 +58,22 @@ impl Workload for TwoFiles {
     }
 }
 
+/// The same, while another mount namespace comes to be, with a copy of every mount.
+struct Copied(Mutex<Option<OtherNamespace>>);
+
+impl Workload for Copied {
+    fn run(
+        &self,
+        fs: &Arc<dyn FileSystem>,
+        log: &RecordLog,
+        begin: &mut dyn FnMut() -> steadfast_crash::Result<()>,
+    ) -> steadfast_crash::Result<Ran> {
+        let ran = TwoFiles.run(fs, log, begin)?;
+        *self.0.lock().unwrap() = Some(OtherNamespace::new().unwrap());
+        Ok(ran)
+    }
+}
+
 impl Judge for Both {
     fn judge(&self, fs: &dyn FileSystem, _: Moment, cut: &mut StateFigures) {
         for name in ["kept", "other"] {
@@ -70,23 +87,41 @@ impl Judge for Both {
     }
 }
 
-#[test]
-fn a_workload_is_recorded_and_its_cuts_are_judged() {
+fn at_risk() -> AtRisk {
     let ssd =
         SsdParams { sectors: BYTES / 512, write_cache: SsdCache::Volatile, ..SsdParams::default() };
     let mut old_contents = Store::new(BYTES);
     for at in (0..BYTES).step_by(1 << 20) {
         old_contents.write_slice(at, &[OLD; 1 << 20]);
     }
-    let peer = AtRisk::new(&PeerSpec {
+    AtRisk::new(&PeerSpec {
         kind: KernelFs::Ext4,
         mkfs: "-O ^has_journal -O has_journal".into(),
         mount: "data=ordered".into(),
         disk: ModelParams::Ssd(ssd),
         journal: None,
         old_contents,
-    });
-    let run = peer.record(&TwoFiles).unwrap();
+    })
+}
+
+/// The kernel's file system lives on in the copy, and keeps the device: nothing waits for that, and
+/// what was measured and recorded is not lost.
+#[test]
+fn a_run_is_not_lost_with_what_cannot_be_taken_away() {
+    let copied = Copied(Mutex::default());
+    let (run, taken_away) = at_risk().record(&copied).unwrap();
+    drop(copied);
+    assert_eq!(run.speed.operations, 1);
+    assert!(!run.recorded.recording.events().is_empty());
+    let said = taken_away.unwrap_err().to_string();
+    assert!(said.contains("stays in use"), "{said}");
+}
+
+#[test]
+fn a_workload_is_recorded_and_its_cuts_are_judged() {
+    let peer = at_risk();
+    let (run, taken_away) = peer.record(&TwoFiles).unwrap();
+    taken_away.unwrap();
     assert_eq!(run.speed.operations, 1);
     let recorded = run.recorded;
     let note = recorded.recording.notes()[0].moment;

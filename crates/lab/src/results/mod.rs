@@ -36,7 +36,7 @@ pub use steadfast_bench::distribution::Distribution;
 pub use stored::{FullRatio, FullSize, ResultsError};
 pub use timings::TimingRow;
 
-use crate::scenario::{Medium, Source};
+use crate::scenario::{Medium, Source, Variant};
 
 /// Version of the JSON layout.
 pub const VERSION: u32 = 3;
@@ -91,8 +91,26 @@ pub struct Results {
     /// How fast the kernel's file systems were beside ours, in real time, a row a test and variant;
     /// empty if nobody asked.
     pub peers: Vec<PeerRow>,
+    /// What failed: figures are missing, or something could not be taken away after a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailureRow>,
     /// Warnings and remarks that a reader of the figures must know.
     pub notes: Vec<Note>,
+}
+
+/// What failed of a variant while the others went on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureRow {
+    /// The variant.
+    pub variant: String,
+    /// In words.
+    pub what: String,
+}
+
+impl FailureRow {
+    pub(crate) fn of(variant: &Variant, why: impl std::fmt::Display) -> FailureRow {
+        FailureRow { variant: variant.name.clone(), what: why.to_string() }
+    }
 }
 
 /// What one seed brought.

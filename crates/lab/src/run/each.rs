@@ -7,17 +7,25 @@ use crate::results::Row;
 use crate::scenario::Scenario;
 use crate::{LabError, ScenarioError};
 
-/// Runs the benchmark of the named variants (by their places) of each scenario. Rows by scenario;
-/// those of a variant that had not ended when somebody wanted to stop are missing. `None`: a model
-/// refuses the scenario's parameters, perhaps only at the size of the run.
+/// What was measured of several scenarios.
+pub(crate) struct Measured {
+    /// By scenario; those of a variant that had not ended when somebody wanted to stop are missing.
+    /// `None`: a model refuses the scenario's parameters, perhaps only at the size of the run.
+    pub rows: Vec<Option<Vec<Row>>>,
+    /// What failed after something was measured, with the place of its scenario.
+    pub failures: Vec<(usize, LabError)>,
+}
+
+/// Runs the benchmark of the named variants (by their places) of each scenario.
 ///
 /// # Errors
-/// If a scenario runs no benchmark or asks for what cannot be, or a variant fails.
+/// If a scenario runs no benchmark or asks for what cannot be, or a variant fails before anything
+/// is measured.
 pub(crate) fn measure_each(
     scenarios: &[(Scenario, Vec<usize>)],
     options: &RunOptions,
     watch: &Watch<'_>,
-) -> Result<Vec<Option<Vec<Row>>>, LabError> {
+) -> Result<Measured, LabError> {
     let options = RunOptions { cuts: Some(0), ..options.clone() };
     let mut settings = Vec::with_capacity(scenarios.len());
     let mut list = Vec::new();
@@ -42,13 +50,16 @@ pub(crate) fn measure_each(
             }));
         }
     }
-    let outcomes = jobs::run(&settings, &list, watch)?;
+    let outcomes = jobs::run(&settings, &list, false, watch)?;
     let none = |refused: &bool| (!refused).then(Vec::new);
     let mut rows: Vec<Option<Vec<Row>>> = refused.iter().map(none).collect();
+    let mut failures = Vec::new();
     for (job, outcome) in list.iter().zip(outcomes) {
-        if let (Some(outcome), Some(rows)) = (outcome, &mut rows[job.seed]) {
-            rows.extend(outcome.rows);
+        match (outcome, &mut rows[job.seed]) {
+            (Some(Ok(outcome)), Some(rows)) => rows.extend(outcome.rows),
+            (Some(Err(e)), _) => failures.push((job.seed, e)),
+            _ => {}
         }
     }
-    Ok(rows)
+    Ok(Measured { rows, failures })
 }

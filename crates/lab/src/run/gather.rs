@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::jobs::Job;
+use super::jobs::{Ended, Job};
 use super::peers::Peers;
 use super::{Outcome, Setting, legs};
 use crate::results::{
-    Clock, ConfigurationInfo, ControlRow, FullSize, Note, Rate, Results, RiskRow, Run, Took,
-    VERSION, VariantInfo, checked, place, points, ratios,
+    Clock, ConfigurationInfo, ControlRow, FailureRow, FullSize, Note, Rate, Results, RiskRow, Run,
+    Took, VERSION, VariantInfo, checked, place, points, ratios,
 };
 use crate::scenario::{RunKind, Scenario, Variant};
 
@@ -28,19 +28,28 @@ const REAL_TIME: &str = "Speeds are of runs in real time on the same modelled de
 pub(super) fn results(
     settings: &[Arc<Setting>],
     jobs: &[Job],
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Option<Ended>>,
     peers: Peers,
 ) -> Option<Results> {
     let first = settings.first()?;
     let partial = outcomes.iter().any(Option::is_none);
+    let mut failures: Vec<FailureRow> =
+        settings.iter().flat_map(|s| &s.reals.failures).cloned().chain(peers.failures).collect();
     let mut of_seeds: Vec<Gathered> =
         settings.iter().map(|s| Gathered::new(s.options.seed)).collect();
     for (job, outcome) in jobs.iter().zip(outcomes) {
-        if let Some(outcome) = outcome {
-            of_seeds[job.seed].add(&first.scenario.variants[job.variant], outcome);
+        let variant = &first.scenario.variants[job.variant];
+        match outcome {
+            Some(Ok(outcome)) => of_seeds[job.seed].add(variant, outcome),
+            Some(Err(e)) => failures.push(FailureRow::of(variant, e)),
+            None => {}
         }
     }
+    failures.dedup();
     let mut notes: Vec<Note> = Vec::new();
+    notes.extend(
+        failures.iter().map(|f| Note::alarm(format!("FAILED: '{}': {}", f.variant, f.what))),
+    );
     if partial {
         notes.push(Note::alarm(PARTIAL));
     }
@@ -84,6 +93,7 @@ pub(super) fn results(
         variants: first.variants(),
         runs,
         peers: peers.rows,
+        failures,
         notes,
     })
 }

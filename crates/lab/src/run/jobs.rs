@@ -22,11 +22,14 @@ pub(super) struct Job {
     pub part: Part,
 }
 
+/// What came of a job.
+pub(super) type Ended = Result<Outcome, LabError>;
+
 /// From a job to what shows progress.
 enum Message {
     Begun { job: usize },
     Progress { job: usize, share: f64 },
-    Done { job: usize, outcome: Box<Result<Outcome, LabError>> },
+    Done { job: usize, outcome: Box<Ended> },
 }
 
 /// How often somebody who wants to stop is asked for.
@@ -61,15 +64,18 @@ fn workers(jobs: usize) -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(jobs)
 }
 
-/// Runs the jobs. `None` stands for one that had not ended when somebody wanted to stop.
+/// Runs the jobs. `None` stands for one that had not ended when somebody wanted to stop. If
+/// something was measured before (`kept`), by a job or without one, a job that fails takes nothing
+/// from the others.
 ///
 /// # Errors
-/// The first job that failed.
+/// A job failed before anything was measured; no further one is begun then.
 pub(super) fn run(
     settings: &[Arc<Setting>],
     jobs: &[Job],
+    kept: bool,
     watch: &Watch<'_>,
-) -> Result<Vec<Option<Outcome>>, LabError> {
+) -> Result<Vec<Option<Ended>>, LabError> {
     let (tx, rx) = mpsc::channel();
     let stopped = watch.stop.load(Ordering::Relaxed);
     let next = Arc::new(AtomicUsize::new(if stopped { jobs.len() } else { 0 }));
@@ -82,7 +88,7 @@ pub(super) fn run(
         })
         .collect();
     drop(tx);
-    let mut state = State::new(settings, jobs);
+    let mut state = State::new(settings, jobs, kept);
     loop {
         if watch.stop.load(Ordering::Relaxed) {
             // Jobs not yet begun are not begun any more.
@@ -138,18 +144,22 @@ struct State<'a> {
     jobs: &'a [Job],
     shares: Vec<f64>,
     running: Vec<bool>,
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Option<Ended>>,
+    /// Something was measured.
+    kept: bool,
+    /// What failed before anything was measured.
     failed: Option<LabError>,
 }
 
 impl<'a> State<'a> {
-    fn new(settings: &'a [Arc<Setting>], jobs: &'a [Job]) -> Self {
+    fn new(settings: &'a [Arc<Setting>], jobs: &'a [Job], kept: bool) -> Self {
         State {
             settings,
             jobs,
             shares: vec![0.0; jobs.len()],
             running: vec![false; jobs.len()],
             outcomes: jobs.iter().map(|_| None).collect(),
+            kept,
             failed: None,
         }
     }
@@ -169,8 +179,11 @@ impl<'a> State<'a> {
                 self.shares[job] = 1.0;
                 self.running[job] = false;
                 match *outcome {
-                    Ok(outcome) => self.outcomes[job] = Some(outcome),
-                    Err(e) => self.failed = self.failed.take().or(Some(e)),
+                    Err(e) if !self.kept => self.failed = self.failed.take().or(Some(e)),
+                    outcome => {
+                        self.kept |= outcome.is_ok();
+                        self.outcomes[job] = Some(outcome);
+                    }
                 }
                 job
             }
@@ -203,7 +216,7 @@ impl<'a> State<'a> {
         self.jobs.iter().zip(&self.running).any(|(job, running)| *running && kernel(job))
     }
 
-    fn end(self) -> Result<Vec<Option<Outcome>>, LabError> {
+    fn end(self) -> Result<Vec<Option<Ended>>, LabError> {
         self.failed.map_or(Ok(self.outcomes), Err)
     }
 }

@@ -6,7 +6,7 @@
 //! by turns, beginning with another each time. The files are small and the disks scaled down, or it
 //! would take hours; and IOzone does not pause for two seconds after each test.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,9 +19,9 @@ use steadfast_peers::KernelFs;
 use steadfast_vfs::FileSystem;
 
 use super::measured::{self, Measured, matrix_options};
-use super::real::{Used, load, ours, peer};
+use super::real::{TakenAway, Used, load, ours, peer, recorded};
 use super::{Setting, Watch, iozone_options};
-use crate::results::{Note, Path, PeerRow, Row, Spread};
+use crate::results::{FailureRow, Note, Path, PeerRow, Row, Spread};
 use crate::scenario::{RunKind, Scenario, Variant};
 use crate::{LabError, OptionError, ScenarioError, VariantError};
 
@@ -32,6 +32,7 @@ const SETTLE_MS: u64 = 100;
 #[derive(Default)]
 pub(super) struct Peers {
     pub rows: Vec<PeerRow>,
+    pub failures: Vec<FailureRow>,
     pub notes: Vec<Note>,
 }
 
@@ -66,6 +67,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
     let before = load();
     let runs = scenario.workload.speed_runs as usize;
     let mut rows: BTreeMap<(usize, usize), Vec<Row>> = BTreeMap::new();
+    let (mut failures, mut failed) = (Vec::new(), BTreeSet::new());
     for turn in 0..runs {
         for i in 0..sides.len() {
             if watch.stop.load(Ordering::Relaxed) {
@@ -75,8 +77,20 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
             let v = sides[side];
             let share = (turn * sides.len() + i) as f64 / (runs * sides.len()) as f64;
             (watch.progress)(share, &format!("{}: {} in real time", v.name, path_of(v).name()));
-            let ran = one(setting, &scenario, &lines[side], v).map_err(|e| e.of(v))?;
-            rows.insert((side, turn), ran);
+            if failed.contains(&side) {
+                continue;
+            }
+            match one(setting, &scenario, &lines[side], v) {
+                Ok((ran, ended)) => {
+                    rows.insert((side, turn), ran);
+                    failures.extend(ended.err().map(|e| FailureRow::of(v, e)));
+                }
+                Err(e) if rows.is_empty() => return Err(e.of(v)),
+                Err(e) => {
+                    failed.insert(side);
+                    failures.push(FailureRow::of(v, e));
+                }
+            }
         }
     }
     let mut commands: Vec<&str> = lines.iter().map(|o| o.command_line.as_str()).collect();
@@ -89,7 +103,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
         scenario.workload.peers_scale,
         load()
     );
-    Ok(Peers { rows: peer_rows(&sides, runs, &rows), notes: vec![Note::remark(note)] })
+    Ok(Peers { rows: peer_rows(&sides, runs, &rows), failures, notes: vec![Note::remark(note)] })
 }
 
 /// The scenario with its disks scaled down.
@@ -133,26 +147,23 @@ fn path_of(variant: &Variant) -> Path {
     if variant.kernel.is_some() { Path::Kernel } else { Path::Fuse }
 }
 
-/// One run of one variant.
+/// One run of one variant, and whether all was taken away after it.
 fn one(
     setting: &Setting,
     scenario: &Scenario,
     iozone: &iozone::Options,
     variant: &Variant,
-) -> Result<Vec<Row>, VariantError> {
+) -> Result<(Vec<Row>, TakenAway), VariantError> {
     let run = Benchmark { iozone: iozone.clone(), found: Mutex::new(None) };
-    match variant.kernel {
-        Some(_) => peer(scenario, variant, Used::Zeros)?
-            .record(&run)
-            .map(drop)
-            .map_err(VariantError::Workload)?,
+    let taken_away = match variant.kernel {
+        Some(_) => recorded(&peer(scenario, variant, Used::Zeros)?, &run)?.1,
         None => {
             let memory = setting.page_cache_bytes(iozone, variant);
-            ours(scenario, &run, variant, Path::Fuse, (memory, Used::Zeros)).map(drop)?;
+            ours(scenario, &run, variant, Path::Fuse, (memory, Used::Zeros))?.1
         }
-    }
+    };
     let found = run.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(found.map_or_else(Vec::new, |ran| ran.rows(scenario, variant)))
+    Ok((found.map_or_else(Vec::new, |ran| ran.rows(scenario, variant)), taken_away))
 }
 
 /// The benchmark as a workload that keeps what it has measured. Nothing is cut.

@@ -7,7 +7,7 @@
 //! with another each time, so that what else the machine does meets all of them. Then the kernel's
 //! are run once more, at full length, to be cut.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use steadfast_vfs::{FileSystem, HostFs};
 
 use super::files::MEMORY;
 use super::{Setting, Watch};
-use crate::results::Path;
+use crate::results::{FailureRow, Path};
 use crate::scenario::{Scenario, Variant};
 use crate::stack::{Blocks, make, mount_options};
 use crate::{LabError, VariantError};
@@ -42,9 +42,14 @@ pub(super) enum Real {
         /// By system calls.
         mounted: Vec<Speed>,
     },
+    /// A file system of the kernel whose run that was to be cut has failed.
+    NotRecorded(Vec<Speed>),
     /// This machine cannot run it, and why.
     LeftOut(String),
 }
+
+/// Whether all could be taken away after a run whose results are there.
+pub(super) type TakenAway = Result<(), VariantError>;
 
 /// What the runs in real time brought, by variant; each is taken once.
 #[derive(Default)]
@@ -52,6 +57,8 @@ pub(super) struct Reals {
     by_variant: Mutex<BTreeMap<String, Real>>,
     /// What else the machine did meanwhile, in words.
     pub load: Option<String>,
+    /// What failed while others brought results.
+    pub failures: Vec<FailureRow>,
 }
 
 impl Reals {
@@ -76,11 +83,11 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
     }
     let some_kernel = variants.iter().any(|v| v.kernel.is_some() && !reals.contains_key(&v.name));
     if !some_kernel {
-        return Ok(Reals { by_variant: Mutex::new(reals), load: None });
+        return Ok(Reals { by_variant: Mutex::new(reals), ..Reals::default() });
     }
     let wanted: Vec<&Variant> = variants.iter().filter(|v| !reals.contains_key(&v.name)).collect();
     let before = load();
-    let mut speeds = by_turns(setting, workload, &wanted, watch)?;
+    let (mut speeds, mut failures) = by_turns(setting, workload, &wanted, watch)?;
     let after = load();
     let scenario = &setting.scenario;
     for v in &wanted {
@@ -92,10 +99,18 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
             None => Real::Ours { in_process: of(Path::InProcess), mounted: of(Path::Fuse) },
             Some(_) => {
                 (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
-                let peer = peer(scenario, v, Used::Before).map_err(|e| e.of(v))?;
-                let ran = peer.record(workload);
-                let ran = ran.map_err(|e| VariantError::Workload(e).of(v))?;
-                Real::Kernel(of(Path::Kernel), Box::new(peer), Box::new(ran))
+                let ran = peer(scenario, v, Used::Before)
+                    .and_then(|peer| recorded(&peer, workload).map(|ran| (peer, ran)));
+                match ran {
+                    Ok((peer, (ran, taken_away))) => {
+                        failures.extend(taken_away.err().map(|e| FailureRow::of(v, e)));
+                        Real::Kernel(of(Path::Kernel), Box::new(peer), Box::new(ran))
+                    }
+                    Err(e) => {
+                        failures.push(FailureRow::of(v, e));
+                        Real::NotRecorded(of(Path::Kernel))
+                    }
+                }
             }
         };
         reals.insert(v.name.clone(), real);
@@ -107,6 +122,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
              runs in real time and {after} after them, on {} processors.",
             std::thread::available_parallelism().map_or(1, usize::from)
         )),
+        failures,
     })
 }
 
@@ -116,13 +132,14 @@ const SPEED_SHARE: f64 = 0.7;
 /// The speeds of each variant on each of its paths, a run after the other.
 type Speeds<'v> = BTreeMap<(&'v str, Path), Vec<Speed>>;
 
-/// Runs every variant on each of its paths, by turns.
+/// Runs every variant on each of its paths, by turns; with what failed. What has failed on a path
+/// is not run there again.
 fn by_turns<'v>(
     setting: &Setting,
     workload: &FilesWorkload,
     wanted: &[&'v Variant],
     watch: &Watch<'_>,
-) -> Result<Speeds<'v>, LabError> {
+) -> Result<(Speeds<'v>, Vec<FailureRow>), LabError> {
     let spec = &setting.scenario.workload;
     let short = FilesWorkload {
         run_for: workload.run_for.min(Duration::from_secs_f64(spec.speed_seconds)),
@@ -134,28 +151,52 @@ fn by_turns<'v>(
         None => vec![(v, Path::InProcess), (v, Path::Fuse)],
     };
     let sides: Vec<(&'v Variant, Path)> = wanted.iter().flat_map(|v| paths(v)).collect();
-    let mut speeds = Speeds::new();
+    let (mut speeds, mut failures) = (Speeds::new(), Vec::new());
+    let mut failed = BTreeSet::new();
     let all = sides.len() * spec.speed_runs as usize;
     for turn in 0..spec.speed_runs as usize {
         for i in 0..sides.len() {
             if watch.stop.load(Ordering::Relaxed) {
-                return Ok(speeds);
+                return Ok((speeds, failures));
             }
             let (v, path) = sides[(i + turn) % sides.len()];
+            if failed.contains(&(&v.name, path)) {
+                continue;
+            }
             let share = (turn * sides.len() + i) as f64 / all as f64 * SPEED_SHARE;
             (watch.progress)(share, &format!("{}: measured in real time", v.name));
             let ran = match path {
                 Path::Kernel => peer(&setting.scenario, v, Used::Before)
-                    .and_then(|peer| peer.record(&short).map_err(VariantError::Workload))
-                    .map(|ran| ran.speed),
+                    .and_then(|peer| recorded(&peer, &short))
+                    .map(|(ran, taken_away)| (ran.speed, taken_away)),
                 Path::InProcess | Path::Fuse => {
                     ours(&setting.scenario, &short, v, path, (MEMORY, Used::Before))
                 }
             };
-            speeds.entry((&v.name, path)).or_default().push(ran.map_err(|e| e.of(v))?);
+            match ran {
+                Ok((speed, taken_away)) => {
+                    speeds.entry((&v.name, path)).or_default().push(speed);
+                    failures.extend(taken_away.err().map(|e| FailureRow::of(v, e)));
+                }
+                // Nothing is lost yet.
+                Err(e) if speeds.is_empty() => return Err(e.of(v)),
+                Err(e) => {
+                    failed.insert((&v.name, path));
+                    failures.push(FailureRow::of(v, e));
+                }
+            }
         }
     }
-    Ok(speeds)
+    Ok((speeds, failures))
+}
+
+/// A run of the kernel's, recorded.
+pub(super) fn recorded(
+    peer: &AtRisk,
+    workload: &dyn Workload,
+) -> Result<(RecordedRun, TakenAway), VariantError> {
+    let (ran, taken_away) = peer.record(workload).map_err(VariantError::Workload)?;
+    Ok((ran, taken_away.map_err(VariantError::from)))
 }
 
 /// Tasks that wanted to run, on average over the last minute.
@@ -247,14 +288,14 @@ impl Behind {
 }
 
 /// Runs the workload on Steadfast's file system with so much page cache, in process or through its
-/// mount; nothing is cut.
+/// mount; nothing is cut. Whether all could be taken away afterwards is beside what it brought.
 pub(super) fn ours(
     scenario: &Scenario,
     workload: &dyn Workload,
     variant: &Variant,
     path: Path,
     (memory_bytes, used): (u64, Used),
-) -> Result<Speed, VariantError> {
+) -> Result<(Speed, TakenAway), VariantError> {
     let log = RecordLog::new();
     let behind = |name: &String| Behind::new(scenario, name, &log, used);
     let disk = behind(&variant.disk)?;
@@ -270,25 +311,26 @@ pub(super) fn ours(
     let fs = Ext4::mount(blocks.disk, options)?;
     let own: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let mut begin = || disk.device.flush().map_err(CrashError::host);
-    let ran = match path {
+    let (ran, unmounted) = match path {
         Path::Fuse => {
             let served = Served::new(own)?;
             let ran = HostFs::open(served.path()).map_err(VariantError::from).and_then(|host| {
                 let host: Arc<dyn FileSystem> = Arc::new(host);
                 workload.run(&host, &log, &mut begin).map_err(VariantError::Workload)
             });
-            served.take_away()?;
-            ran
+            (ran, served.take_away().map_err(VariantError::from))
         }
         Path::InProcess | Path::Kernel => {
             let ran = workload.run(&own, &log, &mut begin).map_err(VariantError::Workload);
             // It holds the device, which is to be taken away.
             drop(own);
-            ran
+            (ran, Ok(()))
         }
     };
-    fs.unmount().map_err(VariantError::Unmount)?;
+    let written = fs.unmount().map_err(VariantError::Unmount);
     drop(fs);
-    journal.into_iter().chain([disk]).try_for_each(Behind::take_away)?;
-    ran.map(|ran| ran.speed)
+    let gone = journal.into_iter().chain([disk]).map(Behind::take_away);
+    // All are taken away, also after one that could not be.
+    let gone = gone.fold(Ok(()), |before, gone| before.and(gone));
+    ran.map(|ran| (ran.speed, unmounted.and(written).and(gone)))
 }

@@ -12,6 +12,8 @@ mod drives;
 mod text;
 mod tornado;
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, Serializer};
 use steadfast_vfs::options::choose;
 
@@ -100,6 +102,9 @@ pub struct Sensitivity {
     /// Changes that a model refuses at this size, as a drive whose seeks no curve fits when it is
     /// scaled down to few cylinders.
     pub refused: Vec<Change>,
+    /// Changes whose measurement failed, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
     /// What holds over all of it, in words.
     pub conclusions: Vec<String>,
     /// Whether somebody stopped it before its end.
@@ -153,8 +158,13 @@ pub fn run(
     let count = runs.len();
     let progress =
         |share: f64, _: &str| (watch.progress)(share, &format!("{count} values of parameters"));
-    let mut rows =
-        measure_each(&runs, &lab, &Watch { progress: &progress, stop: watch.stop })?.into_iter();
+    let measured = measure_each(&runs, &lab, &Watch { progress: &progress, stop: watch.stop })?;
+    let (mut rows, mut failures) = (measured.rows.into_iter(), BTreeMap::new());
+    for (number, e) in measured.failures {
+        // Without the scenario as it is there is nothing to compare with.
+        let Some(change) = number.checked_sub(1) else { return Err(e) };
+        failures.entry(number).or_insert_with(|| format!("{}: {e}", changes[change].0.name()));
+    }
     let Some(base) = rows.next().flatten() else {
         let why = "the models refuse the scenario as it is at this size; take a larger one";
         return Err(OptionError::NoSize(why).of("--size"));
@@ -175,7 +185,7 @@ pub fn run(
             continue;
         };
         if !whole(&rows, number) {
-            partial = true;
+            partial |= !failures.contains_key(&number);
             continue;
         }
         // Of a variant that the change does not concern the figures are those without it.
@@ -196,6 +206,7 @@ pub fn run(
         baseline,
         effects,
         refused,
+        failures: failures.into_values().collect(),
         conclusions: Vec::new(),
         partial,
     };

@@ -24,6 +24,9 @@ pub fn text(found: &Sensitivity, figure: Option<(&str, &str)>) -> String {
     if found.partial {
         s += "stopped before its end: what follows is of the changes that were measured\n";
     }
+    for failure in &found.failures {
+        s += &wrapped(&format!("FAILED: {failure}"));
+    }
     ranges(&mut s, found);
     if let Some(r) = chosen(found, figure) {
         tornado(&mut s, found, r);

@@ -3,9 +3,9 @@
 //! them.
 
 use steadfast_devices::model::ModelParams;
-use steadfast_lab::results::{Clock, Path, Results, RiskRow};
+use steadfast_lab::results::{Clock, FailureRow, Note, Path, Results, RiskRow};
 use steadfast_lab::scenario::Scenario;
-use steadfast_lab::{RunOptions, run};
+use steadfast_lab::{LabError, RunOptions, run};
 
 use crate::schema::assert_described;
 
@@ -81,4 +81,29 @@ fn xfs_and_btrfs_are_cut_and_judged_too() {
     assert!(results.only().files.iter().all(|f| f.clock == Clock::Wall));
     assert!(results.only().files.iter().all(|f| f.operations_per_s.runs() == 1));
     assert!(results.notes.iter().any(|n| n.text.contains("load")), "{:?}", results.notes);
+}
+
+/// One that cannot be mounted takes nothing from those that were measured.
+#[test]
+fn a_variant_that_fails_leaves_the_results_of_the_others() {
+    let names = ["ordered", "kernel-ordered", "kernel-journal"];
+    let mut scenario = small(&names);
+    scenario.variants[2].mount = "data=journal,no_such_option".into();
+    let options = RunOptions { cuts: Some(2), seed: 7, ..RunOptions::default() };
+    let results = run(&scenario, &options, &|_, _| ()).unwrap();
+    assert_described(&results);
+    let failures: &[FailureRow] = &results.failures;
+    let is_its = |f: &FailureRow| f.variant == names[2] && f.what.contains("mount");
+    assert!(!failures.is_empty() && failures.iter().all(is_its), "{failures:?}");
+    let risk: Vec<&str> = results.only().risk.iter().map(|r| r.variant.as_str()).collect();
+    assert_eq!(risk, names[..2], "{failures:?}");
+    let measured = |name: &str| results.only().files.iter().filter(|f| f.variant == name).count();
+    assert_eq!(names.map(measured), [2, 1, 0]);
+    let said = |n: &Note| n.alarm && n.text.contains("FAILED: 'kernel-journal'");
+    assert!(results.notes.iter().any(said), "{:?}", results.notes);
+
+    // Alone it is the run that fails.
+    scenario.variants.remove(0);
+    scenario.variants.remove(0);
+    assert!(matches!(run(&scenario, &options, &|_, _| ()), Err(LabError::Variant { .. })));
 }

@@ -10,7 +10,7 @@ use steadfast_lab::{LabError, Watch};
 use steadfast_vfs::options::choose;
 
 use super::lab::outputs;
-use super::lab::run::{INTERRUPTED, stop_on_signals};
+use super::lab::run::{INTERRUPTED, all, stop_on_signals};
 use crate::cli::LabSensitivity;
 use crate::terminal::Progress;
 use crate::{Outcome, Usage};
@@ -37,18 +37,22 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<Outcome> {
         e => Usage(e.to_string()).into(),
     })?;
     let json = serde_json::to_string_pretty(&found)? + "\n";
-    if to_stdout {
-        write!(out, "{json}")?;
-    } else {
-        write!(out, "{}", sensitivity::text(&found, figure))?;
-        if let Some(file) = json_file {
-            file.write(&json)?;
-        }
-    }
-    if let (Some(file), Some(svg)) = (svg_file, sensitivity::svg(&found, figure)) {
-        file.write(&svg)?;
-    }
-    Ok(if found.partial { Outcome::Status(INTERRUPTED) } else { Outcome::Good })
+    let printed = match to_stdout {
+        true => write!(out, "{json}"),
+        false => write!(out, "{}", sensitivity::text(&found, figure)),
+    };
+    // All of them, also where one cannot be written: they are what the time was spent for.
+    let written = json_file.map_or(Ok(()), |file| file.write(&json));
+    let drawn = match (svg_file, sensitivity::svg(&found, figure)) {
+        (Some(file), Some(svg)) => file.write(&svg),
+        _ => Ok(()),
+    };
+    all([printed.map_err(Into::into), written, drawn])?;
+    Ok(match found.partial {
+        true => Outcome::Status(INTERRUPTED),
+        false if !found.failures.is_empty() => Outcome::Problem,
+        false => Outcome::Good,
+    })
 }
 
 /// A test and a variant.

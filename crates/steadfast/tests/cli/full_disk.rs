@@ -60,10 +60,18 @@ fn a_recording_that_does_not_fit_leaves_the_older_one() {
     let d = Desk::new();
     let Some(disk) = SmallDisk::new(&d, 16) else { return };
     std::fs::write(disk.0.join("run.crash"), "of yesterday").unwrap();
-    let said = d.run("crash run --record small/run.crash --cuts 2 -- cp /bin/sh .");
-    // Nothing was found: nothing was judged.
-    assert_eq!(said.status.code(), Some(2), "{said:?}");
-    assert_eq!(disk.names(), ["run.crash"], "{said:?}");
+    let run = "crash run --record small/run.crash --linger 0 --cuts 2";
+    // What was found is told even so.
+    for (judge, status, found) in
+        [("true", 2, "found     nothing"), ("false", 1, "states are wrong")]
+    {
+        let said = d.run(&format!("{run} --judge {judge} -- cp /bin/sh ."));
+        let errors = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(status), "{said:?}");
+        assert!(errors.contains("No space") && errors.contains("small/run.crash"), "{said:?}");
+        assert!(String::from_utf8_lossy(&said.stdout).contains(found), "{said:?}");
+    }
+    assert_eq!(disk.names(), ["run.crash"]);
     assert_eq!(std::fs::read_to_string(disk.0.join("run.crash")).unwrap(), "of yesterday");
 }
 

@@ -92,8 +92,10 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let by_lines = judge.is_some();
     run.about.extend(setup::about_choice(&choice, by_lines));
     run.about.insert("program".into(), args.program.join(" "));
-    if let Some(path) = &args.record {
-        save(&run, path).map_err(not_judged)?;
+    // Where it cannot be written the run is judged all the same: that may take long to do again.
+    let saved = args.record.as_ref().map(|path| save(&run, path));
+    if let Some(Err(e)) = &saved {
+        terminal::error(e);
     }
     let system = setup.system()?;
     let exploration = Exploration {
@@ -135,10 +137,10 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let exposed = exposed.filter(|_| !stopped).unwrap_or_default();
     bar.finish();
     let recording = match (&args.record, outcome.findings.is_empty()) {
-        (Some(path), _) => Some(path.clone()),
-        (None, true) => None,
+        (Some(path), _) if saved.as_ref().is_some_and(Result::is_ok) => Some(path.clone()),
+        (_, true) => None,
         // What was found is reported also without a recording.
-        (None, false) => match saved_aside(&run) {
+        (_, false) => match saved_aside(&run) {
             Ok(path) => Some(path),
             Err(e) => {
                 terminal::note(&format!("no recording is kept: {}", terminal::with_causes(&e)));
@@ -174,6 +176,9 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         // The report for people has just said why.
         let why = if args.json { format!("; the first: {first}") } else { String::new() };
         return Err(Usage(format!("{count} could not be judged{why}")).into());
+    }
+    if saved.is_some_and(|saved| saved.is_err()) {
+        return Err(Usage("nothing was found, and the recording is not there".into()).into());
     }
     // Also where it was the program that somebody stopped: it has not done what it was to do.
     let asked = stops.load(Ordering::Relaxed) > 0;

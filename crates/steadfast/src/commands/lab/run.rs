@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use steadfast_lab::results::{Results, RiskRow, summary};
@@ -61,9 +61,12 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
     recorded.iter().for_each(|what| terminal::note(what));
     // The results first: they are what the time was spent for.
     all([printed, written, lost.map_or(Ok(()), |e| Err(e.into()))])?;
+    for failure in &results.failures {
+        terminal::error(&anyhow!("variant '{}': {}", failure.variant, failure.what));
+    }
     Ok(match results.partial {
         true => Outcome::Status(INTERRUPTED),
-        false if unexpected_loss(&results) => Outcome::Problem,
+        false if !results.failures.is_empty() || unexpected_loss(&results) => Outcome::Problem,
         false => Outcome::Good,
     })
 }
@@ -81,7 +84,7 @@ fn print(args: &LabRun, results: &Results, out: &mut dyn Write) -> Result<()> {
 }
 
 /// The last of the errors; those before it are printed, so that each is known.
-fn all<const N: usize>(done: [Result<()>; N]) -> Result<()> {
+pub fn all<const N: usize>(done: [Result<()>; N]) -> Result<()> {
     let mut failed: Option<anyhow::Error> = None;
     for e in done.into_iter().filter_map(Result::err) {
         if let Some(before) = failed.replace(e) {
@@ -139,8 +142,8 @@ pub fn show_saved(args: &LabShow, out: &mut dyn Write) -> Result<()> {
     }
     let wanted = [("--report", args.report.as_deref()), ("--chart", args.chart.as_deref())];
     let [report, chart] = outputs::tried(wanted, &file.to_string())?;
-    show(&results, &args.looks, &choice, out)?;
-    write(&[None, report, chart], &results)
+    let printed = show(&results, &args.looks, &choice, out);
+    all([printed, write(&[None, report, chart], &results)])
 }
 
 /// For the terminal, or 80 columns of ASCII for whatever else reads.

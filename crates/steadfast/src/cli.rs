@@ -513,7 +513,7 @@ The root folder belongs to root, or to the user who runs mkfs.")]
 pub struct Mkfs {
     /// Image file or block device
     pub image: PathBuf,
-    /// Make an image file of this size (k, m, g); an existing file keeps its own size
+    /// Make a new image file of this size (k, m, g); what exists has its own: leave it out
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
     #[command(flatten)]

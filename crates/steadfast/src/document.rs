@@ -72,7 +72,7 @@ pub fn is_wanted(matches: &ArgMatches) -> bool {
 /// The same of one that was not understood, as far as its words show it.
 pub fn seems_wanted(words: &[OsString]) -> bool {
     let words: Vec<&str> = words.iter().skip(1).filter_map(|word| word.to_str()).collect();
-    let names_a_file = matches!(words.first(), Some(&"lab" | &"iozone"));
+    let names_a_file = matches!(words[..], ["iozone", ..] | ["lab", "run" | "sensitivity", ..]);
     is_asked_for(words.into_iter(), names_a_file)
 }
 
@@ -82,7 +82,8 @@ fn is_asked_for<'a>(words: impl Iterator<Item = &'a str>, names_a_file: bool) ->
     while let Some(word) = words.next() {
         let next = words.peek().copied();
         let asks = match word {
-            "--json" => !names_a_file || next == Some("-"),
+            // Without the file that is to be named nothing else can be meant.
+            "--json" => !names_a_file || next.is_none_or(|next| next.starts_with('-')),
             "--json=-" | "--format=json" => true,
             "--format" => next == Some("json"),
             _ => false,
@@ -133,6 +134,8 @@ mod tests {
         assert!(seems("steadfast lab devices --format json x"));
         assert!(seems("steadfast iozone --json=- -q"));
         assert!(!seems("steadfast lab run x --json file --cuts y"));
+        assert!(seems("steadfast lab run x --json") && seems("steadfast lab run --json --cuts 1"));
+        assert!(seems("steadfast lab check --json x y") && seems("steadfast lab list --json x"));
         assert!(!seems("steadfast check disk.img"));
         assert!(!seems("steadfast crash run -- prog --json"));
     }

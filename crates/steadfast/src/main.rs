@@ -238,16 +238,17 @@ fn is_closed_pipe(e: &anyhow::Error) -> bool {
 
 fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
     match command {
-        Command::Lab(Lab::List) => lab::list(out)?,
-        Command::Lab(Lab::Devices { kind, format }) => {
+        Command::Lab(Lab::List { json }) => lab::list(json, out)?,
+        Command::Lab(Lab::Devices { kind, format, json }) => {
+            let format = if json { Some(cli::ListFormat::Json) } else { format };
             lab::devices(kind.as_deref(), format, out)?;
         }
-        Command::Lab(Lab::Keys { markdown }) => lab::keys(markdown, out)?,
-        Command::Lab(Lab::Check { scenario }) => lab::check(&scenario, out)?,
+        Command::Lab(Lab::Keys { markdown, json }) => lab::keys(markdown, json, out)?,
+        Command::Lab(Lab::Check { scenario, json }) => lab::check(&scenario, json, out)?,
         Command::Lab(Lab::Run(args)) => return lab::run(&args, out),
         Command::Lab(Lab::Show(args)) => lab::show_saved(&args, out)?,
         Command::Lab(Lab::Sensitivity(args)) => return sensitivity::run(&args, out),
-        Command::Lab(Lab::Drives) => sensitivity::drives(out)?,
+        Command::Lab(Lab::Drives { json }) => sensitivity::drives(json, out)?,
         Command::Iozone { options } => return iozone::run(&options, out),
         Command::Dd(args) => return dd::run(&args),
         Command::Hdparm(args) => return hdparm::run(args, out),

@@ -190,7 +190,8 @@ impl Progress {
         };
         let bar = ProgressBar::with_draw_target(Some(1000), target);
         let style =
-            ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {percent:>3}% {msg}");
+            // One line also in 80 columns: of a long message the beginning.
+            ProgressStyle::with_template("{elapsed_precise} [{bar:20}] {percent:>3}% {wide_msg}");
         // OK to ignore a bad template: the default style shows the same figures.
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("=> "));

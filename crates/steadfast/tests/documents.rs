@@ -110,14 +110,42 @@ const COMMANDS: &[(&str, &[Case])] = &[
             bad("lab run none --json -", 2, "none"),
             bad("lab run tiny.toml --format json --seeds 0", 2, "--seeds 0"),
             bad("lab run tiny.toml --json - --cuts few", 2, "few"),
+            bad("lab run none --json", 2, "--json"),
         ],
     ),
-    ("lab show", &[bad("lab show none --format json", 2, "none")]),
+    (
+        "lab show",
+        &[bad("lab show none --format json", 2, "none"), bad("lab show none --json", 2, "none")],
+    ),
+    (
+        "lab list",
+        &[good("lab list --json", "steadfast-scenarios"), bad("lab list --json x", 2, "x")],
+    ),
+    (
+        "lab keys",
+        &[
+            good("lab keys --json", "steadfast-keys"),
+            bad("lab keys --json --markdown", 2, "--markdown"),
+        ],
+    ),
+    (
+        "lab drives",
+        &[good("lab drives --json", "steadfast-drives"), bad("lab drives --json x", 2, "x")],
+    ),
+    (
+        "lab check",
+        &[
+            good("lab check --json tiny.toml", "steadfast-lab-check"),
+            bad("lab check --json none", 2, "none"),
+        ],
+    ),
     (
         "lab devices",
         &[
             good("lab devices --format json", "steadfast-devices"),
             bad("lab devices --format json nothing", 2, "nothing"),
+            good("lab devices --json", "steadfast-devices"),
+            bad("lab devices --json hdd", 2, "--json"),
         ],
     ),
     (

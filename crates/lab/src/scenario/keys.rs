@@ -170,6 +170,22 @@ pub fn text() -> String {
     text.replace('`', "")
 }
 
+/// All keys, for programs: of each `need`, the `default` where that is one, and what it means not
+/// to be there where it is optional.
+pub fn json() -> Vec<serde_json::Value> {
+    let of_key = |key: &Key| {
+        let (need, default, without) = match key.need {
+            Required => ("required", None, None),
+            Default(value) => ("default", Some(value), None),
+            Optional(what) => ("optional", None, Some(what)),
+        };
+        let (table, name, text) = (key.table.title(), key.name, key.text);
+        serde_json::json!({ "table": table, "name": name, "need": need, "default": default,
+                            "without": without, "text": text })
+    };
+    Table::ALL.into_iter().flat_map(|table| of(table).map(of_key)).collect()
+}
+
 /// The table of docs/lab.md.
 pub fn markdown() -> String {
     let mut text = String::from("| table | key | without it | meaning |\n|---|---|---|---|\n");

@@ -7,6 +7,10 @@ use steadfast_vfs::options::{choose, closest};
 
 /// Columns that a message takes at most.
 const COLUMNS: usize = 78;
+/// Mistakes that are shown of one file, at most.
+const SHOWN_MAX: usize = 20;
+/// What begins a line of every scenario.
+const TABLES: [&str; 4] = ["[workload", "[device.", "[[variant]]", "[machine]"];
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +45,12 @@ impl WrongFile {
     /// The first line of the message.
     pub fn head(&self) -> String {
         let n = self.wrongs.len();
+        if !self.is_scenario() {
+            let what = "is no scenario: a scenario is a TOML file with [device.NAME], [workload] \
+                        and [[variant]] (docs/lab.md); `steadfast lab list` lists those of the \
+                        program";
+            return format!("{} {what}", self.origin);
+        }
         format!(
             "{} cannot be used: {n} {}",
             self.origin,
@@ -48,11 +58,23 @@ impl WrongFile {
         )
     }
 
-    /// Every mistake with its line and a mark below it.
+    /// The first mistakes, each with its line and a mark below it, and how many more there are.
     pub fn shown(&self) -> String {
         let renderer = Renderer::plain().term_width(COLUMNS);
         let one = |wrong: &Wrong| renderer.render(&[self.group(wrong)]).to_string();
-        self.wrongs.iter().map(one).collect::<Vec<_>>().join("\n\n")
+        let most = if self.is_scenario() { SHOWN_MAX } else { 0 };
+        let mut shown: Vec<String> = self.wrongs.iter().take(most).map(one).collect();
+        let more = self.wrongs.len() - shown.len();
+        if more > 0 && most > 0 {
+            shown.push(format!("... and {more} more"));
+        }
+        shown.join("\n\n")
+    }
+
+    /// Whether it is one with mistakes, and not another kind of file.
+    fn is_scenario(&self) -> bool {
+        let begins = |line: &str| TABLES.iter().any(|table| line.trim_start().starts_with(table));
+        self.wrongs.len() <= SHOWN_MAX || self.text.lines().any(begins)
     }
 
     fn group<'a>(&'a self, wrong: &'a Wrong) -> Group<'a> {
@@ -72,7 +94,10 @@ impl WrongFile {
 
 impl std::fmt::Display for WrongFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}\n\n{}", self.head(), self.shown())
+        match self.shown() {
+            shown if shown.is_empty() => f.write_str(&self.head()),
+            shown => write!(f, "{}\n\n{shown}", self.head()),
+        }
     }
 }
 

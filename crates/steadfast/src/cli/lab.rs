@@ -8,13 +8,17 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 pub enum Lab {
     /// List the scenarios that come with the program
-    List,
+    List {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// List the device models and their parameters, each with its source
     #[command(after_help = "\
 Examples:
   steadfast lab devices
   steadfast lab devices hdd
-  steadfast lab devices --format json | jq '.kinds[].kind'")]
+  steadfast lab devices --json | jq '.kinds[].kind'")]
     Devices {
         /// A kind, with its parameters
         #[arg(value_name = "KIND", conflicts_with = "format",
@@ -23,12 +27,18 @@ Examples:
         /// All kinds with their parameters, for documents and programs
         #[arg(long, value_name = "FORMAT")]
         format: Option<ListFormat>,
+        /// All kinds with their parameters as JSON, as with --format json
+        #[arg(long, conflicts_with_all = ["kind", "format"])]
+        json: bool,
     },
     /// List the keys of scenario files: what is required, what each means
     Keys {
         /// As a table of Markdown
         #[arg(long)]
         markdown: bool,
+        /// Print as JSON
+        #[arg(long, conflicts_with = "markdown")]
+        json: bool,
     },
     /// Verify a scenario file without running it: all its mistakes, each with its line
     #[command(after_help = "\
@@ -39,6 +49,9 @@ Exit status: 0 it can be run, 2 it is wrong.")]
     Check {
         /// A TOML file, or the name of a scenario
         scenario: String,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Run a scenario and show speed and data at risk
     #[command(after_help = "\
@@ -70,7 +83,11 @@ Examples:
   steadfast lab sensitivity nvram-journal --size 64m --json - | jq .conclusions")]
     Sensitivity(LabSensitivity),
     /// List the drives that a band can name, with the sources of their figures
-    Drives,
+    Drives {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// How to ask what depends on what.
@@ -168,6 +185,9 @@ pub struct LabShow {
     pub file: PathBuf,
     #[command(flatten)]
     pub looks: TableLooks,
+    /// Print the whole document, as with --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
     /// Only the table with the title TEXT, or else those whose title contains it; may be given
     /// several times
     #[arg(long = "table", value_name = "TEXT")]

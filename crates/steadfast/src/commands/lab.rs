@@ -6,19 +6,31 @@ pub mod run;
 use std::io::Write;
 
 use anyhow::Result;
+use serde_json::{Value, json};
 use steadfast_devices::model::parameters::Kind;
 use steadfast_lab::devices;
-use steadfast_lab::scenario::{Scenario, keys};
+use steadfast_lab::scenario::{Scenario, Variant, keys};
 use steadfast_lab::stack;
 
 use crate::Usage;
 use crate::cli::ListFormat;
+use crate::document;
 use crate::terminal::hanging;
 
 pub use run::{run, show_saved};
 
 /// Lists the scenarios that come with the program.
-pub fn list(out: &mut dyn Write) -> Result<()> {
+pub fn list(json: bool, out: &mut dyn Write) -> Result<()> {
+    if json {
+        let variant = |v: &Variant| json!({ "name": v.name, "label": v.label });
+        let scenario = |s: &Scenario| {
+            let variants: Vec<Value> = s.variants.iter().map(variant).collect();
+            let about = s.about.trim();
+            json!({ "name": s.name, "title": s.title, "about": about, "variants": variants })
+        };
+        let all: Vec<Value> = Scenario::embedded().iter().map(scenario).collect();
+        return Ok(document::print(out, "steadfast-scenarios", 1, json!({ "scenarios": all }))?);
+    }
     for s in Scenario::embedded() {
         writeln!(out, "{}", s.name)?;
         write!(out, "{}{}", hanging("  ", &s.title), hanging("  ", s.about.trim()))?;
@@ -51,7 +63,10 @@ pub fn devices(kind: Option<&str>, format: Option<ListFormat>, out: &mut dyn Wri
 }
 
 /// Lists the keys of scenario files.
-pub fn keys(markdown: bool, out: &mut dyn Write) -> Result<()> {
+pub fn keys(markdown: bool, json: bool, out: &mut dyn Write) -> Result<()> {
+    if json {
+        return Ok(document::print(out, "steadfast-keys", 1, json!({ "keys": keys::json() }))?);
+    }
     let text = if markdown { keys::markdown() } else { keys::text() };
     Ok(write!(out, "{text}")?)
 }
@@ -62,7 +77,7 @@ pub fn find(name_or_file: &str) -> Result<Scenario, Usage> {
 }
 
 /// Reads a scenario, makes and mounts the file systems of its variants; runs nothing.
-pub fn check(name_or_file: &str, out: &mut dyn Write) -> Result<()> {
+pub fn check(name_or_file: &str, json: bool, out: &mut dyn Write) -> Result<()> {
     let scenario = find(name_or_file)?;
     steadfast_lab::check(&scenario).map_err(|e| Usage(e.to_string()))?;
     let wrong: Vec<String> = scenario
@@ -74,6 +89,10 @@ pub fn check(name_or_file: &str, out: &mut dyn Write) -> Result<()> {
         return Err(Usage(format!("{}: {}", scenario.name, wrong.join("\n  "))).into());
     }
     let (variants, devices) = (scenario.variants.len(), scenario.devices.len());
+    if json {
+        let found = json!({ "scenario": scenario.name, "variants": variants, "devices": devices });
+        return Ok(document::print(out, "steadfast-lab-check", 1, found)?);
+    }
     writeln!(out, "{}: good: {variants} variants, {devices} devices", scenario.name)?;
     Ok(())
 }

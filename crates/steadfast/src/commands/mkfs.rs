@@ -199,7 +199,8 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<New>)> {
         return Ok((Arc::new(device), Some(New::File(made))));
     }
     if size.is_some() {
-        let what = format!("{}: exists; --size is for a new image", path.display());
+        let what =
+            format!("{}: exists, and has a size; leave out --size, or remove it", path.display());
         return Err(Usage(what).into());
     }
     let device: Arc<dyn BlockDevice> = match is_memory {

@@ -48,8 +48,33 @@ fn pages(command: &Command, folder: &Path) -> Result<()> {
     let path = folder.join(page.get_filename());
     let mut text = Vec::new();
     page.render(&mut text)?;
-    let text = with_lines_kept(&String::from_utf8_lossy(&text));
+    let text = with_value_names(&String::from_utf8_lossy(&text), command);
+    let text = with_lines_kept(&text);
     whole_file::write(&path, text).with_context(|| path.display().to_string())
+}
+
+/// The line of the synopsis, in which the options have no values, with the names of these.
+fn with_value_names(page: &str, command: &Command) -> String {
+    const HEAD: &str = ".SH SYNOPSIS\n";
+    let Some((before, rest)) = page.split_once(HEAD) else { return page.to_owned() };
+    let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+    let mut line = line.to_owned();
+    for option in command.get_opts().filter(|option| option.get_action().takes_values()) {
+        let Some(names) = option.get_value_names() else { continue };
+        let names: Vec<String> = names.iter().map(|name| format!("<{name}>")).collect();
+        let names = names.join(" ").replace('-', "\\-");
+        // As the page has it.
+        let (found, bold) = match (option.get_long(), option.get_short()) {
+            (Some(long), _) => {
+                let bold = format!("\\fB\\-\\-{}\\fR", long.replace('-', "\\-"));
+                (bold.clone(), bold)
+            }
+            (None, Some(short)) => (format!("\\fB\\-{short} \\fR"), format!("\\fB\\-{short}\\fR")),
+            (None, None) => continue,
+        };
+        line = line.replacen(&found, &format!("{bold} \\fI{names}\\fR"), 1);
+    }
+    format!("{before}{HEAD}{line}\n{after}")
 }
 
 /// What follows the options of a help text has lines of its own, which a page would fill.
@@ -77,7 +102,7 @@ pub fn completions(shell: clap_complete::Shell, out: &mut dyn std::io::Write) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{command, with_lines_kept};
+    use super::{command, with_lines_kept, with_value_names};
 
     #[test]
     fn a_page_keeps_the_lines_of_examples() {
@@ -87,6 +112,28 @@ mod tests {
         assert_eq!(with_lines_kept(".SH OPTIONS\nx\n"), ".SH OPTIONS\nx\n");
         let last = ".SH EXTRA\nExit status: 0\n";
         assert_eq!(with_lines_kept(last), ".SH NOTES\n.nf\nExit status: 0\n.fi\n");
+    }
+
+    #[test]
+    fn a_synopsis_names_the_values() {
+        use clap::{Arg, Command};
+        let arg = |id: &'static str| Arg::new(id).value_name("A-B");
+        let options = [
+            arg("long").long("two-words"),
+            arg("short").short('s'),
+            arg("both").short('b').long("both"),
+            Arg::new("flag").long("flag").action(clap::ArgAction::SetTrue),
+        ];
+        let command = Command::new("x").args(options).disable_help_flag(true);
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command.clone()).render(&mut page).unwrap();
+        let page = with_value_names(&String::from_utf8(page).unwrap(), &command);
+        let line = page.lines().skip_while(|line| *line != ".SH SYNOPSIS").nth(1).unwrap();
+        let value = "\\fI<A\\-B>\\fR]";
+        for option in ["\\-\\-two\\-words", "\\-s", "\\-\\-both"] {
+            assert!(line.contains(&format!("\\fB{option}\\fR {value}")), "{line}");
+        }
+        assert!(line.contains("[\\fB\\-\\-flag\\fR]"), "{line}");
     }
 
     /// Terminals have 80 columns; what is aligned by hand must not be broken there.

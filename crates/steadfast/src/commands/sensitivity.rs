@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use serde_json::{Value, json};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::sensitivity::{self, Options};
 use steadfast_lab::{LabError, Watch};
@@ -12,6 +13,7 @@ use steadfast_vfs::options::choose;
 use super::lab::outputs;
 use super::lab::run::{INTERRUPTED, all, stop_on_signals};
 use crate::cli::LabSensitivity;
+use crate::document;
 use crate::terminal::Progress;
 use crate::{Outcome, Usage};
 
@@ -73,7 +75,12 @@ fn check_figure(scenario: &Scenario, figure: Option<(&str, &str)>) -> Result<(),
 }
 
 /// Lists the drives with their sources.
-pub fn drives(out: &mut dyn Write) -> Result<()> {
+pub fn drives(json: bool, out: &mut dyn Write) -> Result<()> {
+    if json {
+        let drive = |d: sensitivity::Drive| json!({ "name": d.name, "title": d.title, "sources": d.sources });
+        let all: Vec<Value> = sensitivity::drives().map(drive).collect();
+        return Ok(document::print(out, "steadfast-drives", 1, json!({ "drives": all }))?);
+    }
     for drive in sensitivity::drives() {
         writeln!(out, "{}\n  {}", drive.name, drive.title)?;
         for source in &drive.sources {

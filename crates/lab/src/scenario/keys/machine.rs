@@ -5,7 +5,7 @@ use super::{Key, Table, key};
 
 pub(super) const KEYS: &[Key] = &[
     key(Table::Top, "version", Required, "Layout of the file: 2 (1 is read too)."),
-    key(Table::Top, "name", Required, "Short name: letters, digits, `-`; the report is NAME.html."),
+    key(Table::Top, "name", Required, "Short name: letters, digits, `-`."),
     key(Table::Top, "title", Required, "One line for people."),
     key(Table::Top, "about", Default("''"), "What it shows, for `lab list`."),
     key(

@@ -23,13 +23,17 @@ pub enum Crash {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  steadfast crash run -- sh -c 'echo new > tmp; mv tmp config'
-  steadfast crash run --setup 'echo old > conf' \\
-      --judge 'grep -qx \"old\\|new\" conf' -- ./update
+  steadfast crash run -o noauto_da_alloc --setup 'echo old > conf' \\
+      --judge 'grep -qx \"old\\|new\" conf' -- sh -c 'echo new > tmp; mv tmp conf'
+  steadfast crash run -- ./update
   steadfast crash run -o data=writeback,noauto_da_alloc --cuts all -- ./update
   steadfast crash run --judge \"sqlite3 db 'pragma integrity_check'\" \\
       --judge-prints ok -- ./app
   steadfast crash run --fs kernel-ext4 -o noauto_da_alloc -- ./update
+
+The first one finds that a cut can leave conf empty: the new file is not synced
+before it is renamed. With 'echo new > tmp; sync tmp; mv tmp conf' it finds
+nothing.
 
 The program runs in the mounted folder (also in STEADFAST_MOUNT). What it prints
 is shown and recorded: each line is a promise. The judge is

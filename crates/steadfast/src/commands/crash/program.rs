@@ -115,7 +115,7 @@ fn run_to_the_end(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) ->
     while begun.elapsed() < watch.linger && !watch.is_asked() {
         lines.show(&mut watch.shown)?;
         let share = begun.elapsed().as_secs_f64() / watch.linger.as_secs_f64();
-        (watch.progress)(share, "the program has ended; what it left is written (--linger)");
+        (watch.progress)(share, "it has ended; what it left is written");
         std::thread::sleep(PAUSE.min(watch.linger.saturating_sub(begun.elapsed())));
     }
     lines.end();

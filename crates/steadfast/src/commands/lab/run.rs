@@ -142,7 +142,10 @@ pub fn show_saved(args: &LabShow, out: &mut dyn Write) -> Result<()> {
     }
     let wanted = [("--report", args.report.as_deref()), ("--chart", args.chart.as_deref())];
     let [report, chart] = outputs::tried(wanted, &file.to_string())?;
-    let printed = show(&results, &args.looks, &choice, out);
+    let printed = match args.json {
+        true => summary::json(&results).map_err(Into::into).and_then(|s| Ok(write!(out, "{s}")?)),
+        false => show(&results, &args.looks, &choice, out),
+    };
     all([printed, write(&[None, report, chart], &results)])
 }
 
@@ -162,7 +165,10 @@ fn write([json, report, chart]: &[Option<Output>; 3], results: &Results) -> Resu
     let json = json.as_ref().map_or(Ok(()), |json| json.write(&summary::json(results)?));
     let report = report.as_ref().map_or(Ok(()), |html| {
         html.write(&report::html(results))?;
-        terminal::note(&format!("Report: {}", html.path().display()));
+        let path = html.path();
+        // A browser takes it from anywhere.
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        terminal::note(&format!("Report, for a browser: {}", whole.display()));
         Ok(())
     });
     let chart = chart.as_ref().map_or(Ok(()), |chart| chart.write(&report::chart_svg(results)));

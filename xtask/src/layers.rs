@@ -90,7 +90,7 @@ const LAYERS: [Layer; 25] = [
         &["pagecache"],
     ),
     // The host kernel's file systems: knows no on-disk format of ours.
-    layer("peers", &["host", "runtime", "block", "vfs", "devices", "fuse", "crash"], &[]),
+    layer("peers", &["host", "runtime", "block", "vfs", "devices", "fuse", "crash"], &["suite"]),
     layer(
         "lab",
         &[

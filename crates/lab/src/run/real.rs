@@ -94,9 +94,12 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
         if watch.stop.load(Ordering::Relaxed) {
             break;
         }
+        let kernels = speeds.contains_key(&(v.name.as_str(), Path::Kernel));
+        let has_failed = !kernels && failures.iter().any(|f| f.variant == v.name);
         let mut of = |path: Path| speeds.remove(&(v.name.as_str(), path)).unwrap_or_default();
         let real = match &v.kernel {
             None => Real::Ours { in_process: of(Path::InProcess), mounted: of(Path::Fuse) },
+            Some(_) if has_failed => Real::NotRecorded(Vec::new()),
             Some(_) => {
                 (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
                 let ran = peer(scenario, v, Used::Before)

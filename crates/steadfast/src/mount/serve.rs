@@ -354,9 +354,12 @@ impl Served {
         if !cut_off {
             let device = self.device.as_deref().unwrap_or_default();
             let found = holders::of(device, &self.mountpoint, &self.source);
-            let lines = found.iter().map(|holder| format!("\n{holder}")).collect::<String>();
+            // On one line: the host's answers are.
+            let named = found.iter().map(|holder| holder.to_string().replace("\n ", ""));
+            let named = named.collect::<Vec<String>>().join("; ");
+            let named = if named.is_empty() { "a copy out of sight" } else { &named };
             let at = self.mountpoint.display();
-            bail!("{at} is unmounted here, but still held: end that, and unmount it again{lines}");
+            bail!("{at} is unmounted here, and held still: {named}; end that and unmount it again");
         }
         self.cut_off().map_err(|e| anyhow!(e))
     }

@@ -5,14 +5,13 @@
 //! that is wrong with a file is reported at once, each with its line.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use steadfast_devices::filter::schedule;
 use steadfast_devices::model::ModelParams;
 use steadfast_peers::mirrors::Arrangement;
+use steadfast_vfs::bounded;
 
 use crate::LabError;
 use crate::driver::DriverCost;
@@ -54,22 +53,6 @@ pub use wrong::{Wrong, WrongFile};
 
 /// Cuts of a variant, at most.
 pub(crate) const CUTS_MAX: u64 = read::CUTS_MAX;
-
-/// Bytes of a scenario file, at most.
-const TEXT_MAX: u64 = 1 << 20;
-
-/// Reads a text file of at most so many bytes: what is named may be a device without an end.
-///
-/// # Errors
-/// As reading; also if it is longer.
-pub fn read_bounded(path: &Path, most: u64) -> std::io::Result<String> {
-    let mut text = String::new();
-    let read = File::open(path)?.take(most + 1).read_to_string(&mut text)?;
-    if read as u64 > most {
-        return Err(std::io::Error::other(format!("it is longer than {} KiB", most >> 10)));
-    }
-    Ok(text)
-}
 
 // `EMBEDDED`: the scenarios that come with the program, name and text. The build script makes it
 // from the folder `scenarios`.
@@ -255,7 +238,7 @@ impl Scenario {
         if let Some(own) = Scenario::find_own(name_or_file) {
             return Ok(own);
         }
-        match read_bounded(Path::new(name_or_file), TEXT_MAX) {
+        match bounded::text(Path::new(name_or_file), bounded::SETTINGS_MAX) {
             Ok(text) => Scenario::parse(&text, name_or_file),
             Err(e) => Err(LabError::NotFound {
                 name: name_or_file.into(),

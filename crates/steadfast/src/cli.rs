@@ -110,7 +110,8 @@ Example:
 
 Copies as cp -a does (see put); as root also owners, devices and set-id bits, so
 copy what you do not trust as an ordinary user, or where nobody else can go.
-Nothing is written outside the target, and no symbolic link in it is followed.
+Nothing is written outside the target, and no symbolic link in it is followed;
+a target that is one itself only if it ends in '/'.
 A target folder that was there before keeps its owner and mode.
 A file that fails is reported; the rest is copied, and the exit status is 1.")]
     Get {
@@ -310,6 +311,21 @@ impl Command {
             | Command::Extents { image, .. } => !image.no_replay,
             _ => false,
         }
+    }
+
+    /// Whether its output is printed as it is: a file's contents, what a program has printed, and
+    /// tables, which have colours and escape names themselves. All others print text, or a
+    /// document, in which nothing is left that a terminal would obey ([`Harmless`]).
+    ///
+    /// [`Harmless`]: crate::terminal::Harmless
+    pub fn prints_bytes(&self) -> bool {
+        use crate::commands::crash::cli::Crash;
+        matches!(
+            self,
+            Command::Cat { .. }
+                | Command::Lab(Lab::Run(_) | Lab::Show(_))
+                | Command::Crash(Crash::Run(_))
+        )
     }
 
     /// Whether it has nothing more to do once nobody reads its output (`| head`): it prints, maybe

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use steadfast_vfs::foreign::json;
 
 use crate::cli::{ListFormat, TableFormat};
 
@@ -32,8 +33,8 @@ pub fn print(
         #[serde(flatten)]
         body: B,
     }
-    serde_json::to_writer_pretty(&mut *out, &Document { format, version, body })?;
-    writeln!(out)
+    let text = serde_json::to_string_pretty(&Document { format, version, body })?;
+    writeln!(out, "{}", json(text))
 }
 
 /// The document of an error.
@@ -46,8 +47,8 @@ pub fn error(
     hint: Option<&str>,
     exit_status: u8,
 ) -> io::Result<()> {
-    let error = json!({ "message": message, "hint": hint, "exit_status": exit_status });
-    print(out, "steadfast-error", 1, json!({ "error": error }))
+    let error = serde_json::json!({ "message": message, "hint": hint, "exit_status": exit_status });
+    print(out, "steadfast-error", 1, serde_json::json!({ "error": error }))
 }
 
 /// Whether a command line that was understood asks for a document on the standard output.
@@ -109,6 +110,7 @@ pub fn fields(body: impl Serialize) -> serde_json::Result<serde_json::Map<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn the_head_comes_before_the_fields() {
@@ -121,6 +123,15 @@ mod tests {
         );
         let found: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((&found["n"], &found["a"]), (&json!(7), &json!([1.5])));
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        let (name, mut out) = ("\x1b\x7f\u{9b}\u{202e}\u{fc}\n", Vec::new());
+        print(&mut out, "steadfast-test", 1, json!({ "name": name })).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("\"\\u001b\\u007f\\u009b\\u202e\u{fc}\\n\""), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["name"], name);
     }
 
     #[test]

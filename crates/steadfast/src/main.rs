@@ -31,6 +31,7 @@ use commands::{
     crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, pmem,
     sensitivity, serve, svm, top, tree, volume,
 };
+use terminal::{Contents, Harmless};
 
 /// An error of the caller's, not of what was looked at: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -78,10 +79,15 @@ fn main() -> ExitCode {
     let mut out = output::Output::new(std::io::stdout().lock());
     let reads = cli.command.takes_no_replay();
     let ends_with_reader = cli.command.ends_with_its_reader();
+    let contents = match wants_document {
+        _ if cli.command.prints_bytes() => Contents::Bytes,
+        true => Contents::Document,
+        false => Contents::Text,
+    };
     let mut until_closed = terminal::UntilClosed::new(&mut out);
     let done = match ends_with_reader {
-        true => run(cli.command, &mut *until_closed.inner()),
-        false => run(cli.command, &mut until_closed),
+        true => run(cli.command, &mut Harmless::new(&mut *until_closed.inner(), contents)),
+        false => run(cli.command, &mut Harmless::new(&mut until_closed, contents)),
     };
     // That nobody reads it, or that its disk is full, changes nothing about what was found.
     let unwritten = until_closed.flush().and_then(|()| until_closed.inner().whole());
@@ -145,7 +151,12 @@ fn without_head(hint: &str) -> &str {
 /// where one was asked for.
 fn misread(e: &clap::Error, words: &[OsString]) -> ExitCode {
     let status = u8::try_from(e.exit_code()).unwrap_or(2);
-    let printed = e.print().map_err(output::named);
+    let text = e.render().to_string();
+    // In colours, unless a word is quoted that a terminal would obey.
+    let printed = match e.use_stderr() && terminal::harmless(&text) != text {
+        true => Ok(terminal::note(text.trim_end())),
+        false => e.print().map_err(output::named),
+    };
     // OK to ignore what the standard error does not take: there is nobody else to report it to.
     if let (false, Err(e)) = (e.use_stderr(), printed)
         && output::is_unwritten(&e)
@@ -154,7 +165,6 @@ fn misread(e: &clap::Error, words: &[OsString]) -> ExitCode {
         return ExitCode::from(2);
     }
     if e.use_stderr() && document::seems_wanted(words) {
-        let text = e.render().to_string();
         let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
         let _ = document::error(&mut std::io::stdout().lock(), text, None, status);
     }

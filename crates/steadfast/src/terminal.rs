@@ -7,7 +7,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use steadfast_vfs::path::shown;
+/// A text of lines in which others have chosen words, as a terminal may have it.
+pub use steadfast_vfs::foreign::lines as harmless;
+use steadfast_vfs::foreign::{json, shown};
 
 use crate::output::is_unwritten;
 
@@ -56,35 +58,60 @@ fn print(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// A text whose control characters a terminal will not obey: names of files and processes, and
-/// what a mount answers, may be anybody's. Ends of lines and tabs stay.
-pub fn harmless(text: &str) -> String {
-    let pieces = text.split_inclusive(['\n', '\t']).map(|piece| {
-        let end = piece.len() - usize::from(piece.ends_with(['\n', '\t']));
-        shown(&piece.as_bytes()[..end]) + &piece[end..]
-    });
-    pieces.collect()
+/// What an output consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    /// Bytes that are printed as they are.
+    Bytes,
+    /// Lines of text.
+    Text,
+    /// One JSON document.
+    Document,
 }
 
-/// An output of text in which a terminal finds nothing to obey. What is written at once is whole
-/// characters.
-pub struct Harmless<W>(pub W);
+/// An output in which a reader finds nothing to obey (`vfs::foreign`). What is written at once is
+/// whole characters, but for [`Contents::Bytes`].
+pub struct Harmless<W> {
+    next: W,
+    contents: Contents,
+}
+
+impl<W> Harmless<W> {
+    /// Before `next`.
+    pub fn new(next: W, contents: Contents) -> Self {
+        Harmless { next, contents }
+    }
+
+    /// Text before `next`.
+    pub fn text(next: W) -> Self {
+        Harmless::new(next, Contents::Text)
+    }
+}
 
 impl<W: Write> Write for Harmless<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+        if self.contents == Contents::Bytes || bytes.iter().all(is_plain) {
+            self.next.write_all(bytes)?;
+            return Ok(bytes.len());
+        }
+        if let (Contents::Document, Ok(text)) = (self.contents, std::str::from_utf8(bytes)) {
+            self.next.write_all(json(text.to_owned()).as_bytes())?;
+            return Ok(bytes.len());
+        }
         for piece in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\t')) {
             let (text, end) = match piece.split_last() {
                 Some((b'\n' | b'\t', text)) => (text, &piece[text.len()..]),
                 _ => (piece, &[][..]),
             };
-            self.0.write_all(shown(text).as_bytes())?;
-            self.0.write_all(end)?;
+            self.next.write_all(shown(text).as_bytes())?;
+            self.next.write_all(end)?;
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.0.flush()
+        self.next.flush()
     }
 }
 
@@ -208,7 +235,7 @@ impl Progress {
         let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *last != what {
             what.clone_into(&mut last);
-            self.bar.set_message(what.to_owned());
+            self.bar.set_message(harmless(what));
         }
         let mut line = self.line.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if line.is_some_and(|printed| printed.elapsed() >= LINE_EVERY) {
@@ -283,12 +310,13 @@ mod tests {
 
     #[test]
     fn a_terminal_obeys_nobody_else() {
-        assert_eq!(harmless("a\n  b\tgr\u{fc}n\n"), "a\n  b\tgr\u{fc}n\n");
-        assert_eq!(harmless("(\x1b[31mE)\r\n\u{9b}"), "(\\033[31mE)\\015\n\\302\\233");
-        assert_eq!(harmless(""), "");
         let mut out = Vec::new();
-        write!(Harmless(&mut out), "a\x1b]0;\n  b\t\u{9b}gr\u{fc}n\n").unwrap();
+        write!(Harmless::text(&mut out), "a\x1b]0;\n  b\t\u{9b}gr\u{fc}n\n").unwrap();
         let out = String::from_utf8(out).unwrap();
         assert_eq!(out, "a\\033]0;\n  b\t\\302\\233gr\u{fc}n\n");
+        let mut out = Vec::new();
+        Harmless::new(&mut out, Contents::Document).write_all("\"\u{9b}\"".as_bytes()).unwrap();
+        Harmless::new(&mut out, Contents::Bytes).write_all(b"\x1b\xff").unwrap();
+        assert_eq!(out, b"\"\\u009b\"\x1b\xff");
     }
 }

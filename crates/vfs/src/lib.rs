@@ -21,7 +21,9 @@
 //!
 //! Names are bytes, as on disk; the interface checks nothing that the file system must check.
 
+pub mod bounded;
 mod error;
+pub mod foreign;
 mod fs;
 mod hard_links;
 mod host;

@@ -1,8 +1,8 @@
 //! Operations by path, built on [`FileSystem`], for callers in the same process.
 
 use std::collections::HashSet;
-use std::fmt::Write;
 
+pub use crate::foreign::shown;
 use crate::{Attr, DirEntry, FileSystem, FileType, FsError, Ino, Result};
 
 /// Symbolic links followed in one resolution before [`FsError::Loop`] (as Linux).
@@ -142,31 +142,6 @@ pub fn list(fs: &dyn FileSystem, dir: Ino) -> Result<Vec<DirEntry>> {
         }
         from = last.next;
         all.extend(part.into_iter().filter(|e| e.name != b"." && e.name != b".."));
-    }
-}
-
-/// For messages and listings: a name or path as text. Control characters, which a terminal would
-/// obey, and bytes that are no UTF-8 are shown in octal, as `ls -b` does.
-pub fn shown(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len());
-    for part in path.utf8_chunks() {
-        for c in part.valid().chars() {
-            if c.is_control() {
-                let mut bytes = [0; 4];
-                octal(&mut text, c.encode_utf8(&mut bytes).as_bytes());
-            } else {
-                text.push(c);
-            }
-        }
-        octal(&mut text, part.invalid());
-    }
-    text
-}
-
-fn octal(text: &mut String, bytes: &[u8]) {
-    for b in bytes {
-        // OK to ignore: a String takes everything.
-        let _ = write!(text, "\\{b:03o}");
     }
 }
 

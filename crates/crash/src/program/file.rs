@@ -14,11 +14,12 @@
 
 mod kept;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use kept::Kept;
 pub(super) use kept::tick;
+use steadfast_vfs::bounded;
 
 use super::Run;
 use crate::error::{CrashError, Result};
@@ -31,6 +32,9 @@ const HEAD: usize = MAGIC.len() + 4;
 /// Largest device in a file, in bytes: what a run of a program is recorded on is far smaller, and
 /// a reader of the file makes tables of its pages.
 pub const DEVICE_BYTES_MAX: u64 = 64 << 30;
+
+/// Bytes of a file that are read, at most: they are all in memory, as the run was that made them.
+const FILE_MAX: u64 = 8 << 30;
 
 /// Writes a run to a file, which is made or replaced.
 ///
@@ -61,8 +65,20 @@ fn write_summed(run: &Run, out: &mut Summed<impl Write>) -> io::Result<()> {
 /// # Errors
 /// What the host reports; what is wrong with the file, in words.
 pub fn load(path: &Path) -> Result<Run> {
-    let all = std::fs::read(path).map_err(|e| e.to_string());
-    all.and_then(|all| parse(&all)).map_err(CrashError::Recording)
+    read(path).and_then(|all| parse(&all)).map_err(CrashError::Recording)
+}
+
+/// The bytes of a file that begins as a recording does: of another one no more is read.
+fn read(path: &Path) -> std::result::Result<Vec<u8>, String> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(path)?;
+        let mut all = bounded::read_from((&mut file).take(HEAD as u64), HEAD as u64)?;
+        if all.starts_with(MAGIC) {
+            all.extend(bounded::read_from(file, FILE_MAX)?);
+        }
+        Ok(all)
+    };
+    read().map_err(|e| e.to_string())
 }
 
 /// Reads a run from the bytes of a file; or what is wrong with them, in words.

@@ -34,6 +34,8 @@ mod tables;
 mod theme;
 mod waiting;
 
+use steadfast_vfs::foreign::lines as harmless;
+
 use crate::results::{Results, Row, Spread};
 use crate::table;
 use chart::{Bars, Series};
@@ -43,7 +45,7 @@ pub(crate) use svg::escape;
 
 /// The whole report.
 pub fn html(results: &Results) -> String {
-    page::page(results)
+    harmless(&page::page(results))
 }
 
 /// The queue over time, if the run has looked at one: of several seeds the first's.
@@ -56,14 +58,11 @@ pub(crate) fn queue_chart(results: &Results) -> Option<String> {
 /// As a picture by itself the queue over time, or the chart of the speeds: bars of every test, or
 /// the points of the variants.
 pub fn chart_svg(results: &Results) -> String {
-    if let Some(chart) = queue_chart(results) {
-        return chart;
-    }
-    if results.only().rows.is_empty() {
-        risk::against_speed(results).map(|chart| svg::alone(&chart)).unwrap_or_default()
-    } else {
-        chart::svg(&speed_chart(results))
-    }
+    let chart = queue_chart(results);
+    harmless(&chart.unwrap_or_else(|| match results.only().rows.is_empty() {
+        true => risk::against_speed(results).map(|chart| svg::alone(&chart)).unwrap_or_default(),
+        false => chart::svg(&speed_chart(results)),
+    }))
 }
 
 /// The command that reproduces the results.

@@ -6,6 +6,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use steadfast_vfs::foreign;
 
 use super::statistics::{Rate, Spread};
 use super::{Results, Run};
@@ -24,7 +25,7 @@ struct Document<'a> {
 /// None that is known: the figures are numbers and strings.
 pub fn json(results: &Results) -> Result<String, serde_json::Error> {
     let summary = of(&results.runs)?;
-    Ok(serde_json::to_string_pretty(&Document { results, summary })? + "\n")
+    Ok(foreign::json(serde_json::to_string_pretty(&Document { results, summary })? + "\n"))
 }
 
 /// Median and range of every figure over the seeds.

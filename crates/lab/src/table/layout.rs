@@ -2,6 +2,8 @@
 
 use comfy_table::{Cell as Drawn, CellAlignment, Color, Table, presets};
 
+use steadfast_vfs::foreign::lines as harmless;
+
 use super::matrix::sentences_in_words;
 use super::{Choice, Grid, Heading, Line, grids};
 use crate::results::Results;
@@ -34,7 +36,7 @@ pub fn text(results: &Results, layout: Layout) -> String {
 /// Tables of a run; of all tables with the heading and the notes.
 pub fn chosen_text(results: &Results, layout: Layout, choice: &Choice) -> String {
     let mut out = match choice.is_all() {
-        true => heading_of(results, layout.width),
+        true => harmless(&heading_of(results, layout.width)),
         false => String::new(),
     };
     for grid in choice.of(grids(results)) {
@@ -44,10 +46,10 @@ pub fn chosen_text(results: &Results, layout: Layout, choice: &Choice) -> String
         }
     }
     if choice.is_all() {
-        out.push_str(&sentences_in_words(results));
+        out.push_str(&harmless(&sentences_in_words(results)));
     }
     for note in results.notes.iter().filter(|_| choice.is_all()) {
-        let lines = wrapped(&format!("Note: {}", note.text), layout.width);
+        let lines = wrapped(&format!("Note: {}", harmless(&note.text)), layout.width);
         let (red, plain) =
             if note.alarm && layout.coloured { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
         out.push_str(&format!("{red}{}{plain}\n", lines.join("\n")));
@@ -120,11 +122,11 @@ fn draw(grid: &Grid, columns: std::ops::Range<usize>, layout: Layout) -> String 
     if layout.coloured {
         table.enforce_styling();
     }
-    let mut header = vec![Drawn::new(wrapped(&grid.title, 20).join("\n"))];
+    let mut header = vec![Drawn::new(harmless(&wrapped(&grid.title, 20).join("\n")))];
     header.extend(columns.clone().map(|i| heading(&grid.headings[i], &grid.lines, i)));
     table.set_header(header);
     for line in &grid.lines {
-        let mut cells = vec![Drawn::new(&line.name)];
+        let mut cells = vec![Drawn::new(harmless(&line.name))];
         cells.extend(line.cells[columns.clone()].iter().map(|(cell, alarm)| {
             let drawn = right(below(cell.text()));
             if *alarm { drawn.fg(Color::Red) } else { drawn }
@@ -151,7 +153,7 @@ fn below((value, more): (String, Option<String>)) -> String {
 }
 
 fn right(text: String) -> Drawn {
-    Drawn::new(text).set_alignment(CellAlignment::Right)
+    Drawn::new(harmless(&text)).set_alignment(CellAlignment::Right)
 }
 
 /// Of the longest line, without what sets colours.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use steadfast_vfs::foreign::lines;
+
 use super::cell::Cell;
 use super::matrix::{SENTENCES, sentences_as_markdown};
 use super::{Choice, grids};
@@ -80,9 +82,10 @@ pub fn csv(results: &Results, choice: &Choice) -> String {
 }
 
 fn quoted(text: &str) -> String {
+    let text = lines(text);
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
-        text.into()
+        text
     }
 }

@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use steadfast_devices::source::locked_by;
+use steadfast_vfs::bounded;
 
 use super::{FORMAT, Records, VERSION};
 use crate::protocol::{Kind, Refusal};
+
+/// Bytes of a state file, at most: some hundred for each device and volume.
+const STATE_MAX: u64 = 64 << 20;
 
 /// What is done with files to replace one. In the tests each of it fails, or is the last before a
 /// power cut.
@@ -113,7 +117,7 @@ impl StateFile {
     pub fn read(&self) -> Result<Records, Refusal> {
         let shown = self.path.display();
         let failed = |what: String| Refusal::new(Kind::Failed, format!("{shown}: {what}"));
-        let text = match std::fs::read_to_string(&self.path) {
+        let text = match bounded::text(&self.path, STATE_MAX) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Records::default()),
             Err(e) => return Err(failed(e.to_string())),

@@ -296,7 +296,7 @@ pub fn info(image: &Image, json: bool, out: &mut dyn Write) -> Result<()> {
     let width = rows.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
     for (name, value) in rows {
         // Label and last mount point may be anybody's.
-        let value = terminal::harmless(&value.to_string());
+        let value = shown(value.to_string().as_bytes());
         let head = format!("{:width$} ", format!("{name}:"));
         out.write_all(terminal::hanging(&head, &value).as_bytes())?;
     }

@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::sensitivity::{self, Options};
 use steadfast_lab::{LabError, Watch};
+use steadfast_vfs::foreign;
 use steadfast_vfs::options::choose;
 
 use super::lab::outputs;
 use super::lab::run::{INTERRUPTED, all, stop_on_signals};
 use crate::cli::LabSensitivity;
 use crate::document;
-use crate::terminal::Progress;
+use crate::terminal::{self, Progress};
 use crate::{Outcome, Usage};
 
 /// Measures, and prints tables or JSON.
@@ -38,7 +39,7 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<Outcome> {
         LabError::Variant { .. } => anyhow::Error::new(e),
         e => Usage(e.to_string()).into(),
     })?;
-    let json = serde_json::to_string_pretty(&found)? + "\n";
+    let json = foreign::json(serde_json::to_string_pretty(&found)? + "\n");
     let printed = match to_stdout {
         true => write!(out, "{json}"),
         false => write!(out, "{}", sensitivity::text(&found, figure)),
@@ -46,7 +47,7 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<Outcome> {
     // All of them, also where one cannot be written: they are what the time was spent for.
     let written = json_file.map_or(Ok(()), |file| file.write(&json));
     let drawn = match (svg_file, sensitivity::svg(&found, figure)) {
-        (Some(file), Some(svg)) => file.write(&svg),
+        (Some(file), Some(svg)) => file.write(&terminal::harmless(&svg)),
         _ => Ok(()),
     };
     all([printed.map_err(Into::into), written, drawn])?;

@@ -11,6 +11,7 @@ use steadfast_devices::filter::Schedule;
 use steadfast_devices::filter::schedule::Policy;
 use steadfast_ext4_format::ondisk::Compat;
 use steadfast_fuse::{is_dead, mounts};
+use steadfast_vfs::foreign::{Foreign, shown};
 
 use super::control::Running;
 use super::serve::Served;
@@ -79,7 +80,8 @@ pub fn of(served: &Served) -> Value {
         "promised_no_more": promised_no_more,
         "journal": journal,
         "queue": served.queue.as_deref().map(queue),
-        "dirty_bytes": pages.dirty_bytes + pages.writeback_bytes,
+        // What a write-back has failed to write waits for another one.
+        "dirty_bytes": pages.dirty_bytes + pages.writeback_bytes + pages.retry_bytes,
         "cache": {
             "bytes_max": options.cache_bytes.unwrap_or(options.page_cache.memory_bytes),
             "bytes": bytes,
@@ -125,7 +127,7 @@ fn queue_in_words(q: &Value) -> String {
         |of: &Value| format!("{} ({})", number(&of["requests"]), sized(number(&of["bytes"])));
     format!(
         "{}: reads {}, writes {} wait",
-        q["policy"].as_str().unwrap_or_default(),
+        shown(q["policy"].as_str().unwrap_or_default().as_bytes()),
         waits(&q["reads"]),
         waits(&q["writes"])
     )
@@ -215,38 +217,41 @@ fn sized(bytes: u64) -> String {
 }
 
 fn print_mount(s: &Value, out: &mut dyn Write) -> Result<()> {
-    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    // Whoever has mounted it says this, and root asks.
+    let text = |v: &Value| shown(v.as_str().unwrap_or_default().as_bytes());
     let number = |v: &Value| v.as_u64().unwrap_or(0);
     writeln!(out, "{}", text(&s["mountpoint"]))?;
     let mut row = |name: &str, value: String| writeln!(out, "  {name:<11}{value}");
     row("source", text(&s["source"]))?;
     row("process", format!("{}, for {} s", number(&s["pid"]), number(&s["seconds"])))?;
     let reasons = ["read_only_because", "points_fail_because", "failing_because"];
-    let because = reasons.iter().find_map(|reason| s[*reason].as_str());
-    let because = because.map(|w| format!(": {w}")).unwrap_or_default();
+    let because = reasons.iter().find(|reason| s[**reason].is_string());
+    let because = because.map(|why| format!(": {}", text(&s[*why]))).unwrap_or_default();
     row("state", format!("{}{because}", text(&s["state"])))?;
-    if let Some(what) = s["promised_no_more"].as_str() {
-        row("", format!("not promised any more: {what}"))?;
+    if s["promised_no_more"].is_string() {
+        row("", format!("not promised any more: {}", text(&s["promised_no_more"])))?;
     }
-    if let Some(failure) = s["last_failure"]["what"].as_str() {
+    if s["last_failure"]["what"].is_string() {
+        let failure = text(&s["last_failure"]["what"]);
         let ago = number(&s["last_failure"]["seconds_ago"]);
         row("failed", format!("{ago} s ago: {failure}"))?;
     }
-    let given = text(&s["options"]);
+    let given = Foreign::new(s["options"].as_str().unwrap_or_default());
     if !given.is_empty() {
-        row("options", given)?;
+        row("options", given.to_string())?;
     }
-    let when = match s["transact"].as_str() {
-        Some(mask) => format!("durable at transaction points: {mask}"),
-        None => format!("commit every {} s", number(&s["commit_seconds"])),
+    let when = match s["transact"].is_string() {
+        true => format!("durable at transaction points: {}", text(&s["transact"])),
+        false => format!("commit every {} s", number(&s["commit_seconds"])),
     };
     let is_in_force = |word: &str| {
         s["options_in_force"].as_array().is_some_and(|all| all.iter().any(|option| option == word))
     };
     // A mask of all kinds of points has a line of its own.
-    let data = match s["data"].as_str() {
-        None if is_in_force("noload") => "the journal is left alone (noload)".into(),
-        mode => format!("{}, {when}", mode.unwrap_or("no journal")),
+    let data = match s["data"].is_string() {
+        true => format!("{}, {when}", text(&s["data"])),
+        false if is_in_force("noload") => "the journal is left alone (noload)".into(),
+        false => format!("no journal, {when}"),
     };
     let indent = " ".repeat(13);
     row("data", terminal::hanging(&indent, &data).trim().to_owned())?;
@@ -259,7 +264,7 @@ fn print_mount(s: &Value, out: &mut dyn Write) -> Result<()> {
     if j.is_null() {
         row("journal", "none".into())?;
     } else {
-        let place = j["device"].as_str().map_or("internal".to_owned(), ToOwned::to_owned);
+        let place = if j["device"].is_string() { text(&j["device"]) } else { "internal".into() };
         let (used, all) = (number(&j["blocks_used"]), number(&j["blocks"]));
         let commits = number(&j["commits"]);
         let fast = match number(&j["fast_commits"]) {
@@ -290,8 +295,8 @@ fn print_mount(s: &Value, out: &mut dyn Write) -> Result<()> {
     for line in trouble::lines(&s["unwritten"]) {
         row("", line)?;
     }
-    if let Some(log) = s["log"].as_str() {
-        row("log", log.to_owned())?;
+    if s["log"].is_string() {
+        row("log", text(&s["log"]))?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use steadfast_vfs::{FileSystem, FsError, TransactMask, TransactPolicy};
 use super::serve::Served;
 use super::{control, holders};
 use crate::{Outcome, Usage, terminal};
+use steadfast_vfs::path::shown;
 
 /// How long a rollback waits for files that were just closed: the kernel reports it later.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -25,8 +26,8 @@ pub fn transact(mountpoint: &Path, mask: Option<&str>, out: &mut dyn Write) -> R
     let policy: TransactPolicy = mask.parse().map_err(|e| Usage(format!("--mask {mask}: {e}")))?;
     let request = json!({ "do": "transact-mask", "mask": policy.to_string() });
     let answer = ask(mountpoint, &request)?;
-    let shown = |field: &str| answer[field].as_str().unwrap_or_default().to_owned();
-    writeln!(out, "transact={} (was: {})", shown("mask"), shown("before"))?;
+    let of = |field: &str| shown(answer[field].as_str().unwrap_or_default().as_bytes());
+    writeln!(out, "transact={} (was: {})", of("mask"), of("before"))?;
     Ok(Outcome::Good)
 }
 

@@ -12,6 +12,7 @@ use steadfast_ext4::meta::{Trouble, UnwrittenPart};
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_fuse::ErrorLog;
 use steadfast_pagecache::Stats;
+use steadfast_vfs::path::shown;
 
 use super::serve::Served;
 use crate::terminal;
@@ -216,12 +217,13 @@ pub fn lines(unwritten: &Value) -> Vec<String> {
         .iter()
         .map(|part| {
             let file = match part["path"].as_str() {
-                Some(path) => path.to_owned(),
-                None => format!("inode {}", part["inode"]),
+                Some(path) => shown(path.as_bytes()),
+                None => format!("inode {}", part["inode"].as_u64().unwrap_or(0)),
             };
             let last = part["to"].as_u64().unwrap_or(0).saturating_sub(1);
             let fate = if part["lost"] == true { "lost" } else { "in memory only" };
-            format!("{fate}: {file}, bytes {} to {last}", part["from"])
+            let first = part["from"].as_u64().unwrap_or(0);
+            format!("{fate}: {file}, bytes {first} to {last}")
         })
         .collect()
 }

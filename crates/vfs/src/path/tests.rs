@@ -81,11 +81,3 @@ fn a_tree_is_removed_and_what_its_links_name_is_not() {
     assert!(Path::symlink_metadata(&at("absolute")).is_ok());
     assert_eq!(remove_tree(&host, host.root(), b"absolute"), Err(FsError::NotDirectory));
 }
-
-#[test]
-fn control_characters_are_escaped() {
-    assert_eq!(shown("gr\u{fc}n".as_bytes()), "gr\u{fc}n");
-    assert_eq!(shown(b"a\x1b[2Jb\nc"), "a\\033[2Jb\\012c");
-    assert_eq!(shown(b"\xff\xc3"), "\\377\\303");
-    assert_eq!(shown("\u{9b}".as_bytes()), "\\302\\233");
-}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_runtime::{Nanos, cpu, now, sleep, spawn};
-use steadfast_vfs::{Fh, FileSystem, FileType, FsError, NewNode, OpenFlags, path};
+use steadfast_vfs::{Fh, FileSystem, FileType, FsError, NewNode, OpenFlags, bounded, path};
 
 use super::cell::Runner;
 use super::column::Column;
@@ -22,6 +22,9 @@ use crate::iozone::observer::Action;
 use crate::iozone::options::{Depth, Mapped};
 use crate::iozone::plan::{Opening, Order, Role};
 use crate::operations::cpu_used;
+
+/// Bytes of a telemetry file, at most.
+const TELEMETRY_MAX: u64 = 64 << 20;
 
 /// A call of a test: where, how much, and how long to compute before it.
 #[derive(Debug, Clone, Copy)]
@@ -178,7 +181,7 @@ impl Runner<'_> {
     /// Lines of byte offset, bytes and milliseconds of computing.
     fn telemetry(&self, file: &str) -> Result<Vec<Step>, RunError> {
         let wrong = |what: String| self.failed(format!("telemetry file {file}: {what}"), None);
-        let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+        let text = bounded::text(file.as_ref(), TELEMETRY_MAX).map_err(|e| wrong(e.to_string()))?;
         let limit = self.options.file_bytes;
         let mut steps = Vec::new();
         for (n, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty()) {

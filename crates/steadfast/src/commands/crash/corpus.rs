@@ -17,8 +17,9 @@ use super::setup::{Fs, known};
 use super::stops::{self, Stoppable};
 use crate::cli::FsKind;
 use crate::mount::options;
-use crate::terminal::{self, Progress, Wrapped};
+use crate::terminal::{Progress, Wrapped};
 use crate::{Outcome as Exit, Usage, document};
+use steadfast_vfs::foreign::Foreign;
 
 /// Failures that are printed of each file system.
 const PRINTED_MAX: usize = 20;
@@ -118,7 +119,7 @@ fn print_row(looks: Looks, row: &Row, out: &mut dyn Write) -> Result<()> {
     let Row { name, workloads, cuts, states, wrong, refused, failed, .. } = row;
     let figures = [*workloads, failed.len() as u64, *cuts, *states, *wrong, *refused];
     let figures = figures.map(|figure| figure.to_string());
-    let name = terminal::harmless(name);
+    let name = Foreign::new(name).to_string();
     if looks.markdown {
         writeln!(out, "| {name} | {} |", figures.join(" | "))?;
     } else if !looks.json && name.chars().count() > NAME {
@@ -134,7 +135,7 @@ fn print_failed(rows: &[Row], out: &mut dyn Write) -> Result<()> {
     for Row { name, failed, .. } in rows.iter().filter(|row| !row.failed.is_empty()) {
         writeln!(out)?;
         for what in failed.iter().take(PRINTED_MAX) {
-            writeln!(out, "{}", terminal::harmless(&format!("{name}: {what}")))?;
+            writeln!(out, "{}", crate::terminal::harmless(&format!("{name}: {what}")))?;
         }
         if failed.len() > PRINTED_MAX {
             writeln!(out, "{name}: and {} more (--json has all)", failed.len() - PRINTED_MAX)?;

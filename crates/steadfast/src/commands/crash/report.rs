@@ -159,7 +159,7 @@ fn in_three(Summary { p50, p99, max, .. }: &Summary) -> String {
 /// For people.
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
-    let out = &mut Harmless(out);
+    let out = &mut Harmless::text(out);
     let Report { setup, run, ended, outcome, .. } = report;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;

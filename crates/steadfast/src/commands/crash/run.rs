@@ -61,7 +61,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         false => (&mut *out, rustix::stdio::stdout()),
     };
     let mut shown: Box<dyn Write> =
-        if behind.is_terminal() { Box::new(Harmless(shown)) } else { Box::new(shown) };
+        if behind.is_terminal() { Box::new(Harmless::text(shown)) } else { Box::new(shown) };
     let mut watch = Watch {
         program: &args.program,
         linger,

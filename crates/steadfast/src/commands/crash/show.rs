@@ -23,7 +23,7 @@ use crate::{Outcome, Usage};
 /// Reproduces a state and describes it; without a state, describes the recording.
 pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     // Names, printed lines and what a judge says are anybody's.
-    let out = &mut Harmless(Wrapped::new(out));
+    let out = &mut Harmless::text(Wrapped::new(out));
     tried(args)?;
     if let (Some(variant), Some(cut)) = (&args.variant, args.cut) {
         return lab::show(args, variant, cut, out);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use steadfast_bench::iozone::options::HELP;
 use steadfast_bench::iozone::{self, Options, Parsed, Surroundings, latency_files, matrix, report};
+use steadfast_vfs::foreign::json;
 use steadfast_vfs::{FileSystem, HostFs};
 
 use self::place::HostPlace;
@@ -94,7 +95,7 @@ fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ran
         let results = iozone::run(fs, "", &options, &surroundings, None)?;
         return Ok(Ran {
             text: report::text(&results),
-            json: results.to_json()?,
+            json: json(results.to_json()?),
             sheet: options.spreadsheet.as_ref().map(|_| matrix::spreadsheet_of_runs(&results)),
             latency_files: latency_files::of_runs(&results),
             notes: results.notes,
@@ -109,7 +110,7 @@ fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ran
     Ok(Ran {
         // The header and the rows are printed already.
         text: matrix::end(&results),
-        json: results.to_json()?,
+        json: json(results.to_json()?),
         sheet: options.spreadsheet.as_ref().map(|_| matrix::spreadsheet(&results)),
         latency_files: latency_files::of_cells(&results),
         notes: results.notes,

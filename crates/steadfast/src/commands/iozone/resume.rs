@@ -7,8 +7,12 @@ use anyhow::{Context, Result};
 use steadfast_bench::iozone::matrix::{self, Cell, Cells};
 use steadfast_bench::iozone::options::Matrix;
 use steadfast_bench::iozone::{Options, Surroundings};
+use steadfast_vfs::bounded;
 
 use crate::{Usage, output};
+
+/// Bytes of a file of cells, at most.
+const RESUME_MAX: u64 = 64 << 20;
 
 /// Prints each row, keeps each cell.
 pub struct Progress {
@@ -64,7 +68,7 @@ impl Progress {
         let mut how = File::options();
         let file = how.read(true).write(true).create(true).truncate(false).open(path);
         let mut file = file.with_context(about)?;
-        let text = std::fs::read_to_string(path).with_context(about)?;
+        let text = bounded::text(path.as_ref(), RESUME_MAX).with_context(about)?;
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
         let mut lines = whole.lines();
         let key = key(&self.options);

@@ -9,9 +9,9 @@ use anyhow::{Context, Result, anyhow};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use steadfast_lab::results::{Results, RiskRow, summary};
-use steadfast_lab::scenario::read_bounded;
 use steadfast_lab::table::{self, Choice, Layout};
 use steadfast_lab::{LabError, RunOptions, Watch, report, run_seeds};
+use steadfast_vfs::bounded;
 
 use super::outputs::{self, Folder, Output};
 use crate::cli::{LabRun, LabShow, TableFormat, TableLooks};
@@ -121,7 +121,7 @@ fn show(results: &Results, looks: &TableLooks, choice: &Choice, out: &mut dyn Wr
     let text = match looks.format {
         TableFormat::Json => summary::json(results)?,
         TableFormat::Csv => table::csv(results, choice),
-        TableFormat::Markdown => table::markdown(results, looks.wide, choice),
+        TableFormat::Markdown => terminal::harmless(&table::markdown(results, looks.wide, choice)),
         TableFormat::Text => table::chosen_text(results, layout(looks), choice),
     };
     Ok(write!(out, "{text}")?)
@@ -130,7 +130,7 @@ fn show(results: &Results, looks: &TableLooks, choice: &Choice, out: &mut dyn Wr
 /// Shows results that `lab run --json` has written.
 pub fn show_saved(args: &LabShow, out: &mut dyn Write) -> Result<()> {
     let file = args.file.display();
-    let json = read_bounded(&args.file, RESULTS_MAX);
+    let json = bounded::text(&args.file, RESULTS_MAX);
     let json = json.map_err(|e| Usage(format!("{file}: {e}")))?;
     let results = Results::read(&json).map_err(|what| Usage(format!("{file}: {what}")))?;
     let choice = Choice { tables: args.tables.clone(), columns: args.columns.clone() };
@@ -203,6 +203,8 @@ fn print_findings(args: &LabRun, results: &Results, out: &mut dyn Write) -> Resu
     if !found.is_empty() {
         writeln!(out, "\nThe first that was found of each variant (--report has more):")?;
     }
+    // Names and findings are anybody's.
+    let out = &mut terminal::Harmless::text(out);
     for (variant, (seed, row, finding)) in found {
         write!(out, "{}", terminal::hanging("  ", &format!("{}: {finding}", row.variant)))?;
         let number = finding.strip_prefix("cut ").and_then(|rest| rest.split(' ').next());

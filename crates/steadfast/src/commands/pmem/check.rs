@@ -14,6 +14,7 @@ use steadfast_devices::source::pmem::{Label, Mode};
 use super::open;
 use crate::{Outcome, Usage, terminal};
 use steadfast::occupant;
+use steadfast_vfs::foreign::Foreign;
 
 /// Looks at it; with `repair` writes info blocks anew first, and if that says so also where
 /// something else is.
@@ -64,13 +65,13 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Out
     };
     let Some(info) = &report.info else {
         let first = report.problems.first().map_or("none is there", |p| p.what.as_str());
-        let first = terminal::harmless(first);
+        let first = Foreign::new(first);
         writeln!(out, "{shown}: no block translation table can be read: {first}")?;
         return Ok(Outcome::Problem);
     };
     writeln!(out, "{shown}: {} sectors of {} bytes, {}", info.sectors, info.sector, info.uuid)?;
     for problem in &report.problems {
-        let text = format!("byte {}: {}", problem.at, terminal::harmless(&problem.what));
+        let text = format!("byte {}: {}", problem.at, Foreign::new(&problem.what));
         out.write_all(terminal::hanging("  ", &text).as_bytes())?;
     }
     if report.is_good() {

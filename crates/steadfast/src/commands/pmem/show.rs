@@ -13,6 +13,7 @@ use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise
 
 use super::open::{file, label_of, map};
 use crate::{Usage, document, terminal};
+use steadfast_vfs::foreign::Foreign;
 use steadfast_vfs::path::shown;
 
 /// A range as it is listed.
@@ -102,7 +103,7 @@ pub fn list(folders: &[PathBuf], json: bool, out: &mut dyn Write) -> Result<()> 
         let size = steadfast_lab::size::shown(range.bytes);
         let promise = range.promise.as_ref().map_or(range.why.as_str(), |p| p.in_words());
         let mode = range.label.as_ref().map_or("", |label| label.mode.name());
-        writeln!(out, "{path:<30} {size:>8}  {mode:<7} {}", terminal::harmless(promise))?;
+        writeln!(out, "{path:<30} {size:>8}  {mode:<7} {}", Foreign::new(promise))?;
     }
     Ok(())
 }
@@ -180,7 +181,7 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
         )?,
         Ok(None) => {}
         Err(error) => {
-            let error = terminal::harmless(&error.to_string());
+            let error = shown(error.to_string().as_bytes());
             out.write_all(terminal::hanging("  data:        ", &error).as_bytes())?;
         }
     }

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use super::view::{Row, View};
+use steadfast_vfs::foreign::Foreign;
 
 /// Columns that figures have.
 struct Column {
@@ -183,7 +184,7 @@ pub fn render(view: &View, area: Rect, buffer: &mut Buffer) {
         foot.extend(EXPLAINED.iter().map(|line| (*line).to_owned()));
     }
     foot.push(match &view.problem {
-        Some(problem) => format!("no answer: {}", crate::terminal::harmless(problem)),
+        Some(problem) => format!("no answer: {}", Foreign::new(problem)),
         None => KEYS.to_owned(),
     });
     let below = usize::from(area.height).saturating_sub(foot.len()).max(lines.len());

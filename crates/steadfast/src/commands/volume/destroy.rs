@@ -15,7 +15,8 @@ use uuid::Uuid;
 
 use super::cli::Members;
 use super::open;
-use crate::{Usage, terminal};
+use crate::Usage;
+use steadfast_vfs::foreign::Foreign;
 
 /// Labels that were found, and whose they are.
 struct Labels {
@@ -78,13 +79,13 @@ pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
     found.close()?;
     open::forget();
     labels.devices.iter().filter(is_its).try_for_each(&mut wipe)?;
-    writeln!(out, "{}: is no volume any more", terminal::harmless(&target.name))?;
+    writeln!(out, "{}: is no volume any more", Foreign::new(&target.name))?;
     for name in missing {
-        let name = terminal::harmless(&name);
+        let name = Foreign::new(&name);
         writeln!(out, "  its component {name} was not there, and still has its label")?;
     }
     for (name, end) in left {
-        let (name, why) = (terminal::harmless(&name), End::overwritten(end));
+        let (name, why) = (Foreign::new(&name), End::overwritten(end));
         writeln!(out, "  {name} was left as it is: {why}")?;
     }
     Ok(())
@@ -94,8 +95,7 @@ pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
 fn target(members: &Members, found: &Assembled, labels: &Labels) -> Result<Target> {
     let targets = labels.targets(found);
     let names = |of: &[&Target]| {
-        let mut names: Vec<String> =
-            of.iter().map(|t| terminal::harmless(&t.name).to_string()).collect();
+        let mut names: Vec<String> = of.iter().map(|t| Foreign::new(&t.name).to_string()).collect();
         // They were found by their UUIDs.
         names.sort_unstable();
         names.join(", ")
@@ -120,7 +120,7 @@ fn target(members: &Members, found: &Assembled, labels: &Labels) -> Result<Targe
         return Err(Usage(what).into());
     };
     if let Some(around) = labels.around(one.uuid) {
-        let outer = terminal::harmless(&around.label.name);
+        let outer = Foreign::new(&around.label.name);
         let what = format!(
             "'{}' is a component of '{outer}': take that apart first (steadfast volume destroy \
              --volume {outer}, with all devices)",

@@ -25,6 +25,7 @@ use self::cli::{Members, PolicyArgs, VolumeCommand};
 use self::create::{forget_file_system, new_leg};
 use self::open::{assembled, open_all};
 use crate::{Outcome, Usage, terminal};
+use steadfast_vfs::foreign::Foreign;
 
 /// Does what was asked.
 pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
@@ -147,7 +148,7 @@ fn scrub(
 fn remove_spare(mirror: &Mirror, spare: &str, out: &mut dyn Write) -> Result<()> {
     if !mirror.remove_spare(spare)? {
         let what = "was not reached, and still has the spare's label; nobody believes it";
-        writeln!(out, "{}: {what}", terminal::harmless(spare))?;
+        writeln!(out, "{}: {what}", Foreign::new(spare))?;
     }
     Ok(())
 }

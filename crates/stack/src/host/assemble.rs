@@ -261,7 +261,8 @@ impl Host {
             }
             _ => tracing::error!("{volume_name}: {event}"),
         }));
-        for leg in mirror.status().legs {
+        let status = mirror.status();
+        for leg in status.legs.iter().filter(|leg| leg.volatile) {
             let (leg_name, state) = (&leg.name, leg.state.name());
             match leg.state {
                 LegState::Okay => {}
@@ -269,9 +270,13 @@ impl Host {
                     let lacks = leg.lacking_bytes;
                     tracing::info!("{name}: {leg_name} lacks {lacks} bytes, which are copied");
                 }
-                _ if leg.volatile => tracing::info!("{name}: {leg_name}: {state}"),
-                _ => tracing::warn!("{name}: {leg_name}: {state}"),
+                _ => tracing::info!("{name}: {leg_name}: {state}"),
             }
+        }
+        let inner = self.lock();
+        let record = inner.records.volume(name).cloned().unwrap_or_default();
+        for lacks in inner.lacking(&status, &record) {
+            tracing::warn!("{name}: degraded: {lacks}");
         }
     }
 

@@ -71,25 +71,53 @@ impl Host {
         })
     }
 
+    /// Forgets a component that the labels do not know: it was removed while no host ran. `None`:
+    /// there is no such component.
+    fn forget_absent(
+        &self,
+        name: &str,
+        mirror: &Mirror,
+        component: &str,
+    ) -> Result<Option<Records>> {
+        let is_absent = {
+            let (inner, status) = (self.lock(), mirror.status());
+            let record = inner.records.volume(name);
+            record.is_some_and(|r| inner.absent(&status, r).any(|absent| absent == component))
+        };
+        is_absent.then(|| self.change_record(name, |record| record.forget(component))).transpose()
+    }
+
     pub(super) fn add(self: &Arc<Self>, new: &NewComponent) -> Result<Answer> {
         let _one = self.one_change();
         let (name, mirror) = self.mirror(&new.name)?;
         let component = self.lock().records.resolved(&new.component).to_owned();
-        let is_kept = self
-            .lock()
-            .records
-            .volume(&name)
-            .is_some_and(|record| record.kept.contains(&component));
+        let was_absent = self.forget_absent(&name, &mirror, &component)?;
+        let added = self.add_component(new, &name, &mirror, component);
+        if let (Some(before), true) = (was_absent, added.is_err() || new.dry_run) {
+            self.forget(before);
+        }
+        added
+    }
+
+    fn add_component(
+        self: &Arc<Self>,
+        new: &NewComponent,
+        name: &str,
+        mirror: &Mirror,
+        component: String,
+    ) -> Result<Answer> {
+        let is_kept =
+            self.lock().records.volume(name).is_some_and(|record| record.kept.contains(&component));
         if is_kept && new.dry_run {
             return Ok(Answer::default());
         }
         if is_kept {
-            self.change_record(&name, |record| {
+            self.change_record(name, |record| {
                 record.kept.retain(|n| *n != component);
                 record.components.push(component.clone());
             })?;
-            let slot = self.leg(&name, &component)?.slot;
-            self.start_resync(&name, None);
+            let slot = self.leg(name, &component)?.slot;
+            self.start_resync(name, None);
             return Ok(Answer { slot: Some(slot), ..Answer::default() });
         }
         let endpoint = self.new_component(&component, new.force)?;
@@ -104,13 +132,13 @@ impl Host {
             true => mirror.check_add_spare(&leg),
             false => mirror.check_attach(&leg),
         };
-        said(&name, would)?;
+        said(name, would)?;
         if new.dry_run {
             return Ok(Answer::default());
         }
         let before = self.remember(|records| {
             records.forget_retired(&component);
-            if let Some(record) = records.volume_mut(&name) {
+            if let Some(record) = records.volume_mut(name) {
                 let list = if new.spare { &mut record.spares } else { &mut record.components };
                 list.push(component.clone());
             }
@@ -120,7 +148,7 @@ impl Host {
                 true => mirror.add_spare(&leg).map(|()| None),
                 false => mirror.attach(&leg).map(Some),
             };
-            said(&name, added)
+            said(name, added)
         });
         let slot = match added {
             Ok(slot) => slot,
@@ -131,7 +159,7 @@ impl Host {
         };
         self.forget_occupant(&endpoint)?;
         tracing::info!("{name}: {component} was added");
-        self.start_resync(&name, None);
+        self.start_resync(name, None);
         Ok(Answer { slot, ..Answer::default() })
     }
 
@@ -139,6 +167,12 @@ impl Host {
         let _one = self.one_change();
         if let Some(done) = self.remove_spare(leg)? {
             return Ok(done);
+        }
+        let (name, mirror) = self.mirror(&leg.name)?;
+        let component = self.lock().records.resolved(&leg.leg).to_owned();
+        if self.forget_absent(&name, &mirror, &component)?.is_some() {
+            tracing::info!("{name}: {component} is forgotten: it was no leg any more");
+            return Ok(Answer::default());
         }
         let found = self.leg(&leg.name, &leg.leg)?;
         let (name, component) = (&found.name, &found.component);

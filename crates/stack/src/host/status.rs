@@ -2,7 +2,9 @@
 
 use steadfast_block::BlockDevice;
 use steadfast_runtime::now;
-use steadfast_volume::{LegStatus as VolumeLeg, Mirror, ReadPolicy};
+use steadfast_volume::{
+    LegState, LegStatus as VolumeLeg, Mirror, MirrorStatus as MirrorNow, ReadPolicy,
+};
 
 use super::{Assembled, Host, Inner};
 use crate::protocol::{
@@ -133,39 +135,98 @@ impl Inner {
             map_blocks: None,
             open: endpoint.map_or(0, |e| e.open_count()),
             kernel: self.kernel_name(&record.name),
-            mirror: mirror.map(|m| mirror_status(m, record, assembled)),
+            degraded: mirror.map_or_else(Vec::new, |m| self.lacking(&m.status(), record)),
+            mirror: mirror.map(|m| self.mirror_status(m, record, assembled)),
         }
+    }
+
+    /// What a mirror lacks of the redundancy that it should have, each with what to do.
+    pub(super) fn lacking(&self, status: &MirrorNow, record: &VolumeRecord) -> Vec<String> {
+        let mut lacking: Vec<String> = status.failed.iter().cloned().collect();
+        for leg in status.legs.iter().filter(|l| !l.volatile && l.state != LegState::Okay) {
+            let (slot, name, state) = (leg.slot, &leg.name, leg.state.name());
+            let bytes = match leg.lacking_bytes {
+                0 => String::new(),
+                bytes => format!(", it lacks {bytes} bytes"),
+            };
+            let way_out = match leg.state {
+                LegState::Okay | LegState::Resyncing => "",
+                LegState::Offline => ": take it online again",
+                LegState::NeedsMaintenance | LegState::LastErred | LegState::Unavailable => {
+                    ": repair it and take it online, or replace it"
+                }
+            };
+            lacking.push(format!("leg {slot} ({name}) is {state}{bytes}{way_out}"));
+        }
+        lacking.extend(self.absent(status, record).map(|component| {
+            let (name, of) = (&record.name, "its labels do not know it");
+            format!(
+                "component '{component}' is no leg, {of}: make it one (steadfast volume add {name} \
+                 --leg {component}), or forget it (steadfast volume remove {name} --leg \
+                 {component})"
+            )
+        }));
+        lacking
+    }
+
+    /// Durable components of a mirror that are none of its legs. A leg that is away may be known
+    /// to the labels by another name: there are no more than the mirror lacks.
+    pub(super) fn absent<'r>(
+        &'r self,
+        status: &'r MirrorNow,
+        record: &'r VolumeRecord,
+    ) -> impl Iterator<Item = &'r String> {
+        let is_leg = |name: &String| status.legs.iter().any(|leg| leg.name == *name);
+        let is_volatile = |name: &String| {
+            record.volatile.contains(name)
+                || self
+                    .devices
+                    .get(name)
+                    .and_then(|d| d.endpoint.as_ref())
+                    .is_some_and(|e| e.is_volatile())
+        };
+        let lacks = record.uses().count().saturating_sub(status.legs.len() + status.spares.len());
+        let absent = record.components.iter().filter(move |n| !is_leg(n) && !is_volatile(n));
+        absent.take(lacks)
     }
 }
 
-fn mirror_status(mirror: &Mirror, record: &VolumeRecord, assembled: &Assembled) -> MirrorStatus {
-    let status = mirror.status();
-    let [unwritten, filling, dirty, clean] = status.regions;
-    let is_preferred = matches!(status.policies.read, ReadPolicy::Preferred(_));
-    let read = match record.reads_first && is_preferred {
-        true => "first".to_owned(),
-        false => status.policies.read.name(),
-    };
-    let resync = assembled.resync.progress(&status);
-    let whole = status.is_whole();
-    let mut legs: Vec<LegStatus> =
-        status.legs.into_iter().map(|leg| leg_status(leg, record)).collect();
-    let attached_at = |leg: &LegStatus| record.components.iter().position(|n| *n == leg.component);
-    legs.sort_by_key(|leg| (attached_at(leg).unwrap_or(usize::MAX), leg.slot));
-    MirrorStatus {
-        legs,
-        spares: status.spares,
-        read,
-        write: status.policies.write.name().to_string(),
-        pass: status.policies.pass.number(),
-        region_bytes: status.region_bytes,
-        checksums: status.checksums,
-        unchecked_bytes: status.unchecked_bytes,
-        regions: Regions { unwritten, filling, dirty, clean },
-        generation: status.generation,
-        resync,
-        whole,
-        failed: status.failed,
+impl Inner {
+    fn mirror_status(
+        &self,
+        mirror: &Mirror,
+        record: &VolumeRecord,
+        assembled: &Assembled,
+    ) -> MirrorStatus {
+        let status = mirror.status();
+        let [unwritten, filling, dirty, clean] = status.regions;
+        let is_preferred = matches!(status.policies.read, ReadPolicy::Preferred(_));
+        let read = match record.reads_first && is_preferred {
+            true => "first".to_owned(),
+            false => status.policies.read.name(),
+        };
+        let resync = assembled.resync.progress(&status);
+        let whole = status.is_whole() && self.absent(&status, record).next().is_none();
+        let mut legs: Vec<LegStatus> =
+            status.legs.into_iter().map(|leg| leg_status(leg, record)).collect();
+        let attached_at =
+            |leg: &LegStatus| record.components.iter().position(|n| *n == leg.component);
+        legs.sort_by_key(|leg| (attached_at(leg).unwrap_or(usize::MAX), leg.slot));
+        MirrorStatus {
+            legs,
+            spares: status.spares,
+            read,
+            write: status.policies.write.name().to_string(),
+            pass: status.policies.pass.number(),
+            region_bytes: status.region_bytes,
+            checksums: status.checksums,
+            unchecked_bytes: status.unchecked_bytes,
+            regions: Regions { unwritten, filling, dirty, clean },
+            generation: status.generation,
+            resync,
+            whole,
+            failed: status.failed,
+        }
     }
 }
 

@@ -138,8 +138,40 @@ pub struct VolumeStatus {
     pub open: u32,
     /// The kernel's block device over it, if [`Request::AttachKernel`](super::Request) made one.
     pub kernel: Option<String>,
+    /// What it lacks of the redundancy that it should have, each with what to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<String>,
     /// More, if it is a mirror that is assembled.
     pub mirror: Option<MirrorStatus>,
+}
+
+impl VolumeStatus {
+    /// Whether it needs no attention.
+    pub fn is_sound(&self) -> bool {
+        self.problem.is_none() && self.degraded.is_empty() && self.mirror.iter().all(|m| m.whole)
+    }
+}
+
+impl StackStatus {
+    /// What needs attention, a line each: what is not there or not mounted, and what has lost
+    /// redundancy.
+    pub fn problems(&self) -> Vec<String> {
+        let line = |kind: &str, name: &str, what: &String| format!("{kind} '{name}': {what}");
+        let mut all = Vec::new();
+        for device in &self.devices {
+            all.extend(device.problem.iter().map(|what| line("device", &device.name, what)));
+        }
+        for volume in &self.volumes {
+            let name = &volume.name;
+            all.extend(volume.problem.iter().map(|what| line("volume", name, what)));
+            let degraded = volume.degraded.iter().map(|what| format!("degraded: {what}"));
+            all.extend(degraded.map(|what| line("volume", name, &what)));
+        }
+        for mount in &self.mounts {
+            all.extend(mount.problem.iter().map(|what| line("mount", &mount.name, what)));
+        }
+        all
+    }
 }
 
 /// A mirror.
@@ -169,7 +201,7 @@ pub struct MirrorStatus {
     pub generation: u64,
     /// A resync that runs.
     pub resync: Option<Progress>,
-    /// Whether every durable leg is Okay.
+    /// Whether every durable leg is there and Okay.
     pub whole: bool,
     /// Why nothing can be written any more.
     pub failed: Option<String>,

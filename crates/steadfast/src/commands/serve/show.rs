@@ -1,13 +1,21 @@
 //! What a host keeps, as text.
 
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 
 use anyhow::Result;
 use steadfast_stack::protocol::{
     DeviceKind, DeviceStatus, MirrorStatus, StackStatus, VolumeStatus,
 };
 
-use crate::{Outcome, document, terminal};
+use crate::terminal;
+use crate::{Outcome, document};
+use steadfast_vfs::foreign::Foreign;
+
+/// Text of others below a heading.
+fn hanging(head: &str, text: &str) -> String {
+    terminal::hanging(head, &Foreign::new(text).to_string())
+}
 
 /// Prints everything; whether all is there and whole.
 pub fn stack(stack: &StackStatus, json: bool, out: &mut dyn Write) -> Result<Outcome> {
@@ -31,11 +39,11 @@ pub fn stack(stack: &StackStatus, json: bool, out: &mut dyn Write) -> Result<Out
         }
         for mount in &stack.mounts {
             let (name, volume) = (&mount.name, &mount.volume);
-            let at = terminal::harmless(&mount.at.display().to_string());
+            let at = Foreign::new(mount.at.as_os_str().as_bytes());
             let how = if mount.mounted { "mounted" } else { "not mounted" };
             writeln!(out, "mount {name}: {volume} at {at}, {how}")?;
             if let Some(problem) = &mount.problem {
-                out.write_all(terminal::hanging("  ", &terminal::harmless(problem)).as_bytes())?;
+                out.write_all(hanging("  ", problem).as_bytes())?;
             }
         }
         for alias in &stack.aliases {
@@ -46,29 +54,22 @@ pub fn stack(stack: &StackStatus, json: bool, out: &mut dyn Write) -> Result<Out
             writeln!(out, "{}: was taken apart, its data is on {legs}", retired.name)?;
         }
     }
-    let devices = stack.devices.iter().all(|d| d.problem.is_none());
-    let mounts = stack.mounts.iter().all(|mount| mount.problem.is_none());
-    let sound = devices && mounts && stack.volumes.iter().all(is_sound);
+    let sound = stack.volumes.iter().all(VolumeStatus::is_sound) && stack.problems().is_empty();
     Ok(if sound { Outcome::Good } else { Outcome::Problem })
 }
 
 fn device_line(device: &DeviceStatus, out: &mut dyn Write) -> Result<()> {
     let what = match (device.kind, &device.path) {
         (DeviceKind::RamDisk, _) => "RAM disk".to_owned(),
-        (DeviceKind::File, path) => terminal::harmless(path.as_deref().unwrap_or_default()),
+        (DeviceKind::File, path) => Foreign::new(path.as_deref().unwrap_or_default()).to_string(),
     };
     let user = device.used_by.as_ref().map(|v| format!(", in {v}")).unwrap_or_default();
     let kernel = device.kernel.as_ref().map(|k| format!(", is {k}")).unwrap_or_default();
     writeln!(out, "{}: {what}, {} bytes{user}{kernel}", device.name, device.bytes)?;
     if let Some(problem) = &device.problem {
-        out.write_all(terminal::hanging("  ", &terminal::harmless(problem)).as_bytes())?;
+        out.write_all(hanging("  ", problem).as_bytes())?;
     }
     Ok(())
-}
-
-/// Whether a volume needs no attention.
-pub fn is_sound(volume: &VolumeStatus) -> bool {
-    volume.problem.is_none() && volume.mirror.as_ref().is_none_or(|mirror| mirror.whole)
 }
 
 /// A volume, as `volume status` shows one.
@@ -80,7 +81,10 @@ pub fn text(volume: &VolumeStatus, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "  is {kernel} of the kernel")?;
     }
     if let Some(problem) = &volume.problem {
-        out.write_all(terminal::hanging("  ", &terminal::harmless(problem)).as_bytes())?;
+        out.write_all(hanging("  ", problem).as_bytes())?;
+    }
+    for lacks in &volume.degraded {
+        out.write_all(hanging("  degraded: ", lacks).as_bytes())?;
     }
     match &volume.mirror {
         Some(mirror) => mirror_text(mirror, out),
@@ -90,6 +94,14 @@ pub fn text(volume: &VolumeStatus, out: &mut dyn Write) -> Result<()> {
             }
             Ok(())
         }
+    }
+}
+
+/// What a mirror's checksums cover.
+pub fn checksums(unchecked: u64) -> String {
+    match unchecked {
+        0 => "checksums of all that was written".to_owned(),
+        bytes => format!("checksums of what was written, but of {bytes} bytes"),
     }
 }
 
@@ -105,8 +117,7 @@ fn mirror_text(mirror: &MirrorStatus, out: &mut dyn Write) -> Result<()> {
         r.unwritten,
     )?;
     if mirror.checksums {
-        let unchecked = mirror.unchecked_bytes;
-        writeln!(out, "  checksums of what was written, but of {unchecked} bytes")?;
+        writeln!(out, "  {}", checksums(mirror.unchecked_bytes))?;
     }
     if let Some(resync) = &mirror.resync {
         writeln!(out, "  resync: {} % done", resync.percent())?;
@@ -114,7 +125,7 @@ fn mirror_text(mirror: &MirrorStatus, out: &mut dyn Write) -> Result<()> {
     for leg in &mirror.legs {
         let volatile = if leg.volatile { ", volatile" } else { "" };
         let kept = if leg.attached { "" } else { ", kept until it is added" };
-        let name = terminal::harmless(&leg.component);
+        let name = Foreign::new(&leg.component);
         writeln!(out, "  leg {}: {name}: {}{volatile}{kept}", leg.slot, leg.state)?;
         if let Some(held) = leg.held_bytes {
             writeln!(out, "    partial: holds {held} bytes, has room for {}", leg.room)?;
@@ -126,14 +137,14 @@ fn mirror_text(mirror: &MirrorStatus, out: &mut dyn Write) -> Result<()> {
             writeln!(out, "    {} checksum errors since it was assembled", leg.checksum_errors)?;
         }
         if let Some(error) = &leg.error {
-            writeln!(out, "    {}", terminal::harmless(error))?;
+            writeln!(out, "    {}", Foreign::new(error))?;
         }
     }
     for spare in &mirror.spares {
-        writeln!(out, "  spare: {}", terminal::harmless(spare))?;
+        writeln!(out, "  spare: {}", Foreign::new(spare))?;
     }
     if let Some(failed) = &mirror.failed {
-        writeln!(out, "  failed: {}", terminal::harmless(failed))?;
+        writeln!(out, "  failed: {}", Foreign::new(failed))?;
     }
     Ok(())
 }

@@ -120,7 +120,7 @@ fn on_host(
                 true => document::print(out, "steadfast-volume", 1, &volume)?,
                 false => show::text(&volume, out)?,
             }
-            let sound = show::is_sound(&volume);
+            let sound = volume.is_sound();
             return Ok(if sound { Outcome::Good } else { Outcome::Problem });
         }
         VolumeCommand::Destroy { .. } => {

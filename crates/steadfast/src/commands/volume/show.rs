@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use steadfast_stack::protocol;
 use steadfast_volume::{Assembled, MirrorStatus, Volume};
 
+use crate::commands::serve::show::checksums;
 use crate::terminal::{self, counted};
 use crate::{Outcome, document};
+use steadfast_vfs::foreign::Foreign;
 
 /// Prints all volumes; whether each is whole.
 pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outcome> {
@@ -31,11 +33,11 @@ pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outc
         }
         for (_, error) in &found.problems {
             out.write_all(
-                terminal::hanging("", &terminal::harmless(&error.to_string())).as_bytes(),
+                terminal::hanging("", &Foreign::new(&error.to_string()).to_string()).as_bytes(),
             )?;
         }
         for blank in &found.blank {
-            writeln!(out, "{}: no label", terminal::harmless(&blank.info().name))?;
+            writeln!(out, "{}: no label", Foreign::new(&blank.info().name))?;
         }
     }
     let mirrors = found.volumes.iter().filter_map(|v| v.mirror.as_ref());
@@ -90,7 +92,7 @@ fn text(volume: &Volume, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{name}: {kind}, {size} bytes, {}", volume.uuid)?;
     let Some(mirror) = &volume.mirror else {
         for (place, member) in volume.members.iter().enumerate() {
-            writeln!(out, "  component {place}: {}", terminal::harmless(member))?;
+            writeln!(out, "  component {place}: {}", Foreign::new(member))?;
         }
         return Ok(());
     };
@@ -106,12 +108,11 @@ fn text(volume: &Volume, out: &mut dyn Write) -> Result<()> {
         filling + dirty,
     )?;
     if status.checksums {
-        let unchecked = status.unchecked_bytes;
-        writeln!(out, "  checksums of what was written, but of {unchecked} bytes")?;
+        writeln!(out, "  {}", checksums(status.unchecked_bytes))?;
     }
     for leg in &status.legs {
         let volatile = if leg.volatile { ", volatile" } else { "" };
-        let name = terminal::harmless(&leg.name);
+        let name = Foreign::new(&leg.name);
         writeln!(out, "  leg {}: {name}: {}{volatile}", leg.slot, leg.state.name())?;
         if let Some(held) = leg.held_bytes {
             writeln!(out, "    partial: holds {held} bytes, has room for {}", leg.room)?;
@@ -124,11 +125,11 @@ fn text(volume: &Volume, out: &mut dyn Write) -> Result<()> {
             writeln!(out, "    {wrong} checksum errors since it was assembled")?;
         }
         if let Some(error) = &leg.error {
-            writeln!(out, "    {}", terminal::harmless(error))?;
+            writeln!(out, "    {}", Foreign::new(error))?;
         }
     }
     for spare in &status.spares {
-        writeln!(out, "  spare: {}", terminal::harmless(spare))?;
+        writeln!(out, "  spare: {}", Foreign::new(spare))?;
     }
     Ok(())
 }

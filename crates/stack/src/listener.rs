@@ -1,23 +1,29 @@
-//! A listening control socket: which callers are accepted, how many, and for how long.
+//! A listening socket: which callers are accepted, how many, and for how long.
 //!
-//! Only the process's own user (mode 0600) and root may connect; the peer's credentials are checked
-//! too. A request and its answer are a line each. The host's [`Server`](crate::server::Server) and
-//! the control socket of a mount use it.
+//! Each says one thing ([`Talk`]) and gets one answer. At the control sockets of the host
+//! ([`Server`](crate::server::Server)) and of mounts that is a line of JSON each, and only the
+//! process's own user (mode 0600) and root may connect; the peer's credentials are checked too.
+//! [`Metrics`](crate::metrics::Metrics) are asked for here as well, also over TCP.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+};
 use serde_json::Value;
 
 use crate::protocol::{Kind, LINE_MAX, Refusal, reply};
 
-/// Time limit for a caller to send its request.
+/// Time limit for a caller to send its request, and for taking the answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Callers that are served at the same time. Beyond that, the caller that has been silent for
 /// longest is disconnected.
@@ -25,14 +31,20 @@ const CALLERS_MAX: usize = 64;
 
 /// Connections that wait to be accepted; beyond that, connecting takes longer.
 const WAITING_MAX: i32 = 128;
+/// Bytes of a socket's path (unix(7), `sun_path`, with its NUL 108).
+const PATH_MAX: usize = 107;
+/// The next try where nobody can be accepted: this process has no descriptor left.
+const NO_DESCRIPTOR: Duration = Duration::from_millis(100);
 /// The answer to another user.
 const NOT_ALLOWED: &str = "this process answers the user who started it, and root";
+/// The answer where all places are taken by callers that wait for theirs.
+const BUSY: &str = "too many requests are being answered here: ask again later";
 
 /// The connected callers: a number, and the connections of those that have not sent a request yet.
 #[derive(Default)]
 struct Callers {
     last: u64,
-    silent: BTreeMap<u64, UnixStream>,
+    silent: BTreeMap<u64, Arc<OwnedFd>>,
     answered: usize,
 }
 
@@ -42,7 +54,7 @@ impl Callers {
         while self.silent.len() + self.answered >= CALLERS_MAX {
             let Some((_, oldest)) = self.silent.pop_first() else { return false };
             // OK to ignore: he has gone.
-            let _ = oldest.shutdown(std::net::Shutdown::Both);
+            let _ = rustix::net::shutdown(&*oldest, Shutdown::Both);
         }
         true
     }
@@ -55,9 +67,38 @@ fn locked(callers: &Mutex<Callers>) -> MutexGuard<'_, Callers> {
 /// Answers a request: a line of any bytes.
 pub type Handler = dyn Fn(&[u8]) -> Value + Send + Sync;
 
+/// What is spoken at a socket.
+pub(crate) struct Talk {
+    /// Bytes of a request, at most; what is longer is cut off.
+    pub request_max: u64,
+    /// Whether a request is complete.
+    pub is_whole: fn(&[u8]) -> bool,
+    /// The answer to a request, which need not be complete.
+    pub answer: Box<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>,
+    /// The answer where there is no room.
+    pub busy: Vec<u8>,
+    /// The answer to another user; `None`: anybody may ask.
+    pub not_allowed: Option<Vec<u8>>,
+}
+
+impl Talk {
+    /// Lines of JSON, with this process's own user and root.
+    fn of_lines(handler: Arc<Handler>) -> Talk {
+        let line = |reply: &Value| format!("{reply}\n").into_bytes();
+        let refused = |kind, what| line(&reply(&Err(Refusal::new(kind, what))));
+        Talk {
+            request_max: LINE_MAX,
+            is_whole: |request| request.last() == Some(&b'\n'),
+            answer: Box::new(move |request| line(&handler(request))),
+            busy: refused(Kind::Busy, BUSY),
+            not_allowed: Some(refused(Kind::Refused, NOT_ALLOWED)),
+        }
+    }
+}
+
 /// A listening socket. Its file is removed with it.
 pub struct Listener {
-    path: PathBuf,
+    path: Option<PathBuf>,
     callers: Arc<Mutex<Callers>>,
 }
 
@@ -71,20 +112,28 @@ impl Listener {
         path: &Path,
         handler: Arc<Handler>,
     ) -> std::io::Result<Listener> {
+        Listener::serve(listener.into(), Some(path), Talk::of_lines(handler))
+    }
+
+    /// The same of another way to talk, at a socket that has a file or not.
+    pub(crate) fn serve(
+        listener: OwnedFd,
+        path: Option<&Path>,
+        talk: Talk,
+    ) -> std::io::Result<Listener> {
         let callers = Arc::new(Mutex::new(Callers::default()));
-        let all = Arc::clone(&callers);
+        let (all, talk) = (Arc::clone(&callers), Arc::new(talk));
         let listen = move || {
-            for connection in listener.incoming().flatten() {
-                serve_connection(connection, &handler, &all);
+            loop {
+                match rustix::net::accept_with(&listener, SocketFlags::CLOEXEC) {
+                    Ok(connection) => serve_connection(connection, &talk, &all),
+                    Err(Errno::INTR | Errno::CONNABORTED) => {}
+                    Err(_) => std::thread::sleep(NO_DESCRIPTOR),
+                }
             }
         };
         std::thread::Builder::new().name("control".into()).spawn(listen)?;
-        Ok(Listener { path: path.to_path_buf(), callers })
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
+        Ok(Listener { path: path.map(Path::to_path_buf), callers })
     }
 
     /// Stops listening, after pending answers are sent, or after `timeout`.
@@ -98,18 +147,39 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // OK to ignore: a later caller finds no listener.
-        let _ = std::fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            // OK to ignore: a later caller finds no listener.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Whether a path is short enough for a socket (unix(7)).
+///
+/// # Errors
+/// It is too long.
+pub fn check_path(path: &Path) -> std::io::Result<()> {
+    match SocketAddrUnix::new(path) {
+        Ok(_) => Ok(()),
+        Err(Errno::NAMETOOLONG) => {
+            let len = path.as_os_str().len();
+            let what = format!("a socket's path has at most {PATH_MAX} bytes, and this has {len}");
+            Err(std::io::Error::new(std::io::ErrorKind::InvalidFilename, what))
+        }
+        Err(e) => Err(e.into()),
     }
 }
 
 /// Listens at a path, for this user alone. Whatever socket was there is replaced.
 ///
 /// # Errors
-/// As the system says.
+/// As the system says; there is something else.
 pub fn bind_private(path: &Path) -> std::io::Result<UnixListener> {
-    // OK to ignore: there may be no file, and a failure is reported below.
-    let _ = std::fs::remove_file(path);
+    check_path(path)?;
+    if path.symlink_metadata().is_ok_and(|there| there.file_type().is_socket()) {
+        // OK to ignore: a failure is reported below.
+        let _ = std::fs::remove_file(path);
+    }
     let kind = (AddressFamily::UNIX, SocketType::STREAM);
     let socket = rustix::net::socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None)?;
     // The file gets the socket's mode: nobody can connect before the mode is set. It is bound under
@@ -121,24 +191,23 @@ pub fn bind_private(path: &Path) -> std::io::Result<UnixListener> {
 }
 
 /// Serves a caller in a thread of its own.
-fn serve_connection(connection: UnixStream, handler: &Arc<Handler>, callers: &Arc<Mutex<Callers>>) {
+fn serve_connection(connection: OwnedFd, talk: &Arc<Talk>, callers: &Arc<Mutex<Callers>>) {
     let mut all = locked(callers);
     if !all.make_room() {
         drop(all);
-        let what = "too many requests are being answered here: ask again later";
         // OK to ignore: the caller has gone. The answer is short, and the kernel buffers it.
-        let _ = connection.set_nonblocking(true);
-        let _ = answer(&connection, &reply(&Err(Refusal::new(Kind::Busy, what))));
+        let _ =
+            rustix::net::send(&connection, &talk.busy, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         return;
     }
-    let Ok(silent) = connection.try_clone() else { return };
+    let connection = Arc::new(connection);
     all.last += 1;
     let number = all.last;
-    all.silent.insert(number, silent);
+    all.silent.insert(number, Arc::clone(&connection));
     drop(all);
-    let (handler, of) = (Arc::clone(handler), Arc::clone(callers));
+    let (talk, of) = (Arc::clone(talk), Arc::clone(callers));
     let converse = move || {
-        let asked = listened(&connection);
+        let asked = listened(&connection, &talk);
         {
             let mut all = locked(&of);
             if all.silent.remove(&number).is_none() {
@@ -147,13 +216,11 @@ fn serve_connection(connection: UnixStream, handler: &Arc<Handler>, callers: &Ar
             }
             all.answered += 1;
         }
-        // A caller that does not read the answer misses it.
-        if let Ok(line) = asked {
-            let answered = match is_allowed(&connection) {
-                true => handler(&line),
-                false => reply(&Err(Refusal::new(Kind::Refused, NOT_ALLOWED))),
-            };
-            let _ = answer(&connection, &answered);
+        if let Ok(request) = asked {
+            let refused = talk.not_allowed.as_ref().filter(|_| !is_allowed(&connection));
+            let answer = refused.cloned().unwrap_or_else(|| (talk.answer)(&request));
+            // A caller that does not read the answer misses it.
+            let _ = answered(&connection, &answer);
         }
         locked(&of).answered -= 1;
     };
@@ -163,44 +230,55 @@ fn serve_connection(connection: UnixStream, handler: &Arc<Handler>, callers: &Ar
     }
 }
 
-/// A line, or its beginning when the time limit ends; it need not be text.
-fn listened(mut connection: &UnixStream) -> std::io::Result<Vec<u8>> {
+/// A request, or its beginning where the caller has ended it; it need not be text.
+fn listened(connection: &OwnedFd, talk: &Talk) -> rustix::io::Result<Vec<u8>> {
     let until = Instant::now() + TIMEOUT;
-    let (mut line, mut piece) = (Vec::new(), [0; 4096]);
-    while line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(std::io::ErrorKind::TimedOut.into());
-        }
+    let (mut request, mut piece) = (Vec::new(), [0; 4096]);
+    while !(talk.is_whole)(&request) && (request.len() as u64) < talk.request_max {
         // For each piece again: a caller that sends byte after byte gets no more time.
-        connection.set_read_timeout(Some(left))?;
-        match connection.read(&mut piece) {
-            Ok(0) => break,
-            Ok(n) => line.extend_from_slice(&piece[..n]),
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+        set_socket_timeout(connection, Timeout::Recv, Some(left(until)?))?;
+        match rustix::net::recv(connection, &mut piece, RecvFlags::empty()) {
+            Ok((0, _)) => break,
+            Ok((n, _)) => request.extend_from_slice(&piece[..n]),
+            Err(Errno::INTR) => {}
             Err(e) => return Err(e),
         }
     }
-    Ok(line)
+    Ok(request)
 }
 
-fn answer(mut connection: &UnixStream, reply: &Value) -> std::io::Result<()> {
-    connection.set_write_timeout(Some(TIMEOUT))?;
-    writeln!(connection, "{reply}")
+/// Sends an answer; one who takes it byte after byte gets no more time either.
+fn answered(connection: &OwnedFd, mut answer: &[u8]) -> rustix::io::Result<()> {
+    let until = Instant::now() + TIMEOUT;
+    while !answer.is_empty() {
+        set_socket_timeout(connection, Timeout::Send, Some(left(until)?))?;
+        match rustix::net::send(connection, answer, SendFlags::NOSIGNAL) {
+            Ok(n) => answer = &answer[n..],
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// The time left; an error when there is none.
+fn left(until: Instant) -> rustix::io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(Errno::TIMEDOUT) } else { Ok(left) }
 }
 
 /// Whether the peer is root, or this process's own user.
-fn is_allowed(connection: &UnixStream) -> bool {
-    let peer = rustix::net::sockopt::socket_peercred(connection);
+fn is_allowed(connection: &OwnedFd) -> bool {
     let own = rustix::process::geteuid();
-    peer.is_ok_and(|peer| peer.uid.is_root() || peer.uid == own)
+    socket_peercred(connection).is_ok_and(|peer| peer.uid.is_root() || peer.uid == own)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::BufRead;
+    use std::io::{BufRead, Write};
     use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
 
     fn ask(path: &Path) -> String {
         let mut connection = UnixStream::connect(path).unwrap();

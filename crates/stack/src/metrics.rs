@@ -1,25 +1,29 @@
 //! Metrics in Prometheus's text format, over HTTP on a loopback address or a unix socket.
 //!
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>
+//!
+//! Who may ask and for how long is [`crate::listener`]'s. Any page in a browser of this machine can
+//! send requests to a loopback address, and read the answer if its own name leads there (DNS
+//! rebinding). So a request over TCP must be for the address itself, or for `localhost`.
 
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
+mod text;
+
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use crate::host::Host;
-use crate::protocol::{Counters, Kind, Refusal, StackCounters, StackStatus};
+use crate::listener::{Listener, Talk};
+use crate::protocol::{Kind, Refusal};
 use crate::server::bind;
 
 /// Longest request in bytes.
 const REQUEST_MAX: u64 = 8192;
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What answers for metrics; a socket's file goes with it.
 pub struct Metrics {
-    path: Option<PathBuf>,
+    _listener: Listener,
     address: String,
 }
 
@@ -30,13 +34,11 @@ impl Metrics {
     /// It is neither, or cannot be listened at.
     pub fn open(place: &str, host: &Arc<Host>) -> Result<Metrics, Refusal> {
         let failed = |e: std::io::Error| Refusal::new(Kind::Failed, format!("{place}: {e}"));
-        let host = Arc::downgrade(host);
         if let Some(path) = place.strip_prefix("unix:") {
             let path = PathBuf::from(path);
-            let listener = bind(&path, "--metrics")?;
-            listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(TIMEOUT)), host)
-                .map_err(failed)?;
-            return Ok(Metrics { path: Some(path), address: place.to_owned() });
+            let socket = bind(&path, "--metrics")?;
+            return listening(socket.into(), Some(&path), place.to_owned(), None, host)
+                .map_err(failed);
         }
         let wrong = |what: &str| Refusal::new(Kind::UsedWrongly, format!("{place}: {what}"));
         let address: SocketAddr = place.parse().map_err(|_| {
@@ -45,11 +47,9 @@ impl Metrics {
         if !address.ip().is_loopback() {
             return Err(wrong("metrics are answered on a loopback address only, as 127.0.0.1"));
         }
-        let listener = TcpListener::bind(address).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?.to_string();
-        listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(TIMEOUT)), host)
-            .map_err(failed)?;
-        Ok(Metrics { path: None, address })
+        let socket = TcpListener::bind(address).map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        listening(socket.into(), None, address.to_string(), Some(address), host).map_err(failed)
     }
 
     /// Where it answers.
@@ -58,153 +58,147 @@ impl Metrics {
     }
 }
 
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // OK to ignore: a later client finds no listener.
-            let _ = std::fs::remove_file(path);
+fn listening(
+    socket: OwnedFd,
+    path: Option<&Path>,
+    address: String,
+    at: Option<SocketAddr>,
+    host: &Arc<Host>,
+) -> std::io::Result<Metrics> {
+    let host = Arc::downgrade(host);
+    let talk = Talk {
+        request_max: REQUEST_MAX,
+        is_whole: |request| {
+            let has = |end: &[u8]| request.windows(end.len()).any(|bytes| bytes == end);
+            has(b"\r\n\r\n") || has(b"\n\n")
+        },
+        answer: Box::new(move |request| answer(request, at, &host)),
+        busy: response("503 Service Unavailable", "too many requests are being answered\n"),
+        // The socket's file has mode 0600; of a loopback address the documents say it.
+        not_allowed: None,
+    };
+    Ok(Metrics { _listener: Listener::serve(socket, path, talk)?, address })
+}
+
+fn answer(request: &[u8], at: Option<SocketAddr>, host: &Weak<Host>) -> Vec<u8> {
+    let request = match Request::parsed(request) {
+        Some(request) => request,
+        None => return response("400 Bad Request", "this is no request of HTTP/1\n"),
+    };
+    if let Some(at) = at
+        && !request.is_for(at)
+    {
+        let what = format!("metrics are answered for {} and localhost\n", at.ip());
+        return response("421 Misdirected Request", &what);
+    }
+    if request.method != "GET" {
+        return response("405 Method Not Allowed", "metrics are asked for by GET\n");
+    }
+    match (request.target, host.upgrade()) {
+        ("/metrics" | "/", Some(host)) => {
+            response("200 OK", &text::of(&host.status(), &host.counters()))
         }
+        ("/metrics" | "/", None) => response("503 Service Unavailable", "the host has ended\n"),
+        _ => response("404 Not Found", "metrics are at /metrics\n"),
     }
 }
 
-/// One after the other: there is one who asks, every few seconds.
-fn listen<C: Read + Write + Send + 'static>(
-    accept: impl Fn() -> std::io::Result<C> + Send + 'static,
-    limit: impl Fn(&C) -> std::io::Result<()> + Send + 'static,
-    host: Weak<Host>,
-) -> std::io::Result<()> {
-    let serve = move || {
-        loop {
-            let Ok(connection) = accept() else {
-                std::thread::sleep(Duration::from_millis(100));
-                continue;
-            };
-            let Some(host) = host.upgrade() else { return };
-            if limit(&connection).is_ok() {
-                // Who does not listen to the answer misses it.
-                let _ = converse(connection, &host);
-            }
-        }
-    };
-    std::thread::Builder::new().name("metrics".into()).spawn(serve).map(drop)
-}
-
-fn converse(mut connection: impl Read + Write, host: &Host) -> std::io::Result<()> {
-    let mut first = String::new();
-    let mut request = BufReader::new((&mut connection).take(REQUEST_MAX));
-    request.read_line(&mut first)?;
-    // The rest of the request: its headers end with an empty line.
-    let mut line = String::new();
-    while request.read_line(&mut line)? > 2 {
-        line.clear();
-    }
-    drop(request);
-    let is_known = first.starts_with("GET /metrics ") || first.starts_with("GET / ");
-    let (status, body) = match is_known {
-        true => ("200 OK", text(&host.status(), &host.counters())),
-        false => ("404 Not Found", "metrics are at /metrics\n".to_owned()),
-    };
+fn response(status: &str, body: &str) -> Vec<u8> {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     let len = body.len();
-    write!(
-        connection,
-        "HTTP/1.0 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\n\r\n{body}"
-    )?;
-    connection.flush()
+    let head = format!("HTTP/1.0 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len}");
+    format!("{head}\r\n\r\n{body}").into_bytes()
 }
 
-/// A host's metrics.
-pub fn text(status: &StackStatus, counters: &StackCounters) -> String {
-    let mut out = String::new();
-    type Value = fn(&Counters) -> f64;
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    let of: [(&str, &str, &str, Value); 8] = [
-        ("reads_total", "counter", "Reads that were done.", |c| c.reads as f64),
-        ("writes_total", "counter", "Writes that were done.", |c| c.writes as f64),
-        ("read_bytes_total", "counter", "Bytes read.", |c| c.read_bytes as f64),
-        ("written_bytes_total", "counter", "Bytes written.", |c| c.written_bytes as f64),
-        ("flushes_total", "counter", "Flushes that were done.", |c| c.flushes as f64),
-        ("errors_total", "counter", "Requests that failed.", |c| c.errors as f64),
-        ("busy_seconds_total", "counter", "Time with a request under way.", |c| {
-            c.run_ns as f64 / 1e9
-        }),
-        ("in_flight", "gauge", "Requests under way.", |c| c.in_flight as f64),
-    ];
-    let head = |out: &mut String, name: &str, kind: &str, help: &str| {
-        let _ = writeln!(out, "# HELP steadfast_{name} {help}");
-        let _ = writeln!(out, "# TYPE steadfast_{name} {kind}");
-    };
-    head(&mut out, "up_seconds", "gauge", "Time since the host was started.");
-    let _ = writeln!(out, "steadfast_up_seconds {}", seconds(status.up_ns));
-    for (name, kind, help, value) in of {
-        head(&mut out, name, kind, help);
-        for c in &counters.of {
-            let _ = writeln!(out, "steadfast_{name}{{device=\"{}\"}} {}", c.name, value(c));
-        }
-    }
-    head(&mut out, "device_present", "gauge", "1 if the device is there.");
-    for device in &status.devices {
-        let there = u8::from(device.problem.is_none());
-        let _ = writeln!(out, "steadfast_device_present{{device=\"{}\"}} {there}", device.name);
-    }
-    head(&mut out, "volume_whole", "gauge", "1 if it is assembled and no durable leg is missing.");
-    for volume in &status.volumes {
-        let whole = volume.problem.is_none() && volume.mirror.as_ref().is_none_or(|m| m.whole);
-        let name = &volume.name;
-        let _ = writeln!(out, "steadfast_volume_whole{{volume=\"{name}\"}} {}", u8::from(whole));
-    }
-    head(
-        &mut out,
-        "volume_dirty_regions",
-        "gauge",
-        "Regions that a power cut would leave out of sync.",
-    );
-    for volume in &status.volumes {
-        if let Some(mirror) = &volume.mirror {
-            let (name, dirty) = (&volume.name, mirror.regions.dirty + mirror.regions.filling);
-            let _ = writeln!(out, "steadfast_volume_dirty_regions{{volume=\"{name}\"}} {dirty}");
-        }
-    }
-    head(
-        &mut out,
-        "volume_unchecked_bytes",
-        "gauge",
-        "Written bytes that no checksum covers, where there are checksums.",
-    );
-    for volume in &status.volumes {
-        if let Some(mirror) = volume.mirror.as_ref().filter(|mirror| mirror.checksums) {
-            let (name, bytes) = (&volume.name, mirror.unchecked_bytes);
-            let _ = writeln!(out, "steadfast_volume_unchecked_bytes{{volume=\"{name}\"}} {bytes}");
-        }
-    }
-    head(
-        &mut out,
-        "leg_checksum_errors_total",
-        "counter",
-        "Blocks of a leg that were not what was written, and damaged checksums.",
-    );
-    for volume in &status.volumes {
-        for leg in volume.mirror.iter().filter(|m| m.checksums).flat_map(|m| &m.legs) {
-            let labels = format!("volume=\"{}\",leg=\"{}\"", volume.name, escaped(&leg.component));
-            let errors = leg.checksum_errors;
-            let _ = writeln!(out, "steadfast_leg_checksum_errors_total{{{labels}}} {errors}");
-        }
-    }
-    head(&mut out, "mount_up", "gauge", "1 if the file system is mounted.");
-    for mount in &status.mounts {
-        let labels = format!("mount=\"{}\",volume=\"{}\"", mount.name, mount.volume);
-        let _ = writeln!(out, "steadfast_mount_up{{{labels}}} {}", u8::from(mount.mounted));
-    }
-    head(&mut out, "leg_lacking_bytes", "gauge", "Bytes that a leg lacks.");
-    for volume in &status.volumes {
-        for leg in volume.mirror.iter().flat_map(|m| &m.legs) {
-            let labels = format!("volume=\"{}\",leg=\"{}\"", volume.name, escaped(&leg.component));
-            let _ = writeln!(out, "steadfast_leg_lacking_bytes{{{labels}}} {}", leg.lacking_bytes);
-        }
-    }
-    out
+/// What counts of a request.
+#[derive(Debug, PartialEq, Eq)]
+struct Request<'a> {
+    method: &'a str,
+    target: &'a str,
+    /// The host that it is for; a request of HTTP/1.0 need not say it.
+    host: Option<&'a str>,
 }
 
-fn escaped(label: &str) -> String {
-    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+impl<'a> Request<'a> {
+    /// `None`: it makes no sense, is not complete, or names several hosts or, of HTTP/1.1, none
+    /// (RFC 9112, 3.2).
+    fn parsed(request: &'a [u8]) -> Option<Request<'a>> {
+        let request = std::str::from_utf8(request).ok()?;
+        let mut lines = request.lines();
+        let mut words = lines.next()?.split(' ');
+        let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+        if words.next().is_some() || !version.starts_with("HTTP/1.") {
+            return None;
+        }
+        let (mut host, mut is_complete) = (None, false);
+        for line in lines {
+            if line.is_empty() {
+                is_complete = true;
+                break;
+            }
+            let (name, value) = line.split_once(':')?;
+            if name.eq_ignore_ascii_case("host") && host.replace(value.trim()).is_some() {
+                return None;
+            }
+        }
+        let says_enough = host.is_some() || version == "HTTP/1.0";
+        (is_complete && says_enough).then_some(Request { method, target, host })
+    }
+
+    /// Whether it is for an address that is listened at. The port does not matter: it may have come
+    /// through a tunnel.
+    fn is_for(&self, at: SocketAddr) -> bool {
+        let Some(host) = self.host else { return true };
+        let (name, port) = match host.rfind(']') {
+            Some(end) => host.split_at(end + 1),
+            None => host.split_at(host.rfind(':').unwrap_or(host.len())),
+        };
+        let port = port.strip_prefix(':').unwrap_or(port);
+        let is_port = port.bytes().all(|digit| digit.is_ascii_digit());
+        let name = name.strip_suffix('.').unwrap_or(name);
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        is_port
+            && (name.eq_ignore_ascii_case("localhost")
+                || bare.parse().is_ok_and(|ip: std::net::IpAddr| ip == at.ip()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_for_this_address_or_refused() {
+        let (four, six) = ("127.0.0.1:9188".parse().unwrap(), "[::1]:9188".parse().unwrap());
+        let is_for = |host: &str, at| {
+            let text = format!("GET /metrics HTTP/1.1\r\nA: b\r\nhOst:  {host} \r\n\r\n");
+            Request::parsed(text.as_bytes()).unwrap().is_for(at)
+        };
+        for host in ["127.0.0.1", "127.0.0.1:9188", "localhost", "LocalHost:1", "localhost."] {
+            assert!(is_for(host, four), "{host}");
+        }
+        assert!(is_for("[::1]:9188", six) && is_for("[::1]", six) && is_for("localhost", six));
+        for host in ["evil.example", "127.0.0.2", "localhost.evil.example", "x:y:9188", "", "@"] {
+            assert!(!is_for(host, four) && !is_for(host, six), "{host}");
+        }
+        assert!(!is_for("localhost:evil.example", four));
+    }
+
+    #[test]
+    fn a_request_is_whole_and_names_one_host() {
+        let parsed = |text: &str| Request::parsed(text.as_bytes()).is_some();
+        assert!(parsed("GET / HTTP/1.0\r\n\r\n") && parsed("GET / HTTP/1.1\nHost: a\n\n"));
+        for bad in [
+            "",
+            "GET /\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a",
+            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            "GET / x HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost\r\n\r\n",
+        ] {
+            assert!(!parsed(bad), "{bad:?}");
+        }
+        assert!(Request::parsed(b"GET / HTTP/1.0\r\nA: \xff\r\n\r\n").is_none());
+    }
 }

@@ -27,11 +27,6 @@ impl Server {
         listener.map(Server).map_err(failed)
     }
 
-    /// Where it listens.
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-
     /// Stops listening, once the answers that are in flight have gone, or after `timeout`.
     pub fn close(self, timeout: Duration) {
         self.0.close(timeout);

@@ -24,6 +24,8 @@ mod full;
 mod kernel;
 #[path = "serve/kinds.rs"]
 mod kinds;
+#[path = "serve/metrics.rs"]
+mod metrics;
 #[path = "serve/mounts.rs"]
 mod mounts;
 #[path = "serve/restart.rs"]

@@ -103,7 +103,8 @@ fn a_scrub_finds_a_leg_that_differs_and_repairs_it_if_asked_to() {
     desk.stop();
 }
 
-fn scraped(desk: &Desk) -> Scrape {
+/// What a host answers for metrics, at its socket.
+pub fn metrics(desk: &Desk) -> String {
     let mut socket = UnixStream::connect(desk.path().join("metrics")).unwrap();
     socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut text = String::new();
@@ -113,6 +114,11 @@ fn scraped(desk: &Desk) -> Scrape {
     let wrong =
         body.lines().filter(|line| !line.starts_with('#') && !line.starts_with("steadfast_"));
     assert_eq!(wrong.count(), 0, "{body}");
+    body.to_owned()
+}
+
+fn scraped(desk: &Desk) -> Scrape {
+    let body = metrics(desk);
     Scrape::parse(body.lines().map(|line| Ok(line.to_owned()))).unwrap()
 }
 

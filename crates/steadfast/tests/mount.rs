@@ -15,6 +15,8 @@ mod casefold;
 mod damage;
 #[path = "mount/failing.rs"]
 mod failing;
+#[path = "mount/foreign.rs"]
+mod foreign;
 #[path = "mount/memory.rs"]
 mod memory;
 #[path = "mount/places.rs"]

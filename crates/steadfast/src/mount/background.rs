@@ -6,12 +6,11 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
 
-use super::log;
+use super::log::LogFile;
 
 /// What the child says.
 const READY: &str = "ready";
@@ -41,11 +40,11 @@ pub fn start() -> Result<Option<ExitStatus>> {
 }
 
 /// In the child: leaves the terminal, says that all is well, and goes on alone.
-pub fn detach(log_file: &Path, out: &mut dyn Write) -> Result<()> {
+pub fn detach(log: &LogFile, out: &mut dyn Write) -> Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null").context("/dev/null")?;
     // Fails only for the leader of a process group, which is as well.
     let _ = rustix::process::setsid();
-    rustix::stdio::dup2_stderr(log::open(log_file)?).context("standard error")?;
+    log.takes_stderr().context("standard error")?;
     writeln!(out, "{READY}")?;
     out.flush()?;
     rustix::stdio::dup2_stdout(&nothing).context("standard output")?;

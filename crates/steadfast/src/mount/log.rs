@@ -2,7 +2,8 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context, Result};
@@ -11,17 +12,92 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::prelude::*;
 
+use rustix::fs::{Mode, OFlags};
+use steadfast_vfs::path::shown;
+
 use crate::commands::whole_file::place::{self, Found, path_of};
 
+/// A log that is a file, open to be appended to.
+pub struct LogFile {
+    /// Where it is.
+    pub path: PathBuf,
+    file: File,
+    /// Nobody has asked for it: it is in the folder for sockets and logs.
+    is_own: bool,
+}
+
+impl LogFile {
+    /// The file that the user has named; links are followed.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn named(path: &Path) -> Result<LogFile> {
+        let path = std::path::absolute(path)?;
+        let file = match place::find(&path) {
+            Ok(Found::Named(place)) => place.append(),
+            Ok(Found::Descriptor(open)) => Ok(open.into()),
+            Ok(Found::Other(open)) => OpenOptions::new().append(true).open(path_of(&open)),
+            Err(e) => Err(e),
+        };
+        let file = file.with_context(|| format!("log {}", path.display()))?;
+        Ok(LogFile { path, file, is_own: false })
+    }
+
+    /// A file in the folder for sockets and logs, which may be shared: no link is followed, and
+    /// what another user has put there, or what has a second name elsewhere, is refused.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is not a file of this user alone.
+    pub fn in_folder(folder: &Path, name: &str) -> Result<LogFile> {
+        let path = folder.join(name);
+        let opened = || -> io::Result<File> {
+            let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
+            // A FIFO would make the open wait for its reader.
+            let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = File::from(rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?);
+            let found = file.metadata()?;
+            let us = rustix::process::geteuid().as_raw();
+            if !found.is_file() || found.uid() != us || found.nlink() != 1 {
+                let what = "it is not a file of this user alone";
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+            }
+            rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+            Ok(file)
+        };
+        let file = opened().with_context(|| {
+            let path = path.display();
+            format!("log {path}: remove what is there, or name another log (--log)")
+        })?;
+        Ok(LogFile { path, file, is_own: true })
+    }
+
+    /// The standard error goes there from now on.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn takes_stderr(&self) -> io::Result<()> {
+        Ok(rustix::stdio::dup2_stderr(&self.file)?)
+    }
+
+    /// Removes one that nobody has asked for.
+    pub fn remove_own(&self) {
+        if self.is_own {
+            // OK to ignore: an empty file stays.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
 /// Logs to the standard error, or to a file that is appended to; `debug`: of ours, everything.
-pub fn start(file: Option<&Path>, debug: bool) -> Result<()> {
+pub fn start(file: Option<&LogFile>, debug: bool) -> Result<()> {
     let level = if debug { Level::DEBUG } else { Level::INFO };
     // The FUSE library warns of every call that is not there, which its caller sees anyway.
     let whose = Targets::new().with_default(Level::ERROR).with_target("steadfast", level);
     match file {
-        Some(path) => {
+        Some(log) => {
             let lines = layer().with_target(false).with_ansi(false);
-            let lines = lines.with_writer(Mutex::new(Line(open(path)?))).with_filter(whose);
+            let file = log.file.try_clone().context("the log")?;
+            let lines = lines.with_writer(Mutex::new(Line(file))).with_filter(whose);
             tracing_subscriber::registry().with(lines).init();
         }
         None => {
@@ -33,24 +109,14 @@ pub fn start(file: Option<&Path>, debug: bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes what is one event as one line: names of files, devices and callers may be anybody's.
+/// Writes what is one event as one line in which nothing is to be obeyed: names of files, devices
+/// and callers may be anybody's.
 struct Line<W>(W);
 
 impl<W: Write> Write for Line<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let body = event.strip_suffix(b"\n").unwrap_or(event);
-        let is_plain = |byte: &u8| !byte.is_ascii_control() || matches!(byte, b'\t' | 0x1b);
-        if body.iter().all(is_plain) {
-            self.0.write_all(event)?;
-            return Ok(event.len());
-        }
-        let mut line = Vec::with_capacity(event.len() + 16);
-        for byte in body {
-            match is_plain(byte) {
-                true => line.push(*byte),
-                false => line.extend(byte.escape_ascii()),
-            }
-        }
+        let mut line = shown(body).into_bytes();
         line.extend(&event[body.len()..]);
         self.0.write_all(&line)?;
         Ok(event.len())
@@ -61,17 +127,6 @@ impl<W: Write> Write for Line<W> {
     }
 }
 
-/// Opens a log for appending.
-pub fn open(path: &Path) -> Result<File> {
-    let file = match place::find(path) {
-        Ok(Found::Named(place)) => place.append(),
-        Ok(Found::Descriptor(open)) => Ok(open.into()),
-        Ok(Found::Other(open)) => OpenOptions::new().append(true).open(path_of(&open)),
-        Err(e) => Err(e),
-    };
-    file.with_context(|| format!("log {}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,10 +135,11 @@ mod tests {
     fn an_event_is_one_line() {
         let mut line = Line(Vec::new());
         line.write_all(b"INFO a name\nERROR made up\r \x07\n").unwrap();
-        assert_eq!(line.0, b"INFO a name\\nERROR made up\\r \\x07\n");
-        let mut plain = Line(Vec::new());
-        plain.write_all("\u{1b}[2mINFO\u{1b}[0m \u{e9}\n".as_bytes()).unwrap();
-        assert_eq!(plain.0, "\u{1b}[2mINFO\u{1b}[0m \u{e9}\n".as_bytes());
+        assert_eq!(line.0, b"INFO a name\\012ERROR made up\\015 \\007\n");
+        let mut line = Line(Vec::new());
+        line.write_all("\u{1b}[2mINFO\u{9b} \u{202e}\u{e9}\n".as_bytes()).unwrap();
+        let shown = "\\033[2mINFO\\302\\233 \\342\\200\\256\u{e9}\n";
+        assert_eq!(line.0, shown.as_bytes());
     }
 
     #[test]
@@ -91,10 +147,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         for line in ["one\n", "two\n"] {
-            open(&path).unwrap().write_all(line.as_bytes()).unwrap();
+            LogFile::named(&path).unwrap().file.write_all(line.as_bytes()).unwrap();
         }
-        assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
-        open("/dev/null".as_ref()).unwrap().write_all(b"three\n").unwrap();
-        assert!(open(&folder.path().join("none/log")).is_err());
+        let own = || LogFile::in_folder(folder.path(), "log").map(|log| log.file);
+        own().unwrap().write_all(b"three\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\nthree\n");
+        LogFile::named("/dev/null".as_ref()).unwrap().file.write_all(b"four\n").unwrap();
+        assert!(LogFile::named(&folder.path().join("none/log")).is_err());
+        // A second name of it may be another's.
+        std::fs::hard_link(&path, folder.path().join("other")).unwrap();
+        assert!(own().is_err());
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("other"), &path).unwrap();
+        assert!(own().is_err());
+        std::fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RWXU).unwrap();
+        assert!(own().is_err());
+        assert_eq!(std::fs::read(folder.path().join("other")).unwrap().len(), 14);
     }
 }

@@ -11,6 +11,9 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use rustix::process::geteuid;
+use steadfast_stack::listener::check_path;
+
+use crate::Usage;
 
 /// How long a folder may take to be listed.
 const LISTING: Duration = Duration::from_secs(1);
@@ -59,15 +62,46 @@ fn is_ours_alone(folder: &Path) -> io::Result<bool> {
 /// It cannot be made, or it is not ours alone: others could answer in our name.
 pub fn runtime_folder() -> io::Result<PathBuf> {
     let (folder, is_shared) = runtime_path();
-    let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", folder.display()));
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(named)?;
-    if !is_ours_alone(&folder).map_err(named)? && !is_shared {
-        return Err(io::Error::other(format!(
-            "{}: is not a folder of this user alone: remove it, or set STEADFAST_RUNTIME_DIR",
-            folder.display()
-        )));
+    if is_shared {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|e| named(&folder, e))?;
+    } else {
+        make_own(&folder)?;
     }
     Ok(folder)
+}
+
+/// Makes a folder of this user alone, if it is not there.
+///
+/// # Errors
+/// It cannot be made; what is there is a link, or others may make files in it.
+pub fn make_own(folder: &Path) -> io::Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|e| named(folder, e))?;
+    if is_ours_alone(folder).map_err(|e| named(folder, e))? {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "{}: is not a folder of this user alone: remove it, or set STEADFAST_RUNTIME_DIR",
+        folder.display()
+    )))
+}
+
+fn named(path: &Path, e: io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("{}: {e}", path.display()))
+}
+
+/// Whether the control socket of a mount, whose device number is not known yet, can be bound in a
+/// folder: afterwards it would be too late.
+///
+/// # Errors
+/// The path would be too long.
+pub fn check_room(folder: &Path) -> Result<(), Usage> {
+    // The largest number that a file system without a device has.
+    let path = folder.join(socket_name(std::process::id(), Some("0:1048575")));
+    check_path(&path).map_err(|e| {
+        Usage(format!("control socket {}: {e}: set STEADFAST_RUNTIME_DIR", path.display()))
+    })
 }
 
 /// Where sockets of `user`'s mounts may be.

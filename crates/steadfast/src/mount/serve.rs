@@ -18,6 +18,7 @@ use steadfast_ext4_tune::JournalDevice;
 use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 
+use super::log::LogFile;
 use super::options::{self, Wanted};
 use super::{
     background, control, descriptors, holders, log, mmp, place, remount, stack, transact, trouble,
@@ -92,17 +93,16 @@ pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
         });
     }
     let folder = place::runtime_folder().context("the folder for control sockets")?;
-    let name = std::process::id();
-    let log_file = match (&args.log, args.serves_in_background) {
-        (Some(given), _) => Some(std::path::absolute(given)?),
-        (None, true) => Some(folder.join(format!("{name}.log"))),
+    place::check_room(&folder)?;
+    let log = match (&args.log, args.serves_in_background) {
+        (Some(given), _) => Some(LogFile::named(given)?),
+        (None, true) => Some(LogFile::in_folder(&folder, &format!("{}.log", std::process::id()))?),
         (None, false) => None,
     };
-    let ours = (args.log.is_none()).then(|| log_file.clone()).flatten();
-    let served = serve(args, &folder, log_file, wanted, out);
-    // A log that nobody asked for and that is empty is of no use.
-    if let (Some(path), false) = (ours, matches!(served, Ok(Outcome::Problem))) {
-        let _ = std::fs::remove_file(path);
+    let served = serve(args, &folder, log.as_ref(), wanted, out);
+    // A log that nobody asked for is kept where it says what went wrong.
+    if let (Some(log), false) = (&log, matches!(served, Ok(Outcome::Problem))) {
+        log.remove_own();
     }
     served
 }
@@ -110,11 +110,11 @@ pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
 fn serve(
     args: &Mount,
     folder: &Path,
-    log_file: Option<PathBuf>,
+    log: Option<&LogFile>,
     mut wanted: Wanted,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
-    log::start(log_file.as_deref(), wanted.debug)?;
+    log::start(log, wanted.debug)?;
     volume::open::signals_are_looked_after();
     allocator::give_back(wanted.ext4.cache_bytes.unwrap_or(options::CACHE_BYTES));
     if !wanted.without_effect.is_empty() {
@@ -122,7 +122,14 @@ fn serve(
     }
     descriptors::make_room(wanted.fuse.threads)?;
     let opened = open(args, &mut wanted)?;
-    let begun = Begun::new(opened, args.mountpoint()?, wanted, log_file.clone(), folder, false)?;
+    let begun = Begun::new(
+        opened,
+        args.mountpoint()?,
+        wanted,
+        log.map(|log| log.path.clone()),
+        folder,
+        false,
+    )?;
     let served = &begun.served;
     end_on_signals(served)?;
     if let Some(note) = served.recovery() {
@@ -132,8 +139,8 @@ fn serve(
         note_and_log(&note, args.serves_in_background);
     }
     tracing::info!("{} mounted at {}", served.source, served.mountpoint.display());
-    if let (true, Some(log_file)) = (args.serves_in_background, &log_file) {
-        background::detach(log_file, out)?;
+    if let (true, Some(log)) = (args.serves_in_background, log) {
+        background::detach(log, out)?;
     }
     begun.serve()
 }
@@ -157,17 +164,34 @@ impl Begun {
         folder: &Path,
         stays: bool,
     ) -> Result<Begun> {
-        let errors = trouble::log(&fs, &source);
         let mounted = match at_mount_point(&fs, at, &wanted) {
             Ok(mounted) => mounted,
             Err(e) => {
                 // Nobody has used it: leave it as it was found.
                 fs.unmount().with_context(|| format!("unmounting {source}"))?;
-                let misuse =
-                    matches!(e, MountError::MountPoint { .. } | MountError::OnlyRoot { .. });
-                return Err(if misuse { Usage(e.to_string()).into() } else { e.into() });
+                return Err(not_mounted(e));
             }
         };
+        // Nobody could take it away who does not know its socket: without one it does not stay.
+        let (unmounter, not_served) = (mounted.unmounter(), Arc::clone(&fs));
+        let begun = Begun::answering(mounted, (fs, source, queue), wanted, log, folder, stays);
+        if begun.is_err() {
+            // OK to ignore: the first error says what is wrong, and the next mount recovers.
+            let _ = unmounter.unmount_lazily();
+            let _ = not_served.unmount();
+        }
+        begun
+    }
+
+    fn answering(
+        mounted: Mounted,
+        (fs, source, queue): (Arc<Ext4>, String, Option<Arc<Schedule>>),
+        wanted: Wanted,
+        log: Option<PathBuf>,
+        folder: &Path,
+        stays: bool,
+    ) -> Result<Begun> {
+        let errors = trouble::log(&fs, &source);
         let served = Arc::new(Served {
             fs,
             source,
@@ -199,6 +223,14 @@ impl Begun {
         self.socket.close(ANSWERS);
         connection?;
         Ok(if ended.is_ok() { Outcome::Good } else { Outcome::Problem })
+    }
+}
+
+/// Why something could not be mounted: where it was to be, or something else.
+pub fn not_mounted(e: MountError) -> anyhow::Error {
+    match e {
+        MountError::MountPoint { .. } | MountError::OnlyRoot { .. } => Usage(e.to_string()).into(),
+        e => e.into(),
     }
 }
 

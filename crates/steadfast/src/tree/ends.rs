@@ -15,6 +15,10 @@ use super::names::{joined, last};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 
+/// Of a target.
+const LINK: &str = "is a symbolic link to a folder, which is not followed: end the path with '/' to \
+                    copy into the folder that it leads to";
+
 /// Both ends of a copy.
 pub(super) struct Ends<'e> {
     fs: &'e FileSystem,
@@ -111,22 +115,28 @@ pub(super) fn outwards<'e>(
     if attr.kind == FileType::Directory && !recursive {
         return Err(at_source()(FsError::IsDirectory));
     }
-    let (folder, name, to) = target(host, last(from), attr.kind)?;
-    let target = HostFs::open(&folder).map_err(Error::at("copy_out", &folder))?;
+    let (target, name, to) = target(host, last(from), attr.kind)?;
     let dir = target.root();
     Ok(Ends { fs, host: target, inwards: false, from: from.to_vec(), to, attr, dir, name })
 }
 
 /// The folder to work in, the name to make there (none: the folder itself is filled), and what
-/// that is called. The way to the folder is the caller's own: links in it are followed. The name
-/// is not.
+/// that is called. The way to the folder is the caller's own: links in it are followed. The last
+/// name is not, unless the path ends in '/', which asks for it: another user may have put a link
+/// where the caller had a folder.
 fn target(
     host: &Path,
     name: Option<&[u8]>,
     kind: FileType,
-) -> Result<(PathBuf, Option<Vec<u8>>, Vec<u8>)> {
+) -> Result<(HostFs, Option<Vec<u8>>, Vec<u8>)> {
     let path = host.as_os_str().as_bytes();
     if host.is_dir() {
+        let folder = HostFs::open_itself(host).map_err(|e| match (e, host.is_symlink()) {
+            (FsError::NotDirectory, true) => {
+                Error::Object { path: host.to_owned(), what: LINK.into() }
+            }
+            (e, _) => Error::at("copy_out", host)(e),
+        })?;
         let path = match name {
             Some(name) => host.join(OsStr::from_bytes(name)),
             None => host.to_path_buf(),
@@ -135,12 +145,13 @@ fn target(
             return Err(Error::at("copy_out", host)(FsError::IsDirectory));
         }
         let path = path.into_os_string().as_bytes().to_vec();
-        return Ok((host.to_path_buf(), name.map(<[u8]>::to_vec), path));
+        return Ok((folder, name.map(<[u8]>::to_vec), path));
     }
     let (Some(name), Some(parent)) = (host.file_name(), host.parent()) else {
         return Err(Error::Object { path: host.to_owned(), what: "no such folder".into() });
     };
     let here = parent.as_os_str().is_empty();
     let parent = if here { Path::new(".") } else { parent };
-    Ok((parent.to_path_buf(), Some(name.as_bytes().to_vec()), path.to_vec()))
+    let folder = HostFs::open(parent).map_err(Error::at("copy_out", parent))?;
+    Ok((folder, Some(name.as_bytes().to_vec()), path.to_vec()))
 }

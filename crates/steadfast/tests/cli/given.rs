@@ -101,3 +101,17 @@ fn root_makes_no_image_through_a_link_of_another_user() {
         assert_eq!(std::fs::read_dir(at("roots")).unwrap().count(), 0, "{line}");
     }
 }
+
+/// What has no end is not read to one.
+#[test]
+fn of_a_file_without_an_end_no_more_is_read_than_a_limit() {
+    let d = Desk::new();
+    let said = d.bad("serve -f /dev/zero", 2);
+    assert!(said.contains("/dev/zero: it is longer than 1 MiB, and no more is read"), "{said}");
+    let said = d.bad("lab check /dev/zero", 2);
+    assert!(said.contains("it is longer than 1 MiB"), "{said}");
+    let said = d.bad("lab show /dev/zero", 2);
+    assert!(said.contains("it is longer than 64 MiB"), "{said}");
+    let said = d.bad("crash show /dev/zero --cut 1", 2);
+    assert!(said.contains("it is no recording of steadfast crash run"), "{said}");
+}

@@ -64,6 +64,31 @@ fn a_target_that_is_a_link_is_not_followed() {
     assert_eq!(std::fs::read_dir(d.path("")).unwrap().count(), 5);
 }
 
+/// A link in place of the folder may be another user's: it is followed where that is asked for, by
+/// a '/' at the end.
+#[test]
+fn a_folder_that_is_a_link_is_followed_only_if_asked_for() {
+    let d = Desk::new();
+    for folder in ["src", "outside", "real"] {
+        std::fs::create_dir(d.path(folder)).unwrap();
+    }
+    std::fs::write(d.path("src/f"), "new\n").unwrap();
+    symlink(d.path("outside"), d.path("link")).unwrap();
+    d.good("mkfs a.img --size 8m");
+    d.good("put -r a.img src /");
+    for line in ["get -r a.img / link", "get -r a.img /src link", "get a.img /src/f link"] {
+        let said = d.bad(line);
+        assert!(said.err.contains("link: is a symbolic link to a folder"), "{line}: {}", said.err);
+        assert_eq!(std::fs::read_dir(d.path("outside")).unwrap().count(), 0, "{line}");
+    }
+    d.good("get -r a.img /src link/");
+    assert_eq!(std::fs::read(d.path("outside/src/f")).unwrap(), b"new\n");
+    // On the way to it links are the caller's own.
+    symlink(d.path("."), d.path("way")).unwrap();
+    d.good("get -r a.img /src way/real");
+    assert_eq!(std::fs::read(d.path("real/src/f")).unwrap(), b"new\n");
+}
+
 #[test]
 fn names_that_lead_elsewhere_are_refused() {
     let d = Desk::new();
@@ -102,6 +127,11 @@ fn a_name_gives_a_terminal_no_orders() {
     std::fs::write(d.path("src/a\x1b[2J\nb"), "x").unwrap();
     d.good("mkfs a.img --size 8m");
     d.good("put -r a.img src /");
+    std::fs::write(d.path("src/c\u{202e}d\u{200b}"), "x").unwrap();
+    d.good("put -r a.img src /");
     let listed = d.good("ls a.img /src").out;
-    assert!(listed.ends_with(" a\\033[2J\\012b\n") && listed.lines().count() == 1, "{listed}");
+    assert!(listed.contains(" a\\033[2J\\012b\n") && listed.lines().count() == 2, "{listed}");
+    assert!(listed.contains(" c\\342\\200\\256d\\342\\200\\213\n"), "{listed}");
+    let document = d.good("extents --json a.img /src/c\u{202e}d\u{200b}").out;
+    assert!(document.is_ascii() && document.contains("c\\\\342"), "{document}");
 }

@@ -60,8 +60,21 @@ const PATH_MAX: usize = 4096;
 impl HostFs {
     /// Opens the folder at `path`. Fails if it is not a folder or may not be searched.
     pub fn open(path: impl AsRef<Path>) -> Result<HostFs> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = Arc::new(rustix::fs::open(path.as_ref(), flags, Mode::empty())?);
+        HostFs::open_by(path.as_ref(), OFlags::empty())
+    }
+
+    /// The same, where the last name must not be a symbolic link: [`FsError::NotDirectory`]. A path
+    /// that ends in '/' names what the link leads to.
+    pub fn open_itself(path: impl AsRef<Path>) -> Result<HostFs> {
+        HostFs::open_by(path.as_ref(), OFlags::NOFOLLOW).map_err(|e| match e {
+            FsError::Loop => FsError::NotDirectory,
+            e => e,
+        })
+    }
+
+    fn open_by(path: &Path, how: OFlags) -> Result<HostFs> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | how;
+        let root = Arc::new(rustix::fs::open(path, flags, Mode::empty())?);
         let identity = Identity::of(&attr::of_fd(&*root)?);
         let nodes = Mutex::new(Nodes::new(identity));
         Ok(HostFs { root, nodes, handles: Handles::new() })

@@ -11,13 +11,17 @@ use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_devices::signatures;
 use steadfast_fuse::{Mounted, Options as FuseOptions, is_dead, unmount_lazily};
+use steadfast_stack::listener::check_path;
 use steadfast_stack::metrics::Metrics;
 use steadfast_stack::{Config, Host, Options, Server, Tree, detach_dead};
+use steadfast_vfs::bounded;
 
 use super::cli::Serve;
 use super::mounts::Ext4Mounts;
 use super::said;
-use crate::mount::{background, log, place};
+use crate::mount::log::{self, LogFile};
+use crate::mount::serve::not_mounted;
+use crate::mount::{background, place};
 use crate::{Outcome, Usage, stop_signals};
 
 /// How long the end is held up by those who asked for it and wait for the answer.
@@ -35,12 +39,13 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
         });
     }
     let folder = place::runtime_folder().context("the folder for control sockets")?;
-    let log_file = match (&args.log, args.serves_in_background) {
-        (Some(given), _) => Some(std::path::absolute(given)?),
-        (None, true) => Some(folder.join("host.log")),
+    place::check_room(&folder)?;
+    let log = match (&args.log, args.serves_in_background) {
+        (Some(given), _) => Some(LogFile::named(given)?),
+        (None, true) => Some(LogFile::in_folder(&folder, "host.log")?),
         (None, false) => None,
     };
-    log::start(log_file.as_deref(), args.debug)?;
+    log::start(log.as_ref(), args.debug)?;
     let given = |by_hand: &Option<PathBuf>, by_file: &Option<PathBuf>, default: PathBuf| {
         let base = path.parent().unwrap_or(Path::new("/"));
         let by_file = by_file.as_ref().map(|p| base.join(p));
@@ -48,16 +53,19 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
         std::path::absolute(&chosen).with_context(|| chosen.display().to_string())
     };
     let socket = given(&args.socket, &config.socket, super::default_socket())?;
-    let tree = given(&args.tree, &config.tree, folder.join("stack"))?;
-    let mounter = Ext4Mounts { folder, log: log_file.clone() };
+    check_path(&socket).map_err(|e| Usage(format!("{}: {e}", socket.display())))?;
+    let own_tree = folder.join("stack");
+    let tree = given(&args.tree, &config.tree, own_tree.clone())?;
+    let is_own = tree == own_tree;
+    let mounter = Ext4Mounts { folder, log: log.as_ref().map(|log| log.path.clone()) };
     let forget =
         |device: &Arc<dyn BlockDevice>| signatures::wipe(device).map_err(|e| e.to_string());
     let occupant = steadfast::occupant;
     let options = Options { config: path, occupant, forget, mounter: Box::new(mounter) };
     let host = Host::start(options, &config).map_err(said)?;
-    let served = serve_host(args, &config, &host, (&socket, &tree), |()| {
-        match (args.serves_in_background, &log_file) {
-            (true, Some(log_file)) => background::detach(log_file, out),
+    let served = serve_host(args, &config, &host, (&socket, &tree, is_own), |()| {
+        match (args.serves_in_background, &log) {
+            (true, Some(log)) => background::detach(log, out),
             _ => Ok(()),
         }
     });
@@ -73,10 +81,10 @@ fn serve_host(
     args: &Serve,
     config: &Config,
     host: &Arc<Host>,
-    (socket, tree): (&Path, &Path),
+    (socket, tree, is_own): (&Path, &Path, bool),
     ready: impl FnOnce(()) -> Result<()>,
 ) -> Result<()> {
-    let mounted = mount_tree(host, tree)?;
+    let mounted = mount_tree(host, tree, is_own)?;
     let unmounter = mounted.unmounter();
     host.tree_is_at(mounted.mountpoint());
     let at = mounted.mountpoint().to_path_buf();
@@ -118,8 +126,9 @@ fn serve_host(
     served
 }
 
-/// Mounts the tree; what a host left behind that was killed is taken away first.
-fn mount_tree(host: &Arc<Host>, at: &Path) -> Result<Mounted> {
+/// Mounts the tree; what a host left behind that was killed is taken away first. `is_own`: it is in
+/// the folder for sockets and logs, where others may have put a link.
+fn mount_tree(host: &Arc<Host>, at: &Path, is_own: bool) -> Result<Mounted> {
     if is_dead(at) {
         for device in detach_dead(at) {
             let shown = device.display();
@@ -127,7 +136,10 @@ fn mount_tree(host: &Arc<Host>, at: &Path) -> Result<Mounted> {
         }
         unmount_lazily(at)?;
     }
-    std::fs::create_dir_all(at).with_context(|| at.display().to_string())?;
+    match is_own {
+        true => place::make_own(at)?,
+        false => std::fs::create_dir_all(at).with_context(|| at.display().to_string())?,
+    }
     let zero = Duration::ZERO;
     let options = FuseOptions {
         source: format!("stack {}", host.config().display()),
@@ -138,7 +150,7 @@ fn mount_tree(host: &Arc<Host>, at: &Path) -> Result<Mounted> {
         ..FuseOptions::default()
     };
     let tree = Arc::new(Tree::new(Arc::clone(host)));
-    Mounted::new(tree, at, &options).map_err(|e| Usage(e.to_string()).into())
+    Mounted::new(tree, at, &options).map_err(not_mounted)
 }
 
 fn end_on_signals(host: &Arc<Host>) -> Result<()> {
@@ -164,7 +176,7 @@ fn configuration(given: Option<&Path>) -> Result<(PathBuf, Config)> {
     };
     let path = std::path::absolute(&path).with_context(|| path.display().to_string())?;
     let shown = path.display().to_string();
-    let text = match std::fs::read_to_string(&path) {
+    let text = match bounded::text(&path, bounded::SETTINGS_MAX) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && given.is_none() => String::new(),
         Err(e) => {

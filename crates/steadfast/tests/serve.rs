@@ -14,6 +14,8 @@ use steadfast_host::Folder;
 
 #[path = "serve/checksums.rs"]
 mod checksums;
+#[path = "serve/degraded.rs"]
+mod degraded;
 #[path = "serve/files.rs"]
 mod files;
 #[path = "serve/foreign.rs"]

@@ -67,24 +67,30 @@ pub fn of(device: &str, at: &Path, source: &str) -> BTreeSet<Holder> {
             && Some(&namespace) != ours.as_ref()
             && known.insert(namespace)
         {
-            other_namespaces.extend(copies(&text).into_iter().map(|mount| (process, mount)));
+            let all = copies(&text).into_iter();
+            other_namespaces.extend(all.map(|mount| (process, name_of(process), mount)));
         }
         if process != std::process::id() && has_open(process, device) {
             open.push(Holder::Process { process, name: name_of(process) });
         }
     }
-    let all: Vec<&Mount> = here.iter().chain(other_namespaces.iter().map(|(_, m)| m)).collect();
+    let all: Vec<&Mount> = here.iter().chain(other_namespaces.iter().map(|(_, _, m)| m)).collect();
     if !are_all_of(&all, source) || is_served_twice(device) {
         return BTreeSet::new();
     }
     let mut found: BTreeSet<Holder> = open.into_iter().collect();
     let at_other_places = here.into_iter().filter(|mount| mount.at != at);
     found.extend(at_other_places.map(|mount| Holder::Here(mount.at)));
-    found.extend(other_namespaces.into_iter().map(|(process, mount)| Holder::Namespace {
+    found.extend(other_namespaces.into_iter().map(|(process, name, mount)| Holder::Namespace {
         process,
-        name: name_of(process),
+        name,
         at: mount.at,
     }));
+    // One that has ended meanwhile keeps nothing.
+    found.retain(|holder| match holder {
+        Holder::Namespace { name, .. } | Holder::Process { name, .. } => !name.is_empty(),
+        Holder::Here(_) => true,
+    });
     found
 }
 
@@ -121,6 +127,7 @@ fn processes() -> BTreeSet<u32> {
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// Its program's name; empty if it has ended.
 fn name_of(process: u32) -> String {
     // Any process can give itself any name, with ends of lines and escape sequences too.
     let name = std::fs::read(format!("/proc/{process}/comm")).unwrap_or_default();

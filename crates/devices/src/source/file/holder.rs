@@ -11,7 +11,8 @@ use rustix::fs::{FileType, fstat, major, minor};
 pub struct Holder {
     /// Its number.
     pub process: u32,
-    /// Its program's name, as the kernel has it: at most 15 bytes, which may be anybody's.
+    /// Its program's name, as the kernel has it: at most 15 bytes, which may be anybody's. Empty: it
+    /// has ended, and a process that it had started keeps what it had open.
     pub name: String,
 }
 
@@ -27,7 +28,10 @@ impl fmt::Display for Holder {
         if self.process == std::process::id() {
             return write!(f, "this process");
         }
-        write!(f, "process {} ({})", self.process, self.name)
+        match self.name.as_str() {
+            "" => write!(f, "a process that {} has started, which has ended", self.process),
+            name => write!(f, "process {} ({name})", self.process),
+        }
     }
 }
 
@@ -103,6 +107,8 @@ mod tests {
         assert_eq!(holder.to_string(), "this process");
         let other = Holder { process: 1, name: "init".into() };
         assert_eq!(other.to_string(), "process 1 (init)");
+        let ended = Holder::of(u32::MAX).to_string();
+        assert_eq!(ended, "a process that 4294967295 has started, which has ended");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::said;
 use crate::mount::log::{self, LogFile};
 use crate::mount::serve::not_mounted;
 use crate::mount::{background, place};
-use crate::{Outcome, Usage, stop_signals};
+use crate::{Outcome, Usage, stop_signals, terminal};
 
 /// How long the end is held up by those who asked for it and wait for the answer.
 const ANSWERS: Duration = Duration::from_secs(5);
@@ -63,7 +63,7 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
     let occupant = steadfast::occupant;
     let options = Options { config: path, occupant, forget, mounter: Box::new(mounter) };
     let host = Host::start(options, &config).map_err(said)?;
-    let served = serve_host(args, &config, &host, (&socket, &tree, is_own), |()| {
+    let served = serve_host(args, &config, &host, (&socket, &tree, is_own), log.is_some(), |()| {
         match (args.serves_in_background, &log) {
             (true, Some(log)) => background::detach(log, out),
             _ => Ok(()),
@@ -82,6 +82,7 @@ fn serve_host(
     config: &Config,
     host: &Arc<Host>,
     (socket, tree, is_own): (&Path, &Path, bool),
+    log_is_file: bool,
     ready: impl FnOnce(()) -> Result<()>,
 ) -> Result<()> {
     let mounted = mount_tree(host, tree, is_own)?;
@@ -101,6 +102,12 @@ fn serve_host(
         tracing::info!("files at {}, socket {}", shown.0, shown.1);
         if let Some(metrics) = &metrics {
             tracing::info!("metrics at {}", metrics.address());
+        }
+        if log_is_file {
+            // It is in the log already.
+            for problem in host.status().problems() {
+                terminal::note(&format!("warning: {problem}"));
+            }
         }
         ready(())?;
         // Who is started after the host finds its volumes. Without systemd nobody listens.

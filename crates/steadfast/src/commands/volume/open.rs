@@ -199,7 +199,7 @@ pub fn open(members: Vec<PathBuf>, read_only: bool) -> Result<Arc<dyn BlockDevic
     })?;
     for mirror in found.volumes.iter().filter_map(|v| v.mirror.as_ref()) {
         let status = mirror.status();
-        for leg in status.legs.iter().filter(|leg| leg.lacking_bytes > 0 && !leg.volatile) {
+        for leg in status.legs.iter().filter(|leg| !leg.volatile && leg.state != LegState::Okay) {
             let (volume, state, name) = (&status.name, leg.state.name(), &leg.name);
             terminal::note(&format!("note: volume '{volume}': {name}: {state}"));
         }

@@ -154,7 +154,10 @@ fn misread(e: &clap::Error, words: &[OsString]) -> ExitCode {
     let text = e.render().to_string();
     // In colours, unless a word is quoted that a terminal would obey.
     let printed = match e.use_stderr() && terminal::harmless(&text) != text {
-        true => Ok(terminal::note(text.trim_end())),
+        true => {
+            terminal::note(text.trim_end());
+            Ok(())
+        }
         false => e.print().map_err(output::named),
     };
     // OK to ignore what the standard error does not take: there is nobody else to report it to.

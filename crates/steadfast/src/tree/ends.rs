@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::fs::FileSystem;
 
 /// Of a target.
-const LINK: &str = "is a symbolic link to a folder, which is not followed: end the path with '/' to \
-                    copy into the folder that it leads to";
+const LINK: &str = "is a symbolic link to a folder, which is not followed: end the path with '/' \
+                    to copy into the folder that it leads to";
 
 /// Both ends of a copy.
 pub(super) struct Ends<'e> {

@@ -11,8 +11,8 @@ use rustix::fs::{FileType, fstat, major, minor};
 pub struct Holder {
     /// Its number.
     pub process: u32,
-    /// Its program's name, as the kernel has it: at most 15 bytes, which may be anybody's. Empty: it
-    /// has ended, and a process that it had started keeps what it had open.
+    /// Its program's name, as the kernel has it: at most 15 bytes, which may be anybody's. Empty:
+    /// it has ended, and a process that it had started keeps what it had open.
     pub name: String,
 }
 

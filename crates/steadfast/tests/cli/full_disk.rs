@@ -62,10 +62,13 @@ fn a_recording_that_does_not_fit_leaves_the_older_one() {
     std::fs::write(disk.0.join("run.crash"), "of yesterday").unwrap();
     let run = "crash run --record small/run.crash --linger 0 --cuts 2";
     // What was found is told even so.
-    for (judge, status, found) in
-        [("true", 2, "found     nothing"), ("false", 1, "states are wrong")]
-    {
-        let said = d.run(&format!("{run} --judge {judge} -- cp /bin/sh ."));
+    for (judge, status, found) in [("true", 2, "found     nothing"), ("false", 1, " wrong:")] {
+        let line = format!("{run} --judge {judge} -- cp /bin/sh .");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        command.args(line.split_whitespace()).current_dir(d.path());
+        // What was found is recorded there instead.
+        command.env("TMPDIR", d.path());
+        let said = steadfast_suite::output(super::LIMIT, &mut command).unwrap();
         let errors = String::from_utf8_lossy(&said.stderr);
         assert_eq!(said.status.code(), Some(status), "{said:?}");
         assert!(errors.contains("No space") && errors.contains("small/run.crash"), "{said:?}");

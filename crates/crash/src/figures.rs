@@ -7,7 +7,7 @@ use steadfast_devices::filter::record::{Action as Asked, Recording};
 use steadfast_runtime::Nanos;
 
 use crate::judge::FileLoss;
-use crate::ledger::{Action, Operation};
+use crate::ledger::Operation;
 use crate::opinion::Opinion;
 
 /// Findings kept in words; the counts go on.
@@ -66,6 +66,8 @@ pub struct StateFigures {
     pub kernel: Option<Opinion>,
     /// What failed on this machine, so that this cut could not be judged.
     pub trouble: Option<String>,
+    /// What the file system held, where that is noted ([`crate::found`]).
+    pub found: Option<u64>,
     /// Broken promises and stale data, in words.
     pub findings: Vec<String>,
 }
@@ -125,9 +127,11 @@ impl StateFigures {
     pub fn add_file(&mut self, file: &str, ops: &[Operation], loss: &FileLoss) {
         self.count_file(loss);
         if let Some(i) = loss.broken.first() {
-            let what = describe(&ops[*i]);
+            let Operation { action, started, .. } = &ops[*i];
             self.findings.push(format!(
-                "{file}: {what} was promised durable and is missing ({} such in this file)",
+                "{file}: {action}, started at {:?}, was promised durable and is missing ({} such \
+                 in this file)",
+                started.at,
                 loss.broken.len()
             ));
         }
@@ -135,15 +139,6 @@ impl StateFigures {
             self.findings
                 .push(format!("{file}: {} bytes that were never written to it", loss.stale_bytes));
         }
-    }
-}
-
-fn describe(op: &Operation) -> String {
-    match op.action {
-        Action::Write { offset, len, .. } => {
-            format!("the write of {len} bytes at {offset}, started at {:?},", op.started.at)
-        }
-        Action::Truncate => format!("the truncation at {:?}", op.started.at),
     }
 }
 

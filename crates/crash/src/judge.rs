@@ -5,8 +5,10 @@
 //!
 //! * the data of any write that touched it and started before `t`, unless a later operation on
 //!   the sector was durable before `t`;
-//! * nothing (zeros, or the file's end), unless a write to it was durable before `t` and no
-//!   truncation started after that write.
+//! * nothing (zeros, or the file's end), unless a write to it was durable before `t` and nothing
+//!   that clears it (a truncation, a hole) started after that write.
+//!
+//! The file's end may be where any operation that started after the last durable one has put it.
 //!
 //! Memory keeps words of 8 bytes whole, not sectors: a sector may be put together of words of such
 //! writes. It is judged by the oldest of them, and is torn.
@@ -106,8 +108,47 @@ struct Sectors {
     newest: Vec<Option<usize>>,
     /// The last durable operation on each sector.
     durable: Vec<Option<usize>>,
-    /// The last truncation started.
-    truncated: Option<usize>,
+    /// The last operation started that made each sector read as zeros.
+    cleared: Vec<Option<usize>>,
+}
+
+/// Where the end of a file may be after a cut, and the durable operations that say so.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Sizes {
+    least: (u64, Option<usize>),
+    most: (u64, Option<usize>),
+}
+
+impl Sizes {
+    fn at(started: &[&Operation], cut: u64) -> Sizes {
+        let mut s = Sizes::default();
+        for (i, op) in started.iter().enumerate() {
+            let durable = op.durable.is_some_and(|d| d.tick < cut);
+            let end = match op.action {
+                Action::Resize { size } if durable => {
+                    s = Sizes { least: (size, Some(i)), most: (size, Some(i)) };
+                    continue;
+                }
+                Action::Resize { size } => {
+                    s.least = s.least.min((size, s.least.1));
+                    size
+                }
+                Action::Write { offset, len, .. } => offset + len,
+                Action::Allocate { offset, len, keep_size: false } => offset + len,
+                Action::Allocate { .. } | Action::Clear { .. } => continue,
+            };
+            if durable && end > s.least.0 {
+                s.least = (end, Some(i));
+            }
+            s.most.0 = s.most.0.max(end);
+        }
+        s
+    }
+
+    /// The operation whose promise a file of this size breaks.
+    fn broken_by(&self, size: u64) -> Option<usize> {
+        if size < self.least.0 { self.least.1 } else { self.most.1.filter(|_| size > self.most.0) }
+    }
 }
 
 /// Judges one file. `contents` is what the recovered file holds (`None`: there is no such file).
@@ -118,7 +159,7 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
         .enumerate()
         .filter_map(|(i, op)| match op.action {
             Action::Write { tag, .. } => Some((tag, i)),
-            Action::Truncate => None,
+            _ => None,
         })
         .collect();
     let contents = contents.unwrap_or_default();
@@ -146,7 +187,7 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
             }
         }
         if let Some(promised) = sectors.durable[sector]
-            && !sectors.allows(found, promised, &started)
+            && !sectors.allows(sector, found, promised, &started)
             && loss.broken.last() != Some(&promised)
             && !loss.broken.contains(&promised)
         {
@@ -154,6 +195,10 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
         }
     }
     loss.broken.sort_unstable();
+    // A write that is missing says so already.
+    if loss.broken.is_empty() {
+        loss.broken.extend(Sizes::at(&started, cut).broken_by(contents.len() as u64));
+    }
     loss.torn_units = units.torn;
     account(&mut loss, &started, cut, &kept);
     loss
@@ -193,46 +238,46 @@ impl Sectors {
             .iter()
             .map(|op| match op.action {
                 Action::Write { offset, len, .. } => (offset + len).div_ceil(SECTOR as u64),
-                Action::Truncate => 0,
+                _ => 0,
             })
             .max()
             .unwrap_or(0);
         let count = usize::try_from(end).unwrap_or(usize::MAX).max(sectors_found);
-        let mut s =
-            Sectors { newest: vec![None; count], durable: vec![None; count], truncated: None };
+        let none = || vec![None; count];
+        let mut s = Sectors { newest: none(), durable: none(), cleared: none() };
         for (i, op) in started.iter().enumerate() {
-            let durable = op.durable.is_some_and(|d| d.tick < cut);
-            match op.action {
-                Action::Write { offset, len, .. } => {
-                    let range = (offset / SECTOR as u64) as usize
-                        ..((offset + len) / SECTOR as u64) as usize;
-                    s.newest[range.clone()].fill(Some(i));
-                    if durable {
-                        s.durable[range].fill(Some(i));
-                    }
-                }
-                Action::Truncate => {
-                    s.truncated = Some(i);
-                    s.newest.fill(Some(i));
-                    if durable {
-                        s.durable.fill(Some(i));
-                    }
-                }
+            let (from, to) = match (op.action, op.action.cleared()) {
+                (_, Some(range)) => range,
+                (Action::Write { offset, len, .. }, None) => (offset, offset + len),
+                _ => continue,
+            };
+            let sector = |at: u64| (at / SECTOR as u64).min(count as u64) as usize;
+            let range = sector(from.next_multiple_of(SECTOR as u64))..sector(to);
+            if range.is_empty() {
+                continue;
+            }
+            if op.action.cleared().is_some() {
+                s.cleared[range.clone()].fill(Some(i));
+            }
+            s.newest[range.clone()].fill(Some(i));
+            if op.durable.is_some_and(|d| d.tick < cut) {
+                s.durable[range].fill(Some(i));
             }
         }
         s
     }
 
     /// Whether `found` keeps the promise made to the durable operation `promised`.
-    fn allows(&self, found: Found, promised: usize, ops: &[&Operation]) -> bool {
+    fn allows(&self, sector: usize, found: Found, promised: usize, ops: &[&Operation]) -> bool {
         match found {
             Found::Write(i) => i >= promised,
             Found::Nothing => {
-                self.truncated.is_some_and(|t| t > promised)
-                    || ops[promised].action == Action::Truncate
+                self.cleared[sector].is_some_and(|t| t > promised)
+                    || ops[promised].action.cleared().is_some()
             }
             Found::Words { oldest, zeros, .. } => {
-                oldest >= promised && (!zeros || self.allows(Found::Nothing, promised, ops))
+                let nothing = || self.allows(sector, Found::Nothing, promised, ops);
+                oldest >= promised && (!zeros || nothing())
             }
             Found::Stale => false,
         }
@@ -450,7 +495,7 @@ mod tests {
     #[test]
     fn a_truncation_releases_older_promises() {
         let truncate = Operation {
-            action: Action::Truncate,
+            action: Action::EMPTY,
             started: moment(5),
             acknowledged: Some(moment(6)),
             durable: None,
@@ -461,5 +506,58 @@ mod tests {
         }
         let ops = [ops[0], truncate, write(0, 2, 7, Some(8), true)];
         assert_eq!(judge(&ops, 10, Some(&data(&[(0, 1)]))).broken, [2]);
+    }
+
+    fn other(action: Action, start: u64, durable: bool) -> Operation {
+        Operation { action, ..write(0, 0, start, Some(start + 1), durable) }
+    }
+
+    #[test]
+    fn what_was_cleared_for_good_must_not_come_back() {
+        let hole = Action::Clear { offset: 0, len: 512 };
+        let held = data(&[(0, 1), (1, 2)]);
+        let mut holed = held.clone();
+        holed[..512].fill(0);
+        for durable in [false, true] {
+            let ops = [
+                write(0, 1, 1, Some(2), true),
+                write(1, 2, 3, Some(4), true),
+                other(hole, 5, durable),
+            ];
+            assert_eq!(judge(&ops, 9, Some(&holed)).broken, []);
+            let back: &[usize] = if durable { &[2] } else { &[] };
+            assert_eq!(judge(&ops, 9, Some(&held)).broken, back);
+            // What is beside it is still promised.
+            assert_eq!(judge(&ops, 9, Some(&[0; 1024])).broken, [0, 1]);
+        }
+        // The tail of a block, cut off and grown over: not to be seen again.
+        let ops = [
+            write(0, 1, 1, Some(2), true),
+            other(Action::Resize { size: 512 }, 3, true),
+            write(1, 2, 5, Some(6), true),
+        ];
+        assert_eq!(judge(&ops, 9, Some(&held)).broken, [1]);
+    }
+
+    #[test]
+    fn a_promised_size_is_there() {
+        let allocate = |keep_size| Action::Allocate { offset: 0, len: 2 * LEN, keep_size };
+        let resize = |size, durable| other(Action::Resize { size }, 5, durable);
+        let broken = |ops: &[Operation], size: u64| {
+            let mut held = data(&[(0, 1), (1, 2), (2, 3)]);
+            held[LEN as usize..].fill(0);
+            judge(ops, 9, Some(&held[..size as usize])).broken
+        };
+        let first = write(0, 1, 1, Some(2), true);
+        let ops = [first, other(allocate(false), 3, true)];
+        assert_eq!((broken(&ops, 2 * LEN), broken(&ops, LEN)), (vec![], vec![1]));
+        let kept = [first, other(allocate(true), 3, true)];
+        assert_eq!((broken(&kept, LEN), broken(&kept, 2 * LEN)), (vec![], vec![]));
+        // A truncation that was not promised may have been made, and an allocation too.
+        let loose = [first, other(allocate(false), 3, false), resize(512, false)];
+        assert_eq!(broken(&loose, 512), []);
+        assert_eq!(broken(&loose, 2 * LEN), []);
+        let ops = [first, other(allocate(false), 3, true), resize(LEN, true)];
+        assert_eq!((broken(&ops, LEN), broken(&ops, 2 * LEN)), (vec![], vec![2]));
     }
 }

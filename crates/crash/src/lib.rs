@@ -10,6 +10,7 @@
 //! * The workloads: [`risk`] (programs on files), [`mixed`] (operations of several tasks),
 //!   [`small`] (all sequences of a few operations, with schedules), [`points`] (transaction
 //!   points), [`corpus`] (CrashMonkey's bugs and ACE's workloads), [`program`] (any program).
+//! * For who counts again: [`found`] (what each recovered file system held).
 //! * What judges use: [`ledger`] (what was written and promised), [`unsynced`] (what was not
 //!   promised), [`opinion`], [`e2fsck`] and [`kernel`] (what other programs say).
 
@@ -19,6 +20,7 @@ pub mod e2fsck;
 mod error;
 pub mod explore;
 pub mod figures;
+pub mod found;
 pub mod judge;
 pub mod kernel;
 pub mod ledger;

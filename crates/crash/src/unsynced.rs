@@ -118,7 +118,11 @@ fn at_risk(ops: &[Operation], tick: u64) -> Vec<AtRisk> {
     let mut covered = Covered::default();
     let mut places = Vec::new();
     for (write, op) in ops[..started].iter().enumerate().rev() {
-        let Action::Write { offset, len, .. } = op.action else { break };
+        let (offset, len) = match op.action {
+            Action::Write { offset, len, .. } => (offset, len),
+            Action::EMPTY => break,
+            _ => continue,
+        };
         let acknowledged = op.acknowledged.is_some_and(|a| a.tick < tick);
         let promised = op.durable.is_some_and(|d| d.tick < tick);
         let own = covered.add(offset, offset + len);
@@ -169,7 +173,7 @@ fn times(ops: &[Operation]) -> Vec<(u64, u64)> {
     let mut times = Vec::new();
     for op in ops.iter().rev() {
         match (op.action, op.acknowledged) {
-            (Action::Truncate, _) => emptied = op.started.tick,
+            (Action::EMPTY, _) => emptied = op.started.tick,
             (Action::Write { .. }, Some(from)) => {
                 // A synchronous write is promised when it returns: at the same tick.
                 let to = op.durable.map_or(u64::MAX, |d| d.tick).min(emptied);
@@ -177,7 +181,7 @@ fn times(ops: &[Operation]) -> Vec<(u64, u64)> {
                     times.push((from.tick + 1, to));
                 }
             }
-            (Action::Write { .. }, None) => {}
+            _ => {}
         }
     }
     times
@@ -235,7 +239,7 @@ mod tests {
 
     #[test]
     fn it_is_at_risk_from_the_answer_to_the_promise() {
-        let truncate = Operation { action: Action::Truncate, ..write(0, 0, [20, 21], None) };
+        let truncate = Operation { action: Action::EMPTY, ..write(0, 0, [20, 21], None) };
         let ops = [
             write(0, 512, [1, 2], Some(2)),
             write(0, 512, [3, 4], Some(9)),

@@ -23,6 +23,8 @@ mod volumes;
 mod wrap;
 
 pub use error::{LabError, OptionError, OptionsError, ScenarioError, VariantError};
+#[cfg(feature = "planted-bugs")]
+pub use run::cut_until;
 pub use run::{Recordings, RunOptions, Watch, check, run, run_seeds};
 pub use steadfast_vfs::size;
 

@@ -36,6 +36,8 @@ pub(crate) use each::measure_each;
 pub(crate) use measured::matrix_options;
 pub(crate) use place::parsed as operands;
 pub use record::Recordings;
+#[cfg(feature = "planted-bugs")]
+pub use reproduce::cut_until;
 pub use reproduce::reproduce_state;
 use steadfast_bench::iozone;
 use steadfast_bench::iozone::matrix::Column;
@@ -231,6 +233,13 @@ impl Setting {
     fn cuts_of(&self, variant: &Variant) -> u64 {
         let kernels = self.scenario.workload.kernel_cuts.filter(|_| variant.kernel.is_some());
         self.options.cuts.or(kernels).unwrap_or(self.cuts)
+    }
+
+    /// As many cuts as the kernel's variants have, where some were run beside this one of ours.
+    fn cuts_beside(&self, variant: &Variant) -> Option<u64> {
+        let kernels = self.scenario.variants.iter().find(|v| v.kernel.is_some())?;
+        let beside = variant.kernel.is_none() && self.reals.load.is_some();
+        Some(self.cuts_of(kernels)).filter(|cuts| beside && *cuts < self.cuts_of(variant))
     }
 
     /// The page cache of a variant's machine, where the scenario says it.

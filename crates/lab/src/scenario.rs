@@ -159,6 +159,9 @@ pub struct Variant {
     pub run: RunKind,
     /// What a cut is.
     pub cut: CutKind,
+    /// A bug that the cuts are to find; no file names one.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<steadfast_crash::mixed::Planted>,
 }
 
 /// What happens at a cut.

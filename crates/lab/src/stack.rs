@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_block::{BlockDevice, is_zero};
+use steadfast_crash::risk::old_contents;
 use steadfast_devices::filter::{Schedule, schedule};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
@@ -89,6 +90,14 @@ impl Devices {
     /// Those of the disk first, then those of the journal.
     pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Model>> {
         self.leaves.iter().map(|leaf| &leaf.model)
+    }
+
+    /// Fills them with what they held before ([`old_contents`]), to be seen by nobody.
+    pub(crate) fn fill(&self) -> Result<(), VariantError> {
+        for device in self.all() {
+            device.set_contents(old_contents(device.info().size))?;
+        }
+        Ok(())
     }
 
     /// Whether the disk or the journal is a volume.

@@ -77,7 +77,8 @@ impl AtRisk {
         };
         let (recording, taken_away) = running.end();
         let recorded = Recorded { bases, recording, judge: ran.judge };
-        Ok((RecordedRun { recorded, speed: ran.speed }, taken_away))
+        let ran = RecordedRun { recorded, speed: ran.speed, programs: ran.programs };
+        Ok((ran, taken_away))
     }
 
     /// What recovers what a cut has left.

@@ -4,10 +4,10 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{FileSystem, FileType, FsError};
 
-use super::{Action, Ledger, Operation};
+use super::{Ledger, Operation};
 use crate::figures::StateFigures;
 use crate::judge::{Judge, judge};
-use crate::program::{Call, Kind};
+use crate::program::Call;
 use crate::tree::Node;
 
 impl Judge for Ledger {
@@ -20,26 +20,21 @@ impl Judge for Ledger {
         }
     }
 
+    fn judge_refused(&self, at: Moment, cut: &mut StateFigures) {
+        for (file, ops) in self.files() {
+            cut.add_file(&file, &ops, &judge(&ops, at.tick, None));
+        }
+    }
+
     fn operations(&self) -> Vec<(String, Operation)> {
         let files = self.files().into_iter();
         files.flat_map(|(file, ops)| ops.into_iter().map(move |op| (file.clone(), op))).collect()
     }
 
     fn calls(&self) -> Vec<Call> {
-        let mut calls: Vec<Call> = self
-            .files()
-            .iter()
-            .flat_map(|(file, ops)| {
-                ops.iter().map(|op| match op.action {
-                    Action::Write { offset, len, tag } => {
-                        Call::stamped(file, (offset, len, tag), op.started, op.acknowledged)
-                    }
-                    Action::Truncate => {
-                        Call::plain(Kind::Truncate, file, op.started, op.acknowledged)
-                    }
-                })
-            })
-            .collect();
+        let files = self.files();
+        let each = files.iter().flat_map(|(file, ops)| ops.iter().map(move |op| (file, op)));
+        let mut calls: Vec<Call> = each.map(|(file, op)| Call::of(file, op)).collect();
         calls.sort_by_key(|call| call.started.tick);
         calls
     }

@@ -14,7 +14,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    fn all() -> impl Iterator<Item = Planted> {
+    pub fn all() -> impl Iterator<Item = Planted> {
         let journal = steadfast_journal::Bug::VARIANTS.iter().copied().map(Planted::Journal);
         journal.chain(steadfast_ext4::Bug::VARIANTS.iter().copied().map(Planted::Ext4))
     }
@@ -32,7 +32,8 @@ impl Planted {
         Planted::all().find(|bug| bug.name() == name)
     }
 
-    pub(super) fn into_options(self, options: &mut MountOptions) {
+    /// Switches it on for mounts with these options.
+    pub fn into_options(self, options: &mut MountOptions) {
         match self {
             Planted::Journal(bug) => options.journal.planted = Some(bug),
             Planted::Ext4(bug) => options.planted = Some(bug),

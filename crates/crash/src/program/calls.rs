@@ -9,6 +9,7 @@ use steadfast_devices::store::Digest;
 use steadfast_vfs::{Attr, Ino};
 
 use super::file::tick;
+use crate::ledger::{Action, Operation};
 use crate::tree::{Contents, shown};
 
 /// What was asked of the file system.
@@ -172,16 +173,21 @@ impl Call {
         }
     }
 
-    /// A write of stamped data ([`steadfast_block::pattern`]).
-    pub fn stamped(
-        path: &str,
-        (offset, len, tag): (u64, u64, u64),
-        started: Moment,
-        returned: Option<Moment>,
-    ) -> Call {
-        let digest = Digest::of(&pattern::bytes(tag, offset, len as usize));
-        let contents = Some(Contents { size: len, digest });
-        Call { offset, contents, ..Call::plain(Kind::Write, path, started, returned) }
+    /// What was done to a file of this path; writes are of stamped data
+    /// ([`steadfast_block::pattern`]).
+    pub fn of(path: &str, op: &Operation) -> Call {
+        let plain = |kind| Call::plain(kind, path, op.started, op.acknowledged);
+        match op.action {
+            Action::Write { offset, len, tag } => {
+                let digest = Digest::of(&pattern::bytes(tag, offset, len as usize));
+                let contents = Some(Contents { size: len, digest });
+                Call { offset, contents, ..plain(Kind::Write) }
+            }
+            Action::Resize { size } => Call { offset: size, ..plain(Kind::Truncate) },
+            Action::Clear { offset, .. } | Action::Allocate { offset, .. } => {
+                Call { offset, ..plain(Kind::Fallocate) }
+            }
+        }
     }
 
     /// Whether it had returned with success before a tick.

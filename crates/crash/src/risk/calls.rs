@@ -1,7 +1,6 @@
 //! The history as the calls that it came from: to print what came before a cut.
 
 use super::history::{Binding, History, Naming, Object, Synced};
-use crate::ledger::Action;
 use crate::program::{Call, Kind};
 
 impl History {
@@ -22,6 +21,11 @@ impl History {
             match &n.naming {
                 Naming::Create { path } => plain(Kind::Create, path),
                 Naming::Remove { path } => plain(Kind::Unlink, path),
+                Naming::MakeFolder { path } => plain(Kind::Mkdir, path),
+                Naming::RemoveFolder { path } => plain(Kind::Rmdir, path),
+                Naming::Link { from, to } => {
+                    Call { other: to.clone().into_bytes(), ..plain(Kind::Link, from) }
+                }
                 Naming::Rename { from, to } => {
                     Call { other: to.clone().into_bytes(), ..plain(Kind::Rename, from) }
                 }
@@ -36,17 +40,7 @@ impl History {
             }
         });
         let writes = self.contents.iter().flat_map(|(object, ops)| {
-            ops.iter().map(|op| {
-                let path = self.path_of(*object, op.started.tick);
-                match op.action {
-                    Action::Write { offset, len, tag } => {
-                        Call::stamped(&path, (offset, len, tag), op.started, op.acknowledged)
-                    }
-                    Action::Truncate => {
-                        Call::plain(Kind::Truncate, &path, op.started, op.acknowledged)
-                    }
-                }
-            })
+            ops.iter().map(|op| Call::of(&self.path_of(*object, op.started.tick), op))
         });
         let mut all: Vec<Call> = names.chain(syncs).chain(writes).collect();
         all.sort_by_key(|call| call.started.tick);

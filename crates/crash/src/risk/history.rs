@@ -55,9 +55,27 @@ pub enum Naming {
         /// New path.
         to: String,
     },
+    /// A file got one name more.
+    Link {
+        /// A name that it has.
+        from: String,
+        /// The new one.
+        to: String,
+    },
     /// A name was removed.
     Remove {
         /// The path.
+        path: String,
+    },
+    /// A folder was made. Its own name is not judged: a program that wants it durable syncs the
+    /// folder that it is in before it puts anything into it.
+    MakeFolder {
+        /// Its path.
+        path: String,
+    },
+    /// An empty folder was removed.
+    RemoveFolder {
+        /// Its path.
         path: String,
     },
 }
@@ -140,6 +158,21 @@ impl History {
         What::Sync(self.syncs.len() - 1)
     }
 
+    fn operations(&self, object: Object) -> u64 {
+        self.contents.get(&object).map_or(0, |ops| ops.len() as u64)
+    }
+
+    fn change(
+        &mut self,
+        started: Moment,
+        (object, tag): (Object, u64),
+        action: Action,
+    ) -> (Object, u64, What) {
+        let ops = self.contents.entry(object).or_default();
+        ops.push(Operation { action, started, acknowledged: None, durable: None });
+        (object, tag, What::Write(ops.len() - 1))
+    }
+
     fn holder(&self, path: &str) -> Option<Object> {
         self.bindings.get(path)?.last()?.holds
     }
@@ -152,11 +185,20 @@ pub enum Call<'a> {
     Create(&'a str),
     /// Renames, from and to.
     Rename(&'a str, &'a str),
+    /// Gives a file a second name: one that it has, the new one.
+    Link(&'a str, &'a str),
     /// Removes a name.
     Remove(&'a str),
+    /// Makes a folder.
+    MakeFolder(&'a str),
+    /// Removes an empty folder.
+    RemoveFolder(&'a str),
     /// Writes [`Started::tag`]'s stamped data: the file, the offset and the length in bytes, both
     /// multiples of 512.
     Write(Object, u64, u64),
+    /// Sets the size, allocates a range, or makes a hole. (A [`Write`](Call::Write) has a tag of
+    /// its own.)
+    Change(Object, Action),
     /// fsync or fdatasync of a file.
     SyncFile(Object),
     /// fsync of a folder.
@@ -219,18 +261,28 @@ impl Account {
                 history.bind(to, object, by);
                 (object.unwrap_or(none), 0, What::Naming(by))
             }
+            Call::Link(from, to) => {
+                let by = naming(Naming::Link { from: from.into(), to: to.into() });
+                let object = history.holder(from);
+                history.bind(to, object, by);
+                (object.unwrap_or(none), 0, What::Naming(by))
+            }
             Call::Remove(path) => {
                 let by = naming(Naming::Remove { path: path.into() });
                 history.bind(path, None, by);
                 (none, 0, What::Naming(by))
             }
-            Call::Write(object, offset, len) => {
-                let ops = history.contents.entry(object).or_default();
-                let tag = object.tag(ops.len() as u64 + 1);
-                let action = Action::Write { offset, len, tag };
-                ops.push(Operation { action, started: at, acknowledged: None, durable: None });
-                (object, tag, What::Write(ops.len() - 1))
+            Call::MakeFolder(path) => {
+                (none, 0, What::Naming(naming(Naming::MakeFolder { path: path.into() })))
             }
+            Call::RemoveFolder(path) => {
+                (none, 0, What::Naming(naming(Naming::RemoveFolder { path: path.into() })))
+            }
+            Call::Write(object, offset, len) => {
+                let tag = object.tag(history.operations(object) + 1);
+                history.change(at, (object, tag), Action::Write { offset, len, tag })
+            }
+            Call::Change(object, action) => history.change(at, (object, 0), action),
             Call::SyncFile(object) => (object, 0, history.sync(at, Synced::File(object))),
             Call::SyncFolder(folder) => (none, 0, history.sync(at, Synced::Folder(folder.into()))),
             Call::SyncAll => (none, 0, history.sync(at, Synced::All)),

@@ -39,12 +39,16 @@ pub struct Ran {
     pub judge: Arc<dyn Judge>,
     /// How fast it was.
     pub speed: Speed,
+    /// A number for what the programs did first, whatever the file system made of it.
+    pub programs: u64,
 }
 
 /// A recorded run of a workload, ready to be cut.
 pub struct RecordedRun {
     /// Devices, requests, judge.
     pub recorded: Recorded,
+    /// As in [`Ran`].
+    pub programs: u64,
     /// How fast it was.
     pub speed: Speed,
 }

@@ -94,20 +94,21 @@ fn naming(op: &NameOperation) -> String {
     let what = match &op.naming {
         Naming::Create { path } => format!("the creation of {path}"),
         Naming::Rename { from, to } => format!("the rename of {from} to {to}"),
+        Naming::Link { from, to } => format!("the link {to} to {from}"),
         Naming::Remove { path } => format!("the removal of {path}"),
+        Naming::MakeFolder { path } => format!("the creation of the folder {path}"),
+        Naming::RemoveFolder { path } => format!("the removal of the folder {path}"),
     };
     format!("{what}, called at {:?}", op.started.at)
 }
 
 /// What it was, and where its first byte belongs.
 fn operation(op: &Operation) -> (String, u64) {
-    match op.action {
-        Action::Write { offset, len, .. } => {
-            let at = op.started.at;
-            (format!("the write of {len} bytes at {offset}, called at {at:?}"), offset)
-        }
-        Action::Truncate => (format!("the truncation called at {:?}", op.started.at), 0),
-    }
+    let offset = match op.action {
+        Action::Write { offset, .. } => offset,
+        action => action.cleared().map_or(0, |(from, _)| from),
+    };
+    (format!("{}, called at {:?}", op.action, op.started.at), offset)
 }
 
 fn promised_at(at: Option<steadfast_runtime::Nanos>) -> String {

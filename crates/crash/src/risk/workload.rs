@@ -1,12 +1,17 @@
-//! The workload: four programs at once on one file system, each in a folder of its own, each
+//! The workload: eight programs at once on one file system, each in folders of its own, each
 //! pausing after every call.
 //!
-//! | program | what it does |
-//! |---|---|
-//! | log | appends, syncs every 8th, begins another file when one is full; the oldest goes |
-//! | table | overwrites records of a file that was there before, syncs every 8th |
-//! | config | writes a new file, renames it over the old one, half the time with syncs |
-//! | mail | makes small files, half of them synced, moves them to another folder, removes some |
+//! * *log*: appends, syncs every 8th record, begins another file when one is full; the oldest goes.
+//! * *table*: overwrites records of a file that was there before, syncs every 8th.
+//! * *config*: writes a new file, renames it over the old one, half the time with syncs.
+//! * *mail*: makes small files, some of them synced, moves them to another folder; the oldest go.
+//! * *database*: appends to a log that is allocated ahead, fdatasync after each commit; at a
+//!   checkpoint it writes pages and cuts the log off.
+//! * *store*: a file that it grows by its size and writes at random places, with holes where
+//!   records were; made small again with the help of a file that has no name.
+//! * *download*: files of which pieces come in any order, sparse or allocated ahead; renamed when
+//!   they are whole.
+//! * *backup*: folders of hundreds of names, most of them links to the files of the one before.
 //!
 //! What it does follows from the seed; how far it gets follows from how long the calls take.
 
@@ -16,13 +21,18 @@ use std::time::Duration;
 use steadfast_block::pattern;
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::RecordLog;
+use steadfast_devices::store::Digest;
 use steadfast_runtime::{Nanos, now, sleep, spawn};
-use steadfast_vfs::{Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result};
+use steadfast_vfs::{
+    Fallocate, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr,
+    SetXattr,
+};
 
 use super::Speed;
 use super::history::{Account, Call, Object, Started};
 use super::peer::{Ran, Workload};
-use super::tasks::{Config, Log, Mail, Table};
+use super::tasks::{Backup, Config, Database, Download, Log, Mail, Store, Table};
+use crate::ledger::Action;
 
 /// The workload's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,20 +53,28 @@ pub struct FilesWorkload {
     pub table_bytes: u64,
     /// How many configurations there are.
     pub configs: u64,
+    /// Letters that stay; older ones are removed.
+    pub letters_kept: usize,
+    /// Of a hundred letters, so many are synced.
+    pub letters_synced_percent: u64,
 }
 
 impl Default for FilesWorkload {
-    /// Twelve seconds, so that a commit interval of five passes twice.
+    /// A minute and a half: what nobody syncs waits for up to 35 seconds for the timers of a file
+    /// system (`vm.dirty_expire_centisecs`, `vm.dirty_writeback_centisecs`) and some for a commit.
+    /// So many letters are kept that none of them is removed before.
     fn default() -> Self {
         FilesWorkload {
             seed: 1,
-            run_for: Duration::from_secs(12),
+            run_for: Duration::from_secs(90),
             rounds_least: 0,
             pause: Duration::from_millis(10),
             log_bytes: 256 << 10,
             logs_kept: 4,
             table_bytes: 1 << 20,
             configs: 4,
+            letters_kept: 1000,
+            letters_synced_percent: 50,
         }
     }
 }
@@ -83,6 +101,7 @@ impl Workload for FilesWorkload {
         begin: &mut dyn FnMut() -> crate::Result<()>,
     ) -> crate::Result<Ran> {
         let account = Arc::new(Account::new(log));
+        let can = Can::of(&**fs).map_err(|e| format!("trying what it can: {e}"))?;
         let mut running = Vec::new();
         for (task, number) in self.tasks().into_iter().zip(1..) {
             let hands = Hands {
@@ -91,13 +110,15 @@ impl Workload for FilesWorkload {
                 choices: Rng::new(self.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number)),
                 pause: Duration::ZERO,
                 speed: Speed::default(),
+                done: Done::default(),
+                can,
             };
             running.push((task, hands));
         }
         self.prepare(fs, &account, &mut running).map_err(|e| format!("preparing: {e}"))?;
         begin()?;
-        let speed = self.go(running)?;
-        Ok(Ran { judge: Arc::new(account.history()), speed })
+        let (speed, programs) = self.go(running)?;
+        Ok(Ran { judge: Arc::new(account.history()), speed, programs })
     }
 }
 
@@ -107,7 +128,11 @@ impl FilesWorkload {
             Box::new(Log::new(self.log_bytes, self.logs_kept)),
             Box::new(Table::new(self.table_bytes)),
             Box::new(Config::new(self.configs)),
-            Box::new(Mail::default()),
+            Box::new(Mail::new(self.letters_kept, self.letters_synced_percent)),
+            Box::new(Database::new(self.log_bytes)),
+            Box::new(Store::default()),
+            Box::new(Download::default()),
+            Box::new(Backup::default()),
         ]
     }
 
@@ -119,12 +144,11 @@ impl FilesWorkload {
     ) -> Result<()> {
         for (task, hands) in running {
             for folder in task.folders() {
-                let node = NewNode { mode: 0o755, ..NewNode::default() };
-                fs.mkdir(fs.root(), folder.as_bytes(), node)?;
+                make_folder(&**fs, folder)?;
             }
             task.prepare(hands)?;
             hands.pause = self.pause;
-            hands.speed = Speed::default();
+            (hands.speed, hands.done) = (Speed::default(), Done::default());
         }
         let everything = account.begin(Call::SyncAll);
         fs.sync()?;
@@ -137,31 +161,33 @@ impl FilesWorkload {
     }
 
     /// Runs the programs side by side until their time is over.
-    fn go(&self, running: Vec<(Box<dyn Task>, Hands)>) -> crate::Result<Speed> {
+    fn go(&self, running: Vec<(Box<dyn Task>, Hands)>) -> crate::Result<(Speed, u64)> {
         let began = now();
         let (until, rounds_least) = (began + self.run_for, self.rounds_least);
         let tasks: Vec<_> = running
             .into_iter()
             .map(|(mut task, mut hands)| {
                 let name = task.folders()[0];
-                let work = move || -> Result<Speed> {
+                let work = move || -> Result<(Speed, u64)> {
                     let mut rounds = 0;
                     while now() < until || rounds < rounds_least {
                         task.round(&mut hands)?;
                         rounds += 1;
                     }
-                    Ok(hands.speed)
+                    Ok((hands.speed, hands.done.number()))
                 };
                 (name, spawn(name, work))
             })
             .collect();
-        let mut speed = Speed::default();
+        let (mut speed, mut programs) = (Speed::default(), Digest::new());
         for (name, task) in tasks {
             let done = task.join().unwrap_or_else(|p| p.resume());
-            speed.add(done.map_err(|e| format!("the program '{name}': {e}"))?);
+            let (own, number) = done.map_err(|e| format!("the program '{name}': {e}"))?;
+            speed.add(own);
+            programs.word(number);
         }
         speed.elapsed = now().since(began);
-        Ok(speed)
+        Ok((speed, number_of(&programs)))
     }
 }
 
@@ -172,12 +198,84 @@ pub(super) struct Hands {
     pub choices: Rng,
     pause: Duration,
     speed: Speed,
+    done: Done,
+    can: Can,
+}
+
+/// A number for the first calls of a program: what it does, and not how far it gets.
+#[derive(Default)]
+struct Done {
+    calls: u64,
+    digest: Digest,
+}
+
+/// So many of each program are in the number.
+const CALLS_NUMBERED: u64 = 100;
+
+impl Done {
+    fn add(&mut self, call: &Call<'_>) {
+        if self.calls == CALLS_NUMBERED {
+            return;
+        }
+        self.calls += 1;
+        // Which of all files it is follows from how fast the programs are.
+        let text = match call {
+            Call::Write(_, offset, len) => format!("write {offset} {len}"),
+            Call::Change(_, action) => format!("{action:?}"),
+            Call::SyncFile(_) => "sync".to_owned(),
+            named => format!("{named:?}"),
+        };
+        self.digest.bytes(text.as_bytes());
+    }
+
+    fn number(&self) -> u64 {
+        number_of(&self.digest)
+    }
+}
+
+/// At most 52 bits, so that JSON keeps it.
+fn number_of(digest: &Digest) -> u64 {
+    digest.end() as u64 & ((1 << 52) - 1)
+}
+
+/// What not every file system can. Programs do without it.
+#[derive(Debug, Clone, Copy)]
+struct Can {
+    allocate: bool,
+    make_holes: bool,
+    attributes: bool,
+}
+
+impl Can {
+    /// Tries it on a file that goes again.
+    fn of(fs: &dyn FileSystem) -> Result<Can> {
+        const NAME: &[u8] = b"tried";
+        // A host says it by its number.
+        let no = FsError::Unsupported { what: String::new() }.errno();
+        let able = |tried: Result<()>| match tried {
+            Ok(()) => Ok(true),
+            Err(e) if e.errno() == no => Ok(false),
+            Err(e) => Err(e),
+        };
+        let flags = OpenFlags::READ | OpenFlags::WRITE;
+        let (file, fh) = fs.create(fs.root(), NAME, NewNode::default(), flags)?;
+        let range = |what| able(fs.fallocate(fh, what, 0, 4096));
+        let can = Can {
+            allocate: range(Fallocate::Allocate { keep_size: true })?,
+            make_holes: range(Fallocate::PunchHole)?,
+            attributes: able(fs.setxattr(file.ino, b"user.tried", b"", SetXattr::Any))?,
+        };
+        fs.release(fh)?;
+        fs.unlink(fs.root(), NAME)?;
+        Ok(can)
+    }
 }
 
 /// An open file of the workload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
     pub object: Object,
+    ino: Ino,
     fh: Fh,
 }
 
@@ -188,6 +286,7 @@ impl Hands {
         make: impl FnOnce(&dyn FileSystem, &Started) -> Result<T>,
     ) -> Result<(Started, T)> {
         let is_sync = matches!(call, Call::SyncFile(_) | Call::SyncFolder(_) | Call::SyncAll);
+        self.done.add(&call);
         let started = self.account.begin(call);
         let began: Nanos = now();
         let value = make(&*self.fs, &started)?;
@@ -203,12 +302,12 @@ impl Hands {
 
     /// Makes a file and keeps it open.
     pub fn create(&mut self, path: &str) -> Result<Open> {
-        let (started, fh) = self.call(Call::Create(path), |fs, _| {
+        let (started, (attr, fh)) = self.call(Call::Create(path), |fs, _| {
             let (dir, name) = place(fs, path)?;
             let flags = OpenFlags::READ | OpenFlags::WRITE;
-            fs.create(dir, name, NewNode::default(), flags).map(|(_, fh)| fh)
+            fs.create(dir, name, NewNode::default(), flags)
         })?;
-        Ok(Open { object: started.object, fh })
+        Ok(Open { object: started.object, ino: attr.ino, fh })
     }
 
     /// Writes stamped data; offset and length in bytes, multiples of 512.
@@ -231,6 +330,65 @@ impl Hands {
     /// fsync of a folder.
     pub fn sync_folder(&mut self, folder: &str) -> Result<()> {
         self.call(Call::SyncFolder(folder), |fs, _| fs.fsyncdir(folder_ino(fs, folder)?)).map(drop)
+    }
+
+    /// Sets the size, allocates a range or makes a hole; the last two only where that can be done.
+    pub fn change(&mut self, file: Open, action: Action) -> Result<()> {
+        let possible = match action {
+            Action::Allocate { .. } => self.can.allocate,
+            Action::Clear { .. } => self.can.make_holes,
+            Action::Resize { .. } | Action::Write { .. } => true,
+        };
+        if !possible {
+            return Ok(());
+        }
+        self.call(Call::Change(file.object, action), |fs, _| match action {
+            Action::Resize { size } => {
+                let set = SetAttr { size: Some(size), ..SetAttr::default() };
+                fs.setattr(file.ino, set).map(drop)
+            }
+            Action::Clear { offset, len } => {
+                fs.fallocate(file.fh, Fallocate::PunchHole, offset, len)
+            }
+            Action::Allocate { offset, len, keep_size } => {
+                fs.fallocate(file.fh, Fallocate::Allocate { keep_size }, offset, len)
+            }
+            Action::Write { .. } => Err(FsError::Invalid { what: "a write is no change" }),
+        })?;
+        Ok(())
+    }
+
+    /// Sets an attribute of a file, which nothing promises: no call that is counted.
+    pub fn describe(&mut self, file: Open, name: &str, value: &str) -> Result<()> {
+        if !self.can.attributes {
+            return Ok(());
+        }
+        self.fs.setxattr(file.ino, name.as_bytes(), value.as_bytes(), SetXattr::Any)
+    }
+
+    /// Makes a folder.
+    pub fn make_folder(&mut self, path: &str) -> Result<()> {
+        self.call(Call::MakeFolder(path), |fs, _| make_folder(fs, path))?;
+        Ok(())
+    }
+
+    /// Removes an empty folder.
+    pub fn remove_folder(&mut self, path: &str) -> Result<()> {
+        self.call(Call::RemoveFolder(path), |fs, _| {
+            let (dir, name) = place(fs, path)?;
+            fs.rmdir(dir, name)
+        })?;
+        Ok(())
+    }
+
+    /// Gives a file one name more.
+    pub fn link(&mut self, from: &str, to: &str) -> Result<()> {
+        self.call(Call::Link(from, to), |fs, _| {
+            let ((from_dir, from), (to_dir, to)) = (place(fs, from)?, place(fs, to)?);
+            let file = fs.lookup(from_dir, from)?.ino;
+            fs.link(file, to_dir, to).map(drop)
+        })?;
+        Ok(())
     }
 
     /// Renames, replacing what is there.
@@ -263,13 +421,18 @@ impl Hands {
     }
 }
 
-fn folder_ino(fs: &dyn FileSystem, folder: &str) -> Result<Ino> {
-    fs.lookup(fs.root(), folder.as_bytes()).map(|attr| attr.ino)
+fn make_folder(fs: &dyn FileSystem, path: &str) -> Result<()> {
+    let (dir, name) = place(fs, path)?;
+    fs.mkdir(dir, name, NewNode { mode: 0o755, ..NewNode::default() }).map(drop)
 }
 
-/// The folder and the name of a path of two parts.
+fn folder_ino(fs: &dyn FileSystem, folder: &str) -> Result<Ino> {
+    let mut names = folder.split('/').filter(|name| !name.is_empty());
+    names.try_fold(fs.root(), |dir, name| Ok(fs.lookup(dir, name.as_bytes())?.ino))
+}
+
+/// The folder and the name of a path.
 fn place<'p>(fs: &dyn FileSystem, path: &'p str) -> Result<(Ino, &'p [u8])> {
-    let (folder, name) = path.split_once('/').unwrap_or(("", path));
-    let dir = if folder.is_empty() { fs.root() } else { folder_ino(fs, folder)? };
-    Ok((dir, name.as_bytes()))
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    Ok((folder_ino(fs, folder)?, name.as_bytes()))
 }

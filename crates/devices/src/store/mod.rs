@@ -91,6 +91,37 @@ impl Store {
         Store { size, chunks: Arc::default(), unreadable: Arc::default() }
     }
 
+    /// A store that is full of the same bytes, again and again: `tile` is a MiB of them. It takes
+    /// no more memory than one, and a table of them.
+    ///
+    /// # Panics
+    /// If the tile has another length.
+    pub fn tiled(size: u64, tile: &[u8]) -> Store {
+        assert_eq!(tile.len() as u64, CHUNK, "a tile is a MiB");
+        let mut one = Store::new(CHUNK);
+        one.write_slice(0, tile);
+        let whole = size / CHUNK;
+        let chunks = one.chunks.get(&0).into_iter();
+        let chunks = chunks.flat_map(|tile| (0..whole).map(|n| (n, Arc::clone(tile)))).collect();
+        let mut store = Store { size, chunks: Arc::new(chunks), unreadable: Arc::default() };
+        store.write_slice(whole * CHUNK, &tile[..(size % CHUNK) as usize]);
+        store
+    }
+
+    /// The same, with zeros where nobody has written to a [`tiled`](Self::tiled) store, MiB by MiB:
+    /// an image of it has a size that a file may have.
+    #[must_use]
+    pub fn without_tiles(&self) -> Store {
+        let mut times: BTreeMap<*const Chunk, usize> = BTreeMap::new();
+        for chunk in self.chunks.values() {
+            *times.entry(Arc::as_ptr(chunk)).or_default() += 1;
+        }
+        let own = |chunk: &Arc<Chunk>| times.get(&Arc::as_ptr(chunk)) == Some(&1);
+        let chunks = self.chunks.iter().filter(|(_, chunk)| own(chunk));
+        let chunks = chunks.map(|(n, chunk)| (*n, Arc::clone(chunk))).collect();
+        Store { chunks: Arc::new(chunks), ..self.clone() }
+    }
+
     /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.size

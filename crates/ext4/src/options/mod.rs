@@ -262,6 +262,15 @@ pub(crate) const BLOCK_COST: u64 = 256;
 const ON_ITS_WAY: u64 = 8 << 20;
 
 impl MountOptions {
+    /// Lets what is dirty be written by the age of `commit=`, looked for in half of it: so a mount
+    /// has it, which sync(2) does not reach.
+    pub fn write_by_commit_age(&mut self) {
+        let commit_ms = u64::try_from(self.journal.commit_interval.as_millis());
+        let commit_ms = commit_ms.unwrap_or(u64::MAX);
+        self.page_cache.dirty_expire_ms = commit_ms;
+        self.page_cache.writeback_interval_ms = (commit_ms / 2).max(500);
+    }
+
     /// Divides [`cache_bytes`](Self::cache_bytes) after a part for data on its way: three quarters
     /// for pages, of which the journal's images take up to a half, an eighth for metadata blocks, a
     /// tenth for inodes with names, of which some in use may be too many for a while.

@@ -9,11 +9,13 @@
 //! matrix    speeds by file and record size   (lines, heat)
 //! sentences what the source says, checked
 //! risk      what cuts take                   (scatter, marks)
+//! ages      how old it was, over the run     (lines)
 //! svg, scale, theme   drawing, axes, colours
 //! chart     grouped bars as a picture by itself
 //! waiting   the request scheduler's queue   (lines); queues: as a picture by itself
 //! ```
 
+mod ages;
 mod bars;
 pub mod chart;
 mod heat;

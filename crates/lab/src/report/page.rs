@@ -3,7 +3,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{latency, matrix, risk, sentences, speed, style, tables, waiting};
+use super::{ages, latency, matrix, risk, sentences, speed, style, tables, waiting};
 use crate::results::{Results, VariantInfo};
 
 /// A part of the page: its place for links, its heading, and what it holds.
@@ -96,6 +96,7 @@ fn sections(results: &Results) -> Vec<Section> {
     add("queue", "What waited in the queue", waiting::panels(results), "panels", QUEUE);
     let risk = risk::against_speed(results).into_iter().chain(risk::exposure(results));
     add("risk", "Speed and data at risk", risk.collect(), "", RISK);
+    add("ages", "How old what a cut took was", ages::panels(results), "panels", AGES);
     sections.push(Section { id: "tables", heading: "All figures", body: tables::all(results) });
     if results.runs.iter().flat_map(|run| &run.risk).any(|r| !r.findings.is_empty()) {
         let body = findings(results);
@@ -122,6 +123,11 @@ const QUEUE: &str = "Requests in the scheduler's queue, of the first seed, all c
 const RISK: &str = "Upper left is better: fast, and little at risk. Acknowledged work is what \
     calls had returned from; what was promised (fsync, O_SYNC) is counted separately and must \
     never be lost (cuts with broken promises, below).";
+
+const AGES: &str = "The oldest acknowledged call that each cut took, of the first seed, all charts \
+    on one scale. Where a line rises as fast as the time, nothing had been written yet; where it \
+    stays below a level, a timer of the file system writes what nobody has synced. The instants of \
+    the cuts are drawn before anything is known of what they take.";
 
 /// Charts with what is to be known of them.
 fn figures(charts: &[String], class: &str, caption: &str) -> Markup {

@@ -12,6 +12,7 @@ mod random_reads;
 mod reads;
 mod rows;
 mod sentences;
+mod shown;
 pub mod statistics;
 mod stored;
 pub mod summary;
@@ -27,10 +28,11 @@ pub use legs::LegRow;
 pub use random_reads::RandomReadRow;
 pub use reads::{QueueSeries, ReadRow};
 pub use rows::{
-    Clock, ConfigurationInfo, ControlRow, Figure, FilesRow, LossRow, NotJudged, Path, PeerRow,
-    Point, Ratio, RiskRow, Row, SteadyLoss, Took, VariantInfo, place,
+    AgeSeries, Clock, ConfigurationInfo, ControlRow, Figure, FilesRow, LossRow, NotJudged, Path,
+    PeerRow, Point, Ratio, RiskRow, Row, SteadyLoss, Took, VariantInfo, place,
 };
 pub use sentences::{SentenceRow, Verdict, checked};
+pub use shown::{PlantedBug, PlantedRun, PlantedRuns, ShownRow};
 pub use statistics::{Percentiles, Rate, Spread, Tail};
 pub use steadfast_bench::distribution::Distribution;
 pub use stored::{FullRatio, FullSize, ResultsError};
@@ -131,6 +133,12 @@ pub struct Run {
     pub files: Vec<FilesRow>,
     /// The data loss at power failure, a row a variant.
     pub risk: Vec<RiskRow>,
+    /// The planted bugs that the same cuts show, a row a variant of which that is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<ShownRow>,
+    /// The age of what each cut took, one a variant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ages: Vec<AgeSeries>,
     /// What power cuts took from the measured runs themselves, a row a variant.
     pub loss: Vec<LossRow>,
     /// Speed beside exposure, for the variants that have both.

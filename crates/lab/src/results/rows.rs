@@ -170,11 +170,34 @@ pub struct RiskRow {
     pub recovery_clock: Clock,
     /// Milliseconds from power on to mounted.
     pub recovery_ms: Percentiles,
+    /// Of as many of these cuts as a variant of the kernel's has, if one stands beside it: bytes of
+    /// acknowledged work that a cut took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub few_exposure_bytes: Option<Percentiles>,
+    /// The same of its age, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub few_exposure_ms: Option<Percentiles>,
+    /// A number for what the programs that were cut did, however far they got; not in `summary`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<u64>,
     /// The first findings, in words.
     pub findings: Vec<String>,
     /// What could not be judged, if there is such; not in `summary`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<NotJudged>,
+}
+
+/// The age of what cuts took, cut by cut in the order of time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgeSeries {
+    /// Variant's name.
+    pub variant: String,
+    /// What both times are of.
+    pub clock: Clock,
+    /// When the cut was, in milliseconds from the beginning of the run.
+    pub at_ms: Vec<u64>,
+    /// Milliseconds from the oldest acknowledged operation that was lost to the cut; 0: none was.
+    pub age_ms: Vec<u64>,
 }
 
 /// Cuts that could not be judged because something failed on this machine: no room for an image, a

@@ -43,8 +43,16 @@ pub fn of(runs: &[Run]) -> Result<Value, serde_json::Error> {
 }
 
 /// What is each run's own: words about single cuts, counts of single calls.
-const OF_ONE_RUN: [&str; 5] =
-    ["findings", "not_judged", "distribution", "fsync_distribution", "queues"];
+const OF_ONE_RUN: [&str; 8] = [
+    "findings",
+    "not_judged",
+    "distribution",
+    "fsync_distribution",
+    "queues",
+    "shown",
+    "ages",
+    "programs",
+];
 
 /// Numbers that say where a figure belongs, and are none themselves.
 const PLACES: [&str; 2] = ["file_kb", "record_kb"];

@@ -7,10 +7,10 @@ use std::time::Duration;
 use steadfast_crash::explore::{Plan, Recorded};
 use steadfast_crash::figures::Figures;
 
-use super::power::{not_judged, plan, row};
+use super::power::{ages, few, not_judged, plan, row};
 use super::{Report, Setting, record};
 use crate::VariantError;
-use crate::results::{ControlRow, NotJudged, Rate, RiskRow};
+use crate::results::{AgeSeries, ControlRow, NotJudged, Rate, RiskRow};
 use crate::scenario::Variant;
 
 /// What a lying cache holds, and when it has written that out: as drives with memory for a cache
@@ -73,16 +73,20 @@ pub(super) fn cut_with_controls(
     honest: &Plan,
     report: &Report,
     cut: &Explorer<'_>,
-) -> Result<RiskRow, VariantError> {
+) -> Result<(RiskRow, AgeSeries), VariantError> {
     record::run(setting, variant, &recorded);
+    let (recorded, finder) = record::noting(setting, recorded);
     let control_plan = control_plan(setting, honest.cuts());
     let must_break = recorded.needs_flushes();
     let wanted = [Control::FlushIgnored, Control::FlushesOmitted];
     let controls = wanted.map(|control| control.of(&recorded).filter(|_| control_plan.cuts() > 0));
     let number = controls.iter().flatten().count() as u64;
     let all = (honest.cuts() + number * control_plan.cuts()).max(1) as f64;
+    let start = recorded.recording.time_of(recorded.recording.first_crash_point());
     let figures = cut(recorded, honest, &|done| report(done as f64 / all));
     record::cuts(setting, variant, "cuts", &figures);
+    record::found(setting, variant, finder.as_deref());
+    let ages = ages(variant, start, &figures);
     let mut done_before = honest.cuts();
     let (mut rows, mut missing) = (Vec::new(), not_judged(&figures));
     for (control, which) in controls.into_iter().zip(wanted) {
@@ -108,10 +112,13 @@ pub(super) fn cut_with_controls(
         }));
     }
     let mut rows = rows.into_iter();
-    Ok(RiskRow {
+    let beside = setting.cuts_beside(variant);
+    let cuts = beside.map(|_| figures.cuts.clone());
+    let row = RiskRow {
         control_flush_ignored: rows.next().flatten(),
         control_flushes_omitted: rows.next().flatten(),
         not_judged: missing,
         ..row(variant, figures)
-    })
+    };
+    Ok((beside.zip(cuts).map_or_else(|| row.clone(), |(n, cuts)| few(row.clone(), &cuts, n)), ages))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use steadfast_crash::CrashError;
 use steadfast_crash::explore::{Machine, Plan, Recorded, SecondCuts, explore};
-use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload, old_contents};
+use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
 use steadfast_ext4_mkfs::Contents;
@@ -18,12 +18,13 @@ use super::power::plan;
 use super::real::Real;
 use super::{Part, Report, Setting, kernel};
 use crate::VariantError;
-use crate::results::{Clock, Distribution, FilesRow, Path, Percentiles, Spread};
+use crate::results::{Clock, Distribution, FilesRow, Path, Percentiles, RiskRow, Spread};
 use crate::scenario::{FilesSpec, Variant};
 use crate::stack::{Devices, Volumes, make};
 
-/// The simulated machine's page cache: more than the workload's files.
-pub(super) const MEMORY: u64 = 64 << 20;
+/// The simulated machine's page cache: so much more than the workload's files that only their age
+/// makes dirty pages be written.
+pub(super) const MEMORY: u64 = 512 << 20;
 /// After so many cuts in a hundred the power goes a second time. (Not for the kernel's.)
 const AGAIN_PERCENT: u64 = 20;
 
@@ -114,7 +115,8 @@ fn run(
     real: Option<[Vec<Speed>; 2]>,
     report: &Report,
 ) -> Result<Outcome, VariantError> {
-    let (machine, RecordedRun { recorded, speed }) = recorded(setting, workload, variant)?;
+    let (machine, ran) = recorded(setting, workload, variant)?;
+    let RecordedRun { recorded, speed, programs } = ran;
     let explored =
         |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
     let cut_run = Some(speed.operations_per_second());
@@ -128,7 +130,7 @@ fn run(
             row.into_iter().collect()
         }
     };
-    cut(setting, variant, recorded, rows, report, &explored)
+    cut(setting, variant, (recorded, programs), rows, report, &explored)
 }
 
 /// Runs the workload; the machine, and what it did.
@@ -159,13 +161,14 @@ fn honest_plan(setting: &Setting, variant: &Variant) -> Plan {
 pub(super) fn cut(
     setting: &Setting,
     variant: &Variant,
-    recorded: Recorded,
+    (recorded, programs): (Recorded, u64),
     rows: Vec<FilesRow>,
     report: &Report,
     cut: &Explorer<'_>,
 ) -> Result<Outcome, VariantError> {
     let honest = honest_plan(setting, variant);
-    let mut risk = cut_with_controls(setting, variant, recorded, &honest, report, cut)?;
+    let (risk, ages) = cut_with_controls(setting, variant, recorded, &honest, report, cut)?;
+    let mut risk = RiskRow { programs: Some(programs), ..risk };
     if variant.kernel.is_some() {
         (risk.run_clock, risk.recovery_clock) = (Clock::Wall, Clock::Wall);
     }
@@ -174,6 +177,7 @@ pub(super) fn cut(
         virtual_seconds: simulated.map(|row| row.elapsed_seconds),
         files: rows,
         risk: Some(risk),
+        ages: Some(ages),
         ..Outcome::default()
     })
 }
@@ -212,10 +216,7 @@ pub(super) fn files_row(
 /// something before.
 fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, VariantError> {
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
-    for device in devices.all() {
-        let old = old_contents(device.info().size);
-        device.set_contents(old)?;
-    }
+    devices.fill()?;
     let log = RecordLog::new();
     log.pause(true);
     let recorded = machine.recorded(&devices, Volumes::NewOnUsed, &log)?;
@@ -237,5 +238,6 @@ fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, V
     drop(shared);
     fs.unmount().map_err(VariantError::Unmount)?;
     recorded.close()?;
-    Ok(RecordedRun { recorded: Recorded { bases, recording, judge: ran.judge }, speed: ran.speed })
+    let recorded = Recorded { bases, recording, judge: ran.judge };
+    Ok(RecordedRun { recorded, speed: ran.speed, programs: ran.programs })
 }

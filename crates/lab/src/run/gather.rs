@@ -7,8 +7,8 @@ use super::jobs::{Ended, Job};
 use super::peers::Peers;
 use super::{Outcome, Setting, legs};
 use crate::results::{
-    Clock, ConfigurationInfo, ControlRow, FailureRow, FullSize, Note, Rate, Results, RiskRow, Run,
-    Took, VERSION, VariantInfo, checked, place, points, ratios,
+    Clock, ConfigurationInfo, ControlRow, FailureRow, FullSize, Note, PlantedRuns, Rate, Results,
+    RiskRow, Run, Took, VERSION, VariantInfo, checked, place, points, ratios,
 };
 use crate::scenario::{RunKind, Scenario, Variant};
 
@@ -128,6 +128,7 @@ impl Gathered {
         run.random_reads.extend(outcome.random_reads);
         run.legs.extend(outcome.legs);
         run.risk.extend(outcome.risk);
+        run.ages.extend(outcome.ages);
         self.notes.extend(outcome.notes.into_iter().map(Note::remark));
         if let Some(why) = outcome.left_out {
             self.left_out.entry(why).or_default().push(name());
@@ -139,6 +140,17 @@ impl Gathered {
         let run = &mut self.run;
         run.ratios = ratios(&run.rows, |variant| setting.scenario.baseline_of(variant));
         place(&mut run.files);
+        let cuts = setting.options.cuts.unwrap_or(setting.cuts);
+        run.shown = PlantedRuns::kept().map_or_else(
+            |_| Vec::new(),
+            |kept| {
+                let known = |r: &RiskRow| {
+                    let programs = r.programs?;
+                    kept.of(&setting.scenario, &r.variant, (run.seed, cuts), programs)
+                };
+                run.risk.iter().filter_map(known).collect()
+            },
+        );
         run.speed_and_exposure = points(&run.rows, &run.files, &run.risk);
         if run.files.iter().any(|f| f.clock == Clock::Wall) {
             self.notes.push(Note::remark(REAL_TIME));

@@ -18,13 +18,13 @@ pub(super) fn run(
     (speeds, peer, ran): (&[Speed], &AtRisk, RecordedRun),
     report: &Report,
 ) -> Result<Outcome, VariantError> {
-    let RecordedRun { recorded, speed } = ran;
+    let RecordedRun { recorded, speed, programs } = ran;
     let cut_run = Some(speed.operations_per_second());
     let rows = files_row(variant, Path::Kernel, Clock::Wall, speeds, cut_run);
     cut(
         setting,
         variant,
-        recorded,
+        (recorded, programs),
         rows.into_iter().collect(),
         report,
         &|recorded, plan, progress| explore(peer.system(), recorded, plan, progress),

@@ -18,8 +18,8 @@ use super::reads::Reads;
 use super::timings::Timings;
 use super::{Part, Report, Setting};
 use crate::results::{
-    CopyRow, FilesRow, GridRow, LegRow, LossRow, QueueSeries, RandomReadRow, ReadRow, RiskRow, Row,
-    TimingRow,
+    AgeSeries, CopyRow, FilesRow, GridRow, LegRow, LossRow, QueueSeries, RandomReadRow, ReadRow,
+    RiskRow, Row, TimingRow,
 };
 use crate::scenario::{Scenario, Variant, WorkloadKind};
 use crate::{ScenarioError, VariantError};
@@ -91,6 +91,8 @@ pub(super) struct Outcome {
     pub files: Vec<FilesRow>,
     /// What power cuts took.
     pub risk: Option<RiskRow>,
+    /// The age of what each of them took.
+    pub ages: Option<AgeSeries>,
     /// What cuts took from the measured run itself.
     pub loss: Option<LossRow>,
     /// How long reads took beside a writer.

@@ -32,6 +32,10 @@ impl Modelled {
         let mut options = mount_options(&self.variant.mount)?;
         options.journal_device = devices.journal.clone();
         self.scenario.machine_of(&self.variant).apply(self.memory, &mut options);
+        #[cfg(feature = "planted-bugs")]
+        if let Some(bug) = self.variant.planted {
+            bug.into_options(&mut options);
+        }
         Ok(Ext4::mount(Arc::clone(&devices.disk), options)?)
     }
 

@@ -185,7 +185,7 @@ impl Workload for Benchmark {
         let results = measured::iozone(Arc::clone(fs), &self.iozone, &surroundings, None)
             .map_err(CrashError::host)?;
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
-        Ok(Ran { judge: Arc::new(Ledger::new(log)), speed: Speed::default() })
+        Ok(Ran { judge: Arc::new(Ledger::new(log)), speed: Speed::default(), programs: 0 })
     }
 }
 

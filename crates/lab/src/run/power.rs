@@ -2,6 +2,7 @@
 //! another.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use steadfast_bench::iozone::{self, Action, Call, Observer, Surroundings};
 use steadfast_crash::explore::{Machine, Places, Plan, Recorded, explore};
@@ -9,7 +10,7 @@ use steadfast_crash::figures::{Figures, StateFigures};
 use steadfast_crash::ledger::{self, Ledger, Started};
 use steadfast_crash::opinion::Opinion;
 use steadfast_devices::filter::record::RecordLog;
-use steadfast_devices::store::Store;
+use steadfast_devices::store::{Digest, Store};
 use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Mutex, Nanos, Sim};
 use steadfast_vfs::FileSystem;
@@ -18,7 +19,7 @@ use super::controls::cut_with_controls;
 use super::machine::Modelled;
 use super::{Report, Setting, measured};
 use crate::VariantError;
-use crate::results::{Clock, NotJudged, Percentiles, Rate, RiskRow};
+use crate::results::{AgeSeries, Clock, NotJudged, Percentiles, Rate, RiskRow};
 use crate::scenario::Variant;
 use crate::stack::{Devices, Volumes, make};
 
@@ -36,7 +37,18 @@ pub(super) fn run(
     let plan = plan(setting.cuts_of(variant), setting.options.seed);
     let explored =
         |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
-    cut_with_controls(setting, variant, recorded, &plan, report, &explored)
+    let programs = programs(&recorded);
+    let (row, _) = cut_with_controls(setting, variant, recorded, &plan, report, &explored)?;
+    Ok(RiskRow { programs: Some(programs), ..row })
+}
+
+/// A number for what the benchmark did to its files: at most 52 bits, so that JSON keeps it.
+fn programs(recorded: &Recorded) -> u64 {
+    let mut digest = Digest::new();
+    for (file, operation) in recorded.judge.operations() {
+        digest.bytes(format!("{file} {:?}", operation.action).as_bytes());
+    }
+    digest.end() as u64 & ((1 << 52) - 1)
 }
 
 /// Runs the benchmark; the machine, and what it did.
@@ -62,10 +74,12 @@ pub(super) fn plan(cuts: u64, seed: u64) -> Plan {
 /// Runs the workload with every device recorded, in the caller's simulation.
 fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, VariantError> {
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
+    devices.fill()?;
     let log = RecordLog::new();
     log.pause(true);
-    let recorded = machine.recorded(&devices, Volumes::New, &log)?;
-    make(&recorded.disk, recorded.journal.as_ref(), &machine.variant, Contents::Zeros)?;
+    let recorded = machine.recorded(&devices, Volumes::NewOnUsed, &log)?;
+    let contents = Contents::UnknownZeroTables;
+    make(&recorded.disk, recorded.journal.as_ref(), &machine.variant, contents)?;
     recorded.flush()?;
     let bases: Vec<Store> = devices.all().map(|d| d.contents()).collect();
     log.pause(false);
@@ -103,7 +117,7 @@ impl Observer for Account {
         let action = match call.action {
             Action::Write { offset, len, tag } => ledger::Action::Write { offset, len, tag },
             // A removed file holds nothing: the same to a judge as an emptied one.
-            Action::Truncate | Action::Remove => ledger::Action::Truncate,
+            Action::Truncate | Action::Remove => ledger::Action::EMPTY,
         };
         let started = self.ledger.start(call.file, action);
         self.open.lock().insert(call.file.to_owned(), started);
@@ -150,7 +164,34 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         recovery_clock: Clock::Virtual,
         recovery_ms: spread(|c| c.recovery.as_secs_f64() * 1e3),
         not_judged: None,
+        few_exposure_bytes: None,
+        few_exposure_ms: None,
+        programs: None,
         findings: figures.findings,
+    }
+}
+
+/// Every so many cuts of a variant: as many as the kernel's variants have.
+pub(super) fn few(row: RiskRow, figures: &[StateFigures], cuts: u64) -> RiskRow {
+    let every = (figures.len() as u64).checked_div(cuts).unwrap_or(0).max(1) as usize;
+    let of = |f: fn(&StateFigures) -> f64| {
+        Some(Percentiles::of(figures.iter().step_by(every).take(cuts as usize).map(f).collect()))
+    };
+    RiskRow {
+        few_exposure_bytes: of(|c| c.lost_bytes as f64),
+        few_exposure_ms: of(|c| c.lost_age.as_secs_f64() * 1e3),
+        ..row
+    }
+}
+
+/// The age of what each cut took; the run began at `start`.
+pub(super) fn ages(variant: &Variant, start: Nanos, figures: &Figures) -> AgeSeries {
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    AgeSeries {
+        variant: variant.name.clone(),
+        clock: if variant.kernel.is_some() { Clock::Wall } else { Clock::Virtual },
+        at_ms: figures.cuts.iter().map(|c| ms(c.at.since(start))).collect(),
+        age_ms: figures.cuts.iter().map(|c| ms(c.lost_age)).collect(),
     }
 }
 

@@ -6,14 +6,19 @@
 use std::fs::{self, File, create_dir_all};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use steadfast_crash::explore::Recorded;
 use steadfast_crash::figures::Figures;
+use steadfast_crash::found::{Finder, FoundFile, Held};
+use steadfast_crash::judge::Judge;
 use steadfast_crash::ledger;
 use steadfast_crash::opinion::Opinion;
+use steadfast_crash::program::Call;
 use steadfast_devices::filter::record::{Action, Durability, Event, Moment};
+use steadfast_devices::store::{Digest, Segment};
+use steadfast_vfs::path::shown;
 
 use super::Setting;
 use crate::scenario::Variant;
@@ -73,6 +78,25 @@ pub(super) fn run(setting: &Setting, variant: &Variant, recorded: &Recorded) {
     keep(setting, variant, |folder| write_run(folder, recorded));
 }
 
+/// The run with a judge that notes what it finds, if it is to be recorded.
+pub(super) fn noting(setting: &Setting, recorded: Recorded) -> (Recorded, Option<Arc<Finder>>) {
+    if setting.options.record.is_none() {
+        return (recorded, None);
+    }
+    let finder = Arc::new(Finder::new(Arc::clone(&recorded.judge)));
+    (Recorded { judge: Arc::clone(&finder) as Arc<dyn Judge>, ..recorded }, Some(finder))
+}
+
+/// Writes what was found after each cut.
+pub(super) fn found(setting: &Setting, variant: &Variant, finder: Option<&Finder>) {
+    let Some(found) = finder.map(Finder::take) else { return };
+    keep(setting, variant, |folder| {
+        let files = found.files.iter().map(FoundRow::of);
+        lines(&folder.join("found-files.jsonl"), files)?;
+        lines(&folder.join("found.jsonl"), found.trees.iter())
+    });
+}
+
 /// Writes a row for each cut; `which` of the cuts: "cuts", or a control's name.
 pub(super) fn cuts(setting: &Setting, variant: &Variant, which: &str, figures: &Figures) {
     keep(setting, variant, |folder| write_cuts(folder, which, figures));
@@ -96,7 +120,11 @@ fn write_run(folder: &Path, recorded: &Recorded) -> Result<(), VariantError> {
     lines(&folder.join("devices.jsonl"), devices)?;
     lines(&folder.join("requests.jsonl"), recording.events().iter().map(RequestRow::of))?;
     let operations = recorded.judge.operations();
-    lines(&folder.join("writes.jsonl"), operations.iter().map(|(file, op)| WriteRow::of(file, op)))
+    let writes = operations.iter().map(|(file, op)| WriteRow::of(file, op));
+    lines(&folder.join("writes.jsonl"), writes)?;
+    let calls = recorded.judge.calls();
+    let others = calls.iter().filter(|call| !call.kind.changes_contents());
+    lines(&folder.join("calls.jsonl"), others.map(CallRow::of))
 }
 
 fn write_cuts(folder: &Path, which: &str, figures: &Figures) -> Result<(), VariantError> {
@@ -105,6 +133,7 @@ fn write_cuts(folder: &Path, which: &str, figures: &Figures) -> Result<(), Varia
         place: c.place,
         tick: c.tick,
         at_ns: c.at.0,
+        found: c.found,
         broken_promises: c.broken_promises,
         lost_bytes: c.lost_bytes,
         lost_operations: c.lost_operations,
@@ -175,9 +204,34 @@ struct RequestRow {
     offset: u64,
     bytes: u64,
     fua: bool,
+    /// What was written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    data: Vec<Piece>,
     submitted: At,
     completed: Option<At>,
     failed: bool,
+}
+
+/// A piece of what was written, and how long it is.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Piece {
+    /// So many bytes of stamped data: the first sector's tag and position.
+    Stamped(usize, u64, u64),
+    /// So many times one byte.
+    Fill(usize, u8),
+    /// Anything else, with its digest.
+    Other(usize, String),
+}
+
+impl Piece {
+    fn of(segment: &Segment) -> Piece {
+        match segment {
+            Segment::Stamped { first, len } => Piece::Stamped(*len, first.tag, first.position),
+            Segment::Fill { byte, len } => Piece::Fill(*len, *byte),
+            Segment::Raw(bytes) => Piece::Other(bytes.len(), format!("{:032x}", Digest::of(bytes))),
+        }
+    }
 }
 
 impl RequestRow {
@@ -190,12 +244,19 @@ impl RequestRow {
             Action::Persist { offset, len } => ("persist", *offset, *len, false),
             Action::Fence => ("fence", 0, 0, false),
         };
+        let data = match &event.action {
+            Action::Write { data, .. } | Action::Store { data, .. } => {
+                data.segments().iter().map(Piece::of).collect()
+            }
+            _ => Vec::new(),
+        };
         RequestRow {
             device: event.device.0,
             request,
             offset,
             bytes,
             fua,
+            data,
             submitted: At::of(event.submitted),
             completed: event.completed.map(At::of),
             failed: event.failed,
@@ -210,23 +271,87 @@ struct WriteRow<'a> {
     call: &'static str,
     offset: u64,
     bytes: u64,
+    /// Of a write: what its data is stamped with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<u64>,
     started: At,
     returned: Option<At>,
     /// From when on it was promised.
     durable: Option<At>,
 }
 
+/// What the workload did to names, and what it asked to be made durable.
+#[derive(Serialize)]
+struct CallRow {
+    call: &'static str,
+    path: String,
+    other: String,
+    started: At,
+    returned: Option<At>,
+}
+
+impl CallRow {
+    fn of(call: &Call) -> CallRow {
+        CallRow {
+            call: call.kind.name(),
+            path: shown(&call.path),
+            other: shown(&call.other),
+            started: At::of(call.started),
+            returned: call.returned.map(At::of),
+        }
+    }
+}
+
+/// A file that was found.
+#[derive(Serialize)]
+struct FoundRow<'a> {
+    path: &'a str,
+    size: u64,
+    runs: Vec<FoundRun>,
+}
+
+/// From which byte on what is found.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum FoundRun {
+    Zeros(u64),
+    Stamped(u64, u64, u64),
+    Other(u64, String),
+}
+
+impl FoundRow<'_> {
+    fn of(file: &FoundFile) -> FoundRow<'_> {
+        let run = |(from, held): &(u64, Held)| match held {
+            Held::Zeros => FoundRun::Zeros(*from),
+            Held::Stamped(stamp) => FoundRun::Stamped(*from, stamp.tag, stamp.position),
+            Held::Other(bytes) => {
+                FoundRun::Other(*from, bytes.iter().map(|b| format!("{b:02x}")).collect())
+            }
+        };
+        let runs = file.runs.iter().map(run).collect();
+        FoundRow { path: &file.path, size: file.size, runs }
+    }
+}
+
 impl WriteRow<'_> {
     fn of<'a>(file: &'a str, op: &ledger::Operation) -> WriteRow<'a> {
         let (call, offset, bytes) = match op.action {
             ledger::Action::Write { offset, len, .. } => ("write", offset, len),
-            ledger::Action::Truncate => ("truncate", 0, 0),
+            ledger::Action::Resize { size } => ("resize", size, 0),
+            ledger::Action::Clear { offset, len } => ("clear", offset, len),
+            ledger::Action::Allocate { offset, len, keep_size: false } => ("allocate", offset, len),
+            ledger::Action::Allocate { offset, len, .. } => ("allocate, keep size", offset, len),
+        };
+        let tag = match op.action {
+            ledger::Action::Write { tag, .. } => Some(tag),
+            _ => None,
         };
         WriteRow {
             file,
             call,
             offset,
             bytes,
+            tag,
             started: At::of(op.started),
             returned: op.acknowledged.map(At::of),
             durable: op.durable.map(At::of),
@@ -241,6 +366,7 @@ struct CutRow<'a> {
     place: u64,
     tick: u64,
     at_ns: u64,
+    found: Option<u64>,
     broken_promises: u64,
     lost_bytes: u64,
     lost_operations: u64,

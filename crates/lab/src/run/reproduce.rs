@@ -1,6 +1,10 @@
 //! One crash state of a variant, reproduced: the same seed, the same run, the same state.
 
+#[cfg(feature = "planted-bugs")]
+use steadfast_crash::explore::{Plan, first_wrong};
 use steadfast_crash::explore::{Reproduced, reproduce};
+#[cfg(feature = "planted-bugs")]
+use steadfast_crash::figures::StateFigures;
 
 use super::controls::{Control, control_plan};
 use super::load::Cuttable;
@@ -21,7 +25,42 @@ pub fn reproduce_state(
     number: u64,
     control: Option<Control>,
 ) -> Result<Reproduced, LabError> {
+    let wrong = |why: ScenarioError| why.of(scenario);
     let setting = Setting::new(scenario, options)?;
+    let Cuttable { machine, recorded, plan: honest } = recorded(&setting, variant)?;
+    let (recorded, plan) = match control {
+        None => (recorded, honest),
+        Some(control) => match control.of(&recorded) {
+            Some(changed) => (changed, control_plan(&setting, honest.cuts())),
+            None => return Err(wrong(ScenarioError::NoControl(variant.to_owned()))),
+        },
+    };
+    let cuts = plan.cuts();
+    reproduce(&machine, recorded, &plan, number)
+        .ok_or_else(|| wrong(ScenarioError::NoCut { number, cuts }))
+}
+
+/// Makes the cuts of a variant, as [`run`](super::run()) makes them with the same options and
+/// without other programs' opinions, in the order of time, until it is `enough`.
+///
+/// # Errors
+/// As [`reproduce_state`].
+#[cfg(feature = "planted-bugs")]
+pub fn cut_until(
+    scenario: &Scenario,
+    options: &RunOptions,
+    variant: &str,
+    enough: &dyn Fn(&StateFigures) -> bool,
+) -> Result<(), LabError> {
+    let setting = Setting::new(scenario, options)?;
+    let Cuttable { machine, recorded, plan } = recorded(&setting, variant)?;
+    first_wrong(&machine, &recorded, &Plan { e2fsck_every: 0, ..plan }, enough);
+    Ok(())
+}
+
+/// Runs a variant for its cuts.
+fn recorded(setting: &Setting, variant: &str) -> Result<Cuttable, LabError> {
+    let scenario = &setting.scenario;
     let wrong = |why: ScenarioError| why.of(scenario);
     let Some(variant) = scenario.variants.iter().find(|v| v.name == variant) else {
         let known: Vec<_> = scenario.variants.iter().map(|v| v.name.as_str()).collect();
@@ -31,21 +70,9 @@ pub fn reproduce_state(
     if variant.kernel.is_some() {
         return Err(wrong(ScenarioError::NotReproducible(variant.name.clone())));
     }
-    let cut = setting.loads.iter().find_map(|load| load.recorded(&setting, variant));
+    let cut = setting.loads.iter().find_map(|load| load.recorded(setting, variant));
     let Some(cut) = cut else {
         return Err(wrong(ScenarioError::NothingCut(variant.name.clone())));
     };
-    let Cuttable { machine, recorded, plan: honest } = cut.map_err(|e| e.of(variant))?;
-    let (recorded, plan) = match control {
-        None => (recorded, honest),
-        Some(control) => match control.of(&recorded) {
-            Some(changed) => (changed, control_plan(&setting, honest.cuts())),
-            None => {
-                return Err(wrong(ScenarioError::NoControl(variant.name.clone())));
-            }
-        },
-    };
-    let cuts = plan.cuts();
-    reproduce(&machine, recorded, &plan, number)
-        .ok_or_else(|| wrong(ScenarioError::NoCut { number, cuts }))
+    cut.map_err(|e| e.of(variant))
 }

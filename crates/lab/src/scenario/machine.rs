@@ -25,6 +25,11 @@ pub struct Machine {
     pub request_kb: u64,
     /// What `/proc/sys/vm/bdflush` of Linux 2.4 holds; without it, today's `vm.dirty_*`.
     pub bdflush: Option<[u32; 9]>,
+    /// What has been dirty for so many seconds is written; `None`: as a mount has it, by the age of
+    /// `commit=`. (With `bdflush` its numbers count.)
+    pub dirty_expire_s: Option<f64>,
+    /// How often it is looked for, in seconds.
+    pub dirty_writeback_s: Option<f64>,
     /// Home writes of a checkpoint that are on their way at once, in KiB.
     pub checkpoint_kb: u64,
     /// A checkpoint begins when more than this of the log is in use, in per cent ...
@@ -53,7 +58,17 @@ impl Machine {
                 writeback_chunk_bytes: memory_bytes,
                 ..Settings::from_bdflush(nine)
             },
-            None => to.page_cache.clone(),
+            None => {
+                to.write_by_commit_age();
+                let ms = |seconds: f64| (seconds * 1e3).round() as u64;
+                let pages = to.page_cache.clone();
+                Settings {
+                    dirty_expire_ms: self.dirty_expire_s.map_or(pages.dirty_expire_ms, ms),
+                    writeback_interval_ms: (self.dirty_writeback_s)
+                        .map_or(pages.writeback_interval_ms, ms),
+                    ..pages
+                }
+            }
         };
         to.page_cache = Settings {
             memory_bytes,
@@ -100,6 +115,23 @@ const BOUNDS: [(usize, u32); 4] = [(0, 100), (4, 1_000_000), (5, 1_000_000), (6,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Scenario;
+    use crate::stack::mount_options;
+
+    #[test]
+    fn dirty_data_waits_as_long_as_on_a_mount_unless_it_is_said() {
+        let text = include_str!("../../scenarios/data-at-risk.toml");
+        let scenario = Scenario::parse(text, "data-at-risk").unwrap();
+        let waits = |name: &str| {
+            let variant = scenario.variants.iter().find(|v| v.name == name).unwrap();
+            let mut options = mount_options(&format!("{},commit=9", variant.mount)).unwrap();
+            scenario.machine_of(variant).apply(64 << 20, &mut options);
+            let pages = options.page_cache;
+            (pages.dirty_expire_ms, pages.writeback_interval_ms)
+        };
+        assert_eq!(waits("ordered"), (9000, 4500));
+        assert_eq!(waits("ordered-30s"), (30_000, 5000));
+    }
 
     #[test]
     fn bdflush_has_nine_numbers() {

@@ -273,6 +273,12 @@ pub(super) fn machine_over(fields: &Fields<'_, '_>, base: Option<&Machine>) -> O
             read.map_err(wrong).ok().flatten()
         }),
     };
+    let seconds = |name: &str, of: fn(&Machine) -> Option<f64>| match base(name) {
+        Some(base) => of(base),
+        None => fields.value(name).and_then(|_| number(fields, name, 0.1, 86_400.0)),
+    };
+    let dirty_expire_s = seconds("dirty_expire_s", |m| m.dirty_expire_s);
+    let dirty_writeback_s = seconds("dirty_writeback_s", |m| m.dirty_writeback_s);
     if fields.value("memory_mb").is_some() && fields.value("page_cache_per_data").is_some() {
         let help = "leave one of them out";
         fields.wrong("memory_mb", "`memory_mb` is instead of `page_cache_per_data`", help);
@@ -312,6 +318,8 @@ pub(super) fn machine_over(fields: &Fields<'_, '_>, base: Option<&Machine>) -> O
         read_ahead_kb: read_ahead?,
         request_kb: request?,
         bdflush,
+        dirty_expire_s,
+        dirty_writeback_s,
         checkpoint_kb: checkpoint?,
         checkpoint_from_percent: from?,
         checkpoint_to_percent: to?,

@@ -189,6 +189,8 @@ fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -
         mount: mount?,
         run: if is_peer { RunKind::Peer } else { run? },
         cut: cut?,
+        #[cfg(feature = "planted-bugs")]
+        planted: None,
     })
 }
 

@@ -249,6 +249,8 @@ fn files_spec(fields: &Fields<'_, '_>) -> Option<FilesSpec> {
     let logs_kept = count(fields, "logs_kept", 1, 1000);
     let table_kb = count(fields, "table_kb", 16, 65_536);
     let configs = count(fields, "configs", 1, 1000);
+    let letters_kept = count(fields, "letters_kept", 1, 100_000);
+    let letters_synced_percent = count(fields, "letters_synced_percent", 0, 100);
     Some(FilesSpec {
         seconds: seconds?,
         rounds_least: rounds_least?,
@@ -257,6 +259,8 @@ fn files_spec(fields: &Fields<'_, '_>) -> Option<FilesSpec> {
         logs_kept: logs_kept? as usize,
         table_kb: table_kb?,
         configs: configs?,
+        letters_kept: letters_kept? as usize,
+        letters_synced_percent: letters_synced_percent?,
     })
 }
 

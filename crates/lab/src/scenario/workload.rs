@@ -93,7 +93,7 @@ pub struct Lines<'a> {
     pub peers: Option<&'a str>,
 }
 
-/// The workload of files (`steadfast_crash::risk`): log, table, configurations, mail.
+/// The workload of files (`steadfast_crash::risk`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FilesSpec {
     /// How long the programs make calls, in seconds.
@@ -110,6 +110,10 @@ pub struct FilesSpec {
     pub table_kb: u64,
     /// Configurations.
     pub configs: u64,
+    /// Letters that are kept.
+    pub letters_kept: usize,
+    /// Of a hundred letters, so many are synced.
+    pub letters_synced_percent: u64,
 }
 
 impl FilesSpec {
@@ -124,15 +128,24 @@ impl FilesSpec {
             logs_kept: self.logs_kept,
             table_bytes: self.table_kb << 10,
             configs: self.configs,
+            letters_kept: self.letters_kept,
+            letters_synced_percent: self.letters_synced_percent,
         }
     }
 
     /// In words, as a report shows it.
     pub fn description(&self) -> String {
         format!(
-            "files: {} s of log ({} KiB x {}), table ({} KiB), {} configurations, mail; {} ms \
-             between calls",
-            self.seconds, self.log_kb, self.logs_kept, self.table_kb, self.configs, self.pause_ms
+            "files: {} s of log ({} KiB x {}), table ({} KiB), {} configurations, mail \
+             ({} letters, {} % synced), database, store, downloads, backups; {} ms between calls",
+            self.seconds,
+            self.log_kb,
+            self.logs_kept,
+            self.table_kb,
+            self.configs,
+            self.letters_kept,
+            self.letters_synced_percent,
+            self.pause_ms
         )
     }
 }

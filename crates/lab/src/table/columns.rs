@@ -5,7 +5,7 @@
 use super::cell::{Cell, Unit, bytes};
 use crate::results::{
     ControlRow, CopyRow, FilesRow, LegRow, LossRow, Path, Percentiles, Point, RandomReadRow,
-    ReadRow, RiskRow, SteadyLoss,
+    ReadRow, RiskRow, ShownRow, SteadyLoss,
 };
 
 /// A column's figure in one row.
@@ -114,6 +114,32 @@ pub fn exposure(r: &RiskRow) -> Vec<Column> {
     // The kernel's is measured by the wall clock, ours by the simulation's: two columns.
     let age = format!("lost, age ms, {} clock,", r.run_clock.name());
     columns.extend(percentiles(&age, &r.exposure_ms, Unit::Plain(0)));
+    // Beside the kernel's, which have fewer cuts: of as many of these.
+    if let (Some(bytes), Some(ms)) = (&r.few_exposure_bytes, &r.few_exposure_ms) {
+        let name = bytes.tail().name();
+        columns.push(always(format!("{LOST} {name}"), Cell::of(bytes.max(), Unit::Bytes)));
+        columns.push(always(format!("{age} {name}"), Cell::plain(ms.max(), 0)));
+    }
+    columns
+}
+
+/// Which planted bugs the same cuts show.
+pub fn shown(r: &ShownRow) -> Vec<Column> {
+    let names = |all: &[String]| match all {
+        [] => Cell::None,
+        all => Cell::Text(all.join(", ")),
+    };
+    let figures = [
+        ("as broken promises", &r.broken_promises),
+        ("as damage", &r.damage),
+        ("as stale data", &r.stale_bytes),
+    ];
+    let shown = r.planted - r.not_shown.len() as u64;
+    let mut columns =
+        vec![always("planted", Cell::count(r.planted)), always("shown", Cell::count(shown))];
+    columns.extend(figures.map(|(how, all)| always(how, Cell::count(all.len() as u64))));
+    columns.extend(figures.map(|(how, all)| wide(format!("{how}: names"), names(all))));
+    columns.push(always("not shown", names(&r.not_shown)));
     columns
 }
 

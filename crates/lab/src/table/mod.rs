@@ -140,6 +140,13 @@ pub fn grids(results: &Results) -> Vec<Grid> {
             columns::found,
         ),
         by_variant(
+            "planted bugs that the same cuts show",
+            results,
+            |run| all_of(&run.shown),
+            |r| &r.variant,
+            columns::shown,
+        ),
+        by_variant(
             "speed and exposure",
             results,
             |run| all_of(&run.speed_and_exposure),

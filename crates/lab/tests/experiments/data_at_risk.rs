@@ -68,7 +68,7 @@ fn known_truths_show_up() {
         let r = row(mode);
         assert_eq!((r.order_violations, r.empty_after_rename), (0, 0), "{r:#?}");
     }
-    assert_eq!(results.only().files.len(), 4);
+    assert_eq!(results.only().files.len(), 6);
     for f in &results.only().files {
         assert!(
             f.operations > 500 && f.fsyncs > 50 && f.operations_per_s.median() > 100.0,
@@ -76,7 +76,14 @@ fn known_truths_show_up() {
         );
         assert!(f.fsync_ms.p50() > 0.0 && f.elapsed_seconds >= 2.5, "{f:#?}");
     }
-    assert_eq!(results.only().speed_and_exposure.len(), 4);
+    assert_eq!(results.only().speed_and_exposure.len(), 6);
+    // How old what each cut took was, in the order of time.
+    for series in &results.only().ages {
+        assert!(series.at_ms.is_sorted() && series.at_ms.len() == series.age_ms.len());
+        assert!(series.at_ms.iter().zip(&series.age_ms).all(|(at, age)| age <= at), "{series:?}");
+        assert!(series.at_ms.last().is_some_and(|at| *at > 2000), "{series:?}");
+    }
+    assert_eq!(results.only().ages.len(), 6);
     // Readable at 80 columns, with all columns too.
     for wide in [false, true] {
         let text = table::text(&results, Layout { wide, ..Layout::default() });
@@ -84,6 +91,7 @@ fn known_truths_show_up() {
     }
     let html = steadfast_lab::report::html(&results);
     assert!(html.contains("speed against exposure") && html.contains("empty after rename"));
+    assert!(html.contains("age of the oldest that was lost"));
     assert!(html.contains("steadfast lab run data-at-risk.toml --cuts"), "{html}");
 }
 

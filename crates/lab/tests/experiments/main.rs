@@ -11,6 +11,7 @@ mod nvdimm;
 mod own_size;
 mod peers;
 mod pinned;
+mod planted;
 mod reads;
 mod report;
 mod scenario_files;

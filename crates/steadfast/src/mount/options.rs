@@ -120,11 +120,7 @@ fn each(lists: &[String]) -> Result<(Wanted, Vec<String>), Usage> {
     }
     wanted.ext4.data_given = words.iter().find(|word| ext4::speaks_of_journal(word)).cloned();
     wanted.ext4.cache_bytes.get_or_insert(CACHE_BYTES);
-    // sync(2) does not reach us: what it would write is written by age instead.
-    let commit_ms = wanted.ext4.journal.commit_interval.as_millis() as u64;
-    let pages = &mut wanted.ext4.page_cache;
-    pages.dirty_expire_ms = commit_ms;
-    pages.writeback_interval_ms = (commit_ms / 2).max(500);
+    wanted.ext4.write_by_commit_age();
     wanted.as_fuse_has_it();
     Ok((wanted, words))
 }

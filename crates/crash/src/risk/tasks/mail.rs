@@ -8,19 +8,23 @@ use super::super::workload::{Hands, Task};
 
 /// Bytes of a letter.
 const LETTER: (u64, u64) = (512, 4 << 10);
-/// Letters that stay in the second folder.
-const KEPT: usize = 100;
-/// Of 100 letters, so many are kept with care.
-const WITH_CARE: u64 = 50;
 /// After so many of 100 rounds the second folder is synced.
 const SECOND_SYNCED: u64 = 12;
 
 /// See the module's text.
-#[derive(Default)]
 pub struct Mail {
+    kept: usize,
+    synced_percent: u64,
     come: u64,
     new: VecDeque<u64>,
     read: VecDeque<u64>,
+}
+
+impl Mail {
+    /// So many letters stay in the second folder, and so many of a hundred are synced.
+    pub fn new(kept: usize, synced_percent: u64) -> Self {
+        Mail { kept, synced_percent, come: 0, new: VecDeque::new(), read: VecDeque::new() }
+    }
 }
 
 impl Task for Mail {
@@ -34,7 +38,7 @@ impl Task for Mail {
         let file = hands.create(&path)?;
         let len = hands.length(LETTER.0, LETTER.1);
         hands.write(file, 0, len)?;
-        if hands.choices.percent(WITH_CARE) {
+        if hands.choices.percent(self.synced_percent) {
             hands.sync(file, false)?;
             hands.sync_folder("new")?;
         }
@@ -49,7 +53,7 @@ impl Task for Mail {
         if hands.choices.percent(SECOND_SYNCED) {
             hands.sync_folder("read")?;
         }
-        if self.read.len() > KEPT
+        if self.read.len() > self.kept
             && let Some(n) = self.read.pop_front()
         {
             hands.remove(&format!("read/{n}"))?;

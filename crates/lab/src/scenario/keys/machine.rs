@@ -72,9 +72,23 @@ pub(super) const KEYS: &[Key] = &[
     key(
         Table::Machine,
         "bdflush",
-        Optional("today's `vm.dirty_*`"),
+        Optional("`dirty_expire_s`, `dirty_writeback_s`"),
         "The nine numbers of Linux 2.4's `/proc/sys/vm/bdflush`, in quotes: of them the first, \
          fifth, sixth and seventh count; what is on its way is bounded by the scheduler only.",
+    ),
+    key(
+        Table::Machine,
+        "dirty_expire_s",
+        Optional("the mount's `commit=`, as `steadfast mount` has it"),
+        "What has been dirty for so many seconds is written: 0.1 to 86400. Linux: 30 \
+         (`vm.dirty_expire_centisecs`). Of no effect with `bdflush`.",
+    ),
+    key(
+        Table::Machine,
+        "dirty_writeback_s",
+        Optional("half of the mount's `commit=`"),
+        "How often it is looked for, in seconds: 0.1 to 86400. Linux: 5 \
+         (`vm.dirty_writeback_centisecs`). Of no effect with `bdflush`.",
     ),
     key(
         Table::Machine,

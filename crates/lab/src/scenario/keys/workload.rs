@@ -147,13 +147,26 @@ pub(super) const KEYS: &[Key] = &[
         Optional("`cuts`"),
         "Cuts of a variant with `kernel`, each of which is a mount in real time.",
     ),
-    key(Table::Files, "seconds", Default("12.0"), "How long calls are made: 0.1 to 3600."),
+    key(Table::Files, "seconds", Default("90.0"), "How long calls are made: 0.1 to 3600."),
     key(Table::Files, "rounds_least", Default("0"), "Rounds of each program at the least."),
     key(Table::Files, "pause_ms", Default("10.0"), "Mean pause after a call, in ms: to 10000."),
     key(Table::Files, "log_kb", Default("256"), "Size of a full log, in KiB: 8 to 65536."),
     key(Table::Files, "logs_kept", Default("4"), "Logs that are kept: 1 to 1000."),
     key(Table::Files, "table_kb", Default("1024"), "The table, in KiB: 16 to 65536."),
     key(Table::Files, "configs", Default("4"), "Configurations: 1 to 1000."),
+    key(
+        Table::Files,
+        "letters_kept",
+        Default("1000"),
+        "Letters that are kept; the oldest beyond are removed: 1 to 100000. If they go before a \
+         file system's timer has written them, the age of what is lost is the workload's.",
+    ),
+    key(
+        Table::Files,
+        "letters_synced_percent",
+        Default("50"),
+        "Of a hundred letters, so many are synced.",
+    ),
     key(
         Table::ReadUnderWrite,
         "storm",

@@ -1,0 +1,84 @@
+//! A database: commits are appended to a log that is allocated ahead, and the pages that they
+//! changed are written at a checkpoint, after which the log is cut off.
+
+use steadfast_vfs::Result;
+
+use super::super::workload::{Hands, Open, Task};
+use crate::ledger::Action;
+
+/// Bytes of a record of the log.
+const RECORD: (u64, u64) = (512, 4 << 10);
+/// A commit is of at most so many records.
+const RECORDS: u64 = 4;
+/// The log is allocated ahead by so many bytes.
+const AHEAD: u64 = 64 << 10;
+/// Bytes of a page.
+const PAGE: u64 = 4 << 10;
+/// Pages in the beginning, and at most.
+const PAGES: (u64, u64) = (64, 256);
+/// So many pages are written at a checkpoint,
+const WRITTEN: u64 = 16;
+/// and of a hundred so many are new ones at the end.
+const NEW_PERCENT: u64 = 20;
+
+/// See the module's text.
+pub struct Database {
+    log_full_at: u64,
+    files: Option<(Open, Open)>,
+    log_end: u64,
+    allocated: u64,
+    pages: u64,
+}
+
+impl Database {
+    /// With a checkpoint when the log has so many bytes.
+    pub fn new(log_full_at: u64) -> Self {
+        Database { log_full_at, files: None, log_end: 0, allocated: 0, pages: PAGES.0 }
+    }
+
+    fn checkpoint(&mut self, hands: &mut Hands, log: Open, pages: Open) -> Result<()> {
+        for _ in 0..WRITTEN {
+            let is_new = self.pages < PAGES.1 && hands.choices.percent(NEW_PERCENT);
+            let page = if is_new { self.pages } else { hands.choices.below(self.pages) };
+            hands.write(pages, page * PAGE, PAGE)?;
+            self.pages += u64::from(is_new);
+        }
+        hands.sync(pages, true)?;
+        hands.change(log, Action::EMPTY)?;
+        (self.log_end, self.allocated) = (0, 0);
+        Ok(())
+    }
+}
+
+impl Task for Database {
+    fn folders(&self) -> &'static [&'static str] {
+        &["database"]
+    }
+
+    fn prepare(&mut self, hands: &mut Hands) -> Result<()> {
+        let pages = hands.create("database/pages")?;
+        hands.write(pages, 0, self.pages * PAGE)?;
+        self.files = Some((hands.create("database/log")?, pages));
+        Ok(())
+    }
+
+    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+        let Some((log, pages)) = self.files else { return Ok(()) };
+        for _ in 0..=hands.choices.below(RECORDS) {
+            let len = hands.length(RECORD.0, RECORD.1);
+            if self.log_end + len > self.allocated {
+                let ahead =
+                    Action::Allocate { offset: self.allocated, len: AHEAD, keep_size: true };
+                hands.change(log, ahead)?;
+                self.allocated += AHEAD;
+            }
+            hands.write(log, self.log_end, len)?;
+            self.log_end += len;
+        }
+        hands.sync(log, true)?;
+        if self.log_end >= self.log_full_at {
+            self.checkpoint(hands, log, pages)?;
+        }
+        Ok(())
+    }
+}

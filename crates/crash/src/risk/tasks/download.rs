@@ -1,0 +1,101 @@
+//! Downloads: pieces of a file come in any order; a file that is whole gets its name and replaces
+//! what was downloaded before.
+
+use steadfast_vfs::Result;
+
+use super::super::workload::{Hands, Open, Task};
+use crate::ledger::Action;
+
+/// Bytes of a piece, and how many a file has.
+const PIECE: u64 = 16 << 10;
+const PIECES: u64 = 64;
+/// Downloads that stay.
+const KEPT: u64 = 3;
+/// Of a hundred, so many are allocated ahead (the others are sparse) and synced.
+const ALLOCATED: u64 = 50;
+const WITH_CARE: u64 = 50;
+/// Every so many pieces these are synced.
+const SYNCED: u64 = 16;
+/// Where a file is from, as some programs note it: all of them are from one place.
+const ORIGIN: [(&str, &str); 2] = [
+    (
+        "user.xdg.origin.url",
+        "https://downloads.example.org/pub/images/amd64/daily/current/standard-live.iso",
+    ),
+    (
+        "user.xdg.referrer.url",
+        "https://www.example.org/en/releases/daily/where-to-get-it?arch=amd64&kind=live",
+    ),
+];
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Download {
+    begun: u64,
+    current: Option<Current>,
+}
+
+struct Current {
+    file: Open,
+    with_care: bool,
+    missing: Vec<u64>,
+}
+
+impl Download {
+    fn begin(&mut self, hands: &mut Hands) -> Result<Current> {
+        self.begun += 1;
+        let file = hands.create(&format!("download/{}.part", self.begun))?;
+        for (name, value) in ORIGIN {
+            hands.describe(file, name, value)?;
+        }
+        let size = PIECE * PIECES;
+        let ahead = match hands.choices.percent(ALLOCATED) {
+            true => Action::Allocate { offset: 0, len: size, keep_size: false },
+            false => Action::Resize { size },
+        };
+        hands.change(file, ahead)?;
+        let with_care = hands.choices.percent(WITH_CARE);
+        Ok(Current { file, with_care, missing: (0..PIECES).collect() })
+    }
+
+    fn end(&mut self, hands: &mut Hands, whole: Current) -> Result<()> {
+        let number = self.begun;
+        if whole.with_care {
+            hands.sync(whole.file, false)?;
+        }
+        hands.close(whole.file)?;
+        hands.rename(&format!("download/{number}.part"), &format!("download/{number}"))?;
+        if whole.with_care {
+            hands.sync_folder("download")?;
+        }
+        match number.checked_sub(KEPT) {
+            None | Some(0) => Ok(()),
+            Some(oldest) => hands.remove(&format!("download/{oldest}")),
+        }
+    }
+}
+
+impl Task for Download {
+    fn folders(&self) -> &'static [&'static str] {
+        &["download"]
+    }
+
+    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+        let mut current = match self.current.take() {
+            Some(current) => current,
+            None => self.begin(hands)?,
+        };
+        let which = hands.choices.below(current.missing.len() as u64) as usize;
+        let piece = current.missing.swap_remove(which);
+        hands.write(current.file, piece * PIECE, PIECE)?;
+        let left = current.missing.len() as u64;
+        if left == 0 {
+            return self.end(hands, current);
+        }
+        if current.with_care && left.is_multiple_of(SYNCED) {
+            hands.sync(current.file, true)?;
+        }
+        self.current = Some(current);
+        Ok(())
+    }
+}

@@ -31,7 +31,8 @@ pub(crate) fn end(open: impl AsFd, device: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn has_ended(open: impl AsFd) -> io::Result<bool> {
+/// Whether the kernel has let go of it: nobody holds the mount any more.
+pub(crate) fn has_ended(open: impl AsFd) -> io::Result<bool> {
     let mut polled = [PollFd::from_borrowed_fd(open.as_fd(), PollFlags::empty())];
     poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
     Ok(polled[0].revents().contains(PollFlags::ERR))

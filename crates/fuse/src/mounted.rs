@@ -158,6 +158,13 @@ impl Unmounter {
         self.device.as_deref()
     }
 
+    /// Whether somebody holds the mount, as far as the kernel says: before it is unmounted, and
+    /// after that another mount namespace with a copy of it, or who has something of it open.
+    pub fn is_held(&self) -> bool {
+        let connection = self.connection.upgrade();
+        connection.is_some_and(|open| !connection::has_ended(&*open).unwrap_or(false))
+    }
+
     /// Ends the connection to the kernel, whoever holds the mount: another mount namespace with a
     /// copy of it, who has something of it open. They get errors from then on, and it is served
     /// no more. To be called once it is unmounted.

@@ -12,6 +12,8 @@ use crate::mounted::{Mounted, Unmounter};
 /// How long is waited for who uses a mount, and for the kernel to let go of it.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
+/// How long is waited for the last calls, once the kernel has let go: a device may be slow.
+const LAST_CALLS: Duration = Duration::from_secs(120);
 
 /// A mount with the thread that serves it. Dropping it takes it out of the tree of names, and waits
 /// a moment for who uses it; errors are lost then.
@@ -100,13 +102,15 @@ impl Serving {
     /// How serving has ended, once the mount is unmounted.
     fn ended(&mut self, may_cut_off: bool) -> Result<Ended> {
         let mut cut_off = false;
-        if !self.has_ended_in_time() {
-            if !may_cut_off {
+        if !self.has_ended_within(PATIENCE) {
+            cut_off = self.unmounter.is_held();
+            if cut_off && !may_cut_off {
                 return Err(MountError::Busy { path: self.mountpoint().to_path_buf() });
             }
-            self.unmounter.cut_off()?;
-            cut_off = true;
-            if !self.has_ended_in_time() {
+            if cut_off {
+                self.unmounter.cut_off()?;
+            }
+            if !self.has_ended_within(LAST_CALLS) {
                 let why = "a call to the file system has not returned".to_owned();
                 return Err(MountError::Held { path: self.mountpoint().to_path_buf(), why });
             }
@@ -117,9 +121,9 @@ impl Serving {
     }
 
     /// Whether it is served no more, which is waited for.
-    fn has_ended_in_time(&self) -> bool {
+    fn has_ended_within(&self, time: Duration) -> bool {
         let Some(thread) = &self.thread else { return true };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + time;
         while !thread.is_finished() {
             if Instant::now() >= until {
                 return false;

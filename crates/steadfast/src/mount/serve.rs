@@ -396,12 +396,12 @@ impl Served {
         self.cut_off().map_err(|e| anyhow!(e))
     }
 
-    /// Whether the kernel lets go of it within [`GRACE`].
+    /// Whether the kernel lets go of it within [`GRACE`]. The last calls may take longer.
     fn let_go_in_time(&self) -> bool {
         let until = Instant::now() + GRACE;
         while !self.let_go.load(Ordering::Acquire) {
             if Instant::now() >= until {
-                return false;
+                return !self.unmounter.is_held();
             }
             std::thread::sleep(Duration::from_millis(20));
         }

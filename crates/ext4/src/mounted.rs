@@ -1,7 +1,7 @@
 //! The mounted file system.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_ext4_format::{Ext4Error, Result};
@@ -36,6 +36,8 @@ pub struct Ext4 {
     /// With data=transact.
     pub(crate) transact: Option<Transact>,
     pub(crate) recovery: Option<MountRecovery>,
+    /// For tasks of its own.
+    pub(crate) me: Weak<Ext4>,
 }
 
 /// Times that an operation without space is retried after a commit has freed some.
@@ -48,6 +50,7 @@ impl Ext4 {
         options: MountOptions,
         dax: bool,
         recovery: Option<MountRecovery>,
+        me: &Weak<Ext4>,
     ) -> Self {
         let transact = parts.transacts().then(|| Transact::new(options.transact));
         let access_rule = AccessRule::of(&options);
@@ -64,6 +67,7 @@ impl Ext4 {
             access_rule,
             transact,
             recovery,
+            me: Weak::clone(me),
         }
     }
 
@@ -127,9 +131,10 @@ impl Ext4 {
                 || inode.state().raw.flags().contains(InodeFlags::JOURNAL_DATA))
     }
 
-    /// Runs an operation; when it finds no space while freed blocks wait for a commit, commits
-    /// and retries. Corruption makes the file system read-only, and stays. With data=transact
-    /// no transaction point comes while it runs; so one operation does not run inside another.
+    /// Runs an operation; when it finds no space while inodes wait for their deletion, or freed
+    /// blocks for a commit, waits for that and retries. Corruption makes the file system read-only,
+    /// and stays. With data=transact no transaction point comes while it runs; so one operation
+    /// does not run inside another.
     pub(crate) fn run<T>(
         &self,
         mut operation: impl FnMut() -> Result<T>,
@@ -166,21 +171,31 @@ impl Ext4 {
     }
 
     /// Runs an operation, or the part of one that is a single transaction, again when it has found
-    /// no space while freed blocks wait for a commit. With data=transact a commit must wait until
-    /// the whole operation is over.
+    /// no space while inodes wait for their deletion, or freed blocks for a commit. With
+    /// data=transact a commit must wait until the whole operation is over.
     pub(crate) fn with_space<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
         let mut operation = || self.parts.with_blocks(&mut operation);
         if self.transact.is_some() {
             return operation();
         }
+        let mut deleted = self.parts.holds.deleted();
         let mut outcome = operation();
         for _ in 0..SPACE_RETRIES {
-            let no_space = matches!(&outcome, Err(Ext4Error::Fs(FsError::NoSpace { .. })));
-            if !no_space || self.parts.allocator.counts().busy_blocks == 0 {
+            if !found_no_space(&outcome) {
                 break;
             }
-            self.parts.log.commit(self.parts.log.running_tid())?;
-            self.parts.allocator.use_freed_committed(&self.parts.log, &self.parts.meta)?;
+            let settled = self.parts.holds.settle(deleted);
+            deleted = self.parts.holds.deleted();
+            // A quota counts no blocks that are free.
+            let full = !matches!(&outcome, Err(Ext4Error::Fs(FsError::QuotaExceeded)));
+            let busy = full && self.parts.allocator.counts().busy_blocks > 0;
+            if !settled && !busy {
+                break;
+            }
+            if busy {
+                self.parts.log.commit(self.parts.log.running_tid())?;
+                self.parts.allocator.use_freed_committed(&self.parts.log, &self.parts.meta)?;
+            }
             outcome = operation();
         }
         outcome
@@ -204,6 +219,11 @@ impl std::fmt::Debug for Ext4 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ext4").field("options", &self.options).finish_non_exhaustive()
     }
+}
+
+/// Whether an operation found no space, or more than its quota, which a deletion may end.
+pub(crate) fn found_no_space<T>(outcome: &Result<T>) -> bool {
+    matches!(outcome, Err(Ext4Error::Fs(FsError::NoSpace { .. } | FsError::QuotaExceeded)))
 }
 
 /// A file's number in the page cache.

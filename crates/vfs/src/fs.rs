@@ -38,6 +38,28 @@ pub trait FileSystem: Send + Sync {
         self.getattr(ino)
     }
 
+    /// Keeps an inode for a caller that goes on to use its number, as the kernel of a mount does
+    /// with every node that it has looked up: until the caller has let go of it, the number is no
+    /// other inode's, and works with all operations, whether the inode has a name or not. Holds are
+    /// counted, and gone after a crash or an unmount. Returns the attributes. The default is for a
+    /// file system whose inodes stay by themselves.
+    ///
+    /// # Errors
+    /// Not found: it is gone already.
+    fn hold(&self, ino: Ino) -> Result<Attr> {
+        self.getattr(ino)
+    }
+
+    /// Gives back so many holds (FUSE_FORGET). Whether it was the last. Neither fails nor waits
+    /// for a device: what has no name is deleted later, but before [`statfs`](Self::statfs)
+    /// answers, or an operation finds no space.
+    fn let_go(&self, _ino: Ino, _holds: u64) -> bool {
+        true
+    }
+
+    /// Gives back all holds on all inodes.
+    fn let_go_all(&self) {}
+
     /// Changes attributes and returns the new ones.
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr>;
 
@@ -57,7 +79,7 @@ pub trait FileSystem: Send + Sync {
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr>;
 
     /// Removes the name of a file that is not a directory. The inode lives on while it has other
-    /// names or is open.
+    /// names, is open or is held.
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()>;
 
     /// Removes an empty directory.
@@ -128,7 +150,7 @@ pub trait FileSystem: Send + Sync {
         Ok(None)
     }
 
-    /// The caller will not use this inode number again before another lookup (as FUSE_FORGET):
+    /// The caller, who holds nothing, will not use this inode number again before another lookup:
     /// cached state of it may be dropped.
     fn forget_inode(&self, _ino: Ino) {}
 

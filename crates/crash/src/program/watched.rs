@@ -292,6 +292,18 @@ impl FileSystem for Watched {
         self.next.getattr(ino)
     }
 
+    fn hold(&self, ino: Ino) -> Result<Attr> {
+        self.next.hold(ino)
+    }
+
+    fn let_go(&self, ino: Ino, holds: u64) -> bool {
+        self.next.let_go(ino, holds)
+    }
+
+    fn let_go_all(&self) {
+        self.next.let_go_all();
+    }
+
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
         let about = self.on_inode(ino);
         match set.size {

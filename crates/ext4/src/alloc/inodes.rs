@@ -86,8 +86,15 @@ impl Allocator {
 fn free_inode_in(txn: &Txn<'_>, group: GroupNo) -> Result<Option<u32>> {
     let layout = &txn.volume.layout;
     let map = inode_bitmap(txn, group)?;
-    let first = if group.0 == 0 { layout.first_inode.0 - 1 } else { 0 };
-    Ok(bitmap::next_free(&map, first, layout.inodes_per_group))
+    let mut from = if group.0 == 0 { layout.first_inode.0 - 1 } else { 0 };
+    while let Some(index) = bitmap::next_free(&map, from, layout.inodes_per_group) {
+        // A rollback has freed a number that the kernel still uses.
+        if !txn.holds.contains(layout.inode_number(group, index)) {
+            return Ok(Some(index));
+        }
+        from = index + 1;
+    }
+    Ok(None)
 }
 
 /// The parent's group, else groups at quadratic distances, else any.

@@ -15,8 +15,8 @@ use crate::xattr::Unused;
 use crate::xattr::release_xattrs;
 
 /// Deletes a file in the transaction of its final unlink: in half the work, and no crash
-/// can leave it half-done. Only if nobody has it open, no data of it is on its way to the
-/// device, and its blocks are few; `None`: it has to become an orphan, for
+/// can leave it half-done. Only if nobody has it open or holds it, no data of it is on its way to
+/// the device, and its blocks are few; `None`: it has to become an orphan, for
 /// `delete_if_unused`.
 pub(crate) fn delete_with_final_unlink(
     fs: &Ext4,
@@ -29,7 +29,8 @@ pub(crate) fn delete_with_final_unlink(
     if fs.parts.transacts() || values {
         return Ok(None);
     }
-    let Some(deletion) = Deletion::begin(inode, is_small) else { return Ok(None) };
+    let may = |raw: &RawInode| is_small(raw) && !fs.parts.holds.contains(inode.no);
+    let Some(deletion) = Deletion::begin(inode, may) else { return Ok(None) };
     let file = key(inode.no);
     if fs.pages.file_dirty_bytes(file) > 0 {
         return Ok(None);
@@ -49,11 +50,15 @@ pub(crate) fn delete_with_final_unlink(
     Ok(Some(deletion))
 }
 
-/// Deletes the inode if it has no links and nobody has it open; else the last close does.
+/// Deletes the inode if it has no links and nobody has it open or holds it; else the last close
+/// does, or who lets go of it last.
 pub(crate) fn delete_if_unused(fs: &Ext4, inode: &Inode) -> Result<()> {
     {
         let mut state = inode.state();
         if state.raw.links() > 0 || state.is_in_use() || state.doomed {
+            return Ok(());
+        }
+        if fs.parts.holds.keep(inode.no) {
             return Ok(());
         }
         state.doomed = true;

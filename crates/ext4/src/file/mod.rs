@@ -55,7 +55,7 @@ pub use map::Map;
 
 pub(crate) use cost::{CALL, NAME_CALL};
 pub(crate) use dax::leave_page_cache;
-pub(crate) use delete::{delete_if_unused, delete_values, delete_with_final_unlink};
+pub(crate) use delete::{delete, delete_if_unused, delete_values, delete_with_final_unlink};
 pub(crate) use fallocate::fallocate_file;
 pub(crate) use orphans::process_orphans;
 pub(crate) use read::read_file;

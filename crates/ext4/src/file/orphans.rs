@@ -9,7 +9,7 @@ use crate::mounted::Ext4;
 /// Finishes what a crash interrupted: deletes orphans without links, cuts the others to
 /// their size.
 pub(crate) fn process_orphans(fs: &Ext4) -> Result<()> {
-    let all = fs.parts.look().orphan_set().all();
+    let all = fs.parts.lock_meta().orphans.all();
     for no in all {
         let inode = fs.parts.look().inode(no).map_err(|e| match e {
             Ext4Error::Fs(_) => {
@@ -19,7 +19,10 @@ pub(crate) fn process_orphans(fs: &Ext4) -> Result<()> {
             other => other,
         })?;
         if inode.state().raw.links() == 0 {
-            delete(fs, &inode)?;
+            // After a rollback some may be held.
+            if !fs.parts.holds.keep(no) {
+                delete(fs, &inode)?;
+            }
         } else {
             cut_to_size(fs, &inode)?;
         }

@@ -147,7 +147,18 @@ pub(super) fn write_to(
     offset: u64,
     data: &Bytes,
 ) -> Result<usize> {
-    let written = fs.run(|| write_file(fs, file, how, offset, data.clone()))?;
+    let deleted = fs.parts.holds.deleted();
+    let mut written = fs.run(|| write_file(fs, file, how, offset, data.clone()))?;
+    let may_find_more = || {
+        let busy = !fs.parts.transacts() && fs.parts.allocator.counts().busy_blocks > 0;
+        fs.parts.holds.settle(deleted) || busy
+    };
+    if written < data.len() && may_find_more() {
+        // There was no space for more, and now there may be. What fails has written this much.
+        let (at, rest) = (offset + written as u64, data.slice(written..));
+        let more = fs.run(|| write_file(fs, file, how, at, rest.clone()));
+        written += more.unwrap_or(0);
+    }
     file.note_write();
     fs.point_after(written_bits(how))?;
     Ok(written)

@@ -13,7 +13,7 @@ use crate::file::delete_if_unused;
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
 
-fn number(ino: Ino) -> Result<InodeNo> {
+pub(super) fn number(ino: Ino) -> Result<InodeNo> {
     u32::try_from(ino.0).map(InodeNo).map_err(|_| FsError::NotFound)
 }
 
@@ -41,19 +41,22 @@ impl Ext4 {
         if no == InodeNo::NONE || no.0 > self.volume.layout.inodes_count {
             return Err(FsError::NotFound);
         }
-        self.run(|| match self.parts.inodes.get(no) {
-            Some(inode) => Ok(inode),
-            None => {
-                let txn = self.parts.look_yielding();
-                match txn.inode(no) {
-                    // What is not in use may hold anything. It is the caller's mistake.
-                    Err(Ext4Error::Corrupt { .. }) if !is_inode_number_taken(&txn, no)? => {
-                        Err(FsError::NotFound.into())
-                    }
-                    outcome => outcome,
-                }
+        self.run(|| self.in_use(no))
+    }
+
+    /// The inode with this number, for operations that [`run`](Self::run) runs.
+    pub(super) fn in_use(&self, no: InodeNo) -> steadfast_ext4_format::Result<Arc<Inode>> {
+        if let Some(inode) = self.parts.inodes.get(no) {
+            return Ok(inode);
+        }
+        let txn = self.parts.look_yielding();
+        match txn.inode(no) {
+            // What is not in use may hold anything. It is the caller's mistake.
+            Err(Ext4Error::Corrupt { .. }) if !is_inode_number_taken(&txn, no)? => {
+                Err(FsError::NotFound.into())
             }
-        })
+            outcome => outcome,
+        }
     }
 
     /// A number that a caller gives: one of the file system's own inodes, or one beyond all, is the
@@ -147,7 +150,7 @@ impl Ext4 {
     }
 
     /// What a rollback has left of a file that was found before it.
-    fn found_again(&self, before: &Arc<Inode>) -> Result<Arc<Inode>> {
+    pub(super) fn found_again(&self, before: &Arc<Inode>) -> Result<Arc<Inode>> {
         let now = self.any_inode(Ino(before.no.0.into()))?;
         let generation = |inode: &Inode| inode.state().raw.generation();
         // The number may be that of a file that was removed and is there again.

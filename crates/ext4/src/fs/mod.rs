@@ -5,6 +5,7 @@ mod access_times;
 mod attributes;
 mod data;
 mod flags;
+mod holds;
 mod inodes;
 mod label;
 mod names;

@@ -78,14 +78,21 @@ pub(super) fn unlink(fs: &Ext4, dir: Ino, name: &[u8]) -> Result<()> {
         namespace::unlink(&fs.parts, fs.given(dir)?, name, end)
     };
     if let Some(inode) = fs.run_on(&[dir], unlink)? {
-        fs.run(|| delete_if_unused(fs, &inode))?;
+        nameless(fs, &inode)?;
     }
     fs.names_changed(&[dir], TransactMask::UNLINK)
 }
 
+/// The last name of an inode has gone.
+fn nameless(fs: &Ext4, inode: &Inode) -> Result<()> {
+    fs.run(|| delete_if_unused(fs, inode))?;
+    fs.parts.holds.relieve();
+    Ok(())
+}
+
 pub(super) fn rmdir(fs: &Ext4, dir: Ino, name: &[u8]) -> Result<()> {
     let inode = fs.run_on(&[dir], || namespace::rmdir(&fs.parts, fs.given(dir)?, name))?;
-    fs.run(|| delete_if_unused(fs, &inode))?;
+    nameless(fs, &inode)?;
     fs.names_changed(&[dir], TransactMask::UNLINK)
 }
 
@@ -103,7 +110,7 @@ pub(super) fn rename(
     let dirs = (fs.given(from_dir)?, fs.given(to_dir)?);
     let rename = || namespace::rename(&fs.parts, dirs.0, from, dirs.1, to, flags);
     if let Some(replaced) = fs.run_on(&[from_dir, to_dir], rename)? {
-        fs.run(|| delete_if_unused(fs, &replaced))?;
+        nameless(fs, &replaced)?;
     }
     fs.names_changed(&[from_dir, to_dir], TransactMask::RENAME)
 }

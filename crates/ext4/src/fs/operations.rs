@@ -46,6 +46,19 @@ impl FileSystem for Ext4 {
         self.named_inode(ino)
     }
 
+    fn hold(&self, ino: Ino) -> Result<Attr> {
+        self.enter(CALL)?;
+        self.hold_inode(ino)
+    }
+
+    fn let_go(&self, ino: Ino, holds: u64) -> bool {
+        self.let_go_of(ino, holds)
+    }
+
+    fn let_go_all(&self) {
+        self.let_go_of_all();
+    }
+
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
         offset_ok(set.size.unwrap_or(0))?;
         self.enter(NAME_CALL)?;
@@ -180,6 +193,7 @@ impl FileSystem for Ext4 {
 
     fn sync(&self) -> Result<()> {
         self.enter(CALL)?;
+        self.parts.holds.settle(0);
         if self.parts.transacts() {
             return self.point_after(TransactMask::SYNC);
         }
@@ -275,6 +289,8 @@ impl FileSystem for Ext4 {
 
     fn transact(&self) -> Result<()> {
         self.enter(CALL)?;
+        // What was removed is free after this point.
+        self.parts.holds.settle(0);
         self.make_point()
     }
 

@@ -5,6 +5,8 @@ use steadfast_vfs::{Result, StatFs};
 use crate::mounted::Ext4;
 
 pub(super) fn statfs(fs: &Ext4) -> Result<StatFs> {
+    // As on the kernel's ext4, where a final unlink has deleted the file when it returns.
+    fs.parts.holds.settle(0);
     let layout = &fs.volume.layout;
     let space = *fs.parts.allocator.counts();
     let free = space.free_blocks.saturating_sub(space.promised());

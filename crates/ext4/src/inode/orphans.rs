@@ -11,7 +11,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 
 use crate::meta::Txn;
 use crate::planted::Bug;
-use crate::state::{OrphanFile, Orphans};
+use crate::state::{OrphanFile, OrphanPlace, Orphans};
 
 /// The orphan after `no` in the list on disk.
 ///
@@ -25,21 +25,24 @@ pub(crate) fn orphan_after(txn: &Txn<'_>, no: InodeNo) -> Result<InodeNo> {
 impl Orphans {
     /// Marks the inode, so that a crash from here on is cleaned up after. Once is enough.
     pub(crate) fn add(&self, txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
-        if txn.orphan_set().contains(no) || txn.volume.has(Bug::OrphanNotRecorded) {
+        if txn.is_orphan(no) || txn.volume.has(Bug::OrphanNotRecorded) {
             return Ok(());
         }
         let block_size = txn.volume.layout.block_size;
         if let Some(file) = &self.file
-            && let Some(slot) = txn.orphan_set().free_slot(file.slots(block_size))
+            && let Some(slot) = txn.free_orphan_slot(file.slots(block_size))
         {
             file.write_slot(txn, slot, no)?;
-            txn.orphan_set_mut().set_slot(slot, no);
+            txn.set_orphan_place(no, Some(OrphanPlace::Slot(slot)));
             return Ok(());
         }
-        let next = txn.superblock().last_orphan.get();
-        txn.modify_inode(no, |raw| raw.core_mut().dtime.set(next))?;
+        let head = InodeNo(txn.superblock().last_orphan.get());
+        txn.modify_inode(no, |raw| raw.core_mut().dtime.set(head.0))?;
         txn.superblock_mut().last_orphan.set(no.0);
-        txn.orphan_set_mut().list.insert(0, no);
+        // On a damaged disk it may be in the file, too.
+        let after = txn.listed_orphan(head).map(|_| head);
+        relink(txn, after, |(before, _)| *before = Some(no));
+        txn.set_orphan_place(no, Some(OrphanPlace::Listed { before: None, after }));
         Ok(())
     }
 
@@ -54,26 +57,42 @@ impl Orphans {
 
     /// The inode is whole again, or gone.
     pub(crate) fn remove(&self, txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
-        if let Some(slot) = txn.orphan_set().slot_of.get(&no).copied() {
-            // OK to unwrap: a slot comes from the file.
-            let file = self.file.as_ref().unwrap();
-            file.write_slot(txn, slot, InodeNo::NONE)?;
-            let orphans = txn.orphan_set_mut();
-            orphans.slots.remove(&slot);
-            orphans.slot_of.remove(&no);
-            return Ok(());
-        }
-        let Some(at) = txn.orphan_set().list.iter().position(|n| *n == no) else { return Ok(()) };
-        let next = txn.orphan_set().list.get(at + 1).map_or(0, |n| n.0);
-        if at == 0 {
-            txn.superblock_mut().last_orphan.set(next);
-        } else {
-            let before = txn.orphan_set().list[at - 1];
-            txn.modify_inode(before, |raw| raw.core_mut().dtime.set(next))?;
+        let (before, after) = match txn.orphan_place(no) {
+            None => return Ok(()),
+            Some(OrphanPlace::Slot(slot)) => {
+                // OK to unwrap: a slot comes from the file.
+                let file = self.file.as_ref().unwrap();
+                file.write_slot(txn, slot, InodeNo::NONE)?;
+                txn.set_orphan_place(no, None);
+                return Ok(());
+            }
+            Some(OrphanPlace::Listed { before, after }) => (before, after),
+        };
+        let next = after.unwrap_or(InodeNo::NONE).0;
+        match before {
+            None => txn.superblock_mut().last_orphan.set(next),
+            Some(before) => txn.modify_inode(before, |raw| raw.core_mut().dtime.set(next))?,
         }
         txn.modify_inode(no, |raw| raw.core_mut().dtime.set(0))?;
-        txn.orphan_set_mut().list.remove(at);
+        relink(txn, before, |(_, to)| *to = after);
+        relink(txn, after, |(to, _)| *to = before);
+        txn.set_orphan_place(no, None);
         Ok(())
+    }
+}
+
+/// Changes who is before and after an orphan of the list.
+fn relink(
+    txn: &mut Txn<'_>,
+    no: Option<InodeNo>,
+    change: impl FnOnce(&mut (Option<InodeNo>, Option<InodeNo>)),
+) {
+    if let Some(no) = no
+        && let Some(mut between) = txn.listed_orphan(no)
+    {
+        change(&mut between);
+        let (before, after) = between;
+        txn.set_orphan_place(no, Some(OrphanPlace::Listed { before, after }));
     }
 }
 

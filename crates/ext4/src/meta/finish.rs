@@ -136,7 +136,7 @@ impl Txn<'_> {
             self.meta.superblock = *superblock;
         }
         if let Some(orphans) = self.orphan_edit.take() {
-            self.meta.orphans = orphans;
+            self.meta.orphans.apply(orphans);
         }
         self.meta.xattr_blocks.apply(std::mem::take(&mut self.xattr_notes));
         self.parts.names.change(std::mem::take(&mut self.name_edits));

@@ -10,7 +10,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError};
 
 use super::txn::Txn;
-use crate::state::{Inode, InodeEdit, Life, OrphanSet};
+use crate::state::{Inode, InodeEdit, Life, OrphanPlace};
 
 /// Longest file that all implementations of ext2 can read.
 const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
@@ -75,7 +75,7 @@ impl Txn<'_> {
         let layout = &self.volume.layout;
         let raw = self.load_raw_inode(no)?;
         let bad = |what: &str| Ext4Error::corrupt(what, format!("inode {no}"));
-        let deleted = raw.links() == 0 && !self.orphan_set().contains(no);
+        let deleted = raw.links() == 0 && !self.is_orphan(no);
         if raw.is_blank() || (deleted && raw.core().dtime.get() != 0) {
             return Err(FsError::NotFound.into());
         }
@@ -172,11 +172,30 @@ impl Txn<'_> {
         Ok(())
     }
 
-    pub(crate) fn orphan_set(&self) -> &OrphanSet {
-        self.orphan_edit.as_ref().unwrap_or(&self.meta.orphans)
+    /// Where an orphan is written, as this transaction sees it.
+    pub(crate) fn orphan_place(&self, no: InodeNo) -> Option<OrphanPlace> {
+        let edited = self.orphan_edit.as_ref().and_then(|edit| edit.get(&no).copied());
+        edited.unwrap_or_else(|| self.meta.orphans.place(no))
     }
 
-    pub(crate) fn orphan_set_mut(&mut self) -> &mut OrphanSet {
-        self.orphan_edit.get_or_insert_with(|| self.meta.orphans.clone())
+    pub(crate) fn is_orphan(&self, no: InodeNo) -> bool {
+        self.orphan_place(no).is_some()
+    }
+
+    /// Who is before and after an orphan, if it is one of the list.
+    pub(crate) fn listed_orphan(&self, no: InodeNo) -> Option<(Option<InodeNo>, Option<InodeNo>)> {
+        match self.orphan_place(no) {
+            Some(OrphanPlace::Listed { before, after }) => Some((before, after)),
+            _ => None,
+        }
+    }
+
+    /// Changes where an orphan is written; `None`: it is one no more.
+    pub(crate) fn set_orphan_place(&mut self, no: InodeNo, place: Option<OrphanPlace>) {
+        self.orphan_edit.get_or_insert_default().insert(no, place);
+    }
+
+    pub(crate) fn free_orphan_slot(&self, slots: u32) -> Option<u32> {
+        self.meta.orphans.free_slot(slots, self.orphan_edit.as_ref())
     }
 }

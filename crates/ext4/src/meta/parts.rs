@@ -34,7 +34,7 @@ use super::lock::{MetaLock, MetaState};
 use super::log::{LOG_FULL, MetaLog};
 use super::txn::Txn;
 use super::volume::Volume;
-use crate::state::{Allocator, InodeCache, NameCache, Orphans, Quotas, Track};
+use crate::state::{Allocator, Holds, InodeCache, NameCache, Orphans, Quotas, Track};
 
 /// Most operations change fewer blocks than this.
 const TYPICAL_UPDATE_BLOCKS: usize = 16;
@@ -46,6 +46,8 @@ pub(crate) struct Parts {
     pub log: MetaLog,
     pub meta: MetaLock,
     pub inodes: InodeCache,
+    /// Whose numbers are in use outside.
+    pub holds: Holds,
     pub names: NameCache,
     pub allocator: Allocator,
     pub orphans: Orphans,

@@ -17,7 +17,8 @@ use super::parts::Parts;
 use super::read::Miss;
 use super::volume::Volume;
 use crate::state::{
-    Allocator, Inode, InodeEdit, NameCache, NameEdit, Named, Notes, OrphanSet, Orphans, SpaceEdit,
+    Allocator, Holds, Inode, InodeEdit, NameCache, NameEdit, Named, Notes, OrphanEdit, Orphans,
+    SpaceEdit,
 };
 
 /// An operation on the metadata. See the module's text.
@@ -27,6 +28,7 @@ pub struct Txn<'v> {
     pub(crate) volume: &'v Volume,
     pub(crate) allocator: &'v Allocator,
     pub(crate) orphans: &'v Orphans,
+    pub(crate) holds: &'v Holds,
     pub(crate) names: &'v NameCache,
     pub(crate) meta: MutexGuard<'v, MetaState>,
     pub(super) blocks: BTreeMap<u64, Bytes>,
@@ -38,7 +40,7 @@ pub struct Txn<'v> {
     pub(crate) seen: RefCell<Vec<Arc<Inode>>>,
     pub(crate) groups: GroupEdits,
     pub(crate) superblock: Option<Box<Superblock>>,
-    pub(crate) orphan_edit: Option<OrphanSet>,
+    pub(crate) orphan_edit: Option<OrphanEdit>,
     pub(crate) space: SpaceEdit,
     /// Space that this transaction takes was promised when it was reserved: no quota is held
     /// against it any more.
@@ -66,6 +68,7 @@ impl<'v> Txn<'v> {
             volume: &parts.volume,
             allocator: &parts.allocator,
             orphans: &parts.orphans,
+            holds: &parts.holds,
             names: &parts.names,
             meta: parts.lock_meta(),
             blocks: BTreeMap::new(),

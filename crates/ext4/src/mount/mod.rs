@@ -154,7 +154,7 @@ impl Ext4 {
         let options = with_early_write_back(options, &parts);
         let dax = crate::file::check_dax(&parts.volume, &options)?;
         let recovery = recovered.report.map(|log| {
-            let orphans = parts.look().orphan_set().all().len();
+            let orphans = parts.lock_meta().orphans.len();
             MountRecovery { log, orphans, in_memory: read_only }
         });
         let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {
@@ -164,7 +164,7 @@ impl Ext4 {
                 None => Arc::default(),
             };
             let pages = PageCache::beside(options.page_cache.clone(), store, images);
-            Ext4 { home, protection, ..Ext4::new(parts, pages, options, dax, recovery) }
+            Ext4 { home, protection, ..Ext4::new(parts, pages, options, dax, recovery, me) }
         });
         if let Some(damage) = by_backup {
             fs.volume.status.set_read_only(format!(

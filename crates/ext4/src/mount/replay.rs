@@ -99,8 +99,7 @@ fn bring_up_to_date(sb: &mut Superblock, parts: &Parts) {
     sb.set_free_blocks(space.free_blocks);
     // OK to cast: the sum over the groups of a file system with 2^32 inodes at most.
     sb.free_inodes.set(space.free_inodes as u32);
-    if sb.features().compat.contains(Compat::ORPHAN_FILE)
-        && parts.lock_meta().orphans.in_file().is_empty()
+    if sb.features().compat.contains(Compat::ORPHAN_FILE) && !parts.lock_meta().orphans.uses_file()
     {
         let mut features = sb.features();
         features.ro_compat.remove(RoCompat::ORPHAN_PRESENT);
@@ -120,7 +119,7 @@ pub fn delete_orphans(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> 
         return Ok(0);
     }
     let parts = load_orphans(crate::stage::stage(device)?)?;
-    let count = parts.lock_meta().orphans.all().len();
+    let count = parts.lock_meta().orphans.len();
     Ext4::mount(Arc::clone(device), options.clone())?.unmount()?;
     Ok(count)
 }

@@ -58,7 +58,7 @@ impl Ext4 {
     }
 
     fn has_orphans(&self) -> bool {
-        !self.parts.lock_meta().orphans.all().is_empty()
+        self.parts.lock_meta().orphans.len() > 0
     }
 
     /// Changes the superblock in its place, after the log holds it: a write that a power cut
@@ -97,9 +97,9 @@ impl Ext4 {
 
     /// Writes everything to its place (with data=transact: what the last transaction point holds,
     /// which is made here if the mask says so) and leaves a clean file system. Handles that are
-    /// still open are of no use afterwards; a file that is open without a name is left to the next
-    /// mount, as an orphan. The object can only be dropped then. What was shut down stays as a
-    /// power cut would leave it.
+    /// still open are of no use afterwards, nothing is held any more, and files without a name are
+    /// deleted. The object can only be dropped then. What was shut down stays as a power cut would
+    /// leave it.
     ///
     /// # Errors
     /// What could not be written; the file system then stays marked as needing recovery.
@@ -117,6 +117,7 @@ impl Ext4 {
             self.volume.status.set_unmounted();
             return Ok(());
         }
+        self.end_holds();
         let transacted = self.stop_transacting();
         let written = self.pages.flush_all();
         self.pages.shutdown();

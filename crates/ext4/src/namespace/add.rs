@@ -142,9 +142,6 @@ pub fn tmpfile(parts: &Parts, dir: InodeNo, node: NewNode) -> Result<Arc<Inode>>
     if kind_of(&txn, dir)? != FileType::Directory {
         return Err(FsError::NotDirectory.into());
     }
-    if txn.raw_inode(dir)?.links() == 0 {
-        return Err(FsError::NotFound.into());
-    }
     check_changeable(&txn, dir)?;
     let no = make_inode(&mut txn, dir, FileType::Regular, node)?;
     txn.orphans.add(&mut txn, no)?;

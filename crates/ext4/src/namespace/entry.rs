@@ -224,9 +224,14 @@ pub(super) fn check_key(txn: &Txn<'_>, dir: InodeNo) -> Result<()> {
     Ok(())
 }
 
-/// Refuses changes of directories that are marked immutable.
+/// Refuses changes of directories that are marked immutable, or that were removed and are still
+/// held.
 pub(super) fn check_changeable(txn: &Txn<'_>, dir: InodeNo) -> Result<()> {
-    if flags_of(txn, dir)?.contains(InodeFlags::IMMUTABLE) {
+    let (flags, links) = txn.look_at(dir, |raw| (raw.flags(), raw.links()))?;
+    if links == 0 {
+        return Err(FsError::NotFound.into());
+    }
+    if flags.contains(InodeFlags::IMMUTABLE) {
         return Err(FsError::NotPermitted { what: "the directory is immutable" }.into());
     }
     Ok(())

@@ -14,8 +14,8 @@ use steadfast_runtime::Mutex;
 use crate::meta::{MetaLock, MetaLog, MetaState, Parts, Volume, group_metadata, system_blocks};
 use crate::options::{DataMode, MountOptions};
 use crate::state::{
-    AllocState, Allocator, Clock, Fresh, InodeCache, NameCache, NodeCache, OrphanSet, Orphans,
-    Quotas, Space, XattrBlockCache,
+    AllocState, Allocator, Clock, Fresh, Holds, InodeCache, NameCache, NodeCache, OrphanSet,
+    Orphans, Quotas, Space, XattrBlockCache,
 };
 
 pub(crate) use orphans::{load as load_orphans, read as read_orphans};
@@ -129,6 +129,7 @@ pub(crate) fn assemble(
         log,
         meta: MetaLock::new(meta),
         inodes: InodeCache::new(options.inode_cache),
+        holds: Holds::default(),
         names: NameCache::new(options.inode_cache.saturating_mul(2)),
         allocator: Allocator::new(space, transacts.then(Fresh::default)),
         orphans: Orphans::default(),

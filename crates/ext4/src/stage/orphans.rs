@@ -43,7 +43,7 @@ pub(crate) fn read(parts: &Parts) -> Result<()> {
         list.push(next);
         next = orphan_after(&txn, next)?;
     }
-    orphans.set_list(list);
+    orphans.set_list(&list);
     drop(txn);
     parts.lock_meta().orphans = orphans;
     Ok(())

@@ -134,6 +134,15 @@ impl Inode {
         !state.is_in_use()
     }
 
+    /// Nobody uses its handles any more. Whether it is to be deleted: it has no name, and no call
+    /// works on it.
+    pub(crate) fn lose_handles(&self) -> bool {
+        let mut state = self.state();
+        let ends = state.raw.links() == 0 && state.pins == 0 && !state.doomed;
+        state.doomed |= ends;
+        ends
+    }
+
     /// What `stat` says. An inode whose type makes no sense was refused when it was read.
     pub(crate) fn attr(&self, layout: &Layout) -> Attr {
         let block_size = layout.block_size;

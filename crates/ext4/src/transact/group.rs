@@ -119,6 +119,7 @@ impl Ext4 {
         // Under the guard: who spends a group must not do so between the two.
         self.set_spent(false);
         drop(state);
+        self.parts.holds.retry();
     }
 
     /// A point or another group cannot be: a group is open, or has failed.

@@ -108,7 +108,7 @@ impl Ext4 {
 
 impl Ext4 {
     /// Something may have changed: the time to the next point runs.
-    pub(super) fn note_change(&self) {
+    pub(crate) fn note_change(&self) {
         if let Some(transact) = &self.transact
             && transact.timer.listens()
             && self.journal().is_some_and(|journal| self.is_changed(journal))

@@ -23,6 +23,7 @@ impl Ext4 {
         if let Some(e) = transact.state().failed.clone() {
             return Err(e);
         }
+        self.parts.holds.settle_due();
         if !self.is_changed(journal) {
             if transact.state().group_open {
                 return Err(self.group_is_open());
@@ -39,7 +40,10 @@ impl Ext4 {
             }
             self.end_transaction(transact, journal)?
         };
-        self.await_commit(transact, journal, ended)
+        self.await_commit(transact, journal, ended)?;
+        // The log has room again.
+        self.parts.holds.retry();
+        Ok(())
     }
 
     pub(super) fn journal_of_points(&self) -> Result<(&Transact, &Journal)> {

@@ -6,21 +6,23 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FsError, TransactMask};
 
 use crate::meta::LOG_FULL;
-use crate::mounted::Ext4;
+use crate::mounted::{Ext4, found_no_space};
 use crate::state::{OpenFile, Transact};
 
 /// Times that an operation without space is tried again.
 const RETRIES: u32 = 4;
 
 impl Ext4 {
-    /// Runs an operation with the gate shared. One that finds no space is tried again after a
-    /// point, which makes freed blocks and the log usable, if the mask has VOLFULL.
+    /// Runs an operation with the gate shared. One that finds no space is tried again after what is
+    /// due has been deleted, and after a point, which makes freed blocks and the log usable, if the
+    /// mask has VOLFULL.
     pub(crate) fn run_between_points<T>(
         &self,
         transact: &Transact,
         operation: &mut dyn FnMut() -> Result<T>,
     ) -> Result<T> {
         let mut tried = 0;
+        let deleted = self.parts.holds.deleted();
         loop {
             let (outcome, group) = {
                 let _shared = transact.gate.read();
@@ -28,6 +30,10 @@ impl Ext4 {
                 let group = outcome.is_err().then(|| transact.group()).flatten();
                 (outcome, group)
             };
+            if tried == 0 && found_no_space(&outcome) && self.parts.holds.settle(deleted) {
+                tried += 1;
+                continue;
+            }
             let Err(Ext4Error::Fs(FsError::NoSpace { what })) = &outcome else {
                 self.note_change();
                 return outcome;

@@ -12,6 +12,7 @@ mod fast_commits;
 mod faults;
 mod fragmentation;
 mod groups;
+mod holds;
 mod image;
 mod links;
 mod memory;

@@ -72,7 +72,7 @@ fn orphans_of_a_crash_are_deleted_by_us_and_by_e2fsck() {
 }
 
 #[test]
-fn a_file_open_at_unmount_is_deleted_at_the_next_mount() {
+fn a_file_open_at_unmount_is_deleted() {
     for image in images() {
         let fs = mount(&image, MountOptions::default());
         let free = fs.statfs().unwrap();
@@ -80,6 +80,7 @@ fn a_file_open_at_unmount_is_deleted_at_the_next_mount() {
         fs.write(fh, 0, contents(1, 0, 300_000)).unwrap();
         fs.unlink(fs.root(), b"open").unwrap();
         fs.unmount().unwrap();
+        image.assert_clean();
         drop(fs);
         let fs = mount(&image, MountOptions::default());
         assert_eq!(fs.statfs().unwrap(), free);

@@ -13,7 +13,7 @@ use steadfast_vfs::{
     Fallocate, FileSystem, FileType, Ino, NewNode, OpenFlags, RenameFlags, SetAttr, SetXattr,
 };
 
-use crate::last_names::take;
+use crate::last_names::{Has, take};
 use crate::workload::contents;
 use crate::{PLAIN, Run, Setup, judge_cuts, run_with};
 
@@ -52,8 +52,9 @@ fn all_kinds(fs: &Ext4) {
 }
 
 /// The same, and what is left of it goes.
-fn run(fs: &Arc<Ext4>, log: &RecordLog) {
-    take(fs, log, false);
+fn run(fs: &Arc<Ext4>, log: &RecordLog, has: Has) {
+    take(fs, log, has);
+    fs.let_go_all();
     all_kinds(fs);
     let root = fs.root();
     let [one, two] = [&b"one"[..], b"two"].map(|name| fs.lookup(root, name).unwrap().ino);
@@ -84,8 +85,12 @@ fn commits(run: &Run) -> impl Iterator<Item = (u64, u64)> {
 }
 
 fn between(setup: Setup, one_in: usize) {
+    between_of(setup, one_in, Has::Nothing);
+}
+
+fn between_of(setup: Setup, one_in: usize, has: Has) {
     let setup = Setup { lone_updates: true, ..setup };
-    let run = run_with(setup, 1, false, run);
+    let run = run_with(setup, 1, false, move |fs, log| run(fs, log, has));
     assert!(commits(&run).count() > 200, "more than a hundred transactions");
     judge_cuts(setup, &run, 1, commits(&run).step_by(one_in));
 }
@@ -99,4 +104,9 @@ fn between_any_two_commits() {
 fn between_commits_with_block_maps_and_values_in_inodes() {
     let (block_maps, value_inodes, block_size) = (true, true, 1024);
     between(Setup { block_maps, value_inodes, block_size, ..PLAIN }, 3);
+}
+
+#[test]
+fn between_commits_of_what_is_held() {
+    between_of(PLAIN, 2, Has::Hold);
 }

@@ -118,7 +118,7 @@ impl Replay<'_> {
         raw.as_mut_bytes()[BLOCK.end..len].copy_from_slice(&recorded.as_bytes()[BLOCK.end..len]);
         raw.set_sectors(old.sectors(block_size), block_size);
         // A place in the list of orphans is not the record's to give.
-        let listed = self.txn.orphan_set().contains(no);
+        let listed = self.txn.is_orphan(no);
         raw.core_mut().dtime.set(if listed { old.core().dtime.get() } else { 0 });
         if old.file_type() == Some(FileType::Directory) {
             raw.set_links(old.links());

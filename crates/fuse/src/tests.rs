@@ -6,6 +6,7 @@ mod files;
 mod folders;
 mod handshake;
 mod kernel;
+mod nameless;
 mod names;
 mod points;
 mod scripted;

@@ -35,14 +35,24 @@ impl Bridge {
         let done = self.call("readdir", || {
             let (ttl, none) = (&self.options.entry_timeout, Duration::ZERO);
             for e in self.fs.readdir(self.ino(ino), offset)? {
-                // A name whose inode cannot be read is listed; a later request reports why.
-                let found = self.fs.getattr(e.ino).ok();
+                // A name whose inode cannot be read is listed; a later request reports why. "."
+                // and ".." the kernel does not count.
+                let is_dots = matches!(&e.name[..], b"." | b"..");
+                let found = match is_dots {
+                    true => self.fs.getattr(e.ino).ok(),
+                    false => self.fs.hold(e.ino).ok(),
+                };
+                let is_held = found.is_some() && !is_dots;
                 let (attr, generation, ttl) = match found {
                     Some(a) => (self.shown(&a), Generation(a.generation.into()), ttl),
                     None => (attr::unread(&e), Generation(0), &none),
                 };
                 let number = INodeNo(e.ino.0);
                 if reply.add(number, e.next, OsStr::from_bytes(&e.name), ttl, &attr, generation) {
+                    // It did not fit.
+                    if is_held {
+                        self.let_go(e.ino);
+                    }
                     break;
                 }
             }

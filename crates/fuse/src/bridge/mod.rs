@@ -3,12 +3,12 @@
 mod attr;
 mod caller;
 mod copied;
+mod held;
 mod ioctl;
 mod listing;
 mod opened;
 mod privileges;
 mod ranges;
-mod removed;
 mod replies;
 mod requests;
 mod writing;
@@ -28,7 +28,6 @@ use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenF
 use self::attr::ROOT;
 pub(crate) use self::opened::Opened;
 use self::privileges::Capable;
-use self::removed::Removed;
 use self::writing::SyncedAfter;
 use crate::error_log::ErrorLog;
 use crate::invalidator::Invalidator;
@@ -51,7 +50,6 @@ pub(crate) struct Bridge {
     pub(crate) down: Arc<AtomicBool>,
     errors: ErrorLog,
     capable: Capable,
-    removed: Removed,
     synced_after: SyncedAfter,
     /// For changes that the kernel does not see; set once it is mounted.
     kernel: Arc<OnceLock<Invalidator>>,
@@ -76,7 +74,6 @@ impl Bridge {
             down: Arc::default(),
             errors,
             capable: Capable::default(),
-            removed: Removed::default(),
             synced_after: SyncedAfter::default(),
             kernel: Arc::default(),
             opened: Arc::default(),
@@ -171,7 +168,6 @@ impl Bridge {
     /// Attributes of an entry: the number is also what the kernel will ask by.
     fn entry(&self, attr: &Attr) -> (FileAttr, Generation) {
         let number = self.number(attr.ino);
-        self.removed.forget(attr.ino);
         (attr::attr(attr, number), Generation(attr.generation.into()))
     }
 
@@ -309,12 +305,15 @@ impl Bridge {
             return Err(FsError::Exists);
         }
         let fh = self.open_file(there.ino, flags, attr::appends(raw_flags))?;
-        let attr = self.fs.getattr(there.ino).inspect_err(|_| {
-            // Nobody learns the handle. OK to ignore: the first failure is the one to report.
-            self.synced_after.forget(fh);
-            let _ = self.fs.release(fh);
-        })?;
+        let attr = self.fs.getattr(there.ino).inspect_err(|_| self.close_unknown(fh))?;
         Ok((attr, fh))
+    }
+
+    /// Closes a handle that nobody learns of: the first failure is the one to report.
+    fn close_unknown(&self, fh: Fh) {
+        self.synced_after.forget(fh);
+        // OK to ignore, as said.
+        let _ = self.fs.release(fh);
     }
 }
 

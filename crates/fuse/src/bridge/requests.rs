@@ -26,8 +26,16 @@ impl fuser::Filesystem for Bridge {
         Ok(())
     }
 
+    fn destroy(&mut self) {
+        // OK to ignore: nobody asks any more.
+        let _ = self.call("unmount", || {
+            self.fs.let_go_all();
+            Ok(())
+        });
+    }
+
     fn lookup(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEntry) {
-        let found = self.call("lookup", || self.find(parent, child));
+        let found = self.call("lookup", || self.find_held(|| self.find(parent, child)));
         match found {
             Err(e) if e.code() == Errno::ENOENT.code() => {
                 let ttl = &self.options.negative_timeout;
@@ -42,13 +50,16 @@ impl fuser::Filesystem for Bridge {
         }
     }
 
-    fn forget(&self, _req: &Request, ino: INodeNo, _lookups: u64) {
-        self.opened.remove(ino.0);
-        self.removed.forget(self.ino(ino));
+    fn forget(&self, _req: &Request, ino: INodeNo, lookups: u64) {
+        // OK to ignore: it has no answer. A panic is seen by the next request.
+        let _ = self.call("forget", || {
+            self.forget_node(ino, lookups);
+            Ok(())
+        });
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.reply_attr(self.call("getattr", || self.attributes(self.ino(ino))), reply);
+        self.reply_attr(self.call("getattr", || self.fs.getattr(self.ino(ino))), reply);
     }
 
     fn setattr(
@@ -109,7 +120,7 @@ impl fuser::Filesystem for Bridge {
         let done = self.change_names("mknod", &[(parent, child)], || {
             let kind = attr::kind_of_mode(mode).ok_or(FsError::Invalid { what: "file type" })?;
             let (dir, node) = (self.ino(parent), node(req, mode, umask));
-            self.fs.mknod(dir, name(child)?, kind, attr::decode_device(rdev), node)
+            self.held(self.fs.mknod(dir, name(child)?, kind, attr::decode_device(rdev), node)?)
         });
         self.reply_entry(done, reply);
     }
@@ -125,21 +136,21 @@ impl fuser::Filesystem for Bridge {
     ) {
         let node = node(req, mode, umask);
         let done = self.change_names("mkdir", &[(parent, child)], || {
-            self.fs.mkdir(self.ino(parent), name(child)?, node)
+            self.held(self.fs.mkdir(self.ino(parent), name(child)?, node)?)
         });
         self.reply_entry(done, reply);
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
         let done = self.change_names("unlink", &[(parent, child)], || {
-            self.remove(self.ino(parent), name(child)?, |dir, name| self.fs.unlink(dir, name))
+            self.fs.unlink(self.ino(parent), name(child)?)
         });
         reply_empty(done, reply);
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
         let done = self.change_names("rmdir", &[(parent, child)], || {
-            self.remove(self.ino(parent), name(child)?, |dir, name| self.fs.rmdir(dir, name))
+            self.fs.rmdir(self.ino(parent), name(child)?)
         });
         reply_empty(done, reply);
     }
@@ -154,7 +165,8 @@ impl fuser::Filesystem for Bridge {
     ) {
         let done = self.change_names("symlink", &[(parent, child)], || {
             let target = target.as_os_str().as_bytes();
-            self.fs.symlink(self.ino(parent), name(child)?, target, node(req, 0o777, 0))
+            let (dir, node) = (self.ino(parent), node(req, 0o777, 0));
+            self.held(self.fs.symlink(dir, name(child)?, target, node)?)
         });
         self.reply_entry(done, reply);
     }
@@ -173,11 +185,7 @@ impl fuser::Filesystem for Bridge {
             let flags = RenameFlags::from_bits(flags.bits())
                 .ok_or(FsError::Invalid { what: "rename flags" })?;
             let (from_dir, to_dir) = (self.ino(parent), self.ino(to_parent));
-            let (from, to) = (name(from)?, name(to)?);
-            if flags.contains(RenameFlags::EXCHANGE) {
-                return self.fs.rename(from_dir, from, to_dir, to, flags);
-            }
-            self.replace(from_dir, from, (to_dir, to), flags)
+            self.fs.rename(from_dir, name(from)?, to_dir, name(to)?, flags)
         });
         reply_empty(done, reply);
     }
@@ -191,7 +199,7 @@ impl fuser::Filesystem for Bridge {
         reply: ReplyEntry,
     ) {
         let done = self.change_names("link", &[(parent, child)], || {
-            self.fs.link(self.ino(ino), self.ino(parent), name(child)?)
+            self.held(self.fs.link(self.ino(ino), self.ino(parent), name(child)?)?)
         });
         if done.as_ref().is_err_and(|e| self.may_have_changed(*e)) {
             // As for the name: the number of links.
@@ -234,7 +242,9 @@ impl fuser::Filesystem for Bridge {
     ) {
         let made = self.change_names("create", &[(parent, child)], || {
             let node = node(req, mode, umask);
-            self.create_file(self.ino(parent), name(child)?, node, raw)
+            let (made, fh) = self.create_file(self.ino(parent), name(child)?, node, raw)?;
+            let held = self.held(made).inspect_err(|_| self.close_unknown(fh))?;
+            Ok((held, fh))
         });
         match made {
             Ok((found, fh)) => {

@@ -110,7 +110,10 @@ fn a_file_without_a_name_lives_until_it_is_closed() {
     assert_eq!(kernel.read(file, fh, 0, 100).unwrap(), b"still here");
     kernel.fsync(file, fh).unwrap();
     kernel.release(file, fh).unwrap();
+    assert_eq!(kernel.getattr(file).unwrap().nlink, 0);
     kernel.forget(file, 1);
+    // Not before what is forgotten has been deleted.
+    kernel.ask(Op::Statfs, ROOT, body()).unwrap();
     assert!(kernel.getattr(file).is_err());
 }
 

@@ -83,7 +83,11 @@ fn a_number_that_is_used_once_more_has_another_generation() {
     let (first, fh) = kernel.create(ROOT, b"first", O_RDWR).unwrap();
     kernel.release(first.node, fh).unwrap();
     kernel.unlink(ROOT, b"first").unwrap();
+    let (between, _) = kernel.create(ROOT, b"between", O_RDWR).unwrap();
+    assert_ne!(between.node, first.node, "the kernel still knows it");
     kernel.forget(first.node, 1);
+    // Not before what is forgotten has been deleted.
+    kernel.ask(Op::Statfs, ROOT, body()).unwrap();
     let (second, _) = kernel.create(ROOT, b"second", O_RDWR).unwrap();
     assert_eq!(second.node, first.node, "the number is free");
     assert_ne!(second.generation, first.generation);
@@ -106,6 +110,7 @@ fn removed_and_unknown_numbers_are_distinguished_from_present_ones() {
     // A process may still stand in it: fstat(2) says that it has no name.
     assert_eq!(kernel.getattr(folder.node).unwrap().nlink, 0);
     kernel.forget(folder.node, 1);
+    kernel.ask(Op::Statfs, ROOT, body()).unwrap();
     let errno = kernel.getattr(folder.node).unwrap_err();
     assert!(matches!(errno, ENOENT | ESTALE), "{errno}");
 }

@@ -122,6 +122,10 @@ impl FileSystem for Scripted {
         Self::attr(ino)
     }
 
+    fn hold(&self, ino: Ino) -> Result<Attr> {
+        Self::attr(ino)
+    }
+
     fn setattr(&self, ino: Ino, _set: SetAttr) -> Result<Attr> {
         self.step()?;
         Self::attr(ino)

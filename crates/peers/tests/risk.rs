@@ -54,7 +54,7 @@ impl Workload for TwoFiles {
         fs.release(write("other").map_err(words)?).map_err(words)?;
         let mut speed = Speed::default();
         speed.count(Duration::from_millis(1), true);
-        Ok(Ran { judge: Arc::new(Both), speed })
+        Ok(Ran { judge: Arc::new(Both), speed, programs: 0 })
     }
 }
 

@@ -27,6 +27,7 @@ mod info;
 mod memory;
 pub mod pattern;
 mod request;
+pub mod signatures;
 mod zeros;
 pub use steadfast_runtime::rng;
 

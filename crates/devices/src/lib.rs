@@ -4,13 +4,11 @@
 //! * [`model`]: devices that also take the time that real hardware takes: disks, NVRAM cards,
 //!   SSDs, eMMC. Their physics comes from data sheets named in each module.
 //! * [`filter`]: devices over a device: statistics, a volatile cache, a record, injected faults.
-//! * [`signatures`]: foreign contents of a device (as libblkid finds them).
 //! * [`store`]: the sparse, cheaply copied contents that models and RAM devices keep.
 
 mod checksum;
 pub mod filter;
 pub mod model;
-pub mod signatures;
 pub mod source;
 pub mod store;
 

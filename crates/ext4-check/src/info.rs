@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{
-    Compat, DefaultMountOptions, ErrorsBehaviour, HashVersion, Incompat, RoCompat, SUPERBLOCK_LEN,
-    SUPERBLOCK_OFFSET, StateFlags, SuperFlags, Superblock,
+    Compat, DefaultMountOptions, ErrorsBehaviour, HashVersion, Incompat, RoCompat, StateFlags,
+    SuperFlags, Superblock,
 };
+use steadfast_ext4_format::{Result, superblock};
 use uuid::Uuid;
 
 /// What a file system, or a journal device, says of itself.
@@ -96,13 +96,9 @@ impl fmt::Display for Field {
 /// takes features that are not implemented, and a wrong checksum, as they are.
 ///
 /// # Errors
-/// Of the device; [`Corrupt`](steadfast_ext4_format::Ext4Error::Corrupt) if there is no superblock.
+/// Of the device; as for [`superblock::find`] if there is no superblock.
 pub fn info(device: &Arc<dyn BlockDevice>) -> Result<Info> {
-    let info = device.info();
-    let end = SUPERBLOCK_OFFSET + SUPERBLOCK_LEN as u64;
-    let len = end.next_multiple_of(u64::from(info.logical_block)).min(info.size);
-    let bytes = if len == 0 { bytes::Bytes::new() } else { device.read(0, len)? };
-    let sb = Superblock::parse_mended(bytes.get(SUPERBLOCK_OFFSET as usize..).unwrap_or(&[]))?;
+    let sb = superblock::find(&**device)?.superblock;
     let f = sb.features();
     Ok(Info {
         label: sb.label(),

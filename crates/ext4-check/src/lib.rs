@@ -27,11 +27,10 @@
 //! use steadfast_block::BlockDevice;
 //! use steadfast_devices::source::Ram;
 //!
-//! // Nothing was made on it yet: that is a finding, no error.
+//! // Nothing was made on it yet: there is nothing to be damaged.
 //! let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 16 << 20));
-//! let report = steadfast_ext4_check::check(&disk, None)?;
-//! assert!(!report.is_clean());
-//! # Ok::<(), steadfast_ext4_format::Ext4Error>(())
+//! let said = steadfast_ext4_check::check(&disk, None).unwrap_err().to_string();
+//! assert_eq!(said, "no ext2/3/4 file system: it holds zeros");
 //! ```
 
 mod ahead;
@@ -159,7 +158,8 @@ struct Checker<'a> {
 ///
 /// # Errors
 /// Of the device; [`Ext4Error::Unsupported`] if the file system uses what this version does not
-/// know. Damage is no error but a finding, even where nothing else could be looked at.
+/// know; [`Ext4Error::NoFileSystem`] where there is none. Damage is no error but a finding, even
+/// where nothing else could be looked at.
 pub fn check(device: &Arc<dyn BlockDevice>, overlay: Option<&Overlay>) -> Result<Report> {
     let mut findings = Findings::default();
     let Some((sb, layout)) = superblock::load(device, overlay, &mut findings)? else {
@@ -239,7 +239,6 @@ impl Checker<'_> {
 fn as_finding(e: Ext4Error) -> Result<String> {
     match e {
         Ext4Error::Corrupt { what, .. } | Ext4Error::Refused { what } => Ok(what),
-        e @ Ext4Error::NoFileSystem { .. } => Ok(e.to_string()),
         Ext4Error::Journal(e) => match e {
             JournalError::Block(e) => Err(Ext4Error::Block(e)),
             // Nothing is known to be wrong with it.

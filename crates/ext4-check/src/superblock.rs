@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{
-    Compat, Incompat, Layout, RoCompat, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock,
-    check_writable_filesystem,
+    Compat, Incompat, Layout, RoCompat, Superblock, check_writable_filesystem,
 };
+use steadfast_ext4_format::{Ext4Error, Result, superblock};
 use steadfast_journal::{FsBlock, Overlay};
 
 use crate::{Checker, FindingKind, Findings, as_finding};
@@ -23,19 +22,13 @@ pub(super) fn load(
     let mut add = |what: String| {
         findings.add(FindingKind::Superblock, format_args!("superblock"), format_args!("{what}"));
     };
-    let end = SUPERBLOCK_OFFSET + SUPERBLOCK_LEN as u64;
-    let len = end.next_multiple_of(u64::from(info.logical_block));
-    if len > info.size {
-        add(format!("the device has only {} bytes", info.size));
-        return Ok(None);
-    }
-    let bytes = device.read(0, len)?;
-    let mut raw = bytes.slice(SUPERBLOCK_OFFSET as usize..end as usize);
-    if let Some(newer) = overlay.and_then(overlaid) {
-        raw = newer;
-    }
-    let sb = match Superblock::parse_mended(&raw) {
+    let found = match overlay.and_then(overlaid) {
+        Some(newer) => Superblock::parse_mended(&newer),
+        None => superblock::find(&**device).map(|found| found.superblock),
+    };
+    let sb = match found {
         Ok(sb) => sb,
+        Err(e @ Ext4Error::NoFileSystem { .. }) => return Err(e),
         Err(e) => {
             add(as_finding(e)?);
             return Ok(None);

@@ -27,10 +27,10 @@ pub enum Ext4Error {
         place: String,
     },
     /// There is no superblock: something else is there, or nothing.
-    #[error("no ext2/3/4 file system: the magic number is {magic:#06x}")]
+    #[error("no ext2/3/4 file system: {found}")]
     NoFileSystem {
-        /// What stands where the magic number would be.
-        magic: u16,
+        /// What is there, as a sentence without a full stop.
+        found: String,
     },
     /// The file system uses what this version does not implement; named, never misread.
     #[error("not supported: {what}")]
@@ -59,6 +59,12 @@ impl Ext4Error {
     /// Says that a structure is corrupt.
     pub fn corrupt(what: impl Into<String>, place: impl Into<String>) -> Self {
         Ext4Error::Corrupt { what: what.into(), place: place.into() }
+    }
+
+    /// Says that another magic number is where a superblock's would be.
+    pub(crate) fn other_magic(magic: u16) -> Self {
+        let found = format!("the magic number is {magic:#06x}, not 0xef53");
+        Ext4Error::NoFileSystem { found }
     }
 }
 

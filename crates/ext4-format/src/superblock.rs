@@ -7,12 +7,12 @@
 //! recovery makes it whole. Where less than a sector is kept whole, a superblock that no log can
 //! hold is written in steps (see `ondisk/redo.rs`).
 
-use steadfast_block::BlockDevice;
+use steadfast_block::{BlockDevice, signatures};
 use steadfast_journal::{FsBlock, Overlay};
 use zerocopy::IntoBytes;
 
-use crate::error::Result;
-use crate::ondisk::{Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock};
+use crate::error::{Ext4Error, Result};
+use crate::ondisk::{Layout, SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, SUPERBLOCK_OFFSET, Superblock};
 
 /// Bytes of the smallest sector.
 const SECTOR: u32 = 512;
@@ -27,6 +27,9 @@ pub fn read_bytes(device: &dyn BlockDevice, at: u64, len: usize) -> Result<Vec<u
     Ok(bytes[skip..skip + len].to_vec())
 }
 
+/// Where the magic number is in a superblock.
+const MAGIC_AT: usize = std::mem::offset_of!(Superblock, magic);
+
 /// A superblock as it was found.
 pub struct FoundSuperblock {
     /// As it stands there, or as a change that was interrupted leaves it.
@@ -36,11 +39,58 @@ pub struct FoundSuperblock {
 }
 
 /// Reads the superblock to find the journal with; its checksum may be wrong.
+///
+/// # Errors
+/// Of the device. [`Ext4Error::NoFileSystem`], which says what is there instead;
+/// [`Ext4Error::Corrupt`] if there is a file system whose superblock is overwritten.
 pub fn find(device: &dyn BlockDevice) -> Result<FoundSuperblock> {
-    if device.info().size < SUPERBLOCK_OFFSET + SUPERBLOCK_LEN as u64 {
-        Superblock::parse(&[])?;
+    let size = device.info().size;
+    if size < SUPERBLOCK_OFFSET + SUPERBLOCK_LEN as u64 {
+        let found = format!("{} has only {size} bytes", device.info().name);
+        return Err(Ext4Error::NoFileSystem { found });
     }
-    of_bytes(&read_bytes(device, SUPERBLOCK_OFFSET, SUPERBLOCK_LEN)?)
+    let bytes = read_bytes(device, SUPERBLOCK_OFFSET, SUPERBLOCK_LEN)?;
+    of_bytes(&bytes).map_err(|e| match e {
+        Ext4Error::NoFileSystem { .. } => instead(device, bytes, e),
+        e => e,
+    })
+}
+
+/// The places of the first copy of a superblock, by default: block, and bytes of it.
+const COPIES: [(u64, u64); 3] = [(8193, 1024), (16384, 2048), (32768, 4096)];
+
+/// What there is instead of a superblock's magic number: another thing's, or what is left of a
+/// superblock. Else what is known already.
+fn instead(device: &dyn BlockDevice, mut bytes: Vec<u8>, known: Ext4Error) -> Ext4Error {
+    let described = signatures::describe(device);
+    if let Some(what) = signatures::probe(device) {
+        return Ext4Error::NoFileSystem { found: format!("it holds {what}") };
+    }
+    let damaged = |what: String| Ext4Error::corrupt(what, "superblock");
+    let size = device.info().size;
+    let magic = &mut bytes[MAGIC_AT..MAGIC_AT + 2];
+    let was = u16::from_le_bytes([magic[0], magic[1]]);
+    magic.copy_from_slice(&SUPERBLOCK_MAGIC.to_le_bytes());
+    if Superblock::parse(&bytes).is_ok_and(|sb| Layout::new(&sb, size).is_ok()) {
+        return damaged(format!("the magic number is {was:#06x}, but all else is right"));
+    }
+    for (block, block_size) in COPIES {
+        let at = block * block_size;
+        if at + SUPERBLOCK_LEN as u64 > size {
+            continue;
+        }
+        let copy = read_bytes(device, at, SUPERBLOCK_LEN);
+        if copy.is_ok_and(|copy| Superblock::parse(&copy).is_ok()) {
+            return damaged(format!(
+                "the magic number is {was:#06x}, but a copy of it is in block {block}: \
+                 `e2fsck -b {block} -B {block_size}` restores it"
+            ));
+        }
+    }
+    match described {
+        Some(what) => Ext4Error::NoFileSystem { found: format!("it holds {what}") },
+        None => known,
+    }
 }
 
 fn of_bytes(bytes: &[u8]) -> Result<FoundSuperblock> {

@@ -230,7 +230,11 @@ fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
         || e.downcast_ref().is_some_and(is_wrong_file)
         || matches!(
             e.downcast_ref::<Ext4Error>(),
-            Some(Ext4Error::Refused { .. } | Ext4Error::Journal(JournalError::Refused { .. }))
+            Some(
+                Ext4Error::NoFileSystem { .. }
+                    | Ext4Error::Refused { .. }
+                    | Ext4Error::Journal(JournalError::Refused { .. })
+            )
         )
 }
 

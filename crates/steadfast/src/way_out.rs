@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_hint_is_given_where_it_helps() {
         let of = |e: Ext4Error, reads| of(&anyhow::Error::from(e).context("disk.img"), reads);
-        assert_eq!(of(Ext4Error::NoFileSystem { magic: 0 }, true), None);
+        assert_eq!(of(Ext4Error::NoFileSystem { found: "it holds text".into() }, true), None);
         assert_eq!(of(Ext4Error::corrupt("a bad checksum", "inode 12"), true).unwrap(), DAMAGE);
         let much = "the file system has no journal: do not give a journal device";
         assert_eq!(of(refused(much), true), None);

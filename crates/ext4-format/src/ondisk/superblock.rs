@@ -289,7 +289,7 @@ impl Superblock {
             return Err(Ext4Error::corrupt("the device is too small to hold one", "superblock"));
         };
         if sb.magic.get() != SUPERBLOCK_MAGIC {
-            return Err(Ext4Error::NoFileSystem { magic: sb.magic.get() });
+            return Err(Ext4Error::other_magic(sb.magic.get()));
         }
         Ok(sb)
     }

@@ -251,12 +251,13 @@ pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outco
     Ok(Outcome::Problem)
 }
 
-/// Whether an error says nothing about the image's health: a feature that is not implemented, or a
-/// journal device that is missing or the wrong one.
+/// Whether an error says nothing about the image's health: there is no file system, it has a
+/// feature that is not implemented, or a journal device is missing or the wrong one.
 fn is_no_finding(e: &Ext4Error) -> bool {
     matches!(
         e,
         Ext4Error::Unsupported { .. }
+            | Ext4Error::NoFileSystem { .. }
             | Ext4Error::Refused { .. }
             | Ext4Error::Journal(JournalError::Refused { .. } | JournalError::Unsupported { .. })
     )

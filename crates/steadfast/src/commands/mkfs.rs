@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use steadfast_block::BlockDevice;
-use steadfast_devices::signatures;
+use steadfast_block::signatures;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4_tune as tune;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::signatures;
+use steadfast_block::signatures;
 use steadfast_devices::source::{FileDevice, FileOptions, Made};
 use steadfast_ext4_check as check;
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};

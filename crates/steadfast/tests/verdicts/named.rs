@@ -46,21 +46,85 @@ fn names_of_the_file_systems_own_inodes_are_not_followed() {
     }
 }
 
+/// What every command that opens an image says of something else, and with which status.
 #[test]
 fn what_is_no_file_system_is_not_called_damaged() {
     let image = Image::mke2fs(4 * MIB, &[]);
-    std::fs::write(image.folder().join("text"), "no file system\\n".repeat(5000)).unwrap();
     std::fs::create_dir(image.folder().join("m")).unwrap();
-    for line in ["ls text", "info text", "mount text m", "replay text"] {
-        let said = image.run(line);
-        assert!(said.status != Some(0), "{line}");
-        assert!(said.err.contains("no ext2/3/4 file system"), "{line}: {}", said.err);
-        assert!(
-            !said.err.contains("corrupt") && !said.err.contains("hint"),
-            "{line}: {}",
-            said.err
-        );
+    std::fs::write(image.folder().join("one"), "1").unwrap();
+    let at = |at: usize, bytes: &[u8]| {
+        let mut all = vec![0; MIB as usize];
+        all[at..at + bytes.len()].copy_from_slice(bytes);
+        all
+    };
+    let cases = [
+        ("empty", vec![], "is too small for a device: 0 bytes"),
+        ("line", b"a line\n".to_vec(), "is too small for a device: 7 bytes"),
+        ("sector", b"a line\n".repeat(100), "has only 512 bytes"),
+        ("text", b"no file system\n".repeat(5000), "it holds text"),
+        ("zeros", at(0, &[]), "it holds zeros"),
+        ("xfs", at(0, b"XFSB"), "it holds an XFS file system"),
+        ("swap", at(4086, b"SWAPSPACE2"), "it holds swap space"),
+        ("luks", at(0, b"LUKS\xba\xbe"), "it holds a LUKS volume"),
+        ("gpt", at(512, b"EFI PART"), "it holds a GPT partition table"),
+        ("zstd", at(0, b"\x28\xb5\x2f\xfd"), "it holds data compressed by zstd"),
+        ("unknown", vec![7; 9216], "the magic number is 0x0707"),
+    ];
+    for (name, contents, _) in &cases {
+        std::fs::write(image.folder().join(name), contents).unwrap();
     }
+    let lines = [
+        "check IMAGE",
+        "check --no-replay IMAGE",
+        "check --json IMAGE",
+        "ls IMAGE",
+        "ls --no-replay IMAGE",
+        "cat IMAGE /x",
+        "get IMAGE / out",
+        "put IMAGE one /x",
+        "rm IMAGE /x",
+        "info IMAGE",
+        "replay IMAGE",
+        "journal status IMAGE",
+        "journal detach IMAGE",
+        "journal attach IMAGE",
+        "mount IMAGE m",
+    ];
+    for (number, (name, contents, says)) in cases.iter().enumerate() {
+        // All lines for one of them, some for each.
+        let some = lines.iter().enumerate().filter(|(i, _)| number == 3 || i % 5 == number % 5);
+        for (_, line) in some {
+            let line = line.replace("IMAGE", name);
+            let said = image.ends(&line, 2);
+            let small = says.contains("too small for a device");
+            let named = said.contains("no ext2/3/4 file system") || small;
+            let named = named && said.contains(says);
+            let damaged = said.contains("corrupt") || said.contains("hint: ");
+            assert!(named && !damaged, "{line}: {said}");
+        }
+        assert!(std::fs::read(image.folder().join(name)).unwrap() == *contents, "{name}");
+    }
+}
+
+/// A file system whose superblock is overwritten is damaged, if that can be seen.
+#[test]
+fn a_file_system_without_its_magic_number_is_damaged() {
+    for options in [&["-b", "1024"][..], &["-b", "1024", "-O", "^metadata_csum"], &["-b", "4096"]] {
+        let image = Image::mke2fs(4 * MIB, options);
+        image.poke(1024 + 0x38, &[0, 0]);
+        for line in ["check disk.img", "ls disk.img", "replay disk.img", "info disk.img"] {
+            let said = image.ends(line, 1);
+            assert!(said.contains("0x0000, but all else is right"), "{line}: {said}");
+        }
+    }
+    let image = Image::mke2fs(16 * MIB, &["-b", "1024"]);
+    image.poke(0, &[0; 2048]);
+    let said = image.ends("check disk.img", 1);
+    assert!(said.contains("`e2fsck -b 8193 -B 1024` restores it"), "{said}");
+    let mut command = std::process::Command::new("e2fsck");
+    let done = command.args(["-fy", "-b", "8193", "-B", "1024"]).arg(image.path()).output();
+    assert_eq!(done.unwrap().status.code(), Some(1));
+    image.assert_clean();
 }
 
 #[test]

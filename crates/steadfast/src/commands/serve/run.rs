@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use sd_notify::NotifyState;
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
-use steadfast_devices::signatures;
+use steadfast_block::signatures;
 use steadfast_fuse::{Mounted, Options as FuseOptions, is_dead, unmount_lazily};
 use steadfast_stack::listener::check_path;
 use steadfast_stack::metrics::Metrics;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use steadfast_block::BlockDevice;
-use steadfast_devices::signatures;
+use steadfast_block::signatures;
 use steadfast_volume::{MirrorOptions, NewLeg, Policies, create_mirror, create_rows};
 
 use super::cli::{Create, Members, VolumeKind};

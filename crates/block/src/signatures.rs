@@ -3,9 +3,7 @@
 //!
 //! Offsets and values: libblkid's `superblocks` and `partitions`, and the documents of the formats.
 
-use std::sync::Arc;
-
-use steadfast_block::{BlockDevice, Result};
+use crate::{BlockDevice, Result, is_zero};
 
 /// Bytes at a place of the device that say what is there.
 struct Signature {
@@ -61,7 +59,17 @@ const SIGNATURES: &[Signature] = &[
     sign("a devdax namespace", 4096, b"NVDIMM_DAX_INFO\0"),
     sign("a GPT partition table", 512, GPT),
     sign("a GPT partition table", 4096, GPT),
+    // Files in which an image may be.
+    sign("a disk image of QEMU (qcow2)", 0, b"QFI\xfb"),
+    sign("data compressed by zstd", 0, b"\x28\xb5\x2f\xfd"),
+    sign("data compressed by gzip", 0, b"\x1f\x8b\x08"),
+    sign("data compressed by xz", 0, b"\xfd7zXZ\0"),
+    sign("a zip archive", 0, b"PK\x03\x04"),
 ];
+
+/// Of these [`describe`] says what they are if they are all of a kind: up to the end of what a file
+/// system's superblock would be.
+const FIRST_BYTES: usize = 2048;
 
 /// Of both headers of a GPT.
 const GPT: &[u8] = b"EFI PART";
@@ -70,15 +78,27 @@ const GPT: &[u8] = b"EFI PART";
 const DOS_ENTRIES: (usize, usize) = (446, 16);
 
 /// What is there that is not ours, in words with their article.
-pub fn probe(device: &Arc<dyn BlockDevice>) -> Option<&'static str> {
+pub fn probe(device: &dyn BlockDevice) -> Option<&'static str> {
     places(device).first().map(|(what, _, _)| *what)
+}
+
+/// What is there where something else was looked for, in words that follow "it holds": what
+/// [`probe`] finds, or what the first bytes show.
+pub fn describe(device: &dyn BlockDevice) -> Option<&'static str> {
+    let begins = || read(device, 0, FIRST_BYTES);
+    let is_text = |b: &u8| matches!(b, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    probe(device).or_else(|| match begins()? {
+        begins if is_zero(&begins) => Some("zeros"),
+        begins if begins.iter().all(is_text) => Some("text"),
+        _ => None,
+    })
 }
 
 /// Overwrites the signatures with zeros: what is made there instead would be taken for what was.
 ///
 /// # Errors
 /// The device's.
-pub fn wipe(device: &Arc<dyn BlockDevice>) -> Result<()> {
+pub fn wipe(device: &dyn BlockDevice) -> Result<()> {
     let block = u64::from(device.info().logical_block);
     for (_, at, len) in places(device) {
         let (from, to) = (at / block * block, (at + len).next_multiple_of(block));
@@ -90,7 +110,7 @@ pub fn wipe(device: &Arc<dyn BlockDevice>) -> Result<()> {
 }
 
 /// All that is found: what it is, where its signature is, and of how many bytes.
-fn places(device: &Arc<dyn BlockDevice>) -> Vec<(&'static str, u64, u64)> {
+fn places(device: &dyn BlockDevice) -> Vec<(&'static str, u64, u64)> {
     let there = |s: &&Signature| read(device, s.at, s.bytes.len()).as_deref() == Some(s.bytes);
     let found = SIGNATURES.iter().filter(there);
     let mut found: Vec<_> = found.map(|s| (s.what, s.at, s.bytes.len() as u64)).collect();
@@ -108,7 +128,7 @@ fn places(device: &Arc<dyn BlockDevice>) -> Vec<(&'static str, u64, u64)> {
 }
 
 /// The superblock of md's format 0.90 or 1.0.
-fn md_at_the_end(device: &Arc<dyn BlockDevice>) -> Option<u64> {
+fn md_at_the_end(device: &dyn BlockDevice) -> Option<u64> {
     let size = device.info().size;
     let first = (size & !0xffff).checked_sub(0x1_0000);
     let second = (size / 512).checked_sub(16).map(|sector| (sector & !7) * 512);
@@ -119,7 +139,7 @@ fn md_at_the_end(device: &Arc<dyn BlockDevice>) -> Option<u64> {
 
 /// The second header of a GPT, in the last sector of 512 or 4096 bytes: the first may have been
 /// overwritten, and partition tools repair it from this one.
-fn gpt_at_the_end(device: &Arc<dyn BlockDevice>) -> Option<u64> {
+fn gpt_at_the_end(device: &dyn BlockDevice) -> Option<u64> {
     let size = device.info().size;
     let last = |sector: u64| (size - size % sector).checked_sub(sector);
     let there = |at: &u64| read(device, *at, GPT.len()).as_deref() == Some(GPT);
@@ -128,7 +148,7 @@ fn gpt_at_the_end(device: &Arc<dyn BlockDevice>) -> Option<u64> {
 
 /// A boot sector's mark, and entries as a partition table has them: at least one, none of which is
 /// something else.
-fn has_dos_table(device: &Arc<dyn BlockDevice>) -> bool {
+fn has_dos_table(device: &dyn BlockDevice) -> bool {
     let Some(sector) = read(device, 0, 512) else { return false };
     let (first, each) = DOS_ENTRIES;
     let entries = || sector[first..510].chunks(each);
@@ -137,7 +157,7 @@ fn has_dos_table(device: &Arc<dyn BlockDevice>) -> bool {
 }
 
 /// Bytes at any place; `None` beyond the end, or where they cannot be read.
-fn read(device: &Arc<dyn BlockDevice>, at: u64, len: usize) -> Option<Vec<u8>> {
+fn read(device: &dyn BlockDevice, at: u64, len: usize) -> Option<Vec<u8>> {
     let info = device.info();
     let block = u64::from(info.logical_block);
     let (from, to) = (at / block * block, (at + len as u64).next_multiple_of(block));
@@ -150,42 +170,62 @@ fn read(device: &Arc<dyn BlockDevice>, at: u64, len: usize) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::source::Ram;
+    use std::sync::Mutex;
 
     use super::*;
+    use crate::{Completion, DeviceInfo, Request, check};
 
-    fn blank() -> Arc<dyn BlockDevice> {
-        Arc::new(Ram::new("x", 1 << 20))
+    const SIZE: usize = 1 << 20;
+
+    /// A megabyte.
+    struct Disk(Mutex<Vec<u8>>);
+
+    impl BlockDevice for Disk {
+        fn info(&self) -> DeviceInfo {
+            DeviceInfo::new("x", "a megabyte", SIZE as u64)
+        }
+
+        fn submit(&self, request: Request) -> Completion {
+            let mut all = self.0.lock().unwrap();
+            Completion::ready(check(&self.info(), &request).map(|()| match request {
+                Request::Read { offset, len } => {
+                    all[offset as usize..][..len as usize].to_vec().into()
+                }
+                Request::Write { offset, data, .. } => {
+                    let data = data.to_vec();
+                    all[offset as usize..][..data.len()].copy_from_slice(&data);
+                    Default::default()
+                }
+                _ => Default::default(),
+            }))
+        }
     }
 
-    fn put(device: &Arc<dyn BlockDevice>, at: u64, bytes: &[u8]) {
-        let mut all = device.read(0, 1 << 20).unwrap().to_vec();
-        all[at as usize..][..bytes.len()].copy_from_slice(bytes);
-        device.write(0, all.into()).unwrap();
+    fn with(at: usize, bytes: &[u8]) -> Disk {
+        let mut all = vec![0; SIZE];
+        all[at..][..bytes.len()].copy_from_slice(bytes);
+        Disk(Mutex::new(all))
     }
 
     #[test]
     fn each_is_found_and_forgotten() {
-        assert_eq!(probe(&blank()), None);
         for s in SIGNATURES {
-            let device = blank();
-            put(&device, s.at, s.bytes);
+            let device = with(s.at as usize, s.bytes);
             assert_eq!(probe(&device), Some(s.what));
+            assert_eq!(describe(&device), Some(s.what));
             wipe(&device).unwrap();
-            assert_eq!(probe(&device), None);
+            assert_eq!((probe(&device), describe(&device)), (None, Some("zeros")));
         }
     }
 
     #[test]
     fn what_is_at_the_end_is_found() {
-        for at in [(1 << 20) - 0x1_0000, (1 << 20) - 8192] {
-            let device = blank();
-            put(&device, at, &0xa92b_4efc_u32.to_le_bytes());
+        for at in [SIZE - 0x1_0000, SIZE - 8192] {
+            let device = with(at, &0xa92b_4efc_u32.to_le_bytes());
             assert_eq!(probe(&device), Some("a member of an md array"));
         }
-        for at in [(1 << 20) - 512, (1 << 20) - 4096] {
-            let device = blank();
-            put(&device, at, GPT);
+        for at in [SIZE - 512, SIZE - 4096] {
+            let device = with(at, GPT);
             assert_eq!(probe(&device), Some("a GPT partition table"));
             wipe(&device).unwrap();
             assert_eq!(probe(&device), None);
@@ -194,11 +234,18 @@ mod tests {
 
     #[test]
     fn a_partition_table_is_found_and_a_boot_sector_alone_is_not() {
-        let device = blank();
-        put(&device, 510, &[0x55, 0xaa]);
-        assert_eq!(probe(&device), None);
+        let mut sector = [0; 512];
+        sector[510..].copy_from_slice(&[0x55, 0xaa]);
+        assert_eq!(probe(&with(0, &sector)), None);
         let entry = [0x80, 0, 2, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0];
-        put(&device, 446, &entry);
-        assert_eq!(probe(&device), Some("a DOS partition table"));
+        sector[446..462].copy_from_slice(&entry);
+        assert_eq!(probe(&with(0, &sector)), Some("a DOS partition table"));
+    }
+
+    #[test]
+    fn text_is_described_and_other_bytes_are_not() {
+        assert_eq!(describe(&with(0, &b"a line of text\n".repeat(200))), Some("text"));
+        assert_eq!(describe(&with(0, &[7; 4096])), None);
+        assert_eq!(describe(&with(0, b"the rest is zeros")), None);
     }
 }

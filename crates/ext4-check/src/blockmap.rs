@@ -6,6 +6,7 @@ use steadfast_ext4_format::ondisk::{InodeNo, RawInode};
 use steadfast_vfs::FileType;
 
 use crate::inodes::Mapped;
+use crate::orphans::Fate;
 use crate::{Checker, FindingKind};
 
 /// Blocks that an inode points to directly.
@@ -45,7 +46,8 @@ impl Checker<'_> {
             self.map_pointers(&mut walk, at, block, level, covers)?;
             at += covers;
         }
-        if inode.file_type() == Some(FileType::Directory) {
+        let is_dir = inode.file_type() == Some(FileType::Directory);
+        if is_dir && self.fate(ino, inode) == Fate::Stays {
             self.check_holes(&walk);
         }
         Ok(walk.mapped)

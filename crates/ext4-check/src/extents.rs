@@ -10,6 +10,7 @@ use steadfast_vfs::FileType;
 use zerocopy::FromBytes;
 
 use crate::inodes::Mapped;
+use crate::orphans::Fate;
 use crate::{Checker, FindingKind, as_finding};
 
 /// The range of file blocks that a node may map: from, to (exclusive).
@@ -37,7 +38,8 @@ impl Checker<'_> {
         let mut walk = Walk {
             ino,
             seed: self.layout.checksums.inode_seed(ino, inode.generation()),
-            is_dir: inode.file_type() == Some(FileType::Directory),
+            is_dir: inode.file_type() == Some(FileType::Directory)
+                && self.fate(ino, inode) == Fate::Stays,
             keep_runs: self.needs_runs(ino, inode),
             size_blocks: inode.size().div_ceil(bs),
             mapped: Mapped::default(),

@@ -9,6 +9,7 @@ use steadfast_vfs::FileType;
 
 use crate::directory::Reading;
 use crate::found::Directory;
+use crate::orphans::Fate;
 use crate::{Checker, FindingKind, as_finding};
 
 impl Checker<'_> {
@@ -39,11 +40,14 @@ impl Checker<'_> {
             Some(FileType::Regular) => false,
             _ => true,
         };
+        self.check_sectors(ino, inode, charged);
+        if self.fate(ino, inode) == Fate::Deleted {
+            return Ok(());
+        }
         if wrong {
             let text = format_args!("size {size}, or its type, does not go with {len} bytes in it");
             self.bad_inode(ino, FindingKind::InodeSize, text);
         }
-        self.check_sectors(ino, inode, charged);
         if kind == Some(FileType::Directory) {
             self.directories.push(Directory {
                 ino,

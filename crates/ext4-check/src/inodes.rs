@@ -6,6 +6,7 @@ use steadfast_vfs::FileType;
 
 use crate::ahead::Extent;
 use crate::found::Directory;
+use crate::orphans::Fate;
 use crate::{Checker, FindingKind};
 
 /// Blocks of an inode table that are read at once.
@@ -128,7 +129,9 @@ impl Checker<'_> {
         let charged = self.check_inode_xattrs(ino, inode);
         self.note_value_holder(ino, inode);
         self.check_contents(ino, inode, charged)?;
-        self.note_encryption(ino, inode);
+        if self.fate(ino, inode) != Fate::Deleted {
+            self.note_encryption(ino, inode);
+        }
         Ok(())
     }
 
@@ -228,6 +231,14 @@ impl Checker<'_> {
             || matches!(inode.file_type(), Some(FileType::Directory | FileType::Symlink))
     }
 
+    /// Walks through what an inode maps.
+    pub(super) fn walk_map(&mut self, ino: InodeNo, inode: &RawInode) -> Result<Mapped> {
+        match inode.flags().contains(InodeFlags::EXTENTS) {
+            true => self.walk_extents(ino, inode),
+            false => self.walk_block_map(ino, inode),
+        }
+    }
+
     /// Walks through what an inode maps, and holds size and storage against it: that, and the
     /// blocks that it is `charged` for beside.
     fn check_contents(&mut self, ino: InodeNo, inode: &RawInode, charged: u64) -> Result<()> {
@@ -244,17 +255,16 @@ impl Checker<'_> {
         let maps =
             matches!(kind, Some(FileType::Regular | FileType::Directory | FileType::Symlink))
                 && !fast_symlink;
-        let mut mapped = if !maps {
-            Mapped::default()
-        } else if inode.flags().contains(InodeFlags::EXTENTS) {
-            self.walk_extents(ino, inode)?
-        } else {
-            self.walk_block_map(ino, inode)?
-        };
-        if kind == Some(FileType::Symlink) {
+        let mut mapped = if maps { self.walk_map(ino, inode)? } else { Mapped::default() };
+        let goes = self.fate(ino, inode) == Fate::Deleted;
+        if kind == Some(FileType::Symlink) && !goes {
             self.check_symlink(ino, inode, &mapped)?;
         }
         mapped.blocks += xattr_blocks + charged;
+        self.check_sectors(ino, inode, mapped.blocks);
+        if goes {
+            return Ok(());
+        }
         self.check_size(ino, inode, &mapped);
         if kind == Some(FileType::Directory) && ino >= InodeNo::ROOT {
             let indexed = inode.flags().contains(InodeFlags::INDEX)

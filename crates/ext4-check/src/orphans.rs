@@ -1,6 +1,10 @@
 //! Orphans: inodes that the next mount deletes or truncates. They are in a list that begins in
 //! the superblock and goes on through the inodes' times of deletion, or in the orphan file.
 
+//!
+//! Between a replay and that mount an orphan is in any of the states through which its deletion,
+//! or its truncation, goes: so less is asked of it than of other inodes ([`Fate`]).
+
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{
     Compat, InodeNo, Layout, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, RawInode, RoCompat, orphan_slots,
@@ -8,7 +12,28 @@ use steadfast_ext4_format::ondisk::{
 
 use crate::{Checker, FindingKind};
 
+/// What the next mount does with an inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing.
+    Stays,
+    /// It is cut to its size: blocks beyond it are no damage.
+    Cut,
+    /// It is deleted, whatever is left of it. It must not map what is not its own, and all that it
+    /// has is in use until then; but a folder names nothing any more, not even its parent.
+    Deleted,
+}
+
 impl Checker<'_> {
+    /// What the next mount does with an inode.
+    pub(super) fn fate(&self, ino: InodeNo, inode: &RawInode) -> Fate {
+        match (self.orphans.contains(&ino), inode.links()) {
+            (false, _) => Fate::Stays,
+            (true, 0) => Fate::Deleted,
+            (true, _) => Fate::Cut,
+        }
+    }
+
     /// One inode, read by itself; `None` if its table cannot be found.
     fn read_inode(&mut self, ino: InodeNo) -> Result<Option<RawInode>> {
         let Ok(place) = self.layout.inode_place(ino) else { return Ok(None) };
@@ -54,13 +79,19 @@ impl Checker<'_> {
         // by again.
         let claims = std::mem::replace(&mut self.claims, crate::claims::Claims::new(&self.layout));
         let findings = std::mem::take(&mut self.findings);
-        let mapped = self.walk_extents(ino, &inode);
+        let mapped = self.walk_map(ino, &inode);
         self.claims = claims;
         self.findings = findings;
         for (_, start, len) in mapped?.runs {
             for number in start..start + u64::from(len) {
                 let block = self.source.block(number)?;
-                self.orphans.extend(slots(&block).filter(|i| self.layout.inode_place(*i).is_ok()));
+                if OrphanBlockTail::of(&block).map(|t| t.magic.get()) != Some(ORPHAN_BLOCK_MAGIC) {
+                    // It is something else. The scan says so.
+                    continue;
+                }
+                let layout = &self.layout;
+                let may_be = |i: &InodeNo| layout.inode_place(*i).is_ok() && !is_own(layout, *i);
+                self.orphans.extend(slots(&block).filter(may_be));
             }
         }
         Ok(())
@@ -115,8 +146,9 @@ impl Checker<'_> {
                 if !present && slots(&block).next().is_some() {
                     bad(self, format_args!("block {number} of the orphan file is not empty"));
                 }
-                let wild = slots(&block)
-                    .find(|i| is_own(&self.layout, *i) || self.layout.inode_place(*i).is_err());
+                // The scan has noted all that may be orphans.
+                let known = |i: InodeNo| self.inodes.get(i).is_some_and(|known| known.used);
+                let wild = slots(&block).find(|i| is_own(&self.layout, *i) || !known(*i));
                 if let Some(wild) = wild {
                     bad(self, format_args!("block {number} of the orphan file holds inode {wild}"));
                 }

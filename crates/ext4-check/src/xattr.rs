@@ -7,6 +7,7 @@ use steadfast_ext4_format::ondisk::{
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::encryption::is_context;
+use crate::orphans::Fate;
 use crate::values::ValueUse;
 use crate::{Checker, FindingKind};
 
@@ -123,7 +124,7 @@ impl Checker<'_> {
         let text = check_entries(region, (4, 4), false, self.has_values(), &mut seen);
         let charged = self.note_values(ino, seen.values);
         self.encryption.set_context(seen.context);
-        if let Some(text) = text {
+        if let Some(text) = text.filter(|_| self.fate(ino, inode) != Fate::Deleted) {
             let place = format_args!("inode {ino}");
             self.findings.add(FindingKind::XattrInode, place, format_args!("{text}"));
         }
@@ -176,7 +177,9 @@ impl Checker<'_> {
             context = seen.context;
             text
         };
-        if let Some(text) = problem {
+        // Values in inodes go one by one before the block does, if nobody else has it.
+        let goes = self.fate(ino, inode) == Fate::Deleted && header.refcount.get() == 1;
+        if let Some(text) = problem.filter(|_| !goes) {
             self.findings.add(
                 FindingKind::XattrBlock,
                 format_args!("attribute block {block} of inode {ino}"),

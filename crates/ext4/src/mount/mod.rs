@@ -143,7 +143,11 @@ impl Ext4 {
             }
             (false, None) => MetaLog::direct(Arc::clone(&device), loaded.layout.block_size),
         };
-        let mut parts = load_orphans(assemble(device, loaded, log, clock, &options))?;
+        let mut parts = assemble(device, loaded, log, clock, &options);
+        if !read_only {
+            // Who only reads leaves them alone, and is not to fail for what only they need.
+            parts = load_orphans(parts)?;
+        }
         parts.allocator.home.clone_from(&home);
         parts.quotas = quota::load(&parts)?;
         let fast = options.journal.fast_commits && matches!(parts.log, MetaLog::Journal(_));

@@ -111,15 +111,19 @@ fn bring_up_to_date(sb: &mut Superblock, parts: &Parts) {
 /// were. They are found by a mount, which is ended at once. The journal holds nothing.
 ///
 /// # Errors
-/// As for a mount.
+/// As for a mount; also where nobody is an orphan, but a mount would not find that out: where the
+/// orphan file is damaged.
 pub fn delete_orphans(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<usize> {
     let sb = superblock::read(&**device, &Overlay::new())?;
-    let present = sb.features().ro_compat.contains(RoCompat::ORPHAN_PRESENT);
-    if sb.last_orphan.get() == 0 && !present {
+    let features = sb.features();
+    if sb.last_orphan.get() == 0 && !features.compat.contains(Compat::ORPHAN_FILE) {
         return Ok(0);
     }
     let parts = load_orphans(crate::stage::stage(device)?)?;
     let count = parts.lock_meta().orphans.len();
+    if count == 0 && !features.ro_compat.contains(RoCompat::ORPHAN_PRESENT) {
+        return Ok(0);
+    }
     Ext4::mount(Arc::clone(device), options.clone())?.unmount()?;
     Ok(count)
 }

@@ -9,7 +9,8 @@ use steadfast_journal::RecoveryReport;
 pub struct MountRecovery {
     /// What was replayed from the journal.
     pub log: RecoveryReport,
-    /// Files that had no name any more, or were being cut: the mount deletes or cuts them.
+    /// Files that had no name any more, or were being cut: the mount deletes or cuts them. A
+    /// read-only mount does not count them.
     pub orphans: usize,
     /// Nothing was written: a read-only mount has the replayed blocks in memory, and leaves
     /// orphans as they are.

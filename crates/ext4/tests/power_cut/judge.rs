@@ -12,7 +12,9 @@ use steadfast_devices::filter::record::Note;
 use steadfast_devices::filter::{CacheSettings, Record, RecordLog, WriteCache};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::{DataMode, Ext4};
+use steadfast_ext4::mount::replayed_blocks;
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_check::check;
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, FsError, Ino, OpenFlags, path};
 
@@ -49,9 +51,10 @@ impl Judge {
                     let cached = Arc::new(WriteCache::new(next, CacheSettings::default()));
                     Arc::new(Record::new(cached, &log)) as Arc<dyn BlockDevice>
                 });
-                let fs =
-                    Ext4::mount(first.clone(), setup.options(setup.external.then_some(second)))
-                        .unwrap_or_else(|e| panic!("{context}: {e}"));
+                let options = setup.options(setup.external.then_some(second));
+                check_before_recovery(&first, &options, &context);
+                let fs = Ext4::mount(first.clone(), options)
+                    .unwrap_or_else(|e| panic!("{context}: {e}"));
                 let after = After { fs: &fs, setup, what: &context };
                 after.check_promises(&notes);
                 after.check_foreign();
@@ -62,6 +65,7 @@ impl Judge {
                 crate::fast_maps::judge(&fs, &notes, &context);
                 crate::last_names::judge(&fs, &notes, &context);
                 crate::removed::judge(&fs, &notes, &context);
+                crate::steps::judge(&fs, &notes, &context);
                 crate::renamed::judge(&fs, setup.data, &notes, &context);
                 fs.unmount().unwrap_or_else(|e| panic!("{context}: {e}"));
                 first.flush().unwrap();
@@ -103,6 +107,16 @@ impl Judge {
         let text = String::from_utf8_lossy(&out.stdout);
         assert!(out.status.success(), "{what}: {text}");
     }
+}
+
+/// What a cut leaves is no damage by our check either: the journal replayed, the orphans as they
+/// are.
+fn check_before_recovery(disk: &Arc<dyn BlockDevice>, options: &MountOptions, what: &str) {
+    let replayed = replayed_blocks(disk, options).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let report = check(disk, Some(&replayed).filter(|replayed| !replayed.is_empty()));
+    let report = report.unwrap_or_else(|e| panic!("{what}: {e}"));
+    let orphans = report.orphans;
+    assert_eq!(report.findings, [], "{what}: before recovery, with orphans {orphans:?}");
 }
 
 struct After<'a> {

@@ -43,6 +43,13 @@ impl Image {
         image
     }
 
+    /// A copy, in a folder of its own.
+    pub fn copy(&self) -> Image {
+        let copy = Image { folder: tempfile::tempdir().unwrap() };
+        std::fs::copy(self.path(), copy.path()).unwrap();
+        copy
+    }
+
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("disk.img")
     }

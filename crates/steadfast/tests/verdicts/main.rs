@@ -9,5 +9,6 @@ mod image;
 mod journals;
 mod named;
 mod odd;
+mod orphans;
 mod replayed;
 mod statuses;

@@ -136,6 +136,18 @@ fn ordered_external_with_fast_commits() {
     cut("ordered, external, 1 KiB, nodelalloc, fast", setup);
 }
 
+/// What leaves the memory at once and is read anew: inodes, names, blocks of metadata, pages.
+#[test]
+fn small_caches() {
+    let small = Setup { small_caches: true, ..Setup::PLAIN };
+    let fast = Setup { external: true, fast_commits: true, block_size: 1024, ..small };
+    cut("ordered, external, 1 KiB, fast, small caches", fast);
+    let lone = Setup { data: DataMode::Journal, lone_updates: true, block_size: 1024, ..small };
+    cut("journal, internal, 1 KiB, lone updates, small caches", lone);
+    let mask = TransactPolicy::default().mask;
+    cut("transact, internal, small caches", Setup { small_caches: true, ..transact(mask) });
+}
+
 #[test]
 fn writeback_internal() {
     cut("writeback, internal", Setup { data: DataMode::Writeback, ..Setup::PLAIN });

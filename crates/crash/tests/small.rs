@@ -62,6 +62,9 @@ fn explored(name: &str) {
         if matches!(part.family, Family::Two | Family::Durable) {
             sequences = Sequence::all(3);
         }
+        if part.family == Family::Inline {
+            sequences = Sequence::inline(2);
+        }
     }
     let begun = Instant::now();
     let machine = part.machine().unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -112,6 +115,19 @@ parts! {
     small_journal_internal_data_in_steps: "journal, internal, data in steps",
     small_ordered_external_names_in_steps: "ordered, external, names in steps",
     small_ordered_external_fast_commits_in_steps: "ordered, external, fast commits, in steps",
+    small_ordered_external_forgotten: "ordered, external, small caches, forgotten",
+    small_ordered_internal_fast_commits_forgotten:
+        "ordered, internal, fast commits, small caches, forgotten",
+    small_journal_internal_in_several_transactions:
+        "journal, internal, lone updates, in several transactions",
+    small_ordered_external_inline: "ordered, external, inline",
+    small_journal_internal_inline: "journal, internal, inline",
+    small_journal_external_inline: "journal, external, inline",
+    small_ordered_internal_inline: "ordered, internal, inline",
+    small_writeback_internal_inline: "writeback, internal, inline",
+    small_writeback_external_inline: "writeback, external, inline",
+    small_transact_internal_inline: "transact, internal, inline",
+    small_transact_external_inline: "transact, external, inline",
     small_ordered_internal_two_operations: "ordered, internal, two operations",
     small_journal_external_two_operations: "journal, external, two operations",
 }

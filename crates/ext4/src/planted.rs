@@ -72,6 +72,15 @@ pub enum Bug {
     /// size stays. Linux 9d80eaa1a1d3, "ext4: increase i_disksize to offset + len in
     /// ext4_update_disksize_before_punch()".
     PunchForgetsSize,
+    /// An inode that has left the memory and is read anew counts as changed last by the transaction
+    /// before the running one: `ext4_iget` (Linux fs/ext4/inode.c) takes the running one.
+    InodeReadAnewCountsAsCommitted,
+    /// An inode that is cut in several transactions is an orphan in the first of them only:
+    /// `ext4_truncate` (Linux fs/ext4/inode.c) keeps it one until the last.
+    OrphanWholeTooSoon,
+    /// The contents of an inode that do not fit any more go to a block which the transaction that
+    /// maps it does not wait for. Of a kind of Lu et al. (FAST 2013): semantic, consistency.
+    InlineContentsNotWaitedFor,
     /// What a fast commit cannot record does not make the next one a full one. Linux e85c81ba8859,
     /// "ext4: fast commit may not fallback for ineligible commit".
     FastIneligibleForgotten,

@@ -19,6 +19,8 @@ mod removed;
 mod renamed;
 #[path = "power_cut/shaped.rs"]
 mod shaped;
+#[path = "power_cut/steps.rs"]
+mod steps;
 #[path = "power_cut/workload.rs"]
 mod workload;
 

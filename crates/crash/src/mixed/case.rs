@@ -115,6 +115,9 @@ impl fmt::Display for Case {
             (setup.fast_commits, "fast"),
             (setup.churn, "churn"),
             (setup.stragglers, "stragglers"),
+            (setup.small_caches, "small-caches"),
+            (setup.lone_updates, "lone-updates"),
+            (setup.inline_data, "inline"),
             (matches!(plan.places, Places::Boundaries(_)), "boundaries"),
         ];
         flags.iter().filter(|(on, _)| *on).try_for_each(|(_, word)| write!(f, " {word}"))?;
@@ -167,6 +170,9 @@ impl Case {
             "fast" => setup.fast_commits = true,
             "churn" => setup.churn = true,
             "stragglers" => setup.stragglers = true,
+            "small-caches" => setup.small_caches = true,
+            "lone-updates" => setup.lone_updates = true,
+            "inline" => setup.inline_data = true,
             "boundaries" => plan.places = Places::Boundaries(plan.cuts()),
             "points" => setup.points = Some(TransactMask::from_bits_truncate(number()? as u32)),
             "mirror" => {
@@ -205,8 +211,9 @@ mod tests {
 
     #[test]
     fn a_case_is_read_as_it_is_written() {
-        let line = "transact external memory dax churn boundaries points=5 block=1024 checkpoint=2 \
-                    seed=7 tasks=2 operations=9 cuts=3 cutseed=11 e2fsck=6 again=25";
+        let line = "transact external memory dax churn stragglers small-caches lone-updates inline \
+                    boundaries points=5 block=1024 checkpoint=2 seed=7 tasks=2 operations=9 cuts=3 \
+                    cutseed=11 e2fsck=6 again=25";
         let case: Case = line.parse().unwrap();
         assert_eq!(case.to_string(), line);
         assert_eq!(case.setup.points, Some(TransactMask::from_bits_truncate(5)));

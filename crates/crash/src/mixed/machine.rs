@@ -10,7 +10,8 @@ use steadfast_devices::filter::{Effect, Fault, Ops, Rule};
 use steadfast_devices::model::{Model, ModelParams, NvramParams};
 use steadfast_devices::store::Store;
 use steadfast_ext4::{DataMode, Dax, MountOptions};
-use steadfast_ext4_format::ondisk::Compat;
+use steadfast_ext4_format::ondisk::{Compat, Incompat};
+use steadfast_ext4_format::superblock;
 use steadfast_ext4_mkfs::{JournalChoice, JournalDeviceOptions, Options};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, TransactMask, TransactPolicy};
@@ -78,6 +79,14 @@ pub struct Setup {
     /// later ones overtake them. The modelled disk by itself answers nearly in order, which hides
     /// that somebody did not wait.
     pub stragglers: bool,
+    /// Next to nothing is kept in memory of inodes, names and metadata: what is needed again is
+    /// read anew.
+    pub small_caches: bool,
+    /// The journal makes a transaction of each update, and brings it home before the next: an
+    /// operation that takes several can be cut between any two.
+    pub lone_updates: bool,
+    /// Small files and folders are in their inodes.
+    pub inline_data: bool,
     /// The disk is a mirror of two.
     pub mirror: Option<Mirrored>,
     /// A bug that is to be found.
@@ -101,6 +110,9 @@ impl Setup {
         checkpoint_percent: 50,
         churn: false,
         stragglers: false,
+        small_caches: false,
+        lone_updates: false,
+        inline_data: false,
         mirror: None,
         #[cfg(feature = "planted-bugs")]
         planted: None,
@@ -128,11 +140,41 @@ impl Setup {
             options.journal.checkpoint_stop_fraction = checkpoint / 2.0;
         }
         options.page_cache.memory_bytes = 8 << 20;
+        if self.small_caches {
+            (options.inode_cache, options.metadata_cache_blocks) = (1, 1);
+            options.page_cache.memory_bytes = 0;
+        }
+        if self.lone_updates {
+            options.journal.image_bytes_max = 1;
+        }
         #[cfg(feature = "planted-bugs")]
         if let Some(planted) = self.planted {
             planted.into_options(&mut options);
         }
         options
+    }
+
+    /// Makes a file system with the features that the set-up needs.
+    pub(crate) fn make(
+        &self,
+        devices: &[Arc<dyn BlockDevice>],
+        mut options: Options,
+        journal: impl FnOnce(u64) -> JournalDeviceOptions,
+    ) -> steadfast_ext4::Result<()> {
+        options.block_size = Some(self.block_size);
+        if self.fast_commits {
+            options.features.compat |= Compat::FAST_COMMIT;
+        }
+        make(devices, options, journal)?;
+        if self.inline_data {
+            // Our mkfs does not make it. Nothing that is there yet has to be in its inode.
+            let mut superblock = superblock::find(&*devices[0])?.superblock;
+            let mut features = superblock.features();
+            features.incompat |= Incompat::INLINE_DATA;
+            superblock.set_features(features);
+            superblock::write(&*devices[0], &mut superblock)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn promises(&self) -> Promises {
@@ -219,12 +261,8 @@ impl MixedMachine {
 
     fn make(&self, devices: &[Arc<dyn BlockDevice>]) -> crate::Result<()> {
         let mut options = Options::random(EPOCH);
-        options.block_size = Some(self.setup.block_size);
         options.journal = JournalChoice::InternalOf(JOURNAL_BLOCKS);
-        if self.setup.fast_commits {
-            options.features.compat |= Compat::FAST_COMMIT;
-        }
-        make(devices, options, JournalDeviceOptions::random).map_err(words)?;
+        self.setup.make(devices, options, JournalDeviceOptions::random).map_err(words)?;
         devices.iter().try_for_each(|d| d.flush()).map_err(words)
     }
 

@@ -8,12 +8,19 @@
 //!   after each other, a log with several transactions that is checkpointed in parts.
 //! * [`there_and_back`](Sequence::there_and_back): an operation, what takes it back, the operation
 //!   again, in one transaction: blocks and numbers that are taken, freed and taken anew.
+//! * [`forgotten`](Sequence::forgotten): an operation on a file, so many others that the file's
+//!   inode leaves a small memory, and what makes the operation durable: it goes by an inode that
+//!   was read anew.
+//! * [`in_several_transactions`](Sequence::in_several_transactions): an operation on a file so
+//!   large that one transaction does not hold it, where each update is one.
+//! * [`inline`](Sequence::inline), [`inline_and_back`](Sequence::inline_and_back): contents of
+//!   files and folders, and attributes, that fill an inode, leave it and come back.
 
 use std::collections::HashSet;
 
 use steadfast_vfs::Fallocate;
 
-use super::sequence::{APPEND, ATTRIBUTE, FILES, Sequence, Start, State, write};
+use super::sequence::{APPEND, ATTRIBUTE, FILES, LARGE, Sequence, Start, State, in_folder, write};
 use crate::mixed::names::parent;
 use crate::mixed::operation::{How, Operation};
 use crate::mixed::seen::Kind;
@@ -61,6 +68,83 @@ impl Sequence {
             }
         }
         found
+    }
+
+    /// Each operation that changes a file's inode; files that are made after it; and what makes it
+    /// durable.
+    pub(crate) fn forgotten(block: u64) -> Vec<Sequence> {
+        let start = Start::Populated;
+        let state = State::new(start);
+        let mut ops = vec![Operation::Chmod { name: FILE.into(), mode: 0o600 }];
+        ops.extend(names(&state));
+        ops.extend(data(&state, block));
+        let mut found = Vec::new();
+        for op in ops {
+            let mut after = state.clone();
+            after.apply(&op);
+            let Some(durable) = durable(&after, &op) else { continue };
+            let others = ["x", "y", "z"].map(|name| Operation::Create { name: name.into() });
+            let operations = [&[op][..], &others, &[durable]].concat();
+            found.push(Sequence { start, operations });
+        }
+        found
+    }
+
+    /// Operations on a large file that take several transactions, each made durable.
+    pub(crate) fn in_several_transactions(block: u64) -> Vec<Sequence> {
+        let start = Start::Large;
+        let name = || FILE.to_owned();
+        let cut = |size| Operation::Truncate { name: name(), size };
+        let range = |what, offset, len| Operation::Fallocate { name: name(), what, offset, len };
+        let whole = LARGE / block * block;
+        let sequences = [
+            vec![cut(0)],
+            vec![cut(CUT)],
+            vec![cut(LARGE / 2), cut(LARGE)],
+            vec![cut(CUT), write(FILE, CUT, LARGE / 2)],
+            vec![Operation::Unlink { name: name() }],
+            vec![Operation::UnlinkOpen { name: name() }],
+            vec![
+                Operation::Create { name: "b".into() },
+                Operation::Rename { from: "b".into(), to: name() },
+            ],
+            vec![range(Fallocate::PunchHole, WITHIN, LARGE)],
+            vec![range(Fallocate::ZeroRange { keep_size: true }, WITHIN, whole)],
+        ];
+        let with_end = |mut operations: Vec<Operation>| {
+            let mut state = State::new(start);
+            operations.iter().for_each(|op| state.apply(op));
+            let last = operations.last().and_then(|op| durable(&state, op));
+            operations.extend(last);
+            Sequence { start, operations }
+        };
+        sequences.into_iter().map(with_end).collect()
+    }
+
+    /// What leaves an inode, comes back and leaves it again, each time made durable.
+    pub(crate) fn inline_and_back() -> Vec<Sequence> {
+        let start = Start::Inline;
+        let name = || FILE.to_owned();
+        let fsync = || Operation::Fsync { name: name(), data_only: false };
+        let size = State::new(start).size(FILE);
+        let leave = [
+            write(FILE, size, 200),
+            Operation::Truncate { name: name(), size: size + 200 },
+            Operation::SetAttribute { name: name(), len: ATTRIBUTE },
+        ];
+        let back = [Operation::Truncate { name: name(), size: 0 }, write(FILE, 0, 20)];
+        let sequence = |leave: Operation| {
+            let mut operations = vec![leave, fsync()];
+            operations.extend(back.clone());
+            operations.extend([fsync(), write(FILE, 20, 200), fsync()]);
+            Sequence { start, operations }
+        };
+        leave.into_iter().map(sequence).collect()
+    }
+
+    /// Up to so many operations on what is in inodes, each made durable.
+    pub fn inline(longest: usize) -> Vec<Sequence> {
+        grown(Start::Inline, longest, &inline, &durable, false)
     }
 }
 
@@ -158,6 +242,38 @@ fn names(state: &State) -> Vec<Operation> {
     found
 }
 
+/// What can be done to contents and attributes that are in inodes: within the room that there is,
+/// and beyond it.
+fn inline(state: &State) -> Vec<Operation> {
+    let mut found = Vec::new();
+    let size = state.size(FILE);
+    if let Some(node) = state.names.node(FILE) {
+        found.extend([write(FILE, 0, 20), write(FILE, size, 20), write(FILE, size, 200)]);
+        for size in [0, 10, size + 20, size + 200] {
+            found.push(Operation::Truncate { name: FILE.into(), size });
+        }
+        if state.names.nodes[&node].attribute == 0 {
+            let attribute = |len| Operation::SetAttribute { name: FILE.into(), len };
+            found.extend([attribute(30), attribute(ATTRIBUTE)]);
+        }
+        for letter in ['o', 'p'] {
+            let to = in_folder(letter);
+            if state.names.node(&to).is_none() {
+                found.push(Operation::Link { from: FILE.into(), to });
+                break;
+            }
+        }
+        found.push(Operation::Unlink { name: FILE.into() });
+    } else {
+        found.push(Operation::Create { name: FILE.into() });
+    }
+    let named = in_folder('n');
+    if state.names.node(&named).is_some() {
+        found.push(Operation::Unlink { name: named });
+    }
+    found
+}
+
 /// What makes the operation, which was just done, durable: of a file what concerns its data, fsync
 /// of what has a name still, of a folder what has come or gone in it.
 fn durable(state: &State, op: &Operation) -> Option<Operation> {
@@ -167,13 +283,15 @@ fn durable(state: &State, op: &Operation) -> Option<Operation> {
         | Operation::Truncate { name, .. }
         | Operation::Fallocate { name, .. } => file(name, true),
         Operation::Create { name }
+        | Operation::Chmod { name, .. }
         | Operation::SetAttribute { name, .. }
         | Operation::Link { to: name, .. }
         | Operation::Rename { to: name, .. }
         | Operation::Exchange { one: name, .. } => file(name, false),
-        Operation::Unlink { name } | Operation::Mkdir { name } | Operation::Rmdir { name } => {
-            Operation::FsyncDir { name: parent(name).to_owned() }
-        }
+        Operation::Unlink { name }
+        | Operation::UnlinkOpen { name }
+        | Operation::Mkdir { name }
+        | Operation::Rmdir { name } => Operation::FsyncDir { name: parent(name).to_owned() },
         _ => return None,
     };
     match &durable {

@@ -13,16 +13,13 @@ use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
-use steadfast_ext4_format::ondisk::Compat;
 use steadfast_ext4_mkfs::{JournalChoice, JournalDeviceOptions, Options};
 use steadfast_runtime::{Preemption, Sim, sleep, spawn};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, TransactMask};
 
 use super::sequence::Sequence;
 use crate::error::Result;
-use crate::explore::ext4::{
-    EPOCH, blocks, fill, flash, held, make, memory, mount, recorded, words,
-};
+use crate::explore::ext4::{EPOCH, blocks, fill, flash, held, memory, mount, recorded, words};
 use crate::explore::{Booted, Machine, Recorded, boot, cached};
 use crate::judge::Judge;
 use crate::mixed::Setup;
@@ -83,11 +80,7 @@ impl SmallMachine {
         let disk = old(if setup.block_size < 4096 { DISK } else { DISK_OF_PAGES });
         let id = |n: u8| uuid::Uuid::from_bytes([n; 16]);
         let mut options = Options::new(id(1), id(2), EPOCH);
-        options.block_size = Some(setup.block_size);
         options.inodes = Some(INODES);
-        if setup.fast_commits {
-            options.features.compat |= Compat::FAST_COMMIT;
-        }
         options.journal = JournalChoice::InternalOf(JOURNAL_BLOCKS);
         let mut rams = vec![disk];
         if setup.external {
@@ -95,7 +88,7 @@ impl SmallMachine {
             rams.push(old(card * u64::from(setup.block_size) / 1024));
         }
         let journal = |time| JournalDeviceOptions::new(id(3), time);
-        make(&blocks(&rams), options, journal).map_err(words)?;
+        setup.make(&blocks(&rams), options, journal).map_err(words)?;
         let formatted = rams.iter().map(Ram::store).collect();
         Ok(SmallMachine { setup, formatted, log_near_end: false })
     }

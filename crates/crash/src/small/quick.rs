@@ -54,6 +54,12 @@ pub enum Family {
     ThereAndBack,
     /// One operation on data and its fdatasync while the log goes round.
     GoingRound,
+    /// An operation, and what makes it durable when the inode has left the memory.
+    Forgotten,
+    /// An operation on a large file.
+    InSeveralTransactions,
+    /// An operation on what is in inodes, made durable; and what leaves an inode and comes back.
+    Inline,
 }
 
 impl Family {
@@ -80,6 +86,9 @@ impl Family {
             }
             Family::ThereAndBack => Sequence::there_and_back(BLOCK),
             Family::GoingRound => Sequence::data_in_steps(Start::Populated, 1, BLOCK),
+            Family::Forgotten => Sequence::forgotten(BLOCK),
+            Family::InSeveralTransactions => Sequence::in_several_transactions(BLOCK),
+            Family::Inline => [Sequence::inline(1), Sequence::inline_and_back()].concat(),
         }
     }
 }
@@ -132,12 +141,15 @@ impl Part {
     /// All, those first that find the most in the least time.
     pub fn all() -> Vec<Part> {
         use Family::{Data, DataInSteps, Durable, GoingRound, InSteps, NamesInSteps};
-        use Family::{ThereAndBack, Two};
+        use Family::{Forgotten, InSeveralTransactions, Inline, ThereAndBack, Two};
         let fast = |on| Setup { fast_commits: true, ..on };
         let checkpoints = |on| Setup { checkpoint_percent: CHECKPOINTS, ..on };
         let (journal, writeback) = (DataMode::Journal, DataMode::Writeback);
         let asked = TransactMask::FSYNC | TransactMask::SYNC;
         let usual = TransactPolicy::default().mask;
+        let forgetful = |on| Setup { small_caches: true, ..on };
+        let lone = |on| Setup { lone_updates: true, ..on };
+        let inline = |on| Setup { inline_data: true, ..on };
         vec![
             part("ordered, external, durable", EXTERNAL, Durable),
             part("ordered, external, fast commits, durable", fast(EXTERNAL), Durable),
@@ -164,6 +176,25 @@ impl Part {
             ),
             part("ordered, external, names in steps", checkpoints(EXTERNAL), NamesInSteps),
             part("ordered, external, fast commits, in steps", fast(EXTERNAL), InSteps),
+            part("ordered, external, small caches, forgotten", forgetful(EXTERNAL), Forgotten),
+            part(
+                "ordered, internal, fast commits, small caches, forgotten",
+                forgetful(fast(SMALL)),
+                Forgotten,
+            ),
+            part(
+                "journal, internal, lone updates, in several transactions",
+                lone(with_data(journal, SMALL)),
+                InSeveralTransactions,
+            ),
+            part("ordered, external, inline", inline(EXTERNAL), Inline),
+            part("ordered, internal, inline", inline(SMALL), Inline),
+            part("journal, internal, inline", inline(with_data(journal, SMALL)), Inline),
+            part("journal, external, inline", inline(with_data(journal, EXTERNAL)), Inline),
+            part("writeback, internal, inline", inline(with_data(writeback, SMALL)), Inline),
+            part("writeback, external, inline", inline(with_data(writeback, EXTERNAL)), Inline),
+            part("transact, internal, inline", inline(transact(asked, SMALL)), Inline),
+            part("transact, external, inline", inline(transact(usual, EXTERNAL)), Inline),
             part("ordered, internal, two operations", SMALL, Two),
             part("journal, external, two operations", with_data(journal, EXTERNAL), Two),
         ]

@@ -167,6 +167,23 @@ fn quick_punch_forgets_size() {
 }
 
 #[test]
+fn quick_inode_read_anew_counts_as_committed() {
+    let bug = Ext4Bug::InodeReadAnewCountsAsCommitted;
+    ext4(bug, "ordered, external, small caches, forgotten");
+}
+
+#[test]
+fn quick_orphan_whole_too_soon() {
+    let bug = Ext4Bug::OrphanWholeTooSoon;
+    ext4(bug, "journal, internal, lone updates, in several transactions");
+}
+
+#[test]
+fn quick_inline_contents_not_waited_for() {
+    ext4(Ext4Bug::InlineContentsNotWaitedFor, "ordered, external, inline");
+}
+
+#[test]
 fn quick_fast_ineligible_forgotten() {
     ext4(Ext4Bug::FastIneligibleForgotten, FAST);
 }

@@ -105,7 +105,7 @@ pub(crate) fn cut_to_size(fs: &Ext4, inode: &Inode) -> Result<()> {
         let mut txn = fs.parts.begin_promised()?;
         let from = end(txn.raw_inode(inode.no)?.size());
         let done = free_blocks_from(fs, &mut txn, inode, from)?;
-        if done {
+        if done || fs.volume.has(Bug::OrphanWholeTooSoon) {
             txn.orphans.whole(&mut txn, inode.no)?;
         }
         txn.finish()?;

@@ -37,7 +37,7 @@ impl BlockCache {
         BlockCache {
             entries: FxHashMap::default(),
             queue: VecDeque::new(),
-            capacity: capacity.max(16),
+            capacity: capacity.max(1),
         }
     }
 

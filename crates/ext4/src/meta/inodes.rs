@@ -7,9 +7,11 @@ use steadfast_ext4_format::ondisk::{
     FIRST_INODE_REV0, GOOD_OLD_INODE_SIZE, InodeNo, InodePlace, RawInode, RoCompat,
 };
 use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_journal::Tid;
 use steadfast_vfs::{FileType, FsError};
 
 use super::txn::Txn;
+use crate::planted::Bug;
 use crate::state::{Inode, InodeEdit, Life, OrphanPlace};
 
 /// Longest file that all implementations of ext2 can read.
@@ -45,7 +47,11 @@ impl Txn<'_> {
         // take it for durable (the kernel's ext4_iget does the same).
         // Nor its data, which somebody may have written before it left the memory.
         let outside = self.parts.outside.load(Ordering::SeqCst);
-        let inode = Arc::new(Inode::new(no, raw, self.parts.log.running_tid(), outside));
+        let mut tid = self.parts.log.running_tid();
+        if self.volume.has(Bug::InodeReadAnewCountsAsCommitted) {
+            tid = Tid(tid.0.wrapping_sub(1));
+        }
+        let inode = Arc::new(Inode::new(no, raw, tid, outside));
         self.parts.inodes.insert(Arc::clone(&inode));
         self.note_seen(&inode);
         Ok(inode)

@@ -261,6 +261,9 @@ pub(crate) const BLOCK_COST: u64 = 256;
 /// the devices.
 const ON_ITS_WAY: u64 = 8 << 20;
 
+/// Inodes, or blocks of metadata, that are kept however little `cache=` is.
+const FEWEST: usize = 16;
+
 impl MountOptions {
     /// Lets what is dirty be written by the age of `commit=`, looked for in half of it: so a mount
     /// has it, which sync(2) does not reach.
@@ -279,7 +282,8 @@ impl MountOptions {
         self.journal.image_bytes = Arc::default();
         let Some(all) = self.cache_bytes else { return self };
         let all = all - (all / 8).min(ON_ITS_WAY);
-        let count = |bytes: u64, each: u64| usize::try_from(bytes / each).unwrap_or(usize::MAX);
+        let count =
+            |bytes: u64, each: u64| usize::try_from(bytes / each).unwrap_or(usize::MAX).max(FEWEST);
         let pages = all / 4 * 3 / (PAGE as u64 + BLOCK_COST);
         self.page_cache.memory_bytes = pages * PAGE as u64;
         self.journal.image_bytes_max = all / 8 * 3;

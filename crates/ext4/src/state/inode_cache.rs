@@ -35,7 +35,7 @@ struct State {
 impl InodeCache {
     /// A cache for `idle_max` inodes beside those in use.
     pub fn new(idle_max: usize) -> Self {
-        InodeCache { state: Mutex::default(), idle_max: idle_max.max(16) }
+        InodeCache { state: Mutex::default(), idle_max: idle_max.max(1) }
     }
 
     /// Inodes in memory.

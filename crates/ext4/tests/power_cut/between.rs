@@ -78,7 +78,7 @@ fn run(fs: &Arc<Ext4>, log: &RecordLog, has: Has) {
 }
 
 /// Right after each commit block, and each move of the log's tail.
-fn commits(run: &Run) -> impl Iterator<Item = (u64, u64)> {
+pub(crate) fn commits(run: &Run) -> impl Iterator<Item = (u64, u64)> {
     let durable = |action: &Action| matches!(action, Action::Write { fua: true, .. });
     let events = run.recording.events().iter().filter(move |event| durable(&event.action));
     events.filter_map(|event| Some((event.completed?.tick + 1, 0)))

@@ -388,7 +388,9 @@ fn external_round(block_size: usize, device_by_us: bool) {
     std::fs::write(&journal_file, vec![0; journal_bytes]).unwrap();
     if device_by_us {
         let disk = Disk::plain("journal", vec![0xaa; journal_bytes]);
-        let mut format = FormatOptions::new(Uuid::from_u128(0xfeed_0001));
+        // e2fsck looks for the journal by its UUID among all block devices: one that a test has
+        // left, which was killed, must not have the same.
+        let mut format = FormatOptions::new(Uuid::new_v4());
         format.checksums = Checksums::None;
         format.wide = false;
         let options = ExternalOptions {

@@ -46,8 +46,9 @@ pub fn steadfast(bench: &Bench, line: &str) -> (Option<i32>, Option<String>) {
         _ if said.contains("panicked at") => Some(said.trim().to_owned()),
         (Some(0 | 1 | 3), Some(peak)) if peak <= PEAK_KIB_MAX => None,
         (Some(0 | 1 | 3), Some(peak)) => Some(format!("took {peak} KiB")),
-        // What it is by its superblock, and was not made for.
+        // What it is by its superblock, and was not made for; or it has none.
         (Some(2), _) if said.contains("this is a journal device") => None,
+        (Some(2), _) if said.contains("no ext2/3/4 file system") => None,
         (status, _) => Some(format!("exit status {status:?}: {}", said.trim())),
     };
     (status, wrong.map(|w| format!("{line}: {w}")))

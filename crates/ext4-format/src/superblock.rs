@@ -62,7 +62,6 @@ const COPIES: [(u64, u64); 3] = [(8193, 1024), (16384, 2048), (32768, 4096)];
 /// What there is instead of a superblock's magic number: another thing's, or what is left of a
 /// superblock. Else what is known already.
 fn instead(device: &dyn BlockDevice, mut bytes: Vec<u8>, known: Ext4Error) -> Ext4Error {
-    let described = signatures::describe(device);
     if let Some(what) = signatures::probe(device) {
         return Ext4Error::NoFileSystem { found: format!("it holds {what}") };
     }
@@ -87,7 +86,7 @@ fn instead(device: &dyn BlockDevice, mut bytes: Vec<u8>, known: Ext4Error) -> Ex
             ));
         }
     }
-    match described {
+    match signatures::describe(device) {
         Some(what) => Ext4Error::NoFileSystem { found: format!("it holds {what}") },
         None => known,
     }

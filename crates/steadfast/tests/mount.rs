@@ -17,6 +17,8 @@ mod damage;
 mod failing;
 #[path = "mount/foreign.rs"]
 mod foreign;
+#[path = "mount/ioctls.rs"]
+mod ioctls;
 #[path = "mount/memory.rs"]
 mod memory;
 #[path = "mount/places.rs"]

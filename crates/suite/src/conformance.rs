@@ -30,7 +30,7 @@ use world::World;
 
 /// All cases, in the order of their files.
 pub fn cases() -> Result<Vec<Case>> {
-    const FILES: [(&str, &str); 17] = [
+    const FILES: [(&str, &str); 18] = [
         ("open", include_str!("../cases/open.case")),
         ("create", include_str!("../cases/create.case")),
         ("remove", include_str!("../cases/remove.case")),
@@ -48,6 +48,7 @@ pub fn cases() -> Result<Vec<Case>> {
         ("folders", include_str!("../cases/folders.case")),
         ("locks", include_str!("../cases/locks.case")),
         ("protected", include_str!("../cases/protected.case")),
+        ("ioctl", include_str!("../cases/ioctl.case")),
     ];
     let mut all: Vec<Case> = Vec::new();
     for (file, text) in FILES {

@@ -1,4 +1,5 @@
-//! The calls that need `unsafe`: memory maps, record locks, libaio, a thread's own working folder.
+//! The calls that need `unsafe`: memory maps, record locks, ioctls, libaio, a thread's own working
+//! folder.
 
 #![expect(unsafe_code, reason = "no crate offers these calls safely; each place says why it is")]
 
@@ -94,6 +95,19 @@ pub(crate) fn record_lock(
     // SAFETY: the call reads one flock, which is there.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
     match done {
+        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ => Ok(()),
+    }
+}
+
+/// `ioctl(2)` with an argument in memory, which is as long as any that a number can name.
+pub(crate) fn ioctl(
+    file: BorrowedFd<'_>,
+    number: u32,
+    argument: &mut [u8; 1 << 14],
+) -> Result<(), Errno> {
+    // SAFETY: a number says in 14 bits how many bytes of the argument are read and written.
+    match unsafe { libc::ioctl(file.as_raw_fd(), number.into(), argument.as_mut_ptr()) } {
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
         _ => Ok(()),
     }

@@ -1,15 +1,24 @@
 //! The ioctls that FUSE carries: `chattr`, `lsattr`, projects, labels, and the shutdown that test
 //! suites cut a mounted file system with.
+//!
+//! Who may change flags and projects the kernel checks before it asks, since 5.13, and by one
+//! number only: that of its own width. Any other number comes to us from anybody who can open the
+//! file for reading. So a caller of 64 bits has no numbers of 32 bits (as with the kernel's ext4),
+//! and we check as the kernel does.
 
+use fuser::IoctlFlags;
 use steadfast_vfs::{FsError, Ino, Result, Shutdown};
 
 use super::Bridge;
 use super::caller::Caller;
 
 // Numbers: include/uapi/linux/fs.h; the size of the argument is part of them.
-const GETFLAGS: [u32; 2] = [0x8008_6601, 0x8004_6601];
-const SETFLAGS: [u32; 2] = [0x4008_6602, 0x4004_6602];
-const GETVERSION: [u32; 2] = [0x8008_7601, 0x8004_7601];
+const GETFLAGS: u32 = 0x8008_6601;
+const SETFLAGS: u32 = 0x4008_6602;
+const GETVERSION: u32 = 0x8008_7601;
+/// What kernels of 32 bits and callers of 32 bits call these by (FS_IOC32_*).
+const OF_32_BITS: [(u32, u32); 3] =
+    [(0x8004_6601, GETFLAGS), (0x4004_6602, SETFLAGS), (0x8004_7601, GETVERSION)];
 const FSGETXATTR: u32 = 0x801c_581f;
 const FSSETXATTR: u32 = 0x401c_5820;
 const GETFSLABEL: u32 = 0x8100_9431;
@@ -22,6 +31,8 @@ const SHUTDOWN: u32 = 0x4004_587d;
 
 /// FS_JOURNAL_DATA_FL.
 const JOURNAL_DATA: u32 = 0x4000;
+/// FS_IMMUTABLE_FL and FS_APPEND_FL.
+const PROTECTED: u32 = 0x10 | 0x20;
 
 /// FS_* flag of an inode, and FS_XFLAG_* of the same meaning.
 const XFLAGS: [(u32, u32); 7] = [
@@ -43,32 +54,27 @@ const HAS_ATTRIBUTES: u32 = 0x8000_0000;
 const LABEL_LEN: usize = 256;
 
 impl Bridge {
-    /// Answers an ioctl: its data. Who may change flags and projects the kernel has checked.
+    /// Answers an ioctl: its data.
     pub(super) fn control(
         &self,
         ino: Ino,
         caller: Caller,
         command: u32,
+        flags: IoctlFlags,
         data: &[u8],
     ) -> Result<Vec<u8>> {
         let number = || number_at(data, 0);
-        match command {
-            c if GETFLAGS.contains(&c) => Ok(self.fs.inode_flags(ino)?.to_ne_bytes().to_vec()),
-            c if SETFLAGS.contains(&c) => {
+        match native(command, flags) {
+            GETFLAGS => Ok(self.fs.inode_flags(ino)?.to_ne_bytes().to_vec()),
+            SETFLAGS => {
                 let wanted = number()?;
-                // The kernel checks the others before it asks us.
-                let journals = (wanted ^ self.fs.inode_flags(ino)?) & JOURNAL_DATA != 0;
-                if journals && !caller.journals_data() {
-                    return Err(FsError::NotPermitted { what: "journalling a file's data" });
-                }
+                self.check_may_set(ino, caller, wanted ^ self.fs.inode_flags(ino)?)?;
                 self.fs.set_inode_flags(ino, wanted)?;
                 // Also the time of change.
                 self.attributes_changed(ino);
                 Ok(Vec::new())
             }
-            c if GETVERSION.contains(&c) => {
-                Ok(self.fs.getattr(ino)?.generation.to_ne_bytes().to_vec())
-            }
+            GETVERSION => Ok(self.fs.getattr(ino)?.generation.to_ne_bytes().to_vec()),
             FSGETXATTR => {
                 let flags = self.fs.inode_flags(ino)?;
                 let project = self.fs.project(ino)?;
@@ -78,7 +84,7 @@ impl Bridge {
                 Ok(out)
             }
             FSSETXATTR => {
-                self.set_extended(ino, number()?, number_at(data, PROJECT_AT)?)?;
+                self.set_extended(ino, caller, number()?, number_at(data, PROJECT_AT)?)?;
                 self.attributes_changed(ino);
                 Ok(Vec::new())
             }
@@ -117,8 +123,23 @@ impl Bridge {
         }
     }
 
+    /// Refuses a change of an inode's flags, of which these are others, as the kernel does
+    /// (`vfs_fileattr_set`, `fileattr_set_prepare`).
+    fn check_may_set(&self, ino: Ino, caller: Caller, changed: u32) -> Result<()> {
+        let what = if !caller.acts_for(self.fs.getattr(ino)?.uid) {
+            "changing the flags of another user's inode"
+        } else if changed & PROTECTED != 0 && !caller.protects() {
+            "making an inode immutable or append-only, and taking that back"
+        } else if changed & JOURNAL_DATA != 0 && !caller.journals_data() {
+            "journalling a file's data"
+        } else {
+            return Ok(());
+        };
+        Err(FsError::NotPermitted { what })
+    }
+
     /// Sets flags by their extended names, and the project.
-    fn set_extended(&self, ino: Ino, extended: u32, project: u32) -> Result<()> {
+    fn set_extended(&self, ino: Ino, caller: Caller, extended: u32, project: u32) -> Result<()> {
         let known = XFLAGS.iter().fold(HAS_ATTRIBUTES, |all, (_, x)| all | x);
         if extended & !known != 0 {
             let what = format!("the extended inode flags {:#x}", extended & !known);
@@ -130,7 +151,11 @@ impl Bridge {
         for (flag, x) in XFLAGS {
             wanted = if extended & x != 0 { wanted | flag } else { wanted & !flag };
         }
+        self.check_may_set(ino, caller, wanted ^ now)?;
         if project != self.fs.project(ino)? {
+            if !caller.is_in_our_namespace() {
+                return Err(FsError::Invalid { what: "a project from another user namespace" });
+            }
             self.fs.set_project(ino, project)?;
         }
         if wanted != now { self.fs.set_inode_flags(ino, wanted) } else { Ok(()) }
@@ -140,6 +165,13 @@ impl Bridge {
         tracing::warn!("{}: shut down by request ({how:?})", self.options.source);
         self.fs.shutdown(how)
     }
+}
+
+/// The number of the same ioctl for callers of 64 bits, if it is one of a caller of 32 bits.
+fn native(command: u32, flags: IoctlFlags) -> u32 {
+    let of_32_bits = || OF_32_BITS.iter().find(|(narrow, _)| *narrow == command);
+    let is_narrow = flags.contains(IoctlFlags::FUSE_IOCTL_32BIT);
+    of_32_bits().filter(|_| is_narrow).map_or(command, |(_, native)| *native)
 }
 
 /// A number in an ioctl's argument.

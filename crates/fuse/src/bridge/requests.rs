@@ -419,13 +419,14 @@ impl fuser::Filesystem for Bridge {
         req: &Request,
         ino: INodeNo,
         _fh: FileHandle,
-        _flags: IoctlFlags,
+        flags: IoctlFlags,
         command: u32,
         data: &[u8],
         out_size: u32,
         reply: ReplyIoctl,
     ) {
-        match self.call("ioctl", || self.control(self.ino(ino), Caller::of(req), command, data)) {
+        let caller = Caller::of(req);
+        match self.call("ioctl", || self.control(self.ino(ino), caller, command, flags, data)) {
             Ok(mut answer) => {
                 answer.resize((out_size as usize).min(answer.len().max(8)), 0);
                 reply.ioctl(0, &answer);

@@ -1,7 +1,7 @@
 //! Attributes: times, modes, owners, extended attributes, ioctls.
 
 use super::kernel::{Kernel, Op, ROOT, body, u32_at, u64_at};
-use super::{Attr, EINVAL, ENODATA, ENOTTY, ERANGE, O_RDWR, attr, empty, ext4, mounted};
+use super::{Attr, EINVAL, ENODATA, ENOTTY, EPERM, ERANGE, O_RDWR, attr, empty, ext4, mounted};
 use crate::options::Options;
 
 const MODE: u32 = 1;
@@ -125,6 +125,23 @@ fn values_of_attributes_fit_or_are_refused() {
     assert_eq!(kernel.ask(Op::Removexattr, file, body().name(b"user.a")), Err(ENODATA));
 }
 
+/// `struct fuse_ioctl_in`: fh, flags, cmd, arg, in_size, out_size.
+fn ioctl(
+    kernel: &Kernel,
+    node: u64,
+    (command, flags): (u32, u32),
+    data: &[u8],
+    out: u32,
+) -> Result<Vec<u8>, i32> {
+    let size = u32::try_from(data.len()).unwrap();
+    let asked = body().u64(0).u32(flags).u32(command).u64(0).u32(size).u32(out).bytes(data);
+    let answer = kernel.ask(Op::Ioctl, node, asked)?;
+    // struct fuse_ioctl_out: result, flags, in_iovs, out_iovs
+    assert_eq!(u32_at(&answer, 0), 0);
+    assert!(answer.len() - 16 <= out as usize, "{} bytes for {out}", answer.len() - 16);
+    Ok(answer[16..].to_vec())
+}
+
 #[test]
 fn ioctls_answer_in_the_callers_size_and_notify_the_kernel_of_changes() {
     const GETFLAGS: u32 = 0x8008_6601;
@@ -132,16 +149,7 @@ fn ioctls_answer_in_the_callers_size_and_notify_the_kernel_of_changes() {
     const NODUMP: u32 = 0x40;
     let kernel = mounted();
     let file = kernel.create(ROOT, b"file", O_RDWR).unwrap().0.node;
-    // struct fuse_ioctl_in: fh, flags, cmd, arg, in_size, out_size
-    let ioctl = |command: u32, data: &[u8], out: u32| {
-        let size = u32::try_from(data.len()).unwrap();
-        let asked = body().u64(0).u32(0).u32(command).u64(0).u32(size).u32(out).bytes(data);
-        let answer = kernel.ask(Op::Ioctl, file, asked)?;
-        // struct fuse_ioctl_out: result, flags, in_iovs, out_iovs
-        assert_eq!(u32_at(&answer, 0), 0);
-        assert!(answer.len() - 16 <= out as usize, "{} bytes for {out}", answer.len() - 16);
-        Ok::<Vec<u8>, i32>(answer[16..].to_vec())
-    };
+    let ioctl = |command, data: &[u8], out| ioctl(&kernel, file, (command, 0), data, out);
     let before = u32_at(&ioctl(GETFLAGS, b"", 8).unwrap(), 0);
     ioctl(SETFLAGS, &(before | NODUMP).to_ne_bytes(), 0).unwrap();
     assert_eq!(u32_at(&ioctl(GETFLAGS, b"", 4).unwrap(), 0), before | NODUMP);
@@ -158,4 +166,53 @@ fn ioctls_answer_in_the_callers_size_and_notify_the_kernel_of_changes() {
     assert_eq!(ioctl(0x8008_7601, b"", 8).unwrap().len(), 8);
     assert_eq!(ioctl(0x801c_581f, b"", 28).unwrap().len(), 28);
     assert_eq!(ioctl(0x8100_9431, b"", 256).unwrap().len(), 256);
+}
+
+/// Kernels before 5.13 hand these on unchecked, and later ones those of 32 bits.
+#[test]
+fn ioctls_change_nothing_that_is_not_the_callers() {
+    /// FUSE_IOCTL_32BIT: of a caller or a kernel of 32 bits.
+    const NARROW: u32 = 1 << 3;
+    const NODUMP: u32 = 0x40;
+    let mut kernel =
+        Kernel::with(ext4(), Options { threads: 1, allow_other: true, ..Options::default() });
+    (kernel.uid, kernel.gid) = (1000, 1000);
+    let file = kernel.create(ROOT, b"file", O_RDWR).unwrap().0.node;
+    let flags =
+        |kernel: &Kernel| u32_at(&ioctl(kernel, file, (0x8008_6601, 0), b"", 4).unwrap(), 0);
+    let before = flags(&kernel);
+    let set = |kernel: &Kernel, number: (u32, u32), to: u32| {
+        // struct fsxattr is longer.
+        ioctl(kernel, file, number, &body().u32(to).bytes(&[0; 24]).0, 0)
+    };
+    // SETFLAGS of both widths and FSSETXATTR, each with "not to be dumped", immutable, append-only.
+    let words = [before | NODUMP, before | 0x10, before | 0x20];
+    let numbers = [
+        ((0x4008_6602, 0), words),
+        ((0x4004_6602, NARROW), words),
+        ((0x401c_5820, 0), [0x80, 0x8, 0x10]),
+    ];
+    // Another user, of whom nothing else is known.
+    (kernel.uid, kernel.gid, kernel.pid) = (1001, 1000, 0);
+    for (number, [nodump, ..]) in numbers {
+        assert_eq!(set(&kernel, number, nodump), Err(EPERM), "{number:x?}");
+        assert_eq!(flags(&kernel), before);
+    }
+    // The owner; but what needs more than that he has not.
+    kernel.uid = 1000;
+    for (number, [nodump, immutable, append]) in numbers {
+        assert_eq!(set(&kernel, number, immutable), Err(EPERM), "{number:x?}");
+        assert_eq!(set(&kernel, number, append), Err(EPERM), "{number:x?}");
+        set(&kernel, number, nodump).unwrap();
+        assert_eq!(flags(&kernel), before | NODUMP);
+        set(&kernel, (0x4008_6602, 0), before).unwrap();
+    }
+    assert_eq!(set(&kernel, (0x4008_6602, 0), before | 0x4000), Err(EPERM));
+    // A caller of 64 bits has no numbers of 32 bits, whoever it is.
+    (kernel.uid, kernel.pid) = (0, std::process::id());
+    for number in [0x8004_6601, 0x4004_6602, 0x8004_7601] {
+        assert_eq!(ioctl(&kernel, file, (number, 0), &[0; 4], 4), Err(ENOTTY), "{number:x}");
+    }
+    assert_eq!(ioctl(&kernel, file, (0x8004_7601, NARROW), b"", 4).unwrap().len(), 4);
+    assert_eq!(flags(&kernel), before);
 }

@@ -93,6 +93,8 @@ pub struct Kernel {
     /// Who asks.
     pub uid: u32,
     pub gid: u32,
+    /// Its thread; 0 for one that we do not see.
+    pub pid: u32,
 }
 
 /// Numbers in the order of the kernel's structures.
@@ -169,6 +171,7 @@ impl Kernel {
             threads,
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
+            pid: std::process::id(),
         }
     }
 
@@ -189,7 +192,7 @@ impl Kernel {
             .u64(node)
             .u32(self.uid)
             .u32(self.gid)
-            .u32(std::process::id())
+            .u32(self.pid)
             .u32(0);
         self.write(&head.bytes(&body.0).0);
         unique

@@ -1,5 +1,7 @@
 //! Extended attributes, access control lists, inode flags, locks.
 
+use std::os::fd::AsFd;
+
 use rustix::fs::{FlockOperation, IFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
@@ -44,6 +46,8 @@ pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
         }
         ["chattr", path, change] => chattr(w, path, change),
         ["lsattr", path] => inode_flags(w, path).map(|(_, flags)| letters(flags)),
+        ["ioctl", path, number] => ioctl(w, path, number, "0"),
+        ["ioctl", path, number, word] => ioctl(w, path, number, word),
         ["flock", handle, what] => flock(w, handle, what),
         ["lock", handle, what, at, len] => lock(w, handle, what, at, len),
         _ => return None,
@@ -115,6 +119,18 @@ fn chattr(w: &World, path: &str, change: &str) -> Outcome {
     ok(rustix::fs::ioctl_setflags(&file, wanted))
 }
 
+/// An ioctl by its number, with an argument that begins with a word; only whether it was done: the
+/// file is opened for reading.
+fn ioctl(w: &World, path: &str, digits: &str, word: &str) -> Outcome {
+    let no = || Fault::Script(format!("ioctl '{digits}'"));
+    let command = u32::from_str_radix(digits, 16).map_err(|_| no())?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(w.path(path), flags, Mode::empty())?;
+    let mut argument = [0; 1 << 14];
+    argument[..8].copy_from_slice(&number(word)?.to_le_bytes());
+    ok(crate::raw::ioctl(file.as_fd(), command, &mut argument))
+}
+
 fn flock(w: &World, handle: &str, what: &str) -> Outcome {
     let operation = match what {
         "shared" => FlockOperation::NonBlockingLockShared,
@@ -126,7 +142,6 @@ fn flock(w: &World, handle: &str, what: &str) -> Outcome {
 }
 
 fn lock(w: &World, handle: &str, what: &str, at: &str, len: &str) -> Outcome {
-    use std::os::fd::AsFd;
     let kind = match what {
         "read" => libc::F_RDLCK,
         "write" => libc::F_WRLCK,

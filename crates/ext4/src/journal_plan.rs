@@ -134,7 +134,7 @@ fn make_inode(txn: &mut Txn<'_>, extents: &[LogExtent]) -> Result<()> {
         raw.set_flags(InodeFlags::EXTENTS);
         Node::empty(ROOT_BYTES).encode(raw.block_mut());
     }
-    let now = txn.volume.clock.tick();
+    let now = txn.volume.stamps.tick();
     raw.set_atime(now);
     raw.set_mtime(now);
     raw.set_ctime(now);

@@ -29,10 +29,11 @@ pub(crate) fn touch_written(fs: &Ext4, inode: &Inode) -> Result<()> {
     Ok(())
 }
 
-/// Whether an inode's times of change do not say this tick of the clock yet.
+/// Whether an inode's times of change do not say this tick of the clock yet, or somebody knows
+/// them.
 pub(crate) fn times_are_old(fs: &Ext4, inode: &Inode) -> bool {
-    let now = fs.volume.clock.tick();
     let state = inode.state();
+    let now = fs.volume.stamps.for_change(state.raw.ctime(), state.times_seen);
     state.raw.mtime() != now || state.raw.ctime() != now
 }
 

@@ -22,7 +22,7 @@ impl Ext4 {
     /// The inode has been read: sets its time of access as the mount options want it. That this
     /// fails is no reason for the reading to fail, as in the kernel.
     pub(crate) fn accessed(&self, inode: &Inode) {
-        let now = self.volume.clock.tick();
+        let now = self.volume.stamps.tick();
         if !self.access_counts(&inode.state().raw, now) || self.parts.check_writable().is_err() {
             return;
         }

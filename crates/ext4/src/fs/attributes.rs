@@ -42,7 +42,7 @@ pub(super) fn setattr(fs: &Ext4, ino: Ino, set: SetAttr) -> Result<Attr> {
 
 fn set_pinned(fs: &Ext4, inode: &Arc<Inode>, set: &SetAttr) -> Result<()> {
     if let Some(size) = set.size {
-        match fs.attr(inode).kind {
+        match inode.kind() {
             FileType::Regular => fs.run_pinned(inode, || truncate(fs, inode, size))?,
             FileType::Directory => return Err(FsError::IsDirectory),
             _ => return Err(FsError::Invalid { what: "only regular files have a size" }),
@@ -112,7 +112,7 @@ impl Ext4 {
         set: &SetAttr,
     ) -> steadfast_ext4_format::Result<()> {
         let mut txn = self.parts.begin()?;
-        let now = self.volume.clock.tick();
+        let now = txn.time_of_change(inode.no)?;
         let time = |t: SetTime| match t {
             SetTime::Now => now,
             SetTime::At(t) => t,

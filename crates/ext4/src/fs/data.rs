@@ -103,7 +103,7 @@ pub(super) fn fallocate(fs: &Ext4, fh: Fh, what: Fallocate, offset: u64, len: u6
 
 /// Whether a file may be opened so.
 fn check_openable(fs: &Ext4, inode: &Inode, flags: OpenFlags) -> Result<()> {
-    match fs.attr(inode).kind {
+    match inode.kind() {
         FileType::Regular => {}
         FileType::Directory => return Err(FsError::IsDirectory),
         _ => return Err(FsError::Invalid { what: "only regular files are opened here" }),

@@ -21,7 +21,7 @@ impl Ext4 {
             }
             inode = self.found_again(&inode)?;
         }
-        Ok(self.attr(&inode))
+        Ok(self.attr_to_keep(&inode))
     }
 
     /// Deletes nothing itself: that is for a task.

@@ -38,7 +38,7 @@ impl FileSystem for Ext4 {
 
     fn getattr(&self, ino: Ino) -> Result<Attr> {
         self.enter(CALL)?;
-        Ok(self.attr(&*self.inode(ino)?))
+        Ok(self.attr_to_keep(&*self.inode(ino)?))
     }
 
     fn by_number(&self, ino: Ino) -> Result<Attr> {
@@ -214,7 +214,7 @@ impl FileSystem for Ext4 {
     fn extents(&self, ino: Ino, offset: u64, len: u64) -> Result<Vec<FileExtent>> {
         self.enter(CALL)?;
         let inode = self.any_inode(ino)?;
-        match self.attr(&inode).kind {
+        match inode.kind() {
             FileType::Regular | FileType::Directory => {}
             _ => return Err(FsError::Invalid { what: "neither a file nor a directory" }),
         }

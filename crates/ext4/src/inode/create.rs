@@ -83,7 +83,7 @@ pub(crate) fn create_inode(
         raw.set_inline_contents(&[]);
     }
     raw.core_mut().generation.set(random_u64() as u32);
-    let now = txn.volume.clock.tick();
+    let now = txn.volume.stamps.tick();
     raw.set_atime(now);
     raw.set_mtime(now);
     raw.set_ctime(now);

@@ -8,7 +8,7 @@ use steadfast_ext4_format::ondisk::{
 };
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::Tid;
-use steadfast_vfs::{FileType, FsError};
+use steadfast_vfs::{FileType, FsError, Timestamp};
 
 use super::txn::Txn;
 use crate::planted::Bug;
@@ -45,13 +45,15 @@ impl Txn<'_> {
         let raw = self.load_inode(no)?;
         // It may have been changed by a transaction that has not committed yet: fsync must not
         // take it for durable (the kernel's ext4_iget does the same).
-        // Nor its data, which somebody may have written before it left the memory.
+        // Nor its data, which somebody may have written before it left the memory; and somebody may
+        // know its times from then.
         let outside = self.parts.outside.load(Ordering::SeqCst);
         let mut tid = self.parts.log.running_tid();
         if self.volume.has(Bug::InodeReadAnewCountsAsCommitted) {
             tid = Tid(tid.0.wrapping_sub(1));
         }
         let inode = Arc::new(Inode::new(no, raw, tid, outside));
+        inode.state().times_seen = true;
         self.parts.inodes.insert(Arc::clone(&inode));
         self.note_seen(&inode);
         Ok(inode)
@@ -115,6 +117,22 @@ impl Txn<'_> {
         Ok(self.inode(no)?.state().raw.clone())
     }
 
+    /// The fields of an inode that the file system has for itself, and that its superblock names or
+    /// the format does: that it is not in use is damage.
+    pub(crate) fn own_inode(&self, no: InodeNo, what: &str) -> Result<RawInode> {
+        match self.raw_inode(no) {
+            Err(Ext4Error::Fs(FsError::NotFound)) => {
+                let what = format!("the {what} is not in use: let e2fsck -f repair this");
+                Err(Ext4Error::corrupt(what, format!("inode {no}")))
+            }
+            Err(Ext4Error::Corrupt { what: why, place }) => {
+                let what = format!("the {what} has {why}: let e2fsck -f repair this");
+                Err(Ext4Error::corrupt(what, place))
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn edit_inode(&mut self, no: InodeNo) -> Result<&mut InodeEdit> {
         if !self.inodes.contains_key(&no) {
             let inode = self.inode(no)?;
@@ -133,9 +151,15 @@ impl Txn<'_> {
         Ok(change(&mut self.edit_inode(no)?.raw))
     }
 
-    /// Sets mtime and ctime, or only ctime, to the present tick.
+    /// The time for a change of an inode that is made now.
+    pub(crate) fn time_of_change(&self, no: InodeNo) -> Result<Timestamp> {
+        let seen = self.inode(no)?.state().times_seen;
+        Ok(self.volume.stamps.for_change(self.look_at(no, RawInode::ctime)?, seen))
+    }
+
+    /// Sets mtime and ctime, or only ctime, to the time of a change made now.
     pub fn touch(&mut self, no: InodeNo, contents: bool) -> Result<()> {
-        let now = self.volume.clock.tick();
+        let now = self.time_of_change(no)?;
         self.modify_inode(no, |raw| {
             raw.set_ctime(now);
             if contents {

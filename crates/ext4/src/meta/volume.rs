@@ -6,7 +6,7 @@ use steadfast_block::BlockDevice;
 use steadfast_ext4_format::RangeSet;
 use steadfast_ext4_format::ondisk::{GroupDesc, Incompat, Layout, Superblock};
 
-use crate::state::{Clock, Status};
+use crate::state::{Clock, Stamps, Status};
 
 /// The device, and where things are on it. The parts that change are in `Parts`.
 pub struct Volume {
@@ -18,6 +18,8 @@ pub struct Volume {
     /// Those and the journal's: no file may own them.
     pub(crate) system_blocks: RangeSet,
     pub(crate) clock: Clock,
+    /// The times of its inodes.
+    pub(crate) stamps: Stamps,
     /// Whether it may be used and written, and why not.
     pub(crate) status: Arc<Status>,
     /// A bug that the crash explorer is to find.

@@ -15,7 +15,7 @@ use crate::meta::{MetaLock, MetaLog, MetaState, Parts, Volume, group_metadata, s
 use crate::options::{DataMode, MountOptions};
 use crate::state::{
     AllocState, Allocator, Clock, Fresh, Holds, InodeCache, NameCache, NodeCache, OrphanSet,
-    Orphans, Quotas, Space, XattrBlockCache,
+    Orphans, Quotas, Space, Stamps, XattrBlockCache,
 };
 
 pub(crate) use orphans::{load as load_orphans, read as read_orphans};
@@ -120,6 +120,7 @@ pub(crate) fn assemble(
         group_metadata,
         system_blocks,
         clock,
+        stamps: Stamps::new(clock),
         status: Arc::default(),
         #[cfg(feature = "planted-bugs")]
         planted: options.planted,

@@ -55,6 +55,9 @@ impl InodeEdit {
         {
             state.size = self.raw.size();
         }
+        if self.raw.ctime() != state.raw.ctime() {
+            state.times_seen = false;
+        }
         state.raw = self.raw;
         state.no_capability = false;
         self.map_changes.into_iter().for_each(|change| state.map.apply(change));

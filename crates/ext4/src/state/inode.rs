@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{self, Arc, PoisonError};
 
-use steadfast_ext4_format::RangeSet;
 use steadfast_ext4_format::ondisk::{InodeNo, Layout, RawInode};
+use steadfast_ext4_format::{Ext4Error, RangeSet};
 use steadfast_journal::Tid;
 use steadfast_runtime::RwLock;
 use steadfast_vfs::{Attr, FileType, Ino};
@@ -63,6 +63,10 @@ pub(crate) struct InodeState {
     /// Where the write ends that is being done now: its pages may be written back before the
     /// size says that they are there.
     pub write_end: u64,
+    /// Somebody has asked for its times since they were set (getattr, or a hold on it).
+    pub times_seen: bool,
+    /// Of a directory: what is wrong with an entry that is left out of the list of its names.
+    pub left_out: Option<Box<Ext4Error>>,
     /// It is known to have no "security.capability", since it was last changed.
     pub no_capability: bool,
 }
@@ -107,6 +111,8 @@ impl Inode {
             doomed: false,
             flush_on_close: false,
             write_end: 0,
+            times_seen: false,
+            left_out: None,
             no_capability: false,
         };
         let outside = Arc::new(AtomicU64::new(outside));
@@ -143,7 +149,12 @@ impl Inode {
         ends
     }
 
-    /// What `stat` says. An inode whose type makes no sense was refused when it was read.
+    /// Its type. One that makes no sense was refused when it was read.
+    pub(crate) fn kind(&self) -> FileType {
+        self.state().raw.file_type().unwrap_or(FileType::Regular)
+    }
+
+    /// What `stat` says.
     pub(crate) fn attr(&self, layout: &Layout) -> Attr {
         let block_size = layout.block_size;
         let state = self.state();

@@ -36,6 +36,7 @@ mod xattr_blocks;
 pub(crate) use access::AccessRule;
 pub(crate) use allocator::Allocator;
 pub use clock::Clock;
+pub(crate) use clock::Stamps;
 pub(crate) use deletion::Deletion;
 pub(crate) use edit::{InodeEdit, Life};
 pub(crate) use extent_nodes::NodeCache;

@@ -95,7 +95,12 @@ impl fuser::Filesystem for Bridge {
             written_back,
         };
         let caller = Caller::of(req);
-        let change = || self.change_attributes(self.ino(ino), set, caller);
+        let change = || {
+            let changed = self.change_attributes(self.ino(ino), set, caller)?;
+            // The kernel keeps them and answers stat(2) from them: the file system is to know that
+            // somebody has its times. (For an entry it knows by its hold.)
+            Ok(self.fs.getattr(changed.ino).unwrap_or(changed))
+        };
         let done = self.change("setattr", ino, change);
         self.reply_attr(done, reply);
     }

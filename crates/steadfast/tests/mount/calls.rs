@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::time::Duration;
 
@@ -112,6 +112,31 @@ fn a_whiteout_takes_the_place_of_a_name() {
     assert_eq!(fs::read_to_string(b.at().join("over")).unwrap(), "two");
     assert_eq!(fs::read_to_string(b.at().join("e/one")).unwrap(), "one");
     b.good("umount m");
+}
+
+/// Also of what the kernel has kept from an earlier answer.
+#[test]
+fn who_looks_again_sees_that_there_was_a_change() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let times = |file: &File| {
+        let meta = file.metadata().unwrap();
+        [(meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec())]
+    };
+    for n in 0..100u32 {
+        let mut file = File::create_new(b.at().join(format!("{n}"))).unwrap();
+        let made = times(&file);
+        file.write_all(b"x").unwrap();
+        let written = times(&file);
+        assert!(written[0] > made[0] && written[1] > made[1], "{n}: {made:?}, {written:?}");
+        for mode in [0o600, 0o640, 0o600] {
+            let before = times(&file)[1];
+            file.set_permissions(fs::Permissions::from_mode(mode)).unwrap();
+            assert!(times(&file)[1] > before, "{n}: {before:?}");
+        }
+    }
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
 }
 
 #[test]

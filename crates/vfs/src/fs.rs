@@ -140,7 +140,9 @@ pub trait FileSystem: Send + Sync {
     fn fsync(&self, fh: Fh, data_only: bool) -> Result<()>;
 
     /// Entries of `dir` after the position `from` (0 = the start), as many as fit; empty at the
-    /// end. Includes "." and "..".
+    /// end. Includes "." and "..". No name is empty, or has '/' or NUL in it. Entries that make no
+    /// sense are left out; then there is an error at the end, so that nobody takes the rest for
+    /// all.
     fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>>;
 
     /// What can be read of the first block of `dir` at or after its byte `from` (0 = the start),

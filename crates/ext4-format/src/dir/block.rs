@@ -43,8 +43,23 @@ pub(super) fn in_use(entry: &DirentRef<'_>) -> bool {
 }
 
 /// Walks over the entries of a block, unused ones too, without the tail. Checks each before it is
-/// handed out, not the checksum; ends after the first error.
+/// handed out, not the checksum. Behind an entry that makes no sense it goes on; behind one that
+/// does not say where the next one begins it ends.
 pub(super) fn entries<'b>(
+    context: &'b DirContext,
+    number: u32,
+    block: &'b [u8],
+) -> impl Iterator<Item = Result<DirentRef<'b>>> {
+    placed(context, number, block).map(move |entry| {
+        let entry = entry?;
+        let nonsense =
+            |what| context.corrupt(number, format!("{what} in the entry at byte {}", entry.at));
+        check(context, number, &entry).map_err(nonsense).map(|()| entry)
+    })
+}
+
+/// As [`entries`], and looks only at where each entry begins and ends.
+fn placed<'b>(
     context: &'b DirContext,
     number: u32,
     block: &'b [u8],
@@ -52,19 +67,20 @@ pub(super) fn entries<'b>(
     let end = usable(context, block.len());
     let mut broken = false;
     DirEntries::new(block).map_while(move |entry| {
-        let corrupt = |what| Err(context.corrupt(number, what));
-        let entry = match entry {
+        let what = match entry {
             _ if broken => return None,
             Ok(entry) if entry.at >= end => return None,
-            Ok(entry) => entry,
-            Err(what) => return Some(corrupt(what.to_string())),
-        };
-        let what = match check(context, number, &entry, end) {
-            Ok(()) => return Some(Ok(entry)),
-            Err(what) => format!("{what} in the entry at byte {}", entry.at),
+            Ok(entry) => {
+                let next = entry.at + entry.rec_len;
+                if next == end || next + rec_len_needed(1) <= end {
+                    return Some(Ok(entry));
+                }
+                format!("an end too close to the block's in the entry at byte {}", entry.at)
+            }
+            Err(what) => what.to_string(),
         };
         broken = true;
-        Some(corrupt(what))
+        Some(Err(context.corrupt(number, what)))
     })
 }
 
@@ -128,7 +144,6 @@ pub(super) fn find<'b>(
     block: &'b [u8],
     name: &[u8],
 ) -> Result<Option<DirentRef<'b>>> {
-    let end = usable(context, block.len());
     for step in steps(context, number, block) {
         let step = step?;
         if !step.used || step.name_len != name.len() || step.name(block) != name {
@@ -139,28 +154,24 @@ pub(super) fn find<'b>(
         let entry = DirEntries::at(block, at).next().transpose();
         let entry = entry.map_err(|what| corrupt(what.to_string()))?;
         let Some(entry) = entry else { return Ok(None) };
-        check(context, number, &entry, end)
+        check(context, number, &entry)
             .map_err(|what| corrupt(format!("{what} in the entry at byte {at}")))?;
         return Ok(Some(entry));
     }
     Ok(None)
 }
 
-/// Checks all entries: asked once of what comes from the device.
-pub(super) fn check_all(context: &DirContext, number: u32, block: &[u8]) -> Result<()> {
-    entries(context, number, block).try_for_each(|entry| entry.map(drop))
+/// Checks where all entries begin and end: asked once of what comes from the device. One that makes
+/// no sense otherwise is in nobody's way but its own.
+pub(super) fn check_places(context: &DirContext, number: u32, block: &[u8]) -> Result<()> {
+    placed(context, number, block).try_for_each(|entry| entry.map(drop))
 }
 
 fn check(
     context: &DirContext,
     number: u32,
     entry: &DirentRef<'_>,
-    end: usize,
 ) -> std::result::Result<(), &'static str> {
-    let next = entry.at + entry.rec_len;
-    if next != end && next + rec_len_needed(1) > end {
-        return Err("an end too close to the block's");
-    }
     if !in_use(entry) {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use super::block::is_dot_name;
 use super::hash::NameHash;
 use super::index::Path;
-use super::{DirBlocks, Directory, Listed, nokey};
+use super::{DirBlocks, Directory, Listed, Part, nokey};
 use crate::error::Result;
 use crate::ondisk::{DirentRef, HashVersion, file_type_from_code};
 
@@ -28,51 +28,47 @@ const END: u64 = i64::MAX as u64;
 
 impl<D: DirBlocks> Directory<D> {
     /// Names at or after the position `from` (0 = the start), "." and ".." too: a block's worth
-    /// or more; empty at the end.
-    pub fn read(&self, from: u64) -> Result<Vec<Listed>> {
+    /// or more; empty at the end. Entries that make no sense are left out.
+    pub fn read(&self, from: u64) -> Result<Part> {
+        let mut part = Part::default();
         if self.blocks.block_count() == 0 {
-            return Ok(Vec::new());
+            return Ok(part);
         }
         if self.indexed()? {
-            return self.read_indexed(from);
+            self.read_indexed(&mut part, from)?;
+        } else if self.blocks.block_count() == 1 && self.context.format.dir_index {
+            self.read_dots(&mut part, from)?;
+            let function = self.context.format.hash_version;
+            self.read_leaves(&mut part, &[0], 0..=u32::MAX, function, from)?;
+            end_behind(&mut part.names);
+        } else {
+            self.read_linear(&mut part, from)?;
         }
-        if self.blocks.block_count() == 1 && self.context.format.dir_index {
-            let mut names = if from < FIRST_HASH { self.dots(from)? } else { Vec::new() };
-            names.extend(self.read_leaves(
-                &[0],
-                0..=u32::MAX,
-                self.context.format.hash_version,
-                from,
-            )?);
-            end_behind(&mut names);
-            return Ok(names);
-        }
-        self.read_linear(from)
+        Ok(part)
     }
 
-    fn read_linear(&self, from: u64) -> Result<Vec<Listed>> {
+    fn read_linear(&self, part: &mut Part, from: u64) -> Result<()> {
         let size = self.blocks.block_size() as u64;
         let first = u32::try_from(from / size).unwrap_or(u32::MAX);
         for number in first..self.blocks.block_count() {
             let contents = self.read_leaf(number)?;
             let start = u64::from(number) * size;
-            let mut names = Vec::new();
             for entry in self.each_used_entry(number, &contents) {
-                let entry = entry?;
+                let Some(entry) = part.sift(entry) else { continue };
                 let position = start + entry.at as u64;
                 if position >= from {
-                    names.push(self.listed(&entry, NO_HASH, position + 1));
+                    part.names.push(self.listed(&entry, NO_HASH, position + 1));
                 }
             }
-            if !names.is_empty() {
-                return Ok(names);
+            if !part.names.is_empty() {
+                break;
             }
         }
-        Ok(Vec::new())
+        Ok(())
     }
 
-    fn read_indexed(&self, from: u64) -> Result<Vec<Listed>> {
-        let mut names = if from < FIRST_HASH { self.dots(from)? } else { Vec::new() };
+    fn read_indexed(&self, part: &mut Part, from: u64) -> Result<()> {
+        self.read_dots(part, from)?;
         let root = self.read_root()?;
         let function = root.function();
         let mut path = self.path_to(root, major_at(from))?;
@@ -80,12 +76,12 @@ impl<D: DirBlocks> Directory<D> {
             let lowest = path.lowest();
             let (leaves, next) = self.joined_leaves(&mut path)?;
             let range = lowest..=next.map_or(u32::MAX, |next| next - 1);
-            names.extend(self.read_leaves(&leaves, range, function, from)?);
+            self.read_leaves(part, &leaves, range, function, from)?;
             if next.is_none() {
-                end_behind(&mut names);
+                end_behind(&mut part.names);
             }
-            if !names.is_empty() || next.is_none() {
-                return Ok(names);
+            if !part.names.is_empty() || next.is_none() {
+                return Ok(());
             }
         }
     }
@@ -102,35 +98,34 @@ impl<D: DirBlocks> Directory<D> {
         }
     }
 
-    fn dots(&self, from: u64) -> Result<Vec<Listed>> {
-        let mut out = Vec::new();
-        for (position, name) in (0_u64..).zip([&b"."[..], b".."]) {
-            let found = self.find_dot(name)?;
+    fn read_dots(&self, part: &mut Part, from: u64) -> Result<()> {
+        for (position, name) in (0_u64..FIRST_HASH).zip([&b"."[..], b".."]) {
             if position >= from {
+                let found = self.find_dot(name)?;
                 let (ino, kind, name) = (found.ino, found.kind, name.to_vec());
-                out.push(Listed { ino, kind, name, next: position + 1 });
+                part.names.push(Listed { ino, kind, name, next: position + 1 });
             }
         }
-        Ok(out)
+        Ok(())
     }
 
     /// Names of some leaves in the order of their hashes, without the dots. A hash out of `range`
     /// means that leaf and index do not belong together.
     fn read_leaves(
         &self,
+        part: &mut Part,
         leaves: &[u32],
         range: RangeInclusive<u32>,
         function: HashVersion,
         from: u64,
-    ) -> Result<Vec<Listed>> {
-        let mut names = Vec::new();
+    ) -> Result<()> {
+        let first = part.names.len();
         for number in leaves {
             let contents = self.read_leaf(*number)?;
             for entry in self.each_used_entry(*number, &contents) {
-                let entry = entry?;
-                if is_dot_name(entry.name) {
+                let Some(entry) = part.sift(entry).filter(|e| !is_dot_name(e.name)) else {
                     continue;
-                }
+                };
                 let hash = self.hash_in_leaf(&range, function, entry.name);
                 if !range.contains(&hash.major) {
                     let what = format!("a name outside its leaf's hashes at byte {}", entry.at);
@@ -138,12 +133,12 @@ impl<D: DirBlocks> Directory<D> {
                 }
                 let position = position(function, hash, entry.name);
                 if position >= from {
-                    names.push(self.listed(&entry, hash, position + 1));
+                    part.names.push(self.listed(&entry, hash, position + 1));
                 }
             }
         }
-        names.sort_unstable_by(|a, b| (a.next, &a.name).cmp(&(b.next, &b.name)));
-        Ok(names)
+        part.names[first..].sort_unstable_by(|a, b| (a.next, &a.name).cmp(&(b.next, &b.name)));
+        Ok(())
     }
 }
 

@@ -42,8 +42,8 @@ pub use format::STRICT_NAMES;
 pub use format::{DirContext, DirFormat};
 pub use hash::HashSeed;
 
-use crate::error::Result;
-use crate::ondisk::{InodeNo, NAME_MAX, file_type_code};
+use crate::error::{Ext4Error, Result};
+use crate::ondisk::{DirentRef, InodeNo, NAME_MAX, file_type_code};
 use casefold::CaselessName;
 use nokey::NokeyName;
 use search::Wanted;
@@ -117,6 +117,26 @@ pub struct Listed {
     pub next: u64,
 }
 
+/// What [`Directory::read`] finds.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Names; none at the end.
+    pub names: Vec<Listed>,
+    /// What is wrong with the first entry that is left out, because it makes no sense.
+    pub damage: Option<Ext4Error>,
+}
+
+impl Part {
+    /// The entry, unless it makes no sense: it is left out then.
+    fn sift<'b>(&mut self, entry: Result<DirentRef<'b>>) -> Option<DirentRef<'b>> {
+        match entry {
+            Ok(entry) => return Some(entry),
+            Err(e) => self.damage = self.damage.take().or(Some(e)),
+        }
+        None
+    }
+}
+
 /// A directory over its blocks.
 #[derive(Debug)]
 pub struct Directory<D> {
@@ -182,9 +202,9 @@ impl<D: DirBlocks> Directory<D> {
     pub fn is_empty(&self) -> Result<bool> {
         let mut at = 0;
         loop {
-            let part = self.read(at)?;
-            let Some(last) = part.last() else { return Ok(true) };
-            if part.iter().any(|e| !is_dot_name(&e.name)) {
+            let Part { names, damage } = self.read(at)?;
+            let Some(last) = names.last() else { return damage.map_or(Ok(true), Err) };
+            if names.iter().any(|e| !is_dot_name(&e.name)) {
                 return Ok(false);
             }
             at = last.next;
@@ -204,7 +224,7 @@ impl<D: DirBlocks> Directory<D> {
     fn read_leaf(&self, number: u32) -> Result<Bytes> {
         self.blocks.read(number, &|contents| {
             block::verify(&self.context, number, contents)?;
-            block::check_all(&self.context, number, contents)
+            block::check_places(&self.context, number, contents)
         })
     }
 }

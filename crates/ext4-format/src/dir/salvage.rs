@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::block::{self, entries, in_use};
 use super::hash::NameHash;
-use super::{DirBlocks, Directory, Listed};
+use super::{DirBlocks, Directory, Listed, Part};
 use crate::error::{Ext4Error, Result};
 
 impl<D: DirBlocks> Directory<D> {
@@ -13,41 +13,48 @@ impl<D: DirBlocks> Directory<D> {
         self.blocks.block_count()
     }
 
-    /// The names in one block up to the first that makes no sense, and what is wrong. A block
-    /// whose checksum is wrong has none; a block of the index has none either, and that is no
-    /// damage.
+    /// The names in one block that make sense, up to where nobody knows where the next entry begins,
+    /// and what is wrong with the first that does not. A block whose checksum is wrong has none; a
+    /// block of the index has none either, and that is no damage.
     ///
     /// # Errors
     /// The block must be read first, which is the caller's to do.
     pub fn read_block(&self, number: u32) -> Result<(Vec<Listed>, Option<Ext4Error>)> {
         // The check sees what comes from the device, also if it fails.
-        let seen = RefCell::new((Vec::new(), false));
+        let seen = RefCell::new((Part::default(), false));
         let read = self.blocks.read(number, &|contents| {
             // The root of the index has no names but the dots, and a checksum of its own kind.
             let root = self.blocks.is_indexed() && number == 0;
             let index = root || (self.blocks.is_indexed() && is_index(contents));
-            *seen.borrow_mut() = (Vec::new(), index);
+            *seen.borrow_mut() = (Part::default(), index);
             if !index {
                 block::verify(&self.context, number, contents)?;
             }
-            seen.borrow_mut().0 = self.names_of(number, contents);
-            block::check_all(&self.context, number, contents)
+            seen.borrow_mut().0 = self.part_of(number, contents);
+            block::check_places(&self.context, number, contents)
         });
-        let (names, index) = seen.into_inner();
-        Ok(match read {
+        let (mut part, index) = seen.into_inner();
+        match read {
             Err(e @ Ext4Error::NotCached { .. }) => return Err(e),
             // It had been checked before.
-            Ok(contents) if names.is_empty() && !index => (self.names_of(number, &contents), None),
-            Ok(_) => (names, None),
-            Err(_) if index => (names, None),
-            Err(e) => (names, Some(e)),
-        })
+            Ok(contents) if part.names.is_empty() && !index => {
+                part = self.part_of(number, &contents);
+            }
+            Err(e) if !index => part.damage = part.damage.or(Some(e)),
+            _ => {}
+        }
+        Ok((part.names, part.damage))
     }
 
-    fn names_of(&self, number: u32, contents: &[u8]) -> Vec<Listed> {
-        let good = entries(&self.context, number, contents).map_while(Result::ok);
+    fn part_of(&self, number: u32, contents: &[u8]) -> Part {
+        let mut part = Part::default();
         let none = NameHash { major: 0, minor: 0 };
-        good.filter(in_use).map(|e| self.listed(&e, none, 0)).collect()
+        for entry in entries(&self.context, number, contents) {
+            if let Some(entry) = part.sift(entry).filter(in_use) {
+                part.names.push(self.listed(&entry, none, 0));
+            }
+        }
+        part
     }
 }
 

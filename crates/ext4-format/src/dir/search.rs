@@ -127,8 +127,8 @@ impl<D: DirBlocks> Directory<D> {
             let found = block::find(&self.context, number, &contents, name)?;
             return Ok(found.map(|entry| Found::new(number, &entry)));
         }
-        for entry in block::entries(&self.context, number, &contents) {
-            let entry = entry?;
+        // One that makes no sense is not what is looked for.
+        for entry in block::entries(&self.context, number, &contents).flatten() {
             if block::in_use(&entry) && !is_dot_name(entry.name) && wanted.is(entry.name) {
                 return Ok(Some(Found::new(number, &entry)));
             }

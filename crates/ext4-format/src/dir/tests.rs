@@ -6,16 +6,22 @@ use proptest::prelude::*;
 use steadfast_vfs::{FileType, FsError};
 
 use super::memory::{MemoryBlocks, context, directory};
-use super::{DirBlocks, DirContext, Directory, Listed};
+use super::{DirBlocks, DirContext, Directory, Listed, Part};
 use crate::error::Ext4Error;
 use crate::ondisk::{HashVersion, InodeNo};
 
 type Dir = Directory<MemoryBlocks>;
 
+/// Names from a position on, all of which make sense.
+fn part(dir: &Dir, from: u64) -> crate::error::Result<Vec<Listed>> {
+    let Part { names, damage } = dir.read(from)?;
+    damage.map_or(Ok(names), Err)
+}
+
 fn list(dir: &Dir) -> Vec<Listed> {
     let (mut all, mut from) = (Vec::new(), 0);
     loop {
-        let part = dir.read(from).unwrap();
+        let part = part(dir, from).unwrap();
         let Some(last) = part.last() else { return all };
         assert!(last.next > from, "reading moves forward");
         from = last.next;
@@ -165,7 +171,7 @@ fn behind_the_last_name_is_the_end_also_for_what_is_added_later() {
             for i in 0..20 {
                 dir.insert(&name(1000 + i), InodeNo(5000), FileType::Regular).unwrap();
             }
-            assert!(dir.read(last.next).unwrap().is_empty(), "{context:?} {count}");
+            assert!(part(&dir, last.next).unwrap().is_empty(), "{context:?} {count}");
             assert_eq!(list(&dir).len(), 2 + count as usize + 20);
         }
     }
@@ -181,7 +187,7 @@ fn listing_survives_changes_between_calls() {
         }
         let (mut seen, mut from, mut turn) = (Vec::new(), 0, 0);
         loop {
-            let part = dir.read(from).unwrap();
+            let part = part(&dir, from).unwrap();
             // Also going on in the middle of an answer.
             let Some(stop) = part.get(turn as usize % 3).or(part.last()) else { break };
             from = stop.next;
@@ -200,8 +206,8 @@ fn listing_survives_changes_between_calls() {
                 break;
             }
         }
-        while let Some(last) = dir.read(from).unwrap().last() {
-            seen.extend(dir.read(from).unwrap().into_iter().map(|e| e.name));
+        while let Some(last) = part(&dir, from).unwrap().last() {
+            seen.extend(part(&dir, from).unwrap().into_iter().map(|e| e.name));
             from = last.next;
         }
         for i in 0..40 {
@@ -264,7 +270,7 @@ fn a_removed_directory_is_empty_and_stays_so() {
     let mut dir = directory(1024, context(true));
     dir.blocks.blocks.clear();
     assert_eq!(dir.lookup(b"..").unwrap(), None);
-    assert_eq!(dir.read(0).unwrap(), []);
+    assert_eq!(part(&dir, 0).unwrap(), []);
     let refused = dir.insert(b"a", InodeNo(100), FileType::Regular);
     assert_eq!(refused, Err(Ext4Error::Fs(FsError::NotFound)));
 }
@@ -371,7 +377,7 @@ fn flipped_bits_are_errors_or_harmless() {
 
 fn use_all(dir: &mut Dir, count: u32) -> crate::error::Result<()> {
     let mut from = 0;
-    while let Some(last) = dir.read(from)?.last() {
+    while let Some(last) = part(dir, from)?.last() {
         assert!(last.next > from);
         from = last.next;
     }
@@ -396,11 +402,63 @@ fn a_name_out_of_place_is_an_error() {
     let (a, b) = (dir.read_leaf(1).unwrap(), dir.read_leaf(2).unwrap());
     dir.blocks.blocks[1] = b;
     dir.blocks.blocks[2] = a;
-    let error = (0..).try_fold(0, |from, _: u32| match dir.read(from) {
+    let error = (0..).try_fold(0, |from, _: u32| match part(&dir, from) {
         Ok(part) => part.last().map(|l| l.next).ok_or(None),
         Err(e) => Err(Some(e)),
     });
     assert!(matches!(error, Err(Some(Ext4Error::Corrupt { .. }))));
+}
+
+#[test]
+fn entries_that_make_no_sense_are_left_out_and_the_others_stay() {
+    for context in contexts() {
+        for count in [5, 200] {
+            let mut dir = directory(1024, context);
+            for i in 0..count {
+                dir.insert(&name(i), InodeNo(100 + i), FileType::Regular).unwrap();
+            }
+            let good = list(&dir);
+            // A name with a slash or a NUL in it, an inode that there is not, one more "..".
+            let changes: [fn(&mut [u8], usize); 4] = [
+                |block, at| block[at + 8] = b'/',
+                |block, at| block[at + 9] = 0,
+                |block, at| block[at..at + 4].fill(0xff),
+                |block, at| {
+                    block[at + 6] = 2;
+                    block[at + 8..at + 10].copy_from_slice(b"..");
+                },
+            ];
+            for (i, change) in (1..).zip(changes) {
+                let mut dir = Directory::new(dir.blocks.clone(), dir.context);
+                let found = dir.lookup(&name(i)).unwrap().unwrap();
+                let mut block = dir.read_leaf(found.block).unwrap().to_vec();
+                change(&mut block, found.offset);
+                dir.write_leaf(found.block, block).unwrap();
+                let (mut left, mut damage, mut from) = (Vec::new(), None, 0);
+                loop {
+                    let part = dir.read(from).unwrap();
+                    damage = damage.or(part.damage);
+                    let Some(last) = part.names.last() else { break };
+                    from = last.next;
+                    left.extend(part.names);
+                }
+                assert!(damage.unwrap().to_string().contains("corrupt"), "{i}");
+                assert_eq!(left.len(), good.len() - 1, "{i}: {context:?}");
+                assert!(left.iter().all(|e| e.name != name(i)), "{i}");
+                for other in (0..count).filter(|n| *n != i) {
+                    assert!(dir.lookup(&name(other)).unwrap().is_some(), "{i}: {other}");
+                }
+                let (names, damage) = dir.read_block(found.block).unwrap();
+                assert!(damage.is_some() && !names.is_empty(), "{i}");
+                // It is not empty when all others have gone.
+                for other in (0..count).filter(|n| *n != i) {
+                    let found = dir.lookup(&name(other)).unwrap().unwrap();
+                    dir.remove(&found).unwrap();
+                }
+                assert!(dir.is_empty().is_err(), "{i}: {context:?}");
+            }
+        }
+    }
 }
 
 proptest! {

@@ -100,12 +100,21 @@ pub(super) fn record_name(
 /// block's worth or more; empty at the end. Positions stay good while names come and go.
 ///
 /// # Errors
-/// ENOTDIR; corrupt directories.
+/// ENOTDIR; corrupt directories. Entries that make no sense are left out, and then the end is an
+/// error: nobody takes what he has got for all.
 pub fn readdir(parts: &Parts, dir: InodeNo, from: u64) -> Result<Vec<DirEntry>> {
     let txn = parts.look_yielding();
-    let listed = InodeBlocks::directory(&txn, dir)?.read(from)?;
-    let mut entries = Vec::with_capacity(listed.len());
-    for entry in listed {
+    let part = InodeBlocks::directory(&txn, dir)?.read(from)?;
+    {
+        let inode = txn.inode(dir)?;
+        let mut state = inode.state();
+        state.left_out = state.left_out.take().or(part.damage.map(Box::new));
+        if let (true, Some(damage)) = (part.names.is_empty(), &state.left_out) {
+            return Err((**damage).clone());
+        }
+    }
+    let mut entries = Vec::with_capacity(part.names.len());
+    for entry in part.names {
         let kind = entry.kind.map_or_else(|| kind_to_list(&txn, entry.ino), Ok)?;
         let ino = Ino(entry.ino.0.into());
         entries.push(DirEntry { ino, kind, name: entry.name, next: entry.next });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kernel::{Kernel, Op, ROOT, body, u32_at, u64_at};
+use super::scripted::Scripted;
 use super::{ENOTDIR, ENTRY, O_RDWR, empty, entry, mounted};
 
 /// `struct fuse_dirent` without its name.
@@ -61,6 +62,17 @@ fn read_all(kernel: &Kernel, op: Op, dir: u64, size: u32) -> BTreeMap<Vec<u8>, R
             let name = read.name.clone();
             assert!(all.insert(name.clone(), read).is_none(), "{name:?} twice");
         }
+    }
+}
+
+/// The kernel throws an answer away in which one name is none.
+#[test]
+fn names_that_the_kernel_does_not_take_are_not_sent() {
+    let kernel = Kernel::over(Scripted::new());
+    for op in [Op::Readdir, Op::Readdirplus] {
+        let sent = entries(&request(&kernel, op, ROOT, 0, 4096), op == Op::Readdirplus);
+        let names: Vec<&[u8]> = sent.iter().map(|e| &e.name[..]).collect();
+        assert_eq!(names, [&b"one"[..], b"four"]);
     }
 }
 

@@ -202,9 +202,17 @@ impl FileSystem for Scripted {
         Ok(())
     }
 
-    fn readdir(&self, _dir: Ino, _from: u64) -> Result<Vec<DirEntry>> {
+    fn readdir(&self, _dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
         self.step()?;
-        Ok(Vec::new())
+        let names = [&b"one"[..], b"../two", b"th\0ree", b"", b"four"];
+        let entries = (1..).zip(names).skip(from as usize);
+        let entry = |(next, name): (u64, &[u8])| DirEntry {
+            ino: Ino(FILE),
+            kind: FileType::Regular,
+            name: name.to_vec(),
+            next,
+        };
+        Ok(entries.map(entry).collect())
     }
 
     fn fsyncdir(&self, _dir: Ino) -> Result<()> {

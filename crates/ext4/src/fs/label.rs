@@ -12,8 +12,9 @@ impl Ext4 {
         padded.split(|b| *b == 0).next().unwrap_or_default().to_vec()
     }
 
-    /// Changes it, durably (with data=transact: with the next point). Backups of the superblock
-    /// keep the old one.
+    /// Changes it, durably and in its place, where other programs look for it while the file system
+    /// is mounted (with data=transact: with the next point). Backups of the superblock keep the old
+    /// one.
     pub(super) fn change_label(&self, label: &[u8]) -> Result<()> {
         let mut padded = [0; 16];
         let Some(place) = padded.get_mut(..label.len()) else {
@@ -24,7 +25,11 @@ impl Ext4 {
             let mut txn = self.parts.begin()?;
             txn.superblock_mut().volume_name = padded;
             let tid = txn.finish()?;
-            if self.parts.transacts() { Ok(()) } else { self.parts.log.commit(tid) }
+            if self.parts.transacts() {
+                return Ok(());
+            }
+            self.parts.log.commit(tid)?;
+            self.parts.log.checkpoint_all()
         })
     }
 }

@@ -64,19 +64,7 @@ impl Mounted {
         let bridge = Bridge::new(fs, options.clone());
         let (down, opened) = (Arc::clone(&bridge.down), Arc::clone(&bridge.opened));
         let failed = |source| MountError::Mount { path: mountpoint.clone(), source };
-        if !Path::new(DEVICE).metadata().is_ok_and(|m| m.file_type().is_char_device()) {
-            return Err(failed(std::io::Error::other(
-                "there is no /dev/fuse: load the module (modprobe fuse) and install fuse3",
-            )));
-        }
-        let connection = if rustix::process::geteuid().is_root() {
-            by_system_call(&mountpoint, options)
-        } else if let Some(option) = fusermount::for_root(options) {
-            return Err(MountError::OnlyRoot { path: mountpoint, option });
-        } else {
-            fusermount::mount(&mountpoint, options)
-        };
-        let connection = connection.map_err(failed)?;
+        let connection = connect(&mountpoint, options)?;
         let failed = |e| {
             // The first error says more than what comes of taking it away again.
             let _ = unmount_lazily(&mountpoint);
@@ -91,6 +79,19 @@ impl Mounted {
             tracing::debug!("the kernel keeps its own read-ahead: {e}");
         }
         Ok(Mounted { session, mountpoint, device, connection, opened, down })
+    }
+
+    /// Whether [`new`](Self::new) could mount there: it is tried, with nobody behind it, and taken
+    /// away at once. For who has to do something first that is not to be done in vain.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn check(mountpoint: &Path, options: &Options) -> Result<()> {
+        let mountpoint = usable(mountpoint)?;
+        drop(connect(&mountpoint, options)?);
+        let device = device_at(&mountpoint);
+        // With the connection it has ended everywhere, also where other namespaces have a copy.
+        Unmounter { mountpoint, device, connection: Weak::new() }.unmount_lazily()
     }
 
     /// Where it is mounted: absolute, without symbolic links.
@@ -243,6 +244,24 @@ impl Unmounter {
             _ => Ok(false),
         }
     }
+}
+
+/// Mounts, as who runs this may; the connection to the kernel.
+fn connect(mountpoint: &Path, options: &Options) -> Result<OwnedFd> {
+    let failed = |source| MountError::Mount { path: mountpoint.into(), source };
+    if !Path::new(DEVICE).metadata().is_ok_and(|m| m.file_type().is_char_device()) {
+        return Err(failed(std::io::Error::other(
+            "there is no /dev/fuse: load the module (modprobe fuse) and install fuse3",
+        )));
+    }
+    let connection = if rustix::process::geteuid().is_root() {
+        by_system_call(mountpoint, options)
+    } else if let Some(option) = fusermount::for_root(options) {
+        return Err(MountError::OnlyRoot { path: mountpoint.into(), option });
+    } else {
+        fusermount::mount(mountpoint, options)
+    };
+    connection.map_err(failed)
 }
 
 /// Mounts as root; the connection. The library would do it too, but then the table of mounts does

@@ -14,7 +14,7 @@ use steadfast_journal::{
 };
 use uuid::Uuid;
 
-use super::{given_up, needs_recovery, stale};
+use super::{given_up, needs_recovery, relied_upon, stale};
 use crate::fastcommit;
 use crate::meta::MetaLog;
 use crate::options::{DataMode, MountOptions};
@@ -36,15 +36,21 @@ impl Found {
         &self.log
     }
 
-    /// Replays the log, fast commits too, and marks it clean.
+    /// Replays the log, fast commits too, and marks it clean. Nothing is written if `check` refuses
+    /// what would be in the places of these blocks.
     pub(super) fn replay(
         &self,
         device: &Arc<dyn BlockDevice>,
         options: &MountOptions,
+        check: impl FnOnce(&Overlay) -> Result<()>,
     ) -> Result<RecoveryReport> {
-        let bootstrap = superblock::settle(&**device)?;
         let log = planted_log(&self.log, options);
         let mut recovery = planted(Recovery::read(&log, &**device)?, options);
+        let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
+        let mut replayed = recovery.overlay.clone();
+        replayed.extend(changes.clone());
+        check(&replayed)?;
+        let bootstrap = superblock::settle(&**device)?;
         let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
         if bootstrap.whole && !self.log.is_external() {
             let home = &bootstrap.superblock;
@@ -53,7 +59,6 @@ impl Found {
                 Err(recovery) => recovery,
             };
         }
-        let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
         // A superblock that is torn is made whole first, from the log.
         let home = if bootstrap.whole { self.home_mark(device, &layout, true)? } else { None };
         let owner = home.as_ref().map(|home| home as &dyn CheckpointHook);
@@ -222,8 +227,12 @@ pub(super) fn recover(
 ) -> Result<Recovered> {
     let Some(found) = found else { return Ok(Recovered::default()) };
     let log = &found.log;
+    let check = |replayed: &Overlay| {
+        relied_upon::check_over(device, replayed, found.blocks.clone(), options)
+    };
     if !is_to_be_replayed(device, bootstrap, layout, log)? {
         if bootstrap.whole && !options.read_only && log.read_superblock()?.start().is_some() {
+            check(&Overlay::new())?;
             steadfast_journal::discard_contents(log)?;
         }
         return Ok(Recovered::default());
@@ -234,7 +243,7 @@ pub(super) fn recover(
         let (report, overlay) = found.replay_dry(device)?;
         return Ok(Recovered { overlay, report: Some(report) });
     }
-    let report = found.replay(device, options)?;
+    let report = found.replay(device, options, check)?;
     Ok(Recovered { overlay: Overlay::new(), report: Some(report) })
 }
 

@@ -8,7 +8,8 @@
 //!    options accept it. Until here nothing has been written.
 //!    With multiple-mount protection the file system is taken first (`mmp`).
 //! 3. If the file system needs recovery the log is replayed; for a read-only mount into memory
-//!    only. If it does not, what a journal may still hold is discarded and never replayed: it is
+//!    only. What could not be mounted then is refused before anything of it is written. If it does
+//!    not need recovery, what a journal may still hold is discarded and never replayed: it is
 //!    of another time.
 //! 4. Superblock, group descriptors and orphans are read anew.
 //! 5. The superblock is written: from here on the file system needs recovery.
@@ -16,12 +17,14 @@
 
 mod given_up;
 mod journal;
+mod relied_upon;
 mod reload;
 mod replay;
 mod stale;
 mod unmount;
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::journal::find_internal;
@@ -152,6 +155,7 @@ impl Ext4 {
         parts.quotas = quota::load(&parts)?;
         let fast = options.journal.fast_commits && matches!(parts.log, MetaLog::Journal(_));
         parts.fast = fast.then(Track::default);
+        relied_upon::check_root(&parts)?;
         if parts.transacts() {
             check_transactable(&parts.volume.layout)?;
         }
@@ -192,6 +196,19 @@ impl Ext4 {
         fs.pages.start();
         fs.start_transacting()?;
         Ok(fs)
+    }
+}
+
+/// How long a mount for writing waits to see whether another host has the file system mounted
+/// (multiple-mount protection), by what is on the device now; zero without it.
+///
+/// # Errors
+/// As for a mount: what makes no sense is refused there.
+pub fn protection_wait(device: &dyn BlockDevice) -> Result<Duration> {
+    let superblock = superblock::find(device)?.superblock;
+    match superblock.features().incompat.contains(Incompat::MMP) {
+        true => Protection::wait(device, &superblock),
+        false => Ok(Duration::ZERO),
     }
 }
 

@@ -46,7 +46,7 @@ pub fn replay(
         return Ok(Some(found.replay_dry(device)?.0));
     }
     let protection = protect(device, options)?;
-    let report = found.replay(device, options).and_then(|report| {
+    let report = found.replay(device, options, |_| Ok(())).and_then(|report| {
         let mut after = superblock::read(&**device, &Overlay::new())?;
         if report.errno != 0 {
             after.state.set(after.state.get() | StateFlags::ERROR.bits());

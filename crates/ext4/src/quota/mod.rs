@@ -64,7 +64,7 @@ pub(crate) fn load(parts: &Parts) -> Result<Quotas> {
             continue;
         }
         let corrupt = |what: &str| Ext4Error::corrupt(what, format!("{kind:?} quota, inode {no}"));
-        let raw = txn.raw_inode(no)?;
+        let raw = txn.own_inode(no, "quota file")?;
         if raw.file_type() != Some(FileType::Regular) || raw.is_inline() {
             return Err(corrupt("no ordinary file"));
         }

@@ -62,7 +62,7 @@ fn check_orphan(layout: &Layout, no: InodeNo) -> Result<()> {
 fn find_file(parts: &Parts) -> Result<OrphanFile> {
     let txn = parts.look();
     let no = InodeNo(txn.superblock().orphan_file_inode.get());
-    let raw = txn.raw_inode(no)?;
+    let raw = txn.own_inode(no, "orphan file")?;
     let count = raw.size() / parts.volume.block_size();
     let mut blocks = Vec::new();
     for logical in 0..u32::try_from(count).unwrap_or(u32::MAX) {

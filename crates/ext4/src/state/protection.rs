@@ -89,8 +89,45 @@ fn in_use(mmp: &Mmp, why: &str) -> String {
     )
 }
 
+/// Seconds between a user's updates.
+fn update_seconds(superblock: &Superblock) -> u16 {
+    match superblock.mmp_interval.get() {
+        0 => UPDATE_SECONDS,
+        n => n.min(CHECK_SECONDS_MAX),
+    }
+}
+
+/// How long the block is watched each time, by what it holds: longer than a user leaves it as it
+/// is. Both intervals are the disk's word, within bounds: at most six minutes come of it.
+fn watch(found: &Mmp, update: u16) -> Duration {
+    let check = found.check_interval.get().clamp(CHECK_SECONDS_MIN.max(update), CHECK_SECONDS_MAX);
+    Duration::from_secs(u64::from((check * 2 + 1).min(check + 60)))
+}
+
+fn read_block(device: &dyn BlockDevice, layout: &Layout, block: u64) -> Result<Mmp> {
+    let size = u64::from(layout.block_size);
+    let bytes = device.read(block * size, size)?;
+    // Where a cut keeps single words, the one that says who has it is an old or a new one,
+    // and either is good: what is in doubt is watched for a while.
+    let may_be_torn = superblock::tears_sectors(device);
+    decode(&bytes, layout, block, may_be_torn)
+}
+
 impl Protection {
-    /// Takes the file system, which takes several times the check interval, some 10 to 20 s.
+    /// How long [`take`](Self::take) takes: it watches the block twice, once if the last user has
+    /// said that nobody has the file system, and not at all while e2fsck has it.
+    pub fn wait(device: &dyn BlockDevice, superblock: &Superblock) -> Result<Duration> {
+        let layout = Layout::new(superblock, device.info().size)?;
+        let found = read_block(device, &layout, place(superblock, &layout)?)?;
+        let watch = watch(&found, update_seconds(superblock));
+        Ok(match found.sequence.get() {
+            FSCK => Duration::ZERO,
+            CLEAN => watch,
+            _ => watch * 2,
+        })
+    }
+
+    /// Takes the file system, once it is known that nobody else has it.
     ///
     /// # Errors
     /// Refused: somebody has it. Corrupt: the block makes no sense.
@@ -101,10 +138,7 @@ impl Protection {
         clock: Clock,
     ) -> Result<Protection> {
         let block = place(superblock, layout)?;
-        let update = match superblock.mmp_interval.get() {
-            0 => UPDATE_SECONDS,
-            n => n.min(CHECK_SECONDS_MAX),
-        };
+        let update = update_seconds(superblock);
         let mut shared = Shared {
             device: Arc::clone(device),
             layout: layout.clone(),
@@ -115,9 +149,7 @@ impl Protection {
             stopped: Condvar::new(),
         };
         let found = shared.read()?;
-        let check =
-            found.check_interval.get().clamp(CHECK_SECONDS_MIN.max(update), CHECK_SECONDS_MAX);
-        let wait = Duration::from_secs(u64::from((check * 2 + 1).min(check + 60)));
+        let wait = watch(&found, update);
         match found.sequence.get() {
             CLEAN => {}
             FSCK => return refused(in_use(&found, "e2fsck is running on the file system")),
@@ -188,11 +220,7 @@ impl Shared {
     }
 
     fn read(&self) -> Result<Mmp> {
-        let bytes = self.device.read(self.offset(), self.layout.block_size.into())?;
-        // Where a cut keeps single words, the one that says who has it is an old or a new one,
-        // and either is good: what is in doubt is watched for a while.
-        let may_be_torn = superblock::tears_sectors(&*self.device);
-        decode(&bytes, &self.layout, self.block, may_be_torn)
+        read_block(&*self.device, &self.layout, self.block)
     }
 
     /// Of the block, in bytes.

@@ -14,12 +14,15 @@ mod fragmentation;
 mod groups;
 mod holds;
 mod image;
+mod labels;
 mod links;
 mod memory;
 mod orphans;
 mod recovery;
 mod refusals;
+mod relied_upon;
 mod space;
+mod stamps;
 mod transact;
 mod unnamed;
 

@@ -147,16 +147,17 @@ pub fn changing<T>(image: &Image, work: impl FnOnce(&FileSystem) -> Result<T>) -
 pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
     let device = open(&image.image, false)?;
     let options = mount_options(image, false)?;
-    let report =
-        replay_journal(&device, &options).with_context(|| image.image.display().to_string())?;
+    let name = image.image.display().to_string();
+    let replayed = mmp::reporting_wait(&device, &name, false, || replay_journal(&device, &options));
+    let report = replayed.with_context(|| name.clone())?;
     device.flush()?;
     match report {
         None => writeln!(out, "{}: nothing to replay", image.image.display())?,
         Some(report) => print_report(&image.image, &report, out)?,
     }
-    let deleted = delete_orphans(&device, &options).with_context(|| {
-        format!("{}: the orphans, now that the journal is replayed", image.image.display())
-    })?;
+    let deleted = mmp::reporting_wait(&device, &name, false, || delete_orphans(&device, &options));
+    let deleted = deleted
+        .with_context(|| format!("{name}: the orphans, now that the journal is replayed"))?;
     if deleted > 0 {
         let orphans = counted(deleted as u64, "orphan");
         writeln!(out, "{}: {orphans} deleted or cut", image.image.display())?;

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::image::open;
 use super::journal_device::{of_image, open_journal};
 use crate::cli::{Image, JournalCommand, NewJournal as NewJournalArgs};
+use crate::mount::mmp::reporting_wait;
 use crate::terminal::counted;
 use crate::{Outcome, Usage, document, way_out};
 
@@ -25,15 +26,19 @@ pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
         JournalCommand::Attach { image, new } => {
             let new = new_journal(image, new)?;
             let device = open(image, false)?;
-            let attached = tune::attach(&device, &new).with_context(|| name(image))?;
+            let attach = || tune::attach(&device, &new);
+            let attached = reporting_wait(&device, &name(image), false, attach);
+            let attached = attached.with_context(|| name(image))?;
             print_attached(image, &attached, out)
         }
         JournalCommand::Move { image, new } => {
             let old = old_journal(image, false)?;
             let to = new_journal(&image.image, new)?;
             let device = open(&image.image, false)?;
+            let move_to = || tune::move_to(&device, old.as_ref(), &to);
             let moved =
-                tune::move_to(&device, old.as_ref(), &to).map_err(|e| match &image.journal {
+                reporting_wait(&device, &name(&image.image), false, move_to).map_err(|e| {
+                    match &image.journal {
                     Some(path) if way_out::is_journal_too_much(&e) => Usage(format!(
                         "{}: {e}: --journal names the present journal's device; a new journal on \
                          {path} is asked for by --device {path}",
@@ -42,6 +47,7 @@ pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
                     ))
                     .into(),
                     _ => anyhow::Error::from(e).context(name(&image.image)),
+                }
                 })?;
             print_attached(&image.image, &moved, out)
         }
@@ -49,7 +55,8 @@ pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
             let journal = old_journal(image, false)?;
             let device = open(&image.image, false)?;
             let loss = if *discard_unreplayed { Loss::Accept } else { Loss::Refuse };
-            let gone = tune::detach(&device, journal.as_ref(), loss)
+            let detach = || tune::detach(&device, journal.as_ref(), loss);
+            let gone = reporting_wait(&device, &name(&image.image), false, detach)
                 .with_context(|| name(&image.image))?;
             print_detached(&image.image, &gone, out)
         }

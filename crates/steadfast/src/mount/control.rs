@@ -33,6 +33,15 @@ const CROWDED: Duration = Duration::from_secs(1);
 pub struct Socket(Listener);
 
 impl Socket {
+    /// Whether a socket can be made in `folder`, by making one of the longest name.
+    pub fn check(folder: &Path) -> Result<()> {
+        let name = place::socket_name(std::process::id(), Some("0:1048575"));
+        let path = folder.join(name);
+        let failed = || format!("control socket {}", path.display());
+        bind_private(&path).with_context(failed)?;
+        std::fs::remove_file(&path).with_context(failed)
+    }
+
     /// Listens in `folder`, for this user and root alone, and answers for `served`.
     pub fn open(folder: &Path, served: &Arc<Served>) -> Result<Socket> {
         let name = place::socket_name(std::process::id(), served.device.as_deref());

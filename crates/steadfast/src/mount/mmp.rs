@@ -1,41 +1,54 @@
-//! Multiple-mount protection makes a mount wait: it prints what it waits for.
+//! Multiple-mount protection makes a mount wait: it prints what it waits for, and how long.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use steadfast_block::BlockDevice;
-use steadfast_ext4_format::ondisk::Incompat;
-use steadfast_ext4_format::superblock;
+use steadfast_ext4::mount::protection_wait;
 
-use crate::terminal;
+use crate::terminal::{self, Progress};
 
 /// What takes longer is printed.
 const REPORT_AFTER: Duration = Duration::from_secs(2);
+/// How often the progress is brought up to date.
+const EVERY: Duration = Duration::from_millis(250);
 
-/// Does what mounts the file system on a device called `name`; says what it waits for where it
-/// takes long.
+/// Does what mounts the file system on a device called `name`, or replays its journal; says what
+/// it waits for where it takes long.
 pub fn reporting_wait<T>(
     device: &Arc<dyn BlockDevice>,
     name: &str,
     read_only: bool,
     mount: impl FnOnce() -> T,
 ) -> T {
+    let begun = Instant::now();
     // What cannot be read the mount says.
-    let features = superblock::find(&**device).map(|found| found.superblock.features());
-    let waits = !read_only && features.is_ok_and(|f| f.incompat.contains(Incompat::MMP));
-    if !waits {
+    let wait = if read_only { Ok(Duration::ZERO) } else { protection_wait(&**device) };
+    let wait = wait.unwrap_or_default();
+    if wait <= REPORT_AFTER {
         return mount();
     }
     let (ended, has_ended) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            if has_ended.recv_timeout(REPORT_AFTER) == Err(RecvTimeoutError::Timeout) {
-                terminal::note(&format!(
-                    "{name}: waiting to see whether another host has the file system mounted \
-                     (multiple-mount protection): some 10 to 20 s"
-                ));
+            let goes_on = |time| has_ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+            if !goes_on(REPORT_AFTER) {
+                return;
             }
+            let seconds = wait.as_secs();
+            terminal::note(&format!(
+                "{name}: waiting to see whether another host has the file system mounted \
+                 (multiple-mount protection): {seconds} s, by the interval on the disk; Ctrl-C \
+                 ends it"
+            ));
+            let progress = Progress::start();
+            while begun.elapsed() < wait && goes_on(EVERY) {
+                let now = begun.elapsed();
+                let what = format!("waiting for {name}: {} of {seconds} s", now.as_secs());
+                progress.set(now.as_secs_f64() / wait.as_secs_f64(), &what);
+            }
+            progress.finish();
         });
         let mounted = mount();
         drop(ended);

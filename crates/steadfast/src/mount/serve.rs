@@ -121,6 +121,7 @@ fn serve(
         tracing::debug!("mount options that change nothing: {}", wanted.without_effect.join(","));
     }
     descriptors::make_room(wanted.fuse.threads)?;
+    check_place(args.mountpoint()?, &wanted, folder)?;
     let opened = open(args, &mut wanted)?;
     let begun = Begun::new(
         opened,
@@ -157,35 +158,37 @@ impl Begun {
     /// Mounts what was opened, and answers on its control socket in `folder`. `stays`: the process
     /// does not end with the mount.
     pub fn new(
-        Opened { fs, source, queue }: Opened,
+        opened: Opened,
         at: &Path,
         wanted: Wanted,
         log: Option<PathBuf>,
         folder: &Path,
         stays: bool,
     ) -> Result<Begun> {
-        let mounted = match at_mount_point(&fs, at, &wanted) {
-            Ok(mounted) => mounted,
-            Err(e) => {
-                // Nobody has used it: leave it as it was found.
-                fs.unmount().with_context(|| format!("unmounting {source}"))?;
-                return Err(not_mounted(e));
-            }
-        };
-        // Nobody could take it away who does not know its socket: without one it does not stay.
-        let (unmounter, not_served) = (mounted.unmounter(), Arc::clone(&fs));
-        let begun = Begun::answering(mounted, (fs, source, queue), wanted, log, folder, stays);
-        if begun.is_err() {
-            // OK to ignore: the first error says what is wrong, and the next mount recovers.
-            let _ = unmounter.unmount_lazily();
-            let _ = not_served.unmount();
-        }
-        begun
+        let (not_served, name) = (Arc::clone(&opened.fs), opened.source.clone());
+        let vfs = Arc::clone(&opened.fs) as Arc<dyn FileSystem>;
+        let begun = Mounted::new(vfs, at, &wanted.fuse).map_err(not_mounted).and_then(|mounted| {
+            // Nobody could take it away who does not know its socket: without one it does not stay.
+            let unmounter = mounted.unmounter();
+            let begun = Begun::answering(mounted, opened, wanted, log, folder, stays);
+            begun.inspect_err(|_| {
+                // OK to ignore: the first error says more.
+                let _ = unmounter.unmount_lazily();
+            })
+        });
+        begun.map_err(|e| {
+            // Nobody has used it: leave it as it was found, but for what was recovered.
+            let back = not_served.unmount().err().map(|e| format!("unmounting {name}: {e}"));
+            let recovery = not_served.recovery();
+            let recovered = recovery.map(|r| format!("{name} had not been unmounted: {r}"));
+            let beside: Vec<String> = recovered.into_iter().chain(back).collect();
+            if beside.is_empty() { e } else { e.context(beside.join("; ")) }
+        })
     }
 
     fn answering(
         mounted: Mounted,
-        (fs, source, queue): (Arc<Ext4>, String, Option<Arc<Schedule>>),
+        Opened { fs, source, queue }: Opened,
         wanted: Wanted,
         log: Option<PathBuf>,
         folder: &Path,
@@ -242,13 +245,11 @@ fn note_and_log(note: &str, in_background: bool) {
     }
 }
 
-fn at_mount_point(
-    fs: &Arc<Ext4>,
-    mountpoint: &Path,
-    wanted: &Wanted,
-) -> Result<Mounted, MountError> {
-    let fs: Arc<dyn FileSystem> = Arc::clone(fs) as Arc<dyn FileSystem>;
-    Mounted::new(fs, mountpoint, &wanted.fuse)
+/// Refuses what can be refused before anything is opened: from then on something may be written
+/// (a volume's labels, what the journal holds).
+pub fn check_place(at: &Path, wanted: &Wanted, folder: &Path) -> Result<()> {
+    Mounted::check(at, &wanted.fuse).map_err(not_mounted)?;
+    control::Socket::check(folder)
 }
 
 /// What is to be mounted.

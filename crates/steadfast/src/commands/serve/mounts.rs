@@ -13,7 +13,7 @@ use steadfast_stack::{Mounted, Mounter, ToMount};
 use crate::commands::journal_device::open_journal;
 use crate::commands::volume::open::refuse_member;
 use crate::mount::options;
-use crate::mount::serve::{Begun, Opened, Served};
+use crate::mount::serve::{Begun, Opened, Served, check_place};
 use crate::{Unsupported, Usage};
 
 /// Mounts ext2, ext3 and ext4.
@@ -52,6 +52,7 @@ impl Ext4Mounts {
             (None, None) => None,
         };
         let device: Arc<dyn BlockDevice> = Arc::clone(&what.device);
+        check_place(&what.at, &wanted, &self.folder)?;
         let opened = Opened::on(device, journal, &what.source, &mut wanted)?;
         let log = self.log.clone();
         let begun = Begun::new(opened, &what.at, wanted, log, &self.folder, true)?;

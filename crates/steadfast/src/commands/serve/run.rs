@@ -10,6 +10,7 @@ use sd_notify::NotifyState;
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_block::signatures;
+use steadfast_fuse::mounts::{self, Mount};
 use steadfast_fuse::{Mounted, Options as FuseOptions, is_dead, unmount_lazily};
 use steadfast_stack::listener::check_path;
 use steadfast_stack::metrics::Metrics;
@@ -61,6 +62,7 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
     let forget =
         |device: &Arc<dyn BlockDevice>| signatures::wipe(device).map_err(|e| e.to_string());
     let occupant = steadfast::occupant;
+    check_tree(&tree, is_own, &path)?;
     let options = Options { config: path, occupant, forget, mounter: Box::new(mounter) };
     let host = Host::start(options, &config).map_err(said)?;
     let served = serve_host(args, &config, &host, (&socket, &tree, is_own), log.is_some(), |()| {
@@ -143,21 +145,38 @@ fn mount_tree(host: &Arc<Host>, at: &Path, is_own: bool) -> Result<Mounted> {
         }
         unmount_lazily(at)?;
     }
+    make_tree_folder(at, is_own)?;
+    let tree = Arc::new(Tree::new(Arc::clone(host)));
+    Mounted::new(tree, at, &tree_options(host.config())).map_err(not_mounted)
+}
+
+fn make_tree_folder(at: &Path, is_own: bool) -> Result<()> {
     match is_own {
-        true => place::make_own(at)?,
-        false => std::fs::create_dir_all(at).with_context(|| at.display().to_string())?,
+        true => Ok(place::make_own(at)?),
+        false => std::fs::create_dir_all(at).with_context(|| at.display().to_string()),
     }
+}
+
+/// Refuses a place where no tree can be mounted, before a volume is assembled and its labels are
+/// written. What a host has left there, or has there now, is for later to say.
+fn check_tree(at: &Path, is_own: bool, config: &Path) -> Result<()> {
+    if mounts::at(at).is_ok_and(|place| place.mounted().is_some_and(Mount::is_ours)) {
+        return Ok(());
+    }
+    make_tree_folder(at, is_own)?;
+    Mounted::check(at, &tree_options(config)).map_err(not_mounted)
+}
+
+fn tree_options(config: &Path) -> FuseOptions {
     let zero = Duration::ZERO;
-    let options = FuseOptions {
-        source: format!("stack {}", host.config().display()),
+    FuseOptions {
+        source: format!("stack {}", config.display()),
         uncached: true,
         entry_timeout: zero,
         attr_timeout: zero,
         negative_timeout: zero,
         ..FuseOptions::default()
-    };
-    let tree = Arc::new(Tree::new(Arc::clone(host)));
-    Mounted::new(tree, at, &options).map_err(not_mounted)
+    }
 }
 
 fn end_on_signals(host: &Arc<Host>) -> Result<()> {

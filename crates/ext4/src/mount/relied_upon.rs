@@ -1,0 +1,54 @@
+//! What a mount relies upon, looked at before it writes anything: a file system that is refused is
+//! left as it is, its journal too. The kernel's `ext4_fill_super` asks the same, after its replay.
+
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
+use steadfast_journal::Overlay;
+use steadfast_vfs::FileType;
+
+use super::check_transactable;
+use crate::file::check_dax;
+use crate::meta::Parts;
+use crate::options::{DataMode, MountOptions};
+use crate::stage::stage_over;
+
+/// Refuses what could not be mounted once the blocks of `replayed` are in their places.
+pub(super) fn check_over(
+    device: &Arc<dyn BlockDevice>,
+    replayed: &Overlay,
+    journal_blocks: RangeSet,
+    options: &MountOptions,
+) -> Result<()> {
+    // Superblock, descriptors, orphans and quota files are looked at on the way.
+    let parts = stage_over(device, replayed, journal_blocks)?;
+    if options.data == DataMode::Transact {
+        check_transactable(&parts.volume.layout)?;
+    }
+    check_dax(&parts.volume, options)?;
+    check_root(&parts)
+}
+
+/// Refuses a file system whose root directory is none.
+pub(super) fn check_root(parts: &Parts) -> Result<()> {
+    let txn = parts.look();
+    let raw = txn.own_inode(InodeNo::ROOT, "root directory")?;
+    let wrong = if raw.file_type() != Some(FileType::Directory) {
+        "is no directory"
+    } else if raw.links() == 0 {
+        "has no links"
+    } else if raw.size() == 0
+        || (raw.sectors(parts.volume.layout.block_size) == 0 && !raw.is_inline())
+    {
+        "has no contents"
+    } else {
+        return Ok(());
+    };
+    let what = format!(
+        "the root directory {wrong}, and nothing can be reached without it: let e2fsck -f repair \
+         this"
+    );
+    Err(Ext4Error::corrupt(what, "inode 2"))
+}

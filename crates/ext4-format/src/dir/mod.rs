@@ -203,10 +203,14 @@ impl<D: DirBlocks> Directory<D> {
         let mut at = 0;
         loop {
             let Part { names, damage } = self.read(at)?;
-            let Some(last) = names.last() else { return damage.map_or(Ok(true), Err) };
             if names.iter().any(|e| !is_dot_name(&e.name)) {
                 return Ok(false);
             }
+            // Whoever removes the directory would remove that, too.
+            if let Some(damage) = damage {
+                return Err(damage);
+            }
+            let Some(last) = names.last() else { return Ok(true) };
             at = last.next;
         }
     }

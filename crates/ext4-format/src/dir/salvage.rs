@@ -13,9 +13,9 @@ impl<D: DirBlocks> Directory<D> {
         self.blocks.block_count()
     }
 
-    /// The names in one block that make sense, up to where nobody knows where the next entry begins,
-    /// and what is wrong with the first that does not. A block whose checksum is wrong has none; a
-    /// block of the index has none either, and that is no damage.
+    /// The names in one block that make sense, up to where nobody knows where the next entry
+    /// begins, and what is wrong with the first that does not. A block whose checksum is wrong has
+    /// none; a block of the index has none either, and that is no damage.
     ///
     /// # Errors
     /// The block must be read first, which is the caller's to do.

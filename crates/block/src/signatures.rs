@@ -192,7 +192,7 @@ mod tests {
                     all[offset as usize..][..len as usize].to_vec().into()
                 }
                 Request::Write { offset, data, .. } => {
-                    let data = data.to_vec();
+                    let data = data.parts().concat();
                     all[offset as usize..][..data.len()].copy_from_slice(&data);
                     Default::default()
                 }

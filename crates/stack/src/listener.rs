@@ -67,6 +67,8 @@ fn locked(callers: &Mutex<Callers>) -> MutexGuard<'_, Callers> {
 /// Answers a request: a line of any bytes.
 pub type Handler = dyn Fn(&[u8]) -> Value + Send + Sync;
 
+type Answer = dyn Fn(&[u8]) -> Vec<u8> + Send + Sync;
+
 /// What is spoken at a socket.
 pub(crate) struct Talk {
     /// Bytes of a request, at most; what is longer is cut off.
@@ -74,7 +76,7 @@ pub(crate) struct Talk {
     /// Whether a request is complete.
     pub is_whole: fn(&[u8]) -> bool,
     /// The answer to a request, which need not be complete.
-    pub answer: Box<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>,
+    pub answer: Box<Answer>,
     /// The answer where there is no room.
     pub busy: Vec<u8>,
     /// The answer to another user; `None`: anybody may ask.

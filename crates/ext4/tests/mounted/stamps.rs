@@ -20,13 +20,16 @@ fn ctime(fs: &Ext4, ino: Ino) -> Timestamp {
     fs.getattr(ino).unwrap().ctime
 }
 
+/// What it is called, whose time it is to change, and what does it.
+type Change<'a> = (&'a str, Ino, &'a dyn Fn(u16));
+
 #[test]
 fn who_looks_again_sees_that_there_was_a_change() {
     let fs = mounted();
     let (file, fh) = create(&*fs, "file", RW);
     let root = fs.root();
     let other = fs.mkdir(root, b"dir", NewNode::default()).unwrap().ino;
-    let changes: [(&str, Ino, &dyn Fn(u16)); 6] = [
+    let changes: [Change<'_>; 6] = [
         ("chmod", file.ino, &|n| {
             let mode = SetAttr { mode: Some(0o600 + n % 2), ..SetAttr::default() };
             fs.setattr(file.ino, mode).map(drop).unwrap();
@@ -41,7 +44,7 @@ fn who_looks_again_sees_that_there_was_a_change() {
         }),
         ("flags", file.ino, &|n| {
             let flags = fs.inode_flags(file.ino).unwrap() & !0x40;
-            fs.set_inode_flags(file.ino, flags | u32::from(n % 2) * 0x40).unwrap();
+            fs.set_inode_flags(file.ino, flags | (u32::from(n % 2) * 0x40)).unwrap();
         }),
         ("a name in a directory", other, &|n| {
             fs.link(file.ino, other, format!("{n}").as_bytes()).map(drop).unwrap();

@@ -166,11 +166,11 @@ pub fn judge(fs: &Ext4, notes: &[Note], what: &str) {
     if !notes.iter().any(|n| n.label == MADE) {
         return;
     }
-    for step in 0..STEPS.len() {
+    for (step, said) in STEPS.iter().enumerate() {
         let noted = |label| notes.iter().any(|n| n.label == label && n.detail[0] == step as u64);
         let found = read(fs, &name(step));
         let (old, new) = (Some(before(step)), after(step));
-        let what = format!("{what}: {:?}", STEPS[step]);
+        let what = format!("{what}: {said:?}");
         match (noted(BEGUN), noted(DONE)) {
             (false, _) => assert!(found == old, "{what}: it is not as it was"),
             (_, true) => assert!(found == new, "{what}: it is not done"),
@@ -247,7 +247,6 @@ fn between_steps(setup: Setup) {
             again += 1;
         }
     }
-    println!("FIGURES: {states} states, {again} of recovery");
     assert!(states > 10 && again > 5, "{states} states, {again} of recovery");
 }
 

@@ -35,6 +35,9 @@ impl Identity {
     }
 }
 
+/// The parent, and the name in it.
+type Name = (Ino, Vec<u8>);
+
 struct Node {
     identity: Identity,
     /// Parent and name; a directory has one at most.
@@ -114,7 +117,7 @@ impl Nodes {
     }
 
     /// Where the inode was seen last, if that is known, and what must be found there.
-    pub(super) fn place(&self, ino: Ino) -> Result<(Option<(Ino, Vec<u8>)>, Identity)> {
+    pub(super) fn place(&self, ino: Ino) -> Result<(Option<Name>, Identity)> {
         let node = self.nodes.get(&ino).ok_or(FsError::NotFound)?;
         let last = node.places.last().map(|(parent, name)| (parent, name.to_vec()));
         Ok((last, node.identity))

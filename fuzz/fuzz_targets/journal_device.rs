@@ -18,7 +18,6 @@ use steadfast_journal::external::{
     Owner, attach, detach, open_device, open_for, reattach, release,
 };
 use steadfast_runtime::Sim;
-use steadfast_vfs::FileSystem;
 use uuid::Uuid;
 
 const BLOCK: u32 = 1024;
@@ -29,7 +28,6 @@ const LEN: usize = 1024;
 /// In the ext superblock: the bit of `metadata_csum`, the UUID, the checksum.
 const RO_FEATURES: usize = 0x64;
 const METADATA_CSUM: u8 = 0x04;
-const EXT_UUID: usize = 0x68;
 const EXT_SUM: usize = 0x3fc;
 /// In the journal's: the bits of its checksums (`csum_v2`, `csum_v3`), and its checksum.
 const J_FEATURES: usize = 0x2b;

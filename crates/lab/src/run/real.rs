@@ -332,8 +332,8 @@ pub(super) fn ours(
     };
     let written = fs.unmount().map_err(VariantError::Unmount);
     drop(fs);
-    let gone = journal.into_iter().chain([disk]).map(Behind::take_away);
     // All are taken away, also after one that could not be.
-    let gone = gone.fold(Ok(()), |before, gone| before.and(gone));
+    let gone: Vec<_> = journal.into_iter().chain([disk]).map(Behind::take_away).collect();
+    let gone = gone.into_iter().collect::<Result<(), _>>();
     ran.map(|ran| (ran.speed, unmounted.and(written).and(gone)))
 }

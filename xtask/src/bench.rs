@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use steadfast_statistics::load::{Load, not_ranked};
 use steadfast_statistics::median_of_whole;
 use steadfast_suite::bench::{Amounts, Figure, Row, Table};
 use steadfast_suite::{Kind, Setup, Target};
@@ -27,7 +28,7 @@ const IMAGE_BYTES: u64 = 2 << 30;
 /// A folder in memory, so that no disk is measured.
 const MEMORY: &str = "/dev/shm";
 /// Times that each side of the comparison in one process is run.
-const TURNS: usize = 5;
+const TURNS: usize = 7;
 
 /// Measures and prints; whether everything could be measured.
 pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
@@ -72,22 +73,24 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     setup.folder = Some(MEMORY.into());
     setup.options = options;
     let mut progress = |what: &str| eprintln!("    {what}");
-    let load_before = load();
+    let before = Load::now();
     let table = steadfast_suite::bench::run(&kinds, &setup, amounts, &mut progress)?;
     let in_process = match &example {
         None => Vec::new(),
         Some(example) => in_process(example, &setup, &mut progress)?,
     };
     if json {
-        let both = serde_json::json!({ "mounted": table, "in_process": in_process });
+        let load = before.map(|load| load.average);
+        let both =
+            serde_json::json!({ "mounted": table, "in_process": in_process, "load_before": load });
         println!("{}", serde_json::to_string_pretty(&both)?);
         return Ok(true);
     }
-    print(&table);
+    print(&table, before);
     if !in_process.is_empty() {
-        print_in_process(&in_process);
+        print_in_process(&in_process, before);
     }
-    println!("\n{}; load {load_before} before, {} after.", machine(), load());
+    print_machine(before);
     let behind = goals::behind(&table, &in_process);
     println!("\n{}", goals::sentence(&behind));
     behind.iter().for_each(|line| println!("* {line}"));
@@ -147,7 +150,7 @@ fn best_of(row: &Row, members: &[usize]) -> usize {
     spread::best(&medians).map_or(0, |best| members[best])
 }
 
-fn print(measured: &Table) {
+fn print(measured: &Table, before: Option<Load>) {
     let peers = peers(measured);
     let mut head = vec!["time of one".to_owned(), "of".to_owned()];
     head.extend(measured.targets.first().map(|t| (*t).to_owned()));
@@ -167,7 +170,7 @@ fn print(measured: &Table) {
         cells.push(row.figures.iter().filter_map(cpu).collect::<Vec<_>>().join(" / "));
         let times = |i: &usize| {
             let theirs = &row.figures[*i].rounds_nanos_each;
-            let times = spread::Times::of(&ours.rounds_nanos_each, theirs);
+            let times = spread::Times::of(&ours.rounds_nanos_each, theirs, before);
             times.map_or("-".to_owned(), spread::Times::text)
         };
         cells.extend(chosen.iter().map(times));
@@ -178,8 +181,8 @@ fn print(measured: &Table) {
     println!("Mounted; medians of {rounds} rounds (least to greatest); images on {MEMORY},");
     println!("the kernel's on a loop device over it and on zram with fast_commit: the");
     println!("better of the two counts, row by row. Mount options '{options}'. x: how many");
-    println!("times as fast as that the first is, round by round; level: the rounds do not");
-    println!("agree who is faster.\n");
+    println!("times as fast as that the first is, round by round; level: a signed-rank test of");
+    println!("the rounds finds no difference at 5 %, or the medians differ by less than 5 %.\n");
     table(&head, &rows);
 }
 
@@ -198,7 +201,7 @@ fn told_range(median: u64, rounds: &[u64]) -> String {
     }
 }
 
-fn print_in_process(rows: &[InProcess]) {
+fn print_in_process(rows: &[InProcess], before: Option<Load>) {
     println!("\nIn one process, no FUSE: ext4 on a RAM device. Beside it the same calls on");
     println!("the kernel's mounts, on a loop device and on zram with fast_commit: the better");
     println!("of the two counts, row by row. {TURNS} turns. CPU: this process and the kernel");
@@ -216,7 +219,7 @@ fn print_in_process(rows: &[InProcess]) {
     let cells = |row: &InProcess| {
         let nanos = |costs: &[Cost]| costs.iter().map(|c| c.nanos).collect::<Vec<_>>();
         let (ours, kernels) = (nanos(&row.steadfast_turns), nanos(&row.kernel_turns));
-        let times = spread::Times::of(&ours, &kernels);
+        let times = spread::Times::of(&ours, &kernels, before);
         vec![
             row.name.clone(),
             told_range(row.steadfast.nanos, &ours),
@@ -267,11 +270,13 @@ fn machine() -> String {
     format!("{processors} processors, Linux {}", kernel.trim())
 }
 
-/// Tasks that wanted to run, on average over the last minute: more than processors means that the
-/// figures say little.
-fn load() -> String {
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    load.split(' ').next().unwrap_or_default().to_owned()
+/// The machine, its load before what was measured and now, and whether anything is ranked.
+fn print_machine(before: Option<Load>) {
+    let said = |load: Option<Load>| load.map_or("unknown".into(), |l| format!("{:.2}", l.average));
+    println!("\n{}; load {} before, {} after.", machine(), said(before), said(Load::now()));
+    if let Some(why) = not_ranked(before) {
+        println!("Nothing is said of who is faster ({why}): run it on a quiet machine.");
+    }
 }
 
 /// What one side needed for an operation.

@@ -69,7 +69,7 @@ Usage: cargo xtask COMMAND
                            others (default: steadfast, fuse2fs, kernel,
                            kernel-zram; of the kernel's two the better counts,
                            row by row)
-              --rounds N   times that everything is measured (default 5)
+              --rounds N   times that everything is measured (default 7)
               --options O  mount options
               --mounted    leaves out the comparison in one process
               --json       figures instead of a table
@@ -85,7 +85,7 @@ Usage: cargo xtask COMMAND
               --steadfast B  the program that mounts (default: built)
               --folder D   where the disk's files are (default: target/bench; 2
                            GB)
-              --rounds N   turns of each (default 5)
+              --rounds N   turns of each (default 7)
               --wide       a table for each part, as the document has it
               --json       each turn instead of tables
               --quick      next to nothing, to try it

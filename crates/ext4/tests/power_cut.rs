@@ -78,6 +78,12 @@ pub(crate) struct Setup {
     pub(crate) quotas: bool,
     /// The journal makes a transaction of each update.
     pub(crate) lone_updates: bool,
+    /// Bytes of memory for contents: so few that checkpoints are forced long before the log is
+    /// full.
+    pub(crate) memory: Option<u64>,
+    /// What the journal must not do.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) bug: Option<steadfast_journal::Bug>,
 }
 
 const PLAIN: Setup = Setup {
@@ -94,6 +100,9 @@ const PLAIN: Setup = Setup {
     fast_commits: false,
     quotas: false,
     lone_updates: false,
+    memory: None,
+    #[cfg(feature = "planted-bugs")]
+    bug: None,
 };
 
 impl Setup {
@@ -118,6 +127,13 @@ impl Setup {
         options.page_cache.memory_bytes = 16 << 20;
         if self.lone_updates {
             options.journal.image_bytes_max = 1;
+        }
+        if let Some(bytes) = self.memory {
+            options.limit_memory(bytes);
+        }
+        #[cfg(feature = "planted-bugs")]
+        {
+            options.journal.planted = self.bug;
         }
         options
     }
@@ -168,6 +184,11 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
         }
         let made = fs.journal().map_or(0, |journal| journal.stats().fast_commits);
         assert!(!setup.fast_commits || made >= 10, "{made} fast commits");
+        if let (Some(_), Some(journal)) = (setup.memory, fs.journal()) {
+            let (stats, log) = (journal.stats(), u64::from(journal.usage().1));
+            let before_it_was_full = stats.checkpoints > 10 * (stats.logged_blocks / log + 1);
+            assert!(before_it_was_full && stats.space_waits > 10, "{stats:?}, {log}");
+        }
     })
 }
 
@@ -357,6 +378,32 @@ fn journalled_data() {
 #[test]
 fn journalled_data_on_an_external_journal() {
     explore(Setup { data: DataMode::Journal, external: true, ..PLAIN }, 8);
+}
+
+/// Checkpoints under the pressure of memory.
+#[test]
+fn journalled_data_in_little_memory() {
+    explore(Setup { data: DataMode::Journal, memory: Some(1 << 20), ..PLAIN }, 20);
+}
+
+#[test]
+fn journalled_data_in_little_memory_on_an_external_journal() {
+    let (data, block_size) = (DataMode::Journal, 1024);
+    explore(Setup { data, external: true, block_size, memory: Some(512 << 10), ..PLAIN }, 21);
+}
+
+/// The tests in little memory can fail: a checkpoint that memory forces is cut, too.
+#[cfg(feature = "planted-bugs")]
+#[test]
+#[should_panic(expected = "cut")]
+fn a_tail_before_the_flush_is_found_in_little_memory() {
+    let (data, bug) = (DataMode::Journal, Some(steadfast_journal::Bug::TailBeforeFlush));
+    explore(Setup { data, bug, external: true, memory: Some(1 << 20), ..PLAIN }, 20);
+}
+
+#[test]
+fn ordered_in_little_memory() {
+    explore(Setup { memory: Some(512 << 10), orphan_file: true, ..PLAIN }, 22);
 }
 
 #[test]

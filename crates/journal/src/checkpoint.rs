@@ -54,7 +54,10 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     while let Some(mut batch) = next(shared) {
         let written = write_home(shared, &mut batch);
         // In any case: a commit may be waiting for the writes of exactly these blocks.
-        shared.state.lock().home_in_flight = Vec::new();
+        let mut st = shared.state.lock();
+        st.end_home_writes();
+        shared.note_images(&st);
+        drop(st);
         shared.progress.notify_all();
         let released = written.and_then(|()| release(shared, &batch));
         if let Err(e) = released.and_then(|()| flush_late(shared)) {
@@ -97,7 +100,8 @@ fn next(shared: &Shared) -> Option<Batch> {
     }
     // Mostly runs that are in order already, those of the transactions: a sort that sees them.
     chosen.sort_by_key(|(block, ..)| *block);
-    st.home_in_flight = chosen.iter().map(|(block, ..)| *block).collect();
+    let blocks = chosen.iter().map(|(block, ..)| *block).collect();
+    st.begin_home_writes(blocks, newest);
     let tids = chosen.iter().map(|(_, tid, _)| *tid).collect();
     let images = chosen.into_iter().map(|(block, _, image)| (block, image)).collect();
     Some(Batch { images, tids, newest })
@@ -140,13 +144,13 @@ fn write_home(shared: &Shared, batch: &mut Batch) -> Result<()> {
     let block_size = u64::from(shared.log.block_size());
     let mut writer =
         Writer::new(&*shared.fs, config.max_request_bytes, config.checkpoint_in_flight);
-    for (block, image) in &batch.images {
+    for (block, image) in &mut batch.images {
         writer.charge(config.cpu_cost(1, 0));
         let newer = match config.has(Bug::UncommittedImageGoesHome) {
             true => shared.state.lock().image(*block),
             false => None,
         };
-        writer.push(block.0 * block_size, newer.unwrap_or_else(|| image.clone()));
+        writer.push(block.0 * block_size, newer.unwrap_or_else(|| std::mem::take(image)));
     }
     writer.finish()?;
     if !shared.config.has(Bug::TailBeforeFlush) {

@@ -44,9 +44,12 @@ pub struct Config {
     /// Largest write to the log or to home places, bytes.
     pub max_request_bytes: usize,
     /// Most bytes of block images in memory that are not checkpointed: beyond, new updates wait for
-    /// a checkpoint, which begins at half of it. One update alone, and with `on_demand` the running
-    /// transaction, may be larger. Default: the size of the log.
+    /// a commit and a checkpoint, which begins at half of it. One update alone (see
+    /// [`Journal::max_update_blocks`](crate::Journal::max_update_blocks)), and with `on_demand` the
+    /// running transaction, may be larger. Default: the size of the log.
     pub image_bytes_max: u64,
+    /// Bytes counted for an image beside its contents.
+    pub image_overhead_bytes: u64,
     /// Their present size, updated by the journal: for others that share the memory.
     pub image_bytes: Arc<AtomicU64>,
     /// Unix time, in nanoseconds, at the runtime's time zero: commit blocks carry the sum of this
@@ -82,6 +85,7 @@ impl Default for Config {
             checkpoint_in_flight: 32,
             max_request_bytes: 1 << 20,
             image_bytes_max: u64::MAX,
+            image_overhead_bytes: 0,
             image_bytes: Arc::default(),
             unix_ns_at_zero: 0,
             before_checkpoint: None,

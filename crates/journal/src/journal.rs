@@ -126,18 +126,6 @@ impl Shared {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// The most block images to be kept in memory ([`Config::image_bytes_max`]).
-    pub(crate) fn images_max(&self) -> usize {
-        let most = self.config.image_bytes_max / u64::from(self.log.block_size());
-        usize::try_from(most).unwrap_or(usize::MAX)
-    }
-
-    /// Updates the memory use of the images.
-    pub(crate) fn note_images(&self, st: &State) {
-        let bytes = st.images() as u64 * u64::from(self.log.block_size());
-        self.config.image_bytes.store(bytes, Ordering::Relaxed);
-    }
-
     fn wake_all(&self) {
         self.commit_work.notify_all();
         self.checkpoint_work.notify_all();
@@ -317,8 +305,10 @@ impl Journal {
         }
     }
 
-    /// The most block images that one [`Update`] may hold, if it revokes no more than a
-    /// block-full: about a quarter of the log.
+    /// The most block images that one [`Update`] should hold, if it revokes no more than a
+    /// block-full: about a quarter of the log, and not more than may be in memory
+    /// ([`Config::image_bytes_max`]), but at least what fits the smallest log. A larger one is
+    /// taken alone, up to what the log takes.
     pub fn max_update_blocks(&self) -> usize {
         let st = self.shared.state.lock();
         let max = st.max_transaction() as usize;
@@ -326,7 +316,7 @@ impl Journal {
         let group = st.layout.tags_per_descriptor();
         let images = (max - 2) * group / (group + 1);
         debug_assert!(st.layout.log_blocks(images, 1) <= max);
-        images
+        images.min(self.shared.images_max().max(MIN_LOG_BLOCKS as usize / 4))
     }
 
     /// The newest contents of a block that is not (known to be) at its home location: of the

@@ -59,6 +59,10 @@ pub(crate) struct State {
     pub space_waiters: usize,
     /// Blocks whose images are being written home right now, ascending.
     pub home_in_flight: Vec<FsBlock>,
+    /// The newest transaction that has one of these images.
+    pub home_newest: Tid,
+    /// How many of these images `newest` has lost meanwhile: in memory until they are written.
+    pub home_replaced: usize,
     /// The superblock on disk says that the log is clean.
     pub marked_empty: bool,
     pub aborted: Option<JournalError>,
@@ -95,6 +99,8 @@ impl State {
             checkpoint_request: None,
             space_waiters: 0,
             home_in_flight: Vec::new(),
+            home_newest: before,
+            home_replaced: 0,
             marked_empty: true,
             aborted: None,
             closing: false,
@@ -158,12 +164,12 @@ impl State {
         for (block, image) in &t.writes {
             let entry = Newest { tid: t.tid, image: image.clone() };
             if let Some(older) = self.newest.insert(*block, entry) {
-                self.drop_live_image(older.tid);
+                self.replace_image(*block, older.tid);
             }
         }
         for block in &t.revokes {
             if let Some(older) = self.newest.remove(*block) {
-                self.drop_live_image(older.tid);
+                self.replace_image(*block, older.tid);
             }
         }
         self.committing = None;
@@ -175,6 +181,26 @@ impl State {
         if self.newest.remove_if(block, |n| n.tid == tid).is_some() {
             self.drop_live_image(tid);
         }
+    }
+
+    /// A younger transaction has another image of the block, or has revoked it.
+    fn replace_image(&mut self, block: FsBlock, older: Tid) {
+        self.drop_live_image(older);
+        let chosen = self.home_newest.is_at_least(older);
+        if chosen && self.home_in_flight.binary_search(&block).is_ok() {
+            self.home_replaced += 1;
+        }
+    }
+
+    /// A checkpoint round begins to write the images of these blocks, ascending, of transactions
+    /// up to `newest`.
+    pub(crate) fn begin_home_writes(&mut self, blocks: Vec<FsBlock>, newest: Tid) {
+        (self.home_in_flight, self.home_newest, self.home_replaced) = (blocks, newest, 0);
+    }
+
+    /// They have been written, or have failed: nothing holds them any more.
+    pub(crate) fn end_home_writes(&mut self) {
+        (self.home_in_flight, self.home_replaced) = (Vec::new(), 0);
     }
 
     fn drop_live_image(&mut self, tid: Tid) {
@@ -248,7 +274,9 @@ impl State {
 
     /// Those of them that commits and checkpoints will write without a request.
     pub(crate) fn images_to_checkpoint(&self) -> usize {
-        self.committing.as_ref().map_or(0, |c| c.writes.len()) + self.newest.len()
+        self.committing.as_ref().map_or(0, |c| c.writes.len())
+            + self.newest.len()
+            + self.home_replaced
     }
 
     /// Whether the log has room for a running transaction of this size.

@@ -6,6 +6,7 @@
 mod benchmark;
 mod controls;
 mod copies;
+mod disk_use;
 mod each;
 mod files;
 mod gather;

@@ -110,6 +110,11 @@ impl Settings {
         }
     }
 
+    /// Bytes of dirty and in-flight pages at which writers wait.
+    pub fn dirty_limit_bytes(&self) -> u64 {
+        self.limits().hard * PAGE_U64
+    }
+
     /// The settings in pages, made consistent with each other.
     pub(crate) fn limits(&self) -> Limits {
         let memory = (self.memory_bytes / PAGE_U64).max(64);

@@ -1,8 +1,12 @@
 //! What may be said of a sample in one number: its median, and those percentiles that it is large
-//! enough for. One rule for all that Steadfast prints and writes.
+//! enough for; and which of two samples is greater ([`rank`]). One rule for all that Steadfast
+//! prints and writes.
 //!
 //! *p50* is a percentile, which by nearest rank is one of the values. The *median* of runs, rounds
 //! or seeds is of few values, and of an even number of them the mean of the two in the middle.
+
+pub mod load;
+pub mod rank;
 
 /// A percentile is given if at least so many of the values lie above it. With fewer it would be
 /// the maximum by another name, or nearly so.

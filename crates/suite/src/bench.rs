@@ -42,7 +42,7 @@ impl Default for Amounts {
             random: 8192,
             durable: 500,
             archive_files: 2000,
-            rounds: 5,
+            rounds: 7,
         }
     }
 }

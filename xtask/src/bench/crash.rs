@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{conformance, packages, step};
+use steadfast_statistics::load::Load;
 
-use super::{load, machine};
+use super::print_machine;
+use crate::{conformance, packages, step};
 
 /// Builds the example of the lab crate, which measures and prints.
 pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
@@ -23,10 +24,10 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let mut build = step::cargo(root, &build);
     build.args(["--message-format", "json"]).stderr(Stdio::inherit());
     let example = conformance::executable(&build.output()?)?;
-    let before = load();
+    let before = Load::now();
     let measured = Command::new(example).args(args).status()?.success();
     if !args.iter().any(|arg| arg == "--json") {
-        println!("\n{}; load {before} before, {} after.", machine(), load());
+        print_machine(before);
     }
     Ok(measured)
 }

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
+use steadfast_statistics::load::Load;
 use steadfast_statistics::median;
+use steadfast_statistics::rank::Compared;
 
-use super::{load, machine, table};
+use super::spread::instead;
+use super::{print_machine, table};
 use crate::{conformance, packages, step, value};
 
 /// The tests of `-i0 -i1 -i2` in the order of the columns, each with the job of fio that does the
@@ -24,8 +27,6 @@ const TESTS: [(&str, &str); 6] = [
 /// Record sizes in KiB: a page, one in the middle, and one that hides what a call costs.
 const RECORDS: [u64; 3] = [4, 64, 1024];
 const SIZE_MIB: u64 = 64;
-/// Two medians that differ by no more are called the same.
-const ALIKE: f64 = 0.15;
 
 struct Options {
     folder: PathBuf,
@@ -58,16 +59,18 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     sides.push(side("fio", PathBuf::from("fio")));
     fs::create_dir_all(&options.folder).with_context(|| options.folder.display().to_string())?;
     let file = options.folder.join(format!("bench-iozone-{}", std::process::id()));
-    let before = load();
+    let before = Load::now();
     let done = rounds(&mut sides, &file, options.rounds);
     // OK to ignore: the programs take it away themselves, unless one has failed.
     let _ = fs::remove_file(&file);
     done?;
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&document(&sides))?);
+        let load = before.map(|load| load.average);
+        let document = serde_json::json!({ "load_before": load, "rows": document(&sides) });
+        println!("{}", serde_json::to_string_pretty(&document)?);
     } else {
-        print(&sides, &options);
-        println!("\n{}; load {before} before, {} after.", machine(), load());
+        print(&sides, &options, before);
+        print_machine(before);
     }
     Ok(true)
 }
@@ -188,7 +191,7 @@ fn spread(rates: &[f64]) -> [f64; 3] {
     [median(&sorted).unwrap_or(most), least, most]
 }
 
-fn print(sides: &[Side], options: &Options) {
+fn print(sides: &[Side], options: &Options, before: Option<Load>) {
     let rounds = options.rounds;
     println!(
         "-i0 -i1 -i2 -e -s {SIZE_MIB}m: MiB a second, medians of {rounds} (least to greatest)\n"
@@ -203,20 +206,20 @@ fn print(sides: &[Side], options: &Options) {
                 sides.iter().map(|side| spread(&side.rates[record][test])).collect();
             let mut row = vec![format!("{kib} KiB"), (*name).to_owned()];
             row.extend(figures.iter().map(|[m, l, g]| format!("{m:.0} ({l:.0} to {g:.0})")));
-            row.extend(figures[1..].iter().map(|theirs| compared(figures[0], *theirs)));
+            let rates = |side: &Side| side.rates[record][test].clone();
+            let ours = rates(&sides[0]);
+            row.extend(sides[1..].iter().map(|side| compared(&ours, &rates(side), before)));
             rows.push(row);
         }
     }
     table(&head, &rows);
 }
 
-/// How our median is to the other's, and whether the ranges say anything.
-fn compared(ours: [f64; 3], theirs: [f64; 3]) -> String {
-    let more = ours[0] / theirs[0] - 1.0;
-    let level = ours[1] <= theirs[2] && theirs[1] <= ours[2];
-    let apart = if more.abs() <= ALIKE || level { "" } else { " !" };
-    let level = if level { ", level" } else { "" };
-    format!("{:+.0} %{level}{apart}", more * 100.0)
+/// How we are to the other, round by round, and whether that says anything.
+fn compared(ours: &[f64], theirs: &[f64], before: Option<Load>) -> String {
+    let Some(compared) = Compared::of(ours, theirs) else { return "-".into() };
+    let word = instead(&compared, before).map_or(String::new(), |word| format!(", {word}"));
+    format!("{:+.0} %{word}", (compared.ratio - 1.0) * 100.0)
 }
 
 fn document(sides: &[Side]) -> serde_json::Value {
@@ -248,9 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_overlap_are_level() {
-        assert_eq!(compared([100.0, 90.0, 110.0], [100.0, 90.0, 110.0]), "+0 %, level");
-        assert_eq!(compared([80.0, 79.0, 81.0], [100.0, 90.0, 110.0]), "-20 % !");
-        assert_eq!(compared([110.0, 109.0, 111.0], [100.0, 99.0, 101.0]), "+10 %");
+    fn rounds_that_agree_on_a_quiet_machine_have_an_order() {
+        let at = |average| Some(Load { average, processors: 2 });
+        let theirs = [100.0, 90.0, 110.0, 101.0, 99.0, 98.0, 97.0];
+        assert_eq!(compared(&theirs, &theirs, at(0.1)), "+0 %, level");
+        let less = theirs.map(|rate| rate * 0.8);
+        assert_eq!(compared(&less, &theirs, at(0.1)), "-20 %");
+        assert_eq!(compared(&less[..5], &theirs[..5], at(0.1)), "-20 %, level");
+        assert_eq!(compared(&less, &theirs, at(8.61)), "-20 %, not ranked");
     }
 }

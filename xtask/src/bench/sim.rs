@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use steadfast_statistics::load::Load;
 use steadfast_statistics::median;
 
-use super::{load, machine, table};
+use super::{print_machine, table};
 use crate::{conformance, step, value};
 
 /// How often the peak of the memory is read, and the end looked for.
@@ -52,7 +53,7 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     build.args(["--message-format", "json"]).stderr(Stdio::inherit());
     let mut programs = vec![conformance::executable(&build.output()?)?];
     programs.extend(options.against.clone());
-    let before = load();
+    let before = Load::now();
     let mut all: Vec<Measured> = Vec::new();
     for round in 0..options.rounds {
         for (i, program) in programs.iter().enumerate() {
@@ -76,7 +77,7 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         return Ok(same);
     }
     print(&all, &options);
-    println!("\n{}; load {before} before, {} after.", machine(), load());
+    print_machine(before);
     if !same {
         println!("The programs differ in their figures.");
     }

@@ -1,6 +1,10 @@
 //! How often as fast: over the rounds, and whether that says anything.
 
+use std::cmp::Ordering;
+
+use steadfast_statistics::load::{Load, not_ranked};
 use steadfast_statistics::median;
+use steadfast_statistics::rank::Compared;
 
 /// How many times as fast the first was as another, round by round.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -8,21 +12,26 @@ pub(super) struct Times {
     median: f64,
     least: f64,
     most: f64,
+    /// What to say instead of the median.
+    instead: Option<&'static str>,
 }
 
 impl Times {
-    /// Of the times that both needed, round by round; `None` without a round.
-    pub fn of(ours: &[u64], theirs: &[u64]) -> Option<Times> {
-        let mut each: Vec<f64> =
-            ours.iter().zip(theirs).map(|(o, t)| *t as f64 / (*o).max(1) as f64).collect();
-        each.sort_by(f64::total_cmp);
-        let (least, most) = (*each.first()?, *each.last()?);
-        Some(Times { median: median(&each)?, least, most })
-    }
-
-    /// The rounds do not agree who is faster.
-    fn is_level(self) -> bool {
-        self.least <= 1.0 && self.most >= 1.0
+    /// Of the times that both needed, round by round, with the load before the first; `None`
+    /// without a round.
+    pub fn of(ours: &[u64], theirs: &[u64], before: Option<Load>) -> Option<Times> {
+        let speed = |nanos: &[u64]| -> Vec<f64> {
+            nanos.iter().map(|nanos| 1.0 / (*nanos).max(1) as f64).collect()
+        };
+        let (ours, theirs) = (speed(ours), speed(theirs));
+        let compared = Compared::of(&ours, &theirs)?;
+        let each = || ours.iter().zip(&theirs).map(|(o, t)| o / t);
+        Some(Times {
+            median: compared.ratio,
+            least: each().fold(f64::INFINITY, f64::min),
+            most: each().fold(0.0, f64::max),
+            instead: instead(&compared, before),
+        })
     }
 
     /// The middle one.
@@ -32,26 +41,35 @@ impl Times {
 
     /// As [`text`](Self::text), in fewer characters.
     pub fn brief(self) -> String {
-        let Times { median, least, most } = self;
-        match self.is_level() {
-            true => format!("level ({least:.1}..{most:.1})"),
-            false => format!("{median:.1} ({least:.1}..{most:.1})"),
+        let Times { median, least, most, instead } = self;
+        match instead {
+            Some(word) => format!("{word} ({least:.1}..{most:.1})"),
+            None => format!("{median:.1} ({least:.1}..{most:.1})"),
         }
     }
 
     /// Median and range, also where the two are level.
     pub fn with_range(self) -> String {
-        let Times { median, least, most } = self;
+        let Times { median, least, most, .. } = self;
         format!("{median:.2} ({least:.2}..{most:.2})")
     }
 
-    /// As the table has it: median and range, or that the two are level.
+    /// As the table has it: median and range, or why there is no order of the two.
     pub fn text(self) -> String {
-        let Times { median, least, most } = self;
-        match self.is_level() {
-            true => format!("level ({least:.2} to {most:.2})"),
-            false => format!("{median:.2} ({least:.2} to {most:.2})"),
+        let Times { median, least, most, instead } = self;
+        match instead {
+            Some(word) => format!("{word} ({least:.2} to {most:.2})"),
+            None => format!("{median:.2} ({least:.2} to {most:.2})"),
         }
+    }
+}
+
+/// What is said of two without an order.
+pub(super) fn instead(compared: &Compared, before: Option<Load>) -> Option<&'static str> {
+    match (not_ranked(before), compared.order()) {
+        (Some(_), _) => Some("not ranked"),
+        (None, Ordering::Equal) => Some("level"),
+        (None, Ordering::Less | Ordering::Greater) => None,
     }
 }
 
@@ -91,14 +109,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_that_spans_one_is_level() {
-        let text = |ours: &[u64], theirs: &[u64]| Times::of(ours, theirs).unwrap().text();
-        assert_eq!(text(&[100, 100, 100], &[200, 150, 180]), "1.80 (1.50 to 2.00)");
-        assert_eq!(text(&[100, 100, 100], &[90, 150, 110]), "level (0.90 to 1.50)");
-        assert_eq!(text(&[100, 100], &[30, 50]), "0.40 (0.30 to 0.50)");
-        assert_eq!(Times::of(&[], &[1]), None);
-        let level = Times::of(&[100, 100, 100], &[90, 150, 110]).unwrap();
-        assert_eq!(level.with_range(), "1.10 (0.90..1.50)");
+    fn what_has_no_order_says_so() {
+        let at = |average| Some(Load { average, processors: 2 });
+        let of = |theirs: &[u64], load| Times::of(&[100; 7], theirs, at(load)).unwrap();
+        let text = |theirs: &[u64]| of(theirs, 0.3).text();
+        assert_eq!(text(&[200, 150, 180, 170, 190, 160, 185]), "1.80 (1.50 to 2.00)");
+        assert_eq!(text(&[90, 150, 110, 95, 85, 120, 90]), "level (0.85 to 1.50)");
+        // All agree, but there are too few; or the difference is too small.
+        assert_eq!(text(&[200, 150, 180, 170, 190]), "level (1.50 to 2.00)");
+        assert_eq!(text(&[102, 103, 104, 102, 103, 104, 103]), "level (1.02 to 1.04)");
+        assert_eq!(text(&[30, 50, 40, 35, 45, 38, 42]), "0.40 (0.30 to 0.50)");
+        let noisy = of(&[200, 150, 180, 170, 190, 160, 185], 8.61);
+        assert_eq!(noisy.text(), "not ranked (1.50 to 2.00)");
+        assert_eq!(noisy.brief(), "not ranked (1.5..2.0)");
+        assert_eq!(format!("{:.3}", noisy.median()), "1.800");
+        assert_eq!(noisy.with_range(), "1.80 (1.50..2.00)");
+        assert_eq!(Times::of(&[], &[1], None), None);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{load, machine};
+use steadfast_statistics::load::Load;
+
+use super::print_machine;
 use crate::{step, value};
 
 pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
@@ -25,10 +27,10 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     if !step::run(step::cargo(root, &["build"]).args(example))? {
         return Ok(false);
     }
-    let before = load();
+    let before = Load::now();
     let mut speed = step::cargo(root, &["run"]);
     speed.args(example).arg("--").arg(&folder).arg(rounds.to_string());
     let good = step::run(&mut speed)?;
-    println!("\n{}; load {before} before, {} after.", machine(), load());
+    print_machine(before);
     Ok(good)
 }

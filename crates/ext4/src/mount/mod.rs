@@ -167,10 +167,7 @@ impl Ext4 {
         });
         let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {
             let store: Weak<dyn PageStore> = me.clone();
-            let images = match options.cache_bytes {
-                Some(_) => Arc::clone(&options.journal.image_bytes),
-                None => Arc::default(),
-            };
+            let images = Arc::clone(&options.journal.image_bytes);
             let pages = PageCache::beside(options.page_cache.clone(), store, images);
             Ext4 { home, protection, ..Ext4::new(parts, pages, options, dax, recovery, me) }
         });

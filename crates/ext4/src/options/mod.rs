@@ -196,7 +196,8 @@ pub struct MountOptions {
     /// `cache=`: bytes for everything that is kept in memory of the disk's contents (pages, block
     /// images that the journal has and the home places do not, metadata blocks, inodes, names).
     /// The mount divides them and sets the three above and the journal's `image_bytes_max`.
-    /// `None`: those say it.
+    /// `None`: those say it; the memory of the page cache is then for pages and for block images,
+    /// which take at most half of it.
     pub cache_bytes: Option<u64>,
     /// The date at which a simulation begins, in seconds since 1970. Ignored in real time.
     pub simulated_epoch: u64,
@@ -280,16 +281,35 @@ impl MountOptions {
     pub(super) fn divided(mut self, block_size: u32) -> Self {
         // Of this mount, whoever else has been given a copy of the options.
         self.journal.image_bytes = Arc::default();
-        let Some(all) = self.cache_bytes else { return self };
+        let Some(all) = self.cache_bytes else {
+            let most = &mut self.journal.image_bytes_max;
+            *most = (*most).min(self.page_cache.memory_bytes / 2);
+            return self;
+        };
         let all = all - (all / 8).min(ON_ITS_WAY);
         let count =
             |bytes: u64, each: u64| usize::try_from(bytes / each).unwrap_or(usize::MAX).max(FEWEST);
         let pages = all / 4 * 3 / (PAGE as u64 + BLOCK_COST);
         self.page_cache.memory_bytes = pages * PAGE as u64;
         self.journal.image_bytes_max = all / 8 * 3;
+        self.journal.image_overhead_bytes = BLOCK_COST;
         self.metadata_cache_blocks = count(all / 8, u64::from(block_size) + BLOCK_COST);
         self.inode_cache = count(all / 10, INODE_COST);
         self
+    }
+
+    /// What a kernel with so much memory for the contents of the disk keeps there. Block images
+    /// that the journal has and the home places do not are dirty memory, and bounded as such:
+    /// jbd2 hands them to the VM as dirty buffers when they are committed, and since Linux 6.4
+    /// (265e72efa99f) pages of data=journal are dirty from the write on. Beside that memory there
+    /// is an eighth of it for metadata blocks, and a tenth for inodes.
+    pub fn limit_memory(&mut self, memory_bytes: u64) {
+        let count = |bytes: u64, each: u64| usize::try_from(bytes / each).unwrap_or(usize::MAX);
+        self.page_cache.memory_bytes = memory_bytes;
+        self.journal.image_bytes_max = self.page_cache.dirty_limit_bytes();
+        let blocks = count(memory_bytes / 8, PAGE as u64 + BLOCK_COST);
+        self.metadata_cache_blocks = self.metadata_cache_blocks.min(blocks);
+        self.inode_cache = self.inode_cache.min(count(memory_bytes / 10, INODE_COST));
     }
 
     /// Refuses options that contradict each other.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use steadfast_ext4::MountOptions;
+use steadfast_ext4::{DataMode, MountOptions};
 use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, RenameFlags};
 
 use crate::image::Image;
@@ -42,6 +42,49 @@ fn memory_is_bounded_by_the_stated_size() {
     assert!(most > CACHE / 2, "the size is used: {most}");
     fs.unmount().unwrap();
     image.assert_clean();
+}
+
+/// With data=journal the log is larger than all memory: what is in it and not home counts, and is
+/// sent home before memory is exceeded. What is gone from memory is read from the device.
+#[test]
+fn journalled_data_counts_against_the_stated_size() {
+    const CACHE: u64 = 8 << 20;
+    const FILE: usize = 24 << 20;
+    const PIECE: usize = 3 << 20;
+    let journal_of = |block: &'static str| ["-b", block, "-J", "size=64", "-N", "64"];
+    let by_cache = MountOptions { cache_bytes: Some(CACHE), ..MountOptions::default() };
+    let mut by_pages = MountOptions::default();
+    by_pages.page_cache.memory_bytes = CACHE;
+    for (block, options) in [("4096", by_cache.clone()), ("1024", by_cache), ("4096", by_pages)] {
+        let image = Image::mke2fs(160 << 20, &journal_of(block));
+        let whole = options.cache_bytes.is_some();
+        let fs = mount(&image, MountOptions { data: DataMode::Journal, ..options });
+        let (_, fh) = create(&*fs, "large", RW);
+        let used = || {
+            let journal = fs.journal().unwrap();
+            let ((now, most), pages) = (journal.image_bytes(), fs.page_cache().stats());
+            assert!(now <= most && most <= CACHE / 2, "{now} of {most}");
+            if whole { fs.memory_bytes() } else { now + pages.memory_bytes }
+        };
+        let mut most = 0;
+        for at in (0..FILE).step_by(PIECE) {
+            fs.write(fh, at as u64, contents(9, at as u64, PIECE)).unwrap();
+            most = most.max(used());
+            fs.fsync(fh, true).unwrap();
+            most = most.max(used());
+        }
+        for at in (0..FILE).step_by(PIECE) {
+            assert_eq!(fs.read(fh, at as u64, PIECE).unwrap(), contents(9, at as u64, PIECE));
+            most = most.max(used());
+        }
+        assert!(most <= CACHE && most > CACHE / 2, "{block}: {most}");
+        let journal = fs.journal().unwrap();
+        let (stats, (_, log)) = (journal.stats(), journal.usage());
+        assert!(stats.home_blocks > 0 && stats.logged_blocks < log.into(), "{stats:?}");
+        fs.release(fh).unwrap();
+        fs.unmount().unwrap();
+        image.assert_clean();
+    }
 }
 
 #[test]

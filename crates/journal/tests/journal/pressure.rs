@@ -119,6 +119,62 @@ fn images_in_memory_are_bounded() {
     }
 }
 
+/// What a checkpoint is writing stays in memory, also when a younger commit has replaced it.
+#[test]
+fn images_that_are_still_written_home_are_counted() {
+    Sim::new(1)
+        .run(|| {
+            let (_, fs, log) = set_up();
+            let config = Config::default();
+            let held = Arc::clone(&config.image_bytes);
+            let journal = Journal::open(log, fs.device(), config).unwrap();
+            let in_memory = || held.load(Ordering::Relaxed) / BLOCK as u64;
+            let commit = |update| {
+                let tid = journal.submit(update).unwrap();
+                journal.commit(tid).unwrap();
+            };
+            // Every second block: no two are one request, so that the round takes its time.
+            let every_second = |n| Update {
+                writes: (0..100).map(|b| (FsBlock(b * 2), image(n))).collect(),
+                ..Update::default()
+            };
+            commit(every_second(1));
+            let writing = Arc::clone(&journal);
+            let round = spawn("checkpoint", move || writing.checkpoint_committed().unwrap());
+            sleep(Duration::from_micros(10));
+            commit(every_second(2));
+            assert_eq!(journal.stats().home_blocks, 0, "the round has not ended");
+            assert_eq!(in_memory(), 200);
+            round.join().unwrap();
+            assert_eq!(in_memory(), 100);
+            journal.close().unwrap();
+            assert_eq!(in_memory(), 0);
+            assert!((0..100).all(|b| fs.block(b * 2, BLOCK)[0] == 2));
+        })
+        .unwrap();
+}
+
+/// An update is not to be larger than what may be in memory.
+#[test]
+fn an_update_is_as_large_as_memory_allows() {
+    let most = |image_bytes_max| {
+        Sim::new(1)
+            .run(move || {
+                let (_, fs, log) = set_up();
+                let config = Config { image_bytes_max, ..Config::default() };
+                let journal = Journal::open(log, fs.device(), config).unwrap();
+                let (most, bytes) = (journal.max_update_blocks(), journal.image_bytes());
+                journal.close().unwrap();
+                (most, bytes)
+            })
+            .unwrap()
+    };
+    let (of_log, (now, max)) = most(u64::MAX);
+    assert!((200..=256).contains(&of_log) && now == 0 && max > 1000 * BLOCK as u64);
+    // The smallest log's share is always allowed.
+    assert_eq!(most(1), (of_log, (0, 1)));
+}
+
 /// An update that is larger than the bound joins alone; so does what joins on demand only.
 #[test]
 fn what_is_larger_than_the_bound_is_let_in_alone() {

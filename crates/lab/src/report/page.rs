@@ -111,7 +111,8 @@ const PUBLISHED: &str = "Bars: measured, virtual clock; the line across a bar's 
 const MEASURED: &str = "Bars: measured, virtual clock; the line across a bar's end is the range \
     over the seeds.";
 const FILES: &str = "Bars: the median of the runs; the line across a bar's end is their range. \
-    Ranges that overlap are not distinguished. By system calls: as a program has it.";
+    Which of two is faster, 'place' says, where it can be said. By system calls: as a program has \
+    it.";
 const PEERS: &str = "Real time (wall clock) on the same modelled devices, by turns; the line \
     across a bar's end is the range of the runs. Sizes are smaller than above: compare bars with \
     each other only.";

@@ -28,8 +28,8 @@ pub use legs::LegRow;
 pub use random_reads::RandomReadRow;
 pub use reads::{QueueSeries, ReadRow};
 pub use rows::{
-    AgeSeries, Clock, ConfigurationInfo, ControlRow, Figure, FilesRow, LossRow, NotJudged, Path,
-    PeerRow, Point, Ratio, RiskRow, Row, SteadyLoss, Took, VariantInfo, place,
+    AgeSeries, Clock, ConfigurationInfo, ControlRow, Figure, FilesRow, LossRow, MachineLoad,
+    NotJudged, Path, PeerRow, Point, Ratio, RiskRow, Row, SteadyLoss, Took, VariantInfo, place,
 };
 pub use sentences::{SentenceRow, Verdict, checked};
 pub use shown::{PlantedBug, PlantedRun, PlantedRuns, ShownRow};
@@ -96,6 +96,9 @@ pub struct Results {
     /// What failed: figures are missing, or something could not be taken away after a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureRow>,
+    /// What else the machine did, if something was run in real time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_load: Option<MachineLoad>,
     /// Warnings and remarks that a reader of the figures must know.
     pub notes: Vec<Note>,
 }
@@ -291,6 +294,8 @@ mod tests {
             published_kb_per_s: published,
             children_kb_per_s: kb,
             parent_kb_per_s: kb,
+            read_from_disk: None,
+            written_to_disk: None,
             latency_us: None,
             distribution: None,
         }

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use steadfast_bench::distribution::Distribution;
+use steadfast_statistics::load::{Load, not_ranked};
+use steadfast_statistics::rank::{places, rounds_needed};
 
-use super::statistics::{Percentiles, Rate, Spread, places};
+use super::statistics::{Percentiles, Rate, Spread};
 
 /// A variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,9 @@ pub struct Took {
     pub variant: String,
     /// Seconds of the simulation's clock.
     pub virtual_seconds: f64,
+    /// Blocks that were logged, over those that the log has: below one it never wrapped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_used: Option<f64>,
 }
 
 /// The speed of one test on one variant.
@@ -64,6 +69,13 @@ pub struct Row {
     pub children_kb_per_s: f64,
     /// Counted bytes over the parent's time.
     pub parent_kb_per_s: f64,
+    /// Of what the test read, the share that the disk has read meanwhile; null: it read nothing,
+    /// or nobody counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_from_disk: Option<f64>,
+    /// The same of what it wrote. What goes home later is not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_to_disk: Option<f64>,
     /// Latency of one record, microseconds: p50, p99, max.
     pub latency_us: Option<Percentiles>,
     /// The same of all records, in steps.
@@ -284,12 +296,16 @@ pub struct FilesRow {
     /// in virtual time for Steadfast, in real time for the kernel.
     pub cut_run_operations_per_s: Option<f64>,
     /// Of the variants whose calls are system calls, which place this one has by speed: the best
-    /// and the worst that the ranges of the runs allow. `null`: it was run once.
+    /// and the worst that the runs allow (`steadfast_statistics::rank`). `null`: nothing can be
+    /// said.
     pub place: Option<(u64, u64)>,
     /// Calls made, over all runs.
     pub operations: u64,
     /// Calls a second of the time that the programs spent in calls; in real time, over the runs.
     pub operations_per_s: Spread,
+    /// The same of each run in real time, in the order of the turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each_operations_per_s: Vec<f64>,
     /// That time, added up over the programs.
     pub in_calls_seconds: f64,
     /// From the first call to the last return, pauses included; of several runs the median.
@@ -307,6 +323,47 @@ impl FilesRow {
     /// How its calls were made and timed, in words: `by system calls, wall clock`.
     pub fn way(&self) -> String {
         format!("{}, {} clock", self.path.name(), self.clock.name())
+    }
+}
+
+/// What the machine did beside the runs in real time: tasks that wanted to run, on average over a
+/// minute; `null`: not known.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MachineLoad {
+    /// Before the first of them.
+    pub before: Option<f64>,
+    /// After the last, which is of them too.
+    pub after: Option<f64>,
+    /// Processors that there are.
+    pub processors: u64,
+}
+
+impl MachineLoad {
+    /// The machine's that these runs are on now, before them and after.
+    pub fn of(before: Option<Load>, after: Option<Load>) -> MachineLoad {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let average = |load: Option<Load>| load.map(|load| load.average);
+        MachineLoad { before: average(before), after: average(after), processors }
+    }
+
+    /// Before them.
+    pub fn at_start(&self) -> Option<Load> {
+        // OK to cast: processors of a machine.
+        Some(Load { average: self.before?, processors: self.processors as usize })
+    }
+}
+
+impl std::fmt::Display for MachineLoad {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let said = |load: Option<f64>| load.map_or("unknown".to_owned(), |l| format!("{l:.2}"));
+        write!(
+            f,
+            "The machine's load (tasks that wanted to run, over a minute) was {} before the runs \
+             in real time and {} after them, on {} processors.",
+            said(self.before),
+            said(self.after),
+            self.processors
+        )
     }
 }
 
@@ -337,15 +394,25 @@ impl Path {
     }
 }
 
-/// Gives the variants whose calls are system calls their places by speed. Ranges that overlap are
-/// not ranked: each of them may have any place that the others leave.
-pub fn place(files: &mut [FilesRow]) {
+/// Gives the variants whose calls are system calls their places by speed, if there are enough runs
+/// on a machine that was quiet before them; else says why there are none.
+pub fn place(files: &mut [FilesRow], before: Option<Load>) -> Option<String> {
     let mut rows: Vec<&mut FilesRow> =
         files.iter_mut().filter(|f| f.path.is_system_call()).collect();
-    let speeds: Vec<Spread> = rows.iter().map(|f| f.operations_per_s).collect();
-    for (row, (best, worst)) in rows.iter_mut().zip(places(&speeds)) {
-        row.place = (row.operations_per_s.runs() > 1).then_some((best as u64, worst as u64));
+    let runs = rows.iter().map(|f| f.each_operations_per_s.len()).min()?;
+    let needed = rounds_needed(rows.len());
+    let few = || {
+        let why = format!("not ranked: {runs} runs; an order of {} needs {needed}", rows.len());
+        (runs < needed).then_some(why)
+    };
+    if let Some(why) = not_ranked(before).or_else(few) {
+        return Some(why);
     }
+    let speeds: Vec<Vec<f64>> = rows.iter().map(|f| f.each_operations_per_s.clone()).collect();
+    for (row, (best, worst)) in rows.iter_mut().zip(places(&speeds)) {
+        row.place = Some((best as u64, worst as u64));
+    }
+    None
 }
 
 /// Which clock a speed was taken by.
@@ -400,6 +467,7 @@ mod tests {
             place: None,
             operations: 1,
             operations_per_s: Spread::of(speeds),
+            each_operations_per_s: speeds.to_vec(),
             in_calls_seconds: 1.0,
             elapsed_seconds: 1.0,
             fsyncs: 0,
@@ -409,18 +477,31 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_overlap_are_not_ranked() {
-        let mut rows = [
-            row(Path::Kernel, &[100.0, 120.0, 110.0]),
-            row(Path::Fuse, &[90.0, 105.0]),
-            row(Path::Kernel, &[10.0, 20.0]),
-            row(Path::InProcess, &[500.0, 600.0]),
-        ];
-        place(&mut rows);
-        let places: Vec<_> = rows.iter().map(|r| r.place).collect();
+    fn places_need_a_difference_runs_and_a_quiet_machine() {
+        let speeds =
+            |of: f64, n: u32| -> Vec<f64> { (0..n).map(|i| of + f64::from(i * 7 % 11)).collect() };
+        let rows = |n| {
+            [
+                row(Path::Kernel, &speeds(100.0, n)),
+                row(Path::Fuse, &speeds(101.0, n)),
+                row(Path::Kernel, &speeds(10.0, n)),
+                row(Path::InProcess, &speeds(500.0, n)),
+            ]
+        };
+        let load = |average| Some(Load { average, processors: 2 });
+        let mut enough = rows(7);
+        assert_eq!(place(&mut enough, load(0.4)), None);
+        let places: Vec<_> = enough.iter().map(|r| r.place).collect();
         assert_eq!(places, [Some((1, 2)), Some((1, 2)), Some((3, 3)), None]);
-        let mut once = [row(Path::Kernel, &[1.0]), row(Path::Kernel, &[2.0])];
-        place(&mut once);
-        assert!(once.iter().all(|r| r.place.is_none()));
+        for (n, load, why) in [
+            (5, load(0.4), "not ranked: 5 runs; an order of 3 needs 7"),
+            (7, load(8.61), "not ranked: load was 8.6"),
+            (7, None, "not ranked: the load is not known"),
+        ] {
+            let mut rows = rows(n);
+            assert_eq!(place(&mut rows, load).as_deref(), Some(why));
+            assert!(rows.iter().all(|r| r.place.is_none()));
+        }
+        assert_eq!(place(&mut [], None), None);
     }
 }

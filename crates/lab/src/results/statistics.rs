@@ -278,24 +278,6 @@ impl Spread {
     pub fn runs(&self) -> u64 {
         self.runs
     }
-
-    /// Whether the ranges have a value in common: then which of the two is the greater is not
-    /// known.
-    pub fn overlaps(&self, other: &Spread) -> bool {
-        self.min <= other.max && other.min <= self.max
-    }
-}
-
-/// The best and the worst place that each of several values may have, the greatest first; places
-/// of those whose ranges overlap are not distinguished.
-pub fn places(values: &[Spread]) -> Vec<(usize, usize)> {
-    let place = |(i, own): (usize, &Spread)| {
-        let others = || values.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, s)| s);
-        let above = others().filter(|s| s.min > own.max).count();
-        let below = others().filter(|s| s.max < own.min).count();
-        (above + 1, values.len() - below)
-    };
-    values.iter().enumerate().map(place).collect()
 }
 
 #[cfg(test)]
@@ -389,11 +371,5 @@ mod tests {
         let both = Spread::over(&[s, Spread::of(&[4.5])]);
         assert_eq!((both.median(), both.min(), both.max(), both.runs()), (3.5, 1.0, 10.0, 5));
         assert_eq!(Spread::over(&[]), Spread::default());
-    }
-
-    #[test]
-    fn places_of_overlapping_ranges_are_shared() {
-        let values = [Spread::of(&[9.0, 11.0]), Spread::of(&[10.0, 12.0]), Spread::of(&[1.0])];
-        assert_eq!(places(&values), [(1, 2), (1, 2), (3, 3)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ratio, Results, Spread, VERSION};
+use super::{Note, Ratio, Results, Spread, VERSION};
 use crate::scenario::Scenario;
 
 /// Why a document is none of results.
@@ -28,6 +28,10 @@ pub enum ResultsError {
     NoRun,
 }
 
+/// Said of results of an older program.
+const NOT_KEPT: &str = "By speed the variants are not ranked: an order needs the speeds of the \
+    single runs, which these results do not have.";
+
 include!(concat!(env!("OUT_DIR"), "/stored.rs"));
 
 impl Results {
@@ -51,7 +55,17 @@ impl Results {
         if has_controls(json) {
             return Err(ResultsError::ControlCharacters);
         }
-        let results: Results = serde_json::from_str(json)?;
+        let mut results: Results = serde_json::from_str(json)?;
+        let mut dropped = false;
+        for row in results.runs.iter_mut().flat_map(|run| &mut run.files) {
+            // By ranges that did not overlap, once: that is no order.
+            if row.each_operations_per_s.is_empty() {
+                dropped |= row.place.take().is_some();
+            }
+        }
+        if dropped {
+            results.notes.push(Note::remark(NOT_KEPT));
+        }
         match results.runs.is_empty() {
             true => Err(ResultsError::NoRun),
             false => Ok(results),

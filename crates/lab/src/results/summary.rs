@@ -43,7 +43,7 @@ pub fn of(runs: &[Run]) -> Result<Value, serde_json::Error> {
 }
 
 /// What is each run's own: words about single cuts, counts of single calls.
-const OF_ONE_RUN: [&str; 8] = [
+const OF_ONE_RUN: [&str; 9] = [
     "findings",
     "not_judged",
     "distribution",
@@ -52,6 +52,7 @@ const OF_ONE_RUN: [&str; 8] = [
     "shown",
     "ages",
     "programs",
+    "each_operations_per_s",
 ];
 
 /// Numbers that say where a figure belongs, and are none themselves.

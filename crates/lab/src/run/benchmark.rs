@@ -10,6 +10,7 @@ use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Nanos, Sim, now};
 use steadfast_vfs::FileSystem;
 
+use super::disk_use::{self, DiskUse, Share};
 use super::load::{Cuttable, Load, Outcome};
 use super::loss::{self, Recording};
 use super::machine::Modelled;
@@ -17,7 +18,7 @@ use super::measured::{self, Measured, data_bytes};
 use super::{Part, Report, Setting, iozone_options, power};
 use crate::results::{Figure, Percentiles, Row};
 use crate::scenario::{RunKind, Scenario, Variant};
-use crate::stack::{Devices, make};
+use crate::stack::{Blocks, Devices, make};
 use crate::{ScenarioError, VariantError};
 
 /// The run of IOzone's that is measured, and the one that is cut.
@@ -160,13 +161,16 @@ pub(super) fn run(
     };
     let sim = Sim::new(setting.options.seed).cpus(setting.measured.machine_of(variant).cpus);
     let ran = sim.run(move || simulated(&inner, &iozone_options, is_cut, measured));
-    let (ran, virtual_seconds, recorded) = ran??;
+    let Simulated { ran, virtual_seconds, recorded, shares, log_used } = ran??;
+    let mut rows = ran.rows(&setting.scenario, variant);
+    disk_use::note(&shares, &mut rows);
     let loss = recorded.map(|recorded| {
         let rest: Report = Arc::new(move |share| report(0.7 + 0.3 * share));
         loss::cut(setting, variant, machine(), recorded, data_bytes(iozone), &rest)
     });
     Ok(Outcome {
-        rows: ran.rows(&setting.scenario, variant),
+        rows,
+        log_used,
         grids: ran.grids(variant),
         virtual_seconds: Some(virtual_seconds),
         notes: ran.notes(),
@@ -175,14 +179,24 @@ pub(super) fn run(
     })
 }
 
-/// The benchmark in the caller's simulation: what it measured, the virtual seconds it took, and
-/// the run to be cut, if it is to be. Recording takes no virtual time.
+/// What a simulation brought.
+struct Simulated {
+    ran: Measured,
+    virtual_seconds: f64,
+    /// The run to be cut, if it is to be.
+    recorded: Option<Recorded>,
+    /// What the disk moved in each test.
+    shares: Vec<Share>,
+    log_used: Option<f64>,
+}
+
+/// The benchmark in the caller's simulation. Recording takes no virtual time.
 fn simulated(
     machine: &Modelled,
     iozone: &iozone::Options,
     record: bool,
     report: Report,
-) -> Result<(Measured, f64, Option<Recorded>), VariantError> {
+) -> Result<Simulated, VariantError> {
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
     let (log, wrapped) = match record {
         true => {
@@ -193,13 +207,15 @@ fn simulated(
     };
     make(&wrapped.disk, wrapped.journal.as_ref(), &machine.variant, Contents::Zeros)?;
     let recording = log.map(|log| Recording::begin(log, &devices));
-    let fs = machine.mount(&wrapped)?;
+    let (disk, counters) = disk_use::counted(&wrapped.disk);
+    let fs = machine.mount(&Blocks { disk, ..wrapped.clone() })?;
     let began = now();
     let counter: Arc<dyn Observer> = Arc::new(Counter::new(iozone, report));
     let observer = match &recording {
         Some(recording) => recording.watch(&fs, counter),
         None => counter,
     };
+    let disk_use = Arc::new(DiskUse::new(counters, observer));
     // Nobody looks at the data of a run that is only measured; of one that is cut, the judge does.
     let surroundings = Surroundings {
         memory_bytes: Some(machine.memory),
@@ -208,12 +224,17 @@ fn simulated(
         ..Surroundings::default()
     };
     let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
+    let observer = Arc::clone(&disk_use) as Arc<dyn Observer>;
     let ran = measured::iozone(shared, iozone, &surroundings, Some(observer))?;
+    let log_used = disk_use::log_used(&fs);
+    let shares = disk_use.shares();
+    // It holds the recording.
+    drop(disk_use);
     let virtual_seconds = (now() - began).as_secs_f64();
     let recorded = recording.map(Recording::end).transpose()?;
     fs.unmount().map_err(VariantError::Unmount)?;
     wrapped.close()?;
-    Ok((ran, virtual_seconds, recorded))
+    Ok(Simulated { ran, virtual_seconds, recorded, shares, log_used })
 }
 
 /// Counts finished tests and writes, for the progress.
@@ -285,6 +306,8 @@ pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Opt
         published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
         children_kb_per_s: children,
         parent_kb_per_s: parent,
+        read_from_disk: None,
+        written_to_disk: None,
         distribution: latency.map(|l| l.distribution.clone()),
         latency_us: latency.map(|l| {
             let us = |ns: u64| ns as f64 / 1e3;

@@ -51,6 +51,8 @@ fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied
             published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
             children_kb_per_s: kb_per_s,
             parent_kb_per_s: kb_per_s,
+            read_from_disk: None,
+            written_to_disk: None,
             latency_us: None,
             distribution: None,
         }

@@ -204,6 +204,7 @@ pub(super) fn files_row(
         place: None,
         operations: runs.iter().map(|run| run.operations).sum(),
         operations_per_s: Spread::of(&each),
+        each_operations_per_s: if clock == Clock::Wall { each } else { Vec::new() },
         in_calls_seconds: runs.iter().map(|run| run.in_calls.as_secs_f64()).sum(),
         elapsed_seconds: Spread::of(&elapsed).median(),
         fsyncs: syncs.len() as u64,

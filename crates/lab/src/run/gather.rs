@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::jobs::{Ended, Job};
 use super::peers::Peers;
-use super::{Outcome, Setting, legs};
+use super::{Outcome, Setting, disk_use, legs};
 use crate::results::{
     Clock, ConfigurationInfo, ControlRow, FailureRow, FullSize, Note, PlantedRuns, Rate, Results,
     RiskRow, Run, Took, VERSION, VariantInfo, checked, place, points, ratios,
@@ -19,9 +19,13 @@ const PARTIAL: &str = "PARTIAL: the run was interrupted; what had not ended by t
 const REAL_TIME: &str = "Speeds are of runs in real time on the same modelled device behind a loop \
     device, by turns, one at a time: median, and least to greatest. By system calls: Steadfast \
     through its FUSE mount, the kernel's file systems through theirs; in process there is no \
-    system call. Variants whose ranges overlap have no order: 'place' tells which places each may \
-    have. What was cut are other, longer runs of the same workload: of the kernel's in real time, \
-    of Steadfast's in virtual time, with the same result for the same seed.";
+    system call. What was cut are other, longer runs of the same workload: of the kernel's in real \
+    time, of Steadfast's in virtual time, with the same result for the same seed.";
+
+/// Said where places are.
+const PLACES: &str = "'place': the places that each may have by speed. Two have an order if a \
+    signed-rank test of their runs, turn by turn, says so at a level of 5 % for all pairs together \
+    (Holm), and their medians differ by 5 % or more.";
 
 /// What all seeds brought, as one document; `None` without a seed. A job without an outcome was
 /// interrupted.
@@ -69,6 +73,7 @@ pub(super) fn results(
     notes.extend(runs.iter().flat_map(|run| &run.risk).flat_map(blind_notes));
     notes.extend(runs.iter().flat_map(|run| &run.risk).filter_map(not_judged_note));
     notes.extend(cacheless_note(&runs));
+    notes.extend(disk_use::notes(&runs));
     notes.extend(legs::notes(&first.scenario, &runs));
     notes.extend(matrix_note(&runs));
     let was_cut = runs.iter().any(|run| !run.risk.is_empty() || !run.legs.is_empty());
@@ -92,6 +97,7 @@ pub(super) fn results(
         sentences: checked(&first.scenario, &runs),
         variants: first.variants(),
         runs,
+        machine_load: first.reals.load.or(peers.load),
         peers: peers.rows,
         failures,
         notes,
@@ -115,8 +121,12 @@ impl Gathered {
     fn add(&mut self, variant: &Variant, outcome: Outcome) {
         let name = || variant.name.clone();
         let run = &mut self.run;
-        run.took
-            .extend(outcome.virtual_seconds.map(|s| Took { variant: name(), virtual_seconds: s }));
+        let log_used = outcome.log_used;
+        run.took.extend(outcome.virtual_seconds.map(|virtual_seconds| Took {
+            variant: name(),
+            virtual_seconds,
+            log_used,
+        }));
         run.rows.extend(outcome.rows);
         run.grids.extend(outcome.grids);
         run.loss.extend(outcome.loss);
@@ -139,7 +149,8 @@ impl Gathered {
     fn end(mut self, setting: &Setting) -> (Run, Vec<Note>) {
         let run = &mut self.run;
         run.ratios = ratios(&run.rows, |variant| setting.scenario.baseline_of(variant));
-        place(&mut run.files);
+        let load = setting.reals.load;
+        let not_ranked = place(&mut run.files, load.and_then(|load| load.at_start()));
         let cuts = setting.options.cuts.unwrap_or(setting.cuts);
         run.shown = PlantedRuns::kept().map_or_else(
             |_| Vec::new(),
@@ -154,7 +165,11 @@ impl Gathered {
         run.speed_and_exposure = points(&run.rows, &run.files, &run.risk);
         if run.files.iter().any(|f| f.clock == Clock::Wall) {
             self.notes.push(Note::remark(REAL_TIME));
-            self.notes.extend(setting.reals.load.clone().map(Note::remark));
+            self.notes.extend(load.map(|load| Note::remark(load.to_string())));
+            self.notes.push(Note::remark(match not_ranked {
+                Some(why) => format!("By speed the variants are {why}."),
+                None => PLACES.to_owned(),
+            }));
         }
         for (why, names) in self.left_out {
             self.notes.push(Note::remark(format!("LEFT OUT: {}: {why}", names.join(", "))));

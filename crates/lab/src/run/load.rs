@@ -87,6 +87,8 @@ pub(super) struct Outcome {
     pub grids: Vec<GridRow>,
     /// How long the measurement took.
     pub virtual_seconds: Option<f64>,
+    /// How often the log was filled meanwhile.
+    pub log_used: Option<f64>,
     /// Speeds under the workload of files.
     pub files: Vec<FilesRow>,
     /// What power cuts took.

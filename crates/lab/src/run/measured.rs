@@ -102,6 +102,8 @@ fn mean(scenario: &Scenario, grid: &GridRow) -> Row {
         published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&grid.variant).copied()),
         children_kb_per_s: kb_per_s,
         parent_kb_per_s: kb_per_s,
+        read_from_disk: None,
+        written_to_disk: None,
         latency_us: None,
         distribution: None,
     }

@@ -16,12 +16,13 @@ use steadfast_crash::ledger::Ledger;
 use steadfast_crash::risk::{Ran, Speed, Workload};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_peers::KernelFs;
+use steadfast_statistics::load::Load;
 use steadfast_vfs::FileSystem;
 
 use super::measured::{self, Measured, matrix_options};
-use super::real::{TakenAway, Used, load, ours, peer, recorded};
+use super::real::{TakenAway, Used, ours, peer, recorded};
 use super::{Setting, Watch, iozone_options};
-use crate::results::{FailureRow, Note, Path, PeerRow, Row, Spread};
+use crate::results::{FailureRow, MachineLoad, Note, Path, PeerRow, Row, Spread};
 use crate::scenario::{RunKind, Scenario, Variant};
 use crate::{LabError, OptionError, ScenarioError, VariantError};
 
@@ -33,6 +34,7 @@ const SETTLE_MS: u64 = 100;
 pub(super) struct Peers {
     pub rows: Vec<PeerRow>,
     pub failures: Vec<FailureRow>,
+    pub load: Option<MachineLoad>,
     pub notes: Vec<Note>,
 }
 
@@ -64,7 +66,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
     let scenario = scaled(&setting.scenario);
     let sides = sides(&scenario);
     let lines = sides.iter().map(|v| workload(&scenario, v)).collect::<Result<Vec<_>, _>>()?;
-    let before = load();
+    let before = Load::now();
     let runs = scenario.workload.speed_runs as usize;
     let mut rows: BTreeMap<(usize, usize), Vec<Row>> = BTreeMap::new();
     let (mut failures, mut failed) = (Vec::new(), BTreeSet::new());
@@ -95,15 +97,15 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
     }
     let mut commands: Vec<&str> = lines.iter().map(|o| o.command_line.as_str()).collect();
     commands.dedup();
+    let load = MachineLoad::of(before, Load::now());
     let note = format!(
         "Peers: {runs} runs of each by turns, in real time, all mounted: `{}` with a rest of \
-         {SETTLE_MS} ms after each test, on disks of 1/{} of their capacity. The machine's load \
-         (tasks that wanted to run, over a minute) was {before} before and {} after.",
+         {SETTLE_MS} ms after each test, on disks of 1/{} of their capacity. {load}",
         commands.join("` and `"),
         scenario.workload.peers_scale,
-        load()
     );
-    Ok(Peers { rows: peer_rows(&sides, runs, &rows), failures, notes: vec![Note::remark(note)] })
+    let rows = peer_rows(&sides, runs, &rows);
+    Ok(Peers { rows, failures, load: Some(load), notes: vec![Note::remark(note)] })
 }
 
 /// The scenario with its disks scaled down.

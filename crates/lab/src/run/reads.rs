@@ -17,6 +17,7 @@ use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Sim, cpu, now, random_u64, sleep, spawn};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, path};
 
+use super::disk_use;
 use super::load::{Load, Outcome};
 use super::machine::Modelled;
 use super::{Part, Report, Setting};
@@ -111,6 +112,7 @@ struct Experiment {
 struct Found {
     places: Vec<OfPlace>,
     virtual_seconds: f64,
+    log_used: Option<f64>,
     /// What the writer wrote a second while files were read.
     written_kb_per_s: f64,
     queue: Option<QueueSeries>,
@@ -197,6 +199,7 @@ impl Experiment {
         let seconds = to.since(from).as_secs_f64();
         let written_kb_per_s = (after - before) as f64 / 1024.0 / seconds.max(1e-9);
         let reads_from_s = self.spec.settle_s;
+        let log_used = disk_use::log_used(&self.written_to);
         self.unmount()?;
         let queue = series.map(|points| QueueSeries {
             variant: String::new(),
@@ -205,7 +208,7 @@ impl Experiment {
             write_kb: points.iter().map(|p| p.0).collect(),
             read_kb: points.iter().map(|p| p.1).collect(),
         });
-        Ok(Found { places, virtual_seconds, written_kb_per_s, queue })
+        Ok(Found { places, virtual_seconds, log_used, written_kb_per_s, queue })
     }
 
     fn trials_under_write(
@@ -267,8 +270,11 @@ impl Experiment {
 impl Found {
     fn outcome(self, setting: &Setting, variant: &Variant, spec: &ReadUnderWriteSpec) -> Outcome {
         let kb = spec.file_bytes() as f64 / 1024.0;
-        let mut outcome =
-            Outcome { virtual_seconds: Some(self.virtual_seconds), ..Outcome::default() };
+        let mut outcome = Outcome {
+            virtual_seconds: Some(self.virtual_seconds),
+            log_used: self.log_used,
+            ..Outcome::default()
+        };
         for of in self.places {
             let test = of.place.test();
             let published = setting.scenario.published.iter().find(|p| p.test == test);
@@ -286,6 +292,8 @@ impl Found {
                 published_kb_per_s: published.map(|seconds| kb / seconds),
                 children_kb_per_s: kb_per_s,
                 parent_kb_per_s: kb_per_s,
+                read_from_disk: None,
+                written_to_disk: None,
                 latency_us: Some(Percentiles::known(
                     calls.n(),
                     us(calls.p50()),

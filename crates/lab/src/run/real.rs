@@ -22,11 +22,12 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::Contents;
 use steadfast_peers::{AtRisk, Exported, KernelFs, PeerSpec, Served};
+use steadfast_statistics::load::Load;
 use steadfast_vfs::{FileSystem, HostFs};
 
 use super::files::MEMORY;
 use super::{Setting, Watch};
-use crate::results::{FailureRow, Path};
+use crate::results::{FailureRow, MachineLoad, Path};
 use crate::scenario::{Scenario, Variant};
 use crate::stack::{Blocks, make, mount_options};
 use crate::{LabError, VariantError};
@@ -55,8 +56,8 @@ pub(super) type TakenAway = Result<(), VariantError>;
 #[derive(Default)]
 pub(super) struct Reals {
     by_variant: Mutex<BTreeMap<String, Real>>,
-    /// What else the machine did meanwhile, in words.
-    pub load: Option<String>,
+    /// What else the machine did meanwhile.
+    pub load: Option<MachineLoad>,
     /// What failed while others brought results.
     pub failures: Vec<FailureRow>,
 }
@@ -86,9 +87,9 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
         return Ok(Reals { by_variant: Mutex::new(reals), ..Reals::default() });
     }
     let wanted: Vec<&Variant> = variants.iter().filter(|v| !reals.contains_key(&v.name)).collect();
-    let before = load();
+    let before = Load::now();
     let (mut speeds, mut failures) = by_turns(setting, workload, &wanted, watch)?;
-    let after = load();
+    let load = Some(MachineLoad::of(before, Load::now()));
     let scenario = &setting.scenario;
     for v in &wanted {
         if watch.stop.load(Ordering::Relaxed) {
@@ -118,15 +119,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
         };
         reals.insert(v.name.clone(), real);
     }
-    Ok(Reals {
-        by_variant: Mutex::new(reals),
-        load: Some(format!(
-            "The machine's load (tasks that wanted to run, over a minute) was {before} before the \
-             runs in real time and {after} after them, on {} processors.",
-            std::thread::available_parallelism().map_or(1, usize::from)
-        )),
-        failures,
-    })
+    Ok(Reals { by_variant: Mutex::new(reals), load, failures })
 }
 
 /// About what share of the runs in real time is for the speeds.
@@ -200,12 +193,6 @@ pub(super) fn recorded(
 ) -> Result<(RecordedRun, TakenAway), VariantError> {
     let (ran, taken_away) = peer.record(workload).map_err(VariantError::Workload)?;
     Ok((ran, taken_away.map_err(VariantError::from)))
-}
-
-/// Tasks that wanted to run, on average over the last minute.
-pub(super) fn load() -> String {
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    load.split(' ').next().filter(|l| !l.is_empty()).unwrap_or("unknown").to_owned()
 }
 
 fn kind_of(kernel: &str) -> Result<KernelFs, VariantError> {

@@ -71,11 +71,11 @@ impl Machine {
             }
         };
         to.page_cache = Settings {
-            memory_bytes,
             read_ahead_max_bytes: self.read_ahead_kb << 10,
             writeback_batch_bytes: request,
             ..pages
         };
+        to.limit_memory(memory_bytes);
         to.window_max = self.file_window_bytes();
         let journal = &mut to.journal;
         // OK to cast: bounded by the reader.

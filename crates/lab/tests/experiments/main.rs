@@ -7,6 +7,7 @@ mod data_at_risk;
 mod golden;
 mod kernel_peers;
 mod matrix;
+mod memory;
 mod nvdimm;
 mod own_size;
 mod peers;

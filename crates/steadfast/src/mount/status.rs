@@ -48,12 +48,15 @@ pub fn of(served: &Served) -> Value {
     let journal = fs.journal().map(|journal| {
         let (used, all) = journal.usage();
         let stats = journal.stats();
+        let (image_bytes, image_bytes_max) = journal.image_bytes();
         json!({
             "external": options.journal_device.is_some(),
             "device": options.journal_device.as_ref().map(|d| d.info().name.clone()),
             "blocks": all,
             "blocks_used": used,
             "block_size": block_size,
+            "image_bytes": image_bytes,
+            "image_bytes_max": image_bytes_max,
             "commits": stats.commits,
             "fast_commits": stats.fast_commits,
             "checkpoints": stats.checkpoints,
@@ -273,6 +276,8 @@ fn print_mount(s: &Value, out: &mut dyn Write) -> Result<()> {
         };
         let commits = terminal::counted(commits, "commit");
         row("journal", format!("{place}, {used} of {all} blocks in use, {commits}{fast}"))?;
+        let (now, most) = (number(&j["image_bytes"]), number(&j["image_bytes_max"]));
+        row("not home", format!("{} of {} in memory", sized(now), sized(most)))?;
     }
     if let Some(what) = recovery_in_words(&s["recovered"]) {
         row("recovered", what)?;

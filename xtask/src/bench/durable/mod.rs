@@ -14,12 +14,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use steadfast_statistics::load::Load;
 use steadfast_suite::Kind;
 use steadfast_suite::kernel_ext4::KernelExt4;
 use steadfast_suite::mounted::Mounted;
 
 use self::sides::{Part, Side, What};
-use super::{load, machine};
+
+use super::print_machine;
 use crate::{conformance, packages, step, value};
 
 /// Tasks at a time.
@@ -49,7 +51,7 @@ struct Measured {
 }
 
 pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
-    let (mut rounds, mut folder, mut json) = (5u32, root.join("target/bench"), false);
+    let (mut rounds, mut folder, mut json) = (7u32, root.join("target/bench"), false);
     let (mut only, mut quick, mut wide) = (None, false, false);
     let mut program = "steadfast".to_owned();
     let mut args = args.iter();
@@ -86,7 +88,7 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         _ => PathBuf::new(),
     };
     let files = sides::Files::make(&folder, steadfast)?;
-    let before = load();
+    let before = Load::now();
     let mut all = Vec::new();
     for part in parts {
         for tasks in TASKS {
@@ -102,7 +104,7 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let mut behind = Vec::new();
     let mut wide_rows = Vec::new();
     for (at, (part, tasks, measured)) in all.iter().enumerate() {
-        let rows = tables::Rows::of(*part, *tasks, measured)?;
+        let rows = tables::Rows::of(*part, *tasks, measured, before)?;
         behind.extend(rows.behind.iter().cloned());
         if !wide {
             rows.print(*part, *tasks);
@@ -113,7 +115,7 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
             tables::print_wide(*part, &std::mem::take(&mut wide_rows));
         }
     }
-    println!("\n{}; load {before} before, {} after.", machine(), load());
+    print_machine(before);
     if all.iter().all(|(part, ..)| matches!(part, Part::Mount | Part::MountDisk)) {
         println!("\nNo goals are set for calls through a mount.");
         return Ok(true);

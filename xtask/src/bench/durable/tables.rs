@@ -1,6 +1,7 @@
 //! The tables: medians of the turns, with the least and the greatest.
 
 use anyhow::Context;
+use steadfast_statistics::load::Load;
 use steadfast_statistics::median_of_whole;
 
 use super::super::spread::{self, Times};
@@ -65,7 +66,12 @@ struct Cells {
 }
 
 impl Rows {
-    pub fn of(part: Part, tasks: usize, all: &[Measured]) -> anyhow::Result<Rows> {
+    pub fn of(
+        part: Part,
+        tasks: usize,
+        all: &[Measured],
+        before: Option<Load>,
+    ) -> anyhow::Result<Rows> {
         let (ours, kernels): (Vec<_>, Vec<_>) = all.iter().partition(|side| side.ours);
         let (first, others) = ours.split_first().context("a side of ours")?;
         let turn = first.turns.first().context("a turn")?;
@@ -79,7 +85,7 @@ impl Rows {
             let nanos = |side: &Measured| each(side, i, |row| row.nanos_each);
             let medians: Vec<u64> = kernels.iter().map(|side| median(&nanos(side))).collect();
             let best = kernels[spread::best(&medians).context("a side of the kernel's")?];
-            let times = Times::of(&nanos(first), &nanos(best)).context("turns")?;
+            let times = Times::of(&nanos(first), &nanos(best), before).context("turns")?;
             let cpu = |side| cpu(side, i).map_or("-".to_owned(), |each| micros(median(&each)));
             let percentile = |side: &&Measured| p99(side, i).map(|v| (median(&v), v));
             // The best by its percentile may be another.

@@ -9,10 +9,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context;
+use steadfast_statistics::load::Load;
 
 use self::script::{MODULES, ROWS, SIDES};
+
 use super::spread::{Differences, Times};
-use super::{load, machine, table_text};
+use super::{print_machine, table_text};
 use crate::guest::Guest;
 use crate::{conformance, packages, step};
 
@@ -45,7 +47,7 @@ pub(super) fn run(root: &Path, rounds: u64) -> anyhow::Result<bool> {
         qemu: &[],
         limit: LIMIT,
     };
-    let before = load();
+    let before = Load::now();
     eprintln!("    booting; {rounds} rounds of each");
     let mut last_row = None;
     let answer = guest.run(root, |line| {
@@ -63,7 +65,7 @@ pub(super) fn run(root: &Path, rounds: u64) -> anyhow::Result<bool> {
     );
     let measured = measured(&output)?;
     print!("{}", report(&answer.kernel, &output, &measured, rounds));
-    println!("\n{}; load {before} before, {} after.", machine(), load());
+    print_machine(before);
     Ok(true)
 }
 
@@ -155,7 +157,7 @@ fn report(kernel: &str, output: &str, measured: &Measured, rounds: u64) -> Strin
         rows
     };
     let head = |first: &str, last: &str| [first, "mirror", last].map(str::to_owned);
-    let ratios = rows(|mirror, alone| Some(Times::of(mirror, alone)?.with_range()));
+    let ratios = rows(|mirror, alone| Some(Times::of(mirror, alone, None)?.with_range()));
     text += &table_text(&head("mirror : compared with", "as fast"), &ratios);
     text += "\nWhat the mirror adds to a request, in microseconds of this emulated processor,\n\
              which say nothing about a real one:\n\n";

@@ -55,7 +55,8 @@ pub(super) const KEYS: &[Key] = &[
         Table::Machine,
         "memory_mb",
         Optional("`page_cache_per_data`"),
-        "Page cache in MiB: 4 to 1048576.",
+        "Page cache in MiB: 4 to 1048576. Blocks in the log that are not home count, and are \
+         written home at the limit of dirty memory.",
     ),
     key(
         Table::Machine,

@@ -137,3 +137,41 @@ impl Checker<'_> {
         Ok(Some(said))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use steadfast_block::BlockDevice;
+    use steadfast_devices::source::Ram;
+    use steadfast_ext4_mkfs::{JournalChoice, Options, make};
+
+    use super::*;
+    use crate::check;
+
+    /// The way to an entry is found, but another leads back into the tree: e2fsck reads a block of
+    /// the tree as one of entries.
+    #[test]
+    fn a_way_back_into_the_tree_is_damage() {
+        let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 4 << 20));
+        let mut options = Options::random(1_700_000_000);
+        options.features.ro_compat |= RoCompat::QUOTA;
+        options.features.ro_compat.remove(RoCompat::METADATA_CSUM);
+        options.block_size = Some(1024);
+        options.journal = JournalChoice::None;
+        make(&disk, &options).unwrap();
+        assert!(check(&disk, None).unwrap().is_clean());
+        let begins =
+            |byte: &u64| disk.read(*byte, 1024).unwrap()[..4] == QUOTA_MAGIC[0].to_le_bytes();
+        let first = (0..4 << 20).step_by(1024).find(begins).unwrap();
+        // The third level, of which the only link is that of id 0.
+        let third = first + 3 * 1024;
+        let mut links = disk.read(third, 1024).unwrap().to_vec();
+        assert_eq!(links[..8], [4, 0, 0, 0, 0, 0, 0, 0]);
+        links[..8].copy_from_slice(&[2, 0, 0, 0, 4, 0, 0, 0]);
+        disk.write(third, links.into()).unwrap();
+        let report = check(&disk, None).unwrap();
+        let kinds: Vec<FindingKind> = report.findings.iter().map(|f| f.kind).collect();
+        assert_eq!(kinds, [FindingKind::Quota], "{report:?}");
+    }
+}

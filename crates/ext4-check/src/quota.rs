@@ -110,22 +110,24 @@ impl Checker<'_> {
             return Ok(None);
         }
         let mut said = BTreeMap::new();
-        let (mut level, mut seen) = (vec![QUOTA_ROOT], BTreeSet::from([0, QUOTA_ROOT]));
+        let mut level = BTreeSet::from([QUOTA_ROOT]);
+        let mut above = BTreeSet::from([QUOTA_ROOT]);
         for _ in 0..QUOTA_DEPTH {
-            let mut below = Vec::new();
+            let mut below = BTreeSet::new();
             for block in level {
                 let Some(links) = self.quota_block(no, block)? else { return Ok(None) };
                 for link in links.as_chunks::<4>().0 {
                     let to = u32::from_le_bytes(*link);
-                    if to >= info.blocks.get() {
+                    if to >= info.blocks.get() || above.contains(&to) {
                         return Ok(None);
                     }
                     // Many ids share a block of entries.
-                    if to != 0 && seen.insert(to) {
-                        below.push(to);
+                    if to != 0 {
+                        below.insert(to);
                     }
                 }
             }
+            above.extend(&below);
             level = below;
         }
         for block in level {

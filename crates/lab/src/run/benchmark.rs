@@ -337,7 +337,7 @@ mod tests {
                 let report: Report = Arc::new(|_| {});
                 let run = move || {
                     let ran = simulated(&machine, &iozone, record, report);
-                    ran.map(|(ran, seconds, _)| (ran, seconds))
+                    ran.map(|s| (s.ran, s.virtual_seconds))
                 };
                 let (ran, seconds) = Sim::new(3).run(run).unwrap().unwrap();
                 let Measured::Throughput(results) = ran else { panic!("it is throughput mode") };

@@ -116,8 +116,13 @@ impl Settings {
     }
 
     /// The settings in pages, made consistent with each other.
+    /// Bytes that it may take: a few pages are needed in any case.
+    pub fn memory_limit_bytes(&self) -> u64 {
+        self.memory_bytes.max(64 * PAGE_U64)
+    }
+
     pub(crate) fn limits(&self) -> Limits {
-        let memory = (self.memory_bytes / PAGE_U64).max(64);
+        let memory = self.memory_limit_bytes() / PAGE_U64;
         // An eighth stays for reads, so that dirty data cannot lock them out of memory.
         let hard = self.dirty_limit.pages(memory).clamp(2, memory - memory / 8);
         let mut background = self.dirty_background.pages(memory);

@@ -75,7 +75,10 @@ impl Ext4 {
         for no in left {
             // OK to ignore, as said.
             let _ = self.run(|| match self.in_use(no)? {
-                inode if inode.lose_handles() => delete(self, &inode),
+                inode if inode.lose_handles() => {
+                    // It may be tried again, with more room.
+                    delete(self, &inode).inspect_err(|_| inode.state().doomed = false)
+                }
                 _ => Ok(()),
             });
         }

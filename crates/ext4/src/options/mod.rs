@@ -283,7 +283,7 @@ impl MountOptions {
         self.journal.image_bytes = Arc::default();
         let Some(all) = self.cache_bytes else {
             let most = &mut self.journal.image_bytes_max;
-            *most = (*most).min(self.page_cache.memory_bytes / 2);
+            *most = (*most).min(self.page_cache.memory_limit_bytes() / 2);
             return self;
         };
         let all = all - (all / 8).min(ON_ITS_WAY);

@@ -73,6 +73,8 @@ struct Due {
     postponed: Vec<InodeNo>,
     /// One is being deleted.
     busy: bool,
+    /// So many deletions have been tried.
+    tried: u64,
     stop: bool,
 }
 
@@ -198,8 +200,13 @@ impl Holds {
         shared.changed.notify_all();
         let began = now();
         let (mut done, mut at) = (self.deleted(), began);
+        // The queue is worked off in its order: what others add later is not waited for.
+        let mut last = due.last();
         loop {
-            let left = match due.is_idle() {
+            if now().since(began) < soon {
+                last = due.last();
+            }
+            let left = match due.is_idle() || due.tried >= last {
                 false => PATIENCE.saturating_sub(now().since(at)),
                 true if shared.held(&due) > shared.given_up.load(Ordering::Relaxed) => {
                     // Nor longer than that for what others remove meanwhile.
@@ -288,6 +295,7 @@ impl Shared {
     fn end(&self, no: InodeNo, done: bool) {
         let mut due = self.due.lock();
         due.busy = false;
+        due.tried += 1;
         if done {
             self.done.fetch_add(1, Ordering::SeqCst);
             self.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -314,6 +322,11 @@ impl Shared {
 impl Due {
     fn is_idle(&self) -> bool {
         self.queue.is_empty() && !self.busy
+    }
+
+    /// So many will have been tried when all that is due now has been.
+    fn last(&self) -> u64 {
+        self.tried + self.queue.len() as u64 + u64::from(self.busy)
     }
 
     fn retry(&mut self) {
@@ -361,6 +374,26 @@ mod tests {
         holds.let_go(InodeNo(13), 1);
         assert!(!holds.settle(1));
         assert_eq!(holds.end(), [InodeNo(14), InodeNo(13)]);
+    }
+
+    #[test]
+    fn nobody_waits_for_what_others_remove_later() {
+        let holds = Arc::new(Holds::default());
+        let others = Arc::downgrade(&holds);
+        let remove = |holds: &Holds, no| {
+            holds.hold(no);
+            holds.keep(no);
+            holds.let_go(no, 1);
+        };
+        // Whenever one is deleted, the next is removed: the queue is never empty.
+        holds.start(move |no| {
+            remove(&*others.upgrade()?, InodeNo(no.0 + 1));
+            Some(true)
+        });
+        remove(&holds, NO);
+        holds.settle_due();
+        assert!(holds.settle(0));
+        assert_eq!(holds.end().len(), 1);
     }
 
     #[test]

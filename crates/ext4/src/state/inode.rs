@@ -156,8 +156,12 @@ impl Inode {
 
     /// What `stat` says.
     pub(crate) fn attr(&self, layout: &Layout) -> Attr {
+        self.attr_of(&self.state(), layout)
+    }
+
+    /// The same, from its state.
+    pub(crate) fn attr_of(&self, state: &InodeState, layout: &Layout) -> Attr {
         let block_size = layout.block_size;
-        let state = self.state();
         let raw = &state.raw;
         // The kernel says so, lest programs take the file for a hole.
         let inline = raw.is_inline() && raw.file_type() == Some(FileType::Regular);

@@ -19,7 +19,8 @@ impl Bridge {
     pub(super) fn held(&self, found: Attr) -> Result<Attr> {
         let now = self.fs.hold(found.ino)?;
         if now.generation == found.generation {
-            return Ok(found);
+            // A change after these gets other times; one after `found` need not.
+            return Ok(now);
         }
         self.let_go(found.ino);
         Err(FsError::Stale)

@@ -314,7 +314,7 @@ struct FoundRow<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum FoundRun {
-    Zeros(u64),
+    Zeros([u64; 1]),
     Stamped(u64, u64, u64),
     Other(u64, String),
 }
@@ -322,7 +322,7 @@ enum FoundRun {
 impl FoundRow<'_> {
     fn of(file: &FoundFile) -> FoundRow<'_> {
         let run = |(from, held): &(u64, Held)| match held {
-            Held::Zeros => FoundRun::Zeros(*from),
+            Held::Zeros => FoundRun::Zeros([*from]),
             Held::Stamped(stamp) => FoundRun::Stamped(*from, stamp.tag, stamp.position),
             Held::Other(bytes) => {
                 FoundRun::Other(*from, bytes.iter().map(|b| format!("{b:02x}")).collect())

@@ -38,8 +38,11 @@ impl Socket {
         let name = place::socket_name(std::process::id(), Some("0:1048575"));
         let path = folder.join(name);
         let failed = || format!("control socket {}", path.display());
-        bind_private(&path).with_context(failed)?;
-        std::fs::remove_file(&path).with_context(failed)
+        let listening = bind_private(&path).with_context(failed)?;
+        // While somebody listens no `status` takes it for one that a dead process has left.
+        let removed = std::fs::remove_file(&path);
+        drop(listening);
+        removed.with_context(failed)
     }
 
     /// Listens in `folder`, for this user and root alone, and answers for `served`.

@@ -46,7 +46,7 @@ fn a_refused_mount_leaves_the_journal_to_the_next() {
     assert!(said.contains("its process is gone"), "{said}");
     unchanged("a dead mount");
     b.good("umount m");
-    for (folder, word) in [("nowhere", "No such file"), ("disk.img", "is not a directory")] {
+    for (folder, word) in [("nowhere", "is not there"), ("disk.img", "is not a directory")] {
         let said = b.bad(&format!("mount disk.img {folder}"), 2);
         assert!(said.contains(word), "{folder}: {said}");
         unchanged(folder);
@@ -144,7 +144,7 @@ fn a_long_wait_is_announced_and_ends_by_a_signal() {
             line.clear();
             assert!(said.read_line(&mut line).unwrap() > 0, "{words:?} has ended");
         }
-        kill_process(Pid::from_child(&waits), Signal::INT).unwrap();
+        kill_process(Pid::from_child(&waits), Signal::TERM).unwrap();
         assert!(!has_ended(&mut waits).success(), "{words:?}");
         // Twice, once one has been ended while it was there.
         let seconds = if words[0] == "mkdir" { 360 } else { 720 };

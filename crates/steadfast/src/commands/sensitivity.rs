@@ -78,10 +78,9 @@ fn check_figure(scenario: &Scenario, figure: Option<(&str, &str)>) -> Result<(),
 /// Lists the drives with their sources.
 pub fn drives(json: bool, out: &mut dyn Write) -> Result<()> {
     if json {
-        let drive = |d: sensitivity::Drive| {
-            json!({ "name": d.name, "title": d.title, "sources": d.sources })
-        };
-        let all: Vec<Value> = sensitivity::drives().map(drive).collect();
+        let all: Vec<Value> = sensitivity::drives()
+            .map(|d| json!({ "name": d.name, "title": d.title, "sources": d.sources }))
+            .collect();
         return Ok(document::print(out, "steadfast-drives", 1, json!({ "drives": all }))?);
     }
     for drive in sensitivity::drives() {

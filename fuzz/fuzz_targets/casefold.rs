@@ -20,7 +20,7 @@ fn fill(fs: &Ext4) -> Result<()> {
     let folder = fs.mkdir(fs.root(), b"folder", NewNode { mode: 0o755, ..NewNode::default() })?;
     fs.set_inode_flags(folder.ino, fs.inode_flags(folder.ino)? | CASEFOLD)?;
     for n in 0..NAMES {
-        let name = format!("Ein Name, Gr\u{f6}\u{df}e {n}, \u{130}\u{3a3}");
+        let name = format!("A Name, Gr\u{f6}\u{df}e {n}, \u{130}\u{3a3}");
         let (_, fh) =
             fs.create(folder.ino, name.as_bytes(), NewNode::default(), OpenFlags::WRITE)?;
         fs.release(fh)?;

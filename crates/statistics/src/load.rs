@@ -22,7 +22,7 @@ impl Load {
     }
 
     /// Whether what is measured from here on can be compared.
-    pub fn is_quiet(&self) -> bool {
+    fn is_quiet(&self) -> bool {
         self.average <= QUIET * self.processors as f64
     }
 }

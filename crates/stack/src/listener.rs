@@ -1,6 +1,6 @@
 //! A listening socket: which callers are accepted, how many, and for how long.
 //!
-//! Each says one thing ([`Talk`]) and gets one answer. At the control sockets of the host
+//! Each says one thing (`Talk`) and gets one answer. At the control sockets of the host
 //! ([`Server`](crate::server::Server)) and of mounts that is a line of JSON each, and only the
 //! process's own user (mode 0600) and root may connect; the peer's credentials are checked too.
 //! [`Metrics`](crate::metrics::Metrics) are asked for here as well, also over TCP.

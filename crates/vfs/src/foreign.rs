@@ -12,8 +12,8 @@
 
 use std::fmt::{self, Write};
 
-/// Text of others, which cannot be printed as it is: on one line, with octal escapes, as `ls -b`
-/// prints them, for all that [`is_escaped`] and for bytes that are no UTF-8.
+/// Text of others, which cannot be printed as it is: on one line, with octal escapes for
+/// all that [`is_escaped`] and for bytes that are no UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Foreign<'a>(&'a [u8]);
 

@@ -50,6 +50,9 @@ pub trait FileSystem: Send + Sync {
         self.getattr(ino)
     }
 
+    /// Holds the number of an inode that cannot be read now: it is given to no other meanwhile.
+    fn hold_number(&self, _ino: Ino) {}
+
     /// Gives back so many holds (FUSE_FORGET). Whether it was the last. Neither fails nor waits
     /// for a device: what has no name is deleted later, but before [`statfs`](Self::statfs)
     /// answers, or an operation finds no space.

@@ -296,6 +296,10 @@ impl FileSystem for Watched {
         self.next.hold(ino)
     }
 
+    fn hold_number(&self, ino: Ino) {
+        self.next.hold_number(ino);
+    }
+
     fn let_go(&self, ino: Ino, holds: u64) -> bool {
         self.next.let_go(ino, holds)
     }

@@ -1,8 +1,10 @@
 //! Inodes that a front end holds by their numbers, and their deletion once it has let go of them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use steadfast_ext4_format::Ext4Error;
 use steadfast_ext4_format::ondisk::InodeNo;
-use steadfast_vfs::{Attr, FsError, Ino};
+use steadfast_vfs::{Attr, FsError, Ino, Shutdown};
 
 use super::inodes::number;
 use crate::file::{delete, delete_if_unused};
@@ -24,6 +26,12 @@ impl Ext4 {
         Ok(self.attr_to_keep(&inode))
     }
 
+    pub(super) fn hold_unread(&self, ino: Ino) {
+        if let Ok(no) = number(ino) {
+            self.parts.holds.hold(no);
+        }
+    }
+
     /// Deletes nothing itself: that is for a task.
     pub(super) fn let_go_of(&self, ino: Ino, holds: u64) -> bool {
         let is_last = number(ino).map_or(true, |no| self.parts.holds.let_go(no, holds));
@@ -39,7 +47,16 @@ impl Ext4 {
     fn start_deleting(&self) {
         if self.parts.holds.needs_task() {
             let fs = self.me.clone();
-            self.parts.holds.start(move |no| Some(fs.upgrade()?.delete_due(no)));
+            self.parts.holds.start(move |no| {
+                let fs = fs.upgrade()?;
+                let deleted = catch_unwind(AssertUnwindSafe(|| fs.delete_due(no)));
+                Some(deleted.unwrap_or_else(|panic| {
+                    // As a panic below a mount's request: nobody goes on with what it has left.
+                    // OK to ignore: going down at once does not fail.
+                    let _ = fs.go_down(Shutdown::Now);
+                    resume_unwind(panic)
+                }))
+            });
         }
     }
 

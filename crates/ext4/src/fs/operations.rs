@@ -51,6 +51,10 @@ impl FileSystem for Ext4 {
         self.hold_inode(ino)
     }
 
+    fn hold_number(&self, ino: Ino) {
+        self.hold_unread(ino);
+    }
+
     fn let_go(&self, ino: Ino, holds: u64) -> bool {
         self.let_go_of(ino, holds)
     }

@@ -163,6 +163,8 @@ impl Holds {
         }
         let shared = Arc::clone(&self.shared);
         let run = move || {
+            // However it ends: nobody waits for it any more.
+            let _ended = Ended(&shared);
             while let Some(no) = shared.next() {
                 let Some(done) = delete(no) else { return };
                 shared.end(no, done);
@@ -203,6 +205,9 @@ impl Holds {
         // The queue is worked off in its order: what others add later is not waited for.
         let mut last = due.last();
         loop {
+            if due.stop {
+                return;
+            }
             if now().since(began) < soon {
                 last = due.last();
             }
@@ -319,6 +324,16 @@ impl Shared {
     }
 }
 
+/// The task has ended, perhaps by a panic.
+struct Ended<'a>(&'a Shared);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.due.lock().busy = false;
+        self.0.stop();
+    }
+}
+
 impl Due {
     fn is_idle(&self) -> bool {
         self.queue.is_empty() && !self.busy
@@ -394,6 +409,20 @@ mod tests {
         holds.settle_due();
         assert!(holds.settle(0));
         assert_eq!(holds.end().len(), 1);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_task_that_has_panicked() {
+        let holds = Holds::default();
+        holds.start(|_| panic!("as a fault in the code"));
+        holds.hold(NO);
+        holds.keep(NO);
+        let began = now();
+        holds.let_go(NO, 1);
+        holds.settle_due();
+        assert!(holds.shared.due.lock().stop && now().since(began) < PATIENCE);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| holds.end()));
+        assert!(ended.is_err(), "whoever unmounts is told");
     }
 
     #[test]

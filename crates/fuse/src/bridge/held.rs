@@ -45,8 +45,6 @@ impl Bridge {
 
     /// The kernel has forgotten so many entries of a node.
     pub(super) fn forget_node(&self, node: INodeNo, entries: u64) {
-        if self.fs.let_go(self.ino(node), entries) {
-            self.opened.remove(node.0);
-        }
+        self.opened.remove_if(node.0, || self.fs.let_go(self.ino(node), entries));
     }
 }

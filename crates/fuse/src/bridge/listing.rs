@@ -57,9 +57,12 @@ impl Bridge {
                 let is_dots = matches!(&e.name[..], b"." | b"..");
                 let found = match is_dots {
                     true => self.fs.getattr(e.ino).ok(),
-                    false => self.fs.hold(e.ino).ok(),
+                    // The kernel counts it also where it is told no attributes.
+                    false => self.fs.hold(e.ino).ok().or_else(|| {
+                        self.fs.hold_number(e.ino);
+                        None
+                    }),
                 };
-                let is_held = found.is_some() && !is_dots;
                 let (attr, generation, ttl) = match found {
                     Some(a) => (self.shown(&a), Generation(a.generation.into()), ttl),
                     None => (attr::unread(e), Generation(0), &none),
@@ -67,7 +70,7 @@ impl Bridge {
                 let number = INodeNo(e.ino.0);
                 if reply.add(number, e.next, OsStr::from_bytes(&e.name), ttl, &attr, generation) {
                     // It did not fit.
-                    if is_held {
+                    if !is_dots {
                         self.let_go(e.ino);
                     }
                     break;

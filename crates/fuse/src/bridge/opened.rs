@@ -17,9 +17,13 @@ impl Opened {
         self.lock().insert(number);
     }
 
-    /// The kernel has forgotten it.
-    pub fn remove(&self, number: u64) {
-        self.lock().remove(&number);
+    /// Removes it if the kernel has forgotten it, which `is_forgotten` does and says: who opens it
+    /// after a lookup that came meanwhile waits for that.
+    pub fn remove_if(&self, number: u64, is_forgotten: impl FnOnce() -> bool) {
+        let mut all = self.lock();
+        if is_forgotten() {
+            all.remove(&number);
+        }
     }
 
     /// All of them, ascending.

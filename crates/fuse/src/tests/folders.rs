@@ -1,9 +1,11 @@
 //! Directories, part by part, however small the part.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::kernel::{Kernel, Op, ROOT, body, u32_at, u64_at};
-use super::scripted::Scripted;
+use super::scripted::{FILE, Scripted};
 use super::{ENOTDIR, ENTRY, O_RDWR, empty, entry, mounted};
 
 /// `struct fuse_dirent` without its name.
@@ -73,6 +75,26 @@ fn names_that_the_kernel_does_not_take_are_not_sent() {
         let sent = entries(&request(&kernel, op, ROOT, 0, 4096), op == Op::Readdirplus);
         let names: Vec<&[u8]> = sent.iter().map(|e| &e.name[..]).collect();
         assert_eq!(names, [&b"one"[..], b"four"]);
+    }
+}
+
+/// What is not held is another's after the last name goes, while the kernel still asks for it.
+#[test]
+fn each_entry_that_the_kernel_counts_is_held() {
+    let scripted = Scripted::new();
+    let kernel = Kernel::over(scripted.clone());
+    let sent = entries(&request(&kernel, Op::Readdirplus, ROOT, 0, 4096), true);
+    let counted: Vec<u64> = sent.iter().filter_map(|e| e.found).filter(|node| *node != 0).collect();
+    assert_eq!(counted, [FILE, FILE + 1], "the second cannot be read");
+    assert_eq!(scripted.held.load(Ordering::Relaxed), 2);
+    for node in counted {
+        kernel.forget(node, 1);
+    }
+    // Nobody answers a FORGET.
+    let until = Instant::now() + Duration::from_secs(60);
+    while scripted.held.load(Ordering::Relaxed) > 0 {
+        assert!(Instant::now() < until, "a hold is left");
+        std::thread::yield_now();
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Scripted {
     pub calls: AtomicU64,
     /// Files that were made durable.
     pub synced: AtomicU64,
+    /// Entries that are held, and not let go of.
+    pub held: AtomicU64,
     /// How it was shut down.
     pub shut_down: Mutex<Option<Shutdown>>,
 }
@@ -123,7 +125,17 @@ impl FileSystem for Scripted {
     }
 
     fn hold(&self, ino: Ino) -> Result<Attr> {
-        Self::attr(ino)
+        let attr = Self::attr(ino)?;
+        self.held.fetch_add(1, Ordering::Relaxed);
+        Ok(attr)
+    }
+
+    fn hold_number(&self, _ino: Ino) {
+        self.held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn let_go(&self, _ino: Ino, holds: u64) -> bool {
+        self.held.fetch_sub(holds, Ordering::Relaxed) == holds
     }
 
     fn setattr(&self, ino: Ino, _set: SetAttr) -> Result<Attr> {
@@ -206,8 +218,9 @@ impl FileSystem for Scripted {
         self.step()?;
         let names = [&b"one"[..], b"../two", b"th\0ree", b"", b"four"];
         let entries = (1..).zip(names).skip(from as usize);
+        // The inode of the last cannot be read.
         let entry = |(next, name): (u64, &[u8])| DirEntry {
-            ino: Ino(FILE),
+            ino: Ino(if name == b"four" { FILE + 1 } else { FILE }),
             kind: FileType::Regular,
             name: name.to_vec(),
             next,

@@ -52,6 +52,8 @@ impl Ext4Mounts {
             (None, None) => None,
         };
         let device: Arc<dyn BlockDevice> = Arc::clone(&what.device);
+        // By this name a host finds what it has left, should it be killed while it tries to mount.
+        wanted.fuse.source.clone_from(&what.source);
         check_place(&what.at, &wanted, &self.folder)?;
         let opened = Opened::on(device, journal, &what.source, &mut wanted)?;
         let log = self.log.clone();

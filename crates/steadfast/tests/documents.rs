@@ -20,7 +20,7 @@ const COMMANDS: &[(&str, &[Case])] = &[
             good("check --json a.img", "steadfast-check"),
             found("check --json broken.img", "steadfast-check"),
             bad("check --json nowhere.img", 2, "nowhere.img"),
-            found("check --json text", "steadfast-check"),
+            bad("check --json text", 2, "text"),
         ],
     ),
     (

@@ -23,7 +23,7 @@ use source::{Item, Source};
 /// The list of what has no user and is allowed to be.
 const LIST: &str = "xtask/public-without-user.txt";
 /// As many as it has entries. This number is only ever made smaller.
-const LISTED: usize = 14;
+const LISTED: usize = 12;
 
 /// Says which public items have no user, and which entries of the list are out of date.
 pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {

@@ -20,12 +20,13 @@ impl<D: DirBlocks> Directory<D> {
     /// # Errors
     /// The block must be read first, which is the caller's to do.
     pub fn read_block(&self, number: u32) -> Result<(Vec<Listed>, Option<Ext4Error>)> {
+        // The root of the index has no names but the dots, and a checksum of its own kind.
+        let indexed = self.blocks.is_indexed();
+        let is_index = |contents: &[u8]| indexed && (number == 0 || is_index(contents));
         // The check sees what comes from the device, also if it fails.
         let seen = RefCell::new((Part::default(), false));
         let read = self.blocks.read(number, &|contents| {
-            // The root of the index has no names but the dots, and a checksum of its own kind.
-            let root = self.blocks.is_indexed() && number == 0;
-            let index = root || (self.blocks.is_indexed() && is_index(contents));
+            let index = is_index(contents);
             *seen.borrow_mut() = (Part::default(), index);
             if !index {
                 block::verify(&self.context, number, contents)?;
@@ -37,7 +38,7 @@ impl<D: DirBlocks> Directory<D> {
         match read {
             Err(e @ Ext4Error::NotCached { .. }) => return Err(e),
             // It had been checked before.
-            Ok(contents) if part.names.is_empty() && !index => {
+            Ok(contents) if part.names.is_empty() && !is_index(&contents) => {
                 part = self.part_of(number, &contents);
             }
             Err(e) if !index => part.damage = part.damage.or(Some(e)),

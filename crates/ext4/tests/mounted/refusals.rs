@@ -109,9 +109,9 @@ fn features_by_name() {
 #[test]
 fn what_is_no_file_system() {
     let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 1 << 20));
-    assert_says(&refusal(&disk, MountOptions::default()), &["magic"]);
+    assert_says(&refusal(&disk, MountOptions::default()), &["no ext2/3/4", "zeros"]);
     let tiny: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 1024));
-    assert_says(&refusal(&tiny, MountOptions::default()), &["too small"]);
+    assert_says(&refusal(&tiny, MountOptions::default()), &["only 1024 bytes"]);
     let journal = card();
     assert_says(&refusal(&journal, MountOptions::default()), &["journal device"]);
     let image = Image::mke2fs(16 << 20, &[]);

@@ -9,6 +9,9 @@ mod workload;
 
 use std::fmt::Write;
 
+use serde::Deserialize;
+use toml::de::ValueDeserializer;
+
 use crate::wrap::wrapped;
 
 /// A table of a scenario file.
@@ -176,7 +179,7 @@ pub fn json() -> Vec<serde_json::Value> {
     let of_key = |key: &Key| {
         let (need, default, without) = match key.need {
             Required => ("required", None, None),
-            Default(value) => ("default", Some(value), None),
+            Default(text) => ("default", Some(value_of(text)), None),
             Optional(what) => ("optional", None, Some(what)),
         };
         let (table, name, text) = (key.table.title(), key.name, key.text);
@@ -184,6 +187,13 @@ pub fn json() -> Vec<serde_json::Value> {
                             "without": without, "text": text })
     };
     Table::ALL.into_iter().flat_map(|table| of(table).map(of_key)).collect()
+}
+
+/// What a default is: a number stays one.
+fn value_of(text: &str) -> serde_json::Value {
+    let value = ValueDeserializer::parse(text).and_then(serde_json::Value::deserialize);
+    // OK to expect: a test reads every default.
+    value.expect("a default in TOML")
 }
 
 /// The table of docs/lab.md.

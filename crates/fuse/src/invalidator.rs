@@ -1,6 +1,7 @@
 //! Makes the kernel forget what it has cached, after a change that it does not know of.
 //!
-//! No notification here waits for the kernel, so a request may send one before it is answered. The
+//! But for `write_out`, no notification here waits for the kernel, so a request may send one before
+//! it is answered. The
 //! notification of a single name (FUSE_NOTIFY_INVAL_ENTRY) does wait: for the lock of its
 //! directory, which the kernel holds until the request is answered. It has a thread of its own.
 
@@ -96,6 +97,13 @@ impl Invalidator {
             lock(&self.stale).is_worked_on = false;
             tracing::warn!("the kernel may show contents as they were before a failure: {e}");
         }
+    }
+
+    /// The kernel writes out the changed pages of an inode, and forgets its attributes and pages.
+    /// Waits for these writes, so a thread that serves must not call it.
+    pub(crate) fn write_out(&self, number: u64) {
+        // OK to ignore, as above. The kernel itself tells fsync of a write that failed.
+        let _ = self.notifier.inval_inode(INodeNo(number), 0, 0);
     }
 
     /// The kernel looks these names up again, and asks for the attributes of their directories:

@@ -9,6 +9,7 @@ mod kernel;
 mod nameless;
 mod names;
 mod points;
+mod protected;
 mod scripted;
 mod slow;
 mod wrong;

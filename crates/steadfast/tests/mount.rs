@@ -27,6 +27,8 @@ mod places;
 mod pmem;
 #[path = "mount/programs.rs"]
 mod programs;
+#[path = "mount/protected.rs"]
+mod protected;
 #[path = "mount/refused.rs"]
 mod refused;
 #[path = "mount/transact.rs"]

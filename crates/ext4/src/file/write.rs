@@ -32,11 +32,14 @@ pub(crate) fn write_file(
         return Ok(0);
     }
     let flags = file.inode.state().raw.flags();
-    // A page of a mapping was written before the file became so.
-    if flags.contains(InodeFlags::IMMUTABLE) && !how.contains(OpenFlags::WRITTEN_BACK) {
+    // Also pages of a mapping: who makes it so writes out before what has changed until then.
+    if flags.contains(InodeFlags::IMMUTABLE) {
         return Err(FsError::NotPermitted { what: "the file is immutable" }.into());
     }
-    let kept = match flags.contains(InodeFlags::APPEND) && how.contains(OpenFlags::WRITTEN_BACK) {
+    let only_appends = flags.contains(InodeFlags::APPEND)
+        && how.contains(OpenFlags::WRITTEN_BACK)
+        && !fs.handles.any_overwrites(&file.inode);
+    let kept = match only_appends {
         true => bytes_kept(file.inode.state().size, offset, data.len())?,
         false => 0,
     };
@@ -159,7 +162,7 @@ fn unreserve_clean(fs: &Ext4, inode: &Inode, reserved: &RangeSet) {
 
 /// How many bytes of a page that was changed through a mapping lie where an append-only file has
 /// contents already, which stay. The kernel above does not know of the flag and lets such a file
-/// be mapped.
+/// be mapped. (Who had it open before it became so may overwrite it, with the kernel's ext4, too.)
 fn bytes_kept(size: u64, offset: u64, len: usize) -> Result<usize> {
     let kept = size.saturating_sub(offset);
     if kept >= len as u64 {

@@ -85,6 +85,17 @@ impl Handles {
         }
     }
 
+    /// Whether a handle may write anywhere in the file: one of an append-only file was opened before
+    /// it became so.
+    pub fn any_overwrites(&self, inode: &Arc<Inode>) -> bool {
+        let overwrites = |file: &Arc<OpenFile>| {
+            file.flags.contains(OpenFlags::WRITE)
+                && !file.flags.contains(OpenFlags::APPEND)
+                && Arc::ptr_eq(&file.inode, inode)
+        };
+        self.parts.iter().any(|part| part.lock().values().any(overwrites))
+    }
+
     pub fn get(&self, fh: Fh) -> Result<Arc<OpenFile>> {
         self.part(fh.0).lock().get(&fh.0).cloned().ok_or(FsError::BadHandle.into())
     }

@@ -31,14 +31,18 @@ const SHUTDOWN: u32 = 0x4004_587d;
 
 /// FS_JOURNAL_DATA_FL.
 const JOURNAL_DATA: u32 = 0x4000;
+/// FS_IMMUTABLE_FL.
+pub(super) const IMMUTABLE: u32 = 0x10;
+/// FS_SYNC_FL.
+pub(super) const SYNCHRONOUS: u32 = 0x8;
 /// FS_IMMUTABLE_FL and FS_APPEND_FL.
-const PROTECTED: u32 = 0x10 | 0x20;
+const PROTECTED: u32 = IMMUTABLE | 0x20;
 
 /// FS_* flag of an inode, and FS_XFLAG_* of the same meaning.
 const XFLAGS: [(u32, u32); 7] = [
-    (0x10, 0x8),          // immutable
+    (IMMUTABLE, 0x8),     // immutable
     (0x20, 0x10),         // append only
-    (0x8, 0x20),          // synchronous
+    (SYNCHRONOUS, 0x20),  // every write is durable
     (0x40, 0x80),         // no dump
     (0x80, 0x40),         // no times of access
     (0x2000_0000, 0x200), // project inherited
@@ -70,8 +74,7 @@ impl Bridge {
                 let wanted = number()?;
                 self.check_may_set(ino, caller, wanted ^ self.fs.inode_flags(ino)?)?;
                 self.fs.set_inode_flags(ino, wanted)?;
-                // Also the time of change.
-                self.attributes_changed(ino);
+                self.flags_changed(ino)?;
                 Ok(Vec::new())
             }
             GETVERSION => Ok(self.fs.getattr(ino)?.generation.to_ne_bytes().to_vec()),
@@ -85,7 +88,7 @@ impl Bridge {
             }
             FSSETXATTR => {
                 self.set_extended(ino, caller, number()?, number_at(data, PROJECT_AT)?)?;
-                self.attributes_changed(ino);
+                self.flags_changed(ino)?;
                 Ok(Vec::new())
             }
             GETFSLABEL => {
@@ -121,6 +124,30 @@ impl Bridge {
             // ENOTTY: not an ioctl of ours.
             _ => Err(FsError::Host { errno: 25 }),
         }
+    }
+
+    /// Whether an ioctl makes a file immutable that is open for writing.
+    pub(super) fn ends_writing(
+        &self,
+        ino: Ino,
+        command: u32,
+        flags: IoctlFlags,
+        data: &[u8],
+    ) -> bool {
+        let wanted = number_at(data, 0).unwrap_or_default();
+        let is_wanted = match native(command, flags) {
+            SETFLAGS => wanted & IMMUTABLE != 0,
+            FSSETXATTR => extended_flags(IMMUTABLE) & wanted != 0,
+            _ => false,
+        };
+        is_wanted && self.writers.any_of(ino) && !self.writers.is_immutable(ino)
+    }
+
+    /// An inode's flags are others now. Also the time of change is.
+    fn flags_changed(&self, ino: Ino) -> Result<()> {
+        self.writers.set_immutable(ino, self.fs.inode_flags(ino)? & IMMUTABLE != 0);
+        self.attributes_changed(ino);
+        Ok(())
     }
 
     /// Refuses a change of an inode's flags, of which these are others, as the kernel does

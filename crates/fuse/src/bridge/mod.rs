@@ -11,6 +11,7 @@ mod privileges;
 mod ranges;
 mod replies;
 mod requests;
+mod writers;
 mod writing;
 mod xattrs;
 
@@ -28,10 +29,11 @@ use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenF
 use self::attr::ROOT;
 pub(crate) use self::opened::Opened;
 use self::privileges::Capable;
+use self::writers::Writers;
 use self::writing::SyncedAfter;
 use crate::error_log::ErrorLog;
 use crate::invalidator::Invalidator;
-use crate::options::Options;
+use crate::options::{FOREVER, Options};
 
 /// What the kernel is answered: a value, or an error number.
 type Answer<T> = std::result::Result<T, Errno>;
@@ -39,7 +41,8 @@ type Answer<T> = std::result::Result<T, Errno>;
 /// Longest name in bytes (NAME_MAX): FUSE lets 1024 through.
 const NAME_MAX: usize = 255;
 
-/// A file system as the FUSE library calls it.
+/// A file system as the FUSE library calls it; a clone is for a request that is answered later.
+#[derive(Clone)]
 pub(crate) struct Bridge {
     fs: Arc<dyn FileSystem>,
     root: Ino,
@@ -48,9 +51,12 @@ pub(crate) struct Bridge {
     options: Options,
     /// A panic was caught: nothing is asked of the file system any more.
     pub(crate) down: Arc<AtomicBool>,
-    errors: ErrorLog,
-    capable: Capable,
-    synced_after: SyncedAfter,
+    errors: Arc<ErrorLog>,
+    capable: Arc<Capable>,
+    synced_after: Arc<SyncedAfter>,
+    writers: Arc<Writers>,
+    /// The kernel asks before a write(2) that it keeps (`writers.rs`).
+    is_asked_before_writes: bool,
     /// For changes that the kernel does not see; set once it is mounted.
     kernel: Arc<OnceLock<Invalidator>>,
     /// Inodes of which the kernel may have pages.
@@ -65,7 +71,7 @@ impl Bridge {
         }
         let root = fs.root();
         let close_promises = fs.transact_policy().is_ok();
-        let errors = ErrorLog::new(options.source.clone());
+        let errors = Arc::new(ErrorLog::new(options.source.clone()));
         Bridge {
             fs,
             root,
@@ -73,15 +79,17 @@ impl Bridge {
             options,
             down: Arc::default(),
             errors,
-            capable: Capable::default(),
-            synced_after: SyncedAfter::default(),
+            capable: Arc::default(),
+            synced_after: Arc::default(),
+            writers: Arc::default(),
+            is_asked_before_writes: false,
             kernel: Arc::default(),
             opened: Arc::default(),
         }
     }
 
     /// What we want of the kernel, as far as it has it.
-    fn configure(&self, config: &mut KernelConfig) {
+    fn configure(&mut self, config: &mut KernelConfig) {
         let mut wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
             | InitFlags::FUSE_DONT_MASK
             | InitFlags::FUSE_DO_READDIRPLUS
@@ -98,6 +106,8 @@ impl Bridge {
         }
         if self.options.writeback_cache {
             wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
+            self.is_asked_before_writes = config.kernel_abi() >= writers::ASKS_FOR_THE_MODE
+                && self.options.attr_timeout >= FOREVER;
         }
         for flag in wanted.iter() {
             if config.add_capabilities(flag).is_err() {
@@ -162,11 +172,13 @@ impl Bridge {
 
     /// Attributes to show, with the file system's own number.
     fn shown(&self, attr: &Attr) -> FileAttr {
+        self.before_attributes(attr.ino);
         attr::attr(attr, attr.ino.0)
     }
 
     /// Attributes of an entry: the number is also what the kernel will ask by.
     fn entry(&self, attr: &Attr) -> (FileAttr, Generation) {
+        self.before_attributes(attr.ino);
         let number = self.number(attr.ino);
         (attr::attr(attr, number), Generation(attr.generation.into()))
     }
@@ -252,7 +264,7 @@ impl Bridge {
             }
             other => other,
         }?;
-        self.synced_after.note(fh, self.seen_by_kernel(flags));
+        self.note_open(fh, ino, flags);
         Ok(fh)
     }
 
@@ -269,9 +281,13 @@ impl Bridge {
     }
 
     /// How the kernel treats a file that was opened so: as if with O_DIRECT, where nothing is to
-    /// stay in its page cache.
-    fn seen_by_kernel(&self, flags: OpenFlags) -> OpenFlags {
-        if self.options.uncached { flags | OpenFlags::DIRECT } else { flags }
+    /// stay in its page cache. With writeback_cache that is a file with the flag that makes every
+    /// write durable: the kernel does not know it, and would keep the writes.
+    fn seen_by_kernel(&self, ino: Ino, flags: OpenFlags) -> OpenFlags {
+        let keeps = self.options.writeback_cache && flags.contains(OpenFlags::WRITE);
+        let is_sync = || self.fs.inode_flags(ino).is_ok_and(|f| f & ioctl::SYNCHRONOUS != 0);
+        let is_direct = self.options.uncached || (keeps && is_sync());
+        if is_direct { flags | OpenFlags::DIRECT } else { flags }
     }
 
     /// What a write asks for that asked for `how`: with the mount option sync, as if the file had
@@ -294,8 +310,8 @@ impl Bridge {
         let made = self.fs.create(dir, name, node, create);
         let exclusive = rustix::fs::OFlags::from_bits_retain(raw_flags as u32)
             .contains(rustix::fs::OFlags::EXCL);
-        if let Ok((_, fh)) = made {
-            self.synced_after.note(fh, self.seen_by_kernel(flags));
+        if let Ok((attr, fh)) = &made {
+            self.note_open(*fh, attr.ino, flags);
         }
         if !matches!(made, Err(FsError::Exists)) || exclusive {
             return made;
@@ -309,9 +325,20 @@ impl Bridge {
         Ok((attr, fh))
     }
 
+    /// A file has been opened so, for the kernel.
+    fn note_open(&self, fh: Fh, ino: Ino, flags: OpenFlags) {
+        self.synced_after.note(fh, self.seen_by_kernel(ino, flags));
+        self.writers.note(fh, ino, flags);
+    }
+
+    fn note_closed(&self, fh: Fh) {
+        self.synced_after.forget(fh);
+        self.writers.forget(fh);
+    }
+
     /// Closes a handle that nobody learns of: the first failure is the one to report.
     fn close_unknown(&self, fh: Fh) {
-        self.synced_after.forget(fh);
+        self.note_closed(fh);
         // OK to ignore, as said.
         let _ = self.fs.release(fh);
     }

@@ -9,6 +9,7 @@ use steadfast_vfs::{Attr, FileType, FsError, Ino, Result, SetAttr};
 
 use super::Bridge;
 use super::caller::Caller;
+use super::ioctl::IMMUTABLE;
 
 const SET_UID: u16 = 0o4000;
 const SET_GID: u16 = 0o2000;
@@ -135,8 +136,10 @@ impl Bridge {
         }
         // Also to the same mode: the time of change moves.
         match self.fs.setattr(ino, SetAttr { mode: Some(after), ..SetAttr::default() }) {
-            // Immutable or append-only: no change is no error.
-            Err(FsError::NotPermitted { .. }) => self.fs.getattr(ino),
+            // Append-only: no change is no error. Immutable: it is one (`ext4_setattr`).
+            Err(FsError::NotPermitted { .. }) if self.fs.inode_flags(ino)? & IMMUTABLE == 0 => {
+                self.fs.getattr(ino)
+            }
             other => other,
         }
     }

@@ -1,7 +1,7 @@
 //! How answers are put: entries, attributes, open files, values.
 
 use fuser::{Errno, FopenFlags, ReplyAttr, ReplyEmpty, ReplyEntry, ReplyXattr, Request};
-use steadfast_vfs::{Attr, NewNode, OpenFlags};
+use steadfast_vfs::{Attr, Ino, NewNode, OpenFlags};
 
 use super::{Answer, Bridge};
 
@@ -25,8 +25,8 @@ fn open_reply(flags: OpenFlags) -> FopenFlags {
 
 impl Bridge {
     /// As [`open_reply`]. Where closing promises something the kernel asks before it answers.
-    pub(super) fn opened_how(&self, flags: OpenFlags) -> FopenFlags {
-        let mut how = open_reply(self.seen_by_kernel(flags));
+    pub(super) fn opened_how(&self, ino: Ino, flags: OpenFlags) -> FopenFlags {
+        let mut how = open_reply(self.seen_by_kernel(ino, flags));
         if self.close_promises && flags.contains(OpenFlags::WRITE) {
             how -= FopenFlags::FOPEN_NOFLUSH;
         }

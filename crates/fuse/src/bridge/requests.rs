@@ -58,8 +58,12 @@ impl fuser::Filesystem for Bridge {
         });
     }
 
-    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.reply_attr(self.call("getattr", || self.fs.getattr(self.ino(ino))), reply);
+    fn getattr(&self, _req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
+        let found = self.call("getattr", || {
+            fh.map_or(Ok(()), |fh| self.before_kept_write(Fh(fh.0)))?;
+            self.fs.getattr(self.ino(ino))
+        });
+        self.reply_attr(found, reply);
     }
 
     fn setattr(
@@ -229,7 +233,7 @@ impl fuser::Filesystem for Bridge {
         match opened {
             Ok(fh) => {
                 self.opened.add(ino.0);
-                reply.opened(FileHandle(fh.0), self.opened_how(flags));
+                reply.opened(FileHandle(fh.0), self.opened_how(self.ino(ino), flags));
             }
             Err(e) => reply.error(e),
         }
@@ -255,7 +259,7 @@ impl fuser::Filesystem for Bridge {
             Ok((found, fh)) => {
                 let (attr, generation) = self.entry(&found);
                 self.opened.add(attr.ino.0);
-                let flags = self.opened_how(attr::open_flags(raw));
+                let flags = self.opened_how(found.ino, attr::open_flags(raw));
                 let ttl = self.options.entry_timeout.min(self.options.attr_timeout);
                 reply.created(&ttl, &attr, generation, FileHandle(fh.0), flags);
             }
@@ -303,7 +307,12 @@ impl fuser::Filesystem for Bridge {
         });
         match done {
             Ok(written) => reply.written(written as u32),
-            Err(e) => reply.error(e),
+            Err(e) => {
+                if write_back {
+                    self.page_refused(ino, e);
+                }
+                reply.error(e);
+            }
         }
     }
 
@@ -329,7 +338,7 @@ impl fuser::Filesystem for Bridge {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.synced_after.forget(Fh(fh.0));
+        self.note_closed(Fh(fh.0));
         reply_empty(self.call("close", || self.fs.release(Fh(fh.0))), reply);
     }
 
@@ -430,13 +439,21 @@ impl fuser::Filesystem for Bridge {
         out_size: u32,
         reply: ReplyIoctl,
     ) {
-        let caller = Caller::of(req);
-        match self.call("ioctl", || self.control(self.ino(ino), caller, command, flags, data)) {
-            Ok(mut answer) => {
-                answer.resize((out_size as usize).min(answer.len().max(8)), 0);
-                reply.ioctl(0, &answer);
+        let (node, caller) = (self.ino(ino), Caller::of(req));
+        let answer = move |bridge: &Bridge, data: &[u8]| {
+            let work = || bridge.control(node, caller, command, flags, data);
+            match bridge.call("ioctl", work) {
+                Ok(mut answer) => {
+                    answer.resize((out_size as usize).min(answer.len().max(8)), 0);
+                    reply.ioctl(0, &answer);
+                }
+                Err(e) => reply.error(e),
             }
-            Err(e) => reply.error(e),
+        };
+        if self.ends_writing(node, command, flags, data) {
+            self.once_written_out(ino, data, answer);
+        } else {
+            answer(self, data);
         }
     }
 

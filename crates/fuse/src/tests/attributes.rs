@@ -126,7 +126,7 @@ fn values_of_attributes_fit_or_are_refused() {
 }
 
 /// `struct fuse_ioctl_in`: fh, flags, cmd, arg, in_size, out_size.
-fn ioctl(
+pub(super) fn ioctl(
     kernel: &Kernel,
     node: u64,
     (command, flags): (u32, u32),

@@ -117,7 +117,7 @@ pub struct SetAttr {
     /// Last change of contents.
     pub mtime: Option<SetTime>,
     /// The times are those of writes that the caller's cache has kept, and that were allowed when
-    /// they were made: whether the file may be changed now is not asked
+    /// they were made, or now: whether the file may be changed now is not asked
     /// ([`OpenFlags::WRITTEN_BACK`]).
     pub written_back: bool,
 }

@@ -17,6 +17,7 @@ use steadfast_vfs::{Fh, FsError, OpenFlags, RenameFlags, SetAttr};
 
 use super::caller::Caller;
 use super::copied::with_copy;
+use super::ioctl::IMMUTABLE;
 use super::replies::{node, reply_empty, reply_xattr};
 use super::{Bridge, attr, name, ranges};
 
@@ -86,9 +87,19 @@ impl fuser::Filesystem for Bridge {
     ) {
         // With an open file the kernel sends times only before an fsync, a close and the like:
         // those of the writes that it has kept. utimensat(2) comes without one.
-        let only_times = (size, mode, uid, gid).eq(&(None, None, None, None)) && atime.is_none();
+        let only_times = (size, mode, uid, gid).eq(&(None, None, None, None));
+        let keeps_times = self.options.writeback_cache && only_times;
+        let of_writes = keeps_times && atime.is_none() && fh.is_some() && ctime.is_some();
+        // Both times to now, which is allowed also where other times are not: in this mode the
+        // kernel says for the second one what now is, as it does for the time of change.
+        let touches = keeps_times
+            && matches!(
+                (atime, mtime),
+                (Some(TimeOrNow::Now), Some(TimeOrNow::SpecificTime(m))) if Some(m) == ctime
+            );
+        let may_touch = |flags: u32| flags & IMMUTABLE == 0;
         let written_back =
-            self.options.writeback_cache && only_times && fh.is_some() && ctime.is_some();
+            of_writes || (touches && self.fs.inode_flags(self.ino(ino)).is_ok_and(may_touch));
         let set = SetAttr {
             size,
             mode: mode.map(|m| (m & 0o7777) as u16),

@@ -285,7 +285,12 @@ fn write_back_caching_of_a_file_that_may_only_be_appended_to() {
         let omit = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
         let set = futimens(&log, &Timestamps { last_access: omit, last_modification: old });
         assert_eq!(set, Err(rustix::io::Errno::PERM));
+        // touch(1)
+        let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+        futimens(&log, &Timestamps { last_access: now, last_modification: now }).unwrap();
     }
+    ioctl_setflags(File::open(&path).unwrap(), flags | IFlags::IMMUTABLE).unwrap();
+    assert!(!b.command("touch", &["m/log"]).status.success());
     ioctl_setflags(File::open(&path).unwrap(), flags).unwrap();
     b.good("umount m");
     b.e2fsck_is_clean("disk.img");

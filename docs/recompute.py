@@ -137,6 +137,7 @@ def judge(ops, cut, found):
                 cleared[sector] = i
             if op.durable < cut:
                 durable[sector] = i
+    gone = cut_off(ops, found.size)
     kept = collections.defaultdict(lambda: [0, 0])
     units = collections.defaultdict(set)
     broken = set()
@@ -158,7 +159,8 @@ def judge(ops, cut, found):
                 write, zeros = words[:2], words[2]
             else:
                 zeros = True
-        if stale:
+        is_back = gone and isinstance(held, tuple) and not stale
+        if stale or (is_back and write[0] < gone[0] and here >= gone[1]):
             loss.stale += min(SECTOR, found.size - here)
         owner = newest[sector]
         if owner is not None and ops[owner].kind == "write":
@@ -198,6 +200,22 @@ def judge(ops, cut, found):
         if last is not None and last > i and ops[last].started > ops[i].returned:
             loss.out_of_order.append(i)
     return loss
+
+
+def cut_off(ops, length):
+    """The last truncation before the call that first made the file so long, and from where."""
+    size, last = 0, None
+    if length % UNIT == 0:
+        return None
+    for i, op in enumerate(ops):
+        if op.kind == "resize":
+            last = (i, op.offset) if op.offset < size else last
+            size = op.offset
+        elif op.kind in ("write", "allocate"):
+            size = max(size, op.offset + op.bytes)
+        if size == length:
+            return last if last and last[1] < length else None
+    return None
 
 
 def wrong_size(ops, cut, size):

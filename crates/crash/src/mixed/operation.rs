@@ -2,6 +2,8 @@
 
 use steadfast_vfs::{Fallocate, TransactMask};
 
+use crate::JOURNAL_MAGIC;
+
 /// How a write is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum How {
@@ -153,9 +155,6 @@ pub(crate) fn attribute(len: usize) -> Vec<u8> {
 /// Names an operation of a task: its place in the order, from 0.
 pub(crate) type Index = usize;
 
-/// What a block of a log of the kernel's kind begins with: a block of data that begins so too
-/// is written to the log in another form.
-const LOG_MAGIC: [u8; 4] = 0xc03b_3998_u32.to_be_bytes();
 /// Blocks begin at multiples of this.
 const BLOCK_MIN: u64 = 1024;
 
@@ -166,7 +165,7 @@ const RUN: u64 = 5;
 /// wrote. Blocks of every other operation begin with the number that a log's own begin with.
 pub(crate) fn byte(task: usize, index: Index, at: u64) -> u8 {
     if index % 2 == 1
-        && let Some(magic) = LOG_MAGIC.get((at % BLOCK_MIN) as usize)
+        && let Some(magic) = JOURNAL_MAGIC.get((at % BLOCK_MIN) as usize)
     {
         return *magic;
     }
@@ -192,7 +191,7 @@ pub(crate) fn fill(task: usize, index: Index, offset: u64, out: &mut [u8]) {
     if index % 2 == 1 {
         let end = offset + out.len() as u64;
         for block in offset / BLOCK_MIN..end.div_ceil(BLOCK_MIN) {
-            for (place, magic) in (block * BLOCK_MIN..end).zip(LOG_MAGIC) {
+            for (place, magic) in (block * BLOCK_MIN..end).zip(JOURNAL_MAGIC) {
                 if let Some(at) = place.checked_sub(offset) {
                     out[at as usize] = magic;
                 }

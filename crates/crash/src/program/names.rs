@@ -11,12 +11,11 @@ use steadfast_ext4_format::ondisk::{GroupDesc, Layout, Superblock};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, FileType, Ino};
 
+use crate::JOURNAL_MAGIC;
 use crate::tree::{Tree, shown};
 
 /// The journal's inode.
 const JOURNAL: Ino = Ino(8);
-/// `JBD2_MAGIC_NUMBER`, big-endian as on disk.
-const JOURNAL_MAGIC: [u8; 4] = [0xc0, 0x3b, 0x39, 0x98];
 /// Names that one piece of a device is given at most.
 const NAMES_MAX: usize = 4;
 

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use steadfast_devices::filter::record::{Moment, RecordLog};
 use steadfast_runtime::Mutex;
 
+use crate::JOURNAL_MAGIC;
 use crate::ledger::{Action, Operation};
 
 /// Notes of the history in the record carry this label; their details mean nothing.
@@ -33,6 +34,11 @@ impl Object {
     /// The object that a tag names: any tag names one, but it need not exist.
     pub fn of_tag(tag: u64) -> Object {
         Object(tag >> WRITE_BITS)
+    }
+
+    /// The tag of data that begins as the blocks of a journal do: a stamp begins with its tag.
+    fn journal_tag(self) -> u64 {
+        self.tag(u32::from_le_bytes(JOURNAL_MAGIC).into())
     }
 
     fn tag(self, write: u64) -> u64 {
@@ -196,6 +202,9 @@ pub enum Call<'a> {
     /// Writes [`Started::tag`]'s stamped data: the file, the offset and the length in bytes, both
     /// multiples of 512.
     Write(Object, u64, u64),
+    /// The same with data whose sectors begin with the magic number of a journal's blocks, as a
+    /// copy of a file system has them. Once a file.
+    WriteJournal(Object, u64, u64),
     /// Sets the size, allocates a range, or makes a hole. (A [`Write`](Call::Write) has a tag of
     /// its own.)
     Change(Object, Action),
@@ -282,6 +291,10 @@ impl Account {
                 let tag = object.tag(history.operations(object) + 1);
                 history.change(at, (object, tag), Action::Write { offset, len, tag })
             }
+            Call::WriteJournal(object, offset, len) => {
+                let tag = object.journal_tag();
+                history.change(at, (object, tag), Action::Write { offset, len, tag })
+            }
             Call::Change(object, action) => history.change(at, (object, 0), action),
             Call::SyncFile(object) => (object, 0, history.sync(at, Synced::File(object))),
             Call::SyncFolder(folder) => (none, 0, history.sync(at, Synced::Folder(folder.into()))),
@@ -359,6 +372,13 @@ fn folder_of(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_that_begins_as_a_journal_does() {
+        let bytes = steadfast_block::pattern::bytes(Object(7).journal_tag(), 4096, 512);
+        assert_eq!(bytes[..4], JOURNAL_MAGIC);
+        assert_eq!(Object::of_tag(Object(7).journal_tag()), Object(7));
+    }
 
     fn done(account: &Account, call: Call<'_>) -> Started {
         let started = account.begin(call);

@@ -8,9 +8,9 @@
 //! * *database*: appends to a log that is allocated ahead, fdatasync after each commit; at a
 //!   checkpoint it writes pages and cuts the log off.
 //! * *store*: a file that it grows by its size and writes at random places, with holes where
-//!   records were; made small again with the help of a file that has no name.
-//! * *download*: files of which pieces come in any order, sparse or allocated ahead; renamed when
-//!   they are whole.
+//!   records were; made small again with the help of a file that has no name, and longer at once.
+//! * *download*: images of disks, of which pieces come in any order, one of them that of a journal;
+//!   sparse or allocated ahead; renamed when they are whole.
 //! * *backup*: folders of hundreds of names, most of them links to the files of the one before.
 //!
 //! What it does follows from the seed; how far it gets follows from how long the calls take.
@@ -221,6 +221,7 @@ impl Done {
         // Which of all files it is follows from how fast the programs are.
         let text = match call {
             Call::Write(_, offset, len) => format!("write {offset} {len}"),
+            Call::WriteJournal(_, offset, len) => format!("write journal {offset} {len}"),
             Call::Change(_, action) => format!("{action:?}"),
             Call::SyncFile(_) => "sync".to_owned(),
             named => format!("{named:?}"),
@@ -312,7 +313,16 @@ impl Hands {
 
     /// Writes stamped data; offset and length in bytes, multiples of 512.
     pub fn write(&mut self, file: Open, offset: u64, len: u64) -> Result<()> {
-        self.call(Call::Write(file.object, offset, len), |fs, started| {
+        self.write_as(Call::Write(file.object, offset, len), (file, offset, len))
+    }
+
+    /// Writes what begins as the blocks of a journal do: once a file.
+    pub fn write_journal(&mut self, file: Open, offset: u64, len: u64) -> Result<()> {
+        self.write_as(Call::WriteJournal(file.object, offset, len), (file, offset, len))
+    }
+
+    fn write_as(&mut self, call: Call<'_>, (file, offset, len): (Open, u64, u64)) -> Result<()> {
+        self.call(call, |fs, started| {
             let data = pattern::bytes(started.tag, offset, len as usize);
             match fs.write(file.fh, offset, data)? {
                 written if written as u64 == len => Ok(()),

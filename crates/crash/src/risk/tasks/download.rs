@@ -1,5 +1,5 @@
 //! Downloads: pieces of a file come in any order; a file that is whole gets its name and replaces
-//! what was downloaded before.
+//! what was downloaded before. They are images of disks, so one piece is of a journal.
 
 use steadfast_vfs::Result;
 
@@ -9,6 +9,8 @@ use crate::ledger::Action;
 /// Bytes of a piece, and how many a file has.
 const PIECE: u64 = 16 << 10;
 const PIECES: u64 = 64;
+/// The piece that is of a journal.
+const OF_JOURNAL: u64 = 7;
 /// Downloads that stay.
 const KEPT: u64 = 3;
 /// Of a hundred, so many are allocated ahead (the others are sparse) and synced.
@@ -87,7 +89,10 @@ impl Task for Download {
         };
         let which = hands.choices.below(current.missing.len() as u64) as usize;
         let piece = current.missing.swap_remove(which);
-        hands.write(current.file, piece * PIECE, PIECE)?;
+        match piece {
+            OF_JOURNAL => hands.write_journal(current.file, piece * PIECE, PIECE)?,
+            _ => hands.write(current.file, piece * PIECE, PIECE)?,
+        }
         let left = current.missing.len() as u64;
         if left == 0 {
             return self.end(hands, current);

@@ -483,8 +483,10 @@ class Asked:
             at = request["submitted"]["tick"]
             self.first = min(self.first, at)
             for piece in request.get("data", []):
-                if "stamped" in piece:
-                    length, tag, position = piece["stamped"]
+                # A journal writes what its own blocks begin with as zeros: data all the same.
+                stamped = piece.get("stamped") or piece.get("escaped")
+                if stamped:
+                    length, tag, position = stamped
                     self.runs[tag].append((position, position + length, at))
 
     def had(self, tag, position, cut):

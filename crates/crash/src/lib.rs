@@ -40,8 +40,8 @@ pub mod unsynced;
 pub use error::{CrashError, Result};
 
 /// What each block of a journal begins with (`JBD2_MAGIC_NUMBER`). A block of data that begins so
-/// too is written to the log in another form.
-const JOURNAL_MAGIC: [u8; 4] = 0xc03b_3998_u32.to_be_bytes();
+/// too is written to the log with zeros in its place.
+pub const JOURNAL_MAGIC: [u8; 4] = 0xc03b_3998_u32.to_be_bytes();
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -98,9 +98,7 @@ fn can_occur(bug: Planted, scenario: &Scenario, variant: &Variant) -> bool {
         // Of metadata none begins with the magic number.
         Planted::Journal(InJournal::MagicNotRestored) => logs_data,
         // A checkpoint leaves nothing in the log unless a machine says how much.
-        Planted::Journal(InJournal::TailOneTooFar) => {
-            scenario.machine.checkpoint_to_percent > 0.0
-        }
+        Planted::Journal(InJournal::TailOneTooFar) => scenario.machine.checkpoint_to_percent > 0.0,
         Planted::Journal(InJournal::OrderedDataNotWaitedFor) => ordered,
         Planted::Journal(InJournal::FsFlushOmitted) => external && ordered,
         // No program of the workloads calls sync(2).

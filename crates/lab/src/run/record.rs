@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
+use steadfast_block::pattern::{SECTOR, Stamp, stamp_of};
+use steadfast_crash::JOURNAL_MAGIC;
 use steadfast_crash::explore::Recorded;
 use steadfast_crash::figures::Figures;
 use steadfast_crash::found::{Finder, FoundFile, Held};
@@ -220,18 +222,43 @@ enum Piece {
     Stamped(usize, u64, u64),
     /// So many times one byte.
     Fill(usize, u8),
+    /// As stamped data, but what a journal's blocks begin with is written as zeros.
+    Escaped(usize, u64, u64),
     /// Anything else, with its digest.
     Other(usize, String),
 }
 
 impl Piece {
-    fn of(segment: &Segment) -> Piece {
+    fn of(segment: &Segment) -> Vec<Piece> {
+        let other = |bytes: &[u8]| Piece::Other(bytes.len(), format!("{:032x}", Digest::of(bytes)));
         match segment {
-            Segment::Stamped { first, len } => Piece::Stamped(*len, first.tag, first.position),
-            Segment::Fill { byte, len } => Piece::Fill(*len, *byte),
-            Segment::Raw(bytes) => Piece::Other(bytes.len(), format!("{:032x}", Digest::of(bytes))),
+            Segment::Stamped { first, len } => {
+                vec![Piece::Stamped(*len, first.tag, first.position)]
+            }
+            Segment::Fill { byte, len } => vec![Piece::Fill(*len, *byte)],
+            // The other sectors of its block are as they were.
+            Segment::Raw(bytes) => match escaped(bytes) {
+                Some((before, stamp)) => {
+                    let first = (!before.is_empty()).then(|| other(before));
+                    let last = Piece::Escaped(SECTOR, stamp.tag, stamp.position);
+                    first.into_iter().chain([last]).collect()
+                }
+                None => vec![other(bytes)],
+            },
         }
     }
+}
+
+/// The stamp of the last sector, were it not written to a journal, and what is before it.
+fn escaped(bytes: &[u8]) -> Option<(&[u8], Stamp)> {
+    let (before, last) = bytes.split_last_chunk::<SECTOR>()?;
+    let mut sector = *last;
+    let (begin, _) = sector.split_first_chunk_mut()?;
+    if *begin != [0; JOURNAL_MAGIC.len()] {
+        return None;
+    }
+    *begin = JOURNAL_MAGIC;
+    Some((before, stamp_of(&sector)?))
 }
 
 impl RequestRow {
@@ -246,7 +273,7 @@ impl RequestRow {
         };
         let data = match &event.action {
             Action::Write { data, .. } | Action::Store { data, .. } => {
-                data.segments().iter().map(Piece::of).collect()
+                data.segments().iter().flat_map(Piece::of).collect()
             }
             _ => Vec::new(),
         };
@@ -410,6 +437,19 @@ mod tests {
         let why = recordings.take_failure().unwrap().to_string();
         assert!(why.contains("cannot write") && why.contains("named so/seed-1"), "{why}");
         assert!(recordings.take_failure().is_none());
+    }
+
+    #[test]
+    fn what_a_journal_has_written_in_another_form_is_known() {
+        let tag = 7 << 32 | u64::from(u32::from_le_bytes(JOURNAL_MAGIC));
+        let stamp = Stamp { tag, position: 4096 };
+        let mut bytes = vec![9; 2 * SECTOR];
+        steadfast_block::pattern::fill_sector(stamp, &mut bytes[SECTOR..]);
+        assert_eq!(escaped(&bytes), None);
+        bytes[SECTOR..][..4].fill(0);
+        assert_eq!(escaped(&bytes), Some((&[9; SECTOR][..], stamp)));
+        bytes[SECTOR + 8] ^= 1;
+        assert_eq!(escaped(&bytes), None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn each_mount(work: impl Fn(&Bench, &str)) {
 /// A file of ten bytes, open for reading and writing, with a write that was not synced.
 fn written(b: &Bench, name: &str) -> File {
     let path = b.at().join(name);
-    let file = OpenOptions::new().read(true).write(true).create(true).open(path).unwrap();
+    let file = File::create_new(path).unwrap();
     file.write_all_at(b"0123456789", 0).unwrap();
     file.sync_all().unwrap();
     file.write_all_at(b"A", 0).unwrap();

@@ -5,25 +5,28 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::InodeNo;
-use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::Overlay;
 use steadfast_vfs::FileType;
 
 use super::check_transactable;
+use super::journal::Found;
 use crate::file::check_dax;
 use crate::meta::Parts;
 use crate::options::{DataMode, MountOptions};
-use crate::stage::stage_over;
+use crate::stage::{stage_over, stage_to_read};
 
 /// Refuses what could not be mounted once the blocks of `replayed` are in their places.
 pub(super) fn check_over(
     device: &Arc<dyn BlockDevice>,
     replayed: &Overlay,
-    journal_blocks: RangeSet,
+    found: &Found,
     options: &MountOptions,
 ) -> Result<()> {
-    // Superblock, descriptors, orphans and quota files are looked at on the way.
-    let parts = stage_over(device, replayed, journal_blocks)?;
+    // Superblock, descriptors, orphans and quota files are looked at on the way. Where the
+    // journal's inode is damaged it is read only, and the orphans are left alone.
+    let stage = if found.by_backup.is_some() { stage_to_read } else { stage_over };
+    let parts = stage(device, replayed, found.blocks.clone())?;
     if options.data == DataMode::Transact {
         check_transactable(&parts.volume.layout)?;
     }

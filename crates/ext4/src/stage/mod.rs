@@ -57,9 +57,18 @@ pub(crate) fn stage_over(
     overlay: &Overlay,
     journal_blocks: RangeSet,
 ) -> Result<Parts> {
+    orphans::load(stage_to_read(device, overlay, journal_blocks)?)
+}
+
+/// As [`stage_over`], without the orphans: who only reads leaves them alone.
+pub(crate) fn stage_to_read(
+    device: &Arc<dyn BlockDevice>,
+    overlay: &Overlay,
+    journal_blocks: RangeSet,
+) -> Result<Parts> {
     let loaded = load(device, overlay, journal_blocks)?;
     let log = MetaLog::Staged { base: overlay.clone(), changed: Mutex::default() };
-    let mut parts = orphans::load(assemble_staged(device, loaded, log))?;
+    let mut parts = assemble_staged(device, loaded, log);
     parts.quotas = crate::quota::load(&parts)?;
     Ok(parts)
 }

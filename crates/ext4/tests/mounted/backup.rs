@@ -109,3 +109,17 @@ fn a_log_that_holds_the_inode_restores_it() {
     fs.unmount().unwrap();
     image.assert_clean();
 }
+
+/// Who only reads does not need the orphan file.
+#[test]
+fn a_damaged_orphan_file_beside_it_keeps_nobody_from_reading() {
+    let image = damaged(1024, "metadata_csum,64bit,orphan_file", 0, &[0; 256]);
+    let mut debugfs = Command::new("debugfs");
+    let out = debugfs.args(["-w", "-R", "clri <12>"]).arg(image.path()).output().unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let fs = mount(&image, MountOptions::default());
+    assert_kept(&*fs);
+    let why = fs.read_only_because().unwrap();
+    assert!(why.contains("copy of its inode"), "{why}");
+    fs.unmount().unwrap();
+}

@@ -151,13 +151,15 @@ pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
     let replayed = mmp::reporting_wait(&device, &name, false, || replay_journal(&device, &options));
     let report = replayed.with_context(|| name.clone())?;
     device.flush()?;
-    match report {
-        None => writeln!(out, "{}: nothing to replay", image.image.display())?,
-        Some(report) => print_report(&image.image, &report, out)?,
+    if let Some(report) = &report {
+        print_report(&image.image, report, out)?;
     }
     let deleted = mmp::reporting_wait(&device, &name, false, || delete_orphans(&device, &options));
-    let deleted = deleted
-        .with_context(|| format!("{name}: the orphans, now that the journal is replayed"))?;
+    let when = report.as_ref().map_or("", |_| ", now that the journal is replayed");
+    let deleted = deleted.with_context(|| format!("{name}: the orphans{when}"))?;
+    if report.is_none() {
+        writeln!(out, "{}: nothing to replay", image.image.display())?;
+    }
     if deleted > 0 {
         let orphans = counted(deleted as u64, "orphan");
         writeln!(out, "{}: {orphans} deleted or cut", image.image.display())?;

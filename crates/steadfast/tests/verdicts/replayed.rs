@@ -80,3 +80,13 @@ fn our_journal_with_quota() {
     left.assert_clean();
     image.assert_clean();
 }
+
+/// What is damaged is named, before it is said that all is well.
+#[test]
+fn a_damaged_orphan_file_with_nothing_to_replay() {
+    let image = Image::mke2fs(16 << 20, &["-O", "orphan_file"]);
+    image.debugfs(&["clri <12>"]);
+    let said = image.ends("replay disk.img", 1);
+    assert!(said.contains("the orphans: ") && said.contains("orphan file"), "{said}");
+    assert!(!said.contains("replay"), "{said}");
+}

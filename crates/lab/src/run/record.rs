@@ -20,7 +20,7 @@ use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::Call;
 use steadfast_devices::filter::record::{Action, Durability, Event, Moment};
 use steadfast_devices::store::{Digest, Segment};
-use steadfast_vfs::path::shown;
+use steadfast_vfs::foreign::{json, shown};
 
 use super::Setting;
 use crate::scenario::Variant;
@@ -163,8 +163,7 @@ fn lines<T: Serialize>(path: &Path, rows: impl Iterator<Item = T>) -> Result<(),
     let written = || -> std::io::Result<()> {
         let mut out = BufWriter::new(File::create(path)?);
         for row in rows {
-            serde_json::to_writer(&mut out, &row)?;
-            out.write_all(b"\n")?;
+            writeln!(out, "{}", json(serde_json::to_string(&row)?))?;
         }
         out.flush()
     };
@@ -458,6 +457,10 @@ mod tests {
         let path = folder.path().join("cuts.jsonl");
         lines(&path, ["one", "two"].into_iter()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "\"one\"\n\"two\"\n");
+        // A name that turns the direction of writing, or that a terminal obeys.
+        lines(&path, ["a\u{202e}b\u{9b}c\x7f"].into_iter()).unwrap();
+        let written = fs::read_to_string(&path).unwrap();
+        assert_eq!(written, "\"a\\u202eb\\u009bc\\u007f\"\n");
         struct Unwritable;
         impl Serialize for Unwritable {
             fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {

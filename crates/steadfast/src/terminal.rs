@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// A text of lines in which others have chosen words, as a terminal may have it.
 pub use steadfast_vfs::foreign::lines as harmless;
-use steadfast_vfs::foreign::{json, shown};
+use steadfast_vfs::foreign::{json, line};
 
 use crate::output::is_unwritten;
 
@@ -104,7 +104,7 @@ impl<W: Write> Write for Harmless<W> {
                 Some((b'\n' | b'\t', text)) => (text, &piece[text.len()..]),
                 _ => (piece, &[][..]),
             };
-            self.next.write_all(shown(text).as_bytes())?;
+            self.next.write_all(line(text).as_bytes())?;
             self.next.write_all(end)?;
         }
         Ok(bytes.len())

@@ -6,6 +6,7 @@
 //! use steadfast_vfs::foreign::{Foreign, json, lines};
 //!
 //! assert_eq!(Foreign::new("a\x1b[2J\n").to_string(), "a\\033[2J\\012");
+//! assert_eq!(Foreign::new(r"a\033").to_string(), r"a\\033");
 //! assert_eq!(lines("a\x1b[2J\n"), "a\\033[2J\n");
 //! assert_eq!(json("\"a\u{202e}b\"".into()), "\"a\\u202eb\"");
 //! ```
@@ -13,7 +14,8 @@
 use std::fmt::{self, Write};
 
 /// Text of others, which cannot be printed as it is: on one line, with octal escapes for
-/// all that [`is_escaped`] and for bytes that are no UTF-8.
+/// all that [`is_escaped`] and for bytes that are no UTF-8. A backslash is doubled, so that no two
+/// texts look the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Foreign<'a>(&'a [u8]);
 
@@ -57,11 +59,23 @@ pub fn is_escaped(c: char) -> bool {
 
 /// The same as [`Foreign`] prints.
 pub fn shown(text: &[u8]) -> String {
+    escaped(text, "\\\\")
+}
+
+/// Text on one line that has been put together, with names of others in it that are escaped
+/// already: its backslashes stay.
+pub fn line(text: &[u8]) -> String {
+    escaped(text, "\\")
+}
+
+fn escaped(text: &[u8], backslash: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for part in text.utf8_chunks() {
         for c in part.valid().chars() {
             if is_escaped(c) {
                 octal(&mut out, c.encode_utf8(&mut [0; 4]).as_bytes());
+            } else if c == '\\' {
+                out.push_str(backslash);
             } else {
                 out.push(c);
             }
@@ -78,11 +92,12 @@ fn octal(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Text of several lines that has text of others in it: its ends of lines and tabs stay.
+/// Text of several lines that has text of others in it: its ends of lines, tabs and backslashes
+/// stay.
 pub fn lines(text: &str) -> String {
     let pieces = text.split_inclusive(['\n', '\t']).map(|piece| {
         let end = piece.len() - usize::from(piece.ends_with(['\n', '\t']));
-        shown(&piece.as_bytes()[..end]) + &piece[end..]
+        line(&piece.as_bytes()[..end]) + &piece[end..]
     });
     pieces.collect()
 }
@@ -120,6 +135,9 @@ mod tests {
         assert_eq!(shown("gr\u{fc}n \u{5d0}\u{1f600}".as_bytes()), "gr\u{fc}n \u{5d0}\u{1f600}");
         assert_eq!(shown(b"a\x1b[2Jb\nc\x7f"), "a\\033[2Jb\\012c\\177");
         assert_eq!(shown(b"\xff\xc3"), "\\377\\303");
+        // The four characters, and the one that they are the escape of.
+        assert_eq!((shown(br"\033"), shown(b"\x1b")), (r"\\033".into(), r"\033".into()));
+        assert_eq!(line(shown(br"a\b").as_bytes()), r"a\\b");
         assert_eq!(shown("\u{9b}".as_bytes()), "\\302\\233");
         for c in ['\u{ad}', '\u{61c}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202e}', '\u{2066}'] {
             assert!(shown(c.to_string().as_bytes()).is_ascii(), "{c:?}");

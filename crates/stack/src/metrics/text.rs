@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use steadfast_vfs::foreign::shown;
+use steadfast_vfs::foreign::line;
 
 use crate::protocol::{Counters, LegStatus, StackCounters, StackStatus, VolumeStatus};
 
@@ -109,7 +109,7 @@ fn leg_labels(volume: &VolumeStatus, leg: &LegStatus) -> String {
 
 /// A value of a label: names come from labels on disks, and who looks may sit at a terminal.
 fn label(text: &str) -> String {
-    shown(text.as_bytes()).replace('\\', "\\\\").replace('"', "\\\"")
+    line(text.as_bytes()).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]

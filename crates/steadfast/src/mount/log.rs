@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::layer;
 use tracing_subscriber::prelude::*;
 
 use rustix::fs::{Mode, OFlags};
-use steadfast_vfs::path::shown;
+use steadfast_vfs::foreign;
 
 use crate::commands::whole_file::place::{self, Found, path_of};
 
@@ -116,7 +116,7 @@ struct Line<W>(W);
 impl<W: Write> Write for Line<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let body = event.strip_suffix(b"\n").unwrap_or(event);
-        let mut line = shown(body).into_bytes();
+        let mut line = foreign::line(body).into_bytes();
         line.extend(&event[body.len()..]);
         self.0.write_all(&line)?;
         Ok(event.len())

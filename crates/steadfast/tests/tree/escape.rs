@@ -132,6 +132,13 @@ fn a_name_gives_a_terminal_no_orders() {
     let listed = d.good("ls a.img /src").out;
     assert!(listed.contains(" a\\033[2J\\012b\n") && listed.lines().count() == 2, "{listed}");
     assert!(listed.contains(" c\\342\\200\\256d\\342\\200\\213\n"), "{listed}");
+    // A name that looks like an escape is not taken for one.
+    std::fs::write(d.path("src/e\\033"), "x").unwrap();
+    std::fs::write(d.path("src/e\x1b"), "x").unwrap();
+    d.good("put -r a.img src /");
+    let listed = d.good("ls a.img /src").out;
+    assert!(listed.contains(" e\\\\033\n") && listed.contains(" e\\033\n"), "{listed}");
+    assert_eq!(d.good("cat a.img /src/e\\033").out, "x", "a path is taken as it is");
     let document = d.good("extents --json a.img /src/c\u{202e}d\u{200b}").out;
     assert!(document.is_ascii() && document.contains("c\\\\342"), "{document}");
 }

@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use steadfast_host::Folder;
 
 use crate::step;
 use crate::tally::Tally;
@@ -211,8 +212,9 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A folder in memory, if there is one. It goes with the run.
-struct Memory(Option<PathBuf>);
+/// A folder in memory, if there is one. It goes with the run. What a run that was killed has left
+/// mounted there, the next one clears.
+struct Memory(Option<Folder>);
 
 impl Memory {
     fn new() -> Memory {
@@ -221,8 +223,8 @@ impl Memory {
             let free = u64::try_from(of.f_bsize).unwrap_or(0).saturating_mul(of.f_bavail);
             is_tmpfs && free.min(available()) >= MEMORY_ROOM
         });
-        let folder = Path::new(MEMORY).join(format!("steadfast-test-{}", std::process::id()));
-        Memory((is_memory && std::fs::create_dir(&folder).is_ok()).then_some(folder))
+        let made = is_memory.then(|| Folder::new_in(Path::new(MEMORY), "steadfast-test-").ok());
+        Memory(made.flatten())
     }
 }
 
@@ -232,15 +234,6 @@ fn available() -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kib.map_or(0, |kib| kib.saturating_mul(1024))
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        if let Some(folder) = &self.0 {
-            // OK to ignore: each test removes its own; what a test that was ended leaves can stay.
-            let _ = std::fs::remove_dir_all(folder);
-        }
-    }
 }
 
 fn job(root: &Path, binary: &Binary, asked: &Asked, memory: &Memory) -> Job {
@@ -255,7 +248,7 @@ fn job(root: &Path, binary: &Binary, asked: &Asked, memory: &Memory) -> Job {
     command.args(["--test-threads=1", "--show-output"]).args(asked.filter);
     command.envs(asked.environment.iter().map(|(name, value)| (name, value)));
     if let Some(folder) = memory.0.as_ref().filter(|_| IN_MEMORY.contains(&binary.name.as_str())) {
-        command.env("TMPDIR", folder);
+        command.env("TMPDIR", folder.path());
     }
     Job { name: binary.name.clone(), command, in_turn: true }
 }

@@ -165,7 +165,7 @@ const LAYERS: [Layer; 25] = [
         ],
         &[],
     ),
-    layer("xtask", &["suite", "statistics"], &[]),
+    layer("xtask", &["host", "suite", "statistics"], &[]),
 ];
 
 /// A dependency of one of the workspace's crates on another; names as in [`LAYERS`].

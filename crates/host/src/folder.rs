@@ -5,17 +5,22 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use tempfile::TempDir;
 
+use crate::leftovers::{self, Owner};
+
 /// A new folder for what is temporary, and to mount on. Removed with all that is in it when
 /// dropped, unless something is still mounted on it or below it: then it stays, because removing it
-/// would empty that file system.
+/// would empty that file system. What a process leaves there that is killed, mounts and loop
+/// devices, the next one clears that makes a folder, if its name begins with `steadfast-`.
 #[derive(Debug)]
 pub struct Folder {
     /// Absolute, without symbolic links: as the kernel names what is mounted.
     path: PathBuf,
     whole: Option<TempDir>,
+    owner: Option<Owner>,
 }
 
 impl Folder {
@@ -32,34 +37,46 @@ impl Folder {
     /// # Errors
     /// What the host reports.
     pub fn new_in(folder: &Path, prefix: &str) -> io::Result<Folder> {
-        Ok(Folder::of(tempfile::Builder::new().prefix(prefix).tempdir_in(folder)?))
+        static ONCE: Once = Once::new();
+        ONCE.call_once(leftovers::clear);
+        let mut made = Folder::of(tempfile::Builder::new().prefix(prefix).tempdir_in(folder)?);
+        made.owner = Some(Owner::new(&made.path)?);
+        Ok(made)
     }
 
     /// One that was made.
     pub(crate) fn of(whole: TempDir) -> Folder {
         let path = whole.path().canonicalize().unwrap_or_else(|_| whole.path().to_owned());
-        Folder { path, whole: Some(whole) }
+        Folder { path, whole: Some(whole), owner: None }
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
 
-    /// Whether something is mounted on it or below it. Where that cannot be found out it is.
-    fn has_mounts(&self) -> bool {
-        let mounts = fs::read("/proc/self/mountinfo");
-        mounts.map_or(true, |mounts| places(&mounts).any(|at| at.starts_with(&self.path)))
-    }
+/// Whether something is mounted on a folder or below it. Where that cannot be found out it is.
+pub(crate) fn has_mounts(folder: &Path) -> bool {
+    let mounts = fs::read("/proc/self/mountinfo");
+    mounts.map_or(true, |mounts| places(&mounts).any(|at| at.starts_with(folder)))
+}
+
+/// Where something is mounted, what was mounted last at the end.
+pub(crate) fn mounted() -> Vec<PathBuf> {
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    places(&mounts).collect()
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(whole) = self.whole.take()
-            && self.has_mounts()
+            && has_mounts(&self.path)
         {
             // OK to ignore where it is: whoever left the mount there knows.
             let _ = whole.keep();
+            // It is no leftover as long as this process lives.
+            std::mem::forget(self.owner.take());
         }
     }
 }

@@ -8,11 +8,13 @@
 //! busy, and a detach is waited for.
 
 mod folder;
+mod leftovers;
 mod loops;
 mod mount;
 mod program;
 
 pub use folder::Folder;
+pub use leftovers::dead_mounts;
 pub use loops::{LoopDevice, is_attached};
 pub use mount::Mount;
 pub use program::Failed;

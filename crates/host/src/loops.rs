@@ -139,6 +139,17 @@ impl Drop for LoopDevice {
     }
 }
 
+/// All that are attached, and the files that they are over.
+pub(crate) fn all() -> Vec<(PathBuf, PathBuf)> {
+    let disks = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let attached = disks.filter_map(|disk| {
+        let device = Path::new("/dev").join(disk.file_name());
+        let file = of_system(&device, "loop/backing_file")?;
+        Some((device, PathBuf::from(file.trim_end_matches('\n'))))
+    });
+    attached.collect()
+}
+
 /// What the kernel says of a disk.
 fn of_system(device: &Path, what: &str) -> Option<String> {
     let disk = Path::new("/sys/block").join(device.file_name()?);
@@ -151,7 +162,8 @@ pub fn is_attached(path: &Path, sequence: Option<u64>) -> bool {
     is_there && sequence.is_none_or(|known| sequence_of(path) == Some(known))
 }
 
-fn sequence_of(device: &Path) -> Option<u64> {
+/// The kernel's number of an attachment.
+pub(crate) fn sequence_of(device: &Path) -> Option<u64> {
     of_system(device, "diskseq")?.trim().parse().ok()
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use steadfast_host::Failed;
+use steadfast_host::{Failed, dead_mounts};
 
 use crate::PeerError;
 
@@ -63,7 +63,10 @@ pub(crate) fn succeed(program: &str, line: &[&OsStr]) -> Result<(), PeerError> {
     }
     let words = line.iter().map(|w| w.to_string_lossy().into_owned());
     let command = std::iter::once(program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");
-    Err(PeerError::Tool(Failed { command, said: said.text() }))
+    // Some look at all loop devices that are mounted, and fail for one over a dead mount.
+    let not_connected = said.text().contains("endpoint is not connected");
+    let what_to_do = if not_connected { dead_mounts() } else { String::new() };
+    Err(PeerError::Tool(Failed { command, said: said.text() + &what_to_do }))
 }
 
 /// Whether a program is installed.

@@ -1,7 +1,9 @@
 //! The kernel's file systems on our devices. Needs root, FUSE and loop devices, as CI has them.
 
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -162,4 +164,57 @@ fn what_cannot_be_is_named() {
         other => panic!("{:?}", other.map(drop)),
     }
     assert_ne!(Verdict::Clean, Verdict::Damaged(String::new()));
+}
+
+/// What a process of the test below does.
+const ROLE: &str = "STEADFAST_ROLE";
+
+/// The test below in another process: its command line.
+fn as_role(role: &str, by: &[&str]) -> Command {
+    let name = "what_a_killed_process_has_left_keeps_no_other_from_its_work";
+    let program = std::env::current_exe().unwrap();
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "120"]).args(by).arg(program);
+    command.args([name, "--exact", "--nocapture"]).env(ROLE, role);
+    command
+}
+
+/// Leaves a dead mount with a loop device over its file, which is mounted.
+fn leave() {
+    let out = as_role("leave", &[]).output().unwrap();
+    assert_eq!(out.status.signal().or(out.status.code()), Some(9), "{out:?}");
+}
+
+/// mkfs.btrfs looks at all loop devices that are mounted, and fails for one over a file of a dead
+/// mount. Here in a mount namespace with temporary files of its own, where no other test sees it.
+#[test]
+fn what_a_killed_process_has_left_keeps_no_other_from_its_work() {
+    match std::env::var(ROLE).unwrap_or_default().as_str() {
+        "" => {
+            let script = "mount -t tmpfs none /tmp && exec \"$0\" \"$@\"";
+            let mut whole = as_role("whole", &["unshare", "--mount", "sh", "-c", script]);
+            let out = whole.env("TMPDIR", "/tmp").output().unwrap();
+            assert!(out.status.success(), "{out:?}");
+        }
+        "whole" => {
+            leave();
+            // By the first folder of another process.
+            let worked = as_role("work", &[]).output().unwrap();
+            assert!(worked.status.success(), "{worked:?}");
+            // In one that has begun before.
+            peer(KernelFs::Btrfs).formatted().unwrap();
+            leave();
+            let error = peer(KernelFs::Btrfs).formatted().unwrap_err().to_string();
+            let said = "is over a file of a mount whose process is gone: umount -l /tmp/steadfast-";
+            assert!(error.contains(said), "{error}");
+            let worked = as_role("work", &[]).output().unwrap();
+            assert!(worked.status.success(), "{worked:?}");
+        }
+        "leave" => {
+            let _left = peer(KernelFs::Ext4).start(None).unwrap();
+            let own = rustix::process::getpid();
+            rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+        }
+        _ => drop(peer(KernelFs::Btrfs).formatted().unwrap()),
+    }
 }

@@ -4,8 +4,10 @@
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{
@@ -17,6 +19,9 @@ use crate::options::{KernelTimes, Options};
 
 /// Where fusermount3 finds the number of its end of the socket.
 const SOCKET: &str = "_FUSE_COMMFD";
+/// How long it may take: it looks at the mount point, which may lie on anybody's file system.
+const LIMIT: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The first option that fusermount3 has for root alone.
 pub(crate) fn for_root(options: &Options) -> Option<&'static str> {
@@ -35,26 +40,50 @@ pub(crate) fn mount(mountpoint: &Path, options: &Options) -> io::Result<OwnedFd>
     // It is to be inherited. What another thread starts this very moment inherits it too; no harm,
     // it is closed there with the program's end.
     fcntl_setfd(&theirs, FdFlags::empty())?;
-    let child = Command::new("fusermount3")
-        .args(["-o", &words(options), "--"])
-        .arg(mountpoint)
-        .env(SOCKET, theirs.as_raw_fd().to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    let child = child.map_err(|e| {
-        let why = format!("fusermount3 cannot be run: {e}; install fuse3, or mount as root");
-        io::Error::new(e.kind(), why)
-    })?;
+    let mut fusermount = Command::new("fusermount3");
+    fusermount.args(["-o", &words(options), "--"]).arg(mountpoint);
+    let child = start(fusermount.env(SOCKET, theirs.as_raw_fd().to_string()))?;
     drop(theirs);
     // What it has sent stays. Not before its end: a program that another thread has started may
     // have inherited the other end, which is open as long as that runs.
-    let output = child.wait_with_output()?;
+    let output = ended(child, LIMIT)?;
     match receive(&ours)? {
         Some(connection) if output.status.success() => Ok(connection),
         _ => Err(io::Error::other(explained(&String::from_utf8_lossy(&output.stderr)))),
     }
+}
+
+/// Unmounts; what it said.
+///
+/// # Errors
+/// It cannot be run, or does not end.
+pub(crate) fn unmount(options: &[&str], mountpoint: &Path) -> io::Result<Output> {
+    let mut fusermount = Command::new("fusermount3");
+    ended(start(fusermount.args(options).arg("--").arg(mountpoint))?, LIMIT)
+}
+
+fn start(fusermount: &mut Command) -> io::Result<Child> {
+    fusermount.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // Ctrl-C is for us: between its mount and its answer it would leave a dead one.
+    fusermount.process_group(0).spawn().map_err(|e| {
+        let why = format!("fusermount3 cannot be run: {e}; install fuse3, or mount as root");
+        io::Error::new(e.kind(), why)
+    })
+}
+
+/// Waits for its end; it is killed after `limit`.
+fn ended(mut child: Child, limit: Duration) -> io::Result<Output> {
+    let begun = Instant::now();
+    while child.try_wait()?.is_none() {
+        if begun.elapsed() >= limit {
+            child.kill()?;
+            child.wait()?;
+            let why = format!("fusermount3 has not ended within {limit:?}, and was killed");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    child.wait_with_output()
 }
 
 /// The options as fusermount3 takes them.
@@ -148,6 +177,18 @@ mod tests {
         assert_eq!(explained("fusermount3: mount failed\n"), "mount failed");
         let said = "fusermount3: failed to open /dev/fuse: Permission denied\n";
         assert!(explained(said).contains("chmod 666"), "{}", explained(said));
+    }
+
+    #[test]
+    fn it_is_not_waited_for_without_end() {
+        let begun = Instant::now();
+        let child = start(Command::new("sleep").arg("600")).unwrap();
+        let error = ended(child, Duration::from_millis(50)).unwrap_err();
+        assert!(error.to_string().contains("was killed"), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        let child = start(Command::new("sh").args(["-c", "echo no >&2; exit 3"])).unwrap();
+        let output = ended(child, LIMIT).unwrap();
+        assert_eq!((output.status.code(), &output.stderr[..]), (Some(3), &b"no\n"[..]));
     }
 
     /// Also where a program that was started meanwhile holds the other end.

@@ -4,7 +4,6 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -377,11 +376,8 @@ fn take_away(mountpoint: &Path, flags: UnmountFlags, by_hand: &[&str]) -> Result
         Err(Errno::PERM) => {}
         Err(e) => return Err(MountError::Unmount { path: path(), why: e.to_string() }),
     }
-    let out = Command::new("fusermount3").args(by_hand).arg("--").arg(mountpoint).output();
-    let out = out.map_err(|e| MountError::Unmount {
-        path: path(),
-        why: format!("fusermount3 cannot be run: {e}"),
-    })?;
+    let out = fusermount::unmount(by_hand, mountpoint);
+    let out = out.map_err(|e| MountError::Unmount { path: path(), why: e.to_string() })?;
     let said = String::from_utf8_lossy(&out.stderr);
     if out.status.success() {
         Ok(())

@@ -164,8 +164,9 @@ pub fn detach_dead(tree: &Path) -> Vec<PathBuf> {
         let under = std::fs::read_to_string(backing).unwrap_or_default();
         if Path::new(under.trim()).starts_with(tree) {
             let device = Path::new("/dev").join(entry.file_name());
-            let done = std::process::Command::new("losetup").arg("--detach").arg(&device).status();
-            if done.is_ok_and(|s| s.success()) {
+            let mut losetup = std::process::Command::new("timeout");
+            losetup.args(["-s", "KILL", "30", "losetup", "--detach"]).arg(&device);
+            if losetup.status().is_ok_and(|s| s.success()) {
                 detached.push(device);
             }
         }

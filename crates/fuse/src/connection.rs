@@ -4,7 +4,7 @@
 //! of the mount (a container, a service with a /tmp of its own) holds it for as long as it lives.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags};
@@ -36,6 +36,17 @@ pub(crate) fn has_ended(open: impl AsFd) -> io::Result<bool> {
     let mut polled = [PollFd::from_borrowed_fd(open.as_fd(), PollFlags::empty())];
     poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
     Ok(polled[0].revents().contains(PollFlags::ERR))
+}
+
+/// The device number, `major:minor`, of the mount that `open` is the connection of. Not asked of
+/// its mount point, where another mount may lie over it. `None`: the kernel does not say (before
+/// Linux 6.17).
+pub(crate) fn device(open: impl AsFd) -> Option<String> {
+    let descriptor = open.as_fd().as_raw_fd();
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+    let number = info.lines().find_map(|line| line.strip_prefix("fuse_connection:"))?;
+    let number: u32 = number.trim().parse().ok()?;
+    Some(format!("{}:{}", number >> 20, number & ((1 << 20) - 1)))
 }
 
 /// The name of a connection in fusectl: the kernel's form of a device number.

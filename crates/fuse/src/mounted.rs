@@ -64,14 +64,14 @@ impl Mounted {
         let (down, opened) = (Arc::clone(&bridge.down), Arc::clone(&bridge.opened));
         let failed = |source| MountError::Mount { path: mountpoint.clone(), source };
         let connection = connect(&mountpoint, options)?;
+        let device = device_of(&connection, &mountpoint);
         let failed = |e| {
             // The first error says more than what comes of taking it away again.
-            let _ = unmount_lazily(&mountpoint);
+            let _ = Unmounter::alone(&mountpoint, device.clone()).unmount_lazily();
             failed(e)
         };
         let session = session(bridge, connection, config(options)).map_err(&failed)?;
         let connection = Arc::new(session.as_fd().try_clone_to_owned().map_err(failed)?);
-        let device = device_at(&mountpoint);
         if let Some(device) = &device
             && let Err(e) = read_ahead::set(device, READ_AHEAD_KIB)
         {
@@ -81,16 +81,18 @@ impl Mounted {
     }
 
     /// Whether [`new`](Self::new) could mount there: it is tried, with nobody behind it, and taken
-    /// away at once. For who has to do something first that is not to be done in vain.
+    /// away at once. For who has to do something first that is not to be done in vain. A process
+    /// that ends meanwhile leaves a dead mount.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
     pub fn check(mountpoint: &Path, options: &Options) -> Result<()> {
         let mountpoint = usable(mountpoint)?;
-        drop(connect(&mountpoint, options)?);
-        let device = device_at(&mountpoint);
+        let connection = connect(&mountpoint, options)?;
+        let device = device_of(&connection, &mountpoint);
         // With the connection it has ended everywhere, also where other namespaces have a copy.
-        Unmounter { mountpoint, device, connection: Weak::new() }.unmount_lazily()
+        drop(connection);
+        Unmounter::alone(&mountpoint, device).unmount_lazily()
     }
 
     /// Where it is mounted: absolute, without symbolic links.
@@ -148,6 +150,11 @@ impl std::fmt::Debug for Mounted {
 }
 
 impl Unmounter {
+    /// Of a mount that nobody serves.
+    fn alone(mountpoint: &Path, device: Option<String>) -> Unmounter {
+        Unmounter { mountpoint: mountpoint.into(), device, connection: Weak::new() }
+    }
+
     /// Where it was mounted: absolute, without symbolic links.
     pub(crate) fn mountpoint(&self) -> &Path {
         &self.mountpoint
@@ -308,9 +315,10 @@ fn has_room(threads: usize) -> bool {
     limit.is_none_or(|limit| limit >= open + threads as u64 + OTHERS)
 }
 
-/// The device number of what is mounted at a path.
-fn device_at(mountpoint: &Path) -> Option<String> {
-    mounts::at(mountpoint).ok()?.mounted().map(|m| m.device.clone())
+/// The device number of what was just mounted at a path.
+fn device_of(connection: &OwnedFd, mountpoint: &Path) -> Option<String> {
+    let uppermost = || mounts::at(mountpoint).ok()?.mounted().map(|m| m.device.clone());
+    connection::device(connection).or_else(uppermost)
 }
 
 /// The mount point, checked: a directory without a mount of ours, alive or not. One over the

@@ -2,6 +2,7 @@
 //! serves it.
 
 pub mod background;
+mod claim;
 mod control;
 mod descriptors;
 mod ending;

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::io::Errno;
-use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::Schedule;
 use steadfast_ext4::Dax;
@@ -21,7 +20,8 @@ use steadfast_vfs::FileSystem;
 use super::log::LogFile;
 use super::options::{self, Wanted};
 use super::{
-    background, control, descriptors, holders, log, mmp, place, remount, stack, transact, trouble,
+    background, claim, control, descriptors, holders, log, mmp, place, remount, stack, transact,
+    trouble,
 };
 use crate::cli::Mount;
 use crate::commands::image;
@@ -29,7 +29,8 @@ use crate::commands::journal_device::of_image;
 use crate::commands::pmem;
 use crate::commands::serve as serve_commands;
 use crate::commands::volume;
-use crate::{Outcome, Usage, allocator, stop_signals, terminal};
+use crate::stop_signals::Stops;
+use crate::{Outcome, Usage, allocator, terminal};
 
 /// How long open files are waited for when the process is asked to end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -121,8 +122,12 @@ fn serve(
         tracing::debug!("mount options that change nothing: {}", wanted.without_effect.join(","));
     }
     descriptors::make_room(wanted.fuse.threads)?;
-    check_place(args.mountpoint()?, &wanted, folder)?;
+    let stops = Stops::listen()?;
+    let held = stops.hold();
+    let claim = check_place(args.mountpoint()?, &wanted, folder)?;
+    drop(held);
     let opened = open(args, &mut wanted)?;
+    let held = stops.hold();
     let begun = Begun::new(
         opened,
         args.mountpoint()?,
@@ -131,8 +136,13 @@ fn serve(
         folder,
         false,
     )?;
+    drop(claim);
     let served = &begun.served;
-    end_on_signals(served)?;
+    let ending = Arc::clone(served);
+    held.then(move |signal| {
+        tracing::info!("signal {signal}: unmounting {}", ending.mountpoint.display());
+        end(&ending);
+    });
     if let Some(note) = served.recovery() {
         note_and_log(&note, args.serves_in_background);
     }
@@ -246,10 +256,12 @@ fn note_and_log(note: &str, in_background: bool) {
 }
 
 /// Refuses what can be refused before anything is opened: from then on something may be written
-/// (a volume's labels, what the journal holds).
-pub fn check_place(at: &Path, wanted: &Wanted, folder: &Path) -> Result<()> {
+/// (a volume's labels, what the journal holds). The place is the caller's until it has mounted.
+pub fn check_place(at: &Path, wanted: &Wanted, folder: &Path) -> Result<claim::Claim> {
+    let claim = claim::Claim::new(folder, at)?;
     Mounted::check(at, &wanted.fuse).map_err(not_mounted)?;
-    control::Socket::check(folder)
+    control::Socket::check(folder)?;
+    Ok(claim)
 }
 
 /// What is to be mounted.
@@ -496,21 +508,8 @@ impl Served {
     }
 }
 
-/// SIGTERM, SIGINT and SIGHUP (unless it is ignored) unmount. Files that stay open are cut off
-/// after a moment.
-fn end_on_signals(served: &Arc<Served>) -> Result<()> {
-    let mut signals = Signals::new(stop_signals::numbers()).context("signals")?;
-    let served = Arc::clone(served);
-    let thread = std::thread::Builder::new().name("signals".into());
-    thread.spawn(move || {
-        for signal in signals.forever() {
-            tracing::info!("signal {signal}: unmounting {}", served.mountpoint.display());
-            end(&served);
-        }
-    })?;
-    Ok(())
-}
-
+/// What SIGTERM, SIGINT and SIGHUP (unless it is ignored) do: unmount. Files that stay open are cut
+/// off after a moment.
 fn end(served: &Arc<Served>) {
     if served.unmounter.unmount().is_err()
         && let Err(e) = served.unmounter.unmount_lazily()

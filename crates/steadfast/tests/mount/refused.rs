@@ -152,3 +152,24 @@ fn a_long_wait_is_announced_and_ends_by_a_signal() {
         assert!(line.contains(&said), "{words:?}: {line}");
     }
 }
+
+#[test]
+fn of_two_mounts_at_one_moment_one_is_refused() {
+    let Some(b) = Bench::with_image("16m") else { return };
+    b.make("other.img", "16m");
+    for _ in 0..8 {
+        let ends = std::thread::scope(|scope| {
+            let other = scope.spawn(|| b.run("mount other.img m"));
+            [b.run("mount disk.img m"), other.join().unwrap()]
+        });
+        let codes = ends.each_ref().map(|end| end.status.code());
+        let said = ends.each_ref().map(|end| text(&end.stderr)).concat();
+        assert!(matches!(codes, [Some(0), Some(2)] | [Some(2), Some(0)]), "{codes:?}: {said}");
+        assert!(said.contains("is being made there") || said.contains("is mounted"), "{said}");
+        assert!(b.at().join("lost+found").is_dir());
+        b.good("umount m");
+        assert!(fs::read_dir(b.at()).unwrap().next().is_none());
+    }
+    let left = fs::read_dir(b.path("run")).unwrap().count();
+    assert_eq!(left, 0, "of the lock or of a socket");
+}

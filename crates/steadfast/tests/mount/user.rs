@@ -147,3 +147,34 @@ fn what_a_user_has_made_is_his_to_use() {
     let Some(said) = said else { return };
     assert!(said.contains("writable") && said.contains("disk.img: clean"), "{said}");
 }
+
+/// A stop signal comes as fusermount3 has mounted, with nobody behind the mount yet: first when the
+/// place is tried, then when it is mounted to stay.
+#[test]
+fn a_signal_while_it_is_mounted_leaves_no_dead_mount() {
+    let said = as_user(
+        "mkdir bin
+        export real=$(command -v fusermount3)
+        cat > bin/fusermount3 <<'END'
+#!/bin/sh
+$real \"$@\"
+status=$?
+[ $1 != -o ] || echo x >> calls
+[ $1 != -o ] || [ $(wc -l < calls) != $TURN ] || kill -TERM $PPID
+exit $status
+END
+        chmod 755 bin/fusermount3
+        for TURN in 1 2; do
+            export TURN
+            rm -f calls
+            status=0
+            PATH=$PWD/bin:$PATH timeout -s KILL 60 $s mount --foreground disk.img m || status=$?
+            echo status $status calls $(wc -l < calls)
+            grep ' fuse.steadfast ' /proc/self/mountinfo && exit 1
+            ls m
+        done",
+    );
+    let Some(said) = said else { return };
+    // Ended by it, and unmounted because of it.
+    assert!(said.contains("status 143 calls 1\nstatus 0 calls 2\n"), "{said}");
+}

@@ -54,10 +54,11 @@ impl Ext4Mounts {
         let device: Arc<dyn BlockDevice> = Arc::clone(&what.device);
         // By this name a host finds what it has left, should it be killed while it tries to mount.
         wanted.fuse.source.clone_from(&what.source);
-        check_place(&what.at, &wanted, &self.folder)?;
+        let claim = check_place(&what.at, &wanted, &self.folder)?;
         let opened = Opened::on(device, journal, &what.source, &mut wanted)?;
         let log = self.log.clone();
         let begun = Begun::new(opened, &what.at, wanted, log, &self.folder, true)?;
+        drop(claim);
         let served = Arc::clone(&begun.served);
         if let Some(note) = served.recovery() {
             tracing::warn!("{note}");

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use sd_notify::NotifyState;
-use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_block::signatures;
 use steadfast_fuse::mounts::{self, Mount};
@@ -23,7 +22,8 @@ use super::said;
 use crate::mount::log::{self, LogFile};
 use crate::mount::serve::not_mounted;
 use crate::mount::{background, place};
-use crate::{Outcome, Usage, stop_signals, terminal};
+use crate::stop_signals::Stops;
+use crate::{Outcome, Usage, terminal};
 
 /// How long the end is held up by those who asked for it and wait for the answer.
 const ANSWERS: Duration = Duration::from_secs(5);
@@ -62,15 +62,18 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
     let forget =
         |device: &Arc<dyn BlockDevice>| signatures::wipe(device).map_err(|e| e.to_string());
     let occupant = steadfast::occupant;
+    let stops = Stops::listen()?;
+    let held = stops.hold();
     check_tree(&tree, is_own, &path)?;
+    drop(held);
     let options = Options { config: path, occupant, forget, mounter: Box::new(mounter) };
     let host = Host::start(options, &config).map_err(said)?;
-    let served = serve_host(args, &config, &host, (&socket, &tree, is_own), log.is_some(), |()| {
-        match (args.serves_in_background, &log) {
-            (true, Some(log)) => background::detach(log, out),
-            _ => Ok(()),
-        }
-    });
+    let ready = |()| match (args.serves_in_background, &log) {
+        (true, Some(log)) => background::detach(log, out),
+        _ => Ok(()),
+    };
+    let places = (socket.as_path(), tree.as_path(), is_own);
+    let served = serve_host(args, &config, &host, places, log.is_some(), &stops, ready);
     // Also after an error: what was opened is closed.
     let closed = host.close().map_err(said);
     served?;
@@ -85,16 +88,24 @@ fn serve_host(
     host: &Arc<Host>,
     (socket, tree, is_own): (&Path, &Path, bool),
     log_is_file: bool,
+    stops: &Stops,
     ready: impl FnOnce(()) -> Result<()>,
 ) -> Result<()> {
+    let held = stops.hold();
     let mounted = mount_tree(host, tree, is_own)?;
     let unmounter = mounted.unmounter();
     host.tree_is_at(mounted.mountpoint());
     let at = mounted.mountpoint().to_path_buf();
     let serving = std::thread::Builder::new().name("tree".into());
     let serving = serving.spawn(move || mounted.serve())?;
+    let ending = Arc::downgrade(host);
+    held.then(move |signal| {
+        tracing::info!("signal {signal}: closing everything");
+        if let Some(host) = ending.upgrade() {
+            host.end();
+        }
+    });
     let served = (|| {
-        end_on_signals(host)?;
         // Whoever gets an answer finds mounted what is to be.
         host.mount_configured(config);
         let server = Server::open(socket, host).map_err(said)?;
@@ -177,21 +188,6 @@ fn tree_options(config: &Path) -> FuseOptions {
         negative_timeout: zero,
         ..FuseOptions::default()
     }
-}
-
-fn end_on_signals(host: &Arc<Host>) -> Result<()> {
-    let mut signals = Signals::new(stop_signals::numbers()).context("signals")?;
-    let host = Arc::downgrade(host);
-    let looking = move || {
-        for signal in signals.forever() {
-            tracing::info!("signal {signal}: closing everything");
-            if let Some(host) = host.upgrade() {
-                host.end();
-            }
-        }
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(looking)?;
-    Ok(())
 }
 
 /// The configuration file and what is in it. One that nobody named need not be there.

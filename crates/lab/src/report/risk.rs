@@ -1,20 +1,28 @@
 //! What power cuts take, beside the speed.
 
+use std::collections::BTreeSet;
+
 use super::marks::{self, Mark, Marks};
 use super::scatter::{self, Scatter};
 use super::svg::Shape;
 use crate::results::{Percentiles, Point, Results, RiskRow, Spread};
 
-/// What a cut takes of acknowledged work; of several seeds the median.
+/// What a cut takes of acknowledged work; of several seeds the median. Beside the kernel's variants
+/// of as many cuts of each.
 pub(super) fn exposure(results: &Results) -> Option<String> {
     let risk = || results.runs.iter().flat_map(|run| &run.risk);
-    let few = risk().all(|r| r.exposure_bytes.p99().is_none());
+    let few = risk().any(|r| r.comparable_bytes().p99().is_none());
     let of = |variant: &str, value: fn(&Percentiles) -> Option<f64>| {
         let rows = risk().filter(|r| r.variant == variant);
-        let values: Vec<f64> = rows.filter_map(|r: &RiskRow| value(&r.exposure_bytes)).collect();
+        let values: Vec<f64> = rows.filter_map(|r: &RiskRow| value(r.comparable_bytes())).collect();
         (!values.is_empty()).then(|| Spread::of(&values).median() / 1024.0)
     };
     let names = results.variants.iter().map(|v| v.name.as_str());
+    let cuts: BTreeSet<u64> = risk().map(|r| r.comparable_bytes().n()).collect();
+    let most = match cuts.first() {
+        Some(n) if cuts.len() == 1 => format!("most of {n} cuts"),
+        _ => "most".to_owned(),
+    };
     let row = |name: &str| {
         let p50 = of(name, |p| Some(p.p50()))?;
         Some((name.to_owned(), vec![Some(p50), of(name, Percentiles::p99), of(name, max)]))
@@ -26,7 +34,7 @@ pub(super) fn exposure(results: &Results) -> Option<String> {
         marks: vec![
             mark("p50", Shape::Circle),
             mark(if few { "p99: too few cuts" } else { "p99" }, Shape::Diamond),
-            mark("most", Shape::Down),
+            mark(&most, Shape::Down),
         ],
         rows: names.filter_map(row).collect(),
     };

@@ -226,7 +226,7 @@ impl Results {
 }
 
 /// The points of all variants that have a speed and were cut. The speed under IOzone is that of the
-/// first test.
+/// first test. Beside the kernel's variants the greatest loss of as many cuts as those have.
 pub fn points(rows: &[Row], files: &[FilesRow], risk: &[RiskRow]) -> Vec<Point> {
     let headline = rows.first().map_or("", |row| &row.test);
     risk.iter()
@@ -245,13 +245,14 @@ pub fn points(rows: &[Row], files: &[FilesRow], risk: &[RiskRow]) -> Vec<Point> 
                 }
                 (None, None) => return None,
             };
+            let (bytes, ms) = (r.comparable_bytes().tail(), r.comparable_ms().tail());
             Some(Point {
                 variant: r.variant.clone(),
                 speed,
                 speed_unit,
-                exposure_bytes: r.exposure_bytes.tail().value(),
-                exposure_ms: r.exposure_ms.tail().value(),
-                exposure_is: r.exposure_bytes.tail().name(),
+                exposure_bytes: bytes.value(),
+                exposure_ms: ms.value(),
+                exposure_is: bytes.name(),
                 exposure_clock: r.run_clock,
             })
         })

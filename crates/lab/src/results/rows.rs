@@ -199,6 +199,18 @@ pub struct RiskRow {
     pub not_judged: Option<NotJudged>,
 }
 
+impl RiskRow {
+    /// Bytes of acknowledged work that a cut took, of as many cuts as the variants beside it have.
+    pub(crate) fn comparable_bytes(&self) -> &Percentiles {
+        self.few_exposure_bytes.as_ref().unwrap_or(&self.exposure_bytes)
+    }
+
+    /// The same of its age, in milliseconds.
+    pub(super) fn comparable_ms(&self) -> &Percentiles {
+        self.few_exposure_ms.as_ref().unwrap_or(&self.exposure_ms)
+    }
+}
+
 /// The age of what cuts took, cut by cut in the order of time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgeSeries {

@@ -203,3 +203,44 @@ pub(super) fn not_judged(figures: &Figures) -> Option<NotJudged> {
     let (_, why) = whole.or(opinions)?;
     Some(NotJudged { cuts, opinions: asked, why })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Figure, Row, points};
+    use crate::scenario::Scenario;
+
+    /// The chart compares like with like: no percentile of ours beside a maximum of the kernel's.
+    #[test]
+    fn beside_the_kernels_variants_stand_as_many_cuts() {
+        let scenario = Scenario::find("data-at-risk").unwrap();
+        let cut = |n: u64| StateFigures { lost_bytes: n, ..StateFigures::default() };
+        let figures =
+            |cuts: u64| Figures { cuts: (0..cuts).map(cut).collect(), ..Figures::default() };
+        let ours = few(row(&scenario.variants[0], figures(400)), &figures(400).cuts, 40);
+        assert!(ours.exposure_bytes.p99().is_some());
+        let kernels = row(&scenario.variants[6], figures(40));
+        let risk = [ours, kernels];
+        let rows: Vec<_> = risk.iter().map(|r| speed_of(&r.variant)).collect();
+        let points = points(&rows, &[], &risk);
+        assert_eq!(points.len(), 2);
+        assert!(points.iter().all(|p| p.exposure_is == "max of 40"), "{points:?}");
+        assert_eq!((points[0].exposure_bytes, points[1].exposure_bytes), (390.0, 39.0));
+    }
+
+    fn speed_of(variant: &str) -> Row {
+        Row {
+            test: "write".into(),
+            variant: variant.into(),
+            figure: Figure::Children,
+            kb_per_s: 1.0,
+            published_kb_per_s: None,
+            children_kb_per_s: 1.0,
+            parent_kb_per_s: 1.0,
+            read_from_disk: None,
+            written_to_disk: None,
+            latency_us: None,
+            distribution: None,
+        }
+    }
+}

@@ -1,5 +1,5 @@
 //! Downloads: pieces of a file come in any order; a file that is whole gets its name and replaces
-//! what was downloaded before. They are images of disks, so one piece is of a journal.
+//! what was downloaded before. When half of one is there, the oldest goes. They are images of disks, so one piece is of a journal.
 
 use steadfast_vfs::Result;
 
@@ -70,7 +70,12 @@ impl Download {
         if whole.with_care {
             hands.sync_folder("download")?;
         }
-        match number.checked_sub(KEPT) {
+        Ok(())
+    }
+
+    /// Of those before the current one, the oldest goes.
+    fn make_room(&self, hands: &mut Hands) -> Result<()> {
+        match self.begun.checked_sub(KEPT + 1) {
             None | Some(0) => Ok(()),
             Some(oldest) => hands.remove(&format!("download/{oldest}")),
         }
@@ -96,6 +101,9 @@ impl Task for Download {
         let left = current.missing.len() as u64;
         if left == 0 {
             return self.end(hands, current);
+        }
+        if left == PIECES / 2 {
+            self.make_room(hands)?;
         }
         if current.with_care && left.is_multiple_of(SYNCED) {
             hands.sync(current.file, true)?;

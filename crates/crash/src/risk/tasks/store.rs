@@ -49,9 +49,11 @@ impl Store {
         if hands.choices.percent(50) {
             return self.resize(hands, file, self.size + GROWTH);
         }
-        hands.write(file, self.size, GROWTH / 4)?;
+        let behind = self.size;
+        hands.write(file, behind, GROWTH / 4)?;
         self.size += GROWTH / 4;
-        Ok(())
+        // What was written last is not needed any more; the size stays.
+        hands.change(file, Action::Clear { offset: behind + GROWTH / 8, len: GROWTH / 8 })
     }
 
     fn make_small(&mut self, hands: &mut Hands, file: Open) -> Result<()> {

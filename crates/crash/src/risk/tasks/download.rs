@@ -1,5 +1,6 @@
 //! Downloads: pieces of a file come in any order; a file that is whole gets its name and replaces
-//! what was downloaded before. When half of one is there, the oldest goes. They are images of disks, so one piece is of a journal.
+//! what was downloaded before. When half of one is there, the oldest goes. They are images of
+//! disks, so one piece is of a journal.
 
 use steadfast_vfs::Result;
 

@@ -11,13 +11,15 @@
 //! The file's end may be where any operation that started after the last durable one has put it.
 //!
 //! Data that a truncation had cut off must not be there again when a later call has made the file
-//! longer: its end shows that both have happened. Where the end could be of before, nothing is said.
+//! longer: its end shows that both have happened (`cut_off`).
 //!
 //! Memory keeps words of 8 bytes whole, not sectors: a sector may be put together of words of such
 //! writes. It is judged by the oldest of them, and is torn.
 //!
 //! Anything else breaks the promise made to the newest durable write. docs/risk.md defines the
 //! figures; this module computes them for one file and one cut.
+
+mod cut_off;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +28,7 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_runtime::Nanos;
 use steadfast_vfs::FileSystem;
 
+use self::cut_off::cut_off;
 use crate::figures::StateFigures;
 use crate::ledger::{Action, Operation};
 use crate::program::Call;
@@ -211,34 +214,6 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
     loss.torn_units = units.torn;
     account(&mut loss, &started, cut, &kept);
     loss
-}
-
-/// The truncation that has certainly happened to a file of this length, and from where on it cut:
-/// the last before the call that first made it so long. File systems that have not written all of
-/// an append may set an end inside it, at the edge of a block: of such an end nothing is known.
-fn cut_off(ops: &[&Operation], len: u64) -> Option<(usize, u64)> {
-    if len.is_multiple_of(UNIT) {
-        return None;
-    }
-    let (mut size, mut last) = (0, None);
-    for (i, op) in ops.iter().enumerate() {
-        let end = match op.action {
-            Action::Resize { size: new } => {
-                if new < size {
-                    last = Some((i, new));
-                }
-                new
-            }
-            Action::Write { offset, len, .. } => size.max(offset + len),
-            Action::Allocate { offset, len, keep_size: false } => size.max(offset + len),
-            Action::Allocate { .. } | Action::Clear { .. } => size,
-        };
-        size = end;
-        if size == len {
-            return last.filter(|(_, from)| *from < len);
-        }
-    }
-    None
 }
 
 /// Counts torn units while the sectors go by in order.
@@ -436,33 +411,6 @@ mod tests {
         assert_eq!((loss.broken, loss.lost_bytes), (vec![1], LEN));
         let loss = judge(&ops, 10, None);
         assert_eq!(loss.broken, [0, 1]);
-    }
-
-    #[test]
-    fn what_a_truncation_cut_off_does_not_come_back() {
-        let resize = |size, start: u64| Operation {
-            action: Action::Resize { size },
-            started: moment(start),
-            acknowledged: Some(moment(start + 1)),
-            durable: None,
-        };
-        let ops = [
-            write(0, 1, 1, Some(2), true),
-            write(1, 2, 3, Some(4), true),
-            resize(1536, 5),
-            resize(5632, 7),
-        ];
-        let mut held = data(&[(0, 1), (1, 2)]);
-        held.resize(5632, 0);
-        assert_eq!(judge(&ops, 10, Some(&held)).stale_bytes, 512);
-        held[1536..2048].fill(0);
-        assert_eq!(judge(&ops, 10, Some(&held)).stale_bytes, 0);
-        // The end of before the truncation; and one that an append in parts may have set.
-        assert_eq!(judge(&ops, 10, Some(&data(&[(0, 1), (1, 2)]))).stale_bytes, 0);
-        let whole = [ops[0], ops[1], ops[2], resize(4096, 7)];
-        let mut held = data(&[(0, 1), (1, 2)]);
-        held.resize(4096, 0);
-        assert_eq!(judge(&whole, 10, Some(&held)).stale_bytes, 0);
     }
 
     #[test]

@@ -143,8 +143,8 @@ bitflags::bitflags! {
         /// The caller caches what it reads, as the kernel does above FUSE: data of long reads need
         /// not stay in this cache too.
         const CALLER_CACHES = 1 << 7;
-        /// Of one write: a page that the caller's cache has kept, of a mapping for instance. Who makes
-        /// a file immutable has such pages written before: afterwards they are refused.
+        /// Of one write: a page that the caller's cache has kept, of a mapping for instance. Who
+        /// makes a file immutable has such pages written before: afterwards they are refused.
         const WRITTEN_BACK = 1 << 8;
         /// O_NOATIME: reads do not count as an access.
         const NO_ACCESS_TIME = 1 << 9;

@@ -85,8 +85,8 @@ impl Handles {
         }
     }
 
-    /// Whether a handle may write anywhere in the file: one of an append-only file was opened before
-    /// it became so.
+    /// Whether a handle may write anywhere in the file: one of an append-only file was opened
+    /// before it became so.
     pub fn any_overwrites(&self, inode: &Arc<Inode>) -> bool {
         let overwrites = |file: &Arc<OpenFile>| {
             file.flags.contains(OpenFlags::WRITE)

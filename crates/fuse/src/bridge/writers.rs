@@ -6,9 +6,9 @@
 //!
 //! * have it write out what has changed before the flag is set (`once_written_out`). It holds the
 //!   lock of the inode meanwhile, which a write(2) takes;
-//! * refuse pages that come after that (the file system does). fsync(2) and msync(2) report it, also
-//!   for a write(2) that waited for the lock while the flag was set. The kernel forgets these pages
-//!   (`page_refused`);
+//! * refuse pages that come after that (the file system does). fsync(2) and msync(2) report it,
+//!   also for a write(2) that waited for the lock while the flag was set. The kernel forgets these
+//!   pages (`page_refused`);
 //! * refuse write(2) itself. With writeback_cache the kernel wants to know the mode before it keeps
 //!   a write: if it has no valid one, it asks for the attributes with the handle, and fails with
 //!   the error of the answer (`fuse_cache_write_iter`). Nothing else asks so: stat(2) has no

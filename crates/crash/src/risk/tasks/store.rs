@@ -1,7 +1,7 @@
 //! A store of records in one file, as programs have them that map their file into memory: it grows
 //! by its size or by what is written behind its end, records are written at any place, those that
-//! have gone leave holes, and now and then it is made small again, and longer at once: the room that
-//! it works in. For that it sorts in a file that has no name any more.
+//! have gone leave holes, and now and then it is made small again, and longer at once: the room
+//! that it works in. For that it sorts in a file that has no name any more.
 
 use steadfast_block::pattern::SECTOR;
 use steadfast_vfs::Result;

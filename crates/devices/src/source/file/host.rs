@@ -2,11 +2,12 @@
 //! is assumed.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::AsFd;
-use rustix::fs::{Dev, StatFs, fstatfs, major, minor, statfs};
+use rustix::fs::{
+    AtFlags, CWD, Dev, StatFs, StatxFlags, fstatfs, major, makedev, minor, statfs, statx,
+};
 use steadfast_block::Persistence;
 
 use crate::source::pmem::of_block_device;
@@ -107,8 +108,11 @@ pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
         .flatten()
         .filter_map(|entry| {
             let backing = line(entry.path().join("loop/backing_file"))?;
-            let over = fs::metadata(backing).ok()?;
-            let same = over.dev() == dev && over.ino() == inode;
+            // Not asked anew: who serves the file may have been killed, and would never answer.
+            let flags = AtFlags::STATX_DONT_SYNC;
+            let over = statx(CWD, backing, flags, StatxFlags::INO).ok()?;
+            let its_dev = makedev(over.stx_dev_major, over.stx_dev_minor);
+            let same = its_dev == dev && over.stx_ino == inode;
             same.then(|| format!("/dev/{}", entry.file_name().to_string_lossy()))
         })
         .collect();

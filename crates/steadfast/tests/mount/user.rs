@@ -62,7 +62,7 @@ fn an_ordinary_user_mounts_what_is_his() {
     let said = as_user(
         "mke2fs -q -F -t ext4 -E root_owner=65534:65534 disk.img
         $s mount disk.img m
-        grep ' fuse.steadfast ' /proc/self/mountinfo
+        grep \"$PWD/.* fuse.steadfast \" /proc/self/mountinfo
         echo text > m/file
         test -O m/file
         $s umount m
@@ -170,7 +170,7 @@ END
             status=0
             PATH=$PWD/bin:$PATH timeout -s KILL 60 $s mount --foreground disk.img m || status=$?
             echo status $status calls $(wc -l < calls)
-            grep ' fuse.steadfast ' /proc/self/mountinfo && exit 1
+            grep \"$PWD/.* fuse.steadfast \" /proc/self/mountinfo && exit 1
             ls m
         done",
     );

@@ -68,6 +68,16 @@ pub(crate) fn mounted() -> Vec<PathBuf> {
     places(&mounts).collect()
 }
 
+/// The same of mounts that a process serves.
+pub(crate) fn fuse_mounted() -> Vec<PathBuf> {
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let kind = |line: &&[u8]| {
+        let mut words = line.split(|byte| *byte == b' ').skip_while(|word| *word != b"-");
+        words.nth(1).is_some_and(|kind| kind.starts_with(b"fuse"))
+    };
+    mounts.split(|byte| *byte == b'\n').filter(kind).filter_map(place).collect()
+}
+
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(whole) = self.whole.take()
@@ -83,11 +93,12 @@ impl Drop for Folder {
 
 /// Where something is mounted: the fifth word of each line.
 fn places(mounts: &[u8]) -> impl Iterator<Item = PathBuf> {
-    let lines = mounts.split(|byte| *byte == b'\n');
-    lines.filter_map(|line| {
-        let at = line.split(|byte| *byte == b' ').nth(4)?;
-        Some(OsString::from_vec(unescaped(at)).into())
-    })
+    mounts.split(|byte| *byte == b'\n').filter_map(place)
+}
+
+fn place(line: &[u8]) -> Option<PathBuf> {
+    let at = line.split(|byte| *byte == b' ').nth(4)?;
+    Some(OsString::from_vec(unescaped(at)).into())
 }
 
 /// A path as the kernel writes it: a backslash and three octal digits for what would end a word.

@@ -3,16 +3,20 @@
 //! A dead mount with a loop device over one of its files keeps others from their work: mkfs.btrfs
 //! looks at all that are mounted, and fails. So each [`Folder`](crate::Folder) has a file beside it
 //! that its process keeps locked. The kernel lets the lock go when the process ends, however it
-//! ends. The first folder that a process makes clears those that nobody keeps.
+//! ends. The first folder that a process makes clears those that nobody keeps. A process that was
+//! killed and cannot end, because its threads wait for its own mount, is helped first: see
+//! [`Guard`](crate::Guard).
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::folder::{has_mounts, mounted};
+use crate::folder::{fuse_mounted, has_mounts, mounted};
 use crate::loops;
-use crate::program::run;
+use crate::program::{run, run_for};
 
 /// How folders are named whose leftovers are looked for.
 const PREFIX: &str = "steadfast-";
@@ -34,9 +38,11 @@ impl Owner {
     /// Of a folder that was just made.
     pub fn new(folder: &Path) -> io::Result<Owner> {
         let path = beside(folder);
-        let file = File::create_new(&path)?;
-        let owner = Owner { path, _locked: file };
-        owner._locked.lock()?;
+        let mut file = File::create_new(&path)?;
+        file.lock()?;
+        let owner = Owner { path, _locked: file.try_clone()? };
+        // Who finds it before this is written waits for no process.
+        file.write_all(this_process().as_bytes())?;
         Ok(owner)
     }
 
@@ -47,8 +53,49 @@ impl Owner {
         let found = path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
         let user = fs::metadata("/proc/self").ok()?.uid();
         let file = File::options().write(true).open(&path).ok().filter(|_| found.uid() == user)?;
-        file.try_lock().ok()?;
+        if file.try_lock().is_err() {
+            let process = process_in(&fs::read_to_string(&path).ok()?)?;
+            is_killed(process).then_some(())?;
+            end_connections(folder);
+            crate::retry(|| file.try_lock().is_ok()).then_some(())?;
+        }
         Some(Owner { path, _locked: file })
+    }
+}
+
+/// This process's namespace of process numbers, and its number there.
+fn this_process() -> String {
+    let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("{} {}", space.display(), std::process::id())
+}
+
+/// The process that has written so, if its number is one of this namespace.
+fn process_in(owner: &str) -> Option<u32> {
+    let (space, process) = owner.split_once(' ')?;
+    let ours = this_process();
+    (ours.split_once(' ')?.0 == space).then(|| process.parse().ok()).flatten()
+}
+
+/// Whether a process that still has threads was killed: one of them has SIGKILL pending.
+fn is_killed(process: u32) -> bool {
+    const SIGKILL: u64 = 1 << (9 - 1);
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok()).any(
+        |status| {
+            let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
+            let pending = pending.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+            pending.is_some_and(|set| set & SIGKILL != 0)
+        },
+    )
+}
+
+/// Ends the connections of the FUSE mounts in a folder: who waits for them gets errors.
+fn end_connections(folder: &Path) {
+    for at in fuse_mounted().iter().rev().filter(|at| at.starts_with(folder)) {
+        // It stays where it is if it is in use. A loop device is found by it.
+        let how = ["--force", "--no-canonicalize"].map(OsStr::new);
+        // OK to ignore: it is looked at later.
+        let _ = run("umount", &[&how[..], &[at.as_os_str()]].concat());
     }
 }
 
@@ -122,8 +169,11 @@ fn remove(folder: &Path, devices: &[Attached]) -> bool {
 /// What to do about mounts whose process is gone and that loop devices are over, of whatever
 /// program; empty if there are none.
 pub fn dead_mounts() -> String {
-    let is_dead =
-        |file: &Path| file.metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotConnected);
+    // Asked by a process that can be given up: it may hang.
+    let is_dead = |file: &Path| {
+        let look = run_for(Duration::from_secs(5), "stat", &["--".as_ref(), file.as_os_str()]);
+        look.is_err_and(|e| e.said.contains("endpoint is not connected"))
+    };
     let mounted = mounted();
     let mut said = String::new();
     for (device, file) in loops::all().into_iter().filter(|(_, file)| is_dead(file)) {
@@ -142,7 +192,6 @@ pub fn dead_mounts() -> String {
 mod tests {
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
-    use std::time::Duration;
 
     use super::*;
     use crate::{Folder, LoopDevice};

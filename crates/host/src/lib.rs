@@ -8,12 +8,14 @@
 //! busy, and a detach is waited for.
 
 mod folder;
+mod guard;
 mod leftovers;
 mod loops;
 mod mount;
 mod program;
 
 pub use folder::Folder;
+pub use guard::Guard;
 pub use leftovers::dead_mounts;
 pub use loops::{LoopDevice, is_attached};
 pub use mount::Mount;

@@ -2,9 +2,10 @@
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-/// Seconds after which a tool is killed: a mount that hangs must not hang its judge.
-const LIMIT_SECONDS: &str = "120";
+/// After this a tool is killed: a mount that hangs must not hang its judge.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A tool of the host that did not do what it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,13 +26,22 @@ impl Failed {
 
 /// Runs a tool; what it printed to its standard output.
 pub(crate) fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, Failed> {
+    run_for(LIMIT, program, arguments)
+}
+
+/// The same, with a limit in whole seconds.
+pub(crate) fn run_for<S: AsRef<OsStr>>(
+    limit: Duration,
+    program: &str,
+    arguments: &[S],
+) -> Result<String, Failed> {
     let failed = |said: String| {
         let words = arguments.iter().map(|a| a.as_ref().to_string_lossy().into_owned());
         let command = std::iter::once(program.to_owned()).chain(words);
         Failed { command: command.collect::<Vec<_>>().join(" "), said }
     };
     let output = Command::new("timeout")
-        .args(["-s", "KILL", LIMIT_SECONDS, program])
+        .args(["-s", "KILL", &limit.as_secs().to_string(), program])
         .args(arguments)
         .env("LC_ALL", "C")
         .stdin(Stdio::null())

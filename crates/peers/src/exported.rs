@@ -75,3 +75,6 @@ impl Drop for Exported {
         drop(self.loop_device.take());
     }
 }
+
+#[cfg(test)]
+mod tests;

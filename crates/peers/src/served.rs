@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steadfast_fuse::{MountError, Mounted, Options, Serving};
-use steadfast_host::Folder;
+use steadfast_host::{Folder, Guard};
 use steadfast_vfs::FileSystem;
 
 use crate::PeerError;
@@ -15,6 +15,8 @@ use crate::PeerError;
 pub struct Served {
     /// `None` once it is taken away, or left.
     serving: Option<Serving>,
+    /// Others of our threads wait for it, so that it outlives this process if that is killed.
+    guard: Option<Guard>,
     // Removed last.
     folder: Folder,
 }
@@ -35,7 +37,9 @@ impl Served {
         let folder = Folder::new("steadfast-mount-")
             .map_err(|e| PeerError::Folder { why: e.to_string() })?;
         let serving = Mounted::new(fs, folder.path(), options)?.serve_beside()?;
-        Ok(Served { serving: Some(serving), folder })
+        // Without one everything works, until the process is killed; so for an ordinary user.
+        let guard = Guard::of(folder.path()).ok();
+        Ok(Served { serving: Some(serving), guard, folder })
     }
 
     /// Where it is mounted.
@@ -69,6 +73,8 @@ impl Served {
     pub(crate) fn leave(&mut self) {
         if let Some(serving) = self.serving.take() {
             serving.leave();
+            // As long as the process lives.
+            std::mem::forget(self.guard.take());
         }
     }
 }

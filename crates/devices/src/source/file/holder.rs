@@ -64,7 +64,7 @@ pub fn mounted_at(device: u64) -> Option<PathBuf> {
 }
 
 /// A path of the table of mounts: blanks and backslashes are octal there.
-fn unescaped(word: &&str) -> PathBuf {
+pub(super) fn unescaped(word: &&str) -> PathBuf {
     let codes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     codes.iter().fold((*word).to_owned(), |path, (code, sign)| path.replace(code, sign)).into()
 }

@@ -103,14 +103,18 @@ pub(super) fn loop_device_is_going(device: &str) -> bool {
 
 /// The loop device that is attached to a file.
 pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut found: Vec<String> = fs::read_dir("/sys/block")
         .ok()?
         .flatten()
         .filter_map(|entry| {
             let backing = line(entry.path().join("loop/backing_file"))?;
-            // Not asked anew: who serves the file may have been killed, and would never answer.
-            let flags = AtFlags::STATX_DONT_SYNC;
-            let over = statx(CWD, backing, flags, StatxFlags::INO).ok()?;
+            // Not asked: who serves the file may never answer.
+            let served = served_device(&mounts, &backing);
+            if served.is_some_and(|number| number != format!("{}:{}", major(dev), minor(dev))) {
+                return None;
+            }
+            let over = statx(CWD, backing, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
             let its_dev = makedev(over.stx_dev_major, over.stx_dev_minor);
             let same = its_dev == dev && over.stx_ino == inode;
             same.then(|| format!("/dev/{}", entry.file_name().to_string_lossy()))
@@ -118,4 +122,34 @@ pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
         .collect();
     found.sort();
     found.into_iter().next()
+}
+
+/// The device number, `major:minor`, of the FUSE mount that a path is in: the last of the deepest
+/// mounts above it, as proc_pid_mountinfo(5) lists them.
+fn served_device<'a>(mounts: &'a str, path: &str) -> Option<&'a str> {
+    let words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let above = words.filter(|words| {
+        words.get(4).is_some_and(|at| Path::new(path).starts_with(super::holder::unescaped(at)))
+    });
+    let words = above.max_by_key(|words| words[4].len())?;
+    let kind = words.iter().skip_while(|word| **word != "-").nth(1)?;
+    kind.starts_with("fuse").then(|| words[2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_that_serves_a_path_is_the_deepest() {
+        let mounts = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            2 1 0:40 / /tmp/a rw shared:1 - tmpfs none rw\n\
+            3 1 0:41 / /tmp/a rw - fuse.steadfast disk rw\n\
+            4 3 0:42 / /tmp/a/b\\040c rw - ext4 /dev/loop1 rw\n";
+        let of = |path| served_device(mounts, path);
+        assert_eq!(
+            (of("/tmp/a/disk"), of("/tmp/ab"), of("/tmp/a/b c/d")),
+            (Some("0:41"), None, None)
+        );
+    }
 }

@@ -109,31 +109,41 @@ impl Checker<'_> {
         if info.magic.get() != QUOTA_MAGIC[kind as usize] || info.version.get() != QUOTA_VERSION {
             return Ok(None);
         }
-        let mut said = BTreeMap::new();
-        let mut level = BTreeSet::from([QUOTA_ROOT]);
+        // The blocks of a level of the tree, and the first digits of the ids that they lead to.
+        let mut level = BTreeMap::from([(QUOTA_ROOT, 0)]);
         let mut above = BTreeSet::from([QUOTA_ROOT]);
-        for _ in 0..QUOTA_DEPTH {
-            let mut below = BTreeSet::new();
-            for block in level {
+        // Where each id's entry is. Many ids share a block.
+        let mut entries_of: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for depth in 1..=QUOTA_DEPTH {
+            let mut below = BTreeMap::new();
+            for (block, digits) in level {
                 let Some(links) = self.quota_block(no, block)? else { return Ok(None) };
-                for link in links.as_chunks::<4>().0 {
+                for (digit, link) in (0..).zip(links.as_chunks::<4>().0) {
                     let to = u32::from_le_bytes(*link);
                     if to >= info.blocks.get() || above.contains(&to) {
                         return Ok(None);
                     }
-                    // Many ids share a block of entries.
-                    if to != 0 {
-                        below.insert(to);
+                    let id: u32 = (digits << 8) | digit;
+                    if to == 0 {
+                        continue;
+                    } else if depth == QUOTA_DEPTH {
+                        entries_of.entry(to).or_default().insert(id);
+                    } else if below.insert(to, id).is_some() {
+                        return Ok(None);
                     }
                 }
             }
-            above.extend(&below);
+            above.extend(below.keys());
             level = below;
         }
-        for block in level {
+        let mut said = BTreeMap::new();
+        for (block, ids) in entries_of {
             let Some(entries) = self.quota_block(no, block)? else { return Ok(None) };
             for entry in (0..QUOTA_ENTRIES).filter_map(|i| QuotaEntry::of_block(&entries, i)) {
-                said.insert(entry.id.get(), (entry.space.get(), entry.inodes.get()));
+                // Without a way to it, nobody finds it.
+                if ids.contains(&entry.id.get()) {
+                    said.insert(entry.id.get(), (entry.space.get(), entry.inodes.get()));
+                }
             }
         }
         Ok(Some(said))
@@ -151,10 +161,7 @@ mod tests {
     use super::*;
     use crate::check;
 
-    /// The way to an entry is found, but another leads back into the tree: e2fsck reads a block of
-    /// the tree as one of entries.
-    #[test]
-    fn a_way_back_into_the_tree_is_damage() {
+    fn disk() -> Arc<dyn BlockDevice> {
         let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 4 << 20));
         let mut options = Options::random(1_700_000_000);
         options.features.ro_compat |= RoCompat::QUOTA;
@@ -163,17 +170,45 @@ mod tests {
         options.journal = JournalChoice::None;
         make(&disk, &options).unwrap();
         assert!(check(&disk, None).unwrap().is_clean());
+        disk
+    }
+
+    /// Where the file of users' quotas begins. Its blocks lie in a row.
+    fn file_of_users(disk: &Arc<dyn BlockDevice>) -> u64 {
         let begins =
             |byte: &u64| disk.read(*byte, 1024).unwrap()[..4] == QUOTA_MAGIC[0].to_le_bytes();
-        let first = (0..4 << 20).step_by(1024).find(begins).unwrap();
+        (0..4 << 20).step_by(1024).find(begins).unwrap()
+    }
+
+    fn kinds(disk: &Arc<dyn BlockDevice>) -> Vec<FindingKind> {
+        check(disk, None).unwrap().findings.iter().map(|f| f.kind).collect()
+    }
+
+    /// The way to an entry is found, but another leads back into the tree: e2fsck reads a block of
+    /// the tree as one of entries.
+    #[test]
+    fn a_way_back_into_the_tree_is_damage() {
+        let disk = disk();
         // The third level, of which the only link is that of id 0.
-        let third = first + 3 * 1024;
+        let third = file_of_users(&disk) + 3 * 1024;
         let mut links = disk.read(third, 1024).unwrap().to_vec();
         assert_eq!(links[..8], [4, 0, 0, 0, 0, 0, 0, 0]);
         links[..8].copy_from_slice(&[2, 0, 0, 0, 4, 0, 0, 0]);
         disk.write(third, links.into()).unwrap();
-        let report = check(&disk, None).unwrap();
-        let kinds: Vec<FindingKind> = report.findings.iter().map(|f| f.kind).collect();
-        assert_eq!(kinds, [FindingKind::Quota], "{report:?}");
+        assert_eq!(kinds(&disk), [FindingKind::Quota]);
+    }
+
+    /// The tree leads to an entry's block by another id alone. Whoever looks for the entry's own id
+    /// does not find it, and begins with nothing: its later quota would be wrong.
+    #[test]
+    fn an_entry_without_a_way_to_it_is_not_there() {
+        let disk = disk();
+        // The fourth level: id 0 is in block 5.
+        let fourth = file_of_users(&disk) + 4 * 1024;
+        let mut links = disk.read(fourth, 1024).unwrap().to_vec();
+        assert_eq!(links[..8], [5, 0, 0, 0, 0, 0, 0, 0]);
+        links[..8].copy_from_slice(&[0, 0, 0, 0, 5, 0, 0, 0]);
+        disk.write(fourth, links.into()).unwrap();
+        assert_eq!(kinds(&disk), [FindingKind::Quota]);
     }
 }

@@ -51,7 +51,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     if words.iter().any(|word| word == "--write") {
-        let mut kept = PlantedRuns::kept()?;
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("planted-bugs.json");
+        // Not what the program holds: others were written since it was built.
+        let mut kept: PlantedRuns = serde_json::from_str(&std::fs::read_to_string(&path)?)?;
         kept.program = env!("CARGO_PKG_VERSION").to_owned();
         let replaced = |r: &PlantedRun| {
             found
@@ -61,7 +63,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         kept.runs.retain(|r| !replaced(r));
         kept.runs.extend(found);
         kept.runs.sort_by(|a, b| (&a.scenario, a.seed).cmp(&(&b.scenario, b.seed)));
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("planted-bugs.json");
         std::fs::write(path, serde_json::to_string_pretty(&kept)? + "\n")?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use steadfast_crash::CrashError;
 use steadfast_crash::program::inside::{Acknowledged, Program};
 use steadfast_fuse::Options;
-use steadfast_host::Folder;
+use steadfast_host::{Folder, Guard};
 use steadfast_runtime::sleep;
 use steadfast_vfs::FileSystem as Vfs;
 
@@ -126,6 +126,8 @@ fn mounted<E: std::fmt::Display>(
     };
     let fs = FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0)));
     let mounted = fs.mount_at_with(folder.path(), &options).map_err(|e| cannot(e.to_string()))?;
+    // Killed, this process would wait for itself. Without one everything else works.
+    let _guard = Guard::of(folder.path()).ok();
     let at = AtFolder { path: folder.path().to_owned(), said: said.clone() };
     let done = work(&at).map_err(|e| CrashError::Run(format!("the program failed: {e}")));
     if done.is_ok() {

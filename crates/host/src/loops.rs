@@ -1,6 +1,7 @@
 //! Loop devices.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -144,8 +145,10 @@ pub(crate) fn all() -> Vec<(PathBuf, PathBuf)> {
     let disks = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let attached = disks.filter_map(|disk| {
         let device = Path::new("/dev").join(disk.file_name());
-        let file = of_system(&device, "loop/backing_file")?;
-        Some((device, PathBuf::from(file.trim_end_matches('\n'))))
+        // Not all names are text.
+        let file = std::fs::read(disk.path().join("loop/backing_file")).ok()?;
+        let file = OsStr::from_bytes(file.strip_suffix(b"\n").unwrap_or(&file));
+        Some((device, PathBuf::from(file)))
     });
     attached.collect()
 }
@@ -158,7 +161,9 @@ fn of_system(device: &Path, what: &str) -> Option<String> {
 
 /// Whether a file is there, with this number if one is known.
 pub fn is_attached(path: &Path, sequence: Option<u64>) -> bool {
-    let is_there = of_system(path, "loop/backing_file").is_some();
+    let is_there = path
+        .file_name()
+        .is_some_and(|name| Path::new("/sys/block").join(name).join("loop/backing_file").exists());
     is_there && sequence.is_none_or(|known| sequence_of(path) == Some(known))
 }
 

@@ -4,6 +4,8 @@
 //! later. It is recorded with the kernel's disk sequence number, by which the next host identifies
 //! it if this one is killed.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -144,7 +146,9 @@ fn boot() -> Option<String> {
 
 /// Who uses a block device, as far as the table of mounts says.
 fn user_of(device: &Path) -> Option<String> {
-    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    // Not all of it need be text.
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let table = String::from_utf8_lossy(&table);
     let wanted = device.to_str()?;
     table.lines().find_map(|line| {
         let (head, tail) = line.split_once(" - ")?;
@@ -161,8 +165,8 @@ pub fn detach_dead(tree: &Path) -> Vec<PathBuf> {
     let mut detached = Vec::new();
     for entry in std::fs::read_dir("/sys/block").into_iter().flatten().flatten() {
         let backing = entry.path().join("loop/backing_file");
-        let under = std::fs::read_to_string(backing).unwrap_or_default();
-        if Path::new(under.trim()).starts_with(tree) {
+        let under = std::fs::read(backing).unwrap_or_default();
+        if Path::new(OsStr::from_bytes(under.trim_ascii_end())).starts_with(tree) {
             let device = Path::new("/dev").join(entry.file_name());
             let mut losetup = std::process::Command::new("timeout");
             losetup.args(["-s", "KILL", "30", "losetup", "--detach"]).arg(&device);

@@ -55,12 +55,18 @@ fn holder_in(locks: &str, place: &str) -> Option<u32> {
 
 /// Where a block device is mounted, in this mount namespace.
 pub fn mounted_at(device: u64) -> Option<PathBuf> {
-    let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let table = mount_table();
     let number = format!("{}:{}", major(device), minor(device));
     table.lines().find_map(|line| {
         let words: Vec<&str> = line.split(' ').collect();
         (words.get(2) == Some(&number.as_str())).then(|| words.get(4).map(unescaped)).flatten()
     })
+}
+
+/// The table of mounts, proc_pid_mountinfo(5). Not all of it need be text.
+pub(super) fn mount_table() -> String {
+    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    String::from_utf8_lossy(&table).into_owned()
 }
 
 /// A path of the table of mounts: blanks and backslashes are octal there.

@@ -1,15 +1,19 @@
 //! The host's description of its devices, in `/sys`. It is only advice: without it the usual case
 //! is assumed.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, Dev, StatFs, StatxFlags, fstatfs, major, makedev, minor, statfs, statx,
+    AtFlags, CWD, Dev, Mode, OFlags, StatFs, StatxFlags, fstatfs, major, makedev, minor, statfs,
+    statx,
 };
 use steadfast_block::Persistence;
 
+use super::holder::{mount_table, unescaped};
 use crate::source::pmem::of_block_device;
 
 /// `f_type` of tmpfs and ramfs (linux/magic.h).
@@ -95,20 +99,37 @@ pub(super) fn loop_device_is_going(device: &str) -> bool {
     let name = device.trim_start_matches("/dev/");
     let folder = Path::new("/sys/block").join(name);
     let Some(number) = line(folder.join("dev")) else { return true };
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    // proc_pid_mountinfo(5): the third field is major:minor.
-    let mounted = mounts.lines().any(|mount| mount.split(' ').nth(2) == Some(&number));
+    // The third field is major:minor.
+    let mounted = mount_table().lines().any(|mount| mount.split(' ').nth(2) == Some(&number));
     line(folder.join("loop/autoclear")).as_deref() == Some("1") && !mounted
+}
+
+/// The file that a loop device is over, by its folder in /sys.
+fn backing_file(folder: &Path) -> Option<PathBuf> {
+    let mut name = fs::read(folder.join("loop/backing_file")).ok()?;
+    name.pop_if(|last| *last == b'\n');
+    Some(PathBuf::from(OsString::from_vec(name)))
+}
+
+/// The file under a loop device, opened to be locked. `None`: it is no loop device, or a process
+/// serves the file, which may never answer.
+pub(super) fn open_backing_file(dev: Dev) -> Option<OwnedFd> {
+    let path = backing_file(&disk(dev))?;
+    if served_device(&mount_table(), &path).is_some() {
+        return None;
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::open(&path, flags, Mode::empty()).ok()
 }
 
 /// The loop device that is attached to a file.
 pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = mount_table();
     let mut found: Vec<String> = fs::read_dir("/sys/block")
         .ok()?
         .flatten()
         .filter_map(|entry| {
-            let backing = line(entry.path().join("loop/backing_file"))?;
+            let backing = backing_file(&entry.path())?;
             // Not asked: who serves the file may never answer.
             let served = served_device(&mounts, &backing);
             if served.is_some_and(|number| number != format!("{}:{}", major(dev), minor(dev))) {
@@ -126,10 +147,11 @@ pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
 
 /// The device number, `major:minor`, of the FUSE mount that a path is in: the last of the deepest
 /// mounts above it, as proc_pid_mountinfo(5) lists them.
-fn served_device<'a>(mounts: &'a str, path: &str) -> Option<&'a str> {
+fn served_device<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
+    let path = path.to_string_lossy();
     let words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let above = words.filter(|words| {
-        words.get(4).is_some_and(|at| Path::new(path).starts_with(super::holder::unescaped(at)))
+        words.get(4).is_some_and(|at| Path::new(&*path).starts_with(unescaped(at)))
     });
     let words = above.max_by_key(|words| words[4].len())?;
     let kind = words.iter().skip_while(|word| **word != "-").nth(1)?;
@@ -146,7 +168,7 @@ mod tests {
             2 1 0:40 / /tmp/a rw shared:1 - tmpfs none rw\n\
             3 1 0:41 / /tmp/a rw - fuse.steadfast disk rw\n\
             4 3 0:42 / /tmp/a/b\\040c rw - ext4 /dev/loop1 rw\n";
-        let of = |path| served_device(mounts, path);
+        let of = |path: &str| served_device(mounts, path.as_ref());
         assert_eq!(
             (of("/tmp/a/disk"), of("/tmp/ab"), of("/tmp/a/b c/d")),
             (Some("0:41"), None, None)

@@ -51,6 +51,8 @@ pub struct FileDevice {
     in_memory: bool,
     image: Arc<Image>,
     pool: Pool,
+    /// The file under a loop device: locked until it is closed.
+    _under: Option<OwnedFd>,
 }
 
 impl FileDevice {
@@ -121,9 +123,9 @@ impl FileDevice {
     }
 
     fn from_opened(opened: open::Opened, options: &FileOptions) -> Self {
-        let open::Opened { info, notes, direct, in_memory, image } = opened;
+        let open::Opened { info, notes, direct, in_memory, image, under } = opened;
         let pool = Pool::new(format!("io {}", info.name), options.workers);
-        FileDevice { info, notes, direct, in_memory, image: Arc::new(image), pool }
+        FileDevice { info, notes, direct, in_memory, image: Arc::new(image), pool, _under: under }
     }
 
     /// The open file itself, for mapping.

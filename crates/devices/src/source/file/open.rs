@@ -175,6 +175,8 @@ pub(super) struct Opened {
     /// An image file in a file system that is memory.
     pub in_memory: bool,
     pub image: Image,
+    /// The locked file under a loop device.
+    pub under: Option<OwnedFd>,
 }
 
 /// An open in progress.
@@ -183,6 +185,7 @@ struct Opening<'a> {
     options: &'a FileOptions,
     file: OwnedFd,
     is_device: bool,
+    under: Option<OwnedFd>,
     notes: Vec<String>,
 }
 
@@ -191,7 +194,7 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened, OpenErr
     // Before the open: opening a FIFO would wait for its other end.
     let is_device = is_device(path, &stat)?;
     let (file, refused) = open_file(path, options, is_device)?;
-    Opening { path, options, file, is_device, notes: Vec::new() }.go_on(refused)
+    Opening { path, options, file, is_device, under: None, notes: Vec::new() }.go_on(refused)
 }
 
 /// Opens a file that was made, by its own descriptor: its name may be another file's by now.
@@ -208,7 +211,7 @@ pub(super) fn opened(made: &Made, path: &Path, options: &FileOptions) -> Result<
         Err(Errno::INVAL) => Some(NoDirect::Refused),
         Err(e) => return Err(system(path, "choose direct I/O or not", e)),
     };
-    Opening { path, options, file, is_device: false, notes: Vec::new() }.go_on(refused)
+    Opening { path, options, file, is_device: false, under: None, notes: Vec::new() }.go_on(refused)
 }
 
 /// The folder that a path leads to.
@@ -357,22 +360,34 @@ impl Opening<'_> {
         self.finish(size, align)
     }
 
-    /// Makes sure that nobody else changes an image file. (A block device's open did.)
-    fn secure(&mut self) -> Result<(), OpenError> {
-        if self.is_device || !self.options.exclusive {
-            return Ok(());
-        }
-        let lock = match self.options.read_only {
+    /// Locks an image file, or the file under a loop device.
+    fn lock(&mut self) -> Result<(), OpenError> {
+        let operation = match self.options.read_only {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,
         };
-        match while_busy(|| flock(&self.file, lock)) {
+        let file = self.under.as_ref().unwrap_or(&self.file);
+        match while_busy(|| flock(file, operation)) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(locked(self.path, &self.file)),
+            Err(Errno::WOULDBLOCK) => return Err(locked(self.path, file)),
             Err(e) => self.notes.push(format!("the file cannot be locked: {e}")),
+        }
+        Ok(())
+    }
+
+    /// Makes sure that nobody else changes an image file, or by another way the file under a loop
+    /// device. (Who opens a device itself excludes others.)
+    fn secure(&mut self) -> Result<(), OpenError> {
+        if !self.options.exclusive {
+            return Ok(());
         }
         let stat = rustix::fs::fstat(&self.file);
         let stat = stat.map_err(|e| system(self.path, "examine it", e))?;
+        if self.is_device {
+            self.under = host::open_backing_file(stat.st_rdev);
+            return if self.under.is_some() { self.lock() } else { Ok(()) };
+        }
+        self.lock()?;
         let over = || host::loop_device_over(stat.st_dev, stat.st_ino);
         let mut attached = over();
         for _ in 0..DETACH_LOOKS {
@@ -492,7 +507,8 @@ impl Opening<'_> {
         let info = self.describe(size, direct)?;
         let least = if self.is_device { 0 } else { info.size };
         let image = Image::new(info.name.clone(), self.file, self.options.read_only, direct, least);
-        Ok(Opened { info, notes: self.notes, direct: direct.is_some(), in_memory, image })
+        let (notes, under) = (self.notes, self.under);
+        Ok(Opened { info, notes, direct: direct.is_some(), in_memory, image, under })
     }
 
     fn describe(

@@ -232,8 +232,10 @@ fn a_block_device_conforms_and_is_exclusive() {
         let again = FileDevice::open(&device.0, &FileOptions::default());
         assert!(matches!(again, Err(OpenError::Busy { .. })), "{again:?}");
         // The image under it is in use as well.
-        let under = FileDevice::open(&path, &FileOptions::default()).unwrap_err().to_string();
-        assert!(under.contains("is attached to /dev/loop"), "{under}");
+        let under = || FileDevice::open(&path, &FileOptions::default()).unwrap_err().to_string();
+        assert!(under().contains("has locked it"), "{}", under());
+        drop(open);
+        assert!(under().contains("is attached to /dev/loop"), "{}", under());
         let reader = FileDevice::open(&path, &FileOptions::reading()).unwrap();
         assert!(reader.notes().concat().contains("is attached to"), "{:?}", reader.notes());
     }
@@ -268,6 +270,29 @@ fn a_mounted_device_is_refused() {
     assert!(text.ends_with(&format!("is in use: it is mounted at {at}")), "{text}");
     let shared = FileOptions { exclusive: false, ..FileOptions::reading() };
     assert!(FileDevice::open(&device.0, &shared).is_ok());
+}
+
+/// Two writers of one file, each by a way of his own, would take each other's data away.
+#[test]
+fn a_loop_device_over_a_file_in_use_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = image(&folder, 8 << 20);
+    let file = FileDevice::open(&path, &FileOptions::default()).unwrap();
+    let Some(first) = Loop::attach(&path, &[]) else { return };
+    let Some(second) = Loop::attach(&path, &[]) else { return };
+    let refused = |device: &Loop, options: &FileOptions| {
+        let text = FileDevice::open(&device.0, options).unwrap_err().to_string();
+        assert!(text.contains("has locked it"), "{text}");
+    };
+    refused(&first, &FileOptions::default());
+    refused(&first, &FileOptions::reading());
+    drop(file);
+    let open = FileDevice::open(&first.0, &FileOptions::default()).unwrap();
+    refused(&second, &FileOptions::default());
+    drop(open);
+    let _reader = FileDevice::open(&first.0, &FileOptions::reading()).unwrap();
+    FileDevice::open(&second.0, &FileOptions::reading()).unwrap();
+    refused(&second, &FileOptions::default());
 }
 
 #[test]

@@ -10,7 +10,10 @@ use std::sync::{Arc, Weak};
 use fuser::{Config, Session, SessionACL};
 use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, UnmountFlags, fsconfig_create,
+    fsconfig_set_string, fsmount, fsopen,
+};
 use steadfast_vfs::FileSystem;
 
 use crate::bridge::{Bridge, Opened, session};
@@ -80,14 +83,18 @@ impl Mounted {
         Ok(Mounted { session, mountpoint, device, connection, opened, down })
     }
 
-    /// Whether [`new`](Self::new) could mount there: it is tried, with nobody behind it, and taken
-    /// away at once. For who has to do something first that is not to be done in vain. A process
-    /// that ends meanwhile leaves a dead mount.
+    /// Whether [`new`](Self::new) could mount there: it is tried, with nobody behind it. For who has
+    /// to do something first that is not to be done in vain. As root nothing is seen of it;
+    /// otherwise it is mounted and taken away at once, and a process that is killed meanwhile leaves
+    /// a dead mount.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
     pub fn check(mountpoint: &Path, options: &Options) -> Result<()> {
         let mountpoint = usable(mountpoint)?;
+        if rustix::process::geteuid().is_root() && unattached().is_ok() {
+            return Ok(());
+        }
         let connection = connect(&mountpoint, options)?;
         let device = device_of(&connection, &mountpoint);
         // With the connection it has ended everywhere, also where other namespaces have a copy.
@@ -136,11 +143,20 @@ impl Mounted {
     /// # Errors
     /// The connection to the kernel broke.
     pub fn serve(self) -> Result<bool> {
-        let Mounted { session, mountpoint, down, .. } = self;
-        let served = session.run();
-        served.map_err(|source| MountError::Connection { path: mountpoint, source })?;
+        let Mounted { session, mountpoint, down, connection, .. } = self;
+        match session.run() {
+            // The connection ended as a request was read.
+            Err(e) if is_abort(&e) && connection::has_ended(&*connection).unwrap_or(false) => {}
+            served => {
+                served.map_err(|source| MountError::Connection { path: mountpoint, source })?;
+            }
+        }
         Ok(!down.load(Ordering::Acquire))
     }
+}
+
+fn is_abort(e: &std::io::Error) -> bool {
+    e.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }
 
 impl std::fmt::Debug for Mounted {
@@ -268,6 +284,21 @@ fn connect(mountpoint: &Path, options: &Options) -> Result<OwnedFd> {
         fusermount::mount(mountpoint, options)
     };
     connection.map_err(failed)
+}
+
+/// Makes a mount as root that is nowhere: what it may be refused for has been tried then.
+fn unattached() -> std::io::Result<()> {
+    let device = rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let made = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let number = device.as_raw_fd().to_string();
+    for (key, value) in
+        [("fd", &*number), ("rootmode", "40000"), ("user_id", "0"), ("group_id", "0")]
+    {
+        fsconfig_set_string(&made, key, value)?;
+    }
+    fsconfig_create(&made)?;
+    fsmount(&made, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    Ok(())
 }
 
 /// Mounts as root; the connection. The library would do it too, but then the table of mounts does

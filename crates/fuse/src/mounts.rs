@@ -46,22 +46,23 @@ impl Mount {
         word.and_then(|number| number.parse().ok())
     }
 
-    /// A line of the table.
-    fn parse(line: &str) -> Option<Mount> {
-        let (head, tail) = line.split_once(" - ")?;
-        let mut head = head.split(' ');
-        let id = head.next()?.parse().ok()?;
-        let (device, at, flags) = (head.nth(1)?, head.nth(1)?, head.next()?);
-        let mut tail = tail.split(' ');
-        let (kind, source, options) = (tail.next()?, tail.next()?, tail.next().unwrap_or(""));
+    /// A line of the table. It is no text: paths and sources are any bytes.
+    fn parse(line: &[u8]) -> Option<Mount> {
+        let mut words = line.split(|byte| *byte == b' ');
+        let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
+        let id = text(words.next()?).parse().ok()?;
+        let (device, at, flags) = (words.nth(1)?, words.nth(1)?, words.next()?);
+        // Optional fields end with a hyphen.
+        let mut words = words.skip_while(|word| *word != b"-").skip(1);
+        let (kind, source) = (words.next()?, words.next()?);
         Some(Mount {
             id,
-            device: device.to_owned(),
+            device: text(device),
             at: PathBuf::from(unescaped(at)),
-            flags: flags.to_owned(),
-            kind: kind.to_owned(),
+            flags: text(flags),
+            kind: text(kind),
             source: unescaped(source).to_string_lossy().into_owned(),
-            options: options.to_owned(),
+            options: text(words.next().unwrap_or(b"")),
         })
     }
 }
@@ -87,9 +88,8 @@ impl Place {
 /// # Errors
 /// No such process, or no right to ask.
 pub fn seen_by(process: &str) -> io::Result<Vec<Mount>> {
-    // Not text: a path need not be.
     let table = std::fs::read(format!("/proc/{process}/mountinfo"))?;
-    Ok(String::from_utf8_lossy(&table).lines().filter_map(Mount::parse).collect())
+    Ok(table.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect())
 }
 
 /// Looks at a path.
@@ -110,11 +110,11 @@ pub fn at(path: &Path) -> io::Result<Place> {
 }
 
 /// A field of the table: blanks and the like are there as \ and three octal digits.
-fn unescaped(field: &str) -> OsString {
-    let bytes = field.as_bytes();
+fn unescaped(bytes: &[u8]) -> OsString {
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {
-        let code = field.get(at + 1..at + 4).and_then(|d| u8::from_str_radix(d, 8).ok());
+        let code = bytes.get(at + 1..at + 4).and_then(|d| std::str::from_utf8(d).ok());
+        let code = code.and_then(|d| u8::from_str_radix(d, 8).ok());
         match (bytes[at], code) {
             (b'\\', Some(code)) => {
                 out.push(code);
@@ -131,26 +131,34 @@ fn unescaped(field: &str) -> OsString {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
     fn blanks_in_paths_are_understood() {
-        assert_eq!(unescaped("/mnt/a\\040b\\134c"), "/mnt/a b\\c");
-        assert_eq!(unescaped("/plain\\9"), "/plain\\9");
+        assert_eq!(unescaped(b"/mnt/a\\040b\\134c"), "/mnt/a b\\c");
+        assert_eq!(unescaped(b"/plain\\9"), "/plain\\9");
     }
 
     #[test]
     fn a_line_of_the_table() {
         let line = "129 29 0:57 / /mnt/a\\040b rw,nosuid shared:7 - fuse.steadfast /x\\040y.img \
                     rw,user_id=1000,group_id=7,default_permissions";
-        let mount = Mount::parse(line).unwrap();
+        let mount = Mount::parse(line.as_bytes()).unwrap();
         assert_eq!((mount.id, mount.device.as_str()), (129, "0:57"));
         assert_eq!(mount.at, Path::new("/mnt/a b"));
         assert_eq!((mount.source.as_str(), mount.flags.as_str()), ("/x y.img", "rw,nosuid"));
         assert!(mount.is_ours() && mount.user() == Some(1000));
-        let other = Mount::parse("29 1 8:1 / / rw - ext4 /dev/sda1 rw").unwrap();
+        let other = Mount::parse(b"29 1 8:1 / / rw - ext4 /dev/sda1 rw").unwrap();
         assert!(!other.is_ours() && other.user().is_none());
-        assert_eq!(Mount::parse("29 1 8:1 / /"), None);
+        assert_eq!(Mount::parse(b"29 1 8:1 / /"), None);
+        // No text.
+        let other = Mount::parse(b"29 1 8:1 / /caf\xe9 rw - ext4 \xff rw").unwrap();
+        assert_eq!(
+            (other.at.as_os_str().as_bytes(), &*other.source),
+            (&b"/caf\xe9"[..], "\u{fffd}")
+        );
     }
 
     #[test]

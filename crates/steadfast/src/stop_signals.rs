@@ -1,19 +1,33 @@
 //! Signals that ask a command to stop.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use nix::sys::signal::{SigSet, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+
+/// How long signals are put off at most.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// What is done for a signal.
 type Work = Box<dyn FnMut(i32) + Send>;
 
 /// Stop signals of a process that mounts: they end it as ever, but not while a mount stands that
 /// nobody serves yet, which would be left dead. From [`Held::then`] on they do what is said there.
-#[derive(Clone)]
-pub struct Stops(Arc<Mutex<Option<Work>>>);
+#[derive(Clone, Default)]
+pub struct Stops(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    work: Mutex<Option<Work>>,
+    /// One has come, and is put off.
+    waits: AtomicBool,
+}
 
 /// Signals wait until this is dropped.
 pub struct Held<'s>(MutexGuard<'s, Option<Work>>);
@@ -22,23 +36,49 @@ impl Stops {
     /// From now on.
     pub fn listen() -> Result<Stops> {
         let mut signals = Signals::new(numbers()).context("signals")?;
-        let stops = Stops(Arc::default());
+        let stops = Stops::default();
         let listening = stops.clone();
+        // The kernel gives a signal to this thread if it may, also where it waits for a mount point
+        // that does not answer: then nobody would see it.
+        let set: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+        set.thread_block().context("signals")?;
         std::thread::Builder::new().name("signals".into()).spawn(move || {
+            // OK to ignore: the set is one of signals.
+            let _ = set.thread_unblock();
             for signal in signals.forever() {
-                match &mut *listening.hold().0 {
-                    Some(work) => work(signal),
+                match listening.held_within(PATIENCE).as_mut().map(|held| &mut *held.0) {
+                    Some(Some(work)) => work(signal),
                     // OK to ignore: it fails only for signals that have no default.
-                    None => drop(emulate_default_handler(signal)),
+                    _ => drop(emulate_default_handler(signal)),
                 }
             }
         })?;
         Ok(stops)
     }
 
-    /// Puts them off.
+    fn held_within(&self, time: Duration) -> Option<Held<'_>> {
+        let until = Instant::now() + time;
+        self.0.waits.store(true, Ordering::Release);
+        let held = loop {
+            match self.0.work.try_lock() {
+                Ok(held) => break Some(Held(held)),
+                Err(TryLockError::Poisoned(held)) => break Some(Held(held.into_inner())),
+                Err(TryLockError::WouldBlock) if Instant::now() >= until => break None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            }
+        };
+        self.0.waits.store(false, Ordering::Release);
+        held
+    }
+
+    /// Puts them off, but not for ever: what is done meanwhile may wait for a mount point that
+    /// lies on somebody's file system. One that has come before is first.
     pub fn hold(&self) -> Held<'_> {
-        Held(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let until = Instant::now() + PATIENCE;
+        while self.0.waits.load(Ordering::Acquire) && Instant::now() < until {
+            std::thread::sleep(PAUSE);
+        }
+        Held(self.0.work.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use steadfast_fuse::mounts;
 
+use super::place::own_file;
 use crate::Usage;
 
 /// A place that this process is about to mount at: a lock that a killed process lets go.
@@ -33,9 +34,7 @@ impl Claim {
         let path = folder.join(format!("{:016x}.mounting", number.finish()));
         let failed = || format!("lock {}", path.display());
         loop {
-            let mut open = File::options();
-            let file = open.create(true).truncate(false).write(true).open(&path);
-            let file = file.with_context(failed)?;
+            let file = own_file(&path).with_context(failed)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Err(Errno::WOULDBLOCK) => {
                     let what = "another mount is being made there: wait for it, or choose another";
@@ -47,7 +46,7 @@ impl Claim {
             let is_it = |there: std::fs::Metadata| -> std::io::Result<bool> {
                 Ok(there.ino() == file.metadata()?.ino())
             };
-            if path.metadata().and_then(is_it).unwrap_or(false) {
+            if path.symlink_metadata().and_then(is_it).unwrap_or(false) {
                 return Ok(Claim { path, _file: Some(file) });
             }
         }
@@ -87,5 +86,12 @@ mod tests {
         drop(Claim::new(folder.path(), &at).unwrap());
         assert!(!path.exists());
         Claim::new(folder.path(), &folder.path().join("nowhere")).unwrap();
+        // What others have put there is neither followed nor waited for.
+        std::os::unix::fs::symlink(folder.path().join("made"), &path).unwrap();
+        Claim::new(folder.path(), &at).unwrap_err();
+        assert!(!folder.path().join("made").exists());
+        std::fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        Claim::new(folder.path(), &at).unwrap_err();
     }
 }

@@ -4,7 +4,9 @@
 //! "...", "used_wrongly": false}`. A new verb is a new arm of [`answer`], or of the two that it
 //! asks first. Who is let in, how many and for how long is [`steadfast_stack::listener`]'s.
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,6 +79,14 @@ fn replied(line: &[u8], served: &Served) -> Value {
 }
 
 /// Does what a request asks for. Its answer's fields; `ok` is added.
+/// A path of a request: text, or bytes.
+fn path_of(word: &Value) -> Option<PathBuf> {
+    let bytes = || -> Option<Vec<u8>> {
+        word.as_array()?.iter().map(|b| u8::try_from(b.as_u64()?).ok()).collect()
+    };
+    word.as_str().map(PathBuf::from).or_else(|| Some(PathBuf::from(OsString::from_vec(bytes()?))))
+}
+
 fn answer(request: &Value, served: &Served) -> Result<Value> {
     let by_others = transact::answer(request, served).or_else(|| remount::answer(request, served));
     if let Some(answer) = by_others {
@@ -89,9 +99,9 @@ fn answer(request: &Value, served: &Served) -> Result<Value> {
             Ok(json!({}))
         }
         "umount" => {
-            let at = request["at"].as_str().map_or(served.mountpoint.as_path(), Path::new);
+            let at = path_of(&request["at"]).unwrap_or_else(|| served.mountpoint.clone());
             // Where somebody else has taken it away, the flush is what is left to wait for.
-            served.unmounter.unmount_at(at)?;
+            served.unmounter.unmount_at(&at)?;
             served.wait().map_err(|e| anyhow!(e))?;
             Ok(json!({ "note": served.note(), "stays": served.stays }))
         }

@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -12,9 +11,9 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::prelude::*;
 
-use rustix::fs::{Mode, OFlags};
 use steadfast_vfs::foreign;
 
+use super::place::own_file;
 use crate::commands::whole_file::place::{self, Found, path_of};
 
 /// A log that is a file, open to be appended to.
@@ -50,24 +49,7 @@ impl LogFile {
     /// It cannot be opened, or is not a file of this user alone.
     pub fn in_folder(folder: &Path, name: &str) -> Result<LogFile> {
         let path = folder.join(name);
-        let opened = || -> io::Result<File> {
-            let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
-            // A FIFO would make the open wait for its reader.
-            let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = File::from(rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?);
-            let found = file.metadata()?;
-            let us = rustix::process::geteuid().as_raw();
-            if !found.is_file() || found.uid() != us || found.nlink() != 1 {
-                let what = "it is not a file of this user alone";
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
-            }
-            rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
-            Ok(file)
-        };
-        let file = opened().with_context(|| {
-            let path = path.display();
-            format!("log {path}: remove what is there, or name another log (--log)")
-        })?;
+        let file = own_file(&path).with_context(|| format!("log {}", path.display()))?;
         Ok(LogFile { path, file, is_own: true })
     }
 
@@ -129,6 +111,8 @@ impl<W: Write> Write for Line<W> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::Mode;
+
     use super::*;
 
     #[test]

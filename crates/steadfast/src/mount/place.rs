@@ -3,13 +3,15 @@
 //! The folder depends on who mounted, and from where: a session, cron, sudo. So whoever looks for
 //! a mount goes by its device number, which the socket's name holds, not by his own environment.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use steadfast_stack::listener::check_path;
 
@@ -85,6 +87,29 @@ pub fn make_own(folder: &Path) -> io::Result<()> {
         "{}: is not a folder of this user alone: remove it, or set STEADFAST_RUNTIME_DIR",
         folder.display()
     )))
+}
+
+/// Opens a file of a folder for sockets and logs, which may be shared, to be appended to; it is made
+/// if it is not there. No link is followed, and nothing is waited for.
+///
+/// # Errors
+/// What is there is another user's, no file, or has a second name elsewhere.
+pub fn own_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
+    // A FIFO would make the open wait for its reader.
+    let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let others = || io::Error::other("what is there is not a file of this user alone: remove it");
+    let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+        // A link; a FIFO without a reader.
+        Err(Errno::LOOP | Errno::NXIO) => return Err(others()),
+        opened => File::from(opened?),
+    };
+    let found = file.metadata()?;
+    if !found.is_file() || found.uid() != geteuid().as_raw() || found.nlink() != 1 {
+        return Err(others());
+    }
+    rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
 }
 
 fn named(path: &Path, e: io::Error) -> io::Error {

@@ -150,8 +150,13 @@ fn serve(
         note_and_log(&note, args.serves_in_background);
     }
     tracing::info!("{} mounted at {}", served.source, served.mountpoint.display());
-    if let (true, Some(log)) = (args.serves_in_background, log) {
-        background::detach(log, out)?;
+    if let (true, Some(log)) = (args.serves_in_background, log)
+        && let Err(e) = background::detach(log, out)
+    {
+        // Whoever wanted it was killed, and nobody knows of it.
+        begun.served.unmounter.unmount_lazily()?;
+        begun.serve()?;
+        return Err(e);
     }
     begun.serve()
 }

@@ -1,5 +1,6 @@
 //! `steadfast umount`: takes a mount away and waits until everything is written.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -65,6 +66,11 @@ fn not_ours(place: &mounts::Place, at: &Path) -> anyhow::Error {
     }
 }
 
+/// A path in a request: text, or its bytes.
+fn word_of(path: &Path) -> Value {
+    path.to_str().map_or_else(|| json!(path.as_os_str().as_bytes()), |text| json!(text))
+}
+
 /// Has a mount's process take it away from `at`, and waits for its end; says for what, if it
 /// takes long.
 fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<Value> {
@@ -72,7 +78,7 @@ fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<
     let process = Ending::of(running.peer);
     let (sender, receiver) = channel();
     // Sent before anything is waited for: without time it is asked for all the same.
-    let sent = control::send(&running.socket, &json!({ "do": "umount", "at": at }))?;
+    let sent = control::send(&running.socket, &json!({ "do": "umount", "at": word_of(at) }))?;
     // Ends with the answer, or with this process.
     std::thread::Builder::new().name("umount".into()).spawn(move || {
         // OK to ignore: nobody waits any more.

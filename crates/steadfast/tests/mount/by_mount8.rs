@@ -191,3 +191,24 @@ fn words_of_mount8_that_take_another_back_and_nosymfollow() {
         assert!(said.contains(&format!("\"{word}\"")), "{word}: {said}");
     }
 }
+
+/// Linux knows no encoding of names.
+#[test]
+fn a_mount_point_need_not_be_text() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let said = in_namespace(
+        &b,
+        "m=$(printf 'caf\\351')
+        mkdir \"$m\"
+        $s mount disk.img \"$m\"
+        echo text > \"$m/file\"
+        $s status --json \"$m\" | grep state
+        $s umount \"$m\"
+        ls \"$m\"
+        $s mount disk.img m
+        cat m/file
+        $s umount m",
+    );
+    assert!(said.contains("writable") && said.ends_with("text\n"), "{said}");
+    b.e2fsck_is_clean("disk.img");
+}

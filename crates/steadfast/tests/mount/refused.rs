@@ -173,3 +173,39 @@ fn of_two_mounts_at_one_moment_one_is_refused() {
     let left = fs::read_dir(b.path("run")).unwrap().count();
     assert_eq!(left, 0, "of the lock or of a socket");
 }
+
+/// The command that waits for the mount is killed alone: nobody reads that all is well.
+#[test]
+fn a_mount_that_nobody_waits_for_is_taken_away() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    let script = format!("{program} mount --serves-in-background disk.img m > /dev/full");
+    let out = b.command("sh", &["-c", &script]);
+    assert!(!out.status.success(), "{}", text(&out.stderr));
+    assert_eq!(fs::read_dir(b.at()).unwrap().count(), 0, "something is mounted");
+    b.e2fsck_is_clean("disk.img");
+}
+
+/// The folder lies on a mount whose process does not answer.
+#[test]
+fn who_waits_for_a_mount_point_is_ended_by_a_signal() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.make("other.img", "16m");
+    b.good("mount disk.img m");
+    fs::create_dir(b.at().join("in")).unwrap();
+    let process = b.process();
+    kill_process(process, Signal::STOP).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+    command.args(["mount", "--foreground", "other.img", "m/in"]).current_dir(b.path(""));
+    let mut waits = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    kill_process(Pid::from_child(&waits), Signal::TERM).unwrap();
+    let ended = steadfast_suite::ended(&mut waits, std::time::Duration::from_secs(30)).unwrap();
+    kill_process(process, Signal::CONT).unwrap();
+    if ended.is_none() {
+        waits.kill().unwrap();
+        waits.wait().unwrap();
+    }
+    b.good("umount m");
+    assert!(ended.is_some_and(|status| !status.success()), "{ended:?}");
+}

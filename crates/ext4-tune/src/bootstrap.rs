@@ -25,8 +25,8 @@ pub(super) fn commit_only(
         // Nothing is written home behind our back.
         checkpoint_start_fraction: 1.0,
         commit_interval: Duration::from_secs(3600),
-        unix_ns_at_zero: Clock::new(steadfast_ext4::MountOptions::default().simulated_epoch)
-            .unix_ns_at_zero(),
+        simulated_epoch_ns: Clock::new(steadfast_ext4::MountOptions::default().simulated_epoch)
+            .simulated_epoch_ns(),
         ..jbd2::Config::default()
     };
     let journal = Journal::open(log, Arc::clone(device), config)?;

@@ -59,7 +59,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::Completion;
-use steadfast_runtime::{Nanos, date, now};
+use steadfast_runtime::{Nanos, now, unix_ns};
 
 use crate::checkpoint;
 use crate::checksum::{ImageSums, crc32_be};
@@ -367,7 +367,7 @@ impl<'a> Commit<'a> {
     }
 
     fn commit_block(&mut self) -> Vec<u8> {
-        let unix_ns = self.shared.config.unix_ns_at_zero.saturating_add(date().0);
+        let unix_ns = unix_ns(self.shared.config.simulated_epoch_ns);
         commit_block::encode(&self.layout, self.t.tid, unix_ns, self.v1_sum)
     }
 

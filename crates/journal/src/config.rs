@@ -52,9 +52,9 @@ pub struct Config {
     pub image_overhead_bytes: u64,
     /// Their present size, updated by the journal: for others that share the memory.
     pub image_bytes: Arc<AtomicU64>,
-    /// Unix time, in nanoseconds, at the runtime's time zero: commit blocks carry the sum of this
-    /// and [`steadfast_runtime::now`].
-    pub unix_ns_at_zero: u64,
+    /// The date at which a simulation begins, in nanoseconds since 1970: commit blocks carry the
+    /// time, [`steadfast_runtime::unix_ns`].
+    pub simulated_epoch_ns: u64,
     /// Called before every checkpoint.
     pub before_checkpoint: Option<Arc<dyn CheckpointHook>>,
     /// Simulated processor time to checksum one byte, in picoseconds. Default 80: CRC-32C with
@@ -87,7 +87,7 @@ impl Default for Config {
             image_bytes_max: u64::MAX,
             image_overhead_bytes: 0,
             image_bytes: Arc::default(),
-            unix_ns_at_zero: 0,
+            simulated_epoch_ns: 0,
             before_checkpoint: None,
             cpu_checksum_ps_per_byte: 80,
             cpu_per_block: Duration::from_nanos(400),

@@ -57,7 +57,7 @@ pub use requester::{OnBehalfOf, Requester, on_behalf_of, requester};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use sim::{BlockedTask, Sim, SimError, SimStats, is_simulated, trace};
 pub use task::{JoinHandle, Panicked, spawn, yield_now};
-pub use time::{Nanos, cpu, date, now, sleep, sleep_until};
+pub use time::{Nanos, cpu, date, now, sleep, sleep_until, unix_ns};
 
 /// A 64-bit random number: from the simulation's seed, or from the system in real time.
 pub fn random_u64() -> u64 {

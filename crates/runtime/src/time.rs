@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::sim;
 
@@ -69,6 +69,16 @@ pub fn now() -> Nanos {
 /// larger steps ([`Sim::date_step`](crate::Sim::date_step)).
 pub fn date() -> Nanos {
     sim::with_current(|core| core.date()).unwrap_or_else(now)
+}
+
+/// Nanoseconds since 1970: the machine's clock, which may be set, and which goes on while the
+/// machine sleeps; in a simulation [`date`], which begins at `simulated_epoch_ns`.
+pub fn unix_ns(simulated_epoch_ns: u64) -> u64 {
+    if let Some(date) = sim::with_current(|core| core.date()) {
+        return simulated_epoch_ns.saturating_add(date.0);
+    }
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since_1970.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Waits for `duration` of the caller's world's time.

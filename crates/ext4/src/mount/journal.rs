@@ -264,7 +264,7 @@ pub(super) fn open(
     let config = steadfast_journal::Config {
         checksums,
         wide: features.incompat.contains(Incompat::BIT64),
-        unix_ns_at_zero: clock.unix_ns_at_zero(),
+        simulated_epoch_ns: clock.simulated_epoch_ns(),
         on_demand: options.data == DataMode::Transact,
         before_checkpoint: home.map(|home| home as Arc<dyn CheckpointHook>),
         ..options.journal.clone()

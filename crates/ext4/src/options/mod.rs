@@ -159,7 +159,7 @@ pub struct MountOptions {
     /// Commit interval, asynchronous commit, whether a volatile journal device is accepted, and
     /// when checkpoints happen; fast commits (`fast_commit`), for file systems that have this
     /// feature and neither quotas nor bigalloc, with data=ordered and data=writeback. `checksums`,
-    /// `wide` and `unix_ns_at_zero` are set by the mount.
+    /// `wide` and `simulated_epoch_ns` are set by the mount.
     pub journal: steadfast_journal::Config,
     /// `dax=`: files that are used in place.
     pub dax: Dax,

@@ -7,9 +7,8 @@
 //! Source: the kernel's Documentation/filesystems/multigrain-ts.rst.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
-use steadfast_runtime::{date, is_simulated, now};
+use steadfast_runtime::{date, is_simulated, unix_ns};
 use steadfast_vfs::Timestamp;
 
 /// The tick, in nanoseconds: the kernel's at 250 Hz.
@@ -18,53 +17,80 @@ pub const TICK_NS: u64 = 4_000_000;
 /// The wall clock; in a simulation, a date that begins where the configuration says.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    /// Nanoseconds since 1970 at the runtime's time zero.
-    base_ns: u64,
+    simulated_epoch_ns: u64,
 }
 
 impl Clock {
     /// A clock. `simulated_epoch` is the date, in seconds since 1970, at which a simulation
-    /// begins; in real time the machine's clock is asked once, here.
+    /// begins.
     pub fn new(simulated_epoch: u64) -> Self {
-        if is_simulated() {
-            return Clock { base_ns: simulated_epoch.saturating_mul(1_000_000_000) };
-        }
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let wall_ns = since_1970.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
-        Clock { base_ns: wall_ns.saturating_sub(now().0) }
+        Clock { simulated_epoch_ns: simulated_epoch.saturating_mul(1_000_000_000) }
     }
 
-    /// Nanoseconds since 1970 at the runtime's time zero.
-    pub fn unix_ns_at_zero(&self) -> u64 {
-        self.base_ns
-    }
-
-    fn unix_ns(&self) -> u64 {
-        self.base_ns + date().0
+    /// The date at which a simulation begins, in nanoseconds since 1970.
+    pub fn simulated_epoch_ns(&self) -> u64 {
+        self.simulated_epoch_ns
     }
 
     /// Seconds since 1970.
     pub fn seconds(&self) -> u64 {
-        self.unix_ns() / 1_000_000_000
+        unix_ns(self.simulated_epoch_ns) / 1_000_000_000
     }
 }
 
 /// The times that a file system's inodes get.
 pub(crate) struct Stamps {
     clock: Clock,
-    /// The latest exact time that was given out, in nanoseconds since 1970.
+    /// The latest exact time that was given out, in the runtime's nanoseconds: of the wall clock it
+    /// would be ahead of all that follow once that is set back.
     exact: AtomicU64,
+    /// Nanoseconds since 1970 at the runtime's time zero, and when that was looked at.
+    zero: AtomicU64,
+    looked: AtomicU64,
 }
+
+/// How often the wall clock is looked at. Between, the runtime's moves it, which no one sets.
+const LOOK_EVERY_NS: u64 = 100_000_000;
+/// By so much it may be wrong.
+const WRONG_NS: u64 = 1_000_000;
+/// A look that took longer says nothing.
+const LOOK_NS: u64 = 50_000;
 
 impl Stamps {
     pub fn new(clock: Clock) -> Stamps {
-        Stamps { clock, exact: AtomicU64::new(0) }
+        let zero = unix_ns(clock.simulated_epoch_ns).wrapping_sub(date().0);
+        Stamps { clock, exact: 0.into(), zero: zero.into(), looked: date().0.into() }
+    }
+
+    /// Nanoseconds since 1970 at the runtime's time zero. That changes: the machine's clock is set,
+    /// and goes on while the machine sleeps.
+    fn zero(&self, now: u64) -> u64 {
+        let zero = self.zero.load(Ordering::Relaxed);
+        if is_simulated() || now.saturating_sub(self.looked.load(Ordering::Relaxed)) < LOOK_EVERY_NS
+        {
+            return zero;
+        }
+        let before = date().0;
+        let wall = unix_ns(self.clock.simulated_epoch_ns);
+        if date().0 - before > LOOK_NS {
+            return zero;
+        }
+        self.looked.store(before, Ordering::Relaxed);
+        let found = wall.wrapping_sub(before);
+        if found.abs_diff(zero) <= WRONG_NS {
+            return zero;
+        }
+        self.zero.store(found, Ordering::Relaxed);
+        found
     }
 
     /// The time now: the beginning of the tick, or the latest exact time within it.
     pub fn tick(&self) -> Timestamp {
-        let now = self.clock.unix_ns();
-        timestamp((now - now % TICK_NS).max(self.exact.load(Ordering::Relaxed)))
+        let now = date().0;
+        let zero = self.zero(now);
+        let wall = zero.wrapping_add(now);
+        let exact = zero.wrapping_add(self.exact.load(Ordering::Relaxed));
+        timestamp((wall - wall % TICK_NS).max(exact))
     }
 
     /// The time for a change of an inode that was changed last at `last`; `seen`: somebody knows
@@ -74,8 +100,9 @@ impl Stamps {
         if !seen || tick > last {
             return tick;
         }
-        let now = self.clock.unix_ns();
-        timestamp(self.exact.fetch_max(now, Ordering::Relaxed).max(now))
+        let now = date().0;
+        let exact = self.exact.fetch_max(now, Ordering::Relaxed).max(now);
+        timestamp(self.zero(now).wrapping_add(exact))
     }
 }
 
@@ -119,5 +146,28 @@ mod tests {
             [first, unseen, seen, others, next].map(|t| t.nanos)
         });
         assert_eq!(nanos.unwrap(), [0, 0, 1_000_000, 1_000_000, 4_000_000]);
+    }
+
+    /// The machine's clock was set, or the machine slept: the next look sees it.
+    #[test]
+    fn times_follow_the_machines_clock() {
+        let stamps = Stamps::new(Clock::new(0));
+        for hours in [1_i64, -1] {
+            let off = (hours * 3_600_000_000_000) as u64;
+            stamps.zero.fetch_add(off, Ordering::Relaxed);
+            let wrong = stamps.for_change(stamps.tick(), true);
+            // A look may fail on a busy machine.
+            let right = (0..1000).find_map(|_| {
+                stamps.looked.store(0, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(u64::from(date().0 < LOOK_EVERY_NS)));
+                let time = stamps.tick();
+                let wall = (unix_ns(0) / 1_000_000_000) as i64;
+                ((time.secs - wall).abs() < 60).then_some(time)
+            });
+            let right = right.expect("the time of the clock");
+            assert!((wrong.secs - right.secs - hours * 3600).abs() < 60);
+            // Set back, what was seen gets another time still.
+            assert_ne!(stamps.for_change(wrong, true), wrong);
+        }
     }
 }

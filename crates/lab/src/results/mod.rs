@@ -136,7 +136,7 @@ pub struct Run {
     pub files: Vec<FilesRow>,
     /// The data loss at power failure, a row a variant.
     pub risk: Vec<RiskRow>,
-    /// The planted bugs that the same cuts show, a row a variant of which that is known.
+    /// The planted bugs that as many cuts show, a row a variant of which that is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<ShownRow>,
     /// The age of what each cut took, one a variant.

@@ -1,4 +1,4 @@
-//! What the zeros of a run are worth: the bugs that the same cuts of the same programs have shown,
+//! What the zeros of a run are worth: the bugs that as many cuts of the same programs have shown,
 //! each planted by itself.
 //!
 //! No product has the bugs. So a build with the feature `planted-bugs` makes the cuts beforehand

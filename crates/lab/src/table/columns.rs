@@ -123,7 +123,7 @@ pub fn exposure(r: &RiskRow) -> Vec<Column> {
     columns
 }
 
-/// Which planted bugs the same cuts show.
+/// Which planted bugs as many cuts show.
 pub fn shown(r: &ShownRow) -> Vec<Column> {
     let names = |all: &[String]| match all {
         [] => Cell::None,

@@ -140,7 +140,7 @@ pub fn grids(results: &Results) -> Vec<Grid> {
             columns::found,
         ),
         by_variant(
-            "planted bugs that the same cuts show",
+            "planted bugs that as many cuts show",
             results,
             |run| all_of(&run.shown),
             |r| &r.variant,

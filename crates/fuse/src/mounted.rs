@@ -83,10 +83,10 @@ impl Mounted {
         Ok(Mounted { session, mountpoint, device, connection, opened, down })
     }
 
-    /// Whether [`new`](Self::new) could mount there: it is tried, with nobody behind it. For who has
-    /// to do something first that is not to be done in vain. As root nothing is seen of it;
-    /// otherwise it is mounted and taken away at once, and a process that is killed meanwhile leaves
-    /// a dead mount.
+    /// Whether [`new`](Self::new) could mount there: it is tried, with nobody behind it. For who
+    /// has to do something first that is not to be done in vain. As root nothing is seen of it;
+    /// otherwise it is mounted and taken away at once, and a process that is killed meanwhile
+    /// leaves a dead mount.
     ///
     /// # Errors
     /// As for [`new`](Self::new).

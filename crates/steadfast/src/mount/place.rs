@@ -89,8 +89,8 @@ pub fn make_own(folder: &Path) -> io::Result<()> {
     )))
 }
 
-/// Opens a file of a folder for sockets and logs, which may be shared, to be appended to; it is made
-/// if it is not there. No link is followed, and nothing is waited for.
+/// Opens a file of a folder for sockets and logs, which may be shared, to be appended to; it is
+/// made if it is not there. No link is followed, and nothing is waited for.
 ///
 /// # Errors
 /// What is there is another user's, no file, or has a second name elsewhere.

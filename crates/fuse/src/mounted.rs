@@ -321,7 +321,11 @@ fn by_system_call(mountpoint: &Path, options: &Options) -> std::io::Result<Owned
     flags |= options.access_times.flag();
     let data = CString::new(data)?;
     let data = Some(data.as_c_str());
-    rustix::mount::mount(options.source.as_str(), mountpoint, KIND, flags, data)?;
+    // Who may rename the folder could put a link in its place meanwhile.
+    let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(mountpoint, way, Mode::empty())?;
+    let at = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    rustix::mount::mount(options.source.as_str(), at, KIND, flags, data)?;
     Ok(device)
 }
 

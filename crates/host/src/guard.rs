@@ -6,6 +6,7 @@
 //! answer, which nobody gives any more. Then the process never ends, and all who look at the mount
 //! wait with it.
 
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
@@ -25,7 +26,8 @@ end() {
     umount --lazy --no-canonicalize -- "$1"
     rmdir -- "$1" && rm -f -- "$1.owner"
 }
-trap 'end "$1"; exit' HUP
+trap 'end "$1" > /dev/null; exit' HUP
+echo ready
 read -r end
 "#;
 
@@ -34,7 +36,7 @@ read -r end
 #[derive(Debug)]
 pub struct Guard {
     /// Closed, it ends.
-    _input: ChildStdin,
+    _input: Option<ChildStdin>,
 }
 
 impl Guard {
@@ -42,29 +44,35 @@ impl Guard {
     ///
     /// # Errors
     /// No process can be started.
-    pub fn of(at: &Path) -> std::io::Result<Guard> {
+    pub fn of(at: &Path) -> io::Result<Guard> {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "HUP", "--", "sh", "-c", SCRIPT, "sh"]).arg(at);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         // Ctrl-C is not meant for it.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let (started, spawned) = std::sync::mpsc::channel();
         // PR_SET_PDEATHSIG: its parent is the thread that starts it, which therefore stays.
         thread::Builder::new().name("mount-guard".into()).spawn(move || {
-            let mut child: Option<Child> = None;
-            let input = command.spawn().map(|mut new| {
-                let input = new.stdin.take();
-                child = Some(new);
-                input
-            });
-            // OK to ignore: who has started it waits.
-            let _ = started.send(input);
-            if let Some(mut child) = child {
-                let _ = child.wait();
-            }
+            let mut child = match command.spawn() {
+                Ok(child) => child,
+                // OK to ignore, as below: who has started it waits.
+                Err(e) => return drop(started.send(Err(e))),
+            };
+            // A parent that has died before it was ready would not be noticed.
+            let is_ready = wait_until_ready(&mut child);
+            let _ = started.send(is_ready.map(|()| child.stdin.take()));
+            let _ = child.wait();
         })?;
-        let input = spawned.recv().map_err(std::io::Error::other)??;
-        // OK to expect: it was asked for.
-        Ok(Guard { _input: input.expect("a pipe") })
+        let input = spawned.recv().map_err(io::Error::other)??;
+        Ok(Guard { _input: input })
     }
+}
+
+/// Waits for the first line that it prints, or its end.
+fn wait_until_ready(child: &mut Child) -> io::Result<()> {
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line)?;
+    }
+    if line.is_empty() { Err(io::Error::other("it has ended")) } else { Ok(()) }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use rustix::process::Pid;
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::model::ssd::SsdCache;
@@ -179,6 +180,19 @@ fn as_role(role: &str, by: &[&str]) -> Command {
     command
 }
 
+/// The processes that a process has started.
+fn children_of(parent: Pid) -> Vec<Pid> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_child = |number: &i32| {
+        // proc_pid_stat(5): the name in parentheses, the state, the parent.
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        let parent_of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
+        parent_of == Some(&parent.as_raw_nonzero().to_string())
+    };
+    numbers.filter(is_child).filter_map(Pid::from_raw).collect()
+}
+
 /// Leaves a dead mount with a loop device over its file, which is mounted.
 fn leave() {
     let out = as_role("leave", &[]).output().unwrap();
@@ -213,7 +227,12 @@ fn what_a_killed_process_has_left_keeps_no_other_from_its_work() {
         "leave" => {
             let _left = peer(KernelFs::Ext4).start(None).unwrap();
             let own = rustix::process::getpid();
-            rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+            // First who would take it away when this process is killed.
+            let guards = children_of(own);
+            assert!(!guards.is_empty(), "nobody guards the mount");
+            for process in guards.into_iter().chain([own]) {
+                rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+            }
         }
         _ => drop(peer(KernelFs::Btrfs).formatted().unwrap()),
     }

@@ -198,7 +198,7 @@ fn a_mount_point_need_not_be_text() {
     let Some(b) = Bench::with_image("32m") else { return };
     let said = in_namespace(
         &b,
-        "m=$(printf 'caf\\351')
+        "m=$(printf 'm\\351')
         mkdir \"$m\"
         $s mount disk.img \"$m\"
         echo text > \"$m/file\"

@@ -26,7 +26,7 @@ end() {
     umount --lazy --no-canonicalize -- "$1"
     rmdir -- "$1" && rm -f -- "$1.owner"
 }
-trap 'end "$1" > /dev/null; exit' HUP
+trap 'end "$1" > /dev/null; exit' USR1
 echo ready
 read -r end
 "#;
@@ -46,7 +46,9 @@ impl Guard {
     /// No process can be started.
     pub fn of(at: &Path) -> io::Result<Guard> {
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "HUP", "--", "sh", "-c", SCRIPT, "sh"]).arg(at);
+        // A signal that nobody sends otherwise. What was ignored before, as under nohup(1), a shell
+        // cannot trap.
+        command.args(["--pdeathsig", "USR1", "--", "sh", "-c", SCRIPT, "sh"]).arg(at);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         // Ctrl-C is not meant for it.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);

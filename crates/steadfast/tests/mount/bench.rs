@@ -86,6 +86,21 @@ impl Bench {
         rustix::process::Pid::from_raw(pid as i32).unwrap()
     }
 
+    /// Stops the mount's process; no thread of it runs afterwards: one that read a request on its
+    /// way would hold who asked for it, whom then no signal ends (fuse/dev.c, request_wait_answer).
+    pub fn stopped(&self) -> rustix::process::Pid {
+        let process = self.process();
+        rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+        let threads = format!("/proc/{}/task", process.as_raw_nonzero());
+        until("each thread stops", || {
+            std::fs::read_dir(&threads).unwrap().all(|thread| {
+                let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+                stat.rsplit(") ").next().unwrap().starts_with('T')
+            })
+        });
+        process
+    }
+
     /// The mount's status.
     pub fn status(&self) -> serde_json::Value {
         let document: serde_json::Value =

@@ -140,9 +140,8 @@ fn what_is_in_use_is_left_and_the_user_named() {
 fn an_unmount_without_time_does_not_name_its_own_mount() {
     let Some(b) = Bench::with_image("32m") else { return };
     b.good("mount disk.img m");
-    let process = b.process();
     // While it cannot act on it, the mount is still there.
-    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    let process = b.stopped();
     let mut unmount = Command::new(PROGRAM)
         .args(["umount", "m", "--timeout", "0"])
         .env("STEADFAST_RUNTIME_DIR", b.path("run"))

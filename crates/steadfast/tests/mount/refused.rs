@@ -193,19 +193,19 @@ fn who_waits_for_a_mount_point_is_ended_by_a_signal() {
     b.make("other.img", "16m");
     b.good("mount disk.img m");
     fs::create_dir(b.at().join("in")).unwrap();
-    let process = b.process();
-    kill_process(process, Signal::STOP).unwrap();
+    let process = b.stopped();
     let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
     command.args(["mount", "--foreground", "other.img", "m/in"]).current_dir(b.path(""));
     let mut waits = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(300));
     kill_process(Pid::from_child(&waits), Signal::TERM).unwrap();
     let ended = steadfast_suite::ended(&mut waits, std::time::Duration::from_secs(30)).unwrap();
+    let stack = fs::read_to_string(format!("/proc/{}/stack", waits.id())).unwrap_or_default();
     kill_process(process, Signal::CONT).unwrap();
     if ended.is_none() {
         waits.kill().unwrap();
         waits.wait().unwrap();
     }
     b.good("umount m");
-    assert!(ended.is_some_and(|status| !status.success()), "{ended:?}");
+    assert!(ended.is_some_and(|status| !status.success()), "{ended:?}, it waits in {stack}");
 }

@@ -37,6 +37,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_ext4_format::{groups, superblock};
 use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 
+pub use relied_upon::check_mountable;
 pub use replay::{delete_orphans, discardable, replay, replayed_blocks};
 
 use crate::file::process_orphans;

@@ -51,6 +51,8 @@ fn journalled_data_counts_against_the_stated_size() {
     const CACHE: u64 = 8 << 20;
     const FILE: usize = 24 << 20;
     const PIECE: usize = 3 << 20;
+    // Pages make room for what the journal has taken when the next of them comes.
+    const AHEAD: u64 = 16 << 10;
     let journal_of = |block: &'static str| ["-b", block, "-J", "size=64", "-N", "64"];
     let by_cache = MountOptions { cache_bytes: Some(CACHE), ..MountOptions::default() };
     let mut by_pages = MountOptions::default();
@@ -77,7 +79,7 @@ fn journalled_data_counts_against_the_stated_size() {
             assert_eq!(fs.read(fh, at as u64, PIECE).unwrap(), contents(9, at as u64, PIECE));
             most = most.max(used());
         }
-        assert!(most <= CACHE && most > CACHE / 2, "{block}: {most}");
+        assert!(most <= CACHE + AHEAD && most > CACHE / 2, "{block}: {most}");
         let journal = fs.journal().unwrap();
         let (stats, (_, log)) = (journal.stats(), journal.usage());
         assert!(stats.home_blocks > 0 && stats.logged_blocks < log.into(), "{stats:?}");

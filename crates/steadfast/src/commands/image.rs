@@ -11,7 +11,7 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::Ext4;
 use steadfast_ext4::Ext4Error;
-use steadfast_ext4::mount::{delete_orphans, replay as replay_journal, replayed_blocks};
+use steadfast_ext4::mount::{check_mountable, delete_orphans, replay as replay_journal, replayed_blocks};
 use steadfast_ext4::{AccessTimes, MountOptions};
 use steadfast_ext4_check::{self as check, Field};
 use steadfast_journal::{JournalError, RecoveryReport};
@@ -164,7 +164,8 @@ pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
         let orphans = counted(deleted as u64, "orphan");
         writeln!(out, "{}: {orphans} deleted or cut", image.image.display())?;
     }
-    Ok(())
+    // Who replays wants to use it: "nothing to replay" of what no mount takes would mislead.
+    check_mountable(&device, &options).with_context(|| format!("{name}: it cannot be mounted"))
 }
 
 fn print_report(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Result<()> {

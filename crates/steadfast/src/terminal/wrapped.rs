@@ -36,11 +36,9 @@ fn folded(line: &str) -> String {
         return format!("{line}\n");
     }
     let margin = line.len() - text.len();
-    // Behind the last gap of two spaces near the beginning; else two columns to the right.
-    let gaps = line.match_indices("  ").map(|(at, gap)| at + gap.len());
-    let column = gaps.filter(|at| (margin + 1..=HEAD_MAX).contains(at)).last();
-    let head = column.filter(|at| line.is_char_boundary(*at) && !line[*at..].starts_with(' '));
-    match head {
+    // Behind the last gap of two spaces or more near the beginning; else two columns to the right.
+    let gaps = line.match_indices("  ").map(|(at, _)| line.len() - line[at..].trim_start().len());
+    match gaps.filter(|at| (margin + 1..=HEAD_MAX).contains(at)).last() {
         Some(at) => hanging(&line[..at], &line[at..]),
         None => {
             let indent = " ".repeat(margin);
@@ -91,6 +89,7 @@ mod tests {
         let mut out = Vec::new();
         let mut wrapped = Wrapped::new(&mut out);
         write!(wrapped, "short\n\n  0.021 s  {long}\n{long}\n{command}\n").unwrap();
+        writeln!(wrapped, "note      {long}").unwrap();
         write!(wrapped, "{}", "x".repeat(100)).unwrap();
         drop(wrapped);
         let words = |n| ["word"; 20][..n].join(" ");
@@ -102,6 +101,8 @@ mod tests {
             words(15),
             format!("  {}", words(5)),
             command,
+            format!("note      {}", words(13)),
+            format!("          {}", words(7)),
             "x".repeat(100),
         ];
         assert_eq!(String::from_utf8(out).unwrap(), expected.join("\n") + "\n");

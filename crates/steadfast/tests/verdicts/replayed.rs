@@ -90,3 +90,26 @@ fn a_damaged_orphan_file_with_nothing_to_replay() {
     assert!(said.contains("the orphans: ") && said.contains("orphan file"), "{said}");
     assert!(!said.contains("replay"), "{said}");
 }
+
+/// That there is nothing to replay is no good news of what a mount refuses.
+#[test]
+fn what_no_mount_takes() {
+    for (features, request, words) in [
+        ("quota", "set_inode_field <2> mode 0100644", "the root directory is no directory"),
+        ("quota", "clri <3>", "quota file"),
+        ("orphan_file", "clri <12>", "orphan file"),
+        ("^has_journal", "clri <2>", "root directory"),
+        ("^resize_inode", "set_block_group 0 checksum 1", "checksum"),
+    ] {
+        let image = Image::mke2fs(16 << 20, &["-O", features]);
+        image.debugfs(&[request]);
+        let before = fs::read(image.path()).unwrap();
+        let said = image.ends("replay disk.img", 1);
+        assert!(said.contains(words), "{request}: {said}");
+        assert!(fs::read(image.path()).unwrap() == before, "{request}: something was written");
+    }
+    let image = Image::mke2fs(16 << 20, &["-O", "mmp"]);
+    let block = u64::from_le_bytes(image.bytes(1024 + 0x168, 8).try_into().unwrap());
+    image.poke(block * 1024, b"XXXX");
+    image.ends("replay disk.img", 1);
+}

@@ -16,7 +16,7 @@ use steadfast_crash::program::{Command, Run};
 use super::program::Ended;
 use super::setup::{Fs, Setup};
 use crate::document;
-use crate::terminal::Harmless;
+use crate::terminal::{Harmless, Wrapped};
 
 /// Kinds of findings that are reported in words.
 const KINDS_SHOWN: usize = 5;
@@ -149,7 +149,7 @@ fn in_three(Summary { p50, p99, max, .. }: &Summary) -> String {
         [of(p50), p99, of(max)].join(" / ")
     };
     format!(
-        "{} bytes, {} calls, {} ms (50 % / 99 % / most)",
+        "{} bytes, {} calls, {} ms\n          (50 % / 99 % / most)",
         three(&|e| e.bytes.to_string()),
         three(&|e| e.calls.to_string()),
         three(&|e| format!("{:.0}", e.age.as_secs_f64() * 1e3)),
@@ -159,7 +159,7 @@ fn in_three(Summary { p50, p99, max, .. }: &Summary) -> String {
 /// For people.
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
-    let out = &mut Harmless::text(out);
+    let out = &mut Harmless::text(Wrapped::new(out));
     let Report { setup, run, ended, outcome, .. } = report;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
@@ -317,7 +317,8 @@ mod tests {
     fn few_instants_have_no_99_percent() {
         let cut = |bytes| Exposed { bytes, calls: 1, age: Duration::from_millis(bytes) };
         let line = |n: u64| in_three(&summary(&(1..=n).map(cut).collect::<Vec<_>>()).unwrap());
-        let expected = "20 / - / 40 bytes, 1 / - / 1 calls, 20 / - / 40 ms (50 % / 99 % / most)";
+        let expected =
+            "20 / - / 40 bytes, 1 / - / 1 calls, 20 / - / 40 ms\n          (50 % / 99 % / most)";
         assert_eq!(line(40), expected);
         assert!(line(400).starts_with("200 / 396 / 400 bytes, 1 / 1 / 1 calls"), "{}", line(400));
     }

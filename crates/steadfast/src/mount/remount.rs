@@ -54,7 +54,7 @@ pub fn remount(mountpoint: &Path, options: &[String]) -> Result<Outcome> {
     })?;
     rustix::mount::mount_remount(&at, flags, c"").map_err(|e| match e {
         rustix::io::Errno::BUSY => {
-            let what = "files of it are open for writing";
+            let what = "files of it are open for writing, or open and removed";
             holders::named(anyhow!("{shown}: {what}"), what, mountpoint)
         }
         rustix::io::Errno::PERM => Usage(format!("{shown}: only root may remount")).into(),

@@ -57,6 +57,8 @@ pub struct FilesWorkload {
     pub letters_kept: usize,
     /// Of a hundred letters, so many are synced.
     pub letters_synced_percent: u64,
+    /// Downloads that stay, of 1 MiB each; older ones are removed.
+    pub downloads_kept: u64,
 }
 
 impl Default for FilesWorkload {
@@ -75,6 +77,7 @@ impl Default for FilesWorkload {
             configs: 4,
             letters_kept: 1000,
             letters_synced_percent: 50,
+            downloads_kept: 3,
         }
     }
 }
@@ -131,7 +134,7 @@ impl FilesWorkload {
             Box::new(Mail::new(self.letters_kept, self.letters_synced_percent)),
             Box::new(Database::new(self.log_bytes)),
             Box::new(Store::default()),
-            Box::new(Download::default()),
+            Box::new(Download::new(self.downloads_kept)),
             Box::new(Backup::default()),
         ]
     }

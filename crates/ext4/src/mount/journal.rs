@@ -227,7 +227,8 @@ pub(super) fn recover(
 ) -> Result<Recovered> {
     let Some(found) = found else { return Ok(Recovered::default()) };
     let log = &found.log;
-    let check = |replayed: &Overlay| relied_upon::check_over(device, replayed, Some(found), options);
+    let check =
+        |replayed: &Overlay| relied_upon::check_over(device, replayed, Some(found), options);
     if !is_to_be_replayed(device, bootstrap, layout, log)? {
         if bootstrap.whole && !options.read_only && log.read_superblock()?.start().is_some() {
             check(&Overlay::new())?;

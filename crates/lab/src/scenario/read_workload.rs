@@ -251,6 +251,7 @@ fn files_spec(fields: &Fields<'_, '_>) -> Option<FilesSpec> {
     let configs = count(fields, "configs", 1, 1000);
     let letters_kept = count(fields, "letters_kept", 1, 100_000);
     let letters_synced_percent = count(fields, "letters_synced_percent", 0, 100);
+    let downloads_kept = count(fields, "downloads_kept", 1, 1000);
     Some(FilesSpec {
         seconds: seconds?,
         rounds_least: rounds_least?,
@@ -261,6 +262,7 @@ fn files_spec(fields: &Fields<'_, '_>) -> Option<FilesSpec> {
         configs: configs?,
         letters_kept: letters_kept? as usize,
         letters_synced_percent: letters_synced_percent?,
+        downloads_kept: downloads_kept?,
     })
 }
 

@@ -114,6 +114,8 @@ pub struct FilesSpec {
     pub letters_kept: usize,
     /// Of a hundred letters, so many are synced.
     pub letters_synced_percent: u64,
+    /// Downloads that are kept.
+    pub downloads_kept: u64,
 }
 
 impl FilesSpec {
@@ -130,6 +132,7 @@ impl FilesSpec {
             configs: self.configs,
             letters_kept: self.letters_kept,
             letters_synced_percent: self.letters_synced_percent,
+            downloads_kept: self.downloads_kept,
         }
     }
 
@@ -137,7 +140,8 @@ impl FilesSpec {
     pub fn description(&self) -> String {
         format!(
             "files: {} s of log ({} KiB x {}), table ({} KiB), {} configurations, mail \
-             ({} letters, {} % synced), database, store, downloads, backups; {} ms between calls",
+             ({} letters, {} % synced), database, store, downloads (of 1 MiB x {}), backups; {} ms \
+             between calls",
             self.seconds,
             self.log_kb,
             self.logs_kept,
@@ -145,6 +149,7 @@ impl FilesSpec {
             self.configs,
             self.letters_kept,
             self.letters_synced_percent,
+            self.downloads_kept,
             self.pause_ms
         )
     }

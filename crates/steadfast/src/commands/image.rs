@@ -11,7 +11,9 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::Ext4;
 use steadfast_ext4::Ext4Error;
-use steadfast_ext4::mount::{check_mountable, delete_orphans, replay as replay_journal, replayed_blocks};
+use steadfast_ext4::mount::{
+    check_mountable, delete_orphans, replay as replay_journal, replayed_blocks,
+};
 use steadfast_ext4::{AccessTimes, MountOptions};
 use steadfast_ext4_check::{self as check, Field};
 use steadfast_journal::{JournalError, RecoveryReport};

@@ -12,8 +12,6 @@ const PIECE: u64 = 16 << 10;
 const PIECES: u64 = 64;
 /// The piece that is of a journal.
 const OF_JOURNAL: u64 = 7;
-/// Downloads that stay.
-const KEPT: u64 = 3;
 /// Of a hundred, so many are allocated ahead (the others are sparse) and synced.
 const ALLOCATED: u64 = 50;
 const WITH_CARE: u64 = 50;
@@ -32,8 +30,9 @@ const ORIGIN: [(&str, &str); 2] = [
 ];
 
 /// See the module's text.
-#[derive(Default)]
 pub struct Download {
+    /// Downloads that stay.
+    kept: u64,
     begun: u64,
     current: Option<Current>,
 }
@@ -45,6 +44,11 @@ struct Current {
 }
 
 impl Download {
+    /// Keeps so many.
+    pub fn new(kept: u64) -> Self {
+        Download { kept, begun: 0, current: None }
+    }
+
     fn begin(&mut self, hands: &mut Hands) -> Result<Current> {
         self.begun += 1;
         let file = hands.create(&format!("download/{}.part", self.begun))?;
@@ -76,7 +80,7 @@ impl Download {
 
     /// Of those before the current one, the oldest goes.
     fn make_room(&self, hands: &mut Hands) -> Result<()> {
-        match self.begun.checked_sub(KEPT + 1) {
+        match self.begun.checked_sub(self.kept + 1) {
             None | Some(0) => Ok(()),
             Some(oldest) => hands.remove(&format!("download/{oldest}")),
         }

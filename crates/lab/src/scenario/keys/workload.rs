@@ -168,6 +168,13 @@ pub(super) const KEYS: &[Key] = &[
         "Of a hundred letters, so many are synced.",
     ),
     key(
+        Table::Files,
+        "downloads_kept",
+        Default("3"),
+        "Downloads of 1 MiB that are kept, 1 to 1000. Most of the bytes that a cut takes are theirs: \
+         the more are kept, the more it can take before a file system's timer has written them.",
+    ),
+    key(
         Table::ReadUnderWrite,
         "storm",
         Required,

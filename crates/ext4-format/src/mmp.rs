@@ -43,7 +43,7 @@ pub fn decode(bytes: &[u8], layout: &Layout, block: u64, may_be_torn: bool) -> R
         return corrupt("wrong checksum");
     }
     if !matches!(mmp.sequence.get(), 0..=USER_MAX | CLEAN | FSCK) {
-        return corrupt("an unknown state");
+        return corrupt("an unknown state (tune2fs -f -E clear_mmp makes it anew)");
     }
     Ok(mmp)
 }

@@ -147,8 +147,12 @@ A file that fails is reported; the rest is copied, and the exit status is 1.")]
         /// Path in the image
         path: String,
     },
-    /// Replay the journal of an image, as a mount would
-    #[command(after_help = "Example:\n  steadfast replay disk.img --journal journal.img")]
+    /// Replay the journal of an image and delete its orphans, as a mount does
+    #[command(after_help = "\
+The exit status is 1 where the file system cannot be mounted afterwards.
+
+Example:
+  steadfast replay disk.img --journal journal.img")]
     Replay {
         #[command(flatten)]
         image: Image,

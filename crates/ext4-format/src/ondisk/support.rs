@@ -1,7 +1,7 @@
 //! Which features this version implements. What it does not is refused by name.
 
 use crate::error::{Ext4Error, Result};
-use crate::ondisk::{Compat, Features, Incompat, RoCompat, Superblock};
+use crate::ondisk::{Compat, Features, HashVersion, Incompat, RoCompat, Superblock};
 
 /// Compatible features that are implemented, or that need nothing done.
 const COMPAT: Compat = Compat::DIR_PREALLOC
@@ -81,6 +81,13 @@ pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
     if f.incompat.contains(Incompat::EA_INODE) && f.ro_compat.contains(RoCompat::QUOTA) {
         // Each user of a shared value is charged for it: not counted here yet.
         return Err(unsupported("quota together with ea_inode"));
+    }
+    // The kernel's ext4_hash_info_init.
+    if f.compat.contains(Compat::DIR_INDEX)
+        && HashVersion::from_code(sb.default_hash_version).is_none()
+    {
+        let version = sb.default_hash_version;
+        return Err(unsupported(format!("directory hash version {version}")));
     }
     Ok(())
 }

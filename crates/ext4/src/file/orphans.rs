@@ -1,6 +1,6 @@
 //! Orphans at mount: who they are, and what becomes of them.
 
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::Result;
 
 use super::delete::delete;
 use super::truncate::cut_to_size;
@@ -11,13 +11,7 @@ use crate::mounted::Ext4;
 pub(crate) fn process_orphans(fs: &Ext4) -> Result<()> {
     let all = fs.parts.lock_meta().orphans.all();
     for no in all {
-        let inode = fs.parts.look().inode(no).map_err(|e| match e {
-            Ext4Error::Fs(_) => {
-                let what = "an orphan that is not in use: let e2fsck repair this";
-                Ext4Error::corrupt(what, format!("inode {no}"))
-            }
-            other => other,
-        })?;
+        let inode = fs.parts.look().inode(no)?;
         if inode.state().raw.links() == 0 {
             // After a rollback some may be held.
             if !fs.parts.holds.keep(no) {

@@ -62,16 +62,7 @@ impl Ext4 {
             if options.read_only { check_supported_filesystem } else { check_writable_filesystem };
         supported(superblock)?;
         let layout = Layout::new(superblock, device.info().size)?;
-        let sector = device.info().logical_block;
-        if layout.block_size < sector {
-            let what = format!(
-                "{} has sectors of {sector} bytes, the file system blocks of {}: it cannot be used \
-                 there; make it with blocks of {sector} bytes",
-                device.info().name,
-                layout.block_size
-            );
-            return Err(Ext4Error::Refused { what });
-        }
+        relied_upon::check_sectors(&*device, &layout)?;
         let read_only = options.read_only;
         if device.info().read_only && !read_only {
             let what = format!("{} is read-only: mount read-only", device.info().name);
@@ -157,6 +148,7 @@ impl Ext4 {
         let fast = options.journal.fast_commits && matches!(parts.log, MetaLog::Journal(_));
         parts.fast = fast.then(Track::default);
         relied_upon::check_root(&parts)?;
+        relied_upon::check_orphans(&parts)?;
         if parts.transacts() {
             check_transactable(&parts.volume.layout)?;
         }
@@ -164,7 +156,7 @@ impl Ext4 {
         let dax = crate::file::check_dax(&parts.volume, &options)?;
         let recovery = recovered.report.map(|log| {
             let orphans = parts.lock_meta().orphans.len();
-            MountRecovery { log, orphans, in_memory: read_only }
+            MountRecovery { log, orphans, in_memory: options.read_only }
         });
         let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {
             let store: Weak<dyn PageStore> = me.clone();
@@ -190,7 +182,11 @@ impl Ext4 {
             protection.start(Arc::downgrade(&fs.volume.status), journal);
         }
         fs.mark_mounted()?;
-        process_orphans(&fs)?;
+        if let Err(e) = process_orphans(&fs) {
+            // It was not in need of recovery before. OK to ignore: the first error is what to say.
+            let _ = fs.unmount();
+            return Err(e);
+        }
         fs.pages.start();
         fs.start_transacting()?;
         Ok(fs)

@@ -4,17 +4,18 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_ext4_format::ondisk::{InodeNo, Layout};
-use steadfast_ext4_format::{Ext4Error, Result, superblock};
+use steadfast_ext4_format::ondisk::{Incompat, InodeNo, Layout};
+use steadfast_ext4_format::{Ext4Error, RangeSet, Result, superblock};
 use steadfast_journal::Overlay;
 use steadfast_vfs::FileType;
 
+use super::check_transactable;
 use super::journal::{self, Found};
-use super::{check_transactable, protection_wait};
 use crate::file::check_dax;
 use crate::meta::Parts;
 use crate::options::{DataMode, MountOptions};
 use crate::stage::{stage_over, stage_to_read};
+use crate::state::Protection;
 
 /// Refuses what could not be mounted once the blocks of `replayed` are in their places.
 pub(super) fn check_over(
@@ -33,20 +34,62 @@ pub(super) fn check_over(
         check_transactable(&parts.volume.layout)?;
     }
     check_dax(&parts.volume, options)?;
+    check_orphans(&parts)?;
     check_root(&parts)
 }
 
-/// Refuses what could not be mounted although its journal holds nothing. Nothing is written.
+/// Looks whether a file system whose journal holds nothing could be mounted; nothing is written.
+/// The error that a mount for writing would give, where one with
+/// [`read_only`](MountOptions::read_only) would be good.
 ///
 /// # Errors
-/// As for a mount.
-pub fn check_mountable(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<()> {
+/// As for a read-only mount.
+pub fn check_mountable(
+    device: &Arc<dyn BlockDevice>,
+    options: &MountOptions,
+) -> Result<Option<Ext4Error>> {
     let superblock = superblock::read(&**device, &Overlay::new())?;
     let layout = Layout::new(&superblock, device.info().size)?;
-    // The block that protects it must make sense; how long it is watched does not matter here.
-    protection_wait(&**device)?;
     let found = journal::find(device, &superblock, &layout, options)?;
-    check_over(device, &Overlay::new(), found.as_ref(), options)
+    let for_writing = || {
+        if layout.features.incompat.contains(Incompat::MMP) {
+            Protection::check(&**device, &superblock)?;
+        }
+        check_over(device, &Overlay::new(), found.as_ref(), options)
+    };
+    let Err(e) = for_writing() else { return Ok(None) };
+    check_root(&stage_to_read(device, &Overlay::new(), RangeSet::new())?)?;
+    Ok(Some(e))
+}
+
+/// Refuses a file system whose blocks are smaller than the device's.
+pub(super) fn check_sectors(device: &dyn BlockDevice, layout: &Layout) -> Result<()> {
+    let sector = device.info().logical_block;
+    if layout.block_size >= sector {
+        return Ok(());
+    }
+    let what = format!(
+        "{} has sectors of {sector} bytes, the file system blocks of {}: it cannot be used there; \
+         make it with blocks of {sector} bytes",
+        device.info().name,
+        layout.block_size
+    );
+    Err(Ext4Error::Refused { what })
+}
+
+/// Refuses orphans that are not in use, which could be neither deleted nor cut.
+pub(super) fn check_orphans(parts: &Parts) -> Result<()> {
+    let all = parts.lock_meta().orphans.all();
+    for no in all {
+        parts.look().raw_inode(no).map_err(|e| match e {
+            Ext4Error::Fs(_) => {
+                let what = "an orphan that is not in use: let e2fsck repair this";
+                Ext4Error::corrupt(what, format!("inode {no}"))
+            }
+            other => other,
+        })?;
+    }
+    Ok(())
 }
 
 /// Refuses a file system whose root directory is none.

@@ -11,6 +11,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::{Overlay, RecoveryReport};
 
 use super::journal;
+use super::relied_upon::check_sectors;
 use crate::meta::Parts;
 use crate::mounted::Ext4;
 use crate::options::MountOptions;
@@ -44,6 +45,12 @@ pub fn replay(
     };
     if options.read_only {
         return Ok(Some(found.replay_dry(device)?.0));
+    }
+    if device.info().read_only {
+        let name = &device.info().name;
+        let what =
+            format!("{name} is write-protected: mount it with -o ro, which replays in memory");
+        return Err(Ext4Error::Refused { what });
     }
     let protection = protect(device, options)?;
     let report = found.replay(device, options, |_| Ok(())).and_then(|report| {
@@ -108,24 +115,33 @@ fn bring_up_to_date(sb: &mut Superblock, parts: &Parts) {
 }
 
 /// Deletes the orphans that a crash has left, or cuts them to their size, and gives how many there
-/// were. They are found by a mount, which is ended at once. The journal holds nothing.
+/// were. They are found by a mount, which is ended at once. The journal holds nothing. `None`: where
+/// the journal is found by the superblock's copy of its inode only, a mount leaves them alone.
 ///
 /// # Errors
 /// As for a mount; also where nobody is an orphan, but a mount would not find that out: where the
 /// orphan file is damaged.
-pub fn delete_orphans(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<usize> {
+pub fn delete_orphans(
+    device: &Arc<dyn BlockDevice>,
+    options: &MountOptions,
+) -> Result<Option<usize>> {
     let sb = superblock::read(&**device, &Overlay::new())?;
     let features = sb.features();
     if sb.last_orphan.get() == 0 && !features.compat.contains(Compat::ORPHAN_FILE) {
-        return Ok(0);
+        return Ok(Some(0));
+    }
+    let layout = Layout::new(&sb, device.info().size)?;
+    let found = journal::find(device, &sb, &layout, options)?;
+    if found.is_some_and(|found| found.by_backup.is_some()) {
+        return Ok(None);
     }
     let parts = load_orphans(crate::stage::stage(device)?)?;
     let count = parts.lock_meta().orphans.len();
     if count == 0 && !features.ro_compat.contains(RoCompat::ORPHAN_PRESENT) {
-        return Ok(0);
+        return Ok(Some(0));
     }
     Ext4::mount(Arc::clone(device), options.clone())?.unmount()?;
-    Ok(count)
+    Ok(Some(count))
 }
 
 /// What the journal would write home: the blocks over which a check sees the file system as it
@@ -158,6 +174,7 @@ fn log_to_be_replayed(
     let bootstrap = superblock::find(&**device)?;
     check_supported_filesystem(&bootstrap.superblock)?;
     let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
+    check_sectors(&**device, &layout)?;
     let Some(found) = journal::find(device, &bootstrap.superblock, &layout, options)? else {
         return Ok(None);
     };

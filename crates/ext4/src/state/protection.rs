@@ -127,6 +127,19 @@ impl Protection {
         })
     }
 
+    /// Refuses what [`take`](Self::take) refuses at once.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn check(device: &dyn BlockDevice, superblock: &Superblock) -> Result<()> {
+        let layout = Layout::new(superblock, device.info().size)?;
+        let found = read_block(device, &layout, place(superblock, &layout)?)?;
+        match found.sequence.get() {
+            FSCK => refused(in_use(&found, "e2fsck is running on the file system")),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the file system, once it is known that nobody else has it.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! What a mount relies upon is looked at before anything is written.
 
+use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
@@ -58,6 +59,29 @@ fn other_inodes_of_the_file_systems_own_are_refused_by_name() {
         change(&image, &[request]);
         let said = refused(&image, MountOptions::default());
         assert!(said.contains(word), "{request}: {said}");
+    }
+}
+
+#[test]
+fn an_orphan_that_is_not_in_use_is_refused() {
+    for features in ["metadata_csum", "^has_journal", "^metadata_csum"] {
+        let image = Image::mke2fs(16 << 20, &["-O", features]);
+        change(&image, &["set_super_value last_orphan 200"]);
+        let said = refused(&image, MountOptions::default());
+        assert!(said.contains("inode 200"), "{features}: {said}");
+        let read_only = MountOptions { read_only: true, ..MountOptions::default() };
+        Ext4::mount(open(&image), read_only).unwrap().unmount().unwrap();
+    }
+}
+
+#[test]
+fn a_directory_hash_without_a_name_is_refused() {
+    let image = Image::mke2fs(16 << 20, &["-O", "^metadata_csum"]);
+    let file = std::fs::File::options().write(true).open(image.path()).unwrap();
+    file.write_all_at(&[255], 1024 + 0xfc).unwrap();
+    for read_only in [false, true] {
+        let said = refused(&image, MountOptions { read_only, ..MountOptions::default() });
+        assert!(said.contains("directory hash version 255"), "{said}");
     }
 }
 

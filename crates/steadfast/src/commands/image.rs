@@ -156,18 +156,27 @@ pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
     if let Some(report) = &report {
         print_report(&image.image, report, out)?;
     }
-    let deleted = mmp::reporting_wait(&device, &name, false, || delete_orphans(&device, &options));
+    // Who replays wants to use it: "nothing to replay" of what no mount takes would mislead.
     let when = report.as_ref().map_or("", |_| ", now that the journal is replayed");
+    let refused = check_mountable(&device, &options)
+        .with_context(|| format!("{name}: it cannot be mounted{when}"))?;
+    if let Some(e) = refused {
+        return Err(e).with_context(|| format!("{name}: it can only be mounted with -o ro{when}"));
+    }
+    let deleted = mmp::reporting_wait(&device, &name, false, || delete_orphans(&device, &options));
     let deleted = deleted.with_context(|| format!("{name}: the orphans{when}"))?;
     if report.is_none() {
-        writeln!(out, "{}: nothing to replay", image.image.display())?;
+        writeln!(out, "{name}: nothing to replay")?;
     }
-    if deleted > 0 {
-        let orphans = counted(deleted as u64, "orphan");
-        writeln!(out, "{}: {orphans} deleted or cut", image.image.display())?;
+    match deleted {
+        Some(0) => {}
+        Some(n) => writeln!(out, "{name}: {} deleted or cut", counted(n as u64, "orphan"))?,
+        None => terminal::note(&format!(
+            "note: {name}: its journal was found by the superblock's copy of the journal's inode only: \
+             orphans are left alone until e2fsck -f has restored the inode"
+        )),
     }
-    // Who replays wants to use it: "nothing to replay" of what no mount takes would mislead.
-    check_mountable(&device, &options).with_context(|| format!("{name}: it cannot be mounted"))
+    Ok(())
 }
 
 fn print_report(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Result<()> {

@@ -29,10 +29,15 @@ impl<W: Write> Wrapped<W> {
     }
 }
 
+/// What somebody may want to copy.
+fn is_command(text: &str) -> bool {
+    text.starts_with("steadfast crash ") || text.starts_with("judged  ")
+}
+
 /// The line as it is printed, with its end.
 fn folded(line: &str) -> String {
     let text = line.trim_start();
-    if line.chars().count() <= COLUMNS || text.starts_with("steadfast ") {
+    if line.chars().count() <= COLUMNS || is_command(text) {
         return format!("{line}\n");
     }
     let margin = line.len() - text.len();
@@ -90,6 +95,8 @@ mod tests {
         let mut wrapped = Wrapped::new(&mut out);
         write!(wrapped, "short\n\n  0.021 s  {long}\n{long}\n{command}\n").unwrap();
         writeln!(wrapped, "note      {long}").unwrap();
+        writeln!(wrapped, "judged    by '{long}'").unwrap();
+        writeln!(wrapped, "  steadfast {long}").unwrap();
         write!(wrapped, "{}", "x".repeat(100)).unwrap();
         drop(wrapped);
         let words = |n| ["word"; 20][..n].join(" ");
@@ -103,6 +110,9 @@ mod tests {
             command,
             format!("note      {}", words(13)),
             format!("          {}", words(7)),
+            format!("judged    by '{long}'"),
+            format!("  steadfast {}", words(13)),
+            format!("    {}", words(7)),
             "x".repeat(100),
         ];
         assert_eq!(String::from_utf8(out).unwrap(), expected.join("\n") + "\n");

@@ -87,7 +87,7 @@ fn a_damaged_orphan_file_with_nothing_to_replay() {
     let image = Image::mke2fs(16 << 20, &["-O", "orphan_file"]);
     image.debugfs(&["clri <12>"]);
     let said = image.ends("replay disk.img", 1);
-    assert!(said.contains("the orphans: ") && said.contains("orphan file"), "{said}");
+    assert!(said.contains("with -o ro: ") && said.contains("orphan file"), "{said}");
     assert!(!said.contains("replay"), "{said}");
 }
 
@@ -108,8 +108,36 @@ fn what_no_mount_takes() {
         assert!(said.contains(words), "{request}: {said}");
         assert!(fs::read(image.path()).unwrap() == before, "{request}: something was written");
     }
-    let image = Image::mke2fs(16 << 20, &["-O", "mmp"]);
-    let block = u64::from_le_bytes(image.bytes(1024 + 0x168, 8).try_into().unwrap());
-    image.poke(block * 1024, b"XXXX");
-    image.ends("replay disk.img", 1);
+    // An unknown state, and that of a running e2fsck.
+    for (state, status, words) in
+        [(0xff4d_4d0fu32, 1, "clear_mmp"), (0xe24d_4d50, 2, "e2fsck is running on the file system")]
+    {
+        let image = Image::mke2fs(16 << 20, &["-O", "mmp,^metadata_csum", "-b", "1024"]);
+        let block = u64::from_le_bytes(image.bytes(1024 + 0x168, 8).try_into().unwrap());
+        image.poke(block * 1024 + 4, &state.to_le_bytes());
+        let said = image.ends("replay disk.img", status);
+        assert!(said.contains("can only be mounted with -o ro") && said.contains(words), "{said}");
+    }
+}
+
+/// By the superblock's copy of the journal's inode only the log is replayed: so a mount does.
+#[test]
+fn orphans_beside_a_damaged_journal_inode_are_left() {
+    let image = Image::mke2fs(16 << 20, &[]);
+    image.debugfs(&[
+        "write /etc/passwd f",
+        "unlink f",
+        "sif <12> links_count 0",
+        "ssv last_orphan 12",
+        "sif <8> flags 0x80800",
+    ]);
+    let before = fs::read(image.path()).unwrap();
+    let said = image.ends("replay disk.img", 0);
+    assert!(said.contains("nothing to replay") && said.contains("left alone"), "{said}");
+    assert!(!said.contains("deleted"), "{said}");
+    assert!(fs::read(image.path()).unwrap() == before);
+    // With the inode whole again it goes.
+    image.debugfs(&["sif <8> flags 0x80000"]);
+    assert!(image.ends("replay disk.img", 0).contains("1 orphan deleted"));
+    image.assert_clean();
 }

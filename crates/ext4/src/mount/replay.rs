@@ -115,8 +115,8 @@ fn bring_up_to_date(sb: &mut Superblock, parts: &Parts) {
 }
 
 /// Deletes the orphans that a crash has left, or cuts them to their size, and gives how many there
-/// were. They are found by a mount, which is ended at once. The journal holds nothing. `None`: where
-/// the journal is found by the superblock's copy of its inode only, a mount leaves them alone.
+/// were. They are found by a mount, which is ended at once. The journal holds nothing. `None`:
+/// where the journal is found by the superblock's copy of its inode only, a mount leaves them.
 ///
 /// # Errors
 /// As for a mount; also where nobody is an orphan, but a mount would not find that out: where the

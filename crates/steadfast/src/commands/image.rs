@@ -172,8 +172,8 @@ pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
         Some(0) => {}
         Some(n) => writeln!(out, "{name}: {} deleted or cut", counted(n as u64, "orphan"))?,
         None => terminal::note(&format!(
-            "note: {name}: its journal was found by the superblock's copy of the journal's inode only: \
-             orphans are left alone until e2fsck -f has restored the inode"
+            "note: {name}: its journal was found by the superblock's copy of the journal's inode \
+             only: orphans are left alone until e2fsck -f has restored the inode"
         )),
     }
     Ok(())

@@ -171,8 +171,9 @@ pub(super) const KEYS: &[Key] = &[
         Table::Files,
         "downloads_kept",
         Default("3"),
-        "Downloads of 1 MiB that are kept, 1 to 1000. Most of the bytes that a cut takes are theirs: \
-         the more are kept, the more it can take before a file system's timer has written them.",
+        "Downloads of 1 MiB that are kept, 1 to 1000. Most of the bytes that a cut takes are \
+         theirs: the more are kept, the more it can take before a file system's timer has written \
+         them.",
     ),
     key(
         Table::ReadUnderWrite,

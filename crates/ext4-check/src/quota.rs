@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{
     InodeNo, QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_MAGIC, QUOTA_ROOT, QUOTA_VERSION,
-    QuotaEntry, QuotaInfo, RawInode, RoCompat,
+    QuotaBlockHeader, QuotaEntry, QuotaInfo, RawInode, RoCompat,
 };
 use steadfast_ext4_format::quota::{KINDS, QuotaKind, counts, file_of, owner};
 use zerocopy::FromBytes;
@@ -136,6 +136,9 @@ impl Checker<'_> {
             above.extend(below.keys());
             level = below;
         }
+        if !self.quota_lists_are_right(no, &info, &above, &entries_of)? {
+            return Ok(None);
+        }
         let mut said = BTreeMap::new();
         for (block, ids) in entries_of {
             let Some(entries) = self.quota_block(no, block)? else { return Ok(None) };
@@ -147,6 +150,49 @@ impl Checker<'_> {
             }
         }
         Ok(Some(said))
+    }
+
+    /// Whether the lists of blocks with room and of free ones lead to such blocks only, and back.
+    /// Who adds an owner follows them, and would write into a block of the tree otherwise.
+    fn quota_lists_are_right(
+        &self,
+        no: InodeNo,
+        info: &QuotaInfo,
+        tree: &BTreeSet<u32>,
+        entries_of: &BTreeMap<u32, BTreeSet<u32>>,
+    ) -> Result<bool> {
+        let mut seen = BTreeSet::new();
+        let (mut before, mut at) = (0, info.free_entry.get());
+        while at != 0 {
+            if !entries_of.contains_key(&at) || !seen.insert(at) {
+                return Ok(false);
+            }
+            let Some(block) = self.quota_block(no, at)? else { return Ok(false) };
+            // OK to unwrap: it is shorter than a block.
+            let header = QuotaBlockHeader::read_from_prefix(&block[..]).unwrap().0;
+            let used = (0..QUOTA_ENTRIES).filter_map(|i| QuotaEntry::of_block(&block, i)).count();
+            if header.previous.get() != before
+                || usize::from(header.entries.get()) != used
+                || used == QUOTA_ENTRIES
+            {
+                return Ok(false);
+            }
+            (before, at) = (at, header.next.get());
+        }
+        at = info.free_block.get();
+        while at != 0 {
+            if at >= info.blocks.get()
+                || tree.contains(&at)
+                || entries_of.contains_key(&at)
+                || !seen.insert(at)
+            {
+                return Ok(false);
+            }
+            let Some(block) = self.quota_block(no, at)? else { return Ok(false) };
+            // OK to unwrap: as above.
+            at = QuotaBlockHeader::read_from_prefix(&block[..]).unwrap().0.next.get();
+        }
+        Ok(true)
     }
 }
 
@@ -196,6 +242,23 @@ mod tests {
         links[..8].copy_from_slice(&[2, 0, 0, 0, 4, 0, 0, 0]);
         disk.write(third, links.into()).unwrap();
         assert_eq!(kinds(&disk), [FindingKind::Quota]);
+    }
+
+    /// The entry's block is on the list of those with room, and names a block of the tree as the
+    /// next; or the list begins there; or a free block is one of the tree. Whoever adds an owner
+    /// would write there.
+    #[test]
+    fn a_list_that_leads_into_the_tree_is_damage() {
+        for (block, offset, to) in [(5, 0, 2u32), (5, 4, 2), (0, 28, 3), (0, 24, 3), (0, 28, 5)] {
+            let disk = disk();
+            let at = file_of_users(&disk) + block * 1024;
+            let mut bytes = disk.read(at, 1024).unwrap().to_vec();
+            let same = bytes[offset..offset + 4] == to.to_le_bytes();
+            bytes[offset..offset + 4].copy_from_slice(&to.to_le_bytes());
+            disk.write(at, bytes.into()).unwrap();
+            let expected: &[FindingKind] = if same { &[] } else { &[FindingKind::Quota] };
+            assert_eq!(kinds(&disk), expected, "block {block}, offset {offset}");
+        }
     }
 
     /// The tree leads to an entry's block by another id alone. Whoever looks for the entry's own id

@@ -183,13 +183,14 @@ fn take_quota_slot(
         new
     };
     let mut block = quota_block(txn, no, at)?;
+    check_has_room(no, at, &block)?;
     let slot = (0..QUOTA_ENTRIES).find(|i| QuotaEntry::of_block(&block, *i).is_none());
     let slot = slot.ok_or_else(|| corrupt(no, at, "no room where there should be"))?;
     // OK to unwrap: it is shorter than a block.
     let mut header = QuotaBlockHeader::read_from_prefix(&block[..]).unwrap().0;
     header.entries.set(header.entries.get().saturating_add(1));
     if usize::from(header.entries.get()) >= QUOTA_ENTRIES {
-        unlink_quota_block(txn, no, &header, info)?;
+        unlink_quota_block(txn, no, at, &header, info)?;
         header.next.set(0);
         header.previous.set(0);
     }
@@ -201,10 +202,25 @@ fn take_quota_slot(
     Ok((at, slot))
 }
 
+/// Refuses the first block of the list of those with room if it is none, but of the tree. One of
+/// zeros is new.
+fn check_has_room(no: InodeNo, at: u32, block: &[u8]) -> Result<()> {
+    // OK to unwrap: it is shorter than a block.
+    let header = QuotaBlockHeader::read_from_prefix(block).unwrap().0;
+    let used = (0..QUOTA_ENTRIES).filter_map(|i| QuotaEntry::of_block(block, i)).count();
+    let entries = usize::from(header.entries.get());
+    let is_new = block.iter().all(|byte| *byte == 0);
+    match header.previous.get() == 0 && entries == used && (used > 0 || is_new) {
+        true => Ok(()),
+        false => Err(corrupt(no, at, "it is no block of entries with room")),
+    }
+}
+
 /// Takes a block that is full now out of the list of those with room.
 fn unlink_quota_block(
     txn: &mut Txn<'_>,
     no: InodeNo,
+    at: u32,
     header: &QuotaBlockHeader,
     info: &mut QuotaInfo,
 ) -> Result<()> {
@@ -212,6 +228,9 @@ fn unlink_quota_block(
     if next != 0 {
         let next = quota_link(no, 0, next, info)?;
         let mut block = quota_block(txn, no, next)?;
+        if number_at(&block, 4) != at {
+            return Err(corrupt(no, next, "the list of blocks with room does not lead back"));
+        }
         block[4..8].copy_from_slice(&previous.to_le_bytes());
         write_quota_block(txn, no, next, &block)?;
     }

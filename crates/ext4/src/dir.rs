@@ -124,7 +124,8 @@ impl<'v, T: BorrowMut<Txn<'v>>> InodeBlocks<'v, T> {
     /// there are; false if it does not fit.
     fn store_inline(&mut self, shown: &[u8]) -> Result<bool> {
         let raw = self.txn.borrow().raw_inode(self.no)?;
-        let now = (raw.size() as usize).max(INLINE_MIN);
+        // A new directory has none. The inode's size may be wrong, and is put right.
+        let now = raw.inline_contents(self.no).map_or(INLINE_MIN, |contents| contents.len());
         let Some(room) = raw.inline_room() else { return Ok(false) };
         for len in [now, room] {
             if len > room {

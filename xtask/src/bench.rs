@@ -312,12 +312,12 @@ struct InProcess {
     kernel_turns: Vec<Cost>,
 }
 
-/// Builds the example of the bench crate and says where it is.
+/// Builds the example `operations` and says where it is.
 fn example(root: &Path) -> anyhow::Result<PathBuf> {
-    let args = ["build", "--release", "--package", "steadfast-bench", "--example", "operations"];
+    let args = ["build", "--release", "--package", "steadfast-selftest", "--example", "operations"];
     let mut command = step::cargo(root, &args);
     command.args(["--message-format", "json"]).stderr(std::process::Stdio::inherit());
-    conformance::executable(&command.output()?).context("building the example of the bench crate")
+    conformance::executable(&command.output()?).context("building the example 'operations'")
 }
 
 /// The kernel's set-ups in one process.
@@ -340,7 +340,7 @@ fn in_process(
         for (side, folder) in sides.enumerate() {
             let mut command = Command::new(example);
             let out = command.args(folder).stderr(std::process::Stdio::inherit()).output()?;
-            anyhow::ensure!(out.status.success(), "the example of the bench crate failed");
+            anyhow::ensure!(out.status.success(), "the example 'operations' failed");
             for (name, cost) in String::from_utf8_lossy(&out.stdout).lines().filter_map(read) {
                 if !names.contains(&name) {
                     names.push(name.clone());

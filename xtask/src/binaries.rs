@@ -23,13 +23,13 @@ use crate::tally::Tally;
 const LONG: [&str; 11] = [
     "crates/steadfast/tests/mutated/main.rs",
     "crates/steadfast/tests/judges/main.rs",
-    "crates/crash/tests/planted/main.rs",
-    "crates/crash/tests/schedules.rs",
+    "crates/selftest/tests/planted/main.rs",
+    "crates/selftest/tests/schedules.rs",
     "crates/ext4/tests/power_cut.rs",
     "crates/ext4/tests/roundtrip/main.rs",
     "crates/lab/tests/experiments/main.rs",
     "crates/ext4/tests/flips/main.rs",
-    "crates/crash/tests/small.rs",
+    "crates/selftest/tests/small.rs",
     "crates/journal/tests/journal/main.rs",
     DOC_TESTS,
 ];
@@ -48,9 +48,9 @@ const WAITS: [&str; 7] = [
 /// write, so they are made in memory where there is such a folder. What a disk of this machine does
 /// below a file is tested by others: `devices`, `stack`, and the mounts of `steadfast`.
 const IN_MEMORY: [&str; 10] = [
-    "crates/crash/tests/planted/main.rs",
-    "crates/crash/tests/schedules.rs",
-    "crates/crash/tests/small.rs",
+    "crates/selftest/tests/planted/main.rs",
+    "crates/selftest/tests/schedules.rs",
+    "crates/selftest/tests/small.rs",
     "crates/ext4/tests/power_cut.rs",
     "crates/ext4/tests/roundtrip/main.rs",
     "crates/ext4-tune/tests/tune/main.rs",

@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 25] = [
+const LAYERS: [Layer; 26] = [
     // Knows no storage: counts and sorts numbers.
     layer("statistics", &[], &[]),
     // Only tools of the host.
@@ -61,16 +61,11 @@ const LAYERS: [Layer; 25] = [
         &["runtime", "vfs", "devices", "host"],
     ),
     // Knows no particular file system; `block` for its test pattern.
-    layer(
-        "bench",
-        &["statistics", "runtime", "block", "vfs"],
-        &["devices", "ext4", "ext4-format", "ext4-mkfs"],
-    ),
+    layer("bench", &["statistics", "runtime", "block", "vfs"], &["devices", "ext4", "ext4-mkfs"]),
     // Knows no particular file system.
     layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
     // Devices and volumes as files: knows no file system that could be on them.
     layer("stack", &["host", "runtime", "block", "vfs", "devices", "volume"], &[]),
-    // A mirror may be the disk whose power is cut.
     layer(
         "crash",
         &[
@@ -85,9 +80,8 @@ const LAYERS: [Layer; 25] = [
             "ext4-mkfs",
             "ext4-check",
             "host",
-            "volume",
         ],
-        &["pagecache"],
+        &[],
     ),
     // The host kernel's file systems: knows no on-disk format of ours.
     layer("peers", &["host", "runtime", "block", "vfs", "devices", "fuse", "crash"], &["suite"]),
@@ -116,6 +110,26 @@ const LAYERS: [Layer; 25] = [
     layer("svm", &[], &[]),
     // Looks at a mounted folder, whoever serves it: knows none of us but what it counts with.
     layer("suite", &["host", "statistics"], &[]),
+    // Tests of the whole: nothing that is published knows it.
+    layer(
+        "selftest",
+        &[
+            "statistics",
+            "runtime",
+            "block",
+            "vfs",
+            "devices",
+            // A mirror may be the disk whose power is cut.
+            "volume",
+            "ext4",
+            "ext4-format",
+            "ext4-mkfs",
+            "bench",
+            "crash",
+            "peers",
+        ],
+        &["journal", "ext4-check"],
+    ),
     layer(
         "steadfast",
         &[

@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::step;
 
 /// Members that are for this workspace only.
-const NOT_PUBLISHED: [&str; 3] = ["steadfast-fuzz", "steadfast-suite", "xtask"];
+const NOT_PUBLISHED: [&str; 4] =
+    ["steadfast-fuzz", "steadfast-selftest", "steadfast-suite", "xtask"];
 
 /// The categories of crates.io that are used here.
 const CATEGORIES: [&str; 12] = [

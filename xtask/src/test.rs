@@ -10,7 +10,7 @@ use crate::{layers, packages, publish, tables, tidy, tools, unused, value};
 
 /// Bugs that tests can switch on. They are built into what is tested, so that nothing is built or
 /// run twice; without the feature, as in a release, all that asks for one is compiled away.
-pub const PLANTED: &str = "steadfast-crash/planted-bugs,steadfast-devices/planted-bugs,\
+pub const PLANTED: &str = "steadfast-selftest/planted-bugs,steadfast-devices/planted-bugs,\
     steadfast-volume/planted-bugs,steadfast-lab/planted-bugs";
 
 /// So many of the slowest tests are named.

@@ -1,17 +1,16 @@
-//! Benchmark engines, on any file system: IOzone's throughput mode, and single operations.
+//! Benchmark engines, on any file system and device: IOzone, dd, hdparm.
 //!
 //! [`iozone`] runs IOzone's tests over an `Arc<dyn FileSystem>` with tasks of
 //! [`steadfast_runtime`], so the same engine measures the host's file systems in real time and a
-//! Steadfast stack in virtual time. [`operations`] times names, attributes and small durable
-//! writes, [`durable`] small durable calls of several tasks beside the kernel's. Nothing here
-//! prints: results are values, reports are strings.
+//! Steadfast stack in virtual time. Nothing here prints: results are values, reports are strings.
 
+mod cpu;
 pub mod dd;
 pub mod distribution;
-pub mod durable;
 pub mod hdparm;
 pub mod iozone;
-pub mod operations;
+
+pub use cpu::cpu_used;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

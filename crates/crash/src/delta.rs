@@ -6,7 +6,7 @@
 /// The items that cannot be left out one by one without losing the failure; more of them if
 /// `tries` run out. `fails` is asked of parts of `items`, in their order; of all of them it is
 /// true.
-pub(crate) fn minimise<T: Clone>(
+pub fn minimise<T: Clone>(
     items: &[T],
     tries: &mut u32,
     mut fails: impl FnMut(&[T]) -> bool,

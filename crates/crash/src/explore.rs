@@ -5,17 +5,17 @@
 //! * A [`Plan`] says which crash states are made of it ([`cuts`](crate::states)), what else fails
 //!   when the power goes, and who else judges.
 //! * A [`System`] recovers from a state, as the next boot does.
-//! * A `Trial` is one state's way through all of that; a [`StateFigures`] is what came of it.
+//! * A [`Trial`] is one state's way through all of that; a [`StateFigures`] is what came of it.
 //! * [`explore`] makes all states of a plan, and counts ([`Figures`]).
 //!
 //! docs/crash.md says how a workload and a judge are added.
 
 mod decisive;
-pub(crate) mod ext4;
+pub mod ext4;
 mod losses;
 mod machine;
 mod plan;
-mod ram;
+pub mod ram;
 mod recorded;
 mod reproduce;
 mod second;
@@ -29,18 +29,13 @@ use crate::states::{State, States};
 pub use crate::states::{ActiveTime, Places};
 pub use decisive::Decisive;
 pub use losses::{Loss, lose};
-pub use machine::{Booted, Machine};
-pub use plan::{Plan, SecondCuts};
+pub use machine::{Booted, Machine, structure, structure_on};
+pub use plan::{Checks, Plan, SecondCuts};
 pub use ram::OnRam;
-pub use recorded::Recorded;
+pub use recorded::{Recorded, Source};
 pub use reproduce::{Reproduced, reproduce};
 pub use system::{Boot, Look, Recovered, System};
-
-pub(crate) use machine::{structure, structure_on};
-pub(crate) use plan::Asked;
-pub(crate) use ram::{boot, cached};
-pub(crate) use recorded::Source;
-pub(crate) use trial::{Others, Trial, recover_all};
+pub use trial::{Others, Trial, recover_all};
 
 /// Makes the plan's crash states in the order of time, lets the system recover from each, and
 /// counts what each takes. `progress` gets after each how many are done.
@@ -80,7 +75,7 @@ pub fn first_wrong(
 
 /// Makes the states and lets the system recover from each, until `visit` says that it is enough.
 /// Returns how many crash points there were until then.
-pub(crate) fn each_cut(
+pub fn each_cut(
     system: &dyn System,
     recorded: &Recorded,
     plan: &Plan,
@@ -90,13 +85,13 @@ pub(crate) fn each_cut(
     let mut cuts = States::of(recorded, plan.choice());
     for state in cuts.by_ref() {
         let (number, place, moment) = (state.number, state.place, state.cut);
-        let asked = plan.asked(number);
-        let trial = others.trial((system, recorded.source()), plan, moment, asked);
+        let checks = plan.checks(number);
+        let trial = others.trial((system, recorded.source()), plan, moment, checks);
         let cut = trial.run(state.contents.clone(), state.choices.clone());
         if !visit(StateFigures { number, place, ..cut }, &state) {
             break;
         }
-        let second = trial.second_cuts(&state.contents, state.choices.clone(), asked);
+        let second = trial.second_cuts(&state.contents, state.choices.clone(), checks);
         if !second.into_iter().all(|cut| visit(StateFigures { number, place, ..cut }, &state)) {
             break;
         }

@@ -5,17 +5,14 @@
 //! [`judge::Judge`] compares what is left with what was promised ([`figures::StateFigures`]).
 //! docs/crash.md says how a judge and a workload are added.
 //!
-//! * The states: [`states`] (which crash states a cut may leave), [`media`] (disks that do more
-//!   than lose sectors), [`shrink`] (the fewest units that must be lost).
-//! * The workloads: [`risk`] (programs on files), [`mixed`] (operations of several tasks),
-//!   [`small`] (all sequences of a few operations, with schedules), [`points`] (transaction
-//!   points), [`corpus`] (CrashMonkey's bugs and ACE's workloads), [`program`] (any program).
+//! * The states: [`states`] (which crash states a cut may leave), [`explore::Decisive`] (the fewest
+//!   units that must be lost), [`delta`] (the fewest of anything), [`schedule`] (of several tasks).
+//! * The workloads: [`risk`] (programs on files), [`program`] (any program).
 //! * For who counts again: [`found`] (what each recovered file system held).
 //! * What judges use: [`ledger`] (what was written and promised), [`unsynced`] (what was not
 //!   promised), [`opinion`], [`e2fsck`] and [`kernel`] (what other programs say).
 
-pub mod corpus;
-mod delta;
+pub mod delta;
 pub mod e2fsck;
 mod error;
 pub mod explore;
@@ -24,15 +21,12 @@ pub mod found;
 pub mod judge;
 pub mod kernel;
 pub mod ledger;
-pub mod media;
-pub mod mixed;
 pub mod opinion;
-pub mod points;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 pub mod program;
 pub mod risk;
-mod schedule;
-pub mod shrink;
-pub mod small;
+pub mod schedule;
 pub mod states;
 mod tree;
 pub mod unsynced;

@@ -30,7 +30,10 @@ impl fmt::Display for Schedule {
 
 impl Schedule {
     /// Takes a word; false if it is none of a schedule.
-    pub(crate) fn take(&mut self, word: &str) -> Result<bool> {
+    ///
+    /// # Errors
+    /// A number in it is none.
+    pub fn take(&mut self, word: &str) -> Result<bool> {
         let number = |text: &str| {
             let why = || CrashError::Words(format!("{word}: '{text}' is not a whole number"));
             text.parse::<u64>().map_err(|_| why())
@@ -61,7 +64,7 @@ impl FromStr for Schedule {
 }
 
 /// Adds what a device was asked to a number.
-pub(crate) fn hash_action(action: &Action, hasher: &mut DefaultHasher) {
+pub fn hash_action(action: &Action, hasher: &mut DefaultHasher) {
     match action {
         Action::Write { offset, data, fua } => (0, offset, data.unpack(), fua).hash(hasher),
         Action::Flush => 1.hash(hasher),

@@ -42,7 +42,7 @@ pub struct Node {
     /// What a regular file holds: pieces in order; the rest are zeros.
     pub pieces: Vec<(u64, Bytes)>,
     /// Extended attributes of users, where they were asked for.
-    pub(crate) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Another name of the same file, which comes earlier in the tree.
     pub same_as: Option<Vec<u8>>,
     /// The pieces in short, once it was asked for.
@@ -117,21 +117,6 @@ impl Tree {
             digest.bytes(node.same_as.as_deref().unwrap_or_default());
         }
         digest.end()
-    }
-
-    /// A file that has not as many names as it says, or a directory that has several, in words.
-    pub(crate) fn miscounted(&self) -> Option<String> {
-        let mut of_inode: BTreeMap<Ino, Vec<(&[u8], &Node)>> = BTreeMap::new();
-        for (path, node) in self.nodes() {
-            of_inode.entry(node.attr.ino).or_default().push((path, node));
-        }
-        of_inode.values().find_map(|names| {
-            let (path, Node { attr, .. }) = names[0];
-            let is_folder = attr.kind == FileType::Directory;
-            let links = if is_folder { 1 } else { attr.nlink };
-            let wrong = names.len() != links as usize;
-            wrong.then(|| format!("{}: {} names, of {links}", shown(path), names.len()))
-        })
     }
 
     /// Names of one file are known as such.
@@ -226,21 +211,6 @@ pub fn first_difference(one: &Node, other: &Node) -> Option<u64> {
         }
     }
     (short < long).then_some(short)
-}
-
-/// The first unit of a file, of 512 bytes, that is not zeros and that none of the others holds in
-/// this place. What follows an end of theirs counts as zeros. Of the file's own last unit only what
-/// its size shows counts: it may be the beginning of a unit that another one holds whole.
-pub(crate) fn first_foreign(found: &Node, others: &[&Node]) -> Option<u64> {
-    let held_by = |other: &Node, at: u64, held: &[u8]| {
-        let mut bytes = other.bytes(at, held.len() as u64);
-        bytes.resize(held.len(), 0);
-        bytes == held
-    };
-    (0..found.contents().size).step_by(UNIT as usize).find(|at| {
-        let held = found.bytes(*at, UNIT);
-        held.iter().any(|byte| *byte != 0) && !others.iter().any(|other| held_by(other, *at, &held))
-    })
 }
 
 /// Zeros are left out, in units that do not depend on how the bytes came.

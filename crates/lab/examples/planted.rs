@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use steadfast_crash::figures::StateFigures;
-use steadfast_crash::mixed::Planted;
+use steadfast_crash::planted::Planted;
 use steadfast_journal::Bug as InJournal;
 use steadfast_lab::results::{PlantedBug, PlantedRun, PlantedRuns};
 use steadfast_lab::scenario::{RunKind, Scenario, Variant};

@@ -161,7 +161,7 @@ pub struct Variant {
     pub cut: CutKind,
     /// A bug that the cuts are to find; no file names one.
     #[cfg(feature = "planted-bugs")]
-    pub planted: Option<steadfast_crash::mixed::Planted>,
+    pub planted: Option<steadfast_crash::planted::Planted>,
 }
 
 /// What happens at a cut.

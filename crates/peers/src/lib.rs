@@ -18,7 +18,6 @@
 //!    recovered (XFS and btrfs refuse a second mount of one identity).
 //! 3. Only states that a power cut can leave are mounted.
 
-mod corpus;
 mod device_file;
 mod error;
 mod exported;
@@ -30,7 +29,6 @@ mod served;
 mod system;
 mod tool;
 
-pub use corpus::InCorpus;
 pub use error::PeerError;
 pub use exported::Exported;
 pub use kind::{KernelFs, Verdict};

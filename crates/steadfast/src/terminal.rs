@@ -245,11 +245,6 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away while something is printed.
-    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.bar.suspend(print)
-    }
-
     /// Takes the bar away.
     pub fn finish(self) {}
 }

@@ -95,14 +95,6 @@ const COMMANDS: &[(&str, &[Case])] = &[
         ],
     ),
     (
-        "crash corpus",
-        &[
-            good("crash corpus --json --every 26 --states 2", "steadfast-corpus"),
-            bad("crash corpus --json --space none", 2, "none"),
-        ],
-    ),
-    ("crash media", &[bad("crash media --json --media none", 2, "none")]),
-    (
         "lab run",
         &[
             good("lab run tiny.toml --json -", "steadfast-lab"),

@@ -9,7 +9,7 @@ use steadfast_statistics::load::Load;
 use super::print_machine;
 use crate::{conformance, packages, step};
 
-/// Builds the example of the lab crate, which measures and prints.
+/// Builds the example `crash_speed`, which measures and prints.
 pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     for arg in args {
         anyhow::ensure!(
@@ -20,7 +20,8 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     if !packages::install(&[])? {
         return Ok(false);
     }
-    let build = ["build", "--release", "--package", "steadfast-lab", "--example", "crash_speed"];
+    let build =
+        ["build", "--release", "--package", "steadfast-selftest", "--example", "crash_speed"];
     let mut build = step::cargo(root, &build);
     build.args(["--message-format", "json"]).stderr(Stdio::inherit());
     let example = conformance::executable(&build.output()?)?;

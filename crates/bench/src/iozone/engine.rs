@@ -18,7 +18,7 @@ use super::plan::{self, Test};
 use super::random;
 use super::results::{ChildResult, FORMAT, Results, Run, Surroundings, TestResult, VERSION};
 use super::stonewall::{Score, Stonewall, Unit, summarise};
-use crate::operations::cpu_used;
+use crate::cpu_used;
 
 /// A child that ran for less than this says little about a device.
 const SHORT: Duration = Duration::from_millis(100);

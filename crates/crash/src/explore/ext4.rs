@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::record::{Durability, Record, RecordLog};
-use steadfast_devices::model::ssd::SsdCache;
-use steadfast_devices::model::{Model, ModelParams, SsdParams};
+use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::{Ext4, MountOptions};
@@ -17,44 +16,27 @@ use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOp
 use super::machine::Booted;
 use crate::error::{CrashError, Result};
 
-/// 2024-01-01: when every machine begins, in seconds.
-pub(crate) const EPOCH: u64 = 1_704_067_200;
-
 /// Any error, in words.
-pub(crate) fn words(error: impl std::fmt::Display) -> CrashError {
+pub fn words(error: impl std::fmt::Display) -> CrashError {
     error.to_string().into()
 }
 
-/// A flash disk whose cache is volatile.
-pub(crate) fn flash(name: &str, bytes: u64) -> Result<Arc<dyn Model>> {
-    let write_cache = SsdCache::Volatile;
-    let params = SsdParams { sectors: bytes / 512, write_cache, ..SsdParams::default() };
-    ModelParams::Ssd(params).build(name).map_err(words)
-}
-
-/// Memory, of which a cut keeps any aligned words that were not persisted.
-pub(crate) fn memory(name: &str, bytes: u64) -> Ram {
-    Ram::new(name, bytes).persistent().with_volatile_cache().with_atomic_words()
-}
-
 /// RAM disks as devices.
-pub(crate) fn blocks(rams: &[Ram]) -> Vec<Arc<dyn BlockDevice>> {
+pub fn blocks(rams: &[Ram]) -> Vec<Arc<dyn BlockDevice>> {
     rams.iter().map(|ram| Arc::new(ram.clone()) as Arc<dyn BlockDevice>).collect()
 }
 
 /// Puts contents on devices, as far as there are any.
-pub(crate) fn fill(models: &[Arc<dyn Model>], contents: Vec<Store>) -> Result<()> {
+///
+/// # Errors
+/// They do not fit.
+pub fn fill(models: &[Arc<dyn Model>], contents: Vec<Store>) -> Result<()> {
     let mut both = models.iter().zip(contents);
     both.try_for_each(|(model, contents)| model.set_contents(contents)).map_err(words)
 }
 
-/// What devices hold.
-pub(crate) fn held(models: &[Arc<dyn Model>]) -> Vec<Store> {
-    models.iter().map(|model| model.contents()).collect()
-}
-
 /// The device, recorded; its durability is that of the device if nothing is said of it.
-pub(crate) fn recorded(
+pub fn recorded(
     device: Arc<dyn BlockDevice>,
     log: &RecordLog,
     durability: Option<Durability>,
@@ -65,7 +47,10 @@ pub(crate) fn recorded(
 
 /// Makes a file system, and the journal on a device of its own: with the same blocks and, where the
 /// file system may rely on zeros, zeros too. `journal` makes the other options at a time.
-pub(crate) fn make(
+///
+/// # Errors
+/// A device failed, or is too small.
+pub fn make(
     devices: &[Arc<dyn BlockDevice>],
     mut options: Options,
     journal: impl FnOnce(u64) -> JournalDeviceOptions,
@@ -82,14 +67,17 @@ pub(crate) fn make(
 }
 
 /// Mounts a file system; the journal's device is put in.
-pub(crate) fn mount(devices: &[Arc<dyn BlockDevice>], options: MountOptions) -> Result<Arc<Ext4>> {
+///
+/// # Errors
+/// The mount was refused, in words.
+pub fn mount(devices: &[Arc<dyn BlockDevice>], options: MountOptions) -> Result<Arc<Ext4>> {
     let disk = devices.first().ok_or("there is no device")?;
     let options = MountOptions { journal_device: devices.get(1).cloned(), ..options };
     Ext4::mount(Arc::clone(disk), options).map_err(words)
 }
 
 /// A machine that is up; `left` says what its devices hold after the unmount.
-pub(crate) fn booted(fs: Arc<Ext4>, left: impl FnOnce() -> Result<Vec<Store>> + 'static) -> Booted {
+pub fn booted(fs: Arc<Ext4>, left: impl FnOnce() -> Result<Vec<Store>> + 'static) -> Booted {
     let mounted = Arc::clone(&fs);
     let shut_down = move || {
         mounted.unmount().map_err(words)?;

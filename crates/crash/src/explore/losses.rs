@@ -13,7 +13,7 @@ use steadfast_devices::store::Store;
 
 use super::recorded::Source;
 use super::second::left_at;
-use super::{Asked, Others, Plan, Recorded, System};
+use super::{Checks, Others, Plan, Recorded, System};
 use crate::figures::StateFigures;
 
 /// What has become of a device.
@@ -70,7 +70,7 @@ pub fn lose(
     let plan = Plan { loss: Some(loss), ..Plan::EVERYWHERE };
     let moment = Moment { tick, at: recording.time_of(tick) };
     let others = Others::default();
-    let trial = others.trial((system, recorded.source()), &plan, moment, Asked::NOTHING);
+    let trial = others.trial((system, recorded.source()), &plan, moment, Checks::NOTHING);
     trial.recover(contents, seed)
 }
 

@@ -175,13 +175,13 @@ fn booted(machine: &dyn Machine, boot: Boot) -> Recovered {
 }
 
 /// What the structure check finds on a recovered disk, in words.
-pub(crate) fn structure(disk: &Store) -> Vec<String> {
+pub fn structure(disk: &Store) -> Vec<String> {
     let device: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("recovered disk", disk.snapshot()));
     structure_on(&device)
 }
 
 /// The same on the device that holds it.
-pub(crate) fn structure_on(device: &Arc<dyn BlockDevice>) -> Vec<String> {
+pub fn structure_on(device: &Arc<dyn BlockDevice>) -> Vec<String> {
     match steadfast_ext4_check::check(device, None) {
         Ok(report) => report.findings.iter().map(|f| f.to_string()).collect(),
         Err(e) => vec![format!("the structure check failed: {e}")],

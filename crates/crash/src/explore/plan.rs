@@ -46,7 +46,7 @@ impl SecondCuts {
 
 /// What is done with a state, beside recovering from it and judging that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub struct Checks {
     /// e2fsck is asked.
     pub e2fsck: bool,
     /// So is the kernel.
@@ -57,12 +57,12 @@ pub(crate) struct Asked {
     pub everywhere: bool,
 }
 
-impl Asked {
+impl Checks {
     /// Nothing.
-    pub const NOTHING: Asked =
-        Asked { e2fsck: false, kernel: false, second: false, everywhere: false };
+    pub const NOTHING: Checks =
+        Checks { e2fsck: false, kernel: false, second: false, everywhere: false };
     /// e2fsck alone.
-    pub const E2FSCK: Asked = Asked { e2fsck: true, ..Asked::NOTHING };
+    pub(crate) const E2FSCK: Checks = Checks { e2fsck: true, ..Checks::NOTHING };
 }
 
 impl Plan {
@@ -89,9 +89,9 @@ impl Plan {
     }
 
     /// What else is to be done with the state of this number.
-    pub(crate) fn asked(&self, number: u64) -> Asked {
+    pub fn checks(&self, number: u64) -> Checks {
         let nth = |every: u64| every > 0 && number.is_multiple_of(every);
-        Asked {
+        Checks {
             e2fsck: nth(self.e2fsck_every),
             kernel: nth(self.kernel_every),
             second: nth(self.second.every),

@@ -72,7 +72,7 @@ impl Machine for OnRam {
 }
 
 /// A RAM disk, or the same with a volatile cache, recorded.
-pub(crate) fn cached(ram: &Ram, log: Option<&RecordLog>) -> Arc<dyn BlockDevice> {
+pub fn cached(ram: &Ram, log: Option<&RecordLog>) -> Arc<dyn BlockDevice> {
     match log {
         Some(log) => recorded(Arc::new(ram.clone().with_volatile_cache()), log, None),
         None => Arc::new(ram.clone()),
@@ -81,7 +81,10 @@ pub(crate) fn cached(ram: &Ram, log: Option<&RecordLog>) -> Arc<dyn BlockDevice>
 
 /// Mounts what RAM disks hold: the file system, and its journal if there are two. `device` makes of
 /// each what is mounted.
-pub(crate) fn boot(
+///
+/// # Errors
+/// The mount was refused, in words.
+pub fn boot(
     rams: Vec<Ram>,
     options: MountOptions,
     device: &dyn Fn(usize, &Ram) -> Arc<dyn BlockDevice>,

@@ -20,14 +20,15 @@ pub struct Recorded {
 
 /// What is cut, and who knows of it.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
-    pub bases: &'a [Store],
-    pub recording: &'a Recording,
-    pub judge: &'a Arc<dyn Judge>,
+pub struct Source<'a> {
+    pub(crate) bases: &'a [Store],
+    pub(crate) recording: &'a Recording,
+    pub(crate) judge: &'a Arc<dyn Judge>,
 }
 
 impl Recorded {
-    pub(crate) fn source(&self) -> Source<'_> {
+    /// What of it a [`Trial`](super::Trial) needs.
+    pub fn source(&self) -> Source<'_> {
         let Recorded { bases, recording, judge } = self;
         Source { bases, recording, judge }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Asked, Others, Plan, Recorded, System};
+use super::{Checks, Others, Plan, Recorded, System};
 use crate::e2fsck::E2fsck;
 use crate::figures::StateFigures;
 use crate::judge::Judge;
@@ -36,7 +36,7 @@ pub fn reproduce(
     let judge: Arc<dyn Judge> = Arc::clone(&looks) as Arc<dyn Judge>;
     let recorded = Recorded { judge, ..recorded };
     let others = Others { e2fsck: E2fsck::find(), kernel: None };
-    let trial = others.trial((system, recorded.source()), plan, state.cut, Asked::E2FSCK);
+    let trial = others.trial((system, recorded.source()), plan, state.cut, Checks::E2FSCK);
     let cut = trial.run(state.contents.clone(), state.choices.clone());
     let refused = || Err(NoTree::Refused("it could not be mounted".into()));
     let after = looks.take().map_or_else(refused, |tree| tree.map_err(NoTree::from));

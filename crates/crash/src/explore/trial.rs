@@ -10,7 +10,7 @@ use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
 use super::losses::{self, Loss};
-use super::plan::{Asked, Plan};
+use super::plan::{Checks, Plan};
 use super::recorded::Source;
 use super::second::{cut_recovery, cut_recovery_everywhere};
 use super::structure;
@@ -24,9 +24,9 @@ use crate::opinion::Opinion;
 
 /// Other programs that judge too.
 #[derive(Default)]
-pub(crate) struct Others {
-    pub e2fsck: Option<E2fsck>,
-    pub kernel: Option<Kernel>,
+pub struct Others {
+    pub(crate) e2fsck: Option<E2fsck>,
+    pub(crate) kernel: Option<Kernel>,
 }
 
 impl Others {
@@ -44,7 +44,7 @@ impl Others {
         (system, source): (&'a dyn System, Source<'a>),
         plan: &'a Plan,
         moment: Moment,
-        Asked { e2fsck, kernel, .. }: Asked,
+        Checks { e2fsck, kernel, .. }: Checks,
     ) -> Trial<'a> {
         Trial {
             system,
@@ -58,23 +58,23 @@ impl Others {
 }
 
 /// One crash state: of what, when, and who judges.
-pub(crate) struct Trial<'a> {
-    pub system: &'a dyn System,
-    pub source: Source<'a>,
-    pub plan: &'a Plan,
-    pub moment: Moment,
-    pub e2fsck: Option<&'a E2fsck>,
-    pub kernel: Option<&'a Kernel>,
+pub struct Trial<'a> {
+    system: &'a dyn System,
+    source: Source<'a>,
+    plan: &'a Plan,
+    moment: Moment,
+    e2fsck: Option<&'a E2fsck>,
+    kernel: Option<&'a Kernel>,
 }
 
 impl Trial<'_> {
     /// Lets the system recover from what the cut has left, and judges that.
-    pub fn run(&self, contents: Vec<Store>, choices: Rng) -> StateFigures {
+    pub(crate) fn run(&self, contents: Vec<Store>, choices: Rng) -> StateFigures {
         self.run_whole(contents, choices).0
     }
 
     /// The same, with what the devices hold after it, where that is known.
-    pub fn run_whole(
+    pub(crate) fn run_whole(
         &self,
         contents: Vec<Store>,
         mut choices: Rng,
@@ -96,12 +96,12 @@ impl Trial<'_> {
     }
 
     /// As [`run`](Self::run), without a second cut.
-    pub fn recover(&self, contents: Vec<Store>, seed: u64) -> StateFigures {
+    pub(crate) fn recover(&self, contents: Vec<Store>, seed: u64) -> StateFigures {
         self.recover_whole(contents, seed).0
     }
 
     /// The same, with what the devices hold after it, where that is known.
-    pub fn recover_whole(
+    pub(crate) fn recover_whole(
         &self,
         contents: Vec<Store>,
         seed: u64,
@@ -112,7 +112,7 @@ impl Trial<'_> {
     }
 
     /// What the kernel makes of what the cut has left, if it is to be asked.
-    pub fn ask_kernel(&self, contents: &[Store]) -> Option<Opinion> {
+    pub(crate) fn ask_kernel(&self, contents: &[Store]) -> Option<Opinion> {
         let journal = self.system.journal().and_then(|j| contents.get(j));
         let disk = &contents[self.system.disk()];
         Some(self.kernel?.judge(disk, journal, &**self.source.judge, self.moment))
@@ -120,13 +120,13 @@ impl Trial<'_> {
 
     /// Second cuts of the recovery from what the cut has left, beside its own outcome: one, or at
     /// every instant.
-    pub fn second_cuts(
+    pub(crate) fn second_cuts(
         &self,
         contents: &[Store],
         mut choices: Rng,
-        asked: Asked,
+        checks: Checks,
     ) -> Vec<StateFigures> {
-        let left = self.second_states(contents, &mut choices, asked);
+        let left = self.second_states(contents, &mut choices, checks);
         let one = |left: crate::Result<Vec<Store>>| match left {
             Ok(contents) => self.recover(contents, choices.bits()),
             Err(why) => self.placed(StateFigures::unmountable(self.moment.at, why.to_string())),
@@ -139,13 +139,13 @@ impl Trial<'_> {
         &self,
         contents: &[Store],
         choices: &mut Rng,
-        asked: Asked,
+        checks: Checks,
     ) -> Vec<crate::Result<Vec<Store>>> {
         let mut left = Vec::new();
-        if asked.second {
+        if checks.second {
             left.extend(cut_recovery(self.system, contents, choices));
         }
-        if asked.everywhere {
+        if checks.everywhere {
             match cut_recovery_everywhere(self.system, contents, choices) {
                 Some(Ok(states)) => left.extend(states.into_iter().map(Ok)),
                 Some(Err(why)) => left.push(Err(why)),
@@ -243,7 +243,7 @@ struct Judged {
 
 /// Lets a system recover from several states in one go, and judges each. `structure` is asked of
 /// the recovered disks.
-pub(crate) fn recover_all(
+pub fn recover_all(
     system: &dyn System,
     states: Vec<(Trial<'_>, Vec<Store>)>,
     seed: u64,

@@ -10,7 +10,7 @@ use super::judge::{Judges, Left};
 use super::recorded::{ByRules, Looks};
 use super::{NoTree, Run, Tree, recover, rules};
 use crate::error::{CrashError, Result};
-use crate::explore::{Asked, Others, Plan, Source, System, Trial};
+use crate::explore::{Checks, Others, Plan, Source, System, Trial};
 use crate::judge::Judge;
 use crate::opinion::Opinion;
 use crate::states::{State, States};
@@ -194,16 +194,16 @@ impl<'a> Exploration<'a> {
 
     /// One state, and the second cuts that it is asked for; how many are done with it.
     fn one(&self, state: &State, judging: &Judging, shared: &Mutex<Shared>) -> u64 {
-        let asked = self.plan.asked(state.number);
-        let found = self.recovered(state, None, judging, asked, Some(shared));
+        let checks = self.plan.checks(state.number);
+        let found = self.recovered(state, None, judging, checks, Some(shared));
         let mut done = self.count(state, found, shared);
-        if asked.second || asked.everywhere {
-            let trial = judging.trial(self, &judging.rules, state.cut, Asked::NOTHING);
-            let left = trial.second_states(&state.contents, &mut state.choices.clone(), asked);
+        if checks.second || checks.everywhere {
+            let trial = judging.trial(self, &judging.rules, state.cut, Checks::NOTHING);
+            let left = trial.second_states(&state.contents, &mut state.choices.clone(), checks);
             for left in left {
                 let found = match left {
                     Ok(contents) => {
-                        let nothing = Asked::NOTHING;
+                        let nothing = Checks::NOTHING;
                         self.recovered(state, Some(contents), judging, nothing, Some(shared))
                     }
                     Err(why) => {
@@ -263,15 +263,15 @@ impl<'a> Exploration<'a> {
         state: &State,
         contents: Option<Vec<Store>>,
         judging: &Judging,
-        asked: Asked,
+        checks: Checks,
         shared: Option<&Mutex<Shared>>,
     ) -> Result<Found> {
         let looks = Arc::new(Looks::default());
         let judge: Arc<dyn Judge> = Arc::clone(&looks) as Arc<dyn Judge>;
-        let trial = judging.trial(self, &judge, state.cut, Asked { kernel: false, ..asked });
+        let trial = judging.trial(self, &judge, state.cut, Checks { kernel: false, ..checks });
         let second = contents.is_none() && self.plan.second.percent > 0;
         let contents = contents.unwrap_or_else(|| state.contents.clone());
-        let by_kernel = judging.trial(self, &judging.rules, state.cut, asked);
+        let by_kernel = judging.trial(self, &judging.rules, state.cut, checks);
         let by_kernel = by_kernel.ask_kernel(&contents);
         let (found, contents) = match second {
             true => trial.run_whole(contents, state.choices.clone()),
@@ -356,7 +356,7 @@ impl<'a> Exploration<'a> {
     pub fn wrong(&self, contents: Vec<Store>, state: &State, base: &Tree) -> Result<Vec<Wrong>> {
         let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, Tree::default()));
         let judging = Judging { base: base.clone(), rules, others: Others::default() };
-        match self.recovered(state, Some(contents), &judging, Asked::NOTHING, None)? {
+        match self.recovered(state, Some(contents), &judging, Checks::NOTHING, None)? {
             Found::Fresh(_, verdict) => Ok(verdict.wrong),
             Found::Known(..) => Ok(Vec::new()),
         }
@@ -376,11 +376,11 @@ impl Judging {
         exploration: &'a Exploration<'_>,
         judge: &'a Arc<dyn Judge>,
         at: Moment,
-        asked: Asked,
+        checks: Checks,
     ) -> Trial<'a> {
         let Run { bases, recording, .. } = exploration.run;
         let source = Source { bases, recording, judge };
-        self.others.trial((exploration.system, source), &exploration.plan, at, asked)
+        self.others.trial((exploration.system, source), &exploration.plan, at, checks)
     }
 }
 

@@ -21,7 +21,7 @@ mod instants;
 mod pages;
 mod places;
 mod trial;
-pub(crate) mod versions;
+pub mod versions;
 
 use std::collections::{HashSet, VecDeque};
 
@@ -178,7 +178,7 @@ impl<'r> States<'r> {
     /// Distinguishes equal contents at crash points of different age: a number that grows whenever
     /// more has been promised, by tick. Without it the first one that leaves some contents stands
     /// for all.
-    pub fn with_age(mut self, ages: impl Fn(u64) -> u64 + Send + 'r) -> Self {
+    pub(crate) fn with_age(mut self, ages: impl Fn(u64) -> u64 + Send + 'r) -> Self {
         self.ages = Box::new(ages);
         self
     }
@@ -189,7 +189,7 @@ impl<'r> States<'r> {
     }
 
     /// How many crash points are still to come.
-    pub fn cuts_left(&self) -> usize {
+    pub(crate) fn cuts_left(&self) -> usize {
         self.ticks.len()
     }
 

@@ -24,17 +24,17 @@ use steadfast_devices::store::Store;
 use super::{Bound, Rule, Unit};
 
 /// Where a unit is: (device, byte offset).
-pub(crate) type Place = (u32, u64);
+pub type Place = (u32, u64);
 /// A unit that is written, by number, in the order of the places: there is one for each word of a
 /// memory, and each cut goes through all that was written before it.
-pub(crate) type UnitNo = u32;
+pub type UnitNo = u32;
 /// Contents of a unit, by number.
-pub(crate) type Content = usize;
+pub type Content = usize;
 /// For each unit in doubt, which of its options; the first is what was there.
-pub(crate) type Choice = Vec<u8>;
+pub type Choice = Vec<u8>;
 
 /// A recording cut into units.
-pub(crate) struct Units {
+pub struct Units {
     contents: Vec<Bytes>,
     hashes: Vec<u64>,
     /// Where each unit is, ascending.
@@ -57,7 +57,7 @@ struct Collected {
 
 /// The states that a cut may leave.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Doubts {
+pub struct Doubts {
     /// Beyond doubt, and different from the base.
     fixed: Vec<(UnitNo, Content)>,
     /// What each unit in doubt may hold: two things at least.
@@ -67,6 +67,7 @@ pub(crate) struct Doubts {
 }
 
 impl Units {
+    /// Cuts what devices that held `bases` were asked.
     pub fn new(recording: &Recording, bases: &[Store]) -> Units {
         let mut units = Collected::default();
         // What is there if everything is: a store may be part of a word.
@@ -209,7 +210,7 @@ impl Units {
 
     /// The units of the writes in doubt at a crash point that make a difference, and which of them
     /// are there: those that a choice took its versions from.
-    pub fn chosen(
+    pub(crate) fn chosen(
         &self,
         recording: &Recording,
         cut: u64,

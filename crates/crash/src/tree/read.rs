@@ -37,10 +37,10 @@ impl Tree {
     }
 
     /// The same, where all of it must be readable.
-    pub(crate) fn look_whole(
-        fs: &dyn FileSystem,
-        dir: Ino,
-    ) -> std::result::Result<Tree, Unreadable> {
+    ///
+    /// # Errors
+    /// The first thing that cannot be read.
+    pub fn look_whole(fs: &dyn FileSystem, dir: Ino) -> std::result::Result<Tree, Unreadable> {
         all_of(Reader::read(fs, dir, Depth::All, 1))
     }
 }

@@ -172,21 +172,3 @@ fn holes_of_terabytes_cost_nothing() {
     }
     assert!(!one.holds(u64::MAX, Contents { size: 2, digest: 0 }));
 }
-
-/// A size that is older than the bytes shows the beginning of a unit, and no zeros behind it.
-#[test]
-fn of_a_last_unit_the_size_shows_the_beginning() {
-    let from = tempfile::tempdir().unwrap();
-    let make = |name: &str, bytes: &[u8]| std::fs::write(from.path().join(name), bytes).unwrap();
-    make("old", &[1; 700]);
-    make("new", &[2; 1024]);
-    make("cut", &[&[1; 512][..], &[2; 188]].concat());
-    make("torn", &[&[1; 512][..], &[2; 100], &[1; 88]].concat());
-    make("zeros", &[&[1; 512][..], &[2; 200], &[0; 100]].concat());
-    make("grown", &[&[2; 512][..], &[1; 188], &[0; 324]].concat());
-    let tree = Tree::read(&HostFs::open(from.path()).unwrap()).unwrap();
-    let node = |name: &str| tree.get(name.as_bytes()).unwrap();
-    let foreign = |name: &str| first_foreign(node(name), &[node("old"), node("new")]);
-    assert_eq!([foreign("cut"), foreign("grown")], [None, None]);
-    assert_eq!([foreign("torn"), foreign("zeros")], [Some(512), Some(512)]);
-}

@@ -38,8 +38,6 @@ fn what_is_found_is_the_status_whoever_reads_it() {
     for line in ["check disk.img", "check --json disk.img"] {
         assert_eq!(d.unread(line), Some(1), "{line}");
     }
-    assert_eq!(d.unread("crash corpus --lying --every 13"), Some(1));
-    assert_eq!(d.unread("crash corpus --list"), Some(0));
 }
 
 #[test]
@@ -97,7 +95,6 @@ fn a_full_standard_output_is_named() {
         "lab devices",
         "lab check tiny.toml",
         "lab run tiny.toml",
-        "crash corpus --list",
         "mount-options",
         "completions bash",
         "--help",

@@ -27,7 +27,7 @@ use crate::{conformance, packages, step, value};
 /// Tasks at a time.
 const TASKS: [usize; 3] = [1, 2, 8];
 
-/// A row of the example `durable` of the bench crate.
+/// A row of the example `durable` of the crate `selftest`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Row {
     call: String,
@@ -195,7 +195,7 @@ fn turn(
 
 /// Builds the program that is timed, before anything is.
 fn example(root: &Path) -> anyhow::Result<PathBuf> {
-    let args = ["build", "--release", "--package", "steadfast-bench", "--example", "durable"];
+    let args = ["build", "--release", "--package", "steadfast-selftest", "--example", "durable"];
     let mut command = step::cargo(root, &args);
     command.args(["--message-format", "json"]).stderr(Stdio::inherit());
     conformance::executable(&command.output()?).context("building the example 'durable'")

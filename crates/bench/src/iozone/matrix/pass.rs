@@ -15,13 +15,13 @@ use super::cell::Runner;
 use super::column::Column;
 use super::place::Mapping;
 use super::results::{LatencyLine, RunOf};
+use crate::cpu_used;
 use crate::iozone::child::{MODE, SYSCALL, Stride};
 use crate::iozone::engine::RunError;
 use crate::iozone::latency::{Latencies, Operation};
 use crate::iozone::observer::Action;
 use crate::iozone::options::{Depth, Mapped};
 use crate::iozone::plan::{Opening, Order, Role};
-use crate::operations::cpu_used;
 
 /// Bytes of a telemetry file, at most.
 const TELEMETRY_MAX: u64 = 64 << 20;

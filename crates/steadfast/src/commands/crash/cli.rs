@@ -13,10 +13,6 @@ pub enum Crash {
     Run(Box<CrashRun>),
     /// Reproduce one crash state of a recording, and describe it
     Show(CrashShow),
-    /// Known crash bugs, and ACE's workloads, on our file systems and the kernel's
-    Corpus(CrashCorpus),
-    /// What each kind of medium breaks, for which set-up
-    Media(CrashMedia),
 }
 
 /// How to run and cut.
@@ -110,89 +106,6 @@ pub struct CrashRun {
         value_name = "PROGRAM"
     )]
     pub program: Vec<String>,
-}
-
-/// Which workloads, on what.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  steadfast crash corpus                        the 26 known bugs on our ext4
-  steadfast crash corpus --list
-  steadfast crash corpus --fs ext4:data=journal,ext2,kernel-ext4,xfs,btrfs
-  steadfast crash corpus --space seq-2 --every 97
-  steadfast crash corpus --lying                the control: flushes are ignored
-
-The known bugs are those that CrashMonkey's authors collected (OSDI 2018), the
-spaces those of their generator ACE. What is judged is in docs/crash.md.
-
-Ctrl-C stops after the workload that is running, a second one within it; what
-was found until then is printed.
-
-Exit status: 0 nothing failed, 1 a workload failed, 2 used wrongly, or the test
-itself failed, 3 not supported, 130 stopped before anything failed.")]
-pub struct CrashCorpus {
-    /// File systems, as of crash run; after a colon mount options of Steadfast's own
-    #[arg(long, value_name = "FS,...", default_value = "ext4")]
-    pub fs: String,
-    /// Which workloads: known, seq-1, seq-2
-    #[arg(long, value_name = "SPACE", default_value = "known")]
-    pub space: String,
-    /// Every N-th workload of a space, from the first on
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub every: usize,
-    /// States at each cut, at most [default: 24; the kernel's 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub states: Option<u64>,
-    /// Cut after every recorded event, not only around flushes
-    #[arg(long)]
-    pub everywhere: bool,
-    /// Seed of every random choice
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub seed: u64,
-    /// The disk of Steadfast's own ignores flushes: a control, which must fail
-    #[arg(long)]
-    pub lying: bool,
-    /// Print the workloads, and run nothing
-    #[arg(long, conflicts_with_all = ["markdown", "json"])]
-    pub list: bool,
-    #[command(flatten)]
-    pub looks: Looks,
-}
-
-/// How a table is printed.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct Looks {
-    /// Print the table as Markdown
-    #[arg(long, conflicts_with = "json")]
-    pub markdown: bool,
-    /// Print the table as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// How many states.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  steadfast crash media
-  steadfast crash media --markdown     the table of docs/risk.md
-  steadfast crash media --states 100
-
-Ctrl-C stops after the workload that is running, a second one within it; what
-was found until then is printed.
-
-Exit status: 0, whatever breaks: 1 only if a medium that keeps its contract
-breaks something on a file system with a journal; 2 used wrongly, or the test
-itself failed, 130 stopped before that was found.")]
-pub struct CrashMedia {
-    /// States at each cut, at most
-    #[arg(long, value_name = "N", default_value_t = 12)]
-    pub states: u64,
-    /// One kind only
-    #[arg(long, value_name = "KIND")]
-    pub media: Option<String>,
-    #[command(flatten)]
-    pub looks: Looks,
 }
 
 /// Who judges a recovered tree.

@@ -1,11 +1,9 @@
 //! `steadfast crash`: programs under power cuts.
 
 pub mod cli;
-mod corpus;
 mod devices;
 mod kernel;
 mod lab;
-mod media;
 mod own;
 mod prepare;
 mod printed;
@@ -31,8 +29,6 @@ pub fn command(command: &Crash, out: &mut dyn Write) -> Result<Outcome> {
     let outcome = match command {
         Crash::Run(args) => run::run(args, out),
         Crash::Show(args) => show::show(args, out),
-        Crash::Corpus(args) => corpus::corpus(args, out),
-        Crash::Media(args) => media::media(args, out),
     };
     let printed = outcome.and_then(|outcome| {
         UntilClosed::new(out).flush()?;

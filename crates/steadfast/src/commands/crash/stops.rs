@@ -7,9 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use signal_hook::iterator::Signals;
-use steadfast_crash::CrashError;
-use steadfast_crash::corpus::{Ran, Subject, Workload};
-use steadfast_crash::explore::{Boot, Recovered, System};
 
 use crate::{stop_signals, terminal};
 
@@ -39,70 +36,4 @@ pub fn on_signals(note: &'static str) -> Result<Arc<AtomicUsize>> {
         }
     })?;
     Ok(stops)
-}
-
-/// A file system under test that does not begin another workload after one signal, nor recover
-/// another state after two. Where it stops nothing is mounted.
-pub struct Stoppable<'a> {
-    subject: &'a dyn Subject,
-    system: StoppableSystem<'a>,
-}
-
-struct StoppableSystem<'a> {
-    system: &'a dyn System,
-    /// How often somebody has asked to stop.
-    stops: &'a AtomicUsize,
-}
-
-impl<'a> Stoppable<'a> {
-    /// Stops by this count of signals.
-    pub fn new(subject: &'a dyn Subject, stops: &'a AtomicUsize) -> Self {
-        Stoppable { subject, system: StoppableSystem { system: subject.system(), stops } }
-    }
-}
-
-impl StoppableSystem<'_> {
-    fn go_on(&self, signals: usize) -> Result<(), CrashError> {
-        match self.stops.load(Ordering::Relaxed) < signals {
-            true => Ok(()),
-            false => Err(CrashError::Host("stopped".into())),
-        }
-    }
-}
-
-impl Subject for Stoppable<'_> {
-    fn name(&self) -> String {
-        self.subject.name()
-    }
-
-    fn record(&self, workload: &Workload) -> Result<Ran, CrashError> {
-        self.system.go_on(1)?;
-        self.subject.record(workload)
-    }
-
-    fn system(&self) -> &dyn System {
-        &self.system
-    }
-}
-
-impl System for StoppableSystem<'_> {
-    fn recover(&self, boot: Boot, seed: u64) -> Result<Recovered, CrashError> {
-        self.go_on(2)?;
-        self.system.recover(boot, seed)
-    }
-
-    fn recover_all(&self, boots: Vec<Boot>, seed: u64) -> Vec<Result<Recovered, CrashError>> {
-        match self.go_on(2) {
-            Ok(()) => self.system.recover_all(boots, seed),
-            Err(stopped) => boots.iter().map(|_| Err(stopped.clone())).collect(),
-        }
-    }
-
-    fn disk(&self) -> usize {
-        self.system.disk()
-    }
-
-    fn journal(&self) -> Option<usize> {
-        self.system.journal()
-    }
 }

@@ -1,0 +1,27 @@
+//! Workloads with names: the bugs that CrashMonkey's authors collected ([`KNOWN`]), and the spaces
+//! of workloads that they explored ([`ace`]), on any file system, with one judge.
+//!
+//! * A [`Workload`] is a list of operations ([`Op`]), some of which make something durable.
+//! * A [`Subject`] is a file system: it records a run, and has a
+//!   [`System`](steadfast_crash::explore::System) that recovers. [`Own`] is Steadfast's,
+//!   [`InCorpus`] one of the kernel's.
+//! * [`try_out`] does it, by the pipeline of [`explore`](mod@steadfast_crash::explore). What is
+//!   judged is written at the head of `judge.rs`; beside that, the file system must be undamaged,
+//!   and it must be possible to make a file in each directory and to remove everything.
+
+pub mod ace;
+mod explore;
+mod foreign;
+mod judge;
+mod known;
+mod own;
+mod peer;
+mod run;
+mod step;
+
+pub use explore::{Outcome, Ran, Subject, try_out};
+pub use known::{KNOWN, Known};
+pub use own::{Own, OwnKind};
+pub use peer::InCorpus;
+pub use run::Trace;
+pub use step::{How, Op, Path, Range, Workload};

@@ -1,0 +1,92 @@
+//! What a recovered file system holds.
+
+use std::collections::BTreeMap;
+
+use steadfast_crash::program::{Node, Tree, shown};
+use steadfast_vfs::FileType;
+
+/// The attribute that is looked at.
+pub(crate) const ATTRIBUTE: &[u8] = b"user.x";
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    File,
+    Folder,
+    Symlink,
+}
+
+/// One name that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Seen {
+    pub kind: Kind,
+    pub ino: u64,
+    pub mode: u16,
+    pub links: u32,
+    pub target: String,
+    /// The value of [`ATTRIBUTE`]; nothing if it has none.
+    pub attribute: Vec<u8>,
+    pub data: Vec<u8>,
+}
+
+/// What is in a task's folder, by path; the folder itself is "".
+pub(crate) type Names = BTreeMap<String, Seen>;
+
+/// The path of a FIFO, a socket or a device, if there is one: no task makes any, so an inode has
+/// the wrong type.
+pub(crate) fn special(tree: &Tree) -> Option<String> {
+    let is_special =
+        |kind| !matches!(kind, FileType::Regular | FileType::Directory | FileType::Symlink);
+    let mut found = tree.nodes().filter(|(_, node)| is_special(node.attr.kind));
+    found.next().map(|(path, _)| shown(path))
+}
+
+/// Everything below the task's folder. `None` if there is no such folder.
+pub(crate) fn folder(tree: &Tree, name: &str) -> Option<Names> {
+    let below = |path: &[u8]| {
+        let inside = path.strip_prefix(name.as_bytes())?;
+        let inside = if inside.is_empty() { inside } else { inside.strip_prefix(b"/")? };
+        Some(String::from_utf8_lossy(inside).into_owned())
+    };
+    let seen = |node: &Node| Seen {
+        kind: match node.attr.kind {
+            FileType::Directory => Kind::Folder,
+            FileType::Symlink => Kind::Symlink,
+            _ => Kind::File,
+        },
+        ino: node.attr.ino.0,
+        mode: node.attr.mode,
+        links: node.attr.nlink,
+        target: String::from_utf8_lossy(&node.target).into_owned(),
+        attribute: node.xattrs.get(ATTRIBUTE).cloned().unwrap_or_default(),
+        data: match node.attr.kind {
+            FileType::Regular => node.bytes(0, node.attr.size),
+            _ => Vec::new(),
+        },
+    };
+    let found: Names =
+        tree.nodes().filter_map(|(path, node)| Some((below(path)?, seen(node)))).collect();
+    found.contains_key("").then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType as Kind, Mode, mknodat};
+    use steadfast_vfs::{FileSystem, HostFs};
+
+    use super::*;
+
+    /// It has no contents, and would be as good as an empty file.
+    #[test]
+    fn a_special_file_is_no_empty_file() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("t0")).unwrap();
+        std::fs::write(folder.path().join("t0/empty"), "").unwrap();
+        let fs = HostFs::open(folder.path()).unwrap();
+        let look = || Tree::look_whole(&fs, fs.root()).unwrap();
+        assert_eq!(special(&look()), None);
+        let fifo = folder.path().join("t0/fifo");
+        mknodat(CWD, &fifo, Kind::Fifo, Mode::RUSR, 0).unwrap();
+        assert_eq!(special(&look()).as_deref(), Some("t0/fifo"));
+    }
+}

@@ -105,7 +105,7 @@ impl StateFigures {
     }
 
     /// Counts what was lost with a file that is missing: work, promised or not.
-    pub fn count_missing(&mut self, loss: &FileLoss) {
+    pub(crate) fn count_missing(&mut self, loss: &FileLoss) {
         self.lost_operations += loss.lost.len() as u64;
         self.lost_bytes += loss.lost_bytes;
         if let Some(oldest) = loss.oldest_lost {
@@ -114,7 +114,7 @@ impl StateFigures {
     }
 
     /// Counts what was found in one file.
-    pub fn count_file(&mut self, loss: &FileLoss) {
+    pub(crate) fn count_file(&mut self, loss: &FileLoss) {
         self.count_missing(loss);
         self.broken_promises += loss.broken.len() as u64;
         self.torn_writes += loss.torn.len() as u64;

@@ -342,12 +342,6 @@ impl Journal {
         Tid(self.shared.durable.load(Ordering::Acquire)).is_at_least(tid)
     }
 
-    /// Whether anything has joined the running transaction.
-    pub fn has_uncommitted(&self) -> bool {
-        let st = self.shared.state.lock();
-        st.running.is_some() || st.committing.is_some()
-    }
-
     /// Makes transaction `tid` and all before it durable, and waits. Callers that arrive during a
     /// commit share the next one. A number without updates stands for all updates so far.
     pub fn commit(&self, tid: Tid) -> Result<()> {

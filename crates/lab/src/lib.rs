@@ -1,7 +1,7 @@
 //! Experiments on storage: a scenario in TOML is run, and becomes tables and reports.
 //!
 //! * [`scenario`]: the file: devices, volumes, file system, workload, and the variants to compare;
-//! * [`stack`], [`devices`], [`driver`], [`namespace`]: a variant, built of what it names;
+//! * [`stack`], [`devices`], `driver`, [`namespace`]: a variant, built of what it names;
 //! * [`mod@run`]: runs every variant and cuts its power; [`check`] finds mistakes before;
 //! * [`results`]: the figures, as JSON has them; [`table`] and [`report`] show them;
 //! * [`sensitivity`]: changes each parameter alone, and shows which figures move.
@@ -9,7 +9,7 @@
 //! docs/lab.md describes scenario files and the JSON.
 
 pub mod devices;
-pub mod driver;
+mod driver;
 mod error;
 pub mod namespace;
 pub mod report;

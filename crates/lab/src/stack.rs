@@ -36,7 +36,7 @@ pub struct Devices {
 }
 
 /// What is put over a device, which has this name: a recording, or nothing.
-pub type Over<'a> = dyn FnMut(&str, &Arc<dyn Model>) -> Arc<dyn BlockDevice> + 'a;
+pub(crate) type Over<'a> = dyn FnMut(&str, &Arc<dyn Model>) -> Arc<dyn BlockDevice> + 'a;
 
 /// A device of a variant.
 #[derive(Clone)]

@@ -20,6 +20,8 @@ pub struct Item {
 pub struct Source {
     /// All words of its code, tests included.
     pub words: HashSet<String>,
+    /// The same without the tests at its end.
+    pub without_tests: HashSet<String>,
     /// All words of the examples in its documentation.
     pub in_examples: HashSet<String>,
     /// What it declares public; `file` is empty.
@@ -41,16 +43,18 @@ const KINDS: [&str; 8] = ["fn", "struct", "enum", "trait", "const", "static", "t
 impl Source {
     pub fn new(text: &str) -> Source {
         let lines: Vec<&str> = text.lines().map(without_comment).collect();
+        let mut pairs = lines.windows(2);
+        let tests =
+            pairs.position(|two| two[0] == "#[cfg(test)]" && two[1].starts_with("mod tests"));
+        let product = &lines[..tests.unwrap_or(lines.len())];
+        let all = |lines: &[&str]| lines.iter().flat_map(|l| words(l)).map(str::to_owned).collect();
         let mut source = Source {
-            words: lines.iter().flat_map(|line| words(line)).map(str::to_owned).collect(),
+            words: all(&lines),
+            without_tests: all(product),
             in_examples: examples(text),
             ..Source::default()
         };
-        let pairs = lines.windows(2);
-        let tests = pairs
-            .into_iter()
-            .position(|two| two[0] == "#[cfg(test)]" && two[1].starts_with("mod tests"));
-        source.read(&lines[..tests.unwrap_or(lines.len())]);
+        source.read(product);
         source
     }
 

@@ -31,7 +31,7 @@ pub mod plan;
 pub mod random;
 pub mod report;
 pub mod results;
-pub mod stonewall;
+mod stonewall;
 
 pub use engine::{RunError, run};
 pub use observer::{Action, Call, Observer};

@@ -81,7 +81,7 @@ impl Kind {
     }
 
     /// Whether it makes, moves or removes names.
-    pub fn changes_names(self) -> bool {
+    pub(crate) fn changes_names(self) -> bool {
         use Kind::{Create, Exchange, Link, Mkdir, Mknod, Rename, Rmdir, Symlink, Unlink};
         matches!(self, Create | Mkdir | Symlink | Mknod | Link | Unlink | Rmdir | Rename | Exchange)
     }
@@ -193,11 +193,6 @@ impl Call {
     /// Whether it had returned with success before a tick.
     pub fn done_before(&self, tick: u64) -> bool {
         !self.failed && self.returned.is_some_and(|returned| returned.tick < tick)
-    }
-
-    /// Whether it had been made before a tick, and may have had an effect.
-    pub fn begun_before(&self, tick: u64) -> bool {
-        self.started.tick < tick && !self.failed
     }
 }
 

@@ -117,7 +117,7 @@ pub fn print_writes(
 }
 
 /// The call that a request was done for.
-pub fn on_behalf(run: &Run, event: &Event) -> String {
+fn on_behalf(run: &Run, event: &Event) -> String {
     let number = usize::try_from(event.call).ok().and_then(|n| n.checked_sub(1));
     match number.and_then(|n| run.calls.get(n)) {
         Some(call) => format!("; for: {call}"),

@@ -32,7 +32,7 @@ impl Object {
     pub const BEFORE: Object = Object(0);
 
     /// The object that a tag names: any tag names one, but it need not exist.
-    pub fn of_tag(tag: u64) -> Object {
+    pub(crate) fn of_tag(tag: u64) -> Object {
         Object(tag >> WRITE_BITS)
     }
 

@@ -112,7 +112,7 @@ impl Superblock {
 
     /// The superblock that this one is while it is being changed, or after that was interrupted;
     /// `None` if it is not, or damaged.
-    pub fn mended(&self) -> Option<Superblock> {
+    pub(crate) fn mended(&self) -> Option<Superblock> {
         if self.as_bytes()[MARK] != MAGIC {
             return None;
         }

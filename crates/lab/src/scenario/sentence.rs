@@ -63,7 +63,7 @@ pub enum Check {
 
 impl Sentence {
     /// What must hold, in words.
-    pub fn criterion(&self) -> String {
+    pub(crate) fn criterion(&self) -> String {
         let (factor, percent) = (self.factor, self.share * 100.0);
         let who = self.variants.join(", ");
         let what = match self.check {

@@ -55,7 +55,7 @@ pub fn copies(r: &CopyRow) -> Vec<Column> {
 }
 
 /// Random reads.
-pub fn random_reads(r: &RandomReadRow) -> Vec<Column> {
+pub(crate) fn random_reads(r: &RandomReadRow) -> Vec<Column> {
     let [p50, tail, max] = percentiles("us", &r.latency_us, Unit::Plain(1));
     vec![
         wide("reads", Cell::count(r.reads)),

@@ -123,7 +123,7 @@ impl Measure {
 
     /// Half the width of the 95 % confidence interval of the mean, in per cent of it; `None` for
     /// one run.
-    pub fn interval_percent(&self) -> Option<f64> {
+    pub(crate) fn interval_percent(&self) -> Option<f64> {
         let n = self.runs.len();
         if n < 2 {
             return None;

@@ -1,26 +1,29 @@
 //! Files that are there whole or not at all: a result that took minutes replaces an older one only
 //! once it is on the disk.
 
-mod aside;
 pub mod place;
 #[cfg(test)]
 mod races;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, access, linkat, openat};
 use rustix::io::Errno;
+use tempfile::{Builder, TempPath};
 
-use aside::Aside;
-use place::{Found, Identity, Made, Place, path_of};
+use place::{Found, Identity, Place, path_of};
 
 /// So often a file is filled again, because another one has taken its place meanwhile.
 const ATTEMPTS: usize = 8;
+
+/// What a file that is being filled is called, should it need a name before it is whole.
+const ASIDE: &str = ".steadfast-";
 
 /// Writes a file, which is made or replaced.
 ///
@@ -32,120 +35,203 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
 
 /// Makes or replaces a file by what `fill` writes to the path that it is given.
 ///
-/// The path is followed once: its folder is opened, and all else is done in that. A file that is
-/// there is replaced by another one, which is filled without a name where the file system can do
-/// that, else beside it, and renamed over it: owner and mode stay. What cannot be replaced so that
-/// nothing but its contents changes is written in its place: a file with several names, an access
-/// list, other attributes or flags; one whose folder gives new files such; one that another file
-/// system is mounted on; one in a folder that takes no new names; one that this process was given,
-/// as its standard output; and whatever is no regular file, which is opened once. As root also
-/// whatever is in a folder that another user may change, where no file changes its owner; a link
-/// of another user there is not followed, and what is no file and of another user is refused. What
-/// is named as a descriptor (`/dev/stdout`) is written to as that, without being emptied. A new
-/// file gets its name when it is whole, where the file system can do that; if not, one that could
-/// not be filled is removed again.
+/// The path is followed once: its folder is opened, and all else is done in that. A file gets its
+/// name when it is whole and on the disk; of one that it replaces it has owner and mode. What
+/// cannot be replaced so that nothing but its contents changes is written in its place: a file with
+/// several names, an access list or other attributes; one that another file system is mounted on;
+/// one in a folder that takes no new names; one that this process was given, as its standard
+/// output; and whatever is no regular file, which is opened once. In a folder that another user may
+/// change, root refuses these, but for what it was given; a link there it does not follow. What is
+/// named as a descriptor (`/dev/stdout`) is written to as that, without being emptied.
 ///
 /// # Errors
 /// What the host reports, and what became of the file that was there.
 pub fn write_by(path: &Path, fill: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
     for _ in 0..ATTEMPTS {
-        let place = match place::find(path)? {
-            Found::Descriptor(given) => return through(given, fill),
-            Found::Other(open) => return fill(&path_of(&open)),
-            Found::Named(place) => place,
-        };
-        if write_at(&place, &fill)? {
-            return Ok(());
+        match Target::find(path)? {
+            Target::Given(open) => return through(open, fill),
+            Target::Open(open) => return fill(&path_of(&open)),
+            Target::Old { place, open, about } => {
+                return replace(&place, &open, &about, &fill);
+            }
+            Target::New(place) => {
+                let new = Fresh::of(&place, 0o666)?;
+                fill(&path_of(&new.file)).and_then(|()| new.file.sync_all())?;
+                let named = new.take_name(&place).or_else(|e| match e.kind() {
+                    io::ErrorKind::AlreadyExists => Err(e),
+                    // The file system, or a rule of the host, lets no file get its name later.
+                    _ => make(&place, &fill),
+                });
+                match named {
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                    done => return done,
+                }
+            }
         }
     }
     Err(place::replaced())
 }
 
-/// Whether the folder of a place takes a new file; none stays there.
+/// Whether [`write_by`] may write there; what is there stays as it is, and nothing is made.
 ///
 /// # Errors
 /// What the host reports.
-pub fn try_to_make(place: &Place) -> io::Result<()> {
-    let aside = Aside::of(place)?;
-    // By this it is filled.
-    path_of(&aside.file).metadata().map(drop).map_err(|e| {
-        io::Error::new(e.kind(), format!("/proc is needed, where open files have a path: {e}"))
-    })
-}
-
-/// Makes or replaces what is at a place; `false`: it has become something else meanwhile.
-fn write_at(place: &Place, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
-    let Some(present) = place.present()? else { return write_new(place, fill) };
-    let old = File::from(present.try_clone()?).metadata()?;
-    if old.is_symlink() {
-        return Ok(false);
-    }
-    place.is_no_other(&old)?;
-    if !old.is_file() {
-        return fill(&path_of(&present)).map(|()| true);
-    }
-    // What may not be written may not be replaced either.
-    let open = OpenOptions::new().write(true).open(path_of(&present))?;
-    let aside = match place.is_exposed()? || is_ours(&old, &[present.as_raw_fd(), open.as_raw_fd()])
-    {
-        true => None,
-        false => replacement(place, &open, &old),
-    };
-    let in_place = || fill(&path_of(&open)).map(|()| true);
-    let Some(aside) = aside else { return in_place() };
-    let filled = fill(&path_of(&aside.file))
-        .and_then(|()| aside.file.set_permissions(old.permissions()))
-        // A disk may be found to be full as late as here.
-        .and_then(|()| aside.file.sync_all());
-    filled.map_err(|e| io::Error::new(e.kind(), format!("{e}; the file is as it was before")))?;
-    // Not: a mount point, or another's file in a folder whose names are kept.
-    aside.replace(Identity::in_metadata(&old)).or_else(|_| in_place())
-}
-
-/// Makes a file, which gets its name when it is whole and on the disk; `false`: something else has
-/// the name by now.
-fn write_new(place: &Place, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<bool> {
-    if let Some(new) = Aside::without_name(place) {
-        fill(&path_of(&new.file)).and_then(|()| new.file.sync_all())?;
-        match new.take_name() {
-            Ok(()) => return Ok(true),
-            Err(Errno::EXIST) => return Ok(false),
-            // The file system, or a rule of the host, lets no file get its name later.
-            Err(_) => {}
+pub fn try_out(path: &Path) -> io::Result<()> {
+    match Target::find(path)? {
+        Target::Given(_) | Target::Old { .. } => Ok(()),
+        // Not opened: the reader of a FIFO would take a trial for all that comes.
+        Target::Open(open) => Ok(access(path_of(&open), Access::WRITE_OK)?),
+        // Not by its name: another run might make its output there at this moment.
+        Target::New(place) => {
+            let new = Fresh::of(&place, 0o600)?;
+            // By this it is filled.
+            path_of(&new.file).metadata().map(drop).map_err(|e| {
+                let what = format!("/proc is needed, where open files have a path: {e}");
+                io::Error::new(e.kind(), what)
+            })
         }
     }
-    let Some(made) = place.make()? else { return Ok(false) };
-    fill_new(made, fill).map(|()| true)
 }
 
-fn fill_new(made: Made<'_>, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
-    let filled = fill(&path_of(&made.file));
+/// What a path leads to, and so how it is written.
+enum Target {
+    /// A descriptor of this process.
+    Given(OwnedFd),
+    /// It is written in its place.
+    Open(OwnedFd),
+    /// A file that is replaced, open to be looked at.
+    Old { place: Place, open: OwnedFd, about: Metadata },
+    /// Nothing is there.
+    New(Place),
+}
+
+impl Target {
+    fn find(path: &Path) -> io::Result<Target> {
+        for _ in 0..ATTEMPTS {
+            let place = match place::find(path)? {
+                Found::Descriptor(given) => return Ok(Target::Given(given)),
+                Found::Other(open) => return Ok(Target::Open(open)),
+                Found::Named(place) => place,
+            };
+            let Some(open) = place.present()? else { return Ok(Target::New(place)) };
+            let about = path_of(&open).metadata()?;
+            if about.is_symlink() {
+                // It was none a moment ago.
+                continue;
+            }
+            if about.is_file() {
+                // What may not be written may not be replaced either.
+                OpenOptions::new().write(true).open(path_of(&open))?;
+            }
+            if is_ours(&about, &[open.as_raw_fd()]) || about.is_dir() {
+                return Ok(Target::Open(open));
+            }
+            let is_plain = about.is_file() && about.nlink() == 1;
+            if is_plain && !has_attributes(&path_of(&open)) {
+                return Ok(Target::Old { place, open, about });
+            }
+            return match place.is_anybodys()? {
+                true => Err(place::not_alone()),
+                false => Ok(Target::Open(open)),
+            };
+        }
+        Err(place::replaced())
+    }
+}
+
+/// Makes a file, which is removed again if it cannot be filled.
+fn make(place: &Place, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    let file = File::create_new(path_of(place.folder()).join(place.name()))?;
+    let filled = fill(&path_of(&file));
     if filled.is_err() {
         // OK to ignore: the first failure is what counts.
-        let _ = made.remove();
+        let _ = Identity::of(&file).and_then(|made| place.remove(made));
     }
     filled
 }
 
-/// The file that is to replace what is open, of the same owner; `None`: it has to be written in its
-/// place.
-fn replacement<'a>(place: &'a Place, open: &File, old: &Metadata) -> Option<Aside<'a>> {
-    if old.nlink() != 1 {
-        return None;
+/// Replaces a file, or writes it in its place where that cannot be done.
+fn replace(
+    place: &Place,
+    open: &OwnedFd,
+    old: &Metadata,
+    fill: &impl Fn(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let is_anybodys = place.is_anybodys()?;
+    let in_place = |why: io::Error| match is_anybodys {
+        true => Err(why),
+        false => fill(&path_of(open)),
+    };
+    let new = match Fresh::in_place_of(place, old) {
+        Ok(new) => new,
+        Err(why) => return in_place(why),
+    };
+    let filled = fill(&path_of(&new.file))
+        .and_then(|()| new.file.set_permissions(Permissions::from_mode(old.mode() & 0o777)))
+        // A disk may be found to be full as late as here.
+        .and_then(|()| new.file.sync_all());
+    filled.map_err(|e| io::Error::new(e.kind(), format!("{e}; the file is as it was before")))?;
+    // Not: a mount point, or another's file in a folder whose names are kept.
+    new.replace(place).or_else(in_place)
+}
+
+/// A file without a name, so that nothing stays of it if this process is ended; where the file
+/// system has no such files, one beside the place.
+struct Fresh {
+    file: File,
+    name: Option<TempPath>,
+}
+
+impl Fresh {
+    fn of(place: &Place, mode: u32) -> io::Result<Fresh> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
+        if let Ok(file) = openat(place.folder(), ".", flags, Mode::from_raw_mode(mode)) {
+            return Ok(Fresh { file: file.into(), name: None });
+        }
+        let mut builder = Builder::new();
+        builder.prefix(ASIDE).permissions(Permissions::from_mode(mode));
+        let (file, name) = builder.tempfile_in(path_of(place.folder()))?.into_parts();
+        Ok(Fresh { file, name: Some(name) })
     }
-    let aside = Aside::of(place).ok()?;
-    let flags = |file: &File| rustix::fs::ioctl_getflags(file).ok();
-    let differs = [open, &aside.file].into_iter().any(has_attributes)
-        || flags(open) != flags(&aside.file)
-        || !path_of(&aside.file).exists();
-    if differs {
-        return None;
+
+    /// Of the same owner as another one, and without what a folder may give to new files.
+    fn in_place_of(place: &Place, old: &Metadata) -> io::Result<Fresh> {
+        let fresh = Fresh::of(place, 0o600)?;
+        let made = path_of(&fresh.file).metadata()?;
+        if has_attributes(&path_of(&fresh.file)) {
+            return Err(io::Error::other("its folder gives new files an access list"));
+        }
+        if (made.uid(), made.gid()) != (old.uid(), old.gid()) {
+            fchown(&fresh.file, Some(old.uid()), Some(old.gid()))?;
+        }
+        Ok(fresh)
     }
-    let made = aside.file.metadata().ok()?;
-    if (made.uid(), made.gid()) != (old.uid(), old.gid()) {
-        fchown(&aside.file, Some(old.uid()), Some(old.gid())).ok()?;
+
+    fn link(&self, to: &Path) -> io::Result<()> {
+        Ok(linkat(CWD, path_of(&self.file), CWD, to, AtFlags::SYMLINK_FOLLOW)?)
     }
-    Some(aside)
+
+    /// Gets its name, which nothing has.
+    fn take_name(self, place: &Place) -> io::Result<()> {
+        let at = path_of(place.folder()).join(place.name());
+        match self.name {
+            Some(name) => Ok(name.persist_noclobber(at)?),
+            None => self.link(&at),
+        }
+    }
+
+    /// Takes the place of what has the name.
+    fn replace(mut self, place: &Place) -> io::Result<()> {
+        let folder = path_of(place.folder());
+        let name = match self.name.take() {
+            Some(name) => name,
+            None => {
+                let made = Builder::new().prefix(ASIDE).make_in(&folder, |at| self.link(at))?;
+                made.into_temp_path()
+            }
+        };
+        Ok(name.persist(folder.join(place.name()))?)
+    }
 }
 
 /// Writes to what is open already.
@@ -173,9 +259,9 @@ pub fn is_ours(file: &Metadata, own: &[i32]) -> bool {
 
 /// Whether a file has an access list or other extended attributes, which another one would not
 /// have. A label of SELinux it gets from its folder.
-fn has_attributes(file: &File) -> bool {
+fn has_attributes(file: &Path) -> bool {
     let mut names = [0; 4096];
-    match rustix::fs::flistxattr(file, &mut names[..]) {
+    match rustix::fs::listxattr(file, &mut names[..]) {
         Ok(len) => names[..len]
             .split(|byte| *byte == 0)
             .any(|name| !name.is_empty() && name != b"security.selinux"),

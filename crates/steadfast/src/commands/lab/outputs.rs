@@ -2,19 +2,17 @@
 //! path.
 
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use rustix::fs::{Access, access};
 use steadfast_lab::Recordings;
 
 use crate::Usage;
 use crate::commands::whole_file;
-use crate::commands::whole_file::place::{self, Found, Made, Place, path_of};
+use crate::commands::whole_file::place::{self, Place, path_of};
 
 /// A file that can be written.
 pub struct Output {
@@ -28,7 +26,7 @@ impl Output {
             let what = format!("{option} -: it is written to a file only; name one");
             return Err(Usage(what));
         }
-        try_to_write(path)
+        whole_file::try_out(path)
             .map_err(|e| Usage(format!("{option}: cannot write {}: {e}", path.display())))?;
         Ok(Output { path: path.into() })
     }
@@ -43,36 +41,6 @@ impl Output {
     pub fn path(&self) -> &Path {
         &self.path
     }
-}
-
-/// Whether the file can be written; what is there stays as it is, and nothing is made.
-fn try_to_write(path: &Path) -> io::Result<()> {
-    // What has the name may come and go meanwhile.
-    for _ in 0..LINKS {
-        let place = match place::find(path)? {
-            Found::Descriptor(_) => return Ok(()),
-            Found::Other(open) => return Ok(access(path_of(&open), Access::WRITE_OK)?),
-            Found::Named(place) => place,
-        };
-        let Some(there) = place.present()? else {
-            // Not by the name itself: another run might make its output there at this moment, and
-            // lose it when the trial is removed.
-            return whole_file::try_to_make(&place);
-        };
-        let there_now = path_of(&there);
-        let now = fs::metadata(&there_now)?;
-        let kind = now.file_type();
-        if kind.is_symlink() {
-            continue;
-        }
-        place.is_no_other(&now)?;
-        if kind.is_fifo() {
-            // Its reader would take a trial for all that comes.
-            return Ok(access(&there_now, Access::WRITE_OK)?);
-        }
-        return OpenOptions::new().write(true).open(&there_now).map(drop);
-    }
-    Err(place::replaced())
 }
 
 /// Tries the files that are asked for by these options. No two of them may be the same file, and
@@ -159,9 +127,7 @@ impl Folder {
             );
             return Err(Usage(what));
         }
-        let probe = Place::new_in(open.try_clone().map_err(cannot)?, ".probe");
-        let made = probe.make().and_then(|made| made.ok_or_else(place::replaced));
-        made.and_then(Made::remove).map_err(cannot)?;
+        tempfile::tempfile_in(path_of(&open)).map_err(cannot)?;
         Ok(Folder { path: path.into(), open, is_new })
     }
 

@@ -1,27 +1,28 @@
 //! Where a path leads, found once: a name in an open folder. Whoever exchanges folders or links
 //! afterwards changes nothing of it.
+//!
+//! Root follows a symbolic link only where nobody else can put one, or exchange it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, openat, openat2, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 /// As many links are followed as the kernel follows.
 const LINKS: usize = 40;
 
 /// Just the place, following no link.
-const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-const OTHER_NAME: &str = "it has another name, and is in a folder that another user may change: \
-                          root does not write to it; remove it, or name another file";
-const OF_ANOTHER: &str = "it is no file, and is in a folder that another user may change: root \
-                          does not wait for that user; remove it, or name another file";
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 const NOWHERE: &str = "it is a symbolic link that leads nowhere: name what it leads to";
 
@@ -64,9 +65,26 @@ impl Identity {
 /// Where a path leads, links followed.
 ///
 /// # Errors
-/// What the host reports. As root also: a link that another user may have put there.
+/// What the host reports. As root also: a link that another user may put there, or exchange.
 pub fn find(path: &Path) -> io::Result<Found> {
-    Walk::new(path)?.go()
+    let mut path = path.to_owned();
+    for _ in 0..=LINKS {
+        match open_folder(Place::folder_of(&path)?) {
+            Ok(folder) => {
+                let place = Place { folder, name: path.file_name().unwrap_or_default().into() };
+                if is_of_processes(&place.folder)? {
+                    return place.of_process();
+                }
+                if !place.is_link() {
+                    return Ok(Found::Named(place));
+                }
+            }
+            Err(Errno::LOOP) => {}
+            Err(e) => return Err(e.into()),
+        }
+        path = follow_first_link(&path)?;
+    }
+    Err(Errno::LOOP.into())
 }
 
 /// The folder that a path leads to; `make`: it, and those that it is in, are made if they are not
@@ -75,21 +93,97 @@ pub fn find(path: &Path) -> io::Result<Found> {
 /// # Errors
 /// As for [`find`].
 pub fn folder(path: &Path, make: bool) -> io::Result<OwnedFd> {
-    let mut walk = Walk::new(path)?;
-    walk.left.insert(0, b".".to_vec());
-    walk.makes = make;
-    match walk.go_down()? {
-        Some(_) => Err(Errno::NOTDIR.into()),
-        None => Ok(walk.at),
+    let mut path = path.to_owned();
+    for _ in 0..=LINKS {
+        match open_folder(&path) {
+            Err(Errno::LOOP) => path = follow_first_link(&path)?,
+            Err(Errno::NOENT) if make => {
+                let place = Place::in_folder(&path, true)?;
+                let mode = Mode::from_raw_mode(0o777);
+                let made = rustix::fs::mkdirat(&place.folder, &place.name, mode);
+                // Another program may have made it.
+                made.or_else(|e| if e == Errno::EXIST { Ok(()) } else { Err(e) })?;
+            }
+            opened => return Ok(opened?),
+        }
     }
+    Err(Errno::LOOP.into())
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// Opens a folder; as root no link is followed to it ([`Errno::LOOP`]).
+fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
+    match is_root() {
+        true => openat2(CWD, path, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS),
+        false => rustix::fs::open(path, FOLDER, Mode::empty()),
+    }
+}
+
+/// The path behind the first link of a path; the path itself, if it has none any more.
+fn follow_first_link(path: &Path) -> io::Result<PathBuf> {
+    let mut folder = PathBuf::new();
+    let mut names = path.components();
+    while let Some(name) = names.next() {
+        let next = folder.join(name);
+        if let Ok(target) = std::fs::read_link(&next) {
+            only_ours(&folder, &next)?;
+            let (target, rest) = (folder.join(target), names.as_path());
+            // An empty path would add a slash.
+            let is_last = rest.as_os_str().is_empty();
+            return Ok(if is_last { target } else { target.join(rest) });
+        }
+        folder = next;
+    }
+    Ok(path.to_owned())
+}
+
+/// As root, refuses a link that another user may put there, or whose folder that user may exchange.
+fn only_ours(folder: &Path, link: &Path) -> io::Result<()> {
+    if !is_root() {
+        return Ok(());
+    }
+    let mut below = rustix::fs::lstat(link)?;
+    let user = below.st_uid;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    // By their names: of those, the uppermost that another user may change has a name that stays.
+    for folder in std::path::absolute(folder)?.ancestors() {
+        let stat = rustix::fs::lstat(folder)?;
+        let stays = keeps_names(&stat) && below.st_uid == 0;
+        if takes_names_of_others(&stat) && !stays {
+            let name = link.file_name().unwrap_or_default().to_string_lossy();
+            let what = format!(
+                "{name} is a symbolic link of user {user}, in a folder that other users may \
+                 change: root does not follow it; name what it leads to, or run this as that user"
+            );
+            return Err(io::Error::new(ErrorKind::PermissionDenied, what));
+        }
+        below = stat;
+    }
+    Ok(())
 }
 
 impl Place {
     /// Where something new would be made, whose name follows no link, as for mkdir(2).
     pub fn of_new(path: &Path) -> io::Result<Place> {
+        Place::in_folder(path, false)
+    }
+
+    fn in_folder(path: &Path, make: bool) -> io::Result<Place> {
         let name = path.file_name().ok_or(Errno::EXIST)?.to_owned();
-        let parent = path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
-        Ok(Place { folder: folder(parent, false)?, name })
+        Ok(Place { folder: folder(parent(path), make)?, name })
+    }
+
+    /// The folder that the last name of a path is in; an error of the host where there is none.
+    fn folder_of(path: &Path) -> io::Result<&Path> {
+        let is_folder = path.file_name().is_none() || path.as_os_str().as_bytes().ends_with(b"/");
+        if is_folder {
+            let opened = rustix::fs::open(path, FOLDER, Mode::empty());
+            return Err(opened.err().unwrap_or(Errno::ISDIR).into());
+        }
+        Ok(parent(path))
     }
 
     /// The same for a file, where a link that leads nowhere is an error that says so.
@@ -101,11 +195,6 @@ impl Place {
             true => Err(io::Error::new(ErrorKind::AlreadyExists, NOWHERE)),
             false => Ok(place),
         }
-    }
-
-    /// A name in a folder that is open.
-    pub fn new_in(folder: OwnedFd, name: &str) -> Place {
-        Place { folder, name: name.into() }
     }
 
     /// The folder.
@@ -123,14 +212,6 @@ impl Place {
         &self.name
     }
 
-    /// Whether this process is root and the folder is one that another user may change: nothing is
-    /// given away there, and nothing is put in another's place.
-    pub fn is_exposed(&self) -> io::Result<bool> {
-        let folder = rustix::fs::fstat(&self.folder)?;
-        let keeps_names = Mode::from_raw_mode(folder.st_mode).contains(Mode::SVTX);
-        Ok(is_root() && takes_names_of_others(&folder) && (folder.st_uid != 0 || !keeps_names))
-    }
-
     /// Whether this process is root and another user may have put there what has the name.
     pub fn is_anybodys(&self) -> io::Result<bool> {
         is_anybodys(&self.folder)
@@ -138,7 +219,7 @@ impl Place {
 
     /// What has the name now, to be looked at; `None`: nothing.
     pub fn present(&self) -> io::Result<Option<OwnedFd>> {
-        match openat(&self.folder, &self.name, STEP, Mode::empty()) {
+        match openat(&self.folder, &self.name, LOOK, Mode::empty()) {
             Ok(there) => Ok(Some(there)),
             Err(Errno::NOENT) => Ok(None),
             Err(e) => Err(e.into()),
@@ -150,45 +231,45 @@ impl Place {
         is_of(&self.folder, &self.name, file)
     }
 
-    /// Makes a file, where nothing has the name; `None`: by now something has it.
-    pub fn make(&self) -> io::Result<Option<Made<'_>>> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        let mode = Mode::from_raw_mode(0o666);
-        match openat(&self.folder, &self.name, flags | OFlags::CLOEXEC, mode) {
-            Ok(file) => Ok(Some(Made { place: self, file: file.into() })),
-            Err(Errno::EXIST) => Ok(None),
-            Err(e) => Err(e.into()),
+    fn is_link(&self) -> bool {
+        let there = statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::Symlink)
+    }
+
+    /// In a folder of the kernel's process files, whose links lead to what is open, and not to a
+    /// path.
+    fn of_process(self) -> io::Result<Found> {
+        let here = Identity::of(&self.folder)?;
+        let is_own = ["/proc/self/fd", "/proc/thread-self/fd"]
+            .into_iter()
+            .any(|own| rustix::fs::stat(own).is_ok_and(|own| Identity::in_stat(&own) == here));
+        let number = self.name.to_str().filter(|name| name.bytes().all(|b| b.is_ascii_digit()));
+        if let (true, Some(number)) = (is_own, number.and_then(|name| name.parse().ok())) {
+            // It has a descriptor itself, which may have this number.
+            drop(self.folder);
+            return given(number).map(Found::Descriptor);
         }
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        Ok(Found::Other(openat(&self.folder, &self.name, flags, Mode::empty())?))
     }
 
     /// Opens a file to append to it, which is made if it is not there.
     pub fn append(&self) -> io::Result<File> {
-        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
+        let is_anybodys = is_anybodys(&self.folder)?;
         // Another user's FIFO would make the open wait for its reader.
-        let at_once = if self.is_anybodys()? { OFlags::NONBLOCK } else { OFlags::empty() };
-        let (flags, mode) = (flags | at_once | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
-        let file = match openat(&self.folder, &self.name, flags, mode) {
+        let at_once = if is_anybodys { OFlags::NONBLOCK } else { OFlags::empty() };
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
+        let flags = flags | at_once | OFlags::CLOEXEC;
+        let file = match openat(&self.folder, &self.name, flags, Mode::from_raw_mode(0o666)) {
             Ok(file) => File::from(file),
-            Err(Errno::NXIO) => return Err(io::Error::other(OF_ANOTHER)),
+            Err(Errno::NXIO) if is_anybodys => return Err(not_alone()),
             Err(e) => return Err(e.into()),
         };
-        self.is_no_other(&file.metadata()?)?;
-        if !at_once.is_empty() {
-            rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+        let about = file.metadata()?;
+        match is_anybodys && (!about.is_file() || about.nlink() != 1) {
+            true => Err(not_alone()),
+            false => Ok(file),
         }
-        Ok(file)
-    }
-
-    /// Refuses to write to what is root's by a name that another user gave it, a device for
-    /// example, and to what is no file and another user's, who decides how long that takes.
-    pub fn is_no_other(&self, file: &Metadata) -> io::Result<()> {
-        let what = match file.is_file() {
-            false if file.uid() != 0 => OF_ANOTHER,
-            // A folder has several names of its own, and is not written.
-            _ if file.nlink() != 1 && !file.is_dir() => OTHER_NAME,
-            _ => return Ok(()),
-        };
-        if self.is_anybodys()? { Err(io::Error::other(what)) } else { Ok(()) }
     }
 
     /// Makes a folder, which is opened.
@@ -219,20 +300,6 @@ impl Place {
     }
 }
 
-/// A file that was made.
-pub struct Made<'a> {
-    place: &'a Place,
-    /// It, open for writing.
-    pub file: File,
-}
-
-impl Made<'_> {
-    /// Removes it again; what took its name meanwhile stays.
-    pub fn remove(self) -> io::Result<()> {
-        self.place.remove(Identity::of(&self.file)?)
-    }
-}
-
 /// Whether a name in a folder is that of this file.
 pub fn is_of(folder: &OwnedFd, name: &OsStr, file: Identity) -> bool {
     let there = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -247,6 +314,15 @@ pub fn path_of(open: &impl AsRawFd) -> PathBuf {
 /// Another program changes the names while they are used.
 pub fn replaced() -> io::Error {
     io::Error::other("another program replaces it all the time; name a place of your own")
+}
+
+/// As root, what may be another user's, or root's own by a name that the other one gave it.
+pub fn not_alone() -> io::Error {
+    io::Error::other(
+        "it is no file, or has another name, an access list or other attributes, and is in a \
+         folder that another user may change: root does not write to it; remove it, or name \
+         another file",
+    )
 }
 
 /// Whether this process is root and another user may have put there what is in a folder.
@@ -266,162 +342,9 @@ fn takes_names_of_others(folder: &Stat) -> bool {
     folder.st_uid != 0 || mode.intersects(Mode::WGRP | Mode::WOTH)
 }
 
-/// A path being followed.
-struct Walk {
-    at: OwnedFd,
-    /// The names to come, the next one last.
-    left: Vec<Vec<u8>>,
-    links: usize,
-    /// Whether folders that are not there are made.
-    makes: bool,
-}
-
-impl Walk {
-    fn new(path: &Path) -> io::Result<Walk> {
-        // A user may stand in a folder that only others may search.
-        let start = if path.has_root() { "/" } else { "." };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let at = rustix::fs::open(start, flags, Mode::empty())?;
-        let mut walk = Walk { at, left: Vec::new(), links: 0, makes: false };
-        walk.add(path.as_os_str().as_bytes())?;
-        Ok(walk)
-    }
-
-    /// Goes on with a path: from here, or from the top.
-    fn add(&mut self, path: &[u8]) -> io::Result<()> {
-        if path.is_empty() {
-            return Err(Errno::NOENT.into());
-        }
-        if path.starts_with(b"/") {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            self.at = rustix::fs::open("/", flags, Mode::empty())?;
-        }
-        if path.ends_with(b"/") {
-            self.left.push(b".".to_vec());
-        }
-        let names = path.split(|byte| *byte == b'/').rev().filter(|name| !name.is_empty());
-        self.left.extend(names.map(<[u8]>::to_vec));
-        Ok(())
-    }
-
-    fn go(mut self) -> io::Result<Found> {
-        match self.go_down()? {
-            None => Err(Errno::ISDIR.into()),
-            Some(Last::Name(name)) => {
-                Ok(Found::Named(Place { folder: self.at, name: OsString::from_vec(name) }))
-            }
-            Some(Last::Other(open)) => Ok(Found::Other(open)),
-            Some(Last::Descriptor(number)) => {
-                // It has a descriptor itself, which may have this number.
-                drop(self.at);
-                given(number).map(Found::Descriptor)
-            }
-        }
-    }
-
-    /// Goes to the last folder; `None`: the path leads to a folder, and that is where it is.
-    fn go_down(&mut self) -> io::Result<Option<Last>> {
-        while let Some(name) = self.left.pop() {
-            let is_last = self.left.is_empty();
-            if name == b"." {
-                continue;
-            }
-            if is_of_processes(&self.at)? {
-                match self.process_file(&name)? {
-                    Some(last) if is_last => return Ok(Some(last)),
-                    Some(_) => return Err(Errno::NOTDIR.into()),
-                    None => continue,
-                }
-            }
-            if !is_last || name == b".." {
-                match openat(&self.at, &*name, STEP | OFlags::DIRECTORY, Mode::empty()) {
-                    Ok(folder) => {
-                        self.at = folder;
-                        continue;
-                    }
-                    Err(Errno::NOTDIR | Errno::LOOP) => {}
-                    Err(Errno::NOENT) if self.makes => {
-                        self.make(name)?;
-                        continue;
-                    }
-                    Err(e) => return Err(e.into()),
-                }
-            }
-            match openat(&self.at, &*name, STEP, Mode::empty()) {
-                Ok(there) => {
-                    let stat = rustix::fs::fstat(&there)?;
-                    if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-                        self.follow(&name, &there, &stat)?;
-                        continue;
-                    }
-                }
-                Err(Errno::NOENT) if is_last => {}
-                Err(e) => return Err(e.into()),
-            }
-            return if is_last { Ok(Some(Last::Name(name))) } else { Err(Errno::NOTDIR.into()) };
-        }
-        Ok(None)
-    }
-
-    /// Makes a folder, to go on into it.
-    fn make(&mut self, name: Vec<u8>) -> io::Result<()> {
-        match rustix::fs::mkdirat(&self.at, &*name, Mode::from_raw_mode(0o777)) {
-            Ok(()) => {}
-            // Another program has made it, or it is a link that leads nowhere; so often as links
-            // are followed.
-            Err(Errno::EXIST) if self.links < LINKS => self.links += 1,
-            Err(e) => return Err(e.into()),
-        }
-        self.left.push(name);
-        Ok(())
-    }
-
-    fn follow(&mut self, name: &[u8], link: &OwnedFd, stat: &Stat) -> io::Result<()> {
-        let of_another = is_root() && stat.st_uid != 0;
-        if of_another && takes_names_of_others(&rustix::fs::fstat(&self.at)?) {
-            let (name, user) = (String::from_utf8_lossy(name), stat.st_uid);
-            let what = format!(
-                "{name} is a symbolic link of user {user}, in a folder that other users may \
-                 change: root does not follow it; name what it leads to, or run this as that user"
-            );
-            return Err(io::Error::new(ErrorKind::PermissionDenied, what));
-        }
-        self.links += 1;
-        if self.links > LINKS {
-            return Err(Errno::LOOP.into());
-        }
-        let target = rustix::fs::readlinkat(link, "", Vec::new())?;
-        self.add(target.as_bytes())
-    }
-
-    /// Goes on from a folder of /proc, whose links lead to what is open, and not to a path.
-    fn process_file(&mut self, name: &[u8]) -> io::Result<Option<Last>> {
-        let here = Identity::of(&self.at)?;
-        let is_ours = ["/proc/self/fd", "/proc/thread-self/fd"]
-            .into_iter()
-            .any(|own| rustix::fs::stat(own).is_ok_and(|own| Identity::in_stat(&own) == here));
-        let is_number = name.iter().all(u8::is_ascii_digit);
-        let number = std::str::from_utf8(name).ok().filter(|_| is_number);
-        let number = number.and_then(|name| name.parse().ok());
-        if let (true, true, Some(number)) = (is_ours, self.left.is_empty(), number) {
-            return Ok(Some(Last::Descriptor(number)));
-        }
-        let open = openat(&self.at, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        match FileType::from_raw_mode(rustix::fs::fstat(&open)?.st_mode) {
-            FileType::Directory => {
-                self.at = open;
-                Ok(None)
-            }
-            _ => Ok(Some(Last::Other(open))),
-        }
-    }
-}
-
-/// What a path ends with.
-enum Last {
-    Name(Vec<u8>),
-    Descriptor(i32),
-    Other(OwnedFd),
+/// Whether in a folder of root's nobody changes another's names, as in /tmp.
+fn keeps_names(folder: &Stat) -> bool {
+    folder.st_uid == 0 && Mode::from_raw_mode(folder.st_mode).contains(Mode::SVTX)
 }
 
 /// Whether a folder is one of the kernel's process files.
@@ -439,11 +362,7 @@ fn given(number: i32) -> io::Result<OwnedFd> {
         0 => io::stdin().as_fd().try_clone_to_owned()?,
         1 => io::stdout().as_fd().try_clone_to_owned()?,
         2 => io::stderr().as_fd().try_clone_to_owned()?,
-        _ => match duplicate(number) {
-            Ok(open) => open,
-            // An old kernel, or a filter of system calls: what is there stays by this, too.
-            Err(_) => OpenOptions::new().append(true).open(&path)?.into(),
-        },
+        _ => duplicate(number)?,
     };
     let flags = rustix::fs::fcntl_getfl(&open)?;
     let may_write = flags.intersects(OFlags::WRONLY | OFlags::RDWR);

@@ -11,7 +11,7 @@
 //! 1. The same recording, places, bound and seed give the same states with the same numbers, so a
 //!    number is all that is needed to reproduce a state.
 //! 2. But for trials ([`Rule::Trial`]) no two states are the same: neither the same contents for
-//!    the same *age* ([`States::with_age`]: what had been promised by then), nor, therefore, the
+//!    the same *age* (`States::with_age`: what had been promised by then), nor, therefore, the
 //!    same case for a judge.
 
 mod bound;

@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::step;
+use crate::publish;
 
 const PREFIX: &str = "steadfast-";
 
@@ -192,14 +192,7 @@ struct Edge {
 
 /// Says which dependencies between the workspace's crates are not allowed.
 pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
-    let out = step::cargo(root, &["metadata", "--no-deps", "--format-version", "1"]).output()?;
-    anyhow::ensure!(
-        out.status.success(),
-        "cargo metadata failed: {}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-    let metadata = serde_json::from_slice(&out.stdout).context("reading cargo's metadata")?;
-    let (crates, edges) = edges(&metadata)?;
+    let (crates, edges) = edges(&publish::metadata(root)?)?;
     Ok(forbidden(&crates, &edges))
 }
 
@@ -222,7 +215,8 @@ fn edges(metadata: &Value) -> anyhow::Result<(Vec<String>, Vec<Edge>)> {
     Ok((names.iter().map(|n| layer_of(n)).collect(), edges))
 }
 
-fn layer_of(crate_name: &str) -> String {
+/// A crate's name without the prefix.
+pub fn layer_of(crate_name: &str) -> String {
     crate_name.strip_prefix(PREFIX).unwrap_or(crate_name).to_owned()
 }
 

@@ -8,6 +8,7 @@ mod deb;
 mod fuzz;
 mod guest;
 mod layers;
+mod metrics;
 mod packages;
 mod programs;
 mod publish;
@@ -140,6 +141,9 @@ Usage: cargo xtask COMMAND
               --json       what was run and seen, as JSON
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
+  metrics   the sources in numbers, the worst first: lines without tests, cycles
+            of files and what would cut them, names that mean several types,
+            types with many functions; test fails if one becomes worse
   audit     licences, versions and sources of what is depended on, as in test,
             and its known faults, which are on the network; by cargo-deny
             (deny.toml)
@@ -193,6 +197,7 @@ fn main() -> ExitCode {
         "publish-check" => publish::run(&root(), rest),
         "msrv" => no_more(rest).and_then(|()| publish::msrv(&root())),
         "tables" => tables::run(&root(), rest),
+        "metrics" => no_more(rest).and_then(|()| metrics::run(&root())),
         "traps" => traps::run(&root(), rest),
         "audit" => no_more(rest).and_then(|()| tools::audit(&root())),
         "help" | "--help" | "-h" => {

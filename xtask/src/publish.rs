@@ -36,7 +36,7 @@ const KEYWORDS_MAX: usize = 5;
 const KEYWORD_LENGTH_MAX: usize = 20;
 
 /// The workspace as Cargo describes it.
-fn metadata(root: &Path) -> anyhow::Result<Value> {
+pub fn metadata(root: &Path) -> anyhow::Result<Value> {
     let out = step::cargo(root, &["metadata", "--no-deps", "--format-version", "1"]).output()?;
     let said = String::from_utf8_lossy(&out.stderr);
     anyhow::ensure!(out.status.success(), "cargo metadata failed: {said}");
@@ -73,7 +73,7 @@ fn text(value: &Value) -> &str {
 }
 
 /// Cargo says `null` for every registry, a list for those that are named.
-fn is_published(package: &Value) -> bool {
+pub fn is_published(package: &Value) -> bool {
     package["publish"].as_array().is_none_or(|registries| !registries.is_empty())
 }
 

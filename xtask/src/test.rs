@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::binaries::{self, Asked, Times, Took};
 use crate::step::{self, step};
 use crate::tally::Tally;
-use crate::{layers, packages, publish, tables, tidy, tools, unused, value};
+use crate::{layers, metrics, packages, publish, tables, tidy, tools, unused, value};
 
 /// Bugs that tests can switch on. They are built into what is tested, so that nothing is built or
 /// run twice; without the feature, as in a release, all that asks for one is compiled away.
@@ -87,6 +87,7 @@ fn checks(root: &Path, steps: &mut Steps) {
     steps.check("spelling", || tools::spelling(root));
     steps.check("dependencies", || tools::dependencies(root));
     steps.check("public items have users", || none_of(&unused::check(root)?));
+    steps.check("metrics", || none_of(&metrics::check(root)?));
     steps.check("packages can be published", || none_of(&publish::check(root)?));
     steps.check("cargo package", || publish::package(root));
     steps.check("cargo clippy", || {

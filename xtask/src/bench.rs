@@ -7,6 +7,7 @@ mod durable;
 mod goals;
 mod iozone;
 mod md;
+mod print;
 mod sim;
 mod spread;
 mod volume;
@@ -16,13 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use steadfast_statistics::load::{Load, not_ranked};
+use steadfast_statistics::load::Load;
 use steadfast_statistics::median_of_whole;
 use steadfast_suite::bench::{Amounts, Figure, Row, Table};
 use steadfast_suite::{Kind, Setup, Target};
 
 use crate::step;
 use crate::{conformance, packages, value};
+
+use print::{print_machine, table, table_text};
 
 const IMAGE_BYTES: u64 = 2 << 30;
 /// A folder in memory, so that no disk is measured.
@@ -95,39 +98,6 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     println!("\n{}", goals::sentence(&behind));
     behind.iter().for_each(|line| println!("* {line}"));
     Ok(true)
-}
-
-/// A table as Markdown has it, which can be read as it is, too.
-fn table(head: &[String], rows: &[Vec<String>]) {
-    print!("{}", table_text(head, rows));
-}
-
-/// A table as Markdown has it.
-fn table_text(head: &[String], rows: &[Vec<String>]) -> String {
-    let width = |i: usize| {
-        let below = rows.iter().filter_map(|row| row.get(i)).map(String::len).max();
-        below.unwrap_or(0).max(head[i].len())
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let mut text = String::new();
-    let mut line = |cells: &[String]| {
-        let mut out = String::from("|");
-        for (i, (cell, width)) in cells.iter().zip(&widths).enumerate() {
-            match i {
-                0 => out += &format!(" {cell:<width$} |"),
-                _ => out += &format!(" {cell:>width$} |"),
-            }
-        }
-        text += &out;
-        text.push('\n');
-    };
-    line(head);
-    let rule: Vec<String> = (0..head.len())
-        .map(|i| if i == 0 { "-".repeat(widths[i]) } else { "-".repeat(widths[i] - 1) + ":" })
-        .collect();
-    line(&rule);
-    rows.iter().for_each(|row| line(row));
-    text
 }
 
 /// The targets that are one peer: of the kernel's set-ups the best counts, row by row.
@@ -260,22 +230,6 @@ fn time(nanos: u64) -> String {
         0..10_000 => format!("{nanos} ns"),
         10_000..10_000_000 => format!("{:.1} us", nanos as f64 / 1e3),
         _ => format!("{:.1} ms", nanos as f64 / 1e6),
-    }
-}
-
-/// Processors and kernel of this machine.
-fn machine() -> String {
-    let processors = std::thread::available_parallelism().map_or(0, usize::from);
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{processors} processors, Linux {}", kernel.trim())
-}
-
-/// The machine, its load before what was measured and now, and whether anything is ranked.
-fn print_machine(before: Option<Load>) {
-    let said = |load: Option<Load>| load.map_or("unknown".into(), |l| format!("{:.2}", l.average));
-    println!("\n{}; load {} before, {} after.", machine(), said(before), said(Load::now()));
-    if let Some(why) = not_ranked(before) {
-        println!("Nothing is said of who is faster ({why}): run it on a quiet machine.");
     }
 }
 

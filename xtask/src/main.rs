@@ -1,5 +1,6 @@
 //! The project's own chores: `cargo xtask help` lists them.
 
+mod arguments;
 mod bench;
 mod binaries;
 mod btt;
@@ -24,8 +25,9 @@ mod tools;
 mod traps;
 mod unused;
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use arguments::{no_more, root, value};
 
 const HELP: &str = "\
 Usage: cargo xtask COMMAND
@@ -217,25 +219,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The folder of the workspace.
-fn root() -> PathBuf {
-    // OK to unwrap: xtask lies in a folder of the workspace.
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
-}
-
-fn no_more(rest: &[String]) -> anyhow::Result<()> {
-    match rest.first() {
-        None => Ok(()),
-        Some(arg) => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
-    }
-}
-
-/// The value of an option that needs one.
-fn value<'a>(option: &str, rest: &mut impl Iterator<Item = &'a String>) -> anyhow::Result<&'a str> {
-    let value = rest.next().map(String::as_str);
-    value.ok_or_else(|| anyhow::anyhow!("{option} needs a value; see cargo xtask help"))
 }
 
 #[cfg(test)]

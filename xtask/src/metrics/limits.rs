@@ -17,7 +17,6 @@ pub const CYCLES: &[(&str, usize)] = &[
     ("suite", 9),
     ("svm", 14),
     ("volume", 10),
-    ("xtask", 22),
 ];
 
 /// Cycles that stay: the files are one state machine behind one lock. Other files may not join.

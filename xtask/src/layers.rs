@@ -64,6 +64,12 @@ const LAYERS: [Layer; 26] = [
     layer("bench", &["statistics", "runtime", "block", "vfs"], &["devices", "ext4", "ext4-mkfs"]),
     // Knows no particular file system.
     layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
+    // A stack described, and the one place where it is opened. `fuse` for the names of its options.
+    layer(
+        "setup",
+        &["runtime", "block", "vfs", "devices", "volume", "pagecache", "ext4", "ext4-mkfs", "fuse"],
+        &[],
+    ),
     // Devices and volumes as files: knows no file system that could be on them.
     layer("stack", &["host", "runtime", "block", "vfs", "devices", "volume"], &[]),
     layer(
@@ -80,6 +86,8 @@ const LAYERS: [Layer; 26] = [
             "ext4-mkfs",
             "ext4-check",
             "host",
+            // A described stack may be what is cut.
+            "setup",
         ],
         &[],
     ),
@@ -98,11 +106,10 @@ const LAYERS: [Layer; 26] = [
             "pagecache",
             "ext4",
             "ext4-mkfs",
+            "setup",
             "bench",
             "crash",
             "peers",
-            // For the names of its options.
-            "fuse",
         ],
         &[],
     ),
@@ -146,6 +153,7 @@ const LAYERS: [Layer; 26] = [
             "ext4-check",
             "ext4-tune",
             "bench",
+            "setup",
             "crash",
             "lab",
             "fuse",

@@ -19,6 +19,7 @@ pub mod ram;
 mod recorded;
 mod reproduce;
 mod second;
+mod stack_machine;
 mod system;
 mod trial;
 mod use_it;
@@ -34,6 +35,7 @@ pub use plan::{Checks, Plan, SecondCuts};
 pub use ram::OnRam;
 pub use recorded::{Recorded, Source};
 pub use reproduce::{Reproduced, reproduce};
+pub use stack_machine::{MountChange, StackMachine};
 pub use system::{Boot, Look, Recovered, System};
 pub use trial::{Others, Trial, recover_all};
 

@@ -6,7 +6,7 @@ use crate::scenario::{CUTS_MAX, LineError, WrongFile};
 
 mod variant;
 
-pub use variant::{OptionsError, VariantError};
+pub use variant::VariantError;
 
 /// Why a scenario could not be run.
 #[derive(Debug, thiserror::Error)]

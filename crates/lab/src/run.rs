@@ -15,7 +15,6 @@ mod kernel;
 mod legs;
 mod load;
 mod loss;
-mod machine;
 mod matrix;
 mod measured;
 mod peers;
@@ -46,7 +45,7 @@ use steadfast_bench::iozone::matrix::Column;
 use crate::results::Results;
 use crate::scenario::{CUTS_MAX, LineError, Place, Scenario, Variant};
 use crate::size;
-use crate::{LabError, OptionError, ScenarioError};
+use crate::{LabError, OptionError, ScenarioError, VariantError};
 use load::{Load, Outcome};
 use real::Reals;
 
@@ -180,8 +179,8 @@ const REAL_SHARE: f64 = 0.5;
 impl Setting {
     /// Why a model refuses its parameters at the size of the run, if one does.
     fn refused(&self) -> Option<ScenarioError> {
-        self.measured.devices.iter().find_map(|(name, device)| {
-            let why = device.check().err()?;
+        self.measured.topology.devices.iter().find_map(|(name, device)| {
+            let why = device.model.check().err()?;
             Some(ScenarioError::Device { device: name.clone(), why })
         })
     }
@@ -250,12 +249,8 @@ impl Setting {
 
     /// The page cache of a variant's machine, for a run of `iozone`.
     fn page_cache_bytes(&self, iozone: &iozone::Options, variant: &Variant) -> u64 {
-        if let Some(bytes) = self.memory_of(variant) {
-            return bytes;
-        }
-        let data = measured::data_bytes(iozone);
-        let share = self.scenario.machine_of(variant).page_cache_per_data;
-        ((data as f64 * share) as u64).max(4 << 20)
+        let data = iozone.data_bytes();
+        self.scenario.machine_of(variant).page_cache_bytes(Some(data))
     }
 }
 
@@ -272,6 +267,21 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         }
     }
     Ok(())
+}
+
+/// Makes a variant's file system on its devices, mounts and unmounts it, in a simulation
+/// ([`Setup::try_out`](steadfast_setup::Setup::try_out)). Nothing to try of the kernel's file
+/// systems.
+///
+/// # Errors
+/// The variant cannot be built, with the reason.
+pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
+    if variant.kernel.is_some() {
+        return Ok(());
+    }
+    let setup = scenario.setup_of(variant);
+    let tried = setup.simulation(1).run(move || setup.try_out().map_err(VariantError::from));
+    tried.map_err(VariantError::from).flatten().map_err(|e| e.of(variant))
 }
 
 /// The names of all tests, of whatever workload.

@@ -6,16 +6,20 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+#[cfg(feature = "planted-bugs")]
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "planted-bugs")]
+use steadfast_crash::explore::MountChange;
+use steadfast_crash::explore::StackMachine;
 use steadfast_devices::filter::schedule;
 use steadfast_devices::model::ModelParams;
-use steadfast_peers::mirrors::Arrangement;
+use steadfast_setup::mirrors::Arrangement;
+use steadfast_setup::{Machine, Setup, Topology};
 use steadfast_vfs::bounded;
 
 use crate::LabError;
-use crate::driver::DriverCost;
-use crate::namespace::Namespace;
 use crate::results::Figure;
 
 mod copies;
@@ -36,14 +40,12 @@ mod volume;
 mod workload;
 mod wrong;
 
+pub(crate) use copies::is_file;
 pub use copies::{DdSpec, HdparmSpec};
-pub(crate) use copies::{OWN_DISK, is_file};
 pub use line_error::LineError;
-pub use machine::Machine;
 pub use random_reads::{Distribution, RandomReadSpec};
 pub(crate) use sentence::sized;
 pub use sentence::{Check, Medium, Sentence};
-pub use volume::{VolumeKind, VolumeSpec};
 pub use workload::{
     Configuration, FilesSpec, LegsSpec, Lines, Place, ReadUnderWriteSpec, Storm, Workload,
     WorkloadKind,
@@ -75,14 +77,8 @@ pub struct Scenario {
     pub machine: Machine,
     /// What is run.
     pub workload: Workload,
-    /// Devices by name.
-    pub devices: BTreeMap<String, ModelParams>,
-    /// What the driver of each device costs the processor.
-    pub drivers: BTreeMap<String, DriverCost>,
-    /// How devices that are memory are used; of the others there is nothing here.
-    pub namespaces: BTreeMap<String, Namespace>,
-    /// Volumes by name.
-    pub volumes: BTreeMap<String, VolumeSpec>,
+    /// Devices and volumes by name.
+    pub topology: Topology,
     /// Request schedulers by name.
     pub schedulers: BTreeMap<String, schedule::Settings>,
     /// Variants to compare; the first that is measured is the baseline.
@@ -238,17 +234,25 @@ impl Scenario {
     /// # Errors
     /// There is neither, or as [`Self::parse`].
     pub fn find(name_or_file: &str) -> Result<Scenario, LabError> {
-        if let Some(own) = Scenario::find_own(name_or_file) {
-            return Ok(own);
+        Scenario::parse(&Scenario::text_of(name_or_file)?, name_or_file)
+    }
+
+    /// The text of a scenario: of one that comes with the program, or of a file.
+    ///
+    /// # Errors
+    /// There is neither.
+    pub fn text_of(name_or_file: &str) -> Result<String, LabError> {
+        let own = EMBEDDED.iter().find(|(name, _)| *name == name_or_file);
+        if let Some((_, text)) = own {
+            return Ok((*text).to_owned());
         }
-        match bounded::text(Path::new(name_or_file), bounded::SETTINGS_MAX) {
-            Ok(text) => Scenario::parse(&text, name_or_file),
-            Err(e) => Err(LabError::NotFound {
+        bounded::text(Path::new(name_or_file), bounded::SETTINGS_MAX).map_err(|e| {
+            LabError::NotFound {
                 name: name_or_file.into(),
                 reason: e.to_string(),
                 help: wrong::did_you_mean(name_or_file, EMBEDDED.iter().map(|(name, _)| *name)),
-            }),
-        }
+            }
+        })
     }
 
     /// One that comes with the program.
@@ -282,6 +286,50 @@ impl Scenario {
         measured.find(|v| v.configuration == own).map_or("", |v| &v.name)
     }
 
+    /// The model of a device, which must be there.
+    pub(crate) fn model(&self, device: &str) -> &ModelParams {
+        &self.topology.devices[device].model
+    }
+
+    /// The models of all devices.
+    pub fn models_mut(&mut self) -> impl Iterator<Item = &mut ModelParams> {
+        self.topology.devices.values_mut().map(|device| &mut device.model)
+    }
+
+    /// The same with another model in the place of a device.
+    pub(crate) fn with_model(&self, device: &str, model: ModelParams) -> Scenario {
+        let mut changed = self.clone();
+        if let Some(device) = changed.topology.devices.get_mut(device) {
+            device.model = model;
+        }
+        changed
+    }
+
+    /// What a variant is built of.
+    pub fn setup_of(&self, variant: &Variant) -> Setup {
+        Setup {
+            topology: self.topology.clone(),
+            disk: variant.disk.clone(),
+            journal: variant.journal.clone(),
+            scheduler: self.scheduler_of(variant).cloned(),
+            mkfs: variant.mkfs.clone(),
+            mount: variant.mount.clone(),
+            machine: self.machine_of(variant).clone(),
+        }
+    }
+
+    /// A variant's machine with so much page cache, whose power can be cut.
+    pub(crate) fn stack_machine(&self, variant: &Variant, memory_bytes: u64) -> StackMachine {
+        #[cfg(not(feature = "planted-bugs"))]
+        let change = None;
+        #[cfg(feature = "planted-bugs")]
+        let change = variant
+            .planted
+            .map(|bug| -> MountChange { Arc::new(move |options| bug.into_options(options)) });
+        let is_reset = variant.cut == CutKind::Reset;
+        StackMachine { setup: self.setup_of(variant), memory_bytes, is_reset, change }
+    }
+
     /// The machine of a variant.
     pub fn machine_of<'s>(&'s self, variant: &'s Variant) -> &'s Machine {
         variant.machine.as_ref().unwrap_or(&self.machine)
@@ -294,7 +342,7 @@ impl Scenario {
 
     /// Whose mirror a variant's disk is, where it is a model of somebody else's.
     pub(crate) fn model_of(&self, variant: &Variant) -> Option<Arrangement> {
-        self.volumes.get(&variant.disk)?.model
+        self.topology.volumes.get(&variant.disk)?.model
     }
 
     /// Whether a variant's disk is a model of somebody else's mirror.
@@ -305,38 +353,14 @@ impl Scenario {
     /// The devices that a variant stands on: of its disk, then of its journal.
     pub fn leaves(&self, variant: &Variant) -> Vec<String> {
         let both = std::iter::once(&variant.disk).chain(&variant.journal);
-        both.flat_map(|name| self.leaves_of(name)).collect()
-    }
-
-    /// The devices that a device or volume is made of, in the order of its members.
-    pub(crate) fn leaves_of(&self, name: &str) -> Vec<String> {
-        volume::leaves(&self.volumes, name)
-    }
-
-    /// About how many bytes a device or volume has: of a volume without what its labels take.
-    pub fn bytes_of(&self, name: &str) -> u64 {
-        let Some(volume) = self.volumes.get(name) else {
-            return self.devices.get(name).map_or(0, ModelParams::bytes);
-        };
-        let each = volume.members.iter().map(|member| self.bytes_of(member));
-        match volume.kind {
-            VolumeKind::Mirror => {
-                let whole = volume.members.iter().filter(|m| !volume.partial.contains(m));
-                let least = whole.map(|member| self.bytes_of(member)).min().unwrap_or(0);
-                volume.size.map_or(least, |size| size.min(least))
-            }
-            VolumeKind::Concat => each.fold(0, u64::saturating_add),
-            VolumeKind::Stripe => {
-                each.min().unwrap_or(0).saturating_mul(volume.members.len() as u64)
-            }
-        }
+        both.flat_map(|name| self.topology.leaves_of(name)).collect()
     }
 
     /// Whether a variant stands on a device that breaks its promises: the control.
     pub fn lies(&self, variant: &Variant) -> bool {
         self.leaves(variant)
             .iter()
-            .filter_map(|name| self.devices.get(name))
+            .filter_map(|name| Some(&self.topology.devices.get(name)?.model))
             .any(|d| d.lying_cache_bytes().is_some() && variant.loses_cache(d))
             || self.model_of(variant).is_some_and(Arrangement::is_control)
     }

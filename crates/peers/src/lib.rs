@@ -7,8 +7,6 @@
 //! records it, and recovers it from the state that a cut has left, by the kernel's own mount and
 //! the file system's own check.
 //!
-//! What cannot be run here is modelled: [`mirrors`] has the mirrors of other systems.
-//!
 //! Needs root, FUSE and loop devices; [`KernelFs::available`] says what is missing.
 //!
 //! # Invariants
@@ -22,7 +20,6 @@ mod device_file;
 mod error;
 mod exported;
 mod kind;
-pub mod mirrors;
 mod peer;
 mod risk;
 mod served;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
+use steadfast_ext4::options::default_options;
 use steadfast_ext4::{AccessTimes, DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::Options;
 use steadfast_vfs::{FileSystem as Vfs, TransactPolicy};
@@ -77,22 +78,30 @@ pub struct Image {
     journal: Option<Journal>,
     accept_volatile: bool,
     owner: (u32, u32),
-    options: MountOptions,
+    /// What was said of mounting, in this order, over what holds without.
+    changes: Vec<Change>,
 }
+
+/// Of the options of a mount.
+type Change = Arc<dyn Fn(&mut MountOptions) + Send + Sync>;
 
 impl Image {
     fn new(source: Source, step: Step) -> Image {
-        let options = MountOptions {
-            // Whoever works on an image may use all of it.
-            use_reserved: true,
-            cache_bytes: Some(CACHE),
-            ..MountOptions::default()
-        };
         let owner = match rustix::process::geteuid() {
             user if user.is_root() => (0, 0),
             user => (user.as_raw(), rustix::process::getegid().as_raw()),
         };
-        Image { source, step, journal: None, accept_volatile: false, owner, options }
+        Image { source, step, journal: None, accept_volatile: false, owner, changes: Vec::new() }
+    }
+
+    /// What holds of mounting where nothing is said.
+    fn defaults() -> MountOptions {
+        MountOptions {
+            // Whoever works on an image may use all of it.
+            use_reserved: true,
+            cache_bytes: Some(CACHE),
+            ..MountOptions::default()
+        }
     }
 
     /// A new file system, in an image file that is made with the [`size`](Self::size) that must
@@ -307,9 +316,8 @@ impl Image {
     /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn data(mut self, mode: DataMode) -> Image {
-        self.options.data = mode;
-        self
+    pub fn data(self, mode: DataMode) -> Image {
+        self.mount_options(move |o| o.data = mode)
     }
 
     /// When transaction points are made by themselves, with [`DataMode::Transact`].
@@ -325,9 +333,8 @@ impl Image {
     /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn transaction_points(mut self, policy: TransactPolicy) -> Image {
-        self.options.transact = policy;
-        self
+    pub fn transaction_points(self, policy: TransactPolicy) -> Image {
+        self.mount_options(move |o| o.transact = policy)
     }
 
     /// Whether nothing at all is written. A journal that needs recovery is replayed in memory.
@@ -344,9 +351,8 @@ impl Image {
     /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn read_only(mut self, read_only: bool) -> Image {
-        self.options.read_only = read_only;
-        self
+    pub fn read_only(self, read_only: bool) -> Image {
+        self.mount_options(move |o| o.read_only = read_only)
     }
 
     /// Bytes for everything that is kept in memory of the disk's contents; 64 MiB unless this says
@@ -357,9 +363,8 @@ impl Image {
     /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn cache(mut self, bytes: u64) -> Image {
-        self.options.cache_bytes = Some(bytes);
-        self
+    pub fn cache(self, bytes: u64) -> Image {
+        self.mount_options(move |o| o.cache_bytes = Some(bytes))
     }
 
     /// Whether reading changes the times of access, as `relatime` does unless this says otherwise.
@@ -371,9 +376,8 @@ impl Image {
     /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn access_times(mut self, times: AccessTimes) -> Image {
-        self.options.access_times = times;
-        self
+    pub fn access_times(self, times: AccessTimes) -> Image {
+        self.mount_options(move |o| o.access_times = times)
     }
 
     /// User and group of what is made, the root folder too; the caller's unless this says
@@ -392,7 +396,8 @@ impl Image {
         self
     }
 
-    /// Changes any other mount option.
+    /// Changes any other mount option. What nobody changes is as the superblock of a file system that
+    /// is there asks for (`tune2fs -o`, `-E mount_opts=`), else as a mount has it.
     ///
     /// ```
     /// use std::time::Duration;
@@ -403,8 +408,11 @@ impl Image {
     /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn mount_options(mut self, change: impl FnOnce(&mut MountOptions)) -> Image {
-        change(&mut self.options);
+    pub fn mount_options(
+        mut self,
+        change: impl Fn(&mut MountOptions) + Send + Sync + 'static,
+    ) -> Image {
+        self.changes.push(Arc::new(change));
         self
     }
 
@@ -424,10 +432,13 @@ impl Image {
     /// implemented, a journal that is missing or the wrong one, damage. What was made by a call
     /// that fails is removed again.
     pub fn mount(self) -> Result<FileSystem> {
-        let Image { source, step, journal, accept_volatile, owner, mut options } = self;
+        let Image { source, step, journal, accept_volatile, owner, changes } = self;
+        let mut options = over(Image::defaults(), &changes);
         let (device, journal) = match step {
             Step::Open => {
                 let device = source.open(options.read_only)?;
+                let (asked, _) = default_options(&device, Image::defaults());
+                options = over(asked, &changes);
                 let journal = match (journal, &source) {
                     (Some(Journal::External(at)), Source::Path(image)) => Some(beside(image, at)?),
                     (Some(Journal::External(at)), Source::Device(_)) => Some(at),
@@ -463,6 +474,12 @@ impl Image {
     }
 }
 
+/// What was said of mounting, over these.
+fn over(mut options: MountOptions, changes: &[Change]) -> MountOptions {
+    changes.iter().for_each(|change| change(&mut options));
+    options
+}
+
 /// The journal of an image where one was named for it, which may be a folder to look in.
 fn beside(image: &std::path::Path, at: Source) -> Result<Source> {
     match at {
@@ -480,7 +497,7 @@ impl std::fmt::Debug for Image {
             .field("source", &self.source)
             .field("new", &matches!(self.step, Step::Create(_)))
             .field("journal", &self.journal)
-            .field("options", &self.options)
+            .field("options", &over(Image::defaults(), &self.changes))
             .finish_non_exhaustive()
     }
 }

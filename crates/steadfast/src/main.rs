@@ -10,6 +10,7 @@ mod document;
 mod helper;
 mod mount;
 mod output;
+mod setup_error;
 mod stop_signals;
 mod terminal;
 mod way_out;

@@ -347,3 +347,42 @@ fn hdparm_prints_the_published_form() {
     let refused = output(Command::new(STEADFAST).args(["hdparm", "-W", "file"]));
     assert_eq!(refused.status.code(), Some(2));
 }
+
+/// A copy and a benchmark take as long by themselves as in a run of the scenario: the machine of
+/// the variant, and what each record costs it, are the same.
+#[test]
+fn a_stack_is_the_same_by_itself_and_in_a_run_of_its_scenario() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("s.toml"), include_str!("dd/one_stack.toml")).unwrap();
+    let run = |line: &str| {
+        let mut command = Command::new(STEADFAST);
+        let out = output(command.args(line.split(' ')).current_dir(folder.path()));
+        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+        [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let json = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
+    let results = json(&run("lab run s.toml --cuts 0 --json -")[0]);
+    let list = |value: &serde_json::Value| value.as_array().unwrap().clone();
+    let of_run = &results["runs"][0];
+    let copies = list(&of_run["copies"]);
+    assert_eq!(copies.len(), 2);
+    for copy in copies {
+        let operands = match copy["test"].as_str().unwrap() {
+            "the disk" => "if=device:@disk of=/dev/null bs=512 count=2000",
+            _ => "if=/dev/zero of=/file bs=512 count=2000",
+        };
+        let [_, said] = run(&format!("dd --stack s.toml {operands}"));
+        let seconds = said.split(" copied, ").nth(1).unwrap().split(' ').next().unwrap();
+        let (seconds, of_run): (f64, f64) =
+            (seconds.parse().unwrap(), copy["seconds"].as_f64().unwrap());
+        // It prints six digits.
+        assert!((seconds / of_run - 1.0).abs() < 1e-5, "{operands}: {seconds} s, {of_run} s");
+    }
+    let line = "iozone --stack s.toml -t 3 -s 2m -r 64k -i 0 -i 1 --settle 0 --json -";
+    let own = list(&json(&run(line)[0])["runs"][0]["tests"]);
+    let rows = list(&of_run["rows"]).into_iter().filter(|row| row["latency_us"].is_object());
+    let rows: Vec<f64> = rows.map(|row| row["children_kb_per_s"].as_f64().unwrap()).collect();
+    let own: Vec<f64> = own.iter().map(|t| t["children_see"].as_f64().unwrap()).collect();
+    assert_eq!(rows.len(), 4);
+    assert_eq!(own, rows);
+}

@@ -4,16 +4,21 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use steadfast_block::BlockDevice;
+use steadfast_runtime::cpu;
 use steadfast_vfs::{FileSystem, NewNode};
 
 use super::copy::Reporter;
 use super::device::DeviceEnd;
-use super::ends::{Null, Random, Sink, Source, Zeros};
+use super::ends::{Null, Random, Sink, Skipped, Source, Zeros};
 use super::errno::{Errno, always_quoted};
 use super::file::{FileSink, FileSource};
 use super::operands::Operands;
+
+/// `device:@disk`: what holds the stack's file system.
+pub const OWN_DISK: &str = "@disk";
 
 /// What a path means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +65,8 @@ pub trait Place {
     /// It has none, or cannot be mounted.
     fn fs(&self) -> Result<Arc<dyn FileSystem>, Self::Error>;
 
-    /// A device by its name.
+    /// A device by its name, and what holds the file system by [`OWN_DISK`]: unmounted, with all
+    /// that was written.
     ///
     /// # Errors
     /// There is none.
@@ -85,6 +91,49 @@ pub trait Place {
 
     /// Mode and owner of a file that is made.
     fn new_node(&self) -> NewNode;
+
+    /// Processor time of each record that is copied from or to a device, or else from or to a file,
+    /// beside what the device and the file system take.
+    fn record_cost(&self, of_device: bool) -> Duration;
+}
+
+/// A source whose records cost the processor something.
+struct Charged {
+    source: Src,
+    cost: Duration,
+}
+
+impl Source for Charged {
+    fn read(&mut self, buf: &mut [u8]) -> Result<usize, Errno> {
+        cpu(self.cost);
+        self.source.read(buf)
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
+        self.source.skip(bytes)
+    }
+
+    fn forget(&mut self, all: bool) -> Result<(), Errno> {
+        self.source.forget(all)
+    }
+}
+
+/// Whether a copy is of the disk itself and of a file on it: the one would be under the other.
+pub fn is_disk_and_file(o: &Operands) -> bool {
+    let ends = || [&o.input, &o.output].into_iter().flatten().map(|path| named(path));
+    ends().any(|end| end == Named::Device(OWN_DISK)) && ends().any(|e| matches!(e, Named::File(_)))
+}
+
+/// What is read, with what each record of the copy costs the processor there.
+pub fn charged<P: Place>(at: &P, source: Src, o: &Operands) -> Src {
+    let ends = [&o.input, &o.output].map(|path| path.as_deref().map(named));
+    let is = |sort: fn(&Named<'_>) -> bool| ends.iter().flatten().any(sort);
+    let (devices, files) =
+        (is(|n| matches!(n, Named::Device(_))), is(|n| matches!(n, Named::File(_))));
+    if !devices && !files {
+        return source;
+    }
+    Box::new(Charged { source, cost: at.record_cost(devices) })
 }
 
 /// An input.

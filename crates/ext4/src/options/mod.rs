@@ -1,5 +1,6 @@
 //! How to mount.
 
+mod superblock;
 mod table;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::{PAGE, Settings};
 use steadfast_vfs::TransactPolicy;
 
+pub use superblock::default_options;
 pub use table::{OPTIONS, check_together, speaks_of_journal};
 
 /// What the journal promises about file data (mount option `data=`).

@@ -1,6 +1,5 @@
 //! Why a variant could not be built or run.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -9,12 +8,12 @@ use steadfast_bench::hdparm::NoTiming;
 use steadfast_bench::iozone::RunError;
 use steadfast_block::BlockError;
 use steadfast_crash::CrashError;
-use steadfast_devices::filter::btt::BttError;
 use steadfast_devices::model::ModelError;
 use steadfast_devices::source::file::OpenError;
 use steadfast_ext4::Ext4Error;
 use steadfast_peers::PeerError;
 use steadfast_runtime::SimError;
+use steadfast_setup::SetupError;
 use steadfast_vfs::FsError;
 use steadfast_volume::VolumeError;
 
@@ -27,20 +26,12 @@ pub enum VariantError {
     /// A model cannot be so, or hold that.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A sector namespace cannot be made or opened.
-    #[error(transparent)]
-    Namespace(#[from] BttError),
-    /// A volume cannot be made or used.
+    /// A volume cannot be used.
     #[error(transparent)]
     Volume(#[from] VolumeError),
-    /// A volume was not found after a cut.
-    #[error("volume {name}: {}", missing(.why))]
-    VolumeMissing {
-        /// The volume's name.
-        name: String,
-        /// Why it could not be assembled, if its members are there.
-        why: Option<VolumeError>,
-    },
+    /// The stack cannot be opened.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
     /// The file system cannot be made, mounted or used.
     #[error(transparent)]
     Ext4(#[from] Ext4Error),
@@ -66,9 +57,6 @@ pub enum VariantError {
     /// A folder of the host's cannot be used as a file system.
     #[error(transparent)]
     Host(#[from] FsError),
-    /// mkfs or mount options that are none.
-    #[error(transparent)]
-    Options(#[from] OptionsError),
     /// The simulation cannot go on.
     #[error(transparent)]
     Simulation(#[from] SimError),
@@ -89,9 +77,6 @@ pub enum VariantError {
         /// What it said.
         said: String,
     },
-    /// A name that stands for no device.
-    #[error("there is no device '{0}'")]
-    NoDevice(String),
     /// A scenario is the same on every machine, so it knows no files of this one.
     #[error("a scenario has no files of this machine")]
     NoHost,
@@ -149,19 +134,3 @@ impl VariantError {
         move |source| VariantError::Request { request, source }
     }
 }
-
-fn missing(why: &Option<VolumeError>) -> String {
-    why.as_ref().map_or("its members are not there".into(), ToString::to_string)
-}
-
-/// mkfs or mount options that cannot be taken: each with what is wrong with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OptionsError(pub(crate) Vec<String>);
-
-impl fmt::Display for OptionsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("; "))
-    }
-}
-
-impl std::error::Error for OptionsError {}

@@ -5,20 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use steadfast_bench::iozone::latency::Operation;
 use steadfast_bench::iozone::{self, Call, Observer, Surroundings, Test, TestResult};
-use steadfast_crash::explore::Recorded;
+use steadfast_crash::explore::{Recorded, StackMachine};
 use steadfast_ext4_mkfs::Contents;
-use steadfast_runtime::{Nanos, Sim, now};
+use steadfast_runtime::{Nanos, now};
+use steadfast_setup::{Blocks, Devices};
 use steadfast_vfs::FileSystem;
 
 use super::disk_use::{self, DiskUse, Share};
 use super::load::{Cuttable, Load, Outcome};
 use super::loss::{self, Recording};
-use super::machine::Modelled;
-use super::measured::{self, Measured, data_bytes};
+use super::measured::{self, Measured};
 use super::{Part, Report, Setting, iozone_options, power};
 use crate::results::{Figure, Percentiles, Row};
 use crate::scenario::{RunKind, Scenario, Variant};
-use crate::stack::{Blocks, Devices, make};
 use crate::{ScenarioError, VariantError};
 
 /// The run of IOzone's that is measured, and the one that is cut.
@@ -76,7 +75,7 @@ impl Throughput {
         let quick = Some(quick).filter(|_| !full);
         let (speed, whole) = (iozone_options(line, quick)?, iozone_options(line, None)?.file_bytes);
         if scenario.workload.quick_scales_disks && speed.file_bytes < whole {
-            for device in measured.devices.values_mut() {
+            for device in measured.models_mut() {
                 *device = device.scaled(speed.file_bytes, whole);
             }
         }
@@ -132,9 +131,9 @@ pub(super) fn files_fit(
     iozone: &iozone::Options,
     takes_part: fn(RunKind) -> bool,
 ) -> Result<(), ScenarioError> {
-    let bytes = data_bytes(iozone);
+    let bytes = iozone.data_bytes();
     for v in variants.iter().filter(|v| takes_part(v.run)) {
-        let room = scenario.bytes_of(&v.disk);
+        let room = scenario.topology.bytes_of(&v.disk);
         if bytes >= room {
             let (variant, device) = (v.name.clone(), v.disk.clone());
             return Err(ScenarioError::FilesDoNotFit { variant, bytes, device, room });
@@ -151,22 +150,21 @@ pub(super) fn run(
     report: Report,
 ) -> Result<Outcome, VariantError> {
     let memory = setting.page_cache_bytes(iozone, variant);
-    let machine =
-        || Modelled { scenario: setting.measured.clone(), variant: variant.clone(), memory };
+    let machine = || setting.measured.stack_machine(variant, memory);
     let is_cut = variant.run.risk() && setting.cuts > 0 && setting.loss_cuts > 0;
     let (inner, iozone_options) = (machine(), iozone.clone());
     let measured: Report = {
         let report = Arc::clone(&report);
         Arc::new(move |share| report(if is_cut { share * 0.7 } else { share }))
     };
-    let sim = Sim::new(setting.options.seed).cpus(setting.measured.machine_of(variant).cpus);
+    let sim = inner.setup.simulation(setting.options.seed);
     let ran = sim.run(move || simulated(&inner, &iozone_options, is_cut, measured));
     let Simulated { ran, virtual_seconds, recorded, shares, log_used } = ran??;
     let mut rows = ran.rows(&setting.scenario, variant);
     disk_use::note(&shares, &mut rows);
     let loss = recorded.map(|recorded| {
         let rest: Report = Arc::new(move |share| report(0.7 + 0.3 * share));
-        loss::cut(setting, variant, machine(), recorded, data_bytes(iozone), &rest)
+        loss::cut(setting, variant, machine(), recorded, iozone.data_bytes(), &rest)
     });
     Ok(Outcome {
         rows,
@@ -192,12 +190,12 @@ struct Simulated {
 
 /// The benchmark in the caller's simulation. Recording takes no virtual time.
 fn simulated(
-    machine: &Modelled,
+    machine: &StackMachine,
     iozone: &iozone::Options,
     record: bool,
     report: Report,
 ) -> Result<Simulated, VariantError> {
-    let devices = Devices::build(&machine.scenario, &machine.variant)?;
+    let devices = Devices::build(&machine.setup)?;
     let (log, wrapped) = match record {
         true => {
             let (log, devices) = Recording::devices(machine, &devices)?;
@@ -205,7 +203,7 @@ fn simulated(
         }
         false => (None, devices.blocks()?),
     };
-    make(&wrapped.disk, wrapped.journal.as_ref(), &machine.variant, Contents::Zeros)?;
+    wrapped.make(&machine.setup, Contents::Zeros, (0, 0))?;
     let recording = log.map(|log| Recording::begin(log, &devices));
     let (disk, counters) = disk_use::counted(&wrapped.disk);
     let fs = machine.mount(&Blocks { disk, ..wrapped.clone() })?;
@@ -218,7 +216,7 @@ fn simulated(
     let disk_use = Arc::new(DiskUse::new(counters, observer));
     // Nobody looks at the data of a run that is only measured; of one that is cut, the judge does.
     let surroundings = Surroundings {
-        memory_bytes: Some(machine.memory),
+        memory_bytes: Some(machine.memory_bytes),
         repeat_data: !record,
         judged: record,
         ..Surroundings::default()
@@ -318,6 +316,8 @@ pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use steadfast_runtime::Sim;
+
     use super::*;
 
     /// A measured run repeats its data, for speed; that must not show in any figure.
@@ -328,11 +328,7 @@ mod tests {
         for variant in scenario.variants.iter().filter(|v| v.run.speed()) {
             // A run that is recorded writes other data than one that is only measured.
             let ran = |record| {
-                let machine = Modelled {
-                    scenario: scenario.clone(),
-                    variant: variant.clone(),
-                    memory: 4 << 20,
-                };
+                let machine = scenario.stack_machine(variant, 4 << 20);
                 let iozone = iozone_options(&line, Some("1m")).unwrap();
                 let report: Report = Arc::new(|_| {});
                 let run = move || {

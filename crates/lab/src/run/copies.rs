@@ -4,7 +4,7 @@ use steadfast_bench::dd::Counts;
 use steadfast_runtime::now;
 
 use super::load::{Load, Outcome};
-use super::place::Stack;
+use super::place::{DdPlace, stack};
 use super::timings::in_simulation;
 use super::{Part, Report, Setting};
 use crate::VariantError;
@@ -16,20 +16,21 @@ type Copied = (Vec<Row>, Vec<CopyRow>, f64, Vec<String>);
 
 /// Runs them.
 fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied, VariantError> {
-    let machine = Stack::machine(setting, variant);
+    let stack = stack(setting, variant);
     let copies: Vec<DdSpec> =
         copies.iter().filter(|spec| spec.is_for(&variant.name)).cloned().collect();
     let (inner, full) = (copies.clone(), setting.options.full);
     let (speeds, seconds) = in_simulation(setting, variant, move || {
-        let stack = Stack::build(machine)?;
+        stack.make()?;
+        let dd = DdPlace(&stack);
         let began = now();
         let each = inner.iter().map(|spec| {
-            spec.before.iter().try_for_each(|line| stack.copy_silently(line))?;
+            spec.before.iter().try_for_each(|line| dd.copy_silently(line))?;
             if spec.cold {
                 // What is read next is read from the devices.
                 stack.unmount()?;
             }
-            let (counts, said) = stack.copy(spec.line(full))?;
+            let (counts, said) = dd.copy(spec.line(full))?;
             Ok((counts, said.words()))
         });
         let speeds = each.collect::<Result<Vec<(Counts, String)>, VariantError>>()?;

@@ -3,24 +3,22 @@
 use std::sync::Arc;
 
 use steadfast_crash::CrashError;
-use steadfast_crash::explore::{Machine, Plan, Recorded, SecondCuts, explore};
+use steadfast_crash::explore::{Machine, Plan, Recorded, SecondCuts, StackMachine, explore};
 use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
 use steadfast_ext4_mkfs::Contents;
-use steadfast_runtime::Sim;
+use steadfast_setup::Volumes;
 use steadfast_vfs::FileSystem;
 
 use super::controls::{Explorer, cut_with_controls};
 use super::load::{Cuttable, Load, Outcome};
-use super::machine::Modelled;
 use super::power::plan;
 use super::real::Real;
 use super::{Part, Report, Setting, kernel};
 use crate::VariantError;
 use crate::results::{Clock, Distribution, FilesRow, Path, Percentiles, RiskRow, Spread};
 use crate::scenario::{FilesSpec, Variant};
-use crate::stack::{Devices, Volumes, make};
 
 /// The simulated machine's page cache: so much more than the workload's files that only their age
 /// makes dirty pages be written.
@@ -139,13 +137,10 @@ fn recorded(
     workload: &FilesWorkload,
     variant: &Variant,
 ) -> Result<(Arc<dyn Machine>, RecordedRun), VariantError> {
-    let machine = Arc::new(Modelled {
-        scenario: setting.scenario.clone(),
-        variant: variant.clone(),
-        memory: setting.memory_of(variant).unwrap_or(MEMORY),
-    });
+    let memory = setting.memory_of(variant).unwrap_or(MEMORY);
+    let machine = Arc::new(setting.scenario.stack_machine(variant, memory));
     let (inner, workload) = (Arc::clone(&machine), workload.clone());
-    let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine_of(variant).cpus);
+    let sim = machine.setup.simulation(setting.options.seed);
     let ran = sim.run(move || record(&inner, &workload))??;
     Ok((machine, ran))
 }
@@ -215,14 +210,13 @@ pub(super) fn files_row(
 
 /// Runs the workload with every device recorded, in the caller's simulation. The devices held
 /// something before.
-fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, VariantError> {
-    let devices = Devices::build(&machine.scenario, &machine.variant)?;
-    devices.fill()?;
+fn record(machine: &StackMachine, workload: &FilesWorkload) -> Result<RecordedRun, VariantError> {
+    let devices = machine.used_devices()?;
     let log = RecordLog::new();
     log.pause(true);
     let recorded = machine.recorded(&devices, Volumes::NewOnUsed, &log)?;
     let contents = Contents::UnknownZeroTables;
-    make(&recorded.disk, recorded.journal.as_ref(), &machine.variant, contents)?;
+    recorded.make(&machine.setup, contents, (0, 0))?;
     let fs = machine.mount(&recorded)?;
     let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let mut bases: Vec<Store> = Vec::new();

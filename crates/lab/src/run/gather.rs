@@ -225,21 +225,19 @@ impl Setting {
     }
 
     fn device_names(&self, variant: &Variant) -> Vec<String> {
+        let topology = &self.scenario.topology;
         let leaf = |name: String| {
-            let namespace = self.scenario.namespaces.get(&name).copied().unwrap_or_default();
-            format!(
-                "{name}: {}{}",
-                self.scenario.devices[&name].description(),
-                namespace.in_words()
-            )
+            // OK to index: the scenario's check found every device described.
+            let device = &topology.devices[&name];
+            format!("{name}: {}{}", device.model.description(), device.namespace.in_words())
         };
         let volume = |name: &String| {
-            let spec = self.scenario.volumes.get(name)?;
+            let spec = topology.volumes.get(name)?;
             Some(format!("{name}: {}", spec.description()))
         };
         let both = std::iter::once(&variant.disk).chain(&variant.journal);
         both.flat_map(|name| {
-            let leaves = self.scenario.leaves_of(name).into_iter().map(leaf);
+            let leaves = topology.leaves_of(name).into_iter().map(leaf);
             volume(name).into_iter().chain(leaves).collect::<Vec<_>>()
         })
         .collect()
@@ -247,10 +245,12 @@ impl Setting {
 
     /// Says that disks were scaled with the files.
     fn scale_note(&self) -> Option<Note> {
-        let mut devices = self.measured.devices.iter().map(|(name, d)| {
-            // OK to index: it is a scenario of the same devices.
-            (d.bytes(), self.scenario.devices[name].bytes())
-        });
+        let mut devices = self
+            .measured
+            .topology
+            .devices
+            .iter()
+            .map(|(name, d)| (d.model.bytes(), self.scenario.model(name).bytes()));
         devices.find(|(measured, whole)| measured < whole).map(|(measured, whole)| {
             Note::remark(format!(
                 "The benchmark ran at a reduced size, on scale models of the disks: {:.3} of their \

@@ -14,19 +14,19 @@ use std::time::Duration;
 
 use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Persistence};
+use steadfast_crash::explore::StackMachine;
 use steadfast_crash::states::contents_where;
 use steadfast_devices::filter::record::{RecordLog, Recording};
 use steadfast_devices::filter::{Fault, Faults};
 use steadfast_devices::store::Store;
 use steadfast_runtime::{Sim, random_u64, sleep, spawn};
+use steadfast_setup::{Devices, Volumes};
 
 use super::load::{Load, Outcome};
-use super::machine::Modelled;
 use super::{Part, Report, Setting};
 use crate::VariantError;
 use crate::results::{LegRow, Percentiles, Rate};
 use crate::scenario::{LegsSpec, Variant};
-use crate::stack::{Devices, Volumes};
 use boot::{Found, boot};
 use history::{BLOCK, History, Lost};
 pub(super) use notes::notes;
@@ -76,11 +76,7 @@ impl Load for Legs {
         _: Part,
         report: Report,
     ) -> Result<Outcome, VariantError> {
-        let machine = Arc::new(Modelled {
-            scenario: setting.scenario.clone(),
-            variant: variant.clone(),
-            memory: 0,
-        });
+        let machine = Arc::new(setting.scenario.stack_machine(variant, 0));
         let cuts = setting.cuts_of(variant);
         let seed = setting.options.seed;
         let run = simulated(seed, &machine, &self.0, None)?;
@@ -136,21 +132,21 @@ struct Run {
 /// equal parts of the run.
 fn simulated(
     seed: u64,
-    machine: &Arc<Modelled>,
+    machine: &Arc<StackMachine>,
     spec: &LegsSpec,
     memory_at: Option<(u64, u64)>,
 ) -> Result<Run, VariantError> {
     let (machine, spec) = (Arc::clone(machine), spec.clone());
-    let sim = Sim::new(seed).cpus(machine.scenario.machine_of(&machine.variant).cpus);
+    let sim = machine.setup.simulation(seed);
     sim.run(move || workload(&machine, &spec, memory_at))?
 }
 
 fn workload(
-    machine: &Modelled,
+    machine: &StackMachine,
     spec: &LegsSpec,
     memory_at: Option<(u64, u64)>,
 ) -> Result<Run, VariantError> {
-    let devices = Devices::build(&machine.scenario, &machine.variant)?;
+    let devices = Devices::build(&machine.setup)?;
     let log = RecordLog::new();
     log.pause(true);
     let mut memory: Vec<Faults> = Vec::new();
@@ -233,7 +229,7 @@ fn write(
 
 /// Cuts a run as often as asked, evenly over what happened.
 fn cut_all(
-    machine: &Arc<Modelled>,
+    machine: &Arc<StackMachine>,
     run: &Run,
     (kind, cuts, seed): (Kind, u64, u64),
     progress: &dyn Fn(u64),

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use steadfast_bench::iozone::{Call, Observer};
-use steadfast_crash::explore::{ActiveTime, Machine, Places, Plan, Recorded, explore};
+use steadfast_crash::explore::{
+    ActiveTime, Machine, Places, Plan, Recorded, StackMachine, explore,
+};
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::ledger::Ledger;
 use steadfast_crash::unsynced::Unsynced;
@@ -17,14 +19,13 @@ use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
 use steadfast_runtime::Nanos;
+use steadfast_setup::{Blocks, Devices, Volumes};
 
-use super::machine::Modelled;
 use super::power::{Account, plan};
 use super::{Report, Setting};
 use crate::VariantError;
 use crate::results::{LossRow, Percentiles, Rate, SteadyLoss};
 use crate::scenario::Variant;
-use crate::stack::{Blocks, Devices, Volumes};
 
 /// Label of the note that the journal has wrapped.
 const WRAPPED: u64 = 0x77_7261_7070;
@@ -42,7 +43,7 @@ impl Recording {
     /// # Errors
     /// A volume cannot be made.
     pub fn devices(
-        machine: &Modelled,
+        machine: &StackMachine,
         devices: &Devices,
     ) -> Result<(RecordLog, Blocks), VariantError> {
         let log = RecordLog::new();
@@ -129,7 +130,7 @@ impl Observer for Watch {
 pub(super) fn cut(
     setting: &Setting,
     variant: &Variant,
-    machine: Modelled,
+    machine: StackMachine,
     recorded: Recorded,
     data_bytes: u64,
     report: &Report,

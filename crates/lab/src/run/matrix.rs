@@ -7,7 +7,7 @@ use steadfast_bench::iozone;
 
 use super::benchmark::{Pair, files_fit};
 use super::load::{Cuttable, Load, Outcome};
-use super::measured::{data_bytes, matrix_options};
+use super::measured::matrix_options;
 use super::{Part, Report, Setting};
 use crate::scenario::{RunKind, Scenario, Variant};
 use crate::{ScenarioError, VariantError};
@@ -91,6 +91,6 @@ impl Load for Matrices {
 
     /// By the bytes that are moved.
     fn weight(&self, variant: &Variant) -> u64 {
-        self.of(variant).map_or(1, |lines| 1 + (data_bytes(&lines.speed) >> 20))
+        self.of(variant).map_or(1, |lines| 1 + (lines.speed.data_bytes() >> 20))
     }
 }

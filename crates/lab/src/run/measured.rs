@@ -109,20 +109,6 @@ fn mean(scenario: &Scenario, grid: &GridRow) -> Row {
     }
 }
 
-/// Bytes of all files that are there at a time, at the most.
-pub(super) fn data_bytes(options: &iozone::Options) -> u64 {
-    match &options.matrix {
-        Some(matrix) => {
-            let cells = matrix.cells(options.file_bytes, options.record_bytes);
-            cells.iter().map(|(file, _)| *file).max().unwrap_or(options.file_bytes)
-        }
-        None => {
-            let files = options.children.iter().max().copied().unwrap_or(1) as u64;
-            files.saturating_mul(options.file_bytes)
-        }
-    }
-}
-
 /// About how many writes a command line makes: for the progress.
 pub(super) fn writes_expected(options: &iozone::Options) -> f64 {
     // Most tests write every record; how far it is need not be exact.

@@ -49,10 +49,10 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), LabError> {
         let unknown = || wrong(OptionError::UnknownKernel(kernel.to_owned()));
         KernelFs::of_name(kernel).ok_or_else(unknown)?.available().map_err(|e| wrong(e.into()))?;
     }
-    for (name, device) in scaled(scenario).devices {
+    for (name, device) in scaled(scenario).topology.devices {
         let scale = scenario.workload.peers_scale;
         let of = |why| wrong(OptionError::Device { device: name, scale, why });
-        device.check().map_err(of)?;
+        device.model.check().map_err(of)?;
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
 /// The scenario with its disks scaled down.
 fn scaled(scenario: &Scenario) -> Scenario {
     let mut scaled = scenario.clone();
-    for device in scaled.devices.values_mut() {
+    for device in scaled.models_mut() {
         *device = device.scaled(1, scenario.workload.peers_scale);
     }
     scaled

@@ -1,90 +1,30 @@
-//! A variant's file system for dd and hdparm: mounted when it is first asked for, and again after
-//! it has been unmounted, so that nothing is kept of what was written.
+//! dd's copies on a variant's stack.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_bench::dd::place::{self, Named, NotOpened, Opened, Place, Snk, Src, named};
-use steadfast_bench::dd::{
-    self, Counts, Errno, Failed, Job, Operands, Reporter, Skipped, Source, Tally, WrongOperand,
-};
+use steadfast_bench::dd::place::{self, NotOpened, OWN_DISK, Opened, Place, Snk, Src, named};
+use steadfast_bench::dd::{self, Counts, Failed, Job, Operands, Reporter, Tally, WrongOperand};
 use steadfast_block::BlockDevice;
-use steadfast_ext4::Ext4;
-use steadfast_ext4_mkfs::Contents;
-use steadfast_runtime::{Mutex, cpu};
+use steadfast_runtime::Mutex;
+use steadfast_setup::Stack;
 use steadfast_vfs::{FileSystem, NewNode};
 
 use super::Setting;
-use super::machine::Modelled;
 use crate::VariantError;
-use crate::scenario::{OWN_DISK, Variant};
-use crate::stack::{Blocks, Devices, device, make};
+use crate::scenario::Variant;
 
-/// The page cache of a machine of which the scenario does not say how much memory it has.
-const MEMORY: u64 = 64 << 20;
-
-/// A variant's stack, in a simulation.
-pub(super) struct Stack {
-    machine: Modelled,
-    devices: Blocks,
-    mounted: Mutex<Option<Arc<Ext4>>>,
-    /// Devices that dd names: each new, and used by nobody else.
-    named: Mutex<BTreeMap<String, Arc<dyn BlockDevice>>>,
+/// What a variant is built of.
+pub(super) fn stack(setting: &Setting, variant: &Variant) -> Stack {
+    let memory = setting.scenario.machine_of(variant).page_cache_bytes(None);
+    Stack::new(setting.scenario.setup_of(variant), memory)
 }
 
-impl Stack {
-    /// What a variant is built of.
-    pub fn machine(setting: &Setting, variant: &Variant) -> Modelled {
-        Modelled {
-            scenario: setting.scenario.clone(),
-            variant: variant.clone(),
-            memory: setting.memory_of(variant).unwrap_or(MEMORY),
-        }
-    }
+/// A stack as dd sees it.
+pub(super) struct DdPlace<'s>(pub &'s Stack);
 
-    /// Builds the devices and makes the file system.
-    pub fn build(machine: Modelled) -> Result<Stack, VariantError> {
-        let built = Devices::build(&machine.scenario, &machine.variant)?;
-        let devices = built.blocks()?;
-        let journal = devices.journal.as_ref();
-        make(&devices.disk, journal, &machine.variant, Contents::Zeros)?;
-        Ok(Stack { machine, devices, mounted: Mutex::default(), named: Mutex::default() })
-    }
-
-    /// A device or volume of the scenario, new.
-    fn new_device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, VariantError> {
-        let scenario = &self.machine.scenario;
-        if !scenario.devices.contains_key(name) && !scenario.volumes.contains_key(name) {
-            return Err(VariantError::NoDevice(name.to_owned()));
-        }
-        device(scenario, name)
-    }
-
-    /// Unmounts, and ends the use of the volumes.
-    pub fn shut_down(self) -> Result<(), VariantError> {
-        self.unmount()?;
-        self.devices.close()
-    }
-
-    /// The file system.
-    pub fn mounted(&self) -> Result<Arc<Ext4>, VariantError> {
-        let mut mounted = self.mounted.lock();
-        if let Some(fs) = &*mounted {
-            return Ok(Arc::clone(fs));
-        }
-        let fs = self.machine.mount(&self.devices)?;
-        *mounted = Some(Arc::clone(&fs));
-        Ok(fs)
-    }
-
-    /// Writes everything back and forgets what was kept of it.
-    pub fn unmount(&self) -> Result<(), VariantError> {
-        let mounted = self.mounted.lock().take();
-        mounted.map_or(Ok(()), |fs| fs.unmount().map_err(VariantError::Unmount))
-    }
-
+impl DdPlace<'_> {
     /// Runs dd: the counts, and what it said; `Err` only where nothing could be begun.
     pub fn copy(&self, line: &str) -> Result<(Counts, Said), VariantError> {
         let operands = parsed(line)?;
@@ -95,11 +35,10 @@ impl Stack {
             return Err(failed("if= and of= are needed".into()));
         };
         let source = place::source(self, named(from), &operands)?.map_err(not_opened)?;
-        let cost = self.record_cost([named(from), named(to)]);
-        let mut source = Charged { source, cost };
+        let mut source = place::charged(self, source, &operands);
         let opened = place::sink(self, named(to), &operands, &said)?.map_err(not_opened)?;
         let (mut sink, whole) = opened;
-        let (source, sink) = (&mut source, &mut *sink);
+        let (source, sink) = (&mut *source, &mut *sink);
         let operands = &operands;
         let (tally, reporter) = (&tally, &said);
         let done = dd::run(Job { operands, source, sink, tally, reporter, failed: !whole });
@@ -109,44 +48,12 @@ impl Stack {
         Ok((tally.counts(), said))
     }
 
-    /// Processor time of each record of a copy between these.
-    fn record_cost(&self, ends: [Named<'_>; 2]) -> Duration {
-        let machine = self.machine.scenario.machine_of(&self.machine.variant);
-        let us = match ends {
-            [Named::Device(_), _] | [_, Named::Device(_)] => machine.dd_device_us,
-            [Named::File(_), _] | [_, Named::File(_)] => machine.dd_file_us,
-            _ => 0.0,
-        };
-        Duration::from_secs_f64(us / 1e6)
-    }
-
     /// Runs dd, all of which must go well.
     pub fn copy_silently(&self, line: &str) -> Result<(), VariantError> {
         match self.copy(line)?.1.words() {
             none if none.is_empty() => Ok(()),
             said => Err(VariantError::Dd { line: line.to_owned(), said }),
         }
-    }
-}
-
-/// A source whose records cost the processor something.
-struct Charged {
-    source: Src,
-    cost: Duration,
-}
-
-impl Source for Charged {
-    fn read(&mut self, buf: &mut [u8]) -> Result<usize, Errno> {
-        cpu(self.cost);
-        self.source.read(buf)
-    }
-
-    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
-        self.source.skip(bytes)
-    }
-
-    fn forget(&mut self, all: bool) -> Result<(), Errno> {
-        self.source.forget(all)
     }
 }
 
@@ -175,26 +82,22 @@ impl Reporter for Said {
     fn line(&self, _line: &str) {}
 }
 
-impl Place for Stack {
+impl Place for DdPlace<'_> {
     type Error = VariantError;
 
     fn fs(&self) -> Result<Arc<dyn FileSystem>, VariantError> {
-        Ok(self.mounted()?)
+        Ok(self.0.mounted()?)
     }
 
     fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, VariantError> {
-        if name == OWN_DISK {
-            // What the file system keeps in memory is on the disk then, and is not kept.
-            self.unmount()?;
-            return Ok(Arc::clone(&self.devices.disk));
-        }
-        let mut named = self.named.lock();
-        if let Some(device) = named.get(name) {
-            return Ok(Arc::clone(device));
-        }
-        let device = self.new_device(name)?;
-        named.insert(name.to_owned(), Arc::clone(&device));
-        Ok(device)
+        Ok(match name {
+            OWN_DISK => self.0.own_disk()?,
+            name => self.0.device(name)?,
+        })
+    }
+
+    fn record_cost(&self, of_device: bool) -> Duration {
+        self.0.setup().machine.dd_record(of_device)
     }
 
     fn host_source(&self, _: &OsStr, _: &Operands) -> Result<Opened<Src>, VariantError> {

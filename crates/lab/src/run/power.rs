@@ -5,23 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_bench::iozone::{self, Action, Call, Observer, Surroundings};
-use steadfast_crash::explore::{Machine, Places, Plan, Recorded, explore};
+use steadfast_crash::explore::{Machine, Places, Plan, Recorded, StackMachine, explore};
 use steadfast_crash::figures::{Figures, StateFigures};
 use steadfast_crash::ledger::{self, Ledger, Started};
 use steadfast_crash::opinion::Opinion;
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::{Digest, Store};
 use steadfast_ext4_mkfs::Contents;
-use steadfast_runtime::{Mutex, Nanos, Sim};
+use steadfast_runtime::{Mutex, Nanos};
+use steadfast_setup::Volumes;
 use steadfast_vfs::FileSystem;
 
 use super::controls::cut_with_controls;
-use super::machine::Modelled;
 use super::{Report, Setting, measured};
 use crate::VariantError;
 use crate::results::{AgeSeries, Clock, NotJudged, Percentiles, Rate, RiskRow};
 use crate::scenario::Variant;
-use crate::stack::{Devices, Volumes, make};
 
 /// Every so many cuts the recovered image is also judged by e2fsck, where it is installed.
 pub(super) const E2FSCK_EVERY: u64 = 40;
@@ -58,10 +57,9 @@ pub(super) fn recorded(
     variant: &Variant,
 ) -> Result<(Arc<dyn Machine>, Recorded), VariantError> {
     let memory = setting.page_cache_bytes(iozone, variant);
-    let machine =
-        Arc::new(Modelled { scenario: setting.scenario.clone(), variant: variant.clone(), memory });
+    let machine = Arc::new(setting.scenario.stack_machine(variant, memory));
     let (inner, iozone) = (Arc::clone(&machine), iozone.clone());
-    let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine_of(variant).cpus);
+    let sim = machine.setup.simulation(setting.options.seed);
     let recorded = sim.run(move || record(&inner, &iozone))??;
     Ok((machine, recorded))
 }
@@ -72,14 +70,13 @@ pub(super) fn plan(cuts: u64, seed: u64) -> Plan {
 }
 
 /// Runs the workload with every device recorded, in the caller's simulation.
-fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, VariantError> {
-    let devices = Devices::build(&machine.scenario, &machine.variant)?;
-    devices.fill()?;
+fn record(machine: &StackMachine, iozone: &iozone::Options) -> Result<Recorded, VariantError> {
+    let devices = machine.used_devices()?;
     let log = RecordLog::new();
     log.pause(true);
     let recorded = machine.recorded(&devices, Volumes::NewOnUsed, &log)?;
     let contents = Contents::UnknownZeroTables;
-    make(&recorded.disk, recorded.journal.as_ref(), &machine.variant, contents)?;
+    recorded.make(&machine.setup, contents, (0, 0))?;
     recorded.flush()?;
     let bases: Vec<Store> = devices.all().map(|d| d.contents()).collect();
     log.pause(false);

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_bench::dd::place::Place;
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_runtime::{cpu, now, spawn};
 
 use super::load::{Load, Outcome};
-use super::place::Stack;
+use super::place::stack;
 use super::timings::in_simulation;
 use super::{Part, Report, Setting};
 use crate::VariantError;
 use crate::results::{Percentiles, RandomReadRow};
-use crate::scenario::{Distribution, OWN_DISK, RandomReadSpec, Variant};
+use crate::scenario::{Distribution, RandomReadSpec, Variant};
 
 /// Where the reads go.
 enum Places {
@@ -130,14 +129,12 @@ fn run(
     spec: &RandomReadSpec,
     variant: &Variant,
 ) -> Result<RandomReadRow, VariantError> {
-    let machine = Stack::machine(setting, variant);
-    let cost = setting.scenario.machine_of(variant).dd_device_us;
-    let cost = Duration::from_secs_f64(cost / 1e6);
+    let stack = stack(setting, variant);
+    let cost = stack.setup().machine.dd_record(true);
     let (inner, seed) = (spec.clone(), setting.options.seed);
     let reads = spec.count(setting.options.full);
     let (times, seconds) = in_simulation(setting, variant, move || {
-        let stack = Stack::build(machine)?;
-        let disk = stack.device(OWN_DISK)?;
+        let disk = stack.own_disk()?;
         let blocks = disk.info().size / inner.bytes;
         if blocks == 0 {
             return Err(VariantError::DiskTooSmall(inner.bytes));

@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use steadfast_block::{BlockDevice, pattern};
+use steadfast_crash::explore::StackMachine;
 use steadfast_devices::filter::{Schedule, Window};
 use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::Contents;
-use steadfast_runtime::{Sim, cpu, now, random_u64, sleep, spawn};
+use steadfast_runtime::{cpu, now, random_u64, sleep, spawn};
+use steadfast_setup::{Blocks, Devices, Setup};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, path};
 
 use super::disk_use;
 use super::load::{Load, Outcome};
-use super::machine::Modelled;
 use super::{Part, Report, Setting};
 use crate::results::{Figure, Percentiles, QueueSeries, ReadRow, Row};
 use crate::scenario::{Place, ReadUnderWriteSpec, Scenario, Variant};
-use crate::stack::{Blocks, Devices, make};
 use crate::{ScenarioError, VariantError};
 
 /// Processor time of a system call apart from what the file system does.
@@ -53,7 +53,7 @@ impl Reads {
         let files = reads.files() * spec.file_bytes();
         let needed = files.saturating_add(spec.storm.bytes());
         for v in scenario.variants.iter().filter(|v| v.run.speed()) {
-            let half = scenario.bytes_of(&v.disk) / 2;
+            let half = scenario.topology.bytes_of(&v.disk) / 2;
             // A part for metadata and the journal.
             if needed > half / 10 * 9 {
                 let (variant, device) = (v.name.clone(), v.disk.clone());
@@ -85,14 +85,10 @@ impl Load for Reads {
         _: Part,
         report: Report,
     ) -> Result<Outcome, VariantError> {
-        let machine = Modelled {
-            scenario: setting.measured.clone(),
-            variant: variant.clone(),
-            memory: setting.memory_of(variant).unwrap_or(512 << 20),
-        };
+        let memory = setting.memory_of(variant).unwrap_or(512 << 20);
+        let machine = setting.measured.stack_machine(variant, memory);
         let (spec, trials) = (self.spec.clone(), self.trials);
-        let cpus = machine.scenario.machine_of(variant).cpus;
-        let sim = Sim::new(setting.options.seed).cpus(cpus);
+        let sim = machine.setup.simulation(setting.options.seed);
         let ran = sim.run(move || Experiment::prepare(machine, spec, trials)?.run(&report));
         let found = ran??;
         Ok(found.outcome(setting, variant, &self.spec))
@@ -128,29 +124,25 @@ struct OfPlace {
 
 impl Experiment {
     fn prepare(
-        machine: Modelled,
+        machine: StackMachine,
         spec: ReadUnderWriteSpec,
         trials: u64,
     ) -> Result<Experiment, VariantError> {
-        let devices = Devices::build(&machine.scenario, &machine.variant)?;
+        let devices = Devices::build(&machine.setup)?;
         let blocks = devices.blocks()?;
         let (journal, queue) = (blocks.journal.clone(), blocks.queue.clone());
         let [first, second] = halves(&blocks.disk)?;
         let count = spec.idle_trials + trials;
         let own = Blocks { disk: first, journal, queue: None, ..blocks.clone() };
-        make(&own.disk, own.journal.as_ref(), &machine.variant, Contents::Zeros)?;
+        own.make(&machine.setup, Contents::Zeros, (0, 0))?;
         let files = if spec.places.contains(&Place::Same) { count } else { 0 };
         let written_to = with_files(&machine, &own, &spec, files)?;
         let beside = if spec.places.contains(&Place::Other) {
-            let variant = Variant {
-                mkfs: "-t ext2".into(),
-                mount: String::new(),
-                journal: None,
-                ..machine.variant.clone()
-            };
-            let reader = Modelled { variant, ..machine };
+            let (mkfs, mount) = ("-t ext2".into(), String::new());
+            let setup = Setup { mkfs, mount, journal: None, ..machine.setup };
+            let reader = StackMachine { setup, ..machine };
             let blocks = Blocks { disk: second, journal: None, queue: None, ..blocks.clone() };
-            make(&blocks.disk, None, &reader.variant, Contents::Zeros)?;
+            blocks.make(&reader.setup, Contents::Zeros, (0, 0))?;
             Some(with_files(&reader, &blocks, &spec, count)?)
         } else {
             None
@@ -334,7 +326,7 @@ fn halves(disk: &Arc<dyn BlockDevice>) -> Result<[Arc<dyn BlockDevice>; 2], Vari
 
 /// Mounts a new file system and puts so many files there; mounted again, none of them is in memory.
 fn with_files(
-    machine: &Modelled,
+    machine: &StackMachine,
     blocks: &Blocks,
     spec: &ReadUnderWriteSpec,
     files: u64,
@@ -362,7 +354,7 @@ fn with_files(
     }
     fs.unmount().map_err(VariantError::Unmount)?;
     drop(fs);
-    machine.mount(blocks)
+    Ok(machine.mount(blocks)?)
 }
 
 /// The name of a file that is read.

@@ -19,9 +19,9 @@ use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::{Model, ModelParams};
 use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};
 use steadfast_devices::store::Store;
-use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::Contents;
 use steadfast_peers::{AtRisk, Exported, KernelFs, PeerSpec, Served};
+use steadfast_setup::Blocks;
 use steadfast_statistics::load::Load;
 use steadfast_vfs::{FileSystem, HostFs};
 
@@ -29,7 +29,6 @@ use super::files::MEMORY;
 use super::{Setting, Watch};
 use crate::results::{FailureRow, MachineLoad, Path};
 use crate::scenario::{Scenario, Variant};
-use crate::stack::{Blocks, make, mount_options};
 use crate::{LabError, VariantError};
 
 /// What the runs in real time of a variant brought.
@@ -205,7 +204,7 @@ fn available(kernel: &str) -> Result<(), VariantError> {
 }
 
 fn model_of(scenario: &Scenario, device: &str) -> Result<ModelParams, VariantError> {
-    let params = &scenario.devices[device];
+    let params = scenario.model(device);
     let no_time = || VariantError::NoModel(device.to_owned());
     params.takes_time().then(|| params.clone()).ok_or_else(no_time)
 }
@@ -293,12 +292,11 @@ pub(super) fn ours(
     let journal_device = journal.as_ref().map(|j| Arc::clone(&j.device));
     let scheduler = scenario.scheduler_of(variant);
     let blocks = Blocks::new(Arc::clone(&disk.device), journal_device, scheduler);
-    make(&blocks.disk, blocks.journal.as_ref(), variant, Contents::UnknownZeroTables)?;
-    let mut options = mount_options(&variant.mount)?;
-    options.journal_device = blocks.journal;
-    scenario.machine_of(variant).apply(memory_bytes, &mut options);
-    drop(blocks.queue);
-    let fs = Ext4::mount(blocks.disk, options)?;
+    let setup = scenario.setup_of(variant);
+    blocks.make(&setup, Contents::UnknownZeroTables, (0, 0))?;
+    let fs = blocks.mount(blocks.mount_options(&setup, memory_bytes)?)?;
+    // It holds the device, which is to be taken away.
+    drop(blocks);
     let own: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let mut begin = || disk.device.flush().map_err(CrashError::host);
     let (ran, unmounted) = match path {

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use steadfast_bench::hdparm::line::Wanted;
 use steadfast_bench::hdparm::{self, CopyCost, DeviceReader, FileReader, Readable, Timing};
-use steadfast_block::BlockDevice;
 use steadfast_pagecache::Settings;
-use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, OpenFlags, path};
 
 use super::load::{Load, Outcome};
-use super::place::Stack;
+use super::place::{DdPlace, stack};
 use super::{Part, Report, Setting};
 use crate::VariantError;
 use crate::results::TimingRow;
@@ -78,11 +76,10 @@ fn device(
     variant: &Variant,
     name: &str,
 ) -> Result<Vec<TimingRow>, VariantError> {
-    // OK to index: the scenario's check found it.
-    let (params, wanted) = (setting.scenario.devices[name].clone(), spec.wanted);
+    let (topology, wanted) = (setting.scenario.topology.clone(), spec.wanted);
     let called = name.to_owned();
     let timed = in_simulation(setting, variant, move || {
-        let device: Arc<dyn BlockDevice> = params.build(&called)?;
+        let device = topology.open(&called)?;
         let settings = Settings::default();
         let (ns_per_kib, ns_per_page) = (settings.cpu_copy_ns_per_kib, settings.cpu_page_ns);
         let cost = CopyCost { ns_per_kib, ns_per_page };
@@ -100,10 +97,10 @@ fn file(
 ) -> Result<Vec<TimingRow>, VariantError> {
     let wanted = spec.wanted;
     let (called, before) = (name.to_owned(), spec.before.clone());
-    let machine = Stack::machine(setting, variant);
+    let stack = stack(setting, variant);
     let timed = in_simulation(setting, variant, move || {
-        let stack = Stack::build(machine)?;
-        before.iter().try_for_each(|line| stack.copy_silently(line))?;
+        stack.make()?;
+        before.iter().try_for_each(|line| DdPlace(&stack).copy_silently(line))?;
         // What is read next is read from the devices.
         stack.unmount()?;
         let fs: Arc<dyn FileSystem> = stack.mounted()?;
@@ -127,8 +124,7 @@ pub(super) fn in_simulation<T: Send + 'static>(
     variant: &Variant,
     work: impl FnOnce() -> Result<T, VariantError> + Send + 'static,
 ) -> Result<T, VariantError> {
-    let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine_of(variant).cpus);
-    sim.run(work)?
+    setting.scenario.setup_of(variant).simulation(setting.options.seed).run(work)?
 }
 
 /// -T, if it is wanted, and -t.

@@ -1,6 +1,6 @@
 //! dd's copies and hdparm's timings as a scenario has them.
 
-use steadfast_bench::dd::place::{Named, named};
+use steadfast_bench::dd::place::{Named, OWN_DISK, is_disk_and_file, named};
 use steadfast_bench::hdparm::line::{self, Wanted};
 
 use super::LineError;
@@ -22,9 +22,6 @@ pub struct DdSpec {
     /// Names of the variants that run it; all that are measured, if there are none.
     pub variants: Vec<String>,
 }
-
-/// The name by which dd's operands call what a variant has as its disk, without its file system.
-pub(crate) const OWN_DISK: &str = "@disk";
 
 impl DdSpec {
     /// The operands of a run.
@@ -100,9 +97,7 @@ pub(crate) fn check_operands(line: &str) -> Result<(), LineError> {
             Some(_) => {}
         }
     }
-    let paths = || [&operands.input, &operands.output].into_iter().flatten().map(|p| named(p));
-    if paths().any(|p| p == Named::Device(OWN_DISK)) && paths().any(|p| matches!(p, Named::File(_)))
-    {
+    if is_disk_and_file(&operands) {
         return Err(LineError::FileOfCopiedDisk);
     }
     let is = |path: &Option<std::ffi::OsString>, sorts: fn(&Named<'_>) -> bool| {

@@ -2,10 +2,10 @@
 //! in a text.
 
 use steadfast_bench::dd::WrongOperand;
+use steadfast_bench::dd::place::OWN_DISK;
 use steadfast_bench::hdparm::line::LineError as HdparmError;
 use steadfast_bench::iozone::UsageError;
 
-use super::OWN_DISK;
 use crate::size::SizeError;
 
 /// Why a value is none of its key.

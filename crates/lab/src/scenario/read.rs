@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_devices::filter::schedule;
 use steadfast_devices::model::ModelParams;
+use steadfast_setup::{DeviceSpec, DriverCost, Machine, Namespace, Topology, VolumeSpec};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -15,12 +16,10 @@ use super::read_variant::{Around, variants};
 use super::read_workload::workload;
 use super::scheduler::scheduler;
 use super::sentence::{medium, sentences};
-use super::volume::{self, VolumeSpec};
+use super::volume;
 use super::wrong::{Wrong, did_you_mean};
-use super::{Band, LineError, Machine, RunKind, Scenario, Source, Variant, machine};
+use super::{Band, LineError, RunKind, Scenario, Source, Variant, machine};
 use super::{Workload, read_copies};
-use crate::driver::DriverCost;
-use crate::namespace::Namespace;
 use crate::sensitivity::{drive, drives};
 use crate::size;
 
@@ -124,16 +123,27 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         machine: machine?,
         workload: workload?,
         schedulers: schedulers.into_iter().map(|(n, s)| Some((n, s?))).collect::<Option<_>>()?,
-        devices: devices.into_iter().map(|(name, d)| Some((name, d?))).collect::<Option<_>>()?,
-        drivers: drivers.into_iter().map(|(name, d)| Some((name, d?))).collect::<Option<_>>()?,
-        namespaces: namespaces.into_iter().map(|(n, s)| Some((n, s?))).collect::<Option<_>>()?,
-        volumes: volumes?,
+        topology: Topology { devices: specs(devices, &drivers, &namespaces)?, volumes: volumes? },
         variants: variants?,
         published: published?,
         medium,
         sentences: sentences?,
         band,
     })
+}
+
+/// The devices; `None`: one is wrong, which was noted.
+fn specs(
+    devices: Devices,
+    drivers: &BTreeMap<String, Option<DriverCost>>,
+    namespaces: &BTreeMap<String, Option<Namespace>>,
+) -> Option<BTreeMap<String, DeviceSpec>> {
+    let spec = |(name, model): (String, Option<ModelParams>)| {
+        let namespace = namespaces.get(&name).copied().unwrap_or(Some(Namespace::default()))?;
+        let driver = drivers.get(&name).copied().flatten()?;
+        Some((name, DeviceSpec { model: model?, driver, namespace }))
+    };
+    devices.into_iter().map(spec).collect()
 }
 
 /// The volumes; `None`: one is wrong, which is noted.

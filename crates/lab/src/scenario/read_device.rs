@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use steadfast_devices::model::parameters::Kind;
 use steadfast_devices::model::{KINDS, ModelError, ModelParams};
+use steadfast_setup::{DriverCost, Namespace};
 use toml::de::ValueDeserializer;
 
 use super::fields::{Fields, note};
 use super::keys::{self, Table};
 use super::read::number;
 use super::wrong::did_you_mean;
-use crate::driver::DriverCost;
-use crate::namespace::Namespace;
 
 /// A device: its kind, and what differs from the kind's defaults.
 pub(super) fn device(fields: &Fields<'_, '_>) -> Option<ModelParams> {

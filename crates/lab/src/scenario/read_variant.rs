@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use steadfast_devices::model::ModelParams;
 use steadfast_peers::KernelFs;
+use steadfast_setup::{Machine, Namespace, VolumeSpec, leaves, options};
 
 use super::fields::Fields;
 use super::keys::Table;
 use super::read::{Devices, is_name, machine_over};
-use super::volume::{self, VolumeSpec};
 use super::wrong::did_you_mean;
-use super::{Machine, RunKind, Variant};
-use crate::namespace::Namespace;
-use crate::stack;
+use super::{RunKind, Variant};
 
 /// What a variant can name, and what the scenario runs.
 pub(super) struct Around<'a> {
@@ -37,7 +35,7 @@ impl Around<'_> {
 
     /// The devices that something which is named is made of.
     fn leaves(&self, name: &str) -> Vec<String> {
-        self.volumes.map_or_else(Vec::new, |volumes| volume::leaves(volumes, name))
+        self.volumes.map_or_else(Vec::new, |volumes| leaves(volumes, name))
     }
 }
 
@@ -255,11 +253,11 @@ fn check_kernel(
 
 /// Notes each mkfs or mount option that is not one.
 fn check_options(fields: &Fields<'_, '_>, mkfs: Option<&str>, mount: Option<&str>) {
-    let wrong = stack::read_mkfs_options(mkfs.unwrap_or_default()).err().unwrap_or_default();
+    let wrong = options::read_mkfs(mkfs.unwrap_or_default()).err().unwrap_or_default();
     for (word, what) in wrong {
         fields.wrong_word("mkfs", &word, what);
     }
-    let wrong = stack::read_mount_options(mount.unwrap_or_default()).err().unwrap_or_default();
+    let wrong = options::read_mount(mount.unwrap_or_default()).err().unwrap_or_default();
     for option in wrong {
         fields.wrong_word("mount", &option.word, option.to_string());
     }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_peers::mirrors::Arrangement;
+use steadfast_setup::mirrors::Arrangement;
+use steadfast_setup::{VolumeKind, VolumeSpec};
 use steadfast_volume::ondisk::label::{LEGS_MAX, MEMBERS_MAX};
 use steadfast_volume::ondisk::{REGION_MAX, REGION_MIN};
 use steadfast_volume::{ReadPolicy, WritePolicy};
@@ -12,48 +13,6 @@ use super::read::count;
 use super::wrong::did_you_mean;
 use crate::size;
 
-/// What a volume is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VolumeKind {
-    /// The same on every member.
-    Mirror,
-    /// Pieces on each member in turn.
-    Stripe,
-    /// One member after the other.
-    Concat,
-}
-
-/// A volume as a scenario describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VolumeSpec {
-    /// What it is.
-    pub kind: VolumeKind,
-    /// Names of devices and of other volumes; of a mirror its legs, in their order.
-    pub members: Vec<String>,
-    /// Legs that do not count as durable, whatever they say of themselves.
-    pub volatile: Vec<String>,
-    /// The leg that may be smaller than the volume, and holds the regions that are read most.
-    pub partial: Vec<String>,
-    /// Which leg answers a read.
-    pub read: ReadPolicy,
-    /// How a write goes to the legs.
-    pub write: WritePolicy,
-    /// Bytes of a mirror; `None`: all that its legs have room for.
-    pub size: Option<u64>,
-    /// Bytes of a mirror's region; `None`: a 16384th of its size.
-    pub region_bytes: Option<u32>,
-    /// Bytes of a stripe's piece.
-    pub interlace_bytes: u32,
-    /// Whose mirror it is, where it is a model of somebody else's.
-    pub model: Option<Arrangement>,
-}
-
-/// The kinds by name.
-const KINDS: [(&str, VolumeKind); 3] = [
-    ("mirror", VolumeKind::Mirror),
-    ("stripe", VolumeKind::Stripe),
-    ("concat", VolumeKind::Concat),
-];
 /// Keys that only a mirror has.
 const OF_MIRROR: [&str; 7] = ["volatile", "partial", "size", "read", "write", "region_kb", MODEL];
 const MODEL: &str = "model";
@@ -61,36 +20,6 @@ const MODEL: &str = "model";
 const OF_STRIPE: &str = "interlace_kb";
 const READ_POLICIES: [&str; 5] = ["roundrobin", "geometric", "first", "preferred:", "adaptive"];
 const WRITE_POLICIES: [&str; 3] = ["parallel", "serial", "write-behind"];
-
-impl VolumeSpec {
-    /// In words, as a report shows it.
-    pub fn description(&self) -> String {
-        let (kind, members) = (self.kind.name(), self.members.join(", "));
-        let read = match self.read {
-            ReadPolicy::Preferred(slot) => {
-                format!("preferred:{}", self.members.get(slot).map_or("", String::as_str))
-            }
-            other => other.name(),
-        };
-        match self.kind {
-            VolumeKind::Mirror if self.model.is_some() => format!("model of a mirror of {members}"),
-            VolumeKind::Mirror => {
-                format!("mirror of {members}; reads {read}, writes {}", self.write.name())
-            }
-            VolumeKind::Stripe => {
-                format!("{kind} of {members}, {} KiB", self.interlace_bytes >> 10)
-            }
-            VolumeKind::Concat => format!("{kind} of {members}"),
-        }
-    }
-}
-
-impl VolumeKind {
-    /// As a file writes it.
-    pub fn name(self) -> &'static str {
-        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
-    }
-}
 
 /// Reads one; `known`: the names of all devices and volumes, `devices`: those of the devices.
 pub(super) fn volume(
@@ -151,8 +80,8 @@ pub(super) fn volume(
 
 fn kind(fields: &Fields<'_, '_>) -> Option<VolumeKind> {
     let name: String = fields.take("kind")?;
-    let Some((_, kind)) = KINDS.iter().find(|(known, _)| *known == name) else {
-        let help = did_you_mean(&name, KINDS.map(|(name, _)| name));
+    let Some((_, kind)) = VolumeKind::ALL.iter().find(|(known, _)| *known == name) else {
+        let help = did_you_mean(&name, VolumeKind::ALL.map(|(name, _)| name));
         fields.wrong("kind", format!("there is no kind of volume `{name}`"), help);
         return None;
     };
@@ -319,14 +248,5 @@ impl Walk {
         self.above.push(name.to_owned());
         spec.iter().flat_map(|spec| &spec.members).for_each(|m| self.down(m, volumes));
         self.above.pop();
-    }
-}
-
-/// The devices that a device or volume is made of, in the order of its members. No volume is made
-/// of itself: the scenario's check found none.
-pub(crate) fn leaves(volumes: &BTreeMap<String, VolumeSpec>, name: &str) -> Vec<String> {
-    match volumes.get(name) {
-        Some(spec) => spec.members.iter().flat_map(|m| leaves(volumes, m)).collect(),
-        None => vec![name.to_owned()],
     }
 }

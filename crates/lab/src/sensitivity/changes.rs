@@ -4,10 +4,11 @@
 use serde_json::Value;
 use steadfast_devices::model::parameters::{Kind, Parameter};
 use steadfast_devices::model::{HddParams, ModelParams, SsdParams};
+use steadfast_setup::Machine;
 
 use super::drives::drive;
 use super::{Change, costs};
-use crate::scenario::{Machine, Scenario, Variant};
+use crate::scenario::{Scenario, Variant};
 
 /// Names that say what a device is or how it fails, not how fast it is.
 const NOT_SPEED: [&str; 6] = [
@@ -34,13 +35,11 @@ pub(super) fn all(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
     }
     if let Some(band) = &scenario.band {
         for drive in band.drives.iter().filter_map(|name| drive(name)) {
-            if scenario.devices.get(&band.device).is_some_and(|d| same_figures(d, &drive.model)) {
+            let model = scenario.model(&band.device);
+            if same_figures(model, &drive.model) {
                 continue;
             }
-            let mut changed = scenario.clone();
-            changed
-                .devices
-                .insert(band.device.clone(), like(&scenario.devices[&band.device], drive.model));
+            let changed = scenario.with_model(&band.device, like(model, drive.model));
             let change = Change {
                 part: band.device.clone(),
                 parameter: "drive".into(),
@@ -59,7 +58,7 @@ pub(super) fn measured_devices(scenario: &Scenario) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let speed = || scenario.variants.iter().filter(|v| v.run.speed());
     let all = speed().map(|v| &v.disk).chain(speed().filter_map(|v| v.journal.as_ref()));
-    for name in all.flat_map(|name| scenario.leaves_of(name)) {
+    for name in all.flat_map(|name| scenario.topology.leaves_of(name)) {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -70,7 +69,7 @@ pub(super) fn measured_devices(scenario: &Scenario) -> Vec<String> {
 /// Devices that hold only journals.
 fn journals(scenario: &Scenario) -> Vec<String> {
     let measured = scenario.variants.iter().filter(|v| v.run.speed());
-    let disks: Vec<String> = measured.flat_map(|v| scenario.leaves_of(&v.disk)).collect();
+    let disks: Vec<String> = measured.flat_map(|v| scenario.topology.leaves_of(&v.disk)).collect();
     measured_devices(scenario).into_iter().filter(|name| !disks.contains(name)).collect()
 }
 
@@ -236,7 +235,7 @@ pub(super) fn round(x: f64) -> f64 {
 }
 
 fn device(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
-    let model = &scenario.devices[name];
+    let model = scenario.model(name);
     let Some(kind) = Kind::of_name(model.kind_name()) else { return Vec::new() };
     // OK to unwrap: parameters are numbers, words and lists of them.
     let values = serde_json::to_value(model).unwrap();
@@ -249,8 +248,7 @@ fn device(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
             if !matches!(done, Some(Ok(()))) || other.check().is_err() {
                 continue;
             }
-            let mut changed = scenario.clone();
-            changed.devices.insert(name.to_owned(), other);
+            let changed = scenario.with_model(name, other);
             let change = Change {
                 part: name.into(),
                 parameter: p.name.into(),
@@ -285,7 +283,7 @@ fn alternatives(p: &Parameter, value: &Value) -> Vec<Value> {
 
 /// Ten times slower in everything; a solid-state disk; the disk's own kind.
 fn another_journal(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
-    let model = &scenario.devices[name];
+    let model = scenario.model(name);
     let mut others: Vec<(String, ModelParams)> = Vec::new();
     if let Some(slow) = ten_times_slower(model) {
         others.push(("10 times slower".into(), slow));
@@ -294,13 +292,12 @@ fn another_journal(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
         others.push(("an SSD".into(), ModelParams::Ssd(SsdParams::default())));
     }
     let disk = scenario.variants.iter().find(|v| v.journal.as_deref() == Some(name));
-    let leaf = disk.and_then(|v| scenario.leaves_of(&v.disk).into_iter().next());
-    if let Some(disk) = leaf.and_then(|leaf| scenario.devices.get(&leaf)) {
-        others.push(("a second disk".into(), disk.clone()));
+    let leaf = disk.and_then(|v| scenario.topology.leaves_of(&v.disk).into_iter().next());
+    if let Some(disk) = leaf.and_then(|leaf| scenario.topology.devices.get(&leaf)) {
+        others.push(("a second disk".into(), disk.model.clone()));
     }
     let others = others.into_iter().map(|(to, other)| {
-        let mut changed = scenario.clone();
-        changed.devices.insert(name.to_owned(), other);
+        let changed = scenario.with_model(name, other);
         let from = model.kind_name().to_owned();
         let parameter = "device".into();
         (Change { part: name.into(), parameter, from, to, of_journal: true }, changed)
@@ -356,7 +353,7 @@ mod tests {
 
     #[test]
     fn the_slow_card_is_slow() {
-        let card = Scenario::find("nvram-journal").unwrap().devices["card"].clone();
+        let card = Scenario::find("nvram-journal").unwrap().model("card").clone();
         let slow = serde_json::to_value(ten_times_slower(&card).unwrap()).unwrap();
         assert_eq!(slow["interrupt_us"], 100.0);
         assert_eq!(slow["bus_clock_mhz"], 6.667);

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use steadfast_setup::{DriverCost, Machine};
+
 use super::Change;
 use super::changes::{machines, measured_devices, round};
-use crate::driver::DriverCost;
-use crate::scenario::{Machine, Scenario};
+use crate::scenario::Scenario;
 
 /// A third less and a third more.
 const FACTORS: [f64; 2] = [2.0 / 3.0, 4.0 / 3.0];
@@ -44,9 +45,7 @@ pub(super) fn of_dd(scenario: &Scenario) -> Vec<(Change, Scenario)> {
 pub(super) fn of_drivers(scenario: &Scenario) -> Vec<(Change, Scenario)> {
     let mut list = Vec::new();
     for name in measured_devices(scenario) {
-        let Some(cost) = scenario.drivers.get(&name).filter(|cost| cost.is_some()) else {
-            continue;
-        };
+        let cost = &scenario.topology.devices[&name].driver;
         let us = cost.request.as_secs_f64() * 1e6;
         let rate = cost.copy_mb_per_s;
         for factor in FACTORS {
@@ -57,7 +56,9 @@ pub(super) fn of_drivers(scenario: &Scenario) -> Vec<(Change, Scenario)> {
             for (parameter, from, to) in both {
                 let Some(from) = from.filter(|from| *from > 0.0) else { continue };
                 let mut changed = scenario.clone();
-                changed.drivers.insert(name.clone(), to);
+                if let Some(device) = changed.topology.devices.get_mut(&name) {
+                    device.driver = to;
+                }
                 let change = Change {
                     part: name.clone(),
                     parameter: parameter.into(),

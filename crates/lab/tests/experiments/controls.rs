@@ -17,7 +17,7 @@ fn small(names: &[&str]) -> Scenario {
     }
     scenario.workload.risk_size = Some("1m".into());
     scenario.workload.lying_cuts_per_4 = 2;
-    for device in scenario.devices.values_mut() {
+    for device in scenario.models_mut() {
         if let ModelParams::Hdd(disk) = device {
             disk.sectors = 6_000_000;
         }

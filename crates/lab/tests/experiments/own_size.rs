@@ -21,7 +21,7 @@ fn results(loss_cuts: u64) -> Results {
     scenario.workload.risk_size = Some("512k".into());
     scenario.workload.loss_cuts = loss_cuts;
     scenario.workload.quick_cuts = None;
-    for device in scenario.devices.values_mut() {
+    for device in scenario.models_mut() {
         match device {
             ModelParams::Hdd(disk) => disk.sectors = 6_000_000,
             // More is logged than it holds.

@@ -19,7 +19,7 @@ fn small() -> Scenario {
     scenario.workload.quick_size = Some("2m".into());
     // At this size a scale model would have no room for the journal.
     scenario.workload.quick_scales_disks = false;
-    for device in scenario.devices.values_mut() {
+    for device in scenario.models_mut() {
         if let ModelParams::Hdd(disk) = device {
             disk.sectors = 6_000_000;
         }

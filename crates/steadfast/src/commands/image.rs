@@ -8,19 +8,20 @@ use anyhow::{Context, Error, Result};
 use serde_json::{Map, Value, json};
 use steadfast::FileSystem;
 use steadfast_block::BlockDevice;
-use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::Ext4;
 use steadfast_ext4::Ext4Error;
 use steadfast_ext4::mount::{
     check_mountable, delete_orphans, replay as replay_journal, replayed_blocks,
 };
+use steadfast_ext4::options::default_options;
 use steadfast_ext4::{AccessTimes, MountOptions};
 use steadfast_ext4_check::{self as check, Field};
 use steadfast_journal::{JournalError, RecoveryReport};
+use steadfast_setup::path::{self, PathOptions};
 use steadfast_vfs::path::shown;
 
 use super::journal_device::of_image;
-use super::{pmem, volume};
+use super::volume;
 use crate::cli::{Image, Reading};
 use crate::mount::mmp;
 use crate::terminal::counted;
@@ -32,47 +33,34 @@ const CACHE: u64 = 64 << 20;
 /// Opens an image file, a block device, the volume that `volume:MEMBER,MEMBER` names, or a range of
 /// memory.
 pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
-    match volume::open::named(path) {
-        Some(members) => volume::open::open(members, read_only),
-        None => {
-            let device = open_file(path, read_only)?;
-            volume::open::refuse_member(&device)?;
-            Ok(device)
-        }
-    }
+    let opened = path::open(path, PathOptions { read_only, in_place: false });
+    volume::open::looked_after(opened, read_only)
 }
 
 /// As [`open`], to be used in place: what can be mapped is mapped.
 pub fn open_in_place(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
-    match volume::open::named(path) {
-        Some(_) => open(path, read_only),
-        None => {
-            let device = pmem::open::open(path, read_only)?;
-            volume::open::refuse_member(&device)?;
-            Ok(device)
-        }
-    }
+    let opened = path::open(path, PathOptions { read_only, in_place: true });
+    volume::open::looked_after(opened, read_only)
 }
 
 /// Opens an image file, a block device or a range of memory, whatever it holds.
 pub fn open_file(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
-    if pmem::open::is_memory(path)? {
-        return pmem::open::open(path, read_only);
-    }
-    let path = pmem::open::file(path);
-    let options = FileOptions { read_only, ..FileOptions::default() };
-    let device = FileDevice::open(path, &options)?;
-    for note in device.notes() {
-        // Why a request goes through the host's cache matters to a benchmark, not here.
-        if !note.contains("direct") && !note.contains("O_DIRECT") {
-            terminal::note(&format!("note: {note}"));
-        }
-    }
-    Ok(Arc::new(device))
+    let opened = path::open_file(path, PathOptions { read_only, in_place: false });
+    volume::open::looked_after(opened, read_only)
 }
 
-fn mount_options(image: &Image, read_only: bool) -> Result<MountOptions> {
+/// How an image is mounted in process: as its superblock asks for, where nothing else is said.
+fn mount_options(
+    image: &Image,
+    device: &Arc<dyn BlockDevice>,
+    read_only: bool,
+) -> Result<MountOptions> {
     let journal = of_image(&image.image, image.given(), read_only)?;
+    let (base, notes) = default_options(device, MountOptions::default());
+    // Who only reads has nothing of it.
+    for note in notes.iter().filter(|_| !read_only) {
+        terminal::note(&format!("note: {}: {note}", image.image.display()));
+    }
     let mut options = MountOptions {
         journal_number: journal.as_ref().map_or(0, |j| j.number),
         journal_device: journal.map(|j| j.device),
@@ -81,7 +69,7 @@ fn mount_options(image: &Image, read_only: bool) -> Result<MountOptions> {
         use_reserved: true,
         // Each file is looked at once.
         cache_bytes: Some(CACHE),
-        ..MountOptions::default()
+        ..base
     };
     // An image file on tmpfs is as good as the person who put it there thinks it is.
     options.journal.accept_volatile = true;
@@ -89,19 +77,18 @@ fn mount_options(image: &Image, read_only: bool) -> Result<MountOptions> {
 }
 
 /// As it is read: with the journal replayed in memory, or without a look at it.
-fn reading_options(reading: &Reading) -> Result<MountOptions> {
+fn reading_options(reading: &Reading, device: &Arc<dyn BlockDevice>) -> Result<MountOptions> {
     if reading.no_replay {
         return Ok(MountOptions { read_only: true, no_load: true, ..MountOptions::default() });
     }
-    mount_options(&reading.image, true)
+    mount_options(&reading.image, device, true)
 }
 
-fn mount(image: &Image, options: MountOptions) -> Result<FileSystem> {
-    let device = open(&image.image, options.read_only)?;
+fn mount(image: &Image, device: Arc<dyn BlockDevice>, options: MountOptions) -> Result<FileSystem> {
     let (name, read_only) = (image.image.display().to_string(), options.read_only);
     // What is made belongs to root, as in an image that is mounted.
     let image_of = steadfast::Image::open(Arc::clone(&device)).owner(0, 0);
-    let image_of = image_of.mount_options(|o| *o = options);
+    let image_of = image_of.mount_options(move |o| *o = options.clone());
     let mounted = mmp::reporting_wait(&device, &name, read_only, || image_of.mount());
     mounted.map_err(|e| to_anyhow(e).context(name))
 }
@@ -119,11 +106,11 @@ pub fn to_anyhow(e: steadfast::Error) -> Error {
 
 /// Mounts it for somebody who unmounts it; reads then leave times alone if `noatime` is set.
 pub fn mounted(image: &Image, read_only: bool, noatime: bool) -> Result<Arc<Ext4>> {
-    let mut options = mount_options(image, read_only)?;
+    let device = open(&image.image, read_only)?;
+    let mut options = mount_options(image, &device, read_only)?;
     if noatime {
         options.access_times = AccessTimes::Never;
     }
-    let device = open(&image.image, read_only)?;
     let name = image.image.display().to_string();
     let mount = || Ext4::mount(Arc::clone(&device), options);
     mmp::reporting_wait(&device, &name, read_only, mount).context(name)
@@ -131,13 +118,17 @@ pub fn mounted(image: &Image, read_only: bool, noatime: bool) -> Result<Arc<Ext4
 
 /// Mounts read-only (nothing is written, a journal is replayed in memory) and does `work`.
 pub fn reading<T>(image: &Reading, work: impl FnOnce(&FileSystem) -> Result<T>) -> Result<T> {
-    let fs = mount(&image.image, reading_options(image)?)?;
+    let device = open(&image.image.image, true)?;
+    let options = reading_options(image, &device)?;
+    let fs = mount(&image.image, device, options)?;
     work(&fs)
 }
 
 /// Mounts, does `work`, and unmounts, also when the work failed.
 pub fn changing<T>(image: &Image, work: impl FnOnce(&FileSystem) -> Result<T>) -> Result<T> {
-    let fs = mount(image, mount_options(image, false)?)?;
+    let device = open(&image.image, false)?;
+    let options = mount_options(image, &device, false)?;
+    let fs = mount(image, device, options)?;
     let done = work(&fs);
     let unmounted = fs.unmount().map_err(to_anyhow);
     let unmounted = unmounted.with_context(|| format!("unmounting {}", image.image.display()));
@@ -148,7 +139,7 @@ pub fn changing<T>(image: &Image, work: impl FnOnce(&FileSystem) -> Result<T>) -
 /// Replays the journal, deletes orphans, and says what there was.
 pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
     let device = open(&image.image, false)?;
-    let options = mount_options(image, false)?;
+    let options = mount_options(image, &device, false)?;
     let name = image.image.display().to_string();
     let replayed = mmp::reporting_wait(&device, &name, false, || replay_journal(&device, &options));
     let report = replayed.with_context(|| name.clone())?;
@@ -205,7 +196,7 @@ fn print_report(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Re
 pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outcome> {
     let image = &reading.image;
     let device = open(&image.image, true)?;
-    let options = reading_options(reading)?;
+    let options = reading_options(reading, &device)?;
     // A file system whose journal cannot be read is checked as it stands; that is a finding too.
     let (overlay, journal_problem) = match replayed_blocks(&device, &options) {
         Ok(overlay) => (overlay, None),

@@ -10,6 +10,7 @@ use steadfast_ext4_tune::{
     self as tune, Attached, Detached, Discarded, JournalDevice, JournalPlace, JournalStatus, Loss,
     NewJournal,
 };
+use steadfast_setup::path::memory;
 use uuid::Uuid;
 
 use super::image::open;
@@ -74,7 +75,7 @@ fn old_journal(image: &Image, read_only: bool) -> Result<Option<JournalDevice>> 
 
 fn new_journal(image: &Path, args: &NewJournalArgs) -> Result<NewJournal> {
     if let Some(path) = &args.device {
-        let place = |path| std::fs::canonicalize(super::pmem::open::file(path)).ok();
+        let place = |path| std::fs::canonicalize(memory::file(path)).ok();
         if place(path).is_some_and(|path| Some(path) == place(image)) {
             return Err(Usage("the journal is to be on another device".into()).into());
         }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use steadfast::{device_number, find_journal};
 use steadfast_ext4_tune::JournalDevice;
+use steadfast_setup::path::memory;
 
 use super::image::open;
-use super::pmem;
 use crate::terminal;
 
 /// Opens a journal device.
 pub fn open_journal(path: &Path, read_only: bool, accept_volatile: bool) -> Result<JournalDevice> {
-    let number = device_number(pmem::open::file(path));
+    let number = device_number(memory::file(path));
     let device = open(path, read_only)?;
     Ok(JournalDevice { device, number, accept_volatile })
 }
@@ -21,7 +21,7 @@ pub fn open_journal(path: &Path, read_only: bool, accept_volatile: bool) -> Resu
 /// nobody has named is reported.
 pub fn of_image(image: &Path, given: &[PathBuf], read_only: bool) -> Result<Option<JournalDevice>> {
     // One that is given may be said to be mapped, and is opened as it is said.
-    let Some(path) = find_journal(pmem::open::file(image), given)? else { return Ok(None) };
+    let Some(path) = find_journal(memory::file(image), given)? else { return Ok(None) };
     if given.iter().all(|g| *g != path) {
         terminal::note(&format!("note: the journal is {}", path.display()));
     }

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use steadfast_devices::model::parameters::Kind;
 use steadfast_lab::devices;
 use steadfast_lab::scenario::{Scenario, Variant, keys};
-use steadfast_lab::stack;
 
 use crate::Usage;
 use crate::cli::ListFormat;
@@ -83,12 +82,12 @@ pub fn check(name_or_file: &str, json: bool, out: &mut dyn Write) -> Result<()> 
     let wrong: Vec<String> = scenario
         .variants
         .iter()
-        .filter_map(|variant| Some(stack::try_out(&scenario, variant).err()?.to_string()))
+        .filter_map(|variant| Some(steadfast_lab::try_out(&scenario, variant).err()?.to_string()))
         .collect();
     if !wrong.is_empty() {
         return Err(Usage(format!("{}: {}", scenario.name, wrong.join("\n  "))).into());
     }
-    let (variants, devices) = (scenario.variants.len(), scenario.devices.len());
+    let (variants, devices) = (scenario.variants.len(), scenario.topology.devices.len());
     if json {
         let found = json!({ "scenario": scenario.name, "variants": variants, "devices": devices });
         return Ok(document::print(out, "steadfast-lab-check", 1, found)?);

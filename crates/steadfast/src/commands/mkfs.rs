@@ -15,11 +15,13 @@ use steadfast_block::signatures;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4_tune as tune;
+use steadfast_setup::path::{members_of, memory};
 use steadfast_volume::member::{read_label, wipe_label};
 
 use self::unfinished::Unfinished;
 use super::volume::open::refuse_member;
 use crate::cli::Mkfs;
+use crate::setup_error::to_anyhow;
 use crate::{Usage, terminal};
 
 /// Makes what was asked for.
@@ -57,7 +59,7 @@ fn make(
         return make_journal(args, words, device, fresh, time, out);
     }
     let mut options = options(args, device, fresh, time)?;
-    if super::pmem::open::offers_dax(super::pmem::open::file(&args.image)) {
+    if memory::offers_dax(memory::file(&args.image)) {
         // As mke2fs does: files can be used in place where a block is a page.
         options.block_size = options.block_size.or(Some(4096));
     }
@@ -166,15 +168,15 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<New>)> {
         .as_ref()
         .map(|s| steadfast_lab::size::parse(s).map_err(|e| Usage(format!("--size {s}: {e}"))))
         .transpose()?;
-    if super::volume::open::named(path).is_some() {
+    if members_of(path).is_some() {
         if size.is_some() {
             return Err(Usage("--size is for a new image; a volume has its own".into()).into());
         }
         return Ok((super::image::open(path, false)?, None));
     }
     let options = FileOptions::default();
-    let is_memory = super::pmem::open::is_memory(path)?;
-    let file = super::pmem::open::file(path);
+    let is_memory = memory::is_memory(path).map_err(to_anyhow)?;
+    let file = memory::file(path);
     if !is_memory && !file.exists() {
         let Some(size) = size else {
             let what = format!("{}: no such file; --size SIZE makes one", path.display());
@@ -203,10 +205,7 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<New>)> {
             format!("{}: exists, and has a size; leave out --size, or remove it", path.display());
         return Err(Usage(what).into());
     }
-    let device: Arc<dyn BlockDevice> = match is_memory {
-        true => super::pmem::open::open(path, false)?,
-        false => Arc::new(FileDevice::open(file, &options)?),
-    };
+    let device = super::image::open_file(path, false)?;
     if !args.force {
         refuse_member(&device).map_err(|error| match error.downcast::<Usage>() {
             Ok(what) => Usage(format!("{what}; -F takes it from the volume")).into(),

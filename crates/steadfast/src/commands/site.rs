@@ -1,25 +1,26 @@
 //! Where a benchmark's files and devices are: on this machine, in an image, or on a scenario's
 //! variant that is made for it, in virtual or in real time.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use steadfast_bench::dd::place::OWN_DISK;
 use steadfast_block::BlockDevice;
 use steadfast_ext4::Ext4;
-use steadfast_ext4_mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
-use steadfast_lab::stack::{self, Blocks};
 use steadfast_runtime::Sim;
+use steadfast_setup::{Machine, NamedDevices, Stack};
 use steadfast_vfs::{FileSystem, size};
 
 use super::image;
 use crate::Usage;
 use crate::cli::Image;
 use crate::mount::stack::choose;
+use crate::setup_error::to_anyhow;
 
 /// Options that name an image or a stack.
 #[derive(Debug, Clone, Args)]
@@ -55,6 +56,8 @@ pub struct Wants {
     pub writes: bool,
     /// Reading changes no times.
     pub noatime: bool,
+    /// Bytes of a benchmark's data, of which the machine's memory may be a share.
+    pub data_bytes: Option<u64>,
 }
 
 impl SiteArgs {
@@ -73,18 +76,26 @@ impl SiteArgs {
         let scenario = super::lab::find(name)?;
         let memory = self.memory.as_deref().map(memory).transpose()?;
         // Whoever asks for nothing but devices need not name a variant.
-        let one = match &self.variant {
-            Some(variant) => Some(choose(&scenario, Some(variant))?.clone()),
-            None => choose(&scenario, None).ok().cloned(),
+        let what = match choose(&scenario, self.variant.as_deref()) {
+            Err(e) if self.variant.is_some() => return Err(e),
+            Err(which) => What::devices(&scenario, which.to_string()),
+            Ok(Variant { kernel: Some(kernel), name, .. }) => {
+                let why = format!("variant '{name}' is the kernel's own {kernel}");
+                What::devices(&scenario, why)
+            }
+            Ok(variant) => {
+                let setup = scenario.setup_of(variant);
+                let said = || setup.machine.page_cache_bytes(wants.data_bytes);
+                let memory = memory.unwrap_or_else(said);
+                What::Stack(Box::new(Stack::new(setup, memory)))
+            }
         };
-        let cpus = scenario.machine.cpus;
-        let (seed, real) = (self.seed, self.real_time);
-        let stack = Stack { scenario, variant: one, memory, devices: Mutex::default() };
-        let run = move || Site::new(What::Stack(Box::new(stack))).finish(work);
-        if real {
+        let sim = what.simulation(self.seed);
+        let run = move || Site::new(what).finish(work);
+        if self.real_time {
             return run();
         }
-        Sim::new(seed).cpus(cpus).run(run).map_err(|e| anyhow!(e))?
+        sim.run(run).map_err(|e| anyhow!(e))?
     }
 }
 
@@ -100,13 +111,24 @@ enum What {
     Here,
     Image(Image, Wants),
     Stack(Box<Stack>),
+    /// Devices of a scenario on its machine; why there is no file system.
+    Devices(Box<NamedDevices>, Box<Machine>, String),
 }
 
-struct Stack {
-    scenario: Scenario,
-    variant: Option<Variant>,
-    memory: Option<u64>,
-    devices: Mutex<BTreeMap<String, Arc<dyn BlockDevice>>>,
+impl What {
+    fn devices(scenario: &Scenario, why: String) -> What {
+        let devices = NamedDevices::new(scenario.topology.clone());
+        What::Devices(Box::new(devices), Box::new(scenario.machine.clone()), why)
+    }
+
+    /// A simulation of the machine.
+    fn simulation(&self, seed: u64) -> Sim {
+        match self {
+            What::Stack(stack) => stack.setup().simulation(seed),
+            What::Devices(_, machine, _) => Sim::new(seed).cpus(machine.cpus),
+            What::Here | What::Image(..) => Sim::new(seed),
+        }
+    }
 }
 
 /// A place that is open. Its file system is mounted when it is first asked for.
@@ -134,6 +156,9 @@ impl Site {
     /// Writes everything back and forgets what was kept of it: what is read next is read from the
     /// devices.
     pub fn unmount(&self) -> Result<()> {
+        if let What::Stack(stack) = &self.what {
+            return stack.unmount().map_err(to_anyhow);
+        }
         // Held until all is written: whoever rescues meanwhile waits for it.
         let mut mounted = self.mounted();
         let fs = mounted.take();
@@ -142,15 +167,18 @@ impl Site {
 
     /// The file system; made, where it is a stack's, when it is asked for the first time.
     pub fn fs(&self) -> Result<Arc<dyn FileSystem>> {
-        if let Some(fs) = &*self.mounted() {
+        let (image, wants) = match &self.what {
+            What::Here => anyhow::bail!("paths are this machine's"),
+            What::Image(image, wants) => (image, wants),
+            What::Stack(stack) => return Ok(stack.mounted().map_err(to_anyhow)?),
+            What::Devices(_, _, why) => return Err(Usage(why.clone()).into()),
+        };
+        let mut mounted = self.mounted();
+        if let Some(fs) = &*mounted {
             return Ok(Arc::clone(fs) as Arc<dyn FileSystem>);
         }
-        let fs = match &self.what {
-            What::Here => anyhow::bail!("paths are this machine's"),
-            What::Image(image, wants) => image::mounted(image, !wants.writes, wants.noatime)?,
-            What::Stack(stack) => stack.mount()?,
-        };
-        *self.mounted() = Some(Arc::clone(&fs));
+        let fs = image::mounted(image, !wants.writes, wants.noatime)?;
+        *mounted = Some(Arc::clone(&fs));
         Ok(fs)
     }
 
@@ -185,58 +213,35 @@ impl Site {
         matches!(self.what, What::Here)
     }
 
-    /// A device of the stack, by its name in the scenario.
+    /// A device of the stack, by its name in the scenario ([`Stack::device`]), or its disk.
     pub fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>> {
-        match &self.what {
+        let device = match &self.what {
+            What::Stack(stack) if name == OWN_DISK => stack.own_disk(),
             What::Stack(stack) => stack.device(name),
-            _ => Err(Usage(format!("device {name}: devices have names with --stack only")).into()),
-        }
-    }
-}
-
-impl Stack {
-    /// A device or volume. One that is a member of a volume is not that member: it is new.
-    fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>> {
-        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(device) = devices.get(name) {
-            return Ok(Arc::clone(device));
-        }
-        let Scenario { devices: known, volumes, .. } = &self.scenario;
-        if !known.contains_key(name) && !volumes.contains_key(name) {
-            let names: Vec<&str> = known.keys().chain(volumes.keys()).map(String::as_str).collect();
-            let names = names.join(", ");
-            let what = format!("{}: no device '{name}'; it has {names}", self.scenario.name);
-            return Err(Usage(what).into());
-        }
-        let device = stack::device(&self.scenario, name).map_err(|e| Usage(e.to_string()))?;
-        devices.insert(name.to_owned(), Arc::clone(&device));
-        Ok(device)
-    }
-
-    /// Makes the file system, if there is none yet, and mounts it.
-    fn mount(&self) -> Result<Arc<Ext4>> {
-        let variant = match &self.variant {
-            Some(variant) => variant,
-            // Says which there are.
-            None => choose(&self.scenario, None)?,
+            What::Devices(_, _, why) if name == OWN_DISK => return Err(Usage(why.clone()).into()),
+            What::Devices(devices, ..) => devices.get(name),
+            What::Here | What::Image(..) => {
+                let what = format!("device {name}: devices have names with --stack only");
+                return Err(Usage(what).into());
+            }
         };
-        if let Some(kernel) = &variant.kernel {
-            let name = &variant.name;
-            return Err(Usage(format!("variant '{name}' is the kernel's own {kernel}")).into());
+        Ok(device.map_err(|e| Usage(e.to_string()))?)
+    }
+
+    /// Bytes of a stack's page cache.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        match &self.what {
+            What::Stack(stack) => Some(stack.memory_bytes()),
+            What::Here | What::Image(..) | What::Devices(..) => None,
         }
-        let disk = self.device(&variant.disk)?;
-        let journal = variant.journal.as_ref().map(|name| self.device(name)).transpose()?;
-        let scheduler = self.scenario.scheduler_of(variant);
-        let Blocks { disk, journal, .. } = Blocks::new(disk, journal, scheduler);
-        let mut options = stack::mount_options(&variant.mount).map_err(|e| anyhow!(e))?;
-        options.journal_device = journal.clone();
-        let machine = self.scenario.machine_of(variant);
-        let memory = self.memory.or(machine.memory_mb.map(|mb| mb << 20));
-        machine.apply(memory.unwrap_or(options.page_cache.memory_bytes), &mut options);
-        if steadfast_ext4_check::info(&disk).is_err() {
-            stack::make(&disk, journal.as_ref(), variant, Contents::Zeros)
-                .map_err(|e| anyhow!(e))?;
+    }
+
+    /// Processor time of a record that dd copies there.
+    pub fn record_cost(&self, of_device: bool) -> Duration {
+        match &self.what {
+            What::Stack(stack) => stack.setup().machine.dd_record(of_device),
+            What::Devices(_, machine, _) => machine.dd_record(of_device),
+            What::Here | What::Image(..) => Duration::ZERO,
         }
-        Ok(Ext4::mount(disk, options)?)
     }
 }

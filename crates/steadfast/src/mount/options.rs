@@ -2,7 +2,9 @@
 //! command's own.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use steadfast_block::BlockDevice;
 use steadfast_ext4::options as ext4;
 use steadfast_ext4::{AccessTimes, DataMode, MountOptions};
 use steadfast_fuse::KernelTimes;
@@ -81,7 +83,19 @@ pub(super) const CACHE_BYTES: u64 = 512 << 20;
 
 /// Reads the options; a later one stands over an earlier.
 pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
-    let (wanted, words) = each(lists)?;
+    parse_over(Wanted::default(), lists)
+}
+
+/// The same, where reading changes no times unless an option says otherwise: what was written is
+/// measured or read back.
+pub fn parse_without_times(lists: &[String]) -> Result<Wanted, Usage> {
+    let mut none = Wanted::default();
+    none.ext4.access_times = AccessTimes::Never;
+    parse_over(none, lists)
+}
+
+fn parse_over(base: Wanted, lists: &[String]) -> Result<Wanted, Usage> {
+    let (wanted, words) = each(base, lists)?;
     // Of a remount, together with those of the mount that is there.
     if !wanted.remount {
         ext4::check_together(&wanted.ext4, &words).map_err(usage)?;
@@ -90,8 +104,8 @@ pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
 }
 
 /// Reads them one by one; also the words.
-fn each(lists: &[String]) -> Result<(Wanted, Vec<String>), Usage> {
-    let mut wanted = Wanted { text: lists.join(","), ..Wanted::default() };
+fn each(base: Wanted, lists: &[String]) -> Result<(Wanted, Vec<String>), Usage> {
+    let mut wanted = Wanted { text: lists.join(","), ..base };
     // `sync` is a transaction point's word, and an option: it is the first where it follows one.
     let is_other = |word: &str| {
         apply(steadfast_fuse::OPTIONS, word, &mut steadfast_fuse::Options::default())
@@ -183,6 +197,20 @@ impl Wanted {
         }
         now.as_fuse_has_it();
         Ok(now)
+    }
+
+    /// The same options over what the file system's superblock asks for; what it does not get. The
+    /// mount may have become read-only meanwhile.
+    ///
+    /// # Errors
+    /// They do not go together any more.
+    pub fn over_superblock(&mut self, device: &Arc<dyn BlockDevice>) -> Result<Vec<String>, Usage> {
+        let (options, notes) = ext4::default_options(device, MountOptions::default());
+        let base = Wanted { ext4: options, ..Wanted::default() };
+        let read_only = self.ext4.read_only;
+        *self = parse_over(base, std::slice::from_ref(&self.text))?;
+        (self.ext4.read_only, self.fuse.read_only) = (read_only, read_only);
+        Ok(notes)
     }
 
     /// Every option as it is, as an option list writes it.

@@ -15,6 +15,7 @@ use steadfast_ext4::Dax;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_tune::JournalDevice;
 use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
+use steadfast_setup::path::{absolute, memory};
 use steadfast_vfs::FileSystem;
 
 use super::log::LogFile;
@@ -26,9 +27,9 @@ use super::{
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
-use crate::commands::pmem;
 use crate::commands::serve as serve_commands;
 use crate::commands::volume;
+use crate::setup_error::to_anyhow;
 use crate::stop_signals::Stops;
 use crate::{Outcome, Usage, allocator, terminal};
 
@@ -126,7 +127,8 @@ fn serve(
     let held = stops.hold();
     let claim = check_place(args.mountpoint()?, &wanted, folder)?;
     drop(held);
-    let opened = open(args, &mut wanted)?;
+    let mut opened = open(args, &mut wanted)?;
+    let notes = std::mem::take(&mut opened.notes);
     let held = stops.hold();
     let begun = Begun::new(
         opened,
@@ -138,6 +140,9 @@ fn serve(
     )?;
     drop(claim);
     let served = &begun.served;
+    for note in &notes {
+        note_and_log(note, args.serves_in_background);
+    }
     let ending = Arc::clone(served);
     held.then(move |signal| {
         tracing::info!("signal {signal}: unmounting {}", ending.mountpoint.display());
@@ -203,7 +208,7 @@ impl Begun {
 
     fn answering(
         mounted: Mounted,
-        Opened { fs, source, queue }: Opened,
+        Opened { fs, source, queue, notes: _ }: Opened,
         wanted: Wanted,
         log: Option<PathBuf>,
         folder: &Path,
@@ -275,6 +280,8 @@ pub struct Opened {
     /// Its name.
     source: String,
     queue: Option<Arc<Schedule>>,
+    /// What its superblock asks for and does not get.
+    pub notes: Vec<String>,
 }
 
 impl Opened {
@@ -285,6 +292,7 @@ impl Opened {
         source: &str,
         wanted: &mut Wanted,
     ) -> Result<Opened> {
+        let notes = wanted.over_superblock(&device)?;
         wanted.ext4.journal_number = journal.as_ref().map_or(0, |j| j.number);
         wanted.ext4.journal_device = journal.map(|j| j.device);
         source.clone_into(&mut wanted.fuse.source);
@@ -293,7 +301,8 @@ impl Opened {
         let mount = || Ext4::mount(Arc::clone(&device), options);
         let fs = mmp::reporting_wait(&device, source, read_only, mount);
         let fs = fs.with_context(|| source.to_owned())?;
-        Ok(Opened { fs, source: source.to_owned(), queue: None })
+        let notes = notes.into_iter().map(|note| format!("note: {source}: {note}")).collect();
+        Ok(Opened { fs, source: source.to_owned(), queue: None, notes })
     }
 }
 
@@ -302,8 +311,10 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
     if let Some(file) = &args.stack {
         let stack = stack::build(file, args.variant.as_deref(), wanted)?;
         wanted.fuse.source.clone_from(&stack.name);
-        let fs = Ext4::mount(stack.disk, wanted.for_fs()).context(stack.name.clone())?;
-        return Ok(Opened { fs, source: stack.name, queue: stack.queue });
+        let fs = stack.blocks.mount(wanted.for_fs()).map_err(to_anyhow);
+        let fs = fs.with_context(|| stack.name.clone())?;
+        let (source, queue) = (stack.name, stack.blocks.queue);
+        return Ok(Opened { fs, source, queue, notes: Vec::new() });
     }
     let path = &args.device;
     if !wanted.ext4.read_only
@@ -321,10 +332,9 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
         true => None,
         false => of_image(path, &wanted.journals, wanted.ext4.read_only)?,
     };
-    let file = || {
-        pmem::open::file(path).canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
-    };
-    let source = volume::open::absolute(path).unwrap_or_else(file);
+    let file =
+        || memory::file(path).canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
+    let source = absolute(path).unwrap_or_else(file);
     Opened::on(device, journal, &source, wanted)
 }
 
@@ -345,7 +355,7 @@ fn refuse_a_hosts(args: &Mount) -> Result<()> {
 /// opening it for writing works all the same.
 fn not_writable(path: &Path) -> Option<&'static str> {
     const PROTECTED: &str = "is write-protected";
-    let path = pmem::open::file(path);
+    let path = memory::file(path);
     let meta = path.metadata().ok()?;
     if meta.file_type().is_block_device() {
         let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));

@@ -1,30 +1,25 @@
 //! `--stack`: a scenario's variant, freshly made, in real time.
 
-use std::sync::Arc;
-
-use anyhow::{Result, anyhow};
-use steadfast_block::BlockDevice;
-use steadfast_devices::filter::Schedule;
+use anyhow::Result;
 use steadfast_ext4_mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
-use steadfast_lab::stack::{self, Blocks, Devices};
+use steadfast_setup::{Blocks, Devices, Machine};
 
-use super::options::Wanted;
+use super::options::{CACHE_BYTES, Wanted, parse_without_times};
 use crate::Usage;
 use crate::commands::mkfs;
+use crate::setup_error::to_anyhow;
 
 /// What is to be mounted.
 pub struct Stack {
-    /// Holds the file system; behind its request scheduler, if it has one.
-    pub disk: Arc<dyn BlockDevice>,
-    /// That scheduler.
-    pub queue: Option<Arc<Schedule>>,
+    /// Its devices, with a new file system.
+    pub blocks: Blocks,
     /// SCENARIO/VARIANT.
     pub name: String,
 }
 
 /// Builds a variant's devices and makes its file system there; adds the variant's mount options
-/// to those that were given, which come after them.
+/// and what its machine decides to those that were given, which come after them.
 pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<Stack> {
     let scenario = crate::commands::lab::find(file)?;
     let variant = choose(&scenario, variant)?;
@@ -35,17 +30,28 @@ pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<S
         );
         return Err(Usage(why).into());
     }
-    let devices = Devices::build(&scenario, variant).map_err(|e| Usage(e.to_string()))?;
-    let Blocks { disk, journal, queue, .. } = devices.blocks().map_err(|e| Usage(e.to_string()))?;
-    let owner = mkfs::root_owner();
-    let made = stack::make_owned(&disk, journal.as_ref(), variant, Contents::Zeros, owner);
-    made.map_err(|e| anyhow!(e))?;
+    let setup = scenario.setup_of(variant);
     // Those that are there: the status has them joined by commas.
-    let both = [variant.mount.clone(), wanted.text.clone()];
+    let both = [setup.mount.clone(), wanted.text.clone()];
     let both: Vec<String> = both.into_iter().filter(|list| !list.is_empty()).collect();
-    *wanted = super::options::parse(&both)?;
-    wanted.ext4.journal_device = journal;
-    Ok(Stack { disk, queue, name: format!("{}/{}", scenario.name, variant.name) })
+    *wanted = parse_without_times(&both)?;
+    apply(&setup.machine, wanted);
+    let blocks = Devices::build(&setup).and_then(|devices| devices.blocks());
+    let blocks = blocks.map_err(|e| Usage(e.to_string()))?;
+    blocks.make(&setup, Contents::Zeros, mkfs::root_owner()).map_err(to_anyhow)?;
+    wanted.ext4.journal_device.clone_from(&blocks.journal);
+    Ok(Stack { blocks, name: format!("{}/{}", scenario.name, variant.name) })
+}
+
+/// What the machine decides: its memory is the page cache's, as in a run of the scenario, unless
+/// `cache=` says how much the mount keeps in all.
+pub fn apply(machine: &Machine, wanted: &mut Wanted) {
+    let given = wanted.text.split(',').any(|word| word.starts_with("cache="));
+    let memory = machine.memory_mb.map(|mb| mb << 20).filter(|_| !given);
+    machine.apply(memory.unwrap_or(CACHE_BYTES), &mut wanted.ext4);
+    if memory.is_some() {
+        wanted.ext4.cache_bytes = None;
+    }
 }
 
 /// The variant of this name, or the only one.

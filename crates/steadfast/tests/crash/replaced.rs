@@ -135,3 +135,31 @@ fn a_finding_is_shown_again_by_its_command() {
     let out = lab.crash(&["show", "run.crash"]);
     assert!(text(&out.stdout).contains("noauto_da_alloc"), "{}", text(&out.stdout));
 }
+
+/// A described stack is cut as a disk is: its volumes are assembled after each cut, memory is blank,
+/// and what a program forgets is found there too.
+#[test]
+fn described_stacks_are_cut_too() {
+    let Some(lab) = Lab::new() else { return };
+    std::fs::write(lab.path("stacks.toml"), include_str!("stacks.toml")).unwrap();
+    let (forgets, syncs) = (lab.script("forgets", FORGETS), lab.script("syncs", SYNCS));
+    for variant in ["mirror", "in-place"] {
+        let stack = format!("stacks.toml:{variant}");
+        let judge = ["--stack", &stack, "--judge", JUDGE];
+        let (report, found) = lab.run(&words("data=ordered", &judge, &syncs));
+        assert!(!found, "{variant}: {report:#}");
+        assert!(report["states"].as_u64().unwrap() > 20, "{report:#}");
+    }
+    let judge = ["--stack", "stacks.toml:mirror", "--judge", JUDGE, "--record", "run.crash"];
+    let (report, found) = lab.run(&words("data=writeback", &judge, &forgets));
+    assert!(found, "{report:#}");
+    // The recording has the description with it.
+    std::fs::remove_file(lab.path("stacks.toml")).unwrap();
+    let state = report["findings"][0]["first_state"].as_u64().unwrap().to_string();
+    let out = lab.crash(&["show", "run.crash", "--cut", &state, "--judge", JUDGE]);
+    let said = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(1), "{said}{}", text(&out.stderr));
+    assert!(said.contains(&format!("State {state} of stacks.toml/mirror -o ")), "{said}");
+    let out = lab.crash(&["show", "run.crash", "--cut", &state, "--image", "crashed.img"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+}

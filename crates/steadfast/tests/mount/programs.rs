@@ -167,3 +167,60 @@ fn the_queue_of_a_scheduler_is_in_the_status() {
     assert!(said.lines().all(|l| l.chars().count() <= 80 || l.contains('/')), "{said}");
     b.good("umount m");
 }
+
+/// The machine of a variant is the mount's, as it is that of a run: its memory, and that reading
+/// changes no times. What is given beside stands over both.
+#[test]
+fn a_variants_machine_is_the_mounts() {
+    let Some(b) = Bench::new() else { return };
+    fs::write(b.path("s.toml"), include_str!("../dd/one_stack.toml")).unwrap();
+    b.good("mount --stack s.toml m");
+    let status = b.status();
+    assert_eq!(status["cache"]["bytes_max"], 8 << 20, "{status}");
+    let words = status["options_in_force"].to_string();
+    assert!(words.contains("\"noatime\""), "{words}");
+    b.good("umount m");
+    b.good("mount --stack s.toml m -o relatime,cache=16m");
+    let status = b.status();
+    assert_eq!(status["cache"]["bytes_max"], 16 << 20, "{status}");
+    let words = status["options_in_force"].to_string();
+    assert!(words.contains("\"relatime\""), "{words}");
+    b.good("umount m");
+}
+
+/// `tune2fs -o` and `-E mount_opts=`: the owner's choice holds where nothing else is said, as with
+/// the kernel's ext4.
+#[test]
+fn what_a_superblock_asks_for_holds_unless_it_is_said_otherwise() {
+    let Some(b) = Bench::new() else { return };
+    let mode = |options: &str| {
+        b.good(&format!("mount disk.img m {options}"));
+        let words = b.status()["options_in_force"].to_string();
+        b.good("umount m");
+        let modes = ["writeback", "ordered", "journal", "transact"];
+        let mode = modes.into_iter().find(|mode| words.contains(&format!("\"data={mode}\"")));
+        (mode.unwrap(), words)
+    };
+    let tuned = |words: &[&str]| {
+        let _ = fs::remove_file(b.path("disk.img"));
+        b.good("mkfs disk.img --size 64m");
+        let out = b.command("tune2fs", &[words, &["disk.img"]].concat());
+        assert!(out.status.success(), "{out:?}");
+    };
+    tuned(&["-o", "journal_data"]);
+    assert_eq!(mode("").0, "journal");
+    assert_eq!(mode("-o data=ordered").0, "ordered");
+    fs::write(b.path("file"), "contents").unwrap();
+    b.good("put disk.img file /file");
+    tuned(&["-o", "journal_data_writeback", "-E", "mount_opts=data=journal"]);
+    assert_eq!(mode("").0, "journal");
+    tuned(&["-E", "mount_opts=commit=9"]);
+    assert!(mode("").1.contains("\"commit=9\""));
+    assert!(mode("-o commit=7").1.contains("\"commit=7\""));
+    tuned(&["-E", "mount_opts=noatme"]);
+    let out = b.run("mount disk.img m");
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success() && said.contains("'noatme' are left out"), "{said}");
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}

@@ -180,6 +180,20 @@ impl Options {
         self.file_bytes / self.record_bytes
     }
 
+    /// Bytes of all files that are there at a time, at the most.
+    pub fn data_bytes(&self) -> u64 {
+        match &self.matrix {
+            Some(matrix) => {
+                let cells = matrix.cells(self.file_bytes, self.record_bytes);
+                cells.iter().map(|(file, _)| *file).max().unwrap_or(self.file_bytes)
+            }
+            None => {
+                let files = self.children.iter().max().copied().unwrap_or(1) as u64;
+                files.saturating_mul(self.file_bytes)
+            }
+        }
+    }
+
     /// The file of a child, as the command line names it.
     pub fn file_of(&self, child: usize) -> String {
         match &self.files {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
+use steadfast_crash::explore::StackMachine;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_peers::mirrors::Leg as PeerLeg;
+use steadfast_setup::mirrors::Leg as PeerLeg;
+use steadfast_setup::{Devices, OpenVolumes, Volumes, peer_setup};
 use steadfast_volume::{
     AssembleOptions, LegState, Mirror, Policies, ReadPolicy, Throttle, assemble,
 };
@@ -14,9 +16,6 @@ use steadfast_volume::{
 use super::history::{BLOCK, Leg};
 use super::is_kept;
 use crate::VariantError;
-use crate::run::machine::Modelled;
-use crate::stack::{Devices, Volumes};
-use crate::volumes::{Open, peer_setup};
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -45,12 +44,12 @@ fn reads(device: &dyn BlockDevice, blocks: u64) -> Leg {
 /// Boots with these contents, and without the device `away`; of so many blocks is read what is
 /// there.
 pub fn boot(
-    machine: &Modelled,
+    machine: &StackMachine,
     contents: Vec<Store>,
     away: Option<usize>,
     blocks: u64,
 ) -> Result<Found, VariantError> {
-    let devices = Devices::build(&machine.scenario, &machine.variant)?;
+    let devices = Devices::build(&machine.setup)?;
     for (device, contents) in devices.all().zip(contents) {
         // What is memory is blank.
         if is_kept(&**device) {
@@ -58,7 +57,7 @@ pub fn boot(
         }
     }
     let all: Vec<Device> = devices.all().map(|d| Arc::clone(d) as Device).collect();
-    let volume = machine.scenario.volumes.get(&machine.variant.disk);
+    let volume = machine.setup.topology.volumes.get(&machine.setup.disk);
     let Some(spec) = volume else {
         let none = Arc::new(Ram::new("away", 512)) as Device;
         let disk = if away == Some(0) { &none } else { &all[0] };
@@ -103,7 +102,7 @@ fn ours(
     let dead: Device = Arc::new(Ram::new("away", 512));
     let there = |n: usize| if away == Some(n) { Arc::clone(&dead) } else { Arc::clone(&all[n]) };
     let each: Vec<Device> = (0..all.len()).map(there).collect();
-    let mut open = Open::with(assembled);
+    let mut open = OpenVolumes::with(assembled);
     let volume = devices.open_disk(&each, Volumes::Found, &mut open)?;
     let Some(mirror) = open.last_mirror() else {
         return Ok(Found::Up { read: reads(&*volume, blocks), legs: Vec::new(), by_hand });

@@ -26,6 +26,7 @@ Examples:
   steadfast crash run --judge \"sqlite3 db 'pragma integrity_check'\" \\
       --judge-prints ok -- ./app
   steadfast crash run --fs kernel-ext4 -o noauto_da_alloc -- ./update
+  steadfast crash run --stack nvram-journal:external -- ./update
 
 The first one finds that a cut can leave conf empty: the new file is not synced
 before it is renamed. With 'echo new > tmp; sync tmp; mv tmp conf' it finds
@@ -49,6 +50,14 @@ pub struct CrashRun {
     /// btrfs (the kernel's, as root)
     #[arg(long, value_name = "FS", default_value = "ext4")]
     pub fs: String,
+    /// A variant of a scenario (name or file; see `lab list`) instead: its volumes, memory, external
+    /// journal and scheduler, with its mount options before those of -o
+    #[arg(
+        long,
+        value_name = "FILE[:VARIANT]",
+        conflicts_with_all = ["fs", "journal", "device", "size", "media"]
+    )]
+    pub stack: Option<String>,
     /// Mount options, as of `steadfast mount` or, for the kernel's, mount(8)
     #[arg(short = 'o', value_name = "OPTION,...")]
     pub options: Vec<String>,

@@ -10,7 +10,8 @@ use steadfast_crash::program::Names;
 use steadfast_crash::program::describe::{print_calls, print_tree, print_writes, since};
 use steadfast_crash::states::contents_where;
 use steadfast_lab::run::{Control, reproduce_state};
-use steadfast_lab::{LabError, RunOptions, stack};
+use steadfast_lab::{LabError, RunOptions};
+use steadfast_setup::options;
 
 use super::cli::CrashShow;
 use super::saved::{write_image, write_tree};
@@ -20,14 +21,14 @@ use crate::{Outcome, Usage};
 pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> Result<Outcome> {
     let name = args.recording.to_string_lossy();
     let scenario = crate::commands::lab::find(&name)?;
-    let options = RunOptions { cuts: args.cuts, seed: args.seed, ..RunOptions::default() };
+    let run = RunOptions { cuts: args.cuts, seed: args.seed, ..RunOptions::default() };
     let control = match (args.lying, args.flushes_omitted) {
         (true, _) => Some(Control::FlushIgnored),
         (_, true) => Some(Control::FlushesOmitted),
         _ => None,
     };
     let reproduced =
-        reproduce_state(&scenario, &options, variant, cut, control).map_err(|e| match e {
+        reproduce_state(&scenario, &run, variant, cut, control).map_err(|e| match e {
             LabError::Variant { .. } => anyhow::Error::new(e),
             e => Usage(e.to_string()).into(),
         })?;
@@ -46,7 +47,7 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
     )?;
     print_calls(&run, &state, args.calls, out)?;
     let mount = scenario.variants.iter().find(|v| v.name == variant).map_or("", |v| &v.mount);
-    let mount = stack::mount_options(mount).map_err(|e| anyhow!(e))?;
+    let mount = options::mount(mount).map_err(|e| anyhow!(e))?;
     let end =
         contents_where(&run.bases, &run.recording, run.recording.last_crash_point(), |_| true);
     let mut names = Names::of(state.contents.clone(), &mount);

@@ -4,6 +4,7 @@ pub mod cli;
 mod devices;
 mod kernel;
 mod lab;
+mod on_stack;
 mod own;
 mod prepare;
 mod printed;

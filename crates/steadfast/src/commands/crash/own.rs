@@ -14,18 +14,19 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::DataMode;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::Compat;
-use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4_mkfs::{Contents, JournalChoice, Options};
 use steadfast_fuse::{MountError, Mounted, Serving};
 use steadfast_host::Folder;
+use steadfast_setup::Blocks;
 use steadfast_vfs::FileSystem;
 
-use super::devices::JournalPlace;
 use super::prepare::run_setup;
 use super::printed::Acknowledged;
 use super::program::{self, Ended, Watch};
 use super::setup::Setup;
 use crate::cli::FsKind;
 use crate::mount::holders;
+use crate::setup_error::to_anyhow;
 use crate::terminal;
 
 /// A recorded run with what it left.
@@ -45,18 +46,22 @@ pub fn record(
     prepare: Option<&str>,
     watch: &mut Watch<'_>,
 ) -> Result<Left> {
-    let bases = prepared(setup, kind, prepare, watch.stops)?;
     let log = RecordLog::new();
     log.pause(true);
-    let mut devices = vec![setup.disk.build(setup.size).map_err(|e| anyhow!(e))?];
-    devices.extend(setup.journal.build().map_err(|e| anyhow!(e))?);
-    for (device, base) in devices.iter().zip(&bases) {
-        device.set_contents(base.clone())?;
-    }
-    let recorded = |device: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
-        Arc::new(Record::new(Arc::clone(device) as Arc<_>, &log))
+    let (blocks, bases) = match &setup.stack {
+        Some(stack) => {
+            let machine = stack.stack_machine(setup.wanted()?.for_fs());
+            let owner = crate::commands::mkfs::root_owner();
+            let (devices, blocks) = stack.recorded(&machine, owner, &log).map_err(to_anyhow)?;
+            if let Some(command) = prepare {
+                set_up(setup, &blocks, command, watch.stops)?;
+            }
+            blocks.flush().map_err(to_anyhow)?;
+            let bases: Vec<Store> = devices.all().map(|device| device.contents()).collect();
+            (blocks, bases)
+        }
+        None => on_models(setup, kind, prepare, watch.stops, &log)?,
     };
-    let blocks: Vec<Arc<dyn BlockDevice>> = devices.iter().map(recorded).collect();
     log.pause(false);
     let fs = mount(setup, &blocks)?;
     let watched = Arc::new(Watched::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
@@ -70,14 +75,44 @@ pub fn record(
     served.end("the program")?;
     // What reaches the devices now is no longer of interest.
     let _ = fs.unmount();
+    drop(fs);
+    let _ = blocks.close();
     let about = setup.about();
     Ok(Left { run: Run::new(about, bases, recording, lines, calls), tree, ended })
 }
 
-fn mount(setup: &Setup, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>> {
+/// The disk and the journal that were named, as models in real time, recorded; and what they hold
+/// before the run.
+fn on_models(
+    setup: &Setup,
+    kind: FsKind,
+    prepare: Option<&str>,
+    stops: &AtomicUsize,
+    log: &RecordLog,
+) -> Result<(Blocks, Vec<Store>)> {
+    let bases = prepared(setup, kind, prepare, stops)?;
+    let mut devices = vec![setup.disk.build(setup.size).map_err(|e| anyhow!(e))?];
+    devices.extend(setup.journal.build().map_err(|e| anyhow!(e))?);
+    for (device, base) in devices.iter().zip(&bases) {
+        device.set_contents(base.clone())?;
+    }
+    let recorded = |device: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
+        Arc::new(Record::new(Arc::clone(device) as Arc<_>, log))
+    };
+    Ok((in_order(devices.iter().map(recorded)), bases))
+}
+
+/// The disk, then the journal if there is one.
+fn in_order(mut devices: impl Iterator<Item = Arc<dyn BlockDevice>>) -> Blocks {
+    // OK to expect: there is a disk in any case.
+    let disk = devices.next().expect("a disk");
+    Blocks::new(disk, devices.next(), None)
+}
+
+fn mount(setup: &Setup, blocks: &Blocks) -> Result<Arc<Ext4>> {
     let mut options = setup.wanted()?.for_fs();
-    options.journal_device = devices.get(1).cloned();
-    Ok(Ext4::mount(Arc::clone(&devices[0]), options)?)
+    options.journal_device.clone_from(&blocks.journal);
+    blocks.mount(options).map_err(to_anyhow)
 }
 
 /// What the devices hold before the run: a new file system, in which the set-up's command has run.
@@ -91,26 +126,30 @@ fn prepared(
     if let Some(card) = setup.journal.build().map_err(|e| anyhow!(e))? {
         rams.push(Ram::new("journal", card.info().size).persistent());
     }
-    let blocks: Vec<Arc<dyn BlockDevice>> =
-        rams.iter().map(|ram| Arc::new(ram.clone()) as Arc<_>).collect();
+    let blocks = in_order(rams.iter().map(|ram| Arc::new(ram.clone()) as Arc<_>));
     make(setup, kind, &blocks)?;
     if let Some(command) = command {
-        let fs = mount(setup, &blocks)?;
-        let served = Served::new(setup, Arc::clone(&fs) as Arc<dyn FileSystem>)?;
-        let done = run_setup(command, served.path(), stops);
-        served.end("the set-up")?;
-        if setup.wanted()?.ext4.data == DataMode::Transact {
-            // Whatever makes points, and whether unmounting does: the run begins with what the
-            // set-up has left.
-            fs.transact().context("a transaction point after --setup")?;
-        }
-        fs.unmount().context("unmounting after --setup")?;
-        done?;
+        set_up(setup, &blocks, command, stops)?;
     }
     Ok(rams.iter().map(Ram::store).collect())
 }
 
-fn make(setup: &Setup, kind: FsKind, devices: &[Arc<dyn BlockDevice>]) -> Result<()> {
+/// Runs the set-up's command in the mounted file system.
+fn set_up(setup: &Setup, blocks: &Blocks, command: &str, stops: &AtomicUsize) -> Result<()> {
+    let fs = mount(setup, blocks)?;
+    let served = Served::new(setup, Arc::clone(&fs) as Arc<dyn FileSystem>)?;
+    let done = run_setup(command, served.path(), stops);
+    served.end("the set-up")?;
+    if setup.wanted()?.ext4.data == DataMode::Transact {
+        // Whatever makes points, and whether unmounting does: the run begins with what the
+        // set-up has left.
+        fs.transact().context("a transaction point after --setup")?;
+    }
+    fs.unmount().context("unmounting after --setup")?;
+    done
+}
+
+fn make(setup: &Setup, kind: FsKind, blocks: &Blocks) -> Result<()> {
     let mut options = Options::random(setup.epoch);
     options.contents = Contents::Zeros;
     options.root_owner = crate::commands::mkfs::root_owner();
@@ -126,17 +165,8 @@ fn make(setup: &Setup, kind: FsKind, devices: &[Arc<dyn BlockDevice>]) -> Result
         // The mount needs the feature.
         options.features.compat |= Compat::FAST_COMMIT;
     }
-    if setup.journal == JournalPlace::Nvram {
-        let device = Arc::clone(&devices[1]);
-        let journal = JournalDeviceOptions {
-            block_size: 4096,
-            zeros: true,
-            ..JournalDeviceOptions::random(setup.epoch)
-        };
-        mkfs::make_journal_device(&device, &journal)?;
-        options.journal = JournalChoice::External { device, accept_volatile: false };
-    }
-    mkfs::make(&devices[0], &options).map(drop).context("making the file system")
+    let made = steadfast_setup::make(&blocks.disk, blocks.journal.as_ref(), options);
+    made.map_err(to_anyhow).context("making the file system")
 }
 
 /// How the table of mounts calls it.

@@ -1,10 +1,11 @@
 //! What a run is recorded on and how it is judged: from the command line, or from a recording.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_crash::e2fsck::E2fsck;
-use steadfast_crash::explore::{OnRam, System};
+use steadfast_crash::explore::{Machine, OnRam, System};
 use steadfast_crash::program::file::DEVICE_BYTES_MAX;
 use steadfast_crash::program::{Command, Names, Run};
 use steadfast_crash::states::{Bound, Choice};
@@ -18,9 +19,10 @@ use steadfast_vfs::options::choose;
 use super::cli::{CrashRun, JudgeArgs};
 use super::devices::{Disk, JournalPlace};
 use super::kernel;
+use super::on_stack::OnStack;
 use crate::Usage;
 use crate::cli::FsKind;
-use crate::mount::options;
+use crate::mount::{options, stack};
 
 /// A file system under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub struct Setup {
     pub size: u64,
     /// When the run began, in seconds since 1970: what a recovering machine's clock shows.
     pub epoch: u64,
+    /// A described stack, instead of disk and journal.
+    pub stack: Option<OnStack>,
 }
 
 const OWN: [(&str, FsKind); 3] =
@@ -90,6 +94,11 @@ impl Fs {
 impl Setup {
     /// As the command line says.
     pub fn of(args: &CrashRun) -> Result<Setup, Usage> {
+        let stack = args.stack.as_deref().map(OnStack::named).transpose()?;
+        let of_stack = stack.as_ref().map_or("", |stack| stack.mount_options());
+        let given = args.options.iter().map(String::as_str);
+        let options: Vec<&str> =
+            std::iter::once(of_stack).chain(given).filter(|list| !list.is_empty()).collect();
         let fs = known(&args.fs)?;
         let disk: Disk = args.device.parse().map_err(Usage)?;
         let size = match &args.size {
@@ -99,12 +108,13 @@ impl Setup {
         let epoch = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
         let setup = Setup {
             fs,
-            options: args.options.join(","),
+            options: options.join(","),
             journal: args.journal.parse().map_err(Usage)?,
             disk,
             media: args.media.parse().map_err(|e| Usage(format!("--media: {e}")))?,
             size: size / 4096 * 4096,
             epoch,
+            stack,
         };
         setup.checked()
     }
@@ -131,17 +141,16 @@ impl Setup {
 
     /// The mount options of Steadfast's own file system, understood.
     pub fn wanted(&self) -> Result<options::Wanted, Usage> {
-        let mut wanted = options::parse(std::slice::from_ref(&self.options))?;
+        // Reading back what was written must not be a change.
+        let mut wanted = options::parse_without_times(std::slice::from_ref(&self.options))?;
         let unwritten = wanted.ext4.read_only || wanted.ext4.no_load || wanted.remount;
         if unwritten || !wanted.journals.is_empty() {
             let what =
                 "crash run makes and mounts the devices itself: no ro, noload, journal=, remount";
             return Err(Usage(what.into()));
         }
-        // Reading back what was written must not be a change.
-        if !self.options.contains("atime") {
-            wanted.ext4.access_times = steadfast_ext4::AccessTimes::Never;
-            wanted.fuse.access_times = steadfast_fuse::KernelTimes::Never;
+        if let Some(described) = &self.stack {
+            stack::apply(described.machine(), &mut wanted);
         }
         wanted.ext4.simulated_epoch = self.epoch;
         wanted.fuse.source = format!("crash-{}", self.fs.name());
@@ -150,6 +159,10 @@ impl Setup {
 
     /// The recorded disk is of this medium.
     pub fn on_media(&self, run: Run) -> Run {
+        if self.stack.is_some() {
+            // Each device is what its model says.
+            return run;
+        }
         Run { recording: run.recording.with_media(DeviceId(0), self.media), ..run }
     }
 
@@ -159,6 +172,11 @@ impl Setup {
             let peer = kernel::peer(self, fs)?;
             peer.available().map_err(|e| Usage(e.to_string()))?;
             return Ok(Box::new(peer));
+        }
+        if let Some(stack) = &self.stack {
+            let machine = stack.stack_machine(self.wanted()?.for_fs());
+            let machine: Arc<dyn Machine> = Arc::new(machine);
+            return Ok(Box::new(machine));
         }
         let machine = OnRam::new(self.wanted()?.for_fs());
         let machine = match self.fs {
@@ -174,9 +192,11 @@ impl Setup {
     /// What lies where on the devices, once recovered; nothing is known of XFS and btrfs.
     pub fn names(&self, contents: Vec<Store>) -> Names {
         match self.fs {
-            Fs::Own(_) => self
-                .wanted()
-                .map_or_else(|_| Names::default(), |wanted| Names::of(contents, &wanted.for_fs())),
+            Fs::Own(_) => match (self.wanted(), &self.stack) {
+                (Err(_), _) => Names::default(),
+                (Ok(wanted), None) => Names::of(contents, &wanted.for_fs()),
+                (Ok(wanted), Some(stack)) => stack.names(contents, &wanted.for_fs()),
+            },
             Fs::Kernel(KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4) => {
                 Names::of(contents, &MountOptions::default())
             }
@@ -199,6 +219,9 @@ impl Setup {
             "" => String::new(),
             options => format!(" -o {options}"),
         };
+        if let Some(stack) = &self.stack {
+            return format!("{}{options}", stack.in_words());
+        }
         let journal = match self.journal {
             JournalPlace::Internal => String::new(),
             JournalPlace::Nvram => ", its journal on nvram".into(),
@@ -223,7 +246,8 @@ impl Setup {
             ("size", self.size.to_string()),
             ("epoch", self.epoch.to_string()),
         ];
-        texts.map(|(key, text)| (key.to_owned(), text)).into()
+        let stack = self.stack.iter().flat_map(OnStack::about);
+        texts.into_iter().chain(stack).map(|(key, text)| (key.to_owned(), text)).collect()
     }
 
     /// From a recording.
@@ -237,6 +261,7 @@ impl Setup {
             media: media(about)?,
             size: number(about, "size")?,
             epoch: number(about, "epoch")?,
+            stack: OnStack::from_about(about)?,
         };
         setup.checked().map_err(|e| e.to_string())
     }

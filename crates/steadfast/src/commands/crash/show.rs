@@ -13,6 +13,7 @@ use steadfast_crash::states::{State, contents_where};
 
 use super::cli::CrashShow;
 use super::lab;
+use super::on_stack::OnStack;
 use super::report::in_numbers;
 use super::run::{SHRINK_RECOVERIES, exploration};
 use super::saved::{tried, write_image, write_tree};
@@ -53,6 +54,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     let state = exploration.state(number);
     let state = state.ok_or_else(|| bad(format!("it has no state {number}")))?;
     if let Some(image) = &args.image {
+        setup.stack.as_ref().map_or(Ok(()), OnStack::refuse_image)?;
         write_image(&state, image)?;
     }
     print_cut(&setup, &run, &state, out)?;

@@ -8,6 +8,7 @@ mod messages;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use steadfast_bench::dd::place::{self, Named, NotOpened, Opened, Place, Snk, Src, named};
@@ -42,6 +43,7 @@ pub fn run(args: &Dd) -> Result<Outcome> {
     let wants = Wants {
         writes: before.iter().chain([&operands]).any(|o| is_file(&o.output)),
         noatime: operands.iflags.contains(Flags::NOATIME),
+        data_bytes: None,
     };
     let done = args.site.at(wants, move |site| {
         self::before(site, &first)?;
@@ -90,12 +92,16 @@ fn copy(
     tally: &Arc<Tally>,
     reporter: &dyn Reporter,
 ) -> Result<Result<(), Failed>> {
+    if !site.is_here() && place::is_disk_and_file(operands) {
+        let what = "device:@disk holds the files: copy them in two steps, through host:PATH";
+        return Err(Usage(what.into()).into());
+    }
     let not_opened = |what: &str| {
         reporter.says(what);
         Ok(Err(Failed))
     };
     let mut source = match source(site, operands)? {
-        Ok(source) => source,
+        Ok(source) => place::charged(site, source, operands),
         Err(what) => return not_opened(&what.to_string()),
     };
     let (mut sink, whole) = match sink(site, operands, reporter)? {
@@ -147,6 +153,10 @@ impl Place for Site {
         reporter: &dyn Reporter,
     ) -> Result<Opened<(Snk, bool)>> {
         Ok(host::open_output(path, o, &|text| reporter.says(text)).map(boxed))
+    }
+
+    fn record_cost(&self, of_device: bool) -> Duration {
+        Site::record_cost(self, of_device)
     }
 
     fn new_node(&self) -> NewNode {

@@ -59,7 +59,7 @@ pub fn run(args: Hdparm, out: &mut dyn Write) -> Result<Outcome> {
         return Err(Usage("hdparm: say what to time: -T, -t or both".into()).into());
     }
     let site = args.site.clone();
-    let wants = Wants { writes: !args.first.is_empty(), noatime: true };
+    let wants = Wants { writes: !args.first.is_empty(), noatime: true, data_bytes: None };
     let (text, outcome) = site.at(wants, move |site| {
         dd::before(site, &args.first)?;
         let mut text = String::new();

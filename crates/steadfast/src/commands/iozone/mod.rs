@@ -49,7 +49,8 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<Outcome> {
     }
     // What is printed as it comes cannot be JSON as well.
     let json_to_stdout = options.json.as_deref() == Some("-");
-    let wants = Wants { writes: true, noatime: true };
+    let data_bytes = Some(options.data_bytes());
+    let wants = Wants { writes: true, noatime: true, data_bytes };
     let ran = site.at(wants, move |site| work(site, &folder, options, json_to_stdout))?;
     if json_to_stdout {
         writeln!(out, "{}", ran.json)?;
@@ -90,7 +91,7 @@ fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ran
         }
         false => site.fs()?,
     };
-    let surroundings = surroundings();
+    let surroundings = surroundings(site);
     let Some(plan) = &options.matrix else {
         let results = iozone::run(fs, "", &options, &surroundings, None)?;
         return Ok(Ran {
@@ -192,7 +193,7 @@ fn refuse_used(folder: &Path, options: &Options) -> Result<()> {
 }
 
 /// The time and the machine, as IOzone's header shows them.
-fn surroundings() -> Surroundings {
+fn surroundings(site: &Site) -> Surroundings {
     let now = jiff::Zoned::now();
     let uname = rustix::system::uname();
     let part = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
@@ -206,7 +207,7 @@ fn surroundings() -> Surroundings {
             part(uname.version()),
             part(uname.machine())
         )),
-        memory_bytes: Some(rustix::system::sysinfo().totalram),
+        memory_bytes: site.memory_bytes().or(Some(rustix::system::sysinfo().totalram)),
         ..Surroundings::default()
     }
 }

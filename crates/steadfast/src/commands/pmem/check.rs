@@ -10,8 +10,9 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt::{self, BttError, Version};
 use steadfast_devices::filter::fsdax::{self, FsdaxError};
 use steadfast_devices::source::pmem::{Label, Mode};
+use steadfast_setup::path::memory;
 
-use super::open;
+use crate::setup_error::to_anyhow;
 use crate::{Outcome, Usage, terminal};
 use steadfast::occupant;
 use steadfast_vfs::foreign::Foreign;
@@ -21,10 +22,10 @@ use steadfast_vfs::foreign::Foreign;
 pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Outcome> {
     let pmem = match repair {
         // The namespace is wanted, and what is in its place is not.
-        Some(true) => open::map_labelled(path)?,
-        _ => open::map(path, repair.is_none())?,
+        Some(true) => memory::map_labelled(path).map_err(to_anyhow)?,
+        _ => memory::map(path, repair.is_none()).map_err(to_anyhow)?,
     };
-    let path = open::file(path);
+    let path = memory::file(path);
     let version = pmem.label().and_then(|label| label.mode.version());
     let behind = pmem.label().map_or(0, Label::behind);
     let is_fsdax = match pmem.label() {

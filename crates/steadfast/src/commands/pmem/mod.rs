@@ -2,7 +2,6 @@
 
 mod check;
 pub mod cli;
-pub mod open;
 mod show;
 
 use std::io::Write;
@@ -15,8 +14,10 @@ use steadfast_devices::filter::btt;
 use steadfast_devices::filter::fsdax::{self, Map};
 use steadfast_devices::source::pmem::{LABEL_BYTES, Label, Mode};
 use steadfast_devices::source::{Pmem, PmemError};
+use steadfast_setup::path::memory;
 
 use crate::commands::whole_file::place::{self, Found, Identity, Place};
+use crate::setup_error::to_anyhow;
 use crate::{Outcome, Usage, terminal};
 use cli::PmemCommand;
 
@@ -56,7 +57,7 @@ struct New<'a> {
 
 fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     let New { size, name, mode, sector, align, map, path } = *new;
-    let path = open::file(path);
+    let path = memory::file(path);
     let wrong = |why: String| Usage(format!("--emulate {size}: {why}"));
     let bytes = steadfast_lab::size::parse(size).map_err(|e| wrong(e.to_string()))? / PAGE * PAGE;
     if bytes <= LABEL_BYTES {
@@ -118,10 +119,12 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
         made.remove();
         return Err(e);
     }
-    open::print_promise(&pmem);
+    if let Some(note) = memory::promise_note(&pmem) {
+        terminal::note(&format!("note: {note}"));
+    }
     let (shown, uuid) = (path.display(), label.uuid);
     writeln!(out, "{shown}: a {} namespace of {} bytes, {uuid}", mode.name(), label.bytes)?;
-    if !open::is_in_memory(path) {
+    if !memory::is_in_memory(path) {
         terminal::note(&format!(
             "note: {shown} is on a disk: the host writes it there now and then. In /dev/shm it is \
              in memory only"
@@ -151,7 +154,7 @@ impl There {
 }
 
 fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
-    let path = open::file(given);
+    let path = memory::file(given);
     let shown = path.display();
     let found = There::find(path);
     let found = found.map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
@@ -163,7 +166,7 @@ fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
         );
         return Err(Usage(what).into());
     }
-    if !open::is_memory(given)? {
+    if !memory::is_memory(given).map_err(to_anyhow)? {
         let what = format!(
             "{shown}: is used as it is, and no emulated range: the label at its end is but \
              contents; a file is taken away by rm"
@@ -172,12 +175,12 @@ fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
     }
     if force {
         // Whatever it holds, or whatever is left of it; but not while it is in use.
-        drop(open::map(given, true)?);
+        drop(memory::map(given, true).map_err(to_anyhow)?);
         found.remove()?;
         writeln!(out, "{shown}: removed")?;
         return Ok(());
     }
-    let device = open::open(given, true)?;
+    let device = memory::open(given, true).map_err(to_anyhow)?.device;
     if let Ok(info) = steadfast_ext4_check::info(&device) {
         let what = format!(
             "{shown}: holds a file system (UUID {}); --force removes it, and what it holds is lost",

@@ -10,8 +10,8 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::filter::fsdax::{self, Map};
 use steadfast_devices::source::pmem::Label;
 use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise};
+use steadfast_setup::path::memory::{file, label_of, map};
 
-use super::open::{file, label_of, map};
 use crate::{Usage, document, terminal};
 use steadfast_vfs::foreign::Foreign;
 use steadfast_vfs::path::shown;

@@ -56,6 +56,9 @@ impl Ext4Mounts {
         wanted.fuse.source.clone_from(&what.source);
         let claim = check_place(&what.at, &wanted, &self.folder)?;
         let opened = Opened::on(device, journal, &what.source, &mut wanted)?;
+        for note in &opened.notes {
+            tracing::warn!("{note}");
+        }
         let log = self.log.clone();
         let begun = Begun::new(opened, &what.at, wanted, log, &self.folder, true)?;
         drop(claim);

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use steadfast_block::BlockDevice;
 use steadfast_block::signatures;
+use steadfast_setup::path::{members_of, refuse_twice};
 use steadfast_volume::{MirrorOptions, NewLeg, Policies, create_mirror, create_rows};
 
 use super::cli::{Create, Members, VolumeKind};
-use super::open::{named, open, open_all, refuse_twice};
+use super::open::open_all;
 use super::{bytes, bytes_in_32_bits, given, refuse_nobody};
 use crate::Usage;
-use crate::commands::image::open_file;
+use crate::commands::image::{open, open_file};
+use crate::setup_error::to_anyhow;
 
 /// Bytes at the start of a member that are nobody's: a superblock that is left there would be taken
 /// for a file system's.
@@ -68,9 +70,9 @@ pub fn create(args: &Create, out: &mut dyn Write) -> Result<()> {
 
 /// A device that is to become a leg: none of the members.
 pub fn new_leg(members: &Members, path: &PathBuf, volatile: bool, force: bool) -> Result<NewLeg> {
-    refuse_twice(members.members.iter().chain([path]).map(PathBuf::as_path))?;
-    let device = match named(path) {
-        Some(members) => open(members, false)?,
+    refuse_twice(members.members.iter().chain([path]).map(PathBuf::as_path)).map_err(to_anyhow)?;
+    let device = match members_of(path) {
+        Some(_) => open(path, false)?,
         None => open_file(path, false)?,
     };
     if !force {

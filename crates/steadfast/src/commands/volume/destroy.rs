@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use steadfast_block::BlockDevice;
+use steadfast_setup::path::members_of;
 use steadfast_volume::member::{End, Labelled, read_label, wipe_label};
 use steadfast_volume::{AssembleOptions, Assembled, LegState, Volume, assemble};
 use uuid::Uuid;
@@ -38,7 +39,7 @@ struct Target {
 /// # Errors
 /// It is a component of another one, it cannot be assembled, or a device fails.
 pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
-    if members.members.iter().any(|path| open::named(path).is_some()) {
+    if members.members.iter().any(|path| members_of(path).is_some()) {
         let what = "volume destroy takes the devices themselves, not volume:MEMBER,MEMBER; of \
                     volumes inside of each other it takes the outermost apart, or that of --volume";
         return Err(Usage(what.into()).into());

@@ -5,13 +5,14 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use steadfast_setup::path;
 use steadfast_stack::client::Client;
 use steadfast_stack::protocol as ask;
 use steadfast_stack::protocol::{Answer, Request, VolumeStatus};
 use steadfast_volume::Scrubbed;
 
 use super::cli::{Create, Members, PolicyArgs, VolumeCommand, VolumeKind};
-use super::{bytes, bytes_in_32_bits, open};
+use super::{bytes, bytes_in_32_bits};
 use crate::commands::serve::{ask::call, client, said, show};
 use crate::{Outcome, Usage, document};
 
@@ -72,7 +73,7 @@ fn members_of(command: &VolumeCommand) -> Option<&Members> {
 /// One word that is no file, and is the name of a volume that a host has.
 fn kept_by_host(members: &Members) -> Option<Client> {
     let [only] = &members.members[..] else { return None };
-    if only.symlink_metadata().is_ok() || open::named(only).is_some() {
+    if only.symlink_metadata().is_ok() || path::members_of(only).is_some() {
         return None;
     }
     let client = client(None).ok()?;

@@ -1,47 +1,67 @@
-//! A machine of modelled devices with Steadfast's own file system: recorded, and built anew after
-//! each cut.
+//! A machine of a described stack: modelled devices, volumes of them, and Steadfast's file system;
+//! recorded, and built anew after each cut.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Persistence};
-use steadfast_crash::CrashError;
-use steadfast_crash::explore::{Booted, Machine};
 use steadfast_devices::filter::record::{Durability, Record, RecordLog};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
-use steadfast_ext4::Ext4;
+use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_setup::{Blocks, Devices, Setup, SetupError, Volumes, contents_of};
 
-use crate::VariantError;
-use crate::scenario::{Scenario, Variant};
-use crate::stack::{Blocks, Devices, Volumes, contents_of, mount_options};
+use super::machine::{Booted, Machine};
+use crate::error::CrashError;
+use crate::risk::old_contents;
 
 /// A lying cache writes its contents out in the background; after this time a write is safe.
 const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(1);
 
-/// A variant of a scenario.
-pub(super) struct Modelled {
-    pub scenario: Scenario,
-    pub variant: Variant,
-    /// Of the page cache, in bytes.
-    pub memory: u64,
+/// What is changed of the options of each mount.
+pub type MountChange = Arc<dyn Fn(&mut MountOptions) + Send + Sync>;
+
+/// A machine with a described stack.
+#[derive(Clone)]
+pub struct StackMachine {
+    /// What it is built of.
+    pub setup: Setup,
+    /// Bytes of its page cache.
+    pub memory_bytes: u64,
+    /// A cut is a reset: the machine is reset, and its drives keep their power.
+    pub is_reset: bool,
+    /// What else is said of mounting.
+    pub change: Option<MountChange>,
 }
 
-impl Modelled {
-    pub fn mount(&self, devices: &Blocks) -> Result<Arc<Ext4>, VariantError> {
-        let mut options = mount_options(&self.variant.mount)?;
-        options.journal_device = devices.journal.clone();
-        self.scenario.machine_of(&self.variant).apply(self.memory, &mut options);
-        #[cfg(feature = "planted-bugs")]
-        if let Some(bug) = self.variant.planted {
-            bug.into_options(&mut options);
+impl StackMachine {
+    /// Its devices, which held something before, to be seen by nobody.
+    ///
+    /// # Errors
+    /// A device cannot be built.
+    pub fn used_devices(&self) -> Result<Devices, SetupError> {
+        let devices = Devices::build(&self.setup)?;
+        for device in devices.all() {
+            device.set_contents(old_contents(device.info().size))?;
         }
-        Ok(Ext4::mount(Arc::clone(&devices.disk), options)?)
+        Ok(devices)
+    }
+
+    /// Mounts its file system.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be mounted with its options.
+    pub fn mount(&self, devices: &Blocks) -> Result<Arc<Ext4>, SetupError> {
+        let mut options = devices.mount_options(&self.setup, self.memory_bytes)?;
+        if let Some(change) = &self.change {
+            change(&mut options);
+        }
+        devices.mount(options)
     }
 
     fn durability(&self, name: &str, device: &dyn Model) -> Durability {
-        let params = &self.scenario.devices[name];
-        if !self.variant.loses_cache(params) {
+        let params = &self.setup.topology.devices[name].model;
+        if self.is_reset && !params.forgets_at_reset() {
             return Durability::OnCompletion;
         }
         match params.lying_cache_bytes() {
@@ -55,12 +75,15 @@ impl Modelled {
 
     /// Puts a recording over each device, below the volumes and the scheduler: what waits there
     /// when the power goes has not reached the device.
+    ///
+    /// # Errors
+    /// A volume cannot be made or assembled, with the reason.
     pub fn recorded(
         &self,
         devices: &Devices,
         volumes: Volumes,
         log: &RecordLog,
-    ) -> Result<Blocks, VariantError> {
+    ) -> Result<Blocks, SetupError> {
         // In the order of `Devices::all`: the recording numbers them so.
         devices.blocks_over(volumes, &mut |name, model| self.record_over(name, model, log))
     }
@@ -77,16 +100,25 @@ impl Modelled {
     }
 }
 
-impl Modelled {
-    fn boot(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, VariantError> {
-        let devices = Devices::build(&self.scenario, &self.variant)?;
+impl StackMachine {
+    /// Its devices with these contents: what loses its contents with the power is blank.
+    ///
+    /// # Errors
+    /// A device cannot be built, or hold that.
+    pub fn devices_with(&self, contents: Vec<Store>) -> Result<Devices, SetupError> {
+        let devices = Devices::build(&self.setup)?;
         let keeps = |d: &dyn Model| d.info().persistence == Persistence::Persistent;
         for (device, contents) in devices.all().zip(contents) {
-            // Whatever happened to the machine, its memory is blank.
+            // Without volumes the machine is only reset, where its disk is memory.
             if keeps(&**device) || !devices.has_volumes() {
                 device.set_contents(contents)?;
             }
         }
+        Ok(devices)
+    }
+
+    fn boot(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, SetupError> {
+        let devices = self.devices_with(contents)?;
         let blocks = match log {
             Some(log) => self.recorded(&devices, Volumes::Found, log)?,
             None => devices.blocks_over(Volumes::Found, &mut |_, m| Arc::clone(m) as Arc<_>)?,
@@ -110,16 +142,12 @@ impl Modelled {
     }
 }
 
-impl Machine for Modelled {
-    fn power_on(
-        &self,
-        contents: Vec<Store>,
-        log: Option<&RecordLog>,
-    ) -> steadfast_crash::Result<Booted> {
+impl Machine for StackMachine {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted> {
         self.boot(contents, log).map_err(|e| CrashError::Run(e.to_string()))
     }
 
     fn journal(&self) -> Option<usize> {
-        self.variant.journal.as_ref().map(|_| 1)
+        self.setup.journal.as_ref().map(|_| 1)
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
 use steadfast_devices::filter::btt;
 
-use crate::VariantError;
+use crate::SetupError;
 use crate::volumes::Volumes;
 
 /// How memory is used.
@@ -42,7 +42,7 @@ impl Namespace {
         self,
         device: Arc<dyn BlockDevice>,
         state: Volumes,
-    ) -> Result<Arc<dyn BlockDevice>, VariantError> {
+    ) -> Result<Arc<dyn BlockDevice>, SetupError> {
         match self {
             Namespace::Fsdax => Ok(device),
             Namespace::Raw => Ok(Arc::new(Raw(device))),

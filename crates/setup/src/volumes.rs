@@ -1,27 +1,27 @@
-//! Builds the volumes of a scenario over its devices: new ones, or those that a cut left.
+//! Builds the volumes of a setup over its devices: new ones, or those that a cut left.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Persistence};
-use steadfast_peers::mirrors::{Arrangement, Leg, Setup};
 use steadfast_volume::{
     AssembleOptions, Assembled, Contents, LegState, Mirror, MirrorOptions, NewLeg, Policies,
     Throttle, assemble, create_mirror, create_rows,
 };
 
-use crate::VariantError;
-use crate::scenario::{Scenario, VolumeKind, VolumeSpec};
+use crate::SetupError;
+use crate::description::{Topology, VolumeKind, VolumeSpec};
+use crate::mirrors::{Arrangement, Leg, Setup};
 
 type Device = Arc<dyn BlockDevice>;
 
 /// How often a mirror looks which regions have become clean.
 const UPKEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// What a name of a scenario stands for: a device, or a volume of such.
+/// What a name stands for: a device, or a volume of such.
 #[derive(Clone)]
 pub(crate) enum Tree {
-    /// A device, by its place among those of the variant.
+    /// A device, by its place among those of the setup.
     Leaf(usize),
     /// A volume.
     Volume { name: String, spec: VolumeSpec, members: Vec<Tree> },
@@ -40,21 +40,21 @@ pub enum Volumes {
 
 /// The volumes of a machine that is up, members before what they are members of.
 #[derive(Clone, Default)]
-pub(crate) struct Open {
+pub struct OpenVolumes {
     mirrors: Vec<Mirror>,
     assembled: Option<Assembled>,
 }
 
 impl Tree {
     /// What a name stands for; `leaves` numbers the devices.
-    pub fn of(scenario: &Scenario, name: &str, leaves: &mut Vec<String>) -> Tree {
-        match scenario.volumes.get(name) {
+    pub fn of(topology: &Topology, name: &str, leaves: &mut Vec<String>) -> Tree {
+        match topology.volumes.get(name) {
             None => {
                 leaves.push(name.to_owned());
                 Tree::Leaf(leaves.len() - 1)
             }
             Some(spec) => {
-                let members = spec.members.iter().map(|m| Tree::of(scenario, m, leaves));
+                let members = spec.members.iter().map(|m| Tree::of(topology, m, leaves));
                 let members = members.collect();
                 Tree::Volume { name: name.to_owned(), spec: spec.clone(), members }
             }
@@ -66,8 +66,8 @@ impl Tree {
         &self,
         devices: &[Device],
         state: Volumes,
-        open: &mut Open,
-    ) -> Result<Device, VariantError> {
+        open: &mut OpenVolumes,
+    ) -> Result<Device, SetupError> {
         match self {
             Tree::Leaf(n) => Ok(Arc::clone(&devices[*n])),
             Tree::Volume {
@@ -81,7 +81,7 @@ impl Tree {
             }
             Tree::Volume { name, spec, members } => {
                 let each = members.iter().map(|m| m.open(devices, state, open));
-                let each = each.collect::<Result<Vec<_>, VariantError>>()?;
+                let each = each.collect::<Result<Vec<_>, SetupError>>()?;
                 open.create(name, spec, each, state)
             }
         }
@@ -96,13 +96,13 @@ impl Tree {
     }
 }
 
-/// A model of somebody else's: of devices only, as the scenario's check found.
+/// A model of somebody else's: of devices only, as the check of the description found.
 fn modelled(
     model: Arrangement,
     spec: &VolumeSpec,
     members: &[Tree],
     (devices, state): (&[Device], Volumes),
-) -> Result<Device, VariantError> {
+) -> Result<Device, SetupError> {
     let leaf = |member: &Tree| match member {
         Tree::Leaf(n) => Some(Arc::clone(&devices[*n])),
         Tree::Volume { .. } => None,
@@ -121,7 +121,7 @@ fn modelled(
 }
 
 /// How a model of somebody else's mirror is set up on these devices.
-pub(crate) fn peer_setup(spec: &VolumeSpec, devices: &[Device]) -> Setup {
+pub fn peer_setup(spec: &VolumeSpec, devices: &[Device]) -> Setup {
     // Before the data each leg has a map of 64 KiB.
     const MAP: u64 = 64 << 10;
     let least = devices.iter().map(|d| d.info().size).min().unwrap_or(0).saturating_sub(MAP);
@@ -129,10 +129,10 @@ pub(crate) fn peer_setup(spec: &VolumeSpec, devices: &[Device]) -> Setup {
     Setup { size: least - least % region_bytes, region_bytes, upkeep: UPKEEP_EVERY }
 }
 
-impl Open {
+impl OpenVolumes {
     /// Of volumes that were assembled already.
-    pub fn with(assembled: Assembled) -> Open {
-        Open { mirrors: Vec::new(), assembled: Some(assembled) }
+    pub fn with(assembled: Assembled) -> OpenVolumes {
+        OpenVolumes { mirrors: Vec::new(), assembled: Some(assembled) }
     }
 
     /// The outermost mirror.
@@ -146,7 +146,7 @@ impl Open {
         spec: &VolumeSpec,
         members: Vec<Device>,
         state: Volumes,
-    ) -> Result<Device, VariantError> {
+    ) -> Result<Device, SetupError> {
         let interlace = match spec.kind {
             VolumeKind::Mirror => return self.create_mirror(name, spec, members, state),
             VolumeKind::Stripe => Some(spec.interlace_bytes),
@@ -162,7 +162,7 @@ impl Open {
         spec: &VolumeSpec,
         members: Vec<Device>,
         state: Volumes,
-    ) -> Result<Device, VariantError> {
+    ) -> Result<Device, SetupError> {
         let legs: Vec<NewLeg> =
             members.into_iter().zip(&spec.members).map(|(d, m)| leg(spec, m, d)).collect();
         let contents = match state {
@@ -196,19 +196,19 @@ impl Open {
         spec: &VolumeSpec,
         members: &[Tree],
         devices: &[Device],
-    ) -> Result<Device, VariantError> {
+    ) -> Result<Device, SetupError> {
         let assembled = self.assembled.as_ref();
         let volume = assembled.and_then(|a| a.volumes.iter().find(|v| v.name == name)).cloned();
         let Some(volume) = volume else {
             if tree.is_volatile(devices) {
                 let each = members.iter().map(|m| m.open(devices, Volumes::New, self));
-                let each = each.collect::<Result<Vec<_>, VariantError>>()?;
+                let each = each.collect::<Result<Vec<_>, SetupError>>()?;
                 return self.create(name, spec, each, Volumes::New);
             }
             let problems = assembled.map_or(&[][..], |a| &a.problems);
             let why = problems.iter().find(|(of, _)| of == name);
             let why = why.map(|(_, e)| e.clone());
-            return Err(VariantError::VolumeMissing { name: name.to_owned(), why });
+            return Err(SetupError::VolumeMissing { name: name.to_owned(), why });
         };
         let Some(mirror) = volume.mirror else { return Ok(volume.device) };
         for (slot, member) in members.iter().enumerate() {
@@ -226,7 +226,7 @@ impl Open {
     }
 
     /// Closes all of them, outer ones first.
-    pub fn close(&self) -> Result<(), VariantError> {
+    pub fn close(&self) -> Result<(), SetupError> {
         let each = self.mirrors.iter().rev().map(Mirror::close);
         Ok(each.fold(Ok(()), Result::and)?)
     }
@@ -236,7 +236,7 @@ fn leg(spec: &VolumeSpec, name: &String, device: Device) -> NewLeg {
     let mut leg = NewLeg::new(device);
     leg.volatile = spec.volatile.contains(name);
     leg.partial = spec.partial.contains(name);
-    // What a scenario's devices held before is nobody's.
+    // What the devices held before is nobody's.
     leg.force = true;
     leg
 }

@@ -4,7 +4,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Result;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt::{self, Version};
@@ -13,7 +12,10 @@ use steadfast_devices::source::pmem::{Label, Mode};
 use steadfast_devices::source::{FileDevice, FileOptions, Pmem, PmemError, PmemOptions, Promise};
 use steadfast_volume::member::read_label;
 
-use crate::{Usage, terminal};
+use super::OpenPath;
+use crate::error::SetupError;
+
+type Result<T> = std::result::Result<T, SetupError>;
 
 /// What stands before a path that is to be mapped, whatever it is: a label in it counts.
 const MEMORY: &str = "pmem:";
@@ -53,12 +55,11 @@ pub fn is_memory(path: &Path) -> Result<bool> {
         return Ok(true);
     }
     let shown = path.display();
-    Err(Usage(format!(
+    Err(SetupError::Refused(format!(
         "{shown}: is a block device, and its last 128 KiB are the label of a range of memory, \
          which an image may hold: say {MEMORY}{shown} if it is to be used as one, {RAW}{shown} if \
          all of it is to be used"
-    ))
-    .into())
+    )))
 }
 
 /// The label at the end of a file, if it counts: nothing in the file reaches over it. Without
@@ -66,7 +67,7 @@ pub fn is_memory(path: &Path) -> Result<bool> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub(super) fn label_of(path: &Path, exclusive: bool) -> Result<Option<Label>> {
+pub fn label_of(path: &Path, exclusive: bool) -> Result<Option<Label>> {
     let Some(label) = Pmem::label_of(path) else { return Ok(None) };
     Ok((!is_contents(path, &label, exclusive)?).then_some(label))
 }
@@ -89,19 +90,20 @@ fn is_contents(path: &Path, label: &Label, exclusive: bool) -> Result<bool> {
     Ok(reaches_in && !is_namespace() || is_member())
 }
 
-/// Maps a range, and says what it does not promise.
-pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
+/// Maps a range.
+///
+/// # Errors
+/// It is none, is in use, or holds two things at once.
+pub fn open(path: &Path, read_only: bool) -> Result<OpenPath> {
     let as_it_is = without(path, RAW).is_some();
     // Of a file that is no range a label is but contents.
     let whole = !is_memory(path)?;
     let path = file(path);
     let pmem = map_as(path, PmemOptions { read_only, name: None, whole })?;
-    if !read_only {
-        print_promise(&pmem);
-    }
+    let notes = promise_note(&pmem).into_iter().filter(|_| !read_only).collect();
     let made = if as_it_is { Made::Raw } else { made(&pmem)? };
     let below: Arc<dyn BlockDevice> = Arc::new(pmem);
-    Ok(match made {
+    let device: Arc<dyn BlockDevice> = match made {
         Made::Raw => below,
         Made::Sector(version) => {
             refuse_both(&below, path, "a sector namespace (BTT)")?;
@@ -111,22 +113,26 @@ pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
             refuse_both(&below, path, "an fsdax namespace")?;
             Arc::new(fsdax::open(&below, behind)?)
         }
-    })
+    };
+    Ok(OpenPath { device, assembled: Vec::new(), notes })
 }
 
 /// What is made of a range.
-pub(super) enum Made {
+pub enum Made {
     /// It is used as it is.
     Raw,
     /// A block translation table, of which version if the label says so.
     Sector(Option<Version>),
     /// Data after an info block; so many bytes behind the device count as part of the range.
-    Fsdax { behind: u64 },
+    Fsdax {
+        /// Those bytes.
+        behind: u64,
+    },
 }
 
 /// What is made of a range: what its label says. Of one without a label only the info blocks say
 /// so, and to write past them destroys what they stand for; the order is the kernel's.
-pub(super) fn made(pmem: &Pmem) -> Result<Made> {
+pub fn made(pmem: &Pmem) -> Result<Made> {
     Ok(match pmem.label().map(|label| (label.mode, label.behind())) {
         Some((Mode::Raw, _)) => Made::Raw,
         Some((Mode::Sector(version), _)) => Made::Sector(Some(version)),
@@ -137,8 +143,7 @@ pub(super) fn made(pmem: &Pmem) -> Result<Made> {
             Ok(Some(_)) => Made::Fsdax { behind: 0 },
             Err(error @ FsdaxError::Corrupt { .. }) => {
                 let name = pmem.info().name;
-                let what = format!("{RAW}{name} uses the range as it is");
-                return Err(anyhow::Error::from(error).context(what));
+                return Err(SetupError::Namespaces { name: format!("{RAW}{name}"), source: error });
             }
             Err(error) => return Err(error.into()),
         },
@@ -153,14 +158,13 @@ fn refuse_both(device: &Arc<dyn BlockDevice>, path: &Path, namespace: &str) -> R
         return Ok(());
     }
     let shown = path.display();
-    Err(Usage(format!(
+    Err(SetupError::Refused(format!(
         "{shown}: holds a file system (UUID {}) at its start, and the info block of {namespace}, \
          one of which is left from another time. For the file system say \
          {RAW}{shown}; for the namespace overwrite the first 4096 bytes, which are no part of it: \
          dd if=/dev/zero of={shown} bs=4096 count=1 conv=notrunc",
         info.uuid
-    ))
-    .into())
+    )))
 }
 
 /// Maps a range. What is no range, or in use, is the caller's error; what a label is in no range's
@@ -179,22 +183,20 @@ pub fn map_labelled(path: &Path) -> Result<Pmem> {
 fn map_as(path: &Path, options: PmemOptions) -> Result<Pmem> {
     Pmem::open(path, &options).map_err(|e| match e {
         PmemError::Open(e) => e.into(),
-        e => Usage(e.to_string()).into(),
+        e => SetupError::Refused(e.to_string()),
     })
 }
 
-/// Says that what is stored is lost with the power, or takes an msync.
-pub fn print_promise(pmem: &Pmem) {
+/// That what is stored is lost with the power, or takes an msync.
+pub fn promise_note(pmem: &Pmem) -> Option<String> {
     let name = pmem.info().name;
     match pmem.promise() {
-        Promise::Not { reason } => {
-            terminal::note(&format!("note: {name}: not persistent: {reason}"));
-        }
-        Promise::AfterSync => terminal::note(&format!(
-            "note: {name}: its page cache is mapped, not the memory itself, which the kernel does \
-             not allow for block devices: a fence is an msync"
+        Promise::Not { reason } => Some(format!("{name}: not persistent: {reason}")),
+        Promise::AfterSync => Some(format!(
+            "{name}: its page cache is mapped, not the memory itself, which the kernel does not \
+             allow for block devices: a fence is an msync"
         )),
-        Promise::Persistent | Promise::AfterWriteBack => {}
+        Promise::Persistent | Promise::AfterWriteBack => None,
     }
 }
 

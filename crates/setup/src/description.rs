@@ -1,0 +1,179 @@
+//! The description of a stack.
+
+use std::collections::BTreeMap;
+
+use steadfast_devices::filter::schedule;
+use steadfast_devices::model::ModelParams;
+use steadfast_runtime::Sim;
+use steadfast_volume::{ReadPolicy, WritePolicy};
+
+use crate::driver::DriverCost;
+use crate::error::SetupError;
+use crate::machine::Machine;
+use crate::mirrors::Arrangement;
+use crate::namespace::Namespace;
+
+/// A stack: what it is made of, its file system, and the machine that it is on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// Devices and volumes: those of the file system, and others that a workload uses beside.
+    pub topology: Topology,
+    /// The device or volume that holds the file system.
+    pub disk: String,
+    /// The device or volume that holds the journal; absent: the journal is on `disk`.
+    pub journal: Option<String>,
+    /// The request scheduler before the disk; absent: requests go to it as they come.
+    pub scheduler: Option<schedule::Settings>,
+    /// mkfs options ([`options::mkfs`](crate::options::mkfs)).
+    pub mkfs: String,
+    /// Mount options ([`options::mount`](crate::options::mount)).
+    pub mount: String,
+    /// Processors, memory, write-back.
+    pub machine: Machine,
+}
+
+/// Devices, and volumes made of them, by name. No volume is made of itself, and no device is in one
+/// twice: whoever reads a description looks.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Topology {
+    /// Devices by name.
+    pub devices: BTreeMap<String, DeviceSpec>,
+    /// Volumes by name.
+    pub volumes: BTreeMap<String, VolumeSpec>,
+}
+
+/// A device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceSpec {
+    /// The kind of device with its parameters.
+    pub model: ModelParams,
+    /// What its driver costs the processor.
+    pub driver: DriverCost,
+    /// How it is used, if it is memory.
+    pub namespace: Namespace,
+}
+
+/// What a volume is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeKind {
+    /// The same on every member.
+    Mirror,
+    /// Pieces on each member in turn.
+    Stripe,
+    /// One member after the other.
+    Concat,
+}
+
+/// A volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeSpec {
+    /// What it is.
+    pub kind: VolumeKind,
+    /// Names of devices and of other volumes; of a mirror its legs, in their order.
+    pub members: Vec<String>,
+    /// Legs that do not count as durable, whatever they say of themselves.
+    pub volatile: Vec<String>,
+    /// The leg that may be smaller than the volume, and holds the regions that are read most.
+    pub partial: Vec<String>,
+    /// Which leg answers a read.
+    pub read: ReadPolicy,
+    /// How a write goes to the legs.
+    pub write: WritePolicy,
+    /// Bytes of a mirror; `None`: all that its legs have room for.
+    pub size: Option<u64>,
+    /// Bytes of a mirror's region; `None`: a 16384th of its size.
+    pub region_bytes: Option<u32>,
+    /// Bytes of a stripe's piece.
+    pub interlace_bytes: u32,
+    /// Whose mirror it is, where it is a model of somebody else's.
+    pub model: Option<Arrangement>,
+}
+
+impl Setup {
+    /// A simulation of its machine.
+    pub fn simulation(&self, seed: u64) -> Sim {
+        Sim::new(seed).cpus(self.machine.cpus)
+    }
+}
+
+impl VolumeKind {
+    /// The kinds by name.
+    pub const ALL: [(&str, VolumeKind); 3] = [
+        ("mirror", VolumeKind::Mirror),
+        ("stripe", VolumeKind::Stripe),
+        ("concat", VolumeKind::Concat),
+    ];
+
+    /// As a file writes it.
+    pub fn name(self) -> &'static str {
+        VolumeKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl VolumeSpec {
+    /// In words, as a report shows it.
+    pub fn description(&self) -> String {
+        let (kind, members) = (self.kind.name(), self.members.join(", "));
+        let read = match self.read {
+            ReadPolicy::Preferred(slot) => {
+                format!("preferred:{}", self.members.get(slot).map_or("", String::as_str))
+            }
+            other => other.name(),
+        };
+        match self.kind {
+            VolumeKind::Mirror if self.model.is_some() => format!("model of a mirror of {members}"),
+            VolumeKind::Mirror => {
+                format!("mirror of {members}; reads {read}, writes {}", self.write.name())
+            }
+            VolumeKind::Stripe => {
+                format!("{kind} of {members}, {} KiB", self.interlace_bytes >> 10)
+            }
+            VolumeKind::Concat => format!("{kind} of {members}"),
+        }
+    }
+}
+
+impl Topology {
+    /// Whether something of this name is there.
+    pub fn contains(&self, name: &str) -> bool {
+        self.devices.contains_key(name) || self.volumes.contains_key(name)
+    }
+
+    /// The error of a name that stands for nothing.
+    pub(crate) fn no_device(&self, name: &str) -> SetupError {
+        let known = self.devices.keys().chain(self.volumes.keys()).cloned().collect();
+        SetupError::NoDevice { name: name.to_owned(), known }
+    }
+
+    /// The devices that a device or volume is made of, in the order of its members.
+    pub fn leaves_of(&self, name: &str) -> Vec<String> {
+        leaves(&self.volumes, name)
+    }
+
+    /// About how many bytes a device or volume has: of a volume without what its labels take.
+    pub fn bytes_of(&self, name: &str) -> u64 {
+        let Some(volume) = self.volumes.get(name) else {
+            return self.devices.get(name).map_or(0, |device| device.model.bytes());
+        };
+        let each = volume.members.iter().map(|member| self.bytes_of(member));
+        match volume.kind {
+            VolumeKind::Mirror => {
+                let whole = volume.members.iter().filter(|m| !volume.partial.contains(m));
+                let least = whole.map(|member| self.bytes_of(member)).min().unwrap_or(0);
+                volume.size.map_or(least, |size| size.min(least))
+            }
+            VolumeKind::Concat => each.fold(0, u64::saturating_add),
+            VolumeKind::Stripe => {
+                each.min().unwrap_or(0).saturating_mul(volume.members.len() as u64)
+            }
+        }
+    }
+}
+
+/// The devices that a device or volume is made of, in the order of its members.
+pub fn leaves(volumes: &BTreeMap<String, VolumeSpec>, name: &str) -> Vec<String> {
+    match volumes.get(name) {
+        Some(spec) => spec.members.iter().flat_map(|m| leaves(volumes, m)).collect(),
+        None => vec![name.to_owned()],
+    }
+}

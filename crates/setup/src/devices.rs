@@ -1,0 +1,200 @@
+//! A setup's devices: built, and opened as its file system sees them.
+
+use std::sync::Arc;
+
+use steadfast_block::{BlockDevice, is_zero};
+use steadfast_devices::filter::{Schedule, schedule};
+use steadfast_devices::model::Model;
+use steadfast_devices::store::Store;
+
+use crate::description::{Setup, Topology};
+use crate::driver::{Driver, DriverCost};
+use crate::error::SetupError;
+use crate::namespace::Namespace;
+use crate::volumes::{OpenVolumes, Tree, Volumes};
+
+/// A setup's devices, and what its disk and its journal are made of.
+#[derive(Clone)]
+pub struct Devices {
+    /// Those of the disk, then those of the journal.
+    leaves: Vec<Leaf>,
+    disk: Tree,
+    journal: Option<Tree>,
+    scheduler: Option<schedule::Settings>,
+}
+
+/// What is put over a device, which has this name: a recording, or nothing.
+pub type Over<'a> = dyn FnMut(&str, &Arc<dyn Model>) -> Arc<dyn BlockDevice> + 'a;
+
+/// A device of a setup.
+#[derive(Clone)]
+struct Leaf {
+    name: String,
+    model: Arc<dyn Model>,
+    namespace: Namespace,
+    driver: DriverCost,
+}
+
+/// A setup's devices as its file system sees them.
+#[derive(Clone)]
+pub struct Blocks {
+    /// The disk, behind its scheduler where it has one.
+    pub disk: Arc<dyn BlockDevice>,
+    /// The journal's device.
+    pub journal: Option<Arc<dyn BlockDevice>>,
+    /// That scheduler.
+    pub queue: Option<Arc<Schedule>>,
+    /// The volumes of both.
+    pub volumes: OpenVolumes,
+}
+
+impl Devices {
+    /// Builds a setup's devices, all zeros.
+    ///
+    /// # Errors
+    /// A model refuses its parameters.
+    pub fn build(setup: &Setup) -> Result<Devices, SetupError> {
+        let both = (setup.disk.as_str(), setup.journal.as_deref());
+        Devices::of(&setup.topology, both, setup.scheduler.clone())
+    }
+
+    /// The devices of these, all zeros.
+    fn of(
+        topology: &Topology,
+        (disk, journal): (&str, Option<&str>),
+        scheduler: Option<schedule::Settings>,
+    ) -> Result<Devices, SetupError> {
+        let mut names = Vec::new();
+        let disk = Tree::of(topology, disk, &mut names);
+        let journal = journal.map(|j| Tree::of(topology, j, &mut names));
+        let leaf = |name: String| -> Result<Leaf, SetupError> {
+            let Some(spec) = topology.devices.get(&name) else {
+                return Err(topology.no_device(&name));
+            };
+            let model = spec.model.build(&name)?;
+            Ok(Leaf { name, model, namespace: spec.namespace, driver: spec.driver })
+        };
+        let leaves = names.into_iter().map(leaf).collect::<Result<_, SetupError>>()?;
+        Ok(Devices { leaves, disk, journal, scheduler })
+    }
+
+    /// Those of the disk first, then those of the journal.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Model>> {
+        self.leaves.iter().map(|leaf| &leaf.model)
+    }
+
+    /// Whether the disk or the journal is a volume.
+    pub fn has_volumes(&self) -> bool {
+        let is_volume = |tree: &Tree| matches!(tree, Tree::Volume { .. });
+        is_volume(&self.disk) || self.journal.as_ref().is_some_and(is_volume)
+    }
+
+    /// Whether the file system sees what the devices hold, byte by byte.
+    pub fn are_seen_as_they_are(&self) -> bool {
+        let moves = |leaf: &Leaf| leaf.namespace == Namespace::Sector;
+        !self.has_volumes() && !self.leaves.iter().any(moves)
+    }
+
+    /// The disk over devices that stand for these.
+    ///
+    /// # Errors
+    /// A volume cannot be made or assembled, with the reason.
+    pub fn open_disk(
+        &self,
+        devices: &[Arc<dyn BlockDevice>],
+        state: Volumes,
+        open: &mut OpenVolumes,
+    ) -> Result<Arc<dyn BlockDevice>, SetupError> {
+        self.disk.open(devices, state, open)
+    }
+
+    /// As the file system sees them, with new volumes.
+    ///
+    /// # Errors
+    /// A volume cannot be made, with the reason.
+    pub fn blocks(&self) -> Result<Blocks, SetupError> {
+        self.blocks_over(Volumes::New, &mut |_, model| Arc::clone(model) as Arc<dyn BlockDevice>)
+    }
+
+    /// The same, with something over each device: below its driver, the volumes and the scheduler.
+    ///
+    /// # Errors
+    /// A volume cannot be made or assembled, with the reason.
+    pub fn blocks_over(&self, state: Volumes, over: &mut Over<'_>) -> Result<Blocks, SetupError> {
+        let mut device = |leaf: &Leaf| -> Result<Arc<dyn BlockDevice>, SetupError> {
+            let device = leaf.namespace.open(over(&leaf.name, &leaf.model), state)?;
+            Ok(match leaf.driver.is_some() {
+                true => Arc::new(Driver::new(device, leaf.driver)),
+                false => device,
+            })
+        };
+        let devices = self.leaves.iter().map(&mut device).collect::<Result<Vec<_>, _>>()?;
+        let mut volumes = OpenVolumes::default();
+        let disk = self.disk.open(&devices, state, &mut volumes)?;
+        let journal = self.journal.as_ref().map(|j| j.open(&devices, state, &mut volumes));
+        let blocks = Blocks::new(disk, journal.transpose()?, self.scheduler.as_ref());
+        Ok(Blocks { volumes, ..blocks })
+    }
+}
+
+impl Blocks {
+    /// Puts the scheduler, if there is one, before the disk.
+    pub fn new(
+        disk: Arc<dyn BlockDevice>,
+        journal: Option<Arc<dyn BlockDevice>>,
+        scheduler: Option<&schedule::Settings>,
+    ) -> Blocks {
+        let queue = scheduler.map(|s| Arc::new(Schedule::new(Arc::clone(&disk), s.clone())));
+        let disk = queue.as_ref().map_or(disk, |q| Arc::clone(q) as Arc<dyn BlockDevice>);
+        Blocks { disk, journal, queue, volumes: OpenVolumes::default() }
+    }
+
+    /// Waits until everything written is durable.
+    ///
+    /// # Errors
+    /// The first device that fails.
+    pub fn flush(&self) -> Result<(), SetupError> {
+        Ok(std::iter::once(&self.disk).chain(&self.journal).try_for_each(|d| d.flush())?)
+    }
+
+    /// Ends the use of the volumes.
+    ///
+    /// # Errors
+    /// The first that cannot be closed.
+    pub fn close(&self) -> Result<(), SetupError> {
+        self.volumes.close()
+    }
+}
+
+impl Topology {
+    /// A device or volume by itself, new.
+    ///
+    /// # Errors
+    /// There is none of this name, or it cannot be built, with the reason.
+    pub fn open(&self, name: &str) -> Result<Arc<dyn BlockDevice>, SetupError> {
+        if !self.contains(name) {
+            return Err(self.no_device(name));
+        }
+        Ok(Devices::of(self, (name, None), None)?.blocks()?.disk)
+    }
+}
+
+/// What a device holds now, read through it: of a volume nobody else knows.
+///
+/// # Errors
+/// The device fails.
+pub fn contents_of(device: &Arc<dyn BlockDevice>) -> Result<Store, SetupError> {
+    const PIECE: u64 = 1 << 20;
+    let size = device.info().size;
+    let mut store = Store::new(size);
+    let mut at = 0;
+    while at < size {
+        let data = device.read(at, PIECE.min(size - at))?;
+        let len = data.len() as u64;
+        if !is_zero(&data) {
+            store.write_slice(at, &data);
+        }
+        at += len;
+    }
+    Ok(store)
+}

@@ -1,0 +1,39 @@
+//! What a storage stack is, and the one place where it is opened.
+//!
+//! * [`Setup`]: devices, volumes, request scheduler, file system and machine;
+//! * [`Topology`]: its devices and volumes by name;
+//! * [`Devices`] and [`Blocks`]: those of its disk and its journal, built and opened; over each
+//!   device the caller may put a filter, such as a recording;
+//! * [`Stack`]: a setup that is up: its file system is made when it is first asked for, and mounted
+//!   again after it was unmounted.
+//!
+//! Whoever measures, cuts or mounts a stack opens it here, so that all of them mean the same by one
+//! description: the machine's memory and processors, what a driver costs, and which times of access
+//! are kept.
+
+mod description;
+mod devices;
+mod driver;
+mod error;
+mod file_system;
+mod machine;
+pub mod mirrors;
+mod namespace;
+pub mod options;
+pub mod path;
+mod stack;
+mod volumes;
+
+pub use description::{DeviceSpec, Setup, Topology, VolumeKind, VolumeSpec, leaves};
+pub use devices::{Blocks, Devices, contents_of};
+pub use driver::{Driver, DriverCost};
+pub use error::{OptionsError, SetupError};
+pub use file_system::make;
+pub use machine::Machine;
+pub use namespace::Namespace;
+pub use stack::{NamedDevices, Stack};
+pub use volumes::{OpenVolumes, Volumes, peer_setup};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

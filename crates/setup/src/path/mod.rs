@@ -1,0 +1,67 @@
+//! Opening what a path of this machine names: an image file, a block device, a range of memory
+//! (`pmem:PATH`, or by its label), or a volume by its members (`volume:MEMBER,MEMBER`).
+
+pub mod memory;
+mod volume;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::{FileDevice, FileOptions};
+use steadfast_volume::Assembled;
+
+use crate::error::SetupError;
+pub use volume::{
+    MemberOptions, OpenMembers, absolute, assembled, members_of, open_all, refuse_member,
+    refuse_twice,
+};
+
+/// How a path is opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PathOptions {
+    /// Nothing is written to it.
+    pub read_only: bool,
+    /// What can be mapped is mapped, to be used in place.
+    pub in_place: bool,
+}
+
+/// What was opened by a path.
+pub struct OpenPath {
+    /// It, as a device.
+    pub device: Arc<dyn BlockDevice>,
+    /// The volumes of it, inner ones first: whoever opened it closes them.
+    pub assembled: Vec<Assembled>,
+    /// What it does not promise, or lacks: a line each, for people.
+    pub notes: Vec<String>,
+}
+
+/// Opens what a path names. A member of a volume is refused: its other members would not know.
+///
+/// # Errors
+/// It is not there, in use, or not what it is said to be.
+pub fn open(path: &Path, options: PathOptions) -> Result<OpenPath, SetupError> {
+    if let Some(members) = members_of(path) {
+        return volume::open_volume(&members, options.read_only);
+    }
+    let open = open_file(path, options)?;
+    refuse_member(&open.device)?;
+    Ok(open)
+}
+
+/// Opens an image file, a block device or a range of memory, whatever it holds.
+///
+/// # Errors
+/// It is not there, in use, or not what it is said to be.
+pub fn open_file(path: &Path, options: PathOptions) -> Result<OpenPath, SetupError> {
+    let PathOptions { read_only, in_place } = options;
+    if in_place || memory::is_memory(path)? {
+        return memory::open(path, read_only);
+    }
+    let options = FileOptions { read_only, ..FileOptions::default() };
+    let device = FileDevice::open(memory::file(path), &options)?;
+    // Why a request goes through the host's cache matters to a benchmark, not here.
+    let matters = |note: &&String| !note.contains("direct") && !note.contains("O_DIRECT");
+    let notes = device.notes().iter().filter(matters).cloned().collect();
+    Ok(OpenPath { device: Arc::new(device), assembled: Vec::new(), notes })
+}

@@ -1,0 +1,145 @@
+//! A setup that is up: its devices, and its file system, which is made when it is first asked for,
+//! and mounted again after it was unmounted, so that nothing is kept of what was written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_ext4::Ext4;
+use steadfast_ext4_mkfs::Contents;
+use steadfast_runtime::Mutex;
+
+use crate::description::{Setup, Topology};
+use crate::devices::{Blocks, Devices};
+use crate::error::SetupError;
+
+/// Devices and volumes that are had by their names: each new, used by nobody else, and the same
+/// each time.
+pub struct NamedDevices {
+    topology: Topology,
+    // Held while one is built.
+    open: Mutex<BTreeMap<String, Arc<dyn BlockDevice>>>,
+}
+
+impl NamedDevices {
+    /// Those of a description.
+    pub fn new(topology: Topology) -> NamedDevices {
+        NamedDevices { topology, open: Mutex::default() }
+    }
+
+    /// The one of this name.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be built.
+    pub fn get(&self, name: &str) -> Result<Arc<dyn BlockDevice>, SetupError> {
+        let mut open = self.open.lock();
+        if let Some(device) = open.get(name) {
+            return Ok(Arc::clone(device));
+        }
+        let device = self.topology.open(name)?;
+        open.insert(name.to_owned(), Arc::clone(&device));
+        Ok(device)
+    }
+}
+
+/// A stack, on devices that were zeros.
+pub struct Stack {
+    setup: Setup,
+    memory_bytes: u64,
+    // Held while they are built and the file system is made.
+    built: Mutex<Option<Blocks>>,
+    // Held while it is mounted and unmounted.
+    mounted: Mutex<Option<Arc<Ext4>>>,
+    others: NamedDevices,
+}
+
+impl Stack {
+    /// A setup on a machine with so much page cache. Nothing is built yet.
+    pub fn new(setup: Setup, memory_bytes: u64) -> Stack {
+        let others = NamedDevices::new(setup.topology.clone());
+        Stack { setup, memory_bytes, built: Mutex::default(), mounted: Mutex::default(), others }
+    }
+
+    /// What it is.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Bytes of its page cache.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// Builds the devices and makes the file system now.
+    ///
+    /// # Errors
+    /// They cannot be built, or the file system cannot be made.
+    pub fn make(&self) -> Result<(), SetupError> {
+        self.blocks().map(drop)
+    }
+
+    /// The devices, with a file system.
+    fn blocks(&self) -> Result<Blocks, SetupError> {
+        let mut built = self.built.lock();
+        if let Some(blocks) = &*built {
+            return Ok(blocks.clone());
+        }
+        let blocks = Devices::build(&self.setup)?.blocks()?;
+        blocks.make(&self.setup, Contents::Zeros, (0, 0))?;
+        *built = Some(blocks.clone());
+        Ok(blocks)
+    }
+
+    /// The file system.
+    ///
+    /// # Errors
+    /// It cannot be made or mounted.
+    pub fn mounted(&self) -> Result<Arc<Ext4>, SetupError> {
+        let mut mounted = self.mounted.lock();
+        if let Some(fs) = &*mounted {
+            return Ok(Arc::clone(fs));
+        }
+        let blocks = self.blocks()?;
+        let fs = blocks.mount(blocks.mount_options(&self.setup, self.memory_bytes)?)?;
+        *mounted = Some(Arc::clone(&fs));
+        Ok(fs)
+    }
+
+    /// Writes everything back and forgets what was kept of it: what is read next is read from the
+    /// devices.
+    ///
+    /// # Errors
+    /// What could not be written.
+    pub fn unmount(&self) -> Result<(), SetupError> {
+        let mounted = self.mounted.lock().take();
+        mounted.map_or(Ok(()), |fs| fs.unmount().map_err(SetupError::Unmount))
+    }
+
+    /// The device or volume that holds the file system, unmounted: what the file system kept in
+    /// memory is on it.
+    ///
+    /// # Errors
+    /// It cannot be built, or what was kept cannot be written.
+    pub fn own_disk(&self) -> Result<Arc<dyn BlockDevice>, SetupError> {
+        self.unmount()?;
+        Ok(self.blocks()?.disk)
+    }
+
+    /// A device or volume by its name, new and used by nobody else, and the same each time: also
+    /// one that the file system's disk or journal is made of.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be built.
+    pub fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, SetupError> {
+        self.others.get(name)
+    }
+
+    /// Unmounts, and ends the use of the volumes.
+    ///
+    /// # Errors
+    /// What could not be written or closed.
+    pub fn shut_down(self) -> Result<(), SetupError> {
+        self.unmount()?;
+        self.built.lock().take().map_or(Ok(()), |blocks| blocks.close())
+    }
+}

@@ -1,0 +1,179 @@
+//! `crash run --stack`: a variant of a scenario under test, with its volumes, memory, external
+//! journal and scheduler.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use steadfast_crash::explore::StackMachine;
+use steadfast_crash::program::Names;
+use steadfast_devices::filter::record::RecordLog;
+use steadfast_devices::store::Store;
+use steadfast_ext4::MountOptions;
+use steadfast_ext4_mkfs::{Contents, JournalChoice};
+use steadfast_lab::scenario::{CutKind, Scenario};
+use steadfast_setup::{Blocks, Devices, Machine, Setup, SetupError, Volumes, options};
+
+use crate::Usage;
+use crate::mount::stack::choose;
+
+/// A variant of a scenario. The recording keeps the scenario's text, so that it can be recovered
+/// from wherever the file is.
+#[derive(Debug, Clone)]
+pub struct OnStack {
+    text: String,
+    origin: String,
+    variant: String,
+    setup: Setup,
+    is_reset: bool,
+}
+
+impl OnStack {
+    /// `FILE[:VARIANT]`: a scenario by its name or file, and which of its variants.
+    ///
+    /// # Errors
+    /// There is none, or it is no file system of ours with a journal.
+    pub fn named(argument: &str) -> Result<OnStack, Usage> {
+        let (origin, variant) = match argument.rsplit_once(':') {
+            Some((origin, variant)) if Scenario::text_of(argument).is_err() => {
+                (origin, Some(variant))
+            }
+            _ => (argument, None),
+        };
+        let text = Scenario::text_of(origin).map_err(|e| Usage(format!("--stack: {e}")))?;
+        OnStack::of(text, origin, variant)
+    }
+
+    fn of(text: String, origin: &str, variant: Option<&str>) -> Result<OnStack, Usage> {
+        let scenario = Scenario::parse(&text, origin).map_err(|e| Usage(e.to_string()))?;
+        let variant = choose(&scenario, variant).map_err(|e| {
+            let text = e.to_string();
+            Usage(text.replace("with --variant", &format!("with --stack {origin}:VARIANT")))
+        })?;
+        let name = &variant.name;
+        if let Some(kernel) = &variant.kernel {
+            let what = format!("variant '{name}' is the kernel's own {kernel}: say --fs");
+            return Err(Usage(what));
+        }
+        let setup = scenario.setup_of(variant);
+        let mkfs = options::mkfs(&setup.mkfs).map_err(|e| Usage(e.to_string()))?;
+        if setup.journal.is_none() && matches!(mkfs.journal, JournalChoice::None) {
+            let what = format!(
+                "variant '{name}' has no journal, and e2fsck repairs no stack at its boot: say \
+                 --fs ext2"
+            );
+            return Err(Usage(what));
+        }
+        Ok(OnStack {
+            origin: origin.to_owned(),
+            variant: variant.name.clone(),
+            is_reset: variant.cut == CutKind::Reset,
+            setup,
+            text,
+        })
+    }
+
+    /// Its mount options.
+    pub fn mount_options(&self) -> &str {
+        &self.setup.mount
+    }
+
+    /// Its machine.
+    pub fn machine(&self) -> &Machine {
+        &self.setup.machine
+    }
+
+    /// For people.
+    pub fn in_words(&self) -> String {
+        format!("{}/{}", self.origin, self.variant)
+    }
+
+    /// For the recording.
+    pub fn about(&self) -> [(&'static str, String); 3] {
+        [
+            ("stack", self.text.clone()),
+            ("stack_origin", self.origin.clone()),
+            ("variant", self.variant.clone()),
+        ]
+    }
+
+    /// From a recording, if it was on a stack.
+    ///
+    /// # Errors
+    /// Its scenario cannot be read any more.
+    pub fn from_about(about: &BTreeMap<String, String>) -> Result<Option<OnStack>, String> {
+        let text = |key: &str| about.get(key).cloned();
+        let (Some(stack), Some(origin)) = (text("stack"), text("stack_origin")) else {
+            return Ok(None);
+        };
+        let variant = text("variant");
+        OnStack::of(stack, &origin, variant.as_deref()).map(Some).map_err(|e| e.to_string())
+    }
+
+    /// The machine that recovers, mounting with these options.
+    pub fn stack_machine(&self, options: MountOptions) -> StackMachine {
+        // They are all in `options` already.
+        let setup = Setup { mount: String::new(), ..self.setup.clone() };
+        let change = move |to: &mut MountOptions| {
+            let journal_device = to.journal_device.take();
+            *to = MountOptions { journal_device, ..options.clone() };
+        };
+        StackMachine {
+            memory_bytes: self.setup.machine.page_cache_bytes(None),
+            setup,
+            is_reset: self.is_reset,
+            change: Some(Arc::new(change)),
+        }
+    }
+
+    /// New devices with a file system on them, as they are after a boot, recorded; the recording is
+    /// the caller's to begin.
+    ///
+    /// # Errors
+    /// They cannot be built, or the file system cannot be made.
+    pub fn recorded(
+        &self,
+        machine: &StackMachine,
+        owner: (u32, u32),
+        log: &RecordLog,
+    ) -> Result<(Devices, Blocks), SetupError> {
+        // In virtual time: a model of a slow disk would take its time.
+        let setup = machine.setup.clone();
+        let made = machine.setup.simulation(1).run(move || -> Result<Vec<Store>, SetupError> {
+            let devices = Devices::build(&setup)?;
+            let blocks = devices.blocks()?;
+            blocks.make(&setup, Contents::Zeros, owner)?;
+            blocks.flush()?;
+            blocks.close()?;
+            Ok(devices.all().map(|device| device.contents()).collect())
+        });
+        let contents = made.map_err(|e| SetupError::Refused(e.to_string()))??;
+        let devices = machine.devices_with(contents)?;
+        let blocks = machine.recorded(&devices, Volumes::Found, log)?;
+        Ok((devices, blocks))
+    }
+
+    /// Whether the file system sees what the devices hold, byte by byte.
+    fn is_seen_as_it_is(&self) -> bool {
+        Devices::build(&self.setup).is_ok_and(|devices| devices.are_seen_as_they_are())
+    }
+
+    /// What lies where, where that can be said.
+    pub fn names(&self, contents: Vec<Store>, options: &MountOptions) -> Names {
+        match self.is_seen_as_it_is() {
+            true => Names::of(contents, options),
+            false => Names::default(),
+        }
+    }
+
+    /// Refuses to write the first device as an image, where it is but a part of the disk.
+    ///
+    /// # Errors
+    /// It is.
+    pub fn refuse_image(&self) -> Result<(), Usage> {
+        if self.is_seen_as_it_is() {
+            return Ok(());
+        }
+        let stack = self.in_words();
+        Err(Usage(format!("--image: the disk of {stack} is no single device: take --tree")))
+    }
+}

@@ -28,7 +28,7 @@ const NEEDED: [(&str, &str); 22] = [
     ("systemd-analyze", "systemd"),
     ("python3", "python3"),
     // Reads what IOzone's -b writes.
-    ("soffice", "libreoffice-calc-nogui"),
+    ("runxlrd", "python3-xlrd"),
     // Without its window: a third of what the whole browser brings.
     ("chromium-headless-shell", "chromium-headless-shell"),
 ];

@@ -12,6 +12,21 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::OnceLock;
+
+/// The command line of this process, as ours.
+static OWN: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Keeps it for who starts the program again, in the background.
+pub fn keep(words: Vec<OsString>) {
+    // OK to ignore: it is said once.
+    let _ = OWN.set(words);
+}
+
+/// It, without the program's name.
+pub fn own_arguments() -> Vec<OsString> {
+    OWN.get().map_or_else(Vec::new, |words| words.iter().skip(1).cloned().collect())
+}
 
 /// The command line as ours: with a command, under our name.
 pub fn arguments(given: Vec<OsString>, commands: &[&str]) -> Vec<OsString> {

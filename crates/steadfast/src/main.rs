@@ -7,8 +7,10 @@ mod allocator;
 mod cli;
 mod commands;
 mod document;
+mod exit_status;
 mod helper;
 mod mount;
+mod outcome;
 mod output;
 mod setup_error;
 mod stop_signals;
@@ -22,50 +24,24 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::FromArgMatches;
 use steadfast::FileSystem;
-use steadfast_devices::filter::btt::BttError;
-use steadfast_devices::filter::fsdax::FsdaxError;
-use steadfast_devices::source::OpenError;
-use steadfast_volume::VolumeError;
 
 use cli::{Cli, Command, Lab};
 use commands::{
     crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, pmem,
     sensitivity, serve, svm, top, tree, volume,
 };
+use exit_status::status_of;
+pub use outcome::{Outcome, Unsupported, Usage};
 use terminal::{Contents, Harmless};
-
-/// An error of the caller's, not of what was looked at: exit status 2.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Usage(pub String);
-
-/// Something that others have and Steadfast has not: exit status 3.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Unsupported(pub String);
-
-/// How a command that went through ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// All is well.
-    Good,
-    /// It did its work and found a problem, which it has printed.
-    Problem,
-    /// A process that worked for us has ended with this status and said why.
-    Status(u8),
-    /// It was asked to stop by a signal, and has printed what it knew: no problem until then.
-    Stopped,
-}
-
-impl Outcome {
-    /// The exit status of what was stopped, as a shell has it of SIGINT.
-    pub const STOPPED: u8 = 130;
-}
 
 fn main() -> ExitCode {
     take_file_size_limit_as_error();
-    let words = arguments();
-    let matches = match pages::command().try_get_matches_from(&words) {
+    let command = pages::command();
+    let mut commands: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    commands.push("help");
+    let words = helper::arguments(std::env::args_os().collect(), &commands);
+    helper::keep(words.clone());
+    let matches = match command.try_get_matches_from(&words) {
         Ok(matches) => matches,
         Err(e) => return misread(&e, &words),
     };
@@ -173,79 +149,6 @@ fn misread(e: &clap::Error, words: &[OsString]) -> ExitCode {
         let _ = document::error(&mut std::io::stdout().lock(), text, None, status);
     }
     ExitCode::from(status)
-}
-
-/// The command line, also of who calls the program as mount(8) does.
-fn arguments() -> Vec<OsString> {
-    let command = pages::command();
-    let mut commands: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-    commands.push("help");
-    helper::arguments(std::env::args_os().collect(), &commands)
-}
-
-/// The exit status for an error.
-fn status_of(e: &anyhow::Error) -> u8 {
-    if e.chain().any(is_unsupported) {
-        3
-    } else if e.chain().any(is_misuse) {
-        2
-    } else {
-        1
-    }
-}
-
-/// Whether an error says that what was asked for, or what the image uses, is not implemented:
-/// nothing is known to be wrong.
-fn is_unsupported(e: &(dyn std::error::Error + 'static)) -> bool {
-    use steadfast_ext4::Ext4Error;
-    use steadfast_journal::JournalError;
-    use steadfast_vfs::FsError;
-    let by_journal = |e: &JournalError| matches!(e, JournalError::Unsupported { .. });
-    let by_fs = |e: &FsError| matches!(e, FsError::Unsupported { .. });
-    let by_volume =
-        |e: &VolumeError| matches!(e, VolumeError::Newer { .. } | VolumeError::Features { .. });
-    e.is::<Unsupported>()
-        || matches!(e.downcast_ref(), Some(BttError::Unsupported { .. }))
-        || matches!(e.downcast_ref(), Some(FsdaxError::Unsupported { .. }))
-        || e.downcast_ref().is_some_and(by_volume)
-        || e.downcast_ref().is_some_and(by_fs)
-        || match e.downcast_ref::<Ext4Error>() {
-            Some(Ext4Error::Unsupported { .. }) => true,
-            Some(Ext4Error::Journal(e)) => by_journal(e),
-            Some(Ext4Error::Fs(e)) => by_fs(e),
-            _ => false,
-        }
-}
-
-/// Whether an error is the caller's: a request that cannot be met, which changed nothing.
-fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
-    use steadfast_ext4::Ext4Error;
-    use steadfast_journal::JournalError;
-    let by_volume = |e: &VolumeError| matches!(e, VolumeError::Refused(_));
-    e.is::<Usage>()
-        || output::is_unwritten(e)
-        || matches!(e.downcast_ref(), Some(BttError::None { .. } | BttError::Refused { .. }))
-        || matches!(e.downcast_ref(), Some(FsdaxError::None { .. } | FsdaxError::Refused { .. }))
-        || matches!(e.downcast_ref(), Some(steadfast::Error::Refused { .. }))
-        || e.downcast_ref().is_some_and(by_volume)
-        || e.downcast_ref().is_some_and(is_wrong_file)
-        || matches!(
-            e.downcast_ref::<Ext4Error>(),
-            Some(
-                Ext4Error::NoFileSystem { .. }
-                    | Ext4Error::Refused { .. }
-                    | Ext4Error::Journal(JournalError::Refused { .. })
-            )
-        )
-}
-
-/// Whether what was named cannot be opened because of what it is, or of who asks; not because a
-/// disk or the machine failed.
-fn is_wrong_file(e: &OpenError) -> bool {
-    use rustix::io::Errno;
-    let OpenError::System { source, .. } = e else { return true };
-    let failed = [Errno::IO, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::NOSPC, Errno::DQUOT];
-    !Errno::from_io_error(source).is_some_and(|e| failed.contains(&e))
 }
 
 fn is_closed_pipe(e: &anyhow::Error) -> bool {

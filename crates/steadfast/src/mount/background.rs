@@ -3,7 +3,6 @@
 //! The program starts itself again rather than forking: threads do not survive a fork. The child
 //! says on its standard output that all is well; until then its errors go to the terminal.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus, Stdio};
@@ -11,6 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use anyhow::{Context, Result};
 
 use super::log::LogFile;
+use crate::helper;
 
 /// What the child says.
 const READY: &str = "ready";
@@ -20,7 +20,7 @@ pub const SERVES: &str = "--serves-in-background";
 /// Starts the child and waits until it serves (`None`) or has failed (its status).
 pub fn start() -> Result<Option<ExitStatus>> {
     let program = std::env::current_exe().context("finding this program")?;
-    let mut arguments: Vec<OsString> = crate::arguments().into_iter().skip(1).collect();
+    let mut arguments = helper::own_arguments();
     // After the command's name; the rest may hold a `--`.
     arguments.insert(1.min(arguments.len()), SERVES.into());
     let mut child = Command::new(program)

@@ -1,15 +1,12 @@
 //! The control socket of a mount: one request and one answer a connection, each a line of JSON.
 //!
 //! A request is `{"do": "VERB", ...}`, an answer `{"ok": true, ...}` or `{"ok": false, "error":
-//! "...", "used_wrongly": false}`. A new verb is a new arm of [`answer`], or of the two that it
-//! asks first. Who is let in, how many and for how long is [`steadfast_stack::listener`]'s.
+//! "...", "used_wrongly": false}`. A new verb is a new arm of `control_socket::answer`, or of the two
+//! that it asks first. Who is let in, how many and for how long is [`steadfast_stack::listener`]'s.
 
-use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -17,11 +14,8 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
 use steadfast_fuse::mounts::{self, Mount};
-use steadfast_stack::listener::{Listener, bind_private};
-use steadfast_vfs::FileSystem;
 
-use super::serve::Served;
-use super::{place, remount, status, transact};
+use super::place;
 use crate::Usage;
 
 /// Longest request and answer in bytes.
@@ -31,89 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a mount may have too many callers at its door.
 const CROWDED: Duration = Duration::from_secs(1);
 
-/// The listening socket; its file goes with it.
-pub struct Socket(Listener);
-
-impl Socket {
-    /// Whether a socket can be made in `folder`, by making one of the longest name.
-    pub fn check(folder: &Path) -> Result<()> {
-        let name = place::socket_name(std::process::id(), Some("0:1048575"));
-        let path = folder.join(name);
-        let failed = || format!("control socket {}", path.display());
-        let listening = bind_private(&path).with_context(failed)?;
-        // While somebody listens no `status` takes it for one that a dead process has left.
-        let removed = std::fs::remove_file(&path);
-        drop(listening);
-        removed.with_context(failed)
-    }
-
-    /// Listens in `folder`, for this user and root alone, and answers for `served`.
-    pub fn open(folder: &Path, served: &Arc<Served>) -> Result<Socket> {
-        let name = place::socket_name(std::process::id(), served.device.as_deref());
-        let path = folder.join(name);
-        let failed = || format!("control socket {}", path.display());
-        // One that a dead process of our number has left behind is replaced.
-        let listener = bind_private(&path).with_context(failed)?;
-        let served = Arc::clone(served);
-        let behind = move |line: &[u8]| replied(line, &served);
-        Ok(Socket(Listener::open(listener, &path, Arc::new(behind)).with_context(failed)?))
-    }
-
-    /// Stops listening, once the answers that are on their way have gone, or after `patience`.
-    pub fn close(self, patience: Duration) {
-        self.0.close(patience);
-    }
-}
-
-fn replied(line: &[u8], served: &Served) -> Value {
-    let request = serde_json::from_slice(line).context("a request that is not JSON");
-    let answered = request.and_then(|request| answer(&request, served));
-    let mut reply = answered.unwrap_or_else(|e| {
-        let wrongly = e.downcast_ref::<Usage>().is_some();
-        json!({ "ok": false, "error": format!("{e:#}"), "used_wrongly": wrongly })
-    });
-    if let Some(fields) = reply.as_object_mut() {
-        fields.entry("ok").or_insert(Value::Bool(true));
-    }
-    reply
-}
-
-/// Does what a request asks for. Its answer's fields; `ok` is added.
-/// A path of a request: text, or bytes.
-fn path_of(word: &Value) -> Option<PathBuf> {
-    let bytes = || -> Option<Vec<u8>> {
-        word.as_array()?.iter().map(|b| u8::try_from(b.as_u64()?).ok()).collect()
-    };
-    word.as_str().map(PathBuf::from).or_else(|| Some(PathBuf::from(OsString::from_vec(bytes()?))))
-}
-
-fn answer(request: &Value, served: &Served) -> Result<Value> {
-    let by_others = transact::answer(request, served).or_else(|| remount::answer(request, served));
-    if let Some(answer) = by_others {
-        return answer;
-    }
-    match request["do"].as_str().unwrap_or_default() {
-        "status" => Ok(json!({ "status": status::of(served) })),
-        "sync" => {
-            served.fs.sync()?;
-            Ok(json!({}))
-        }
-        "umount" => {
-            let at = path_of(&request["at"]).unwrap_or_else(|| served.mountpoint.clone());
-            // Where somebody else has taken it away, the flush is what is left to wait for.
-            served.unmounter.unmount_at(&at)?;
-            served.wait().map_err(|e| anyhow!(e))?;
-            Ok(json!({ "note": served.note(), "stays": served.stays }))
-        }
-        verb => Err(anyhow!("this mount's process does not know how to '{verb}'")),
-    }
-}
-
 /// A running mount, as its status says.
 pub struct Running {
     /// Where it answers.
     pub socket: PathBuf,
-    /// See [`status::of`].
+    /// See `status::of`.
     pub status: Value,
     /// The process that has bound it, by its number here: it may know itself by another one.
     pub peer: u32,

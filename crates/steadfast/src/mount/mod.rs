@@ -4,6 +4,7 @@
 pub mod background;
 mod claim;
 mod control;
+mod control_socket;
 mod descriptors;
 mod ending;
 pub mod holders;
@@ -14,6 +15,7 @@ pub mod options;
 pub mod place;
 mod remount;
 pub mod serve;
+pub mod served;
 pub mod stack;
 mod status;
 mod transact;

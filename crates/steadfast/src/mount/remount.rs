@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use steadfast_fuse::mounts;
 use steadfast_vfs::FileSystem;
 
-use super::serve::Served;
+use super::served::Served;
 use super::{control, holders, options};
 use crate::{Outcome, Usage};
 

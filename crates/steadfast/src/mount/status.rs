@@ -14,7 +14,7 @@ use steadfast_fuse::{is_dead, mounts};
 use steadfast_vfs::foreign::{Foreign, shown};
 
 use super::control::Running;
-use super::serve::Served;
+use super::served::Served;
 use super::{control, transact, trouble};
 use crate::{Outcome, Usage, document, terminal};
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use steadfast_ext4::{LastPoint, RolledBack};
 use steadfast_vfs::{FileSystem, FsError, TransactMask, TransactPolicy};
 
-use super::serve::Served;
+use super::served::Served;
 use super::{control, holders};
 use crate::{Outcome, Usage, terminal};
 use steadfast_vfs::path::shown;

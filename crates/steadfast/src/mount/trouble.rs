@@ -14,7 +14,6 @@ use steadfast_fuse::ErrorLog;
 use steadfast_pagecache::Stats;
 use steadfast_vfs::path::shown;
 
-use super::serve::Served;
 use crate::terminal;
 
 /// Parts of files that a status and the last word of a mount name.
@@ -230,8 +229,7 @@ pub fn lines(unwritten: &Value) -> Vec<String> {
 
 /// What there is to say of failed writes at the end; `None` if there were none and the journal
 /// has not stopped.
-pub fn last_word(served: &Served) -> Option<String> {
-    let (fs, source) = (&served.fs, &served.source);
+pub fn last_word(fs: &Ext4, source: &str) -> Option<String> {
     let failed = fs.page_cache().stats().failed_writes;
     let aborted = fs.journal().is_some_and(|journal| journal.aborted().is_some());
     // Data may be on the device and the transaction with its place lost.

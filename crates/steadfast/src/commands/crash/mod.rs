@@ -40,7 +40,7 @@ pub fn command(command: &Crash, out: &mut dyn Write) -> Result<Outcome> {
 
 /// An error that says nothing of what was to be judged, after these words.
 fn not_found(e: anyhow::Error, words: &str) -> anyhow::Error {
-    if crate::status_of(&e) != 1 {
+    if crate::exit_status::status_of(&e) != 1 {
         return e;
     }
     Usage(format!("{words}{}", terminal::with_causes(&e))).into()

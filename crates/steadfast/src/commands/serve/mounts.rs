@@ -13,7 +13,8 @@ use steadfast_stack::{Mounted, Mounter, ToMount};
 use crate::commands::journal_device::open_journal;
 use crate::commands::volume::open::refuse_member;
 use crate::mount::options;
-use crate::mount::serve::{Begun, Opened, Served, check_place};
+use crate::mount::serve::{Begun, Opened, check_place};
+use crate::mount::served::Served;
 use crate::{Unsupported, Usage};
 
 /// Mounts ext2, ext3 and ext4.

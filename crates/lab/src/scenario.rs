@@ -31,6 +31,7 @@ mod random_reads;
 mod read;
 mod read_copies;
 mod read_device;
+mod read_fault;
 mod read_published;
 mod read_variant;
 mod read_workload;
@@ -352,8 +353,7 @@ impl Scenario {
 
     /// The devices that a variant stands on: of its disk, then of its journal.
     pub fn leaves(&self, variant: &Variant) -> Vec<String> {
-        let both = std::iter::once(&variant.disk).chain(&variant.journal);
-        both.flat_map(|name| self.topology.leaves_of(name)).collect()
+        self.setup_of(variant).leaves()
     }
 
     /// Whether a variant stands on a device that breaks its promises: the control.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_devices::filter::schedule;
+use steadfast_devices::filter::record::Media;
+use steadfast_devices::filter::{Rule, schedule};
 use steadfast_devices::model::ModelParams;
 use steadfast_runtime::Sim;
 use steadfast_volume::{ReadPolicy, WritePolicy};
@@ -51,6 +52,10 @@ pub struct DeviceSpec {
     pub driver: DriverCost,
     /// How it is used, if it is memory.
     pub namespace: Namespace,
+    /// Requests that it does not answer well; the times are counted from each mount.
+    pub faults: Vec<Rule>,
+    /// What a power cut does to it.
+    pub media: Media,
 }
 
 /// What a volume is.
@@ -90,6 +95,12 @@ pub struct VolumeSpec {
 }
 
 impl Setup {
+    /// The devices that it stands on: of its disk, then of its journal.
+    pub fn leaves(&self) -> Vec<String> {
+        let both = std::iter::once(&self.disk).chain(&self.journal);
+        both.flat_map(|name| self.topology.leaves_of(name)).collect()
+    }
+
     /// A simulation of its machine.
     pub fn simulation(&self, seed: u64) -> Sim {
         Sim::new(seed).cpus(self.machine.cpus)

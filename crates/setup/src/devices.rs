@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use steadfast_block::{BlockDevice, is_zero};
-use steadfast_devices::filter::{Schedule, schedule};
+use steadfast_devices::filter::{Fault, Faults, Rule, Schedule, schedule};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
+use steadfast_runtime::{Nanos, now};
 
 use crate::description::{Setup, Topology};
 use crate::driver::{Driver, DriverCost};
@@ -33,6 +34,7 @@ struct Leaf {
     model: Arc<dyn Model>,
     namespace: Namespace,
     driver: DriverCost,
+    faults: Vec<Rule>,
 }
 
 /// A setup's devices as its file system sees them.
@@ -46,6 +48,8 @@ pub struct Blocks {
     pub queue: Option<Arc<Schedule>>,
     /// The volumes of both.
     pub volumes: OpenVolumes,
+    /// Filters over the devices, and what each is to do.
+    pub faults: Vec<(Faults, Vec<Rule>)>,
 }
 
 impl Devices {
@@ -72,7 +76,8 @@ impl Devices {
                 return Err(topology.no_device(&name));
             };
             let model = spec.model.build(&name)?;
-            Ok(Leaf { name, model, namespace: spec.namespace, driver: spec.driver })
+            let (namespace, driver) = (spec.namespace, spec.driver);
+            Ok(Leaf { name, model, namespace, driver, faults: spec.faults.clone() })
         };
         let leaves = names.into_iter().map(leaf).collect::<Result<_, SetupError>>()?;
         Ok(Devices { leaves, disk, journal, scheduler })
@@ -121,8 +126,16 @@ impl Devices {
     /// # Errors
     /// A volume cannot be made or assembled, with the reason.
     pub fn blocks_over(&self, state: Volumes, over: &mut Over<'_>) -> Result<Blocks, SetupError> {
+        let mut faults = Vec::new();
         let mut device = |leaf: &Leaf| -> Result<Arc<dyn BlockDevice>, SetupError> {
-            let device = leaf.namespace.open(over(&leaf.name, &leaf.model), state)?;
+            let mut device = over(&leaf.name, &leaf.model);
+            if !leaf.faults.is_empty() {
+                // A recording sees what reaches the device.
+                let filter = Fault::new(device);
+                faults.push((filter.faults(), leaf.faults.clone()));
+                device = Arc::new(filter);
+            }
+            let device = leaf.namespace.open(device, state)?;
             Ok(match leaf.driver.is_some() {
                 true => Arc::new(Driver::new(device, leaf.driver)),
                 false => device,
@@ -133,7 +146,7 @@ impl Devices {
         let disk = self.disk.open(&devices, state, &mut volumes)?;
         let journal = self.journal.as_ref().map(|j| j.open(&devices, state, &mut volumes));
         let blocks = Blocks::new(disk, journal.transpose()?, self.scheduler.as_ref());
-        Ok(Blocks { volumes, ..blocks })
+        Ok(Blocks { volumes, faults, ..blocks })
     }
 }
 
@@ -146,7 +159,18 @@ impl Blocks {
     ) -> Blocks {
         let queue = scheduler.map(|s| Arc::new(Schedule::new(Arc::clone(&disk), s.clone())));
         let disk = queue.as_ref().map_or(disk, |q| Arc::clone(q) as Arc<dyn BlockDevice>);
-        Blocks { disk, journal, queue, volumes: OpenVolumes::default() }
+        Blocks { disk, journal, queue, volumes: OpenVolumes::default(), faults: Vec::new() }
+    }
+
+    /// What goes wrong with the devices goes wrong from now on, and is counted anew.
+    pub fn arm_faults(&self) {
+        for (faults, rules) in &self.faults {
+            faults.clear();
+            for rule in rules {
+                let from = now() + rule.from.since(Nanos::ZERO);
+                faults.add(Rule { from, ..rule.clone() });
+            }
+        }
     }
 
     /// Waits until everything written is durable.
@@ -175,7 +199,9 @@ impl Topology {
         if !self.contains(name) {
             return Err(self.no_device(name));
         }
-        Ok(Devices::of(self, (name, None), None)?.blocks()?.disk)
+        let blocks = Devices::of(self, (name, None), None)?.blocks()?;
+        blocks.arm_faults();
+        Ok(blocks.disk)
     }
 }
 

@@ -73,6 +73,7 @@ impl Blocks {
     /// # Errors
     /// There is none, or it cannot be mounted with these options.
     pub fn mount(&self, options: MountOptions) -> Result<Arc<Ext4>, SetupError> {
+        self.arm_faults();
         Ok(Ext4::mount(Arc::clone(&self.disk), options)?)
     }
 }

@@ -122,7 +122,9 @@ impl Stack {
     /// It cannot be built, or what was kept cannot be written.
     pub fn own_disk(&self) -> Result<Arc<dyn BlockDevice>, SetupError> {
         self.unmount()?;
-        Ok(self.blocks()?.disk)
+        let blocks = self.blocks()?;
+        blocks.arm_faults();
+        Ok(blocks.disk)
     }
 
     /// A device or volume by its name, new and used by nobody else, and the same each time: also

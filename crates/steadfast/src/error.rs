@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use steadfast_block::BlockError;
 use steadfast_devices::source::OpenError;
 use steadfast_ext4::Ext4Error;
+use steadfast_setup::SetupError;
 use steadfast_vfs::FsError;
 use steadfast_vfs::path::shown;
 
@@ -177,6 +178,16 @@ impl Error {
 /// The bytes of a path.
 pub(crate) fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
+}
+
+impl From<SetupError> for Error {
+    fn from(error: SetupError) -> Error {
+        match error {
+            SetupError::Open(error) => error.into(),
+            SetupError::Block(error) => error.into(),
+            error => Error::Refused { what: error.to_string() },
+        }
+    }
 }
 
 impl From<Error> for io::Error {

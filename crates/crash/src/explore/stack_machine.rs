@@ -96,7 +96,8 @@ impl StackMachine {
         log: &RecordLog,
     ) -> Arc<dyn BlockDevice> {
         let durability = self.durability(name, &**model);
-        Arc::new(Record::with_durability(Arc::clone(model) as Arc<_>, log, durability))
+        let record = Record::with_durability(Arc::clone(model) as Arc<_>, log, durability);
+        Arc::new(record.on_media(self.setup.topology.devices[name].media))
     }
 }
 

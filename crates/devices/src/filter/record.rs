@@ -274,6 +274,10 @@ impl RecordLog {
         id
     }
 
+    fn set_media(&self, device: DeviceId, media: Media) {
+        self.0.log.lock().devices[device.0 as usize].media = media;
+    }
+
     /// Notes a submission; the event's number, unless the log is paused.
     fn begin(&self, device: DeviceId, action: Action) -> Option<usize> {
         let mut log = self.0.log.lock();
@@ -321,6 +325,13 @@ impl Record {
         let info = next.info();
         let device = log.add_device(info.clone(), durability);
         Record { next, info, log: log.clone(), device }
+    }
+
+    /// On a medium that loses otherwise.
+    #[must_use]
+    pub fn on_media(self, media: Media) -> Record {
+        self.log.set_media(self.device, media);
+        self
     }
 
     /// This device's name in the log.

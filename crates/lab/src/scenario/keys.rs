@@ -3,6 +3,7 @@
 //! A new key is an entry in a file of `keys/`, a field of the structure that holds it, and the line
 //! in `read` that takes it from the one to the other.
 
+mod fault;
 mod machine;
 mod variants;
 mod workload;
@@ -41,6 +42,8 @@ pub enum Table {
     Configuration,
     /// `[device.NAME]`; the rest of its keys are the parameters of its kind.
     Device,
+    /// `fault` of a `[device.NAME]`.
+    Fault,
     /// `[volume.NAME]`.
     Volume,
     /// `[scheduler.NAME]`.
@@ -61,7 +64,7 @@ pub enum Table {
 
 impl Table {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Table; 19] = [
+    pub const ALL: [Table; 20] = [
         Table::Top,
         Table::Source,
         Table::Machine,
@@ -74,6 +77,7 @@ impl Table {
         Table::ReadUnderWrite,
         Table::Configuration,
         Table::Device,
+        Table::Fault,
         Table::Volume,
         Table::Scheduler,
         Table::Variant,
@@ -98,6 +102,7 @@ impl Table {
             Table::ReadUnderWrite => "workload.read_under_write",
             Table::Configuration => "[workload.configuration.NAME]",
             Table::Device => "[device.NAME]",
+            Table::Fault => "fault of [device.NAME]",
             Table::Volume => "[volume.NAME]",
             Table::Scheduler => "[scheduler.NAME]",
             Table::Variant => "[[variant]]",
@@ -141,7 +146,7 @@ const fn key(table: Table, name: &'static str, need: Need, text: &'static str) -
 use Need::{Default, Optional, Required};
 
 /// All keys, by what they describe.
-const PARTS: [&[Key]; 3] = [machine::KEYS, workload::KEYS, variants::KEYS];
+const PARTS: [&[Key]; 4] = [machine::KEYS, fault::KEYS, workload::KEYS, variants::KEYS];
 
 /// The keys of a table.
 pub fn of(table: Table) -> impl Iterator<Item = &'static Key> {

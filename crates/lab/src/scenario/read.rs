@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_devices::filter::schedule;
+use steadfast_devices::filter::record::Media;
+use steadfast_devices::filter::{Rule, schedule};
 use steadfast_devices::model::ModelParams;
 use steadfast_setup::{DeviceSpec, DriverCost, Machine, Namespace, Topology, VolumeSpec};
 use toml::Spanned;
@@ -11,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::fields::{Fields, Wrongs};
 use super::keys::Table;
 use super::read_device::{device, driver, namespace};
+use super::read_fault::{faults, media};
 use super::read_published::{self, published};
 use super::read_variant::{Around, variants};
 use super::read_workload::workload;
@@ -71,6 +73,9 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         .filter(|(_, fields)| fields.value("namespace").is_some())
         .map(|(name, fields)| (name.clone(), namespace(fields)))
         .collect();
+    let wrong_with: BTreeMap<String, Option<(Vec<Rule>, Media)>> = (tables.iter())
+        .map(|(name, fields)| (name.clone(), faults(fields).zip(media(fields))))
+        .collect();
     let volumes = volumes(top, &devices);
     let schedulers: BTreeMap<String, Option<schedule::Settings>> = top
         .tables_by_name("scheduler", Table::Scheduler)
@@ -123,7 +128,10 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         machine: machine?,
         workload: workload?,
         schedulers: schedulers.into_iter().map(|(n, s)| Some((n, s?))).collect::<Option<_>>()?,
-        topology: Topology { devices: specs(devices, &drivers, &namespaces)?, volumes: volumes? },
+        topology: Topology {
+            devices: specs(devices, &drivers, &namespaces, wrong_with)?,
+            volumes: volumes?,
+        },
         variants: variants?,
         published: published?,
         medium,
@@ -137,11 +145,13 @@ fn specs(
     devices: Devices,
     drivers: &BTreeMap<String, Option<DriverCost>>,
     namespaces: &BTreeMap<String, Option<Namespace>>,
+    mut wrong_with: BTreeMap<String, Option<(Vec<Rule>, Media)>>,
 ) -> Option<BTreeMap<String, DeviceSpec>> {
     let spec = |(name, model): (String, Option<ModelParams>)| {
+        let (faults, media) = wrong_with.remove(&name).flatten()?;
         let namespace = namespaces.get(&name).copied().unwrap_or(Some(Namespace::default()))?;
         let driver = drivers.get(&name).copied().flatten()?;
-        Some((name, DeviceSpec { model: model?, driver, namespace }))
+        Some((name, DeviceSpec { model: model?, driver, namespace, faults, media }))
     };
     devices.into_iter().map(spec).collect()
 }

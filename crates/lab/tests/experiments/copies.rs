@@ -166,3 +166,40 @@ fn what_cannot_be_is_refused_with_its_place() {
     let named = SCENARIO.replacen("test = \"write\"", "test = \"hdparm -t card\"", 1);
     assert!(Scenario::parse(&named, "copies").unwrap_err().to_string().contains("is hdparm's"));
 }
+
+/// A fault is a device's own: requests are late, or fail, and the copy says so.
+#[test]
+fn a_devices_fault_reaches_the_copy() {
+    let text = |fault: &str| {
+        format!(
+            "version = 2\nname = \"faulty\"\ntitle = \"t\"\nabout = \"a\"\n[workload]\ncuts = 0\n\
+             [[workload.dd]]\ntest = \"read\"\n\
+             operands = \"if=device:@disk of=/dev/null bs=4k count=50\"\n\
+             [device.disk]\nkind = \"ram\"\nsize = \"64m\"\n{fault}\n\
+             [[variant]]\nname = \"v\"\nlabel = \"v\"\ndisk = \"disk\"\n"
+        )
+    };
+    let ran = |fault: &str| {
+        let scenario = Scenario::parse(&text(fault), "faulty").unwrap();
+        run(&scenario, &RunOptions::default(), &|_, _| {})
+    };
+    let seconds = |fault: &str| ran(fault).unwrap().runs[0].copies[0].seconds;
+    let (well, late) = (seconds(""), seconds("fault = { effect = \"delay\", delay_ms = 20.0 }"));
+    // Each of the 50 reads.
+    assert!(well < 0.1 && (1.0..1.1).contains(&late), "{well} s, {late} s");
+    let skipped = seconds("fault = { effect = \"delay\", delay_ms = 20.0, skip = 40, count = 5 }");
+    assert!((0.1..0.2).contains(&skipped), "{skipped} s");
+    let failed = ran("fault = { effect = \"fail\", on = \"read\" }").unwrap_err().to_string();
+    assert!(failed.contains("Input/output error"), "{failed}");
+    for (fault, said) in [
+        ("fault = { effect = \"fial\" }", "there is no effect `fial`"),
+        ("fault = { on = \"read\" }", "`effect` is missing"),
+        ("fault = { effect = \"lost\", on = \"writes\" }", "there are no requests `writes`"),
+        ("fault = { effect = \"lost\", delay_ms = 1.0 }", "`delay_ms` is for the effect `delay`"),
+        ("fault = { effect = \"lost\", count = 0 }", "`count` must be from 1"),
+        ("media = \"paper\"", "paper"),
+    ] {
+        let wrong = Scenario::parse(&text(fault), "faulty").unwrap_err().to_string();
+        assert!(wrong.contains(said), "{fault}: {wrong}");
+    }
+}

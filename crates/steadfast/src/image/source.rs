@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::source::{FileDevice, FileOptions};
+use steadfast_setup::path::{self, PathOptions};
 use steadfast_volume::member::read_label;
 
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ use crate::journal::device_number;
 /// ```
 #[derive(Clone)]
 pub enum Source {
-    /// An image file, or a block device of this machine.
+    /// An image file, a block device of this machine, or a range of memory (`pmem:PATH`).
     Path(PathBuf),
     /// A device of this program.
     Device(Arc<dyn BlockDevice>),
@@ -40,8 +40,8 @@ impl Source {
         match self {
             Source::Device(device) => Ok(Arc::clone(device)),
             Source::Path(path) => {
-                let options = FileOptions { read_only, ..FileOptions::default() };
-                let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, &options)?);
+                let options = PathOptions { read_only, ..PathOptions::default() };
+                let device = path::open_file(path, options)?.device;
                 refuse_member(&device)?;
                 Ok(device)
             }

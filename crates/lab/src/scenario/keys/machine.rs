@@ -149,6 +149,20 @@ pub(super) const KEYS: &[Key] = &[
          `mount = \"dax=always\"`; `raw`, blocks only; `sector`, blocks that do not tear \
          (docs/memory.md).",
     ),
+    key(
+        Table::Device,
+        "fault",
+        Optional("none"),
+        "Table: requests that it does not answer well, from the mount on.",
+    ),
+    key(
+        Table::Device,
+        "media",
+        Default("'sectors'"),
+        "What a power cut does to it, as `crash run --media`: `sectors`, `whole`, `words`, \
+         `garbage`, `unreadable`, `neighbours`, `fifo`, `barrier`, `erase-block`, `mapping`; of the \
+         last three a size in KiB may follow, as `mapping=64` (docs/risk.md).",
+    ),
     key(Table::Volume, "kind", Required, "`mirror`, `stripe` or `concat` (docs/mirrors.md)."),
     key(
         Table::Volume,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steadfast_crash::explore::StackMachine;
-use steadfast_crash::program::Names;
-use steadfast_devices::filter::record::RecordLog;
+use steadfast_crash::program::{Names, Run};
+use steadfast_devices::filter::record::{DeviceId, RecordLog};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
 use steadfast_ext4_mkfs::{Contents, JournalChoice};
@@ -150,6 +150,16 @@ impl OnStack {
         let devices = machine.devices_with(contents)?;
         let blocks = machine.recorded(&devices, Volumes::Found, log)?;
         Ok((devices, blocks))
+    }
+
+    /// Each recorded device is of the medium that the description says.
+    pub fn on_media(&self, run: Run) -> Run {
+        let devices = (0..).zip(self.setup.leaves());
+        let recording = devices.fold(run.recording, |recording, (number, name)| {
+            let media = self.setup.topology.devices.get(&name).map(|device| device.media);
+            recording.with_media(DeviceId(number), media.unwrap_or_default())
+        });
+        Run { recording, ..run }
     }
 
     /// Whether the file system sees what the devices hold, byte by byte.

@@ -159,9 +159,8 @@ impl Setup {
 
     /// The recorded disk is of this medium.
     pub fn on_media(&self, run: Run) -> Run {
-        if self.stack.is_some() {
-            // Each device is what its model says.
-            return run;
+        if let Some(stack) = &self.stack {
+            return stack.on_media(run);
         }
         Run { recording: run.recording.with_media(DeviceId(0), self.media), ..run }
     }

@@ -12,6 +12,7 @@ use steadfast_devices::source::pmem::Label;
 use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise};
 use steadfast_setup::path::memory::{file, label_of, map};
 
+use crate::setup_error::to_anyhow;
 use crate::{Usage, document, terminal};
 use steadfast_vfs::foreign::Foreign;
 use steadfast_vfs::path::shown;
@@ -128,7 +129,7 @@ fn range_json(range: &Range) -> Value {
 
 /// Says what a range is.
 pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
-    let pmem = map(path, true)?;
+    let pmem = map(path, true).map_err(to_anyhow)?;
     let path = file(path);
     let info = pmem.info();
     let behind = pmem.label().map_or(0, Label::behind);

@@ -11,9 +11,8 @@ pub const CYCLES: &[(&str, usize)] = &[
     ("ext4-check", 7),
     ("fuse", 6),
     ("journal", 18),
-    ("lab", 47),
+    ("lab", 42),
     ("stack", 6),
-    ("steadfast", 77),
     ("suite", 9),
     ("svm", 14),
     ("volume", 10),
@@ -46,13 +45,13 @@ pub struct OneLock {
 
 /// Thousandths of all type names that are declared more than once.
 pub const SHARED_PER_MILLE: usize = 80;
-pub const SHARED: &[(&str, usize)] = &[("type names", 232)];
+pub const SHARED: &[(&str, usize)] = &[("type names", 227)];
 /// So much better may the share be before its entry follows: a new type moves it a little.
 pub const SHARED_SLACK: usize = 5;
 
 /// Types that are called by a participle, a pronoun or a word for anything.
 pub const NAMES_NOTHING: usize = 0;
-pub const NAMES_NOTHING_TODAY: &[(&str, usize)] = &[("type names", 342)];
+pub const NAMES_NOTHING_TODAY: &[(&str, usize)] = &[("type names", 336)];
 
 /// Functions of a type.
 pub const FUNCTIONS: usize = 60;

@@ -1,5 +1,5 @@
 //! What the sources are like, in numbers that may not become worse: product lines, cycles of files,
-//! names of types that mean several, functions of a type.
+//! names of types that mean several, functions of a type; and who opens a stack beside `setup`.
 //!
 //! Only what is compiled into products counts: libraries and programs below `src`, without tests.
 //! Nothing is built: the files are parsed, which takes seconds. `cargo xtask metrics` prints all,
@@ -10,6 +10,7 @@ mod cycles;
 mod limits;
 mod methods;
 mod names;
+mod openers;
 mod print;
 mod reader;
 mod resolve;
@@ -32,7 +33,8 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
     let crates = crates(root)?;
     let metrics = SourceMetrics::of(&crates);
     print::all(&crates, &metrics);
-    let faults = metrics.faults();
+    let mut faults = metrics.faults();
+    faults.extend(openers::faults(&crates));
     faults.iter().for_each(|fault| println!("{fault}"));
     Ok(faults.is_empty())
 }
@@ -42,7 +44,7 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let crates = crates(root)?;
     let metrics = SourceMetrics::of(&crates);
     print::summary(&crates, &metrics);
-    Ok(metrics.faults())
+    Ok(metrics.faults().into_iter().chain(openers::faults(&crates)).collect())
 }
 
 /// The crates of the workspace, in the order of their names.

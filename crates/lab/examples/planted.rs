@@ -90,7 +90,7 @@ fn can_occur(bug: Planted, scenario: &Scenario, variant: &Variant) -> bool {
     let external = variant.journal.is_some();
     let device = variant.journal.as_ref().unwrap_or(&variant.disk);
     let logs_data = data("journal") || data("transact");
-    let on_memory = scenario.topology.devices[device].model.kind_name() == "nvdimm";
+    let on_memory = scenario.model(device).unwrap().kind_name() == "nvdimm";
     match bug {
         _ if name.starts_with("dax-") => mounted("dax"),
         _ if name.contains("fast-") => mounted("fast_commit"),

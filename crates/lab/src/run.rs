@@ -180,7 +180,10 @@ impl Setting {
     /// Why a model refuses its parameters at the size of the run, if one does.
     fn refused(&self) -> Option<ScenarioError> {
         self.measured.topology.devices.iter().find_map(|(name, device)| {
-            let why = device.model.check().err()?;
+            let Some(model) = device.model() else {
+                return Some(ScenarioError::PathDevice(name.clone()));
+            };
+            let why = model.check().err()?;
             Some(ScenarioError::Device { device: name.clone(), why })
         })
     }

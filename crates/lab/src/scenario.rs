@@ -16,7 +16,7 @@ use steadfast_crash::explore::StackMachine;
 use steadfast_devices::filter::schedule;
 use steadfast_devices::model::ModelParams;
 use steadfast_setup::mirrors::Arrangement;
-use steadfast_setup::{Machine, Setup, Topology};
+use steadfast_setup::{DeviceSource, Machine, Setup, Topology};
 use steadfast_vfs::bounded;
 
 use crate::LabError;
@@ -287,21 +287,24 @@ impl Scenario {
         measured.find(|v| v.configuration == own).map_or("", |v| &v.name)
     }
 
-    /// The model of a device, which must be there.
-    pub(crate) fn model(&self, device: &str) -> &ModelParams {
-        &self.topology.devices[device].model
+    /// The model of a device, if it is one.
+    pub fn model(&self, device: &str) -> Option<&ModelParams> {
+        self.topology.devices.get(device)?.model()
     }
 
     /// The models of all devices.
     pub fn models_mut(&mut self) -> impl Iterator<Item = &mut ModelParams> {
-        self.topology.devices.values_mut().map(|device| &mut device.model)
+        self.topology.devices.values_mut().filter_map(|device| match &mut device.source {
+            DeviceSource::Model(model) => Some(model),
+            DeviceSource::Path(_) => None,
+        })
     }
 
     /// The same with another model in the place of a device.
     pub(crate) fn with_model(&self, device: &str, model: ModelParams) -> Scenario {
         let mut changed = self.clone();
         if let Some(device) = changed.topology.devices.get_mut(device) {
-            device.model = model;
+            device.source = DeviceSource::Model(model);
         }
         changed
     }
@@ -360,7 +363,7 @@ impl Scenario {
     pub fn lies(&self, variant: &Variant) -> bool {
         self.leaves(variant)
             .iter()
-            .filter_map(|name| Some(&self.topology.devices.get(name)?.model))
+            .filter_map(|name| self.model(name))
             .any(|d| d.lying_cache_bytes().is_some() && variant.loses_cache(d))
             || self.model_of(variant).is_some_and(Arrangement::is_control)
     }

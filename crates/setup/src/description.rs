@@ -1,6 +1,7 @@
 //! The description of a stack.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use steadfast_devices::filter::record::Media;
 use steadfast_devices::filter::{Rule, schedule};
@@ -46,8 +47,8 @@ pub struct Topology {
 /// A device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceSpec {
-    /// The kind of device with its parameters.
-    pub model: ModelParams,
+    /// What it is.
+    pub source: DeviceSource,
     /// What its driver costs the processor.
     pub driver: DriverCost,
     /// How it is used, if it is memory.
@@ -56,6 +57,16 @@ pub struct DeviceSpec {
     pub faults: Vec<Rule>,
     /// What a power cut does to it.
     pub media: Media,
+}
+
+/// What a device is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DeviceSource {
+    /// A model: its kind with its parameters.
+    Model(ModelParams),
+    /// A file, a block device, a range of memory or a volume of this machine
+    /// ([`path::open`](crate::path::open)).
+    Path(PathBuf),
 }
 
 /// What a volume is.
@@ -104,6 +115,26 @@ impl Setup {
     /// A simulation of its machine.
     pub fn simulation(&self, seed: u64) -> Sim {
         Sim::new(seed).cpus(self.machine.cpus)
+    }
+}
+
+impl DeviceSpec {
+    /// The model, if it is one.
+    pub fn model(&self) -> Option<&ModelParams> {
+        match &self.source {
+            DeviceSource::Model(model) => Some(model),
+            DeviceSource::Path(_) => None,
+        }
+    }
+
+    /// In words, as a report shows it.
+    pub fn description(&self) -> String {
+        match &self.source {
+            DeviceSource::Model(model) => {
+                format!("{}{}", model.description(), self.namespace.in_words())
+            }
+            DeviceSource::Path(path) => path.display().to_string(),
+        }
     }
 }
 
@@ -161,10 +192,16 @@ impl Topology {
         leaves(&self.volumes, name)
     }
 
-    /// About how many bytes a device or volume has: of a volume without what its labels take.
+    /// About how many bytes a device or volume has: of a volume without what its labels take, and of
+    /// a path as many as there can be.
     pub fn bytes_of(&self, name: &str) -> u64 {
         let Some(volume) = self.volumes.get(name) else {
-            return self.devices.get(name).map_or(0, |device| device.model.bytes());
+            return match self.devices.get(name).map(|device| &device.source) {
+                Some(DeviceSource::Model(model)) => model.bytes(),
+                // Known when it is opened.
+                Some(DeviceSource::Path(_)) => u64::MAX,
+                None => 0,
+            };
         };
         let each = volume.members.iter().map(|member| self.bytes_of(member));
         match volume.kind {

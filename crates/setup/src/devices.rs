@@ -1,17 +1,20 @@
 //! A setup's devices: built, and opened as its file system sees them.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use steadfast_block::{BlockDevice, is_zero};
+use steadfast_block::{BlockDevice, is_zero, signatures};
 use steadfast_devices::filter::{Fault, Faults, Rule, Schedule, schedule};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
 use steadfast_runtime::{Nanos, now};
+use steadfast_volume::member::has_zero_ends;
 
-use crate::description::{Setup, Topology};
+use crate::description::{DeviceSource, Setup, Topology};
 use crate::driver::{Driver, DriverCost};
 use crate::error::SetupError;
 use crate::namespace::Namespace;
+use crate::path::{self, OpenPath, PathOptions};
 use crate::volumes::{OpenVolumes, Tree, Volumes};
 
 /// A setup's devices, and what its disk and its journal are made of.
@@ -31,10 +34,28 @@ pub type Over<'a> = dyn FnMut(&str, &Arc<dyn Model>) -> Arc<dyn BlockDevice> + '
 #[derive(Clone)]
 struct Leaf {
     name: String,
-    model: Arc<dyn Model>,
+    source: Source,
     namespace: Namespace,
     driver: DriverCost,
     faults: Vec<Rule>,
+}
+
+/// What a device is.
+#[derive(Clone)]
+enum Source {
+    Model(Arc<dyn Model>),
+    /// Of this machine.
+    Opened(Arc<OpenPath>),
+}
+
+/// What may be done to the devices of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overwrite {
+    /// Those that hold nothing are used.
+    #[default]
+    Blank,
+    /// What is on them is lost.
+    Anything,
 }
 
 /// A setup's devices as its file system sees them.
@@ -50,23 +71,44 @@ pub struct Blocks {
     pub volumes: OpenVolumes,
     /// Filters over the devices, and what each is to do.
     pub faults: Vec<(Faults, Vec<Rule>)>,
+    /// They hold something, whatever it is.
+    pub is_used: bool,
+    /// Those of this machine.
+    pub opened: Vec<Arc<OpenPath>>,
+}
+
+impl Overwrite {
+    /// As `--destroy` says.
+    pub fn of(destroy: bool) -> Overwrite {
+        if destroy { Overwrite::Anything } else { Overwrite::Blank }
+    }
 }
 
 impl Devices {
-    /// Builds a setup's devices, all zeros.
+    /// Builds a setup's devices: models, all zeros. Those of this machine are opened, in real time
+    /// only, and must hold nothing.
     ///
     /// # Errors
-    /// A model refuses its parameters.
+    /// A model refuses its parameters. A path cannot be opened, is in use, or holds something.
     pub fn build(setup: &Setup) -> Result<Devices, SetupError> {
-        let both = (setup.disk.as_str(), setup.journal.as_deref());
-        Devices::of(&setup.topology, both, setup.scheduler.clone())
+        Devices::open(setup, Overwrite::Blank)
     }
 
-    /// The devices of these, all zeros.
+    /// The same; says whether what is on devices of this machine may be overwritten.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn open(setup: &Setup, overwrite: Overwrite) -> Result<Devices, SetupError> {
+        let both = (setup.disk.as_str(), setup.journal.as_deref());
+        Devices::of(&setup.topology, both, setup.scheduler.clone(), overwrite)
+    }
+
+    /// The devices of these.
     fn of(
         topology: &Topology,
         (disk, journal): (&str, Option<&str>),
         scheduler: Option<schedule::Settings>,
+        overwrite: Overwrite,
     ) -> Result<Devices, SetupError> {
         let mut names = Vec::new();
         let disk = Tree::of(topology, disk, &mut names);
@@ -75,17 +117,39 @@ impl Devices {
             let Some(spec) = topology.devices.get(&name) else {
                 return Err(topology.no_device(&name));
             };
-            let model = spec.model.build(&name)?;
+            let source = match &spec.source {
+                DeviceSource::Model(model) => Source::Model(model.build(&name)?),
+                DeviceSource::Path(path) => {
+                    Source::Opened(Arc::new(opened(&name, path, overwrite)?))
+                }
+            };
             let (namespace, driver) = (spec.namespace, spec.driver);
-            Ok(Leaf { name, model, namespace, driver, faults: spec.faults.clone() })
+            Ok(Leaf { name, source, namespace, driver, faults: spec.faults.clone() })
         };
         let leaves = names.into_iter().map(leaf).collect::<Result<_, SetupError>>()?;
         Ok(Devices { leaves, disk, journal, scheduler })
     }
 
-    /// Those of the disk first, then those of the journal.
+    /// The models: those of the disk first, then those of the journal.
     pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Model>> {
-        self.leaves.iter().map(|leaf| &leaf.model)
+        self.leaves.iter().filter_map(|leaf| match &leaf.source {
+            Source::Model(model) => Some(model),
+            Source::Opened(_) => None,
+        })
+    }
+
+    /// The first device that is no model, by its name: nothing is known of what it would lose.
+    pub fn of_this_machine(&self) -> Option<&str> {
+        let is_opened = |leaf: &&Leaf| matches!(leaf.source, Source::Opened(_));
+        self.leaves.iter().find(is_opened).map(|leaf| leaf.name.as_str())
+    }
+
+    /// What paths do not promise, or lack: a line each, for people.
+    pub fn notes(&self) -> impl Iterator<Item = &String> {
+        self.leaves.iter().flat_map(|leaf| match &leaf.source {
+            Source::Model(_) => &[][..],
+            Source::Opened(open) => &open.notes,
+        })
     }
 
     /// Whether the disk or the journal is a volume.
@@ -128,7 +192,10 @@ impl Devices {
     pub fn blocks_over(&self, state: Volumes, over: &mut Over<'_>) -> Result<Blocks, SetupError> {
         let mut faults = Vec::new();
         let mut device = |leaf: &Leaf| -> Result<Arc<dyn BlockDevice>, SetupError> {
-            let mut device = over(&leaf.name, &leaf.model);
+            let mut device = match &leaf.source {
+                Source::Model(model) => over(&leaf.name, model),
+                Source::Opened(open) => Arc::clone(&open.device),
+            };
             if !leaf.faults.is_empty() {
                 // A recording sees what reaches the device.
                 let filter = Fault::new(device);
@@ -146,7 +213,12 @@ impl Devices {
         let disk = self.disk.open(&devices, state, &mut volumes)?;
         let journal = self.journal.as_ref().map(|j| j.open(&devices, state, &mut volumes));
         let blocks = Blocks::new(disk, journal.transpose()?, self.scheduler.as_ref());
-        Ok(Blocks { volumes, faults, ..blocks })
+        let is_used = self.of_this_machine().is_some();
+        let opened = self.leaves.iter().filter_map(|leaf| match &leaf.source {
+            Source::Opened(open) => Some(Arc::clone(open)),
+            Source::Model(_) => None,
+        });
+        Ok(Blocks { volumes, faults, is_used, opened: opened.collect(), ..blocks })
     }
 }
 
@@ -159,7 +231,15 @@ impl Blocks {
     ) -> Blocks {
         let queue = scheduler.map(|s| Arc::new(Schedule::new(Arc::clone(&disk), s.clone())));
         let disk = queue.as_ref().map_or(disk, |q| Arc::clone(q) as Arc<dyn BlockDevice>);
-        Blocks { disk, journal, queue, volumes: OpenVolumes::default(), faults: Vec::new() }
+        Blocks {
+            disk,
+            journal,
+            queue,
+            volumes: OpenVolumes::default(),
+            faults: Vec::new(),
+            is_used: false,
+            opened: Vec::new(),
+        }
     }
 
     /// What goes wrong with the devices goes wrong from now on, and is counted anew.
@@ -186,8 +266,29 @@ impl Blocks {
     /// # Errors
     /// The first that cannot be closed.
     pub fn close(&self) -> Result<(), SetupError> {
-        self.volumes.close()
+        self.volumes.close()?;
+        let opened = self.opened.iter().flat_map(|open| open.assembled.iter().rev());
+        Ok(opened.map(|found| found.close()).fold(Ok(()), Result::and)?)
     }
+}
+
+/// Opens a device of this machine.
+fn opened(name: &str, path: &Path, overwrite: Overwrite) -> Result<OpenPath, SetupError> {
+    let of = |why| SetupError::Path { name: name.to_owned(), why };
+    if steadfast_runtime::is_simulated() {
+        return Err(of("it has no virtual time"));
+    }
+    let open = path::open(path, PathOptions::default())?;
+    // Data without a signature is somebody's, too.
+    let unknown = || (!has_zero_ends(&open.device)).then(|| "data of an unknown kind".to_owned());
+    let held = path::occupant(&open.device).or_else(unknown);
+    if let Some(held) = held.filter(|_| overwrite == Overwrite::Blank) {
+        let path = path.display();
+        let what = format!("device '{name}': {path} holds {held}: --destroy overwrites it");
+        return Err(SetupError::Refused(what));
+    }
+    signatures::wipe(&open.device)?;
+    Ok(open)
 }
 
 impl Topology {
@@ -199,7 +300,7 @@ impl Topology {
         if !self.contains(name) {
             return Err(self.no_device(name));
         }
-        let blocks = Devices::of(self, (name, None), None)?.blocks()?;
+        let blocks = Devices::of(self, (name, None), None, Overwrite::Blank)?.blocks()?;
         blocks.arm_faults();
         Ok(blocks.disk)
     }

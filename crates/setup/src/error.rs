@@ -59,6 +59,14 @@ pub enum SetupError {
     /// mkfs or mount options that are none.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// A device that is a path, where only models can be.
+    #[error("device '{name}' is a path of this machine: {why}")]
+    Path {
+        /// The device's name.
+        name: String,
+        /// What cannot be.
+        why: &'static str,
+    },
     /// A name that stands for no device.
     #[error("no device '{name}'; there are {}", known.join(", "))]
     NoDevice {

@@ -11,13 +11,14 @@ use crate::devices::Blocks;
 use crate::error::SetupError;
 use crate::options;
 
-/// Makes a file system, and its journal where that is on a device of its own.
+/// Makes a file system, and its journal where that is on a device of its own; `zeros`: that holds
+/// nothing.
 ///
 /// # Errors
 /// A device is too small or fails, or the options do not go together.
 pub fn make(
     disk: &Arc<dyn BlockDevice>,
-    journal: Option<&Arc<dyn BlockDevice>>,
+    (journal, zeros): (Option<&Arc<dyn BlockDevice>>, bool),
     mut options: Options,
 ) -> Result<(), SetupError> {
     if let Some(device) = journal {
@@ -25,7 +26,7 @@ pub fn make(
         options.block_size = Some(block_size);
         let of_journal = JournalDeviceOptions {
             block_size,
-            zeros: true,
+            zeros,
             ..JournalDeviceOptions::random(options.time)
         };
         mkfs::make_journal_device(device, &of_journal)?;
@@ -38,7 +39,7 @@ pub fn make(
 
 impl Blocks {
     /// Makes the file system of a setup on them, with the root folder for this user and group. In a
-    /// simulation the identity follows from its seed. `contents` is what the disk holds.
+    /// simulation the identity follows from its seed. `contents` is what a modelled disk holds.
     ///
     /// # Errors
     /// As [`make`].
@@ -48,8 +49,9 @@ impl Blocks {
         contents: Contents,
         root_owner: (u32, u32),
     ) -> Result<(), SetupError> {
+        let contents = if self.is_used { Contents::UnknownZeroTables } else { contents };
         let options = Options { contents, root_owner, ..options::mkfs(&setup.mkfs)? };
-        make(&self.disk, self.journal.as_ref(), options)
+        make(&self.disk, (self.journal.as_ref(), !self.is_used), options)
     }
 
     /// The mount options of a setup with so much page cache: its own, then what its machine

@@ -24,8 +24,8 @@ pub mod path;
 mod stack;
 mod volumes;
 
-pub use description::{DeviceSpec, Setup, Topology, VolumeKind, VolumeSpec, leaves};
-pub use devices::{Blocks, Devices, contents_of};
+pub use description::{DeviceSource, DeviceSpec, Setup, Topology, VolumeKind, VolumeSpec, leaves};
+pub use devices::{Blocks, Devices, Overwrite, contents_of};
 pub use driver::{Driver, DriverCost};
 pub use error::{OptionsError, SetupError};
 pub use file_system::make;

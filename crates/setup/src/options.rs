@@ -1,5 +1,7 @@
 //! mkfs and mount options as a description writes them.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use steadfast_ext4::options as ext4;
 use steadfast_ext4::{AccessTimes, MountOptions};
 use steadfast_ext4_mkfs::option_table::apply_line;
@@ -17,7 +19,7 @@ pub const EPOCH_SECONDS: u64 = 1_704_067_200;
 /// # Errors
 /// All that cannot be taken: the word, and what is wrong with it.
 pub fn read_mkfs(text: &str) -> Result<Options, Vec<(String, String)>> {
-    let mut options = Options::random(EPOCH_SECONDS);
+    let mut options = Options::random(seconds());
     let words: Vec<&str> = text.split_whitespace().collect();
     let Some(at) = words.iter().position(|word| *word == "-J") else {
         return apply_line(&mut options, text).map(|()| options);
@@ -32,6 +34,14 @@ pub fn read_mkfs(text: &str) -> Result<Options, Vec<(String, String)>> {
         None => wrong.push((value.into(), format!("mkfs option -J {value}: it is size=MIB"))),
     }
     if wrong.is_empty() { Ok(options) } else { Err(wrong) }
+}
+
+/// Seconds since 1970: of a simulated machine when it begins, else of this one now.
+fn seconds() -> u64 {
+    if steadfast_runtime::is_simulated() {
+        return EPOCH_SECONDS;
+    }
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(EPOCH_SECONDS, |since| since.as_secs())
 }
 
 /// Mount options: those of the file system (docs/mount.md).

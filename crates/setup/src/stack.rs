@@ -10,7 +10,7 @@ use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::Mutex;
 
 use crate::description::{Setup, Topology};
-use crate::devices::{Blocks, Devices};
+use crate::devices::{Blocks, Devices, Overwrite};
 use crate::error::SetupError;
 
 /// Devices and volumes that are had by their names: each new, used by nobody else, and the same
@@ -46,6 +46,7 @@ impl NamedDevices {
 pub struct Stack {
     setup: Setup,
     memory_bytes: u64,
+    overwrite: Overwrite,
     // Held while they are built and the file system is made.
     built: Mutex<Option<Blocks>>,
     // Held while it is mounted and unmounted.
@@ -55,9 +56,9 @@ pub struct Stack {
 
 impl Stack {
     /// A setup on a machine with so much page cache. Nothing is built yet.
-    pub fn new(setup: Setup, memory_bytes: u64) -> Stack {
+    pub fn new(setup: Setup, memory_bytes: u64, overwrite: Overwrite) -> Stack {
         let others = NamedDevices::new(setup.topology.clone());
-        Stack { setup, memory_bytes, built: Mutex::default(), mounted: Mutex::default(), others }
+        Stack { setup, memory_bytes, overwrite, built: Mutex::default(), mounted: Mutex::default(), others }
     }
 
     /// What it is.
@@ -84,7 +85,7 @@ impl Stack {
         if let Some(blocks) = &*built {
             return Ok(blocks.clone());
         }
-        let blocks = Devices::build(&self.setup)?.blocks()?;
+        let blocks = Devices::open(&self.setup, self.overwrite)?.blocks()?;
         blocks.make(&self.setup, Contents::Zeros, (0, 0))?;
         *built = Some(blocks.clone());
         Ok(blocks)
@@ -140,7 +141,7 @@ impl Stack {
     ///
     /// # Errors
     /// What could not be written or closed.
-    pub fn shut_down(self) -> Result<(), SetupError> {
+    pub fn shut_down(&self) -> Result<(), SetupError> {
         self.unmount()?;
         self.built.lock().take().map_or(Ok(()), |blocks| blocks.close())
     }

@@ -135,6 +135,11 @@ impl OpenVolumes {
         OpenVolumes { mirrors: Vec::new(), assembled: Some(assembled) }
     }
 
+    /// The mirrors, members before what they are members of.
+    pub fn mirrors(&self) -> impl Iterator<Item = &Mirror> {
+        self.mirrors.iter()
+    }
+
     /// The outermost mirror.
     pub fn last_mirror(&self) -> Option<Mirror> {
         self.mirrors.last().cloned()

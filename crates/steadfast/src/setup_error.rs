@@ -21,7 +21,9 @@ pub fn to_anyhow(error: SetupError) -> anyhow::Error {
         SetupError::Ext4(e) => e.into(),
         e @ SetupError::Unmount(_) => e.into(),
         SetupError::Refused(what) => Usage(what).into(),
-        e @ (SetupError::Options(_) | SetupError::NoDevice { .. }) => Usage(e.to_string()).into(),
+        e @ (SetupError::Options(_) | SetupError::NoDevice { .. } | SetupError::Path { .. }) => {
+            Usage(e.to_string()).into()
+        }
         e @ SetupError::VolumeMissing { .. } => e.into(),
     }
 }

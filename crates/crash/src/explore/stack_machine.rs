@@ -60,7 +60,8 @@ impl StackMachine {
     }
 
     fn durability(&self, name: &str, device: &dyn Model) -> Durability {
-        let params = &self.setup.topology.devices[name].model;
+        // OK to expect: only models are recorded.
+        let params = self.setup.topology.devices[name].model().expect("a model");
         if self.is_reset && !params.forgets_at_reset() {
             return Durability::OnCompletion;
         }
@@ -84,6 +85,10 @@ impl StackMachine {
         volumes: Volumes,
         log: &RecordLog,
     ) -> Result<Blocks, SetupError> {
+        if let Some(name) = devices.of_this_machine() {
+            let why = "its power cannot be cut here";
+            return Err(SetupError::Path { name: name.to_owned(), why });
+        }
         // In the order of `Devices::all`: the recording numbers them so.
         devices.blocks_over(volumes, &mut |name, model| self.record_over(name, model, log))
     }

@@ -229,7 +229,7 @@ impl Setting {
         let leaf = |name: String| {
             // OK to index: the scenario's check found every device described.
             let device = &topology.devices[&name];
-            format!("{name}: {}{}", device.model.description(), device.namespace.in_words())
+            format!("{name}: {}", device.description())
         };
         let volume = |name: &String| {
             let spec = topology.volumes.get(name)?;
@@ -245,12 +245,9 @@ impl Setting {
 
     /// Says that disks were scaled with the files.
     fn scale_note(&self) -> Option<Note> {
-        let mut devices = self
-            .measured
-            .topology
-            .devices
-            .iter()
-            .map(|(name, d)| (d.model.bytes(), self.scenario.model(name).bytes()));
+        let mut devices = self.measured.topology.devices.iter().filter_map(|(name, device)| {
+            Some((device.model()?.bytes(), self.scenario.model(name)?.bytes()))
+        });
         devices.find(|(measured, whole)| measured < whole).map(|(measured, whole)| {
             Note::remark(format!(
                 "The benchmark ran at a reduced size, on scale models of the disks: {:.3} of their \

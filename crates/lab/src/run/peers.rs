@@ -15,6 +15,7 @@ use steadfast_crash::CrashError;
 use steadfast_crash::ledger::Ledger;
 use steadfast_crash::risk::{Ran, Speed, Workload};
 use steadfast_devices::filter::record::RecordLog;
+use steadfast_devices::model::ModelParams;
 use steadfast_peers::KernelFs;
 use steadfast_statistics::load::Load;
 use steadfast_vfs::FileSystem;
@@ -52,7 +53,7 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), LabError> {
     for (name, device) in scaled(scenario).topology.devices {
         let scale = scenario.workload.peers_scale;
         let of = |why| wrong(OptionError::Device { device: name, scale, why });
-        device.model.check().map_err(of)?;
+        device.model().map_or(Ok(()), ModelParams::check).map_err(of)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use steadfast_bench::dd::place::{self, NotOpened, OWN_DISK, Opened, Place, Snk, 
 use steadfast_bench::dd::{self, Counts, Failed, Job, Operands, Reporter, Tally, WrongOperand};
 use steadfast_block::BlockDevice;
 use steadfast_runtime::Mutex;
-use steadfast_setup::Stack;
+use steadfast_setup::{Overwrite, Stack};
 use steadfast_vfs::{FileSystem, NewNode};
 
 use super::Setting;
@@ -18,7 +18,7 @@ use crate::scenario::Variant;
 /// What a variant is built of.
 pub(super) fn stack(setting: &Setting, variant: &Variant) -> Stack {
     let memory = setting.scenario.machine_of(variant).page_cache_bytes(None);
-    Stack::new(setting.scenario.setup_of(variant), memory)
+    Stack::new(setting.scenario.setup_of(variant), memory, Overwrite::Blank)
 }
 
 /// A stack as dd sees it.

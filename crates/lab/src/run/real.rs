@@ -204,9 +204,8 @@ fn available(kernel: &str) -> Result<(), VariantError> {
 }
 
 fn model_of(scenario: &Scenario, device: &str) -> Result<ModelParams, VariantError> {
-    let params = scenario.model(device);
-    let no_time = || VariantError::NoModel(device.to_owned());
-    params.takes_time().then(|| params.clone()).ok_or_else(no_time)
+    let params = scenario.model(device).filter(|model| model.takes_time());
+    params.cloned().ok_or_else(|| VariantError::NoModel(device.to_owned()))
 }
 
 /// What the disks hold before a file system is made on them.

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_devices::filter::record::Media;
 use steadfast_devices::filter::{Rule, schedule};
-use steadfast_devices::model::ModelParams;
-use steadfast_setup::{DeviceSpec, DriverCost, Machine, Namespace, Topology, VolumeSpec};
+use steadfast_setup::{DeviceSource, DeviceSpec, DriverCost, Machine, Namespace, Topology, VolumeSpec};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -67,7 +66,7 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
     let tables = top.tables_by_name("device", Table::Device);
     let drivers: BTreeMap<String, Option<DriverCost>> =
         tables.iter().map(|(name, fields)| (name.clone(), driver(fields))).collect();
-    let devices: BTreeMap<String, Option<ModelParams>> =
+    let devices: Devices =
         tables.iter().map(|(name, fields)| (name.clone(), device(fields))).collect();
     let namespaces: BTreeMap<String, Option<Namespace>> = (tables.iter())
         .filter(|(_, fields)| fields.value("namespace").is_some())
@@ -147,11 +146,11 @@ fn specs(
     namespaces: &BTreeMap<String, Option<Namespace>>,
     mut wrong_with: BTreeMap<String, Option<(Vec<Rule>, Media)>>,
 ) -> Option<BTreeMap<String, DeviceSpec>> {
-    let spec = |(name, model): (String, Option<ModelParams>)| {
+    let spec = |(name, source): (String, Option<DeviceSource>)| {
         let (faults, media) = wrong_with.remove(&name).flatten()?;
         let namespace = namespaces.get(&name).copied().unwrap_or(Some(Namespace::default()))?;
         let driver = drivers.get(&name).copied().flatten()?;
-        Some((name, DeviceSpec { model: model?, driver, namespace, faults, media }))
+        Some((name, DeviceSpec { source: source?, driver, namespace, faults, media }))
     };
     devices.into_iter().map(spec).collect()
 }
@@ -207,7 +206,7 @@ fn configurations(top: &Fields<'_, '_>) -> Vec<String> {
 }
 
 /// The drives that a device may have been, all of them known.
-fn band(top: &Fields<'_, '_>, devices: &BTreeMap<String, Option<ModelParams>>) -> Option<Band> {
+fn band(top: &Fields<'_, '_>, devices: &Devices) -> Option<Band> {
     top.value("band")?;
     let fields = top.table("band", Table::Band, "[band]")?;
     let device: Option<String> = fields.take("device");
@@ -386,4 +385,4 @@ pub(super) fn size_of(fields: &Fields<'_, '_>, name: &str) -> Option<String> {
 }
 
 /// All devices by name; `None`: one that is wrong itself.
-pub(super) type Devices = BTreeMap<String, Option<ModelParams>>;
+pub(super) type Devices = BTreeMap<String, Option<DeviceSource>>;

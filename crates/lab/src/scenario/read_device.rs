@@ -1,10 +1,11 @@
 //! `[device.NAME]`: a kind of device with what differs from its defaults, and its driver.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use steadfast_devices::model::parameters::Kind;
 use steadfast_devices::model::{KINDS, ModelError, ModelParams};
-use steadfast_setup::{DriverCost, Namespace};
+use steadfast_setup::{DeviceSource, DriverCost, Namespace};
 use toml::de::ValueDeserializer;
 
 use super::fields::{Fields, note};
@@ -12,8 +13,36 @@ use super::keys::{self, Table};
 use super::read::number;
 use super::wrong::did_you_mean;
 
-/// A device: its kind, and what differs from the kind's defaults.
-pub(super) fn device(fields: &Fields<'_, '_>) -> Option<ModelParams> {
+/// A device: a path, or a kind and what differs from the kind's defaults.
+pub(super) fn device(fields: &Fields<'_, '_>) -> Option<DeviceSource> {
+    if fields.value("path").is_some() {
+        return path(fields).map(DeviceSource::Path);
+    }
+    if fields.value("kind").is_none() {
+        let help = "a model (lab devices lists the kinds), or a file or device of this machine";
+        fields.wrong("", "`kind` or `path` is missing", help);
+        return None;
+    }
+    model(fields).map(DeviceSource::Model)
+}
+
+/// A device of this machine has no key that is for models.
+fn path(fields: &Fields<'_, '_>) -> Option<PathBuf> {
+    let path: String = fields.take("path")?;
+    let known = ["path", "fault"];
+    let mut good = !path.is_empty();
+    if !good {
+        fields.wrong("path", "the path is empty", "");
+    }
+    for (key, _) in fields.all().filter(|(key, _)| !known.contains(&&**key.get_ref())) {
+        let what = format!("`{}` is not for a device with `path`", key.get_ref());
+        fields.wrong(key.get_ref(), what, "it is what it is: leave it out, or take a `kind`");
+        good = false;
+    }
+    good.then(|| PathBuf::from(path))
+}
+
+fn model(fields: &Fields<'_, '_>) -> Option<ModelParams> {
     let name: String = fields.take("kind")?;
     let Some(kind) = Kind::of_name(&name) else {
         let kinds = KINDS.iter().map(|k| k.name);

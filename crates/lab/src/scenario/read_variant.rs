@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_devices::model::ModelParams;
 use steadfast_peers::KernelFs;
-use steadfast_setup::{Machine, Namespace, VolumeSpec, leaves, options};
+use steadfast_setup::{DeviceSource, Machine, Namespace, VolumeSpec, leaves, options};
 
 use super::fields::Fields;
 use super::keys::Table;
@@ -228,7 +227,7 @@ fn device_name(fields: &Fields<'_, '_>, key: &str, around: &Around<'_>) -> Optio
 fn check_kernel(
     fields: &Fields<'_, '_>,
     kernel: &str,
-    devices: [Option<&Option<ModelParams>>; 2],
+    devices: [Option<&Option<DeviceSource>>; 2],
     with_files: bool,
 ) {
     let known = KernelFs::of_name(kernel);
@@ -245,7 +244,11 @@ fn check_kernel(
         }
     }
     for (key, device) in ["disk", "journal"].into_iter().zip(devices) {
-        if device.is_some_and(|d| d.as_ref().is_some_and(|d| !d.takes_time())) {
+        let takes_none = |source: &DeviceSource| match source {
+            DeviceSource::Model(model) => !model.takes_time(),
+            DeviceSource::Path(_) => true,
+        };
+        if device.is_some_and(|d| d.as_ref().is_some_and(takes_none)) {
             fields.wrong(key, "a variant with `kernel` needs devices that take time", "");
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn all(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
     }
     if let Some(band) = &scenario.band {
         for drive in band.drives.iter().filter_map(|name| drive(name)) {
-            let model = scenario.model(&band.device);
+            let Some(model) = scenario.model(&band.device) else { continue };
             if same_figures(model, &drive.model) {
                 continue;
             }
@@ -235,7 +235,7 @@ pub(super) fn round(x: f64) -> f64 {
 }
 
 fn device(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
-    let model = scenario.model(name);
+    let Some(model) = scenario.model(name) else { return Vec::new() };
     let Some(kind) = Kind::of_name(model.kind_name()) else { return Vec::new() };
     // OK to unwrap: parameters are numbers, words and lists of them.
     let values = serde_json::to_value(model).unwrap();
@@ -283,7 +283,7 @@ fn alternatives(p: &Parameter, value: &Value) -> Vec<Value> {
 
 /// Ten times slower in everything; a solid-state disk; the disk's own kind.
 fn another_journal(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
-    let model = scenario.model(name);
+    let Some(model) = scenario.model(name) else { return Vec::new() };
     let mut others: Vec<(String, ModelParams)> = Vec::new();
     if let Some(slow) = ten_times_slower(model) {
         others.push(("10 times slower".into(), slow));
@@ -293,8 +293,8 @@ fn another_journal(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
     }
     let disk = scenario.variants.iter().find(|v| v.journal.as_deref() == Some(name));
     let leaf = disk.and_then(|v| scenario.topology.leaves_of(&v.disk).into_iter().next());
-    if let Some(disk) = leaf.and_then(|leaf| scenario.topology.devices.get(&leaf)) {
-        others.push(("a second disk".into(), disk.model.clone()));
+    if let Some(disk) = leaf.and_then(|leaf| scenario.model(&leaf)) {
+        others.push(("a second disk".into(), disk.clone()));
     }
     let others = others.into_iter().map(|(to, other)| {
         let changed = scenario.with_model(name, other);
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn the_slow_card_is_slow() {
-        let card = Scenario::find("nvram-journal").unwrap().model("card").clone();
+        let card = Scenario::find("nvram-journal").unwrap().model("card").unwrap().clone();
         let slow = serde_json::to_value(ten_times_slower(&card).unwrap()).unwrap();
         assert_eq!(slow["interrupt_us"], 100.0);
         assert_eq!(slow["bus_clock_mhz"], 6.667);

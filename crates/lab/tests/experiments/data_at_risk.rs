@@ -21,10 +21,11 @@ fn small() -> Scenario {
     let files = scenario.workload.files.as_mut().unwrap();
     (files.seconds, files.pause_ms) = (2.5, 2.5);
     (files.log_kb, files.table_kb) = (64, 256);
-    let ModelParams::Ssd(disk) = &mut scenario.topology.devices.get_mut("ssd").unwrap().model
-    else {
-        panic!("the scenario's disk is an SSD");
-    };
+    let ssd = scenario.models_mut().find_map(|model| match model {
+        ModelParams::Ssd(disk) => Some(disk),
+        _ => None,
+    });
+    let disk = ssd.expect("the scenario's disk is an SSD");
     disk.sectors = (64 << 20) / 512;
     scenario
 }

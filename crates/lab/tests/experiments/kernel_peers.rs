@@ -25,10 +25,11 @@ fn small(names: &[&str]) -> Scenario {
     // By rounds, not by time: on a slow machine it takes longer.
     (files.seconds, files.rounds_least, files.pause_ms) = (1.5, 40, 4.0);
     (files.log_kb, files.table_kb) = (64, 256);
-    let ModelParams::Ssd(disk) = &mut scenario.topology.devices.get_mut("ssd").unwrap().model
-    else {
-        panic!("the scenario's disk is an SSD");
-    };
+    let ssd = scenario.models_mut().find_map(|model| match model {
+        ModelParams::Ssd(disk) => Some(disk),
+        _ => None,
+    });
+    let disk = ssd.expect("the scenario's disk is an SSD");
     // XFS does not take less.
     disk.sectors = (320 << 20) / 512;
     scenario

@@ -7,7 +7,7 @@ mod volume;
 use std::path::Path;
 use std::sync::Arc;
 
-use steadfast_block::BlockDevice;
+use steadfast_block::{BlockDevice, signatures};
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_volume::Assembled;
 
@@ -64,4 +64,16 @@ pub fn open_file(path: &Path, options: PathOptions) -> Result<OpenPath, SetupErr
     let matters = |note: &&String| !note.contains("direct") && !note.contains("O_DIRECT");
     let notes = device.notes().iter().filter(matters).cloned().collect();
     Ok(OpenPath { device: Arc::new(device), assembled: Vec::new(), notes })
+}
+
+/// What a device holds that nobody wants to lose, in words with their article: a file system or a
+/// journal of ours, or what is known by its signature.
+pub fn occupant(device: &Arc<dyn BlockDevice>) -> Option<String> {
+    match steadfast_ext4_check::info(device) {
+        Ok(info) => {
+            let kind = if info.is_journal_device { "a journal" } else { "a file system" };
+            Some(format!("{kind} (UUID {})", info.uuid))
+        }
+        Err(_) => signatures::probe(device).map(str::to_owned),
+    }
 }

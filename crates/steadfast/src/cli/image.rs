@@ -62,6 +62,9 @@ pub struct Mount {
     /// Which of the scenario's variants
     #[arg(long, value_name = "NAME", requires = "stack")]
     pub variant: Option<String>,
+    /// With --stack: overwrite devices that have a path, whatever they hold
+    #[arg(long, requires = "stack")]
+    pub destroy: bool,
     /// Write the log to FILE
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,

@@ -13,7 +13,7 @@ use steadfast_block::BlockDevice;
 use steadfast_ext4::Ext4;
 use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_runtime::Sim;
-use steadfast_setup::{Machine, NamedDevices, Stack};
+use steadfast_setup::{Machine, NamedDevices, Overwrite, Stack};
 use steadfast_vfs::{FileSystem, size};
 
 use super::image;
@@ -41,6 +41,9 @@ pub struct SiteArgs {
     /// With --stack: as long as the models say, on this machine's clock; without, in virtual time
     #[arg(long, requires = "stack")]
     pub real_time: bool,
+    /// With --stack: overwrite devices that have a path, whatever they hold
+    #[arg(long, requires = "real_time")]
+    pub destroy: bool,
     /// With --stack: memory of the machine's page cache
     #[arg(long, value_name = "SIZE", requires = "stack")]
     pub memory: Option<String>,
@@ -87,7 +90,8 @@ impl SiteArgs {
                 let setup = scenario.setup_of(variant);
                 let said = || setup.machine.page_cache_bytes(wants.data_bytes);
                 let memory = memory.unwrap_or_else(said);
-                What::Stack(Box::new(Stack::new(setup, memory)))
+                let overwrite = Overwrite::of(self.destroy);
+                What::Stack(Box::new(Stack::new(setup, memory, overwrite)))
             }
         };
         let sim = what.simulation(self.seed);
@@ -144,7 +148,10 @@ impl Site {
 
     fn finish<T>(self, work: impl FnOnce(&Site) -> Result<T>) -> Result<T> {
         let done = work(&self);
-        let unmounted = self.unmount();
+        let unmounted = match &self.what {
+            What::Stack(stack) => stack.shut_down().map_err(to_anyhow),
+            _ => self.unmount(),
+        };
         let done = done?;
         unmounted.map(|()| done)
     }

@@ -9,6 +9,7 @@ use steadfast_block::signatures;
 use steadfast_devices::source::{FileDevice, FileOptions, Made};
 use steadfast_ext4_check as check;
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
+use steadfast_setup::path;
 
 use super::source::Opened;
 use super::{Journal, Kind, Source};
@@ -204,13 +205,7 @@ fn refuse_to_overwrite(device: &Arc<dyn BlockDevice>) -> Result<()> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn occupant(device: &Arc<dyn BlockDevice>) -> Option<String> {
-    match check::info(device) {
-        Ok(info) => {
-            let kind = if info.is_journal_device { "a journal" } else { "a file system" };
-            Some(format!("{kind} (UUID {})", info.uuid))
-        }
-        Err(_) => signatures::probe(device).map(str::to_owned),
-    }
+    path::occupant(device)
 }
 
 /// Seconds since 1970: of the machine's clock, or of a simulation that began at `epoch`.

@@ -269,12 +269,13 @@ impl Opened {
 /// Opens what is to be mounted.
 fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
     if let Some(file) = &args.stack {
-        let stack = stack::build(file, args.variant.as_deref(), wanted)?;
+        let stack = stack::build(file, args.variant.as_deref(), args.destroy, wanted)?;
         wanted.fuse.source.clone_from(&stack.name);
         let fs = stack.blocks.mount(wanted.for_fs()).map_err(to_anyhow);
         let fs = fs.with_context(|| stack.name.clone())?;
+        let notes = stack.notes.iter().map(|note| format!("note: {note}")).collect();
         let (source, queue) = (stack.name, stack.blocks.queue);
-        return Ok(Opened { fs, source, queue, notes: Vec::new() });
+        return Ok(Opened { fs, source, queue, notes });
     }
     let path = &args.device;
     if !wanted.ext4.read_only

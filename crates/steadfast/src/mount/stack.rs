@@ -3,24 +3,32 @@
 use anyhow::Result;
 use steadfast_ext4_mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
-use steadfast_setup::{Blocks, Devices, Machine};
+use steadfast_setup::{Blocks, Devices, Machine, Overwrite, SetupError};
 
 use super::options::{CACHE_BYTES, Wanted, parse_without_times};
 use crate::Usage;
 use crate::commands::mkfs;
+use crate::commands::volume::open::look_after_stack;
 use crate::setup_error::to_anyhow;
 
 /// What is to be mounted.
 pub struct Stack {
     /// Its devices, with a new file system.
     pub blocks: Blocks,
+    /// What they do not promise, or lack.
+    pub notes: Vec<String>,
     /// SCENARIO/VARIANT.
     pub name: String,
 }
 
 /// Builds a variant's devices and makes its file system there; adds the variant's mount options
 /// and what its machine decides to those that were given, which come after them.
-pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<Stack> {
+pub fn build(
+    file: &str,
+    variant: Option<&str>,
+    destroy: bool,
+    wanted: &mut Wanted,
+) -> Result<Stack> {
     let scenario = crate::commands::lab::find(file)?;
     let variant = choose(&scenario, variant)?;
     if let Some(kernel) = &variant.kernel {
@@ -36,11 +44,17 @@ pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<S
     let both: Vec<String> = both.into_iter().filter(|list| !list.is_empty()).collect();
     *wanted = parse_without_times(&both)?;
     apply(&setup.machine, wanted);
-    let blocks = Devices::build(&setup).and_then(|devices| devices.blocks());
-    let blocks = blocks.map_err(|e| Usage(e.to_string()))?;
+    let usage = |e: SetupError| match to_anyhow(e) {
+        e if e.is::<Usage>() => e,
+        e => Usage(e.to_string()).into(),
+    };
+    let devices = Devices::open(&setup, Overwrite::of(destroy)).map_err(usage)?;
+    let notes = devices.notes().cloned().collect();
+    let blocks = devices.blocks().map_err(usage)?;
+    look_after_stack(&blocks)?;
     blocks.make(&setup, Contents::Zeros, mkfs::root_owner()).map_err(to_anyhow)?;
     wanted.ext4.journal_device.clone_from(&blocks.journal);
-    Ok(Stack { blocks, name: format!("{}/{}", scenario.name, variant.name) })
+    Ok(Stack { blocks, notes, name: format!("{}/{}", scenario.name, variant.name) })
 }
 
 /// What the machine decides: its memory is the page cache's, as in a run of the scenario, unless

@@ -125,9 +125,17 @@ pub(super) const KEYS: &[Key] = &[
     key(
         Table::Device,
         "kind",
-        Required,
+        Optional("`path`"),
         "Kind of device, as `steadfast lab devices` lists them. Beside it any of the kind's \
          parameters that differ from its defaults.",
+    ),
+    key(
+        Table::Device,
+        "path",
+        Optional("`kind`"),
+        "A file, a block device, a range of memory (`pmem:PATH`) or a volume (`volume:A,B`) of this \
+         machine instead of a model: for `mount --stack`, and `dd`, `iozone` and `hdparm` with \
+         `--stack --real-time`. What it holds is overwritten with `--destroy` only.",
     ),
     key(
         Table::Device,

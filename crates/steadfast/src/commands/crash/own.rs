@@ -165,7 +165,7 @@ fn make(setup: &Setup, kind: FsKind, blocks: &Blocks) -> Result<()> {
         // The mount needs the feature.
         options.features.compat |= Compat::FAST_COMMIT;
     }
-    let made = steadfast_setup::make(&blocks.disk, blocks.journal.as_ref(), options);
+    let made = steadfast_setup::make(&blocks.disk, (blocks.journal.as_ref(), true), options);
     made.map_err(to_anyhow).context("making the file system")
 }
 

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use anyhow::{Context, Result};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
-use steadfast_setup::SetupError;
 use steadfast_setup::path::{self, MemberOptions, OpenPath};
+use steadfast_setup::{Blocks, SetupError};
 use steadfast_volume::{Assembled, Event, Mirror, Volume};
 
 use super::cli::Members;
@@ -44,6 +44,12 @@ pub fn looked_after(
     print_notes(&notes);
     assembled.iter().filter(|_| !read_only).try_for_each(look_after)?;
     Ok(device)
+}
+
+/// The same of a described stack, in which devices may be this machine's.
+pub fn look_after_stack(blocks: &Blocks) -> Result<()> {
+    blocks.opened.iter().flat_map(|open| &open.assembled).try_for_each(look_after)?;
+    close_mirrors_at_the_end(blocks.volumes.mirrors().cloned())
 }
 
 fn look_after(found: &Assembled) -> Result<()> {
@@ -125,7 +131,11 @@ pub fn signals_are_looked_after() {
 
 /// Has these closed when the process ends.
 pub fn close_at_the_end(found: &Assembled) -> Result<()> {
-    let mirrors = found.volumes.iter().filter_map(|v| v.mirror.clone());
+    close_mirrors_at_the_end(found.volumes.iter().filter_map(|v| v.mirror.clone()))
+}
+
+/// Has these closed when the process ends.
+fn close_mirrors_at_the_end(mirrors: impl Iterator<Item = Mirror>) -> Result<()> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner).extend(mirrors);
     static ONCE: Once = Once::new();
     let mut begun = Ok(());

@@ -43,8 +43,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::journal::Shared;
 use crate::planted::Bug;
+use crate::shared::Shared;
 use crate::state::State;
 use crate::writer::Writer;
 use crate::{FsBlock, Result, Tid};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use crate::planted::Bug;
 use crate::{CheckpointHook, Checksums};
 
 /// How a journal behaves; the default is what the kernel does where it has the choice.
@@ -66,7 +67,7 @@ pub struct Config {
     pub cpu_per_block: Duration,
     /// A bug that the crash explorer is to find.
     #[cfg(feature = "planted-bugs")]
-    pub planted: Option<crate::Bug>,
+    pub planted: Option<Bug>,
 }
 
 impl Default for Config {
@@ -94,5 +95,25 @@ impl Default for Config {
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
+    }
+}
+
+impl Config {
+    /// Whether this bug is switched on.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn has(&self, bug: Bug) -> bool {
+        self.planted == Some(bug)
+    }
+
+    /// No bugs are built in.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub(crate) const fn has(&self, _: Bug) -> bool {
+        false
+    }
+
+    /// Simulated processor time for adding so many blocks and checksumming so many bytes.
+    pub(crate) fn cpu_cost(&self, blocks: u32, summed_bytes: usize) -> Duration {
+        let ps = self.cpu_checksum_ps_per_byte.saturating_mul(summed_bytes as u64);
+        self.cpu_per_block * blocks + Duration::from_nanos(ps / 1000)
     }
 }

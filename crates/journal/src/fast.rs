@@ -36,12 +36,12 @@ use bytes::Bytes;
 use steadfast_block::Completion;
 
 use crate::checksum::crc32c;
-use crate::journal::Shared;
 use crate::ondisk::fast_commit::{ENDS_BYTES, HEAD, PAD, TAG_HEAD_BYTES, TAIL};
 use crate::ondisk::superblock::Superblock;
 use crate::planted::Bug;
+use crate::shared::Shared;
 use crate::state::State;
-use crate::{FastTag, Journal, Log, LogBlock, Result, Tid};
+use crate::{FastTag, Log, LogBlock, Result, Tid};
 
 /// Bytes that any power cut leaves old or new.
 const WORD: usize = 8;
@@ -55,64 +55,54 @@ pub(crate) struct FastArea {
     used: u32,
 }
 
-impl Journal {
-    /// Makes `tags` durable as a fast commit of transaction `tid`: all that its updates so far
-    /// have done since its last fast commit. Waits. False if it cannot be one: the transaction
-    /// is not the running one (any more), nothing has joined it, fast commits are off, the journal
-    /// commits on demand only, or there is no room; then the transaction must be committed.
-    ///
-    /// # Errors
-    /// [`JournalError::Aborted`](crate::JournalError::Aborted), or the failure of a device, which
-    /// aborts the journal.
-    pub fn fast_commit(&self, tid: Tid, tags: &[FastTag]) -> Result<bool> {
-        let shared = &*self.shared;
-        let blocks_there = shared.superblock.get().fast_blocks();
-        if !shared.config.fast_commits || shared.config.on_demand || blocks_there.is_empty() {
-            return Ok(false);
-        }
-        let (mut area, wait_for) = loop {
-            // The committing task may need the area, so it is not locked meanwhile.
-            wait_for_commit(shared);
-            let area = shared.fast_area.lock();
-            match ready(shared, tid)? {
-                Ready::Now(wait_for) => break (area, wait_for),
-                Ready::Never => return Ok(false),
-                Ready::Later => {}
-            }
-        };
-        if area.tid != Some(tid) {
-            *area = FastArea { tid: Some(tid), used: 0 };
-        }
-        let mut blocks = Vec::new();
-        if area.used == 0 {
-            blocks.push(first_block(shared.layout.block_size, tid));
-        }
-        let Some(rest) = encode(shared.layout.block_size, tid, tags) else { return Ok(false) };
-        blocks.extend(rest);
-        let first = blocks_there.start + area.used;
-        if blocks.len() > (blocks_there.end - first) as usize {
-            return Ok(false);
-        }
-        let count = blocks.len() as u32;
-        let later = area.used > 0 && shared.config.has(Bug::SecondFastCommitNotWaiting);
-        let waits = if later { &[] } else { &wait_for[..] };
-        if let Err(e) = write(shared, first, blocks, waits) {
-            shared.abort(&e);
-            return Err(e);
-        }
-        area.used += count;
-        drop(area);
-        let mut st = shared.state.lock();
-        if st.running_tid == tid
-            && let Some(running) = &mut st.running
-        {
-            // They were the first, and are durable: nobody needs to wait for them again.
-            running.wait_for.drain(..wait_for.len());
-        }
-        st.stats.fast_commits += 1;
-        st.stats.fast_blocks += u64::from(count);
-        Ok(true)
+/// See [`Journal::fast_commit`](crate::Journal::fast_commit).
+pub(crate) fn commit(shared: &Shared, tid: Tid, tags: &[FastTag]) -> Result<bool> {
+    let blocks_there = shared.superblock.get().fast_blocks();
+    if !shared.config.fast_commits || shared.config.on_demand || blocks_there.is_empty() {
+        return Ok(false);
     }
+    let (mut area, wait_for) = loop {
+        // The committing task may need the area, so it is not locked meanwhile.
+        wait_for_commit(shared);
+        let area = shared.fast_area.lock();
+        match ready(shared, tid)? {
+            Ready::Now(wait_for) => break (area, wait_for),
+            Ready::Never => return Ok(false),
+            Ready::Later => {}
+        }
+    };
+    if area.tid != Some(tid) {
+        *area = FastArea { tid: Some(tid), used: 0 };
+    }
+    let mut blocks = Vec::new();
+    if area.used == 0 {
+        blocks.push(first_block(shared.layout.block_size, tid));
+    }
+    let Some(rest) = encode(shared.layout.block_size, tid, tags) else { return Ok(false) };
+    blocks.extend(rest);
+    let first = blocks_there.start + area.used;
+    if blocks.len() > (blocks_there.end - first) as usize {
+        return Ok(false);
+    }
+    let count = blocks.len() as u32;
+    let later = area.used > 0 && shared.config.has(Bug::SecondFastCommitNotWaiting);
+    let waits = if later { &[] } else { &wait_for[..] };
+    if let Err(e) = write(shared, first, blocks, waits) {
+        shared.abort(&e);
+        return Err(e);
+    }
+    area.used += count;
+    drop(area);
+    let mut st = shared.state.lock();
+    if st.running_tid == tid
+        && let Some(running) = &mut st.running
+    {
+        // They were the first, and are durable: nobody needs to wait for them again.
+        running.wait_for.drain(..wait_for.len());
+    }
+    st.stats.fast_commits += 1;
+    st.stats.fast_blocks += u64::from(count);
+    Ok(true)
 }
 
 /// Removes the void fast commits of a transaction that is durable now. A failure aborts the

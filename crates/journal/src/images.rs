@@ -3,13 +3,9 @@
 //! Transactions and checkpoints process blocks in order, and there may be hundreds of thousands of
 //! images. So adjacent blocks are grouped: one table lookup finds eight.
 
-use std::sync::atomic::Ordering;
-
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-use crate::journal::{Journal, Shared};
-use crate::state::State;
 use crate::{FsBlock, Tid};
 
 /// Blocks in a group.
@@ -83,36 +79,6 @@ impl Images {
             self.groups.remove(&number);
         }
         Some(removed)
-    }
-}
-
-impl Shared {
-    /// The most block images to be kept in memory ([`crate::Config::image_bytes_max`]).
-    pub(crate) fn images_max(&self) -> usize {
-        let most = self.config.image_bytes_max / self.bytes_an_image();
-        usize::try_from(most).unwrap_or(usize::MAX)
-    }
-
-    /// What one takes in memory.
-    fn bytes_an_image(&self) -> u64 {
-        u64::from(self.log.block_size()) + self.config.image_overhead_bytes
-    }
-
-    /// Updates the memory use of the images.
-    pub(crate) fn note_images(&self, st: &State) {
-        let bytes = st.images() as u64 * self.bytes_an_image();
-        self.config.image_bytes.store(bytes, Ordering::Relaxed);
-    }
-}
-
-impl Journal {
-    /// Bytes of block images in memory that are not home, and the most that there may be: the
-    /// bound ([`crate::Config::image_bytes_max`]), or of a small log what it can hold.
-    pub fn image_bytes(&self) -> (u64, u64) {
-        let shared = &*self.shared;
-        let log = u64::from(self.usage().1) * shared.bytes_an_image();
-        let now = shared.config.image_bytes.load(Ordering::Relaxed);
-        (now, shared.config.image_bytes_max.min(log))
     }
 }
 

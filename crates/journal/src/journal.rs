@@ -1,145 +1,22 @@
 //! The journal in use: joining updates, waiting for commits and for log space.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
-use steadfast_runtime::{Condvar, JoinHandle, Mutex, MutexGuard, now, preemption_point, spawn};
+use steadfast_runtime::{JoinHandle, Mutex, MutexGuard, now, preemption_point, spawn};
 
-use crate::fast::FastArea;
 use crate::flushes::Flushes;
-use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::{MIN_LOG_BLOCKS, Superblock};
 use crate::planted::Bug;
+use crate::shared::Shared;
 use crate::state::State;
-use crate::superblock_writer::SuperblockWriter;
 use crate::transaction::{Running, Update};
 use crate::{
-    Checksums, Config, Features, FsBlock, JournalError, Log, LogBlock, Result, Tid, checkpoint,
-    commit,
+    Config, FastTag, FsBlock, JournalError, JournalStats, Log, Result, Tid, checkpoint, commit,
+    fast,
 };
-
-/// `-EIO`, what the superblock says of an aborted journal.
-const EIO: i32 = -5;
-
-/// Counts since the journal was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct JournalStats {
-    /// Updates that have joined a transaction.
-    pub updates: u64,
-    /// Transactions committed.
-    pub commits: u64,
-    /// Log blocks that they took, control blocks included.
-    pub logged_blocks: u64,
-    /// Checkpoint rounds.
-    pub checkpoints: u64,
-    /// Blocks written home.
-    pub home_blocks: u64,
-    /// Requests in which they were written.
-    pub home_writes: u64,
-    /// Times that an update had to wait for log space.
-    pub space_waits: u64,
-    /// Fast commits.
-    pub fast_commits: u64,
-    /// Log blocks that they took.
-    pub fast_blocks: u64,
-}
-
-/// Called with the cause when the journal is aborted.
-pub(crate) type OnAbort = Box<dyn Fn(&JournalError) + Send + Sync>;
-
-/// What the journal's tasks and its owner share.
-pub(crate) struct Shared {
-    pub log: Log,
-    pub fs: Arc<dyn BlockDevice>,
-    pub config: Config,
-    pub layout: Layout,
-    pub uuid: [u8; 16],
-    pub log_first: LogBlock,
-    pub log_end: LogBlock,
-    /// A power cut may leave a log block half written.
-    pub log_tears_blocks: bool,
-    /// The log is on a device of its own, and that has a volatile cache.
-    log_cached: bool,
-    /// Of the file system's device, which may be the log's too.
-    pub fs_flushes: Arc<Flushes>,
-    pub superblock: SuperblockWriter,
-    /// Whether the journal is aborted, and the newest durable transaction: copies of the state for
-    /// callers that ask at every call and must not wait for its lock.
-    pub failed: AtomicBool,
-    pub durable: AtomicU32,
-    /// Listener for an abort.
-    pub on_abort: OnceLock<OnAbort>,
-    /// Held while a fast commit is made. Taken before the other locks.
-    pub fast_area: Mutex<FastArea>,
-    /// Never held across a wait for a device. Taken after the superblock writer's lock, never
-    /// before it.
-    pub state: Mutex<State>,
-    /// The commit task may have something to do.
-    pub commit_work: Condvar,
-    /// The checkpoint task may have something to do.
-    pub checkpoint_work: Condvar,
-    /// A transaction was closed or committed, log space was freed, home writes completed, or the
-    /// journal was aborted.
-    pub progress: Condvar,
-}
-
-impl Shared {
-    pub(crate) fn flush_log(&self) -> Result<()> {
-        if !self.log.is_external() {
-            return self.flush_fs();
-        }
-        if let Some(memory) = self.log.memory() {
-            memory.fence()?;
-        }
-        if self.log_cached { Ok(self.log.device().flush()?) } else { Ok(()) }
-    }
-
-    pub(crate) fn flush_fs(&self) -> Result<()> {
-        Ok(self.fs_flushes.flush()?)
-    }
-
-    /// Aborts the journal; only the first cause counts. All waiters get it.
-    pub(crate) fn abort(&self, cause: &JournalError) {
-        let mut st = self.state.lock();
-        if st.aborted.is_some() {
-            return;
-        }
-        self.set_aborted(&mut st, cause.to_string());
-        drop(st);
-        self.wake_all();
-        if let Some(listener) = self.on_abort.get() {
-            listener(cause);
-        }
-        // For the next mount; a failure here cannot be reported.
-        let _ = self.superblock.update(true, |sb| {
-            sb.set_errno(EIO);
-            Some(())
-        });
-    }
-
-    /// In memory only.
-    pub(crate) fn set_aborted(&self, st: &mut State, cause: String) {
-        st.aborted = Some(JournalError::Aborted { cause });
-        self.failed.store(true, Ordering::Release);
-    }
-
-    fn wake_all(&self) {
-        self.commit_work.notify_all();
-        self.checkpoint_work.notify_all();
-        self.progress.notify_all();
-    }
-}
-
-impl Config {
-    /// Simulated processor time for adding so many blocks and checksumming so many bytes.
-    pub(crate) fn cpu_cost(&self, blocks: u32, summed_bytes: usize) -> Duration {
-        let ps = self.cpu_checksum_ps_per_byte.saturating_mul(summed_bytes as u64);
-        self.cpu_per_block * blocks + Duration::from_nanos(ps / 1000)
-    }
-}
 
 /// A journal in use. It has two tasks: one commits, one checkpoints.
 ///
@@ -160,41 +37,7 @@ impl Journal {
     /// Opens a clean log ([`recover`](crate::recover) first if it may not be) of the file system
     /// on `fs`. Nothing is written until the first commit.
     pub fn open(log: Log, fs: Arc<dyn BlockDevice>, config: Config) -> Result<Arc<Journal>> {
-        check_fitness(&log, &config)?;
-        let (mut sb, block) = log.read_superblock_block()?;
-        if sb.start().is_some() {
-            let what = "the journal holds transactions that must be recovered first";
-            return Err(JournalError::refused(what));
-        }
-        sb.set_features(features(&sb, &config)?);
-        let info = log.device().info();
-        let flushes = Flushes::new(Arc::clone(&fs));
-        if !log.is_external() && log.memory().is_some() {
-            // A flush for the log is one of the file system's device.
-            flushes.after_store();
-        }
-        let state = State::new(&sb);
-        let shared = Arc::new(Shared {
-            layout: Layout::of(&sb),
-            uuid: *sb.uuid().as_bytes(),
-            log_first: sb.first(),
-            log_end: sb.end(),
-            log_tears_blocks: info.atomic_write < log.block_size(),
-            log_cached: info.volatile_cache,
-            fs_flushes: Arc::new(flushes),
-            superblock: SuperblockWriter::new(log.clone(), sb, &block),
-            failed: AtomicBool::new(false),
-            durable: AtomicU32::new(state.committed_tid.0),
-            on_abort: OnceLock::new(),
-            fast_area: Mutex::default(),
-            state: Mutex::new(state),
-            commit_work: Condvar::new(),
-            checkpoint_work: Condvar::new(),
-            progress: Condvar::new(),
-            log,
-            fs,
-            config,
-        });
+        let shared = Arc::new(Shared::open(log, fs, config)?);
         let (a, b) = (Arc::clone(&shared), Arc::clone(&shared));
         let tasks = vec![
             spawn("journal commit", move || commit::run(&a)),
@@ -379,6 +222,18 @@ impl Journal {
         }
     }
 
+    /// Makes `tags` durable as a fast commit of transaction `tid`: all that its updates so far
+    /// have done since its last fast commit. Waits. False if it cannot be one: the transaction
+    /// is not the running one (any more), nothing has joined it, fast commits are off, the journal
+    /// commits on demand only, or there is no room; then the transaction must be committed.
+    ///
+    /// # Errors
+    /// [`JournalError::Aborted`], or the failure of a device, which
+    /// aborts the journal.
+    pub fn fast_commit(&self, tid: Tid, tags: &[FastTag]) -> Result<bool> {
+        fast::commit(&self.shared, tid, tags)
+    }
+
     /// Starts the commit of transaction `tid` without waiting for it.
     pub fn start_commit(&self, tid: Tid) {
         let mut st = self.shared.state.lock();
@@ -512,6 +367,15 @@ impl Journal {
         (st.used, st.capacity())
     }
 
+    /// Bytes of block images in memory that are not home, and the most that there may be: the
+    /// bound ([`Config::image_bytes_max`]), or of a small log what it can hold.
+    pub fn image_bytes(&self) -> (u64, u64) {
+        let shared = &*self.shared;
+        let log = u64::from(self.usage().1) * shared.bytes_an_image();
+        let now = shared.config.image_bytes.load(Ordering::Relaxed);
+        (now, shared.config.image_bytes_max.min(log))
+    }
+
     /// The superblock as last written, or as it will be written first.
     pub fn superblock(&self) -> Superblock {
         self.shared.superblock.get()
@@ -529,53 +393,4 @@ impl Drop for Journal {
         self.shared.state.lock().stopping = true;
         self.shared.wake_all();
     }
-}
-
-/// Refuses a log device that is less persistent than the file system's device. (An internal log is
-/// on the same device.)
-fn check_fitness(log: &Log, config: &Config) -> Result<()> {
-    if !log.is_external() || config.accept_volatile {
-        return Ok(());
-    }
-    match log.device().info().unfit_to_persist() {
-        None => Ok(()),
-        Some(reason) => Err(JournalError::refused(format!(
-            "{reason}: it must not hold a journal, because losing the journal damages the file \
-             system; accept a volatile journal explicitly if that is acceptable"
-        ))),
-    }
-}
-
-/// The features that the journal will have from its next superblock on.
-fn features(sb: &Superblock, config: &Config) -> Result<Features> {
-    let mut f = sb.features();
-    if let Some(checksums) = config.checksums {
-        f.set_checksums(checksums);
-    }
-    let unsafely = config.has(Bug::AsyncCommitWithoutChecksum);
-    if unsafely {
-        f.set_checksums(Checksums::None);
-    }
-    if config.async_commit && f.checksums() == Checksums::None && !unsafely {
-        let what = "async_commit needs checksums: without them a torn commit is not noticed";
-        return Err(JournalError::refused(what));
-    }
-    f.set_incompat(Features::ASYNC_COMMIT, config.async_commit);
-    f.set_incompat(Features::REVOKE, true);
-    let room = sb.has_room_for_fast_commits();
-    if config.fast_commits && !room {
-        return Err(JournalError::refused(format!(
-            "fast commits need {} blocks beside {MIN_LOG_BLOCKS} for transactions, and the journal \
-             has {}: make a larger one, or do without fast_commit",
-            sb.fast_blocks_wanted(),
-            sb.max_len()
-        )));
-    }
-    // The kernel and e2fsck treat a log with the feature but without room for it as damaged.
-    let fast = config.fast_commits || f.has_incompat(Features::FAST_COMMIT);
-    f.set_incompat(Features::FAST_COMMIT, fast && room);
-    if config.wide {
-        f.set_incompat(Features::WIDE, true);
-    }
-    Ok(f)
 }

@@ -53,7 +53,9 @@ mod on_demand;
 mod ondisk;
 mod planted;
 mod recovery;
+mod shared;
 mod state;
+mod stats;
 mod superblock_writer;
 mod transaction;
 mod writer;
@@ -66,7 +68,7 @@ pub use config::Config;
 pub use error::{JournalError, Result};
 pub use flushes::Flushes;
 pub use format::{FormatOptions, format};
-pub use journal::{Journal, JournalStats};
+pub use journal::Journal;
 pub use log::{Log, LogExtent};
 pub use number::{FsBlock, LogBlock, Tid};
 pub use ondisk::features::{Checksums, Features};
@@ -77,6 +79,7 @@ pub use recovery::{
     FastCommits, FastTag, Finding, Overlay, Recovery, RecoveryReport, clear_errno,
     discard_contents, recover, recover_dry,
 };
+pub use stats::JournalStats;
 pub use transaction::{OnCommit, Update};
 
 #[cfg(doctest)]

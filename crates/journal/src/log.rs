@@ -11,6 +11,7 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Payload, Request};
 
 use crate::ondisk::superblock::{MIN_LOG_BLOCKS, Superblock};
+use crate::planted::Bug;
 use crate::{JournalError, LogBlock, Result};
 
 /// A run of log blocks that lies in one piece on the device.
@@ -37,7 +38,7 @@ pub struct Log {
     tears_sectors: bool,
     /// A bug that the crash explorer is to find.
     #[cfg(feature = "planted-bugs")]
-    pub(crate) planted: Option<crate::Bug>,
+    planted: Option<Bug>,
 }
 
 impl std::fmt::Debug for Log {
@@ -238,6 +239,28 @@ impl Log {
         // reused until the update is complete.
         let sb = Superblock::decode(&block, self.block_size, self.blocks, self.tears_sectors)?;
         Ok((sb, block))
+    }
+}
+
+impl Log {
+    /// Whether this bug is switched on.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn has(&self, bug: Bug) -> bool {
+        self.planted == Some(bug)
+    }
+
+    /// Switches a bug on for the recovery of this log.
+    #[cfg(feature = "planted-bugs")]
+    #[must_use]
+    pub fn with_planted(mut self, planted: Option<Bug>) -> Log {
+        self.planted = planted;
+        self
+    }
+
+    /// No bugs are built in.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub(crate) const fn has(&self, _: Bug) -> bool {
+        false
     }
 }
 

@@ -4,8 +4,6 @@
 //! ([`Config::planted`](crate::Config)), to check that the crash explorer finds it. Without the
 //! feature every check is `false` at compile time, and the bugs are not in the program.
 
-use crate::{Config, Log, Recovery};
-
 /// Something that a journal must not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
@@ -69,54 +67,4 @@ pub enum Bug {
     /// Recovery replays fast commits whose transaction has been committed in full. What the number
     /// in the head tag is there against (Linux `ext4_fc_replay_scan`).
     FastCommitsOfEarlier,
-}
-
-impl Config {
-    /// Whether this bug is switched on.
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) fn has(&self, bug: Bug) -> bool {
-        self.planted == Some(bug)
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub(crate) const fn has(&self, _: Bug) -> bool {
-        false
-    }
-}
-
-impl Log {
-    /// Whether this bug is switched on.
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) fn has(&self, bug: Bug) -> bool {
-        self.planted == Some(bug)
-    }
-
-    /// Switches a bug on for the recovery of this log.
-    #[cfg(feature = "planted-bugs")]
-    #[must_use]
-    pub fn with_planted(mut self, planted: Option<Bug>) -> Log {
-        self.planted = planted;
-        self
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub(crate) const fn has(&self, _: Bug) -> bool {
-        false
-    }
-}
-
-impl Recovery {
-    /// Whether this bug is switched on.
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) fn has(&self, bug: Bug) -> bool {
-        self.planted == Some(bug)
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub(crate) const fn has(&self, _: Bug) -> bool {
-        false
-    }
 }

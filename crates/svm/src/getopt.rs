@@ -1,6 +1,6 @@
 //! Options as getopt(3C) takes them apart: single letters, joined or not, up to the first operand.
 
-use crate::command::Complaint;
+use crate::command::CommandError;
 
 /// An option, and its argument if it takes one.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Given<'a> {
 pub fn options<'a>(
     letters: &str,
     words: &'a [String],
-) -> Result<(Vec<Given<'a>>, &'a [String]), Complaint> {
+) -> Result<(Vec<Given<'a>>, &'a [String]), CommandError> {
     let (mut found, mut rest) = (Vec::new(), words);
     while let Some((word, behind)) = rest.split_first() {
         let Some(cluster) = word.strip_prefix('-').filter(|c| !c.is_empty()) else { break };
@@ -28,7 +28,7 @@ pub fn options<'a>(
         while let Some((_, letter)) = at.next() {
             let known = letters.find(letter).filter(|_| letter != ':');
             let Some(known) = known else {
-                return Err(Complaint::of(format!("illegal option -- {letter}")));
+                return Err(CommandError::of(format!("illegal option -- {letter}")));
             };
             if !letters[known + letter.len_utf8()..].starts_with(':') {
                 found.push(Given { letter, argument: "" });
@@ -42,7 +42,7 @@ pub fn options<'a>(
                 }
                 ("", None) => {
                     let what = format!("option requires an argument -- {letter}");
-                    return Err(Complaint::of(what));
+                    return Err(CommandError::of(what));
                 }
                 (joined, _) => joined,
             };

@@ -1,6 +1,6 @@
 //! Names: of volumes and slices, with or without the folder that they lie in.
 
-use crate::command::Complaint;
+use crate::command::CommandError;
 
 /// Folders under which Solaris has its devices, block and raw.
 const FOLDERS: [&str; 8] = [
@@ -20,7 +20,7 @@ const IN_A_TREE: [&str; 3] = ["dsk", "rdsk", "ramdisk"];
 ///
 /// # Errors
 /// For `SET/d10`: there are no disk sets; and for what cannot be a name.
-pub fn plain(word: &str) -> Result<String, Complaint> {
+pub fn plain(word: &str) -> Result<String, CommandError> {
     let under_dev = FOLDERS.iter().find_map(|folder| word.strip_prefix(folder));
     let in_tree = word.rsplit_once('/').filter(|(folder, _)| {
         let last = folder.rsplit('/').next().unwrap_or_default();
@@ -32,14 +32,19 @@ pub fn plain(word: &str) -> Result<String, Complaint> {
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+".contains(c);
     if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(plain) {
-        return Err(Complaint::about(word, "illegal name"));
+        return Err(CommandError::about(word, "illegal name"));
     }
     Ok(name.to_owned())
 }
 
+/// Plain names of all words.
+pub(crate) fn all_plain(words: &[String]) -> Result<Vec<String>, CommandError> {
+    words.iter().map(|word| plain(word)).collect()
+}
+
 /// There is the local set only.
-pub(crate) fn no_such_set(set: &str) -> Complaint {
-    Complaint::about(set, "no such set: a host has its own volumes only, and no disk sets")
+pub(crate) fn no_such_set(set: &str) -> CommandError {
+    CommandError::about(set, "no such set: a host has its own volumes only, and no disk sets")
 }
 
 /// The drive that a slice is on: `c5t0d0s0` is on `c5t0d0`. Other names are their own drive.

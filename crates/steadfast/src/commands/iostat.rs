@@ -76,7 +76,7 @@ struct Asked {
 /// Reports until the count, the host or the reader ends it.
 pub fn run(iostat: &Iostat, out: &mut dyn Write) -> Result<()> {
     let asked = asked(&iostat.words)?;
-    let to_anyhow = |complaint| anyhow!("{complaint}");
+    let to_anyhow = |error| anyhow!("{error}");
     // That there is no host is reported as by `host status` and `top`, with the same exit status.
     drop(super::serve::client(iostat.socket.as_deref())?);
     let host = Host::connect(iostat.socket.as_deref()).map_err(to_anyhow)?;

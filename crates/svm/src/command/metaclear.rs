@@ -1,6 +1,6 @@
 //! metaclear(1M): takes volumes apart.
 
-use super::{Command, Complaint, Parsed, plain_names, usage, wrong};
+use super::error::{CommandError, Misuse, usage, wrong};
 use crate::getopt::options;
 use crate::name;
 
@@ -37,14 +37,16 @@ pub enum Which {
     WithAllUnder(Vec<String>),
 }
 
-pub(super) fn parse(words: &[String]) -> Parsed {
+pub(super) fn parse(words: &[String]) -> Result<Clear, Misuse> {
     let (given, rest) = options("hs:afrp", words).map_err(|e| wrong(e, USAGE))?;
     let (mut all, mut force, mut under) = (false, false, false);
     for option in given {
         match option.letter {
-            'h' => return Ok(Command::Help(USAGE.into())),
+            'h' => return Err(Misuse::Help(USAGE.into())),
             's' => return Err(name::no_such_set(option.argument).into()),
-            'p' => return Err(Complaint::about("-p", "soft partitions are not supported").into()),
+            'p' => {
+                return Err(CommandError::about("-p", "soft partitions are not supported").into());
+            }
             'a' => all = true,
             'f' => force = true,
             _ => under = true,
@@ -52,15 +54,16 @@ pub(super) fn parse(words: &[String]) -> Parsed {
     }
     let which = match (all, rest.is_empty(), under) {
         (true, true, _) => Which::All,
-        (false, false, false) => Which::These(plain_names(rest)?),
-        (false, false, true) => Which::WithAllUnder(plain_names(rest)?),
+        (false, false, false) => Which::These(name::all_plain(rest)?),
+        (false, false, true) => Which::WithAllUnder(name::all_plain(rest)?),
         _ => return Err(usage(USAGE)),
     };
-    Ok(Command::Clear(Clear { which, force }))
+    Ok(Clear { which, force })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::super::tests::{is_usage, line, refusal};
     use super::*;
 

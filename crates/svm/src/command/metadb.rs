@@ -1,6 +1,6 @@
 //! metadb(1M): where the state of the volumes is kept.
 
-use super::{Command, Complaint, Parsed, plain_names, usage, wrong};
+use super::error::{CommandError, Misuse, usage, wrong};
 use crate::getopt::options;
 use crate::name;
 
@@ -29,13 +29,13 @@ pub enum Db {
     Delete(Vec<String>),
 }
 
-pub(super) fn parse(words: &[String]) -> Parsed {
+pub(super) fn parse(words: &[String]) -> Result<Db, Misuse> {
     let (given, rest) = options("ac:dfhik:l:ps:", words).map_err(|e| wrong(e, USAGE))?;
     let mut asked = None;
     let mut explain = false;
     for option in given {
         match option.letter {
-            'h' => return Ok(Command::Help(USAGE.into())),
+            'h' => return Err(Misuse::Help(USAGE.into())),
             's' => return Err(name::no_such_set(option.argument).into()),
             'a' | 'd' if asked.is_some_and(|other| other != option.letter) => {
                 return Err(usage(USAGE));
@@ -45,31 +45,32 @@ pub(super) fn parse(words: &[String]) -> Parsed {
             'c' | 'l' => {
                 let number = option.argument.parse::<u32>().ok().filter(|n| *n > 0);
                 if number.is_none() {
-                    return Err(wrong(Complaint::about(option.argument, "bad format"), USAGE));
+                    return Err(wrong(CommandError::about(option.argument, "bad format"), USAGE));
                 }
             }
             'k' | 'p' => {
                 let what = "there is no system file here that a boot would read";
-                return Err(Complaint::about(format!("-{}", option.letter), what).into());
+                return Err(CommandError::about(format!("-{}", option.letter), what).into());
             }
             // -f: nothing is forced, because nothing is changed.
             _ => {}
         }
     }
-    let devices = plain_names(rest)?;
+    let devices = name::all_plain(rest)?;
     match (asked, devices.is_empty()) {
-        (None, true) => Ok(Command::Db(Db::Show { explain })),
-        (None, false) => Err(wrong(Complaint::of("too many arguments"), USAGE)),
-        (Some('a'), false) => Ok(Command::Db(Db::Add(devices))),
-        (Some(_), false) => Ok(Command::Db(Db::Delete(devices))),
+        (None, true) => Ok(Db::Show { explain }),
+        (None, false) => Err(wrong(CommandError::of("too many arguments"), USAGE)),
+        (Some('a'), false) => Ok(Db::Add(devices)),
+        (Some(_), false) => Ok(Db::Delete(devices)),
         (Some(_), true) => {
-            Err(wrong(Complaint::of("no devices specified to attach or detach"), USAGE))
+            Err(wrong(CommandError::of("no devices specified to attach or detach"), USAGE))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::super::tests::{is_usage, line, refusal};
     use super::*;
 

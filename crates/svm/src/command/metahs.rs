@@ -1,6 +1,6 @@
 //! metahs(1M): hot spares. A mirror has its own here; its name is that of the pool.
 
-use super::{Command, Complaint, Parsed, plain_names, usage, wrong};
+use super::error::{CommandError, Misuse, usage, wrong};
 use crate::getopt::options;
 use crate::name;
 
@@ -39,12 +39,12 @@ pub enum Pool {
     Of(String),
 }
 
-pub(super) fn parse(words: &[String]) -> Parsed {
+pub(super) fn parse(words: &[String]) -> Result<Spares, Misuse> {
     let (given, rest) = options("hs:aderi", words).map_err(|e| wrong(e, USAGE))?;
     let mut asked = None;
     for option in given {
         match option.letter {
-            'h' => return Ok(Command::Help(USAGE.into())),
+            'h' => return Err(Misuse::Help(USAGE.into())),
             's' => return Err(name::no_such_set(option.argument).into()),
             _ if asked.is_some() => return Err(usage(USAGE)),
             letter => asked = Some(letter),
@@ -52,31 +52,31 @@ pub(super) fn parse(words: &[String]) -> Parsed {
     }
     let command = match (asked, rest) {
         (Some('a'), [pool, spares @ ..]) if !spares.is_empty() => {
-            Spares::Add(pool_named(pool)?, plain_names(spares)?)
+            Spares::Add(pool_named(pool)?, name::all_plain(spares)?)
         }
         (Some('d'), [pool, spares @ ..]) if !spares.is_empty() => {
-            Spares::Delete(pool_named(pool)?, plain_names(spares)?)
+            Spares::Delete(pool_named(pool)?, name::all_plain(spares)?)
         }
         (Some('d'), [pool]) => {
             let what = "a hot spare pool is not deleted: it goes with its mirror; name the spares";
-            return Err(Complaint::about(pool.as_str(), what).into());
+            return Err(CommandError::about(pool.as_str(), what).into());
         }
         (Some('a'), [pool]) => {
             let what = "an empty hot spare pool is not made: a mirror has its own hot spares";
-            return Err(Complaint::about(pool.as_str(), what).into());
+            return Err(CommandError::about(pool.as_str(), what).into());
         }
-        (Some('i'), names) => Spares::Show(plain_names(names)?),
+        (Some('i'), names) => Spares::Show(name::all_plain(names)?),
         (Some('e' | 'r'), [pool, ..]) => {
             let what = "a hot spare is not enabled or replaced: it waits (metahs -d takes it \
                         back), or has become a submirror (metadetach takes that away)";
-            return Err(Complaint::about(pool.as_str(), what).into());
+            return Err(CommandError::about(pool.as_str(), what).into());
         }
         _ => return Err(usage(USAGE)),
     };
-    Ok(Command::Hs(command))
+    Ok(command)
 }
 
-fn pool_named(pool: &str) -> Result<Pool, Complaint> {
+fn pool_named(pool: &str) -> Result<Pool, CommandError> {
     Ok(match pool {
         "all" => Pool::All,
         pool => Pool::Of(name::plain(pool)?),
@@ -85,6 +85,7 @@ fn pool_named(pool: &str) -> Result<Pool, Complaint> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::super::tests::{is_usage, line, refusal};
     use super::*;
 

@@ -1,7 +1,7 @@
 //! metainit(1M): makes concats, stripes and mirrors of one submirror.
 
-use super::{Command, Complaint, Misuse, Parsed, ReadOption, WriteOption};
-use super::{pass, plain_names, usage, wrong};
+use super::error::{CommandError, Misuse, usage, wrong};
+use super::mirror_options::{ReadOption, WriteOption, pass};
 use crate::getopt::options;
 use crate::name;
 use crate::state::BLOCK;
@@ -69,12 +69,12 @@ pub struct NewRow {
     pub interlace: u64,
 }
 
-pub(super) fn parse(words: &[String]) -> Parsed {
+pub(super) fn parse(words: &[String]) -> Result<Init, Misuse> {
     let (given, rest) = options("hfnrs:a", words).map_err(|e| wrong(e, USAGE))?;
     let (mut force, mut check_only) = (false, false);
     for option in given {
         match option.letter {
-            'h' => return Ok(Command::Help(USAGE.into())),
+            'h' => return Err(Misuse::Help(USAGE.into())),
             's' => return Err(name::no_such_set(option.argument).into()),
             'f' => force = true,
             'n' => check_only = true,
@@ -83,7 +83,7 @@ pub(super) fn parse(words: &[String]) -> Parsed {
             letter => {
                 let what = "there is no md.tab here: a host keeps its volumes, and assembles them \
                             when it starts";
-                return Err(Complaint::about(format!("-{letter}"), what).into());
+                return Err(CommandError::about(format!("-{letter}"), what).into());
             }
         }
     }
@@ -92,18 +92,18 @@ pub(super) fn parse(words: &[String]) -> Parsed {
     let what = match rest.split_first() {
         None => {
             let what = "there is no md.tab here: say what it is to be made of";
-            return Err(Complaint::about(name, what).into());
+            return Err(CommandError::about(name, what).into());
         }
         Some((option, rest)) if option == "-m" => mirror(&name, rest)?,
         Some((option, _)) if option == "-r" => {
-            return Err(Complaint::about(name, "RAID-5 volumes are not supported").into());
+            return Err(CommandError::about(name, "RAID-5 volumes are not supported").into());
         }
         Some((option, _)) if option == "-p" => {
-            return Err(Complaint::about(name, "soft partitions are not supported").into());
+            return Err(CommandError::about(name, "soft partitions are not supported").into());
         }
         Some((number, _)) if is_too_large(number) => {
             let what = format!("{number}: too many stripes");
-            return Err(Complaint::about(name, what).into());
+            return Err(CommandError::about(name, what).into());
         }
         Some((number, rest)) => match number.parse::<u32>() {
             Ok(rows) => concat(&name, rows, rest)?,
@@ -111,11 +111,11 @@ pub(super) fn parse(words: &[String]) -> Parsed {
             Err(_) => {
                 let what = "hot spare pools are not supported: a hot spare is given to a mirror \
                             (metahs -a MIRROR COMPONENT)";
-                return Err(Complaint::about(name, what).into());
+                return Err(CommandError::about(name, what).into());
             }
         },
     };
-    Ok(Command::Init(Init { name, force, check_only, what }))
+    Ok(Init { name, force, check_only, what })
 }
 
 /// What follows `NAME -m`.
@@ -137,12 +137,14 @@ fn mirror(name: &str, words: &[String]) -> Result<New, Misuse> {
                             continue;
                         }
                         _ => {
-                            let hint = Complaint::of(format!("illegal option -- {letter}"));
+                            let hint = CommandError::of(format!("illegal option -- {letter}"));
                             return Err(wrong(hint, USAGE));
                         }
                     };
                     if read != ReadOption::RoundRobin && read != reads {
-                        return Err(Complaint::about(name, "-g and -r exclude each other").into());
+                        return Err(
+                            CommandError::about(name, "-g and -r exclude each other").into()
+                        );
                     }
                     read = reads;
                 }
@@ -160,7 +162,7 @@ fn mirror(name: &str, words: &[String]) -> Result<New, Misuse> {
     match <[String; 1]>::try_from(submirrors) {
         Ok([submirror]) => Ok(New::Mirror { submirror, read, write, pass }),
         Err(none) if none.is_empty() => {
-            Err(Complaint::about(name, "not enough submirrors specified").into())
+            Err(CommandError::about(name, "not enough submirrors specified").into())
         }
         Err(several) => {
             let what = format!(
@@ -169,7 +171,7 @@ fn mirror(name: &str, words: &[String]) -> Result<New, Misuse> {
                 several.join(", "),
                 several[1]
             );
-            Err(Complaint::about(name, what).into())
+            Err(CommandError::about(name, what).into())
         }
     }
 }
@@ -181,7 +183,7 @@ fn is_too_large(word: &str) -> bool {
 
 /// What follows `NAME NUMSTRIPES`.
 fn concat(name: &str, rows: u32, words: &[String]) -> Result<New, Misuse> {
-    let refused = |what: &str| Misuse::from(Complaint::about(name, what));
+    let refused = |what: &str| Misuse::from(CommandError::about(name, what));
     if rows == 0 {
         return Err(refused("not enough stripes specified"));
     }
@@ -196,7 +198,7 @@ fn concat(name: &str, rows: u32, words: &[String]) -> Result<New, Misuse> {
         if behind.len() < width || behind[..width].iter().any(|word| word.starts_with('-')) {
             return Err(refused("not enough components specified"));
         }
-        let components = plain_names(&behind[..width])?;
+        let components = name::all_plain(&behind[..width])?;
         rest = &behind[width..];
         let mut interlace = INTERLACE;
         if let [option, size, behind @ ..] = rest
@@ -227,22 +229,22 @@ fn concat(name: &str, rows: u32, words: &[String]) -> Result<New, Misuse> {
 }
 
 /// Nothing is a component twice.
-fn twice(name: &str, rows: &[NewRow]) -> Result<(), Complaint> {
+fn twice(name: &str, rows: &[NewRow]) -> Result<(), CommandError> {
     let all: Vec<&String> = rows.iter().flat_map(|row| &row.components).collect();
     for (at, component) in all.iter().enumerate() {
         if all[..at].contains(component) {
             let what = format!("has appeared more than once in the specification of {name}");
-            return Err(Complaint::about(component.as_str(), what));
+            return Err(CommandError::about(component.as_str(), what));
         }
     }
     Ok(())
 }
 
 /// An interlace: `32k`, `16b`, `1m`; blocks without a letter.
-fn bytes(name: &str, text: &str) -> Result<u64, Complaint> {
+fn bytes(name: &str, text: &str) -> Result<u64, CommandError> {
     let invalid = || {
         let what = format!("{text}: invalid interlace: 16b to 100m, with b, k or m");
-        Complaint::about(name, what)
+        CommandError::about(name, what)
     };
     let (number, unit) = match text.to_ascii_lowercase().char_indices().last() {
         Some((at, 'b')) => (&text[..at], BLOCK),
@@ -258,6 +260,7 @@ fn bytes(name: &str, text: &str) -> Result<u64, Complaint> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::super::tests::{is_usage, line, refusal};
     use super::*;
 

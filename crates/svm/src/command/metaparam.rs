@@ -1,6 +1,7 @@
 //! metaparam(1M): how a mirror reads and writes.
 
-use super::{Command, Complaint, Parsed, ReadOption, WriteOption, pass, usage, wrong};
+use super::error::{CommandError, Misuse, usage, wrong};
+use super::mirror_options::{ReadOption, WriteOption, pass};
 use crate::getopt::options;
 use crate::name;
 
@@ -44,15 +45,15 @@ impl Changes {
     }
 }
 
-pub(super) fn parse(words: &[String]) -> Parsed {
+pub(super) fn parse(words: &[String]) -> Result<Param, Misuse> {
     if words.len() == 1 && ["-h", "-?"].contains(&words[0].as_str()) {
-        return Ok(Command::Help(USAGE.into()));
+        return Err(Misuse::Help(USAGE.into()));
     }
     let (given, rest) = options("h:r:w:p:s:", words).map_err(|e| wrong(e, USAGE))?;
     let mut changes = Changes::default();
     for option in given {
         let argument = option.argument;
-        let refused = |what: &str| Complaint::about(argument, what);
+        let refused = |what: &str| CommandError::about(argument, what);
         match option.letter {
             's' => return Err(name::no_such_set(argument).into()),
             'h' => {
@@ -72,11 +73,12 @@ pub(super) fn parse(words: &[String]) -> Parsed {
         }
     }
     let [volume] = rest else { return Err(usage(USAGE)) };
-    Ok(Command::Param(Param { name: name::plain(volume)?, changes }))
+    Ok(Param { name: name::plain(volume)?, changes })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::super::tests::{is_usage, line, refusal};
     use super::*;
 

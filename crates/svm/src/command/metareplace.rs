@@ -1,6 +1,6 @@
 //! metareplace(1M): enables a component again, or puts another one into its place.
 
-use super::{Command, Complaint, Parsed, usage, wrong};
+use super::error::{CommandError, Misuse, usage, wrong};
 use crate::getopt::options;
 use crate::name;
 
@@ -23,16 +23,16 @@ pub struct Replace {
     pub new: Option<String>,
 }
 
-pub(super) fn parse(words: &[String]) -> Parsed {
+pub(super) fn parse(words: &[String]) -> Result<Replace, Misuse> {
     let (given, rest) = options("hs:ef", words).map_err(|e| wrong(e, USAGE))?;
     let mut enable = false;
     for option in given {
         match option.letter {
-            'h' => return Ok(Command::Help(USAGE.into())),
+            'h' => return Err(Misuse::Help(USAGE.into())),
             's' => return Err(name::no_such_set(option.argument).into()),
             'f' => {
                 let what = "is for RAID-5 volumes, which are not supported";
-                return Err(Complaint::about("-f", what).into());
+                return Err(CommandError::about("-f", what).into());
             }
             _ => enable = true,
         }
@@ -42,11 +42,12 @@ pub(super) fn parse(words: &[String]) -> Parsed {
         [mirror, old, new] if !enable => (mirror, old, Some(name::plain(new)?)),
         _ => return Err(usage(USAGE)),
     };
-    Ok(Command::Replace(Replace { mirror: name::plain(mirror)?, old: name::plain(old)?, new }))
+    Ok(Replace { mirror: name::plain(mirror)?, old: name::plain(old)?, new })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::super::tests::{is_usage, line, refusal};
     use super::*;
 

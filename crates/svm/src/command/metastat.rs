@@ -1,6 +1,6 @@
 //! metastat(1M): shows volumes.
 
-use super::{Command, Complaint, Parsed, plain_names, usage, wrong};
+use super::error::{CommandError, Misuse, usage, wrong};
 use crate::getopt::options;
 use crate::name;
 
@@ -36,16 +36,16 @@ pub struct Stat {
     pub named_only: bool,
 }
 
-pub(super) fn parse(words: &[String]) -> Parsed {
+pub(super) fn parse(words: &[String]) -> Result<Stat, Misuse> {
     let (given, rest) = options("acs:hpBDrtiq", words).map_err(|e| wrong(e, USAGE))?;
     let mut stat = Stat::default();
     for option in given {
         match option.letter {
-            'h' => return Ok(Command::Help(USAGE.into())),
+            'h' => return Err(Misuse::Help(USAGE.into())),
             's' => return Err(name::no_such_set(option.argument).into()),
             't' => {
                 let what = "when a state changed is not kept; the host's log has it";
-                return Err(Complaint::about("-t", what).into());
+                return Err(CommandError::about("-t", what).into());
             }
             'p' => stat.short = true,
             'c' => stat.concise = true,
@@ -60,12 +60,13 @@ pub(super) fn parse(words: &[String]) -> Parsed {
     if stat.short && stat.concise {
         return Err(usage(USAGE));
     }
-    stat.names = plain_names(rest)?;
-    Ok(Command::Stat(stat))
+    stat.names = name::all_plain(rest)?;
+    Ok(stat)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::super::tests::{is_usage, line, refusal};
     use super::*;
 

@@ -1,6 +1,6 @@
 //! metasync(1M): starts a resync, or stops one.
 
-use super::{Command, Complaint, Misuse, Parsed, plain_names, usage, wrong};
+use super::error::{CommandError, Misuse, usage, wrong};
 use crate::getopt::options;
 use crate::name;
 
@@ -28,16 +28,16 @@ pub enum Sync {
     Stop(Vec<String>),
 }
 
-pub(super) fn parse(words: &[String]) -> Parsed {
+pub(super) fn parse(words: &[String]) -> Result<Sync, Misuse> {
     let (given, rest) = options("phs:rc", words).map_err(|e| wrong(e, USAGE))?;
     let (mut all, mut stop) = (false, false);
     for option in given {
         match option.letter {
-            'h' => return Ok(Command::Help(USAGE.into())),
+            'h' => return Err(Misuse::Help(USAGE.into())),
             's' => return Err(name::no_such_set(option.argument).into()),
             'p' => {
                 let what = "is for RAID-5 volumes, which are not supported";
-                return Err(Complaint::about("-p", what).into());
+                return Err(CommandError::about("-p", what).into());
             }
             'r' => all = true,
             _ => stop = true,
@@ -52,9 +52,9 @@ pub(super) fn parse(words: &[String]) -> Parsed {
         _ => rest,
     };
     match (all, stop, rest.is_empty()) {
-        (true, false, true) => Ok(Command::Sync(Sync::All)),
-        (false, true, false) => Ok(Command::Sync(Sync::Stop(plain_names(rest)?))),
-        (false, false, false) => Ok(Command::Sync(Sync::Start(plain_names(rest)?))),
+        (true, false, true) => Ok(Sync::All),
+        (false, true, false) => Ok(Sync::Stop(name::all_plain(rest)?)),
+        (false, false, false) => Ok(Sync::Start(name::all_plain(rest)?)),
         _ => Err(usage(USAGE)),
     }
 }
@@ -62,12 +62,13 @@ pub(super) fn parse(words: &[String]) -> Parsed {
 fn checked_size(text: &str) -> Result<(), Misuse> {
     match text.parse::<u32>() {
         Ok(1..=2048) => Ok(()),
-        _ => Err(Complaint::about(text, "illegal buffer size: 1 to 2048 blocks").into()),
+        _ => Err(CommandError::about(text, "illegal buffer size: 1 to 2048 blocks").into()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::super::tests::{is_usage, line, refusal};
     use super::*;
 

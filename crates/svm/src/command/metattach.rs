@@ -1,6 +1,6 @@
 //! metattach(1M), metadetach(1M), metaoffline(1M), metaonline(1M): a mirror's submirrors.
 
-use super::{Command, Complaint, Misuse, Parsed, usage, wrong};
+use super::error::{CommandError, Misuse, usage, wrong};
 use crate::getopt::options;
 use crate::name;
 
@@ -51,11 +51,8 @@ pub struct Submirror {
     pub force: bool,
 }
 
-pub(super) fn attach(words: &[String]) -> Parsed {
-    let (force, rest) = match forced("hfs:i:", words, ATTACH)? {
-        Ok(given) => given,
-        Err(help) => return Ok(help),
-    };
+pub(super) fn attach(words: &[String]) -> Result<Attach, Misuse> {
+    let (force, rest) = operands("hfs:i:", words, ATTACH)?;
     let (mirror, submirror) = match rest {
         [mirror] => (mirror, None),
         [mirror, submirror] => (mirror, Some(name::plain(submirror)?)),
@@ -63,61 +60,56 @@ pub(super) fn attach(words: &[String]) -> Parsed {
         [concat, ..] => {
             let what = "a concat or stripe does not take further components: make another one, \
                         and attach that to the mirror";
-            return Err(Complaint::about(concat.as_str(), what).into());
+            return Err(CommandError::about(concat.as_str(), what).into());
         }
     };
-    Ok(Command::Attach(Attach { mirror: name::plain(mirror)?, submirror, force }))
+    Ok(Attach { mirror: name::plain(mirror)?, submirror, force })
 }
 
-pub(super) fn detach(words: &[String]) -> Parsed {
-    submirror("hfs:", words, DETACH, Command::Detach)
+pub(super) fn detach(words: &[String]) -> Result<Submirror, Misuse> {
+    submirror("hfs:", words, DETACH)
 }
 
-pub(super) fn offline(words: &[String]) -> Parsed {
-    submirror("hfs:", words, OFFLINE, Command::Offline)
+pub(super) fn offline(words: &[String]) -> Result<Submirror, Misuse> {
+    submirror("hfs:", words, OFFLINE)
 }
 
-pub(super) fn online(words: &[String]) -> Parsed {
-    submirror("hs:", words, ONLINE, Command::Online)
+pub(super) fn online(words: &[String]) -> Result<Submirror, Misuse> {
+    submirror("hs:", words, ONLINE)
 }
 
-fn submirror(
-    letters: &str,
-    words: &[String],
-    text: &str,
-    command: fn(Submirror) -> Command,
-) -> Parsed {
-    let (force, rest) = match forced(letters, words, text)? {
-        Ok(given) => given,
-        Err(help) => return Ok(help),
-    };
+fn submirror(letters: &str, words: &[String], text: &str) -> Result<Submirror, Misuse> {
+    let (force, rest) = operands(letters, words, text)?;
     let [mirror, submirror] = rest else { return Err(usage(text)) };
     let (mirror, submirror) = (name::plain(mirror)?, name::plain(submirror)?);
-    Ok(command(Submirror { mirror, submirror, force }))
+    Ok(Submirror { mirror, submirror, force })
 }
 
-/// Whether `-f` was given, and the operands; the usage, if that was asked for.
-type Forced<'a> = Result<(bool, &'a [String]), Command>;
-
-fn forced<'a>(letters: &str, words: &'a [String], text: &str) -> Result<Forced<'a>, Misuse> {
+/// Whether `-f` was given, and the operands.
+fn operands<'a>(
+    letters: &str,
+    words: &'a [String],
+    text: &str,
+) -> Result<(bool, &'a [String]), Misuse> {
     let (given, rest) = options(letters, words).map_err(|e| wrong(e, text))?;
     let mut force = false;
     for option in given {
         match option.letter {
-            'h' => return Ok(Err(Command::Help(text.into()))),
+            'h' => return Err(Misuse::Help(text.into())),
             's' => return Err(name::no_such_set(option.argument).into()),
             'i' => {
                 let what = "a concat or stripe does not take further components";
-                return Err(Complaint::about("-i", what).into());
+                return Err(CommandError::about("-i", what).into());
             }
             _ => force = true,
         }
     }
-    Ok(Ok((force, rest)))
+    Ok((force, rest))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::super::tests::{is_usage, line, refusal};
     use super::*;
 

@@ -1,6 +1,6 @@
 //! ramdiskadm(1M): RAM disks.
 
-use super::{Command, Complaint, Parsed, usage, wrong};
+use super::error::{CommandError, Misuse, usage, wrong};
 use crate::getopt::options;
 use crate::name;
 
@@ -35,29 +35,29 @@ pub enum Ramdisk {
     List,
 }
 
-pub(super) fn parse(words: &[String]) -> Parsed {
+pub(super) fn parse(words: &[String]) -> Result<Ramdisk, Misuse> {
     let (given, rest) = options("adh", words).map_err(|e| wrong(e, USAGE))?;
     let asked: Vec<char> = given.iter().map(|option| option.letter).collect();
     let command = match (&asked[..], rest) {
-        (['h'], _) => return Ok(Command::Help(USAGE.into())),
+        (['h'], _) => return Err(Misuse::Help(USAGE.into())),
         ([], []) => Ramdisk::List,
         (['a'], [name, size]) => Ramdisk::Add { bytes: bytes(name, size)?, name: named(name)? },
         (['d'], [name]) => Ramdisk::Delete { name: named(name)? },
         _ => return Err(usage(USAGE)),
     };
-    Ok(Command::Ramdisk(command))
+    Ok(command)
 }
 
-fn named(word: &str) -> Result<String, Complaint> {
+fn named(word: &str) -> Result<String, CommandError> {
     let plain = name::plain(word)?;
     if plain.len() > NAME_MAX {
         let what = format!("a name of more than {NAME_MAX} characters");
-        return Err(Complaint::about(plain, what));
+        return Err(CommandError::about(plain, what));
     }
     Ok(plain)
 }
 
-fn bytes(name: &str, text: &str) -> Result<u64, Complaint> {
+fn bytes(name: &str, text: &str) -> Result<u64, CommandError> {
     let (number, unit) = match text.to_ascii_lowercase().char_indices().last() {
         Some((at, 'g')) => (&text[..at], 1 << 30),
         Some((at, 'm')) => (&text[..at], 1 << 20),
@@ -69,12 +69,13 @@ fn bytes(name: &str, text: &str) -> Result<u64, Complaint> {
     let number = number.parse::<u64>().ok().filter(|_| digits);
     let bytes = number.and_then(|n| n.checked_mul(unit)).filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| {
-        Complaint::about(name, format!("{text}: invalid size: a number, and g, m, k or b"))
+        CommandError::about(name, format!("{text}: invalid size: a number, and g, m, k or b"))
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::super::tests::{is_usage, line, refusal};
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use steadfast_svm::command::{
-    Attach, Clear, Complaint, Init, New, NewRow, Param, Pool, Ramdisk, Replace, Spares, Submirror,
-    Sync, Which,
+    Attach, Clear, CommandError, Init, New, NewRow, Param, Pool, Ramdisk, Replace, Spares,
+    Submirror, Sync, Which,
 };
 use steadfast_svm::state::{self, SubmirrorState};
 use steadfast_svm::{State, forms};
@@ -18,7 +18,7 @@ pub fn init(host: &mut Host, init: &Init, out: &mut dyn Write) -> Result<(), Sto
     let state = host.state()?;
     let name = &init.name;
     if state.has_volume(name) {
-        return Err(Complaint::about(name, "unit already set up").into());
+        return Err(CommandError::about(name, "unit already set up").into());
     }
     let (new, what) = match &init.what {
         New::Concat(rows) => (row(name, rows)?, "Concat/Stripe"),
@@ -36,7 +36,7 @@ pub fn init(host: &mut Host, init: &Init, out: &mut dyn Write) -> Result<(), Sto
 }
 
 /// Rows of one component are a concat, one row of several is a stripe.
-fn row(name: &str, rows: &[NewRow]) -> Result<NewVolume, Complaint> {
+fn row(name: &str, rows: &[NewRow]) -> Result<NewVolume, CommandError> {
     match rows {
         [row] if row.components.len() > 1 => {
             let components = row.components.clone();
@@ -49,21 +49,21 @@ fn row(name: &str, rows: &[NewRow]) -> Result<NewVolume, Complaint> {
         _ => {
             let what = "a concat of stripes is not made at once: make each stripe with a name of \
                         its own, and a concat of those";
-            Err(Complaint::about(name, what))
+            Err(CommandError::about(name, what))
         }
     }
 }
 
 /// A submirror is a concat or stripe that is part of nothing.
-fn free_submirror(host: &Host, state: &State, name: &str) -> Result<(), Complaint> {
+fn free_submirror(host: &Host, state: &State, name: &str) -> Result<(), CommandError> {
     if !state.has_volume(name) {
         return Err(not_set_up(host, name));
     }
     if state.mirror(name).is_some() {
-        return Err(Complaint::about(name, "a mirror is no submirror"));
+        return Err(CommandError::about(name, "a mirror is no submirror"));
     }
     match state.parent(name) {
-        Some(parent) => Err(Complaint::about(name, format!("metadevice in use: by {parent}"))),
+        Some(parent) => Err(CommandError::about(name, format!("metadevice in use: by {parent}"))),
         None => Ok(()),
     }
 }
@@ -87,10 +87,14 @@ pub fn attach(host: &mut Host, attach: &Attach, out: &mut dyn Write) -> Result<(
 }
 
 /// The mirror of this name.
-fn mirror<'s>(host: &Host, state: &'s State, name: &str) -> Result<&'s state::Mirror, Complaint> {
+fn mirror<'s>(
+    host: &Host,
+    state: &'s State,
+    name: &str,
+) -> Result<&'s state::Mirror, CommandError> {
     match state.mirror(name) {
         Some(mirror) => Ok(mirror),
-        None if state.has_volume(name) => Err(Complaint::about(name, "unit is not a mirror")),
+        None if state.has_volume(name) => Err(CommandError::about(name, "unit is not a mirror")),
         None => Err(not_set_up(host, name)),
     }
 }
@@ -100,21 +104,21 @@ fn submirror<'s>(
     host: &Host,
     state: &'s State,
     of: &Submirror,
-) -> Result<&'s state::Submirror, Complaint> {
+) -> Result<&'s state::Submirror, CommandError> {
     let mirror = mirror(host, state, &of.mirror)?;
     let found = mirror.submirrors.iter().find(|s| s.name == of.submirror);
     found.ok_or_else(|| {
         let what = format!("can't find submirror {} in mirror", of.submirror);
-        Complaint::about(of.mirror.as_str(), what)
+        CommandError::about(of.mirror.as_str(), what)
     })
 }
 
 /// One that is not Okay is taken out by force only: its errors would be forgotten.
-fn sound(of: &Submirror, found: &state::Submirror) -> Result<(), Complaint> {
+fn sound(of: &Submirror, found: &state::Submirror) -> Result<(), CommandError> {
     let erred = [SubmirrorState::Erred, SubmirrorState::LastErred, SubmirrorState::Unavailable];
     if erred.contains(&found.state) && !of.force {
         let what = format!("submirror {} has erred components (-f overrides)", of.submirror);
-        return Err(Complaint::about(of.mirror.as_str(), what));
+        return Err(CommandError::about(of.mirror.as_str(), what));
     }
     Ok(())
 }
@@ -140,7 +144,7 @@ pub fn online(host: &mut Host, of: &Submirror, out: &mut dyn Write) -> Result<()
     let found = submirror(host, &state, of)?;
     if found.state == SubmirrorState::Okay {
         let what = format!("submirror {} is not offline", of.submirror);
-        return Err(Complaint::about(of.mirror.as_str(), what).into());
+        return Err(CommandError::about(of.mirror.as_str(), what).into());
     }
     host.online(&of.mirror, &of.submirror)?;
     writeln!(out, "{}: submirror {} is onlined", of.mirror, of.submirror)?;
@@ -153,7 +157,7 @@ pub fn replace(host: &mut Host, replace: &Replace, out: &mut dyn Write) -> Resul
     let mirror = mirror(host, &state, name)?;
     let Some(found) = state.submirror_over(mirror, old) else {
         let what = format!("{old}: can't find component in unit");
-        return Err(Complaint::about(name, what).into());
+        return Err(CommandError::about(name, what).into());
     };
     match &replace.new {
         // A host fills memory again by itself: then there is nothing left to enable.
@@ -185,8 +189,8 @@ pub fn sync(host: &mut Host, sync: &Sync, command: &str) -> Result<bool, Stop> {
     for name in names {
         let one = mirror(host, &state, name).map(drop);
         let one = one.and_then(|()| if stop { host.stop_resync(name) } else { host.resync(name) });
-        if let Err(complaint) = one {
-            report(command, &complaint);
+        if let Err(command_error) = one {
+            report(command, &command_error);
             well = false;
         }
     }
@@ -232,8 +236,8 @@ pub fn clear(
     for name in &names {
         match clear_one(host, name, clear.force) {
             Ok(what) => writeln!(out, "{name}: {what} is cleared")?,
-            Err(complaint) => {
-                report(command, &complaint);
+            Err(command_error) => {
+                report(command, &command_error);
                 well = false;
             }
         }
@@ -261,20 +265,20 @@ fn with_all_under(state: &State, name: &str) -> Vec<String> {
     found
 }
 
-fn clear_one(host: &mut Host, name: &str, force: bool) -> Result<&'static str, Complaint> {
+fn clear_one(host: &mut Host, name: &str, force: bool) -> Result<&'static str, CommandError> {
     let state = host.state()?;
     if !state.has_volume(name) {
         return Err(not_set_up(host, name));
     }
     if let Some(parent) = state.parent(name) {
-        return Err(Complaint::about(name, format!("metadevice in use: by {parent}")));
+        return Err(CommandError::about(name, format!("metadevice in use: by {parent}")));
     }
     if let Some(mirror) = state.mirror(name) {
         let sound = mirror.submirrors.iter().all(|s| s.state == SubmirrorState::Okay);
         if !sound && !force {
             let what = "a submirror is not Okay: it would not be known any more what it lacks \
                         (-f overrides)";
-            return Err(Complaint::about(name, what));
+            return Err(CommandError::about(name, what));
         }
         host.retire(name)?;
         return Ok("Mirror");
@@ -291,7 +295,7 @@ pub fn ramdisk(host: &mut Host, ramdisk: &Ramdisk, out: &mut dyn Write) -> Resul
             if state.devices.iter().any(|device| device.ram_disk.as_ref() == Some(name)) {
                 let what = "is there already: a host makes its RAM disks again when it starts, \
                             and fills them by itself";
-                return Err(Complaint::about(name, what).into());
+                return Err(CommandError::about(name, what).into());
             }
             host.add_ramdisk(name, *bytes)?;
             writeln!(out, "{}/{name}", host.ramdisk_folder())?;
@@ -304,15 +308,15 @@ pub fn ramdisk(host: &mut Host, ramdisk: &Ramdisk, out: &mut dyn Write) -> Resul
 }
 
 /// Refuses hot spares of which a mirror could not have each.
-fn check_spares(host: &Host, of: &state::Mirror, devices: &[String]) -> Result<(), Complaint> {
+fn check_spares(host: &Host, of: &state::Mirror, devices: &[String]) -> Result<(), CommandError> {
     let (had, more) = (of.spares.len(), devices.len());
     if had + more > SPARES_MAX {
         let what = format!("has {had} hot spares, and at most {SPARES_MAX}");
-        return Err(Complaint::about(of.name.as_str(), what));
+        return Err(CommandError::about(of.name.as_str(), what));
     }
     for (n, device) in devices.iter().enumerate() {
         if devices[..n].contains(device) {
-            return Err(Complaint::about(device.as_str(), "is given twice"));
+            return Err(CommandError::about(device.as_str(), "is given twice"));
         }
         host.add_spare(&of.name, device, true)?;
     }
@@ -331,7 +335,7 @@ pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(
                 }
             };
             if mirrors.is_empty() {
-                return Err(Complaint::of("no hotspare pools found: there is no mirror").into());
+                return Err(CommandError::of("no hotspare pools found: there is no mirror").into());
             }
             write!(out, "{}", forms::pools(&state, &mirrors))?;
         }
@@ -341,7 +345,7 @@ pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(
                 (Pool::All, [only]) => only.name.clone(),
                 (Pool::All, _) => {
                     let what = "a hot spare belongs to one mirror: name it";
-                    return Err(Complaint::about("all", what).into());
+                    return Err(CommandError::about("all", what).into());
                 }
             };
             // All of them, or none.
@@ -362,13 +366,13 @@ pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(
                     Pool::All => {
                         let has = |m: &&state::Mirror| m.spares.contains(device);
                         let owner = state.mirrors.iter().find(has).map(|m| m.name.clone());
-                        let none = || Complaint::about(device.as_str(), "is nobody's hot spare");
+                        let none = || CommandError::about(device.as_str(), "is nobody's hot spare");
                         owner.ok_or_else(none)?
                     }
                 };
                 if !mirror(host, &state, &name)?.spares.contains(device) {
                     let what = format!("hotspare {device} does not exist");
-                    return Err(Complaint::about(name.as_str(), what).into());
+                    return Err(CommandError::about(name.as_str(), what).into());
                 }
                 owners.push(name);
             }

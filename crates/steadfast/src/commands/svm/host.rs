@@ -12,7 +12,7 @@ use steadfast_stack::protocol::{
     Refusal, Replace, Request, Resync, Set, StackStatus, VolumeKind,
 };
 use steadfast_svm::State;
-use steadfast_svm::command::{Changes, Complaint, ReadOption, WriteOption};
+use steadfast_svm::command::{Changes, CommandError, ReadOption, WriteOption};
 use steadfast_svm::iostat::{Counters, Queue};
 use steadfast_svm::name;
 
@@ -56,29 +56,29 @@ pub struct Host {
     aliases: Vec<Alias>,
 }
 
-type Done = Result<(), Complaint>;
+type Done = Result<(), CommandError>;
 
 impl Host {
     /// Whoever answers at this socket, or at the usual one.
-    pub fn connect(socket: Option<&Path>) -> Result<Host, Complaint> {
+    pub fn connect(socket: Option<&Path>) -> Result<Host, CommandError> {
         let socket = socket.map_or_else(default_socket, Path::to_path_buf);
-        let client = Client::connect(&socket).map_err(|error| complaint(&error))?;
+        let client = Client::connect(&socket).map_err(|error| command_error(&error))?;
         Ok(Host { client, state: State::default(), tree: None, aliases: Vec::new() })
     }
 
-    fn call(&self, request: &Request) -> Result<Answer, Complaint> {
-        let answer = self.client.call(request).map_err(|error| complaint(&error))?;
+    fn call(&self, request: &Request) -> Result<Answer, CommandError> {
+        let answer = self.client.call(request).map_err(|error| command_error(&error))?;
         answer.notes.iter().for_each(|note| crate::terminal::note(&format!("note: {note}")));
         Ok(answer)
     }
 
-    fn status(&self) -> Result<StackStatus, Complaint> {
-        let lost = || Complaint::of("the host's answer makes no sense: it has no status");
+    fn status(&self) -> Result<StackStatus, CommandError> {
+        let lost = || CommandError::of("the host's answer makes no sense: it has no status");
         self.call(&Request::Status)?.stack.ok_or_else(lost)
     }
 
     /// Everything, as of now.
-    pub fn state(&mut self) -> Result<State, Complaint> {
+    pub fn state(&mut self) -> Result<State, CommandError> {
         let status = self.status()?;
         self.tree.clone_from(&status.tree);
         self.aliases.clone_from(&status.aliases);
@@ -216,9 +216,9 @@ impl Host {
     }
 
     /// Counters of everything: disks, volumes, RAM disks.
-    pub fn counters(&self) -> Result<Reading, Complaint> {
+    pub fn counters(&self) -> Result<Reading, CommandError> {
         let status = self.status()?;
-        let lost = || Complaint::of("the host's answer makes no sense: it has no counters");
+        let lost = || CommandError::of("the host's answer makes no sense: it has no counters");
         let counters = self.call(&Request::Counters)?.counters.ok_or_else(lost)?;
         let shown = shown_names(&status);
         let line = |of: steadfast_stack::protocol::Counters| Line {
@@ -263,7 +263,7 @@ fn leg(mirror: &str, submirror: &str) -> Leg {
 }
 
 /// What a host refused. Its message says what it is about.
-fn complaint(refusal: &Refusal) -> Complaint {
+fn command_error(refusal: &Refusal) -> CommandError {
     // Options are called otherwise here.
-    Complaint::of(refusal.error.replace("--force", "-f"))
+    CommandError::of(refusal.error.replace("--force", "-f"))
 }

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use steadfast_svm::command::{Complaint, Misuse};
+use steadfast_svm::command::{CommandError, Misuse};
 use steadfast_svm::{Command, parse};
 
 use self::cli::{Svm, SvmCommand};
@@ -29,14 +29,14 @@ const RAMDISKADM_USAGE: u8 = 2;
 /// Why a command ended early.
 enum Stop {
     /// As the volume manager reports it.
-    Complaint(Complaint),
+    Refused(CommandError),
     /// Our own affair: nobody reads the output any more.
     Ours(anyhow::Error),
 }
 
-impl From<Complaint> for Stop {
-    fn from(complaint: Complaint) -> Self {
-        Stop::Complaint(complaint)
+impl From<CommandError> for Stop {
+    fn from(error: CommandError) -> Self {
+        Stop::Refused(error)
     }
 }
 
@@ -54,22 +54,22 @@ pub fn run(svm: &Svm, out: &mut dyn Write) -> Result<Outcome> {
     }
     let Some((name, words)) = svm.command.called() else { return Ok(Outcome::Good) };
     let status = match parse(name, words) {
-        Ok(Command::Help(usage)) => {
-            write!(out, "{usage}")?;
-            return Ok(Outcome::Good);
-        }
         Ok(command) => match done(&command, svm.socket.as_deref(), name, out) {
             Ok(true) => return Ok(Outcome::Good),
             // It was reported where it happened.
             Ok(false) => FAILED,
-            Err(Stop::Complaint(complaint)) => {
-                report(name, &complaint);
+            Err(Stop::Refused(error)) => {
+                report(name, &error);
                 FAILED
             }
             Err(Stop::Ours(error)) => return Err(error),
         },
-        Err(Misuse::Refused(complaint)) => {
-            report(name, &complaint);
+        Err(Misuse::Help(usage)) => {
+            write!(out, "{usage}")?;
+            return Ok(Outcome::Good);
+        }
+        Err(Misuse::Refused(error)) => {
+            report(name, &error);
             FAILED
         }
         Err(Misuse::Usage { hint, usage }) => {
@@ -105,14 +105,13 @@ fn done(
         Command::Hs(spares) => change::spares(&mut host, spares, out)?,
         Command::Stat(stat) => return show::stat(&mut host, stat, name, out),
         Command::Db(db) => show::replicas(&mut host, db, name, out)?,
-        Command::Help(usage) => write!(out, "{usage}")?,
     }
     Ok(true)
 }
 
 /// Reports what is wrong, as the volume manager does: command, machine, name, what.
-fn report(command: &str, complaint: &Complaint) {
+fn report(command: &str, error: &CommandError) {
     let machine = rustix::system::uname();
     let machine = machine.nodename().to_string_lossy();
-    terminal::note(&format!("{command}: {machine}: {complaint}"));
+    terminal::note(&format!("{command}: {machine}: {error}"));
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use steadfast_svm::command::{Complaint, Db, Stat};
+use steadfast_svm::command::{CommandError, Db, Stat};
 use steadfast_svm::forms;
 
 use super::host::Host;
@@ -25,7 +25,7 @@ pub fn replicas(host: &mut Host, db: &Db, name: &str, out: &mut dyn Write) -> Re
     let state = host.state()?;
     let known = |device: &String| match state.device(&host.shown(device)) {
         Some(_) => Ok(()),
-        None => Err(Complaint::about(device.as_str(), "the host has no device of this name")),
+        None => Err(CommandError::about(device.as_str(), "the host has no device of this name")),
     };
     match db {
         Db::Show { explain } => write!(out, "{}", forms::replicas(&state, *explain))?,
@@ -33,22 +33,22 @@ pub fn replicas(host: &mut Host, db: &Db, name: &str, out: &mut dyn Write) -> Re
             devices.iter().try_for_each(known)?;
             for device in devices {
                 let what = "nothing to add: a device keeps the state of its volume itself";
-                report(name, &Complaint::about(device.as_str(), what));
+                report(name, &CommandError::about(device.as_str(), what));
             }
         }
         Db::Delete(devices) => {
             devices.iter().try_for_each(known)?;
             let what = "its labels are not deleted: metaclear wipes them with the volume";
-            return Err(Complaint::about(devices[0].as_str(), what).into());
+            return Err(CommandError::about(devices[0].as_str(), what).into());
         }
     }
     Ok(())
 }
 
 /// That there is no volume of this name.
-pub fn not_set_up(host: &Host, name: &str) -> Complaint {
+pub fn not_set_up(host: &Host, name: &str) -> CommandError {
     match host.last_state().device(&host.shown(name)) {
-        Some(_) => Complaint::about(name, "not a metadevice: it is a device of the host's"),
-        None => Complaint::about(name, "unit not set up"),
+        Some(_) => CommandError::about(name, "not a metadevice: it is a device of the host's"),
+        None => CommandError::about(name, "unit not set up"),
     }
 }

@@ -15,12 +15,12 @@ use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
 use crate::mirror::{
     Checksums, Core, Leg, Mirror, NewLeg, ONE_PARTIAL, State, check_policies, clear_map, describe,
-    leg_on, random_uuid,
+    leg_on,
 };
 use crate::ondisk::label::{Kind, LEGS_MAX, Label, MEMBERS_MAX, Member, MemberState, NAME_MAX};
 use crate::ondisk::map::{Region, RegionState};
 use crate::ondisk::{
-    BLOCK, Layout, REGION_MAX, REGION_MIN, REGIONS_MAX, checksums, default_region,
+    BLOCK, Layout, REGION_MAX, REGION_MIN, REGIONS_MAX, checksums, default_region, random_uuid,
 };
 use crate::planted::Planted;
 use crate::rows;

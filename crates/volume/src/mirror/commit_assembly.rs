@@ -6,8 +6,9 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, Result};
 
 use super::Core;
+use super::leg::{Failed, slots};
 use super::legs::clear_blocks;
-use super::state::{AssemblyChanges, Failed, slots};
+use super::state::AssemblyChanges;
 use crate::ondisk::second_label_at;
 
 impl Core {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, Completion, Request, Result};
 
 use super::Core;
-use super::state::slots;
+use super::leg::slots;
 use crate::ondisk::map::Region;
 
 impl Core {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use super::Mirror;
-
 /// Something happened to a mirror that a person should look after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -104,11 +102,3 @@ impl std::fmt::Display for Event {
 
 /// Listener for events.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
-
-impl Mirror {
-    /// Sets the listener for later events; there is one at a time. It is called in the middle of
-    /// requests, with locks of the mirror held: it must neither wait nor use the mirror.
-    pub fn listen(&self, listener: Listener) {
-        self.0.state.lock().listener = Some(listener);
-    }
-}

@@ -12,7 +12,8 @@ use steadfast_block::{BlockDevice, Completion, Request, Result};
 use steadfast_runtime::spawn;
 
 use super::Core;
-use super::state::{Failed, State, slots};
+use super::leg::{Failed, slots};
+use super::state::State;
 use crate::ondisk::map::{Region, RegionState};
 use crate::planted::Bug;
 

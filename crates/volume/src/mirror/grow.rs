@@ -1,7 +1,8 @@
 //! Growing a mirror.
 
 use super::Mirror;
-use super::state::{Leg, State};
+use super::leg::Leg;
+use super::state::State;
 use crate::error::{Result, VolumeError};
 
 impl Mirror {

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::Core;
-use super::state::{Leg, State, bit};
+use super::leg::{Leg, bit};
+use super::state::State;
 use crate::error::{Result, VolumeError};
 use crate::ondisk::map::RegionState;
 

@@ -12,15 +12,16 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, DeviceInfo};
 use steadfast_runtime::MutexGuard;
 
+use super::leg::{Leg, bit};
 use super::partial::Frames;
-use super::state::{Leg, State, bit};
-use super::{Core, Mirror, describe, random_uuid};
+use super::state::State;
+use super::{Core, Mirror, describe};
 use crate::assemble::lineage::{is_as_it_left, own_uuid};
 use crate::error::{Result, VolumeError};
 use crate::member::{Labelled, check_new, read_label, wipe_label};
 use crate::ondisk::label::{LEGS_MAX, MemberState};
 use crate::ondisk::map::RECORDS;
-use crate::ondisk::{BLOCK, Layout, MAP_AT, REGIONS_MAX, checksums};
+use crate::ondisk::{BLOCK, Layout, MAP_AT, REGIONS_MAX, checksums, random_uuid};
 use crate::planted::Bug;
 
 type Device = Arc<dyn BlockDevice>;

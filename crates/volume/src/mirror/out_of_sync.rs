@@ -13,8 +13,9 @@ use std::sync::Arc;
 use steadfast_block::{BlockError, Result};
 
 use super::Core;
+use super::leg::{Failed, bit, slots};
 use super::resync::Resynced;
-use super::state::{Failed, State, bit, slots};
+use super::state::State;
 use crate::ondisk::map::RegionState;
 use crate::planted::{Bug, Planted};
 

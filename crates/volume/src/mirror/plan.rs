@@ -6,10 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, Payload, Request};
 
+use super::leg::{bit, slots};
 use super::policy::{BEHIND_MAX, WritePolicy};
 use super::ranges::Ticket;
 use super::regions::Regions;
-use super::state::{State, bit, slots};
+use super::state::State;
 use crate::ondisk::BLOCK;
 
 /// Zeros to fill a region with.

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::error::VolumeError;
+use crate::ondisk::label::LEGS_MAX;
+
 /// Which leg serves a read, of those that hold the range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadPolicy {
@@ -46,6 +49,17 @@ pub struct Policies {
     pub write: WritePolicy,
     /// When it is resynced, of several mirrors: 1 first, 9 last; 0 is not resynced by itself.
     pub pass: Pass,
+}
+
+/// Refuses policies that name a leg that no mirror has.
+pub(crate) fn check_policies(policies: Policies) -> crate::Result<()> {
+    match policies.read {
+        ReadPolicy::Preferred(slot) if slot >= LEGS_MAX => Err(VolumeError::refused(format!(
+            "leg {slot} cannot be preferred: legs have the places 0 to {}",
+            LEGS_MAX - 1
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The place of a mirror among those that are resynced, 0 to 9.

@@ -4,7 +4,6 @@
 //! no room, a region must be hotter than the coldest of some candidates, by a margin that prevents
 //! thrashing. After a start the hottest regions of the map are promoted first.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,32 +11,15 @@ use steadfast_block::Result;
 use steadfast_runtime::{now, spawn};
 
 use super::Core;
+use super::leg::{bit, slots};
 use super::partial::Frames;
+use super::promotion::is_hotter;
 use super::resync::{Resynced, Throttle};
-use super::state::{State, bit, slots};
+use super::state::State;
 
-/// Most regions that wait for promotion.
-const WANTED_MAX: usize = 256;
-/// Reads after which a region may be promoted.
-const HEAT_MIN: u8 = 2;
 /// After a demotion the task pauses this many times as long as the copy took, otherwise once as
 /// long: other requests to the disks come first.
 const REST: u32 = 4;
-
-/// Regions to promote next.
-#[derive(Default)]
-pub(crate) struct Promotion {
-    wanted: BTreeSet<u32>,
-    /// The promotion task runs.
-    pub running: bool,
-    /// Heat of the coldest candidate in the last promotion: others must be hotter.
-    floor: u8,
-}
-
-/// Whether a region with this heat may replace another one.
-fn is_hotter(heat: u8, than: u8) -> bool {
-    heat > than.saturating_add((than / 4).max(1))
-}
 
 impl State {
     /// The partial leg in use: its place and frames.
@@ -63,25 +45,17 @@ impl Core {
         regions: Range<u32>,
     ) {
         let Some((slot, frames)) = state.frames_among(active) else { return };
-        let floor = state.fill.floor;
         let worth = |region: &u32| {
-            let heat = state.regions.heat(*region);
             let lacks = state.regions.lacking(*region) & bit(slot) != 0;
             lacks
                 && !state.regions.is_blank(*region)
-                && heat >= HEAT_MIN
-                && (is_hotter(heat, floor) || frames.has_room())
+                && state.fill.takes(state.regions.heat(*region), || frames.has_room())
         };
         let wanted: Vec<u32> = regions.filter(worth).collect();
         if wanted.is_empty() || state.closing || state.info.read_only || !state.is_settled() {
             return;
         }
-        for region in wanted {
-            if state.fill.wanted.len() < WANTED_MAX {
-                state.fill.wanted.insert(region);
-            }
-        }
-        if !std::mem::replace(&mut state.fill.running, true) {
+        if state.fill.request(wanted) {
             let core = Arc::clone(self);
             spawn("mirror fill", move || core.fill());
         }
@@ -92,16 +66,12 @@ impl Core {
         loop {
             let next = {
                 let mut state = self.state.lock();
-                let hottest = |r: &&u32| state.regions.heat(**r);
-                let next = state.fill.wanted.iter().max_by_key(hottest).copied();
-                match next.filter(|_| !state.closing && state.stopped().is_none()) {
-                    Some(region) => {
-                        state.fill.wanted.remove(&region);
-                        region
-                    }
+                let goes_on = !state.closing && state.stopped().is_none();
+                let State { fill, regions, .. } = &mut *state;
+                match fill.take_hottest(|r| regions.heat(r)).filter(|_| goes_on) {
+                    Some(region) => region,
                     None => {
-                        state.fill.wanted.clear();
-                        state.fill.running = false;
+                        fill.end();
                         drop(state);
                         self.changed.notify_all();
                         return;

@@ -11,8 +11,9 @@ use steadfast_block::{BlockDevice, BlockError, Completion, Request};
 
 use super::Core;
 use super::events::Kept;
+use super::leg::{Failed, bit, slots};
 use super::regions::Snapshot;
-use super::state::{Failed, State, bit, slots};
+use super::state::State;
 use crate::ondisk::label::GENERATION_MAX;
 use crate::ondisk::map::slot_at;
 use crate::ondisk::{LABEL_AT, MAP_AT, second_label_at};

@@ -12,11 +12,12 @@ use steadfast_block::{BlockDevice, BlockError, Completion, Request, Result, chec
 use steadfast_runtime::{Nanos, now, spawn};
 
 use super::Core;
+use super::leg::{Failed, bit, mask_of, slots};
 use super::policy::{Measured, ReadPolicy, choose};
-use super::state::{Failed, State, bit, mask_of, slots};
-use super::verify::whole;
+use super::state::State;
 use crate::joined::{Piece, joined_read};
 use crate::ondisk::label::LEGS_MAX;
+use crate::ondisk::whole_blocks;
 
 /// Where a read goes.
 pub(super) enum Way {
@@ -34,7 +35,7 @@ pub(super) enum Way {
 
 impl Core {
     pub(super) fn submit_read(self: &Arc<Self>, offset: u64, len: u64) -> Completion {
-        if self.checksums && whole(offset, len) != (offset, len) {
+        if self.checksums && whole_blocks(offset, len) != (offset, len) {
             return self.submit_part(offset, len);
         }
         let way = self.way(&mut self.state.lock(), offset, len, 0);
@@ -43,7 +44,7 @@ impl Core {
 
     /// A read of partial blocks in a mirror that verifies whole blocks.
     fn submit_part(self: &Arc<Self>, offset: u64, len: u64) -> Completion {
-        let (at, blocks) = whole(offset, len);
+        let (at, blocks) = whole_blocks(offset, len);
         let (completer, completion) = Completion::pending();
         let from = (offset - at) as usize;
         self.submit_read(at, blocks).on_done(move |answer| {

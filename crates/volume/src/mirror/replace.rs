@@ -9,8 +9,9 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, DeviceInfo};
 
 use super::Mirror;
+use super::leg::Leg;
 use super::legs::{NewLeg, leg_on};
-use super::state::{Leg, State};
+use super::state::State;
 use crate::error::{Result, VolumeError};
 use crate::member::wipe_label;
 use crate::ondisk::Layout;

@@ -17,7 +17,9 @@ use steadfast_runtime::now;
 
 use super::Core;
 use super::checksums::Written;
-use super::state::{Failed, State, bit, mask_of, slots};
+use super::leg::{Failed, bit, mask_of, slots};
+use super::state::State;
+use crate::error::VolumeError;
 use crate::ondisk::checksums;
 use crate::ondisk::label::LEGS_MAX;
 use crate::ondisk::map::RegionState;
@@ -40,6 +42,18 @@ pub struct Throttle {
     pub bytes_per_second: Option<u64>,
     /// Stops after so many regions; `None`: when all is done.
     pub regions: Option<usize>,
+}
+
+impl Throttle {
+    /// Refuses one that lets nothing through.
+    pub(super) fn check(self, what: &str) -> crate::Result<()> {
+        match self.bytes_per_second {
+            Some(0) => {
+                Err(VolumeError::refused(format!("a {what} at 0 bytes a second never ends")))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What a resync did.

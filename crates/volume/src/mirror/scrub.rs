@@ -15,8 +15,8 @@ use steadfast_block::{BlockDevice, Result};
 
 use super::Core;
 use super::checksums::Sum;
+use super::leg::{Failed, bit};
 use super::resync::Throttle;
-use super::state::{Failed, bit};
 use super::verify::Holder;
 use crate::ondisk::checksums;
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, DeviceInfo};
 
 use super::events::Event;
+use super::leg::{Leg, Spare};
 use super::legs::{NewLeg, leg_on};
-use super::state::{Leg, Spare, State};
+use super::state::State;
 use super::{Core, Mirror};
 use crate::assemble::lineage::own_uuid;
 use crate::error::{Result, VolumeError};

@@ -2,9 +2,11 @@
 
 use uuid::Uuid;
 
+use super::Mirror;
+use super::leg::Spare;
+use super::leg::{Counters, bit};
 use super::policy::Policies;
-use super::state::{Counters, State, bit};
-use super::{Mirror, Spare};
+use super::state::State;
 use crate::ondisk::label::MemberState;
 use crate::ondisk::map::RegionState;
 
@@ -154,7 +156,7 @@ impl Mirror {
         let legs = legs.filter_map(|(slot, leg)| {
             let leg = leg.as_ref()?;
             let mut counters = leg.counters;
-            self.0.lockless.count(slot, leg.uuid, &mut counters);
+            self.0.lanes.count(slot, leg.uuid, &mut counters);
             let lacking = state.regions.lacking_bytes(bit(slot));
             let lacking_bytes = if leg.partial { 0 } else { lacking };
             let of = match leg.state {

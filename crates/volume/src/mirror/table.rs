@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 
-use super::lockless::{Lockless, View};
+use super::lanes::{Lanes, View};
+use super::leg::{Counters, Leg, bit};
 use super::policy::Measured;
-use super::state::{Counters, Leg, bit};
 use crate::ondisk::label::LEGS_MAX;
 
 /// The legs of a mirror.
@@ -19,7 +19,7 @@ pub(crate) struct Legs {
     whole: Option<u8>,
     /// The same for reads that take no lock.
     view: Option<Arc<View>>,
-    lockless: Arc<Lockless>,
+    lanes: Arc<Lanes>,
 }
 
 impl Legs {
@@ -29,8 +29,8 @@ impl Legs {
     }
 
     /// The lanes of reads that take no lock.
-    pub(super) fn lockless(&self) -> &Arc<Lockless> {
-        &self.lockless
+    pub(super) fn lanes(&self) -> &Arc<Lanes> {
+        &self.lanes
     }
 
     /// The answer for such reads, once computed.
@@ -47,7 +47,7 @@ impl Legs {
     pub fn invalidate(&mut self) {
         self.whole = None;
         if self.view.take().is_some() {
-            self.lockless.invalidate(&mut self.legs);
+            self.lanes.invalidate(&mut self.legs);
         }
     }
 
@@ -55,12 +55,12 @@ impl Legs {
     /// without the lock.
     #[must_use = "to be dropped without the lock"]
     pub(super) fn sweep(&mut self) -> Vec<Arc<View>> {
-        self.lockless.sweep(&mut self.legs)
+        self.lanes.sweep(&mut self.legs)
     }
 
     /// Changes counters only.
-    pub fn settle(&mut self, settle: impl FnOnce(&mut [Option<Leg>; LEGS_MAX])) {
-        settle(&mut self.legs);
+    pub fn settle<T>(&mut self, settle: impl FnOnce(&mut [Option<Leg>; LEGS_MAX]) -> T) -> T {
+        settle(&mut self.legs)
     }
 
     /// Legs that take requests; none if one of them holds some regions only.

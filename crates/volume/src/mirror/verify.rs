@@ -19,10 +19,11 @@ use steadfast_block::{BlockDevice, BlockError, Request, Result, check};
 use super::Core;
 use super::checksums::{Sum, Verdict};
 use super::events::{Event, LegError};
+use super::leg::{Failed, bit, mask_of, slots};
 use super::ranges::Ticket;
 use super::read::Way;
-use super::state::{Failed, State, bit, mask_of, slots};
-use crate::ondisk::{BLOCK, checksums};
+use super::state::State;
+use crate::ondisk::{BLOCK, checksums, whole_blocks};
 use crate::planted::Bug;
 
 /// A leg that holds a region.
@@ -44,12 +45,6 @@ pub(super) struct Verified {
     pub wrong: Vec<(usize, usize)>,
     /// Legs that could not be read.
     pub failed: Vec<Failed>,
-}
-
-/// A range widened to whole blocks.
-pub(super) fn whole(offset: u64, len: u64) -> (u64, u64) {
-    let start = offset - offset % BLOCK;
-    (start, (offset + len).next_multiple_of(BLOCK) - start)
 }
 
 impl State {
@@ -89,7 +84,7 @@ impl State {
 impl Core {
     /// A verified read for a waiting caller.
     pub(super) fn read_verified(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
-        let (at, blocks) = whole(offset, len);
+        let (at, blocks) = whole_blocks(offset, len);
         let mut way = {
             let mut state = self.state.lock();
             check(&state.info, &Request::Read { offset, len })?;

@@ -18,13 +18,13 @@ use steadfast_block::{
 use steadfast_runtime::{Mutex, MutexGuard, spawn};
 
 use super::Core;
+use super::leg::{Failed, bit};
 use super::plan::{Piece, Plan, filled_up, plan, plan_held, sums_of};
 use super::policy::WritePolicy;
 use super::ranges::Ticket;
-use super::state::{Failed, State, bit};
-use super::verify::whole;
-use crate::ondisk::BLOCK;
+use super::state::State;
 use crate::ondisk::map::RegionState;
+use crate::ondisk::{BLOCK, whole_blocks};
 use crate::planted::Bug;
 
 /// What came back from the legs so far.
@@ -117,7 +117,7 @@ impl Core {
     /// The checksums of a write of whole blocks, where they are wanted.
     fn sums(&self, offset: u64, data: &Payload) -> Option<Vec<u32>> {
         let len = data.len() as u64;
-        (self.checksums && whole(offset, len) == (offset, len)).then(|| sums_of(data))
+        (self.checksums && whole_blocks(offset, len) == (offset, len)).then(|| sums_of(data))
     }
 
     /// Sends a plan to the legs; whoever answers last does the rest. `waits`: whoever asks waits
@@ -408,7 +408,7 @@ impl Core {
     /// A write of parts of blocks in regions that are held, with the rest of the blocks.
     fn whole_blocks(self: &Arc<Self>, offset: u64, data: &Payload) -> Result<(u64, Payload)> {
         let end = offset + data.len() as u64;
-        let (at, len) = whole(offset, data.len() as u64);
+        let (at, len) = whole_blocks(offset, data.len() as u64);
         let block = |at: u64| {
             let region = self.state.lock().regions.of(at, BLOCK).start;
             Ok::<Bytes, BlockError>(self.read_held(region, at, BLOCK, None, None)?.into())

@@ -16,6 +16,9 @@ pub mod checksums;
 pub mod label;
 pub mod map;
 
+use steadfast_runtime::random_u64;
+use uuid::Uuid;
+
 /// Bytes of a label and of a slot of the map; a whole number of blocks of every device.
 pub const BLOCK: u64 = 4096;
 /// Where the first copy of the label is.
@@ -37,6 +40,18 @@ pub const REGION_MIN: u32 = 4096;
 pub const REGION_MAX: u32 = 64 << 20;
 /// Most regions of a volume: bounds what a label can make a program allocate.
 pub const REGIONS_MAX: u64 = 1 << 24;
+
+/// A UUID from the world's own random numbers, so that a simulated run can be repeated.
+pub(crate) fn random_uuid() -> Uuid {
+    let number = u128::from(random_u64()) << 64 | u128::from(random_u64());
+    uuid::Builder::from_random_bytes(number.to_be_bytes()).into_uuid()
+}
+
+/// A range widened to whole blocks.
+pub(crate) fn whole_blocks(offset: u64, len: u64) -> (u64, u64) {
+    let start = offset - offset % BLOCK;
+    (start, (offset + len).next_multiple_of(BLOCK) - start)
+}
 
 /// The region size for a volume of `size` bytes: a 16384th of it, from 64 KiB to 1 MiB. Small
 /// regions cost more writes of the map, large ones more zeros before the first write of each. With

@@ -4,7 +4,11 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{GroupFlags, GroupNo};
 use steadfast_vfs::FileType;
 
-use crate::{Checker, FindingKind};
+use crate::FindingKind;
+use crate::claims::Claims;
+use crate::finding::Findings;
+use crate::image::Image;
+use crate::table::InodeTable;
 
 /// Free clusters (blocks without `bigalloc`), free inodes and directories of a group, as counted.
 #[derive(Default)]
@@ -44,10 +48,19 @@ fn differences(a: &[u64], b: &[u64]) -> Option<(u32, u32)> {
     first.map(|f| (f, count))
 }
 
-impl Checker<'_> {
-    pub(super) fn check_bitmaps(&mut self) -> Result<()> {
+/// Bitmaps and counters against who uses what.
+pub(super) struct BitmapCheck<'c, 'a> {
+    pub(super) image: &'c Image<'a>,
+    pub(super) findings: &'c mut Findings,
+    pub(super) claims: &'c Claims,
+    pub(super) inodes: &'c InodeTable,
+}
+
+impl BitmapCheck<'_, '_> {
+    /// Gives the numbers of free blocks and inodes.
+    pub(super) fn run(&mut self) -> Result<(u64, u64)> {
         let (mut free_blocks, mut free_inodes) = (0u64, 0u64);
-        for group in self.layout.all_groups() {
+        for group in self.image.layout.all_groups() {
             let mut counted = Counted::default();
             self.check_block_bitmap(group, &mut counted)?;
             self.check_inode_bitmap(group, &mut counted)?;
@@ -55,28 +68,23 @@ impl Checker<'_> {
             free_blocks += u64::from(counted.free_clusters);
             free_inodes += u64::from(counted.free_inodes);
         }
-        free_blocks *= u64::from(self.layout.blocks_per_cluster);
-        self.counts.free_blocks = free_blocks;
-        self.counts.free_inodes = free_inodes;
-        let all = self.layout.blocks_count - self.layout.first_data_block;
-        // The last cluster may reach beyond the end.
-        self.counts.blocks = all.saturating_sub(free_blocks);
+        free_blocks *= u64::from(self.image.layout.blocks_per_cluster);
         // While mounted the superblock's counters are only brought up to date now and then.
-        if self.in_use {
-            return Ok(());
+        if self.image.is_in_use() {
+            return Ok((free_blocks, free_inodes));
         }
         let place = format_args!("superblock");
-        let said = self.sb.free_blocks();
+        let said = self.image.sb.free_blocks();
         if said != free_blocks {
             let text = format_args!("{said} free blocks, counted {free_blocks}");
             self.findings.add(FindingKind::FreeBlocks, place, text);
         }
-        let said = u64::from(self.sb.free_inodes.get());
+        let said = u64::from(self.image.sb.free_inodes.get());
         if said != free_inodes {
             let text = format_args!("{said} free inodes, counted {free_inodes}");
             self.findings.add(FindingKind::FreeInodes, place, text);
         }
-        Ok(())
+        Ok((free_blocks, free_inodes))
     }
 
     fn bitmap_finding(&mut self, group: GroupNo, kind: FindingKind, text: std::fmt::Arguments) {
@@ -85,7 +93,7 @@ impl Checker<'_> {
 
     /// The words that a block bitmap marked as uninitialised stands for.
     fn implied_blocks(&self, group: GroupNo) -> Vec<u64> {
-        let l = &self.layout;
+        let l = &self.image.layout;
         let bits = l.clusters_in_group(group);
         let (start, ratio) = (l.group_start(group), u64::from(l.blocks_per_cluster));
         let mut words = vec![0u64; (bits as usize).div_ceil(64)];
@@ -96,7 +104,7 @@ impl Checker<'_> {
                 words[(i / 64) as usize] |= 1 << (i % 64);
             }
         };
-        let d = &self.groups[group.0 as usize];
+        let d = self.image.group(group);
         (0..u64::from(l.group_overhead(group))).for_each(|i| set(start + i));
         set(d.block_bitmap());
         set(d.inode_bitmap());
@@ -106,23 +114,23 @@ impl Checker<'_> {
     }
 
     fn check_block_bitmap(&mut self, group: GroupNo, counted: &mut Counted) -> Result<()> {
-        let bits = self.layout.clusters_in_group(group);
-        let uninit = self.group_flags(group).contains(GroupFlags::BLOCK_UNINIT);
+        let bits = self.image.layout.clusters_in_group(group);
+        let uninit = self.image.group_flags(group).contains(GroupFlags::BLOCK_UNINIT);
         if uninit && self.claims.group(group).is_none() {
             counted.free_clusters = bits;
             return Ok(());
         }
-        let d = self.groups[group.0 as usize];
+        let d = *self.image.group(group);
         let on_disk = if uninit {
             self.implied_blocks(group)
-        } else if self.layout.contains(d.block_bitmap(), 1) {
-            let bytes = self.source.block(d.block_bitmap())?;
-            let cpg = self.layout.clusters_per_group();
-            if !self.layout.checksums.verify_block_bitmap(&bytes, cpg, &d) {
+        } else if self.image.layout.contains(d.block_bitmap(), 1) {
+            let bytes = self.image.source.block(d.block_bitmap())?;
+            let cpg = self.image.layout.clusters_per_group();
+            if !self.image.layout.checksums.verify_block_bitmap(&bytes, cpg, &d) {
                 let text = format_args!("the block bitmap's checksum is wrong");
                 self.bitmap_finding(group, FindingKind::BlockBitmapChecksum, text);
             }
-            if !all_set(&bytes, bits, self.layout.block_size * 8) {
+            if !all_set(&bytes, bits, self.image.layout.block_size * 8) {
                 let text = format_args!("bits beyond the last block are clear");
                 self.bitmap_finding(group, FindingKind::BitmapPadding, text);
             }
@@ -141,8 +149,8 @@ impl Checker<'_> {
         let used: u32 = claimed.iter().map(|w| w.count_ones()).sum();
         counted.free_clusters = bits.saturating_sub(used);
         if let Some((first, count)) = differences(&on_disk, claimed) {
-            let ratio = u64::from(self.layout.blocks_per_cluster);
-            let block = self.layout.group_start(group) + u64::from(first) * ratio;
+            let ratio = u64::from(self.image.layout.blocks_per_cluster);
+            let block = self.image.layout.group_start(group) + u64::from(first) * ratio;
             let what = if ratio == 1 { "blocks" } else { "clusters" };
             let text = format_args!(
                 "the block bitmap is wrong for {count} {what}, the first is block {block}"
@@ -153,7 +161,7 @@ impl Checker<'_> {
     }
 
     fn check_inode_bitmap(&mut self, group: GroupNo, counted: &mut Counted) -> Result<()> {
-        let ipg = self.layout.inodes_per_group;
+        let ipg = self.image.layout.inodes_per_group;
         let known = self.inodes.group(group);
         let mut used = vec![0u64; (ipg as usize).div_ceil(64)];
         for (i, _) in known.iter().enumerate().filter(|(_, k)| k.used) {
@@ -163,17 +171,17 @@ impl Checker<'_> {
         counted.free_inodes = ipg - count;
         counted.directories =
             known.iter().filter(|k| k.used && k.kind == Some(FileType::Directory)).count() as u32;
-        if self.group_flags(group).contains(GroupFlags::INODE_UNINIT) {
+        if self.image.group_flags(group).contains(GroupFlags::INODE_UNINIT) {
             return Ok(());
         }
-        let d = self.groups[group.0 as usize];
-        let on_disk = if self.layout.contains(d.inode_bitmap(), 1) {
-            let bytes = self.source.block(d.inode_bitmap())?;
-            if !self.layout.checksums.verify_inode_bitmap(&bytes, ipg, &d) {
+        let d = *self.image.group(group);
+        let on_disk = if self.image.layout.contains(d.inode_bitmap(), 1) {
+            let bytes = self.image.source.block(d.inode_bitmap())?;
+            if !self.image.layout.checksums.verify_inode_bitmap(&bytes, ipg, &d) {
                 let text = format_args!("the inode bitmap's checksum is wrong");
                 self.bitmap_finding(group, FindingKind::InodeBitmapChecksum, text);
             }
-            if !all_set(&bytes, ipg, self.layout.block_size * 8) {
+            if !all_set(&bytes, ipg, self.image.layout.block_size * 8) {
                 let text = format_args!("bits beyond the last inode are clear");
                 self.bitmap_finding(group, FindingKind::BitmapPadding, text);
             }
@@ -182,7 +190,7 @@ impl Checker<'_> {
             vec![0; used.len()]
         };
         if let Some((first, count)) = differences(&on_disk, &used) {
-            let ino = self.layout.inode_number(group, first);
+            let ino = self.image.layout.inode_number(group, first);
             let text = format_args!(
                 "the inode bitmap is wrong for {count} inodes, the first is inode {ino}"
             );
@@ -192,8 +200,8 @@ impl Checker<'_> {
     }
 
     fn check_group_counts(&mut self, group: GroupNo, counted: &Counted) {
-        let d = self.groups[group.0 as usize];
-        let free = if self.layout.blocks_per_cluster == 1 { "blocks" } else { "clusters" };
+        let d = *self.image.group(group);
+        let free = if self.image.layout.blocks_per_cluster == 1 { "blocks" } else { "clusters" };
         let free = format!("free {free}");
         for (kind, what, said, counted) in [
             (FindingKind::FreeBlocks, free.as_str(), d.free_blocks(), counted.free_clusters),

@@ -5,9 +5,10 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{InodeNo, RawInode};
 use steadfast_vfs::FileType;
 
+use crate::FindingKind;
+use crate::checker::Checker;
 use crate::inodes::Mapped;
 use crate::orphans::Fate;
-use crate::{Checker, FindingKind};
 
 /// Blocks that an inode points to directly.
 const DIRECT: usize = 12;
@@ -30,10 +31,10 @@ pub(super) fn pointer(block: &[u8], index: usize) -> u32 {
 impl Checker<'_> {
     /// Walks through the map of an inode without extents.
     pub(super) fn walk_block_map(&mut self, ino: InodeNo, inode: &RawInode) -> Result<Mapped> {
-        let keep_runs = self.needs_runs(ino, inode);
+        let keep_runs = self.image.needs_runs(ino, inode);
         let mut walk = Walk { ino, keep_runs, mapped: Mapped::default(), cluster: None };
         let root = inode.block();
-        let per_block = u64::from(self.layout.block_size / 4);
+        let per_block = u64::from(self.image.layout.block_size / 4);
         let mut at = 0;
         for i in 0..DIRECT {
             self.map_data(&mut walk, at, pointer(root, i));
@@ -64,12 +65,12 @@ impl Checker<'_> {
     /// Whether a pointer leads to a block of the file system that is nobody else's.
     fn map_block(&mut self, walk: &mut Walk, block: u32) -> bool {
         let (ino, block) = (walk.ino, u64::from(block));
-        if !self.layout.contains(block, 1) {
+        if !self.image.layout.contains(block, 1) {
             let text = format_args!("points to block {block}, outside the file system");
             self.findings.add(FindingKind::BlockMap, format_args!("inode {ino}"), text);
             return false;
         }
-        let ratio = u64::from(self.layout.blocks_per_cluster);
+        let ratio = u64::from(self.image.layout.blocks_per_cluster);
         if walk.cluster.replace(block / ratio) == Some(block / ratio) && ratio > 1 {
             return true;
         }
@@ -99,8 +100,8 @@ impl Checker<'_> {
         if block == 0 || !self.map_block(walk, block) {
             return Ok(());
         }
-        let bytes = self.source.block(u64::from(block))?;
-        let per_block = u64::from(self.layout.block_size / 4);
+        let bytes = self.image.source.block(u64::from(block))?;
+        let per_block = u64::from(self.image.layout.block_size / 4);
         let each = covers / per_block;
         for i in 0..per_block {
             let next = pointer(&bytes, i as usize);

@@ -1,6 +1,6 @@
 //! Directory blocks: every entry, and what it says of the inode it names.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use bytes::Bytes;
 use steadfast_ext4_format::Result;
@@ -10,10 +10,13 @@ use steadfast_ext4_format::ondisk::csum::InodeSeed;
 use steadfast_ext4_format::ondisk::{DIR_TAIL_LEN, DirEntries, DirentRef, InodeNo, file_type_code};
 use steadfast_vfs::FileType;
 
-use crate::encryption::NAME_BYTES_MIN;
+use crate::FindingKind;
+use crate::encryption::{Encryption, NAME_BYTES_MIN};
+use crate::finding::Findings;
 use crate::found::Directory;
+use crate::image::Image;
 use crate::index::Index;
-use crate::{Checker, FindingKind};
+use crate::table::InodeTable;
 
 /// What reading a directory has found so far.
 pub(super) struct Reading<'a> {
@@ -23,13 +26,27 @@ pub(super) struct Reading<'a> {
     pub(super) names: HashSet<Box<[u8]>>,
 }
 
-impl Checker<'_> {
+/// Directories, their entries and indices, and the tree that they make.
+pub(super) struct DirectoryCheck<'c, 'a> {
+    pub(super) image: &'c mut Image<'a>,
+    pub(super) findings: &'c mut Findings,
+    /// Names are counted here.
+    pub(super) inodes: &'c mut InodeTable,
+    pub(super) encryption: &'c Encryption,
+    pub(super) orphans: &'c BTreeSet<InodeNo>,
+    /// Parent by the entry that names a directory.
+    pub(super) parents: BTreeMap<InodeNo, InodeNo>,
+    /// What the ".." of each directory says.
+    pub(super) dotdots: BTreeMap<InodeNo, InodeNo>,
+}
+
+impl DirectoryCheck<'_, '_> {
     /// Checks all directories in the order in which they lie on the device, which is read ahead.
     pub(super) fn check_directories(&mut self, directories: &[Directory]) -> Result<()> {
         let mut order: Vec<&Directory> = directories.iter().collect();
         order.sort_by_key(|d| d.runs.first().map(|(_, start, _)| *start));
         let pieces = order.iter().flat_map(|d| d.pieces());
-        self.source.plan(pieces.map(|(_, start, len)| (start, len)).collect());
+        self.image.source.plan(pieces.map(|(_, start, len)| (start, len)).collect());
         order.into_iter().try_for_each(|directory| self.check_directory(directory))
     }
 
@@ -38,12 +55,12 @@ impl Checker<'_> {
             self.check_inline_directory(directory, contents);
             return Ok(());
         }
-        let seed = self.layout.checksums.inode_seed(directory.ino, directory.generation);
+        let seed = self.image.layout.checksums.inode_seed(directory.ino, directory.generation);
         let index = if directory.indexed { self.load_index(directory, seed)? } else { None };
         let mut reading = Reading { directory, seed, index, names: HashSet::new() };
-        let bs = self.layout.block_size as usize;
+        let bs = self.image.layout.block_size as usize;
         for (first, start, len) in directory.pieces() {
-            let bytes = self.source.next(start, len.into())?;
+            let bytes = self.image.source.next(start, len.into())?;
             for i in 0..len {
                 let block = bytes.slice(i as usize * bs..(i as usize + 1) * bs);
                 self.check_dir_block(&mut reading, first + i, &block);
@@ -72,7 +89,7 @@ impl Checker<'_> {
             self.check_dots(reading.directory, block);
             return;
         }
-        let sums = self.layout.checksums;
+        let sums = self.image.layout.checksums;
         if !sums.verify_dir_block(reading.seed, block) {
             let text = format_args!("wrong checksum, or none");
             self.dir_finding(ino, number, FindingKind::DirectoryChecksum, text);
@@ -175,7 +192,7 @@ impl Checker<'_> {
         }
         let casefold = reading.directory.casefold;
         let folded = casefold.then(|| steadfast_ext4_format::dir::casefold::fold(name));
-        let strict = casefold && self.sb.encoding_flags.get() & STRICT_NAMES != 0;
+        let strict = casefold && self.image.sb.encoding_flags.get() & STRICT_NAMES != 0;
         if strict && std::str::from_utf8(name).is_err() {
             let text = format_args!("the name {shown:?} is no UTF-8 text");
             self.dir_finding(dir, number, FindingKind::EntryName, text);
@@ -205,7 +222,7 @@ impl Checker<'_> {
         if ino == InodeNo::ROOT {
             return bad(self, "the root");
         }
-        if self.layout.is_reserved(ino) || ino.0 > self.layout.inodes_count {
+        if self.image.layout.is_reserved(ino) || ino.0 > self.image.layout.inodes_count {
             return bad(self, "which no entry may name");
         }
         let Some(known) = self.inodes.get(ino).copied().filter(|k| k.used) else {
@@ -224,7 +241,7 @@ impl Checker<'_> {
                 format_args!("{shown:?} has type {}, inode {ino} has {expected}", entry.type_code);
             self.dir_finding(dir, number, FindingKind::EntryType, text);
         }
-        if let Some(text) = self.encryption_problem(dir, ino, known.kind) {
+        if let Some(text) = self.encryption.problem(dir, ino, known.kind) {
             let text = format_args!("{shown:?} names inode {ino}, {text}");
             self.dir_finding(dir, number, FindingKind::EntryPolicy, text);
         }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, InodeNo, RawInode};
 use steadfast_vfs::FileType;
 
-use crate::{Checker, FindingKind};
+use crate::FindingKind;
+use crate::finding::Findings;
+use crate::image::Image;
 
 /// The prefix (`EXT4_XATTR_INDEX_ENCRYPTION`) and the name of the attribute with the context.
 const CONTEXT_INDEX: u8 = 9;
@@ -48,6 +50,63 @@ impl Encryption {
             self.context = context;
         }
     }
+
+    /// Forgets the context of the inode before.
+    pub(super) fn begin(&mut self) {
+        self.context = None;
+    }
+
+    /// Notes an inode's policy, once its attributes have been read.
+    pub(super) fn note(
+        &mut self,
+        image: &Image,
+        findings: &mut Findings,
+        ino: InodeNo,
+        inode: &RawInode,
+    ) {
+        let context = self.context.take();
+        let on = image.layout.features.incompat.contains(Incompat::ENCRYPT);
+        if !on || !inode.flags().contains(InodeFlags::ENCRYPTED) {
+            return;
+        }
+        let policy = match context.as_deref().map(policy_of) {
+            None => Err("it is encrypted, but has no encryption context"),
+            Some(None) => Err("its encryption context is damaged"),
+            Some(Some([])) => Ok(Policy::Unknown),
+            Some(Some(policy)) => {
+                let numbers = &mut self.numbers;
+                // OK to cast: no more than inodes.
+                let next = numbers.len() as u32;
+                Ok(Policy::Known(*numbers.entry(policy.to_vec()).or_insert(next)))
+            }
+        };
+        if let Err(text) = policy {
+            let place = format_args!("inode {ino}");
+            findings.add(FindingKind::Encryption, place, format_args!("{text}"));
+        }
+        self.of.insert(ino, policy.unwrap_or(Policy::Unknown));
+    }
+
+    /// What is wrong with an inode's policy in a directory.
+    pub(super) fn problem(
+        &self,
+        dir: InodeNo,
+        ino: InodeNo,
+        kind: Option<FileType>,
+    ) -> Option<&'static str> {
+        use FileType::{Directory, Regular, Symlink};
+        let Policy::Known(wanted) = self.of.get(&dir)? else { return None };
+        if !matches!(kind, Some(Regular | Directory | Symlink)) {
+            return None;
+        }
+        match self.of.get(&ino) {
+            None => Some("which is not encrypted, as all in this directory must be"),
+            Some(Policy::Known(policy)) if policy != wanted => {
+                Some("which has another encryption policy than the directory")
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The policy of a context without the nonce; `None`: the context is damaged. Empty: a version
@@ -59,59 +118,6 @@ fn policy_of(context: &[u8]) -> Option<&[u8]> {
         Some(bytes) if *bytes == context.len() => Some(&context[..bytes - NONCE_BYTES]),
         Some(_) => None,
         None => Some(&[]),
-    }
-}
-
-impl Checker<'_> {
-    /// Forgets the context of the inode before.
-    pub(super) fn begin_encryption(&mut self) {
-        self.encryption.context = None;
-    }
-
-    /// Notes an inode's policy, once its attributes have been read.
-    pub(super) fn note_encryption(&mut self, ino: InodeNo, inode: &RawInode) {
-        let context = self.encryption.context.take();
-        let on = self.layout.features.incompat.contains(Incompat::ENCRYPT);
-        if !on || !inode.flags().contains(InodeFlags::ENCRYPTED) {
-            return;
-        }
-        let policy = match context.as_deref().map(policy_of) {
-            None => Err("it is encrypted, but has no encryption context"),
-            Some(None) => Err("its encryption context is damaged"),
-            Some(Some([])) => Ok(Policy::Unknown),
-            Some(Some(policy)) => {
-                let numbers = &mut self.encryption.numbers;
-                // OK to cast: no more than inodes.
-                let next = numbers.len() as u32;
-                Ok(Policy::Known(*numbers.entry(policy.to_vec()).or_insert(next)))
-            }
-        };
-        if let Err(text) = policy {
-            let place = format_args!("inode {ino}");
-            self.findings.add(FindingKind::Encryption, place, format_args!("{text}"));
-        }
-        self.encryption.of.insert(ino, policy.unwrap_or(Policy::Unknown));
-    }
-
-    /// What is wrong with an inode's policy in a directory.
-    pub(super) fn encryption_problem(
-        &self,
-        dir: InodeNo,
-        ino: InodeNo,
-        kind: Option<FileType>,
-    ) -> Option<&'static str> {
-        use FileType::{Directory, Regular, Symlink};
-        let Policy::Known(wanted) = self.encryption.of.get(&dir)? else { return None };
-        if !matches!(kind, Some(Regular | Directory | Symlink)) {
-            return None;
-        }
-        match self.encryption.of.get(&ino) {
-            None => Some("which is not encrypted, as all in this directory must be"),
-            Some(Policy::Known(policy)) if policy != wanted => {
-                Some("which has another encryption policy than the directory")
-            }
-            _ => None,
-        }
     }
 }
 

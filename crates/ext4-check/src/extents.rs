@@ -9,9 +9,11 @@ use steadfast_ext4_format::ondisk::{
 use steadfast_vfs::FileType;
 use zerocopy::FromBytes;
 
+use crate::FindingKind;
+use crate::checker::Checker;
+use crate::finding::as_finding;
 use crate::inodes::Mapped;
 use crate::orphans::Fate;
-use crate::{Checker, FindingKind, as_finding};
 
 /// The range of file blocks that a node may map: from, to (exclusive).
 type Span = (u64, u64);
@@ -34,13 +36,13 @@ pub(super) struct Walk {
 impl Checker<'_> {
     /// Walks through the tree of an inode that has one.
     pub(super) fn walk_extents(&mut self, ino: InodeNo, inode: &RawInode) -> Result<Mapped> {
-        let bs = u64::from(self.layout.block_size);
+        let bs = u64::from(self.image.layout.block_size);
         let mut walk = Walk {
             ino,
-            seed: self.layout.checksums.inode_seed(ino, inode.generation()),
+            seed: self.image.layout.checksums.inode_seed(ino, inode.generation()),
             is_dir: inode.file_type() == Some(FileType::Directory)
                 && self.fate(ino, inode) == Fate::Stays,
-            keep_runs: self.needs_runs(ino, inode),
+            keep_runs: self.image.needs_runs(ino, inode),
             size_blocks: inode.size().div_ceil(bs),
             mapped: Mapped::default(),
             next: 0,
@@ -135,19 +137,19 @@ impl Checker<'_> {
         span: Span,
     ) -> Result<()> {
         let (ino, block) = (walk.ino, index.block());
-        if !self.layout.contains(block, 1) {
+        if !self.image.layout.contains(block, 1) {
             let text = format_args!("extent node at block {block}, outside the file system");
             self.extent_finding(ino, FindingKind::ExtentRange, text);
             return Ok(());
         }
-        walk.mapped.blocks += u64::from(self.layout.blocks_per_cluster);
+        walk.mapped.blocks += u64::from(self.image.layout.blocks_per_cluster);
         if !self.claims.claim_one(block) {
             let text = format_args!("extent node at block {block}, which has another owner");
             self.extent_finding(ino, FindingKind::BlockShared, text);
             return Ok(());
         }
-        let node = self.source.block(block)?;
-        if !self.layout.checksums.verify_extent_block(walk.seed, &node) {
+        let node = self.image.source.block(block)?;
+        if !self.image.layout.checksums.verify_extent_block(walk.seed, &node) {
             let text = format_args!("wrong checksum of the extent node in block {block}");
             self.extent_finding(ino, FindingKind::ExtentChecksum, text);
         }
@@ -176,7 +178,7 @@ impl Checker<'_> {
         if len == 0 {
             return bad(FindingKind::ExtentNode, "is empty");
         }
-        if start == 0 || !self.layout.contains(start, u64::from(len)) {
+        if start == 0 || !self.image.layout.contains(start, u64::from(len)) {
             return bad(FindingKind::ExtentRange, "lies outside the file system");
         }
         if u64::from(first) < walk.next || u64::from(first) < span.0 {
@@ -194,7 +196,7 @@ impl Checker<'_> {
             bad(FindingKind::DirectoryHole, "follows a hole in a directory");
         }
         walk.next = e.end();
-        let ratio = u64::from(self.layout.blocks_per_cluster);
+        let ratio = u64::from(self.image.layout.blocks_per_cluster);
         let begins = (u64::from(first) / ratio, start / ratio);
         let same = walk.cluster == Some(begins);
         let torn = walk.cluster.is_some_and(|(of_file, _)| of_file == begins.0 && !same);

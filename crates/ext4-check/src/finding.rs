@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_journal::JournalError;
+
 /// Findings kept; more are only counted.
 const MOST: usize = 1000;
 
@@ -180,5 +183,20 @@ impl Findings {
 
     pub(super) fn into_vec(self) -> Vec<Finding> {
         self.list
+    }
+}
+
+/// Turns what a validation says into a finding; errors of the device stay errors, and so does what
+/// is not implemented.
+pub(super) fn as_finding(e: Ext4Error) -> Result<String> {
+    match e {
+        Ext4Error::Corrupt { what, .. } | Ext4Error::Refused { what } => Ok(what),
+        Ext4Error::Journal(e) => match e {
+            JournalError::Block(e) => Err(Ext4Error::Block(e)),
+            // Nothing is known to be wrong with it.
+            e @ JournalError::Unsupported { .. } => Err(Ext4Error::Journal(e)),
+            other => Ok(other.to_string()),
+        },
+        other => Err(other),
     }
 }

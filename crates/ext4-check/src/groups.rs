@@ -3,7 +3,8 @@
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{GroupDesc, GroupFlags, GroupNo, Incompat};
 
-use crate::{Checker, FindingKind};
+use crate::FindingKind;
+use crate::checker::Checker;
 
 /// Blocks of descriptors that are read at once.
 const BATCH: u64 = 256;
@@ -11,31 +12,31 @@ const BATCH: u64 = 256;
 impl Checker<'_> {
     /// Reads all descriptors and checks them by themselves.
     pub(super) fn load_groups(&mut self) -> Result<()> {
-        let size = usize::from(self.layout.desc_size);
-        let behind = u64::from(self.layout.first_meta_bg);
-        let first = self.layout.superblock_place().0 + 1;
+        let size = usize::from(self.image.layout.desc_size);
+        let behind = u64::from(self.image.layout.first_meta_bg);
+        let first = self.image.layout.superblock_place().0 + 1;
         let mut runs: Vec<(u64, u64)> = (0..behind)
             .step_by(BATCH as usize)
             .map(|at| (first + at, BATCH.min(behind - at)))
             .collect();
         // With meta_bg: each in the first group that it describes.
-        let per_block = self.layout.descs_per_block();
-        let rest = self.layout.first_meta_bg..self.layout.desc_blocks;
-        runs.extend(rest.map(|n| (self.layout.desc_place(GroupNo(n * per_block)).0, 1)));
+        let per_block = self.image.layout.descs_per_block();
+        let rest = self.image.layout.first_meta_bg..self.image.layout.desc_blocks;
+        runs.extend(rest.map(|n| (self.image.layout.desc_place(GroupNo(n * per_block)).0, 1)));
         for (block, count) in runs {
-            let bytes = self.source.blocks(block, count)?;
-            let left = self.layout.groups as usize - self.groups.len();
-            self.groups.extend(bytes.chunks_exact(size).take(left).map(GroupDesc::parse));
+            let bytes = self.image.source.blocks(block, count)?;
+            let left = self.image.layout.groups as usize - self.image.groups.len();
+            self.image.groups.extend(bytes.chunks_exact(size).take(left).map(GroupDesc::parse));
         }
-        for group in self.layout.all_groups() {
+        for group in self.image.layout.all_groups() {
             self.check_group(group);
         }
         Ok(())
     }
 
     fn check_group(&mut self, group: GroupNo) {
-        let d = self.groups[group.0 as usize];
-        let l = &self.layout;
+        let d = *self.image.group(group);
+        let l = &self.image.layout;
         let place = format_args!("group {group}");
         if !l.checksums.verify_group_desc(group, &d) {
             self.findings.add(
@@ -81,67 +82,30 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a group's descriptor says where the inode table is.
-    pub(super) fn has_inode_table(&self, group: GroupNo) -> bool {
-        let d = &self.groups[group.0 as usize];
-        self.layout.contains(d.inode_table(), u64::from(self.layout.inode_table_blocks))
-    }
-
-    /// Flags of a group, none where they mean nothing.
-    pub(super) fn group_flags(&self, group: GroupNo) -> GroupFlags {
-        let d = &self.groups[group.0 as usize];
-        if self.layout.features.group_checksums() && self.verify_group(group) {
-            d.flags()
-        } else {
-            GroupFlags::empty()
-        }
-    }
-
-    /// Whether a group's descriptor has the right checksum.
-    fn verify_group(&self, group: GroupNo) -> bool {
-        self.layout.checksums.verify_group_desc(group, &self.groups[group.0 as usize])
-    }
-
-    /// Inodes at the beginning of a group's table that may have been used.
-    pub(super) fn inodes_to_scan(&self, group: GroupNo) -> u32 {
-        let l = &self.layout;
-        if !self.has_inode_table(group) {
-            return 0;
-        }
-        if !l.features.group_checksums() || !self.verify_group(group) {
-            return l.inodes_per_group;
-        }
-        if self.group_flags(group).contains(GroupFlags::INODE_UNINIT) {
-            return 0;
-        }
-        let unused = self.groups[group.0 as usize].itable_unused();
-        l.inodes_per_group - unused.min(l.inodes_per_group)
-    }
-
     /// Claims superblocks, descriptors, bitmaps and inode tables.
     pub(super) fn claim_metadata(&mut self) {
-        for group in self.layout.all_groups() {
-            let len = self.layout.group_overhead(group);
-            let len = u64::from(len.min(self.layout.blocks_in_group(group)));
-            self.claim_for_metadata(group, "superblock", self.layout.group_start(group), len);
+        for group in self.image.layout.all_groups() {
+            let len = self.image.layout.group_overhead(group);
+            let len = u64::from(len.min(self.image.layout.blocks_in_group(group)));
+            self.claim_for_metadata(group, "superblock", self.image.layout.group_start(group), len);
         }
-        let table = u64::from(self.layout.inode_table_blocks);
-        for group in self.layout.all_groups() {
-            let d = self.groups[group.0 as usize];
+        let table = u64::from(self.image.layout.inode_table_blocks);
+        for group in self.image.layout.all_groups() {
+            let d = *self.image.group(group);
             self.claim_for_metadata(group, "block bitmap", d.block_bitmap(), 1);
             self.claim_for_metadata(group, "inode bitmap", d.inode_bitmap(), 1);
             self.claim_for_metadata(group, "inode table", d.inode_table(), table);
         }
-        if self.layout.features.incompat.contains(Incompat::MMP) {
-            let block = self.sb.mmp_block.get();
-            if let Some((group, _)) = self.layout.group_of_block(block) {
+        if self.image.layout.features.incompat.contains(Incompat::MMP) {
+            let block = self.image.sb.mmp_block.get();
+            if let Some((group, _)) = self.image.layout.group_of_block(block) {
                 self.claim_for_metadata(group, "block of multiple-mount protection", block, 1);
             }
         }
     }
 
     fn claim_for_metadata(&mut self, group: GroupNo, what: &str, start: u64, len: u64) {
-        if len == 0 || !self.layout.contains(start, len) {
+        if len == 0 || !self.image.layout.contains(start, len) {
             return;
         }
         let findings = &mut self.findings;

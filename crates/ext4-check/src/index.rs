@@ -10,8 +10,9 @@ use steadfast_ext4_format::ondisk::{
 };
 use zerocopy::FromBytes;
 
+use crate::FindingKind;
+use crate::directory::DirectoryCheck;
 use crate::found::Directory;
-use crate::{Checker, FindingKind};
 
 /// Bits of an index entry that hold the block.
 const BLOCK_MASK: u32 = 0x0fff_ffff;
@@ -42,7 +43,7 @@ pub(super) struct Index {
     pub(super) nodes: BTreeSet<u32>,
 }
 
-impl Checker<'_> {
+impl DirectoryCheck<'_, '_> {
     fn bad_index(&mut self, ino: InodeNo, kind: FindingKind, block: u32, text: &str) {
         let place = format_args!("directory inode {ino}, index block {block}");
         self.findings.add(kind, place, format_args!("{text}"));
@@ -57,7 +58,7 @@ impl Checker<'_> {
     ) -> Result<Option<Index>> {
         let ino = directory.ino;
         let Some(place) = directory.place(0) else { return Ok(None) };
-        let root = self.source.block(place)?;
+        let root = self.image.source.block(place)?;
         let Some(info) = DxRootInfo::of_root(&root) else { return Ok(None) };
         let Some(version) = HashVersion::from_code(info.hash_version)
             .filter(|_| info.hash_version <= HashVersion::Tea.code())
@@ -65,7 +66,7 @@ impl Checker<'_> {
             self.bad_index(ino, FindingKind::IndexRoot, 0, "its hash is not known");
             return Ok(None);
         };
-        let Ok(format) = DirFormat::of(&self.sb) else { return Ok(None) };
+        let Ok(format) = DirFormat::of(&self.image.sb) else { return Ok(None) };
         if info.reserved.get() != 0
             || info.info_length != 8
             || info.flags & 1 != 0
@@ -101,8 +102,8 @@ impl Checker<'_> {
             self.bad_index(ino, FindingKind::IndexNode, number, "there is no such block");
             return Ok(());
         };
-        let block = self.source.block(place)?;
-        if !self.layout.checksums.verify_dx_block(seed, &block) {
+        let block = self.image.source.block(place)?;
+        if !self.image.layout.checksums.verify_dx_block(seed, &block) {
             self.bad_index(ino, FindingKind::IndexChecksum, number, "wrong checksum");
         }
         let Some(entries) = self.index_entries(&block, number) else {
@@ -149,7 +150,8 @@ impl Checker<'_> {
         };
         let pairs = DxCountLimit::read(block, offset)?;
         let (count, limit) = (pairs.count.get(), pairs.limit.get());
-        let room = DxCountLimit::capacity(block.len(), offset, self.layout.checksums.metadata());
+        let room =
+            DxCountLimit::capacity(block.len(), offset, self.image.layout.checksums.metadata());
         if offset != expected || limit != room || count == 0 || count > limit {
             return None;
         }

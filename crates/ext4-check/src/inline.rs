@@ -7,10 +7,12 @@ use steadfast_ext4_format::dir::inline::rows as inline_rows;
 use steadfast_ext4_format::ondisk::{DirEntries, InodeFlags, InodeNo, RawInode};
 use steadfast_vfs::FileType;
 
-use crate::directory::Reading;
+use crate::FindingKind;
+use crate::checker::Checker;
+use crate::directory::{DirectoryCheck, Reading};
+use crate::finding::as_finding;
 use crate::found::Directory;
 use crate::orphans::Fate;
-use crate::{Checker, FindingKind, as_finding};
 
 impl Checker<'_> {
     /// The contents of an inode that says it has them; it maps nothing, and is `charged` for the
@@ -62,13 +64,15 @@ impl Checker<'_> {
         }
         Ok(())
     }
+}
 
+impl DirectoryCheck<'_, '_> {
     /// The entries of a directory in its inode.
     pub(super) fn check_inline_directory(&mut self, directory: &Directory, contents: &[u8]) {
         let ino = directory.ino;
         let parent = contents.first_chunk::<4>().map_or(0, |b| u32::from_le_bytes(*b));
         let parent = InodeNo(parent);
-        if parent == InodeNo::NONE || parent.0 > self.layout.inodes_count {
+        if parent == InodeNo::NONE || parent.0 > self.image.layout.inodes_count {
             let text = format_args!("its parent is said to be inode {parent}");
             let place = format_args!("directory inode {ino}");
             self.findings.add(FindingKind::DirectoryDots, place, text);
@@ -77,7 +81,7 @@ impl Checker<'_> {
             self.count_link(parent);
         }
         self.count_link(ino);
-        let seed = self.layout.checksums.inode_seed(ino, directory.generation);
+        let seed = self.image.layout.checksums.inode_seed(ino, directory.generation);
         let mut reading = Reading { directory, seed, index: None, names: HashSet::new() };
         for entry in inline_rows(contents).into_iter().flat_map(DirEntries::new) {
             match entry {

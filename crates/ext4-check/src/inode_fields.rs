@@ -7,9 +7,10 @@ use steadfast_ext4_format::ondisk::{
 };
 use steadfast_vfs::FileType;
 
+use crate::FindingKind;
+use crate::checker::Checker;
 use crate::inodes::Mapped;
 use crate::orphans::Fate;
-use crate::{Checker, FindingKind};
 
 /// Files mapped by extents are shorter than 2^32 blocks.
 const EXTENT_BLOCKS: u64 = 1 << 32;
@@ -34,7 +35,7 @@ impl Checker<'_> {
 
     fn check_flags(&mut self, ino: InodeNo, inode: &RawInode) {
         let (flags, kind) = (inode.flags(), inode.file_type());
-        let features = self.layout.features;
+        let features = self.image.layout.features;
         let mut bad = |text: &str| {
             let place = format_args!("inode {ino}");
             self.findings.add(FindingKind::InodeFlags, place, format_args!("{text}"));
@@ -83,7 +84,7 @@ impl Checker<'_> {
 
     fn check_odd_fields(&mut self, ino: InodeNo, inode: &RawInode) {
         let core = inode.core();
-        let features = self.layout.features;
+        let features = self.image.layout.features;
         let directory = inode.file_type() == Some(FileType::Directory);
         let odd = [
             (core.obsolete_fragment.get() != 0, "the obsolete fragment address is set"),
@@ -175,7 +176,7 @@ impl Checker<'_> {
         } else {
             match mapped.runs.as_slice() {
                 [(0, block, 1)] => {
-                    let bytes = self.source.block(*block)?;
+                    let bytes = self.image.source.block(*block)?;
                     Some(len_of(&bytes)).filter(|n| *n < bytes.len())
                 }
                 _ => None,
@@ -190,13 +191,13 @@ impl Checker<'_> {
 
     /// Size against what is mapped.
     pub(super) fn check_size(&mut self, ino: InodeNo, inode: &RawInode, mapped: &Mapped) {
-        let bs = u64::from(self.layout.block_size);
+        let bs = u64::from(self.image.layout.block_size);
         let size = inode.size();
         let kind = inode.file_type();
         let wrong = match kind {
             Some(FileType::Symlink) => false,
             Some(FileType::Directory) => {
-                let spare = u64::from(self.sb.prealloc_dir_blocks);
+                let spare = u64::from(self.image.sb.prealloc_dir_blocks);
                 let blocks = size / bs;
                 mapped.end == 0
                     || !size.is_multiple_of(bs)
@@ -223,7 +224,7 @@ impl Checker<'_> {
             );
         }
         let needs_feature = kind == Some(FileType::Regular) && size > i32::MAX as u64;
-        if needs_feature && !self.layout.features.ro_compat.contains(RoCompat::LARGE_FILE) {
+        if needs_feature && !self.image.layout.features.ro_compat.contains(RoCompat::LARGE_FILE) {
             let text = format_args!("{size} bytes without the large_file feature");
             self.findings.add(FindingKind::InodeSize, format_args!("inode {ino}"), text);
         }
@@ -231,8 +232,8 @@ impl Checker<'_> {
 
     pub(super) fn check_sectors(&mut self, ino: InodeNo, inode: &RawInode, blocks: u64) {
         let huge = inode.flags().contains(InodeFlags::HUGE_FILE)
-            && self.layout.features.ro_compat.contains(RoCompat::HUGE_FILE);
-        let unit = if huge { 1 } else { u64::from(self.layout.block_size / 512) };
+            && self.image.layout.features.ro_compat.contains(RoCompat::HUGE_FILE);
+        let unit = if huge { 1 } else { u64::from(self.image.layout.block_size / 512) };
         let (found, counted) = (inode.blocks_field(), blocks * unit);
         if found != counted {
             self.findings.add(

@@ -4,13 +4,10 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Compat, GroupNo, InodeFlags, InodeNo, RawInode};
 use steadfast_vfs::FileType;
 
-use crate::ahead::Extent;
+use crate::FindingKind;
+use crate::checker::Checker;
 use crate::found::Directory;
 use crate::orphans::Fate;
-use crate::{Checker, FindingKind};
-
-/// Blocks of an inode table that are read at once.
-const BATCH: u32 = 64;
 
 /// Lists the device's bad blocks (`EXT4_BAD_INO`).
 const BAD_BLOCKS: InodeNo = InodeNo(1);
@@ -34,39 +31,31 @@ pub(super) struct Mapped {
 impl Checker<'_> {
     /// Reads all inode tables as far as they were ever used.
     pub(super) fn scan_inodes(&mut self) -> Result<()> {
-        let per_block = self.layout.inodes_per_block();
-        let groups = self.layout.all_groups();
-        let pieces = groups.flat_map(|group| self.table_pieces(group).map(|(_, piece)| piece));
+        let per_block = self.image.layout.inodes_per_block();
+        let groups = self.image.layout.all_groups();
+        let pieces =
+            groups.flat_map(|group| self.image.table_pieces(group).map(|(_, piece)| piece));
         let pieces = pieces.collect();
-        self.source.plan(pieces);
-        for group in self.layout.all_groups() {
-            let count = self.inodes_to_scan(group);
+        self.image.source.plan(pieces);
+        for group in self.image.layout.all_groups() {
+            let count = self.image.inodes_to_scan(group);
             self.inodes.open(group, count);
-            let pieces: Vec<_> = self.table_pieces(group).collect();
+            let pieces: Vec<_> = self.image.table_pieces(group).collect();
             for (at, (first, len)) in pieces {
-                let bytes = self.source.next(first, len.into())?;
+                let bytes = self.image.source.next(first, len.into())?;
                 self.scan_slots(group, at * per_block, count, &bytes)?;
             }
         }
         Ok(())
     }
 
-    /// What is read at once of a group's inode table: block of the table, first block and length.
-    fn table_pieces(&self, group: GroupNo) -> impl Iterator<Item = (u32, Extent)> + use<> {
-        let blocks = self.inodes_to_scan(group).div_ceil(self.layout.inodes_per_block());
-        let table = self.groups[group.0 as usize].inode_table();
-        (0..blocks)
-            .step_by(BATCH as usize)
-            .map(move |at| (at, (table + u64::from(at), BATCH.min(blocks - at))))
-    }
-
     fn scan_slots(&mut self, group: GroupNo, first: u32, count: u32, bytes: &[u8]) -> Result<()> {
-        let slots = bytes.chunks_exact(usize::from(self.layout.inode_size));
+        let slots = bytes.chunks_exact(usize::from(self.image.layout.inode_size));
         for (index, slot) in (first..count).zip(slots) {
-            let ino = self.layout.inode_number(group, index);
+            let ino = self.image.layout.inode_number(group, index);
             // Most slots of a table are blank.
             if slot.iter().all(|b| *b == 0) && !self.orphans.contains(&ino) {
-                if ino < self.layout.first_inode {
+                if ino < self.image.layout.first_inode {
                     self.note(ino, None, 0);
                 }
                 continue;
@@ -107,14 +96,14 @@ impl Checker<'_> {
     }
 
     fn check_inode(&mut self, ino: InodeNo, inode: &RawInode) -> Result<()> {
-        if !self.layout.checksums.verify_inode(ino, inode) && !inode.is_blank() {
+        if !self.image.layout.checksums.verify_inode(ino, inode) && !inode.is_blank() {
             self.findings.add(
                 FindingKind::InodeChecksum,
                 format_args!("inode {ino}"),
                 format_args!("the inode's checksum is wrong"),
             );
         }
-        if ino < self.layout.first_inode && ino != InodeNo::ROOT {
+        if ino < self.image.layout.first_inode && ino != InodeNo::ROOT {
             return self.check_reserved(ino, inode);
         }
         let orphan = self.orphans.contains(&ino);
@@ -123,14 +112,14 @@ impl Checker<'_> {
             return Ok(());
         }
         self.note(ino, inode.file_type(), inode.links());
-        self.count_quota(ino, inode);
+        self.quota.count(&self.image, ino, inode);
         self.check_fields(ino, inode, orphan);
-        self.begin_encryption();
+        self.encryption.begin();
         let charged = self.check_inode_xattrs(ino, inode);
-        self.note_value_holder(ino, inode);
+        self.values.note_holder(&self.image, ino, inode);
         self.check_contents(ino, inode, charged)?;
         if self.fate(ino, inode) != Fate::Deleted {
-            self.note_encryption(ino, inode);
+            self.encryption.note(&self.image, &mut self.findings, ino, inode);
         }
         Ok(())
     }
@@ -144,22 +133,13 @@ impl Checker<'_> {
                 format_args!("inode {ino}"),
                 format_args!("it has no links, but no time of deletion"),
             );
-        } else if deleted != 0 && self.is_inode_number(deleted) {
+        } else if deleted != 0 && self.image.is_inode_number(deleted) {
             self.findings.add(
                 FindingKind::Orphan,
                 format_args!("inode {ino}"),
                 format_args!("it was an orphan, but is not in the list of orphans"),
             );
         }
-    }
-
-    /// Whether a time of deletion is rather the number of the next orphan.
-    pub(super) fn is_inode_number(&self, deleted: u32) -> bool {
-        let early = |t: u32| t != 0 && t < self.layout.inodes_count;
-        let sb = &self.sb;
-        let clock_was_wrong =
-            early(sb.write_time.get()) || early(sb.mount_time.get()) || early(sb.mkfs_time.get());
-        deleted < self.layout.inodes_count && !clock_was_wrong
     }
 
     fn check_reserved(&mut self, ino: InodeNo, inode: &RawInode) -> Result<()> {
@@ -171,16 +151,11 @@ impl Checker<'_> {
         if ino == InodeNo::RESIZE {
             return self.check_resize(inode);
         }
-        if matches!(ino, InodeNo::JOURNAL | USER_QUOTA | GROUP_QUOTA) && !self.is_named(ino) {
+        if matches!(ino, InodeNo::JOURNAL | USER_QUOTA | GROUP_QUOTA) && !self.image.is_named(ino) {
             // Nobody will look at what it maps.
             return Ok(());
         }
         self.check_contents(ino, inode, 0)
-    }
-
-    /// Whether the superblock says that this is the journal or a quota file.
-    fn is_named(&self, ino: InodeNo) -> bool {
-        self.sb.journal_inode.get() == ino.0 || self.is_quota_file(ino)
     }
 
     /// What a reserved inode holds that it must not.
@@ -196,12 +171,12 @@ impl Checker<'_> {
                     "the list of bad blocks has fields that it must not have",
                 )
             }
-            InodeNo::JOURNAL if self.is_named(ino) => {
+            InodeNo::JOURNAL if self.image.is_named(ino) => {
                 let file = kind == Some(FileType::Regular) && core.links.get() > 0;
                 let encrypted = inode.flags().contains(InodeFlags::ENCRYPTED);
                 (!file || encrypted, "the journal is no plain regular file with a link")
             }
-            USER_QUOTA | GROUP_QUOTA if self.is_named(ino) => {
+            USER_QUOTA | GROUP_QUOTA if self.image.is_named(ino) => {
                 (kind != Some(FileType::Regular), "the quota file is no regular file")
             }
             InodeNo::JOURNAL | USER_QUOTA | GROUP_QUOTA => {
@@ -221,14 +196,6 @@ impl Checker<'_> {
             _ => (mode != 0, "a reserved inode is in use"),
         };
         wrong.then_some(text)
-    }
-
-    /// Whether an inode's runs are needed later.
-    pub(super) fn needs_runs(&self, ino: InodeNo, inode: &RawInode) -> bool {
-        ino.0 == self.sb.journal_inode.get()
-            || ino.0 == self.sb.orphan_file_inode.get()
-            || self.is_quota_file(ino)
-            || matches!(inode.file_type(), Some(FileType::Directory | FileType::Symlink))
     }
 
     /// Walks through what an inode maps.
@@ -268,7 +235,7 @@ impl Checker<'_> {
         self.check_size(ino, inode, &mapped);
         if kind == Some(FileType::Directory) && ino >= InodeNo::ROOT {
             let indexed = inode.flags().contains(InodeFlags::INDEX)
-                && self.layout.features.compat.contains(Compat::DIR_INDEX);
+                && self.image.layout.features.compat.contains(Compat::DIR_INDEX);
             self.directories.push(Directory {
                 ino,
                 generation: inode.generation(),

@@ -6,14 +6,16 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Compat, Incompat};
 use steadfast_journal::{Log, LogBlock, LogExtent};
 
-use crate::{Checker, FindingKind, as_finding};
+use crate::FindingKind;
+use crate::checker::Checker;
+use crate::finding::as_finding;
 
 const COPY_IS_GOOD: &str = "the superblock's copy of the inode is good: e2fsck restores it";
 
 impl Checker<'_> {
     pub(super) fn check_journal(&mut self, has_overlay: bool) -> Result<()> {
-        let features = self.layout.features;
-        let external = self.sb.journal_inode.get() == 0;
+        let features = self.image.layout.features;
+        let external = self.image.sb.journal_inode.get() == 0;
         if !features.compat.contains(Compat::HAS_JOURNAL) || external {
             return Ok(());
         }
@@ -26,11 +28,12 @@ impl Checker<'_> {
                 len: *len,
             })
             .collect();
-        let log = Log::internal(Arc::clone(self.device), self.layout.block_size, extents);
+        let log =
+            Log::internal(Arc::clone(self.image.device), self.image.layout.block_size, extents);
         let dirty = match log.and_then(|log| log.read_superblock()) {
             Ok(sb) => {
                 // On the device: what the log holds may have restored it.
-                let place = format!("inode {}", self.sb.journal_inode);
+                let place = format!("inode {}", self.image.sb.journal_inode);
                 if self.findings.any_at(&place) && self.copy_is_better() {
                     self.bad_journal(&format!("its inode is damaged; {COPY_IS_GOOD}"));
                 }
@@ -58,13 +61,16 @@ impl Checker<'_> {
 
     /// Whether a mount would go by the superblock's copy of the journal's inode.
     fn copy_is_better(&self) -> bool {
-        let found =
-            steadfast_ext4_format::journal::find_internal(self.device, &self.sb, &self.layout);
+        let found = steadfast_ext4_format::journal::find_internal(
+            self.image.device,
+            &self.image.sb,
+            &self.image.layout,
+        );
         found.is_ok_and(|found| found.by_backup.is_some())
     }
 
     fn bad_journal(&mut self, text: &str) {
-        let place = format_args!("inode {} (journal)", self.sb.journal_inode);
+        let place = format_args!("inode {} (journal)", self.image.sb.journal_inode);
         self.findings.add(FindingKind::Journal, place, format_args!("{text}"));
     }
 }

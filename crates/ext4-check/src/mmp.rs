@@ -3,18 +3,21 @@
 use steadfast_ext4_format::ondisk::Incompat;
 use steadfast_ext4_format::{Result, mmp};
 
-use crate::{Checker, FindingKind, as_finding};
+use crate::FindingKind;
+use crate::checker::Checker;
+use crate::finding::as_finding;
 
 impl Checker<'_> {
     pub(super) fn check_mmp(&mut self) -> Result<()> {
-        if !self.layout.features.incompat.contains(Incompat::MMP) {
+        if !self.image.layout.features.incompat.contains(Incompat::MMP) {
             return Ok(());
         }
-        let read = mmp::place(&self.sb, &self.layout)
-            .and_then(|block| mmp::decode(&self.source.block(block)?, &self.layout, block, false));
+        let read = mmp::place(&self.image.sb, &self.image.layout).and_then(|block| {
+            mmp::decode(&self.image.source.block(block)?, &self.image.layout, block, false)
+        });
         if let Err(e) = read {
             let text = as_finding(e)?;
-            let place = format_args!("block {}", self.sb.mmp_block);
+            let place = format_args!("block {}", self.image.sb.mmp_block);
             self.findings.add(FindingKind::Mmp, place, format_args!("{text}"));
         }
         Ok(())

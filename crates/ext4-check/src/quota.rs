@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{
     InodeNo, QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_MAGIC, QUOTA_ROOT, QUOTA_VERSION,
-    QuotaBlockHeader, QuotaEntry, QuotaInfo, RawInode, RoCompat,
+    QuotaBlockHeader, QuotaEntry, QuotaInfo, RawInode,
 };
 use steadfast_ext4_format::quota::{KINDS, QuotaKind, counts, file_of, owner};
 use zerocopy::FromBytes;
 
-use crate::{Checker, FindingKind};
+use crate::FindingKind;
+use crate::finding::Findings;
+use crate::image::Image;
 
 /// Runs of a file: file block, first block, length.
 type Runs = Vec<(u32, u64, u32)>;
@@ -23,50 +25,41 @@ pub(super) struct QuotaCheck {
     runs: BTreeMap<InodeNo, Runs>,
 }
 
-impl Checker<'_> {
-    fn has_quota(&self) -> bool {
-        self.layout.features.ro_compat.contains(RoCompat::QUOTA)
-    }
-
-    /// Whether the superblock names the inode as a quota file.
-    pub(super) fn is_quota_file(&self, ino: InodeNo) -> bool {
-        self.has_quota() && KINDS.iter().any(|kind| file_of(&self.sb, *kind) == ino)
-    }
-
+impl QuotaCheck {
     /// Keeps where a quota file is.
-    pub(super) fn keep_quota_runs(&mut self, ino: InodeNo, runs: Runs) {
-        self.quota.runs.insert(ino, runs);
+    pub(super) fn keep_runs(&mut self, ino: InodeNo, runs: Runs) {
+        self.runs.insert(ino, runs);
     }
 
     /// Counts an inode in use.
-    pub(super) fn count_quota(&mut self, ino: InodeNo, inode: &RawInode) {
-        if !self.has_quota() || !counts(&self.sb, ino, inode) {
+    pub(super) fn count(&mut self, image: &Image, ino: InodeNo, inode: &RawInode) {
+        if !image.has_quota() || !counts(&image.sb, ino, inode) {
             return;
         }
-        let bytes = inode.sectors(self.layout.block_size).saturating_mul(512);
+        let bytes = inode.sectors(image.layout.block_size).saturating_mul(512);
         for kind in KINDS {
-            let used = self.quota.used.entry((kind, owner(inode, kind))).or_default();
+            let used = self.used.entry((kind, owner(inode, kind))).or_default();
             *used = (used.0.saturating_add(bytes), used.1 + 1);
         }
     }
 
     /// Compares the files with what was counted.
-    pub(super) fn check_quotas(&mut self) -> Result<()> {
-        if !self.has_quota() {
+    pub(super) fn check(&self, image: &Image, findings: &mut Findings) -> Result<()> {
+        if !image.has_quota() {
             return Ok(());
         }
         for kind in KINDS {
-            let no = file_of(&self.sb, kind);
+            let no = file_of(&image.sb, kind);
             if no == InodeNo::NONE {
                 continue;
             }
             let place = format!("{kind:?} quota, inode {no}");
-            let Some(said) = self.read_quota_file(kind, no)? else {
+            let Some(said) = self.read_file(image, kind, no)? else {
                 let text = format_args!("it is damaged");
-                self.findings.add(FindingKind::Quota, format_args!("{place}"), text);
+                findings.add(FindingKind::Quota, format_args!("{place}"), text);
                 continue;
             };
-            let counted = self.quota.used.iter().filter(|((k, _), _)| *k == kind);
+            let counted = self.used.iter().filter(|((k, _), _)| *k == kind);
             let counted: BTreeMap<u32, (u64, u64)> = counted.map(|((_, i), u)| (*i, *u)).collect();
             let ids: BTreeSet<u32> = said.keys().chain(counted.keys()).copied().collect();
             for id in ids {
@@ -79,32 +72,33 @@ impl Checker<'_> {
                         "id {id}: {} bytes and {} inodes, counted {} and {}",
                         says.0, says.1, uses.0, uses.1
                     );
-                    self.findings.add(FindingKind::Quota, format_args!("{place}"), text);
+                    findings.add(FindingKind::Quota, format_args!("{place}"), text);
                 }
             }
         }
         Ok(())
     }
 
-    fn quota_block(&self, no: InodeNo, block: u32) -> Result<Option<Vec<u8>>> {
-        let size = u64::from(self.layout.block_size);
+    fn block(&self, image: &Image, no: InodeNo, block: u32) -> Result<Option<Vec<u8>>> {
+        let size = u64::from(image.layout.block_size);
         let byte = u64::from(block) * QUOTA_BLOCK as u64;
         // OK to cast: 2^32 blocks of 1 KiB are no more blocks of the file system.
         let (logical, offset) = ((byte / size) as u32, (byte % size) as usize);
-        let runs = self.quota.runs.get(&no).map_or(&[][..], |runs| runs);
+        let runs = self.runs.get(&no).map_or(&[][..], |runs| runs);
         let run = runs.iter().find(|(at, _, len)| *at <= logical && logical - at < *len);
         let Some((at, start, _)) = run else { return Ok(None) };
-        let whole = self.source.block(start + u64::from(logical - at))?;
+        let whole = image.source.block(start + u64::from(logical - at))?;
         Ok(Some(whole[offset..offset + QUOTA_BLOCK].to_vec()))
     }
 
     /// What a quota file says each id uses; `None` if it makes no sense.
-    fn read_quota_file(
+    fn read_file(
         &self,
+        image: &Image,
         kind: QuotaKind,
         no: InodeNo,
     ) -> Result<Option<BTreeMap<u32, (u64, u64)>>> {
-        let Some(first) = self.quota_block(no, 0)? else { return Ok(None) };
+        let Some(first) = self.block(image, no, 0)? else { return Ok(None) };
         let Ok((info, _)) = QuotaInfo::read_from_prefix(&first[..]) else { return Ok(None) };
         if info.magic.get() != QUOTA_MAGIC[kind as usize] || info.version.get() != QUOTA_VERSION {
             return Ok(None);
@@ -117,7 +111,7 @@ impl Checker<'_> {
         for depth in 1..=QUOTA_DEPTH {
             let mut below = BTreeMap::new();
             for (block, digits) in level {
-                let Some(links) = self.quota_block(no, block)? else { return Ok(None) };
+                let Some(links) = self.block(image, no, block)? else { return Ok(None) };
                 for (digit, link) in (0..).zip(links.as_chunks::<4>().0) {
                     let to = u32::from_le_bytes(*link);
                     if to >= info.blocks.get() || above.contains(&to) {
@@ -136,12 +130,12 @@ impl Checker<'_> {
             above.extend(below.keys());
             level = below;
         }
-        if !self.quota_lists_are_right(no, &info, &above, &entries_of)? {
+        if !self.lists_are_right(image, no, &info, &above, &entries_of)? {
             return Ok(None);
         }
         let mut said = BTreeMap::new();
         for (block, ids) in entries_of {
-            let Some(entries) = self.quota_block(no, block)? else { return Ok(None) };
+            let Some(entries) = self.block(image, no, block)? else { return Ok(None) };
             for entry in (0..QUOTA_ENTRIES).filter_map(|i| QuotaEntry::of_block(&entries, i)) {
                 // Without a way to it, nobody finds it.
                 if ids.contains(&entry.id.get()) {
@@ -154,8 +148,9 @@ impl Checker<'_> {
 
     /// Whether the lists of blocks with room and of free ones lead to such blocks only, and back.
     /// Who adds an owner follows them, and would write into a block of the tree otherwise.
-    fn quota_lists_are_right(
+    fn lists_are_right(
         &self,
+        image: &Image,
         no: InodeNo,
         info: &QuotaInfo,
         tree: &BTreeSet<u32>,
@@ -167,7 +162,7 @@ impl Checker<'_> {
             if !entries_of.contains_key(&at) || !seen.insert(at) {
                 return Ok(false);
             }
-            let Some(block) = self.quota_block(no, at)? else { return Ok(false) };
+            let Some(block) = self.block(image, no, at)? else { return Ok(false) };
             // OK to unwrap: it is shorter than a block.
             let header = QuotaBlockHeader::read_from_prefix(&block[..]).unwrap().0;
             let used = (0..QUOTA_ENTRIES).filter_map(|i| QuotaEntry::of_block(&block, i)).count();
@@ -188,7 +183,7 @@ impl Checker<'_> {
             {
                 return Ok(false);
             }
-            let Some(block) = self.quota_block(no, at)? else { return Ok(false) };
+            let Some(block) = self.block(image, no, at)? else { return Ok(false) };
             // OK to unwrap: as above.
             at = QuotaBlockHeader::read_from_prefix(&block[..]).unwrap().0.next.get();
         }
@@ -202,6 +197,7 @@ mod tests {
 
     use steadfast_block::BlockDevice;
     use steadfast_devices::source::Ram;
+    use steadfast_ext4_format::ondisk::RoCompat;
     use steadfast_ext4_mkfs::{JournalChoice, Options, make};
 
     use super::*;

@@ -9,7 +9,9 @@ use steadfast_ext4_format::ondisk::{
 use steadfast_ext4_format::{Ext4Error, Result, superblock};
 use steadfast_journal::{FsBlock, Overlay};
 
-use crate::{Checker, FindingKind, Findings, as_finding};
+use crate::FindingKind;
+use crate::checker::Checker;
+use crate::finding::{Findings, as_finding};
 
 /// Reads the superblock. `None` if it is so damaged that nothing else can be looked at, which is
 /// among the findings then.
@@ -64,7 +66,7 @@ fn overlaid(overlay: &Overlay) -> Option<bytes::Bytes> {
 impl Checker<'_> {
     /// Numbers and flags that contradict each other.
     pub(super) fn check_superblock(&mut self) {
-        let (sb, l) = (self.sb, &self.layout);
+        let (sb, l) = (self.image.sb, &self.image.layout);
         let f = l.features;
         let mut bad = Vec::new();
         if sb.reserved_blocks() > sb.blocks_count() / 2 {

@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 use steadfast_ext4_format::ondisk::{InodeNo, RoCompat};
 use steadfast_vfs::FileType;
 
+use crate::FindingKind;
+use crate::directory::DirectoryCheck;
 use crate::found::Directory;
-use crate::{Checker, FindingKind};
 
 /// Links of a directory beyond which it counts no more (`EXT4_LINK_MAX`).
 const LINK_MAX: u32 = 65_000;
 
-impl Checker<'_> {
+impl DirectoryCheck<'_, '_> {
     pub(super) fn check_tree(&mut self, directories: &[Directory]) {
         self.check_parents(directories);
         self.check_loops(directories);
@@ -72,14 +73,14 @@ impl Checker<'_> {
     }
 
     fn check_links(&mut self) {
-        let first = self.layout.first_inode;
-        let sb = &self.sb;
+        let first = self.image.layout.first_inode;
+        let sb = &self.image.sb;
         let project = sb.project_quota_inode.get();
         let special = [sb.orphan_file_inode.get(), sb.journal_inode.get(), project];
-        let counts_stop = self.layout.features.ro_compat.contains(RoCompat::DIR_NLINK);
-        for group in self.layout.all_groups() {
+        let counts_stop = self.image.layout.features.ro_compat.contains(RoCompat::DIR_NLINK);
+        for group in self.image.layout.all_groups() {
             for (index, known) in (0..).zip(self.inodes.group(group)) {
-                let ino = self.layout.inode_number(group, index);
+                let ino = self.image.layout.inode_number(group, index);
                 let in_tree = ino >= first || ino == InodeNo::ROOT;
                 if !known.used || !in_tree || special.contains(&ino.0) {
                     continue;

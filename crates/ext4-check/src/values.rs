@@ -1,13 +1,16 @@
 //! Attributes' values in inodes of their own: each is used as often as it says, and is the one
 //! that the attribute means.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_ext4_format::ondisk::{
-    Incompat, InodeFlags, InodeNo, Layout, RawInode, XattrEntry, xattr_entry_hash,
+    InodeFlags, InodeNo, Layout, RawInode, XattrEntry, xattr_entry_hash,
 };
 
-use crate::{Checker, FindingKind};
+use crate::FindingKind;
+use crate::finding::Findings;
+use crate::image::Image;
+use crate::table::InodeTable;
 
 /// An attribute whose value is in an inode.
 #[derive(Debug, Clone, Copy)]
@@ -56,21 +59,17 @@ pub(super) struct Values {
     uses: Vec<(InodeNo, ValueUse)>,
 }
 
-impl Checker<'_> {
-    /// Whether values may be in inodes.
-    pub(super) fn has_values(&self) -> bool {
-        self.layout.features.incompat.contains(Incompat::EA_INODE)
-    }
-
+impl Values {
     /// Gives the blocks that an owner of these is charged for.
-    pub(super) fn note_values(&mut self, by: InodeNo, uses: Vec<ValueUse>) -> u64 {
-        let blocks = uses.iter().map(|u| u.blocks(&self.layout)).sum();
-        self.values.uses.extend(uses.into_iter().map(|u| (by, u)));
+    pub(super) fn note_uses(&mut self, layout: &Layout, by: InodeNo, uses: Vec<ValueUse>) -> u64 {
+        let blocks = uses.iter().map(|u| u.blocks(layout)).sum();
+        self.uses.extend(uses.into_iter().map(|u| (by, u)));
         blocks
     }
 
-    pub(super) fn note_value_holder(&mut self, ino: InodeNo, inode: &RawInode) {
-        if !self.has_values() || !inode.flags().contains(InodeFlags::EA_INODE) {
+    /// Notes an inode that may hold a value.
+    pub(super) fn note_holder(&mut self, image: &Image, ino: InodeNo, inode: &RawInode) {
+        if !image.has_values() || !inode.flags().contains(InodeFlags::EA_INODE) {
             return;
         }
         let core = inode.core();
@@ -81,12 +80,17 @@ impl Checker<'_> {
             found: 0,
             owner: core.mtime.get(),
         };
-        self.values.holders.insert(ino, holder);
+        self.holders.insert(ino, holder);
     }
 
     /// Holds uses and holders against each other. A holder in use counts as having a name.
-    pub(super) fn check_values(&mut self) {
-        let Values { mut holders, uses } = std::mem::take(&mut self.values);
+    pub(super) fn check(
+        &mut self,
+        findings: &mut Findings,
+        inodes: &mut InodeTable,
+        orphans: &BTreeSet<InodeNo>,
+    ) {
+        let Values { mut holders, uses } = std::mem::take(self);
         for (by, used) in uses {
             let wrong = match holders.get_mut(&used.inode) {
                 None => Some("it holds no value"),
@@ -108,16 +112,16 @@ impl Checker<'_> {
             if let Some(text) = wrong {
                 let place = format_args!("an attribute of inode {by}");
                 let text = format_args!("its value is in inode {}, but {text}", used.inode);
-                self.findings.add(FindingKind::XattrValue, place, text);
+                findings.add(FindingKind::XattrValue, place, text);
             }
         }
         for (ino, holder) in holders {
             if holder.found > 0
-                && let Some(known) = self.inodes.get_mut(ino)
+                && let Some(known) = inodes.get_mut(ino)
             {
                 known.found += 1;
             }
-            let orphan = self.orphans.contains(&ino);
+            let orphan = orphans.contains(&ino);
             // Lustre counts no uses.
             let lustre = holder.owner != 0 && holder.says == 0 && holder.found == 1;
             if holder.says != holder.found && !orphan && !lustre {
@@ -125,7 +129,7 @@ impl Checker<'_> {
                 let (says, found) = (holder.says, holder.found);
                 let text =
                     format_args!("it holds the value of {says} attributes, but {found} use it");
-                self.findings.add(FindingKind::XattrValue, place, text);
+                findings.add(FindingKind::XattrValue, place, text);
             }
         }
     }

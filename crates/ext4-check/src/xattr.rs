@@ -6,10 +6,11 @@ use steadfast_ext4_format::ondisk::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::FindingKind;
+use crate::checker::Checker;
 use crate::encryption::is_context;
 use crate::orphans::Fate;
 use crate::values::ValueUse;
-use crate::{Checker, FindingKind};
 
 /// How often a block of attributes is used.
 #[derive(Debug, Clone)]
@@ -121,8 +122,8 @@ impl Checker<'_> {
             return 0;
         }
         let mut seen = Seen::default();
-        let text = check_entries(region, (4, 4), false, self.has_values(), &mut seen);
-        let charged = self.note_values(ino, seen.values);
+        let text = check_entries(region, (4, 4), false, self.image.has_values(), &mut seen);
+        let charged = self.values.note_uses(&self.image.layout, ino, seen.values);
         self.encryption.set_context(seen.context);
         if let Some(text) = text.filter(|_| self.fate(ino, inode) != Fate::Deleted) {
             let place = format_args!("inode {ino}");
@@ -137,17 +138,17 @@ impl Checker<'_> {
         if block == 0 {
             return Ok(0);
         }
-        if !self.layout.features.compat.contains(Compat::EXT_ATTR)
-            || !self.layout.contains(block, 1)
+        if !self.image.layout.features.compat.contains(Compat::EXT_ATTR)
+            || !self.image.layout.contains(block, 1)
         {
             // Nobody ever looks at a reserved inode's.
-            if ino >= self.layout.first_inode || ino == InodeNo::ROOT {
+            if ino >= self.image.layout.first_inode || ino == InodeNo::ROOT {
                 let text = format_args!("its attributes are in block {block}");
                 self.bad_inode(ino, FindingKind::XattrBlock, text);
             }
             return Ok(0);
         }
-        let own = u64::from(self.layout.blocks_per_cluster);
+        let own = u64::from(self.image.layout.blocks_per_cluster);
         if let Some(known) = self.xattr_blocks.get_mut(&block) {
             known.found += 1;
             self.encryption.set_context(known.context.clone());
@@ -156,9 +157,9 @@ impl Checker<'_> {
         if self.claim_for_inode(ino, block, 1) {
             return Ok(own);
         }
-        let bytes = self.source.block(block)?;
+        let bytes = self.image.source.block(block)?;
         let place = format_args!("attribute block {block} of inode {ino}");
-        if !self.layout.checksums.verify_xattr_block(block, &bytes) {
+        if !self.image.layout.checksums.verify_xattr_block(block, &bytes) {
             self.findings.add(FindingKind::XattrChecksum, place, format_args!("wrong checksum"));
         }
         let Ok((header, _)) = XattrBlockHeader::read_from_prefix(&bytes[..]) else {
@@ -172,8 +173,8 @@ impl Checker<'_> {
         } else {
             let mut seen = Seen::default();
             let first = header.as_bytes().len();
-            let text = check_entries(&bytes, (first, 0), true, self.has_values(), &mut seen);
-            charged = self.note_values(ino, seen.values);
+            let text = check_entries(&bytes, (first, 0), true, self.image.has_values(), &mut seen);
+            charged = self.values.note_uses(&self.image.layout, ino, seen.values);
             context = seen.context;
             text
         };

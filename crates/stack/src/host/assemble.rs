@@ -7,11 +7,11 @@ use steadfast_vfs::size;
 use steadfast_volume::assemble::assemble_one;
 use steadfast_volume::member::{Labelled, has_zero_ends, read_label};
 use steadfast_volume::{
-    AssembleOptions, Event, LegState, Mirror, NewLeg, Volume, VolumeError, create_rows,
+    AssembleOptions, Event, LegState, Mirror, NewLeg, Volume, create_rows,
     planned_rows,
 };
 
-use super::{Assembled, Device, Host, Result, of_volume};
+use super::{Assembled, Device, Host, Result, of_volume, said};
 use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::protocol::{Answer, Assemble, Create, Kind, Refusal, VolumeKind};
@@ -486,9 +486,4 @@ fn is_of(found: &Labelled, record: &VolumeRecord) -> bool {
         Some(uuid) => found.label.volume.to_string() == *uuid,
         None => found.label.name == record.name,
     }
-}
-
-/// What a volume said, as the host says it.
-pub(super) fn said<T>(name: &str, outcome: std::result::Result<T, VolumeError>) -> Result<T> {
-    outcome.map_err(|e| of_volume(name, e))
 }

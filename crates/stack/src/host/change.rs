@@ -6,9 +6,8 @@ use steadfast_block::BlockDevice;
 use steadfast_volume::member::{read_label, wipe_label};
 use steadfast_volume::{ReadPolicy, Throttle};
 
-use super::assemble::said;
 use super::create::changed_policies;
-use super::{Device, Host, Result, of_volume};
+use super::{Device, Host, Result, of_volume, said};
 use crate::protocol::{Answer, Destroy, Grow, Kind, Refusal, Scrub, Scrubbed, Set};
 use crate::record::{Records, VolumeRecord};
 

@@ -11,9 +11,8 @@ use steadfast_volume::{
     check_mirror, create_mirror,
 };
 
-use super::assemble::said;
 use super::claim::Component;
-use super::{Device, Host, Result, failed};
+use super::{Device, Host, Result, failed, said};
 use crate::endpoint::Endpoint;
 use crate::protocol::{Answer, Create, Kind, Refusal, VolumeKind};
 use crate::record::VolumeRecord;

@@ -6,8 +6,7 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_volume::{LegState, Mirror, NewLeg};
 
-use super::assemble::said;
-use super::{Device, Host, Result};
+use super::{Device, Host, Result, said};
 use crate::protocol::{Answer, Kind, Leg, NewComponent, Refusal, Replace};
 use crate::record::{Records, VolumeRecord};
 

@@ -442,3 +442,8 @@ pub(crate) fn of_volume(name: &str, error: VolumeError) -> Refusal {
     };
     Refusal { about: Some(name.to_owned()), ..Refusal::new(kind, error.to_string()) }
 }
+
+/// What a volume said, as the host says it.
+pub(super) fn said<T>(name: &str, outcome: std::result::Result<T, VolumeError>) -> Result<T> {
+    outcome.map_err(|e| of_volume(name, e))
+}

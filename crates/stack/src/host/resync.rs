@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use steadfast_volume::{LegState, Mirror, MirrorStatus, Resynced, Throttle};
 
-use super::assemble::said;
-use super::{Host, Result};
+use super::{Host, Result, said};
 use crate::protocol::{Answer, Kind, Progress, Refusal, Resync};
 use crate::record::VolumeRecord;
 

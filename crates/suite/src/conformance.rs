@@ -11,6 +11,7 @@
 mod acl;
 mod compare;
 mod ops;
+mod run;
 pub mod script;
 mod transcript;
 mod world;
@@ -89,7 +90,7 @@ pub fn run_cases(
         for case in cases.iter().take_while(|_| !is_over.load(Ordering::Relaxed)) {
             // Nobody listens any more when a case has taken too long.
             let _ = begin.send(case.name.as_str());
-            transcripts.push(World::new(&folder, &case.name)?.run(case)?);
+            transcripts.push(run::run(World::new(&folder, &case.name)?, case)?);
         }
         Ok(transcripts)
     };

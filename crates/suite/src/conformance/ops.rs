@@ -28,9 +28,3 @@ pub(super) fn call(world: &mut World, words: &[&str]) -> Outcome {
     }
     Err(Fault::Script("no such step, or not with so many words".into()))
 }
-
-/// The value of a call that has none.
-fn ok(result: Result<(), rustix::io::Errno>) -> Outcome {
-    result.map_err(Fault::Errno)?;
-    Ok("ok".to_owned())
-}

@@ -8,12 +8,7 @@ use std::process::Child;
 use rustix::fs::{Mode, RawMode, Stat};
 use rustix::io::Errno;
 use rustix::process::umask;
-use rustix::thread::{Gid, Uid};
-use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use super::ops;
-use super::script::{Case, Step, User};
-use super::transcript::{Transcript, name_of};
 use crate::raw::Map;
 use crate::{Error, Result};
 
@@ -43,7 +38,13 @@ impl From<std::io::Error> for Fault {
 /// What a step gave.
 pub(super) type Outcome = std::result::Result<String, Fault>;
 
-/// A case's surroundings.
+/// The value of a call that has none.
+pub(super) fn ok(result: std::result::Result<(), Errno>) -> Outcome {
+    result.map_err(Fault::Errno)?;
+    Ok("ok".to_owned())
+}
+
+/// A case's environment.
 pub(super) struct World {
     pub(super) folder: PathBuf,
     pub(super) handles: BTreeMap<String, OwnedFd>,
@@ -70,39 +71,8 @@ impl World {
         })
     }
 
-    /// Runs the case and removes what it has left.
-    pub(super) fn run(mut self, case: &Case) -> Result<Transcript> {
-        let mut lines = Vec::with_capacity(case.steps.len());
-        for step in &case.steps {
-            let outcome = match self.step(step) {
-                Ok(value) => value,
-                Err(Fault::Errno(errno)) => name_of(errno),
-                Err(Fault::Script(what)) => {
-                    let what = format!("{}: {what}", step.text);
-                    return Err(Error::Script { case: case.name.clone(), what });
-                }
-            };
-            lines.push(format!("{} -> {outcome}", step.text));
-        }
-        self.clean_up();
-        Ok(Transcript { case: case.name.clone(), lines })
-    }
-
-    fn step(&mut self, step: &Step) -> Outcome {
-        let words: Vec<&str> = step.words.iter().map(String::as_str).collect();
-        let Some(user) = &step.user else { return ops::call(self, &words) };
-        // The calls, as opposed to the library's functions, change one thread only.
-        let as_user = || {
-            become_user(user)?;
-            ops::call(self, &words)
-        };
-        std::thread::scope(|s| match s.spawn(as_user).join() {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
-    }
-
-    fn clean_up(mut self) {
+    /// Removes what the case has left.
+    pub(super) fn clean_up(mut self) {
         for child in &mut self.children {
             // Gone already, perhaps.
             let _ = child.kill();
@@ -148,14 +118,6 @@ impl World {
         // A file that could not be opened is as a closed one.
         self.handles.get(name).ok_or(Fault::Errno(Errno::BADF))
     }
-}
-
-fn become_user(user: &User) -> std::result::Result<(), Errno> {
-    let groups: Vec<Gid> = user.groups.iter().map(|g| Gid::from_raw(*g)).collect();
-    set_thread_groups(&groups)?;
-    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-    set_thread_res_gid(gid, gid, gid)?;
-    set_thread_res_uid(uid, uid, uid)
 }
 
 /// Writes `n*255` out as 255 letters, in each component.

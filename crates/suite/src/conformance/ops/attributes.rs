@@ -6,8 +6,7 @@ use rustix::fs::{FlockOperation, IFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::super::acl;
-use super::super::world::{Fault, Outcome, World, expand, number};
-use super::ok;
+use super::super::world::{Fault, Outcome, World, expand, number, ok};
 use super::open::runs;
 use crate::raw::record_lock;
 

@@ -3,8 +3,7 @@
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::super::world::{Fault, Outcome, World, expand, number};
-use super::ok;
+use super::super::world::{Fault, Outcome, World, expand, number, ok};
 use super::open::runs;
 use crate::raw::Map;
 

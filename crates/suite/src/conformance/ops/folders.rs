@@ -4,8 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, RawDir, SeekFrom};
 
-use super::super::world::{Fault, Outcome, World, number};
-use super::ok;
+use super::super::world::{Fault, Outcome, World, number, ok};
 
 /// Room for the entries that one call gives.
 const BUFFER: usize = 4096;

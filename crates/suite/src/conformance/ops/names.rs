@@ -5,8 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
 
-use super::super::world::{Fault, Outcome, World, expand, expand_path, mode, number};
-use super::ok;
+use super::super::world::{Fault, Outcome, World, expand, expand_path, mode, number, ok};
 
 pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
     Some(match words {

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
-use super::super::world::{Fault, Outcome, World, expand, mode, number};
-use super::ok;
+use super::super::world::{Fault, Outcome, World, expand, mode, number, ok};
 
 /// Largest buffer of a step.
 const MAX: u64 = 64 << 20;

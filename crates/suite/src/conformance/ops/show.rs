@@ -2,8 +2,7 @@
 
 use rustix::fs::{Access, AtFlags, CWD, FileType, Stat};
 
-use super::super::world::{Fault, Outcome, World};
-use super::ok;
+use super::super::world::{Fault, Outcome, World, ok};
 
 pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
     Some(match words {

@@ -5,8 +5,7 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, CWD, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::fs::{Gid, Uid};
 
-use super::super::world::{Fault, Outcome, World, mode, number};
-use super::ok;
+use super::super::world::{Fault, Outcome, World, mode, number, ok};
 
 /// Longer than the steps of the clock that files get their times from.
 const TICK: Duration = Duration::from_millis(12);

@@ -13,15 +13,16 @@ mod help;
 mod matrix;
 mod parse;
 mod size;
+mod usage_error;
 
 use serde::Serialize;
 
 pub use help::HELP;
 pub use matrix::{Depth, Mapped, Matrix};
 pub use parse::{Parsed, parse};
+pub(crate) use size::RECORD_BYTES_MAX;
+pub use usage_error::UsageError;
 
-/// IOzone's largest record: its transfer buffer.
-pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 20;
 /// IOzone's MAXSTREAMS.
 pub(crate) const CHILDREN_MAX: usize = 256;
 
@@ -200,22 +201,5 @@ impl Options {
             Some(files) => files[child].clone(),
             None => format!("{}.DUMMY.{child}", self.base),
         }
-    }
-}
-
-/// A command line that cannot be run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct UsageError {
-    /// What is wrong and what to do.
-    pub message: String,
-    /// The exit status with which IOzone refuses the same (255 for an option it does not know).
-    /// `steadfast` exits 2 for any wrong use.
-    pub iozone_exit: u8,
-}
-
-impl UsageError {
-    fn new(iozone_exit: u8, message: impl Into<String>) -> UsageError {
-        UsageError { message: message.into(), iozone_exit }
     }
 }

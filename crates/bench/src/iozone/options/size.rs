@@ -2,6 +2,9 @@
 
 use super::UsageError;
 
+/// IOzone's largest record: its transfer buffer.
+pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 20;
+
 /// A size: kB, or with k, m or g behind the number kB, MB or GB (powers of 1024). In bytes.
 pub(super) fn bytes(option: &str, text: &str) -> Result<u64, UsageError> {
     let (digits, unit) = match text.as_bytes().last().map(u8::to_ascii_lowercase) {

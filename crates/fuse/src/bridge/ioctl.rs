@@ -11,6 +11,7 @@ use steadfast_vfs::{FsError, Ino, Result, Shutdown};
 
 use super::Bridge;
 use super::caller::Caller;
+use super::inode_flags::{APPEND_ONLY, IMMUTABLE, JOURNAL_DATA, SYNCHRONOUS};
 
 // Numbers: include/uapi/linux/fs.h; the size of the argument is part of them.
 const GETFLAGS: u32 = 0x8008_6601;
@@ -29,19 +30,13 @@ const SHUTDOWN_READ: u32 = 0x8004_587d;
 /// The same with its argument (`_IOW`).
 const SHUTDOWN: u32 = 0x4004_587d;
 
-/// FS_JOURNAL_DATA_FL.
-const JOURNAL_DATA: u32 = 0x4000;
-/// FS_IMMUTABLE_FL.
-pub(super) const IMMUTABLE: u32 = 0x10;
-/// FS_SYNC_FL.
-pub(super) const SYNCHRONOUS: u32 = 0x8;
 /// FS_IMMUTABLE_FL and FS_APPEND_FL.
-const PROTECTED: u32 = IMMUTABLE | 0x20;
+const PROTECTED: u32 = IMMUTABLE | APPEND_ONLY;
 
 /// FS_* flag of an inode, and FS_XFLAG_* of the same meaning.
 const XFLAGS: [(u32, u32); 7] = [
     (IMMUTABLE, 0x8),     // immutable
-    (0x20, 0x10),         // append only
+    (APPEND_ONLY, 0x10),  // append only
     (SYNCHRONOUS, 0x20),  // every write is durable
     (0x40, 0x80),         // no dump
     (0x80, 0x40),         // no times of access

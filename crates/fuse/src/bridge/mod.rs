@@ -4,6 +4,7 @@ mod attr;
 mod caller;
 mod copied;
 mod held;
+mod inode_flags;
 mod ioctl;
 mod listing;
 mod opened;
@@ -27,6 +28,7 @@ use fuser::{Config, Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfi
 use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Result};
 
 use self::attr::ROOT;
+use self::inode_flags::SYNCHRONOUS;
 pub(crate) use self::opened::Opened;
 use self::privileges::Capable;
 use self::writers::Writers;
@@ -285,7 +287,7 @@ impl Bridge {
     /// write durable: the kernel does not know it, and would keep the writes.
     fn seen_by_kernel(&self, ino: Ino, flags: OpenFlags) -> OpenFlags {
         let keeps = self.options.writeback_cache && flags.contains(OpenFlags::WRITE);
-        let is_sync = || self.fs.inode_flags(ino).is_ok_and(|f| f & ioctl::SYNCHRONOUS != 0);
+        let is_sync = || self.fs.inode_flags(ino).is_ok_and(|f| f & SYNCHRONOUS != 0);
         let is_direct = self.options.uncached || (keeps && is_sync());
         if is_direct { flags | OpenFlags::DIRECT } else { flags }
     }

@@ -9,7 +9,7 @@ use steadfast_vfs::{Attr, FileType, FsError, Ino, Result, SetAttr};
 
 use super::Bridge;
 use super::caller::Caller;
-use super::ioctl::IMMUTABLE;
+use super::inode_flags::IMMUTABLE;
 
 const SET_UID: u16 = 0o4000;
 const SET_GID: u16 = 0o2000;

@@ -17,7 +17,7 @@ use steadfast_vfs::{Fh, FsError, OpenFlags, RenameFlags, SetAttr};
 
 use super::caller::Caller;
 use super::copied::with_copy;
-use super::ioctl::IMMUTABLE;
+use super::inode_flags::IMMUTABLE;
 use super::replies::{node, reply_empty, reply_xattr};
 use super::{Bridge, attr, name, ranges};
 

@@ -8,6 +8,7 @@ mod judge;
 mod old;
 mod peer;
 mod speed;
+mod task;
 mod tasks;
 mod tree;
 mod words;

@@ -3,7 +3,7 @@
 
 use steadfast_vfs::Result;
 
-use super::super::workload::{Hands, Task};
+use super::super::task::{Task, TaskClient};
 
 /// Names in a backup.
 const NAMES: u64 = 300;
@@ -41,16 +41,16 @@ fn name(backup: u64, file: u64) -> String {
 }
 
 impl Backup {
-    fn copy(&self, hands: &mut Hands, file: u64) -> Result<()> {
+    fn copy(&self, client: &mut TaskClient, file: u64) -> Result<()> {
         let path = name(self.number, file);
         let before = self.number - 1;
-        if before > 0 && !hands.choices.percent(CHANGED) {
-            return hands.link(&name(before, file), &path);
+        if before > 0 && !client.choices.percent(CHANGED) {
+            return client.link(&name(before, file), &path);
         }
-        let new = hands.create(&path)?;
-        let len = hands.length(FILE.0, FILE.1);
-        hands.write(new, 0, len)?;
-        hands.close(new)
+        let new = client.create(&path)?;
+        let len = client.length(FILE.0, FILE.1);
+        client.write(new, 0, len)?;
+        client.close(new)
     }
 }
 
@@ -59,29 +59,29 @@ impl Task for Backup {
         &["backup"]
     }
 
-    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+    fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         self.step = match self.step {
             Step::Begin => {
                 self.number += 1;
-                hands.make_folder(&folder(self.number))?;
+                client.make_folder(&folder(self.number))?;
                 // What is promised of names in it needs its own.
-                hands.sync_folder("backup")?;
+                client.sync_folder("backup")?;
                 Step::Copy(0)
             }
             Step::Copy(file) if file < NAMES => {
-                self.copy(hands, file)?;
+                self.copy(client, file)?;
                 Step::Copy(file + 1)
             }
             Step::Copy(_) => {
-                hands.sync_folder(&folder(self.number))?;
+                client.sync_folder(&folder(self.number))?;
                 if self.number > 2 { Step::Remove(0) } else { Step::Begin }
             }
             Step::Remove(file) if file < NAMES => {
-                hands.remove(&name(self.number - 2, file))?;
+                client.remove(&name(self.number - 2, file))?;
                 Step::Remove(file + 1)
             }
             Step::Remove(_) => {
-                hands.remove_folder(&folder(self.number - 2))?;
+                client.remove_folder(&folder(self.number - 2))?;
                 Step::Begin
             }
         };

@@ -2,7 +2,7 @@
 
 use steadfast_vfs::Result;
 
-use super::super::workload::{Hands, Task};
+use super::super::task::{Task, TaskClient};
 
 /// Bytes of a configuration, written in two calls.
 const BYTES: u64 = 8 << 10;
@@ -25,21 +25,21 @@ impl Task for Config {
         &["config"]
     }
 
-    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+    fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         let new = format!("config/{}.new", self.written);
         self.written += 1;
-        let with_care = hands.choices.percent(50);
-        let file = hands.create(&new)?;
-        hands.write(file, 0, BYTES / 2)?;
-        hands.write(file, BYTES / 2, BYTES / 2)?;
+        let with_care = client.choices.percent(50);
+        let file = client.create(&new)?;
+        client.write(file, 0, BYTES / 2)?;
+        client.write(file, BYTES / 2, BYTES / 2)?;
         if with_care {
-            hands.sync(file, false)?;
+            client.sync(file, false)?;
         }
-        hands.close(file)?;
-        let which = hands.choices.below(self.configs);
-        hands.rename(&new, &format!("config/config-{which}"))?;
+        client.close(file)?;
+        let which = client.choices.below(self.configs);
+        client.rename(&new, &format!("config/config-{which}"))?;
         if with_care {
-            hands.sync_folder("config")?;
+            client.sync_folder("config")?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use steadfast_vfs::Result;
 
-use super::super::workload::{Hands, Open, Task};
+use super::super::task::{Open, Task, TaskClient};
 use crate::ledger::Action;
 
 /// Bytes of a record of the log.
@@ -36,15 +36,15 @@ impl Database {
         Database { log_full_at, files: None, log_end: 0, allocated: 0, pages: PAGES.0 }
     }
 
-    fn checkpoint(&mut self, hands: &mut Hands, log: Open, pages: Open) -> Result<()> {
+    fn checkpoint(&mut self, client: &mut TaskClient, log: Open, pages: Open) -> Result<()> {
         for _ in 0..WRITTEN {
-            let is_new = self.pages < PAGES.1 && hands.choices.percent(NEW_PERCENT);
-            let page = if is_new { self.pages } else { hands.choices.below(self.pages) };
-            hands.write(pages, page * PAGE, PAGE)?;
+            let is_new = self.pages < PAGES.1 && client.choices.percent(NEW_PERCENT);
+            let page = if is_new { self.pages } else { client.choices.below(self.pages) };
+            client.write(pages, page * PAGE, PAGE)?;
             self.pages += u64::from(is_new);
         }
-        hands.sync(pages, true)?;
-        hands.change(log, Action::EMPTY)?;
+        client.sync(pages, true)?;
+        client.change(log, Action::EMPTY)?;
         (self.log_end, self.allocated) = (0, 0);
         Ok(())
     }
@@ -55,29 +55,29 @@ impl Task for Database {
         &["database"]
     }
 
-    fn prepare(&mut self, hands: &mut Hands) -> Result<()> {
-        let pages = hands.create("database/pages")?;
-        hands.write(pages, 0, self.pages * PAGE)?;
-        self.files = Some((hands.create("database/log")?, pages));
+    fn prepare(&mut self, client: &mut TaskClient) -> Result<()> {
+        let pages = client.create("database/pages")?;
+        client.write(pages, 0, self.pages * PAGE)?;
+        self.files = Some((client.create("database/log")?, pages));
         Ok(())
     }
 
-    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+    fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         let Some((log, pages)) = self.files else { return Ok(()) };
-        for _ in 0..=hands.choices.below(RECORDS) {
-            let len = hands.length(RECORD.0, RECORD.1);
+        for _ in 0..=client.choices.below(RECORDS) {
+            let len = client.length(RECORD.0, RECORD.1);
             if self.log_end + len > self.allocated {
                 let ahead =
                     Action::Allocate { offset: self.allocated, len: AHEAD, keep_size: true };
-                hands.change(log, ahead)?;
+                client.change(log, ahead)?;
                 self.allocated += AHEAD;
             }
-            hands.write(log, self.log_end, len)?;
+            client.write(log, self.log_end, len)?;
             self.log_end += len;
         }
-        hands.sync(log, true)?;
+        client.sync(log, true)?;
         if self.log_end >= self.log_full_at {
-            self.checkpoint(hands, log, pages)?;
+            self.checkpoint(client, log, pages)?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use steadfast_vfs::Result;
 
-use super::super::workload::{Hands, Open, Task};
+use super::super::task::{Open, Task, TaskClient};
 use crate::ledger::Action;
 
 /// Bytes of a piece, and how many a file has.
@@ -49,40 +49,40 @@ impl Download {
         Download { kept, begun: 0, current: None }
     }
 
-    fn begin(&mut self, hands: &mut Hands) -> Result<Current> {
+    fn begin(&mut self, client: &mut TaskClient) -> Result<Current> {
         self.begun += 1;
-        let file = hands.create(&format!("download/{}.part", self.begun))?;
+        let file = client.create(&format!("download/{}.part", self.begun))?;
         for (name, value) in ORIGIN {
-            hands.describe(file, name, value)?;
+            client.describe(file, name, value)?;
         }
         let size = PIECE * PIECES;
-        let ahead = match hands.choices.percent(ALLOCATED) {
+        let ahead = match client.choices.percent(ALLOCATED) {
             true => Action::Allocate { offset: 0, len: size, keep_size: false },
             false => Action::Resize { size },
         };
-        hands.change(file, ahead)?;
-        let with_care = hands.choices.percent(WITH_CARE);
+        client.change(file, ahead)?;
+        let with_care = client.choices.percent(WITH_CARE);
         Ok(Current { file, with_care, missing: (0..PIECES).collect() })
     }
 
-    fn end(&mut self, hands: &mut Hands, whole: Current) -> Result<()> {
+    fn end(&mut self, client: &mut TaskClient, whole: Current) -> Result<()> {
         let number = self.begun;
         if whole.with_care {
-            hands.sync(whole.file, false)?;
+            client.sync(whole.file, false)?;
         }
-        hands.close(whole.file)?;
-        hands.rename(&format!("download/{number}.part"), &format!("download/{number}"))?;
+        client.close(whole.file)?;
+        client.rename(&format!("download/{number}.part"), &format!("download/{number}"))?;
         if whole.with_care {
-            hands.sync_folder("download")?;
+            client.sync_folder("download")?;
         }
         Ok(())
     }
 
     /// Of those before the current one, the oldest goes.
-    fn make_room(&self, hands: &mut Hands) -> Result<()> {
+    fn make_room(&self, client: &mut TaskClient) -> Result<()> {
         match self.begun.checked_sub(self.kept + 1) {
             None | Some(0) => Ok(()),
-            Some(oldest) => hands.remove(&format!("download/{oldest}")),
+            Some(oldest) => client.remove(&format!("download/{oldest}")),
         }
     }
 }
@@ -92,26 +92,26 @@ impl Task for Download {
         &["download"]
     }
 
-    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+    fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         let mut current = match self.current.take() {
             Some(current) => current,
-            None => self.begin(hands)?,
+            None => self.begin(client)?,
         };
-        let which = hands.choices.below(current.missing.len() as u64) as usize;
+        let which = client.choices.below(current.missing.len() as u64) as usize;
         let piece = current.missing.swap_remove(which);
         match piece {
-            OF_JOURNAL => hands.write_journal(current.file, piece * PIECE, PIECE)?,
-            _ => hands.write(current.file, piece * PIECE, PIECE)?,
+            OF_JOURNAL => client.write_journal(current.file, piece * PIECE, PIECE)?,
+            _ => client.write(current.file, piece * PIECE, PIECE)?,
         }
         let left = current.missing.len() as u64;
         if left == 0 {
-            return self.end(hands, current);
+            return self.end(client, current);
         }
         if left == PIECES / 2 {
-            self.make_room(hands)?;
+            self.make_room(client)?;
         }
         if current.with_care && left.is_multiple_of(SYNCED) {
-            hands.sync(current.file, true)?;
+            client.sync(current.file, true)?;
         }
         self.current = Some(current);
         Ok(())

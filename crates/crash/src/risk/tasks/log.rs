@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use steadfast_vfs::Result;
 
-use super::super::workload::{Hands, Open, Task};
+use super::super::task::{Open, Task, TaskClient};
 use super::RECORDS_A_SYNC;
 
 /// Bytes of a record.
@@ -27,17 +27,17 @@ impl Log {
         Log { full_at, kept, files: VecDeque::new(), open: None, made: 0, records: 0 }
     }
 
-    fn next_file(&mut self, hands: &mut Hands) -> Result<(Open, u64)> {
+    fn next_file(&mut self, client: &mut TaskClient) -> Result<(Open, u64)> {
         if let Some((full, _)) = self.open.take() {
-            hands.close(full)?;
+            client.close(full)?;
         }
         self.made += 1;
-        let file = hands.create(&format!("log/{}", self.made))?;
+        let file = client.create(&format!("log/{}", self.made))?;
         self.files.push_back(self.made);
         if self.files.len() > self.kept
             && let Some(oldest) = self.files.pop_front()
         {
-            hands.remove(&format!("log/{oldest}"))?;
+            client.remove(&format!("log/{oldest}"))?;
         }
         Ok((file, 0))
     }
@@ -48,17 +48,17 @@ impl Task for Log {
         &["log"]
     }
 
-    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+    fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         let (file, end) = match self.open {
             Some((file, end)) if end < self.full_at => (file, end),
-            _ => self.next_file(hands)?,
+            _ => self.next_file(client)?,
         };
-        let len = hands.length(RECORD.0, RECORD.1);
-        hands.write(file, end, len)?;
+        let len = client.length(RECORD.0, RECORD.1);
+        client.write(file, end, len)?;
         self.open = Some((file, end + len));
         self.records += 1;
         if self.records.is_multiple_of(RECORDS_A_SYNC) {
-            hands.sync(file, false)?;
+            client.sync(file, false)?;
         }
         Ok(())
     }

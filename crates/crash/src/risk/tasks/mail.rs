@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use steadfast_vfs::Result;
 
-use super::super::workload::{Hands, Task};
+use super::super::task::{Task, TaskClient};
 
 /// Bytes of a letter.
 const LETTER: (u64, u64) = (512, 4 << 10);
@@ -32,31 +32,31 @@ impl Task for Mail {
         &["new", "read"]
     }
 
-    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+    fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         self.come += 1;
         let path = format!("new/{}", self.come);
-        let file = hands.create(&path)?;
-        let len = hands.length(LETTER.0, LETTER.1);
-        hands.write(file, 0, len)?;
-        if hands.choices.percent(self.synced_percent) {
-            hands.sync(file, false)?;
-            hands.sync_folder("new")?;
+        let file = client.create(&path)?;
+        let len = client.length(LETTER.0, LETTER.1);
+        client.write(file, 0, len)?;
+        if client.choices.percent(self.synced_percent) {
+            client.sync(file, false)?;
+            client.sync_folder("new")?;
         }
-        hands.close(file)?;
+        client.close(file)?;
         self.new.push_back(self.come);
         // Now and then some are moved, so that a letter stays new for a while.
-        while self.new.len() > 6 || (!self.new.is_empty() && hands.choices.percent(30)) {
+        while self.new.len() > 6 || (!self.new.is_empty() && client.choices.percent(30)) {
             let Some(n) = self.new.pop_front() else { break };
-            hands.rename(&format!("new/{n}"), &format!("read/{n}"))?;
+            client.rename(&format!("new/{n}"), &format!("read/{n}"))?;
             self.read.push_back(n);
         }
-        if hands.choices.percent(SECOND_SYNCED) {
-            hands.sync_folder("read")?;
+        if client.choices.percent(SECOND_SYNCED) {
+            client.sync_folder("read")?;
         }
         if self.read.len() > self.kept
             && let Some(n) = self.read.pop_front()
         {
-            hands.remove(&format!("read/{n}"))?;
+            client.remove(&format!("read/{n}"))?;
         }
         Ok(())
     }

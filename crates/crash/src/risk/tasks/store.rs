@@ -6,7 +6,7 @@
 use steadfast_block::pattern::SECTOR;
 use steadfast_vfs::Result;
 
-use super::super::workload::{Hands, Open, Task};
+use super::super::task::{Open, Task, TaskClient};
 use crate::ledger::Action;
 
 /// Bytes of a record.
@@ -35,35 +35,35 @@ pub struct Store {
 }
 
 impl Store {
-    fn place(&self, hands: &mut Hands, len: u64) -> u64 {
+    fn place(&self, client: &mut TaskClient, len: u64) -> u64 {
         let sector = SECTOR as u64;
-        hands.choices.below((self.size - len) / sector + 1) * sector
+        client.choices.below((self.size - len) / sector + 1) * sector
     }
 
-    fn resize(&mut self, hands: &mut Hands, file: Open, size: u64) -> Result<()> {
+    fn resize(&mut self, client: &mut TaskClient, file: Open, size: u64) -> Result<()> {
         self.size = size;
-        hands.change(file, Action::Resize { size })
+        client.change(file, Action::Resize { size })
     }
 
-    fn grow(&mut self, hands: &mut Hands, file: Open) -> Result<()> {
-        if hands.choices.percent(50) {
-            return self.resize(hands, file, self.size + GROWTH);
+    fn grow(&mut self, client: &mut TaskClient, file: Open) -> Result<()> {
+        if client.choices.percent(50) {
+            return self.resize(client, file, self.size + GROWTH);
         }
         let behind = self.size;
-        hands.write(file, behind, GROWTH / 4)?;
+        client.write(file, behind, GROWTH / 4)?;
         self.size += GROWTH / 4;
         // What was written last is not needed any more; the size stays.
-        hands.change(file, Action::Clear { offset: behind + GROWTH / 8, len: GROWTH / 8 })
+        client.change(file, Action::Clear { offset: behind + GROWTH / 8, len: GROWTH / 8 })
     }
 
-    fn make_small(&mut self, hands: &mut Hands, file: Open) -> Result<()> {
-        let sorted = hands.create("store/sorted")?;
-        hands.remove("store/sorted")?;
-        hands.write(sorted, 0, GROWTH)?;
-        hands.close(sorted)?;
-        let size = hands.length(SMALL.0, SMALL.1);
-        self.resize(hands, file, size)?;
-        self.resize(hands, file, size + GROWTH)
+    fn make_small(&mut self, client: &mut TaskClient, file: Open) -> Result<()> {
+        let sorted = client.create("store/sorted")?;
+        client.remove("store/sorted")?;
+        client.write(sorted, 0, GROWTH)?;
+        client.close(sorted)?;
+        let size = client.length(SMALL.0, SMALL.1);
+        self.resize(client, file, size)?;
+        self.resize(client, file, size + GROWTH)
     }
 }
 
@@ -72,32 +72,32 @@ impl Task for Store {
         &["store"]
     }
 
-    fn prepare(&mut self, hands: &mut Hands) -> Result<()> {
-        let file = hands.create("store/data")?;
-        self.resize(hands, file, SMALL.0)?;
+    fn prepare(&mut self, client: &mut TaskClient) -> Result<()> {
+        let file = client.create("store/data")?;
+        self.resize(client, file, SMALL.0)?;
         self.open = Some(file);
         Ok(())
     }
 
-    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+    fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         let Some(file) = self.open else { return Ok(()) };
-        let len = hands.length(RECORD.0, RECORD.1);
-        let offset = self.place(hands, len);
-        hands.write(file, offset, len)?;
+        let len = client.length(RECORD.0, RECORD.1);
+        let offset = self.place(client, len);
+        client.write(file, offset, len)?;
         self.rounds += 1;
         if self.rounds.is_multiple_of(HOLE) {
-            let len = hands.length(HOLE_BYTES.0, HOLE_BYTES.1);
-            let offset = self.place(hands, len);
-            hands.change(file, Action::Clear { offset, len })?;
+            let len = client.length(HOLE_BYTES.0, HOLE_BYTES.1);
+            let offset = self.place(client, len);
+            client.change(file, Action::Clear { offset, len })?;
         }
         if self.rounds.is_multiple_of(SYNCED) {
-            hands.sync(file, true)?;
+            client.sync(file, true)?;
         }
         if self.rounds.is_multiple_of(GROWS) {
-            self.grow(hands, file)?;
+            self.grow(client, file)?;
         }
         if self.size >= FULL {
-            self.make_small(hands, file)?;
+            self.make_small(client, file)?;
         }
         Ok(())
     }

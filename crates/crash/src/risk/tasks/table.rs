@@ -3,7 +3,7 @@
 use steadfast_block::pattern::SECTOR;
 use steadfast_vfs::Result;
 
-use super::super::workload::{Hands, Open, Task};
+use super::super::task::{Open, Task, TaskClient};
 use super::RECORDS_A_SYNC;
 
 /// Bytes of a record.
@@ -30,24 +30,24 @@ impl Task for Table {
         &["table"]
     }
 
-    fn prepare(&mut self, hands: &mut Hands) -> Result<()> {
-        let file = hands.create("table/rows")?;
+    fn prepare(&mut self, client: &mut TaskClient) -> Result<()> {
+        let file = client.create("table/rows")?;
         for at in (0..self.bytes).step_by(FILLED as usize) {
-            hands.write(file, at, FILLED.min(self.bytes - at))?;
+            client.write(file, at, FILLED.min(self.bytes - at))?;
         }
         self.open = Some(file);
         Ok(())
     }
 
-    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+    fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         let Some(file) = self.open else { return Ok(()) };
-        let len = hands.length(RECORD.0, RECORD.1).min(self.bytes);
+        let len = client.length(RECORD.0, RECORD.1).min(self.bytes);
         let sector = SECTOR as u64;
-        let at = hands.choices.below((self.bytes - len) / sector + 1) * sector;
-        hands.write(file, at, len)?;
+        let at = client.choices.below((self.bytes - len) / sector + 1) * sector;
+        client.write(file, at, len)?;
         self.records += 1;
         if self.records.is_multiple_of(RECORDS_A_SYNC) {
-            hands.sync(file, true)?;
+            client.sync(file, true)?;
         }
         Ok(())
     }

@@ -93,8 +93,10 @@ impl PageCache {
             let state = self.state.lock();
             let Some(f) = state.files.get(&goal.file) else { return Ok(()) };
             let in_flight = |(_, w): (u64, &crate::state::InFlight)| w.dirtied <= goal.cutoff;
-            let is_dirty =
-                f.dirty.range(goal.pages.clone()).any(|(_, dirt)| dirt.seq() <= goal.cutoff);
+            let is_dirty = f
+                .dirty
+                .range(goal.pages.clone())
+                .any(|(_, dirty_page)| dirty_page.seq() <= goal.cutoff);
             if f.writeback.range(goal.pages.clone()).any(in_flight) {
                 // Some of them may be dirty again, and can be written only afterwards.
                 drop(self.room.wait(state));

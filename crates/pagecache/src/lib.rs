@@ -48,7 +48,7 @@
 //! eighth of the memory are lost, and fsync of their file fails until they are rewritten: `failed`.
 
 mod cache;
-mod dirt;
+mod dirty_page;
 mod error_seq;
 mod failed;
 mod flush;
@@ -68,7 +68,7 @@ mod write;
 mod writeback;
 
 pub use cache::PageCache;
-pub use dirt::DirtyParts;
+pub use dirty_page::DirtyParts;
 pub use error_seq::ErrorCursor;
 pub use failed::FailedPages;
 pub use settings::{DirtyLimit, Settings};

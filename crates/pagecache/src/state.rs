@@ -20,7 +20,7 @@ use bytes::{Bytes, BytesMut};
 use steadfast_block::pattern;
 use steadfast_runtime::{Nanos, now};
 
-use crate::dirt::Dirt;
+use crate::dirty_page::DirtyPage;
 use crate::error_seq::ErrorSeq;
 use crate::failed::{Failure, FileFailures};
 use crate::frames::{FrameId, Frames};
@@ -48,7 +48,7 @@ pub(crate) struct FileState {
     /// Pages with contents.
     pub pages: PageMap<FrameId>,
     /// Pages to be written.
-    pub dirty: PageMap<Dirt>,
+    pub dirty: PageMap<DirtyPage>,
     /// Pages being written. A page may be here and in `dirty`: written again meanwhile.
     pub writeback: PageMap<InFlight>,
     /// Pages being read; never at the same time in `pages`.
@@ -278,14 +278,14 @@ impl State {
     pub(crate) fn mark_dirty(&mut self, file: FileKey, page: u64, parts: DirtyParts) -> bool {
         let Some(f) = self.files.get_mut(&file) else { return false };
         let Some(id) = f.pages.get(page).copied() else { return false };
-        if let Some(dirt) = f.dirty.get_mut(page) {
-            dirt.add(parts);
+        if let Some(dirty_page) = f.dirty.get_mut(page) {
+            dirty_page.add(parts);
             return false;
         }
         // Of a page whose write has failed nobody knows what the store has.
         let parts = if f.failures.may_be_of(page) { DirtyParts::ALL } else { parts };
         self.dirty_seq = self.dirty_seq.saturating_add(1);
-        f.dirty.insert(page, Dirt::new(self.dirty_seq.get(), parts));
+        f.dirty.insert(page, DirtyPage::new(self.dirty_seq.get(), parts));
         self.frames.remove_from_lru(id);
         self.dirty_pages += 1;
         self.clear_failed_on_dirty(file, page);
@@ -299,10 +299,10 @@ impl State {
     }
 
     /// Parts of a page have other contents: they are dirty if the page is.
-    pub(crate) fn add_dirt(&mut self, file: FileKey, page: u64, parts: DirtyParts) {
+    pub(crate) fn add_dirty_parts(&mut self, file: FileKey, page: u64, parts: DirtyParts) {
         let f = self.files.get_mut(&file);
-        if let Some(dirt) = f.and_then(|f| f.dirty.get_mut(page)) {
-            dirt.add(parts);
+        if let Some(dirty_page) = f.and_then(|f| f.dirty.get_mut(page)) {
+            dirty_page.add(parts);
         }
     }
 
@@ -320,7 +320,7 @@ impl State {
     pub(crate) fn restart_age(&mut self, file: FileKey, cutoff: u64, at: Nanos) {
         let Some(f) = self.files.get_mut(&file) else { return };
         let Some(before) = f.dirtied_at else { return };
-        if before < at && f.dirty.values().all(|dirt| dirt.seq() > cutoff) {
+        if before < at && f.dirty.values().all(|dirty_page| dirty_page.seq() > cutoff) {
             f.dirtied_at = Some(at);
             self.dirty_files.remove(&(before, file));
             self.dirty_files.insert((at, file));
@@ -362,12 +362,12 @@ impl State {
         max: u64,
     ) -> Option<Taken> {
         let f = self.files.get_mut(&file)?;
-        let taken: Vec<(u64, Dirt)> = f
+        let taken: Vec<(u64, DirtyPage)> = f
             .dirty
             .range(pages)
-            .filter(|(p, dirt)| dirt.seq() <= cutoff && !f.writeback.contains(*p))
+            .filter(|(p, dirty_page)| dirty_page.seq() <= cutoff && !f.writeback.contains(*p))
             .take(usize::try_from(max).unwrap_or(usize::MAX))
-            .map(|(p, dirt)| (p, *dirt))
+            .map(|(p, dirty_page)| (p, *dirty_page))
             .collect();
         if taken.is_empty() {
             return None;
@@ -375,12 +375,13 @@ impl State {
         self.batch_seq += 1;
         let batch = self.batch_seq;
         let mut contents = Vec::with_capacity(taken.len());
-        for (page, dirt) in taken {
+        for (page, dirty_page) in taken {
             f.dirty.remove(page);
-            f.writeback.insert(page, InFlight { dirtied: dirt.seq(), batch, detached: false });
+            f.writeback
+                .insert(page, InFlight { dirtied: dirty_page.seq(), batch, detached: false });
             // OK to expect: a dirty page has a frame.
             let frame = *f.pages.get(page).expect("a dirty page is there");
-            contents.push((page, self.frames.data(frame).clone(), dirt.parts()));
+            contents.push((page, self.frames.data(frame).clone(), dirty_page.parts()));
         }
         let count = contents.len() as u64;
         self.dirty_pages -= count;
@@ -407,10 +408,10 @@ impl State {
                 self.detached_pages -= 1;
             }
             // Dirty again since: the next write-back has to bring along what this one did not.
-            if let Some(dirt) = f.dirty.get_mut(*page)
+            if let Some(dirty_page) = f.dirty.get_mut(*page)
                 && failure.is_some_and(|failure| failure.is_of(*page))
             {
-                dirt.add(DirtyParts::ALL);
+                dirty_page.add(DirtyParts::ALL);
             }
             let Some(id) = f.pages.get(*page).filter(|_| !f.dirty.contains(*page)) else {
                 continue;

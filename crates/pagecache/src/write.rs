@@ -95,7 +95,7 @@ impl PageCache {
                 continue;
             }
             part.apply(&mut state, file, fresh);
-            state.add_dirt(file, part.page, part.dirties());
+            state.add_dirty_parts(file, part.page, part.dirties());
         }
     }
 }

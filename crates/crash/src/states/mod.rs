@@ -15,12 +15,12 @@
 //!    same case for a judge.
 
 mod bound;
-mod doubt;
 mod followed;
 mod instants;
 mod pages;
 mod places;
 mod trial;
+mod uncertainty;
 pub mod versions;
 
 use std::collections::{HashSet, VecDeque};
@@ -35,11 +35,11 @@ pub use bound::{Bound, Pick, Rule};
 pub use instants::ActiveTime;
 pub use places::Places;
 
-use doubt::Doubt;
 use followed::Followed;
 use pages::Pages;
 use trial::Trials;
-use versions::{Doubts, Units};
+use uncertainty::Uncertainty;
+use versions::{CutStates, Units};
 
 /// Which crash states of a run are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,13 +115,13 @@ enum Maker {
 /// The crash point whose states are being made.
 struct At {
     moment: Moment,
-    doubt: Doubt,
+    uncertainty: Uncertainty,
     picks: VecDeque<Pick>,
 }
 
 struct VersionsAt {
     moment: Moment,
-    doubts: Doubts,
+    cut_states: CutStates,
     sure: Vec<Store>,
     choices: VecDeque<versions::Choice>,
 }
@@ -214,15 +214,15 @@ impl<'r> States<'r> {
                     pages.moved(&device.base, settled);
                 }
                 let bases = devices.iter().map(|(d, _)| (&d.base, d.settled));
-                let doubt = Doubt::at(recording, tick, bases);
-                let picks = doubt.picks(choice.bound, &mut Rng::new(seed)).into();
-                *at = Some(At { moment, doubt, picks });
+                let uncertainty = Uncertainty::at(recording, tick, bases);
+                let picks = uncertainty.picks(choice.bound, &mut Rng::new(seed)).into();
+                *at = Some(At { moment, uncertainty, picks });
             }
             Maker::Versions { units, bases, at } => {
-                let doubts = units.at(recording, tick);
-                let sure = units.sure(&doubts, bases);
-                let choices = doubts.choices(choice.bound, seed).into();
-                *at = Some(VersionsAt { moment, doubts, sure, choices });
+                let cut_states = units.at(recording, tick);
+                let sure = units.sure(&cut_states, bases);
+                let choices = cut_states.choices(choice.bound, seed).into();
+                *at = Some(VersionsAt { moment, cut_states, sure, choices });
             }
         }
         self.cuts += 1;
@@ -239,8 +239,8 @@ impl<'r> States<'r> {
             Maker::Writes { devices, at } => {
                 let at = at.as_mut()?;
                 let pick = at.picks.pop_front()?;
-                let kept = at.doubt.kept(pick);
-                let mut next = at.doubt.all_kept(&kept).into_iter();
+                let kept = at.uncertainty.kept(pick);
+                let mut next = at.uncertainty.all_kept(&kept).into_iter();
                 let mut digest = 0;
                 let contents = devices
                     .iter()
@@ -254,7 +254,7 @@ impl<'r> States<'r> {
                         store
                     })
                     .collect();
-                let (in_doubt, cut) = (at.doubt.units().to_vec(), at.moment);
+                let (in_doubt, cut) = (at.uncertainty.units().to_vec(), at.moment);
                 Some((
                     State { number, cut, place, contents, in_doubt, kept, pick, choices },
                     digest,
@@ -263,10 +263,10 @@ impl<'r> States<'r> {
             Maker::Versions { units, at, .. } => {
                 let at = at.as_mut()?;
                 let choice = at.choices.pop_front()?;
-                let contents = units.contents(&at.doubts, &at.sure, &choice);
-                let digest = units.digest(&at.doubts, &choice);
+                let contents = units.contents(&at.cut_states, &at.sure, &choice);
+                let digest = units.digest(&at.cut_states, &choice);
                 let cut = at.moment;
-                let (in_doubt, kept) = units.chosen(recording, cut.tick, &at.doubts, &choice);
+                let (in_doubt, kept) = units.chosen(recording, cut.tick, &at.cut_states, &choice);
                 let pick = Pick::Versions;
                 Some((
                     State { number, cut, place, contents, in_doubt, kept, pick, choices },

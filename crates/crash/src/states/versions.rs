@@ -57,7 +57,7 @@ struct Collected {
 
 /// The states that a cut may leave.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Doubts {
+pub struct CutStates {
     /// Beyond doubt, and different from the base.
     fixed: Vec<(UnitNo, Content)>,
     /// What each unit in doubt may hold: two things at least.
@@ -126,7 +126,7 @@ impl Units {
     }
 
     /// What a cut leaves in doubt.
-    pub fn at(&self, recording: &Recording, cut: u64) -> Doubts {
+    pub fn at(&self, recording: &Recording, cut: u64) -> CutStates {
         let devices = recording.devices().len() as u32;
         let cuts: Vec<_> = (0..devices).map(|d| recording.at(DeviceId(d), cut)).collect();
         // What each unit surely held last, and what may be there instead.
@@ -169,14 +169,15 @@ impl Units {
             self.writes[*number].iter().filter_map(of).collect::<Vec<_>>()
         });
         let writes = writes.filter(|w| !w.is_empty()).collect();
-        Doubts { fixed, options, writes }
+        CutStates { fixed, options, writes }
     }
 
     /// A number that is the same for equal contents on equal bases.
-    pub fn digest(&self, doubts: &Doubts, choice: &[u8]) -> u128 {
-        let chosen = doubts.options.iter().zip(choice).map(|((u, o), c)| (*u, o[usize::from(*c)]));
+    pub fn digest(&self, cut_states: &CutStates, choice: &[u8]) -> u128 {
+        let chosen =
+            cut_states.options.iter().zip(choice).map(|((u, o), c)| (*u, o[usize::from(*c)]));
         let differing = chosen.filter(|(unit, content)| self.base[*unit as usize] != *content);
-        let differing = doubts.fixed.iter().copied().chain(differing);
+        let differing = cut_states.fixed.iter().copied().chain(differing);
         differing.fold(0, |sum, (unit, content)| {
             let place = self.place(unit);
             let seed = self.hashes[content] ^ place.1.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -186,9 +187,9 @@ impl Units {
     }
 
     /// The devices with what is beyond doubt.
-    pub fn sure(&self, doubts: &Doubts, bases: &[Store]) -> Vec<Store> {
+    pub fn sure(&self, cut_states: &CutStates, bases: &[Store]) -> Vec<Store> {
         let mut stores = bases.to_vec();
-        for (unit, content) in &doubts.fixed {
+        for (unit, content) in &cut_states.fixed {
             let (device, offset) = self.place(*unit);
             stores[device as usize].write_slice(offset, &self.contents[*content]);
         }
@@ -196,9 +197,9 @@ impl Units {
     }
 
     /// The devices in one state; `sure` is from [`sure`](Self::sure).
-    pub fn contents(&self, doubts: &Doubts, sure: &[Store], choice: &[u8]) -> Vec<Store> {
+    pub fn contents(&self, cut_states: &CutStates, sure: &[Store], choice: &[u8]) -> Vec<Store> {
         let mut stores = sure.to_vec();
-        for ((unit, options), chosen) in doubts.options.iter().zip(choice) {
+        for ((unit, options), chosen) in cut_states.options.iter().zip(choice) {
             if *chosen > 0 || self.base[*unit as usize] != options[0] {
                 let (device, offset) = self.place(*unit);
                 let content = &self.contents[options[usize::from(*chosen)]];
@@ -214,7 +215,7 @@ impl Units {
         &self,
         recording: &Recording,
         cut: u64,
-        doubts: &Doubts,
+        cut_states: &CutStates,
         choice: &[u8],
     ) -> (Vec<Unit>, Vec<bool>) {
         let (mut units, mut kept) = (Vec::new(), Vec::new());
@@ -225,10 +226,10 @@ impl Units {
             }
             for (unit, content) in &self.writes[number] {
                 let offset = self.place(*unit).1;
-                let Ok(unit) = doubts.options.binary_search_by_key(unit, |(u, _)| *u) else {
+                let Ok(unit) = cut_states.options.binary_search_by_key(unit, |(u, _)| *u) else {
                     continue;
                 };
-                let options = &doubts.options[unit].1;
+                let options = &cut_states.options[unit].1;
                 let submitted = event.submitted.tick;
                 units.push(Unit { device, submitted, offset });
                 kept.push(options[usize::from(choice[unit])] == *content && choice[unit] > 0);
@@ -238,15 +239,15 @@ impl Units {
     }
 
     /// A state in words: which units in doubt hold what is new.
-    pub fn describe(&self, doubts: &Doubts, choice: &[u8]) -> String {
-        let new = doubts.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
+    pub fn describe(&self, cut_states: &CutStates, choice: &[u8]) -> String {
+        let new = cut_states.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
             |((unit, options), c)| {
                 let (device, offset) = self.place(*unit);
                 format!("{device}:{offset:#x}={c}/{}", options.len() - 1)
             },
         );
         let new: Vec<String> = new.collect();
-        format!("{} of {} units in doubt are new: {}", new.len(), choice.len(), new.join(" "))
+        format!("{} of {} units in uncertainty are new: {}", new.len(), choice.len(), new.join(" "))
     }
 }
 
@@ -305,7 +306,7 @@ impl Collected {
     }
 }
 
-impl Doubts {
+impl CutStates {
     /// Beyond doubt, and different from the base; ascending.
     pub fn fixed(&self) -> &[(UnitNo, Content)] {
         &self.fixed

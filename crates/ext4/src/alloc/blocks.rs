@@ -7,7 +7,7 @@ use steadfast_vfs::FsError;
 
 use super::bitmap::{self, Run};
 use super::groups::modify_block_bitmap;
-use super::search::{Respect, Wish, blocks_of, next_of_window, search, usable};
+use super::search::{BlockSearch, Exclude, blocks_of, next_of_window, search, usable};
 use crate::meta::{MetaLock, MetaLog, Txn};
 use crate::state::Allocator;
 
@@ -62,7 +62,7 @@ impl Allocator {
         let goal =
             if layout.contains(request.goal, 1) { request.goal } else { layout.first_data_block };
         let ratio = layout.blocks_per_cluster;
-        let wish = Wish {
+        let wanted = BlockSearch {
             goal,
             want: request
                 .want
@@ -72,8 +72,8 @@ impl Allocator {
             window: request.window / ratio,
             owner: request.owner,
         };
-        let found = match next_of_window(txn, &wish)? {
-            None => search(txn, &wish, Respect::Windows)?,
+        let found = match next_of_window(txn, &wanted)? {
+            None => search(txn, &wanted, Exclude::Windows)?,
             found => found,
         };
         let found = match found {
@@ -81,13 +81,13 @@ impl Allocator {
             None if txn.meta.alloc.windows.is_empty() => None,
             None => {
                 txn.meta.alloc.windows.clear();
-                search(txn, &wish, Respect::Nothing)?
+                search(txn, &wanted, Exclude::Nothing)?
             }
         };
         let (group, run) = found.ok_or(Ext4Error::Fs(FsError::NoSpace { what: "blocks" }))?;
         let (start, end) = blocks_of(txn, group, run);
         take(txn, group, run)?;
-        set_window(txn, &wish, group, run)?;
+        set_window(txn, &wanted, group, run)?;
         // OK to cast: at most a group.
         Ok((start, (end - start) as u32))
     }
@@ -124,7 +124,7 @@ fn take(txn: &mut Txn<'_>, group: GroupNo, run: Run) -> Result<()> {
 }
 
 /// Keeps the blocks after a run for its file.
-fn set_window(txn: &mut Txn<'_>, request: &Wish, group: GroupNo, run: Run) -> Result<()> {
+fn set_window(txn: &mut Txn<'_>, request: &BlockSearch, group: GroupNo, run: Run) -> Result<()> {
     let next = run.start + run.len;
     let (_, after) = blocks_of(txn, group, run);
     if let Some((s, e)) = txn.meta.alloc.windows.of(request.owner)
@@ -138,7 +138,7 @@ fn set_window(txn: &mut Txn<'_>, request: &Wish, group: GroupNo, run: Run) -> Re
         return Ok(());
     }
     let bits = txn.volume.layout.clusters_in_group(group);
-    let map = usable(txn, group, request, Respect::Windows)?;
+    let map = usable(txn, group, request, Exclude::Windows)?;
     match bitmap::next_run(&map, next, bits, request.window) {
         Some(free) if free.start == next => {
             let (_, end) = blocks_of(txn, group, free);

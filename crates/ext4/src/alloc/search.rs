@@ -14,8 +14,8 @@ const GOAL_RUN_MIN: u32 = 64;
 /// Groups with free blocks that are searched for the longest run before it is taken.
 const GROUPS_SEARCHED: u32 = 64;
 
-/// A request in clusters.
-pub(super) struct Wish {
+/// A request in clusters, and where to look.
+pub(super) struct BlockSearch {
     /// One of the volume's blocks.
     pub goal: u64,
     pub want: u32,
@@ -23,9 +23,9 @@ pub(super) struct Wish {
     pub owner: InodeNo,
 }
 
-/// Whose windows to respect.
+/// What is not taken: blocks in the windows of others, or nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Respect {
+pub(super) enum Exclude {
     Windows,
     Nothing,
 }
@@ -40,8 +40,11 @@ pub(super) fn blocks_of(txn: &Txn<'_>, group: GroupNo, run: Run) -> (u64, u64) {
 
 /// The goal, where it lies in the file's own window: what is there is free, and nobody else's.
 /// Not with clusters: a window may begin within one.
-pub(super) fn next_of_window(txn: &Txn<'_>, request: &Wish) -> Result<Option<(GroupNo, Run)>> {
-    let Wish { goal, want, owner, .. } = *request;
+pub(super) fn next_of_window(
+    txn: &Txn<'_>,
+    request: &BlockSearch,
+) -> Result<Option<(GroupNo, Run)>> {
+    let BlockSearch { goal, want, owner, .. } = *request;
     let layout = &txn.volume.layout;
     let ratio = layout.blocks_per_cluster;
     let Some((start, end)) = txn.meta.alloc.windows.of(owner) else { return Ok(None) };
@@ -65,8 +68,8 @@ pub(super) fn next_of_window(txn: &Txn<'_>, request: &Wish) -> Result<Option<(Gr
 
 pub(super) fn search(
     txn: &Txn<'_>,
-    request: &Wish,
-    respect: Respect,
+    request: &BlockSearch,
+    exclude: Exclude,
 ) -> Result<Option<(GroupNo, Run)>> {
     let layout = &txn.volume.layout;
     // OK to unwrap: the goal is one of the volume's blocks.
@@ -75,7 +78,7 @@ pub(super) fn search(
     let groups = layout.groups;
     let in_order = || (0..groups).map(move |i| GroupNo((goal_group.0 + i) % groups));
     if txn.group(goal_group).free_blocks() > 0 {
-        let map = usable(txn, goal_group, request, respect)?;
+        let map = usable(txn, goal_group, request, exclude)?;
         let bits = layout.clusters_in_group(goal_group);
         let enough = request.want.min(GOAL_RUN_MIN.div_ceil(layout.blocks_per_cluster));
         if !bitmap::is_set(&map, goal_bit)
@@ -91,7 +94,7 @@ pub(super) fn search(
         if txn.group(group).free_blocks() == 0 {
             continue;
         }
-        let map = usable(txn, group, request, respect)?;
+        let map = usable(txn, group, request, exclude)?;
         let from = if group == goal_group { goal_bit } else { 0 };
         let bits = layout.clusters_in_group(group);
         let Some(run) = bitmap::best_run(&map, bits, from, request.want) else { continue };
@@ -113,8 +116,8 @@ pub(super) fn search(
 pub(super) fn usable(
     txn: &Txn<'_>,
     group: GroupNo,
-    request: &Wish,
-    respect: Respect,
+    request: &BlockSearch,
+    exclude: Exclude,
 ) -> Result<Vec<u8>> {
     let mut map = block_bitmap(txn, group)?.to_vec();
     let layout = &txn.volume.layout;
@@ -131,7 +134,7 @@ pub(super) fn usable(
     }
     txn.meta.alloc.busy.within(start, end).for_each(&mut hide);
     txn.space.freed.within(start, end).for_each(&mut hide);
-    if respect == Respect::Windows {
+    if exclude == Exclude::Windows {
         txn.meta.alloc.windows.others(start, end, request.owner).for_each(&mut hide);
     }
     Ok(map)

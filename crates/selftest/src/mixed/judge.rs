@@ -79,7 +79,7 @@ impl MixedJudge {
 
 impl Judge for MixedJudge {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
-        self.judge_sight(&self.look(fs), at, cut);
+        self.judge_view(&self.look(fs), at, cut);
     }
 
     fn age(&self, tick: u64) -> u64 {
@@ -90,7 +90,7 @@ impl Judge for MixedJudge {
 
 /// What the judge saw of a recovered file system. No promise is part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Sight {
+pub(crate) enum JudgeView {
     /// What is in the folder of each task.
     Trees(Vec<BTreeMap<String, Seen>>),
     /// This task's folder is missing.
@@ -101,29 +101,29 @@ pub(crate) enum Sight {
 
 impl MixedJudge {
     /// Reads all that is judged.
-    pub(crate) fn look(&self, fs: &dyn FileSystem) -> Sight {
+    pub(crate) fn look(&self, fs: &dyn FileSystem) -> JudgeView {
         let tree = match Tree::look_whole(fs, fs.root()) {
             Ok(tree) => tree,
-            Err(e) => return Sight::Unreadable(e.to_string()),
+            Err(e) => return JudgeView::Unreadable(e.to_string()),
         };
         if let Some(path) = seen::special(&tree) {
-            return Sight::Unreadable(format!("/{path}: a special file, which nobody made"));
+            return JudgeView::Unreadable(format!("/{path}: a special file, which nobody made"));
         }
         let folder = |task| seen::folder(&tree, &folder_name(task)).ok_or(task);
         let found: Result<Vec<_>, _> = (0..self.tasks.len()).map(folder).collect();
-        found.map_or_else(Sight::Missing, Sight::Trees)
+        found.map_or_else(JudgeView::Missing, JudgeView::Trees)
     }
 
     /// Judges what was seen.
-    pub(crate) fn judge_sight(&self, sight: &Sight, at: Moment, cut: &mut StateFigures) {
-        let found = match sight {
-            Sight::Trees(found) => found,
-            Sight::Missing(task) => {
+    pub(crate) fn judge_view(&self, view: &JudgeView, at: Moment, cut: &mut StateFigures) {
+        let found = match view {
+            JudgeView::Trees(found) => found,
+            JudgeView::Missing(task) => {
                 cut.broken_promises += 1;
                 cut.findings.push(format!("{} is missing", folder_name(*task)));
                 return;
             }
-            Sight::Unreadable(e) => {
+            JudgeView::Unreadable(e) => {
                 cut.damage.push(format!("cannot be read after recovery: {e}"));
                 return;
             }

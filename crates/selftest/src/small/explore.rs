@@ -20,7 +20,7 @@ use steadfast_crash::explore::{
 };
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::opinion::Opinion;
-use steadfast_crash::states::versions::{Choice, Doubts, Units};
+use steadfast_crash::states::versions::{Choice, CutStates, Units};
 
 /// States that recover in one simulation, one after the other.
 const BATCH: usize = 64;
@@ -31,7 +31,7 @@ struct State {
     contents: Vec<Store>,
     at: Moment,
     /// For people, made when it is needed.
-    doubts: Arc<Doubts>,
+    cut_states: Arc<CutStates>,
     choice: Choice,
     /// What is known of it, if it recovers to compare.
     known: Option<Arc<Verdict>>,
@@ -92,7 +92,7 @@ struct Cutting<'r> {
 struct CutAt {
     context: u64,
     at: Moment,
-    doubts: Arc<Doubts>,
+    cut_states: Arc<CutStates>,
     /// What is beyond doubt, once it is needed.
     sure: Option<Vec<Store>>,
     place: Option<Place>,
@@ -100,12 +100,12 @@ struct CutAt {
 
 impl CutAt {
     fn sure(&mut self, run: &Cutting<'_>) -> &[Store] {
-        self.sure.get_or_insert_with(|| run.units.sure(&self.doubts, &run.recorded.bases))
+        self.sure.get_or_insert_with(|| run.units.sure(&self.cut_states, &run.recorded.bases))
     }
 
     fn contents(&mut self, run: &Cutting<'_>, choice: &Choice) -> Vec<Store> {
-        let doubts = Arc::clone(&self.doubts);
-        run.units.contents(&doubts, self.sure(run), choice)
+        let cut_states = Arc::clone(&self.cut_states);
+        run.units.contents(&cut_states, self.sure(run), choice)
     }
 }
 
@@ -167,8 +167,8 @@ impl Explorer {
                 (started, of_task.iter().filter(|(_, a)| *a < cut).count())
             };
             let counts: Vec<(usize, usize)> = progress.iter().map(before).collect();
-            let doubts = Arc::new(run.units.at(recording, cut));
-            let now = (counts.clone(), Arc::clone(&doubts));
+            let cut_states = Arc::new(run.units.at(recording, cut));
+            let now = (counts.clone(), Arc::clone(&cut_states));
             if last.replace(now.clone()).is_some_and(|before| before == now) {
                 continue;
             }
@@ -185,7 +185,7 @@ impl Explorer {
             }
             let context = hasher.finish();
             let at = Moment { tick: cut, at: recording.time_of(cut) };
-            self.cut(&mut run, CutAt { context, at, doubts, sure: None, place: None });
+            self.cut(&mut run, CutAt { context, at, cut_states, sure: None, place: None });
         }
         self.judge(&mut run);
         self.figures.contradictions = self.pruner.contradictions;
@@ -193,13 +193,14 @@ impl Explorer {
 
     /// Judges the states of a cut that are new.
     fn cut(&mut self, run: &mut Cutting<'_>, mut cut: CutAt) {
-        let doubts = Arc::clone(&cut.doubts);
-        let choices = doubts.choices(self.plan.bound, self.plan.seed ^ cut.context);
+        let cut_states = Arc::clone(&cut.cut_states);
+        let choices = cut_states.choices(self.plan.bound, self.plan.seed ^ cut.context);
         self.figures.cuts += 1;
-        self.figures.exhausted += u64::from(doubts.count() as u64 <= self.plan.bound.combinations);
+        self.figures.exhausted +=
+            u64::from(cut_states.count() as u64 <= self.plan.bound.combinations);
         for choice in choices {
             self.figures.states += 1;
-            if !self.seen.insert((cut.context, run.units.digest(&doubts, &choice))) {
+            if !self.seen.insert((cut.context, run.units.digest(&cut_states, &choice))) {
                 continue;
             }
             self.figures.distinct += 1;
@@ -215,16 +216,16 @@ impl Explorer {
             if let Some(verdict) = &known {
                 self.count(number, verdict);
                 if !verdict.words.is_empty() {
-                    self.found(run, &cut.doubts, &choice, cut.at, &verdict.words);
+                    self.found(run, &cut.cut_states, &choice, cut.at, &verdict.words);
                 }
                 if !compare {
                     continue;
                 }
             }
             let contents = cut.contents(run, &choice);
-            let doubts = Arc::clone(&doubts);
+            let cut_states = Arc::clone(&cut_states);
             let at = cut.at;
-            run.batch.push(State { number, contents, at, doubts, choice, known, checks });
+            run.batch.push(State { number, contents, at, cut_states, choice, known, checks });
             if run.batch.len() == BATCH {
                 self.judge(run);
             }
@@ -239,20 +240,20 @@ impl Explorer {
         cut: &mut CutAt,
         choice: &Choice,
     ) -> Option<Arc<Verdict>> {
-        let doubts = Arc::clone(&cut.doubts);
+        let cut_states = Arc::clone(&cut.cut_states);
         let mut place = match cut.place.take() {
             Some(place) => place,
             None => {
                 let base = run.base.as_ref()?;
                 let sure = cut.sure(run);
-                self.pruner.at(base, (&run.units, &doubts, sure), run.tasks)
+                self.pruner.at(base, (&run.units, &cut_states, sure), run.tasks)
             }
         };
-        let found = self.pruner.find(&mut place, (&run.units, &doubts), choice);
+        let found = self.pruner.find(&mut place, (&run.units, &cut_states), choice);
         self.figures.pruned += u64::from(found.is_some());
         let outcome = found.or_else(|| {
             let state = (cut.contents(run, choice), &run.judge);
-            self.pruner.recover(&mut place, (&run.units, &doubts), choice, state)
+            self.pruner.recover(&mut place, (&run.units, &cut_states), choice, state)
         });
         cut.place = Some(place);
         let outcome = outcome?;
@@ -284,7 +285,7 @@ impl Explorer {
             }
             words.extend(self.second_cuts(run.recorded, state));
             if !words.is_empty() {
-                self.found(run, &state.doubts, &state.choice, state.at, &words);
+                self.found(run, &state.cut_states, &state.choice, state.at, &words);
             }
         }
     }
@@ -292,13 +293,13 @@ impl Explorer {
     fn found(
         &mut self,
         run: &Cutting<'_>,
-        doubts: &Doubts,
+        cut_states: &CutStates,
         choice: &Choice,
         at: Moment,
         words: &[String],
     ) {
         if self.figures.findings.len() < FINDINGS_KEPT {
-            let description = run.units.describe(doubts, choice);
+            let description = run.units.describe(cut_states, choice);
             let (name, tick, words) = (run.name, at.tick, words.join("; "));
             self.figures
                 .findings

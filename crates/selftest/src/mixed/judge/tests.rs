@@ -38,7 +38,7 @@ fn verdict(how: How, then: Option<Operation>, data: Vec<u8>) -> StateFigures {
     let folder = seen(Kind::Folder, 2, 0o755, 2, Vec::new());
     let tree = [(String::new(), folder), (name(), seen(Kind::File, 12, 0o644, 1, data))];
     let mut figures = StateFigures::default();
-    judge.judge_sight(&Sight::Trees(vec![tree.into()]), moment(100), &mut figures);
+    judge.judge_view(&JudgeView::Trees(vec![tree.into()]), moment(100), &mut figures);
     figures
 }
 

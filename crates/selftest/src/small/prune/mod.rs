@@ -40,10 +40,10 @@ use self::sectors::{Numbers, Sectors};
 use self::traced::{Forgotten, Look, Part, Trace};
 use self::trie::{Answer, Trie};
 use super::machine::SmallMachine;
-use crate::mixed::judge::{MixedJudge, Sight};
+use crate::mixed::judge::{JudgeView, MixedJudge};
 use steadfast_crash::explore::{Booted, structure_on};
 use steadfast_crash::figures::StateFigures;
-use steadfast_crash::states::versions::{Doubts, Units};
+use steadfast_crash::states::versions::{CutStates, Units};
 
 /// Looks that are kept at the most; then all is forgotten.
 const LOOKS_MAX: usize = 16 << 20;
@@ -76,7 +76,7 @@ impl Default for Pruning {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Outcome {
     /// What the judge saw, or why the mount was refused.
-    seen: Result<Sight, String>,
+    seen: Result<JudgeView, String>,
     /// What the structure check found, or why the file system could not be unmounted.
     left: Result<Vec<String>, String>,
 }
@@ -128,10 +128,10 @@ impl Pruner {
     pub fn at(
         &mut self,
         base: &Arc<Base>,
-        (units, doubts, sure): (&Units, &Doubts, &[Store]),
+        (units, cut_states, sure): (&Units, &CutStates, &[Store]),
         tasks: usize,
     ) -> Place {
-        let sectors = Sectors::at(&mut self.numbers, base, units, doubts, sure);
+        let sectors = Sectors::at(&mut self.numbers, base, units, cut_states, sure);
         Place { tasks, base: Arc::clone(base), sectors }
     }
 
@@ -139,10 +139,10 @@ impl Pruner {
     pub fn find(
         &mut self,
         place: &mut Place,
-        (units, doubts): (&Units, &Doubts),
+        (units, cut_states): (&Units, &CutStates),
         choice: &[u8],
     ) -> Option<OutcomeNo> {
-        let state = place.sectors.chosen(&mut self.numbers, units, doubts, choice);
+        let state = place.sectors.chosen(&mut self.numbers, units, cut_states, choice);
         let (trie, numbers) = (self.tries.get(&place.tasks)?, &self.numbers);
         trie.find(|look| numbers.answer(state, look))
     }
@@ -152,7 +152,7 @@ impl Pruner {
     pub fn recover(
         &mut self,
         place: &mut Place,
-        (units, doubts): (&Units, &Doubts),
+        (units, cut_states): (&Units, &CutStates),
         choice: &[u8],
         (contents, judge): (Vec<Store>, &Arc<MixedJudge>),
     ) -> Option<OutcomeNo> {
@@ -163,7 +163,7 @@ impl Pruner {
         if number == next {
             self.outcomes.push(outcome);
         }
-        let state = place.sectors.chosen(&mut self.numbers, units, doubts, choice);
+        let state = place.sectors.chosen(&mut self.numbers, units, cut_states, choice);
         let path: Vec<(Look, Answer)> =
             looks.into_iter().map(|look| (look, self.numbers.answer(state, look))).collect();
         let trie = self.tries.entry(place.tasks).or_default();
@@ -202,9 +202,9 @@ impl Pruner {
     pub fn judge(&self, outcome: OutcomeNo, judge: &MixedJudge, at: Moment) -> StateFigures {
         let Outcome { seen, left } = &*self.outcomes[outcome as usize];
         let mut cut = match seen {
-            Ok(sight) => {
+            Ok(view) => {
                 let mut cut = StateFigures { at: at.at, ..StateFigures::default() };
-                judge.judge_sight(sight, at, &mut cut);
+                judge.judge_view(view, at, &mut cut);
                 cut
             }
             Err(why) => return StateFigures::unmountable(at.at, why.clone()),
@@ -217,7 +217,7 @@ impl Pruner {
     }
 }
 
-type Recovered = (Result<Sight, String>, Result<Vec<Store>, String>);
+type Recovered = (Result<JudgeView, String>, Result<Vec<Store>, String>);
 
 /// Recovers, looks and unmounts, on devices that are traced.
 fn recovered(

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use steadfast_crash::states::versions::{Doubts, Units};
+use steadfast_crash::states::versions::{CutStates, Units};
 use steadfast_devices::store::{Digest, Store};
 
 use super::traced::{Look, MAGIC, SECTOR};
@@ -88,7 +88,7 @@ impl Sectors {
         numbers: &mut Numbers,
         base: &Base,
         units: &Units,
-        doubts: &Doubts,
+        cut_states: &CutStates,
         sure: &[Store],
     ) -> Sectors {
         let mut sectors =
@@ -102,7 +102,7 @@ impl Sectors {
             store.read(at, SECTOR.min(store.size() - at))
         };
         let mut last = None;
-        for (unit, content) in doubts.fixed() {
+        for (unit, content) in cut_states.fixed() {
             let place = units.place(*unit);
             let at = sector(place);
             let content = units.content(*content);
@@ -114,7 +114,7 @@ impl Sectors {
                 sectors.numbers[at] = numbers.of(&read(place));
             }
         }
-        for (unit, (number, options)) in doubts.options().iter().enumerate() {
+        for (unit, (number, options)) in cut_states.options().iter().enumerate() {
             let place = units.place(*number);
             let at = sector(place);
             if units.content(options[0]).len() as u64 == SECTOR {
@@ -138,7 +138,7 @@ impl Sectors {
         &mut self,
         numbers: &mut Numbers,
         units: &Units,
-        doubts: &Doubts,
+        cut_states: &CutStates,
         choice: &[u8],
     ) -> &[Answer] {
         for (unit, sector, options) in &self.whole {
@@ -147,7 +147,7 @@ impl Sectors {
         for Torn { sector, sure, units: parts } in &self.torn {
             let mut bytes = sure.clone();
             for (unit, at) in parts {
-                let options = &doubts.options()[*unit].1;
+                let options = &cut_states.options()[*unit].1;
                 let part = units.content(options[usize::from(choice[*unit])]);
                 bytes[*at..*at + part.len()].copy_from_slice(part);
             }

@@ -8,7 +8,7 @@
 //! may or may not be there. It is not cut.
 //!
 //! Where each task is judged by itself, nothing depends on the order of acknowledgements of
-//! different tasks between two happenings at the devices.
+//! different tasks between two events at the devices.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,7 +18,7 @@ use steadfast_devices::filter::record::Recording;
 
 /// What happened, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Happening {
+enum ScheduleEvent {
     Submitted(usize),
     Completed(usize),
     /// Operation of a task: task, index.
@@ -45,17 +45,17 @@ impl Seen {
         let mut started = Vec::new();
         let mut length = 0;
         let mut acknowledged = Vec::new();
-        let flush = |acknowledged: &mut Vec<Happening>, hasher: &mut DefaultHasher| {
+        let flush = |acknowledged: &mut Vec<ScheduleEvent>, hasher: &mut DefaultHasher| {
             acknowledged.sort_unstable();
             acknowledged.drain(..).for_each(|a| a.hash(hasher));
         };
-        for happening in happenings(recording) {
-            match happening {
-                Happening::Started(task, index) => started.push((task, index, length)),
-                Happening::Acknowledged(..) if !joint => acknowledged.push(happening),
+        for event in events_of(recording) {
+            match event {
+                ScheduleEvent::Started(task, index) => started.push((task, index, length)),
+                ScheduleEvent::Acknowledged(..) if !joint => acknowledged.push(event),
                 _ => {
                     flush(&mut acknowledged, &mut hasher);
-                    happening.hash(&mut hasher);
+                    event.hash(&mut hasher);
                     length += 1;
                 }
             }
@@ -67,23 +67,23 @@ impl Seen {
     }
 }
 
-fn happenings(recording: &Recording) -> Vec<Happening> {
+fn events_of(recording: &Recording) -> Vec<ScheduleEvent> {
     let mut found = Vec::new();
     for (number, event) in recording.events().iter().enumerate() {
-        found.push((event.submitted.tick, Happening::Submitted(number)));
-        let completed = event.completed.map(|c| (c.tick, Happening::Completed(number)));
+        found.push((event.submitted.tick, ScheduleEvent::Submitted(number)));
+        let completed = event.completed.map(|c| (c.tick, ScheduleEvent::Completed(number)));
         found.extend(completed);
     }
     for note in recording.notes() {
         let [task, index, end] = note.detail;
-        let happening = match end {
-            0 => Happening::Started(task, index),
-            _ => Happening::Acknowledged(task, index),
+        let event = match end {
+            0 => ScheduleEvent::Started(task, index),
+            _ => ScheduleEvent::Acknowledged(task, index),
         };
-        found.push((note.moment.tick, happening));
+        found.push((note.moment.tick, event));
     }
     found.sort_unstable();
-    found.into_iter().map(|(_, happening)| happening).collect()
+    found.into_iter().map(|(_, event)| event).collect()
 }
 
 /// The recordings of one list of tasks that were cut.

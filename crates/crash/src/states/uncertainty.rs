@@ -10,7 +10,7 @@ use steadfast_devices::store::Store;
 use super::{Bound, Pick, Unit};
 
 /// What is in doubt at a cut.
-pub(super) struct Doubt {
+pub(super) struct Uncertainty {
     /// Of every unit, live or not, its number among the live ones.
     numbers: Vec<Option<usize>>,
     /// The units that make a difference.
@@ -25,15 +25,16 @@ struct Asked<'e> {
     event: &'e Event,
 }
 
-impl Doubt {
+impl Uncertainty {
     /// What a cut leaves in doubt, of devices whose contents so far and number of settled requests
     /// are `bases`.
     pub fn at<'s>(
         recording: &Recording,
         tick: u64,
         bases: impl Iterator<Item = (&'s Store, usize)>,
-    ) -> Doubt {
-        let mut doubt = Doubt { numbers: Vec::new(), units: Vec::new(), writes: Vec::new() };
+    ) -> Uncertainty {
+        let mut uncertainty =
+            Uncertainty { numbers: Vec::new(), units: Vec::new(), writes: Vec::new() };
         for ((base, settled), device) in bases.zip(0..) {
             let at = recording.at(DeviceId(device), tick);
             let mut asked = Vec::new();
@@ -48,9 +49,9 @@ impl Doubt {
                 .into_iter()
                 .filter_map(|unit| events.get(&unit.submitted).map(|event| Asked { unit, event }));
             let atomic = recording.devices()[device as usize].unit();
-            doubt.add(&sure, &found.collect::<Vec<_>>(), atomic);
+            uncertainty.add(&sure, &found.collect::<Vec<_>>(), atomic);
         }
-        doubt
+        uncertainty
     }
 
     fn add(&mut self, sure: &Store, asked: &[Asked<'_>], atomic: u32) {

@@ -36,13 +36,13 @@ impl DirtyParts {
 
 /// A dirty page's sequence number, with its dirty parts in the lowest bits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Dirt(NonZeroU64);
+pub(crate) struct DirtyPage(NonZeroU64);
 
-impl Dirt {
-    pub fn new(seq: u64, parts: DirtyParts) -> Dirt {
+impl DirtyPage {
+    pub fn new(seq: u64, parts: DirtyParts) -> DirtyPage {
         debug_assert!(seq > 0 && seq >> (64 - PARTS) == 0);
         // OK: no page becomes dirty as number 0.
-        Dirt(NonZeroU64::new(seq << PARTS | u64::from(parts.0)).unwrap_or(NonZeroU64::MIN))
+        DirtyPage(NonZeroU64::new(seq << PARTS | u64::from(parts.0)).unwrap_or(NonZeroU64::MIN))
     }
 
     /// Sequence number of the page's becoming dirty.
@@ -72,9 +72,9 @@ mod tests {
         assert_eq!(DirtyParts::touched(0..PAGE), DirtyParts::ALL);
         let second = DirtyParts::touched(1024..1030);
         assert!(second.touch(0..2048) && !second.touch(0..1024) && !second.touch(2048..PAGE));
-        let mut dirt = Dirt::new(77, second);
-        assert_eq!((dirt.seq(), dirt.parts()), (77, second));
-        dirt.add(DirtyParts::ALL);
-        assert_eq!((dirt.seq(), dirt.parts()), (77, DirtyParts::ALL));
+        let mut dirty = DirtyPage::new(77, second);
+        assert_eq!((dirty.seq(), dirty.parts()), (77, second));
+        dirty.add(DirtyParts::ALL);
+        assert_eq!((dirty.seq(), dirty.parts()), (77, DirtyParts::ALL));
     }
 }

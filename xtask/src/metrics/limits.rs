@@ -5,18 +5,7 @@
 
 /// Files of the largest cycle of a crate.
 pub const CYCLE: usize = 5;
-pub const CYCLES: &[(&str, usize)] = &[
-    ("bench", 6),
-    ("crash", 9),
-    ("ext4-check", 7),
-    ("fuse", 6),
-    ("journal", 18),
-    ("lab", 42),
-    ("stack", 6),
-    ("suite", 9),
-    ("svm", 14),
-    ("volume", 10),
-];
+pub const CYCLES: &[(&str, usize)] = &[("lab", 42), ("steadfast", 75)];
 
 /// Cycles that stay: the files are one state machine behind one lock. Other files may not join.
 pub const ONE_LOCK: &[OneLock] = &[OneLock {
@@ -45,20 +34,19 @@ pub struct OneLock {
 
 /// Thousandths of all type names that are declared more than once.
 pub const SHARED_PER_MILLE: usize = 80;
-pub const SHARED: &[(&str, usize)] = &[("type names", 227)];
+pub const SHARED: &[(&str, usize)] = &[("type names", 226)];
 /// So much better may the share be before its entry follows: a new type moves it a little.
 pub const SHARED_SLACK: usize = 5;
 
 /// Types that are called by a participle, a pronoun or a word for anything.
 pub const NAMES_NOTHING: usize = 0;
-pub const NAMES_NOTHING_TODAY: &[(&str, usize)] = &[("type names", 336)];
+pub const NAMES_NOTHING_TODAY: &[(&str, usize)] = &[("type names", 333)];
 
 /// Functions of a type.
 pub const FUNCTIONS: usize = 60;
 pub const FUNCTIONS_TODAY: &[(&str, usize)] = &[
-    ("ext4-check::Checker", 101),
     ("ext4::mounted::Ext4", 116),
     ("stack::host::Host", 108),
-    ("volume::mirror::Core", 126),
+    ("volume::mirror::core::Core", 126),
     ("volume::mirror::state::State", 70),
 ];

@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::planted::Planted;
 use steadfast_journal::Bug as InJournal;
-use steadfast_lab::results::{PlantedBug, PlantedRun, PlantedRuns};
+use steadfast_lab::results::{PlantedBug, PlantedRun, PlantedRuns, RiskRow};
 use steadfast_lab::scenario::{RunKind, Scenario, Variant};
 use steadfast_lab::{RunOptions, cut_until, run};
 
@@ -118,7 +118,7 @@ fn with_bugs(
     let scenario = only(scenario, variant);
     let options = RunOptions { cuts: Some(cuts), seed, ..RunOptions::default() };
     let sound = run(&scenario, &RunOptions { cuts: Some(1), ..options.clone() }, &|_, _| ())?;
-    let programs = sound.only().risk.first().and_then(|r| r.programs);
+    let programs = sound.only().of::<RiskRow>().next().and_then(|r| r.programs);
     let of = |v: &Variant| bugs.iter().copied().filter(|b| can_occur(*b, &scenario, v)).collect();
     let wanted: Vec<Planted> = scenario.variants.first().map(of).unwrap_or_default();
     let todo = Mutex::new(wanted.iter().copied());

@@ -105,6 +105,7 @@ pub struct Band {
 }
 
 /// Where published figures come from. All but the title is known of files of version 2.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// Of the page or paper.

@@ -58,7 +58,14 @@ impl Stack {
     /// A setup on a machine with so much page cache. Nothing is built yet.
     pub fn new(setup: Setup, memory_bytes: u64, overwrite: Overwrite) -> Stack {
         let others = NamedDevices::new(setup.topology.clone());
-        Stack { setup, memory_bytes, overwrite, built: Mutex::default(), mounted: Mutex::default(), others }
+        Stack {
+            setup,
+            memory_bytes,
+            overwrite,
+            built: Mutex::default(),
+            mounted: Mutex::default(),
+            others,
+        }
     }
 
     /// What it is.

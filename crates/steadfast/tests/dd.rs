@@ -363,8 +363,9 @@ fn a_stack_is_the_same_by_itself_and_in_a_run_of_its_scenario() {
     let json = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
     let results = json(&run("lab run s.toml --cuts 0 --json -")[0]);
     let list = |value: &serde_json::Value| value.as_array().unwrap().clone();
-    let of_run = &results["runs"][0];
-    let copies = list(&of_run["copies"]);
+    let measured = list(&results["runs"][0]["measurements"]);
+    let of_kind = |kind: &'static str| measured.iter().filter(move |row| row["kind"] == kind);
+    let copies: Vec<_> = of_kind("dd").collect();
     assert_eq!(copies.len(), 2);
     for copy in copies {
         let operands = match copy["test"].as_str().unwrap() {
@@ -380,7 +381,7 @@ fn a_stack_is_the_same_by_itself_and_in_a_run_of_its_scenario() {
     }
     let line = "iozone --stack s.toml -t 3 -s 2m -r 64k -i 0 -i 1 --settle 0 --json -";
     let own = list(&json(&run(line)[0])["runs"][0]["tests"]);
-    let rows = list(&of_run["rows"]).into_iter().filter(|row| row["latency_us"].is_object());
+    let rows = of_kind("speed").filter(|row| row["latency_us"].is_object());
     let rows: Vec<f64> = rows.map(|row| row["children_kb_per_s"].as_f64().unwrap()).collect();
     let own: Vec<f64> = own.iter().map(|t| t["children_see"].as_f64().unwrap()).collect();
     assert_eq!(rows.len(), 4);

@@ -123,9 +123,9 @@ impl Below {
 /// Pointer blocks, by their place and level, below which one search has found nothing. A damaged
 /// map may name one again and again; a sound one has none.
 #[derive(Default)]
-struct Barren(FxHashSet<(u32, u32)>);
+struct ChildlessBlocks(FxHashSet<(u32, u32)>);
 
-impl Barren {
+impl ChildlessBlocks {
     /// Most that are remembered.
     const MOST: usize = 1 << 16;
 
@@ -134,7 +134,7 @@ impl Barren {
     }
 
     fn add(&mut self, b: &Below) {
-        if self.0.len() < Barren::MOST {
+        if self.0.len() < ChildlessBlocks::MOST {
             self.0.insert((b.pointer, b.levels));
         }
     }
@@ -275,10 +275,10 @@ impl<S: NodeRead> BlockMap<S> {
 
     /// The first file block from `from` on that has a place.
     fn next_mapped(&self, from: u64) -> Result<Option<u64>> {
-        let mut barren = Barren::default();
+        let mut childless = ChildlessBlocks::default();
         for b in self.branches().filter(|b| b.first + b.covers > from) {
             let below = Below { pointer: self.root[b.slot], levels: b.levels, first: b.first };
-            let found = self.next_below(&below, from.max(b.first), &mut barren)?;
+            let found = self.next_below(&below, from.max(b.first), &mut childless)?;
             if let Some(at) = found {
                 return Ok(Some(at).filter(|at| *at < FILE_END));
             }
@@ -286,23 +286,28 @@ impl<S: NodeRead> BlockMap<S> {
         Ok(None)
     }
 
-    fn next_below(&self, b: &Below, from: u64, barren: &mut Barren) -> Result<Option<u64>> {
+    fn next_below(
+        &self,
+        b: &Below,
+        from: u64,
+        childless: &mut ChildlessBlocks,
+    ) -> Result<Option<u64>> {
         if b.pointer == 0 || b.levels == 0 {
             return Ok((b.pointer != 0).then_some(b.first));
         }
-        if barren.holds(b) {
+        if childless.holds(b) {
             return Ok(None);
         }
         let pointers = self.pointers(b.pointer)?;
         let covers = self.per_block.pow(b.levels - 1);
         for i in (from - b.first) / covers..self.per_block {
             let next = b.child(&pointers, i, covers);
-            if let Some(found) = self.next_below(&next, from.max(next.first), barren)? {
+            if let Some(found) = self.next_below(&next, from.max(next.first), childless)? {
                 return Ok(Some(found));
             }
         }
         if from == b.first {
-            barren.add(b);
+            childless.add(b);
         }
         Ok(None)
     }
@@ -327,32 +332,32 @@ impl<S: NodeRead> BlockMap<S> {
     }
 
     fn last_mapped(&self) -> Result<Option<u64>> {
-        let mut barren = Barren::default();
+        let mut childless = ChildlessBlocks::default();
         for b in self.branches().rev() {
             let below = Below { pointer: self.root[b.slot], levels: b.levels, first: b.first };
-            if let Some(at) = self.last_below(&below, &mut barren)? {
+            if let Some(at) = self.last_below(&below, &mut childless)? {
                 return Ok(Some(at));
             }
         }
         Ok(None)
     }
 
-    fn last_below(&self, b: &Below, barren: &mut Barren) -> Result<Option<u64>> {
+    fn last_below(&self, b: &Below, childless: &mut ChildlessBlocks) -> Result<Option<u64>> {
         if b.pointer == 0 || b.levels == 0 {
             return Ok((b.pointer != 0).then_some(b.first));
         }
-        if barren.holds(b) {
+        if childless.holds(b) {
             return Ok(None);
         }
         let pointers = self.pointers(b.pointer)?;
         let covers = self.per_block.pow(b.levels - 1);
         for i in (0..self.per_block).rev().filter(|i| b.first + i * covers < FILE_END) {
-            if let Some(found) = self.last_below(&b.child(&pointers, i, covers), barren)? {
+            if let Some(found) = self.last_below(&b.child(&pointers, i, covers), childless)? {
                 return Ok(Some(found));
             }
         }
         if b.first + self.per_block * covers <= FILE_END {
-            barren.add(b);
+            childless.add(b);
         }
         Ok(None)
     }

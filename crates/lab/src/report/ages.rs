@@ -8,13 +8,13 @@ const SIZE: (f64, f64) = (500.0, 250.0);
 
 /// A chart a variant; of several seeds the first's.
 pub(super) fn panels(results: &Results) -> Vec<String> {
-    let all = &results.only().ages;
+    let all = || results.only().of::<AgeSeries>();
     let most = |of: fn(&AgeSeries) -> &[u64]| {
-        let values = all.iter().flat_map(of);
+        let values = all().flat_map(of);
         values.copied().max().map_or(0.0, seconds)
     };
     let at_least = (most(|s| &s.at_ms), most(|s| &s.age_ms));
-    all.iter().map(|series| svg(&chart(series, at_least))).collect()
+    all().map(|series| svg(&chart(series, at_least))).collect()
 }
 
 fn seconds(ms: u64) -> f64 {

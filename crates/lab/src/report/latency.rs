@@ -2,7 +2,7 @@
 //! that the few slow ones can be seen.
 
 use super::lines::{Axis, Lines, Series, svg};
-use crate::results::{Distribution, Percentiles, Results};
+use crate::results::{Distribution, FilesRow, Percentiles, Results};
 use crate::table;
 
 const SIZE: (f64, f64) = (500.0, 320.0);
@@ -23,7 +23,7 @@ pub(super) fn panels(results: &Results) -> Vec<String> {
 
 /// The fsyncs of the workload of files; of several ways to a file system a chart each.
 fn fsyncs(results: &Results) -> Vec<String> {
-    let rows = || results.runs.iter().flat_map(|run| &run.files);
+    let rows = || results.all::<FilesRow>();
     let of_way = |way: &String| {
         let variants = results.variants.iter().enumerate();
         let lines = variants.map(|(number, variant)| {

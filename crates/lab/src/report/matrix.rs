@@ -34,7 +34,7 @@ pub(super) fn all(results: &Results) -> Option<Markup> {
 
 fn tests(results: &Results) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
-    for row in results.runs.iter().flat_map(|run| &run.grids) {
+    for row in results.all::<GridRow>() {
         if !names.contains(&row.test.as_str()) {
             names.push(&row.test);
         }
@@ -55,7 +55,7 @@ fn configurations(results: &Results) -> Vec<(String, Vec<&VariantInfo>)> {
 /// The cells of a test and variant; of several seeds the median of each.
 fn cells(results: &Results, test: &str, variant: &str) -> Vec<GridCell> {
     let own = |r: &&GridRow| r.test == test && r.variant == variant;
-    let rows: Vec<&GridRow> = results.runs.iter().flat_map(|run| &run.grids).filter(own).collect();
+    let rows: Vec<&GridRow> = results.all::<GridRow>().filter(own).collect();
     let Some(first) = rows.first() else { return Vec::new() };
     let median = |(i, cell): (usize, &GridCell)| {
         let all: Vec<f64> = rows.iter().filter_map(|r| Some(r.cells.get(i)?.kb_per_s)).collect();

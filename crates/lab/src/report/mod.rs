@@ -38,7 +38,7 @@ mod waiting;
 
 use steadfast_vfs::foreign::lines as harmless;
 
-use crate::results::{Results, Row, Spread};
+use crate::results::{Results, SpeedRow, Spread};
 use crate::table;
 use chart::{Bars, Series};
 use queues::Queues;
@@ -52,7 +52,7 @@ pub fn html(results: &Results) -> String {
 
 /// The queue over time, if the run has looked at one: of several seeds the first's.
 pub(crate) fn queue_chart(results: &Results) -> Option<String> {
-    let series: Vec<_> = results.only().queues.iter().collect();
+    let series: Vec<_> = results.only().of().collect();
     let title = format!("{}: the request scheduler's queue", results.title);
     (!series.is_empty()).then(|| queues::svg(&Queues { title, series }))
 }
@@ -61,7 +61,7 @@ pub(crate) fn queue_chart(results: &Results) -> Option<String> {
 /// the points of the variants.
 pub fn chart_svg(results: &Results) -> String {
     let chart = queue_chart(results);
-    harmless(&chart.unwrap_or_else(|| match results.only().rows.is_empty() {
+    harmless(&chart.unwrap_or_else(|| match results.only().of::<SpeedRow>().next().is_none() {
         true => risk::against_speed(results).map(|chart| svg::alone(&chart)).unwrap_or_default(),
         false => chart::svg(&speed_chart(results)),
     }))
@@ -121,6 +121,6 @@ fn speed_chart(results: &Results) -> Bars {
     }
 }
 
-fn each(rows: &[&Row], figure: fn(&Row) -> Option<f64>) -> Vec<f64> {
+fn each(rows: &[&SpeedRow], figure: fn(&SpeedRow) -> Option<f64>) -> Vec<f64> {
     rows.iter().filter_map(|r| figure(r)).collect()
 }

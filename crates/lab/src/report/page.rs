@@ -4,7 +4,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{ages, latency, matrix, risk, sentences, speed, style, tables, waiting};
-use crate::results::{Results, VariantInfo};
+use crate::results::{FilesRow, Results, RiskRow, SpeedRow, Took, VariantInfo};
 
 /// A part of the page: its place for links, its heading, and what it holds.
 struct Section {
@@ -60,7 +60,7 @@ fn what_it_is(results: &Results) -> String {
         ),
         [] => String::new(),
     };
-    let benchmark = results.runs.iter().any(|run| !run.rows.is_empty());
+    let benchmark = results.all::<SpeedRow>().next().is_some();
     let size = match (benchmark, results.full) {
         (false, _) => "",
         (true, true) => " At the published size.",
@@ -98,7 +98,7 @@ fn sections(results: &Results) -> Vec<Section> {
     add("risk", "Speed and data at risk", risk.collect(), "", RISK);
     add("ages", "How old what a cut took was", ages::panels(results), "panels", AGES);
     sections.push(Section { id: "tables", heading: "All figures", body: tables::all(results) });
-    if results.runs.iter().flat_map(|run| &run.risk).any(|r| !r.findings.is_empty()) {
+    if results.all::<RiskRow>().any(|r| !r.findings.is_empty()) {
         let body = findings(results);
         sections.push(Section { id: "findings", heading: "What cuts left", body });
     }
@@ -163,10 +163,10 @@ fn setup(results: &Results) -> Markup {
 /// How long a variant's run was, by which clock; of several, the first seed's.
 fn time_of(results: &Results, variant: &VariantInfo) -> String {
     let run = results.only();
-    if let Some(took) = run.took.iter().find(|t| t.variant == variant.name) {
+    if let Some(took) = run.of::<Took>().find(|t| t.variant == variant.name) {
         return format!("{:.1} s, virtual clock", took.virtual_seconds);
     }
-    match run.files.iter().find(|f| f.variant == variant.name) {
+    match run.of::<FilesRow>().find(|f| f.variant == variant.name) {
         Some(f) => format!("{:.1} s, {} clock", f.elapsed_seconds, f.clock.name()),
         None if results.peers.iter().any(|p| p.variant == variant.name) => "wall clock".into(),
         None if variant.kernel.is_some() => "left out".into(),
@@ -177,7 +177,7 @@ fn time_of(results: &Results, variant: &VariantInfo) -> String {
 fn findings(results: &Results) -> Markup {
     html! {
         @for run in &results.runs {
-            @for r in run.risk.iter().filter(|r| !r.findings.is_empty()) {
+            @for r in run.of::<RiskRow>().filter(|r| !r.findings.is_empty()) {
                 p { strong { (r.variant) } ", seed " (run.seed) ": first findings" }
                 ul { @for f in &r.findings { li { (f) } } }
             }

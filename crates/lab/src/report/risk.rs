@@ -10,7 +10,7 @@ use crate::results::{Percentiles, Point, Results, RiskRow, Spread};
 /// What a cut takes of acknowledged work; of several seeds the median. Beside the kernel's variants
 /// of as many cuts of each.
 pub(super) fn exposure(results: &Results) -> Option<String> {
-    let risk = || results.runs.iter().flat_map(|run| &run.risk);
+    let risk = || results.all::<RiskRow>();
     let few = risk().any(|r| r.comparable_bytes().p99().is_none());
     let of = |variant: &str, value: fn(&Percentiles) -> Option<f64>| {
         let rows = risk().filter(|r| r.variant == variant);
@@ -47,7 +47,7 @@ fn max(p: &Percentiles) -> Option<f64> {
 
 /// One point a variant: what it does in a second, and what a cut takes; the medians of the seeds.
 pub(super) fn against_speed(results: &Results) -> Option<String> {
-    let all = || results.runs.iter().flat_map(|run| &run.speed_and_exposure);
+    let all = || results.all::<Point>();
     let first = all().next()?;
     let same = all().all(|p| p.exposure_is == first.exposure_is);
     let which = if same { &first.exposure_is } else { "p99, of few cuts the greatest" };

@@ -1,7 +1,7 @@
 //! The speeds of benchmarks beside the published ones.
 
 use super::bars::{Bar, Bars, svg};
-use crate::results::{Figure, PeerRow, Results, Row, Spread, VariantInfo};
+use crate::results::{Figure, FilesRow, PeerRow, Results, SpeedRow, Spread, VariantInfo};
 use crate::table;
 
 /// A chart a test: a bar a variant.
@@ -13,7 +13,7 @@ fn panel(results: &Results, test: &str) -> Bars {
     let parent = of_test(results, test).any(|r| r.figure == Figure::Parent);
     let bar = |(series, name): (usize, &str)| {
         let rows = table::find(results, test, name);
-        let mb = |figure: fn(&Row) -> Option<f64>| -> Vec<f64> {
+        let mb = |figure: fn(&SpeedRow) -> Option<f64>| -> Vec<f64> {
             rows.iter().filter_map(|r| figure(r)).map(|kb| kb / 1024.0).collect()
         };
         let value = mb(|r| Some(r.kb_per_s));
@@ -36,7 +36,7 @@ fn panel(results: &Results, test: &str) -> Bars {
 pub(super) fn of_files(results: &Results) -> Vec<String> {
     let chart = |way: &String| {
         let bar = |(series, variant): (usize, &VariantInfo)| {
-            let rows = results.runs.iter().flat_map(|run| &run.files);
+            let rows = results.all::<FilesRow>();
             let own = rows.filter(|f| f.variant == variant.name && f.way() == *way);
             let speeds: Vec<Spread> = own.map(|f| f.operations_per_s).collect();
             let value = Spread::over(&speeds);
@@ -67,11 +67,11 @@ pub(super) fn of_peers(results: &Results) -> Vec<String> {
     tests.iter().map(chart).collect()
 }
 
-fn of_test<'r>(results: &'r Results, test: &str) -> impl Iterator<Item = &'r Row> {
-    results.runs.iter().flat_map(|run| &run.rows).filter(move |r| r.test == test)
+fn of_test<'r>(results: &'r Results, test: &str) -> impl Iterator<Item = &'r SpeedRow> {
+    results.all::<SpeedRow>().filter(move |r| r.test == test)
 }
 
 /// Whether the source says something of any of them.
 pub(super) fn has_published(results: &Results) -> bool {
-    results.runs.iter().flat_map(|run| &run.rows).any(|r| r.published_kb_per_s.is_some())
+    results.all::<SpeedRow>().any(|r| r.published_kb_per_s.is_some())
 }

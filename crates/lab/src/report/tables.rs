@@ -80,7 +80,7 @@ fn part(grid: &Grid, columns: std::ops::Range<usize>) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Cell;
+    use crate::results::Cell;
 
     #[test]
     fn a_wide_table_is_printed_in_parts() {

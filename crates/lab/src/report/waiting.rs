@@ -8,10 +8,10 @@ const SIZE: (f64, f64) = (500.0, 250.0);
 
 /// A chart a variant; of several seeds the first's.
 pub(super) fn panels(results: &Results) -> Vec<String> {
-    let all = &results.only().queues;
-    let most = |of: fn(&QueueSeries) -> f64| all.iter().map(of).fold(0.0, f64::max);
+    let all = || results.only().of::<QueueSeries>();
+    let most = |of: fn(&QueueSeries) -> f64| all().map(of).fold(0.0, f64::max);
     let at_least = (most(length), most(deepest) / 1024.0);
-    all.iter().map(|series| svg(&chart(series, at_least))).collect()
+    all().map(|series| svg(&chart(series, at_least))).collect()
 }
 
 /// In seconds.

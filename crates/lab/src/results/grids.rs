@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::measurement::Row;
+
 /// One test's speeds on one variant.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GridRow {
     /// Variant's name.
@@ -13,7 +16,10 @@ pub struct GridRow {
     pub cells: Vec<GridCell>,
 }
 
+impl Row for GridRow {}
+
 /// The speed with one size of file and one of records.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GridCell {
     /// Size of the file in kB (1024 bytes).

@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cell::Cell;
+use super::column::{Column, always, wide, zero};
+use super::measurement::{Order, Row, TableLine};
 use super::{Percentiles, Rate};
 
 /// A variant under one kind of cut.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LegRow {
     /// What was cut.
@@ -29,4 +33,27 @@ pub struct LegRow {
     pub by_hand: Rate,
     /// Cuts after which nothing could be read.
     pub refused: Rate,
+}
+
+impl Row for LegRow {
+    fn lines(&self) -> Vec<TableLine> {
+        let ours = |column: Column| if self.model { column } else { zero(column) };
+        let kib = |p: &Percentiles| Cell::plain(p.max(), 0);
+        let columns = vec![
+            always("cuts", Cell::Total(self.cuts)),
+            ours(always("cuts that lost flushed data", Cell::Rate(self.lost_flushed))),
+            always("most lost, KiB", kib(&self.lost_flushed_kb)),
+            always("on no disk any more, KiB", kib(&self.gone_kb)),
+            ours(always("disks differ", Cell::Rate(self.copies_differ))),
+            always("by hand", Cell::Rate(self.by_hand)),
+            wide("not readable at all", Cell::Rate(self.refused)),
+            wide("most lost that was not flushed, KiB", kib(&self.lost_unflushed_kb)),
+        ];
+        vec![TableLine::new(
+            Order::Volumes,
+            format!("data at risk: {}", self.test),
+            &self.variant,
+            columns,
+        )]
+    }
 }

@@ -5,14 +5,23 @@
 //! notice raises [`VERSION`].
 
 mod binomial;
+mod cell;
+mod column;
 mod copies;
+mod files;
 mod grids;
+mod info;
 mod legs;
+mod loss;
+mod measurement;
 mod random_reads;
 mod reads;
-mod rows;
+mod risk;
+#[cfg(test)]
+mod schema;
 mod sentences;
 mod shown;
+mod speed;
 pub mod statistics;
 mod stored;
 pub mod summary;
@@ -22,34 +31,44 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+pub use cell::{Cell, Unit};
 pub use copies::CopyRow;
+pub use files::{FilesRow, place};
 pub use grids::{GridCell, GridRow};
+pub use info::{Clock, ConfigurationInfo, MachineLoad, Path, PeerRow, Took, VariantInfo};
 pub use legs::LegRow;
+pub use loss::{LossRow, SteadyLoss};
+pub use measurement::{Listed, Measurement};
 pub use random_reads::RandomReadRow;
 pub use reads::{QueueSeries, ReadRow};
-pub use rows::{
-    AgeSeries, Clock, ConfigurationInfo, ControlRow, Figure, FilesRow, LossRow, MachineLoad,
-    NotJudged, Path, PeerRow, Point, Ratio, RiskRow, Row, SteadyLoss, Took, VariantInfo, place,
-};
+pub use risk::{AgeSeries, ControlRow, NotJudged, Point, RiskRow, points};
 pub use sentences::{SentenceRow, Verdict, checked};
 pub use shown::{PlantedBug, PlantedRun, PlantedRuns, ShownRow};
+pub use speed::{Figure, Ratio, SpeedRow, ratios};
 pub use statistics::{Percentiles, Rate, Spread, Tail};
 pub use steadfast_bench::distribution::Distribution;
 pub use stored::{FullRatio, FullSize, ResultsError};
 pub use timings::TimingRow;
+pub(crate) use {
+    column::Column,
+    measurement::{Order, TableLine},
+};
 
 use crate::scenario::{Medium, Source, Variant};
 
 /// Version of the JSON layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Everything a run of a scenario found. Contains nothing of the machine it ran on or of the
 /// wall clock (but for what is measured by it), so that the same seeds give the same document.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// Always `steadfast-lab`.
+    #[cfg_attr(test, schemars(extend("const" = "steadfast-lab")))]
     pub format: Cow<'static, str>,
     /// Layout version, [`VERSION`].
+    #[cfg_attr(test, schemars(extend("const" = VERSION)))]
     pub version: u32,
     /// The program's version.
     pub program: Cow<'static, str>,
@@ -89,6 +108,7 @@ pub struct Results {
     /// The variants compared.
     pub variants: Vec<VariantInfo>,
     /// What each seed brought, in the order of `seeds`.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub runs: Vec<Run>,
     /// How fast the kernel's file systems were beside ours, in real time, a row a test and variant;
     /// empty if nobody asked.
@@ -104,6 +124,7 @@ pub struct Results {
 }
 
 /// What failed of a variant while the others went on.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureRow {
     /// The variant.
@@ -119,64 +140,37 @@ impl FailureRow {
 }
 
 /// What one seed brought.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Seed of every random choice.
     pub seed: u64,
-    /// How long the benchmarks took, a row a variant that was measured in virtual time.
-    pub took: Vec<Took>,
-    /// One speed a test and variant.
-    pub rows: Vec<Row>,
-    /// Speeds over a matrix of sizes: one row a test and variant.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub grids: Vec<GridRow>,
-    /// Speeds against the baseline's.
-    pub ratios: Vec<Ratio>,
-    /// How fast the workload of files was, a row a variant.
-    pub files: Vec<FilesRow>,
-    /// The data loss at power failure, a row a variant.
-    pub risk: Vec<RiskRow>,
-    /// The planted bugs that as many cuts show, a row a variant of which that is known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shown: Vec<ShownRow>,
-    /// The age of what each cut took, one a variant.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ages: Vec<AgeSeries>,
-    /// What power cuts took from the measured runs themselves, a row a variant.
-    pub loss: Vec<LossRow>,
-    /// Speed beside exposure, for the variants that have both.
-    pub speed_and_exposure: Vec<Point>,
-    /// How long reads took beside a writer, a row a test and variant.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reads: Vec<ReadRow>,
-    /// The request scheduler's queue over time, one a variant.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub queues: Vec<QueueSeries>,
-    /// Timings by hdparm.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub timings: Vec<TimingRow>,
-    /// Copies by dd.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub copies: Vec<CopyRow>,
-    /// Reads at random places, a row a test and variant.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub random_reads: Vec<RandomReadRow>,
-    /// What cuts took of volumes, a row a variant and kind of cut.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub legs: Vec<LegRow>,
+    /// What was measured, a row each, and what follows from it.
+    pub measurements: Vec<Measurement>,
 }
 
 impl Run {
     /// Whether nothing of it had ended when it was interrupted.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-            && self.files.is_empty()
-            && self.risk.is_empty()
-            && self.legs.is_empty()
+        self.measurements.is_empty()
+    }
+
+    /// The rows of a kind.
+    pub fn of<R: Listed>(&self) -> impl Iterator<Item = &R> + Clone {
+        self.measurements.iter().filter_map(R::of)
+    }
+
+    /// The rows of the workload of files, to be changed.
+    pub(crate) fn files_mut(&mut self) -> impl Iterator<Item = &mut FilesRow> {
+        self.measurements.iter_mut().filter_map(|m| match m {
+            Measurement::Files(row) => Some(row),
+            _ => None,
+        })
     }
 }
 
 /// What a reader of the figures must know.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// In words.
@@ -199,6 +193,11 @@ impl Note {
 }
 
 impl Results {
+    /// The rows of a kind, of all seeds.
+    pub fn all<R: Listed>(&self) -> impl Iterator<Item = &R> + Clone {
+        self.runs.iter().flat_map(Run::of)
+    }
+
     /// The first seed's figures: all there are, of a run with one seed.
     ///
     /// # Panics
@@ -211,7 +210,7 @@ impl Results {
     /// The ways in which calls of the workload of files were made, each once.
     pub fn ways(&self) -> Vec<String> {
         let mut ways: Vec<String> = Vec::new();
-        for way in self.runs.iter().flat_map(|run| &run.files).map(FilesRow::way) {
+        for way in self.all::<FilesRow>().map(FilesRow::way) {
             if !ways.contains(&way) {
                 ways.push(way);
             }
@@ -222,93 +221,5 @@ impl Results {
     /// What a variant is.
     pub fn variant(&self, name: &str) -> Option<&VariantInfo> {
         self.variants.iter().find(|v| v.name == name)
-    }
-}
-
-/// The points of all variants that have a speed and were cut. The speed under IOzone is that of the
-/// first test. Beside the kernel's variants the greatest loss of as many cuts as those have.
-pub fn points(rows: &[Row], files: &[FilesRow], risk: &[RiskRow]) -> Vec<Point> {
-    let headline = rows.first().map_or("", |row| &row.test);
-    risk.iter()
-        .filter_map(|r| {
-            // By system calls, where there is such a row: as the others are.
-            let of_variant = files.iter().filter(|f| f.variant == r.variant);
-            let of_files = of_variant.max_by_key(|f| f.path);
-            let of_test = rows.iter().find(|row| row.variant == r.variant && row.test == headline);
-            let (speed, speed_unit) = match (of_files, of_test) {
-                (Some(f), _) => {
-                    let unit = format!("calls/s {}, {} clock", f.path.name(), f.clock.name());
-                    (f.operations_per_s, unit)
-                }
-                (None, Some(row)) => {
-                    (Spread::of(&[row.kb_per_s]), format!("{headline}, kB/s, virtual clock"))
-                }
-                (None, None) => return None,
-            };
-            let (bytes, ms) = (r.comparable_bytes().tail(), r.comparable_ms().tail());
-            Some(Point {
-                variant: r.variant.clone(),
-                speed,
-                speed_unit,
-                exposure_bytes: bytes.value(),
-                exposure_ms: ms.value(),
-                exposure_is: bytes.name(),
-                exposure_clock: r.run_clock,
-            })
-        })
-        .collect()
-}
-
-/// Ratios of every variant that ran a test over its baseline.
-pub fn ratios<'b>(rows: &[Row], baseline_of: impl Fn(&str) -> &'b str) -> Vec<Ratio> {
-    let of =
-        |test: &str, variant: &str| rows.iter().find(|r| r.test == test && r.variant == variant);
-    rows.iter()
-        .filter_map(|r| {
-            let baseline = baseline_of(&r.variant);
-            let base = of(&r.test, baseline).filter(|base| base.variant != r.variant)?;
-            let ratio = r.kb_per_s / base.kb_per_s;
-            let published_ratio =
-                r.published_kb_per_s.zip(base.published_kb_per_s).map(|(a, b)| a / b);
-            Some(Ratio {
-                test: r.test.clone(),
-                variant: r.variant.clone(),
-                baseline: baseline.into(),
-                ratio,
-                published_ratio,
-                difference_percent: published_ratio.map(|p| (ratio / p - 1.0) * 100.0),
-            })
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(variant: &str, kb: f64, published: Option<f64>) -> Row {
-        Row {
-            test: "rewrite".into(),
-            variant: variant.into(),
-            figure: Figure::Children,
-            kb_per_s: kb,
-            published_kb_per_s: published,
-            children_kb_per_s: kb,
-            parent_kb_per_s: kb,
-            read_from_disk: None,
-            written_to_disk: None,
-            latency_us: None,
-            distribution: None,
-        }
-    }
-
-    #[test]
-    fn ratios_compare_with_the_published_ones() {
-        let rows = [row("a", 100.0, Some(10.0)), row("b", 220.0, Some(20.0)), row("c", 50.0, None)];
-        let r = ratios(&rows, |_| "a");
-        assert_eq!(r.len(), 2);
-        assert_eq!((r[0].ratio, r[0].published_ratio), (2.2, Some(2.0)));
-        assert!((r[0].difference_percent.unwrap() - 10.0).abs() < 1e-9);
-        assert_eq!((r[1].ratio, r[1].published_ratio), (0.5, None));
     }
 }

@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::statistics::Percentiles;
+use super::Percentiles;
+use super::cell::{Cell, Unit};
+use super::column::{Column, always, percentiles, wide};
+use super::measurement::{Order, Row, TableLine};
 
 /// Reads of a variant's disk at random places.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RandomReadRow {
     /// The test's name.
@@ -21,4 +25,24 @@ pub struct RandomReadRow {
     pub reads_per_s: f64,
     /// Microseconds of a read.
     pub latency_us: Percentiles,
+}
+
+impl Row for RandomReadRow {
+    fn lines(&self) -> Vec<TableLine> {
+        let [p50, tail, max] = percentiles("us", &self.latency_us, Unit::Plain(1));
+        let columns = vec![
+            wide("reads", Cell::count(self.reads)),
+            wide("seconds", Cell::plain(self.seconds, 2)),
+            always("reads/s", Cell::plain(self.reads_per_s, 0)),
+            Column { wide: false, ..p50 },
+            tail,
+            max,
+        ];
+        vec![TableLine::new(
+            Order::First,
+            format!("random reads: {}, virtual clock", self.test),
+            &self.variant,
+            columns,
+        )]
+    }
 }

@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::statistics::Percentiles;
+use super::Percentiles;
+use super::cell::{Cell, Unit};
+use super::column::{Column, always, only_wide, percentiles, wide};
+use super::measurement::{Order, Row, TableLine};
 
 /// How long it took to read a cold file while another was written flat out.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadRow {
     /// The test: where the file is.
@@ -28,6 +32,7 @@ pub struct ReadRow {
 }
 
 /// What waited in the request scheduler's queue, from when the writer began.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueSeries {
     /// Variant's name.
@@ -40,4 +45,35 @@ pub struct QueueSeries {
     pub write_kb: Vec<f64>,
     /// KiB of reads that waited.
     pub read_kb: Vec<f64>,
+}
+
+impl Row for QueueSeries {}
+
+impl Row for ReadRow {
+    fn lines(&self) -> Vec<TableLine> {
+        let digits = match self.seconds.max() {
+            s if s < 0.1 => 4,
+            s if s < 1.0 => 2,
+            _ => 1,
+        };
+        let [p50, tail, max] = percentiles("s", &self.seconds, Unit::Plain(digits));
+        let [call_p50, call_tail, call_max] =
+            percentiles("read(2) ms", &self.call_ms, Unit::Plain(2));
+        let columns = vec![
+            Column { wide: false, ..p50 },
+            always("s, published", Cell::maybe(self.published_seconds, Unit::Plain(0))),
+            tail,
+            max,
+            wide("trials", Cell::count(self.seconds.n())),
+            always("idle s p50", Cell::plain(self.idle_seconds.p50(), digits.max(2))),
+            always("times idle", Cell::of(self.times_idle, Unit::Times)),
+            only_wide(call_p50),
+            only_wide(call_tail),
+            call_max,
+            always("writer, MB/s", Cell::plain(self.written_kb_per_s / 1024.0, 1)),
+        ];
+        let mib = self.bytes >> 20;
+        let title = format!("{}: {mib} MiB beside a writer, virtual clock", self.test);
+        vec![TableLine::new(Order::First, title, &self.variant, columns)]
+    }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Run, Spread};
+use super::{GridRow, Run, Spread};
 use crate::scenario::{Check, Medium, Scenario, Sentence, sized};
 
 /// A sentence of the source that was checked over all seeds.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SentenceRow {
     /// Short, for a table.
@@ -39,6 +40,7 @@ pub struct SentenceRow {
 }
 
 /// Whether the figures say what the source says.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -88,7 +90,7 @@ struct Speeds<'a>(BTreeMap<Place<'a>, (f64, f64)>);
 impl<'a> Speeds<'a> {
     fn of(runs: &'a [Run], variant: &str) -> Speeds<'a> {
         let mut cells: BTreeMap<Place<'a>, (f64, f64)> = BTreeMap::new();
-        for row in runs.iter().flat_map(|run| &run.grids).filter(|row| row.variant == variant) {
+        for row in runs.iter().flat_map(Run::of::<GridRow>).filter(|row| row.variant == variant) {
             for cell in &row.cells {
                 let place = (row.test.as_str(), cell.file_kb, cell.record_kb);
                 let (sum, n) = cells.entry(place).or_default();
@@ -257,7 +259,7 @@ mod tests {
                 })
                 .collect(),
         };
-        Run { grids: rows.iter().map(row).collect(), ..Run::default() }
+        Run { seed: 1, measurements: rows.iter().map(|r| row(r).into()).collect() }
     }
 
     fn sentence(check: Check, variants: &[&str], over: &[&str]) -> Sentence {

@@ -8,6 +8,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::ResultsError;
+use super::cell::Cell;
+use super::column::{always, wide};
+use super::measurement::{Order, Row, TableLine};
 use crate::scenario::Scenario;
 
 /// What comes with the program.
@@ -70,6 +73,7 @@ impl PlantedBug {
 }
 
 /// The planted bugs that the cuts of a variant show: in which of its figures.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownRow {
     /// Variant's name.
@@ -120,5 +124,31 @@ impl PlantedRuns {
             stale_bytes: names(|b| b.stale_bytes > 0),
             not_shown: names(|b| !b.is_shown()),
         })
+    }
+}
+
+impl Row for ShownRow {
+    fn lines(&self) -> Vec<TableLine> {
+        let names = |all: &[String]| match all {
+            [] => Cell::None,
+            all => Cell::Text(all.join(", ")),
+        };
+        let figures = [
+            ("as broken promises", &self.broken_promises),
+            ("as damage", &self.damage),
+            ("as stale data", &self.stale_bytes),
+        ];
+        let shown = self.planted.saturating_sub(self.not_shown.len() as u64);
+        let mut columns =
+            vec![always("planted", Cell::count(self.planted)), always("shown", Cell::count(shown))];
+        columns.extend(figures.map(|(how, all)| always(how, Cell::count(all.len() as u64))));
+        columns.extend(figures.map(|(how, all)| wide(format!("{how}: names"), names(all))));
+        columns.push(always("not shown", names(&self.not_shown)));
+        vec![TableLine::new(
+            Order::Planted,
+            "planted bugs that as many cuts show",
+            &self.variant,
+            columns,
+        )]
     }
 }

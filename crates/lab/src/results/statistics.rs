@@ -6,8 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use steadfast_crash::figures::{Figures, StateFigures};
 use steadfast_statistics::{Percentile, median, nearest_rank};
 
@@ -18,6 +17,7 @@ const CONFIDENCE: f64 = 0.95;
 
 /// Median, 99th percentile and maximum of a sample. The 99th percentile is there from 400 values
 /// on; of fewer, it would be the maximum by another name.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 pub struct Percentiles {
     n: u64,
@@ -97,8 +97,9 @@ impl Percentiles {
 ///
 /// Cuts at the same place of a run (see [`place`](steadfast_crash::figures::StateFigures::place))
 /// are no trials of their own: the bound goes by places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(try_from = "Counts")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(try_from = "Counts", into = "Counts")]
 pub struct Rate {
     /// Cuts to which it happened.
     pub events: u64,
@@ -112,15 +113,34 @@ pub struct Rate {
     pub run: u64,
 }
 
-/// A [`Rate`] as a document has it.
-#[derive(Deserialize)]
+/// How many of the cuts had something happen to them, with the upper bound of its rate.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Counts {
+    /// Cuts to which it happened.
     events: u64,
+    /// All cuts.
     of: u64,
+    /// Distinct places at which it happened.
     places_with_events: u64,
+    /// Distinct places that were cut.
     places: u64,
+    /// Upper bound of the rate at 95 % confidence, in per cent, by places. It follows from the
+    /// others, and is not read.
+    #[serde(skip_deserializing)]
+    #[cfg_attr(test, schemars(range(min = 0, max = 100)))]
+    at_most_percent: f64,
+    /// Which run was cut; 0: not known.
     #[serde(default)]
     run: u64,
+}
+
+impl From<Rate> for Counts {
+    fn from(rate: Rate) -> Counts {
+        let at_most_percent = rate.at_most_percent();
+        let Rate { events, of, places_with_events, places, run } = rate;
+        Counts { events, of, places_with_events, places, at_most_percent, run }
+    }
 }
 
 /// More cuts than anybody makes: the time that a bound takes grows with their root.
@@ -130,7 +150,7 @@ impl TryFrom<Counts> for Rate {
     type Error = String;
 
     fn try_from(counts: Counts) -> Result<Rate, String> {
-        let Counts { events, of, places_with_events, places, run } = counts;
+        let Counts { events, of, places_with_events, places, run, .. } = counts;
         if events > of || places_with_events > places || places > of || of > CUTS_MAX {
             return Err(format!(
                 "{events} of {of} cuts, {places_with_events} of {places} places: no such run is \
@@ -204,20 +224,8 @@ impl Rate {
     }
 }
 
-impl Serialize for Rate {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut s = serializer.serialize_struct("Rate", 6)?;
-        s.serialize_field("events", &self.events)?;
-        s.serialize_field("of", &self.of)?;
-        s.serialize_field("places_with_events", &self.places_with_events)?;
-        s.serialize_field("places", &self.places)?;
-        s.serialize_field("at_most_percent", &self.at_most_percent())?;
-        s.serialize_field("run", &self.run)?;
-        s.end()
-    }
-}
-
 /// Median and range of what was run several times: over the seeds, or runs in real time.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 pub struct Spread {
     median: f64,

@@ -1,8 +1,9 @@
 //! Results that were kept: read again from their JSON, and those that come with the program.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::{Note, Ratio, Results, Spread, VERSION};
+use super::{Note, Ratio, Results, Run, Spread, VERSION};
 use crate::scenario::Scenario;
 
 /// Why a document is none of results.
@@ -14,8 +15,8 @@ pub enum ResultsError {
     /// It is of another program's.
     #[error("its format is '{0}', not steadfast-lab")]
     Format(String),
-    /// It is older or newer.
-    #[error("version {0} of the layout; read is {VERSION}")]
+    /// It is too old, or newer.
+    #[error("version {0} of the layout; read are {ARRAYS} and {VERSION}")]
     Version(u32),
     /// Texts that a terminal would obey.
     #[error("it has control characters in a text: no such document has")]
@@ -49,15 +50,18 @@ impl Results {
         if head.format != "steadfast-lab" {
             return Err(ResultsError::Format(head.format));
         }
-        if head.version != VERSION {
+        if ![ARRAYS, VERSION].contains(&head.version) {
             return Err(ResultsError::Version(head.version));
         }
         if has_controls(json) {
             return Err(ResultsError::ControlCharacters);
         }
-        let mut results: Results = serde_json::from_str(json)?;
+        let mut results: Results = match head.version {
+            ARRAYS => serde_json::from_value(of_arrays(serde_json::from_str(json)?))?,
+            _ => serde_json::from_str(json)?,
+        };
         let mut dropped = false;
-        for row in results.runs.iter_mut().flat_map(|run| &mut run.files) {
+        for row in results.runs.iter_mut().flat_map(Run::files_mut) {
             // By ranges that did not overlap, once: that is no order.
             if row.each_operations_per_s.is_empty() {
                 dropped |= row.place.take().is_some();
@@ -73,6 +77,52 @@ impl Results {
     }
 }
 
+/// The version before measurements: each kind of row had an array of its own in a run.
+const ARRAYS: u32 = 3;
+
+/// These arrays, and the kind of measurement that each was of.
+const KINDS: [(&str, &str); 16] = [
+    ("took", "took"),
+    ("rows", "speed"),
+    ("grids", "matrix"),
+    ("ratios", "ratio"),
+    ("files", "files"),
+    ("risk", "risk"),
+    ("shown", "planted_bugs"),
+    ("ages", "ages"),
+    ("loss", "loss"),
+    ("speed_and_exposure", "speed_and_exposure"),
+    ("reads", "read_under_write"),
+    ("queues", "queue"),
+    ("timings", "hdparm"),
+    ("copies", "dd"),
+    ("random_reads", "random_read"),
+    ("legs", "legs"),
+];
+
+/// A document of the version before, as one of now.
+fn of_arrays(mut document: Value) -> Value {
+    if let Some(members) = document.as_object_mut() {
+        members.insert("version".into(), VERSION.into());
+    }
+    for run in document.get_mut("runs").and_then(Value::as_array_mut).into_iter().flatten() {
+        let mut measurements = Vec::new();
+        for (array, kind) in KINDS {
+            let Some(Value::Array(rows)) = run.get_mut(array).map(Value::take) else { continue };
+            for mut row in rows {
+                if let Some(members) = row.as_object_mut() {
+                    members.insert("kind".into(), kind.into());
+                }
+                measurements.push(row);
+            }
+        }
+        if let Some(members) = run.as_object_mut() {
+            members.insert("measurements".into(), measurements.into());
+        }
+    }
+    document
+}
+
 /// Whether texts of a JSON document hold what a terminal would obey: escape sequences and the like,
 /// which JSON writes as `\\u00XX`, or as they are from U+007F on.
 fn has_controls(json: &str) -> bool {
@@ -86,6 +136,7 @@ fn has_controls(json: &str) -> bool {
 
 /// The ratios at the published size, as they come with the program: to stand beside those of a
 /// reduced one.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FullSize {
     /// Version of the program that found them.
@@ -99,6 +150,7 @@ pub struct FullSize {
 }
 
 /// A [`Ratio`] at the published size.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FullRatio {
     /// The test.
@@ -124,7 +176,7 @@ impl FullSize {
     }
 
     fn from_results(results: &Results) -> FullSize {
-        let all = || results.runs.iter().flat_map(|run| &run.ratios);
+        let all = || results.all::<Ratio>();
         let mut ratios: Vec<FullRatio> = Vec::new();
         for Ratio { test, variant, .. } in all() {
             if ratios.iter().any(|r| r.test == *test && r.variant == *variant) {
@@ -213,10 +265,36 @@ mod tests {
         assert!(shown.contains("1.25x..2.50x"), "{shown}");
     }
 
+    /// A document as the version before wrote it.
+    fn with_arrays(document: &str) -> Value {
+        let mut document: Value = serde_json::from_str(document).unwrap();
+        document["version"] = ARRAYS.into();
+        for run in document["runs"].as_array_mut().unwrap() {
+            let run = run.as_object_mut().unwrap();
+            for (array, kind) in KINDS {
+                let rows = run["measurements"].as_array().unwrap();
+                let own = rows.iter().filter(|row| row["kind"] == kind).cloned();
+                run.insert(array.into(), own.collect::<Vec<_>>().into());
+            }
+            run.remove("measurements");
+        }
+        document
+    }
+
     #[test]
-    fn what_is_stored_is_read() {
-        for json in STORED {
-            Results::read(json).unwrap();
+    fn what_is_stored_is_read_and_is_what_this_program_writes() {
+        for stored in STORED {
+            let results = Results::read(stored).unwrap();
+            assert!(json(&results).unwrap() == *stored, "{}", results.scenario);
+            let before = with_arrays(stored).to_string();
+            assert!(Results::read(&before).unwrap() == results, "{}", results.scenario);
+        }
+        // What is no object of objects is refused, and does not panic.
+        for odd in [
+            "[\"steadfast-lab\", 3]",
+            "{\"format\": \"steadfast-lab\", \"version\": 3, \"runs\": [7]}",
+        ] {
+            assert!(Results::read(odd).is_err(), "{odd}");
         }
         let refused = |text: &str| Results::read(text).unwrap_err().to_string();
         assert!(refused("{}").contains("no results"), "{}", refused("{}"));

@@ -43,17 +43,17 @@ pub fn of(runs: &[Run]) -> Result<Value, serde_json::Error> {
 }
 
 /// What is each run's own: words about single cuts, counts of single calls.
-const OF_ONE_RUN: [&str; 9] = [
+const OF_ONE_RUN: [&str; 6] = [
     "findings",
     "not_judged",
     "distribution",
     "fsync_distribution",
-    "queues",
-    "shown",
-    "ages",
     "programs",
     "each_operations_per_s",
 ];
+
+/// Kinds of measurements that are so.
+const KINDS_OF_ONE_RUN: [&str; 3] = ["queue", "planted_bugs", "ages"];
 
 /// Numbers that say where a figure belongs, and are none themselves.
 const PLACES: [&str; 2] = ["file_kb", "record_kb"];
@@ -106,8 +106,13 @@ fn object(values: &[&Value], members: &Map<String, Value>) -> Value {
 fn rows(values: &[&Value]) -> Value {
     let all = values.iter().filter_map(|v| v.as_array()).flatten();
     let mut groups: Vec<(String, Vec<&Value>)> = Vec::new();
-    for row in all {
-        let words = ["test", "variant", "path"].map(|name| row.get(name).and_then(Value::as_str));
+    let of_one_run = |row: &&Value| {
+        let kind = row.get("kind").and_then(Value::as_str);
+        kind.is_some_and(|kind| KINDS_OF_ONE_RUN.contains(&kind))
+    };
+    for row in all.filter(|row| !of_one_run(row)) {
+        let words =
+            ["kind", "test", "variant", "path"].map(|name| row.get(name).and_then(Value::as_str));
         let key = format!("{words:?} {:?}", PLACES.map(|name| row.get(name)));
         match groups.iter_mut().find(|(k, _)| *k == key) {
             Some((_, group)) => group.push(row),

@@ -2,7 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cell::{Cell, Unit};
+use super::column::{always, wide};
+use super::measurement::{Order, Row, TableLine};
+
 /// One timing.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimingRow {
     /// The command: `hdparm -t card`.
@@ -17,4 +22,21 @@ pub struct TimingRow {
     pub kb_per_s: f64,
     /// What the source published, or null.
     pub published_kb_per_s: Option<f64>,
+}
+
+impl Row for TimingRow {
+    fn lines(&self) -> Vec<TableLine> {
+        let published = self.published_kb_per_s;
+        let percent = published.map(|kb| (self.kb_per_s / kb - 1.0) * 100.0);
+        let columns = vec![
+            wide("MB read", Cell::plain((self.bytes >> 20) as f64, 0)),
+            wide("seconds", Cell::plain(self.seconds, 2)),
+            always("MB/s", Cell::plain(self.kb_per_s / 1024.0, 2)),
+            always("published", Cell::maybe(published.map(|kb| kb / 1024.0), Unit::Plain(2))),
+            always("difference", Cell::maybe(percent, Unit::Difference)),
+        ];
+        let variant = self.variant.as_ref().map_or(String::new(), |v| format!("{v}: "));
+        let name = format!("{variant}{}", self.test);
+        vec![TableLine::new(Order::Devices, "hdparm, virtual clock", name, columns)]
+    }
 }

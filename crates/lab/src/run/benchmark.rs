@@ -16,7 +16,7 @@ use super::load::{Cuttable, Load, Outcome};
 use super::loss::{self, Recording};
 use super::measured::{self, Measured};
 use super::{Part, Report, Setting, iozone_options, power};
-use crate::results::{Figure, Percentiles, Row};
+use crate::results::{Figure, Percentiles, SpeedRow, Took};
 use crate::scenario::{RunKind, Scenario, Variant};
 use crate::{ScenarioError, VariantError};
 
@@ -44,10 +44,7 @@ impl Pair {
     ) -> Result<Outcome, VariantError> {
         match part {
             Part::Speed => run(setting, &self.speed, variant, report),
-            Part::Risk => {
-                let risk = power::run(setting, &self.risk, variant, &report)?;
-                Ok(Outcome { risk: Some(risk), ..Outcome::default() })
-            }
+            Part::Risk => Ok(Outcome::of([power::run(setting, &self.risk, variant, &report)?])),
         }
     }
 
@@ -166,15 +163,9 @@ pub(super) fn run(
         let rest: Report = Arc::new(move |share| report(0.7 + 0.3 * share));
         loss::cut(setting, variant, machine(), recorded, iozone.data_bytes(), &rest)
     });
-    Ok(Outcome {
-        rows,
-        log_used,
-        grids: ran.grids(variant),
-        virtual_seconds: Some(virtual_seconds),
-        notes: ran.notes(),
-        loss,
-        ..Outcome::default()
-    })
+    let took = Took { variant: variant.name.clone(), virtual_seconds, log_used };
+    let outcome = Outcome::of([took]).with(rows).with(ran.grids(variant)).with(loss);
+    Ok(Outcome { notes: ran.notes(), ..outcome })
 }
 
 /// What a simulation brought.
@@ -283,7 +274,7 @@ pub(super) fn test_name(test: Test) -> &'static str {
     }
 }
 
-pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Option<Row> {
+pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Option<SpeedRow> {
     let name = test_name(t.test);
     let published = scenario.published.iter().find(|p| p.test == name);
     let figure = published.map_or(Figure::default(), |p| p.figure);
@@ -293,7 +284,7 @@ pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Opt
         .iter()
         .filter(|l| matches!(l.operation, Operation::Read | Operation::Write))
         .max_by_key(|l| l.count);
-    Some(Row {
+    Some(SpeedRow {
         test: name.into(),
         variant: variant.name.clone(),
         figure,

@@ -8,11 +8,11 @@ use super::place::{DdPlace, stack};
 use super::timings::in_simulation;
 use super::{Part, Report, Setting};
 use crate::VariantError;
-use crate::results::{CopyRow, Figure, Row};
+use crate::results::{CopyRow, Figure, SpeedRow, Took};
 use crate::scenario::{DdSpec, Variant};
 
 /// What the copies of a variant brought: rows, virtual seconds of all, and what dd said.
-type Copied = (Vec<Row>, Vec<CopyRow>, f64, Vec<String>);
+type Copied = (Vec<SpeedRow>, Vec<CopyRow>, f64, Vec<String>);
 
 /// Runs them.
 fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied, VariantError> {
@@ -44,7 +44,7 @@ fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied
     let rows = copies.iter().zip(&speeds).map(|(spec, (counts, _))| {
         let published = setting.scenario.published.iter().find(|p| p.test == spec.test);
         let kb_per_s = counts.bytes as f64 / 1024.0 / seconds_of(counts);
-        Row {
+        SpeedRow {
             test: spec.test.clone(),
             variant: variant.name.clone(),
             figure: Figure::Children,
@@ -58,7 +58,7 @@ fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied
             distribution: None,
         }
     });
-    let rows: Vec<Row> = rows.collect();
+    let rows: Vec<SpeedRow> = rows.collect();
     let copy_rows = rows.iter().zip(&speeds).map(|(row, (counts, _))| copy_row(row, counts));
     Ok((rows.clone(), copy_rows.collect(), seconds, notes.collect()))
 }
@@ -67,7 +67,7 @@ fn seconds_of(counts: &Counts) -> f64 {
     counts.elapsed.as_secs_f64().max(1e-9)
 }
 
-fn copy_row(row: &Row, counts: &Counts) -> CopyRow {
+fn copy_row(row: &SpeedRow, counts: &Counts) -> CopyRow {
     let records = counts.whole_in + counts.part_in;
     let record_kb = counts.bytes as f64 / 1024.0 / records.max(1) as f64;
     CopyRow {
@@ -103,8 +103,9 @@ impl Load for Copies {
         _: Part,
         _: Report,
     ) -> Result<Outcome, VariantError> {
-        let (rows, copies, seconds, notes) = run(setting, &self.0, variant)?;
-        Ok(Outcome { rows, copies, virtual_seconds: Some(seconds), notes, ..Outcome::default() })
+        let (rows, copies, virtual_seconds, notes) = run(setting, &self.0, variant)?;
+        let took = Took { variant: variant.name.clone(), virtual_seconds, log_used: None };
+        Ok(Outcome { notes, ..Outcome::of([took]).with(rows).with(copies) })
     }
 
     fn is_reduced_by_default(&self) -> bool {

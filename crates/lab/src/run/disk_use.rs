@@ -10,7 +10,7 @@ use steadfast_devices::filter::Stat;
 use steadfast_ext4::Ext4;
 use steadfast_runtime::Nanos;
 
-use crate::results::{Note, Row, Run, Took};
+use crate::results::{Note, Run, SpeedRow, Took};
 
 /// Below this share the disk took no part worth the name.
 const HARDLY: f64 = 0.1;
@@ -66,7 +66,7 @@ impl DiskUse {
 }
 
 /// Notes the shares in the rows of the tests.
-pub(super) fn note(shares: &[Share], rows: &mut [Row]) {
+pub(super) fn note(shares: &[Share], rows: &mut [SpeedRow]) {
     if shares.len() == rows.len() {
         for (row, share) in rows.iter_mut().zip(shares) {
             (row.read_from_disk, row.written_to_disk) = (share.read, share.written);
@@ -118,9 +118,9 @@ pub(super) fn log_used(fs: &Ext4) -> Option<f64> {
 /// Says beside which figures the disk took hardly any part, and whose log was never full.
 pub(super) fn notes(runs: &[Run]) -> Vec<Note> {
     let Some(run) = runs.first() else { return Vec::new() };
-    let hardly = |what: &str, rest: &str, of: fn(&Row) -> Option<f64>| {
+    let hardly = |what: &str, rest: &str, of: fn(&SpeedRow) -> Option<f64>| {
         let mut names: Vec<(&str, Vec<String>)> = Vec::new();
-        for row in &run.rows {
+        for row in run.of::<SpeedRow>() {
             let Some(share) = of(row).filter(|share| *share < HARDLY) else { continue };
             let said = format!("{} ({:.0} %)", row.test, share * 100.0);
             match names.iter_mut().find(|(name, _)| *name == row.variant) {
@@ -140,12 +140,11 @@ pub(super) fn notes(runs: &[Run]) -> Vec<Note> {
     let read = hardly("read", "Memory had the rest.", |row| row.read_from_disk);
     let rest = "When the test ended, the rest was in the journal or in memory.";
     let written = hardly("written", rest, |row| row.written_to_disk);
-    read.into_iter().chain(written).chain(not_wrapped(&run.took)).collect()
+    read.into_iter().chain(written).chain(not_wrapped(run.of())).collect()
 }
 
-fn not_wrapped(took: &[Took]) -> Option<Note> {
+fn not_wrapped<'r>(took: impl Iterator<Item = &'r Took>) -> Option<Note> {
     let list: Vec<String> = took
-        .iter()
         .filter_map(|took| Some((took, took.log_used.filter(|used| *used < 1.0)?)))
         .map(|(took, used)| format!("'{}' ({:.0} %)", took.variant, used * 100.0))
         .collect();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Part, RunOptions, Setting, Watch, jobs};
-use crate::results::Row;
+use crate::results::{Measurement, SpeedRow};
 use crate::scenario::Scenario;
 use crate::{LabError, ScenarioError};
 
@@ -11,7 +11,7 @@ use crate::{LabError, ScenarioError};
 pub(crate) struct Measured {
     /// By scenario; those of a variant that had not ended when somebody wanted to stop are missing.
     /// `None`: a model refuses the scenario's parameters, perhaps only at the size of the run.
-    pub rows: Vec<Option<Vec<Row>>>,
+    pub rows: Vec<Option<Vec<SpeedRow>>>,
     /// What failed after something was measured, with the place of its scenario.
     pub failures: Vec<(usize, LabError)>,
 }
@@ -52,11 +52,14 @@ pub(crate) fn measure_each(
     }
     let outcomes = jobs::run(&settings, &list, false, watch)?;
     let none = |refused: &bool| (!refused).then(Vec::new);
-    let mut rows: Vec<Option<Vec<Row>>> = refused.iter().map(none).collect();
+    let mut rows: Vec<Option<Vec<SpeedRow>>> = refused.iter().map(none).collect();
     let mut failures = Vec::new();
     for (job, outcome) in list.iter().zip(outcomes) {
         match (outcome, &mut rows[job.seed]) {
-            (Some(Ok(outcome)), Some(rows)) => rows.extend(outcome.rows),
+            (Some(Ok(outcome)), Some(rows)) => {
+                let measured = outcome.measurements.iter().filter_map(Measurement::row::<SpeedRow>);
+                rows.extend(measured.cloned());
+            }
             (Some(Err(e)), _) => failures.push((job.seed, e)),
             _ => {}
         }

@@ -17,7 +17,9 @@ use super::power::plan;
 use super::real::Real;
 use super::{Part, Report, Setting, kernel};
 use crate::VariantError;
-use crate::results::{Clock, Distribution, FilesRow, Path, Percentiles, RiskRow, Spread};
+use crate::results::{
+    Clock, Distribution, FilesRow, Measurement, Path, Percentiles, RiskRow, Spread, Took,
+};
 use crate::scenario::{FilesSpec, Variant};
 
 /// The simulated machine's page cache: so much more than the workload's files that only their age
@@ -71,7 +73,7 @@ impl Load for Files {
             }
             Some(Real::NotRecorded(speeds)) => {
                 let row = files_row(variant, Path::Kernel, Clock::Wall, &speeds, None);
-                Outcome { files: row.into_iter().collect(), ..Outcome::default() }
+                Outcome::of(row)
             }
             Some(Real::Ours { in_process, mounted }) => {
                 run(setting, workload, variant, Some([in_process, mounted]), &report)?
@@ -79,7 +81,9 @@ impl Load for Files {
             None => run(setting, workload, variant, None, &report)?,
         };
         if !self.is_alone {
-            (outcome.files, outcome.virtual_seconds) = (Vec::new(), None);
+            let is_speed =
+                |m: &Measurement| m.row::<FilesRow>().is_some() || m.row::<Took>().is_some();
+            outcome.measurements.retain(|m| !is_speed(m));
         }
         Ok(outcome)
     }
@@ -168,13 +172,12 @@ pub(super) fn cut(
         (risk.run_clock, risk.recovery_clock) = (Clock::Wall, Clock::Wall);
     }
     let simulated = rows.iter().find(|row| row.clock == Clock::Virtual);
-    Ok(Outcome {
-        virtual_seconds: simulated.map(|row| row.elapsed_seconds),
-        files: rows,
-        risk: Some(risk),
-        ages: Some(ages),
-        ..Outcome::default()
-    })
+    let took = simulated.map(|row| Took {
+        variant: variant.name.clone(),
+        virtual_seconds: row.elapsed_seconds,
+        log_used: None,
+    });
+    Ok(Outcome::of(took).with(rows).with([risk]).with([ages]))
 }
 
 /// What some runs of a variant were like; `None` without one.

@@ -7,8 +7,9 @@ use super::jobs::{Ended, Job};
 use super::peers::Peers;
 use super::{Outcome, Setting, disk_use, legs};
 use crate::results::{
-    Clock, ConfigurationInfo, ControlRow, FailureRow, FullSize, Note, PlantedRuns, Rate, Results,
-    RiskRow, Run, Took, VERSION, VariantInfo, checked, place, points, ratios,
+    Clock, ConfigurationInfo, ControlRow, FailureRow, FilesRow, FullSize, GridRow, LegRow,
+    Measurement, Note, PlantedRuns, Rate, Results, RiskRow, Run, ShownRow, VERSION, VariantInfo,
+    checked, place, points, ratios,
 };
 use crate::scenario::{RunKind, Scenario, Variant};
 
@@ -70,13 +71,16 @@ pub(super) fn results(
     notes.extend(peers.notes);
     notes.extend(first.scale_note());
     notes.extend(first.control_notes(&runs));
-    notes.extend(runs.iter().flat_map(|run| &run.risk).flat_map(blind_notes));
-    notes.extend(runs.iter().flat_map(|run| &run.risk).filter_map(not_judged_note));
+    notes.extend(runs.iter().flat_map(Run::of::<RiskRow>).flat_map(blind_notes));
+    notes.extend(runs.iter().flat_map(Run::of::<RiskRow>).filter_map(not_judged_note));
     notes.extend(cacheless_note(&runs));
     notes.extend(disk_use::notes(&runs));
     notes.extend(legs::notes(&first.scenario, &runs));
     notes.extend(matrix_note(&runs));
-    let was_cut = runs.iter().any(|run| !run.risk.is_empty() || !run.legs.is_empty());
+    let was_cut = runs
+        .iter()
+        .flat_map(|run| &run.measurements)
+        .any(|m| m.row::<RiskRow>().is_some() || m.row::<LegRow>().is_some());
     Some(Results {
         format: "steadfast-lab".into(),
         version: VERSION,
@@ -119,51 +123,35 @@ impl Gathered {
     }
 
     fn add(&mut self, variant: &Variant, outcome: Outcome) {
-        let name = || variant.name.clone();
-        let run = &mut self.run;
-        let log_used = outcome.log_used;
-        run.took.extend(outcome.virtual_seconds.map(|virtual_seconds| Took {
-            variant: name(),
-            virtual_seconds,
-            log_used,
-        }));
-        run.rows.extend(outcome.rows);
-        run.grids.extend(outcome.grids);
-        run.loss.extend(outcome.loss);
-        run.files.extend(outcome.files);
-        run.reads.extend(outcome.reads);
-        run.queues.extend(outcome.queues);
-        run.timings.extend(outcome.timings);
-        run.copies.extend(outcome.copies);
-        run.random_reads.extend(outcome.random_reads);
-        run.legs.extend(outcome.legs);
-        run.risk.extend(outcome.risk);
-        run.ages.extend(outcome.ages);
+        self.run.measurements.extend(outcome.measurements);
         self.notes.extend(outcome.notes.into_iter().map(Note::remark));
         if let Some(why) = outcome.left_out {
-            self.left_out.entry(why).or_default().push(name());
+            self.left_out.entry(why).or_default().push(variant.name.clone());
         }
     }
 
     /// The run with what follows from its rows, and its notes.
     fn end(mut self, setting: &Setting) -> (Run, Vec<Note>) {
         let run = &mut self.run;
-        run.ratios = ratios(&run.rows, |variant| setting.scenario.baseline_of(variant));
         let load = setting.reals.load;
-        let not_ranked = place(&mut run.files, load.and_then(|load| load.at_start()));
+        let not_ranked = place(run.files_mut(), load.and_then(|load| load.at_start()));
+        let ratios = ratios(run.of(), |variant| setting.scenario.baseline_of(variant));
         let cuts = setting.options.cuts.unwrap_or(setting.cuts);
-        run.shown = PlantedRuns::kept().map_or_else(
+        let shown: Vec<ShownRow> = PlantedRuns::kept().map_or_else(
             |_| Vec::new(),
             |kept| {
                 let known = |r: &RiskRow| {
                     let programs = r.programs?;
                     kept.of(&setting.scenario, &r.variant, (run.seed, cuts), programs)
                 };
-                run.risk.iter().filter_map(known).collect()
+                run.of::<RiskRow>().filter_map(known).collect()
             },
         );
-        run.speed_and_exposure = points(&run.rows, &run.files, &run.risk);
-        if run.files.iter().any(|f| f.clock == Clock::Wall) {
+        let points = points(run);
+        run.measurements.extend(ratios.into_iter().map(Measurement::from));
+        run.measurements.extend(shown.into_iter().map(Measurement::from));
+        run.measurements.extend(points.into_iter().map(Measurement::from));
+        if run.of::<FilesRow>().any(|f| f.clock == Clock::Wall) {
             self.notes.push(Note::remark(REAL_TIME));
             self.notes.extend(load.map(|load| Note::remark(load.to_string())));
             self.notes.push(Note::remark(match not_ranked {
@@ -260,7 +248,7 @@ impl Setting {
     /// Says whether the controls have shown that the check can fail, and what broke.
     fn control_notes(&self, runs: &[Run]) -> Vec<Note> {
         let of_variant = |v: &Variant| {
-            let rows = || runs.iter().flat_map(|run| &run.risk).filter(|r| r.variant == v.name);
+            let rows = || runs.iter().flat_map(Run::of::<RiskRow>).filter(|r| r.variant == v.name);
             rows().next()?;
             let broken: u64 = rows().map(|r| r.broken_promises).sum();
             let sum = |f: fn(&RiskRow) -> Rate| Rate::of_all(&rows().map(f).collect::<Vec<_>>());
@@ -319,7 +307,7 @@ fn not_judged_note(r: &RiskRow) -> Option<Note> {
 
 /// Says what stands in the tables for a matrix.
 fn matrix_note(runs: &[Run]) -> Option<Note> {
-    runs.iter().any(|run| !run.grids.is_empty()).then(|| {
+    runs.iter().flat_map(Run::of::<GridRow>).next().map(|_| {
         Note::remark(
             "A test's speed is the geometric mean over the cells of its matrix; --json has every \
              cell. Cells in which only the page cache was measured are marked there.",
@@ -330,8 +318,8 @@ fn matrix_note(runs: &[Run]) -> Option<Note> {
 /// Says which variants' zeros cannot show a missing flush.
 fn cacheless_note(runs: &[Run]) -> Option<Note> {
     let without = |r: &&RiskRow| r.control_flushes_omitted.as_ref().is_some_and(|c| !c.must_break);
-    let risk = &runs.first()?.risk;
-    let names: Vec<&str> = risk.iter().filter(without).map(|r| r.variant.as_str()).collect();
+    let risk = runs.first()?.of::<RiskRow>();
+    let names: Vec<&str> = risk.filter(without).map(|r| r.variant.as_str()).collect();
     (!names.is_empty()).then(|| {
         Note::remark(format!(
             "{}: no device of these has a volatile cache, so what is acknowledged is kept, \

@@ -98,7 +98,7 @@ impl Load for Legs {
             }
             rows.push(row(variant, Kind::Memory, &each, setting.scenario.is_model(variant)));
         }
-        Ok(Outcome { legs: rows, ..Outcome::default() })
+        Ok(Outcome::of(rows))
     }
 
     fn is_reduced_by_default(&self) -> bool {

@@ -17,10 +17,7 @@ use super::random_reads::RandomReads;
 use super::reads::Reads;
 use super::timings::Timings;
 use super::{Part, Report, Setting};
-use crate::results::{
-    AgeSeries, CopyRow, FilesRow, GridRow, LegRow, LossRow, QueueSeries, RandomReadRow, ReadRow,
-    RiskRow, Row, TimingRow,
-};
+use crate::results::Measurement;
 use crate::scenario::{Scenario, Variant, WorkloadKind};
 use crate::{ScenarioError, VariantError};
 
@@ -78,41 +75,28 @@ pub(super) struct Cuttable {
     pub plan: Plan,
 }
 
-/// What one job brought: whatever its workload has.
+/// What one job brought.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// Speeds, a row a test.
-    pub rows: Vec<Row>,
-    /// Speeds over a matrix of sizes, a row a test.
-    pub grids: Vec<GridRow>,
-    /// How long the measurement took.
-    pub virtual_seconds: Option<f64>,
-    /// How often the log was filled meanwhile.
-    pub log_used: Option<f64>,
-    /// Speeds under the workload of files.
-    pub files: Vec<FilesRow>,
-    /// What power cuts took.
-    pub risk: Option<RiskRow>,
-    /// The age of what each of them took.
-    pub ages: Option<AgeSeries>,
-    /// What cuts took from the measured run itself.
-    pub loss: Option<LossRow>,
-    /// How long reads took beside a writer.
-    pub reads: Vec<ReadRow>,
-    /// The request scheduler's queue over time.
-    pub queues: Vec<QueueSeries>,
-    /// Timings by hdparm.
-    pub timings: Vec<TimingRow>,
-    /// Copies by dd.
-    pub copies: Vec<CopyRow>,
-    /// Reads at random places.
-    pub random_reads: Vec<RandomReadRow>,
-    /// What cuts took of a volume.
-    pub legs: Vec<LegRow>,
+    /// What it measured.
+    pub measurements: Vec<Measurement>,
     /// Said of the run.
     pub notes: Vec<String>,
     /// This machine cannot run it, and why.
     pub left_out: Option<String>,
+}
+
+impl Outcome {
+    /// Rows of one kind.
+    pub fn of(rows: impl IntoIterator<Item: Into<Measurement>>) -> Outcome {
+        Outcome::default().with(rows)
+    }
+
+    /// The outcome with further rows.
+    pub fn with(mut self, rows: impl IntoIterator<Item: Into<Measurement>>) -> Outcome {
+        self.measurements.extend(rows.into_iter().map(Into::into));
+        self
+    }
 }
 
 /// The workloads of a scenario; `measured`: with the devices as the measurement has them, which a

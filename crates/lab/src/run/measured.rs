@@ -9,7 +9,7 @@ use steadfast_vfs::FileSystem;
 
 use super::benchmark::row;
 use crate::VariantError;
-use crate::results::{Figure, GridCell, GridRow, Row};
+use crate::results::{Figure, GridCell, GridRow, SpeedRow};
 use crate::scenario::{LineError, Scenario, Variant};
 
 /// What a run brought.
@@ -44,7 +44,7 @@ pub(super) fn iozone(
 
 impl Measured {
     /// A row a test; of a matrix the geometric mean over its cells.
-    pub fn rows(&self, scenario: &Scenario, variant: &Variant) -> Vec<Row> {
+    pub fn rows(&self, scenario: &Scenario, variant: &Variant) -> Vec<SpeedRow> {
         match self {
             Measured::Throughput(results) => {
                 let tests = results.runs.iter().flat_map(|r| &r.tests);
@@ -91,10 +91,10 @@ impl Measured {
     }
 }
 
-fn mean(scenario: &Scenario, grid: &GridRow) -> Row {
+fn mean(scenario: &Scenario, grid: &GridRow) -> SpeedRow {
     let kb_per_s = grid.mean_kb_per_s();
     let published = scenario.published.iter().find(|p| p.test == grid.test);
-    Row {
+    SpeedRow {
         test: grid.test.clone(),
         variant: grid.variant.clone(),
         figure: Figure::default(),

@@ -23,7 +23,7 @@ use steadfast_vfs::FileSystem;
 use super::measured::{self, Measured, matrix_options};
 use super::real::{TakenAway, Used, ours, peer, recorded};
 use super::{Setting, Watch, iozone_options};
-use crate::results::{FailureRow, MachineLoad, Note, Path, PeerRow, Row, Spread};
+use crate::results::{FailureRow, MachineLoad, Note, Path, PeerRow, SpeedRow, Spread};
 use crate::scenario::{RunKind, Scenario, Variant};
 use crate::{LabError, OptionError, ScenarioError, VariantError};
 
@@ -69,7 +69,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
     let lines = sides.iter().map(|v| workload(&scenario, v)).collect::<Result<Vec<_>, _>>()?;
     let before = Load::now();
     let runs = scenario.workload.speed_runs as usize;
-    let mut rows: BTreeMap<(usize, usize), Vec<Row>> = BTreeMap::new();
+    let mut rows: BTreeMap<(usize, usize), Vec<SpeedRow>> = BTreeMap::new();
     let (mut failures, mut failed) = (Vec::new(), BTreeSet::new());
     for turn in 0..runs {
         for i in 0..sides.len() {
@@ -156,7 +156,7 @@ fn one(
     scenario: &Scenario,
     iozone: &iozone::Options,
     variant: &Variant,
-) -> Result<(Vec<Row>, TakenAway), VariantError> {
+) -> Result<(Vec<SpeedRow>, TakenAway), VariantError> {
     let run = Benchmark { iozone: iozone.clone(), found: Mutex::new(None) };
     let taken_away = match variant.kernel {
         Some(_) => recorded(&peer(scenario, variant, Used::Zeros)?, &run)?.1,
@@ -197,20 +197,20 @@ impl Workload for Benchmark {
 fn peer_rows(
     sides: &[&Variant],
     runs: usize,
-    rows: &BTreeMap<(usize, usize), Vec<Row>>,
+    rows: &BTreeMap<(usize, usize), Vec<SpeedRow>>,
 ) -> Vec<PeerRow> {
     let of = |side: usize, turn: usize, test: &str| -> Option<f64> {
         let rows = rows.get(&(side, turn))?;
         rows.iter().find(|r| r.test == test).map(|r| r.kb_per_s)
     };
-    let mut tests: Vec<&Row> = Vec::new();
+    let mut tests: Vec<&SpeedRow> = Vec::new();
     for row in rows.values().flatten() {
         if !tests.iter().any(|t| t.test == row.test) {
             tests.push(row);
         }
     }
     let mut peer_rows = Vec::new();
-    for Row { test, figure, .. } in tests {
+    for SpeedRow { test, figure, .. } in tests {
         for (side, v) in sides.iter().enumerate() {
             let first = sides.iter().position(|s| s.kernel.is_some() == v.kernel.is_some());
             let first = first.unwrap_or(side);

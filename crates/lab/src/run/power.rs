@@ -204,7 +204,7 @@ pub(super) fn not_judged(figures: &Figures) -> Option<NotJudged> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Figure, Row, points};
+    use crate::results::{Figure, Run, SpeedRow, points};
     use crate::scenario::Scenario;
 
     /// The chart compares like with like: no percentile of ours beside a maximum of the kernel's.
@@ -218,15 +218,16 @@ mod tests {
         assert!(ours.exposure_bytes.p99().is_some());
         let kernels = row(&scenario.variants[6], figures(40));
         let risk = [ours, kernels];
-        let rows: Vec<_> = risk.iter().map(|r| speed_of(&r.variant)).collect();
-        let points = points(&rows, &[], &risk);
+        let speeds = risk.iter().map(|r| speed_of(&r.variant).into()).collect::<Vec<_>>();
+        let measurements = speeds.into_iter().chain(risk.map(Into::into)).collect();
+        let points = points(&Run { seed: 1, measurements });
         assert_eq!(points.len(), 2);
         assert!(points.iter().all(|p| p.exposure_is == "max of 40"), "{points:?}");
         assert_eq!((points[0].exposure_bytes, points[1].exposure_bytes), (390.0, 39.0));
     }
 
-    fn speed_of(variant: &str) -> Row {
-        Row {
+    fn speed_of(variant: &str) -> SpeedRow {
+        SpeedRow {
             test: "write".into(),
             variant: variant.into(),
             figure: Figure::Children,

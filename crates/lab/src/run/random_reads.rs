@@ -179,9 +179,8 @@ impl Load for RandomReads {
         _: Report,
     ) -> Result<Outcome, VariantError> {
         let each = self.0.iter().filter(|spec| spec.is_for(&variant.name));
-        let random_reads = each.map(|spec| run(setting, spec, variant));
-        let random_reads = random_reads.collect::<Result<Vec<_>, VariantError>>()?;
-        Ok(Outcome { random_reads, ..Outcome::default() })
+        let rows = each.map(|spec| run(setting, spec, variant));
+        Ok(Outcome::of(rows.collect::<Result<Vec<_>, VariantError>>()?))
     }
 
     fn is_reduced_by_default(&self) -> bool {

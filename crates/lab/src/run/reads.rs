@@ -22,7 +22,7 @@ use steadfast_vfs::{FileSystem, NewNode, OpenFlags, path};
 use super::disk_use;
 use super::load::{Load, Outcome};
 use super::{Part, Report, Setting};
-use crate::results::{Figure, Percentiles, QueueSeries, ReadRow, Row};
+use crate::results::{Figure, Percentiles, QueueSeries, ReadRow, SpeedRow, Took};
 use crate::scenario::{Place, ReadUnderWriteSpec, Scenario, Variant};
 use crate::{ScenarioError, VariantError};
 
@@ -262,11 +262,12 @@ impl Experiment {
 impl Found {
     fn outcome(self, setting: &Setting, variant: &Variant, spec: &ReadUnderWriteSpec) -> Outcome {
         let kb = spec.file_bytes() as f64 / 1024.0;
-        let mut outcome = Outcome {
-            virtual_seconds: Some(self.virtual_seconds),
+        let took = Took {
+            variant: variant.name.clone(),
+            virtual_seconds: self.virtual_seconds,
             log_used: self.log_used,
-            ..Outcome::default()
         };
+        let (mut speeds, mut reads) = (Vec::new(), Vec::new());
         for of in self.places {
             let test = of.place.test();
             let published = setting.scenario.published.iter().find(|p| p.test == test);
@@ -276,7 +277,7 @@ impl Found {
             let calls = Percentiles::of(of.calls_ms);
             let us = |ms: f64| ms * 1e3;
             let kb_per_s = kb / under_write.p50();
-            outcome.rows.push(Row {
+            speeds.push(SpeedRow {
                 test: test.into(),
                 variant: variant.name.clone(),
                 figure: Figure::Children,
@@ -294,7 +295,7 @@ impl Found {
                 )),
                 distribution: None,
             });
-            outcome.reads.push(ReadRow {
+            reads.push(ReadRow {
                 test: test.into(),
                 variant: variant.name.clone(),
                 bytes: spec.file_bytes(),
@@ -307,8 +308,7 @@ impl Found {
             });
         }
         let named = |queue: QueueSeries| QueueSeries { variant: variant.name.clone(), ..queue };
-        outcome.queues.extend(self.queue.map(named));
-        outcome
+        Outcome::of([took]).with(speeds).with(reads).with(self.queue.map(named))
     }
 }
 

@@ -60,8 +60,7 @@ impl Load for Timings {
             true => file(setting, spec, variant, target),
             false => device(setting, spec, variant, target),
         });
-        let rows = timed.collect::<Result<Vec<_>, VariantError>>()?;
-        Ok(Outcome { timings: rows.concat(), ..Outcome::default() })
+        Ok(Outcome::of(timed.collect::<Result<Vec<_>, VariantError>>()?.concat()))
     }
 
     fn is_reduced_by_default(&self) -> bool {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_devices::filter::record::Media;
 use steadfast_devices::filter::{Rule, schedule};
-use steadfast_setup::{DeviceSource, DeviceSpec, DriverCost, Machine, Namespace, Topology, VolumeSpec};
+use steadfast_setup::{
+    DeviceSource, DeviceSpec, DriverCost, Machine, Namespace, Topology, VolumeSpec,
+};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

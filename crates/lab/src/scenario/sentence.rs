@@ -10,6 +10,7 @@ use super::wrong::did_you_mean;
 use crate::size;
 
 /// What a medium is capable of, as the source says: what is faster comes from a cache.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Medium {
     /// Reading, in MB/s of 1,000,000 bytes.

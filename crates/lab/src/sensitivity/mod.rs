@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use steadfast_vfs::options::choose;
 
-use crate::results::{Ratio, Row, ratios};
+use crate::results::{Ratio, SpeedRow, ratios};
 use crate::run::{RunOptions, Watch, iozone_options, measure_each};
 use crate::scenario::{Scenario, did_you_mean};
 use crate::{LabError, OptionError};
@@ -174,7 +174,7 @@ pub fn run(
     let named = |number: usize| runs[number].1.iter().map(|v| scenario.variants[*v].name.as_str());
     // Whoever is interrupted has no rows at all.
     let mut partial = !named(0).all(|name| base.iter().any(|r| r.variant == name));
-    let whole = |rows: &[Row], number: usize| {
+    let whole = |rows: &[SpeedRow], number: usize| {
         rows.len() == base.iter().filter(|r| named(number).any(|name| name == r.variant)).count()
     };
     let mut effects = Vec::new();
@@ -190,9 +190,9 @@ pub fn run(
         }
         // Of a variant that the change does not concern the figures are those without it.
         let others = base.iter().filter(|b| !rows.iter().any(|r| r.variant == b.variant));
-        let others: Vec<Row> = others.cloned().collect();
+        let others: Vec<SpeedRow> = others.cloned().collect();
         rows.extend(others);
-        effects.push(Effect { change: change.clone(), ratios: ratios(&rows, baseline_of) });
+        effects.push(Effect { change: change.clone(), ratios: ratios(rows.iter(), baseline_of) });
     }
     let size = if options.full { None } else { scenario.workload.quick_size.clone() };
     let mut found = Sensitivity {
@@ -202,7 +202,7 @@ pub fn run(
         size: size.unwrap_or_else(|| "published".into()),
         full: options.full,
         seed: options.seed,
-        ratios: ratios(&base, baseline_of),
+        ratios: ratios(base.iter(), baseline_of),
         baseline,
         effects,
         refused,

@@ -6,7 +6,7 @@ use steadfast_vfs::foreign::lines as harmless;
 
 use super::matrix::sentences_in_words;
 use super::{Choice, Grid, Heading, Line, grids};
-use crate::results::Results;
+use crate::results::{Results, SpeedRow};
 
 /// How text is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub fn chosen_text(results: &Results, layout: Layout, choice: &Choice) -> String
 /// What was run, how often, and how its figures are to be read.
 fn heading_of(results: &Results, width: usize) -> String {
     let mut lines = vec![results.title.clone()];
-    let iozone = results.risk_command.is_some() || results.runs.iter().any(|r| !r.rows.is_empty());
+    let iozone = results.risk_command.is_some() || results.all::<SpeedRow>().next().is_some();
     let size = match (iozone, results.full) {
         (false, _) => "Workload:",
         (true, true) => "Published size:",

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Cell, Grid, Heading, Line, Unit};
-use crate::results::{GridRow, Results, SentenceRow, Spread};
+use super::{Grid, Heading, Line};
+use crate::results::{Cell, GridRow, Results, SentenceRow, Spread, Unit};
 use crate::scenario::sized;
 use crate::wrap::wrapped;
 
@@ -28,7 +28,7 @@ pub(super) fn by_file(results: &Results) -> Vec<Grid> {
 }
 
 fn rows(results: &Results) -> impl Iterator<Item = &GridRow> {
-    results.runs.iter().flat_map(|run| &run.grids)
+    results.all::<GridRow>()
 }
 
 fn of_test(results: &Results, configuration: Option<&str>, test: &str) -> Grid {

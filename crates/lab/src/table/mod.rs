@@ -1,17 +1,14 @@
 //! The tables of a run: grids of figures, laid out as text for a width, Markdown or CSV.
 
-mod cell;
-mod columns;
 mod layout;
 mod matrix;
 mod plain;
 
 use crate::results::{
-    CopyRow, Figure, LegRow, PeerRow, RandomReadRow, ReadRow, Results, Row, Run, Spread, TimingRow,
+    Cell, Column, Figure, Order, PeerRow, Percentiles, Ratio, Results, Run, SpeedRow, Spread,
+    TableLine, Unit,
 };
 
-pub use cell::{Cell, Unit};
-pub use columns::Column;
 pub use layout::{Layout, chosen_text, terminal_width, text};
 pub use plain::{csv, markdown};
 
@@ -109,184 +106,73 @@ impl Choice {
 
 /// The tables of a run, in the order in which they are shown: first what the scenario asks.
 pub fn grids(results: &Results) -> Vec<Grid> {
-    let reads = reads(results).into_iter().chain(copies(results)).chain(random_reads(results));
-    let all = [
-        matrix::sentences(results),
-        ratios(results),
-        speeds(results),
-        timings(results),
-        peer_speeds(results),
-        peer_ratios(results),
-        by_variant("speed", results, |run| all_of(&run.files), |f| &f.variant, columns::files),
-        by_variant(
-            "loss of the measured run",
-            results,
-            |run| all_of(&run.loss),
-            |r| &r.variant,
-            columns::loss,
-        ),
-        by_variant(
-            "data loss",
-            results,
-            |run| all_of(&run.risk),
-            |r| &r.variant,
-            columns::exposure,
-        ),
-        by_variant(
-            "after recovery",
-            results,
-            |run| all_of(&run.risk),
-            |r| &r.variant,
-            columns::found,
-        ),
-        by_variant(
-            "planted bugs that as many cuts show",
-            results,
-            |run| all_of(&run.shown),
-            |r| &r.variant,
-            columns::shown,
-        ),
-        by_variant(
-            "speed and exposure",
-            results,
-            |run| all_of(&run.speed_and_exposure),
-            |p| &p.variant,
-            columns::point,
-        ),
+    let by_test = [
+        (Order::Sentences, matrix::sentences(results)),
+        (Order::Speed, ratios(results)),
+        (Order::Speed, speeds(results)),
+        (Order::Peers, peer_speeds(results)),
+        (Order::Peers, peer_ratios(results)),
     ];
-    let mut grids: Vec<Grid> = reads.chain(all.into_iter().flatten()).collect();
-    grids.extend(legs(results));
-    grids.extend(matrix::by_file(results));
-    grids.retain(|grid| !grid.lines.is_empty());
-    grids
+    let mut grids = of_lines(results);
+    grids.extend(by_test.into_iter().filter_map(|(order, grid)| Some((order, grid?))));
+    grids.extend(matrix::by_file(results).into_iter().map(|grid| (Order::Sizes, grid)));
+    grids.sort_by_key(|(order, _)| *order);
+    let grids = grids.into_iter().map(|(_, grid)| grid);
+    grids.filter(|grid| !grid.lines.is_empty()).collect()
 }
 
-fn all_of<R>(rows: &[R]) -> Vec<&R> {
-    rows.iter().collect()
+/// The tables whose lines the measurements make themselves.
+fn of_lines(results: &Results) -> Vec<(Order, Grid)> {
+    let measurements = results.runs.iter().flat_map(|run| &run.measurements);
+    let mut tables: Vec<(Order, String, Vec<TableLine>)> = Vec::new();
+    for line in measurements.flat_map(|m| m.lines()) {
+        match tables.iter_mut().find(|(_, title, _)| *title == line.title) {
+            Some((_, _, lines)) => lines.push(line),
+            None => tables.push((line.order, line.title.clone(), vec![line])),
+        }
+    }
+    let grid = |(order, title, lines)| (order, of_table(results, title, lines));
+    tables.into_iter().map(grid).collect()
 }
 
-/// A table for each place of the file that is read beside a writer.
-fn reads(results: &Results) -> Vec<Grid> {
-    let all = || results.runs.iter().flat_map(|run| &run.reads);
-    let of_test = |test: &&str| {
-        let mib = all().find(|r| r.test == *test).map_or(0, |r| r.bytes >> 20);
-        let title = format!("{test}: {mib} MiB beside a writer, virtual clock");
-        by_variant(
-            &title,
-            results,
-            |run| run.reads.iter().filter(|r| r.test == *test).collect(),
-            |r: &ReadRow| &r.variant,
-            columns::reads,
-        )
-    };
-    tests(results).iter().filter_map(of_test).collect()
-}
-
-/// A table for each copy by dd.
-fn copies(results: &Results) -> Vec<Grid> {
+/// A table of lines: those of variants in the scenario's order, those of one name merged. A column
+/// that only some have is empty in the others.
+fn of_table(results: &Results, title: String, mut all: Vec<TableLine>) -> Grid {
+    let place = |name: &str| results.variants.iter().position(|v| v.name == name);
+    all.sort_by_key(|line| place(&line.name));
+    let mut headings: Vec<Heading> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
-    for row in results.runs.iter().flat_map(|run| &run.copies) {
-        if !names.contains(&row.test.as_str()) {
-            names.push(&row.test);
+    for line in &all {
+        if !names.contains(&line.name.as_str()) {
+            names.push(&line.name);
+        }
+        for column in &line.columns {
+            if !headings.iter().any(|h| h.text == column.heading) {
+                headings.push(Heading { text: column.heading.clone(), wide: column.wide });
+            }
         }
     }
-    let of_test = |test: &&str| {
-        by_variant(
-            &format!("dd: {test}, virtual clock"),
-            results,
-            |run| run.copies.iter().filter(|r| r.test == *test).collect(),
-            |r: &CopyRow| &r.variant,
-            columns::copies,
-        )
-    };
-    names.iter().filter_map(of_test).collect()
-}
-
-/// A table for each test of random reads.
-fn random_reads(results: &Results) -> Vec<Grid> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in results.runs.iter().flat_map(|run| &run.random_reads) {
-        if !names.contains(&row.test.as_str()) {
-            names.push(&row.test);
-        }
-    }
-    let of_test = |test: &&str| {
-        by_variant(
-            &format!("random reads: {test}, virtual clock"),
-            results,
-            |run| run.random_reads.iter().filter(|r| r.test == *test).collect(),
-            |r: &RandomReadRow| &r.variant,
-            columns::random_reads,
-        )
-    };
-    names.iter().filter_map(of_test).collect()
-}
-
-/// A table for each kind of cut of volumes.
-fn legs(results: &Results) -> Vec<Grid> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in results.runs.iter().flat_map(|run| &run.legs) {
-        if !names.contains(&row.test.as_str()) {
-            names.push(&row.test);
-        }
-    }
-    let of_test = |test: &&str| {
-        by_variant(
-            &format!("data at risk: {test}"),
-            results,
-            |run| run.legs.iter().filter(|r| r.test == *test).collect(),
-            |r: &LegRow| &r.variant,
-            columns::legs,
-        )
-    };
-    names.iter().filter_map(of_test).collect()
-}
-
-/// hdparm's timings, a line each.
-fn timings(results: &Results) -> Option<Grid> {
-    let rows = || results.runs.iter().flat_map(|run| &run.timings);
-    type OfTiming = fn(&TimingRow) -> Cell;
-    let columns: [(&str, bool, OfTiming); 5] = [
-        ("MB read", true, |r| Cell::plain((r.bytes >> 20) as f64, 0)),
-        ("seconds", true, |r| Cell::plain(r.seconds, 2)),
-        ("MB/s", false, |r| Cell::plain(r.kb_per_s / 1024.0, 2)),
-        ("published", false, |r| {
-            Cell::maybe(r.published_kb_per_s.map(|kb| kb / 1024.0), Unit::Plain(2))
-        }),
-        ("difference", false, |r| {
-            let percent = r.published_kb_per_s.map(|kb| (r.kb_per_s / kb - 1.0) * 100.0);
-            Cell::maybe(percent, Unit::Difference)
-        }),
-    ];
-    let mut lines: Vec<(&String, &Option<String>)> = Vec::new();
-    for row in rows() {
-        if !lines.contains(&(&row.test, &row.variant)) {
-            lines.push((&row.test, &row.variant));
-        }
-    }
-    let line = |(test, variant): &(&String, &Option<String>)| {
-        let own = || rows().filter(|r| r.test == **test && r.variant == **variant);
-        let cell = |of: &OfTiming| {
-            let cells: Vec<Cell> = own().map(of).collect();
-            (Cell::merged(&cells.iter().collect::<Vec<_>>()), false)
+    let line = |name: &&str| {
+        let control = results.variant(name).is_some_and(|v| v.control);
+        let of_line = || all.iter().filter(|l| l.name == **name).flat_map(|l| &l.columns);
+        let cell = |heading: &Heading| {
+            let columns: Vec<&Column> = of_line().filter(|c| c.heading == heading.text).collect();
+            let cell = Cell::merged(&columns.iter().map(|c| &c.cell).collect::<Vec<_>>());
+            let must_be_zero = columns.iter().any(|c| c.must_be_zero);
+            let blind = columns.iter().any(|c| c.blind);
+            let alarm = blind || (must_be_zero && !control && cell.is_above_zero());
+            (cell, alarm)
         };
-        let variant = variant.as_ref().map_or(String::new(), |v| format!("{v}: "));
-        Line {
-            name: format!("{variant}{test}"),
-            cells: columns.iter().map(|c| cell(&c.2)).collect(),
-        }
+        Line { name: (*name).into(), cells: headings.iter().map(cell).collect() }
     };
-    let lines: Vec<Line> = lines.iter().map(line).collect();
-    let heading =
-        |(text, wide, _): &(&str, bool, OfTiming)| Heading { text: (*text).into(), wide: *wide };
-    let headings = columns.iter().map(heading).collect();
-    (!lines.is_empty()).then(|| Grid { title: "hdparm, virtual clock".into(), headings, lines })
+    let lines = names.iter().map(line).collect();
+    Grid { title, headings: headings.clone(), lines }
 }
 
 /// Test names in the order in which they first appear.
 pub(crate) fn tests(results: &Results) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
-    for row in results.runs.iter().flat_map(|run| &run.rows) {
+    for row in results.all::<SpeedRow>() {
         if !names.contains(&row.test.as_str()) {
             names.push(&row.test);
         }
@@ -296,20 +182,20 @@ pub(crate) fn tests(results: &Results) -> Vec<&str> {
 
 /// Names of the variants whose speed was measured by a benchmark, in the scenario's order.
 pub(crate) fn measured(results: &Results) -> Vec<&str> {
-    let rows = || results.runs.iter().flat_map(|run| &run.rows);
+    let rows = || results.all::<SpeedRow>();
     let names = results.variants.iter().map(|v| v.name.as_str());
     names.filter(|name| rows().any(|row| row.variant == *name)).collect()
 }
 
 /// The rows of a test and variant, one a seed.
-pub(crate) fn find<'r>(results: &'r Results, test: &str, variant: &str) -> Vec<&'r Row> {
-    let rows = results.runs.iter().flat_map(|run| &run.rows);
+pub(crate) fn find<'r>(results: &'r Results, test: &str, variant: &str) -> Vec<&'r SpeedRow> {
+    let rows = results.all::<SpeedRow>();
     rows.filter(|r| r.test == test && r.variant == variant).collect()
 }
 
 /// The test's name, with the figure where it is not the children's sum.
 pub(crate) fn label(results: &Results, test: &str) -> String {
-    let mut rows = results.runs.iter().flat_map(|run| &run.rows);
+    let mut rows = results.all::<SpeedRow>();
     let parent = rows.any(|r| r.test == test && r.figure == Figure::Parent);
     if parent { format!("{test} (parent)") } else { test.into() }
 }
@@ -350,13 +236,13 @@ fn by_test(title: String, results: &Results, columns: &[OfTest<'_>]) -> Grid {
 /// MB/s (1 MB = 1024 kB) of each test and variant.
 fn speeds(results: &Results) -> Option<Grid> {
     let mb = |kb: Option<f64>| Cell::maybe(kb.map(|kb| kb / 1024.0), Unit::Plain(1));
-    let find = |run: &Run, test: &str, variant: &str, figure: fn(&Row) -> Option<f64>| {
-        let row = run.rows.iter().find(|r| r.test == test && r.variant == variant);
+    let find = |run: &Run, test: &str, variant: &str, figure: fn(&SpeedRow) -> Option<f64>| {
+        let row = run.of::<SpeedRow>().find(|r| r.test == test && r.variant == variant);
         mb(row.and_then(figure))
     };
     let mut columns = Vec::new();
     for variant in measured(results) {
-        let column = |heading: String, figure: fn(&Row) -> Option<f64>| OfTest {
+        let column = |heading: String, figure: fn(&SpeedRow) -> Option<f64>| OfTest {
             heading,
             wide: false,
             figure: Box::new(move |run, test| find(run, test, variant, figure)),
@@ -371,14 +257,14 @@ fn speeds(results: &Results) -> Option<Grid> {
 
 /// How long a record took on a variant, in milliseconds.
 fn latency(variant: &str) -> [OfTest<'_>; 3] {
-    type OfRecord = fn(&crate::results::Percentiles) -> Option<f64>;
+    type OfRecord = fn(&Percentiles) -> Option<f64>;
     let figures: [(&str, OfRecord); 3] =
         [("p50", |l| Some(l.p50())), ("p99", |l| l.p99()), ("max", |l| Some(l.max()))];
     figures.map(|(name, of)| OfTest {
         heading: format!("{variant}, record ms {name}"),
         wide: true,
         figure: Box::new(move |run, test| {
-            let row = run.rows.iter().find(|r| r.test == test && r.variant == variant);
+            let row = run.of::<SpeedRow>().find(|r| r.test == test && r.variant == variant);
             let us = row.and_then(|r| r.latency_us.as_ref()).and_then(of);
             Cell::maybe(us.map(|us| us / 1e3), Unit::Plain(2))
         }),
@@ -388,7 +274,7 @@ fn latency(variant: &str) -> [OfTest<'_>; 3] {
 /// Each test's speed over the baseline's.
 fn ratios(results: &Results) -> Option<Grid> {
     let mut baselines: Vec<String> = Vec::new();
-    for ratio in results.runs.iter().flat_map(|run| &run.ratios) {
+    for ratio in results.all::<Ratio>() {
         let name = format!("'{}'", ratio.baseline);
         if !baselines.contains(&name) {
             baselines.push(name);
@@ -398,21 +284,20 @@ fn ratios(results: &Results) -> Option<Grid> {
         return None;
     }
     let baseline = baselines.join(" and ");
-    let find =
-        |run: &Run, test: &str, variant: &str, figure: fn(&crate::results::Ratio) -> Cell| {
-            let ratio = run.ratios.iter().find(|r| r.test == test && r.variant == variant);
-            ratio.map_or(Cell::None, figure)
-        };
+    let find = |run: &Run, test: &str, variant: &str, figure: fn(&Ratio) -> Cell| {
+        let ratio = run.of::<Ratio>().find(|r| r.test == test && r.variant == variant);
+        ratio.map_or(Cell::None, figure)
+    };
     let mut columns = Vec::new();
     for variant in measured(results) {
-        let column = |heading: String, figure: fn(&crate::results::Ratio) -> Cell| OfTest {
+        let column = |heading: String, figure: fn(&Ratio) -> Cell| OfTest {
             heading,
             wide: false,
             figure: Box::new(move |run, test| find(run, test, variant, figure)),
         };
         columns.push(column(variant.into(), |r| Cell::of(r.ratio, Unit::Times)));
         columns.extend(full_size(results, variant));
-        let published = |r: &crate::results::Ratio| Cell::maybe(r.published_ratio, Unit::Times);
+        let published = |r: &Ratio| Cell::maybe(r.published_ratio, Unit::Times);
         columns.push(column(format!("{variant}, published"), published));
         columns.push(column(format!("{variant}, difference"), |r| {
             Cell::maybe(r.difference_percent, Unit::Difference)
@@ -476,7 +361,7 @@ fn peer_ratios(results: &Results) -> Option<Grid> {
 fn full_size<'a>(results: &'a Results, variant: &'a str) -> Option<OfTest<'a>> {
     let full = results.full_size.as_ref()?;
     let here = move |test: &str| {
-        let ratios = results.runs.iter().flat_map(|run| &run.ratios);
+        let ratios = results.all::<Ratio>();
         let of_test = ratios.filter(|r| r.test == test && r.variant == variant);
         Spread::of(&of_test.map(|r| r.ratio).collect::<Vec<_>>())
     };
@@ -487,44 +372,4 @@ fn full_size<'a>(results: &'a Results, variant: &'a str) -> Option<OfTest<'a>> {
     };
     let figure: OfRun<'a> = Box::new(move |_, test| other(test).unwrap_or(Cell::None));
     Some(OfTest { heading: format!("{variant}, full size"), wide: false, figure })
-}
-
-/// A table with a line a variant. A column that only some have is empty in the others.
-fn by_variant<R>(
-    title: &str,
-    results: &Results,
-    rows: impl for<'r> Fn(&'r Run) -> Vec<&'r R>,
-    name: impl Fn(&R) -> &str,
-    cells: impl Fn(&R) -> Vec<Column>,
-) -> Option<Grid> {
-    let columns_of = |variant: &str| -> Vec<Vec<Column>> {
-        let all = results.runs.iter().flat_map(&rows);
-        all.filter(|row| name(row) == variant).map(&cells).collect()
-    };
-    let of_variants: Vec<(&str, Vec<Vec<Column>>)> = results
-        .variants
-        .iter()
-        .map(|v| (v.name.as_str(), columns_of(&v.name)))
-        .filter(|(_, of_runs)| !of_runs.is_empty())
-        .collect();
-    let mut headings: Vec<Heading> = Vec::new();
-    for column in of_variants.iter().flat_map(|(_, runs)| runs).flatten() {
-        if !headings.iter().any(|h| h.text == column.heading) {
-            headings.push(Heading { text: column.heading.clone(), wide: column.wide });
-        }
-    }
-    let line = |(variant, runs): &(&str, Vec<Vec<Column>>)| {
-        let control = results.variant(variant).is_some_and(|v| v.control);
-        let cell = |heading: &Heading| {
-            let of_column = || runs.iter().flatten().filter(|c| c.heading == heading.text);
-            let cell = Cell::merged(&of_column().map(|c| &c.cell).collect::<Vec<_>>());
-            let must_be_zero = of_column().any(|c| c.must_be_zero);
-            let blind = of_column().any(|c| c.blind);
-            let alarm = blind || (must_be_zero && !control && cell.is_above_zero());
-            (cell, alarm)
-        };
-        Line { name: (*variant).into(), cells: headings.iter().map(cell).collect() }
-    };
-    let lines: Vec<Line> = of_variants.iter().map(line).collect();
-    Some(Grid { title: title.into(), headings, lines })
 }

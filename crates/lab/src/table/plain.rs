@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use steadfast_vfs::foreign::lines;
 
-use super::cell::Cell;
 use super::matrix::{SENTENCES, sentences_as_markdown};
 use super::{Choice, grids};
-use crate::results::Results;
+use crate::results::{Cell, Results};
 
 /// Tables as Markdown, the range of a figure behind it; of all tables with the notes.
 pub fn markdown(results: &Results, wide: bool, choice: &Choice) -> String {

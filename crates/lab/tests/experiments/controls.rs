@@ -34,7 +34,7 @@ fn only_a_volatile_cache_shows_that_flushes_are_missing() {
     let names = ["internal", "volatile-cache", "volatile-external", "lying-cache"];
     let results = run(&small(&names), &options(), &|_, _| ()).unwrap();
     let row = |name: &str| -> &RiskRow {
-        results.only().risk.iter().find(|r| r.variant == name).unwrap()
+        results.only().of::<RiskRow>().find(|r| r.variant == name).unwrap()
     };
     let omitted = |name: &str| row(name).control_flushes_omitted.as_ref().unwrap();
     // The disk keeps what it acknowledges: without any flush the zeros stay, and are reported to be
@@ -63,7 +63,8 @@ fn a_control_that_does_not_fail_is_reported() {
     scenario.workload.lying_cuts_per_4 = 1;
     let options = RunOptions { cuts: Some(1), ..options() };
     let results = run(&scenario, &options, &|_, _| ()).unwrap();
-    let control = results.only().risk[0].control_flushes_omitted.as_ref().unwrap();
+    let control = results.only().of::<RiskRow>().next().unwrap();
+    let control = control.control_flushes_omitted.as_ref().unwrap();
     let is_reported = results.notes.iter().any(|n| n.text.contains("CONTROL DID NOT FAIL"));
     assert_eq!(is_reported, control.is_blind(), "{control:?} {:?}", results.notes);
     let blind = ControlRow {
@@ -81,7 +82,7 @@ fn a_control_that_does_not_fail_is_reported() {
 fn a_cut_of_a_control_is_made_again() {
     let scenario = small(&["internal", "volatile-cache"]);
     let results = run(&scenario, &options(), &|_, _| ()).unwrap();
-    let r = results.only().risk.iter().find(|r| r.variant == "volatile-cache").unwrap();
+    let r = results.only().of::<RiskRow>().find(|r| r.variant == "volatile-cache").unwrap();
     let want = r.control_flushes_omitted.as_ref().unwrap().broken_promises;
     let again = |variant: &str, number, control| {
         reproduce_state(&scenario, &options(), variant, number, Some(control))

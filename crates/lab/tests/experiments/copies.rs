@@ -1,6 +1,6 @@
 //! dd and hdparm in scenarios: devices, files on variants, figures beside published ones.
 
-use steadfast_lab::results::{Results, summary};
+use steadfast_lab::results::{CopyRow, Results, SpeedRow, TimingRow, summary};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::table::{self, Layout};
 use steadfast_lab::{RunOptions, report, run};
@@ -86,10 +86,10 @@ fn copies_and_timings_have_their_rows() {
     let results = results();
     let run = results.only();
     let mb = |test: &str, variant: &str| {
-        let row = run.rows.iter().find(|r| r.test == test && r.variant == variant);
+        let row = run.of::<SpeedRow>().find(|r| r.test == test && r.variant == variant);
         row.unwrap_or_else(|| panic!("{test}, {variant}")).kb_per_s / 1024.0
     };
-    assert_eq!(run.rows.len(), 10);
+    assert_eq!(run.of::<SpeedRow>().count(), 10);
     for variant in ["internal", "external"] {
         let (cold, warm) = (mb("cold read", variant), mb("warm read", variant));
         assert!(warm > 2.0 * cold && cold > 1.0, "{variant}: {cold} and {warm}");
@@ -101,11 +101,11 @@ fn copies_and_timings_have_their_rows() {
     }
     // The card by itself: as fast whatever stands on it.
     assert_eq!(mb("raw", "internal"), mb("raw", "external"));
-    let published = run.rows.iter().find(|r| r.published_kb_per_s.is_some()).unwrap();
+    let published = run.of::<SpeedRow>().find(|r| r.published_kb_per_s.is_some()).unwrap();
     assert_eq!((published.test.as_str(), published.variant.as_str()), ("write", "external"));
     // The card once, the file on each variant.
     let timings: Vec<(&str, Option<&str>)> =
-        run.timings.iter().map(|t| (t.test.as_str(), t.variant.as_deref())).collect();
+        run.of::<TimingRow>().map(|t| (t.test.as_str(), t.variant.as_deref())).collect();
     let expected = [
         ("hdparm -t /g", Some("internal")),
         ("hdparm -T card", None),
@@ -113,9 +113,10 @@ fn copies_and_timings_have_their_rows() {
         ("hdparm -t /g", Some("external")),
     ];
     assert_eq!(timings, expected);
-    let card = &run.timings[2];
+    let timed: Vec<&TimingRow> = run.of().collect();
+    let card = timed[2];
     assert_eq!((card.bytes, card.published_kb_per_s), (256 << 20, Some(318_351.36)));
-    assert!(run.timings[0].bytes == 8 << 20 && run.timings.iter().all(|t| t.kb_per_s > 1024.0));
+    assert!(timed[0].bytes == 8 << 20 && timed.iter().all(|t| t.kb_per_s > 1024.0));
     let command = &results.command;
     assert!(command.contains("dd if=/dev/zero of=/f") && command.contains("hdparm -Tt card"));
 }
@@ -183,7 +184,10 @@ fn a_devices_fault_reaches_the_copy() {
         let scenario = Scenario::parse(&text(fault), "faulty").unwrap();
         run(&scenario, &RunOptions::default(), &|_, _| {})
     };
-    let seconds = |fault: &str| ran(fault).unwrap().runs[0].copies[0].seconds;
+    let seconds = |fault: &str| -> f64 {
+        let results = ran(fault).unwrap();
+        results.all::<CopyRow>().map(|copy| copy.seconds).sum()
+    };
     let (well, late) = (seconds(""), seconds("fault = { effect = \"delay\", delay_ms = 20.0 }"));
     // Each of the 50 reads.
     assert!(well < 0.1 && (1.0..1.1).contains(&late), "{well} s, {late} s");

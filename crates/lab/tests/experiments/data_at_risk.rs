@@ -1,7 +1,7 @@
 //! The data-at-risk scenario, small: what is known of each mode must show in its figures.
 
 use steadfast_devices::model::ModelParams;
-use steadfast_lab::results::{Results, RiskRow};
+use steadfast_lab::results::{AgeSeries, FilesRow, Point, Results, RiskRow};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::table::{self, Layout};
 use steadfast_lab::{RunOptions, run};
@@ -42,9 +42,9 @@ fn known_truths_show_up() {
     assert_described(&results);
     assert_tables("data-at-risk", &results);
     let row = |name: &str| -> &RiskRow {
-        results.only().risk.iter().find(|r| r.variant == name).unwrap()
+        results.only().of::<RiskRow>().find(|r| r.variant == name).unwrap()
     };
-    for r in &results.only().risk {
+    for r in results.only().of::<RiskRow>() {
         assert_eq!(
             (r.broken_promises, r.damage.events, r.manual_repair.events),
             (0, 0, 0),
@@ -70,22 +70,22 @@ fn known_truths_show_up() {
         let r = row(mode);
         assert_eq!((r.order_violations, r.empty_after_rename), (0, 0), "{r:#?}");
     }
-    assert_eq!(results.only().files.len(), 6);
-    for f in &results.only().files {
+    assert_eq!(results.only().of::<FilesRow>().count(), 6);
+    for f in results.only().of::<FilesRow>() {
         assert!(
             f.operations > 500 && f.fsyncs > 50 && f.operations_per_s.median() > 100.0,
             "{f:#?}"
         );
         assert!(f.fsync_ms.p50() > 0.0 && f.elapsed_seconds >= 2.5, "{f:#?}");
     }
-    assert_eq!(results.only().speed_and_exposure.len(), 6);
+    assert_eq!(results.only().of::<Point>().count(), 6);
     // How old what each cut took was, in the order of time.
-    for series in &results.only().ages {
+    for series in results.only().of::<AgeSeries>() {
         assert!(series.at_ms.is_sorted() && series.at_ms.len() == series.age_ms.len());
         assert!(series.at_ms.iter().zip(&series.age_ms).all(|(at, age)| age <= at), "{series:?}");
         assert!(series.at_ms.last().is_some_and(|at| *at > 2000), "{series:?}");
     }
-    assert_eq!(results.only().ages.len(), 6);
+    assert_eq!(results.only().of::<AgeSeries>().count(), 6);
     // Readable at 80 columns, with all columns too.
     for wide in [false, true] {
         let text = table::text(&results, Layout { wide, ..Layout::default() });

@@ -3,7 +3,7 @@
 //! them.
 
 use steadfast_devices::model::ModelParams;
-use steadfast_lab::results::{Clock, FailureRow, Note, Path, Results, RiskRow};
+use steadfast_lab::results::{Clock, FailureRow, FilesRow, Note, Path, Results, RiskRow};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{LabError, RunOptions, run};
 
@@ -39,8 +39,13 @@ fn results(names: &[&str], cuts: u64) -> Results {
     let options = RunOptions { cuts: Some(cuts * soak()), seed: 7, ..RunOptions::default() };
     let results = run(&small(names), &options, &|_, _| ()).unwrap();
     assert_described(&results);
-    assert_eq!(results.only().risk.len(), names.len(), "left out: {:?}", results.notes);
-    for r in &results.only().risk {
+    assert_eq!(
+        results.only().of::<RiskRow>().count(),
+        names.len(),
+        "left out: {:?}",
+        results.notes
+    );
+    for r in results.only().of::<RiskRow>() {
         let lying = r.control_flush_ignored.as_ref().unwrap();
         assert!(lying.broken_promises > 0, "a lying cache breaks promises everywhere: {r:#?}");
     }
@@ -48,7 +53,7 @@ fn results(names: &[&str], cuts: u64) -> Results {
 }
 
 fn row<'r>(results: &'r Results, name: &str) -> &'r RiskRow {
-    results.only().risk.iter().find(|r| r.variant == name).unwrap()
+    results.only().of::<RiskRow>().find(|r| r.variant == name).unwrap()
 }
 
 #[test]
@@ -69,19 +74,21 @@ fn the_modes_of_ext4_and_ext2_show_what_is_known_of_them() {
 fn xfs_and_btrfs_are_cut_and_judged_too() {
     // What they are found to break is theirs: nothing of it is asserted.
     let results = results(&["ordered", "kernel-xfs", "kernel-btrfs"], 6);
-    for r in &results.only().risk {
+    for r in results.only().of::<RiskRow>() {
         assert_eq!((r.cuts, r.recovery_ms.p50() > 0.0), (6 * soak(), true), "{r:#?}");
         assert!(r.exposure_operations.max() > 0.0, "{r:#?}");
     }
-    assert!(results.only().files.iter().all(|f| f.fsyncs > 0 && f.operations_per_s.median() > 0.0));
+    assert!(
+        results.only().of::<FilesRow>().all(|f| f.fsyncs > 0 && f.operations_per_s.median() > 0.0)
+    );
     // Ours beside them by both paths, for as many runs, all by the wall clock.
     let paths = |name: &str| -> Vec<Path> {
-        results.only().files.iter().filter(|f| f.variant == name).map(|f| f.path).collect()
+        results.only().of::<FilesRow>().filter(|f| f.variant == name).map(|f| f.path).collect()
     };
     assert_eq!(paths("ordered"), [Path::InProcess, Path::Fuse]);
     assert_eq!(paths("kernel-xfs"), [Path::Kernel]);
-    assert!(results.only().files.iter().all(|f| f.clock == Clock::Wall));
-    assert!(results.only().files.iter().all(|f| f.operations_per_s.runs() == 1));
+    assert!(results.only().of::<FilesRow>().all(|f| f.clock == Clock::Wall));
+    assert!(results.only().of::<FilesRow>().all(|f| f.operations_per_s.runs() == 1));
     assert!(results.notes.iter().any(|n| n.text.contains("load")), "{:?}", results.notes);
 }
 
@@ -97,9 +104,10 @@ fn a_variant_that_fails_leaves_the_results_of_the_others() {
     let failures: &[FailureRow] = &results.failures;
     let is_its = |f: &FailureRow| f.variant == names[2] && f.what.contains("mount");
     assert!(!failures.is_empty() && failures.iter().all(is_its), "{failures:?}");
-    let risk: Vec<&str> = results.only().risk.iter().map(|r| r.variant.as_str()).collect();
+    let risk: Vec<&str> = results.only().of::<RiskRow>().map(|r| r.variant.as_str()).collect();
     assert_eq!(risk, names[..2], "{failures:?}");
-    let measured = |name: &str| results.only().files.iter().filter(|f| f.variant == name).count();
+    let measured =
+        |name: &str| results.only().of::<FilesRow>().filter(|f| f.variant == name).count();
     assert_eq!(names.map(measured), [2, 1, 0]);
     let said = |n: &Note| n.alarm && n.text.contains("FAILED: 'kernel-journal'");
     assert!(results.notes.iter().any(said), "{:?}", results.notes);

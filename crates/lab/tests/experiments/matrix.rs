@@ -2,7 +2,7 @@
 //! middle, sentences checked.
 
 use steadfast_lab::results::summary::json;
-use steadfast_lab::results::{Results, Verdict};
+use steadfast_lab::results::{GridRow, Results, RiskRow, SpeedRow, Verdict};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::table::{Layout, csv, markdown, text};
 use steadfast_lab::{LabError, RunOptions, run};
@@ -85,24 +85,24 @@ fn every_cell_is_printed_and_what_was_promised_is_kept() {
     let results = ran(&scenario());
     let only = results.only();
     // Thirteen tests, each on 64k/4k, 64k/64k, 256k/4k, 256k/64k.
-    assert_eq!(only.grids.len(), 2 * 13);
-    for grid in &only.grids {
+    assert_eq!(only.of::<GridRow>().count(), 2 * 13);
+    for grid in only.of::<GridRow>() {
         let sizes: Vec<_> = grid.cells.iter().map(|c| (c.file_kb, c.record_kb)).collect();
         assert_eq!(sizes, [(64, 4), (64, 64), (256, 4), (256, 64)], "{grid:?}");
         assert!(grid.cells.iter().all(|c| c.kb_per_s > 0.0), "{grid:?}");
     }
     // -e: what is written is on the device within the time; what is read is in the cache.
     let only_the_cache = |test: &str| {
-        let grid = only.grids.iter().find(|g| g.test == test).unwrap();
+        let grid = only.of::<GridRow>().find(|g| g.test == test).unwrap();
         grid.cells.iter().all(|c| c.only_the_cache)
     };
     assert!(only_the_cache("read") && !only_the_cache("write"));
     // The mean of a test is a row, so that ratios and charts have it.
-    let row = only.rows.iter().find(|r| r.test == "write" && r.variant == "transact").unwrap();
-    let grid = only.grids.iter().find(|g| g.test == "write" && g.variant == "transact").unwrap();
+    let row = only.of::<SpeedRow>().find(|r| r.test == "write" && r.variant == "transact").unwrap();
+    let grid = only.of::<GridRow>().find(|g| g.test == "write" && g.variant == "transact").unwrap();
     assert!((row.kb_per_s - grid.mean_kb_per_s()).abs() < 1e-6);
 
-    for r in &only.risk {
+    for r in only.of::<RiskRow>() {
         assert_eq!((r.cuts, r.broken_promises, r.damage.events, r.stale_bytes), (40, 0, 0, 0));
         for control in [&r.control_flush_ignored, &r.control_flushes_omitted] {
             assert!(control.as_ref().unwrap().broken_promises > 0, "{r:#?}");
@@ -156,7 +156,7 @@ lying_cuts_per_4 = 0
         &format!("{HEAD}{workload}{}", VARIANTS.split("[[sentence]]").next().unwrap()),
         "small",
     );
-    for r in &ran(&scenario.unwrap()).only().risk {
+    for r in ran(&scenario.unwrap()).only().of::<RiskRow>() {
         assert_eq!((r.broken_promises, r.stale_bytes), (0, 0), "{r:#?}");
     }
 }

@@ -1,7 +1,7 @@
 //! The scenario of the NVDIMM: what it says of speed and of power cuts, and what is wrong with a
 //! file that names a namespace.
 
-use steadfast_lab::results::{Results, RiskRow};
+use steadfast_lab::results::{Results, RiskRow, SpeedRow};
 use steadfast_lab::scenario::{RunKind, Scenario};
 use steadfast_lab::{LabError, RunOptions, run, try_out};
 
@@ -27,7 +27,7 @@ fn dax_and_the_disk_are_as_far_apart_as_published() {
     scenario.variants.retain(|v| v.run == RunKind::Speed);
     let results = of(&scenario, 0);
     let speed = |variant: &str| {
-        let row = results.only().rows.iter().find(|row| row.variant == variant).unwrap();
+        let row = results.only().of::<SpeedRow>().find(|row| row.variant == variant).unwrap();
         row.kb_per_s * 1024.0 / 1e6
     };
     // Published: 942 MB/s, and about 50.
@@ -51,7 +51,7 @@ fn a_cut_takes_words_of_memory_and_nothing_that_was_promised() {
     let results = of(&scenario, 32);
     assert_tables("nvdimm-dax-cuts", &results);
     let row = |name: &str| -> &RiskRow {
-        results.only().risk.iter().find(|row| row.variant == name).unwrap()
+        results.only().of::<RiskRow>().find(|row| row.variant == name).unwrap()
     };
     for name in names {
         let row = row(name);

@@ -1,7 +1,7 @@
 //! What power cuts take from the measured run itself.
 
 use steadfast_devices::model::ModelParams;
-use steadfast_lab::results::Results;
+use steadfast_lab::results::{LossRow, Results, SpeedRow};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::table::{Layout, text};
 use steadfast_lab::{RunOptions, run};
@@ -38,10 +38,10 @@ fn the_measured_run_is_cut_and_recording_it_changes_no_figure() {
     let (cut, plain) = (results(CUTS), results(0));
     assert_described(&cut);
     let (cut_text, cut, plain) = (text(&cut, Layout::default()), cut.only(), plain.only());
-    assert_eq!(cut.rows, plain.rows);
-    assert!(plain.loss.is_empty());
-    assert_eq!(cut.loss.len(), 2);
-    for r in &cut.loss {
+    assert!(cut.of::<SpeedRow>().eq(plain.of::<SpeedRow>()));
+    assert_eq!(plain.of::<LossRow>().count(), 0);
+    assert_eq!(cut.of::<LossRow>().count(), 2);
+    for r in cut.of::<LossRow>() {
         assert_eq!((r.cuts, r.damage.events, r.data_bytes), (CUTS, 0, 12 << 20), "{r:#?}");
         // IOzone's stdio tests are not synchronous: until their fsync all may be lost.
         assert!(r.unsynced_share > 0.0 && r.unsynced_share < 0.5, "{r:#?}");
@@ -49,7 +49,7 @@ fn the_measured_run_is_cut_and_recording_it_changes_no_figure() {
         assert!(r.bytes.max() > 0.0 && r.bytes.max() <= r.unsynced_bytes.max(), "{r:#?}");
         assert!(r.ms.max() > 0.0, "{r:#?}");
     }
-    let of = |name: &str| cut.loss.iter().find(|r| r.variant == name).unwrap();
+    let of = |name: &str| cut.of::<LossRow>().find(|r| r.variant == name).unwrap();
     // All data goes through the card's 16 MiB; the metadata do not fill a journal on the disk.
     assert!(of("external-data").steady.is_some(), "{:#?}", of("external-data"));
     assert!(of("internal").steady.is_none(), "{:#?}", of("internal"));

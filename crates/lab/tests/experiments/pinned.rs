@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use steadfast_devices::model::ModelParams;
-use steadfast_lab::results::{Results, Run};
+use steadfast_lab::results::{Listed, Ratio, Results, RiskRow, Run};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, Watch, run_seeds};
 
@@ -32,19 +32,15 @@ fn small() -> Scenario {
 /// installed, and numbers to six digits, more than any table shows.
 fn rows(run: &Run) -> Vec<String> {
     let mut lines = Vec::new();
-    let arrays = [
-        ("grid", serde_json::to_value(&run.grids).unwrap()),
-        ("ratio", serde_json::to_value(&run.ratios).unwrap()),
-        ("risk", serde_json::to_value(&run.risk).unwrap()),
-        ("loss", serde_json::to_value(&run.loss).unwrap()),
-    ];
-    for (of, rows) in arrays {
-        for row in rows.as_array().unwrap() {
+    for (of, kind) in [("grid", "matrix"), ("ratio", "ratio"), ("risk", "risk"), ("loss", "loss")] {
+        let rows = run.measurements.iter().map(|m| serde_json::to_value(m).unwrap());
+        for row in rows.filter(|row| row["kind"] == kind) {
             let mut line =
                 Map::from_iter([("seed".into(), json!(run.seed)), ("of".into(), of.into())]);
             let fields = row.as_object().unwrap().iter();
-            let kept =
-                fields.filter(|(name, _)| !name.starts_with("e2fsck") && *name != "findings");
+            let kept = fields.filter(|(name, _)| {
+                !name.starts_with("e2fsck") && !["findings", "kind"].contains(&name.as_str())
+            });
             line.extend(kept.map(|(name, value)| (name.clone(), rounded(value))));
             lines.push(Value::Object(line).to_string());
         }
@@ -73,8 +69,13 @@ fn results(scenario: &Scenario) -> Results {
     let results = run_seeds(scenario, &options, &[1, 2], &watch).unwrap();
     assert!(!results.partial && results.runs.len() == 2);
     // Another seed is another run: the pin would not see it if nothing depended on the seed.
-    assert_ne!(results.runs[0].risk, results.runs[1].risk);
+    assert!(has_changed::<RiskRow>(&results));
     results
+}
+
+/// Whether rows of this kind are others with another seed.
+fn has_changed<R: Listed + PartialEq>(results: &Results) -> bool {
+    !results.runs[0].of::<R>().eq(results.runs[1].of::<R>())
 }
 
 /// Compares with what is kept, or keeps it.
@@ -105,7 +106,7 @@ fn pinned(file: &str, results: &Results) {
 #[test]
 fn no_figure_changes_by_accident() {
     let results = results(&small());
-    assert_ne!(results.runs[0].ratios, results.runs[1].ratios);
+    assert!(has_changed::<Ratio>(&results));
     pinned("pinned.jsonl", &results);
     assert_tables("nvram-journal", &results);
 }

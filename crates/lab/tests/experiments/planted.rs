@@ -1,7 +1,7 @@
 //! What is kept of planted bugs (`crates/lab/examples/planted.rs`) is of the programs as they are:
 //! else the program would not quote it, and nobody would notice.
 
-use steadfast_lab::results::PlantedRuns;
+use steadfast_lab::results::{PlantedRuns, RiskRow};
 use steadfast_lab::scenario::{RunKind, Scenario};
 use steadfast_lab::{RunOptions, run};
 
@@ -23,7 +23,7 @@ fn what_is_quoted_is_of_these_programs() {
         }
         let options = RunOptions { cuts: Some(1), seed: planted.seed, ..RunOptions::default() };
         let results = run(&scenario, &options, &|_, _| ()).unwrap();
-        let programs = results.only().risk[0].programs;
+        let programs = results.only().of::<RiskRow>().next().unwrap().programs;
         assert_eq!(programs, Some(planted.programs), "{}: the example 'planted'", planted.variant);
     }
 }

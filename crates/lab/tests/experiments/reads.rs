@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use steadfast_lab::results::{ReadRow, Results};
+use steadfast_lab::results::{QueueSeries, ReadRow, Results};
 use steadfast_lab::scenario::{Place, Scenario};
 use steadfast_lab::{LabError, RunOptions, report, run, table};
 
@@ -28,7 +28,7 @@ fn measured(scenario: &Scenario) -> Results {
 }
 
 fn row<'r>(results: &'r Results, variant: &str) -> &'r ReadRow {
-    results.only().reads.iter().find(|r| r.variant == variant).unwrap()
+    results.only().of::<ReadRow>().find(|r| r.variant == variant).unwrap()
 }
 
 /// Numbers to six digits, more than any table shows.
@@ -53,7 +53,7 @@ fn a_reader_waits_behind_the_queue_and_not_behind_the_log() {
     assert!(seconds("writeback") > 4.0 * seconds("writeback-deadline"), "{results:#?}");
     assert!(seconds("recommended") < seconds("writeback-deadline"), "{results:#?}");
     let most = |variant: &str| {
-        let queue = results.only().queues.iter().find(|q| q.variant == variant).unwrap();
+        let queue = results.only().of::<QueueSeries>().find(|q| q.variant == variant).unwrap();
         let mut depths = queue.write_kb.clone();
         depths.sort_by(f64::total_cmp);
         depths[depths.len() / 2]
@@ -61,7 +61,7 @@ fn a_reader_waits_behind_the_queue_and_not_behind_the_log() {
     assert!(most("writeback") > 10_000.0 && most("journal") < 3000.0, "{results:#?}");
 
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/experiments/reads.jsonl");
-    let found: Vec<String> = results.only().reads.iter().map(line).collect();
+    let found: Vec<String> = results.only().of::<ReadRow>().map(line).collect();
     if std::env::var_os("STEADFAST_PIN").is_some() {
         std::fs::write(&path, found.join("\n") + "\n").unwrap();
     }

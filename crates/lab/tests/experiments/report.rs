@@ -122,13 +122,15 @@ fn sizes() -> Results {
                         "kb_per_s": speed, "only_the_cache": false }));
                 }
             }
-            grids.push(json!({ "variant": variant, "test": test, "cells": cells }));
+            grids.push(
+                json!({ "kind": "matrix", "variant": variant, "test": test, "cells": cells }),
+            );
         }
     }
     for run in value["runs"].as_array_mut().unwrap() {
-        run["grids"] = grids.clone().into();
-        run["rows"] = json!([]);
-        run["ratios"] = json!([]);
+        let rows = run["measurements"].as_array_mut().unwrap();
+        rows.retain(|row| row["kind"] != "speed" && row["kind"] != "ratio");
+        rows.extend(grids.clone());
     }
     for (i, variant) in value["variants"].as_array_mut().unwrap().iter_mut().enumerate() {
         variant["configuration"] = if i % 2 == 0 { "low" } else { "high" }.into();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use steadfast_devices::filter::schedule::Policy;
 use steadfast_lab::LabError;
+use steadfast_lab::results::RiskRow;
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
 
@@ -122,7 +123,7 @@ fn power_cuts_over_a_scheduler_take_nothing_that_was_promised() {
     let scenario = Scenario::parse(TEXT, "my.toml").unwrap();
     let options = RunOptions { seed: 5, ..RunOptions::default() };
     let results = run(&scenario, &options, &|_, _| ()).unwrap();
-    for risk in &results.only().risk {
+    for risk in results.only().of::<RiskRow>() {
         assert_eq!((risk.broken_promises, risk.damage.events), (0, 0), "{risk:#?}");
         let control = risk.control_flush_ignored.as_ref().unwrap();
         assert!(control.must_break && control.broken_promises > 0, "{risk:#?}");

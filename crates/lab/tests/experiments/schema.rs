@@ -101,14 +101,23 @@ fn documents_that_are_otherwise_are_refused() {
         assert!(faults.iter().any(|found| found.contains(fault)), "{fault}: {faults:?}");
     };
     let remove = |value: &mut Value, key: &str| drop(value.as_object_mut().unwrap().remove(key));
-    refused(&|v| v["version"] = json!(4), "/version: is not 3");
+    let speed = |v: &Value| -> usize {
+        let rows = v["runs"][0]["measurements"].as_array().unwrap();
+        rows.iter().position(|row| row["kind"] == "speed").unwrap()
+    };
+    let speed = format!("/runs/0/measurements/{}", speed(&whole));
+    let of_speed = |v: &mut Value, key: &str, to: Value| {
+        v.pointer_mut(&speed).unwrap()[key] = to;
+    };
+    refused(&|v| v["version"] = json!(3), "/version: is not 4");
     refused(&|v| v["new"] = json!(1), ": new is not described");
     refused(&|v| remove(v, "variants"), ": variants is missing");
     refused(&|v| v["seeds"][0] = json!(-1), "/seeds/0: is below 0");
     refused(&|v| v["seeds"][0] = json!(1.5), "/seeds/0: is no integer");
     refused(&|v| v["full"] = json!("yes"), "/full: is no boolean");
     refused(&|v| v["runs"] = json!([]), "/runs: has 0 items");
-    refused(&|v| v["runs"][0]["rows"][0]["figure"] = json!("child"), "/figure: is none of");
-    refused(&|v| v["runs"][0]["rows"][0]["kb_per_s"] = json!(null), "/kb_per_s: is no number");
-    refused(&|v| remove(&mut v["runs"][0]["rows"][0], "latency_us"), "latency_us is missing");
+    refused(&|v| of_speed(v, "figure", json!("child")), "/figure: is not");
+    refused(&|v| of_speed(v, "kb_per_s", json!(null)), "/kb_per_s: is no number");
+    refused(&|v| of_speed(v, "kind", json!("speeds")), "/kind: is not");
+    refused(&|v| remove(v.pointer_mut(&speed).unwrap(), "latency_us"), "latency_us is missing");
 }

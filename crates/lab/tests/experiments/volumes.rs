@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use steadfast_lab::results::{LegRow, RandomReadRow, Results};
+use steadfast_lab::results::{LegRow, RandomReadRow, Ratio, Results, RiskRow};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{LabError, RunOptions, Watch, run_seeds};
 
@@ -119,7 +119,7 @@ fn mistakes_between_volumes_are_found_at_reading() {
 fn a_volume_of_volumes_keeps_its_promises_under_a_file_system() {
     let scenario = Scenario::parse(GOOD, "my.toml").unwrap();
     let results = run(&scenario, &[1]);
-    let risk = &results.runs[0].risk[0];
+    let risk = results.only().of::<RiskRow>().next().unwrap();
     assert_eq!((risk.cuts, risk.broken_promises, risk.damage.events), (4, 0, 0), "{risk:?}");
     let devices = &results.variants[0].devices;
     assert!(devices.iter().any(|d| d.starts_with("rows: concat of both, b")), "{devices:?}");
@@ -141,9 +141,9 @@ fn a_partial_leg_answers_most_of_skewed_reads() {
         spec.quick_reads = Some(8000);
     }
     let results = run(&scenario, &[1]);
-    let rows = &results.runs[0].random_reads;
+    let rows: Vec<&RandomReadRow> = results.only().of().collect();
     let per_s = |test: &str, variant: &str| {
-        let is = |r: &&RandomReadRow| r.test.starts_with(test) && r.variant == variant;
+        let is = |r: &&&RandomReadRow| r.test.starts_with(test) && r.variant == variant;
         rows.iter().find(is).unwrap().reads_per_s
     };
     assert_eq!(rows.len(), 6);
@@ -166,7 +166,7 @@ fn reads_from_the_ram_disk_are_as_much_faster_as_published() {
     let results = run(&scenario, &[1, 2]);
     assert_tables("ramdisk-mirror-reads", &results);
     let ratios = |n: usize| -> Vec<(String, f64, f64)> {
-        let published = results.runs[n].ratios.iter().filter(|r| r.published_ratio.is_some());
+        let published = results.runs[n].of::<Ratio>().filter(|r| r.published_ratio.is_some());
         published.map(|r| (r.variant.clone(), r.ratio, r.difference_percent.unwrap())).collect()
     };
     for n in 0..2 {
@@ -189,7 +189,7 @@ fn cuts_of_volumes_find_what_is_wrong_with_the_others() {
     (legs.seconds, legs.area_kb) = (4.0, 1024);
     let results = run(&scenario, &[1]);
     let of = |variant: &str, found: fn(&LegRow) -> u64| -> u64 {
-        results.runs[0].legs.iter().filter(|r| r.variant == variant).map(found).sum()
+        results.runs[0].of::<LegRow>().filter(|r| r.variant == variant).map(found).sum()
     };
     for v in ["two-disks", "ram-parallel", "ram-serial", "ram-behind", "ram-partial", "plain"] {
         assert_eq!(of(v, |r| r.lost_flushed.events + r.copies_differ.events), 0, "{v}");

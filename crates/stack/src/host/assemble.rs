@@ -7,8 +7,7 @@ use steadfast_vfs::size;
 use steadfast_volume::assemble::assemble_one;
 use steadfast_volume::member::{Labelled, has_zero_ends, read_label};
 use steadfast_volume::{
-    AssembleOptions, Event, LegState, Mirror, NewLeg, Volume, create_rows,
-    planned_rows,
+    AssembleOptions, Event, LegState, Mirror, NewLeg, Volume, create_rows, planned_rows,
 };
 
 use super::{Assembled, Device, Host, Result, of_volume, said};

@@ -59,7 +59,7 @@ Examples:
   steadfast lab run nvram-journal
   steadfast lab run nvram-journal --full --report report.html
   steadfast lab run nvram-journal --cuts 1000 --seed 7 --json result.json
-  steadfast lab run my-setup.toml --json - | jq .summary.ratios")]
+  steadfast lab run my-setup.toml --json - | jq .summary")]
     Run(LabRun),
     /// Show results that `lab run --json` has written
     #[command(after_help = "\

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{Desk, TINY};
+use super::{Desk, TINY, rows};
 
 #[test]
 fn recordings_can_be_counted_again() {
@@ -26,7 +26,7 @@ fn recordings_can_be_counted_again() {
     assert_eq!(silent.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&silent.stderr).contains("no recording"));
     for (run, seed) in document["runs"].as_array().unwrap().iter().zip(1..) {
-        for row in run["risk"].as_array().unwrap() {
+        for row in rows(run, "risk") {
             let name = row["variant"].as_str().unwrap();
             let begin = printed.find(&format!("seed-{seed}/{name}:")).unwrap();
             let lost = &row["exposure_bytes"];
@@ -60,7 +60,7 @@ fn what_cuts_took_of_files_with_names_is_counted_again() {
     };
     let printed = String::from_utf8(ran.stdout).unwrap();
     assert!(ran.status.success(), "{printed}{}", String::from_utf8_lossy(&ran.stderr));
-    let row = &document["runs"][0]["risk"][0];
+    let row = rows(&document["runs"][0], "risk")[0];
     for figure in ["broken_promises", "torn_units", "stale_bytes", "empty_after_rename"] {
         assert!(printed.contains(&format!("{figure} {}", row[figure])), "{figure}: {printed}");
     }

@@ -49,7 +49,9 @@ fn a_cut_of_a_scenario_is_made_again() {
     std::fs::write(folder.path().join("short.toml"), SCENARIO).unwrap();
     let ran = here(&["lab", "run", "short.toml", "--seed", "3", "--json", "-"]);
     let report: Value = serde_json::from_slice(&ran.stdout).unwrap();
-    let findings = report["runs"][0]["risk"][0]["findings"].as_array().unwrap();
+    let rows = report["runs"][0]["measurements"].as_array().unwrap();
+    let risk = rows.iter().find(|row| row["kind"] == "risk").unwrap();
+    let findings = risk["findings"].as_array().unwrap();
     // With data=writeback a rename may be there before what was written.
     let finding = findings[0].as_str().unwrap();
     let (number, what) = of_finding(finding);

@@ -6,7 +6,10 @@ use crate::scenario::{Scenario, Variant};
 /// Says whether the controls have shown that the check can fail, and what of ours has failed.
 pub(in crate::run) fn notes(scenario: &Scenario, runs: &[Run]) -> Vec<Note> {
     let each = scenario.variants.iter().filter_map(|variant| {
-        let rows = || runs.iter().flat_map(|run| &run.legs).filter(|r| r.variant == variant.name);
+        let rows = || {
+            let all = runs.iter().flat_map(Run::of::<LegRow>);
+            all.filter(|r| r.variant == variant.name)
+        };
         rows().next()?;
         let sum = |of: fn(&LegRow) -> u64| rows().map(of).sum::<u64>();
         let found = sum(|r| r.lost_flushed.events) + sum(|r| r.copies_differ.events);

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// Keywords that describe and demand nothing.
-const WORDS: [&str; 4] = ["$schema", "title", "description", "$defs"];
+const WORDS: [&str; 7] =
+    ["$schema", "title", "description", "$defs", "format", "default", "readOnly"];
 
 pub struct Schema(Value);
 
@@ -87,7 +88,15 @@ impl Schema {
                     }
                     None
                 }
-                "anyOf" => self.any_of(demand, name, value, at, found),
+                "prefixItems" => {
+                    let demands = demand.as_array().into_iter().flatten();
+                    let items = value.as_array().into_iter().flatten();
+                    for (i, (demand, item)) in demands.zip(items).enumerate() {
+                        self.check(demand, name, item, &format!("{at}/{i}"), found);
+                    }
+                    None
+                }
+                "anyOf" | "oneOf" => self.any_of(demand, name, value, at, found),
                 "$ref" => {
                     let path = demand.as_str().expect("an address");
                     let referred = path.strip_prefix("#/$defs/").expect("one of this file");

@@ -178,7 +178,7 @@ fn write([json, report, chart]: &[Option<Output>; 3], results: &Results) -> Resu
 /// Whether a variant of ours on honest devices broke a promise or was damaged, or something could
 /// not be judged.
 fn unexpected_loss(results: &Results) -> bool {
-    results.runs.iter().flat_map(|run| &run.risk).any(|r| {
+    results.all::<RiskRow>().any(|r| {
         let variant = results.variant(&r.variant);
         // The kernel's file systems are what they are.
         let ours = variant.is_none_or(|v| v.kernel.is_none());
@@ -194,7 +194,7 @@ fn unexpected_loss(results: &Results) -> bool {
 fn print_findings(args: &LabRun, results: &Results, out: &mut dyn Write) -> Result<()> {
     let first = |name: &str| -> Option<(u64, &RiskRow, &String)> {
         results.runs.iter().find_map(|run| {
-            let row = run.risk.iter().find(|r| r.variant == name)?;
+            let row = run.of::<RiskRow>().find(|r| r.variant == name)?;
             Some((run.seed, row, row.findings.first()?))
         })
     };

@@ -1,6 +1,6 @@
 //! What stands in one place of a table: a figure with its unit, over the runs.
 
-use crate::results::{Rate, Spread};
+use super::{Rate, Spread};
 
 /// What stands in one place of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ impl Unit {
     }
 
     /// Its name, for figures without it.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Unit::Plain(_) => "",
             Unit::Times => "times",

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::Options;
-use steadfast_fuzz::image::{BLOCK, Image, Look, MAP_AT, MAP_BYTES, Place, Recipe};
+use steadfast_fuzz::image::{BLOCK, Image, ImageBytes, Look, MAP_AT, MAP_BYTES, Recipe};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, Result};
 
 /// Pointers in an inode, and in a block.
@@ -32,14 +32,14 @@ fn fill(fs: &Ext4) -> Result<()> {
     fs.symlink(fs.root(), b"link", &[b't'; 90], NewNode::default()).map(drop)
 }
 
-fn places(look: &Look<'_>) -> Vec<Place> {
+fn places(look: &Look<'_>) -> Vec<ImageBytes> {
     let maps = ["file", "folder", "link"].map(|name| look.inode(look.number(name)) + MAP_AT);
-    let mut places = maps.map(|at| Place { at, len: MAP_BYTES }).to_vec();
+    let mut places = maps.map(|at| ImageBytes { at, len: MAP_BYTES }).to_vec();
     // What one, two and three levels lead to, the first pointer of each block.
     for (level, place) in (1..).zip(DIRECT..DIRECT + 3) {
         let mut block = look.word(maps[0] + place * 4);
         for _ in 0..level {
-            places.push(Place::block(block.into()));
+            places.push(ImageBytes::block(block.into()));
             block = look.word(u64::from(block) * BLOCK);
         }
     }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::{Features, Incompat};
 use steadfast_ext4_mkfs::Options;
-use steadfast_fuzz::image::{Image, Look, Place, Recipe};
+use steadfast_fuzz::image::{Image, ImageBytes, Look, Recipe};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, Result};
 
 /// `FS_CASEFOLD_FL`.
@@ -29,7 +29,7 @@ fn fill(fs: &Ext4) -> Result<()> {
     Ok(())
 }
 
-fn places(look: &Look<'_>) -> Vec<Place> {
+fn places(look: &Look<'_>) -> Vec<ImageBytes> {
     let folder = look.number("folder");
     let mut places = vec![look.whole_inode(folder)];
     places.extend(look.blocks(folder, 8));

@@ -8,7 +8,9 @@ use std::sync::OnceLock;
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_ext4_format::ondisk::{Compat, Features};
 use steadfast_ext4_mkfs::Options;
-use steadfast_fuzz::image::{BLOCK, Image, Look, MAP_AT, Place, Recipe, SUPERBLOCK, use_image};
+use steadfast_fuzz::image::{
+    BLOCK, Image, ImageBytes, Look, MAP_AT, Recipe, SUPERBLOCK, use_image,
+};
 use steadfast_fuzz::input::pieces;
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, Result};
 
@@ -52,13 +54,13 @@ fn fill(fs: &Ext4) -> Result<()> {
     Ok(())
 }
 
-fn places(look: &Look<'_>) -> Vec<Place> {
+fn places(look: &Look<'_>) -> Vec<ImageBytes> {
     // It is one extent, which no reader of files is given.
     let journal = u64::from(look.word(look.inode(look.word(JOURNAL)) + MAP_AT + EXTENT_START));
     let field = |at: u64| u64::from(look.word(journal * BLOCK + at).swap_bytes());
     let end = journal + field(LENGTH);
     // The block between is nobody's.
-    (end - field(FAST_BLOCKS) + 1..end).map(Place::block).collect()
+    (end - field(FAST_BLOCKS) + 1..end).map(ImageBytes::block).collect()
 }
 
 pub fn image() -> &'static Image {

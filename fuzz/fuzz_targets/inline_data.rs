@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
-use steadfast_fuzz::image::{Image, Look, Place, Recipe, SUPERBLOCK};
+use steadfast_fuzz::image::{Image, ImageBytes, Look, Recipe, SUPERBLOCK};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, Result};
 
 /// Where the superblock has its incompatible features, and which bit is `inline_data`.
@@ -36,7 +36,7 @@ fn fill(fs: &Ext4) -> Result<()> {
     fs.symlink(fs.root(), b"link", &[b't'; 90], NewNode::default()).map(drop)
 }
 
-fn places(look: &Look<'_>) -> Vec<Place> {
+fn places(look: &Look<'_>) -> Vec<ImageBytes> {
     NAMES.map(|name| look.whole_inode(look.number(name))).to_vec()
 }
 

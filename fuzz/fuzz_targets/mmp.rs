@@ -6,13 +6,13 @@
 use std::sync::OnceLock;
 
 use steadfast_devices::store::Store;
-use steadfast_fuzz::image::{BLOCK, Image, Look, Place, Recipe, SUPERBLOCK};
+use steadfast_fuzz::image::{BLOCK, Image, ImageBytes, Look, Recipe, SUPERBLOCK};
 
 /// Where the superblock has its incompatible features, and which bit is `mmp`.
 const FEATURES: u64 = SUPERBLOCK + 0x60;
 const MMP: u32 = 0x100;
 /// Where it has the interval (two bytes), two bytes of others', and the block's number.
-const FIELDS: Place = Place { at: SUPERBLOCK + 0x166, len: 10 };
+const FIELDS: ImageBytes = ImageBytes { at: SUPERBLOCK + 0x166, len: 10 };
 /// A block near the end, where nothing else is.
 const OURS: u64 = 4000;
 
@@ -27,8 +27,8 @@ fn protect(store: &mut Store) {
     store.write_slice(OURS * BLOCK + 4, &0xff4d_4d50u32.to_le_bytes());
 }
 
-fn places(_: &Look<'_>) -> Vec<Place> {
-    vec![FIELDS, Place::block(OURS)]
+fn places(_: &Look<'_>) -> Vec<ImageBytes> {
+    vec![FIELDS, ImageBytes::block(OURS)]
 }
 
 pub fn image() -> &'static Image {

@@ -4,11 +4,11 @@
 
 use steadfast_ext4::MountOptions;
 use steadfast_ext4::options::{self as ext4, check_together, speaks_of_journal};
-use steadfast_vfs::options::{Applied, apply, in_force, names, split, unknown};
+use steadfast_vfs::options::{WordEffect, apply, in_force, names, split, unknown};
 
 fn is_fuse(word: &str) -> bool {
     let mut options = steadfast_fuse::Options::default();
-    apply(steadfast_fuse::OPTIONS, word, &mut options).is_ok_and(|done| done != Applied::Unknown)
+    apply(steadfast_fuse::OPTIONS, word, &mut options).is_ok_and(|done| done != WordEffect::Unknown)
 }
 
 /// The options that a list gives, and its words; `None` if one is refused.
@@ -17,7 +17,7 @@ fn read(text: &str) -> Option<(MountOptions, Vec<String>)> {
     let mut options = MountOptions::default();
     for word in &words {
         match apply(ext4::OPTIONS, word, &mut options) {
-            Ok(Applied::Unknown) if !is_fuse(word) => {
+            Ok(WordEffect::Unknown) if !is_fuse(word) => {
                 drop(unknown(word, &names(ext4::OPTIONS)).to_string());
                 return None;
             }

@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::{Compat, Features};
 use steadfast_ext4_mkfs::Options;
-use steadfast_fuzz::image::{Image, Look, Place, Recipe, SUPERBLOCK};
+use steadfast_fuzz::image::{Image, ImageBytes, Look, Recipe, SUPERBLOCK};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, Result};
 
 /// Where the superblock has the first of the list (`s_last_orphan`), and the number of the file's
 /// inode (`s_orphan_file_inum`).
-const LIST: Place = Place { at: SUPERBLOCK + 0xe8, len: 4 };
+const LIST: ImageBytes = ImageBytes { at: SUPERBLOCK + 0xe8, len: 4 };
 const FILE: u64 = SUPERBLOCK + 0x280;
 /// The first inode that is nobody's.
 const FIRST: u32 = 11;
@@ -30,7 +30,7 @@ fn fill(fs: &Ext4) -> Result<()> {
     fs.sync()
 }
 
-fn places(look: &Look<'_>) -> Vec<Place> {
+fn places(look: &Look<'_>) -> Vec<ImageBytes> {
     let file = look.word(FILE);
     let mut places = vec![LIST, look.whole_inode(file)];
     places.extend(look.blocks(file, 2));

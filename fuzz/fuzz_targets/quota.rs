@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::{Features, RoCompat};
 use steadfast_ext4_mkfs::Options;
-use steadfast_fuzz::image::{Image, Look, Place, Recipe, SUPERBLOCK};
+use steadfast_fuzz::image::{Image, ImageBytes, Look, Recipe, SUPERBLOCK};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, Result};
 
 /// Where the superblock has the numbers of the files' inodes (`s_usr_quota_inum` and the next one,
@@ -26,7 +26,7 @@ fn fill(fs: &Ext4) -> Result<()> {
     Ok(())
 }
 
-fn places(look: &Look<'_>) -> Vec<Place> {
+fn places(look: &Look<'_>) -> Vec<ImageBytes> {
     let files = FILES.map(|field| look.word(field));
     let mut places = files.map(|number| look.whole_inode(number)).to_vec();
     places.extend(files.iter().flat_map(|number| look.blocks(*number, 8)));

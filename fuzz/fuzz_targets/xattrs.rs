@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::{Features, Incompat};
 use steadfast_ext4_mkfs::Options;
-use steadfast_fuzz::image::{Image, Look, Place, Recipe};
+use steadfast_fuzz::image::{Image, ImageBytes, Look, Recipe};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, Result, SetXattr};
 
 /// Where an inode says which block its attributes are in (`i_file_acl_lo`).
@@ -33,14 +33,14 @@ fn fill(fs: &Ext4) -> Result<()> {
     Ok(())
 }
 
-fn places(look: &Look<'_>) -> Vec<Place> {
+fn places(look: &Look<'_>) -> Vec<ImageBytes> {
     let [inside, outside, large] = ["inside", "outside", "large"].map(|name| look.number(name));
     // Values get inodes as they come: the next free one.
     let value = look.whole_inode(large + 1);
     let inodes = [inside, outside, large].map(|number| look.whole_inode(number));
     let block = look.word(look.inode(outside) + BLOCK_FIELD);
     let value_block = look.blocks(large + 1, 1);
-    inodes.into_iter().chain([value, Place::block(block.into())]).chain(value_block).collect()
+    inodes.into_iter().chain([value, ImageBytes::block(block.into())]).chain(value_block).collect()
 }
 
 pub fn image() -> &'static Image {

@@ -34,17 +34,17 @@ const BYTES: u64 = 4 << 20;
 
 /// Bytes of an image that an input replaces, from its first on.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct ImageBytes {
     /// Where.
     pub at: u64,
     /// How many.
     pub len: usize,
 }
 
-impl Place {
+impl ImageBytes {
     /// A block of the file system.
-    pub fn block(number: u64) -> Place {
-        Place { at: number * BLOCK, len: BLOCK as usize }
+    pub fn block(number: u64) -> ImageBytes {
+        ImageBytes { at: number * BLOCK, len: BLOCK as usize }
     }
 }
 
@@ -62,7 +62,7 @@ pub struct Recipe {
     /// Fills it.
     pub fill: fn(&Ext4) -> steadfast_vfs::Result<()>,
     /// What is replaced.
-    pub places: fn(&Look<'_>) -> Vec<Place>,
+    pub places: fn(&Look<'_>) -> Vec<ImageBytes>,
 }
 
 impl Default for Recipe {
@@ -83,7 +83,7 @@ pub struct Image {
     /// What it holds.
     pub store: Store,
     /// What is replaced.
-    pub places: Vec<Place>,
+    pub places: Vec<ImageBytes>,
     options: fn() -> MountOptions,
 }
 
@@ -110,8 +110,8 @@ impl Look<'_> {
     }
 
     /// All of an inode.
-    pub fn whole_inode(&self, number: u32) -> Place {
-        Place { at: self.inode(number), len: INODE }
+    pub fn whole_inode(&self, number: u32) -> ImageBytes {
+        ImageBytes { at: self.inode(number), len: INODE }
     }
 
     /// The number of what has a path.
@@ -126,13 +126,13 @@ impl Look<'_> {
     }
 
     /// The blocks of an inode, at most so many.
-    pub fn blocks(&self, number: u32, most: usize) -> Vec<Place> {
+    pub fn blocks(&self, number: u32, most: usize) -> Vec<ImageBytes> {
         self.mounted(move |fs| {
             let (mut blocks, mut at) = (Vec::new(), 0);
             let txn = fs.look();
             while let Some(extent) = next_extent(&txn, InodeNo(number), at).expect("a good inode") {
                 let all = extent.start..extent.start + u64::from(extent.len);
-                blocks.extend(all.map(Place::block));
+                blocks.extend(all.map(ImageBytes::block));
                 at = extent.end();
             }
             blocks.truncate(most);
@@ -188,7 +188,7 @@ impl Image {
 
     /// Inputs that change nothing: what each place holds.
     pub fn seeds(&self) -> Vec<Vec<u8>> {
-        let of_place = |(number, place): (usize, &Place)| {
+        let of_place = |(number, place): (usize, &ImageBytes)| {
             let bytes = self.store.read(place.at, place.len as u64);
             of_pieces([(number as u8, &bytes[..])])
         };

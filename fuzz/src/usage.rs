@@ -34,9 +34,9 @@ pub fn use_all(fs: &dyn FileSystem) {
     });
 }
 
-type Found = (Ino, Vec<u8>, Attr);
+type FileEntry = (Ino, Vec<u8>, Attr);
 
-fn look(fs: &dyn FileSystem, dir: Ino, depth: u32, found: &mut Vec<Found>) {
+fn look(fs: &dyn FileSystem, dir: Ino, depth: u32, found: &mut Vec<FileEntry>) {
     let (mut from, mut left) = (0, NAMES_MAX);
     while let Ok(entries) = fs.readdir(dir, from) {
         let Some(last) = entries.last() else { break };

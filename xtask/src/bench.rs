@@ -20,7 +20,7 @@ use anyhow::Context;
 use steadfast_statistics::load::Load;
 use steadfast_statistics::median_of_whole;
 use steadfast_suite::bench::{Amounts, Figure, Row, Table};
-use steadfast_suite::{Kind, Setup, Target};
+use steadfast_suite::{Setup, Target, TargetKind};
 
 use crate::step;
 use crate::{conformance, packages, value};
@@ -64,7 +64,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     if on.is_empty() {
         on = vec!["steadfast", "fuse2fs", "kernel", "kernel-zram"];
     }
-    let kinds: anyhow::Result<Vec<Kind>> =
+    let kinds: anyhow::Result<Vec<TargetKind>> =
         on.iter().map(|name| conformance::kind(root, name)).collect();
     let kinds = kinds?;
     if !packages::install(&[])? {
@@ -171,7 +171,7 @@ fn told_range(median: u64, rounds: &[u64]) -> String {
     }
 }
 
-fn print_in_process(rows: &[InProcess], before: Option<Load>) {
+fn print_in_process(rows: &[InProcessRow], before: Option<Load>) {
     println!("\nIn one process, no FUSE: ext4 on a RAM device. Beside it the same calls on");
     println!("the kernel's mounts, on a loop device and on zram with fast_commit: the better");
     println!("of the two counts, row by row. {TURNS} turns. CPU: this process and the kernel");
@@ -186,7 +186,7 @@ fn print_in_process(rows: &[InProcess], before: Option<Load>) {
         "x kernel",
         "by CPU",
     ];
-    let cells = |row: &InProcess| {
+    let cells = |row: &InProcessRow| {
         let nanos = |costs: &[Cost]| costs.iter().map(|c| c.nanos).collect::<Vec<_>>();
         let (ours, kernels) = (nanos(&row.steadfast_turns), nanos(&row.kernel_turns));
         let times = spread::Times::of(&ours, &kernels, before);
@@ -254,7 +254,7 @@ impl Cost {
 }
 
 #[derive(serde::Serialize)]
-struct InProcess {
+struct InProcessRow {
     name: String,
     /// Medians.
     steadfast: Cost,
@@ -275,14 +275,15 @@ fn example(root: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The kernel's set-ups in one process.
-const KERNELS: [(&str, Kind); 2] = [("loop", Kind::Kernel), ("zram", Kind::KernelZram)];
+const KERNELS: [(&str, TargetKind); 2] =
+    [("loop", TargetKind::Kernel), ("zram", TargetKind::KernelZram)];
 
 /// The example, by turns on our ext4 and on the kernel's mounts.
 fn in_process(
     example: &Path,
     setup: &Setup,
     progress: &mut dyn FnMut(&str),
-) -> anyhow::Result<Vec<InProcess>> {
+) -> anyhow::Result<Vec<InProcessRow>> {
     let kernels: Vec<Target> =
         KERNELS.into_iter().map(|(_, kind)| Target::new(kind, setup)).collect::<Result<_, _>>()?;
     let folders: Vec<PathBuf> = kernels.iter().map(Target::mountpoint).collect();
@@ -310,7 +311,7 @@ fn in_process(
         let [ours, kernels @ ..] = costs.get(&name).context("a row that was seen")?;
         let medians = kernels.each_ref().map(|costs| Cost::median(costs));
         let best = spread::best(&medians.map(|cost| cost.nanos)).unwrap_or(0);
-        Ok(InProcess {
+        Ok(InProcessRow {
             steadfast: Cost::median(ours),
             kernel: medians[best],
             kernel_setup: KERNELS[best].0,

@@ -76,7 +76,7 @@ const DOC_TESTS: &str = "examples in documentation";
 
 /// What is tested, of the whole workspace.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct TestSelection<'a> {
     /// Features beside the default ones: `package/feature`, with commas.
     pub features: &'a str,
     /// Optimised as a release is.
@@ -91,10 +91,10 @@ pub struct Asked<'a> {
     pub long: Duration,
 }
 
-impl Default for Asked<'_> {
+impl Default for TestSelection<'_> {
     fn default() -> Self {
         let (features, release, filter, environment) = ("", false, None, &[][..]);
-        Asked { features, release, filter, environment, limit: LIMIT, long: Duration::MAX }
+        TestSelection { features, release, filter, environment, limit: LIMIT, long: Duration::MAX }
     }
 }
 
@@ -108,7 +108,7 @@ struct Job {
 
 /// A test, or all of a binary, and how long it has taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Took {
+pub struct TestTime {
     pub name: String,
     pub time: Duration,
 }
@@ -117,13 +117,13 @@ pub struct Took {
 #[derive(Debug, Default)]
 pub struct Times {
     /// By the clock.
-    pub tests: Vec<Took>,
+    pub tests: Vec<TestTime>,
     /// The processor's.
-    pub binaries: Vec<Took>,
+    pub binaries: Vec<TestTime>,
 }
 
 /// Builds the tests; `None` if that fails, and then cargo has said why.
-pub fn build(root: &Path, asked: &Asked) -> anyhow::Result<Option<Binaries>> {
+pub fn build(root: &Path, asked: &TestSelection) -> anyhow::Result<Option<Binaries>> {
     let mut command = step::cargo(root, &["test", "--workspace", "--no-run"]);
     command.args(options(asked)).arg("--message-format=json-render-diagnostics");
     let mut messages = Vec::new();
@@ -139,7 +139,7 @@ pub fn build(root: &Path, asked: &Asked) -> anyhow::Result<Option<Binaries>> {
     Ok(ended.good.then_some(Binaries(found)))
 }
 
-fn options<'a>(asked: &Asked<'a>) -> impl Iterator<Item = &'a str> {
+fn options<'a>(asked: &TestSelection<'a>) -> impl Iterator<Item = &'a str> {
     let release = asked.release.then_some("--release");
     let features = (!asked.features.is_empty()).then_some(["--features", asked.features]);
     release.into_iter().chain(features.into_iter().flatten())
@@ -172,11 +172,11 @@ fn binary(root: &Path, message: &Value) -> Option<Binary> {
 pub fn run(
     root: &Path,
     binaries: &Binaries,
-    asked: &Asked,
+    asked: &TestSelection,
     tally: &mut Tally,
     times: &mut Times,
 ) -> anyhow::Result<bool> {
-    let memory = Memory::new();
+    let memory = TmpfsFolder::new();
     let mut jobs: Vec<Job> = binaries.0.iter().map(|b| job(root, b, asked, &memory)).collect();
     jobs.push(doc_tests(root, asked));
     // What takes long first; a place that is not in the list is after all that are.
@@ -214,17 +214,17 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// A folder in memory, if there is one. It goes with the run. What a run that was killed has left
 /// mounted there, the next one clears.
-struct Memory(Option<Folder>);
+struct TmpfsFolder(Option<Folder>);
 
-impl Memory {
-    fn new() -> Memory {
+impl TmpfsFolder {
+    fn new() -> TmpfsFolder {
         let is_memory = rustix::fs::statfs(MEMORY).is_ok_and(|of| {
             let is_tmpfs = u64::try_from(of.f_type).is_ok_and(|kind| kind == TMPFS_MAGIC);
             let free = u64::try_from(of.f_bsize).unwrap_or(0).saturating_mul(of.f_bavail);
             is_tmpfs && free.min(available()) >= MEMORY_ROOM
         });
         let made = is_memory.then(|| Folder::new_in(Path::new(MEMORY), "steadfast-test-").ok());
-        Memory(made.flatten())
+        TmpfsFolder(made.flatten())
     }
 }
 
@@ -236,7 +236,7 @@ fn available() -> u64 {
     kib.map_or(0, |kib| kib.saturating_mul(1024))
 }
 
-fn job(root: &Path, binary: &Binary, asked: &Asked, memory: &Memory) -> Job {
+fn job(root: &Path, binary: &Binary, asked: &TestSelection, memory: &TmpfsFolder) -> Job {
     // For the path, and for the limits that the workspace's tools find.
     let cargo = step::cargo(root, &[]);
     let mut command = Command::new(&binary.program);
@@ -254,7 +254,7 @@ fn job(root: &Path, binary: &Binary, asked: &Asked, memory: &Memory) -> Job {
 }
 
 /// Cargo hands these to rustdoc, which builds and runs them.
-fn doc_tests(root: &Path, asked: &Asked) -> Job {
+fn doc_tests(root: &Path, asked: &TestSelection) -> Job {
     let mut command = step::cargo(root, &["test", "--workspace", "--doc", "--no-fail-fast"]);
     command.args(options(asked)).env("CARGO_TERM_COLOR", "never");
     // Without --show-output, with which rustdoc builds and starts a program for each example
@@ -265,15 +265,15 @@ fn doc_tests(root: &Path, asked: &Asked) -> Job {
 }
 
 /// What a job has left.
-struct Done {
-    ended: anyhow::Result<step::Ended>,
+struct BinaryResult {
+    ended: anyhow::Result<step::ProcessEnd>,
     tally: Tally,
     shown: Vec<String>,
-    tests: Vec<Took>,
+    tests: Vec<TestTime>,
     time: Duration,
 }
 
-fn one(limit: Duration, long: Duration, mut job: Job) -> Done {
+fn one(limit: Duration, long: Duration, mut job: Job) -> BinaryResult {
     let begun = Instant::now();
     let (mut shown, mut tests) = (Vec::new(), Vec::new());
     let mut tally = if job.in_turn { Tally::of(&job.name) } else { Tally::default() };
@@ -282,7 +282,7 @@ fn one(limit: Duration, long: Duration, mut job: Job) -> Done {
         let read = tally.line(line);
         if let Some(name) = read.ended.filter(|_| job.in_turn) {
             let now = Instant::now();
-            let took = Took { name: format!("{}: {name}", job.name), time: now - last };
+            let took = TestTime { name: format!("{}: {name}", job.name), time: now - last };
             if took.time > long {
                 println!("    {} has ended after {:.0} s", took.name, took.time.as_secs_f64());
             }
@@ -291,12 +291,12 @@ fn one(limit: Duration, long: Duration, mut job: Job) -> Done {
         }
         shown.extend(read.show.map(str::to_owned));
     });
-    Done { ended, tally, shown, tests, time: begun.elapsed() }
+    BinaryResult { ended, tally, shown, tests, time: begun.elapsed() }
 }
 
 /// Adds up and shows a job; whether it has ended well.
-fn finish(name: &str, done: Done, tally: &mut Tally, times: &mut Times) -> bool {
-    let Done { ended, tally: mut own, shown, tests, time } = done;
+fn finish(name: &str, done: BinaryResult, tally: &mut Tally, times: &mut Times) -> bool {
+    let BinaryResult { ended, tally: mut own, shown, tests, time } = done;
     if let Err(error) = &ended {
         let test = own.running().map(|test| format!(" (in the test {test})")).unwrap_or_default();
         println!("    {name}: {error:#}{test}");
@@ -316,13 +316,13 @@ fn finish(name: &str, done: Done, tally: &mut Tally, times: &mut Times) -> bool 
     }
     tally.add_all(own);
     times.tests.extend(tests);
-    times.binaries.push(Took { name: name.to_owned(), time: cpu });
+    times.binaries.push(TestTime { name: name.to_owned(), time: cpu });
     good
 }
 
 /// The longest, longest first.
-pub fn longest(all: &[Took], count: usize) -> Vec<&Took> {
-    let mut sorted: Vec<&Took> = all.iter().collect();
+pub fn longest(all: &[TestTime], count: usize) -> Vec<&TestTime> {
+    let mut sorted: Vec<&TestTime> = all.iter().collect();
     sorted.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
     sorted.truncate(count);
     sorted

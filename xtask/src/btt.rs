@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use crate::guest::{Folder, Guest, NVDIMM_MODULES, Nvdimm};
+use crate::guest::{Folder, Guest, GuestNvdimm, NVDIMM_MODULES};
 use crate::{conformance, packages, step};
 
 /// For one guest; it takes ten seconds.
@@ -55,7 +55,7 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
     build.args(["--message-format", "json"]).stderr(Stdio::inherit());
     let ours = conformance::executable(&build.output()?)?;
     let own = Folder::new(root)?;
-    let all = All { root, ours, folder: own.path().to_path_buf() };
+    let all = BttTests { root, ours, folder: own.path().to_path_buf() };
     for sector in [4096, 512] {
         step::step(&format!("ours of {sector} bytes in the kernel"), || all.ours(sector))
             .then_some(())
@@ -68,14 +68,14 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-struct All<'a> {
+struct BttTests<'a> {
     root: &'a Path,
     /// The example of the crate `devices`.
     ours: PathBuf,
     folder: PathBuf,
 }
 
-impl All<'_> {
+impl BttTests<'_> {
     fn ours(&self, sector: u64) -> anyhow::Result<bool> {
         let image = self.fresh()?;
         let text = numbers(1, 60_000);
@@ -255,7 +255,7 @@ impl All<'_> {
             script: &script,
             memory: 512,
             processors: 2,
-            nvdimm: Some(Nvdimm { file: image.into(), mib: MIB, dax: false }),
+            nvdimm: Some(GuestNvdimm { file: image.into(), mib: MIB, dax: false }),
             qemu: &[],
             limit: LIMIT,
         };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use steadfast_suite::conformance::{self, Comparison, KnownDifferences, Transcript, script::Case};
-use steadfast_suite::{Kind, Setup, Target};
+use steadfast_suite::{Setup, Target, TargetKind};
 
 use crate::step::{self, step};
 use crate::{packages, value};
@@ -27,7 +27,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     if on.is_empty() {
         on.push("steadfast");
     }
-    let kinds: anyhow::Result<Vec<Kind>> = on.iter().map(|name| kind(root, name)).collect();
+    let kinds: anyhow::Result<Vec<TargetKind>> = on.iter().map(|name| kind(root, name)).collect();
     let kinds = kinds?;
     step("packages", || packages::install(&[]));
     let mut cases = conformance::cases()?;
@@ -35,7 +35,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     anyhow::ensure!(!cases.is_empty(), "no case's name contains '{filter}'");
     let mut measure = Vec::new();
     let mut all_good = step(&format!("{} cases on kernel", cases.len()), || {
-        measure = transcripts(Kind::Kernel, &cases)?;
+        measure = transcripts(TargetKind::Kernel, &cases)?;
         Ok(true)
     });
     if show {
@@ -60,14 +60,14 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
 }
 
 /// A kind of target by its name; builds our own program if it is needed.
-pub fn kind(root: &Path, name: &str) -> anyhow::Result<Kind> {
+pub fn kind(root: &Path, name: &str) -> anyhow::Result<TargetKind> {
     Ok(match name {
-        "kernel" => Kind::Kernel,
-        "kernel-zram" => Kind::KernelZram,
-        "fuse2fs" => Kind::Fuse2fs,
-        "steadfast" => Kind::Steadfast(steadfast_binary(root)?),
+        "kernel" => TargetKind::Kernel,
+        "kernel-zram" => TargetKind::KernelZram,
+        "fuse2fs" => TargetKind::Fuse2fs,
+        "steadfast" => TargetKind::Steadfast(steadfast_binary(root)?),
         _ => match name.strip_prefix("steadfast:") {
-            Some(binary) => Kind::Steadfast(PathBuf::from(binary)),
+            Some(binary) => TargetKind::Steadfast(PathBuf::from(binary)),
             None => anyhow::bail!("'{name}' is none of steadfast, fuse2fs, kernel, kernel-zram"),
         },
     })
@@ -91,7 +91,7 @@ pub fn executable(built: &std::process::Output) -> anyhow::Result<PathBuf> {
     executable.context("cargo does not say where it has put the program")
 }
 
-fn transcripts(kind: Kind, cases: &[Case]) -> anyhow::Result<Vec<Transcript>> {
+fn transcripts(kind: TargetKind, cases: &[Case]) -> anyhow::Result<Vec<Transcript>> {
     let mut target = Target::new(kind, &Setup::new(IMAGE_BYTES))?;
     let transcripts = conformance::run_cases(&target, cases, &mut |_| ())?;
     target.unmount()?;

@@ -35,14 +35,14 @@ const HELPERS: [(&str, &str); 4] = [
 ];
 
 /// What is to be made.
-struct Wanted {
+struct DebOptions {
     program: Option<PathBuf>,
     folder: PathBuf,
 }
 
 /// `cargo xtask deb`.
 pub fn run(root: &Path, rest: &[String]) -> Result<bool> {
-    let mut wanted = Wanted { program: None, folder: root.join("target/debian") };
+    let mut wanted = DebOptions { program: None, folder: root.join("target/debian") };
     let mut rest = rest.iter();
     while let Some(option) = rest.next() {
         match option.as_str() {

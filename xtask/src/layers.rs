@@ -67,7 +67,18 @@ const LAYERS: [Layer; 27] = [
     // A stack described, and the one place where it is opened. `fuse` for the names of its options.
     layer(
         "setup",
-        &["runtime", "block", "vfs", "devices", "volume", "pagecache", "ext4", "ext4-mkfs", "fuse"],
+        &[
+            "runtime",
+            "block",
+            "vfs",
+            "devices",
+            "volume",
+            "pagecache",
+            "ext4",
+            "ext4-check",
+            "ext4-mkfs",
+            "fuse",
+        ],
         &[],
     ),
     // Devices and volumes as files: knows no file system that could be on them.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use steadfast_suite::programs::PROGRAMS;
-use steadfast_suite::{Kind, Setup, Target};
+use steadfast_suite::{Setup, Target, TargetKind};
 
 use crate::step::step;
 use crate::{conformance, packages, value};
@@ -32,7 +32,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
 }
 
 fn one(
-    kind: &Kind,
+    kind: &TargetKind,
     options: &str,
     root: &Path,
     program: fn(&Path, &Path) -> steadfast_suite::Result<()>,

@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::binaries::{self, Asked, Times};
+use crate::binaries::{self, TestSelection, Times};
 use crate::step::step;
 use crate::tally::Tally;
 use crate::{btt, packages, test, value};
@@ -42,7 +42,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         ("STEADFAST_SOAK", factor.to_string()),
         ("PROPTEST_CASES", PROPTEST_CASES.saturating_mul(factor).to_string()),
     ];
-    let asked = Asked {
+    let asked = TestSelection {
         features: test::PLANTED,
         release: true,
         filter,

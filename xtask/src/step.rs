@@ -52,7 +52,7 @@ pub fn step(name: &str, body: impl FnOnce() -> anyhow::Result<bool>) -> bool {
 
 /// How a command has ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Ended {
+pub struct ProcessEnd {
     pub good: bool,
     /// Processor time of the command and of what it has run and waited for.
     pub cpu: Duration,
@@ -74,7 +74,7 @@ pub fn run_lines(
     limit: Duration,
     command: &mut Command,
     each: impl FnMut(&str),
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ProcessEnd> {
     let (reader, writer) = pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     let (child, name) = spawn(command)?;
@@ -88,7 +88,7 @@ pub fn run_stdout_lines(
     limit: Duration,
     command: &mut Command,
     each: impl FnMut(&str),
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ProcessEnd> {
     command.stdout(Stdio::piped());
     let (mut child, name) = spawn(command)?;
     let reader = child.stdout.take().context("no standard output")?;
@@ -100,7 +100,7 @@ enum Event {
     Output(Vec<u8>),
     /// Nobody holds its output any more.
     Closed,
-    Ended(anyhow::Result<Ended>),
+    Ended(anyhow::Result<ProcessEnd>),
 }
 
 fn read_lines(
@@ -109,7 +109,7 @@ fn read_lines(
     name: String,
     reader: impl Read + Send + 'static,
     mut each: impl FnMut(&str),
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ProcessEnd> {
     // Reading and waiting have threads of their own, which are left behind if they do not come
     // back: the output stays open as long as a process holds it that cannot be killed.
     let (events, next) = channel();
@@ -144,7 +144,7 @@ fn read_events(
     name: &str,
     events: &Receiver<Event>,
     mut each: impl FnMut(&[u8]),
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ProcessEnd> {
     let (mut is_open, mut ended) = (true, None);
     while is_open || ended.is_none() {
         // `wait` has a limit of its own.
@@ -198,7 +198,7 @@ fn spawn(command: &mut Command) -> anyhow::Result<(Child, String)> {
 
 /// Waits for the end of a command, and ends it after `limit`. Never longer than that and `GRACE`:
 /// a process that hangs in the kernel cannot be ended.
-fn wait(mut child: Child, name: &str, limit: Duration) -> anyhow::Result<Ended> {
+fn wait(mut child: Child, name: &str, limit: Duration) -> anyhow::Result<ProcessEnd> {
     let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let (done, ended) = channel();
     std::thread::spawn(move || {
@@ -212,7 +212,7 @@ fn wait(mut child: Child, name: &str, limit: Duration) -> anyhow::Result<Ended> 
     });
     if let Ok(result) = ended.recv_timeout(limit) {
         let (good, cpu) = result?;
-        return Ok(Ended { good, cpu });
+        return Ok(ProcessEnd { good, cpu });
     }
     if let Some(process) = process {
         // It may have ended this very moment, or have no group: then there is nothing to kill.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use steadfast_suite::stress::{Report, Stress};
-use steadfast_suite::{Journal, Kind, Setup, Target};
+use steadfast_suite::{Journal, Setup, Target, TargetKind};
 
 use crate::step::step;
 use crate::{conformance, packages, value};
@@ -51,11 +51,11 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         modes = MODES.to_vec();
     }
     match &kind {
-        Kind::Steadfast(_) => {}
+        TargetKind::Steadfast(_) => {}
         // Ours alone has it.
-        Kind::Kernel | Kind::KernelZram => modes.retain(|m| *m != "transact"),
+        TargetKind::Kernel | TargetKind::KernelZram => modes.retain(|m| *m != "transact"),
         // Knows neither modes nor external journals.
-        Kind::Fuse2fs => (modes, journals) = (vec![""], vec![Journal::Internal]),
+        TargetKind::Fuse2fs => (modes, journals) = (vec![""], vec![Journal::Internal]),
     }
     step("packages", || packages::install(&[]));
     anyhow::ensure!(!modes.is_empty(), "no such mode on {on}");
@@ -110,7 +110,7 @@ fn print(rows: &[Row<'_>]) {
 }
 
 fn one(
-    kind: &Kind,
+    kind: &TargetKind,
     mode: &str,
     journal: Journal,
     mke2fs: &[String],

@@ -45,7 +45,7 @@ const END: &str = "<!-- /table -->";
 
 /// What is asked for.
 #[derive(Default)]
-struct Asked {
+struct TablesOptions {
     /// Write nothing; say what differs.
     check: bool,
     /// Only the quick ones.
@@ -60,7 +60,7 @@ struct Asked {
 
 /// Makes the tables anew, or compares them; whether all is well.
 pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
-    let mut asked = Asked::default();
+    let mut asked = TablesOptions::default();
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         match arg.as_str() {
@@ -90,10 +90,10 @@ fn kept() -> String {
 
 /// Compares the quick tables, as CI does, with the program that the tests have built.
 pub fn check_quick(root: &Path) -> anyhow::Result<bool> {
-    all(root, &Asked { check: true, quick: true, built: true, ..Asked::default() })
+    all(root, &TablesOptions { check: true, quick: true, built: true, ..TablesOptions::default() })
 }
 
-fn all(root: &Path, asked: &Asked) -> anyhow::Result<bool> {
+fn all(root: &Path, asked: &TablesOptions) -> anyhow::Result<bool> {
     let build =
         || step::run(&mut step::cargo(root, &["build", "--quiet", "--package", "steadfast"]));
     if !asked.built && !build()? {

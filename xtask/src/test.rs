@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::binaries::{self, Asked, Times, Took};
+use crate::binaries::{self, TestSelection, TestTime, Times};
 use crate::step::{self, step};
 use crate::tally::Tally;
 use crate::{layers, metrics, packages, publish, tables, tidy, tools, unused, value};
@@ -19,7 +19,7 @@ const SLOWEST: usize = 10;
 /// The steps that were done.
 #[derive(Default)]
 struct Steps {
-    took: Vec<Took>,
+    took: Vec<TestTime>,
     failed: u64,
 }
 
@@ -33,7 +33,7 @@ impl Steps {
     fn timed(&mut self, name: &str, body: impl FnOnce() -> anyhow::Result<bool>) -> bool {
         let begun = Instant::now();
         let good = step(name, body);
-        self.took.push(Took { name: name.to_owned(), time: begun.elapsed() });
+        self.took.push(TestTime { name: name.to_owned(), time: begun.elapsed() });
         good
     }
 }
@@ -55,7 +55,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     if filter.is_none() {
         checks(root, &mut steps);
     }
-    let asked = Asked { features: PLANTED, filter, ..Asked::default() };
+    let asked = TestSelection { features: PLANTED, filter, ..TestSelection::default() };
     let mut built = None;
     steps.check("building the tests", || {
         built = binaries::build(root, &asked)?;
@@ -105,9 +105,9 @@ fn checks(root: &Path, steps: &mut Steps) {
 }
 
 /// What the run has taken: each step, and what is worth to be made faster.
-pub fn print_times(steps: &[Took], times: &Times, all: Duration) {
+pub fn print_times(steps: &[TestTime], times: &Times, all: Duration) {
     println!("==> times");
-    let print = |took: &Took| println!("    {:8.1} s  {}", took.time.as_secs_f64(), took.name);
+    let print = |took: &TestTime| println!("    {:8.1} s  {}", took.time.as_secs_f64(), took.name);
     steps.iter().for_each(print);
     println!("    {:8.1} s  in all", all.as_secs_f64());
     println!("the {SLOWEST} slowest tests:");

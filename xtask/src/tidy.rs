@@ -25,13 +25,13 @@ const FORBIDDEN: [&str; 6] = [
 
 /// What was found: `path:line: what`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct TidyFindings {
     pub faults: Vec<String>,
     pub warnings: Vec<String>,
 }
 
 /// Reads all Rust sources of the workspace.
-pub fn check(root: &Path) -> anyhow::Result<Findings> {
+pub fn check(root: &Path) -> anyhow::Result<TidyFindings> {
     let mut files = Vec::new();
     for folder in ["crates", "xtask", "fuzz", "tests"] {
         let folder = root.join(folder);
@@ -40,7 +40,7 @@ pub fn check(root: &Path) -> anyhow::Result<Findings> {
         }
     }
     files.sort();
-    let mut findings = Findings::default();
+    let mut findings = TidyFindings::default();
     for file in files {
         let text = std::fs::read_to_string(&file)
             .with_context(|| format!("reading {}", file.display()))?;
@@ -81,7 +81,7 @@ fn missing_homes(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(missing.map(|path| format!("{page}: there is no {path}")).collect())
 }
 
-fn check_file(name: &str, text: &str, findings: &mut Findings) {
+fn check_file(name: &str, text: &str, findings: &mut TidyFindings) {
     let lines = text.lines().count();
     if lines > LINES_MAX {
         findings.faults.push(format!("{name}: {lines} lines, more than {LINES_MAX}: split it"));
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn faults_are_found_where_they_are() {
-        let mut found = Findings::default();
+        let mut found = TidyFindings::default();
         let wide = "x".repeat(101);
         let skips = concat!("/// println!(\"SKIP", "PED: no root\");");
         let text = format!("fine\n    {}\n{wide}\n{skips}\n", concat!("todo", "!()"));

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use comfy_table::{ContentArrangement, Table, presets};
-use steadfast_suite::Kind;
-use steadfast_suite::traps::{Row, Seen, Sides, TRAPS, documented};
+use steadfast_suite::TargetKind;
+use steadfast_suite::traps::{Row, Sides, TRAPS, TrapRun, documented};
 
 use crate::{conformance, packages, value};
 
@@ -31,7 +31,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         rustix::process::geteuid().is_root(),
         "traps needs root: it mounts images on loop devices"
     );
-    let Kind::Steadfast(program) = conformance::kind(root, on)? else {
+    let TargetKind::Steadfast(program) = conformance::kind(root, on)? else {
         anyhow::bail!("--on takes steadfast or steadfast:PATH here");
     };
     packages::install(&[])?;
@@ -83,7 +83,7 @@ fn table(rows: &[Row]) -> Table {
         table.set_width(WIDTH);
     }
     table.set_header(["trap", "e2fsprogs and kernel", "steadfast"]);
-    let cell = |seen: &Seen| seen.lines().join("\n").replace(['`', '*'], "");
+    let cell = |seen: &TrapRun| seen.lines().join("\n").replace(['`', '*'], "");
     for row in rows {
         let stock = row.stock.as_ref().map_or_else(String::new, cell);
         table.add_row([row.trap.to_owned(), stock, cell(&row.ours)]);
@@ -94,22 +94,22 @@ fn table(rows: &[Row]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steadfast_suite::traps::Outcome;
+    use steadfast_suite::traps::TrapVerdict;
 
-    fn row(outcome: Outcome) -> Row {
+    fn row(outcome: TrapVerdict) -> Row {
         let ours =
-            Seen { steps: vec![], e2fsck_clean: true, files: 1, files_read_back: 1, outcome };
+            TrapRun { steps: vec![], e2fsck_clean: true, files: 1, files_read_back: 1, outcome };
         Row { trap: "a trap", stock: Some(ours.clone()), ours }
     }
 
     #[test]
     fn a_row_that_is_not_as_documented_is_a_fault() {
-        let good = row(Outcome::NothingLost);
+        let good = row(TrapVerdict::NothingLost);
         assert_eq!(fault(&good, &good.markdown()), None);
         assert!(fault(&good, "").unwrap().contains("not in"));
-        let said = row(Outcome::LossSaid);
+        let said = row(TrapVerdict::LossSaid);
         assert!(fault(&said, &good.markdown()).unwrap().contains("documented: "));
-        let lost = row(Outcome::DataLost);
+        let lost = row(TrapVerdict::DataLost);
         assert!(fault(&lost, &lost.markdown()).unwrap().contains("safely"));
         assert!(table(&[good]).to_string().contains("a trap"));
     }

@@ -13,36 +13,36 @@ const FIRST: i32 = -60;
 /// Counts of calls by how long they took.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Distribution {
+pub struct LatencyHistogram {
     /// A step and how many calls are in it: step k is from 10^(k/20) microseconds on, up to where
     /// step k + 1 begins.
     steps: Vec<(i32, u64)>,
 }
 
-impl Distribution {
+impl LatencyHistogram {
     /// Of the times of calls, in microseconds.
-    pub fn of_us(times: impl Iterator<Item = f64>) -> Distribution {
-        Distribution::counted(times.map(|us| (us, 1)))
+    pub fn of_us(times: impl Iterator<Item = f64>) -> LatencyHistogram {
+        LatencyHistogram::counted(times.map(|us| (us, 1)))
     }
 
     /// Of times in microseconds that each happened so often.
-    pub fn counted(times: impl Iterator<Item = (f64, u64)>) -> Distribution {
+    pub fn counted(times: impl Iterator<Item = (f64, u64)>) -> LatencyHistogram {
         let mut steps: BTreeMap<i32, u64> = BTreeMap::new();
         for (us, count) in times {
             // OK to cast: the logarithm of a number is small; of none it is the first step.
             let step = (us.log10() * STEPS + 1e-9).floor().max(f64::from(FIRST)) as i32;
             *steps.entry(step).or_default() += count;
         }
-        Distribution { steps: steps.into_iter().collect() }
+        LatencyHistogram { steps: steps.into_iter().collect() }
     }
 
     /// Several as one; `None` of none.
-    pub fn sum<'a>(all: impl Iterator<Item = &'a Distribution>) -> Option<Distribution> {
+    pub fn sum<'a>(all: impl Iterator<Item = &'a LatencyHistogram>) -> Option<LatencyHistogram> {
         let mut steps: BTreeMap<i32, u64> = BTreeMap::new();
         for (step, count) in all.flat_map(|d| &d.steps) {
             *steps.entry(*step).or_default() += count;
         }
-        (!steps.is_empty()).then(|| Distribution { steps: steps.into_iter().collect() })
+        (!steps.is_empty()).then(|| LatencyHistogram { steps: steps.into_iter().collect() })
     }
 
     /// How many calls.
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn steps_are_a_twentieth_of_a_decade() {
-        let d = Distribution::of_us([1.0, 1.1, 1.2, 1000.0, 0.0, f64::NAN].into_iter());
+        let d = LatencyHistogram::of_us([1.0, 1.1, 1.2, 1000.0, 0.0, f64::NAN].into_iter());
         assert_eq!(d.steps, [(-60, 2), (0, 2), (1, 1), (60, 1)]);
         let long = d.as_long();
         let shares: Vec<f64> = long.iter().map(|(_, share)| share * 6.0).collect();
@@ -82,11 +82,11 @@ mod tests {
         // Between them nothing falls where no call was.
         assert_eq!(long[2].0, 1.0);
         assert!((long[4].0 - 1.2589).abs() < 1e-4 && (long[5].0 - 1000.0).abs() < 1e-9, "{long:?}");
-        let both = Distribution::sum([&d, &d].into_iter()).unwrap();
+        let both = LatencyHistogram::sum([&d, &d].into_iter()).unwrap();
         assert_eq!((both.count(), both.as_long()), (12, long));
-        assert_eq!(Distribution::sum(std::iter::empty()), None);
+        assert_eq!(LatencyHistogram::sum(std::iter::empty()), None);
         let json = serde_json::to_string(&d).unwrap();
         assert_eq!(json, "[[-60,2],[0,2],[1,1],[60,1]]");
-        assert_eq!(serde_json::from_str::<Distribution>(&json).unwrap(), d);
+        assert_eq!(serde_json::from_str::<LatencyHistogram>(&json).unwrap(), d);
     }
 }

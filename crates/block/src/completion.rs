@@ -15,7 +15,7 @@ struct State {
     hooks: Vec<Hook>,
 }
 
-struct Shared {
+struct CompletionCore {
     state: Mutex<State>,
     done: Condvar,
 }
@@ -24,23 +24,24 @@ struct Shared {
 ///
 /// Dropping it does not cancel the request.
 #[derive(Clone)]
-pub struct Completion(Arc<Shared>);
+pub struct Completion(Arc<CompletionCore>);
 
 /// The device's end of a [`Completion`]. Dropping it unanswered answers [`BlockError::Gone`].
 pub struct Completer {
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<CompletionCore>>,
 }
 
 impl Completion {
     /// An answer that is already there.
     pub fn ready(result: Result<Bytes>) -> Self {
         let state = State { result: Some(result), hooks: Vec::new() };
-        Completion(Arc::new(Shared { state: Mutex::new(state), done: Condvar::new() }))
+        Completion(Arc::new(CompletionCore { state: Mutex::new(state), done: Condvar::new() }))
     }
 
     /// An answer that comes later through the [`Completer`].
     pub fn pending() -> (Completer, Completion) {
-        let shared = Arc::new(Shared { state: Mutex::new(State::default()), done: Condvar::new() });
+        let shared =
+            Arc::new(CompletionCore { state: Mutex::new(State::default()), done: Condvar::new() });
         (Completer { shared: Some(Arc::clone(&shared)) }, Completion(shared))
     }
 
@@ -93,7 +94,7 @@ impl Completer {
     }
 }
 
-fn answer(shared: &Shared, result: Result<Bytes>) {
+fn answer(shared: &CompletionCore, result: Result<Bytes>) {
     loop {
         let mut state = shared.state.lock();
         let hooks = std::mem::take(&mut state.hooks);

@@ -92,22 +92,22 @@ const INTERNED_MAX: usize = 64 << 20;
 
 /// A run of stamped sectors in memory.
 #[derive(Clone)]
-struct Run {
+struct StampedSectors {
     first: Stamp,
     bytes: Bytes,
 }
 
 thread_local! {
     /// What [`bytes`] made last, newest first.
-    static MADE: RefCell<VecDeque<Run>> = const { RefCell::new(VecDeque::new()) };
+    static MADE: RefCell<VecDeque<StampedSectors>> = const { RefCell::new(VecDeque::new()) };
     /// The interned runs that this thread has used.
-    static INTERNED_LOCAL: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
+    static INTERNED_LOCAL: RefCell<Vec<StampedSectors>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The interned runs of all threads.
-static INTERNED: Mutex<Vec<Run>> = Mutex::new(Vec::new());
+static INTERNED: Mutex<Vec<StampedSectors>> = Mutex::new(Vec::new());
 
-impl Run {
+impl StampedSectors {
     /// How far into the run `part` begins, if it is a piece of its memory.
     fn offset_of(&self, part: &Bytes) -> Option<usize> {
         let at = part.as_ptr().addr().checked_sub(self.bytes.as_ptr().addr())?;
@@ -133,7 +133,7 @@ impl Run {
 /// long as the process does. Beyond a bound on all of them together it is as by [`bytes()`].
 pub fn interned(tag: u64, position: u64, len: usize) -> Bytes {
     let first = Stamp { tag, position };
-    let is_it = |run: &&Run| run.first == first && run.bytes.len() == len;
+    let is_it = |run: &&StampedSectors| run.first == first && run.bytes.len() == len;
     let here = INTERNED_LOCAL.with_borrow(|here| here.iter().find(is_it).map(|r| r.bytes.clone()));
     if let Some(bytes) = here {
         return bytes;
@@ -152,7 +152,7 @@ pub fn interned(tag: u64, position: u64, len: usize) -> Bytes {
             }
             let mut v = vec![0; len];
             fill(tag, position, &mut v);
-            let run = Run { first, bytes: Bytes::from_static(v.leak()) };
+            let run = StampedSectors { first, bytes: Bytes::from_static(v.leak()) };
             all.push(run.clone());
             run
         }
@@ -193,7 +193,7 @@ pub fn bytes(tag: u64, position: u64, len: usize) -> Bytes {
     fill(tag, position, &mut v);
     let bytes = Bytes::from(v);
     if (SECTOR..=REMEMBERED_LEN).contains(&len) && len.is_multiple_of(SECTOR) && tag != 0 {
-        let run = Run { first: Stamp { tag, position }, bytes: bytes.clone() };
+        let run = StampedSectors { first: Stamp { tag, position }, bytes: bytes.clone() };
         MADE.with_borrow_mut(|made| {
             made.truncate(REMEMBERED - 1);
             made.push_front(run);

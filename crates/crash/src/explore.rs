@@ -1,6 +1,6 @@
 //! The pipeline of all crash tests: a recorded run is cut, recovers, and is judged.
 //!
-//! * A *workload* leaves a [`Recorded`] run: what its devices were asked, and the
+//! * A *workload* leaves a [`CutSource`] run: what its devices were asked, and the
 //!   [`Judge`](crate::judge::Judge) that knows what was done and promised.
 //! * A [`Plan`] says which crash states are made of it ([`cuts`](crate::states)), what else fails
 //!   when the power goes, and who else judges.
@@ -27,23 +27,23 @@ mod use_it;
 use crate::figures::{Figures, StateFigures, run_number};
 use crate::states::{State, States};
 
-pub use crate::states::{ActiveTime, Places};
+pub use crate::states::{ActiveTime, CrashPoints};
 pub use decisive::Decisive;
 pub use losses::{Loss, lose};
-pub use machine::{Booted, Machine, structure, structure_on};
+pub use machine::{BootedMachine, RebootTarget, structure, structure_on};
 pub use plan::{Checks, Plan, SecondCuts};
 pub use ram::OnRam;
-pub use recorded::{Recorded, Source};
-pub use reproduce::{Reproduced, reproduce};
+pub use recorded::{CutSource, Source};
+pub use reproduce::{ReproducedState, reproduce};
 pub use stack_machine::{MountChange, StackMachine};
-pub use system::{Boot, Look, Recovered, System};
-pub use trial::{Others, Trial, recover_all};
+pub use system::{Boot, BootRecovery, Look, System};
+pub use trial::{OtherJudges, Trial, recover_all};
 
 /// Makes the plan's crash states in the order of time, lets the system recover from each, and
 /// counts what each takes. `progress` gets after each how many are done.
 pub fn explore(
     system: &dyn System,
-    recorded: Recorded,
+    recorded: CutSource,
     plan: &Plan,
     progress: &dyn Fn(u64),
 ) -> Figures {
@@ -61,7 +61,7 @@ pub fn explore(
 /// The first state, in the order of time, that is `wrong`.
 pub fn first_wrong(
     system: &dyn System,
-    recorded: &Recorded,
+    recorded: &CutSource,
     plan: &Plan,
     wrong: &dyn Fn(&StateFigures) -> bool,
 ) -> Option<(StateFigures, State)> {
@@ -79,11 +79,11 @@ pub fn first_wrong(
 /// Returns how many crash points there were until then.
 pub fn each_cut(
     system: &dyn System,
-    recorded: &Recorded,
+    recorded: &CutSource,
     plan: &Plan,
     visit: &mut dyn FnMut(StateFigures, &State) -> bool,
 ) -> u64 {
-    let others = Others::of(plan);
+    let others = OtherJudges::of(plan);
     let mut cuts = States::of(recorded, plan.choice());
     for state in cuts.by_ref() {
         let (number, place, moment) = (state.number, state.place, state.cut);

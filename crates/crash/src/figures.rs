@@ -31,7 +31,7 @@ pub struct StateFigures {
     /// Durable writes missing.
     pub broken_promises: u64,
     /// Bytes of acknowledged writes that no promise covered at the cut: the most that it may take.
-    /// Counted by [`Unsynced`](crate::unsynced::Unsynced) only.
+    /// Counted by [`UnsyncedJudge`](crate::unsynced::UnsyncedJudge) only.
     pub unsynced_bytes: u64,
     /// Acknowledged writes missing, in whole or in part.
     pub lost_operations: u64,

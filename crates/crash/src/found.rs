@@ -15,7 +15,7 @@ use crate::tree::{Tree, shown};
 
 /// What sectors of a file hold.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Held {
+pub enum SectorData {
     /// Zeros.
     Zeros,
     /// Stamped data ([`steadfast_block::pattern`]), from this stamp on.
@@ -32,12 +32,12 @@ pub struct FoundFile {
     /// Bytes.
     pub size: u64,
     /// From which byte on it holds what, ascending.
-    pub runs: Vec<(u64, Held)>,
+    pub runs: Vec<(u64, SectorData)>,
 }
 
 /// What was found after all cuts.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct CutFindings {
     /// Files: one that was found several times is here once.
     pub files: Vec<FoundFile>,
     numbers: HashMap<FoundFile, usize>,
@@ -46,7 +46,7 @@ pub struct Found {
     pub trees: Vec<Vec<usize>>,
 }
 
-impl Found {
+impl CutFindings {
     fn add(&mut self, tree: Vec<FoundFile>) -> u64 {
         let number = |file: FoundFile| {
             *self.numbers.entry(file).or_insert_with_key(|file| {
@@ -63,7 +63,7 @@ impl Found {
 /// A judge that notes what it has seen.
 pub struct Finder {
     judge: Arc<dyn Judge>,
-    found: Mutex<Found>,
+    found: Mutex<CutFindings>,
 }
 
 impl Finder {
@@ -73,7 +73,7 @@ impl Finder {
     }
 
     /// What was found since it was asked last.
-    pub fn take(&self) -> Found {
+    pub fn take(&self) -> CutFindings {
         std::mem::take(&mut self.found.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -119,17 +119,17 @@ impl Judge for Finder {
 }
 
 /// What some bytes are, in as few runs as there are.
-fn runs(bytes: &[u8]) -> Vec<(u64, Held)> {
-    let mut runs: Vec<(u64, Held)> = Vec::new();
+fn runs(bytes: &[u8]) -> Vec<(u64, SectorData)> {
+    let mut runs: Vec<(u64, SectorData)> = Vec::new();
     for (at, sector) in (0u64..).step_by(SECTOR).zip(bytes.chunks(SECTOR)) {
         let held = match pattern::stamp_of(sector) {
-            _ if sector.iter().all(|b| *b == 0) => Held::Zeros,
-            Some(stamp) => Held::Stamped(stamp),
-            None => Held::Other(sector.to_vec()),
+            _ if sector.iter().all(|b| *b == 0) => SectorData::Zeros,
+            Some(stamp) => SectorData::Stamped(stamp),
+            None => SectorData::Other(sector.to_vec()),
         };
         let goes_on = runs.last().is_some_and(|(from, last)| match (last, &held) {
-            (Held::Zeros, Held::Zeros) => true,
-            (Held::Stamped(first), Held::Stamped(stamp)) => {
+            (SectorData::Zeros, SectorData::Zeros) => true,
+            (SectorData::Stamped(first), SectorData::Stamped(stamp)) => {
                 first.after((at - from) as usize) == *stamp
             }
             _ => false,
@@ -151,12 +151,12 @@ mod tests {
         bytes.extend([0; 1024]);
         bytes.extend(pattern::bytes(8, 0, 512));
         bytes.extend([1; 512]);
-        let stamp = |tag, position| Held::Stamped(Stamp { tag, position });
+        let stamp = |tag, position| SectorData::Stamped(Stamp { tag, position });
         let want = [
             (0, stamp(7, 1024)),
-            (2048, Held::Zeros),
+            (2048, SectorData::Zeros),
             (3072, stamp(8, 0)),
-            (3584, Held::Other(vec![1; 512])),
+            (3584, SectorData::Other(vec![1; 512])),
         ];
         assert_eq!(runs(&bytes), want);
         // A jump within one write is another run.
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_found_again_is_kept_once() {
-        let mut found = Found::default();
+        let mut found = CutFindings::default();
         let file = |path: &str| FoundFile { path: path.into(), size: 0, runs: Vec::new() };
         assert_eq!(found.add(vec![file("a"), file("b")]), 0);
         assert_eq!(found.add(vec![file("b"), file("c")]), 1);

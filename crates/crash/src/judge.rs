@@ -55,7 +55,7 @@ pub trait Judge: Send + Sync {
     }
 
     /// The ticks `[from, to)`, ascending, between which a cut finds something acknowledged that was
-    /// not promised: where [`Places::Unsynced`](crate::explore::Places::Unsynced) cuts.
+    /// not promised: where [`CrashPoints::Unsynced`](crate::states::CrashPoints::Unsynced) cuts.
     fn unsynced(&self) -> Vec<(u64, u64)> {
         Vec::new()
     }
@@ -98,7 +98,7 @@ pub struct FileLoss {
 
 /// What a sector holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Found {
+enum SectorState {
     /// Zeros, or beyond the end.
     Nothing,
     /// Data of the operation with this index, at its right place.
@@ -175,25 +175,25 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
     let mut loss = FileLoss::default();
     // Sectors of each write that it alone answers for: how many hold it, how many do not.
     let mut kept = vec![(0u64, 0u64); started.len()];
-    let mut units = Units::default();
+    let mut units = TornCounter::default();
     for sector in 0..sectors.newest.len() {
         let found = look(contents, sector, &tags, &started);
         let was_cut_off = cut_off.is_some_and(|(by, from)| {
-            let of_before = matches!(found, Found::Write(i) if i < by);
+            let of_before = matches!(found, SectorState::Write(i) if i < by);
             of_before && (sector * SECTOR) as u64 >= from
         });
-        if found == Found::Stale || was_cut_off {
+        if found == SectorState::Stale || was_cut_off {
             let from = sector * SECTOR;
             loss.stale_bytes += (contents.len().min(from + SECTOR) - from) as u64;
         }
         if let Some(owner) = sectors.newest[sector]
             && matches!(started[owner].action, Action::Write { .. })
         {
-            let survived = found == Found::Write(owner);
+            let survived = found == SectorState::Write(owner);
             let (has, misses) = &mut kept[owner];
             *(if survived { &mut *has } else { misses }) += 1;
             units.count(sector, owner, survived);
-            if matches!(found, Found::Words { newest, .. } if newest == owner) {
+            if matches!(found, SectorState::Words { newest, .. } if newest == owner) {
                 *has += 1;
                 units.count(sector, owner, true);
             }
@@ -218,14 +218,14 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
 
 /// Counts torn units while the sectors go by in order.
 #[derive(Default)]
-struct Units {
+struct TornCounter {
     /// The unit at hand, and the writes that answer for sectors in it: do they hold, miss?
     unit: usize,
     writes: Vec<(usize, bool, bool)>,
     torn: u64,
 }
 
-impl Units {
+impl TornCounter {
     fn count(&mut self, sector: usize, write: usize, survived: bool) {
         let unit = sector * SECTOR / UNIT as usize;
         if unit != self.unit {
@@ -280,43 +280,54 @@ impl Sectors {
     }
 
     /// Whether `found` keeps the promise made to the durable operation `promised`.
-    fn allows(&self, sector: usize, found: Found, promised: usize, ops: &[&Operation]) -> bool {
+    fn allows(
+        &self,
+        sector: usize,
+        found: SectorState,
+        promised: usize,
+        ops: &[&Operation],
+    ) -> bool {
         match found {
-            Found::Write(i) => i >= promised,
-            Found::Nothing => {
+            SectorState::Write(i) => i >= promised,
+            SectorState::Nothing => {
                 self.cleared[sector].is_some_and(|t| t > promised)
                     || ops[promised].action.cleared().is_some()
             }
-            Found::Words { oldest, zeros, .. } => {
-                let nothing = || self.allows(sector, Found::Nothing, promised, ops);
+            SectorState::Words { oldest, zeros, .. } => {
+                let nothing = || self.allows(sector, SectorState::Nothing, promised, ops);
                 oldest >= promised && (!zeros || nothing())
             }
-            Found::Stale => false,
+            SectorState::Stale => false,
         }
     }
 }
 
-fn look(contents: &[u8], sector: usize, tags: &BTreeMap<u64, usize>, ops: &[&Operation]) -> Found {
+fn look(
+    contents: &[u8],
+    sector: usize,
+    tags: &BTreeMap<u64, usize>,
+    ops: &[&Operation],
+) -> SectorState {
     let from = (sector * SECTOR).min(contents.len());
     let bytes = &contents[from..contents.len().min(from + SECTOR)];
     if bytes.iter().all(|b| *b == 0) {
-        return Found::Nothing;
+        return SectorState::Nothing;
     }
     let Some(Stamp { tag, position }) = pattern::stamp_of(bytes) else {
         return words(bytes, from as u64, ops);
     };
-    let Some(&i) = tags.get(&tag) else { return Found::Stale };
-    let Action::Write { offset, len, .. } = ops[i].action else { return Found::Stale };
+    let Some(&i) = tags.get(&tag) else { return SectorState::Stale };
+    let Action::Write { offset, len, .. } = ops[i].action else { return SectorState::Stale };
     let here = from as u64;
     if position == here && (offset..offset + len).contains(&here) {
-        Found::Write(i)
+        SectorState::Write(i)
     } else {
-        Found::Stale
+        SectorState::Stale
     }
 }
 
 /// Whose words a sector at `here` holds, if each is that of a write of this place, or zeros.
-fn words(bytes: &[u8], here: u64, ops: &[&Operation]) -> Found {
+fn words(bytes: &[u8], here: u64, ops: &[&Operation]) -> SectorState {
     const WORD: usize = 8;
     let is_zero = |word: &[u8]| word.iter().all(|b| *b == 0);
     let mut owners: Vec<Option<usize>> = vec![None; bytes.len() / WORD];
@@ -337,13 +348,13 @@ fn words(bytes: &[u8], here: u64, ops: &[&Operation]) -> Found {
     }
     let each = || bytes.chunks_exact(WORD).zip(&owners);
     if !bytes.len().is_multiple_of(WORD) || each().any(|(w, o)| o.is_none() && !is_zero(w)) {
-        return Found::Stale;
+        return SectorState::Stale;
     }
     let zeros = each().any(|(_, owner)| owner.is_none());
     let known = || owners.iter().flatten().copied();
     match known().min().zip(known().max()) {
-        Some((oldest, newest)) => Found::Words { oldest, newest, zeros },
-        None => Found::Nothing,
+        Some((oldest, newest)) => SectorState::Words { oldest, newest, zeros },
+        None => SectorState::Nothing,
     }
 }
 

@@ -64,7 +64,7 @@ impl Kernel {
             judge.judge(fs, at, &mut cut);
             Ok(())
         };
-        match Images::put(&folder, disk, journal).and_then(|images| images.mounted(look)) {
+        match CutImages::put(&folder, disk, journal).and_then(|images| images.mounted(look)) {
             Err(why) => return Opinion::NotGiven(why.to_string()),
             Ok(Err(refused)) => return Opinion::Damaged(refused),
             Ok(Ok(())) => {}
@@ -80,7 +80,7 @@ impl Kernel {
     /// In words, what was refused, or what e2fsck found.
     pub fn time(&self, e2fsck: &E2fsck, disk: &Store, journal: Option<&Store>) -> Result<Duration> {
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
-        let images = Images::put(&folder, disk, journal)?;
+        let images = CutImages::put(&folder, disk, journal)?;
         let begun = Instant::now();
         images.mounted(|fs| {
             let read = Tree::look_whole(fs, fs.root()).map(drop);
@@ -94,14 +94,14 @@ impl Kernel {
 }
 
 /// What a cut has left, as files.
-struct Images {
+struct CutImages {
     disk: PathBuf,
     journal: Option<PathBuf>,
     point: PathBuf,
 }
 
-impl Images {
-    fn put(folder: &Folder, disk: &Store, journal: Option<&Store>) -> Result<Images> {
+impl CutImages {
+    fn put(folder: &Folder, disk: &Store, journal: Option<&Store>) -> Result<CutImages> {
         let image = |name: &str, contents: &Store| {
             let path = folder.path().join(name);
             contents.export(&path).map_err(|e| format!("cannot write an image: {e}"))?;
@@ -109,7 +109,7 @@ impl Images {
         };
         let disk = image("disk.img", disk)?;
         let journal = journal.map(|j| image("journal.img", j)).transpose()?;
-        Ok(Images { disk, journal, point: folder.path().join("mount") })
+        Ok(CutImages { disk, journal, point: folder.path().join("mount") })
     }
 
     /// Has the kernel mount them, and looks at the mount. The inner error is its refusal, in words.

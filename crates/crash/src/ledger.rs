@@ -118,7 +118,7 @@ struct Accounts {
 
 /// Names an operation that has started: pass it to [`Ledger::acknowledge`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Started {
+pub struct OperationId {
     file: FileName,
     index: usize,
 }
@@ -134,19 +134,19 @@ impl Ledger {
     }
 
     /// Notes that an operation starts.
-    pub fn start(&self, file: &str, action: Action) -> Started {
+    pub fn start(&self, file: &str, action: Action) -> OperationId {
         let started = self.now();
         let mut accounts = self.accounts.lock();
         let ops = accounts.files.entry(file.to_owned()).or_default();
         ops.push(Operation { action, started, acknowledged: None, durable: None });
-        Started { file: file.to_owned(), index: ops.len() - 1 }
+        OperationId { file: file.to_owned(), index: ops.len() - 1 }
     }
 
     /// Notes that it has returned; `durable` if that promised durability.
-    pub fn acknowledge(&self, op: &Started, durable: bool) {
+    pub fn acknowledge(&self, op: &OperationId, durable: bool) {
         let now = self.now();
         let mut accounts = self.accounts.lock();
-        // OK to index: `Started` is only made by `start`, and nothing is ever removed.
+        // OK to index: `OperationId` is only made by `start`, and nothing is ever removed.
         let op = accounts.files.get_mut(&op.file).map(|ops| &mut ops[op.index]);
         if let Some(op) = op {
             op.acknowledged = Some(now);

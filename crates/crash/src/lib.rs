@@ -1,6 +1,6 @@
 //! Record a run, cut the power, recover, judge.
 //!
-//! All crash tests are one pipeline, [`explore`]: a recorded run ([`explore::Recorded`]) is cut as
+//! All crash tests are one pipeline, [`explore`]: a recorded run ([`explore::CutSource`]) is cut as
 //! a [`explore::Plan`] says, a [`explore::System`] recovers from each crash state, and a
 //! [`judge::Judge`] compares what is left with what was promised ([`figures::StateFigures`]).
 //! docs/crash.md says how a judge and a workload are added.

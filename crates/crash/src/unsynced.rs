@@ -20,7 +20,7 @@ use crate::ledger::{Action, Ledger, Operation};
 const PIECE: u64 = 256 << 10;
 
 /// Judges what is missing of the work that was not promised.
-pub struct Unsynced(pub Ledger);
+pub struct UnsyncedJudge(pub Ledger);
 
 /// A place of a file whose newest content was acknowledged and not promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ struct AtRisk {
     write: usize,
 }
 
-impl Judge for Unsynced {
+impl Judge for UnsyncedJudge {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         self.0.with_files(|files| {
             for (name, ops) in files {
@@ -115,7 +115,7 @@ fn holds(fs: &dyn FileSystem, fh: Fh, op: &Operation, place: AtRisk) -> Result<b
 /// The places at risk at a tick, in pieces, in the order of the file.
 fn at_risk(ops: &[Operation], tick: u64) -> Vec<AtRisk> {
     let started = ops.partition_point(|op| op.started.tick < tick);
-    let mut covered = Covered::default();
+    let mut covered = CoveredRanges::default();
     let mut places = Vec::new();
     for (write, op) in ops[..started].iter().enumerate().rev() {
         let (offset, len) = match op.action {
@@ -142,9 +142,9 @@ fn at_risk(ops: &[Operation], tick: u64) -> Vec<AtRisk> {
 
 /// Ranges of a file that newer writes have taken, merged.
 #[derive(Default)]
-struct Covered(BTreeMap<u64, u64>);
+struct CoveredRanges(BTreeMap<u64, u64>);
 
-impl Covered {
+impl CoveredRanges {
     /// Adds a range; what of it was not covered before.
     fn add(&mut self, from: u64, to: u64) -> Vec<(u64, u64)> {
         let (mut own, mut at, mut start, mut end) = (Vec::new(), from, from, to);
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn ranges_are_merged_and_the_new_part_is_returned() {
-        let mut covered = Covered::default();
+        let mut covered = CoveredRanges::default();
         assert_eq!(covered.add(10, 20), [(10, 20)]);
         assert_eq!(covered.add(30, 40), [(30, 40)]);
         assert_eq!(covered.add(15, 35), [(20, 30)]);

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
-use steadfast_crash::explore::{Machine, OnRam, Plan};
-use steadfast_crash::program::explore::{Exploration, Outcome, Wrong};
+use steadfast_crash::explore::{OnRam, Plan, RebootTarget};
+use steadfast_crash::program::explore::{Exploration, ExplorationReport, Wrong};
 use steadfast_crash::program::exposure::{exposure, summary};
-use steadfast_crash::program::{Run, Watched, file, shrink};
-use steadfast_crash::states::{Bound, Choice, Places};
+use steadfast_crash::program::{ProgramRun, WatchedFs, file, shrink};
+use steadfast_crash::states::{Choice, CrashPoints, StateBound};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
@@ -52,7 +52,7 @@ fn write(fs: &dyn FileSystem, name: &[u8], text: &'static [u8], sync: bool) {
 }
 
 /// Writes "config" anew and renames it; something else is synced then.
-fn run(options: &MountOptions, sync: bool) -> Run {
+fn run(options: &MountOptions, sync: bool) -> ProgramRun {
     let options = options.clone();
     let work = move || {
         let base = base(&options);
@@ -60,7 +60,7 @@ fn run(options: &MountOptions, sync: bool) -> Run {
         let log = RecordLog::new();
         let disk: Arc<dyn BlockDevice> = Arc::new(Record::new(Arc::new(ram), &log));
         let fs = Ext4::mount(disk, options).unwrap();
-        let watched = Watched::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log);
+        let watched = WatchedFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log);
         let root = watched.root();
         write(&watched, b"config.new", b"new text", sync);
         watched.rename(root, b"config.new", root, b"config", RenameFlags::empty()).unwrap();
@@ -70,19 +70,25 @@ fn run(options: &MountOptions, sync: bool) -> Run {
         let recording = log.take();
         let calls = watched.calls();
         fs.unmount().unwrap();
-        Run::new([("by".into(), "a test".into())].into(), vec![base], recording, vec![], calls)
+        ProgramRun::new(
+            [("by".into(), "a test".into())].into(),
+            vec![base],
+            recording,
+            vec![],
+            calls,
+        )
     };
     Sim::new(3).run(work).unwrap()
 }
 
-fn choice(places: Places) -> Choice {
-    Choice { places, bound: Bound { states: 16, ..Bound::default() }, seed: 1 }
+fn choice(places: CrashPoints) -> Choice {
+    Choice { places, bound: StateBound { states: 16, ..StateBound::default() }, seed: 1 }
 }
 
 /// How it is mounted, and what mounts it.
 struct Own {
     options: MountOptions,
-    machine: Arc<dyn Machine>,
+    machine: Arc<dyn RebootTarget>,
 }
 
 fn own(data: DataMode, auto_da_alloc: bool) -> Own {
@@ -90,12 +96,12 @@ fn own(data: DataMode, auto_da_alloc: bool) -> Own {
     Own { machine: OnRam::new(options.clone()).shared(), options }
 }
 
-fn with<T>(run: &Run, own: &Own, work: impl FnOnce(&Exploration<'_>) -> T) -> T {
-    let (system, plan) = (&own.machine, Plan::from(choice(Places::All)));
+fn with<T>(run: &ProgramRun, own: &Own, work: impl FnOnce(&Exploration<'_>) -> T) -> T {
+    let (system, plan) = (&own.machine, Plan::from(choice(CrashPoints::All)));
     work(&Exploration { run, system, judge: None, plan, by_lines: false, workers: 2 })
 }
 
-fn explore(run: &Run, own: &Own) -> Outcome {
+fn explore(run: &ProgramRun, own: &Own) -> ExplorationReport {
     let outcome = with(run, own, |e| e.explore(&|_, _, _| true).unwrap());
     assert_eq!(outcome.troubles, Vec::<String>::new());
     outcome
@@ -150,7 +156,7 @@ fn exposure_is_what_has_returned_and_is_not_there() {
     let own = own(DataMode::Ordered, true);
     let forgot = run(&own.options, false);
     let exposed =
-        |go_on: &dyn Fn() -> bool| exposure(&forgot, &own.machine, choice(Places::All), go_on);
+        |go_on: &dyn Fn() -> bool| exposure(&forgot, &own.machine, choice(CrashPoints::All), go_on);
     // Of some cuts alone there are no figures.
     let asked = Cell::new(0);
     assert_eq!(exposed(&|| asked.replace(asked.get() + 1) == 0), None);
@@ -166,7 +172,7 @@ fn exposure_is_what_has_returned_and_is_not_there() {
 }
 
 /// The run as it would be on a disk that promises nothing.
-fn lying(honest: Run) -> Run {
+fn lying(honest: ProgramRun) -> ProgramRun {
     use steadfast_devices::filter::record::{Durability, Recording};
     let recording = &honest.recording;
     let mut devices = recording.devices().to_vec();
@@ -175,11 +181,11 @@ fn lying(honest: Run) -> Run {
     let (first, times) = recording.times();
     let (events, notes) = (recording.events().to_vec(), recording.notes().to_vec());
     let recording = Recording::rebuild(devices, events, notes, times.to_vec(), first).unwrap();
-    Run { recording, ..honest }
+    ProgramRun { recording, ..honest }
 }
 
 /// The broken promises, in words.
-fn broken(outcome: &Outcome) -> Vec<&str> {
+fn broken(outcome: &ExplorationReport) -> Vec<&str> {
     fn promise(wrong: &Wrong) -> Option<&str> {
         match wrong {
             Wrong::Promise(what) => Some(what),
@@ -198,7 +204,7 @@ fn a_lying_disk_breaks_promises() {
 }
 
 /// A run of `work` on a file system that holds d/5/f and d/5/g, watched.
-fn watched(options: &MountOptions, work: fn(&dyn FileSystem)) -> Run {
+fn watched(options: &MountOptions, work: fn(&dyn FileSystem)) -> ProgramRun {
     let options = options.clone();
     let work = move || {
         let first = Ram::from_store("disk", base(&options)).persistent();
@@ -215,11 +221,11 @@ fn watched(options: &MountOptions, work: fn(&dyn FileSystem)) -> Run {
         let log = RecordLog::new();
         let disk: Arc<dyn BlockDevice> = Arc::new(Record::new(Arc::new(ram), &log));
         let fs = Ext4::mount(disk, options).unwrap();
-        let watched = Watched::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log);
+        let watched = WatchedFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log);
         work(&watched);
         let (recording, calls) = (log.take(), watched.calls());
         fs.unmount().unwrap();
-        Run::new(Default::default(), vec![base], recording, vec![], calls)
+        ProgramRun::new(Default::default(), vec![base], recording, vec![], calls)
     };
     Sim::new(3).run(work).unwrap()
 }

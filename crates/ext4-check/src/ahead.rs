@@ -18,7 +18,7 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, Completion, Request};
 
 /// First block and length.
-pub(super) type Extent = (u64, u32);
+pub(super) type ReadRange = (u64, u32);
 
 /// Wanted bytes in a window.
 const WINDOW_BYTES: u64 = 2 << 20;
@@ -29,7 +29,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// A window on its way, or here.
 #[derive(Default)]
-struct Window {
+struct ReadWindow {
     /// Extents that were not asked for yet.
     left: usize,
     /// First block to length and answer.
@@ -37,14 +37,14 @@ struct Window {
 }
 
 /// What is read ahead.
-pub(super) struct Ahead {
+pub(super) struct ReadAhead {
     block_size: u64,
-    wanted: Peekable<std::vec::IntoIter<Extent>>,
-    windows: VecDeque<Window>,
+    wanted: Peekable<std::vec::IntoIter<ReadRange>>,
+    windows: VecDeque<ReadWindow>,
 }
 
 /// Extents as pieces in the order of the device: neighbours together.
-fn pieces(mut extents: Vec<Extent>, block_size: u64) -> Vec<(u64, u64)> {
+fn pieces(mut extents: Vec<ReadRange>, block_size: u64) -> Vec<(u64, u64)> {
     let (gap, most) = (GAP_BYTES / block_size, PIECE_BYTES / block_size);
     extents.sort_unstable();
     let mut pieces: Vec<(u64, u64)> = Vec::new();
@@ -60,13 +60,17 @@ fn pieces(mut extents: Vec<Extent>, block_size: u64) -> Vec<(u64, u64)> {
     pieces
 }
 
-impl Ahead {
+impl ReadAhead {
     pub(super) fn new(block_size: u64) -> Self {
-        Ahead { block_size, wanted: Vec::new().into_iter().peekable(), windows: VecDeque::new() }
+        ReadAhead {
+            block_size,
+            wanted: Vec::new().into_iter().peekable(),
+            windows: VecDeque::new(),
+        }
     }
 
     /// Begins anew, with what will be wanted: extents within the device.
-    pub(super) fn plan(&mut self, wanted: Vec<Extent>) {
+    pub(super) fn plan(&mut self, wanted: Vec<ReadRange>) {
         self.wanted = wanted.into_iter().peekable();
         self.windows.clear();
     }
@@ -85,7 +89,7 @@ impl Ahead {
         }
     }
 
-    fn fill(&mut self, device: &Arc<dyn BlockDevice>) -> Window {
+    fn fill(&mut self, device: &Arc<dyn BlockDevice>) -> ReadWindow {
         let (mut extents, mut blocks) = (Vec::new(), 0);
         let most = WINDOW_BYTES / self.block_size;
         while let Some(extent) =
@@ -99,7 +103,7 @@ impl Ahead {
             let (offset, len) = (first * self.block_size, count * self.block_size);
             (first, (count, device.submit(Request::Read { offset, len })))
         });
-        Window { left, pieces: pieces.collect() }
+        ReadWindow { left, pieces: pieces.collect() }
     }
 
     /// Blocks that have been read ahead. `None` if they have not, or could not be read: in a
@@ -150,9 +154,9 @@ mod tests {
         let noted = Arc::new(Noted(Mutex::default()));
         let device: Arc<dyn BlockDevice> = noted.clone();
         // Every fourth block, backwards, and one far away.
-        let wanted: Vec<Extent> =
+        let wanted: Vec<ReadRange> =
             (0..400).rev().map(|i| (i * 4, 1)).chain([(90_000, 64)]).collect();
-        let mut ahead = Ahead::new(1024);
+        let mut ahead = ReadAhead::new(1024);
         ahead.plan(wanted.clone());
         for (first, len) in wanted {
             ahead.advance(&device);
@@ -165,7 +169,7 @@ mod tests {
     #[test]
     fn no_more_than_two_windows_are_held() {
         let device: Arc<dyn BlockDevice> = Arc::new(Noted(Mutex::default()));
-        let mut ahead = Ahead::new(1024);
+        let mut ahead = ReadAhead::new(1024);
         ahead.plan((0..10_000).map(|i| (i * 100, 1)).collect());
         for i in 0..10_000 {
             ahead.advance(&device);

@@ -12,7 +12,7 @@ use crate::table::InodeTable;
 
 /// Free clusters (blocks without `bigalloc`), free inodes and directories of a group, as counted.
 #[derive(Default)]
-struct Counted {
+struct GroupCounts {
     free_clusters: u32,
     free_inodes: u32,
     directories: u32,
@@ -61,7 +61,7 @@ impl BitmapCheck<'_, '_> {
     pub(super) fn run(&mut self) -> Result<(u64, u64)> {
         let (mut free_blocks, mut free_inodes) = (0u64, 0u64);
         for group in self.image.layout.all_groups() {
-            let mut counted = Counted::default();
+            let mut counted = GroupCounts::default();
             self.check_block_bitmap(group, &mut counted)?;
             self.check_inode_bitmap(group, &mut counted)?;
             self.check_group_counts(group, &counted);
@@ -113,7 +113,7 @@ impl BitmapCheck<'_, '_> {
         words
     }
 
-    fn check_block_bitmap(&mut self, group: GroupNo, counted: &mut Counted) -> Result<()> {
+    fn check_block_bitmap(&mut self, group: GroupNo, counted: &mut GroupCounts) -> Result<()> {
         let bits = self.image.layout.clusters_in_group(group);
         let uninit = self.image.group_flags(group).contains(GroupFlags::BLOCK_UNINIT);
         if uninit && self.claims.group(group).is_none() {
@@ -160,7 +160,7 @@ impl BitmapCheck<'_, '_> {
         Ok(())
     }
 
-    fn check_inode_bitmap(&mut self, group: GroupNo, counted: &mut Counted) -> Result<()> {
+    fn check_inode_bitmap(&mut self, group: GroupNo, counted: &mut GroupCounts) -> Result<()> {
         let ipg = self.image.layout.inodes_per_group;
         let known = self.inodes.group(group);
         let mut used = vec![0u64; (ipg as usize).div_ceil(64)];
@@ -199,7 +199,7 @@ impl BitmapCheck<'_, '_> {
         Ok(())
     }
 
-    fn check_group_counts(&mut self, group: GroupNo, counted: &Counted) {
+    fn check_group_counts(&mut self, group: GroupNo, counted: &GroupCounts) {
         let d = *self.image.group(group);
         let free = if self.image.layout.blocks_per_cluster == 1 { "blocks" } else { "clusters" };
         let free = format!("free {free}");

@@ -7,7 +7,7 @@ use steadfast_vfs::FileType;
 
 use crate::FindingKind;
 use crate::checker::Checker;
-use crate::inodes::Mapped;
+use crate::inodes::InodeExtents;
 use crate::orphans::Fate;
 
 /// Blocks that an inode points to directly.
@@ -17,7 +17,7 @@ const DIRECT: usize = 12;
 struct Walk {
     ino: InodeNo,
     keep_runs: bool,
-    mapped: Mapped,
+    mapped: InodeExtents,
     /// The cluster of the block before.
     cluster: Option<u64>,
 }
@@ -30,9 +30,13 @@ pub(super) fn pointer(block: &[u8], index: usize) -> u32 {
 
 impl Checker<'_> {
     /// Walks through the map of an inode without extents.
-    pub(super) fn walk_block_map(&mut self, ino: InodeNo, inode: &RawInode) -> Result<Mapped> {
+    pub(super) fn walk_block_map(
+        &mut self,
+        ino: InodeNo,
+        inode: &RawInode,
+    ) -> Result<InodeExtents> {
         let keep_runs = self.image.needs_runs(ino, inode);
-        let mut walk = Walk { ino, keep_runs, mapped: Mapped::default(), cluster: None };
+        let mut walk = Walk { ino, keep_runs, mapped: InodeExtents::default(), cluster: None };
         let root = inode.block();
         let per_block = u64::from(self.image.layout.block_size / 4);
         let mut at = 0;

@@ -13,7 +13,7 @@ use crate::claims::Claims;
 use crate::directory::DirectoryCheck;
 use crate::encryption::Encryption;
 use crate::finding::Findings;
-use crate::found::Directory;
+use crate::found::ScannedDirectory;
 use crate::image::Image;
 use crate::quota::QuotaCheck;
 use crate::report::{Counts, Report};
@@ -28,7 +28,7 @@ pub(super) struct Checker<'a> {
     pub(super) findings: Findings,
     pub(super) claims: Claims,
     pub(super) inodes: InodeTable,
-    pub(super) directories: Vec<Directory>,
+    pub(super) directories: Vec<ScannedDirectory>,
     /// Blocks of attributes: how often they are used, and how often they say they are.
     pub(super) xattr_blocks: BTreeMap<u64, xattr::Use>,
     pub(super) values: Values,

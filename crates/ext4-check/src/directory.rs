@@ -13,14 +13,14 @@ use steadfast_vfs::FileType;
 use crate::FindingKind;
 use crate::encryption::{Encryption, NAME_BYTES_MIN};
 use crate::finding::Findings;
-use crate::found::Directory;
+use crate::found::ScannedDirectory;
 use crate::image::Image;
 use crate::index::Index;
 use crate::table::InodeTable;
 
 /// What reading a directory has found so far.
 pub(super) struct Reading<'a> {
-    pub(super) directory: &'a Directory,
+    pub(super) directory: &'a ScannedDirectory,
     pub(super) seed: InodeSeed,
     pub(super) index: Option<Index>,
     pub(super) names: HashSet<Box<[u8]>>,
@@ -42,15 +42,15 @@ pub(super) struct DirectoryCheck<'c, 'a> {
 
 impl DirectoryCheck<'_, '_> {
     /// Checks all directories in the order in which they lie on the device, which is read ahead.
-    pub(super) fn check_directories(&mut self, directories: &[Directory]) -> Result<()> {
-        let mut order: Vec<&Directory> = directories.iter().collect();
+    pub(super) fn check_directories(&mut self, directories: &[ScannedDirectory]) -> Result<()> {
+        let mut order: Vec<&ScannedDirectory> = directories.iter().collect();
         order.sort_by_key(|d| d.runs.first().map(|(_, start, _)| *start));
         let pieces = order.iter().flat_map(|d| d.pieces());
         self.image.source.plan(pieces.map(|(_, start, len)| (start, len)).collect());
         order.into_iter().try_for_each(|directory| self.check_directory(directory))
     }
 
-    fn check_directory(&mut self, directory: &Directory) -> Result<()> {
+    fn check_directory(&mut self, directory: &ScannedDirectory) -> Result<()> {
         if let Some(contents) = &directory.inline {
             self.check_inline_directory(directory, contents);
             return Ok(());
@@ -126,7 +126,7 @@ impl DirectoryCheck<'_, '_> {
     }
 
     /// The first two entries of block 0.
-    fn check_dots(&mut self, directory: &Directory, block: &[u8]) {
+    fn check_dots(&mut self, directory: &ScannedDirectory, block: &[u8]) {
         let ino = directory.ino;
         let mut entries = DirEntries::new(block).map_while(std::result::Result::ok);
         let (dot, dotdot) = (entries.next(), entries.next());

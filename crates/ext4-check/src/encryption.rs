@@ -28,7 +28,7 @@ pub(super) fn is_context(index: u8, name: &[u8]) -> bool {
 
 /// A policy, by its number; or that it cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Policy {
+enum EncryptionPolicy {
     Known(u32),
     /// Of a version that is not known, or the context is missing or damaged.
     Unknown,
@@ -37,7 +37,7 @@ enum Policy {
 /// Policies of the encrypted inodes.
 #[derive(Debug, Default)]
 pub(super) struct Encryption {
-    of: BTreeMap<InodeNo, Policy>,
+    of: BTreeMap<InodeNo, EncryptionPolicy>,
     numbers: BTreeMap<Vec<u8>, u32>,
     /// The context of the inode that is being looked at.
     context: Option<Vec<u8>>,
@@ -72,19 +72,19 @@ impl Encryption {
         let policy = match context.as_deref().map(policy_of) {
             None => Err("it is encrypted, but has no encryption context"),
             Some(None) => Err("its encryption context is damaged"),
-            Some(Some([])) => Ok(Policy::Unknown),
+            Some(Some([])) => Ok(EncryptionPolicy::Unknown),
             Some(Some(policy)) => {
                 let numbers = &mut self.numbers;
                 // OK to cast: no more than inodes.
                 let next = numbers.len() as u32;
-                Ok(Policy::Known(*numbers.entry(policy.to_vec()).or_insert(next)))
+                Ok(EncryptionPolicy::Known(*numbers.entry(policy.to_vec()).or_insert(next)))
             }
         };
         if let Err(text) = policy {
             let place = format_args!("inode {ino}");
             findings.add(FindingKind::Encryption, place, format_args!("{text}"));
         }
-        self.of.insert(ino, policy.unwrap_or(Policy::Unknown));
+        self.of.insert(ino, policy.unwrap_or(EncryptionPolicy::Unknown));
     }
 
     /// What is wrong with an inode's policy in a directory.
@@ -95,13 +95,13 @@ impl Encryption {
         kind: Option<FileType>,
     ) -> Option<&'static str> {
         use FileType::{Directory, Regular, Symlink};
-        let Policy::Known(wanted) = self.of.get(&dir)? else { return None };
+        let EncryptionPolicy::Known(wanted) = self.of.get(&dir)? else { return None };
         if !matches!(kind, Some(Regular | Directory | Symlink)) {
             return None;
         }
         match self.of.get(&ino) {
             None => Some("which is not encrypted, as all in this directory must be"),
-            Some(Policy::Known(policy)) if policy != wanted => {
+            Some(EncryptionPolicy::Known(policy)) if policy != wanted => {
                 Some("which has another encryption policy than the directory")
             }
             _ => None,

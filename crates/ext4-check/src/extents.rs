@@ -12,7 +12,7 @@ use zerocopy::FromBytes;
 use crate::FindingKind;
 use crate::checker::Checker;
 use crate::finding::as_finding;
-use crate::inodes::Mapped;
+use crate::inodes::InodeExtents;
 use crate::orphans::Fate;
 
 /// The range of file blocks that a node may map: from, to (exclusive).
@@ -26,7 +26,7 @@ pub(super) struct Walk {
     keep_runs: bool,
     /// Blocks of the file that the size covers.
     size_blocks: u64,
-    mapped: Mapped,
+    mapped: InodeExtents,
     /// The file block behind the last extent.
     next: u64,
     /// The cluster of the file in which the last extent ends, and of the device.
@@ -35,7 +35,7 @@ pub(super) struct Walk {
 
 impl Checker<'_> {
     /// Walks through the tree of an inode that has one.
-    pub(super) fn walk_extents(&mut self, ino: InodeNo, inode: &RawInode) -> Result<Mapped> {
+    pub(super) fn walk_extents(&mut self, ino: InodeNo, inode: &RawInode) -> Result<InodeExtents> {
         let bs = u64::from(self.image.layout.block_size);
         let mut walk = Walk {
             ino,
@@ -44,7 +44,7 @@ impl Checker<'_> {
                 && self.fate(ino, inode) == Fate::Stays,
             keep_runs: self.image.needs_runs(ino, inode),
             size_blocks: inode.size().div_ceil(bs),
-            mapped: Mapped::default(),
+            mapped: InodeExtents::default(),
             next: 0,
             cluster: None,
         };

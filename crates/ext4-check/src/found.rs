@@ -7,7 +7,7 @@ const BATCH: u32 = 64;
 
 /// A directory that the scan of the inodes has found.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct ScannedDirectory {
     pub(super) ino: InodeNo,
     pub(super) generation: u32,
     /// It has an index.
@@ -24,7 +24,7 @@ pub(super) struct Directory {
     pub(super) inline: Option<Vec<u8>>,
 }
 
-impl Directory {
+impl ScannedDirectory {
     /// Where a block of the directory lies.
     pub(super) fn place(&self, block: u32) -> Option<u64> {
         let i = self.runs.partition_point(|(first, _, _)| *first <= block).checked_sub(1)?;

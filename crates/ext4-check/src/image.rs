@@ -11,7 +11,7 @@ use steadfast_ext4_format::ondisk::{
 use steadfast_ext4_format::quota::{KINDS, file_of};
 use steadfast_vfs::FileType;
 
-use crate::ahead::Extent;
+use crate::ahead::ReadRange;
 use crate::source::Source;
 
 /// Blocks of an inode table that are read at once.
@@ -98,7 +98,7 @@ impl Image<'_> {
     pub(super) fn table_pieces(
         &self,
         group: GroupNo,
-    ) -> impl Iterator<Item = (u32, Extent)> + use<> {
+    ) -> impl Iterator<Item = (u32, ReadRange)> + use<> {
         let blocks = self.inodes_to_scan(group).div_ceil(self.layout.inodes_per_block());
         let table = self.group(group).inode_table();
         (0..blocks)

@@ -12,7 +12,7 @@ use zerocopy::FromBytes;
 
 use crate::FindingKind;
 use crate::directory::DirectoryCheck;
-use crate::found::Directory;
+use crate::found::ScannedDirectory;
 
 /// Bits of an index entry that hold the block.
 const BLOCK_MASK: u32 = 0x0fff_ffff;
@@ -53,7 +53,7 @@ impl DirectoryCheck<'_, '_> {
     /// findings then.
     pub(super) fn load_index(
         &mut self,
-        directory: &Directory,
+        directory: &ScannedDirectory,
         seed: InodeSeed,
     ) -> Result<Option<Index>> {
         let ino = directory.ino;
@@ -90,7 +90,7 @@ impl DirectoryCheck<'_, '_> {
 
     fn walk_index(
         &mut self,
-        directory: &Directory,
+        directory: &ScannedDirectory,
         seed: InodeSeed,
         index: &mut Index,
         number: u32,

@@ -11,7 +11,7 @@ use crate::FindingKind;
 use crate::checker::Checker;
 use crate::directory::{DirectoryCheck, Reading};
 use crate::finding::as_finding;
-use crate::found::Directory;
+use crate::found::ScannedDirectory;
 use crate::orphans::Fate;
 
 impl Checker<'_> {
@@ -51,7 +51,7 @@ impl Checker<'_> {
             self.bad_inode(ino, FindingKind::InodeSize, text);
         }
         if kind == Some(FileType::Directory) {
-            self.directories.push(Directory {
+            self.directories.push(ScannedDirectory {
                 ino,
                 generation: inode.generation(),
                 indexed: false,
@@ -68,7 +68,7 @@ impl Checker<'_> {
 
 impl DirectoryCheck<'_, '_> {
     /// The entries of a directory in its inode.
-    pub(super) fn check_inline_directory(&mut self, directory: &Directory, contents: &[u8]) {
+    pub(super) fn check_inline_directory(&mut self, directory: &ScannedDirectory, contents: &[u8]) {
         let ino = directory.ino;
         let parent = contents.first_chunk::<4>().map_or(0, |b| u32::from_le_bytes(*b));
         let parent = InodeNo(parent);

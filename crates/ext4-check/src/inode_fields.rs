@@ -9,7 +9,7 @@ use steadfast_vfs::FileType;
 
 use crate::FindingKind;
 use crate::checker::Checker;
-use crate::inodes::Mapped;
+use crate::inodes::InodeExtents;
 use crate::orphans::Fate;
 
 /// Files mapped by extents are shorter than 2^32 blocks.
@@ -158,7 +158,7 @@ impl Checker<'_> {
         &mut self,
         ino: InodeNo,
         inode: &RawInode,
-        mapped: &Mapped,
+        mapped: &InodeExtents,
     ) -> Result<()> {
         let size = inode.size();
         let flags = inode.flags();
@@ -190,7 +190,7 @@ impl Checker<'_> {
     }
 
     /// Size against what is mapped.
-    pub(super) fn check_size(&mut self, ino: InodeNo, inode: &RawInode, mapped: &Mapped) {
+    pub(super) fn check_size(&mut self, ino: InodeNo, inode: &RawInode, mapped: &InodeExtents) {
         let bs = u64::from(self.image.layout.block_size);
         let size = inode.size();
         let kind = inode.file_type();

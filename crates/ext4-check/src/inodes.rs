@@ -6,7 +6,7 @@ use steadfast_vfs::FileType;
 
 use crate::FindingKind;
 use crate::checker::Checker;
-use crate::found::Directory;
+use crate::found::ScannedDirectory;
 use crate::orphans::Fate;
 
 /// Lists the device's bad blocks (`EXT4_BAD_INO`).
@@ -16,7 +16,7 @@ const GROUP_QUOTA: InodeNo = InodeNo(4);
 
 /// What an inode maps.
 #[derive(Debug, Default)]
-pub(super) struct Mapped {
+pub(super) struct InodeExtents {
     /// Blocks, those of the tree included.
     pub(super) blocks: u64,
     /// The file block behind the last that is mapped.
@@ -199,7 +199,7 @@ impl Checker<'_> {
     }
 
     /// Walks through what an inode maps.
-    pub(super) fn walk_map(&mut self, ino: InodeNo, inode: &RawInode) -> Result<Mapped> {
+    pub(super) fn walk_map(&mut self, ino: InodeNo, inode: &RawInode) -> Result<InodeExtents> {
         match inode.flags().contains(InodeFlags::EXTENTS) {
             true => self.walk_extents(ino, inode),
             false => self.walk_block_map(ino, inode),
@@ -222,7 +222,7 @@ impl Checker<'_> {
         let maps =
             matches!(kind, Some(FileType::Regular | FileType::Directory | FileType::Symlink))
                 && !fast_symlink;
-        let mut mapped = if maps { self.walk_map(ino, inode)? } else { Mapped::default() };
+        let mut mapped = if maps { self.walk_map(ino, inode)? } else { InodeExtents::default() };
         let goes = self.fate(ino, inode) == Fate::Deleted;
         if kind == Some(FileType::Symlink) && !goes {
             self.check_symlink(ino, inode, &mapped)?;
@@ -236,7 +236,7 @@ impl Checker<'_> {
         if kind == Some(FileType::Directory) && ino >= InodeNo::ROOT {
             let indexed = inode.flags().contains(InodeFlags::INDEX)
                 && self.image.layout.features.compat.contains(Compat::DIR_INDEX);
-            self.directories.push(Directory {
+            self.directories.push(ScannedDirectory {
                 ino,
                 generation: inode.generation(),
                 indexed,

@@ -15,19 +15,19 @@ use crate::finding::Findings;
 use crate::image::Image;
 
 /// Runs of a file: file block, first block, length.
-type Runs = Vec<(u32, u64, u32)>;
+type FileRuns = Vec<(u32, u64, u32)>;
 
 /// What was counted, and where the files are.
 #[derive(Default)]
 pub(super) struct QuotaCheck {
     /// Bytes and inodes.
     used: BTreeMap<(QuotaKind, u32), (u64, u64)>,
-    runs: BTreeMap<InodeNo, Runs>,
+    runs: BTreeMap<InodeNo, FileRuns>,
 }
 
 impl QuotaCheck {
     /// Keeps where a quota file is.
-    pub(super) fn keep_runs(&mut self, ino: InodeNo, runs: Runs) {
+    pub(super) fn keep_runs(&mut self, ino: InodeNo, runs: FileRuns) {
         self.runs.insert(ino, runs);
     }
 

@@ -8,14 +8,14 @@ use steadfast_block::BlockDevice;
 use steadfast_ext4_format::Result;
 use steadfast_journal::{FsBlock, Overlay};
 
-use crate::ahead::{Ahead, Extent};
+use crate::ahead::{ReadAhead, ReadRange};
 
 /// The file system's blocks. Callers check numbers against the layout first.
 pub(super) struct Source<'a> {
     device: &'a Arc<dyn BlockDevice>,
     overlay: Option<&'a Overlay>,
     block_size: u64,
-    ahead: Ahead,
+    ahead: ReadAhead,
 }
 
 impl<'a> Source<'a> {
@@ -25,11 +25,11 @@ impl<'a> Source<'a> {
         block_size: u32,
     ) -> Self {
         let block_size = u64::from(block_size);
-        Source { device, overlay, block_size, ahead: Ahead::new(block_size) }
+        Source { device, overlay, block_size, ahead: ReadAhead::new(block_size) }
     }
 
     /// Says what will be asked for with [`next`](Self::next), in this order.
-    pub(super) fn plan(&mut self, wanted: Vec<Extent>) {
+    pub(super) fn plan(&mut self, wanted: Vec<ReadRange>) {
         if self.device.gains_by_reading_ahead() {
             self.ahead.plan(wanted);
         }

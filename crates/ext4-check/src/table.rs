@@ -5,7 +5,7 @@ use steadfast_vfs::FileType;
 
 /// What is known of an inode.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Known {
+pub(super) struct InodeRecord {
     /// It is in use.
     pub(super) used: bool,
     /// Its fields make no sense: a name that leads to it is damage.
@@ -20,7 +20,7 @@ pub(super) struct Known {
 
 /// All inodes that were read.
 pub(super) struct InodeTable {
-    groups: Vec<Vec<Known>>,
+    groups: Vec<Vec<InodeRecord>>,
     per_group: u32,
     count: u32,
 }
@@ -36,7 +36,7 @@ impl InodeTable {
 
     /// Makes room for the first `n` inodes of a group; `n` is at most the inodes of a group.
     pub(super) fn open(&mut self, group: GroupNo, n: u32) {
-        self.groups[group.0 as usize].resize(n as usize, Known::default());
+        self.groups[group.0 as usize].resize(n as usize, InodeRecord::default());
     }
 
     fn place(&self, ino: InodeNo) -> Option<(usize, usize)> {
@@ -48,19 +48,19 @@ impl InodeTable {
     }
 
     /// What is known of an inode; `None` if there is no such inode or it was not read.
-    pub(super) fn get(&self, ino: InodeNo) -> Option<&Known> {
+    pub(super) fn get(&self, ino: InodeNo) -> Option<&InodeRecord> {
         let (group, index) = self.place(ino)?;
         self.groups[group].get(index)
     }
 
     /// As [`get`](Self::get), to be changed.
-    pub(super) fn get_mut(&mut self, ino: InodeNo) -> Option<&mut Known> {
+    pub(super) fn get_mut(&mut self, ino: InodeNo) -> Option<&mut InodeRecord> {
         let (group, index) = self.place(ino)?;
         self.groups[group].get_mut(index)
     }
 
     /// The inodes of a group that were read, from its first on.
-    pub(super) fn group(&self, group: GroupNo) -> &[Known] {
+    pub(super) fn group(&self, group: GroupNo) -> &[InodeRecord] {
         &self.groups[group.0 as usize]
     }
 }

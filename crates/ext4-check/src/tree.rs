@@ -8,25 +8,25 @@ use steadfast_vfs::FileType;
 
 use crate::FindingKind;
 use crate::directory::DirectoryCheck;
-use crate::found::Directory;
+use crate::found::ScannedDirectory;
 
 /// Links of a directory beyond which it counts no more (`EXT4_LINK_MAX`).
 const LINK_MAX: u32 = 65_000;
 
 impl DirectoryCheck<'_, '_> {
-    pub(super) fn check_tree(&mut self, directories: &[Directory]) {
+    pub(super) fn check_tree(&mut self, directories: &[ScannedDirectory]) {
         self.check_parents(directories);
         self.check_loops(directories);
         self.check_links();
     }
 
     /// Each directory has one name, in the directory that its ".." says.
-    fn check_parents(&mut self, directories: &[Directory]) {
+    fn check_parents(&mut self, directories: &[ScannedDirectory]) {
         if !self.inodes.get(InodeNo::ROOT).is_some_and(|k| k.used) {
             let text = format_args!("there is no root directory");
             self.findings.add(FindingKind::Unattached, format_args!("inode 2"), text);
         }
-        for Directory { ino, .. } in directories {
+        for ScannedDirectory { ino, .. } in directories {
             let dotdot = self.dotdots.get(ino).copied();
             let parent = if *ino == InodeNo::ROOT {
                 Some(InodeNo::ROOT)
@@ -53,9 +53,9 @@ impl DirectoryCheck<'_, '_> {
     }
 
     /// Going up from any directory leads to the root.
-    fn check_loops(&mut self, directories: &[Directory]) {
+    fn check_loops(&mut self, directories: &[ScannedDirectory]) {
         let mut safe = BTreeSet::from([InodeNo::ROOT]);
-        for Directory { ino, .. } in directories {
+        for ScannedDirectory { ino, .. } in directories {
             let (mut path, mut at) = (BTreeSet::new(), *ino);
             while !safe.contains(&at) {
                 if !path.insert(at) {

@@ -26,7 +26,7 @@ pub(super) struct Use {
 
 /// What attributes say beside their values.
 #[derive(Default)]
-struct Seen {
+struct XattrSummary {
     values: Vec<ValueUse>,
     context: Option<Vec<u8>>,
 }
@@ -59,7 +59,7 @@ fn check_entries(
     (first, base): (usize, usize),
     in_block: bool,
     has_values: bool,
-    seen: &mut Seen,
+    seen: &mut XattrSummary,
 ) -> Option<String> {
     let mut space = Region::new(region.len());
     space.take(0, first);
@@ -121,7 +121,7 @@ impl Checker<'_> {
         if region.len() <= 4 || region[..4] != XATTR_MAGIC.to_le_bytes() {
             return 0;
         }
-        let mut seen = Seen::default();
+        let mut seen = XattrSummary::default();
         let text = check_entries(region, (4, 4), false, self.image.has_values(), &mut seen);
         let charged = self.values.note_uses(&self.image.layout, ino, seen.values);
         self.encryption.set_context(seen.context);
@@ -171,7 +171,7 @@ impl Checker<'_> {
         } else if header.blocks.get() != 1 {
             Some(format!("it says it has {} blocks", header.blocks))
         } else {
-            let mut seen = Seen::default();
+            let mut seen = XattrSummary::default();
             let first = header.as_bytes().len();
             let text = check_entries(&bytes, (first, 0), true, self.image.has_values(), &mut seen);
             charged = self.values.note_uses(&self.image.layout, ino, seen.values);

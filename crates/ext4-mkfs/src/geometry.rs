@@ -3,7 +3,7 @@
 use steadfast_block::DeviceInfo;
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{
-    Checksums, Compat, DefaultMountOptions, ENCODING_UTF8_12_1, HashVersion, Incompat,
+    Compat, DefaultMountOptions, ENCODING_UTF8_12_1, HashVersion, Incompat, MetadataChecksums,
     SUPERBLOCK_MAGIC, StateFlags, SuperFlags, Superblock,
 };
 
@@ -88,7 +88,7 @@ fn set_identity(sb: &mut Superblock, options: &Options) {
         // Of the UUID, which the seed then outlives.
         let mut plain = *sb;
         plain.feature_incompat.set(0);
-        sb.checksum_seed.set(Checksums::of(&plain).seed().unwrap_or(0));
+        sb.checksum_seed.set(MetadataChecksums::of(&plain).seed().unwrap_or(0));
     }
 }
 

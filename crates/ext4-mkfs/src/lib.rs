@@ -54,7 +54,7 @@ use options::refused;
 pub use choices::default_block_size;
 pub use journal::default_blocks as default_journal_blocks;
 pub use journal_device::{JournalDeviceOptions, MadeJournalDevice, make_journal_device};
-pub use made::Made;
+pub use made::MkfsReport;
 pub use options::random_uuid;
 pub use options::{Contents, JournalChoice, Options};
 
@@ -63,7 +63,7 @@ pub use options::{Contents, JournalChoice, Options};
 /// # Errors
 /// [`Refused`](steadfast_ext4_format::Ext4Error::Refused) if the options or the devices do not fit,
 /// before anything is written; errors of the devices.
-pub fn make(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<Made> {
+pub fn make(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<MkfsReport> {
     let info = device.info();
     if info.read_only {
         return Err(refused(format!("{}: the device is read-only", info.name)));
@@ -72,16 +72,16 @@ pub fn make(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<Made> {
     let written = write::write(device, &mut plan, options)?;
     journal::format(device, &plan, options, external.as_ref())?;
     write::commit(device, &plan)?;
-    Ok(Made::of(&plan, &info.name, written))
+    Ok(MkfsReport::of(&plan, &info.name, written))
 }
 
 /// What [`make`] would make. Nothing is written.
 ///
 /// # Errors
 /// As [`make`]: what cannot be made is refused here too.
-pub fn look(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<Made> {
+pub fn look(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<MkfsReport> {
     let (plan, _) = planned(device, options)?;
-    Ok(Made::of(&plan, &device.info().name, 0))
+    Ok(MkfsReport::of(&plan, &device.info().name, 0))
 }
 
 fn planned(

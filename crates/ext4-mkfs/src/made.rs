@@ -6,7 +6,7 @@ use crate::plan::Plan;
 
 /// What was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct MkfsReport {
     /// The device's name.
     pub device: String,
     /// Bytes a block.
@@ -37,11 +37,11 @@ pub struct Made {
     pub bytes_written: u64,
 }
 
-impl Made {
-    pub(super) fn of(plan: &Plan, device: &str, bytes_written: u64) -> Made {
+impl MkfsReport {
+    pub(super) fn of(plan: &Plan, device: &str, bytes_written: u64) -> MkfsReport {
         let (sb, layout) = (&plan.sb, &plan.layout);
         let journal: u64 = plan.journal.iter().map(|(_, len)| len).sum();
-        Made {
+        MkfsReport {
             device: device.into(),
             block_size: layout.block_size,
             blocks: layout.blocks_count,

@@ -160,25 +160,25 @@ pub fn apply_line(options: &mut Options, line: &str) -> Result<(), Vec<(String, 
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-fn number<N: Limited>(text: &str) -> Result<N, MkfsOptionError> {
+fn number<N: BoundedNumber>(text: &str) -> Result<N, MkfsOptionError> {
     let wrong = |_| MkfsOptionError::Wrong(format!("a number is needed, at most {}", N::MOST));
     text.parse().map_err(wrong)
 }
 
 /// A number of a command line, and the largest that there can be.
-trait Limited: std::str::FromStr {
+trait BoundedNumber: std::str::FromStr {
     const MOST: &'static str;
 }
 
-impl Limited for u16 {
+impl BoundedNumber for u16 {
     const MOST: &'static str = "65535";
 }
 
-impl Limited for u32 {
+impl BoundedNumber for u32 {
     const MOST: &'static str = "4294967295";
 }
 
-impl Limited for f64 {
+impl BoundedNumber for f64 {
     const MOST: &'static str = "50";
 }
 

@@ -9,7 +9,7 @@ use steadfast_ext4_format::ondisk::{
 
 use crate::journal::{self, ExternalJournal};
 use crate::options::{Contents, JournalChoice, Options};
-use crate::space::Space;
+use crate::space::UsedRanges;
 use crate::tables::{self, Tables};
 
 /// The whole file system. Every block that `space` says is used is a superblock or descriptor
@@ -18,7 +18,7 @@ pub(super) struct Plan {
     pub(super) sb: Superblock,
     pub(super) layout: Layout,
     pub(super) time: u64,
-    pub(super) space: Space,
+    pub(super) space: UsedRanges,
     /// Blocks of superblocks, descriptors and tables, with all of their clusters.
     group_metadata: u64,
     pub(super) tables: Vec<Tables>,
@@ -36,7 +36,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Places everything.
     pub(super) fn new(sb: Superblock, layout: Layout, options: &Options) -> Result<Plan> {
-        let mut space = Space::default();
+        let mut space = UsedRanges::default();
         let tables = tables::place(&layout, &mut space)?;
         space.fill_clusters(layout.blocks_per_cluster.into());
         let mut plan = Plan {

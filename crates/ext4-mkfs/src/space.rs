@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 /// Ranges of used blocks that neither overlap nor touch, start to end (exclusive).
 #[derive(Debug, Default)]
-pub(super) struct Space {
+pub(super) struct UsedRanges {
     used: BTreeMap<u64, u64>,
 }
 
-impl Space {
+impl UsedRanges {
     /// Marks `len` blocks from `start` on as used.
     ///
     /// # Panics
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn ranges_join_and_are_found() {
-        let mut s = Space::default();
+        let mut s = UsedRanges::default();
         s.mark(10, 5);
         s.mark(20, 5);
         s.mark(15, 5);

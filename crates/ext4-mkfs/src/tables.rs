@@ -8,7 +8,7 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{GroupNo, Layout};
 
 use crate::options::refused;
-use crate::space::Space;
+use crate::space::UsedRanges;
 
 /// Places of one group's tables.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Tables {
 }
 
 /// Reserves superblocks and descriptors, then places every group's tables.
-pub(super) fn place(layout: &Layout, space: &mut Space) -> Result<Vec<Tables>> {
+pub(super) fn place(layout: &Layout, space: &mut UsedRanges) -> Result<Vec<Tables>> {
     for group in layout.all_groups() {
         space.mark(layout.group_start(group), u64::from(layout.group_overhead(group)));
     }
@@ -32,7 +32,12 @@ pub(super) fn place(layout: &Layout, space: &mut Space) -> Result<Vec<Tables>> {
     Ok(all)
 }
 
-fn place_flex(layout: &Layout, space: &mut Space, first: u32, all: &mut [Tables]) -> Result<()> {
+fn place_flex(
+    layout: &Layout,
+    space: &mut UsedRanges,
+    first: u32,
+    all: &mut [Tables],
+) -> Result<()> {
     let last = GroupNo(first + all.len() as u32 - 1);
     let from = layout.group_start(GroupNo(first));
     let to = layout.group_start(last) + u64::from(layout.blocks_in_group(last));

@@ -30,7 +30,7 @@ pub enum NewJournal {
 
 /// What was attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attached {
+pub struct AttachReport {
     /// Identity of the external journal; `None`: it is internal.
     pub external: Option<Uuid>,
     /// Blocks of the journal.
@@ -47,7 +47,7 @@ pub struct Attached {
 /// # Errors
 /// Refused: it has one (see [`move_to`]), is not clean, or the new journal does not fit or is
 /// somebody else's.
-pub fn attach(device: &Arc<dyn BlockDevice>, new: &NewJournal) -> Result<Attached> {
+pub fn attach(device: &Arc<dyn BlockDevice>, new: &NewJournal) -> Result<AttachReport> {
     let (sb, _) = load(device)?;
     if sb.features().compat.contains(Compat::HAS_JOURNAL) {
         return refused("the file system has a journal: move it, or detach it first");
@@ -68,7 +68,7 @@ pub fn move_to(
     device: &Arc<dyn BlockDevice>,
     old: Option<&JournalDevice>,
     new: &NewJournal,
-) -> Result<Attached> {
+) -> Result<AttachReport> {
     let (sb, _) = load(device)?;
     if !sb.features().compat.contains(Compat::HAS_JOURNAL) {
         return refused("the file system has no journal: attach one");
@@ -110,7 +110,7 @@ pub(super) fn owner(sb: &Superblock) -> Result<Owner> {
 }
 
 /// The journal inside begins with the transaction that takes its blocks.
-fn to_internal(device: &Arc<dyn BlockDevice>, blocks: Option<u32>) -> Result<Attached> {
+fn to_internal(device: &Arc<dyn BlockDevice>, blocks: Option<u32>) -> Result<AttachReport> {
     let (_, layout) = load(device)?;
     let Some(len) = blocks.or_else(|| default_journal_blocks(layout.blocks_count)) else {
         return refused("too small for a journal: give a size, at least 1024 blocks");
@@ -130,7 +130,7 @@ fn to_internal(device: &Arc<dyn BlockDevice>, blocks: Option<u32>) -> Result<Att
     put(device, &layout, &mut sb)?;
     replay(device, &mount_options(None))?;
     device.flush()?;
-    Ok(Attached { external: None, blocks, discarded_transactions: 0, freed_blocks: 0 })
+    Ok(AttachReport { external: None, blocks, discarded_transactions: 0, freed_blocks: 0 })
 }
 
 /// Writes what must be in its place before the superblock names the journal.
@@ -148,7 +148,7 @@ fn to_external(
     device: &Arc<dyn BlockDevice>,
     journal: &JournalDevice,
     free_internal: bool,
-) -> Result<Attached> {
+) -> Result<AttachReport> {
     let (mut sb, layout) = load(device)?;
     let info = journal.device.info();
     if !journal.accept_volatile
@@ -179,7 +179,7 @@ fn to_external(
         replay(device, &mount_options(Some(journal)))?;
         device.flush()?;
     }
-    Ok(Attached {
+    Ok(AttachReport {
         external: Some(found.uuid),
         blocks: found.log.blocks(),
         discarded_transactions: discarded,

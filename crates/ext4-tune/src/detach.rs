@@ -22,7 +22,7 @@ use crate::prepare::{JournalDevice, load, mount_options, needs_recovery, refused
 
 /// Whether a journal that is needed may be given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
+pub enum LossPolicy {
     /// No: what it holds is replayed first.
     Refuse,
     /// Yes: what it holds is lost, and said.
@@ -31,7 +31,7 @@ pub enum Loss {
 
 /// What was lost with the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Discarded {
+pub enum DiscardedLog {
     /// Nothing: it was clean, or has been replayed.
     Nothing,
     /// These changes, which the journal held and nobody replayed.
@@ -52,11 +52,11 @@ pub enum Discarded {
 
 /// What became of the journal.
 #[derive(Debug)]
-pub struct Detached {
+pub struct DetachReport {
     /// Identity of the external journal; `None`: it was internal.
     pub external: Option<Uuid>,
     /// What was lost.
-    pub discarded: Discarded,
+    pub discarded: DiscardedLog,
     /// Transactions that were replayed first.
     pub replayed_transactions: u32,
     /// The journal device no longer names the file system.
@@ -69,20 +69,20 @@ pub struct Detached {
 }
 
 /// Takes the journal away from a file system. What it holds is replayed first; if it is needed
-/// and not there, only with [`Loss::Accept`] it goes all the same.
+/// and not there, only with [`LossPolicy::Accept`] it goes all the same.
 ///
 /// # Errors
 /// Refused: there is none, it is needed and missing or damaged, or the given device is not it.
 pub fn detach(
     device: &Arc<dyn BlockDevice>,
     journal: Option<&JournalDevice>,
-    loss: Loss,
-) -> Result<Detached> {
+    loss: LossPolicy,
+) -> Result<DetachReport> {
     let (sb, layout) = load(device)?;
     if !sb.features().compat.contains(Compat::HAS_JOURNAL) {
         return refused("the file system has no journal");
     }
-    if needs_recovery(&sb) && loss == Loss::Accept {
+    if needs_recovery(&sb) && loss == LossPolicy::Accept {
         return discard(device, journal, &sb, &layout);
     }
     let mut replayed_transactions = 0;
@@ -117,9 +117,9 @@ pub fn detach(
     } else {
         freed_blocks = free_internal(device, &layout, sb)?;
     }
-    Ok(Detached {
+    Ok(DetachReport {
         external,
-        discarded: Discarded::Nothing,
+        discarded: DiscardedLog::Nothing,
         replayed_transactions,
         released,
         freed_blocks,
@@ -132,12 +132,12 @@ fn given_up_before(
     device: &Arc<dyn BlockDevice>,
     layout: &Layout,
     replayed_transactions: u32,
-) -> Result<Detached> {
+) -> Result<DetachReport> {
     // The copies may name it still.
     put(device, layout, &mut load(device)?.0)?;
-    Ok(Detached {
+    Ok(DetachReport {
         external: None,
-        discarded: Discarded::Nothing,
+        discarded: DiscardedLog::Nothing,
         replayed_transactions,
         released: false,
         freed_blocks: 0,
@@ -270,16 +270,16 @@ fn discard(
     journal: Option<&JournalDevice>,
     sb: &Superblock,
     layout: &Layout,
-) -> Result<Detached> {
+) -> Result<DetachReport> {
     let external = sb.has_external_journal().then(|| Uuid::from_bytes(sb.journal_uuid));
     let discarded = match discardable(device, &mount_options(journal)) {
-        Ok((report, overlay)) => Discarded::Listed {
+        Ok((report, overlay)) => DiscardedLog::Listed {
             transactions: report.transactions,
             blocks: overlay.keys().map(|b| b.0).collect(),
         },
         Err(e) => {
             let since = u64::from(sb.mount_time.get()) | u64::from(sb.mount_time_hi) << 32;
-            Discarded::Unknown { why: e.to_string(), since }
+            DiscardedLog::Unknown { why: e.to_string(), since }
         }
     };
     let mut after = superblock::read(&**device, &Overlay::new())?;
@@ -300,5 +300,12 @@ fn discard(
         released = true;
     }
     let check = Some(check::check(device, None)?);
-    Ok(Detached { external, discarded, replayed_transactions: 0, released, freed_blocks: 0, check })
+    Ok(DetachReport {
+        external,
+        discarded,
+        replayed_transactions: 0,
+        released,
+        freed_blocks: 0,
+        check,
+    })
 }

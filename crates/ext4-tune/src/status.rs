@@ -40,7 +40,7 @@ pub enum JournalPlace {
 
 /// What waits in a log to be replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingReplay {
     /// Whole transactions.
     pub transactions: u32,
     /// Blocks of the file system that they change.
@@ -62,9 +62,9 @@ pub struct JournalStatus {
     /// The file system has an error recorded.
     pub fs_error: bool,
     /// The journal superblock, as far as it could be read.
-    pub superblock: Option<jbd2::Superblock>,
+    pub superblock: Option<jbd2::JournalSuperblock>,
     /// What waits to be replayed; `None` if the log could not be read.
-    pub pending: Option<Pending>,
+    pub pending: Option<PendingReplay>,
     /// Why the journal cannot be used, and the way out.
     pub problem: Option<String>,
 }
@@ -138,8 +138,8 @@ pub fn status(
     Ok(status)
 }
 
-fn pending(report: &jbd2::RecoveryReport, overlay: &Overlay) -> Pending {
-    Pending { transactions: report.transactions, blocks: overlay.len() as u64 }
+fn pending(report: &jbd2::RecoveryReport, overlay: &Overlay) -> PendingReplay {
+    PendingReplay { transactions: report.transactions, blocks: overlay.len() as u64 }
 }
 
 fn device_status(device: &Arc<dyn BlockDevice>) -> Result<JournalStatus> {

@@ -52,7 +52,7 @@ mod transact;
 mod xattr;
 
 pub use extents::next_extent;
-pub use file::Map;
+pub use file::FileMapping;
 pub use mounted::Ext4;
 pub use options::{AccessTimes, DataMode, Dax, MountOptions};
 #[cfg(feature = "planted-bugs")]

@@ -20,11 +20,11 @@ const KINDS_MAX: usize = 200;
 #[derive(Debug)]
 pub struct ErrorLog {
     source: String,
-    kinds: Mutex<BTreeMap<String, Kind>>,
+    kinds: Mutex<BTreeMap<String, LogQuota>>,
 }
 
 #[derive(Debug)]
-struct Kind {
+struct LogQuota {
     since: Instant,
     logged: u32,
     left_out: u64,
@@ -59,7 +59,7 @@ impl ErrorLog {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kind>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, LogQuota>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,7 +69,7 @@ impl ErrorLog {
         if kinds.len() >= KINDS_MAX && !kinds.contains_key(&name) {
             name = what.to_owned();
         }
-        let kind = kinds.entry(name).or_insert(Kind { since: now, logged: 0, left_out: 0 });
+        let kind = kinds.entry(name).or_insert(LogQuota { since: now, logged: 0, left_out: 0 });
         if now.saturating_duration_since(kind.since) >= WINDOW {
             (kind.since, kind.logged) = (now, 0);
         }

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fuser::{INodeNo, Notifier, Session};
 
-use crate::bridge::{Bridge, Opened};
+use crate::bridge::{Bridge, OpenInodes};
 
 /// Makes the kernel forget what it has cached, after a change that did not come through it.
 pub struct Invalidator {
     notifier: Notifier,
     device: OwnedFd,
-    opened: Arc<Opened>,
+    opened: Arc<OpenInodes>,
     stale: Arc<Mutex<Stale>>,
 }
 
@@ -34,7 +34,7 @@ struct Stale {
 const NEW_EPOCH: u32 = 8;
 
 impl Invalidator {
-    pub(crate) fn of(session: &Session<Bridge>, opened: &Arc<Opened>) -> std::io::Result<Self> {
+    pub(crate) fn of(session: &Session<Bridge>, opened: &Arc<OpenInodes>) -> std::io::Result<Self> {
         let device = session.as_fd().try_clone_to_owned()?;
         let (notifier, opened) = (session.notifier(), Arc::clone(opened));
         Ok(Invalidator { notifier, device, opened, stale: Arc::default() })

@@ -1,6 +1,6 @@
 //! Mounts a [`FileSystem`](steadfast_vfs::FileSystem) by FUSE.
 //!
-//! [`Mounted::new`] puts a file system at a mount point, [`Mounted::serve`] answers the kernel
+//! [`FuseMount::new`] puts a file system at a mount point, [`FuseMount::serve`] answers the kernel
 //! until it is unmounted. The file system runs in the runtime's real world: each request is one
 //! call on one of [`Options::threads`] threads.
 //!
@@ -21,8 +21,8 @@
 //! * sync(2) and syncfs(2) never reach us: what they would write is written by the commit timer.
 //! * FIEMAP, FALLOC_FL_COLLAPSE_RANGE and INSERT_RANGE are refused by the kernel; O_TMPFILE and the
 //!   time of birth by the library's protocol. Callers get EOPNOTSUPP.
-//! * umount(8) returns before we have finished: wait for [`Mounted::serve`]. That waits for copies
-//!   of the mount in other mount namespaces too: [`Serving`] cuts them off, as
+//! * umount(8) returns before we have finished: wait for [`FuseMount::serve`]. That waits for
+//!   copies of the mount in other mount namespaces too: [`Serving`] cuts them off, as
 //!   [`Unmounter::cut_off`] does.
 
 mod bridge;
@@ -43,10 +43,10 @@ mod tests;
 pub use error::{MountError, Result};
 pub use error_log::ErrorLog;
 pub use invalidator::Invalidator;
-pub use mounted::{Mounted, Unmounter, is_dead, unmount, unmount_lazily};
+pub use mounted::{FuseMount, Unmounter, is_dead, unmount, unmount_lazily};
 pub use option_table::OPTIONS;
 pub use options::{KernelTimes, Options};
-pub use serving::{Ended, Serving};
+pub use serving::{Serving, SessionEnd};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

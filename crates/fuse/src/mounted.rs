@@ -16,12 +16,12 @@ use rustix::mount::{
 };
 use steadfast_vfs::FileSystem;
 
-use crate::bridge::{Bridge, Opened, session};
+use crate::bridge::{Bridge, OpenInodes, session};
 use crate::connection;
 use crate::error::{MountError, Result};
 use crate::fusermount;
 use crate::invalidator::Invalidator;
-use crate::mounts::{self, Place};
+use crate::mounts::{self, MountPath};
 use crate::options::Options;
 use crate::read_ahead;
 
@@ -31,13 +31,13 @@ const DEVICE: &str = "/dev/fuse";
 const KIND: &str = "fuse.steadfast";
 
 /// A file system at its mount point.
-pub struct Mounted {
+pub struct FuseMount {
     session: Session<Bridge>,
     mountpoint: PathBuf,
     device: Option<String>,
     /// Held for as long as it is served.
     connection: Arc<OwnedFd>,
-    opened: Arc<Opened>,
+    opened: Arc<OpenInodes>,
     down: Arc<AtomicBool>,
 }
 
@@ -54,14 +54,14 @@ pub struct Unmounter {
 /// each request has to come to us and back.
 const READ_AHEAD_KIB: u32 = 512;
 
-impl Mounted {
+impl FuseMount {
     /// Mounts `fs` at `mountpoint`, a directory. Nothing is answered before
     /// [`serve`](Self::serve).
     ///
     /// # Errors
     /// The mount point is not a directory, or a dead mount; FUSE is not there or not allowed; an
     /// option that only root may ask for.
-    pub fn new(fs: Arc<dyn FileSystem>, mountpoint: &Path, options: &Options) -> Result<Mounted> {
+    pub fn new(fs: Arc<dyn FileSystem>, mountpoint: &Path, options: &Options) -> Result<FuseMount> {
         let mountpoint = usable(mountpoint)?;
         let bridge = Bridge::new(fs, options.clone());
         let (down, opened) = (Arc::clone(&bridge.down), Arc::clone(&bridge.opened));
@@ -80,7 +80,7 @@ impl Mounted {
         {
             tracing::debug!("the kernel keeps its own read-ahead: {e}");
         }
-        Ok(Mounted { session, mountpoint, device, connection, opened, down })
+        Ok(FuseMount { session, mountpoint, device, connection, opened, down })
     }
 
     /// Whether [`new`](Self::new) could mount there: it is tried, with nobody behind it. For who
@@ -143,7 +143,7 @@ impl Mounted {
     /// # Errors
     /// The connection to the kernel broke.
     pub fn serve(self) -> Result<bool> {
-        let Mounted { session, mountpoint, down, connection, .. } = self;
+        let FuseMount { session, mountpoint, down, connection, .. } = self;
         match session.run() {
             // The connection ended as a request was read.
             Err(e) if is_abort(&e) && connection::has_ended(&*connection).unwrap_or(false) => {}
@@ -159,7 +159,7 @@ fn is_abort(e: &std::io::Error) -> bool {
     e.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }
 
-impl std::fmt::Debug for Mounted {
+impl std::fmt::Debug for FuseMount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Mounted").field("mountpoint", &self.mountpoint).finish_non_exhaustive()
     }
@@ -250,7 +250,7 @@ impl Unmounter {
 
     /// Whether what would be unmounted at `path` is ours. False: ours is not there.
     fn is_uppermost(&self, path: &Path) -> Result<bool> {
-        let (Some(device), Ok(Place { mount, .. })) = (&self.device, mounts::at(path)) else {
+        let (Some(device), Ok(MountPath { mount, .. })) = (&self.device, mounts::at(path)) else {
             // Nothing is known: the system call says what is wrong.
             return Ok(true);
         };
@@ -361,7 +361,7 @@ fn device_of(connection: &OwnedFd, mountpoint: &Path) -> Option<String> {
 fn usable(path: &Path) -> Result<PathBuf> {
     let bad = |why: String| MountError::MountPoint { path: path.into(), why };
     let place = mounts::at(path).ok();
-    let there = place.as_ref().and_then(Place::mounted).filter(|m| m.is_ours());
+    let there = place.as_ref().and_then(MountPath::mounted).filter(|m| m.is_ours());
     if let Some(there) = there
         && !is_dead(path)
     {

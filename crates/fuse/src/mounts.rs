@@ -69,14 +69,14 @@ impl Mount {
 
 /// What lies at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct MountPath {
     /// Absolute, without symbolic links.
     pub path: PathBuf,
     /// The mount that the path lies on: the uppermost, where there are several.
     pub mount: Mount,
 }
 
-impl Place {
+impl MountPath {
     /// What is mounted at this very path.
     pub fn mounted(&self) -> Option<&Mount> {
         (self.mount.at == self.path).then_some(&self.mount)
@@ -96,7 +96,7 @@ pub fn seen_by(process: &str) -> io::Result<Vec<Mount>> {
 ///
 /// # Errors
 /// There is nothing, or no right to go there; /proc is not there.
-pub fn at(path: &Path) -> io::Result<Place> {
+pub fn at(path: &Path) -> io::Result<MountPath> {
     // O_PATH: it is named, not opened.
     let named = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let number = named.as_raw_fd();
@@ -106,7 +106,7 @@ pub fn at(path: &Path) -> io::Result<Place> {
     let id = id.and_then(|id| id.parse::<u64>().ok());
     let mount = seen_by("self")?.into_iter().find(|m| Some(m.id) == id);
     let lost = || io::Error::new(io::ErrorKind::NotFound, "not in the table of mounts");
-    Ok(Place { path, mount: mount.ok_or_else(lost)? })
+    Ok(MountPath { path, mount: mount.ok_or_else(lost)? })
 }
 
 /// A field of the table: blanks and the like are there as \ and three octal digits.

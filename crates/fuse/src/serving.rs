@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::error::{MountError, Result};
-use crate::mounted::{Mounted, Unmounter};
+use crate::mounted::{FuseMount, Unmounter};
 
 /// How long is waited for who uses a mount, and for the kernel to let go of it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ pub struct Serving {
 
 /// How serving has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct SessionEnd {
     /// False: a fault in the file system's code was caught; what is in memory cannot be trusted.
     pub well: bool,
     /// Something held the mount after it was unmounted, and was cut off: a copy in another mount
@@ -33,7 +33,7 @@ pub struct Ended {
     pub cut_off: bool,
 }
 
-impl Mounted {
+impl FuseMount {
     /// Serves it by a thread.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Serving {
     /// # Errors
     /// Busy: it is in use, still mounted and served. Held: it is unmounted here, held elsewhere,
     /// and could not be cut off: it is still served there. The connection broke.
-    pub fn unmount(&mut self) -> Result<Ended> {
+    pub fn unmount(&mut self) -> Result<SessionEnd> {
         let until = Instant::now() + PATIENCE;
         loop {
             match self.unmounter.unmount() {
@@ -85,7 +85,7 @@ impl Serving {
     ///
     /// # Errors
     /// Busy: it is still in use. The system refused; the connection broke.
-    pub fn unmount_lazily(&mut self) -> Result<Ended> {
+    pub fn unmount_lazily(&mut self) -> Result<SessionEnd> {
         self.unmounter.unmount_lazily()?;
         self.ended(false)
     }
@@ -100,7 +100,7 @@ impl Serving {
     }
 
     /// How serving has ended, once the mount is unmounted.
-    fn ended(&mut self, may_cut_off: bool) -> Result<Ended> {
+    fn ended(&mut self, may_cut_off: bool) -> Result<SessionEnd> {
         let mut cut_off = false;
         if !self.has_ended_within(PATIENCE) {
             cut_off = self.unmounter.is_held();
@@ -117,7 +117,7 @@ impl Serving {
         }
         let served = self.thread.take().map_or(Ok(Ok(true)), JoinHandle::join);
         // A panic of a thread that serves is a fault as one of the file system is.
-        Ok(Ended { well: served.unwrap_or(Ok(false))?, cut_off })
+        Ok(SessionEnd { well: served.unwrap_or(Ok(false))?, cut_off })
     }
 
     /// Whether it is served no more, which is waited for.

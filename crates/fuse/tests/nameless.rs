@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
-use steadfast_fuse::{MountError, Mounted, Options, Unmounter};
+use steadfast_fuse::{FuseMount, MountError, Options, Unmounter};
 use steadfast_vfs::FileSystem;
 
 /// How images are made and mounted: mke2fs -t, data mode, threads, writeback_cache.
@@ -52,7 +52,7 @@ impl Mount {
         let fs = Ext4::mount(Arc::new(device), options).unwrap();
         let options = Options { threads, writeback_cache, ..Options::default() };
         let shared = Arc::clone(&fs) as Arc<dyn FileSystem>;
-        let mounted = Mounted::new(shared, &folder.path().join("m"), &options).unwrap();
+        let mounted = FuseMount::new(shared, &folder.path().join("m"), &options).unwrap();
         let unmounter = mounted.unmounter();
         let thread = Some(std::thread::spawn(move || mounted.serve().unwrap()));
         Mount { folder, fs, unmounter, thread }

@@ -14,8 +14,8 @@ use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{JournalChoice, Options, make};
-use steadfast_fuse::{self as fuse, Mounted};
-use steadfast_suite::promises::Asked;
+use steadfast_fuse::{self as fuse, FuseMount};
+use steadfast_suite::promises::SyncMethod;
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags};
 
 const DISK: u64 = 32 << 20;
@@ -25,7 +25,7 @@ const LEN: usize = 16 << 10;
 /// One write: how it is asked for, and where.
 #[derive(Debug, Clone, Copy)]
 struct Case {
-    asked: Asked,
+    asked: SyncMethod,
     direct: bool,
     /// Over what is there, or behind it.
     grows: bool,
@@ -34,7 +34,7 @@ struct Case {
 impl Case {
     fn all() -> impl Iterator<Item = Case> {
         let where_to = [(false, false), (false, true), (true, false), (true, true)];
-        Asked::ALL.into_iter().flat_map(move |asked| {
+        SyncMethod::ALL.into_iter().flat_map(move |asked| {
             where_to.into_iter().map(move |(direct, grows)| Case { asked, direct, grows })
         })
     }
@@ -125,7 +125,7 @@ fn promises_are_kept(data: DataMode) {
     let fs = Ext4::mount(disk, options(data)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let served = Arc::clone(&fs) as Arc<dyn FileSystem>;
-    let mounted = Mounted::new(served, folder.path(), &fuse::Options::default()).unwrap();
+    let mounted = FuseMount::new(served, folder.path(), &fuse::Options::default()).unwrap();
     let unmounter = mounted.unmounter();
     let server = std::thread::spawn(move || mounted.serve().unwrap());
 

@@ -10,14 +10,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::{Effect, Fault, Faults, Ops, Rule};
+use steadfast_devices::filter::{Effect, Fault, FaultRule, Faults, Ops};
 use steadfast_devices::source::Ram;
 use steadfast_ext4::Ext4;
 use steadfast_ext4::{DataMode, MountOptions};
 use steadfast_ext4_mkfs::{Options as MkfsOptions, make};
-use steadfast_fuse::{Ended, Invalidator, MountError, Mounted, Options, Unmounter};
+use steadfast_fuse::{FuseMount, Invalidator, MountError, Options, SessionEnd, Unmounter};
 use steadfast_vfs::{
-    Attr, DirEntry, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr,
+    Attr, Dirent, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr,
     StatFs,
 };
 
@@ -40,7 +40,7 @@ impl Mount {
         }
         let folder = tempfile::tempdir().unwrap();
         let options = Options { threads: 4, ..Options::default() };
-        let mounted = Mounted::new(fs, folder.path(), &options).unwrap();
+        let mounted = FuseMount::new(fs, folder.path(), &options).unwrap();
         let (unmounter, invalidator) = (mounted.unmounter(), mounted.invalidator().unwrap());
         let thread = Some(std::thread::spawn(move || mounted.serve().unwrap()));
         Some(Mount { folder, unmounter, invalidator, thread })
@@ -130,7 +130,7 @@ fn with_transaction_points_close_answers_when_its_point_is_durable() {
         assert!(fs.since_point().unwrap().is_nothing(), "{:?}", fs.since_point());
     }
     // Closed without a word: on a disk that fails, close(2) says so.
-    faults.add(Rule::new(Ops::WRITE | Ops::FLUSH, Effect::Fail("broken".into())));
+    faults.add(FaultRule::new(Ops::WRITE | Ops::FLUSH, Effect::Fail("broken".into())));
     assert_eq!(run("dd", &copy), Some(1));
     faults.clear();
     assert!(m.end());
@@ -255,7 +255,7 @@ impl FileSystem for Faulty {
     fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
         self.next.fsync(fh, data_only)
     }
-    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
+    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<Dirent>> {
         self.next.readdir(dir, from)
     }
     fn fsyncdir(&self, dir: Ino) -> Result<()> {
@@ -353,12 +353,12 @@ fn a_copy_in_another_mount_namespace_does_not_keep_a_mount() {
         assert!(m.end());
         let folder = tempfile::tempdir().unwrap();
         let shared = Arc::clone(&fs) as Arc<dyn FileSystem>;
-        let mounted = Mounted::new(shared, folder.path(), &Options::default()).unwrap();
+        let mounted = FuseMount::new(shared, folder.path(), &Options::default()).unwrap();
         let mut serving = mounted.serve_beside().unwrap();
         fs::write(serving.mountpoint().join("file"), "text").unwrap();
         let other = is_copied.then(|| steadfast_suite::OtherNamespace::new().unwrap());
         let ended = serving.unmount().unwrap();
-        assert_eq!(ended, Ended { well: true, cut_off: is_copied });
+        assert_eq!(ended, SessionEnd { well: true, cut_off: is_copied });
         drop(other);
     }
     fs.unmount().unwrap();

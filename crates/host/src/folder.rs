@@ -9,7 +9,7 @@ use std::sync::Once;
 
 use tempfile::TempDir;
 
-use crate::leftovers::{self, Owner};
+use crate::leftovers::{self, FolderLock};
 
 /// A new folder for what is temporary, and to mount on. Removed with all that is in it when
 /// dropped, unless something is still mounted on it or below it: then it stays, because removing it
@@ -20,7 +20,7 @@ pub struct Folder {
     /// Absolute, without symbolic links: as the kernel names what is mounted.
     path: PathBuf,
     whole: Option<TempDir>,
-    owner: Option<Owner>,
+    owner: Option<FolderLock>,
 }
 
 impl Folder {
@@ -40,7 +40,7 @@ impl Folder {
         static ONCE: Once = Once::new();
         ONCE.call_once(leftovers::clear);
         let mut made = Folder::of(tempfile::Builder::new().prefix(prefix).tempdir_in(folder)?);
-        made.owner = Some(Owner::new(&made.path)?);
+        made.owner = Some(FolderLock::new(&made.path)?);
         Ok(made)
     }
 

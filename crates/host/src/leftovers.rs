@@ -23,7 +23,7 @@ const PREFIX: &str = "steadfast-";
 
 /// The lock of a folder's process. Its file goes with it.
 #[derive(Debug)]
-pub(crate) struct Owner {
+pub(crate) struct FolderLock {
     path: PathBuf,
     _locked: File,
 }
@@ -34,20 +34,20 @@ fn beside(folder: &Path) -> PathBuf {
     name.into()
 }
 
-impl Owner {
+impl FolderLock {
     /// Of a folder that was just made.
-    pub fn new(folder: &Path) -> io::Result<Owner> {
+    pub fn new(folder: &Path) -> io::Result<FolderLock> {
         let path = beside(folder);
         let mut file = File::create_new(&path)?;
         file.lock()?;
-        let owner = Owner { path, _locked: file.try_clone()? };
+        let owner = FolderLock { path, _locked: file.try_clone()? };
         // Who finds it before this is written waits for no process.
         file.write_all(this_process().as_bytes())?;
         Ok(owner)
     }
 
     /// Of a folder of this user whose process has ended.
-    fn of_ended(folder: &Path) -> Option<Owner> {
+    fn of_ended(folder: &Path) -> Option<FolderLock> {
         let path = beside(folder);
         // No link, and no file of others: they could name any folder.
         let found = path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
@@ -59,7 +59,7 @@ impl Owner {
             end_connections(folder);
             crate::retry(|| file.try_lock().is_ok()).then_some(())?;
         }
-        Some(Owner { path, _locked: file })
+        Some(FolderLock { path, _locked: file })
     }
 }
 
@@ -99,7 +99,7 @@ fn end_connections(folder: &Path) {
     }
 }
 
-impl Drop for Owner {
+impl Drop for FolderLock {
     fn drop(&mut self) {
         // OK to ignore: it holds nothing.
         let _ = fs::remove_file(&self.path);
@@ -114,10 +114,11 @@ pub(crate) fn clear() {
     let mut folders: Vec<&Path> = places.iter().flat_map(|place| folders_of(place)).collect();
     folders.sort();
     folders.dedup();
-    let left = folders.into_iter().filter_map(|folder| Some((folder, Owner::of_ended(folder)?)));
-    let left: Vec<(&Path, Owner)> = left.collect();
+    let left =
+        folders.into_iter().filter_map(|folder| Some((folder, FolderLock::of_ended(folder)?)));
+    let left: Vec<(&Path, FolderLock)> = left.collect();
     // All before any is waited for: a device may be mounted on another folder.
-    let devices: Vec<Vec<Attached>> = left.iter().map(|(folder, _)| let_go(folder)).collect();
+    let devices: Vec<Vec<LoopAttachment>> = left.iter().map(|(folder, _)| let_go(folder)).collect();
     for ((folder, owner), devices) in left.into_iter().zip(devices) {
         if !remove(folder, &devices) {
             // For the next one to try.
@@ -127,7 +128,7 @@ pub(crate) fn clear() {
 }
 
 /// A loop device, by the kernel's number of the attachment and its path.
-type Attached = (Option<u64>, PathBuf);
+type LoopAttachment = (Option<u64>, PathBuf);
 
 /// The folders that a path is in and that are ours by their names.
 fn folders_of(path: &Path) -> impl Iterator<Item = &Path> {
@@ -137,11 +138,11 @@ fn folders_of(path: &Path) -> impl Iterator<Item = &Path> {
 }
 
 /// Detaches and unmounts what is over files of a folder, or below it; the devices.
-fn let_go(folder: &Path) -> Vec<Attached> {
+fn let_go(folder: &Path) -> Vec<LoopAttachment> {
     let below = |path: &Path| path.starts_with(folder);
     let found = loops::all().into_iter().filter(|(_, file)| below(file));
     let numbered = found.map(|(device, _)| (loops::sequence_of(&device), device));
-    let devices: Vec<Attached> = numbered.collect();
+    let devices: Vec<LoopAttachment> = numbered.collect();
     for (_, device) in &devices {
         // One that is mounted is detached once it is not. OK to ignore: it is looked at later.
         let _ = run("losetup", &["--detach".as_ref(), device.as_os_str()]);
@@ -157,7 +158,7 @@ fn let_go(folder: &Path) -> Vec<Attached> {
 }
 
 /// Removes the folder once nothing is mounted there; whether nothing is left.
-fn remove(folder: &Path, devices: &[Attached]) -> bool {
+fn remove(folder: &Path, devices: &[LoopAttachment]) -> bool {
     if has_mounts(folder) {
         return false;
     }
@@ -200,7 +201,7 @@ mod tests {
     const CHILD: &str = "STEADFAST_LEAVES_SOMETHING";
 
     #[allow(clippy::print_stdout, reason = "its parent reads it")]
-    fn make() -> Result<(), crate::Failed> {
+    fn make() -> Result<(), crate::ToolError> {
         let folder = Folder::new("steadfast-test-").unwrap();
         let at = folder.path().join("m");
         fs::create_dir(&at).unwrap();

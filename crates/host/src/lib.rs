@@ -19,7 +19,7 @@ pub use guard::Guard;
 pub use leftovers::dead_mounts;
 pub use loops::{LoopDevice, is_attached};
 pub use mount::Mount;
-pub use program::Failed;
+pub use program::ToolError;
 
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::program::{Failed, run};
+use crate::program::{ToolError, run};
 
 /// A loop device over a file, for writing. Detached when dropped, and then the file holds all that
 /// was written to the device.
@@ -26,7 +26,7 @@ impl LoopDevice {
     ///
     /// # Errors
     /// No loop devices, no rights, no such file: what `losetup` says.
-    pub fn attach(file: &Path) -> Result<LoopDevice, Failed> {
+    pub fn attach(file: &Path) -> Result<LoopDevice, ToolError> {
         LoopDevice::with(&[], file)
     }
 
@@ -35,11 +35,11 @@ impl LoopDevice {
     ///
     /// # Errors
     /// As there; the file's file system cannot do it.
-    pub fn attach_direct(file: &Path) -> Result<LoopDevice, Failed> {
+    pub fn attach_direct(file: &Path) -> Result<LoopDevice, ToolError> {
         LoopDevice::with(&["--direct-io=on"], file)
     }
 
-    fn with(options: &[&str], file: &Path) -> Result<LoopDevice, Failed> {
+    fn with(options: &[&str], file: &Path) -> Result<LoopDevice, ToolError> {
         let options = options.iter().chain(&["--find", "--show"]).map(OsStr::new);
         let words: Vec<&OsStr> = options.chain([file.as_os_str()]).collect();
         let printed = run("losetup", &words)?;
@@ -85,7 +85,7 @@ impl LoopDevice {
     ///
     /// # Errors
     /// What `blockdev` says.
-    pub fn flush(&self) -> Result<(), Failed> {
+    pub fn flush(&self) -> Result<(), ToolError> {
         run("blockdev", &["--flushbufs".as_ref(), self.path.as_os_str()]).map(drop)
     }
 
@@ -93,7 +93,7 @@ impl LoopDevice {
     ///
     /// # Errors
     /// It stays in use by somebody.
-    pub fn detach(&self) -> Result<(), Failed> {
+    pub fn detach(&self) -> Result<(), ToolError> {
         if !self.is_attached() {
             return Ok(());
         }
@@ -105,21 +105,21 @@ impl LoopDevice {
     ///
     /// # Errors
     /// It stays in use by somebody.
-    pub fn abandon(&self) -> Result<(), Failed> {
+    pub fn abandon(&self) -> Result<(), ToolError> {
         self.set_autoclear()?;
         // A device that is in use is detached when its last user lets go.
         if crate::retry(|| !self.is_attached()) {
             return Ok(());
         }
         let command = format!("losetup --detach {}", self.name());
-        Err(Failed { command, said: "the device stays in use".to_owned() })
+        Err(ToolError { command, said: "the device stays in use".to_owned() })
     }
 
     /// Sets autoclear: the kernel detaches the device when its last user closes it. Does not wait.
     ///
     /// # Errors
     /// What `losetup` says.
-    pub fn set_autoclear(&self) -> Result<(), Failed> {
+    pub fn set_autoclear(&self) -> Result<(), ToolError> {
         let set = run("losetup", &["--detach".as_ref(), self.path.as_os_str()]);
         self.autoclear.fetch_or(set.is_ok(), Ordering::Relaxed);
         match set {

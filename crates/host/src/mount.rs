@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::program::{Failed, run};
+use crate::program::{ToolError, run};
 use crate::{Folder, LoopDevice};
 
 /// A file system mounted by the kernel, with the loop devices under it and the folder it is on, as
@@ -13,7 +13,7 @@ use crate::{Folder, LoopDevice};
 #[derive(Debug)]
 pub struct Mount {
     // Let go of in this order.
-    mounted: Mounted,
+    mounted: MountGuard,
     devices: Vec<LoopDevice>,
     _folder: Option<Folder>,
 }
@@ -23,7 +23,7 @@ impl Mount {
     ///
     /// # Errors
     /// What `mount` says.
-    pub fn of_device(device: &Path, at: &Path, options: &str) -> Result<Mount, Failed> {
+    pub fn of_device(device: &Path, at: &Path, options: &str) -> Result<Mount, ToolError> {
         Mount::of("ext4", device, at, options)
     }
 
@@ -31,8 +31,8 @@ impl Mount {
     ///
     /// # Errors
     /// What `mount` says.
-    pub fn of(kind: &str, device: &Path, at: &Path, options: &str) -> Result<Mount, Failed> {
-        let mounted = Mounted::new(kind, device, at, options)?;
+    pub fn of(kind: &str, device: &Path, at: &Path, options: &str) -> Result<Mount, ToolError> {
+        let mounted = MountGuard::new(kind, device, at, options)?;
         Ok(Mount { mounted, devices: Vec::new(), _folder: None })
     }
 
@@ -48,7 +48,7 @@ impl Mount {
         journal: Option<&Path>,
         at: &Path,
         options: &str,
-    ) -> Result<Mount, Failed> {
+    ) -> Result<Mount, ToolError> {
         let mut devices = vec![LoopDevice::attach(image)?];
         let mut options = options.trim_matches(',').to_owned();
         if let Some(journal) = journal {
@@ -57,7 +57,7 @@ impl Mount {
             options += &format!("{separator}journal_path={}", journal.name());
             devices.push(journal);
         }
-        let mounted = Mounted::new("ext4", devices[0].path(), at, &options)?;
+        let mounted = MountGuard::new("ext4", devices[0].path(), at, &options)?;
         Ok(Mount { mounted, devices, _folder: None })
     }
 
@@ -65,8 +65,12 @@ impl Mount {
     ///
     /// # Errors
     /// As there.
-    pub fn of_image(image: &Path, journal: Option<&Path>, options: &str) -> Result<Mount, Failed> {
-        let folder = Folder::new("steadfast-mount-").map_err(|e| Failed {
+    pub fn of_image(
+        image: &Path,
+        journal: Option<&Path>,
+        options: &str,
+    ) -> Result<Mount, ToolError> {
+        let folder = Folder::new("steadfast-mount-").map_err(|e| ToolError {
             command: "mkdir".to_owned(),
             said: format!("no folder to mount on: {e}"),
         })?;
@@ -77,7 +81,7 @@ impl Mount {
     /// Takes over what a server of its own (fuse2fs) has mounted on the folder.
     pub fn adopt(folder: TempDir) -> Mount {
         let folder = Folder::of(folder);
-        let mounted = Mounted { at: folder.path().to_owned(), mounted: true };
+        let mounted = MountGuard { at: folder.path().to_owned(), mounted: true };
         Mount { mounted, devices: Vec::new(), _folder: Some(folder) }
     }
 
@@ -90,7 +94,7 @@ impl Mount {
     ///
     /// # Errors
     /// It stays busy; then it is unmounted lazily, if possible.
-    pub fn unmount(mut self) -> Result<(), Failed> {
+    pub fn unmount(mut self) -> Result<(), ToolError> {
         self.mounted.unmount()?;
         self.devices.drain(..).try_for_each(|device| device.detach())
     }
@@ -98,21 +102,21 @@ impl Mount {
 
 /// The mount alone.
 #[derive(Debug)]
-struct Mounted {
+struct MountGuard {
     at: PathBuf,
     mounted: bool,
 }
 
-impl Mounted {
-    fn new(kind: &str, device: &Path, at: &Path, options: &str) -> Result<Mounted, Failed> {
+impl MountGuard {
+    fn new(kind: &str, device: &Path, at: &Path, options: &str) -> Result<MountGuard, ToolError> {
         let flags: &[&OsStr] =
             if options.is_empty() { &[] } else { &["-o".as_ref(), options.as_ref()] };
         let what: [&OsStr; 4] = ["-t".as_ref(), kind.as_ref(), device.as_ref(), at.as_ref()];
         run("mount", &[flags, &what].concat())?;
-        Ok(Mounted { at: at.to_owned(), mounted: true })
+        Ok(MountGuard { at: at.to_owned(), mounted: true })
     }
 
-    fn unmount(&mut self) -> Result<(), Failed> {
+    fn unmount(&mut self) -> Result<(), ToolError> {
         if !std::mem::take(&mut self.mounted) {
             return Ok(());
         }
@@ -130,7 +134,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for MountGuard {
     fn drop(&mut self) {
         // A failure cannot be reported here: callers that need it unmount explicitly.
         let _ = self.unmount();

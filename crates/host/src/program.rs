@@ -10,14 +10,14 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// A tool of the host that did not do what it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{command}: {said}")]
-pub struct Failed {
+pub struct ToolError {
     /// The command line.
     pub command: String,
     /// How it ended and what it printed.
     pub said: String,
 }
 
-impl Failed {
+impl ToolError {
     /// Whether it says that somebody uses what was to be taken away.
     pub fn is_busy(&self) -> bool {
         self.said.contains("busy")
@@ -25,7 +25,7 @@ impl Failed {
 }
 
 /// Runs a tool; what it printed to its standard output.
-pub(crate) fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, Failed> {
+pub(crate) fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, ToolError> {
     run_for(LIMIT, program, arguments)
 }
 
@@ -34,11 +34,11 @@ pub(crate) fn run_for<S: AsRef<OsStr>>(
     limit: Duration,
     program: &str,
     arguments: &[S],
-) -> Result<String, Failed> {
+) -> Result<String, ToolError> {
     let failed = |said: String| {
         let words = arguments.iter().map(|a| a.as_ref().to_string_lossy().into_owned());
         let command = std::iter::once(program.to_owned()).chain(words);
-        Failed { command: command.collect::<Vec<_>>().join(" "), said }
+        ToolError { command: command.collect::<Vec<_>>().join(" "), said }
     };
     let output = Command::new("timeout")
         .args(["-s", "KILL", &limit.as_secs().to_string(), program])

@@ -44,13 +44,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::planted::Bug;
-use crate::shared::Shared;
+use crate::shared::JournalCore;
 use crate::state::State;
 use crate::writer::Writer;
 use crate::{FsBlock, Result, Tid};
 
 /// The body of the task.
-pub(crate) fn run(shared: &Arc<Shared>) {
+pub(crate) fn run(shared: &Arc<JournalCore>) {
     while let Some(mut batch) = next(shared) {
         let written = write_home(shared, &mut batch);
         // In any case: a commit may be waiting for the writes of exactly these blocks.
@@ -67,7 +67,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 }
 
 /// Images to write home, ascending by block, and the transaction that each is from.
-struct Batch {
+struct CheckpointBatch {
     images: Vec<(FsBlock, Bytes)>,
     tids: Vec<Tid>,
     /// The newest of the transactions that were chosen.
@@ -75,7 +75,7 @@ struct Batch {
 }
 
 /// Waits until there is something to do; `None` when the task ends.
-fn next(shared: &Shared) -> Option<Batch> {
+fn next(shared: &JournalCore) -> Option<CheckpointBatch> {
     let mut st = shared.state.lock();
     loop {
         if st.stopping || st.aborted.is_some() {
@@ -104,10 +104,10 @@ fn next(shared: &Shared) -> Option<Batch> {
     st.begin_home_writes(blocks, newest);
     let tids = chosen.iter().map(|(_, tid, _)| *tid).collect();
     let images = chosen.into_iter().map(|(block, _, image)| (block, image)).collect();
-    Some(Batch { images, tids, newest })
+    Some(CheckpointBatch { images, tids, newest })
 }
 
-pub(crate) fn wanted(shared: &Shared, st: &State) -> bool {
+pub(crate) fn wanted(shared: &JournalCore, st: &State) -> bool {
     let Some(oldest) = st.checkpoint_list.front() else { return false };
     let start = f64::from(st.capacity()) * shared.config.checkpoint_start_fraction;
     st.space_waiters > 0
@@ -117,7 +117,7 @@ pub(crate) fn wanted(shared: &Shared, st: &State) -> bool {
 }
 
 /// How many of the oldest transactions a round takes.
-fn how_many(shared: &Shared, st: &State) -> usize {
+fn how_many(shared: &JournalCore, st: &State) -> usize {
     let stop = f64::from(st.capacity()) * shared.config.checkpoint_stop_fraction;
     let mut used = st.used;
     let mut n = 0;
@@ -133,7 +133,7 @@ fn how_many(shared: &Shared, st: &State) -> usize {
 }
 
 /// Steps 1 and 2. No write is in flight on return.
-fn write_home(shared: &Shared, batch: &mut Batch) -> Result<()> {
+fn write_home(shared: &JournalCore, batch: &mut CheckpointBatch) -> Result<()> {
     if batch.images.is_empty() {
         return Ok(());
     }
@@ -163,12 +163,12 @@ fn write_home(shared: &Shared, batch: &mut Batch) -> Result<()> {
 }
 
 /// What [`Bug::TailBeforeFlush`] does instead of step 2.
-fn flush_late(shared: &Shared) -> Result<()> {
+fn flush_late(shared: &JournalCore) -> Result<()> {
     if shared.config.has(Bug::TailBeforeFlush) { shared.flush_fs() } else { Ok(()) }
 }
 
 /// Steps 3 to 5.
-fn release(shared: &Shared, batch: &Batch) -> Result<()> {
+fn release(shared: &JournalCore, batch: &CheckpointBatch) -> Result<()> {
     let mut st = shared.state.lock();
     if st.stopping {
         return Ok(());

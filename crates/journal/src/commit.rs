@@ -68,29 +68,29 @@ use crate::ondisk::layout::Layout;
 use crate::ondisk::tag::{ESCAPE, Tag};
 use crate::ondisk::{MAGIC, commit_block, descriptor, revoke};
 use crate::planted::Bug;
-use crate::shared::Shared;
+use crate::shared::JournalCore;
 use crate::state::State;
-use crate::transaction::{Committing, OnCommit};
+use crate::transaction::{CommittingTransaction, OnCommit};
 use crate::writer::Writer;
 use crate::{Checksums, FsBlock, LogBlock, Result};
 
 /// The body of the task.
-pub(crate) fn run(shared: &Arc<Shared>) {
+pub(crate) fn run(shared: &Arc<JournalCore>) {
     while let Some(work) = next(shared) {
         perform(shared, work);
     }
 }
 
 /// Commits a closed transaction. If that fails the journal is aborted.
-pub(crate) fn perform(shared: &Shared, work: Work) {
+pub(crate) fn perform(shared: &JournalCore, work: Work) {
     let busy = Busy { shared };
     match Commit::new(shared, &work.transaction).write(&work) {
-        Ok(Written::Durable) => {
+        Ok(CommitResult::Durable) => {
             let tid = work.transaction.tid;
             finish(shared, work);
             fast::retire(shared, tid);
         }
-        Ok(Written::Abandoned) => {}
+        Ok(CommitResult::Abandoned) => {}
         Err(e) => shared.abort(&e),
     }
     drop(busy);
@@ -98,7 +98,7 @@ pub(crate) fn perform(shared: &Shared, work: Work) {
 
 /// A commit in progress; at its end, also after an error, the next one may begin.
 struct Busy<'a> {
-    shared: &'a Shared,
+    shared: &'a JournalCore,
 }
 
 impl Drop for Busy<'_> {
@@ -122,7 +122,7 @@ impl Drop for Busy<'_> {
 
 /// A closed transaction and what its commit must wait for and do.
 pub(crate) struct Work {
-    transaction: Arc<Committing>,
+    transaction: Arc<CommittingTransaction>,
     wait_for: Vec<Completion>,
     on_commit: Vec<OnCommit>,
     /// The superblock on disk says that the log is clean.
@@ -130,14 +130,14 @@ pub(crate) struct Work {
     began: Nanos,
 }
 
-enum Written {
+enum CommitResult {
     Durable,
     /// The journal was dropped meanwhile.
     Abandoned,
 }
 
 /// Waits until a commit is due and closes the running transaction; `None` when the task ends.
-fn next(shared: &Shared) -> Option<Work> {
+fn next(shared: &JournalCore) -> Option<Work> {
     let mut st = shared.state.lock();
     // A transaction that starts during this wait is due later, so its fsync need not wake this task
     // only to set its timer. Afterwards we wait without a timer.
@@ -174,7 +174,7 @@ fn next(shared: &Shared) -> Option<Work> {
 
 /// Closes the running transaction, if there is one, for the caller to [`perform`] its commit.
 /// None is in progress.
-pub(crate) fn close(shared: &Shared, st: &mut State) -> Option<Work> {
+pub(crate) fn close(shared: &JournalCore, st: &mut State) -> Option<Work> {
     debug_assert!(!st.commit_busy);
     let log_revokes = !shared.config.has(Bug::MissingRevoke);
     let (transaction, running) = st.close_running(log_revokes)?;
@@ -188,7 +188,7 @@ pub(crate) fn close(shared: &Shared, st: &mut State) -> Option<Work> {
 
 /// When the running transaction is to be committed; `None` if nothing has joined it, or nobody has
 /// asked and it is committed on demand only.
-fn due_at(shared: &Shared, st: &State) -> Option<Nanos> {
+fn due_at(shared: &JournalCore, st: &State) -> Option<Nanos> {
     let started = st.running_started()?;
     if st.running_full {
         return Some(started);
@@ -203,7 +203,7 @@ fn due_at(shared: &Shared, st: &State) -> Option<Nanos> {
 }
 
 /// Adds the transaction to the checkpoint list and wakes all waiters.
-fn finish(shared: &Shared, work: Work) {
+fn finish(shared: &JournalCore, work: Work) {
     let t = &work.transaction;
     let mut st = shared.state.lock();
     // A revoked block may be reused from here on. A home write of its image that is in flight now
@@ -236,22 +236,22 @@ fn average(past: Duration, present: Duration) -> Duration {
 
 /// A transaction that is being written to the log.
 struct Commit<'a> {
-    shared: &'a Shared,
+    shared: &'a JournalCore,
     layout: Layout,
-    t: &'a Committing,
+    t: &'a CommittingTransaction,
     next: u32,
     writer: Writer<'a>,
     v1_sum: u32,
 }
 
 impl<'a> Commit<'a> {
-    fn new(shared: &'a Shared, t: &'a Committing) -> Self {
+    fn new(shared: &'a JournalCore, t: &'a CommittingTransaction) -> Self {
         let writer = Writer::to_log(&shared.log, &shared.config);
         let (next, layout) = (t.log_start.0, shared.layout);
         Commit { shared, layout, t, next, writer, v1_sum: !0 }
     }
 
-    fn write(mut self, work: &Work) -> Result<Written> {
+    fn write(mut self, work: &Work) -> Result<CommitResult> {
         if work.log_was_clean {
             self.shared.superblock.set_tail(self.t.log_start, self.t.tid, false)?;
             fast::clear(&self.shared.log, &self.shared.superblock.get(), false)?;
@@ -261,7 +261,7 @@ impl<'a> Commit<'a> {
         if self.layout.async_commit { self.end_async(work) } else { self.end_sync(work) }
     }
 
-    fn end_sync(&mut self, work: &Work) -> Result<Written> {
+    fn end_sync(&mut self, work: &Work) -> Result<CommitResult> {
         let commit_at = LogBlock(self.next);
         if self.shared.config.has(Bug::CommitBlockFirst) {
             let block = Bytes::from(self.commit_block());
@@ -273,7 +273,7 @@ impl<'a> Commit<'a> {
         self.wait_for_data(work)?;
         self.writer.finish()?;
         if self.shared.state.lock().stopping {
-            return Ok(Written::Abandoned);
+            return Ok(CommitResult::Abandoned);
         }
         if self.shared.config.has(Bug::CommitWithoutPreflush) {
             self.shared.fs_flushes.mark_flushed();
@@ -283,22 +283,22 @@ impl<'a> Commit<'a> {
         let block = Bytes::from(self.commit_block());
         let durable = !self.shared.config.has(Bug::CommitNotDurable);
         self.shared.log.write_block(commit_at, block, durable)?;
-        Ok(Written::Durable)
+        Ok(CommitResult::Durable)
     }
 
-    fn end_async(&mut self, work: &Work) -> Result<Written> {
+    fn end_async(&mut self, work: &Work) -> Result<CommitResult> {
         if !work.wait_for.is_empty() {
             self.writer.submit();
             self.wait_for_data(work)?;
         }
         if self.shared.state.lock().stopping {
-            return Ok(Written::Abandoned);
+            return Ok(CommitResult::Abandoned);
         }
         let block = self.commit_block();
         self.push(Bytes::from(block));
         self.writer.finish()?;
         self.shared.flush_log()?;
-        Ok(Written::Durable)
+        Ok(CommitResult::Durable)
     }
 
     /// Steps 4 and 5.

@@ -20,7 +20,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::checksum::crc32c;
 use crate::format::{FormatOptions, format};
-use crate::ondisk::superblock::Superblock;
+use crate::ondisk::superblock::JournalSuperblock;
 use crate::{JournalError, Log, Result};
 
 /// The parts of the ext superblock that mean something on a journal device.
@@ -113,7 +113,7 @@ pub struct ExternalDevice {
     /// Its volume name.
     pub label: String,
     /// The journal superblock.
-    pub superblock: Superblock,
+    pub superblock: JournalSuperblock,
 }
 
 /// How to make a journal device.
@@ -371,7 +371,7 @@ pub fn release(device: Arc<dyn BlockDevice>, fs_uuid: Uuid, new_uuid: Option<Uui
     let (mut sb, block) = found.log.read_superblock_block()?;
     sb.set_uuid(new_uuid);
     let mut block = block.to_vec();
-    block[..Superblock::BYTES].copy_from_slice(&sb.encode());
+    block[..JournalSuperblock::BYTES].copy_from_slice(&sb.encode());
     // A power cut between the two leaves a device whose parts disagree: it is no file system's
     // journal.
     found.log.write_block(found.log.superblock_at(), block.into(), true)?;
@@ -406,7 +406,7 @@ fn write_users(found: &mut ExternalDevice, users: &[Uuid]) -> Result<()> {
     };
     let mut block = block.to_vec();
     for mut step in steps {
-        block[..Superblock::BYTES].copy_from_slice(&step.encode());
+        block[..JournalSuperblock::BYTES].copy_from_slice(&step.encode());
         found.superblock = step;
         let block = Bytes::copy_from_slice(&block);
         found.log.write_block(found.log.superblock_at(), block, true)?;

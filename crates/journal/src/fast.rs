@@ -37,9 +37,9 @@ use steadfast_block::Completion;
 
 use crate::checksum::crc32c;
 use crate::ondisk::fast_commit::{ENDS_BYTES, HEAD, PAD, TAG_HEAD_BYTES, TAIL};
-use crate::ondisk::superblock::Superblock;
+use crate::ondisk::superblock::JournalSuperblock;
 use crate::planted::Bug;
-use crate::shared::Shared;
+use crate::shared::JournalCore;
 use crate::state::State;
 use crate::{FastTag, Log, LogBlock, Result, Tid};
 
@@ -56,7 +56,7 @@ pub(crate) struct FastArea {
 }
 
 /// See [`Journal::fast_commit`](crate::Journal::fast_commit).
-pub(crate) fn commit(shared: &Shared, tid: Tid, tags: &[FastTag]) -> Result<bool> {
+pub(crate) fn commit(shared: &JournalCore, tid: Tid, tags: &[FastTag]) -> Result<bool> {
     let blocks_there = shared.superblock.get().fast_blocks();
     if !shared.config.fast_commits || shared.config.on_demand || blocks_there.is_empty() {
         return Ok(false);
@@ -107,7 +107,7 @@ pub(crate) fn commit(shared: &Shared, tid: Tid, tags: &[FastTag]) -> Result<bool
 
 /// Removes the void fast commits of a transaction that is durable now. A failure aborts the
 /// journal.
-pub(crate) fn retire(shared: &Shared, tid: Tid) {
+pub(crate) fn retire(shared: &JournalCore, tid: Tid) {
     if !shared.config.fast_commits {
         return;
     }
@@ -122,7 +122,7 @@ pub(crate) fn retire(shared: &Shared, tid: Tid) {
 }
 
 /// Overwrites the head of whatever fast commits there are, durably if `durable`.
-pub(crate) fn clear(log: &Log, sb: &Superblock, durable: bool) -> Result<()> {
+pub(crate) fn clear(log: &Log, sb: &JournalSuperblock, durable: bool) -> Result<()> {
     let blocks = sb.fast_blocks();
     if blocks.is_empty() {
         return Ok(());
@@ -132,7 +132,7 @@ pub(crate) fn clear(log: &Log, sb: &Superblock, durable: bool) -> Result<()> {
 }
 
 /// Step 1.
-fn wait_for_commit(shared: &Shared) {
+fn wait_for_commit(shared: &JournalCore) {
     let st = shared.state.lock();
     let under_way =
         |st: &mut State| st.committing.is_some() && st.aborted.is_none() && !st.stopping;
@@ -148,7 +148,7 @@ enum Ready {
     Never,
 }
 
-fn ready(shared: &Shared, tid: Tid) -> Result<Ready> {
+fn ready(shared: &JournalCore, tid: Tid) -> Result<Ready> {
     let st = shared.state.lock();
     if let Some(e) = &st.aborted {
         return Err(e.clone());
@@ -168,7 +168,7 @@ fn ready(shared: &Shared, tid: Tid) -> Result<Ready> {
 
 /// Steps 2 to 4.
 fn write(
-    shared: &Shared,
+    shared: &JournalCore,
     first: u32,
     mut blocks: Vec<Bytes>,
     wait_for: &[Completion],
@@ -205,7 +205,7 @@ fn write(
 
 /// The empty fast commit ahead of the first.
 fn first_block(block_size: usize, tid: Tid) -> Bytes {
-    let mut out = Out::new(block_size);
+    let mut out = FastBlockWriter::new(block_size);
     out.put(HEAD, &[[0; 4], tid.0.to_le_bytes()].concat());
     out.end(tid);
     // OK to unwrap: one block.
@@ -214,7 +214,7 @@ fn first_block(block_size: usize, tid: Tid) -> Bytes {
 
 /// The blocks of a fast commit; `None` if a tag does not fit a block.
 fn encode(block_size: usize, tid: Tid, tags: &[FastTag]) -> Option<Vec<Bytes>> {
-    let mut out = Out::new(block_size);
+    let mut out = FastBlockWriter::new(block_size);
     for tag in tags {
         let bytes = TAG_HEAD_BYTES + tag.value.len();
         // After it there is always room for the head of the next, or of what fills the block.
@@ -230,16 +230,16 @@ fn encode(block_size: usize, tid: Tid, tags: &[FastTag]) -> Option<Vec<Bytes>> {
 }
 
 /// Blocks being filled.
-struct Out {
+struct FastBlockWriter {
     block_size: usize,
     current: Vec<u8>,
     blocks: Vec<Bytes>,
     sum: u32,
 }
 
-impl Out {
+impl FastBlockWriter {
     fn new(block_size: usize) -> Self {
-        Out { block_size, current: Vec::new(), blocks: Vec::new(), sum: 0 }
+        FastBlockWriter { block_size, current: Vec::new(), blocks: Vec::new(), sum: 0 }
     }
 
     /// Goes to the next block if so many bytes and the head of another tag do not fit this one.

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use steadfast_block::Payload;
 use uuid::Uuid;
 
-use crate::ondisk::superblock::Superblock;
-use crate::{Checksums, Features, Log, LogBlock, Result, Tid};
+use crate::ondisk::superblock::JournalSuperblock;
+use crate::{Checksums, JournalFeatures, Log, LogBlock, Result, Tid};
 
 /// What a new journal is like.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl FormatOptions {
 ///
 /// The superblock is written last: a power cut before leaves no journal, or the old one with its
 /// transactions gone, never a mixture.
-pub fn format(log: &Log, options: &FormatOptions) -> Result<Superblock> {
+pub fn format(log: &Log, options: &FormatOptions) -> Result<JournalSuperblock> {
     let first = LogBlock(log.superblock_at().0 + 1);
     if options.erase {
         // The old superblock goes first, so that it never names a log that is half zeros.
@@ -57,10 +57,10 @@ pub fn format(log: &Log, options: &FormatOptions) -> Result<Superblock> {
         log.write_block(log.superblock_at(), zeros, true)?;
         erase(log, first)?;
     }
-    let mut sb = Superblock::new(log.block_size(), log.blocks(), first.0, options.sequence);
-    let mut features = Features::default();
+    let mut sb = JournalSuperblock::new(log.block_size(), log.blocks(), first.0, options.sequence);
+    let mut features = JournalFeatures::default();
     features.set_checksums(options.checksums);
-    features.set_incompat(Features::WIDE, options.wide);
+    features.set_incompat(JournalFeatures::WIDE, options.wide);
     sb.set_features(features);
     sb.set_fast_blocks(options.fast_blocks);
     sb.set_uuid(options.uuid);
@@ -69,7 +69,7 @@ pub fn format(log: &Log, options: &FormatOptions) -> Result<Superblock> {
         sb.set_nr_users(1);
     }
     let mut block = vec![0; log.block_size() as usize];
-    block[..Superblock::BYTES].copy_from_slice(&sb.encode());
+    block[..JournalSuperblock::BYTES].copy_from_slice(&sb.encode());
     flush_if_cached(log)?;
     log.write_block(log.superblock_at(), block.into(), true)?;
     Ok(sb)

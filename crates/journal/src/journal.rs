@@ -8,11 +8,11 @@ use steadfast_block::BlockDevice;
 use steadfast_runtime::{JoinHandle, Mutex, MutexGuard, now, preemption_point, spawn};
 
 use crate::flushes::Flushes;
-use crate::ondisk::superblock::{MIN_LOG_BLOCKS, Superblock};
+use crate::ondisk::superblock::{JournalSuperblock, MIN_LOG_BLOCKS};
 use crate::planted::Bug;
-use crate::shared::Shared;
+use crate::shared::JournalCore;
 use crate::state::State;
-use crate::transaction::{Running, Update};
+use crate::transaction::{RunningTransaction, Update};
 use crate::{
     Config, FastTag, FsBlock, JournalError, JournalStats, Log, Result, Tid, checkpoint, commit,
     fast,
@@ -23,7 +23,7 @@ use crate::{
 /// [`close`](Journal::close) leaves a clean log. Dropping the journal without it leaves the log as
 /// a power cut would, to be recovered; the tasks end.
 pub struct Journal {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<JournalCore>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -37,7 +37,7 @@ impl Journal {
     /// Opens a clean log ([`recover`](crate::recover) first if it may not be) of the file system
     /// on `fs`. Nothing is written until the first commit.
     pub fn open(log: Log, fs: Arc<dyn BlockDevice>, config: Config) -> Result<Arc<Journal>> {
-        let shared = Arc::new(Shared::open(log, fs, config)?);
+        let shared = Arc::new(JournalCore::open(log, fs, config)?);
         let (a, b) = (Arc::clone(&shared), Arc::clone(&shared));
         let tasks = vec![
             spawn("journal commit", move || commit::run(&a)),
@@ -61,7 +61,7 @@ impl Journal {
         let first = st.running.is_none();
         let started = now();
         let cancels = !self.shared.config.has(Bug::RevokeNotCancelled);
-        st.running.get_or_insert_with(|| Running::new(started)).join(update, cancels);
+        st.running.get_or_insert_with(|| RunningTransaction::new(started)).join(update, cancels);
         st.stats.updates += 1;
         self.shared.note_images(&st);
         let wanted = st.commit_request.is_at_least(tid);
@@ -120,7 +120,7 @@ impl Journal {
                 return Err(JournalError::refused("the journal is closed"));
             }
             let layout = st.layout;
-            let joined = |r: &Running| r.log_blocks_with(writes, revokes, &layout);
+            let joined = |r: &RunningTransaction| r.log_blocks_with(writes, revokes, &layout);
             let wanted = st.running.as_ref().map_or(alone, joined);
             let whole = st.capacity() as usize - 1;
             if shared.config.on_demand && wanted > whole {
@@ -377,7 +377,7 @@ impl Journal {
     }
 
     /// The superblock as last written, or as it will be written first.
-    pub fn superblock(&self) -> Superblock {
+    pub fn superblock(&self) -> JournalSuperblock {
         self.shared.superblock.get()
     }
 

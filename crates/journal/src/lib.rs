@@ -71,12 +71,12 @@ pub use format::{FormatOptions, format};
 pub use journal::Journal;
 pub use log::{Log, LogExtent};
 pub use number::{FsBlock, LogBlock, Tid};
-pub use ondisk::features::{Checksums, Features};
-pub use ondisk::superblock::Superblock;
+pub use ondisk::features::{Checksums, JournalFeatures};
+pub use ondisk::superblock::JournalSuperblock;
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
 pub use recovery::{
-    FastCommits, FastTag, Finding, Overlay, Recovery, RecoveryReport, clear_errno,
+    FastCommits, FastTag, Overlay, Recovery, RecoveryFinding, RecoveryReport, clear_errno,
     discard_contents, recover, recover_dry,
 };
 pub use stats::JournalStats;

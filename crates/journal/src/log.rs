@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Payload, Request};
 
-use crate::ondisk::superblock::{MIN_LOG_BLOCKS, Superblock};
+use crate::ondisk::superblock::{JournalSuperblock, MIN_LOG_BLOCKS};
 use crate::planted::Bug;
 use crate::{JournalError, LogBlock, Result};
 
@@ -227,17 +227,18 @@ impl Log {
     }
 
     /// Reads and checks the journal superblock.
-    pub fn read_superblock(&self) -> Result<Superblock> {
+    pub fn read_superblock(&self) -> Result<JournalSuperblock> {
         Ok(self.read_superblock_block()?.0)
     }
 
     /// The superblock, and its whole block as it is on disk.
-    pub(crate) fn read_superblock_block(&self) -> Result<(Superblock, Bytes)> {
+    pub(crate) fn read_superblock_block(&self) -> Result<(JournalSuperblock, Bytes)> {
         let block = self.read(self.superblock_at, 1)?;
         // If the medium tears single words, a power cut may leave the checksum old and the tail
         // new, or the other way round. Either tail is valid: the log before the new one is not
         // reused until the update is complete.
-        let sb = Superblock::decode(&block, self.block_size, self.blocks, self.tears_sectors)?;
+        let sb =
+            JournalSuperblock::decode(&block, self.block_size, self.blocks, self.tears_sectors)?;
         Ok((sb, block))
     }
 }

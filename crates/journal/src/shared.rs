@@ -9,11 +9,11 @@ use steadfast_runtime::{Condvar, Mutex};
 use crate::fast::FastArea;
 use crate::flushes::Flushes;
 use crate::ondisk::layout::Layout;
-use crate::ondisk::superblock::{MIN_LOG_BLOCKS, Superblock};
+use crate::ondisk::superblock::{JournalSuperblock, MIN_LOG_BLOCKS};
 use crate::planted::Bug;
 use crate::state::State;
 use crate::superblock_writer::SuperblockWriter;
-use crate::{Checksums, Config, Features, JournalError, Log, LogBlock, Result};
+use crate::{Checksums, Config, JournalError, JournalFeatures, Log, LogBlock, Result};
 
 /// `-EIO`, what the superblock says of an aborted journal.
 const EIO: i32 = -5;
@@ -22,7 +22,7 @@ const EIO: i32 = -5;
 pub(crate) type OnAbort = Box<dyn Fn(&JournalError) + Send + Sync>;
 
 /// What the journal's tasks and its owner share.
-pub(crate) struct Shared {
+pub(crate) struct JournalCore {
     pub log: Log,
     pub fs: Arc<dyn BlockDevice>,
     pub config: Config,
@@ -57,9 +57,9 @@ pub(crate) struct Shared {
     pub progress: Condvar,
 }
 
-impl Shared {
+impl JournalCore {
     /// Of a clean log, for the file system on `fs`.
-    pub(crate) fn open(log: Log, fs: Arc<dyn BlockDevice>, config: Config) -> Result<Shared> {
+    pub(crate) fn open(log: Log, fs: Arc<dyn BlockDevice>, config: Config) -> Result<JournalCore> {
         check_fitness(&log, &config)?;
         let (mut sb, block) = log.read_superblock_block()?;
         if sb.start().is_some() {
@@ -74,7 +74,7 @@ impl Shared {
             flushes.after_store();
         }
         let state = State::new(&sb);
-        Ok(Shared {
+        Ok(JournalCore {
             layout: Layout::of(&sb),
             uuid: *sb.uuid().as_bytes(),
             log_first: sb.first(),
@@ -176,7 +176,7 @@ fn check_fitness(log: &Log, config: &Config) -> Result<()> {
 }
 
 /// The features that the journal will have from its next superblock on.
-fn features(sb: &Superblock, config: &Config) -> Result<Features> {
+fn features(sb: &JournalSuperblock, config: &Config) -> Result<JournalFeatures> {
     let mut f = sb.features();
     if let Some(checksums) = config.checksums {
         f.set_checksums(checksums);
@@ -189,8 +189,8 @@ fn features(sb: &Superblock, config: &Config) -> Result<Features> {
         let what = "async_commit needs checksums: without them a torn commit is not noticed";
         return Err(JournalError::refused(what));
     }
-    f.set_incompat(Features::ASYNC_COMMIT, config.async_commit);
-    f.set_incompat(Features::REVOKE, true);
+    f.set_incompat(JournalFeatures::ASYNC_COMMIT, config.async_commit);
+    f.set_incompat(JournalFeatures::REVOKE, true);
     let room = sb.has_room_for_fast_commits();
     if config.fast_commits && !room {
         return Err(JournalError::refused(format!(
@@ -201,10 +201,10 @@ fn features(sb: &Superblock, config: &Config) -> Result<Features> {
         )));
     }
     // The kernel and e2fsck treat a log with the feature but without room for it as damaged.
-    let fast = config.fast_commits || f.has_incompat(Features::FAST_COMMIT);
-    f.set_incompat(Features::FAST_COMMIT, fast && room);
+    let fast = config.fast_commits || f.has_incompat(JournalFeatures::FAST_COMMIT);
+    f.set_incompat(JournalFeatures::FAST_COMMIT, fast && room);
     if config.wide {
-        f.set_incompat(Features::WIDE, true);
+        f.set_incompat(JournalFeatures::WIDE, true);
     }
     Ok(f)
 }

@@ -7,8 +7,8 @@
 //!    `committing`, then the running one. Recovery depends on it.
 //! 2. `newest[b]` is the image of `b` in the *youngest committed* transaction that logged it, as
 //!    long as that image is not home and no younger committed transaction has revoked `b`.
-//!    `Committed::live` counts a transaction's entries in `newest`. A transaction whose `live`
-//!    is 0, with none older before it, is not needed in the log any more.
+//!    `CommittedTransaction::live` counts a transaction's entries in `newest`. A transaction whose
+//!    `live` is 0, with none older before it, is not needed in the log any more.
 //! 3. `used` counts the blocks from the tail *on disk* to `head`, and `used` plus what the running
 //!    transaction needs never exceeds the log. So a commit always has space; only updates that join
 //!    wait for space.
@@ -22,8 +22,8 @@ use steadfast_runtime::Nanos;
 
 use crate::images::{Images, Newest};
 use crate::ondisk::layout::Layout;
-use crate::ondisk::superblock::Superblock;
-use crate::transaction::{Committed, Committing, Running};
+use crate::ondisk::superblock::JournalSuperblock;
+use crate::transaction::{CommittedTransaction, CommittingTransaction, RunningTransaction};
 use crate::{FsBlock, JournalError, JournalStats, LogBlock, Tid};
 
 /// See the module's text. Guarded by the journal's state lock, which is never held across a
@@ -37,13 +37,13 @@ pub(crate) struct State {
     pub used: u32,
     /// Number of the running transaction, whether anything has joined it or not.
     pub running_tid: Tid,
-    pub running: Option<Running>,
+    pub running: Option<RunningTransaction>,
     /// A task waits because the running transaction is full.
     pub running_full: bool,
-    pub committing: Option<Arc<Committing>>,
+    pub committing: Option<Arc<CommittingTransaction>>,
     /// A commit is in progress: no other may begin.
     pub commit_busy: bool,
-    pub checkpoint_list: VecDeque<Committed>,
+    pub checkpoint_list: VecDeque<CommittedTransaction>,
     pub newest: Images,
     /// The commit task has set a timer, early enough for a transaction that begins now.
     pub commit_timer: bool,
@@ -76,7 +76,7 @@ pub(crate) struct State {
 
 impl State {
     /// The state of a clean log.
-    pub(crate) fn new(sb: &Superblock) -> Self {
+    pub(crate) fn new(sb: &JournalSuperblock) -> Self {
         let running_tid = sb.sequence().plus(1);
         let before = sb.sequence();
         State {
@@ -131,11 +131,11 @@ impl State {
     pub(crate) fn close_running(
         &mut self,
         log_revokes: bool,
-    ) -> Option<(Arc<Committing>, Running)> {
+    ) -> Option<(Arc<CommittingTransaction>, RunningTransaction)> {
         let mut running = self.running.take()?;
         let revokes = if log_revokes { running.revokes.len() } else { 0 };
         let log_blocks = self.layout.log_blocks(running.writes.len(), revokes) as u32;
-        let committing = Arc::new(Committing {
+        let committing = Arc::new(CommittingTransaction {
             tid: self.running_tid,
             log_start: self.head,
             log_blocks,
@@ -152,9 +152,9 @@ impl State {
 
     /// Adds a committed transaction to the checkpoint list (jbd2: `j_checkpoint_transactions`): its
     /// images become the newest, images that it revokes are removed.
-    pub(crate) fn add_to_checkpoint_list(&mut self, t: &Committing) {
+    pub(crate) fn add_to_checkpoint_list(&mut self, t: &CommittingTransaction) {
         let blocks: Vec<FsBlock> = t.writes.keys().copied().collect();
-        self.checkpoint_list.push_back(Committed {
+        self.checkpoint_list.push_back(CommittedTransaction {
             tid: t.tid,
             log_start: t.log_start,
             log_blocks: t.log_blocks,

@@ -12,12 +12,12 @@ use std::ops::Range;
 use bytes::Bytes;
 use steadfast_runtime::Mutex;
 
-use crate::ondisk::features::Features;
-use crate::ondisk::superblock::Superblock;
+use crate::ondisk::features::JournalFeatures;
+use crate::ondisk::superblock::JournalSuperblock;
 use crate::{Log, LogBlock, Result, Tid};
 
-struct Inner {
-    sb: Superblock,
+struct CurrentSuperblock {
+    sb: JournalSuperblock,
     /// The whole block; what lies beyond the superblock is kept.
     block: Vec<u8>,
 }
@@ -25,15 +25,15 @@ struct Inner {
 /// The superblock; the lock is held while it is written.
 pub(crate) struct SuperblockWriter {
     log: Log,
-    inner: Mutex<Inner>,
+    inner: Mutex<CurrentSuperblock>,
 }
 
 impl SuperblockWriter {
-    pub(crate) fn new(log: Log, sb: Superblock, block: &[u8]) -> Self {
-        SuperblockWriter { log, inner: Mutex::new(Inner { sb, block: block.to_vec() }) }
+    pub(crate) fn new(log: Log, sb: JournalSuperblock, block: &[u8]) -> Self {
+        SuperblockWriter { log, inner: Mutex::new(CurrentSuperblock { sb, block: block.to_vec() }) }
     }
 
-    pub(crate) fn get(&self) -> Superblock {
+    pub(crate) fn get(&self) -> JournalSuperblock {
         self.inner.lock().sb
     }
 
@@ -42,7 +42,7 @@ impl SuperblockWriter {
     pub(crate) fn update(
         &self,
         durable: bool,
-        change: impl FnOnce(&mut Superblock) -> Option<()>,
+        change: impl FnOnce(&mut JournalSuperblock) -> Option<()>,
     ) -> Result<()> {
         let mut inner = self.inner.lock();
         let mut sb = inner.sb;
@@ -56,7 +56,7 @@ impl SuperblockWriter {
                 self.log.write_block(self.log.superblock_at(), step.into(), true)?;
             }
         }
-        inner.block[..Superblock::BYTES].copy_from_slice(&new);
+        inner.block[..JournalSuperblock::BYTES].copy_from_slice(&new);
         let block = Bytes::copy_from_slice(&inner.block);
         self.log.write_block(self.log.superblock_at(), block, durable)
     }
@@ -83,7 +83,7 @@ fn steps_to_features(old: &[u8], new: &[u8]) -> Vec<Vec<u8>> {
     }
     let mut first = old.to_vec();
     // Big-endian, at 0x24.
-    first[0x27] &= !(Features::COMPAT_CHECKSUM as u8);
+    first[0x27] &= !(JournalFeatures::COMPAT_CHECKSUM as u8);
     if new[MEANT.start] != 0 {
         // Else it is still the old features' kind of checksums.
         first[MEANT].copy_from_slice(&new[MEANT]);
@@ -100,16 +100,16 @@ mod tests {
 
     const BLOCKS: u32 = 1024;
 
-    fn superblock(checksums: Checksums) -> Superblock {
-        let mut sb = Superblock::new(1024, BLOCKS, 1, Tid(1));
-        let mut features = Features::default();
+    fn superblock(checksums: Checksums) -> JournalSuperblock {
+        let mut sb = JournalSuperblock::new(1024, BLOCKS, 1, Tid(1));
+        let mut features = JournalFeatures::default();
         features.set_checksums(checksums);
         sb.set_features(features);
         sb
     }
 
     fn is_read(bytes: &[u8]) -> Result<()> {
-        Superblock::decode(bytes, 1024, BLOCKS, true).map(drop)
+        JournalSuperblock::decode(bytes, 1024, BLOCKS, true).map(drop)
     }
 
     /// Every set of words that a power cut may leave new.

@@ -47,7 +47,7 @@ impl std::fmt::Debug for Update {
 }
 
 /// The running transaction: what the next commit will hold.
-pub(crate) struct Running {
+pub(crate) struct RunningTransaction {
     pub started: Nanos,
     pub writes: BTreeMap<FsBlock, Bytes>,
     /// Never a block that is in `writes`.
@@ -56,9 +56,9 @@ pub(crate) struct Running {
     pub on_commit: Vec<OnCommit>,
 }
 
-impl Running {
+impl RunningTransaction {
     pub(crate) fn new(started: Nanos) -> Self {
-        Running {
+        RunningTransaction {
             started,
             writes: BTreeMap::new(),
             revokes: BTreeSet::new(),
@@ -101,7 +101,7 @@ impl Running {
 }
 
 /// A transaction that is being written to the log: nothing joins it any more.
-pub(crate) struct Committing {
+pub(crate) struct CommittingTransaction {
     pub tid: Tid,
     pub log_start: LogBlock,
     pub log_blocks: u32,
@@ -110,7 +110,7 @@ pub(crate) struct Committing {
 }
 
 /// A committed transaction whose log space is still needed.
-pub(crate) struct Committed {
+pub(crate) struct CommittedTransaction {
     pub tid: Tid,
     pub log_start: LogBlock,
     pub log_blocks: u32,
@@ -128,7 +128,7 @@ mod tests {
     fn the_later_of_write_and_revoke_counts() {
         let (a, b) = (FsBlock(1), FsBlock(2));
         let image = |n: u8| Bytes::from(vec![n; 4]);
-        let mut t = Running::new(Nanos::ZERO);
+        let mut t = RunningTransaction::new(Nanos::ZERO);
         t.join(Update { writes: vec![(a, image(1)), (b, image(1))], ..Update::default() }, true);
         t.join(Update { revokes: vec![a], ..Update::default() }, true);
         assert_eq!((t.writes.len(), t.revokes.len()), (1, 1));

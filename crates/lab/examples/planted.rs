@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use steadfast_crash::figures::StateFigures;
-use steadfast_crash::planted::Planted;
+use steadfast_crash::planted::StackBug;
 use steadfast_journal::Bug as InJournal;
 use steadfast_lab::results::{PlantedBug, PlantedRun, PlantedRuns, RiskRow};
 use steadfast_lab::scenario::{RunKind, Scenario, Variant};
@@ -43,7 +43,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, variants) in VARIANTS.into_iter().filter(|(name, _)| chosen("--scenario", name)) {
         let scenario = Scenario::find(name)?;
         for variant in variants.iter().filter(|v| chosen("--variant", v)) {
-            let bugs: Vec<Planted> = Planted::all().filter(|b| chosen("--bug", b.name())).collect();
+            let bugs: Vec<StackBug> =
+                StackBug::all().filter(|b| chosen("--bug", b.name())).collect();
             let cuts = cuts.unwrap_or(scenario.workload.cuts);
             let run = with_bugs(&scenario, variant, (seed, cuts), &bugs)?;
             print(&run);
@@ -82,7 +83,7 @@ fn only(scenario: &Scenario, variant: &str) -> Scenario {
 }
 
 /// Whether what the bug is in is used in a variant at all.
-fn can_occur(bug: Planted, scenario: &Scenario, variant: &Variant) -> bool {
+fn can_occur(bug: StackBug, scenario: &Scenario, variant: &Variant) -> bool {
     let name = bug.name();
     let mounted = |word: &str| variant.mount.split(',').any(|w| w.split('=').next() == Some(word));
     let data = |mode: &str| variant.mount.contains(&format!("data={mode}"));
@@ -94,14 +95,14 @@ fn can_occur(bug: Planted, scenario: &Scenario, variant: &Variant) -> bool {
     match bug {
         _ if name.starts_with("dax-") => mounted("dax"),
         _ if name.contains("fast-") => mounted("fast_commit"),
-        Planted::Journal(InJournal::AsyncCommitWithoutChecksum) => mounted("journal_async_commit"),
-        Planted::Journal(InJournal::LogLinesNotWrittenBack) => on_memory,
+        StackBug::Journal(InJournal::AsyncCommitWithoutChecksum) => mounted("journal_async_commit"),
+        StackBug::Journal(InJournal::LogLinesNotWrittenBack) => on_memory,
         // Of metadata none begins with the magic number.
-        Planted::Journal(InJournal::MagicNotRestored) => logs_data,
+        StackBug::Journal(InJournal::MagicNotRestored) => logs_data,
         // A checkpoint leaves nothing in the log unless a machine says how much.
-        Planted::Journal(InJournal::TailOneTooFar) => scenario.machine.checkpoint_to_percent > 0.0,
-        Planted::Journal(InJournal::OrderedDataNotWaitedFor) => ordered,
-        Planted::Journal(InJournal::FsFlushOmitted) => external && ordered,
+        StackBug::Journal(InJournal::TailOneTooFar) => scenario.machine.checkpoint_to_percent > 0.0,
+        StackBug::Journal(InJournal::OrderedDataNotWaitedFor) => ordered,
+        StackBug::Journal(InJournal::FsFlushOmitted) => external && ordered,
         // No program of the workloads calls sync(2), or takes a range out of a file.
         _ if ["sync-without-flush", "collapse-without-flush"].contains(&name) => false,
         _ if name.starts_with("inline-") => false,
@@ -113,16 +114,16 @@ fn with_bugs(
     scenario: &Scenario,
     variant: &str,
     (seed, cuts): (u64, u64),
-    bugs: &[Planted],
+    bugs: &[StackBug],
 ) -> Result<PlantedRun, Box<dyn Error>> {
     let scenario = only(scenario, variant);
     let options = RunOptions { cuts: Some(cuts), seed, ..RunOptions::default() };
     let sound = run(&scenario, &RunOptions { cuts: Some(1), ..options.clone() }, &|_, _| ())?;
     let programs = sound.only().of::<RiskRow>().next().and_then(|r| r.programs);
     let of = |v: &Variant| bugs.iter().copied().filter(|b| can_occur(*b, &scenario, v)).collect();
-    let wanted: Vec<Planted> = scenario.variants.first().map(of).unwrap_or_default();
+    let wanted: Vec<StackBug> = scenario.variants.first().map(of).unwrap_or_default();
     let todo = Mutex::new(wanted.iter().copied());
-    let done: Mutex<Vec<(Planted, PlantedBug)>> = Mutex::default();
+    let done: Mutex<Vec<(StackBug, PlantedBug)>> = Mutex::default();
     let next = || todo.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
         while let Some(bug) = next() {
@@ -151,7 +152,7 @@ fn with_bugs(
 /// Cuts that show a bug, of which no more are looked for.
 const ENOUGH: u64 = 5;
 
-fn row(bug: Planted, scenario: &Scenario, options: &RunOptions) -> PlantedBug {
+fn row(bug: StackBug, scenario: &Scenario, options: &RunOptions) -> PlantedBug {
     let found = RefCell::new((
         0,
         PlantedBug {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use steadfast_devices::model::KINDS;
-use steadfast_devices::model::parameters::{Kind, Parameter};
+use steadfast_devices::model::parameters::{ModelKind, Parameter};
 
 use crate::wrap::wrapped;
 
@@ -20,7 +20,7 @@ pub fn list() -> String {
 }
 
 /// A kind with each of its parameters: `name = default unit`, what it is, where that is from.
-pub fn text(kind: &Kind) -> String {
+pub fn text(kind: &ModelKind) -> String {
     let mut text = format!("{}: {}\n", kind.name, titled(kind));
     text += &wrapped(&format!("Modelled: {}.", kind.physics), 0);
     let defaults = defaults(kind);
@@ -97,14 +97,14 @@ pub fn json() -> Value {
     json!({ "format": "steadfast-devices", "version": 1, "kinds": kinds })
 }
 
-fn titled(kind: &Kind) -> String {
+fn titled(kind: &ModelKind) -> String {
     match kind.preset {
         "" => kind.title.to_owned(),
         preset => format!("{} ({preset})", kind.title),
     }
 }
 
-fn defaults(kind: &Kind) -> Value {
+fn defaults(kind: &ModelKind) -> Value {
     // OK to unwrap: parameters are numbers, words and lists of them.
     serde_json::to_value((kind.default)()).unwrap()
 }

@@ -98,8 +98,8 @@ pub enum ScenarioError {
     },
     /// A device is no model.
     #[error(
-        "device '{0}' is a path of this machine, which has no virtual time: mount it, or use it with \
-         dd, iozone or hdparm --stack --real-time"
+        "device '{0}' is a path of this machine, which has no virtual time: mount it, or use it \
+         with dd, iozone or hdparm --stack --real-time"
     )]
     PathDevice(String),
     /// A variant of several matrices names none of them.

@@ -43,10 +43,10 @@ use steadfast_bench::iozone;
 use steadfast_bench::iozone::matrix::Column;
 
 use crate::results::Results;
-use crate::scenario::{CUTS_MAX, LineError, Place, Scenario, Variant};
+use crate::scenario::{CUTS_MAX, LineError, ReadFile, Scenario, Variant};
 use crate::size;
 use crate::{LabError, OptionError, ScenarioError, VariantError};
-use load::{Load, Outcome};
+use load::{JobResult, Load};
 use real::Reals;
 
 /// How to run a scenario.
@@ -226,7 +226,7 @@ impl Setting {
         parts
     }
 
-    fn job(&self, job: jobs::Job, report: Report) -> Result<Outcome, LabError> {
+    fn job(&self, job: jobs::Job, report: Report) -> Result<JobResult, LabError> {
         let variant = &self.scenario.variants[job.variant];
         let done = self.loads[job.load].run(self, variant, job.part, report);
         done.map_err(|e| e.of(variant))
@@ -289,14 +289,14 @@ pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
 
 /// The names of all tests, of whatever workload.
 pub(crate) fn test_names() -> Vec<&'static str> {
-    let reads = Place::ALL.map(Place::test);
+    let reads = ReadFile::ALL.map(ReadFile::test);
     let cells = Column::all().map(Column::name);
     benchmark::test_names().into_iter().chain(reads).chain(cells).collect()
 }
 
 /// What a command line of IOzone's runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum IozoneMode {
     /// Many children.
     Throughput,
     /// Single and auto mode: a matrix of sizes.
@@ -304,11 +304,11 @@ pub(crate) enum Mode {
 }
 
 /// The mode of a command line; of one that is wrong, throughput mode.
-pub(crate) fn mode_of(line: &str) -> Mode {
+pub(crate) fn mode_of(line: &str) -> IozoneMode {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     match iozone::parse(&words) {
-        Ok(iozone::Parsed::Run(options)) if options.matrix.is_some() => Mode::Matrix,
-        _ => Mode::Throughput,
+        Ok(iozone::CommandLine::Run(options)) if options.matrix.is_some() => IozoneMode::Matrix,
+        _ => IozoneMode::Throughput,
     }
 }
 
@@ -320,10 +320,10 @@ pub(crate) fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::O
         replace_size(&mut words, text);
     }
     match iozone::parse(&words) {
-        Ok(iozone::Parsed::Run(options)) if options.matrix.is_some() => {
+        Ok(iozone::CommandLine::Run(options)) if options.matrix.is_some() => {
             Err(LineError::MatrixForOneSize)
         }
-        Ok(iozone::Parsed::Run(options)) => Ok(*options),
+        Ok(iozone::CommandLine::Run(options)) => Ok(*options),
         Ok(_) => Err(LineError::HelpForOneSize),
         Err(why) => Err(match size {
             Some(text) => LineError::IozoneOfSize { size: text.to_owned(), why },

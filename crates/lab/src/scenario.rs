@@ -20,7 +20,7 @@ use steadfast_setup::{DeviceSource, Machine, Setup, Topology};
 use steadfast_vfs::bounded;
 
 use crate::LabError;
-use crate::results::Figure;
+use crate::results::SumKind;
 
 mod copies;
 mod fields;
@@ -48,7 +48,7 @@ pub use random_reads::{Distribution, RandomReadSpec};
 pub(crate) use sentence::sized;
 pub use sentence::{Check, Medium, Sentence};
 pub use workload::{
-    Configuration, FilesSpec, LegsSpec, Lines, Place, ReadUnderWriteSpec, Storm, Workload,
+    Configuration, FilesSpec, LegsSpec, Lines, ReadFile, ReadUnderWriteSpec, Storm, Workload,
     WorkloadKind,
 };
 pub(crate) use wrong::did_you_mean;
@@ -81,11 +81,11 @@ pub struct Scenario {
     /// Devices and volumes by name.
     pub topology: Topology,
     /// Request schedulers by name.
-    pub schedulers: BTreeMap<String, schedule::Settings>,
+    pub schedulers: BTreeMap<String, schedule::SchedulerSettings>,
     /// Variants to compare; the first that is measured is the baseline.
     pub variants: Vec<Variant>,
     /// Published figures.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedSpeed>,
     /// What the source says that its medium is capable of.
     pub medium: Option<Medium>,
     /// Sentences of the source that are checked.
@@ -159,7 +159,7 @@ pub struct Variant {
     pub cut: CutKind,
     /// A bug that the cuts are to find; no file names one.
     #[cfg(feature = "planted-bugs")]
-    pub planted: Option<steadfast_crash::planted::Planted>,
+    pub planted: Option<steadfast_crash::planted::StackBug>,
 }
 
 /// What happens at a cut.
@@ -210,11 +210,11 @@ impl Variant {
 
 /// Published speeds of one test.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Published {
+pub struct PublishedSpeed {
     /// The test's name.
     pub test: String,
     /// Which of IOzone's sums is quoted.
-    pub figure: Figure,
+    pub figure: SumKind,
     /// kB/s by variant name; of hdparm on devices by their names.
     pub kb_per_s: BTreeMap<String, f64>,
     /// Or seconds, by variant name.
@@ -293,14 +293,6 @@ impl Scenario {
         self.topology.devices.get(device)?.model()
     }
 
-    /// The models of all devices.
-    pub fn models_mut(&mut self) -> impl Iterator<Item = &mut ModelParams> {
-        self.topology.devices.values_mut().filter_map(|device| match &mut device.source {
-            DeviceSource::Model(model) => Some(model),
-            DeviceSource::Path(_) => None,
-        })
-    }
-
     /// The same with another model in the place of a device.
     pub(crate) fn with_model(&self, device: &str, model: ModelParams) -> Scenario {
         let mut changed = self.clone();
@@ -336,12 +328,12 @@ impl Scenario {
     }
 
     /// The machine of a variant.
-    pub fn machine_of<'s>(&'s self, variant: &'s Variant) -> &'s Machine {
+    pub(crate) fn machine_of<'s>(&'s self, variant: &'s Variant) -> &'s Machine {
         variant.machine.as_ref().unwrap_or(&self.machine)
     }
 
     /// The request scheduler of a variant's disk.
-    pub fn scheduler_of(&self, variant: &Variant) -> Option<&schedule::Settings> {
+    pub(crate) fn scheduler_of(&self, variant: &Variant) -> Option<&schedule::SchedulerSettings> {
         variant.scheduler.as_ref().and_then(|name| self.schedulers.get(name))
     }
 

@@ -9,7 +9,7 @@ use steadfast_runtime::MutexGuard;
 use steadfast_vfs::Result;
 
 use crate::load::Load;
-use crate::read_ahead::Window;
+use crate::read_ahead::ReadAheadWindow;
 use crate::state::State;
 use crate::{FileKey, PAGE, PAGE_U64, PageCache};
 
@@ -41,7 +41,7 @@ impl PageCache {
         let last = end.div_ceil(PAGE_U64);
         let piece = self.state.lock().limits.read_piece;
         let mut first = offset / PAGE_U64;
-        let mut out = Out::new(offset, end);
+        let mut out = ReadBuffer::new(offset, end);
         while first < last {
             let pages = first..last.min(first + piece);
             self.read_piece(file, pages.clone(), size.div_ceil(PAGE_U64), &mut out)?;
@@ -55,7 +55,7 @@ impl PageCache {
         file: FileKey,
         pages: Range<u64>,
         file_pages: u64,
-        out: &mut Out,
+        out: &mut ReadBuffer,
     ) -> Result<()> {
         let plan = self.plan_read(file, pages.clone(), file_pages);
         self.charge(pages.end - pages.start, out.overlap(&pages));
@@ -192,7 +192,11 @@ fn begin(state: &mut State, file: FileKey, run: Range<u64>, starts: &mut Vec<Arc
 
 /// Groups pages into runs: those asked for and those ahead of them together if the window says
 /// so, else one after the other.
-fn runs_to_load(missing: Vec<u64>, ahead: Vec<u64>, window: Option<&Window>) -> Vec<Range<u64>> {
+fn runs_to_load(
+    missing: Vec<u64>,
+    ahead: Vec<u64>,
+    window: Option<&ReadAheadWindow>,
+) -> Vec<Range<u64>> {
     if window.is_some_and(|w| w.with_demand) {
         return runs(missing.into_iter().chain(ahead));
     }
@@ -214,7 +218,7 @@ fn runs(pages: impl IntoIterator<Item = u64>) -> Vec<Range<u64>> {
 }
 
 /// The bytes that a read returns, as they come together.
-struct Out {
+struct ReadBuffer {
     start: u64,
     end: u64,
     bytes: Vec<u8>,
@@ -224,9 +228,9 @@ struct Out {
     run: Option<Bytes>,
 }
 
-impl Out {
-    fn new(start: u64, end: u64) -> Out {
-        Out { start, end, bytes: Vec::new(), whole: None, run: None }
+impl ReadBuffer {
+    fn new(start: u64, end: u64) -> ReadBuffer {
+        ReadBuffer { start, end, bytes: Vec::new(), whole: None, run: None }
     }
 
     /// The load that has all the bytes, if these pages are all and come from one, which is not much

@@ -37,7 +37,7 @@ pub(crate) struct Streams {
 
 /// Pages to read beside those asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct ReadAheadWindow {
     pub pages: Range<u64>,
     /// They belong to the same read as those asked for; else nobody waits for them.
     pub with_demand: bool,
@@ -51,7 +51,7 @@ impl Streams {
         pages: &Range<u64>,
         limits: &Limits,
         is_missing: impl Fn(u64) -> bool,
-    ) -> Option<Window> {
+    ) -> Option<ReadAheadWindow> {
         if limits.read_ahead_max == 0 {
             return None;
         }
@@ -92,7 +92,7 @@ impl Stream {
         first_missing: Option<u64>,
         is_sequential: bool,
         limits: &Limits,
-    ) -> Option<Window> {
+    ) -> Option<ReadAheadWindow> {
         let end = self.start + self.size;
         let marker = end - self.ahead;
         let Some(missing) = first_missing else {
@@ -107,7 +107,7 @@ impl Stream {
             self.start = pages.end;
             self.size = limits.read_ahead_max;
             self.ahead = self.size;
-            return Some(Window { pages: self.window(), with_demand: false });
+            return Some(ReadAheadWindow { pages: self.window(), with_demand: false });
         }
         if !is_sequential {
             self.size = 0;
@@ -120,11 +120,11 @@ impl Stream {
         self.start = missing;
         self.size = first_window(demand, limits);
         self.ahead = if self.size > demand { self.size - demand } else { self.size };
-        Some(Window { pages: self.window(), with_demand: true })
+        Some(ReadAheadWindow { pages: self.window(), with_demand: true })
     }
 
     /// The next window after this one.
-    fn advance(&mut self, pages: &Range<u64>, limits: &Limits) -> Window {
+    fn advance(&mut self, pages: &Range<u64>, limits: &Limits) -> ReadAheadWindow {
         self.start += self.size;
         self.size = next_window(self.size, limits.read_ahead_max);
         self.ahead = self.size;
@@ -135,7 +135,7 @@ impl Stream {
             self.size = (used + self.size).min(limits.read_ahead_max.max(used + 1));
             self.ahead = self.size - used;
         }
-        Window { pages: self.window(), with_demand: overtaken }
+        ReadAheadWindow { pages: self.window(), with_demand: overtaken }
     }
 
     fn window(&self) -> Range<u64> {

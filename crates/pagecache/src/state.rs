@@ -360,7 +360,7 @@ impl State {
         pages: Range<u64>,
         cutoff: u64,
         max: u64,
-    ) -> Option<Taken> {
+    ) -> Option<WritebackPages> {
         let f = self.files.get_mut(&file)?;
         let taken: Vec<(u64, DirtyPage)> = f
             .dirty
@@ -388,7 +388,7 @@ impl State {
         self.writeback_pages += count;
         self.stats.store_writes += 1;
         self.note_if_clean(file);
-        Some(Taken { contents })
+        Some(WritebackPages { contents })
     }
 
     /// The write of these pages has ended. Returns the failed ones.
@@ -440,6 +440,6 @@ impl State {
 }
 
 /// Pages taken for write-back, ascending.
-pub(crate) struct Taken {
+pub(crate) struct WritebackPages {
     pub contents: Vec<(u64, Bytes, DirtyParts)>,
 }

@@ -8,7 +8,7 @@ use steadfast_runtime::{Mutex, MutexGuard};
 use steadfast_vfs::{FsError, Result};
 
 use crate::failed::Failure;
-use crate::state::{State, Taken};
+use crate::state::{State, WritebackPages};
 use crate::{DirtyRun, FileKey, PAGE_U64, PageCache, PageWrite};
 
 /// One call to the store whose completions are awaited.
@@ -38,7 +38,7 @@ impl PageCache {
         pages: Range<u64>,
         cutoff: u64,
         max: u64,
-    ) -> Option<Issued> {
+    ) -> Option<IssuedWrites> {
         let mut state = self.place_in_flight();
         let free = state.limits.inflight - state.writeback_pages;
         let max = max.min(state.limits.batch).min(free);
@@ -53,7 +53,7 @@ impl PageCache {
         let last = taken.contents.last().unwrap().0;
         self.charge(count, 0);
         self.issue(file, taken);
-        Some(Issued { last, count })
+        Some(IssuedWrites { last, count })
     }
 
     /// The lock, when another batch may go into flight.
@@ -65,7 +65,7 @@ impl PageCache {
         state
     }
 
-    fn issue(&self, file: FileKey, taken: Taken) {
+    fn issue(&self, file: FileKey, taken: WritebackPages) {
         let Some(cache) = self.me.upgrade() else { return };
         let pages: Vec<u64> = taken.contents.iter().map(|(p, ..)| *p).collect();
         let runs = into_runs(taken);
@@ -132,12 +132,12 @@ impl PageCache {
 }
 
 /// What [`PageCache::write_batch`] has started.
-pub(crate) struct Issued {
+pub(crate) struct IssuedWrites {
     pub last: u64,
     pub count: u64,
 }
 
-fn into_runs(taken: Taken) -> Vec<DirtyRun> {
+fn into_runs(taken: WritebackPages) -> Vec<DirtyRun> {
     let mut runs: Vec<DirtyRun> = Vec::new();
     for (page, data, parts) in taken.contents {
         match runs.last_mut() {

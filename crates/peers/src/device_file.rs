@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use steadfast_block::{BlockDevice, BlockError, Request};
 use steadfast_vfs::{
-    Attr, DirEntry, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
+    Attr, Dirent, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
     RenameFlags, Result, SetAttr, StatFs, Timestamp,
 };
 
@@ -192,14 +192,14 @@ impl FileSystem for DeviceFile {
         self.device.flush().map_err(failed)
     }
 
-    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
+    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<Dirent>> {
         if dir != ROOT {
             return Err(FsError::NotDirectory);
         }
         let folder = FileType::Directory;
         let all = [(ROOT, folder, "."), (ROOT, folder, ".."), (FILE, FileType::Regular, NAME)];
         let entries = (1..).zip(all).filter(|(next, _)| *next > from);
-        let entry = |(next, (ino, kind, name)): (u64, (Ino, FileType, &str))| DirEntry {
+        let entry = |(next, (ino, kind, name)): (u64, (Ino, FileType, &str))| Dirent {
             ino,
             kind,
             name: name.as_bytes().to_vec(),

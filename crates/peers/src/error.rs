@@ -1,7 +1,7 @@
 //! What can go wrong between us and the host's kernel.
 
 use steadfast_fuse::MountError;
-use steadfast_host::Failed;
+use steadfast_host::ToolError;
 
 /// Why a peer could not be set up, run or taken away.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ pub enum PeerError {
     Fuse(#[from] MountError),
     /// A tool of the host refused.
     #[error(transparent)]
-    Tool(#[from] Failed),
+    Tool(#[from] ToolError),
     /// Something goes on writing.
     #[error("the devices did not come to rest in {seconds} s")]
     NoRest {

@@ -9,7 +9,7 @@ use steadfast_host::LoopDevice;
 
 use crate::PeerError;
 use crate::device_file::{DeviceFile, NAME};
-use crate::served::Served;
+use crate::served::FolderMount;
 
 /// Requests that the device is asked at a time.
 const THREADS: usize = 8;
@@ -17,18 +17,18 @@ const THREADS: usize = 8;
 /// A block device as `/dev/loopN`: what the kernel writes there is written to the device, what it
 /// flushes is flushed. Needs root and FUSE. Taken away when dropped.
 #[derive(Debug)]
-pub struct Exported {
+pub struct LoopExport {
     // Let go of in this order.
     loop_device: Option<LoopDevice>,
-    served: Served,
+    served: FolderMount,
 }
 
-impl Exported {
+impl LoopExport {
     /// Serves `device` until the value is dropped.
     ///
     /// # Errors
     /// No rights, no FUSE, no loop devices: with the message of what refused.
-    pub fn new(device: Arc<dyn BlockDevice>) -> Result<Exported, PeerError> {
+    pub fn new(device: Arc<dyn BlockDevice>) -> Result<LoopExport, PeerError> {
         let options = Options {
             source: "steadfast-device".into(),
             threads: THREADS,
@@ -37,9 +37,9 @@ impl Exported {
             // A file of one process for another: no set-id, no device nodes, nobody else.
             ..Options::default()
         };
-        let served = Served::with_options(Arc::new(DeviceFile::new(device)), &options)?;
+        let served = FolderMount::with_options(Arc::new(DeviceFile::new(device)), &options)?;
         let loop_device = LoopDevice::attach_direct(&served.path().join(NAME))?;
-        Ok(Exported { loop_device: Some(loop_device), served })
+        Ok(LoopExport { loop_device: Some(loop_device), served })
     }
 
     /// `/dev/loopN`.
@@ -69,7 +69,7 @@ impl Exported {
     }
 }
 
-impl Drop for Exported {
+impl Drop for LoopExport {
     fn drop(&mut self) {
         // Before the file under it goes.
         drop(self.loop_device.take());

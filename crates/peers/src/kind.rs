@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::PeerError;
-use crate::tool::{self, Said};
+use crate::tool::{self, ToolOutput};
 
 /// A file system of the host's kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,7 +153,7 @@ impl KernelFs {
     /// What a machine does at its start with a file system that does not recover by itself: the
     /// repairs that need nobody (`e2fsck -p`). True: they were enough.
     pub(crate) fn preen(self, disk: &Path) -> Result<bool, PeerError> {
-        let Said { code, .. } = tool::run("e2fsck", &["-p".as_ref(), disk.as_os_str()])?;
+        let ToolOutput { code, .. } = tool::run("e2fsck", &["-p".as_ref(), disk.as_os_str()])?;
         // 1: errors were corrected; 4 and more: left as they are.
         Ok(code.is_some_and(|code| code < 4))
     }

@@ -1,6 +1,6 @@
 //! The host kernel's own file systems as peers of ours: on our devices, recorded, cut, recovered.
 //!
-//! [`Exported`] gives a [`BlockDevice`](steadfast_block::BlockDevice) to the kernel: it is a file
+//! [`LoopExport`] gives a [`BlockDevice`](steadfast_block::BlockDevice) to the kernel: it is a file
 //! of a FUSE mount, and a loop device past the page cache is over that file. So every write, flush
 //! and FUA of the kernel's file system passes through our record filter and a modelled device, and
 //! a power cut of it is what a power cut of ours is. [`Peer`] makes and mounts the file system,
@@ -27,11 +27,11 @@ mod system;
 mod tool;
 
 pub use error::PeerError;
-pub use exported::Exported;
+pub use exported::LoopExport;
 pub use kind::{KernelFs, Verdict};
-pub use peer::{Build, Peer, Recovery, Running};
-pub use risk::{AtRisk, PeerSpec};
-pub use served::Served;
+pub use peer::{Build, KernelRecovery, Peer, PeerMount};
+pub use risk::{PeerSpec, RiskVariant};
+pub use served::FolderMount;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -11,7 +11,7 @@ use steadfast_devices::store::Store;
 use steadfast_host::{Folder, Mount};
 
 use crate::PeerError;
-use crate::exported::Exported;
+use crate::exported::LoopExport;
 use crate::kind::{KernelFs, Verdict};
 
 /// How long the devices may take to come to rest after a sync, in seconds.
@@ -35,9 +35,9 @@ pub struct Peer {
 }
 
 /// A peer that is mounted; taken away when dropped.
-pub struct Running {
+pub struct PeerMount {
     mount: Option<Mount>,
-    exported: Vec<Exported>,
+    exported: Vec<LoopExport>,
     models: Vec<Arc<dyn Model>>,
     log: RecordLog,
     folder: Folder,
@@ -45,7 +45,7 @@ pub struct Running {
 
 /// How the kernel recovered from a power cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recovery {
+pub struct KernelRecovery {
     /// From power on to mounted: mount(8), for ext2 also the check before it. Real time.
     pub time: Duration,
     /// Why the mount was refused, in words.
@@ -81,7 +81,7 @@ impl Peer {
         Ok(models)
     }
 
-    fn mount(&self, exported: &[Exported], at: &Path, more: &str) -> Result<Mount, PeerError> {
+    fn mount(&self, exported: &[LoopExport], at: &Path, more: &str) -> Result<Mount, PeerError> {
         let mut options: Vec<String> = [self.mount_options.as_str(), more]
             .iter()
             .filter(|o| !o.is_empty())
@@ -97,7 +97,7 @@ impl Peer {
     ///
     /// # Errors
     /// Something is missing, or a tool refused.
-    pub fn start(&self, old: Option<Vec<Store>>) -> Result<Running, PeerError> {
+    pub fn start(&self, old: Option<Vec<Store>>) -> Result<PeerMount, PeerError> {
         self.up(old, true)
     }
 
@@ -105,7 +105,7 @@ impl Peer {
     ///
     /// # Errors
     /// Something is missing, or the mount was refused.
-    pub fn resume(&self, contents: Vec<Store>) -> Result<Running, PeerError> {
+    pub fn resume(&self, contents: Vec<Store>) -> Result<PeerMount, PeerError> {
         self.up(Some(contents), false)
     }
 
@@ -116,14 +116,18 @@ impl Peer {
     pub fn formatted(&self) -> Result<Vec<Store>, PeerError> {
         self.available()?;
         let models = self.devices(None)?;
-        let export = |model: &Arc<dyn Model>| Exported::new(Arc::clone(model) as Arc<_>);
+        let export = |model: &Arc<dyn Model>| LoopExport::new(Arc::clone(model) as Arc<_>);
         let exported = models.iter().map(export).collect::<Result<Vec<_>, _>>()?;
-        self.fs.make(exported[0].path(), exported.get(1).map(Exported::path), &self.mkfs_words)?;
-        exported.into_iter().try_for_each(Exported::take_away)?;
+        self.fs.make(
+            exported[0].path(),
+            exported.get(1).map(LoopExport::path),
+            &self.mkfs_words,
+        )?;
+        exported.into_iter().try_for_each(LoopExport::take_away)?;
         Ok(models.iter().map(|model| model.contents()).collect())
     }
 
-    fn up(&self, contents: Option<Vec<Store>>, make: bool) -> Result<Running, PeerError> {
+    fn up(&self, contents: Option<Vec<Store>>, make: bool) -> Result<PeerMount, PeerError> {
         self.available()?;
         let models = self.devices(contents)?;
         let log = RecordLog::new();
@@ -131,15 +135,15 @@ impl Peer {
             Arc::new(Record::new(Arc::clone(model) as Arc<dyn BlockDevice>, &log))
         };
         let devices: Vec<_> = models.iter().map(recorded).collect();
-        let exported = devices.into_iter().map(Exported::new).collect::<Result<Vec<_>, _>>()?;
+        let exported = devices.into_iter().map(LoopExport::new).collect::<Result<Vec<_>, _>>()?;
         if make {
-            let journal = exported.get(1).map(Exported::path);
+            let journal = exported.get(1).map(LoopExport::path);
             self.fs.make(exported[0].path(), journal, &self.mkfs_words)?;
         }
         let folder = Folder::new("steadfast-mount-")
             .map_err(|e| PeerError::Folder { why: e.to_string() })?;
         let mount = self.mount(&exported, folder.path(), "")?;
-        Ok(Running { mount: Some(mount), exported, models, log, folder })
+        Ok(PeerMount { mount: Some(mount), exported, models, log, folder })
     }
 
     /// Power on with these contents, one for each device: lets the kernel recover, calls `look`
@@ -152,7 +156,7 @@ impl Peer {
         &self,
         contents: Vec<Store>,
         look: &mut dyn FnMut(&Path),
-    ) -> Result<Recovery, PeerError> {
+    ) -> Result<KernelRecovery, PeerError> {
         self.recover_and_use(contents, look, None)
     }
 
@@ -166,18 +170,18 @@ impl Peer {
         contents: Vec<Store>,
         look: &mut dyn FnMut(&Path),
         then: Option<&mut dyn FnMut(&Path)>,
-    ) -> Result<Recovery, PeerError> {
+    ) -> Result<KernelRecovery, PeerError> {
         let models = self.devices(Some(contents))?;
         let exported = models
             .iter()
-            .map(|model| Exported::new(Arc::clone(model) as Arc<dyn BlockDevice>))
+            .map(|model| LoopExport::new(Arc::clone(model) as Arc<dyn BlockDevice>))
             .collect::<Result<Vec<_>, _>>()?;
         let disk = exported[0].path().to_path_buf();
         let journal = exported.get(1).map(|journal| journal.path().to_path_buf());
         let folder = Folder::new("steadfast-mount-")
             .map_err(|e| PeerError::Folder { why: e.to_string() })?;
-        let mut recovery = Recovery::default();
-        let check = |recovery: &mut Recovery| -> Result<(), PeerError> {
+        let mut recovery = KernelRecovery::default();
+        let check = |recovery: &mut KernelRecovery| -> Result<(), PeerError> {
             if let Verdict::Damaged(words) = self.fs.check(&disk, journal.as_deref())? {
                 recovery.damage.push(words);
             }
@@ -214,7 +218,7 @@ impl Peer {
             }
         }
         // Before the devices end: an error in taking away is to be seen.
-        exported.into_iter().try_for_each(Exported::take_away)?;
+        exported.into_iter().try_for_each(LoopExport::take_away)?;
         Ok(recovery)
     }
 
@@ -232,7 +236,7 @@ impl Peer {
     }
 }
 
-impl Running {
+impl PeerMount {
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
         self.folder.path()
@@ -278,14 +282,14 @@ impl Running {
         let unmounted = self.mount.take().map_or(Ok(()), Mount::unmount);
         if unmounted.is_err() {
             // They are in use with it: waiting would be for whoever uses it.
-            self.exported.drain(..).for_each(Exported::leave);
+            self.exported.drain(..).for_each(LoopExport::leave);
         }
         unmounted?;
-        self.exported.drain(..).try_for_each(Exported::take_away)
+        self.exported.drain(..).try_for_each(LoopExport::take_away)
     }
 }
 
-impl Drop for Running {
+impl Drop for PeerMount {
     fn drop(&mut self) {
         // OK to ignore: there is no caller left to report to.
         let _ = self.take_away();

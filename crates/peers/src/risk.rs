@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steadfast_crash::explore::{Recorded, System};
+use steadfast_crash::explore::{CutSource, System};
 use steadfast_crash::risk::{RecordedRun, Workload};
 use steadfast_crash::{CrashError, Result};
 use steadfast_devices::model::ModelParams;
@@ -29,14 +29,14 @@ pub struct PeerSpec {
 }
 
 /// A variant of the kernel's that runs the risk workload and is judged as ours is.
-pub struct AtRisk {
+pub struct RiskVariant {
     peer: Peer,
     old_contents: Store,
 }
 
-impl AtRisk {
+impl RiskVariant {
     /// The variant that is described. Nothing is built yet.
-    pub fn new(spec: &PeerSpec) -> AtRisk {
+    pub fn new(spec: &PeerSpec) -> RiskVariant {
         let devices = [("disk", Some(spec.disk.clone())), ("journal", spec.journal.clone())];
         let build = move || {
             let there = devices.iter().filter_map(|(name, params)| Some((name, params.as_ref()?)));
@@ -49,11 +49,11 @@ impl AtRisk {
             mkfs_words: spec.mkfs.split_whitespace().map(str::to_owned).collect(),
             build: Arc::new(build),
         };
-        AtRisk { peer, old_contents: spec.old_contents.clone() }
+        RiskVariant { peer, old_contents: spec.old_contents.clone() }
     }
 }
 
-impl AtRisk {
+impl RiskVariant {
     /// Runs the workload with the devices recorded. Whether all could be taken away afterwards is
     /// beside what it brought.
     ///
@@ -76,7 +76,7 @@ impl AtRisk {
             workload.run(&fs, running.log(), &mut begin)?
         };
         let (recording, taken_away) = running.end();
-        let recorded = Recorded { bases, recording, judge: ran.judge };
+        let recorded = CutSource { bases, recording, judge: ran.judge };
         let ran = RecordedRun { recorded, speed: ran.speed, programs: ran.programs };
         Ok((ran, taken_away))
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use steadfast_fuse::{MountError, Mounted, Options, Serving};
+use steadfast_fuse::{FuseMount, MountError, Options, Serving};
 use steadfast_host::{Folder, Guard};
 use steadfast_vfs::FileSystem;
 
@@ -12,7 +12,7 @@ use crate::PeerError;
 /// A file system mounted by FUSE in a new folder: its calls are system calls, as those of the
 /// kernel's file systems are. Taken away when dropped.
 #[derive(Debug)]
-pub struct Served {
+pub struct FolderMount {
     /// `None` once it is taken away, or left.
     serving: Option<Serving>,
     /// Others of our threads wait for it, so that it outlives this process if that is killed.
@@ -21,25 +21,25 @@ pub struct Served {
     folder: Folder,
 }
 
-impl Served {
+impl FolderMount {
     /// Mounts `fs` as `steadfast mount` does without options.
     ///
     /// # Errors
     /// No FUSE, no rights, no folder.
-    pub fn new(fs: Arc<dyn FileSystem>) -> Result<Served, PeerError> {
-        Served::with_options(fs, &Options::default())
+    pub fn new(fs: Arc<dyn FileSystem>) -> Result<FolderMount, PeerError> {
+        FolderMount::with_options(fs, &Options::default())
     }
 
     pub(crate) fn with_options(
         fs: Arc<dyn FileSystem>,
         options: &Options,
-    ) -> Result<Served, PeerError> {
+    ) -> Result<FolderMount, PeerError> {
         let folder = Folder::new("steadfast-mount-")
             .map_err(|e| PeerError::Folder { why: e.to_string() })?;
-        let serving = Mounted::new(fs, folder.path(), options)?.serve_beside()?;
+        let serving = FuseMount::new(fs, folder.path(), options)?.serve_beside()?;
         // Without one everything works, until the process is killed; so for an ordinary user.
         let guard = Guard::of(folder.path()).ok();
-        Ok(Served { serving: Some(serving), guard, folder })
+        Ok(FolderMount { serving: Some(serving), guard, folder })
     }
 
     /// Where it is mounted.
@@ -79,7 +79,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for FolderMount {
     fn drop(&mut self) {
         // OK to ignore: there is no caller left to report to.
         let _ = self.end();

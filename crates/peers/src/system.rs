@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use steadfast_crash::CrashError;
-use steadfast_crash::explore::{Boot, Look, Recovered, System};
+use steadfast_crash::explore::{Boot, BootRecovery, Look, System};
 use steadfast_vfs::HostFs;
 
 use crate::Peer;
@@ -29,7 +29,7 @@ fn show(mounted: &Path, look: &Look, failed: &mut Option<CrashError>) {
 }
 
 impl System for Peer {
-    fn recover(&self, boot: Boot, _: u64) -> steadfast_crash::Result<Recovered> {
+    fn recover(&self, boot: Boot, _: u64) -> steadfast_crash::Result<BootRecovery> {
         let Boot { contents, missing, look, then, .. } = boot;
         if missing.is_some() {
             return Err(host("a lost device is not modelled for the kernel"));
@@ -53,6 +53,6 @@ impl System for Peer {
             damage.push("manual repair is needed: the repairs at boot were not enough".into());
         }
         let (manual_repair, time) = (recovery.manual_repair, recovery.time);
-        Ok(Recovered { refused, manual_repair, damage, time, ..Recovered::default() })
+        Ok(BootRecovery { refused, manual_repair, damage, time, ..BootRecovery::default() })
     }
 }

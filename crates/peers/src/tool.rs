@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use steadfast_host::{Failed, dead_mounts};
+use steadfast_host::{ToolError, dead_mounts};
 
 use crate::PeerError;
 
@@ -12,14 +12,14 @@ use crate::PeerError;
 const LIMIT_SECONDS: &str = "120";
 
 /// What a tool answered.
-pub(crate) struct Said {
+pub(crate) struct ToolOutput {
     /// Its exit status.
     pub code: Option<i32>,
     output: String,
     errors: String,
 }
 
-impl Said {
+impl ToolOutput {
     /// All that it printed.
     pub fn text(&self) -> String {
         let text = format!("{}\n{}", self.output.trim(), self.errors.trim());
@@ -29,11 +29,11 @@ impl Said {
 }
 
 /// Runs a tool under a time limit.
-pub(crate) fn run(program: &str, line: &[&OsStr]) -> Result<Said, PeerError> {
+pub(crate) fn run(program: &str, line: &[&OsStr]) -> Result<ToolOutput, PeerError> {
     let failed = |said: String| {
         let words = line.iter().map(|w| w.to_string_lossy().into_owned());
         let command = std::iter::once(program.to_owned()).chain(words);
-        PeerError::Tool(Failed { command: command.collect::<Vec<_>>().join(" "), said })
+        PeerError::Tool(ToolError { command: command.collect::<Vec<_>>().join(" "), said })
     };
     let paths = std::env::var("PATH").unwrap_or_default();
     let ended = Command::new("timeout")
@@ -51,7 +51,7 @@ pub(crate) fn run(program: &str, line: &[&OsStr]) -> Result<Said, PeerError> {
         Some(124..=127 | 137) | None => {
             Err(failed(format!("{}, no answer: {}", ended.status, errors.trim())))
         }
-        code => Ok(Said { code, output: text(&ended.stdout), errors }),
+        code => Ok(ToolOutput { code, output: text(&ended.stdout), errors }),
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn succeed(program: &str, line: &[&OsStr]) -> Result<(), PeerError> {
     // Some look at all loop devices that are mounted, and fail for one over a dead mount.
     let not_connected = said.text().contains("endpoint is not connected");
     let what_to_do = if not_connected { dead_mounts() } else { String::new() };
-    Err(PeerError::Tool(Failed { command, said: said.text() + &what_to_do }))
+    Err(PeerError::Tool(ToolError { command, said: said.text() + &what_to_do }))
 }
 
 /// Whether a program is installed.

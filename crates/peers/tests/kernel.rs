@@ -14,7 +14,7 @@ use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
 use steadfast_devices::store::Store;
-use steadfast_peers::{Build, Exported, KernelFs, Peer, PeerError, Verdict};
+use steadfast_peers::{Build, KernelFs, LoopExport, Peer, PeerError, Verdict};
 use steadfast_suite::OtherNamespace;
 
 fn disk(bytes: u64) -> Build {
@@ -53,7 +53,7 @@ fn a_mount_in_use_is_left_and_its_recording_kept() {
 #[test]
 fn a_copy_in_another_mount_namespace_is_not_waited_for() {
     let device = disk(64 << 20)().unwrap().remove(0);
-    let exported = Exported::new(device).unwrap();
+    let exported = LoopExport::new(device).unwrap();
     let other = OtherNamespace::new().unwrap();
     let (done, is_done) = channel();
     std::thread::spawn(move || done.send(exported.take_away().map_err(|e| e.to_string())));

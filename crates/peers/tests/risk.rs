@@ -11,12 +11,12 @@ use steadfast_crash::CrashError;
 use steadfast_crash::explore::Boot;
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::judge::Judge;
-use steadfast_crash::risk::{Ran, Speed, Workload};
+use steadfast_crash::risk::{PeerRun, Speed, Workload};
 use steadfast_devices::filter::record::{DeviceId, Moment, RecordLog};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
 use steadfast_devices::store::Store;
-use steadfast_peers::{AtRisk, KernelFs, PeerSpec};
+use steadfast_peers::{KernelFs, PeerSpec, RiskVariant};
 use steadfast_suite::OtherNamespace;
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags};
@@ -37,7 +37,7 @@ impl Workload for TwoFiles {
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
         begin: &mut dyn FnMut() -> steadfast_crash::Result<()>,
-    ) -> steadfast_crash::Result<Ran> {
+    ) -> steadfast_crash::Result<PeerRun> {
         let flags = OpenFlags::READ | OpenFlags::WRITE;
         let write = |name: &str| -> Result<_, FsError> {
             let (_, fh) = fs.create(fs.root(), name.as_bytes(), NewNode::default(), flags)?;
@@ -54,7 +54,7 @@ impl Workload for TwoFiles {
         fs.release(write("other").map_err(words)?).map_err(words)?;
         let mut speed = Speed::default();
         speed.count(Duration::from_millis(1), true);
-        Ok(Ran { judge: Arc::new(Both), speed, programs: 0 })
+        Ok(PeerRun { judge: Arc::new(Both), speed, programs: 0 })
     }
 }
 
@@ -67,7 +67,7 @@ impl Workload for Copied {
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
         begin: &mut dyn FnMut() -> steadfast_crash::Result<()>,
-    ) -> steadfast_crash::Result<Ran> {
+    ) -> steadfast_crash::Result<PeerRun> {
         let ran = TwoFiles.run(fs, log, begin)?;
         *self.0.lock().unwrap() = Some(OtherNamespace::new().unwrap());
         Ok(ran)
@@ -87,14 +87,14 @@ impl Judge for Both {
     }
 }
 
-fn at_risk() -> AtRisk {
+fn at_risk() -> RiskVariant {
     let ssd =
         SsdParams { sectors: BYTES / 512, write_cache: SsdCache::Volatile, ..SsdParams::default() };
     let mut old_contents = Store::new(BYTES);
     for at in (0..BYTES).step_by(1 << 20) {
         old_contents.write_slice(at, &[OLD; 1 << 20]);
     }
-    AtRisk::new(&PeerSpec {
+    RiskVariant::new(&PeerSpec {
         kind: KernelFs::Ext4,
         mkfs: "-O ^has_journal -O has_journal".into(),
         mount: "data=ordered".into(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{Condvar, Mutex};
 
-struct Shared<T> {
+struct ChannelCore<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
 }
@@ -16,16 +16,16 @@ struct State<T> {
 }
 
 /// The sending end; clone it for each sender.
-pub struct Sender<T>(Arc<Shared<T>>);
+pub struct Sender<T>(Arc<ChannelCore<T>>);
 
 /// The receiving end.
-pub struct Receiver<T>(Arc<Shared<T>>);
+pub struct Receiver<T>(Arc<ChannelCore<T>>);
 
 /// Makes a channel.
 #[track_caller]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let state = State { messages: VecDeque::new(), senders: 1 };
-    let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+    let shared = Arc::new(ChannelCore { state: Mutex::new(state), changed: Condvar::new() });
     (Sender(Arc::clone(&shared)), Receiver(shared))
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{self, PoisonError};
 use std::time::Duration;
 
-use crate::mutex::Queue;
+use crate::mutex::WaiterQueue;
 use crate::sim::{self, Wait};
 use crate::{MutexGuard, Nanos, now};
 
@@ -14,7 +14,7 @@ use crate::{MutexGuard, Nanos, now};
 /// The notifier has changed the condition under the waiters' lock, as condition variables require.
 /// So the waiters have been counted, and notifying without waiters costs no system call.
 pub struct Condvar {
-    queue: Queue,
+    queue: WaiterQueue,
     /// Real tasks that wait. Counted under their lock, so that lock orders this too.
     waiting: AtomicUsize,
     made_at: &'static Location<'static>,
@@ -26,7 +26,7 @@ impl Condvar {
     #[track_caller]
     pub const fn new() -> Self {
         Condvar {
-            queue: Queue::new(),
+            queue: WaiterQueue::new(),
             waiting: AtomicUsize::new(0),
             made_at: Location::caller(),
             real: sync::Condvar::new(),

@@ -52,11 +52,11 @@ pub use call::{InCall, current_call, in_call};
 pub use channel::{Receiver, Sender, channel};
 pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};
-pub use preempt::{PREEMPTION_TIME, Passed, Preemption, preemption_point};
+pub use preempt::{PREEMPTION_TIME, Preemption, PreemptionPoint, preemption_point};
 pub use requester::{OnBehalfOf, Requester, on_behalf_of, requester};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use sim::{BlockedTask, Sim, SimError, SimStats, is_simulated, trace};
-pub use task::{JoinHandle, Panicked, spawn, yield_now};
+pub use task::{JoinHandle, TaskPanic, spawn, yield_now};
 pub use time::{Nanos, cpu, date, now, sleep, sleep_until, unix_ns};
 
 /// A 64-bit random number: from the simulation's seed, or from the system in real time.

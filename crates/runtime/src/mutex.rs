@@ -16,15 +16,15 @@ use crate::sim::{self, Wait, Waiter};
 
 /// First-come queue of simulated tasks.
 #[derive(Default)]
-pub(crate) struct Queue {
+pub(crate) struct WaiterQueue {
     waiters: sync::Mutex<VecDeque<Waiter>>,
     /// How many there are. All who change it are tasks of one thread.
     len: AtomicUsize,
 }
 
-impl Queue {
+impl WaiterQueue {
     pub(crate) const fn new() -> Self {
-        Queue { waiters: sync::Mutex::new(VecDeque::new()), len: AtomicUsize::new(0) }
+        WaiterQueue { waiters: sync::Mutex::new(VecDeque::new()), len: AtomicUsize::new(0) }
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut VecDeque<Waiter>) -> T) -> T {
@@ -76,7 +76,7 @@ impl Queue {
 
 /// Mutual exclusion; see the module's text.
 pub struct Mutex<T: ?Sized> {
-    queue: Queue,
+    queue: WaiterQueue,
     made_at: &'static Location<'static>,
     value: sync::Mutex<T>,
 }
@@ -92,7 +92,11 @@ impl<T> Mutex<T> {
     /// A new, free lock around `value`.
     #[track_caller]
     pub const fn new(value: T) -> Self {
-        Mutex { queue: Queue::new(), made_at: Location::caller(), value: sync::Mutex::new(value) }
+        Mutex {
+            queue: WaiterQueue::new(),
+            made_at: Location::caller(),
+            value: sync::Mutex::new(value),
+        }
     }
 
     /// Takes the value out.

@@ -7,7 +7,8 @@
 //! of these points is the schedule, and part of a run: the same schedule gives the same run. So the
 //! schedules of a run can be enumerated (bounded by the number of preemptions, after Musuvathi and
 //! Qadeer, "Iterative Context Bounding for Systematic Testing of Multithreaded Programs", PLDI
-//! 2007). Each passed point records whether a preemption there can change anything ([`Passed`]).
+//! 2007). Each passed point records whether a preemption there can change anything
+//! ([`PreemptionPoint`]).
 
 use std::sync::{self, Arc};
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub const PREEMPTION_TIME: Duration = Duration::from_millis(10);
 
 /// At which points a task is preempted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Schedule {
+enum PreemptionSchedule {
     /// Those, by their numbers, counted from 0.
     At(Vec<u64>),
     /// Each with a probability of one in so many, drawn.
@@ -28,7 +29,7 @@ enum Schedule {
 
 /// A point that a task passed, or was preempted at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passed {
+pub struct PreemptionPoint {
     /// The name of the task, as given at [`spawn`](crate::spawn).
     pub task: String,
     /// When.
@@ -43,9 +44,9 @@ pub struct Passed {
 }
 
 #[derive(Debug)]
-struct Inner {
-    schedule: sync::Mutex<Schedule>,
-    passed: sync::Mutex<Vec<Passed>>,
+struct PreemptionState {
+    schedule: sync::Mutex<PreemptionSchedule>,
+    passed: sync::Mutex<Vec<PreemptionPoint>>,
 }
 
 /// A schedule of preemptions, active between [`start`](Self::start) and [`stop`](Self::stop).
@@ -68,24 +69,27 @@ struct Inner {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Preemption {
-    inner: Arc<Inner>,
+    inner: Arc<PreemptionState>,
     locks: bool,
 }
 
 impl Preemption {
-    fn of(schedule: Schedule) -> Preemption {
-        let inner = Inner { schedule: sync::Mutex::new(schedule), passed: sync::Mutex::default() };
+    fn of(schedule: PreemptionSchedule) -> Preemption {
+        let inner = PreemptionState {
+            schedule: sync::Mutex::new(schedule),
+            passed: sync::Mutex::default(),
+        };
         Preemption { inner: Arc::new(inner), locks: false }
     }
 
     /// At these points, by their numbers in the order in which they are passed, from 0.
     pub fn at(points: &[u64]) -> Preemption {
-        Preemption::of(Schedule::At(points.to_vec()))
+        Preemption::of(PreemptionSchedule::At(points.to_vec()))
     }
 
     /// At each point with a probability of one in `one_in`, drawn from `seed`.
     pub fn drawn(seed: u64, one_in: u64) -> Preemption {
-        Preemption::of(Schedule::Drawn { state: seed, one_in: one_in.max(1) })
+        Preemption::of(PreemptionSchedule::Drawn { state: seed, one_in: one_in.max(1) })
     }
 
     /// Taking a lock is a point too.
@@ -112,14 +116,14 @@ impl Preemption {
     }
 
     /// The points that were passed so far, in their order.
-    pub fn passed(&self) -> Vec<Passed> {
+    pub fn passed(&self) -> Vec<PreemptionPoint> {
         // OK to unwrap: nothing panics while it has the list.
         self.inner.passed.lock().unwrap().clone()
     }
 
     /// Passes a point; whether the task is preempted there. `point` has what there is to know
     /// of it.
-    pub(crate) fn pass(&self, is_lock: bool, point: impl FnOnce() -> Passed) -> bool {
+    pub(crate) fn pass(&self, is_lock: bool, point: impl FnOnce() -> PreemptionPoint) -> bool {
         if is_lock && !self.locks {
             return false;
         }
@@ -128,13 +132,13 @@ impl Preemption {
         let number = passed.len() as u64;
         // OK to unwrap: nothing panics while it has the schedule.
         let preempted = match &mut *self.inner.schedule.lock().unwrap() {
-            Schedule::At(points) => points.contains(&number),
-            Schedule::Drawn { state, one_in } => {
+            PreemptionSchedule::At(points) => points.contains(&number),
+            PreemptionSchedule::Drawn { state, one_in } => {
                 *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(0x9e37_79b9);
                 (*state >> 33).is_multiple_of(*one_in)
             }
         };
-        passed.push(Passed { preempted, ..point() });
+        passed.push(PreemptionPoint { preempted, ..point() });
         preempted
     }
 }
@@ -218,7 +222,7 @@ mod tests {
     fn drawn_schedules_are_the_same_for_the_same_seed() {
         let preempted = |seed| {
             let drawn = Preemption::drawn(seed, 4);
-            let point = || Passed {
+            let point = || PreemptionPoint {
                 task: String::new(),
                 at: now(),
                 is_lock: false,

@@ -9,12 +9,12 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{self, PoisonError, TryLockError};
 
-use crate::mutex::Queue;
+use crate::mutex::WaiterQueue;
 use crate::sim::{self, Wait};
 
 /// Many readers or one writer.
 pub struct RwLock<T: ?Sized> {
-    queue: Queue,
+    queue: WaiterQueue,
     /// Simulated writers that wait; readers let them pass.
     writers_waiting: AtomicUsize,
     made_at: &'static Location<'static>,
@@ -38,7 +38,7 @@ impl<T> RwLock<T> {
     #[track_caller]
     pub const fn new(value: T) -> Self {
         RwLock {
-            queue: Queue::new(),
+            queue: WaiterQueue::new(),
             writers_waiting: AtomicUsize::new(0),
             made_at: Location::caller(),
             value: sync::RwLock::new(value),
@@ -95,7 +95,7 @@ impl<T: ?Sized> RwLock<T> {
                 }
                 Err(TryLockError::WouldBlock) => {}
             }
-            let waiting = Waiting::new(&self.writers_waiting);
+            let waiting = WriterCount::new(&self.writers_waiting);
             sim::block(wait, None, |w| self.queue.requeue(w, woken));
             drop(waiting);
             woken = true;
@@ -108,16 +108,16 @@ impl<T: ?Sized> RwLock<T> {
 }
 
 /// Counts a waiting writer, also if its task is unwound while it waits.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WriterCount<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WriterCount<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
-        Waiting(count)
+        WriterCount(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WriterCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

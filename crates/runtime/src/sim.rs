@@ -28,7 +28,7 @@ mod points;
 pub(crate) use points::{pass_point, set_preemption};
 
 /// When (virtual nanoseconds), in which order among equals, and whom: task and epoch.
-type Timer = (u64, u64, u64, u64);
+type TimerEntry = (u64, u64, u64, u64);
 
 type Task = Coroutine<(), (), (), DefaultStack>;
 
@@ -86,7 +86,7 @@ pub(crate) struct Core {
     running: Cell<u64>,
     tasks: RefCell<BTreeMap<u64, TaskState>>,
     ready: RefCell<VecDeque<u64>>,
-    timers: RefCell<BinaryHeap<Reverse<Timer>>>,
+    timers: RefCell<BinaryHeap<Reverse<TimerEntry>>>,
     spawned: RefCell<Vec<(u64, Task)>>,
     cpus_free_at: RefCell<Vec<u64>>,
     cpu_busy_ns: Cell<u64>,
@@ -230,7 +230,7 @@ impl Sim {
         let result = Rc::new(RefCell::new(None));
         let slot = Rc::clone(&result);
         let main_id = core.spawn("main".into(), move || *slot.borrow_mut() = Some(main()));
-        let _entered = Entered::new(Rc::clone(&core));
+        let _entered = CoreGuard::new(Rc::clone(&core));
         let mut live: BTreeMap<u64, Task> = BTreeMap::new();
         let outcome = core.run_loop(&mut live, main_id);
         // Unwinding runs destructors that may use the runtime: the core stays entered.
@@ -272,17 +272,17 @@ fn keep_stack(task: Task) {
 }
 
 /// Makes a core current for this thread until dropped.
-struct Entered;
+struct CoreGuard;
 
-impl Entered {
+impl CoreGuard {
     fn new(core: Rc<Core>) -> Self {
         CURRENT.with(|c| *c.borrow_mut() = Some(core));
         SIMULATED.set(true);
-        Entered
+        CoreGuard
     }
 }
 
-impl Drop for Entered {
+impl Drop for CoreGuard {
     fn drop(&mut self) {
         SIMULATED.set(false);
         PREEMPTING.set(false);

@@ -8,18 +8,18 @@ use std::sync::{Arc, Mutex};
 use crate::sim::{self, Wait, Waiter};
 
 /// A task ended by panicking.
-pub struct Panicked {
+pub struct TaskPanic {
     payload: Box<dyn Any + Send>,
 }
 
-impl Panicked {
+impl TaskPanic {
     /// Lets the caller panic with the same payload.
     pub fn resume(self) -> ! {
         std::panic::resume_unwind(self.payload)
     }
 }
 
-impl fmt::Debug for Panicked {
+impl fmt::Debug for TaskPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self
             .payload
@@ -37,13 +37,13 @@ struct Slot<T> {
     joiner: Option<Waiter>,
 }
 
-enum Kind<T> {
+enum TaskThread<T> {
     Thread(std::thread::JoinHandle<T>),
     Task { id: u64, slot: Arc<Mutex<Slot<T>>>, made_at: &'static Location<'static> },
 }
 
 /// The right to wait for a task's result. Dropping it lets the task go on by itself.
-pub struct JoinHandle<T>(Kind<T>);
+pub struct JoinHandle<T>(TaskThread<T>);
 
 /// Marks the slot done and wakes the joiner, also when the task unwinds.
 struct Finish<T>(Arc<Mutex<Slot<T>>>);
@@ -73,7 +73,7 @@ pub fn spawn<T: Send + 'static>(
     if !sim::is_simulated() {
         // OK to expect: as std::thread::spawn, which panics when the system has no threads left.
         let thread = std::thread::Builder::new().name(name).spawn(body).expect("start a thread");
-        return JoinHandle(Kind::Thread(thread));
+        return JoinHandle(TaskThread::Thread(thread));
     }
     let slot = Arc::new(Mutex::new(Slot { value: None, done: false, joiner: None }));
     let inner = Arc::clone(&slot);
@@ -85,16 +85,18 @@ pub fn spawn<T: Send + 'static>(
         })
     });
     // OK to unwrap: is_simulated() was just true.
-    JoinHandle(Kind::Task { id: id.unwrap(), slot, made_at })
+    JoinHandle(TaskThread::Task { id: id.unwrap(), slot, made_at })
 }
 
 impl<T> JoinHandle<T> {
     /// Waits for the task to end and takes its result.
     #[track_caller]
-    pub fn join(self) -> Result<T, Panicked> {
+    pub fn join(self) -> Result<T, TaskPanic> {
         let (id, slot, made_at) = match self.0 {
-            Kind::Thread(thread) => return thread.join().map_err(|payload| Panicked { payload }),
-            Kind::Task { id, slot, made_at } => (id, slot, made_at),
+            TaskThread::Thread(thread) => {
+                return thread.join().map_err(|payload| TaskPanic { payload });
+            }
+            TaskThread::Task { id, slot, made_at } => (id, slot, made_at),
         };
         let wait = Wait { what: "the end of a task", made_at, called_at: Location::caller() };
         while !slot.lock().unwrap().done {
@@ -106,14 +108,14 @@ impl<T> JoinHandle<T> {
         // The slot is marked while the task unwinds; its payload arrives when it has.
         sim::yield_now();
         let payload = sim::with_current(|core| core.take_panic(id)).flatten();
-        Err(Panicked { payload: payload.unwrap_or_else(|| Box::new("the simulation ended")) })
+        Err(TaskPanic { payload: payload.unwrap_or_else(|| Box::new("the simulation ended")) })
     }
 
     /// Whether the task has ended.
     pub fn is_finished(&self) -> bool {
         match &self.0 {
-            Kind::Thread(thread) => thread.is_finished(),
-            Kind::Task { slot, .. } => slot.lock().unwrap().done,
+            TaskThread::Thread(thread) => thread.is_finished(),
+            TaskThread::Task { slot, .. } => slot.lock().unwrap().done,
         }
     }
 }

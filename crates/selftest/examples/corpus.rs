@@ -21,14 +21,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use steadfast_crash::explore::Plan;
-use steadfast_crash::states::{Bound, Places};
+use steadfast_crash::states::{CrashPoints, StateBound};
 use steadfast_ext4::MountOptions;
 use steadfast_ext4::options::OPTIONS;
 use steadfast_peers::KernelFs;
 use steadfast_selftest::corpus::{
-    InCorpus, KNOWN, Outcome, Own, OwnKind, Subject, Workload, ace, try_out,
+    InCorpus, KNOWN, Own, OwnKind, Subject, Workload, WorkloadReport, ace, try_out,
 };
-use steadfast_vfs::options::{Applied, apply};
+use steadfast_vfs::options::{WordEffect, apply};
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -86,11 +86,11 @@ fn run(words: &Words) -> Result<bool> {
     let mut failures = Vec::new();
     for name in words.fs.split(',') {
         let (subject, states) = subject(name, words)?;
-        let places = if words.everywhere { Places::All } else { Places::Flushes };
+        let places = if words.everywhere { CrashPoints::All } else { CrashPoints::Flushes };
         let states = words.states.unwrap_or(states);
-        let bound = Bound { states, drawn: 4, ..Bound::default() };
+        let bound = StateBound { states, drawn: 4, ..StateBound::default() };
         let plan = Plan { places, bound, seed: words.seed, use_it: true, ..Plan::EVERYWHERE };
-        let (mut all, mut sum, mut failed) = (0, Outcome::default(), 0);
+        let (mut all, mut sum, mut failed) = (0, WorkloadReport::default(), 0);
         for workload in workloads(words)? {
             let outcome = try_out(&*subject, &workload, &plan)
                 .map_err(|e| format!("{name}: {workload}: {e}"))?;
@@ -104,7 +104,7 @@ fn run(words: &Words) -> Result<bool> {
                 failures.push(format!("{name}: {workload}: state {state}: {}", wrong.join("; ")));
             }
         }
-        let Outcome { cuts, states, wrong, refused, .. } = sum;
+        let WorkloadReport { cuts, states, wrong, refused, .. } = sum;
         let name = subject.name();
         println!("| {name} | {all} | {failed} | {cuts} | {states} | {wrong} | {refused} |");
     }
@@ -141,7 +141,7 @@ fn subject(name: &str, words: &Words) -> Result<(Box<dyn Subject>, u64)> {
     let mut options = MountOptions::default();
     for word in parts {
         match apply(OPTIONS, word, &mut options) {
-            Ok(Applied::Set) => {}
+            Ok(WordEffect::Set) => {}
             Ok(_) => return Err(format!("{name}: {word} is no option, or has no effect")),
             Err(e) => return Err(format!("{name}: {e}")),
         }

@@ -24,12 +24,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use steadfast_bench::iozone::{self, Call, Observer, Parsed, Surroundings};
+use steadfast_bench::iozone::{self, Call, CommandLine, Observer, Surroundings};
 use steadfast_block::BlockDevice;
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::explore::Plan;
 use steadfast_crash::kernel::Kernel;
-use steadfast_crash::states::Bound;
+use steadfast_crash::states::StateBound;
 use steadfast_devices::filter::record::{Record, RecordLog, Recording};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
@@ -137,8 +137,8 @@ struct PeerCost {
 
 fn states(name: &'static str, setup: Setup, quick: bool) -> Outcome<States> {
     let (bound, keep_every) = match quick {
-        false => (Bound::exhaustive(256, true, 16), STATES / PEERS),
-        true => (Bound::exhaustive(8, false, 1), 1000),
+        false => (StateBound::exhaustive(256, true, 16), STATES / PEERS),
+        true => (StateBound::exhaustive(8, false, 1), 1000),
     };
     let plan = Plan { bound, ..Plan::EVERYWHERE };
     let machine = SmallMachine::new(setup)?;
@@ -203,7 +203,7 @@ struct Cost {
 
 fn recording(run: &'static str, words: &str, rounds: usize) -> Outcome<Cost> {
     let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-    let Parsed::Run(options) = iozone::parse(&words).map_err(|e| e.to_string())? else {
+    let CommandLine::Run(options) = iozone::parse(&words).map_err(|e| e.to_string())? else {
         return Err(format!("{run}: not a run"));
     };
     let (mut with, mut without, mut requests) = (Vec::new(), Vec::new(), 0);

@@ -32,7 +32,7 @@ use steadfast_ext4_format::ondisk::Compat;
 use steadfast_ext4_mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_selftest::durable::{Amounts, Call, Client, OnFileSystem, OnHost, run};
+use steadfast_selftest::durable::{Amounts, Call, DurableClient, OnFileSystem, OnHost, run};
 
 /// The date of what is made.
 const EPOCH: u64 = 1_700_000_000;
@@ -61,12 +61,14 @@ fn main() -> Outcome<()> {
     }
     let (mut clients, fs) = match side[..] {
         ["host", folder] => {
-            let of = |task| Ok(Box::new(OnHost::new(Path::new(folder), task)?) as Box<dyn Client>);
+            let of = |task| {
+                Ok(Box::new(OnHost::new(Path::new(folder), task)?) as Box<dyn DurableClient>)
+            };
             ((0..words.tasks).map(of).collect::<Outcome<Vec<_>>>()?, None)
         }
         _ => {
             let fs = ours(&side, &words)?;
-            let of = |task| Box::new(OnFileSystem::new(fs.clone(), task)) as Box<dyn Client>;
+            let of = |task| Box::new(OnFileSystem::new(fs.clone(), task)) as Box<dyn DurableClient>;
             ((0..words.tasks).map(of).collect(), Some(fs.clone()))
         }
     };

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use steadfast_crash::explore::Plan;
-use steadfast_crash::states::Bound;
+use steadfast_crash::states::StateBound;
 use steadfast_ext4::DataMode;
 use steadfast_selftest::mixed::Setup;
-use steadfast_selftest::small::{Sequence, SmallMachine, Twice, explore_twice};
+use steadfast_selftest::small::{PruningCheck, Sequence, SmallMachine, explore_twice};
 
 /// Sequences that are explored between two looks at how many states there are.
 const PART: usize = 16;
@@ -39,7 +39,7 @@ fn setups() -> [(&'static str, Setup); 4] {
     ]
 }
 
-fn row(name: &str, twice: &Twice) {
+fn row(name: &str, twice: &PruningCheck) {
     let distinct = twice.pruned.distinct as f64;
     let a_minute = |used: Duration| distinct / used.as_secs_f64() * 60.0;
     println!(
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         println!("not a number");
         return ExitCode::from(2);
     };
-    let bound = Bound::exhaustive(256, true, 16);
+    let bound = StateBound::exhaustive(256, true, 16);
     let plan = Plan { bound, ..Plan::EVERYWHERE };
     let all = Sequence::all(longest as usize);
     println!("| set-up | states | pruned | agree | differ | a minute a core, unpruned | pruned |");

@@ -23,17 +23,18 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use steadfast_crash::explore::{Plan, SecondCuts};
-use steadfast_crash::states::Bound;
+use steadfast_crash::states::StateBound;
 use steadfast_selftest::mixed::Setup;
 use steadfast_selftest::small::{
-    Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, compare_pruning, explore_schedules,
+    ScheduleReport, ScheduledCase, Schedules, SmallMachine, TaskSequences, compare_pruning,
+    explore_schedules,
 };
 
 const USAGE: &str = "usage: schedules MODE JOURNAL LIST [every=N] [parts=N | part=K/N] [done=FILE]
        schedules MODE JOURNAL LIST [every=N] compare
        schedules CASE";
 const PLAN: Plan = Plan {
-    bound: Bound::exhaustive(8, false, 1),
+    bound: StateBound::exhaustive(8, false, 1),
     e2fsck_every: 20_000,
     second: SecondCuts { every: 200, ..SecondCuts::NONE },
     ..Plan::EVERYWHERE
@@ -47,7 +48,7 @@ struct Asked {
     /// Set-up and list in words.
     name: String,
     setup: Setup,
-    list: Vec<Tasks>,
+    list: Vec<TaskSequences>,
     schedules: Schedules,
     parts: usize,
     /// Only this one, from 1.
@@ -62,12 +63,15 @@ fn asked(args: &[String]) -> Result<Asked, String> {
     let of_setup = format!("{mode} {journal} empty: begins=0");
     let setup = of_setup.parse::<ScheduledCase>()?.setup;
     let (mut list, schedules) = match list.as_str() {
-        "two" => (Tasks::of_two(), Schedules::all(2)),
-        "fsync" => (Tasks::beside_an_fsync(2), Schedules::all(2)),
-        "locks" => (Tasks::beside_an_fsync(1), Schedules { locks: true, ..Schedules::all(1) }),
-        "three" => {
-            (Tasks::of_three(THREES, 1), Schedules { drawn: Some(DRAWN), ..Schedules::all(2) })
+        "two" => (TaskSequences::of_two(), Schedules::all(2)),
+        "fsync" => (TaskSequences::beside_an_fsync(2), Schedules::all(2)),
+        "locks" => {
+            (TaskSequences::beside_an_fsync(1), Schedules { locks: true, ..Schedules::all(1) })
         }
+        "three" => (
+            TaskSequences::of_three(THREES, 1),
+            Schedules { drawn: Some(DRAWN), ..Schedules::all(2) },
+        ),
         other => return Err(format!("'{other}': the list is two, fsync, locks or three")),
     };
     let (mut parts, mut part, mut done, mut compare) = (1, None, None, false);
@@ -98,13 +102,13 @@ fn asked(args: &[String]) -> Result<Asked, String> {
 /// Figures that can be written to a line and added up.
 #[derive(Default)]
 struct Sum {
-    done: Scheduled,
+    done: ScheduleReport,
     millis: u64,
 }
 
 impl Sum {
     fn numbers(&mut self) -> [&mut u64; 18] {
-        let Scheduled { pairs, schedules, pruned, distinct, points_max, explored: e, .. } =
+        let ScheduleReport { pairs, schedules, pruned, distinct, points_max, explored: e, .. } =
             &mut self.done;
         [
             pairs,
@@ -173,7 +177,7 @@ fn explored(asked: &Asked) -> Result<Sum, String> {
             continue;
         }
         let begun = Instant::now();
-        let progress = |so_far: &Scheduled| {
+        let progress = |so_far: &ScheduleReport| {
             if so_far.pairs.is_multiple_of(200) {
                 println!("{:.0} s: {so_far}", begun.elapsed().as_secs_f64());
             }

@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use steadfast_crash::explore::{Plan, SecondCuts};
-use steadfast_crash::states::Bound;
+use steadfast_crash::states::StateBound;
 use steadfast_ext4::DataMode;
 use steadfast_selftest::mixed::Setup;
-use steadfast_selftest::small::{Explored, Sequence, SmallMachine, explore};
+use steadfast_selftest::small::{Sequence, SequenceReport, SmallMachine, explore};
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
 fn main() -> ExitCode {
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         sequences = vec![one];
     }
     println!("{} sequences", sequences.len());
-    let bound = Bound::exhaustive(256, true, 16);
+    let bound = StateBound::exhaustive(256, true, 16);
     let plan = Plan {
         bound,
         e2fsck_every: 500,
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         ..Plan::EVERYWHERE
     };
     let begun = Instant::now();
-    let progress = |so_far: &Explored| {
+    let progress = |so_far: &SequenceReport| {
         if so_far.sequences.is_multiple_of(50) {
             println!("{:.0} s: {so_far}", begun.elapsed().as_secs_f64());
         }

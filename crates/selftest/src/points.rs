@@ -18,7 +18,7 @@ const NOTE: u64 = 0x706f_696e_7473;
 
 /// What a program sees of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
+struct ObjectView {
     attr: Attr,
     /// Of a regular file.
     contents: Contents,
@@ -31,7 +31,7 @@ struct Seen {
 /// otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
-    names: BTreeMap<Vec<u8>, Seen>,
+    names: BTreeMap<Vec<u8>, ObjectView>,
 }
 
 impl Snapshot {
@@ -48,7 +48,7 @@ impl Snapshot {
             }
             (attr.blocks_512, attr.block_size, attr.generation) = (0, 0, 0);
             (attr.atime, attr.crtime) = (attr.mtime, attr.mtime);
-            Seen { attr, contents: node.contents(), target: node.target.clone() }
+            ObjectView { attr, contents: node.contents(), target: node.target.clone() }
         };
         let names = tree.nodes().map(|(path, node)| ([b"/", path].concat(), seen(node))).collect();
         let mut snapshot = Snapshot { names };

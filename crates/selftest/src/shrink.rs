@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use steadfast_crash::delta::minimise;
 use steadfast_crash::e2fsck::E2fsck;
-use steadfast_crash::explore::{Decisive, Machine, Plan, System, first_wrong};
+use steadfast_crash::explore::{Decisive, Plan, RebootTarget, System, first_wrong};
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::states::Unit;
 use steadfast_crash::{CrashError, Result};
@@ -21,7 +21,7 @@ use crate::mixed::{MixedMachine, Script};
 
 /// A failing case made small.
 #[derive(Debug, Clone)]
-pub struct Shrunk {
+pub struct MinimalCase {
     /// How many operations the run had.
     pub operations_before: usize,
     /// Those that are left.
@@ -54,8 +54,8 @@ pub fn shrink(
     plan: &Plan,
     wrong: &dyn Fn(&StateFigures) -> bool,
     effort: Effort,
-) -> Result<Option<Shrunk>> {
-    let shared: Arc<dyn Machine> = Arc::new(*machine);
+) -> Result<Option<MinimalCase>> {
+    let shared: Arc<dyn RebootTarget> = Arc::new(*machine);
     let recorded = machine.record_script(seed, script)?;
     let Some((cut, _)) = first_wrong(&shared, &recorded, plan, wrong) else { return Ok(None) };
     // A run that cannot be recorded is no smaller case of this.
@@ -79,12 +79,12 @@ pub fn shrink(
     let run: (&dyn System, _) = (&shared, &recorded);
     let decisive = Decisive::of_state(run, plan, &state, effort.recoveries, e2fsck, wrong);
     let tries = effort.runs - tries;
-    Ok(Some(Shrunk { operations_before, script, cut, decisive, tries }))
+    Ok(Some(MinimalCase { operations_before, script, cut, decisive, tries }))
 }
 
-impl fmt::Display for Shrunk {
+impl fmt::Display for MinimalCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shrunk { operations_before, script, cut, decisive, tries } = self;
+        let MinimalCase { operations_before, script, cut, decisive, tries } = self;
         let (number, tick) = (cut.number, cut.tick);
         writeln!(
             f,

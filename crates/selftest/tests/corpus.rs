@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::explore::Plan;
-use steadfast_crash::states::{Bound, Places};
+use steadfast_crash::states::{CrashPoints, StateBound};
 use steadfast_ext4::{DataMode, MountOptions};
 use steadfast_selftest::corpus::{KNOWN, Own, OwnKind, Subject, ace, try_out};
 
 fn plan(states: u64) -> Plan {
-    let bound = Bound { states, drawn: 4, ..Bound::default() };
-    Plan { places: Places::Flushes, bound, use_it: true, ..Plan::EVERYWHERE }
+    let bound = StateBound { states, drawn: 4, ..StateBound::default() };
+    Plan { places: CrashPoints::Flushes, bound, use_it: true, ..Plan::EVERYWHERE }
 }
 
 fn own(kind: OwnKind, data: DataMode) -> Own {

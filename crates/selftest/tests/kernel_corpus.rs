@@ -3,14 +3,14 @@
 #![allow(clippy::print_stdout, reason = "a skipped test says why; figures are for people")]
 
 use steadfast_crash::explore::Plan;
-use steadfast_crash::states::{Bound, Places};
+use steadfast_crash::states::{CrashPoints, StateBound};
 use steadfast_peers::KernelFs;
 use steadfast_selftest::corpus::{InCorpus, KNOWN, Subject, try_out};
 
 /// Few states: the kernel takes a hundred times as long to recover.
 fn plan() -> Plan {
-    let bound = Bound { states: 4, combinations: 4, drawn: 1, ..Bound::default() };
-    Plan { places: Places::Flushes, bound, use_it: true, ..Plan::EVERYWHERE }
+    let bound = StateBound { states: 4, combinations: 4, drawn: 1, ..StateBound::default() };
+    Plan { places: CrashPoints::Flushes, bound, use_it: true, ..Plan::EVERYWHERE }
 }
 
 /// `STEADFAST_SOAK`: above 1 all known bugs.

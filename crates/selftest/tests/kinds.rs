@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use steadfast_crash::explore::{Loss, Machine, OnRam, Places, Plan, Recorded, SecondCuts, explore};
+use steadfast_crash::explore::{
+    CrashPoints, CutSource, Loss, OnRam, Plan, RebootTarget, SecondCuts, explore,
+};
 use steadfast_crash::figures::{Figures, StateFigures};
 use steadfast_crash::kernel::Kernel;
 use steadfast_crash::opinion::Opinion;
-use steadfast_crash::program::inside::{Inside, Program};
-use steadfast_crash::states::Bound;
+use steadfast_crash::program::inside::{InProcessRun, Program};
+use steadfast_crash::states::StateBound;
 use steadfast_devices::filter::record::Media;
 use steadfast_devices::model::{ModelParams, NvramParams, SsdParams};
 use steadfast_ext4::MountOptions;
@@ -24,15 +26,15 @@ use steadfast_vfs::{NewNode, OpenFlags};
 const DISK: u64 = 24 << 20;
 /// Index of the journal's device.
 const CARD: usize = 1;
-const TRIALS: Plan = Plan::trials(Places::Spread(24), 3);
+const TRIALS: Plan = Plan::trials(CrashPoints::Spread(24), 3);
 /// The dangerous instants.
-const AROUND: Plan = Plan::trials(Places::Boundaries(24), 3);
+const AROUND: Plan = Plan::trials(CrashPoints::Boundaries(24), 3);
 
 /// A workload that was recorded with its journal on another device, and what recovers it.
 struct Ran {
     name: &'static str,
-    machine: Arc<dyn Machine>,
-    recorded: Recorded,
+    machine: Arc<dyn RebootTarget>,
+    recorded: CutSource,
 }
 
 fn mixed() -> Ran {
@@ -45,7 +47,7 @@ fn mixed() -> Ran {
 fn program() -> Ran {
     let options = MountOptions::default();
     let card = NvramParams { size_mib: 16, initialised: true, ..NvramParams::default() };
-    let inside = Inside {
+    let inside = InProcessRun {
         options: options.clone(),
         disk: ModelParams::Ssd(SsdParams::default()).test_disk(DISK),
         journal: Some(ModelParams::Nvram(card)),
@@ -74,11 +76,11 @@ fn program() -> Ran {
 }
 
 impl Ran {
-    fn again(&self) -> Recorded {
+    fn again(&self) -> CutSource {
         self.recorded.on_media(0, Media::Sectors)
     }
 
-    fn explore(&self, recorded: Recorded, plan: &Plan) -> Figures {
+    fn explore(&self, recorded: CutSource, plan: &Plan) -> Figures {
         let figures = explore(&self.machine, recorded, plan, &|_| ());
         assert_eq!(figures.not_judged, None, "{}: {plan:?}", self.name);
         figures
@@ -117,8 +119,10 @@ fn second_cuts() {
 #[test]
 fn by_rule_and_version_by_version() {
     each(|ran| {
-        for bound in [Bound { states: 6, ..Bound::default() }, Bound::exhaustive(4, false, 1)] {
-            let plan = Plan { bound, places: Places::Sampled(24), ..TRIALS };
+        for bound in
+            [StateBound { states: 6, ..StateBound::default() }, StateBound::exhaustive(4, false, 1)]
+        {
+            let plan = Plan { bound, places: CrashPoints::Sampled(24), ..TRIALS };
             let states = ran.is_well(&plan);
             assert!(states > 24, "{}: {states}", ran.name);
         }

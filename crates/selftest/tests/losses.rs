@@ -11,7 +11,7 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_crash::explore::{
-    Booted, Loss, Machine, Places, Plan, Recorded, SecondCuts, explore, lose,
+    BootedMachine, CrashPoints, CutSource, Loss, Plan, RebootTarget, SecondCuts, explore, lose,
 };
 use steadfast_crash::figures::StateFigures;
 use steadfast_devices::filter::record::{DeviceId, RecordLog, Recording};
@@ -45,7 +45,7 @@ fn cuts() -> u64 {
     4 * factor.unwrap_or(1u64)
 }
 
-fn recorded(setup: Setup, seed: u64) -> (MixedMachine, Recorded) {
+fn recorded(setup: Setup, seed: u64) -> (MixedMachine, CutSource) {
     let machine = MixedMachine { setup, disk_bytes: DISK };
     let recorded = machine.record(seed, TASKS, OPERATIONS).unwrap();
     (machine, recorded)
@@ -58,7 +58,7 @@ fn survey(
     losses: impl Fn(u64, &mut Rng) -> Vec<Loss>,
 ) -> impl Iterator<Item = StateFigures> {
     let (machine, recorded) = recorded(setup, 1);
-    let machine: Arc<dyn Machine> = Arc::new(machine);
+    let machine: Arc<dyn RebootTarget> = Arc::new(machine);
     let (first, last) =
         (recorded.recording.first_crash_point(), recorded.recording.last_crash_point());
     let mut rng = Rng::new(7);
@@ -104,7 +104,8 @@ fn used_again(machine: &MixedMachine, contents: Vec<Store>, properly: bool) -> V
     let machine = *machine;
     let ran = Sim::new(1).run(move || {
         let log = RecordLog::new();
-        let Booted { fs, shut_down } = machine.power_on(contents.clone(), Some(&log)).unwrap();
+        let BootedMachine { fs, shut_down } =
+            machine.power_on(contents.clone(), Some(&log)).unwrap();
         fs.mkdir(fs.root(), b"later", NewNode { mode: 0o755, ..NewNode::default() }).unwrap();
         fs.sync().unwrap();
         if machine.setup.points.is_some() {
@@ -192,7 +193,7 @@ fn a_journal_put_back_within_its_mount_damages_nothing() {
 /// Cuts a run around its boundaries: none may be wrong.
 fn all_is_well(name: &str, setup: Setup, plan: &Plan) {
     let (machine, recorded) = recorded(setup, plan.seed);
-    let machine: Arc<dyn Machine> = Arc::new(machine);
+    let machine: Arc<dyn RebootTarget> = Arc::new(machine);
     let figures = explore(&machine, recorded, plan, &|_| ());
     let wrong = figures
         .count(|cut| cut.broken_promises > 0 || cut.stale_bytes > 0 || !cut.damage.is_empty());
@@ -205,7 +206,7 @@ fn a_cut_beside_the_mark_loses_nothing() {
     for (name, setup) in modes() {
         let setup = Setup { checkpoint_percent: 2, churn: true, ..setup };
         let second = SecondCuts { percent: 50, ..SecondCuts::NONE };
-        let trials = Plan::trials(Places::Boundaries(10 * cuts()), 5);
+        let trials = Plan::trials(CrashPoints::Boundaries(10 * cuts()), 5);
         let plan = Plan { e2fsck_every: 10, second, ..trials };
         all_is_well(name, setup, &plan);
     }
@@ -228,7 +229,7 @@ fn a_journal_on_memory_tears_words_and_keeps_its_promises() {
     for (name, setup) in modes() {
         let setup = Setup { memory_journal: true, ..setup };
         let second = SecondCuts { percent: 25, ..SecondCuts::NONE };
-        let plan = Plan { second, ..Plan::trials(Places::Boundaries(8 * cuts()), 3) };
+        let plan = Plan { second, ..Plan::trials(CrashPoints::Boundaries(8 * cuts()), 3) };
         all_is_well(name, setup, &plan);
     }
 }

@@ -11,12 +11,12 @@ use std::io::Write;
 use std::sync::Arc;
 
 use steadfast_crash::e2fsck::E2fsck;
-use steadfast_crash::explore::{Machine, Places, Plan, SecondCuts, explore};
+use steadfast_crash::explore::{CrashPoints, Plan, RebootTarget, SecondCuts, explore};
 use steadfast_crash::figures::Figures;
 use steadfast_crash::kernel::Kernel;
 use steadfast_crash::opinion::Opinion;
 use steadfast_ext4::DataMode;
-use steadfast_selftest::mixed::{Case, Memory, Mirrored, MixedMachine, Setup};
+use steadfast_selftest::mixed::{Case, Memory, MirrorDisk, MixedMachine, Setup};
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
 /// Cuts of one recorded run.
@@ -43,7 +43,7 @@ fn print_finding(name: &str, finding: &str) {
 fn explored(name: &str, setup: Setup) -> Figures {
     assert!(E2fsck::find().is_some(), "e2fsck is needed: apt-get install e2fsprogs");
     let machine = MixedMachine { setup, disk_bytes: DISK };
-    let shared: Arc<dyn Machine> = Arc::new(machine);
+    let shared: Arc<dyn RebootTarget> = Arc::new(machine);
     let mut all = Figures::default();
     // Two mounts a run, until there are enough of them.
     let asked = |all: &Figures| all.count(|c| c.kernel.is_some());
@@ -59,7 +59,7 @@ fn explored(name: &str, setup: Setup) -> Figures {
         let ask = asked(&all) < KERNEL_MOUNTS && mountable;
         let kernel_every = if ask { CUTS / 2 } else { 0 };
         let second = SecondCuts { percent: 25, ..SecondCuts::NONE };
-        let trials = Plan::trials(Places::Spread(CUTS), seed);
+        let trials = Plan::trials(CrashPoints::Spread(CUTS), seed);
         let plan = Plan { e2fsck_every: 1, second, kernel_every, ..trials };
         let figures = explore(&shared, recorded, &plan, &|_| ());
         let case = Case { setup, seed, tasks: TASKS, operations: OPERATIONS, plan };
@@ -191,7 +191,7 @@ fn transact_small_blocks_by_default() {
 }
 
 fn mirrored(data: DataMode, memory: Memory, lost: Option<usize>) -> Setup {
-    Setup { data, mirror: Some(Mirrored { memory, lost }), ..Setup::PLAIN }
+    Setup { data, mirror: Some(MirrorDisk { memory, lost }), ..Setup::PLAIN }
 }
 
 /// Power cuts of a machine whose disk is a mirror; the legs hold the same after each.

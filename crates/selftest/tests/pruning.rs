@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use steadfast_crash::explore::Plan;
-use steadfast_crash::states::Bound;
+use steadfast_crash::states::StateBound;
 use steadfast_ext4::DataMode;
 use steadfast_selftest::mixed::Setup;
 use steadfast_selftest::small::{Sequence, SmallMachine, explore_twice};
@@ -28,9 +28,9 @@ fn agree(name: &str, setup: Setup) {
     // Of memory words are in doubt, of which a write has hundreds: each alone would take hours.
     let has_words = setup.memory_journal || setup.dax;
     let (longest, bound) = match (soak, has_words) {
-        (true, false) => (2, Bound::exhaustive(256, true, 16)),
-        (true, true) => (2, Bound::exhaustive(64, false, 64)),
-        (false, _) => (1, Bound::exhaustive(8, false, 1)),
+        (true, false) => (2, StateBound::exhaustive(256, true, 16)),
+        (true, true) => (2, StateBound::exhaustive(64, false, 64)),
+        (false, _) => (1, StateBound::exhaustive(8, false, 1)),
     };
     let plan = Plan { bound, ..Plan::EVERYWHERE };
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -102,7 +102,7 @@ fn pruned_on_memory() {
 #[test]
 fn pruned_with_findings() {
     let machine = SmallMachine::new(Setup { lying: true, ..SMALL }).unwrap();
-    let bound = Bound::exhaustive(8, false, 1);
+    let bound = StateBound::exhaustive(8, false, 1);
     let plan = Plan { bound, ..Plan::EVERYWHERE };
     let with_promise = |s: &&Sequence| s.to_string().contains("sync");
     let sequences: Vec<Sequence> =

@@ -15,16 +15,16 @@ use std::io::Write;
 use std::time::Instant;
 
 use steadfast_crash::explore::{Plan, SecondCuts};
-use steadfast_crash::states::Bound;
+use steadfast_crash::states::StateBound;
 use steadfast_ext4::DataMode;
 use steadfast_selftest::mixed::Setup;
 use steadfast_selftest::small::{
-    Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules,
+    ScheduleReport, ScheduledCase, Schedules, SmallMachine, TaskSequences, explore_schedules,
 };
 
-const QUICK: Bound = Bound::exhaustive(8, false, 1);
+const QUICK: StateBound = StateBound::exhaustive(8, false, 1);
 
-fn explored(name: &str, setup: Setup, pairs: &[Tasks], schedules: &Schedules) {
+fn explored(name: &str, setup: Setup, pairs: &[TaskSequences], schedules: &Schedules) {
     let plan = Plan {
         bound: QUICK,
         e2fsck_every: 2000,
@@ -35,7 +35,7 @@ fn explored(name: &str, setup: Setup, pairs: &[Tasks], schedules: &Schedules) {
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
     let printed = Cell::new(0);
     // Says at once what was found: a soak goes on for hours.
-    let progress = |so_far: &Scheduled| {
+    let progress = |so_far: &ScheduleReport| {
         for finding in so_far.explored.findings.iter().skip(printed.get()) {
             let _ = writeln!(std::io::stderr(), "FOUND: {name}: {finding}");
         }
@@ -59,20 +59,21 @@ const DRAWN: (u64, u64) = (6, 1);
 fn of_setup(data: DataMode, external: bool, first: usize) {
     let setup = ScheduledCase::setup(data, external);
     let journal = if external { "external" } else { "internal" };
-    let explored = |what: &str, pairs: &[Tasks], schedules: Schedules| {
+    let explored = |what: &str, pairs: &[TaskSequences], schedules: Schedules| {
         let name = format!("{}, {journal}, {what}", format!("{data:?}").to_lowercase());
         explored(&name, setup, pairs, &schedules);
     };
-    let of_two =
-        |first, every| Tasks::of_two().into_iter().skip(first).step_by(every).collect::<Vec<_>>();
+    let of_two = |first, every| {
+        TaskSequences::of_two().into_iter().skip(first).step_by(every).collect::<Vec<_>>()
+    };
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
     let (first, every) = if soak { (0, 1) } else { (first, PAIRS_EVERY) };
     let drawn = Schedules { drawn: Some(DRAWN), ..Schedules::all(2) };
     explored("two beside two", &of_two(first, every), Schedules::all(2));
-    explored("three, drawn", &Tasks::of_three(THREES, 1), drawn.clone());
+    explored("three, drawn", &TaskSequences::of_three(THREES, 1), drawn.clone());
     explored("locks, drawn", &of_two(0, LOCKS_EVERY), Schedules { locks: true, ..drawn });
     let locks = Schedules { locks: true, ..Schedules::all(1) };
-    explored("locks, one beside an fsync", &Tasks::beside_an_fsync(1), locks);
+    explored("locks, one beside an fsync", &TaskSequences::beside_an_fsync(1), locks);
 }
 
 #[test]

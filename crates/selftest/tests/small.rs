@@ -13,14 +13,14 @@ use std::io::Write;
 use std::time::Instant;
 
 use steadfast_crash::explore::{Plan, SecondCuts};
-use steadfast_crash::states::Bound;
+use steadfast_crash::states::StateBound;
 use steadfast_ext4::DataMode;
 use steadfast_selftest::mixed::Setup;
 use steadfast_selftest::small::quick::{BOUND, EXTERNAL, Family, Part, SECOND_WHOLE_EVERY, SMALL};
-use steadfast_selftest::small::{Explored, Sequence, SmallMachine, explore};
+use steadfast_selftest::small::{Sequence, SequenceReport, SmallMachine, explore};
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
-const WHOLE: Bound = Bound::exhaustive(256, true, 16);
+const WHOLE: StateBound = StateBound::exhaustive(256, true, 16);
 
 /// The test of the tests: they can fail.
 #[test]
@@ -40,7 +40,7 @@ fn small_a_lying_cache_is_found() {
 
 /// Says at once what was found: a soak goes on for hours. (The test harness holds back what is
 /// printed by macros only.)
-fn print_new(name: &str) -> impl Fn(&Explored) {
+fn print_new(name: &str) -> impl Fn(&SequenceReport) {
     let printed = Cell::new(0);
     move |explored| {
         for finding in explored.findings.iter().skip(printed.get()) {
@@ -154,7 +154,7 @@ fn on_memory(name: &str, setup: Setup) {
     let (sequences, random) =
         if soak { (Sequence::all(2), 64) } else { (on_memory_quick(&setup), 4) };
     let exhaustive = if soak { 64 } else { 16 };
-    let bound = Bound::exhaustive(exhaustive, false, random);
+    let bound = StateBound::exhaustive(exhaustive, false, random);
     let plan = Plan {
         bound,
         e2fsck_every: 1000,

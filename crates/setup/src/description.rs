@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use steadfast_devices::filter::record::Media;
-use steadfast_devices::filter::{Rule, schedule};
+use steadfast_devices::filter::{FaultRule, schedule};
 use steadfast_devices::model::ModelParams;
 use steadfast_runtime::Sim;
 use steadfast_volume::{ReadPolicy, WritePolicy};
@@ -25,7 +25,7 @@ pub struct Setup {
     /// The device or volume that holds the journal; absent: the journal is on `disk`.
     pub journal: Option<String>,
     /// The request scheduler before the disk; absent: requests go to it as they come.
-    pub scheduler: Option<schedule::Settings>,
+    pub scheduler: Option<schedule::SchedulerSettings>,
     /// mkfs options ([`options::mkfs`](crate::options::mkfs)).
     pub mkfs: String,
     /// Mount options ([`options::mount`](crate::options::mount)).
@@ -54,7 +54,7 @@ pub struct DeviceSpec {
     /// How it is used, if it is memory.
     pub namespace: Namespace,
     /// Requests that it does not answer well; the times are counted from each mount.
-    pub faults: Vec<Rule>,
+    pub faults: Vec<FaultRule>,
     /// What a power cut does to it.
     pub media: Media,
 }
@@ -127,6 +127,14 @@ impl DeviceSpec {
         }
     }
 
+    /// The model, to be changed, if it is one.
+    pub fn model_mut(&mut self) -> Option<&mut ModelParams> {
+        match &mut self.source {
+            DeviceSource::Model(model) => Some(model),
+            DeviceSource::Path(_) => None,
+        }
+    }
+
     /// In words, as a report shows it.
     pub fn description(&self) -> String {
         match &self.source {
@@ -192,8 +200,8 @@ impl Topology {
         leaves(&self.volumes, name)
     }
 
-    /// About how many bytes a device or volume has: of a volume without what its labels take, and of
-    /// a path as many as there can be.
+    /// About how many bytes a device or volume has: of a volume without what its labels take, and
+    /// of a path as many as there can be.
     pub fn bytes_of(&self, name: &str) -> u64 {
         let Some(volume) = self.volumes.get(name) else {
             return match self.devices.get(name).map(|device| &device.source) {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steadfast_block::{BlockDevice, is_zero, signatures};
-use steadfast_devices::filter::{Fault, Faults, Rule, Schedule, schedule};
+use steadfast_devices::filter::{Fault, FaultRule, Faults, Scheduler, schedule};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
 use steadfast_runtime::{Nanos, now};
@@ -21,23 +21,23 @@ use crate::volumes::{OpenVolumes, Tree, Volumes};
 #[derive(Clone)]
 pub struct Devices {
     /// Those of the disk, then those of the journal.
-    leaves: Vec<Leaf>,
+    leaves: Vec<LeafDevice>,
     disk: Tree,
     journal: Option<Tree>,
-    scheduler: Option<schedule::Settings>,
+    scheduler: Option<schedule::SchedulerSettings>,
 }
 
 /// What is put over a device, which has this name: a recording, or nothing.
-pub type Over<'a> = dyn FnMut(&str, &Arc<dyn Model>) -> Arc<dyn BlockDevice> + 'a;
+pub type DeviceWrapper<'a> = dyn FnMut(&str, &Arc<dyn Model>) -> Arc<dyn BlockDevice> + 'a;
 
 /// A device of a setup.
 #[derive(Clone)]
-struct Leaf {
+struct LeafDevice {
     name: String,
     source: Source,
     namespace: Namespace,
     driver: DriverCost,
-    faults: Vec<Rule>,
+    faults: Vec<FaultRule>,
 }
 
 /// What a device is.
@@ -66,11 +66,11 @@ pub struct Blocks {
     /// The journal's device.
     pub journal: Option<Arc<dyn BlockDevice>>,
     /// That scheduler.
-    pub queue: Option<Arc<Schedule>>,
+    pub queue: Option<Arc<Scheduler>>,
     /// The volumes of both.
     pub volumes: OpenVolumes,
     /// Filters over the devices, and what each is to do.
-    pub faults: Vec<(Faults, Vec<Rule>)>,
+    pub faults: Vec<(Faults, Vec<FaultRule>)>,
     /// They hold something, whatever it is.
     pub is_used: bool,
     /// Those of this machine.
@@ -107,13 +107,13 @@ impl Devices {
     fn of(
         topology: &Topology,
         (disk, journal): (&str, Option<&str>),
-        scheduler: Option<schedule::Settings>,
+        scheduler: Option<schedule::SchedulerSettings>,
         overwrite: Overwrite,
     ) -> Result<Devices, SetupError> {
         let mut names = Vec::new();
         let disk = Tree::of(topology, disk, &mut names);
         let journal = journal.map(|j| Tree::of(topology, j, &mut names));
-        let leaf = |name: String| -> Result<Leaf, SetupError> {
+        let leaf = |name: String| -> Result<LeafDevice, SetupError> {
             let Some(spec) = topology.devices.get(&name) else {
                 return Err(topology.no_device(&name));
             };
@@ -124,7 +124,7 @@ impl Devices {
                 }
             };
             let (namespace, driver) = (spec.namespace, spec.driver);
-            Ok(Leaf { name, source, namespace, driver, faults: spec.faults.clone() })
+            Ok(LeafDevice { name, source, namespace, driver, faults: spec.faults.clone() })
         };
         let leaves = names.into_iter().map(leaf).collect::<Result<_, SetupError>>()?;
         Ok(Devices { leaves, disk, journal, scheduler })
@@ -140,7 +140,7 @@ impl Devices {
 
     /// The first device that is no model, by its name: nothing is known of what it would lose.
     pub fn of_this_machine(&self) -> Option<&str> {
-        let is_opened = |leaf: &&Leaf| matches!(leaf.source, Source::Opened(_));
+        let is_opened = |leaf: &&LeafDevice| matches!(leaf.source, Source::Opened(_));
         self.leaves.iter().find(is_opened).map(|leaf| leaf.name.as_str())
     }
 
@@ -160,7 +160,7 @@ impl Devices {
 
     /// Whether the file system sees what the devices hold, byte by byte.
     pub fn are_seen_as_they_are(&self) -> bool {
-        let moves = |leaf: &Leaf| leaf.namespace == Namespace::Sector;
+        let moves = |leaf: &LeafDevice| leaf.namespace == Namespace::Sector;
         !self.has_volumes() && !self.leaves.iter().any(moves)
     }
 
@@ -189,9 +189,13 @@ impl Devices {
     ///
     /// # Errors
     /// A volume cannot be made or assembled, with the reason.
-    pub fn blocks_over(&self, state: Volumes, over: &mut Over<'_>) -> Result<Blocks, SetupError> {
+    pub fn blocks_over(
+        &self,
+        state: Volumes,
+        over: &mut DeviceWrapper<'_>,
+    ) -> Result<Blocks, SetupError> {
         let mut faults = Vec::new();
-        let mut device = |leaf: &Leaf| -> Result<Arc<dyn BlockDevice>, SetupError> {
+        let mut device = |leaf: &LeafDevice| -> Result<Arc<dyn BlockDevice>, SetupError> {
             let mut device = match &leaf.source {
                 Source::Model(model) => over(&leaf.name, model),
                 Source::Opened(open) => Arc::clone(&open.device),
@@ -227,9 +231,9 @@ impl Blocks {
     pub fn new(
         disk: Arc<dyn BlockDevice>,
         journal: Option<Arc<dyn BlockDevice>>,
-        scheduler: Option<&schedule::Settings>,
+        scheduler: Option<&schedule::SchedulerSettings>,
     ) -> Blocks {
-        let queue = scheduler.map(|s| Arc::new(Schedule::new(Arc::clone(&disk), s.clone())));
+        let queue = scheduler.map(|s| Arc::new(Scheduler::new(Arc::clone(&disk), s.clone())));
         let disk = queue.as_ref().map_or(disk, |q| Arc::clone(q) as Arc<dyn BlockDevice>);
         Blocks {
             disk,
@@ -243,12 +247,12 @@ impl Blocks {
     }
 
     /// What goes wrong with the devices goes wrong from now on, and is counted anew.
-    pub fn arm_faults(&self) {
+    pub(crate) fn arm_faults(&self) {
         for (faults, rules) in &self.faults {
             faults.clear();
             for rule in rules {
                 let from = now() + rule.from.since(Nanos::ZERO);
-                faults.add(Rule { from, ..rule.clone() });
+                faults.add(FaultRule { from, ..rule.clone() });
             }
         }
     }

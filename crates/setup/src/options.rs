@@ -6,12 +6,12 @@ use steadfast_ext4::options as ext4;
 use steadfast_ext4::{AccessTimes, MountOptions};
 use steadfast_ext4_mkfs::option_table::apply_line;
 use steadfast_ext4_mkfs::{JournalChoice, Options};
-use steadfast_vfs::options::{self, Applied, WrongOption};
+use steadfast_vfs::options::{self, WordEffect, WrongOption};
 
 use crate::error::OptionsError;
 
 /// Seconds since 1970 at which every simulated machine begins: 2024-01-01.
-pub const EPOCH_SECONDS: u64 = 1_704_067_200;
+pub(crate) const EPOCH_SECONDS: u64 = 1_704_067_200;
 
 /// mkfs options: those that say what is to be made, and `-J size=MIB` of
 /// a journal on the disk.
@@ -70,7 +70,7 @@ fn mount_option(word: &str, to: &mut MountOptions) -> Result<(), WrongOption> {
     if matches!(word, "ro" | "noload" | "norecovery") {
         return wrong("a variant is written to");
     }
-    if options::apply(ext4::OPTIONS, word, to)? != Applied::Unknown {
+    if options::apply(ext4::OPTIONS, word, to)? != WordEffect::Unknown {
         return Ok(());
     }
     match of_mount_points(word)? {
@@ -83,7 +83,7 @@ fn mount_option(word: &str, to: &mut MountOptions) -> Result<(), WrongOption> {
 #[cfg(feature = "fuse")]
 fn of_mount_points(word: &str) -> Result<bool, WrongOption> {
     let mut of_mounts = steadfast_fuse::Options::default();
-    Ok(options::apply(steadfast_fuse::OPTIONS, word, &mut of_mounts)? != Applied::Unknown)
+    Ok(options::apply(steadfast_fuse::OPTIONS, word, &mut of_mounts)? != WordEffect::Unknown)
 }
 
 /// Nobody here knows them.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Persistence};
 use steadfast_volume::{
-    AssembleOptions, Assembled, Contents, LegState, Mirror, MirrorOptions, NewLeg, Policies,
-    Throttle, assemble, create_mirror, create_rows,
+    AssembleOptions, AssemblyReport, Contents, LegState, Mirror, MirrorOptions, NewLeg, Policies,
+    ResyncThrottle, assemble, create_mirror, create_rows,
 };
 
 use crate::SetupError;
@@ -42,7 +42,7 @@ pub enum Volumes {
 #[derive(Clone, Default)]
 pub struct OpenVolumes {
     mirrors: Vec<Mirror>,
-    assembled: Option<Assembled>,
+    assembled: Option<AssemblyReport>,
 }
 
 impl Tree {
@@ -131,7 +131,7 @@ pub fn peer_setup(spec: &VolumeSpec, devices: &[Device]) -> Setup {
 
 impl OpenVolumes {
     /// Of volumes that were assembled already.
-    pub fn with(assembled: Assembled) -> OpenVolumes {
+    pub fn with(assembled: AssemblyReport) -> OpenVolumes {
         OpenVolumes { mirrors: Vec::new(), assembled: Some(assembled) }
     }
 
@@ -187,7 +187,7 @@ impl OpenVolumes {
 
     /// Looks after a mirror as a host does.
     fn keep(&mut self, mirror: Mirror) -> Device {
-        mirror.keep(UPKEEP_EVERY, Throttle::default());
+        mirror.keep(UPKEEP_EVERY, ResyncThrottle::default());
         self.mirrors.push(mirror.clone());
         Arc::new(mirror)
     }

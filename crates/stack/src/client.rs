@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::protocol::{Answer, Kind, LINE_MAX, Refusal, Request, read_reply};
+use crate::protocol::{Answer, LINE_MAX, Refusal, RefusalKind, Request, read_reply};
 
 /// How long a host may take for what it does at once.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ impl Client {
         let mut connection = connected(&self.socket)?;
         let lost = |e: std::io::Error| {
             let what = format!("the host at {} does not answer: {e}", self.socket.display());
-            Refusal::new(Kind::Failed, what)
+            Refusal::new(RefusalKind::Failed, what)
         };
         let timeout = takes_a_moment(request).then_some(TIMEOUT);
         connection.set_read_timeout(timeout).map_err(lost)?;
@@ -53,7 +53,7 @@ impl Client {
         if line.is_empty() {
             let socket = self.socket.display();
             let what = format!("the host at {socket} has ended without an answer: see its log");
-            return Err(Refusal::new(Kind::Failed, what));
+            return Err(Refusal::new(RefusalKind::Failed, what));
         }
         read_reply(&line)
     }
@@ -69,15 +69,16 @@ fn connected(socket: &Path) -> Result<UnixStream, Refusal> {
     UnixStream::connect(socket).map_err(|e| {
         let shown = socket.display();
         let (kind, what) = match e.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-                (Kind::NotFound, "no host answers: start one by 'steadfast serve'".to_owned())
-            }
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => (
+                RefusalKind::NotFound,
+                "no host answers: start one by 'steadfast serve'".to_owned(),
+            ),
             ErrorKind::PermissionDenied => {
                 let what = "this user may not ask this host: it answers the user who started it, \
                             and root";
-                (Kind::Refused, what.to_owned())
+                (RefusalKind::Refused, what.to_owned())
             }
-            _ => (Kind::Failed, e.to_string()),
+            _ => (RefusalKind::Failed, e.to_string()),
         };
         Refusal::new(kind, format!("{shown}: {what}"))
     })

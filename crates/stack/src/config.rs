@@ -32,7 +32,7 @@ const NAME_MAX: usize = 31;
 /// A configuration, checked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct HostConfig {
     /// Where the tree of files is mounted.
     pub tree: Option<PathBuf>,
     /// The control socket.
@@ -141,14 +141,14 @@ struct Wrong {
     what: String,
 }
 
-impl Config {
+impl HostConfig {
     /// Reads a configuration; `name` is the file's, for messages.
     ///
     /// # Errors
     /// Everything that is wrong with it, each with its line.
-    pub fn parse(text: &str, name: &str) -> Result<Config, ConfigError> {
+    pub fn parse(text: &str, name: &str) -> Result<HostConfig, ConfigError> {
         let failed = |source| ConfigError::Toml { name: name.to_owned(), source };
-        let config: Config = toml::from_str(text).map_err(failed)?;
+        let config: HostConfig = toml::from_str(text).map_err(failed)?;
         let wrong = config.wrong();
         if wrong.is_empty() {
             return Ok(config);
@@ -293,7 +293,7 @@ size = \"many\"
 components = [\"a\", \"nothing\"]
 read_policy = \"fastest\"
 ";
-        let message = Config::parse(text, "s.toml").unwrap_err().to_string();
+        let message = HostConfig::parse(text, "s.toml").unwrap_err().to_string();
         let expected = "\
 s.toml, line 4: not a size; write a number with k, m, g or t (powers of 1024)
   |
@@ -308,7 +308,7 @@ s.toml, line 7: there is no such policy
 7 | read_policy = \"fastest\"
   |               ^^^^^^^^^";
         assert_eq!(message, expected);
-        let message = Config::parse("[device.a]\npath = \"/a\"\nvolatil = true\n", "s.toml");
+        let message = HostConfig::parse("[device.a]\npath = \"/a\"\nvolatil = true\n", "s.toml");
         assert!(message.unwrap_err().to_string().contains("volatil"));
     }
 
@@ -319,7 +319,7 @@ device.a.path = \"/a\"
 volume.d10.components = [\"d11\"]
 volume.d11.components = [\"a\"]
 ";
-        let config = Config::parse(text, "s.toml").unwrap();
+        let config = HostConfig::parse(text, "s.toml").unwrap();
         let order: Vec<&str> = config.volumes_from_inside().iter().map(|(n, _)| *n).collect();
         assert_eq!(order, ["d11", "d10"]);
     }

@@ -12,15 +12,15 @@ use steadfast_devices::filter::{Stat, StatCounters};
 use steadfast_runtime::RwLock;
 
 /// The device below, which may be opened again after a failure.
-struct Opened(RwLock<Arc<dyn BlockDevice>>);
+struct EndpointDevice(RwLock<Arc<dyn BlockDevice>>);
 
-impl Opened {
+impl EndpointDevice {
     fn device(&self) -> Arc<dyn BlockDevice> {
         Arc::clone(&self.0.read())
     }
 }
 
-impl BlockDevice for Opened {
+impl BlockDevice for EndpointDevice {
     fn info(&self) -> DeviceInfo {
         self.device().info()
     }
@@ -51,9 +51,9 @@ impl BlockDevice for Opened {
 }
 
 /// In the place of a device that is being opened again.
-struct Away(DeviceInfo);
+struct OfflineDevice(DeviceInfo);
 
-impl BlockDevice for Away {
+impl BlockDevice for OfflineDevice {
     fn info(&self) -> DeviceInfo {
         self.0.clone()
     }
@@ -69,7 +69,7 @@ pub struct Endpoint {
     name: String,
     /// It does not count as keeping its contents, whatever it says of itself.
     volatile: bool,
-    opened: Arc<Opened>,
+    opened: Arc<EndpointDevice>,
     stat: Stat,
     /// Distinguishes it from every other one that there was since the host was started.
     number: u64,
@@ -89,7 +89,7 @@ impl Endpoint {
         next: Arc<dyn BlockDevice>,
         volatile: bool,
     ) -> Arc<Endpoint> {
-        let opened = Arc::new(Opened(RwLock::new(next)));
+        let opened = Arc::new(EndpointDevice(RwLock::new(next)));
         Arc::new(Endpoint {
             name: name.to_owned(),
             volatile,
@@ -109,7 +109,7 @@ impl Endpoint {
         open: impl FnOnce() -> std::result::Result<Arc<dyn BlockDevice>, E>,
     ) -> std::result::Result<(), E> {
         let info = self.opened.device().info();
-        *self.opened.0.write() = Arc::new(Away(info));
+        *self.opened.0.write() = Arc::new(OfflineDevice(info));
         let device = open()?;
         *self.opened.0.write() = device;
         Ok(())

@@ -1,6 +1,6 @@
 //! The stack host: one process that keeps devices and volumes assembled.
 //!
-//! A [`Host`] opens the devices of a [`Config`], assembles the volumes, and stores changes by
+//! A [`Host`] opens the devices of a [`HostConfig`], assembles the volumes, and stores changes by
 //! commands. After a restart it restores everything: RAM disks are blank, and RAM legs of mirrors
 //! are resynced automatically. [`Tree`] shows devices and volumes as files, [`Server`] serves a
 //! socket.
@@ -19,10 +19,10 @@ pub mod record;
 mod server;
 mod tree;
 
-pub use config::Config;
+pub use config::HostConfig;
 pub use endpoint::Endpoint;
 pub use host::kernel::detach_dead;
-pub use host::mounts::{Mounted, Mounter, ToMount};
+pub use host::mounts::{MountedFs, Mounter, ToMount};
 pub use host::{Host, Options};
 pub use server::Server;
 pub use tree::Tree;

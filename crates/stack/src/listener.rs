@@ -21,7 +21,7 @@ use rustix::net::{
 };
 use serde_json::Value;
 
-use crate::protocol::{Kind, LINE_MAX, Refusal, reply};
+use crate::protocol::{LINE_MAX, Refusal, RefusalKind, reply};
 
 /// Time limit for a caller to send its request, and for taking the answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -92,8 +92,8 @@ impl Talk {
             request_max: LINE_MAX,
             is_whole: |request| request.last() == Some(&b'\n'),
             answer: Box::new(move |request| line(&handler(request))),
-            busy: refused(Kind::Busy, BUSY),
-            not_allowed: Some(refused(Kind::Refused, NOT_ALLOWED)),
+            busy: refused(RefusalKind::Busy, BUSY),
+            not_allowed: Some(refused(RefusalKind::Refused, NOT_ALLOWED)),
         }
     }
 }

@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, BlockError, is_zero};
 use steadfast_vfs::{
-    Attr, DirEntry, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
+    Attr, Dirent, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
     RenameFlags, Result, SeekTo, SetAttr, StatFs, Timestamp,
 };
 
 use crate::endpoint::Endpoint;
 use crate::host::Host;
-use crate::protocol::Kind;
+use crate::protocol::RefusalKind;
 
 const ROOT: Ino = Ino(1);
 /// The folders: number and name.
@@ -316,9 +316,9 @@ impl FileSystem for Tree {
         let alias = text(name)?;
         let is_new = !self.host.lock().records.aliases.contains_key(alias);
         self.host.add_alias(alias, target).map_err(|e| match e.kind {
-            Kind::NotFound => FsError::NotFound,
-            Kind::Busy => FsError::Exists,
-            Kind::UsedWrongly => FsError::Invalid { what: "no name for a device" },
+            RefusalKind::NotFound => FsError::NotFound,
+            RefusalKind::Busy => FsError::Exists,
+            RefusalKind::UsedWrongly => FsError::Invalid { what: "no name for a device" },
             _ => FsError::Io { what: e.error },
         })?;
         let mut hidden = self.hidden();
@@ -424,7 +424,7 @@ impl FileSystem for Tree {
         self.handle(fh)?.endpoint.flush().map_err(io)
     }
 
-    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
+    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<Dirent>> {
         let mut all: Vec<(Ino, FileType, Vec<u8>)> = vec![
             (dir, FileType::Directory, b".".to_vec()),
             (ROOT, FileType::Directory, b"..".to_vec()),
@@ -440,7 +440,7 @@ impl FileSystem for Tree {
             }
         }
         let numbered = all.into_iter().zip(1..);
-        let entry = |((ino, kind, name), next)| DirEntry { ino, kind, name, next };
+        let entry = |((ino, kind, name), next)| Dirent { ino, kind, name, next };
         Ok(numbered.skip(from as usize).map(entry).collect())
     }
 

@@ -30,7 +30,7 @@ const ROUNDS_MAX: usize = 200;
 
 /// Two sides, compared round by round.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Compared {
+pub struct PairedTest {
     /// The median of the first over the second.
     pub ratio: f64,
     /// Rounds that both have.
@@ -39,15 +39,15 @@ pub struct Compared {
     pub p: f64,
 }
 
-impl Compared {
+impl PairedTest {
     /// Of the figures of the same rounds; `None` without a round. Figures that are not above zero
     /// do not count.
-    pub fn of(first: &[f64], second: &[f64]) -> Option<Compared> {
+    pub fn of(first: &[f64], second: &[f64]) -> Option<PairedTest> {
         let both = first.iter().zip(second).filter(|(a, b)| **a > 0.0 && **b > 0.0);
         let ratios: Vec<f64> =
             both.map(|(a, b)| a / b).filter(|r| r.is_finite() && *r > 0.0).collect();
         let logs: Vec<f64> = ratios.iter().take(ROUNDS_MAX).map(|r| r.ln()).collect();
-        Some(Compared { ratio: median(&ratios)?, rounds: ratios.len(), p: signed_rank(&logs) })
+        Some(PairedTest { ratio: median(&ratios)?, rounds: ratios.len(), p: signed_rank(&logs) })
     }
 
     /// Which of the two is greater; [`Ordering::Equal`]: level, or it cannot be said.
@@ -74,10 +74,10 @@ pub fn rounds_needed(sides: usize) -> usize {
 /// The best and the worst place that each of several sides may have, the greatest first. Each
 /// has its figures round by round; sides whose order is not known share their places.
 pub fn places(sides: &[Vec<f64>]) -> Vec<(usize, usize)> {
-    let mut pairs: Vec<(usize, usize, Compared)> = Vec::new();
+    let mut pairs: Vec<(usize, usize, PairedTest)> = Vec::new();
     for a in 0..sides.len() {
         for b in a + 1..sides.len() {
-            pairs.extend(Compared::of(&sides[a], &sides[b]).map(|c| (a, b, c)));
+            pairs.extend(PairedTest::of(&sides[a], &sides[b]).map(|c| (a, b, c)));
         }
     }
     pairs.sort_by(|(.., x), (.., y)| x.p.total_cmp(&y.p));
@@ -186,7 +186,7 @@ mod tests {
                 let (mut rejected, mut ordered) = (0, 0);
                 for _ in 0..TRIALS {
                     let sides = rng.rounds(2, n, kind);
-                    let compared = Compared::of(&sides[0], &sides[1]).unwrap();
+                    let compared = PairedTest::of(&sides[0], &sides[1]).unwrap();
                     rejected += usize::from(compared.p <= LEVEL);
                     ordered += usize::from(compared.order() != Ordering::Equal);
                 }
@@ -238,7 +238,7 @@ mod tests {
             let found = (0..TRIALS).filter(|_| {
                 let mut sides = rng.rounds(2, n, 0);
                 sides[1].iter_mut().for_each(|speed| *speed *= 1.15);
-                Compared::of(&sides[0], &sides[1]).unwrap().order() == Ordering::Less
+                PairedTest::of(&sides[0], &sides[1]).unwrap().order() == Ordering::Less
             });
             let share = found.count() as f64 / TRIALS as f64;
             assert!(share >= found_at_least, "{n}: {share}");
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_difference_that_is_too_small_is_none() {
         let first = [100.0; 40];
-        let of = |factor: f64| Compared::of(&first.map(|v| v * factor), &first).unwrap();
+        let of = |factor: f64| PairedTest::of(&first.map(|v| v * factor), &first).unwrap();
         assert!(of(1.04).p < 1e-9 && of(1.04).order() == Ordering::Equal);
         assert_eq!((of(1.06).order(), of(0.94).order()), (Ordering::Greater, Ordering::Less));
         assert_eq!((of(1.0).p, of(1.0).order()), (1.0, Ordering::Equal));
@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn what_is_not_above_zero_does_not_count() {
-        let compared = Compared::of(&[1.0, 0.0, f64::NAN, 2.0], &[1.0, 2.0, 3.0]).unwrap();
+        let compared = PairedTest::of(&[1.0, 0.0, f64::NAN, 2.0], &[1.0, 2.0, 3.0]).unwrap();
         assert_eq!((compared.rounds, compared.ratio), (1, 1.0));
-        assert_eq!(Compared::of(&[0.0], &[1.0]), None);
+        assert_eq!(PairedTest::of(&[0.0], &[1.0]), None);
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Write;
 
-use steadfast::crash::{Failure, PowerCut, Recovered, Report, Running};
+use steadfast::crash::{Failure, NextBoot, PowerCut, ProgramFs, Report};
 use steadfast::{DataMode, File, FileSystem, OpenOptions};
 
 /// The program that is tested. It knows nothing of the test.
@@ -51,7 +51,7 @@ fn recovered(fs: &FileSystem) -> steadfast::Result<BTreeMap<String, String>> {
 }
 
 fn test(data: DataMode, syncs: bool) -> Result<Report, Failure> {
-    let program = move |fs: &Running| {
+    let program = move |fs: &ProgramFs| {
         let mut store = Store::open(fs, syncs)?;
         for n in 0..20 {
             store.set("counter", n)?;
@@ -60,7 +60,7 @@ fn test(data: DataMode, syncs: bool) -> Result<Report, Failure> {
         std::io::Result::Ok(())
     };
     // At least the last value that was acknowledged.
-    let judge = |left: &Recovered| -> Result<(), Box<dyn Error>> {
+    let judge = |left: &NextBoot| -> Result<(), Box<dyn Error>> {
         let Some(last) = left.acknowledgements().last() else { return Ok(()) };
         let found = recovered(left)?.remove("counter");
         let found: u32 = found.ok_or("the counter is gone")?.parse()?;

@@ -14,7 +14,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast::devices::model::hdd::WriteCache;
+use steadfast::devices::model::hdd::WriteCacheMode;
 use steadfast::devices::model::{Hdd, HddParams, Nvram, NvramParams};
 use steadfast::runtime::{Sim, now};
 use steadfast::{DataMode, Image, Journal};
@@ -37,7 +37,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
 /// The time of a small write with fsync at the end of a log.
 fn fsync_time(card: bool, data: DataMode) -> Result<Duration, Box<dyn Error>> {
-    let disk = HddParams { write_cache: WriteCache::On, ..HddParams::cheetah_15k6_146() };
+    let disk = HddParams { write_cache: WriteCacheMode::On, ..HddParams::cheetah_15k6_146() };
     let disk = Arc::new(Hdd::new("disk", &disk)?);
     let journal = match card {
         true => Journal::external(Arc::new(Nvram::new("card", &NvramParams::mm_5425cn())?)),

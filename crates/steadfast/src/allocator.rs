@@ -8,7 +8,7 @@ pub use glibc::{give_back, set_up};
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[global_allocator]
-static ALLOCATOR: glibc::Allocator = glibc::Allocator;
+static ALLOCATOR: glibc::GlibcAllocator = glibc::GlibcAllocator;
 
 /// Other C libraries give memory back by themselves, or have no such call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-pub use image::{FsKind, Image, JournalCommand, Mkfs, Mount, NewJournal, Reading};
+pub use image::{FsKind, Image, JournalCommand, Mkfs, Mount, NewJournalArgs, Reading};
 pub use lab::{Lab, LabRun, LabSensitivity, LabShow, ListFormat, TableFormat, TableLooks};
 
 /// Fast memory in front of slow disks: measure what it gains, and what a power failure loses.

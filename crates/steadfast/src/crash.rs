@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use std::io::Write;
-//! use steadfast::crash::{PowerCut, Recovered};
+//! use steadfast::crash::{NextBoot, PowerCut};
 //! use steadfast::{FileSystem, Result};
 //!
 //! fn replace(fs: &FileSystem, sync: bool) -> std::io::Result<()> {
@@ -26,7 +26,7 @@
 //!     Ok(())
 //! }
 //!
-//! fn judge(left: &Recovered) -> std::result::Result<(), String> {
+//! fn judge(left: &NextBoot) -> std::result::Result<(), String> {
 //!     let config = left.read_to_string("/config").map_err(|e| e.to_string())?;
 //!     match (config.as_str(), left.acknowledged("saved")) {
 //!         ("new", _) | ("old", false) => Ok(()),
@@ -53,7 +53,8 @@
 //! [`run_tasks`](PowerCut::run_tasks): it explores the schedules of several tasks as well.
 //!
 //! Programs of this machine are run at a folder by `run_at_folder` (feature `fuse`), and
-//! [`judge_copy`](Recorded::judge_copy) gives a judge that knows only folders what was recovered.
+//! [`judge_copy`](ProgramRecording::judge_copy) gives a judge that knows only folders what was
+//! recovered.
 //!
 //! A failure describes what happened: which call came last, which writes were in doubt, what the
 //! next boot finds, and the fewest writes whose loss is enough. [`Debug`](std::fmt::Debug) prints
@@ -70,20 +71,20 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use steadfast_crash::CrashError;
-use steadfast_crash::program::inside::{Inside, Program};
-use steadfast_crash::states::{Bound, Choice, Places};
+use steadfast_crash::program::inside::{InProcessRun, Program};
+use steadfast_crash::states::{Choice, CrashPoints, StateBound};
 use steadfast_devices::model::{ModelParams, NvramParams, SsdParams};
 use steadfast_ext4::{DataMode, MountOptions};
 
 #[cfg(feature = "fuse")]
 pub use at_folder::AtFolder;
 pub use failure::Failure;
-pub use recorded::{Recorded, Report};
-pub use running::{Recovered, Running};
-pub use tasks::{Scheduled, ScheduledReport, Tasks};
+pub use recorded::{ProgramRecording, Report};
+pub use running::{NextBoot, ProgramFs};
+pub use tasks::{ScheduledReport, TaskExploration, Tasks};
 
-use self::tasks::Schedules;
-use crate::fs::{FileSystem, Mounted};
+use self::tasks::ScheduleOptions;
+use crate::fs::{FileSystem, FileSystemCore};
 
 /// Bytes of the disk, unless somebody says otherwise.
 const SIZE: u64 = 32 << 20;
@@ -108,12 +109,12 @@ const LINGER: Duration = Duration::from_secs(7);
 /// ```
 #[must_use = "nothing happens before `run`"]
 pub struct PowerCut {
-    inside: Inside,
+    inside: InProcessRun,
     cuts: u64,
     states: u64,
     seed: u64,
     prepare: Option<Program>,
-    schedules: Schedules,
+    schedules: ScheduleOptions,
 }
 
 impl Default for PowerCut {
@@ -130,7 +131,7 @@ impl PowerCut {
     /// let test = steadfast::crash::PowerCut::new();
     /// ```
     pub fn new() -> PowerCut {
-        let inside = Inside {
+        let inside = InProcessRun {
             options: MountOptions { use_reserved: true, ..MountOptions::default() },
             disk: ModelParams::Ssd(SsdParams::default()).test_disk(SIZE),
             journal: None,
@@ -138,7 +139,7 @@ impl PowerCut {
             seed: 1,
             linger: LINGER,
         };
-        let schedules = Schedules { preemptions: 1, most: SCHEDULES, only: None };
+        let schedules = ScheduleOptions { preemptions: 1, most: SCHEDULES, only: None };
         PowerCut { inside, cuts: 100, states: 16, seed: 1, prepare: None, schedules }
     }
 
@@ -217,7 +218,7 @@ impl PowerCut {
     /// use steadfast::crash::PowerCut;
     ///
     /// let test = |lying| {
-    ///     let program = |fs: &steadfast::crash::Running| {
+    ///     let program = |fs: &steadfast::crash::ProgramFs| {
     ///         let file = fs.create("/file")?;
     ///         file.write_all_at(b"kept", 0)?;
     ///         file.sync_all()?;
@@ -258,7 +259,7 @@ impl PowerCut {
         work: impl FnOnce(&FileSystem) -> Result<(), E> + 'static,
     ) -> PowerCut {
         self.prepare = Some(Box::new(move |fs, _| {
-            let fs = FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0)));
+            let fs = FileSystem::of(FileSystemCore::new(fs, None, "disk".into(), (0, 0)));
             work(&fs).map_err(|e| CrashError::Run(format!("the preparation failed: {e}")))
         }));
         self
@@ -276,16 +277,16 @@ impl PowerCut {
     /// ```
     pub fn run<E: Display>(
         self,
-        program: impl FnOnce(&Running) -> Result<(), E> + 'static,
-    ) -> Recorded {
+        program: impl FnOnce(&ProgramFs) -> Result<(), E> + 'static,
+    ) -> ProgramRecording {
         let (choice, prepare) = (self.choice(), self.prepare.unwrap_or_else(nothing));
         let inside = self.inside;
         let program: Program = Box::new(move |fs, said| {
-            let running = Running::new(fs, said.clone());
+            let running = ProgramFs::new(fs, said.clone());
             program(&running).map_err(|e| CrashError::Run(format!("the program failed: {e}")))
         });
         let run = inside.record(prepare, program);
-        Recorded::new(run, inside.options, choice)
+        ProgramRecording::new(run, inside.options, choice)
     }
 
     /// Runs programs of this machine and records them: the file system is mounted by FUSE at a
@@ -318,7 +319,7 @@ impl PowerCut {
     pub fn run_at_folder<E: Display>(
         self,
         program: impl FnOnce(&AtFolder) -> Result<(), E> + 'static,
-    ) -> Recorded {
+    ) -> ProgramRecording {
         let (choice, prepare) = (self.choice(), self.prepare.unwrap_or_else(nothing));
         let mut inside = self.inside;
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -326,7 +327,7 @@ impl PowerCut {
         inside.options.simulated_epoch = now.map_or(0, |now| now.as_secs());
         let linger = std::mem::take(&mut inside.linger);
         let run = inside.record_in_real_time(prepare, at_folder::program(program, linger));
-        Recorded::new(run, inside.options, choice)
+        ProgramRecording::new(run, inside.options, choice)
     }
 
     /// How long time goes on after the program's end, so that what was written and not synced
@@ -343,8 +344,8 @@ impl PowerCut {
     }
 
     fn choice(&self) -> Choice {
-        let bound = Bound { states: self.states, ..Bound::default() };
-        Choice { places: Places::Sampled(self.cuts), bound, seed: self.seed }
+        let bound = StateBound { states: self.states, ..StateBound::default() };
+        Choice { places: CrashPoints::Sampled(self.cuts), bound, seed: self.seed }
     }
 
     /// Runs several tasks side by side, in every schedule with up to
@@ -361,7 +362,7 @@ impl PowerCut {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use steadfast::crash::{PowerCut, Recovered, Tasks};
+    /// use steadfast::crash::{NextBoot, PowerCut, Tasks};
     /// use steadfast::runtime::Mutex;
     ///
     /// let test = |announced_first: bool| {
@@ -386,7 +387,7 @@ impl PowerCut {
     ///                 steadfast::Result::Ok(())
     ///             })
     ///     };
-    ///     let judge = |left: &Recovered| {
+    ///     let judge = |left: &NextBoot| {
     ///         left.acknowledgements().iter().try_for_each(|file| left.read(file).map(drop))
     ///     };
     ///     PowerCut::new().cuts(20).run_tasks(tasks).judge(judge)
@@ -395,11 +396,11 @@ impl PowerCut {
     /// let failure = test(true).unwrap_err();
     /// assert!(failure.to_string().contains(".only_schedule(\"begins="), "{failure}");
     /// ```
-    pub fn run_tasks(self, tasks: impl Fn() -> Tasks + 'static) -> Scheduled {
+    pub fn run_tasks(self, tasks: impl Fn() -> Tasks + 'static) -> TaskExploration {
         let choice = self.choice();
         let PowerCut { inside, prepare, schedules, .. } = self;
         let prepare = prepare.unwrap_or_else(nothing);
-        Scheduled { inside, choice, prepare, schedules, tasks: Box::new(tasks) }
+        TaskExploration { inside, choice, prepare, schedules, tasks: Box::new(tasks) }
     }
 
     /// How often a task may be preempted in a run of [`run_tasks`](Self::run_tasks): once, unless

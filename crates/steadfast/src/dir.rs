@@ -10,7 +10,7 @@ use steadfast_vfs::path::why_refused;
 use steadfast_vfs::{FileType, FsError, Ino};
 
 use crate::error::{Error, Result};
-use crate::fs::Mounted;
+use crate::fs::FileSystemCore;
 use crate::metadata::Metadata;
 
 /// The entries of a folder, without "." and "..": an iterator. What is added or removed meanwhile
@@ -29,16 +29,16 @@ use crate::metadata::Metadata;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct ReadDir {
-    mounted: Arc<Mounted>,
+    mounted: Arc<FileSystemCore>,
     dir: Ino,
     path: PathBuf,
-    part: VecDeque<steadfast_vfs::DirEntry>,
+    part: VecDeque<steadfast_vfs::Dirent>,
     /// Where the next part begins; `None` at the end.
     next: Option<u64>,
 }
 
 impl ReadDir {
-    pub(crate) fn new(mounted: Arc<Mounted>, dir: Ino, path: PathBuf) -> ReadDir {
+    pub(crate) fn new(mounted: Arc<FileSystemCore>, dir: Ino, path: PathBuf) -> ReadDir {
         ReadDir { mounted, dir, path, part: VecDeque::new(), next: Some(0) }
     }
 
@@ -121,7 +121,7 @@ impl std::fmt::Debug for ReadDir {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct DirEntry {
-    mounted: Arc<Mounted>,
+    mounted: Arc<FileSystemCore>,
     ino: Ino,
     kind: FileType,
     name: OsString,

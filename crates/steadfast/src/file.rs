@@ -12,7 +12,7 @@ use steadfast_runtime::Mutex;
 use steadfast_vfs::{Fh, FsError, Ino, OpenFlags, SetAttr};
 
 use crate::error::{Error, Result};
-use crate::fs::Mounted;
+use crate::fs::FileSystemCore;
 use crate::metadata::Metadata;
 
 /// Bytes that one call moves at most: what is moved is in memory twice.
@@ -41,7 +41,7 @@ const CHUNK: usize = 1 << 20;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct File {
-    mounted: Arc<Mounted>,
+    mounted: Arc<FileSystemCore>,
     ino: Ino,
     handle: Handle,
     path: PathBuf,
@@ -57,7 +57,12 @@ pub(crate) enum Handle {
 }
 
 impl File {
-    pub(crate) fn new(mounted: Arc<Mounted>, ino: Ino, handle: Handle, path: PathBuf) -> File {
+    pub(crate) fn new(
+        mounted: Arc<FileSystemCore>,
+        ino: Ino,
+        handle: Handle,
+        path: PathBuf,
+    ) -> File {
         File { mounted, ino, handle, path, position: Mutex::new(0) }
     }
 

@@ -39,10 +39,10 @@ use crate::error::{Error, Result};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct FileSystem(Arc<Mounted>);
+pub struct FileSystem(Arc<FileSystemCore>);
 
 /// What all handles share.
-pub(crate) struct Mounted {
+pub(crate) struct FileSystemCore {
     fs: Arc<dyn Vfs>,
     ext4: Option<Arc<Ext4>>,
     name: String,
@@ -55,15 +55,15 @@ pub(crate) struct Mounted {
     ended: AtomicBool,
 }
 
-impl Mounted {
+impl FileSystemCore {
     pub fn new(
         fs: Arc<dyn Vfs>,
         ext4: Option<Arc<Ext4>>,
         name: String,
         owner: (u32, u32),
-    ) -> Mounted {
+    ) -> FileSystemCore {
         let (simulated, ended) = (is_simulated(), AtomicBool::new(false));
-        Mounted { fs, ext4, name, owner, host: false, simulated, ended }
+        FileSystemCore { fs, ext4, name, owner, host: false, simulated, ended }
     }
 
     /// The file system, for a call.
@@ -109,7 +109,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for FileSystemCore {
     fn drop(&mut self) {
         if self.usable() {
             // Nobody is left to get the error: `FileSystem::unmount` is for those who ask.
@@ -119,11 +119,11 @@ impl Drop for Mounted {
 }
 
 impl FileSystem {
-    pub(crate) fn of(mounted: Mounted) -> FileSystem {
+    pub(crate) fn of(mounted: FileSystemCore) -> FileSystem {
         FileSystem(Arc::new(mounted))
     }
 
-    pub(crate) fn mounted(&self) -> &Arc<Mounted> {
+    pub(crate) fn mounted(&self) -> &Arc<FileSystemCore> {
         &self.0
     }
 
@@ -142,7 +142,7 @@ impl FileSystem {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn over(fs: Arc<dyn Vfs>, name: impl Into<String>) -> FileSystem {
-        FileSystem::of(Mounted::new(fs, None, name.into(), (0, 0)))
+        FileSystem::of(FileSystemCore::new(fs, None, name.into(), (0, 0)))
     }
 
     /// A folder of this machine with the same calls, which nothing leads out of: to run the same
@@ -168,7 +168,7 @@ impl FileSystem {
         let user = rustix::process::geteuid().as_raw();
         let owner = (user, rustix::process::getegid().as_raw());
         let name = folder.display().to_string();
-        let mut mounted = Mounted::new(Arc::new(host), None, name, owner);
+        let mut mounted = FileSystemCore::new(Arc::new(host), None, name, owner);
         mounted.host = true;
         Ok(FileSystem::of(mounted))
     }

@@ -17,7 +17,7 @@ pub use make::occupant;
 pub use source::{Journal, Source};
 
 use crate::error::{Error, Result};
-use crate::fs::{FileSystem, Mounted};
+use crate::fs::{FileSystem, FileSystemCore};
 use crate::journal::find_journal;
 
 /// Memory for what is read of an image and written to it, in bytes.
@@ -26,15 +26,15 @@ const CACHE: u64 = 64 << 20;
 /// Which of the family.
 ///
 /// ```
-/// use steadfast::{Image, Kind};
+/// use steadfast::{ExtVersion, Image};
 ///
-/// let fs = Image::in_memory(16 << 20).kind(Kind::Ext2).mount()?;
+/// let fs = Image::in_memory(16 << 20).kind(ExtVersion::Ext2).mount()?;
 /// fs.write("/file", "no journal, no extents")?;
 /// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum ExtVersion {
     /// Without a journal.
     Ext2,
     /// With a journal; block maps.
@@ -50,7 +50,7 @@ enum Step {
     /// The file system is there.
     Open,
     /// It is made.
-    Create(make::Wanted),
+    Create(make::ImageSpec),
 }
 
 /// An image file, a device or some memory, and how it is to be mounted: a builder, which
@@ -119,7 +119,7 @@ impl Image {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn create(source: impl Into<Source>) -> Image {
-        Image::new(source.into(), Step::Create(make::Wanted::default()))
+        Image::new(source.into(), Step::Create(make::ImageSpec::default()))
     }
 
     /// A file system that is there. An image file or a block device that is in use is refused; a
@@ -152,11 +152,11 @@ impl Image {
         Image::create(memory).zeroed(true)
     }
 
-    fn wanted(mut self, change: impl FnOnce(&mut make::Wanted)) -> Image {
+    fn wanted(mut self, change: impl FnOnce(&mut make::ImageSpec)) -> Image {
         let mut wanted = match self.step {
             Step::Create(wanted) => wanted,
             // Reported by `mount`, which can fail.
-            Step::Open => make::Wanted { of_open: true, ..make::Wanted::default() },
+            Step::Open => make::ImageSpec { of_open: true, ..make::ImageSpec::default() },
         };
         change(&mut wanted);
         self.step = Step::Create(wanted);
@@ -182,13 +182,13 @@ impl Image {
     /// Which of the family is made; ext4 unless this says otherwise.
     ///
     /// ```
-    /// use steadfast::{Image, Kind};
+    /// use steadfast::{ExtVersion, Image};
     ///
-    /// let fs = Image::in_memory(16 << 20).kind(Kind::Ext3).mount()?;
+    /// let fs = Image::in_memory(16 << 20).kind(ExtVersion::Ext3).mount()?;
     /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn kind(self, kind: Kind) -> Image {
+    pub fn kind(self, kind: ExtVersion) -> Image {
         self.wanted(|w| w.kind = kind)
     }
 
@@ -396,8 +396,8 @@ impl Image {
         self
     }
 
-    /// Changes any other mount option. What nobody changes is as the superblock of a file system that
-    /// is there asks for (`tune2fs -o`, `-E mount_opts=`), else as a mount has it.
+    /// Changes any other mount option. What nobody changes is as the superblock of a file system
+    /// that is there asks for (`tune2fs -o`, `-E mount_opts=`), else as a mount has it.
     ///
     /// ```
     /// use std::time::Duration;
@@ -470,7 +470,7 @@ impl Image {
             Error::FileSystem { doing: "mounting", device: name.clone(), source }
         })?;
         let fs = Arc::clone(&ext4) as Arc<dyn Vfs>;
-        Ok(FileSystem::of(Mounted::new(fs, Some(ext4), name, owner)))
+        Ok(FileSystem::of(FileSystemCore::new(fs, Some(ext4), name, owner)))
     }
 }
 

@@ -63,7 +63,7 @@ pub use dir::{DirEntry, ReadDir};
 pub use error::{Error, Result};
 pub use file::File;
 pub use fs::FileSystem;
-pub use image::{Image, Journal, Kind, Source, occupant};
+pub use image::{ExtVersion, Image, Journal, Source, occupant};
 pub use journal::{device_number, find_journal};
 pub use metadata::Metadata;
 #[cfg(feature = "fuse")]

@@ -31,7 +31,7 @@ use commands::{
     sensitivity, serve, svm, top, tree, volume,
 };
 use exit_status::status_of;
-pub use outcome::{Outcome, Unsupported, Usage};
+pub use outcome::{CommandEnd, Unsupported, Usage};
 use terminal::{Contents, Harmless};
 
 fn main() -> ExitCode {
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     // That nobody reads it, or that its disk is full, changes nothing about what was found.
     let unwritten = until_closed.flush().and_then(|()| until_closed.inner().whole());
     let done = match (done, unwritten) {
-        (Ok(Outcome::Good), Err(error)) => Err(error.into()),
+        (Ok(CommandEnd::Good), Err(error)) => Err(error.into()),
         (Ok(found), Err(error)) => {
             terminal::error(&error.into());
             Ok(found)
@@ -88,10 +88,10 @@ fn main() -> ExitCode {
         (done, Ok(())) => done,
     };
     match done {
-        Ok(Outcome::Good) => ExitCode::SUCCESS,
-        Ok(Outcome::Problem) => ExitCode::from(1),
-        Ok(Outcome::Status(status)) => ExitCode::from(status),
-        Ok(Outcome::Stopped) => ExitCode::from(Outcome::STOPPED),
+        Ok(CommandEnd::Good) => ExitCode::SUCCESS,
+        Ok(CommandEnd::Problem) => ExitCode::from(1),
+        Ok(CommandEnd::Status(status)) => ExitCode::from(status),
+        Ok(CommandEnd::Stopped) => ExitCode::from(CommandEnd::STOPPED),
         // Whoever reads our output has had enough (`| head`): nothing is wrong.
         Err(e) if ends_with_reader && is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
@@ -157,7 +157,7 @@ fn is_closed_pipe(e: &anyhow::Error) -> bool {
         .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
+fn run(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
     match command {
         Command::Lab(Lab::List { json }) => lab::list(json, out)?,
         Command::Lab(Lab::Devices { kind, format, json }) => {
@@ -181,14 +181,14 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
             image::reading(&image, |fs| tree::cat(fs, &path, out))?;
         }
         Command::Get { recursive, strict, image, path, host_path } => {
-            let way = tree::Way { recursive, strict, image: &image.image.files() };
+            let way = tree::CopyMode { recursive, strict, image: &image.image.files() };
             return image::reading(&image, |fs| tree::get(fs, &path, &host_path, &way));
         }
         Command::Put { recursive, strict, image, host_path, path } => {
             if host_path.symlink_metadata().is_err() {
                 return Err(Usage(format!("{}: no such file", host_path.display())).into());
             }
-            let way = tree::Way { recursive, strict, image: &image.files() };
+            let way = tree::CopyMode { recursive, strict, image: &image.files() };
             return image::changing(&image, |fs| tree::put(fs, &host_path, &path, &way));
         }
         Command::Rm { recursive, image, path } => {
@@ -228,5 +228,5 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Man { folder } => pages::man(&folder)?,
         Command::Completions { shell } => pages::completions(shell, out)?,
     }
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }

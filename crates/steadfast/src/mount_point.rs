@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use steadfast_fuse::{Mounted, Options, Serving};
+use steadfast_fuse::{FuseMount, Options, Serving};
 
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -65,7 +65,7 @@ impl FileSystem {
     /// # Errors
     /// As for [`mount_at`](Self::mount_at).
     pub fn mount_at_with(self, folder: impl AsRef<Path>, options: &Options) -> Result<MountPoint> {
-        let mounted = Mounted::new(Arc::clone(self.vfs()), folder.as_ref(), options)?;
+        let mounted = FuseMount::new(Arc::clone(self.vfs()), folder.as_ref(), options)?;
         let (path, down) = (mounted.mountpoint().to_path_buf(), mounted.down());
         let serving = Some(mounted.serve_beside()?);
         Ok(MountPoint { fs: Some(self), down, serving, path })

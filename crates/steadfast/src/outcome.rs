@@ -12,7 +12,7 @@ pub struct Unsupported(pub String);
 
 /// How a command that went through ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommandEnd {
     /// All is well.
     Good,
     /// It did its work and found a problem, which it has printed.
@@ -23,7 +23,7 @@ pub enum Outcome {
     Stopped,
 }
 
-impl Outcome {
+impl CommandEnd {
     /// The exit status of what was stopped, as a shell has it of SIGINT.
     pub const STOPPED: u8 = 130;
 }

@@ -5,13 +5,13 @@ use std::io::{self, ErrorKind, Write};
 /// The standard output cannot take what was printed: its disk is full, for example.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output: {0}")]
-pub struct Unwritten(#[source] io::Error);
+pub struct OutputError(#[source] io::Error);
 
 /// An error of the standard output, by its name. That nobody reads is none, and stays as it is.
 pub fn named(e: io::Error) -> io::Error {
     match e.kind() {
         ErrorKind::BrokenPipe | ErrorKind::Interrupted => e,
-        kind => io::Error::new(kind, Unwritten(e)),
+        kind => io::Error::new(kind, OutputError(e)),
     }
 }
 
@@ -19,7 +19,7 @@ pub fn named(e: io::Error) -> io::Error {
 /// looked at.
 pub fn is_unwritten(e: &(dyn std::error::Error + 'static)) -> bool {
     let e = e.downcast_ref().and_then(io::Error::get_ref);
-    e.is_some_and(|e| e.is::<Unwritten>())
+    e.is_some_and(|e| e.is::<OutputError>())
 }
 
 /// An output that names its errors and keeps the first one: whoever prints may let it pass, the

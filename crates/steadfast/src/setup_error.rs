@@ -4,8 +4,8 @@ use steadfast_setup::SetupError;
 
 use crate::Usage;
 
-/// The error that it passes on, or what the caller has to say otherwise: the exit status goes by its
-/// type.
+/// The error that it passes on, or what the caller has to say otherwise: the exit status goes by
+/// its type.
 pub fn to_anyhow(error: SetupError) -> anyhow::Error {
     match error {
         SetupError::Block(e) => e.into(),

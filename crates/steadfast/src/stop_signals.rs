@@ -18,19 +18,20 @@ const PAUSE: Duration = Duration::from_millis(2);
 type Work = Box<dyn FnMut(i32) + Send>;
 
 /// Stop signals of a process that mounts: they end it as ever, but not while a mount stands that
-/// nobody serves yet, which would be left dead. From [`Held::then`] on they do what is said there.
+/// nobody serves yet, which would be left dead. From [`SignalBlock::then`] on they do what is said
+/// there.
 #[derive(Clone, Default)]
-pub struct Stops(Arc<Shared>);
+pub struct Stops(Arc<SignalCore>);
 
 #[derive(Default)]
-struct Shared {
+struct SignalCore {
     work: Mutex<Option<Work>>,
     /// One has come, and is put off.
     waits: AtomicBool,
 }
 
 /// Signals wait until this is dropped.
-pub struct Held<'s>(MutexGuard<'s, Option<Work>>);
+pub struct SignalBlock<'s>(MutexGuard<'s, Option<Work>>);
 
 impl Stops {
     /// From now on.
@@ -56,13 +57,13 @@ impl Stops {
         Ok(stops)
     }
 
-    fn held_within(&self, time: Duration) -> Option<Held<'_>> {
+    fn held_within(&self, time: Duration) -> Option<SignalBlock<'_>> {
         let until = Instant::now() + time;
         self.0.waits.store(true, Ordering::Release);
         let held = loop {
             match self.0.work.try_lock() {
-                Ok(held) => break Some(Held(held)),
-                Err(TryLockError::Poisoned(held)) => break Some(Held(held.into_inner())),
+                Ok(held) => break Some(SignalBlock(held)),
+                Err(TryLockError::Poisoned(held)) => break Some(SignalBlock(held.into_inner())),
                 Err(TryLockError::WouldBlock) if Instant::now() >= until => break None,
                 Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
             }
@@ -73,16 +74,16 @@ impl Stops {
 
     /// Puts them off, but not for ever: what is done meanwhile may wait for a mount point that
     /// lies on somebody's file system. One that has come before is first.
-    pub fn hold(&self) -> Held<'_> {
+    pub fn hold(&self) -> SignalBlock<'_> {
         let until = Instant::now() + PATIENCE;
         while self.0.waits.load(Ordering::Acquire) && Instant::now() < until {
             std::thread::sleep(PAUSE);
         }
-        Held(self.0.work.lock().unwrap_or_else(PoisonError::into_inner))
+        SignalBlock(self.0.work.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Held<'_> {
+impl SignalBlock<'_> {
     /// What a signal does from now on, also one that has waited.
     pub fn then(mut self, work: impl FnMut(i32) + Send + 'static) {
         *self.0 = Some(Box::new(work));

@@ -13,7 +13,7 @@ use steadfast_vfs::foreign::{json, line};
 
 use crate::output::is_unwritten;
 
-pub use wrapped::Wrapped;
+pub use wrapped::WrappedOutput;
 
 /// Prints an error with its causes to the standard error.
 pub fn error(e: &anyhow::Error) {

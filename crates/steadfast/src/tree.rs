@@ -43,7 +43,7 @@ mod remove;
 mod walk;
 
 pub use failures::{Note, Report};
-pub use folders::{Folder, Folders, Listed};
+pub use folders::{Folder, FolderEntry, Folders};
 pub use options::Options;
 pub use walk::{Entry, Walk};
 

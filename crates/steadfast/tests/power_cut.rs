@@ -5,11 +5,11 @@ use std::fmt::Display;
 use std::io::Write;
 use std::time::Duration;
 
-use steadfast::crash::{Failure, PowerCut, Recovered, Report, Running};
+use steadfast::crash::{Failure, NextBoot, PowerCut, ProgramFs, Report};
 use steadfast::{DataMode, TransactPolicy, runtime};
 
 /// Replaces a file; with all syncs that this takes, or without one of them.
-fn replace(fs: &Running, syncs: (bool, bool)) -> std::io::Result<()> {
+fn replace(fs: &ProgramFs, syncs: (bool, bool)) -> std::io::Result<()> {
     let mut file = fs.create("/config.new")?;
     file.write_all(&[b'n'; 10_000])?;
     if syncs.0 {
@@ -25,7 +25,7 @@ fn replace(fs: &Running, syncs: (bool, bool)) -> std::io::Result<()> {
 }
 
 /// All of the old one or all of the new one, and the new one once that was acknowledged.
-fn judge(left: &Recovered) -> Result<(), String> {
+fn judge(left: &NextBoot) -> Result<(), String> {
     let config = left.read("/config").map_err(|e| e.to_string())?;
     match config.as_slice() {
         b"old" if !left.acknowledged("replaced") => Ok(()),
@@ -78,8 +78,8 @@ fn the_lying_disk_fails_whatever_is_synced() {
 
 #[test]
 fn a_panic_of_the_judge_is_its_verdict() {
-    let program = |fs: &Running| fs.write("/file", "text");
-    let judge = |left: &Recovered| -> Result<(), String> {
+    let program = |fs: &ProgramFs| fs.write("/file", "text");
+    let judge = |left: &NextBoot| -> Result<(), String> {
         assert!(left.exists("/file").unwrap(), "where is it?");
         Ok(())
     };
@@ -91,7 +91,7 @@ fn a_panic_of_the_judge_is_its_verdict() {
 fn what_cannot_be_run_is_no_finding() {
     fn not_run<E: Display + 'static>(
         cut: PowerCut,
-        work: fn(&Running) -> Result<(), E>,
+        work: fn(&ProgramFs) -> Result<(), E>,
         why: &str,
     ) {
         let failure = cut.run(work).check().unwrap_err();
@@ -105,7 +105,7 @@ fn what_cannot_be_run_is_no_finding() {
 
 #[test]
 fn a_program_may_wait_and_have_threads() {
-    let program = |fs: &Running| {
+    let program = |fs: &ProgramFs| {
         runtime::sleep(Duration::from_secs(3600));
         let other = (**fs).clone();
         let task = runtime::spawn("other", move || other.write("/other", "x"));
@@ -115,7 +115,7 @@ fn a_program_may_wait_and_have_threads() {
         fs.acknowledge("both");
         Ok::<(), steadfast::Error>(())
     };
-    let judge = |left: &Recovered| match left.acknowledgements() {
+    let judge = |left: &NextBoot| match left.acknowledgements() {
         [] => Ok(()),
         _ => left.read("/other").and(left.read("/file")).map(drop),
     };
@@ -125,7 +125,7 @@ fn a_program_may_wait_and_have_threads() {
 
 #[test]
 fn transaction_points_are_all_or_nothing() {
-    let program = |fs: &Running| {
+    let program = |fs: &ProgramFs| {
         for n in 0..5 {
             fs.write("/a", n.to_string())?;
             fs.write("/b", n.to_string())?;
@@ -134,7 +134,7 @@ fn transaction_points_are_all_or_nothing() {
         }
         steadfast::Result::Ok(())
     };
-    let judge = |left: &Recovered| -> Result<(), String> {
+    let judge = |left: &NextBoot| -> Result<(), String> {
         let of = |path| {
             left.exists(path).and_then(|there| match there {
                 true => left.read_to_string(path),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use steadfast::crash::{Failure, PowerCut, Recovered, ScheduledReport, Tasks};
+use steadfast::crash::{Failure, NextBoot, PowerCut, ScheduledReport, Tasks};
 use steadfast::runtime::Mutex;
 use steadfast::{DataMode, Result};
 
@@ -33,7 +33,7 @@ fn tasks(wrong: bool) -> Tasks {
     })
 }
 
-fn judge(left: &Recovered) -> std::result::Result<(), String> {
+fn judge(left: &NextBoot) -> std::result::Result<(), String> {
     left.acknowledgements().iter().try_for_each(|name| {
         let text = left.read_to_string(format!("/{name}")).map_err(|e| e.to_string())?;
         if &text == name { Ok(()) } else { Err(format!("{name} holds {text:?}")) }

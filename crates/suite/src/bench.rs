@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use steadfast_statistics::median_of_whole;
 
-use crate::{Error, Kind, Result, Setup, Target};
-use rows::{Bench, ROWS};
+use crate::{Result, Setup, SuiteError, Target, TargetKind};
+use rows::{MountBench, ROWS};
 
 /// How much to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -95,7 +95,7 @@ pub struct Table {
 
 /// Measures all rows on all kinds.
 pub fn run(
-    kinds: &[Kind],
+    kinds: &[TargetKind],
     setup: &Setup,
     amounts: Amounts,
     progress: &mut dyn FnMut(&str),
@@ -104,14 +104,14 @@ pub fn run(
     let mut benches = Vec::new();
     for kind in kinds {
         let target = Target::new(kind.clone(), setup)?;
-        benches.push(Bench { target, amounts, archive: archive.path().join("tree.tar") });
+        benches.push(MountBench { target, amounts, archive: archive.path().join("tree.tar") });
     }
     let mut times = vec![vec![Vec::new(); kinds.len()]; ROWS.len()];
     for round in 0..amounts.rounds {
         for (row, times) in ROWS.iter().zip(&mut times) {
             progress(&format!("round {} of {}: {}", round + 1, amounts.rounds, row.name));
             for turn in 0..benches.len() {
-                let of = |e: Error| Error::Target(format!("{}: {e}", row.name));
+                let of = |e: SuiteError| SuiteError::Target(format!("{}: {e}", row.name));
                 let at = (round as usize + turn) % benches.len();
                 // OK to index: a remainder of the length, and there are as many times as benches.
                 times[at].push(measure(&mut benches[at], row).map_err(of)?);
@@ -126,19 +126,19 @@ pub fn run(
         let figures = times.into_iter().map(|t| figure(t, count)).collect();
         Row { name: row.name, unit: row.unit, count, figures }
     });
-    let targets = kinds.iter().map(Kind::name).collect();
+    let targets = kinds.iter().map(TargetKind::name).collect();
     Ok(Table { amounts, targets, options: setup.options.clone(), rows: rows.collect() })
 }
 
 /// Wall time, and the daemon's CPU time.
 type Times = (Duration, Option<Duration>);
 
-fn measure(bench: &mut Bench, row: &rows::RowOf) -> Result<Times> {
+fn measure(bench: &mut MountBench, row: &rows::RowOf) -> Result<Times> {
     (row.prepare)(bench)?;
     if row.cold {
         bench.target.remount()?;
         let drop_caches = std::path::Path::new("/proc/sys/vm/drop_caches");
-        std::fs::write(drop_caches, "3").map_err(Error::host(drop_caches))?;
+        std::fs::write(drop_caches, "3").map_err(SuiteError::host(drop_caches))?;
     }
     let cpu_before = bench.target.daemon_cpu();
     let begun = Instant::now();

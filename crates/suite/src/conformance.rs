@@ -25,7 +25,7 @@ use rustix::thread::UnshareFlags;
 pub use compare::{Comparison, Difference, KnownDifferences, compare};
 pub use transcript::Transcript;
 
-use crate::{Error, Result, Target};
+use crate::{Result, SuiteError, Target};
 use script::Case;
 use world::World;
 
@@ -56,7 +56,7 @@ pub fn cases() -> Result<Vec<Case>> {
         for case in script::parse(file, text)? {
             if all.iter().any(|c| c.name == case.name) {
                 let what = "the name is taken".to_owned();
-                return Err(Error::Script { case: case.name, what });
+                return Err(SuiteError::Script { case: case.name, what });
             }
             all.push(case);
         }
@@ -76,7 +76,9 @@ pub fn run_cases(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Transcript>> {
     if !rustix::process::geteuid().is_root() {
-        return Err(Error::Target("the cases change users and devices: run them as root".into()));
+        return Err(SuiteError::Target(
+            "the cases change users and devices: run them as root".into(),
+        ));
     }
     let folder = target.mountpoint();
     let is_over = AtomicBool::new(false);
@@ -85,7 +87,7 @@ pub fn run_cases(
         // Moved in, so that the channel ends with the work.
         let begin = begin;
         crate::raw::unshare(UnshareFlags::FS)
-            .map_err(|e| Error::Target(format!("unshare: {e}")))?;
+            .map_err(|e| SuiteError::Target(format!("unshare: {e}")))?;
         let mut transcripts = Vec::with_capacity(cases.len());
         for case in cases.iter().take_while(|_| !is_over.load(Ordering::Relaxed)) {
             // Nobody listens any more when a case has taken too long.
@@ -115,7 +117,7 @@ pub fn run_cases(
         match (late, worker.join()) {
             (_, Err(panic)) => std::panic::resume_unwind(panic),
             (None, Ok(done)) => done,
-            (Some(case), Ok(_)) => Err(Error::Target(format!(
+            (Some(case), Ok(_)) => Err(SuiteError::Target(format!(
                 "case {case} did not end within {} s: the daemon was killed",
                 CASE_LIMIT.as_secs()
             ))),

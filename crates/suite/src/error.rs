@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Why a judge could not do its work.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SuiteError {
     /// A program could not be started, or took too long.
     #[error("{program}: {source}")]
     Program {
@@ -46,11 +46,11 @@ pub enum Error {
 }
 
 /// A result of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = std::result::Result<T, SuiteError>;
 
-impl Error {
-    pub(crate) fn host(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+impl SuiteError {
+    pub(crate) fn host(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> SuiteError {
         let path = path.into();
-        move |source| Error::Host { path, source }
+        move |source| SuiteError::Host { path, source }
     }
 }

@@ -7,11 +7,11 @@ use steadfast_host::Folder;
 
 use crate::target::kernel::{LoopDevice, Zram};
 use crate::target::{LIMIT, umount};
-use crate::{Error, Result, run, run_ok};
+use crate::{Result, SuiteError, run, run_ok};
 
 /// What it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum On {
+pub enum BackingDevice {
     /// A zram disk of so many bytes.
     Zram(u64),
     /// A loop device over this file.
@@ -22,9 +22,9 @@ pub enum On {
 
 /// How it is made and mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kernel {
+pub struct KernelExt4Setup {
     /// The device.
-    pub on: On,
+    pub on: BackingDevice,
     /// With fast commits.
     pub fast_commit: bool,
     /// Bytes of a zram disk with the journal; none: it is inside.
@@ -62,13 +62,13 @@ impl KernelExt4 {
     ///
     /// # Errors
     /// What a program of the system said.
-    pub fn new(kernel: &Kernel) -> Result<KernelExt4> {
+    pub fn new(kernel: &KernelExt4Setup) -> Result<KernelExt4> {
         let place = std::env::temp_dir();
-        let folder = Folder::new_in(&place, "sfs-").map_err(Error::host(&place))?;
+        let folder = Folder::new_in(&place, "sfs-").map_err(SuiteError::host(&place))?;
         let device = match &kernel.on {
-            On::Zram(bytes) => Device::Zram(Zram::new(*bytes)?),
-            On::Loop(file) => Device::Loop(LoopDevice::new(file)?),
-            On::DirectLoop(file) => Device::Loop(LoopDevice::direct(file)?),
+            BackingDevice::Zram(bytes) => Device::Zram(Zram::new(*bytes)?),
+            BackingDevice::Loop(file) => Device::Loop(LoopDevice::new(file)?),
+            BackingDevice::DirectLoop(file) => Device::Loop(LoopDevice::direct(file)?),
         };
         let journal = kernel.journal.map(Zram::new).transpose()?;
         let mut mke2fs = Command::new("mke2fs");

@@ -20,8 +20,8 @@ pub mod stress;
 mod target;
 pub mod traps;
 
-pub use error::{Error, Result};
+pub use error::{Result, SuiteError};
 pub use namespace::OtherNamespace;
 pub use program::{ended, output, output_of, run, run_ok};
 pub use raw::aio_write;
-pub use target::{Journal, Kind, Setup, Target};
+pub use target::{Journal, Setup, Target, TargetKind};

@@ -10,8 +10,8 @@ use std::process::Command;
 use steadfast_host::Folder;
 
 use crate::target::steadfast::{Daemon, mount};
-use crate::target::{LIMIT, Paths, umount};
-use crate::{Error, Result, run, run_ok};
+use crate::target::{ImagePaths, LIMIT, umount};
+use crate::{Result, SuiteError, run, run_ok};
 
 const MIB: u64 = 1 << 20;
 /// Bytes of a range's label, which is in its file behind what can be used (`steadfast pmem`).
@@ -19,7 +19,7 @@ const LABEL: u64 = 128 << 10;
 
 /// What it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum TargetMedium {
     /// An emulated range, a file that is made: so many bytes for the file system.
     Memory(PathBuf, u64),
     /// A file that is there, used past the page cache of the machine.
@@ -32,7 +32,7 @@ pub struct Mounting {
     /// The program.
     pub binary: PathBuf,
     /// The device.
-    pub place: Place,
+    pub place: TargetMedium,
     /// A range for the journal, which is made, and its bytes; none: it is inside.
     pub journal: Option<(PathBuf, u64)>,
     /// With fast commits.
@@ -43,25 +43,25 @@ pub struct Mounting {
 
 /// A mounted one. Unmounted when dropped, whatever happened; the ranges are gone then.
 #[derive(Debug)]
-pub struct Mounted {
+pub struct TargetMount {
     folder: Folder,
     daemon: Option<Daemon>,
     ranges: Vec<PathBuf>,
 }
 
-impl Mounted {
+impl TargetMount {
     /// Makes it and mounts it.
     ///
     /// # Errors
     /// What a program said.
-    pub fn new(how: &Mounting) -> Result<Mounted> {
+    pub fn new(how: &Mounting) -> Result<TargetMount> {
         let place = std::env::temp_dir();
-        let folder = Folder::new_in(&place, "sfs-").map_err(Error::host(&place))?;
-        let mut mounted = Mounted { folder, daemon: None, ranges: Vec::new() };
+        let folder = Folder::new_in(&place, "sfs-").map_err(SuiteError::host(&place))?;
+        let mut mounted = TargetMount { folder, daemon: None, ranges: Vec::new() };
         let steadfast = || Command::new(&how.binary);
         let image = match &how.place {
-            Place::Memory(path, bytes) => mounted.range(how, path, *bytes)?,
-            Place::Disk(path) => path.clone(),
+            TargetMedium::Memory(path, bytes) => mounted.range(how, path, *bytes)?,
+            TargetMedium::Disk(path) => path.clone(),
         };
         let mut mkfs = steadfast();
         // Blocks that were discarded would have to be found again, while calls are timed.
@@ -82,12 +82,13 @@ impl Mounted {
         run_ok(LIMIT, mkfs.arg(&image))?;
         let mut options = vec!["noatime", "accept_volatile"];
         options.extend(how.fast_commit.then_some("fast_commit"));
-        options.extend(matches!(how.place, Place::Memory(..)).then_some("dax=always"));
+        options.extend(matches!(how.place, TargetMedium::Memory(..)).then_some("dax=always"));
         options.extend(Some(how.options.as_str()).filter(|more| !more.is_empty()));
         let log = mounted.folder.path().join("log");
         let mountpoint = mounted.mountpoint();
-        std::fs::create_dir(&mountpoint).map_err(Error::host(&mountpoint))?;
-        let paths = Paths { image: &image, journal: journal.as_deref(), mountpoint: &mountpoint };
+        std::fs::create_dir(&mountpoint).map_err(SuiteError::host(&mountpoint))?;
+        let paths =
+            ImagePaths { image: &image, journal: journal.as_deref(), mountpoint: &mountpoint };
         mounted.daemon = Some(mount(&how.binary, &paths, &options.join(","), &log)?);
         Ok(mounted)
     }
@@ -110,7 +111,7 @@ impl Mounted {
             }
             Ok(())
         });
-        written.map_err(Error::host(path))?;
+        written.map_err(SuiteError::host(path))?;
         Ok(path.to_owned())
     }
 
@@ -134,7 +135,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for TargetMount {
     fn drop(&mut self) {
         if self.daemon.is_some() && umount(&self.mountpoint()).is_err() {
             // Nobody is left to report to; the mount must not stay.

@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use crate::{Error, Result};
+use crate::{Result, SuiteError};
 
 /// How often a program is asked whether it has ended.
 const POLL: Duration = Duration::from_millis(5);
@@ -47,7 +47,7 @@ fn killed(child: &mut Child, limit: Duration) -> std::io::Error {
 /// It could not be started, or took longer.
 pub fn output(limit: Duration, command: &mut Command) -> Result<Output> {
     let program = shown(command);
-    let failed = |source| Error::Program { program: program.clone(), source };
+    let failed = |source| SuiteError::Program { program: program.clone(), source };
     let mut out = tempfile::tempfile().map_err(failed)?;
     let mut err = tempfile::tempfile().map_err(failed)?;
     let for_output = out.try_clone().map_err(failed)?;
@@ -100,7 +100,7 @@ fn read_in_thread(mut pipe: impl Read + Send + 'static) -> Receiver<std::io::Res
 /// is killed and is an error.
 pub fn run(limit: Duration, command: &mut Command) -> Result<(ExitStatus, String)> {
     let program = shown(command);
-    let failed = |source| Error::Program { program: program.clone(), source };
+    let failed = |source| SuiteError::Program { program: program.clone(), source };
     // A file, not a pipe: a daemon that the program leaves behind would keep a pipe open.
     let mut output = tempfile::tempfile().map_err(failed)?;
     let for_errors = output.try_clone().map_err(failed)?;
@@ -122,7 +122,7 @@ pub fn run_ok(limit: Duration, command: &mut Command) -> Result<String> {
     if status.success() {
         return Ok(output);
     }
-    Err(Error::Failed { program: shown(command), status: status.to_string(), output })
+    Err(SuiteError::Failed { program: shown(command), status: status.to_string(), output })
 }
 
 fn shown(command: &Command) -> String {

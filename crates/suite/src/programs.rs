@@ -7,17 +7,17 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::program::run_ok;
-use crate::{Error, Result};
+use crate::{Result, SuiteError};
 
 /// Longest that one call of a program may take.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// A program's test: its name, and what it does with an empty folder on the mount. The second
 /// folder is the workspace's, of whose repository git makes a clone.
-pub type Program = (&'static str, fn(&Path, &Path) -> Result<()>);
+pub type ProgramTest = (&'static str, fn(&Path, &Path) -> Result<()>);
 
 /// All of them.
-pub const PROGRAMS: [Program; 8] = [
+pub const PROGRAMS: [ProgramTest; 8] = [
     ("git", git),
     ("sqlite3 with a rollback journal", sqlite_rollback),
     ("sqlite3 with a write-ahead log", sqlite_wal),
@@ -28,8 +28,8 @@ pub const PROGRAMS: [Program; 8] = [
     ("fio, mapped", fio_mapped),
 ];
 
-fn wrong(what: impl Into<String>) -> Error {
-    Error::Target(what.into())
+fn wrong(what: impl Into<String>) -> SuiteError {
+    SuiteError::Target(what.into())
 }
 
 /// Clones the project itself, changes it, packs it, and has git look at every object.
@@ -52,7 +52,7 @@ fn git(folder: &Path, workspace: &Path) -> Result<()> {
     git(&["checkout", "--quiet", "-B", "work"])?;
     for i in 0..5 {
         let file = clone.join(format!("file{i}"));
-        fs::write(&file, format!("content {i}\n").repeat(1000)).map_err(Error::host(&file))?;
+        fs::write(&file, format!("content {i}\n").repeat(1000)).map_err(SuiteError::host(&file))?;
         git(&["add", "."])?;
         git(&["commit", "--quiet", "-m", &format!("change {i}")])?;
     }
@@ -101,7 +101,7 @@ fn sqlite(folder: &Path, mode: &str) -> Result<()> {
                 Err(panic) => std::panic::resume_unwind(panic),
             };
         }
-        Ok::<(), Error>(())
+        Ok::<(), SuiteError>(())
     })?;
     sql("begin; update t set what=randomblob(3000) where id%7=0; delete from t where id%5=0; \
          rollback; begin; delete from t where id%3=0; commit; vacuum;")?;
@@ -116,9 +116,9 @@ fn sqlite(folder: &Path, mode: &str) -> Result<()> {
 
 /// As many files as the kernel's headers have, out of an archive and into one again.
 fn tar(folder: &Path, _workspace: &Path) -> Result<()> {
-    let host = tempfile::tempdir().map_err(Error::host("a folder for temporary files"))?;
+    let host = tempfile::tempdir().map_err(SuiteError::host("a folder for temporary files"))?;
     let tree = host.path().join("tree");
-    header_tree(&tree, 6000).map_err(Error::host(&tree))?;
+    header_tree(&tree, 6000).map_err(SuiteError::host(&tree))?;
     let archive = host.path().join("tree.tar");
     let pack = |from: &Path, to: &Path| {
         let mut tar = Command::new("tar");
@@ -134,7 +134,7 @@ fn tar(folder: &Path, _workspace: &Path) -> Result<()> {
     // Names, modes, owners, times to the nanosecond, links and contents.
     run_ok(LIMIT, Command::new("cmp").arg(&archive).arg(&again))?;
     let on_mount = folder.join("tree");
-    fs::remove_dir_all(&on_mount).map_err(Error::host(&on_mount))
+    fs::remove_dir_all(&on_mount).map_err(SuiteError::host(&on_mount))
 }
 
 /// Folders of files whose sizes are as those of C headers, with some links.
@@ -160,9 +160,9 @@ fn cargo(folder: &Path, _workspace: &Path) -> Result<()> {
     let source = folder.join("small/src");
     let write = |name: &str, text: &str| {
         let path = source.join(name);
-        fs::write(&path, text).map_err(Error::host(path))
+        fs::write(&path, text).map_err(SuiteError::host(path))
     };
-    fs::create_dir_all(&source).map_err(Error::host(&source))?;
+    fs::create_dir_all(&source).map_err(SuiteError::host(&source))?;
     write("../Cargo.toml", "[package]\nname = \"small\"\nedition = \"2021\"\n\n[workspace]\n")?;
     write("lib.rs", "pub mod greet;\n")?;
     write("greet.rs", "pub fn greet(n: u32) -> String {\n    format!(\"hello {n}\")\n}\n")?;

@@ -13,7 +13,7 @@ const ALIGN: usize = 4096;
 
 /// How a program asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum SyncMethod {
     /// The file is opened with O_SYNC.
     OpenSync,
     /// The file is opened with O_DSYNC.
@@ -33,22 +33,22 @@ pub enum Asked {
     Nothing,
 }
 
-impl Asked {
+impl SyncMethod {
     /// All of them.
-    pub const ALL: [Asked; 8] = [
-        Asked::OpenSync,
-        Asked::OpenDsync,
-        Asked::CallSync,
-        Asked::CallDsync,
-        Asked::Fsync,
-        Asked::Fdatasync,
-        Asked::SyncFileRange,
-        Asked::Nothing,
+    pub const ALL: [SyncMethod; 8] = [
+        SyncMethod::OpenSync,
+        SyncMethod::OpenDsync,
+        SyncMethod::CallSync,
+        SyncMethod::CallDsync,
+        SyncMethod::Fsync,
+        SyncMethod::Fdatasync,
+        SyncMethod::SyncFileRange,
+        SyncMethod::Nothing,
     ];
 
     /// Whether the answer is a promise.
     pub fn is_promised(self) -> bool {
-        !matches!(self, Asked::SyncFileRange | Asked::Nothing)
+        !matches!(self, SyncMethod::SyncFileRange | SyncMethod::Nothing)
     }
 
     /// Writes `bytes` over or behind what the file holds at `offset`, with O_DIRECT if `direct`
@@ -66,13 +66,13 @@ impl Asked {
         let mut flags = OFlags::WRONLY | OFlags::CLOEXEC;
         flags.set(OFlags::DIRECT, direct);
         match self {
-            Asked::OpenSync => flags |= OFlags::SYNC,
-            Asked::OpenDsync => flags |= raw::DSYNC,
+            SyncMethod::OpenSync => flags |= OFlags::SYNC,
+            SyncMethod::OpenDsync => flags |= raw::DSYNC,
             _ => {}
         }
         let call = match self {
-            Asked::CallSync => ReadWriteFlags::SYNC,
-            Asked::CallDsync => ReadWriteFlags::DSYNC,
+            SyncMethod::CallSync => ReadWriteFlags::SYNC,
+            SyncMethod::CallDsync => ReadWriteFlags::DSYNC,
             _ => ReadWriteFlags::empty(),
         };
         let file = rustix::fs::open(file, flags, rustix::fs::Mode::empty())?;
@@ -84,9 +84,9 @@ impl Asked {
             return Err(Errno::IO);
         }
         match self {
-            Asked::Fsync => rustix::fs::fsync(&file)?,
-            Asked::Fdatasync => rustix::fs::fdatasync(&file)?,
-            Asked::SyncFileRange => raw::sync_file_range(&file, offset, bytes.len())?,
+            SyncMethod::Fsync => rustix::fs::fsync(&file)?,
+            SyncMethod::Fdatasync => rustix::fs::fdatasync(&file)?,
+            SyncMethod::SyncFileRange => raw::sync_file_range(&file, offset, bytes.len())?,
             _ => {}
         }
         Ok(file)

@@ -23,15 +23,15 @@ pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
 
 /// A file in memory.
 #[derive(Debug)]
-pub(crate) struct Map {
+pub(crate) struct MappedFile {
     start: *mut c_void,
     len: usize,
 }
 
 // SAFETY: the pointer is the mapping's own; who has the Map has all of it.
-unsafe impl Send for Map {}
+unsafe impl Send for MappedFile {}
 
-impl Map {
+impl MappedFile {
     /// Maps `len` bytes of a file from `offset` on.
     pub(crate) fn new(
         file: BorrowedFd<'_>,
@@ -39,10 +39,10 @@ impl Map {
         len: usize,
         protection: ProtFlags,
         flags: MapFlags,
-    ) -> Result<Map, Errno> {
+    ) -> Result<MappedFile, Errno> {
         // SAFETY: the kernel chooses an address that nothing else uses.
         let start = unsafe { mmap(std::ptr::null_mut(), len, protection, flags, file, offset)? };
-        Ok(Map { start, len })
+        Ok(MappedFile { start, len })
     }
 
     /// Copies bytes out. The pages must exist: a read beyond the file's last page kills us.
@@ -54,7 +54,7 @@ impl Map {
         }
     }
 
-    /// Copies bytes in; the map must be writable, and see [`Map::read`].
+    /// Copies bytes in; the map must be writable, and see [`MappedFile::read`].
     pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) {
         assert!(at + bytes.len() <= self.len, "within the map");
         for (i, byte) in bytes.iter().enumerate() {
@@ -70,7 +70,7 @@ impl Map {
     }
 }
 
-impl Drop for Map {
+impl Drop for MappedFile {
     fn drop(&mut self) {
         // SAFETY: ours, and nobody holds a reference into it. Cannot fail on a map that is there.
         let _ = unsafe { munmap(self.start, self.len) };

@@ -15,8 +15,8 @@ mod verify;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::{Error, Kind, Result, Target};
-use shared::Shared;
+use crate::{Result, SuiteError, Target, TargetKind};
+use shared::SharedFile;
 use task::{Fault, Task};
 
 /// How much, and from which beginning.
@@ -54,7 +54,7 @@ pub struct Report {
 
 impl Report {
     /// What was refused although such a target could do it.
-    pub fn refused_for_no_reason(&self, kind: &Kind) -> Vec<&str> {
+    pub fn refused_for_no_reason(&self, kind: &TargetKind) -> Vec<&str> {
         let names = self.refused.keys().map(String::as_str);
         names.filter(|name| !kind.cannot().contains(name)).collect()
     }
@@ -65,16 +65,16 @@ impl Stress {
     /// called with the number of operations done, after each round. A fault is an error that says
     /// what was found and what had been done before.
     pub fn run(&self, target: &mut Target, progress: &mut dyn FnMut(u64)) -> Result<Report> {
-        let fault = |seed, what: Fault| Error::Target(format!("seed {seed}: {what}"));
+        let fault = |seed, what: Fault| SuiteError::Target(format!("seed {seed}: {what}"));
         let of = |what| fault(self.seed, what);
         let root = target.mountpoint();
-        Shared::make(&root, self.tasks).map_err(of)?;
+        SharedFile::make(&root, self.tasks).map_err(of)?;
         let mut tasks = Vec::new();
         for i in 0..self.tasks {
             let folder = root.join(format!("task{i}"));
-            std::fs::create_dir(&folder).map_err(Error::host(&folder))?;
+            std::fs::create_dir(&folder).map_err(SuiteError::host(&folder))?;
             let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(i as u64);
-            let shared = Shared::new(&root, i, self.tasks);
+            let shared = SharedFile::new(&root, i, self.tasks);
             tasks.push(Task::new(folder, shared, seed).map_err(of)?);
         }
         let rounds = self.remounts + 1;

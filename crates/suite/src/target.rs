@@ -11,14 +11,14 @@ use std::time::Duration;
 use steadfast_host::Folder;
 
 use crate::program::{run, run_ok};
-use crate::{Error, Result};
+use crate::{Result, SuiteError};
 
 /// Longest that mounting, unmounting or a check may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Who serves the file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum TargetKind {
     /// The kernel, on a loop device.
     Kernel,
     /// The kernel on a zram disk, with fast commits: as fast as it can be.
@@ -29,14 +29,14 @@ pub enum Kind {
     Fuse2fs,
 }
 
-impl Kind {
+impl TargetKind {
     /// A short name, as the list of known differences has it.
     pub fn name(&self) -> &'static str {
         match self {
-            Kind::Kernel => "kernel",
-            Kind::KernelZram => "kernel on zram",
-            Kind::Steadfast(_) => "steadfast",
-            Kind::Fuse2fs => "fuse2fs",
+            TargetKind::Kernel => "kernel",
+            TargetKind::KernelZram => "kernel on zram",
+            TargetKind::Steadfast(_) => "steadfast",
+            TargetKind::Fuse2fs => "fuse2fs",
         }
     }
 
@@ -44,8 +44,8 @@ impl Kind {
     /// fallocate the kernel lets FUSE have allocating, punching and zeroing only.
     pub fn cannot(&self) -> &'static [&'static str] {
         match self {
-            Kind::Kernel | Kind::KernelZram => &[],
-            Kind::Steadfast(_) | Kind::Fuse2fs => &["collapse", "insert"],
+            TargetKind::Kernel | TargetKind::KernelZram => &[],
+            TargetKind::Steadfast(_) | TargetKind::Fuse2fs => &["collapse", "insert"],
         }
     }
 }
@@ -90,27 +90,27 @@ impl Setup {
 /// An image and where it is mounted. Unmounted and gone when dropped, whatever happened.
 #[derive(Debug)]
 pub struct Target {
-    kind: Kind,
+    kind: TargetKind,
     options: String,
     zram: Option<kernel::Zram>,
     // Dropped last: the image and the mount point are in it.
     folder: Folder,
     external: bool,
-    server: Option<Server>,
+    server: Option<MountServer>,
 }
 
 /// What serves the mount.
 #[derive(Debug)]
-enum Server {
+enum MountServer {
     Kernel(kernel::Loops),
     /// The kernel, on a device that the target keeps.
     KernelDevice,
     Steadfast(steadfast::Daemon),
-    Fuse2fs(fuse2fs::Daemon),
+    Fuse2fs(fuse2fs::Fuse2fsDaemon),
 }
 
 /// The paths of an image that is to be mounted.
-pub(crate) struct Paths<'a> {
+pub(crate) struct ImagePaths<'a> {
     pub image: &'a Path,
     pub journal: Option<&'a Path>,
     pub mountpoint: &'a Path,
@@ -118,33 +118,33 @@ pub(crate) struct Paths<'a> {
 
 impl Target {
     /// Makes an image and mounts it.
-    pub fn new(kind: Kind, setup: &Setup) -> Result<Target> {
+    pub fn new(kind: TargetKind, setup: &Setup) -> Result<Target> {
         let mut target = Target::unmounted(kind, setup)?;
         target.mount()?;
         Ok(target)
     }
 
     /// Makes an image and mounts nothing.
-    pub fn unmounted(kind: Kind, setup: &Setup) -> Result<Target> {
+    pub fn unmounted(kind: TargetKind, setup: &Setup) -> Result<Target> {
         let place = setup.folder.clone().unwrap_or_else(std::env::temp_dir);
-        let folder = Folder::new_in(&place, "sfs-").map_err(Error::host(&place))?;
+        let folder = Folder::new_in(&place, "sfs-").map_err(SuiteError::host(&place))?;
         // Other users go through it.
         open_to_all(folder.path())?;
         let external = setup.journal == Journal::External;
         let options = setup.options.clone();
         let zram = match kind {
-            Kind::KernelZram if external => {
-                return Err(Error::Target("a zram disk has its journal on it".into()));
+            TargetKind::KernelZram if external => {
+                return Err(SuiteError::Target("a zram disk has its journal on it".into()));
             }
-            Kind::KernelZram => Some(kernel::Zram::new(setup.size)?),
+            TargetKind::KernelZram => Some(kernel::Zram::new(setup.size)?),
             _ => None,
         };
         let target = Target { kind, options, zram, folder, external, server: None };
-        let make = |path: PathBuf| std::fs::create_dir(&path).map_err(Error::host(path));
+        let make = |path: PathBuf| std::fs::create_dir(&path).map_err(SuiteError::host(path));
         make(target.mountpoint())?;
         let file = |path: &Path, size| {
-            let file = std::fs::File::create(path).map_err(Error::host(path))?;
-            file.set_len(size).map_err(Error::host(path))
+            let file = std::fs::File::create(path).map_err(SuiteError::host(path))?;
+            file.set_len(size).map_err(SuiteError::host(path))
         };
         if target.zram.is_none() {
             file(&target.image(), setup.size)?;
@@ -175,7 +175,7 @@ impl Target {
     }
 
     /// Who serves it.
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &TargetKind {
         &self.kind
     }
 
@@ -203,18 +203,19 @@ impl Target {
             return Ok(());
         }
         let (image, journal, mountpoint) = (self.image(), self.journal(), self.mountpoint());
-        let paths = Paths { image: &image, journal: journal.as_deref(), mountpoint: &mountpoint };
+        let paths =
+            ImagePaths { image: &image, journal: journal.as_deref(), mountpoint: &mountpoint };
         let server = match &self.kind {
-            Kind::Kernel => Server::Kernel(kernel::mount(&paths, &self.options)?),
-            Kind::KernelZram => {
+            TargetKind::Kernel => MountServer::Kernel(kernel::mount(&paths, &self.options)?),
+            TargetKind::KernelZram => {
                 kernel::mount_device(&paths, &self.options)?;
-                Server::KernelDevice
+                MountServer::KernelDevice
             }
-            Kind::Steadfast(binary) => {
+            TargetKind::Steadfast(binary) => {
                 let log = image.with_extension("log");
-                Server::Steadfast(steadfast::mount(binary, &paths, &self.options, &log)?)
+                MountServer::Steadfast(steadfast::mount(binary, &paths, &self.options, &log)?)
             }
-            Kind::Fuse2fs => Server::Fuse2fs(fuse2fs::mount(&paths, &self.options)?),
+            TargetKind::Fuse2fs => MountServer::Fuse2fs(fuse2fs::mount(&paths, &self.options)?),
         };
         self.server = Some(server);
         Ok(())
@@ -225,10 +226,10 @@ impl Target {
         let Some(server) = self.server.take() else { return Ok(()) };
         let mountpoint = self.mountpoint();
         match server {
-            Server::Kernel(loops) => loops.unmount(&mountpoint),
-            Server::KernelDevice => umount(&mountpoint),
-            Server::Steadfast(daemon) => daemon.unmount(&mountpoint),
-            Server::Fuse2fs(daemon) => daemon.unmount(&mountpoint),
+            MountServer::Kernel(loops) => loops.unmount(&mountpoint),
+            MountServer::KernelDevice => umount(&mountpoint),
+            MountServer::Steadfast(daemon) => daemon.unmount(&mountpoint),
+            MountServer::Fuse2fs(daemon) => daemon.unmount(&mountpoint),
         }
     }
 
@@ -241,9 +242,9 @@ impl Target {
     /// Kills the daemon, as with `kill -9`: what waits for it then fails. The kernel has none.
     pub(crate) fn kill_daemon(&self) {
         let pid = match &self.server {
-            Some(Server::Steadfast(daemon)) => daemon.pid(),
-            Some(Server::Fuse2fs(daemon)) => daemon.pid(),
-            Some(Server::Kernel(_) | Server::KernelDevice) | None => return,
+            Some(MountServer::Steadfast(daemon)) => daemon.pid(),
+            Some(MountServer::Fuse2fs(daemon)) => daemon.pid(),
+            Some(MountServer::Kernel(_) | MountServer::KernelDevice) | None => return,
         };
         if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
             // It is our child and not waited for yet, so the number is still its own.
@@ -254,9 +255,9 @@ impl Target {
     /// CPU time that the daemon has used so far; none for the kernel, whose work is its callers'.
     pub(crate) fn daemon_cpu(&self) -> Option<Duration> {
         match self.server.as_ref()? {
-            Server::Kernel(_) | Server::KernelDevice => None,
-            Server::Steadfast(daemon) => daemon.cpu(),
-            Server::Fuse2fs(daemon) => daemon.cpu(),
+            MountServer::Kernel(_) | MountServer::KernelDevice => None,
+            MountServer::Steadfast(daemon) => daemon.cpu(),
+            MountServer::Fuse2fs(daemon) => daemon.cpu(),
         }
     }
 
@@ -285,7 +286,7 @@ impl Drop for Target {
 fn open_to_all(folder: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(folder, mode).map_err(Error::host(folder))
+    std::fs::set_permissions(folder, mode).map_err(SuiteError::host(folder))
 }
 
 /// `umount`, again while something that another thread has just started holds on to it.
@@ -299,7 +300,7 @@ pub(crate) fn umount(mountpoint: &Path) -> Result<()> {
         last = output;
         std::thread::sleep(Duration::from_millis(30));
     }
-    Err(Error::Target(format!("cannot unmount {}: {last}", mountpoint.display())))
+    Err(SuiteError::Target(format!("cannot unmount {}: {last}", mountpoint.display())))
 }
 
 /// Whether a mount point has something mounted on it.

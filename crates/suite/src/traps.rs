@@ -12,7 +12,7 @@ mod stage;
 
 use std::path::Path;
 
-pub use report::{Outcome, Row, Seen, Step, documented};
+pub use report::{Row, Step, TrapRun, TrapVerdict, documented};
 
 use crate::Result;
 use stage::Stage;
@@ -25,9 +25,9 @@ pub struct Trap {
     /// Makes the state.
     prepare: fn(&Stage) -> Result<()>,
     /// What a user of e2fsprogs and the kernel does with it.
-    stock: fn(&Stage) -> Result<Seen>,
+    stock: fn(&Stage) -> Result<TrapRun>,
     /// What a user of steadfast does with it.
-    ours: fn(&Stage) -> Result<Seen>,
+    ours: fn(&Stage) -> Result<TrapRun>,
 }
 
 /// All of them, in the order of docs/external-journals.md.

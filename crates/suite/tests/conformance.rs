@@ -2,7 +2,7 @@
 //! depends on chance would be a false alarm later. As root, with loop devices.
 
 use steadfast_suite::conformance::{KnownDifferences, cases, compare, run_cases};
-use steadfast_suite::{Kind, Setup, Target};
+use steadfast_suite::{Setup, Target, TargetKind};
 
 #[test]
 fn the_kernel_agrees_with_itself() {
@@ -10,7 +10,7 @@ fn the_kernel_agrees_with_itself() {
     assert!(cases.len() >= 300, "{} cases", cases.len());
     let mut transcripts = Vec::new();
     for size in [512, 512] {
-        let mut target = Target::new(Kind::Kernel, &Setup::new(size << 20)).unwrap();
+        let mut target = Target::new(TargetKind::Kernel, &Setup::new(size << 20)).unwrap();
         transcripts.push(run_cases(&target, &cases, &mut |_| ()).unwrap());
         target.unmount().unwrap();
         assert_eq!(target.check().unwrap(), None);

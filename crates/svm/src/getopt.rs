@@ -4,7 +4,7 @@ use crate::command::CommandError;
 
 /// An option, and its argument if it takes one.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Given<'a> {
+pub struct OptionWord<'a> {
     /// The letter.
     pub letter: char,
     /// What follows it; empty for one that takes nothing.
@@ -16,7 +16,7 @@ pub struct Given<'a> {
 pub fn options<'a>(
     letters: &str,
     words: &'a [String],
-) -> Result<(Vec<Given<'a>>, &'a [String]), CommandError> {
+) -> Result<(Vec<OptionWord<'a>>, &'a [String]), CommandError> {
     let (mut found, mut rest) = (Vec::new(), words);
     while let Some((word, behind)) = rest.split_first() {
         let Some(cluster) = word.strip_prefix('-').filter(|c| !c.is_empty()) else { break };
@@ -31,7 +31,7 @@ pub fn options<'a>(
                 return Err(CommandError::of(format!("illegal option -- {letter}")));
             };
             if !letters[known + letter.len_utf8()..].starts_with(':') {
-                found.push(Given { letter, argument: "" });
+                found.push(OptionWord { letter, argument: "" });
                 continue;
             }
             let joined = &cluster[at.offset()..];
@@ -46,7 +46,7 @@ pub fn options<'a>(
                 }
                 (joined, _) => joined,
             };
-            found.push(Given { letter, argument });
+            found.push(OptionWord { letter, argument });
             break;
         }
     }

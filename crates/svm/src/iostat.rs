@@ -42,7 +42,7 @@ pub struct Counters {
 
 /// Rates and means over an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Rates {
+pub struct IostatRates {
     /// Reads and writes in a second.
     pub requests: [f64; 2],
     /// Bytes in a second, read and written.
@@ -55,11 +55,11 @@ pub struct Rates {
     pub busy_percent: [f64; 2],
 }
 
-impl Rates {
+impl IostatRates {
     /// What happened from one reading to the next, `ns` nanoseconds later.
     ///
     /// A counter that went back (the device was made again) counts from zero.
-    pub fn between(earlier: &Counters, later: &Counters, ns: u64) -> Rates {
+    pub fn between(earlier: &Counters, later: &Counters, ns: u64) -> IostatRates {
         let since = |from: u64, to: u64| if to >= from { to - from } else { to } as f64;
         let ns = ns.max(1) as f64;
         let per_second = |from: u64, to: u64| since(from, to) * 1e9 / ns;
@@ -68,7 +68,7 @@ impl Rates {
         let integral = |(from, to): (Queue, Queue)| since(from.length_ns, to.length_ns);
         let stay = |queue| if requests > 0.0 { integral(queue) / requests / 1e6 } else { 0.0 };
         let busy = |(from, to): (Queue, Queue)| since(from.busy_ns, to.busy_ns) * 100.0 / ns;
-        Rates {
+        IostatRates {
             requests: [
                 per_second(earlier.reads, later.reads),
                 per_second(earlier.writes, later.writes),
@@ -85,7 +85,7 @@ impl Rates {
 
     /// Whether nothing happened.
     pub fn is_idle(&self) -> bool {
-        *self == Rates::default()
+        *self == IostatRates::default()
     }
 
     /// The line of a device.
@@ -118,14 +118,14 @@ mod tests {
         // 38103 reads of 512 bytes in ten seconds, 85 % of the time one or more in flight,
         // 0.8 in the mean: 0.2 ms each.
         let later = reads(38_103, 38_103 * 512, 85 * SECOND / 10, 8 * SECOND);
-        let rates = Rates::between(&Counters::default(), &later, 10 * SECOND);
+        let rates = IostatRates::between(&Counters::default(), &later, 10 * SECOND);
         let line = " 3810.3    0.0 1905.2    0.0  0.0  0.8    0.0    0.2   0  85 md/d10\n";
         assert_eq!(rates.line("md/d10", false), line);
         let line = "    0.0    0.0    0.0    0.0  0.0  0.0    0.0    0.0   0   0 c0d0\n";
-        assert_eq!(Rates::default().line("c0d0", false), line);
+        assert_eq!(IostatRates::default().line("c0d0", false), line);
         // Wider numbers push the line to the right, as there.
         let fast = reads(160_221, 160_221 * 512, 62 * SECOND / 10, 6 * SECOND);
-        let rates = Rates::between(&Counters::default(), &fast, 10 * SECOND);
+        let rates = IostatRates::between(&Counters::default(), &fast, 10 * SECOND);
         let line = " 16022.1    0.0 8011.1    0.0  0.0  0.6    0.0    0.0   0  62 md/d10\n";
         assert_eq!(rates.line("md/d10", false), line);
         assert_eq!(HEAD.len(), 61);
@@ -137,15 +137,15 @@ mod tests {
         let earlier = Counters { writes: 7, bytes_written: 7 << 20, ..reads(5, 5, 9, 9) };
         let waiting = Queue { busy_ns: SECOND / 2, length_ns: SECOND };
         let later = Counters { writes: 9, bytes_written: 9 << 20, waiting, ..earlier };
-        let rates = Rates::between(&earlier, &later, 2 * SECOND);
+        let rates = IostatRates::between(&earlier, &later, 2 * SECOND);
         assert_eq!((rates.requests, rates.bytes), ([0.0, 1.0], [0.0, f64::from(1 << 20)]));
         assert_eq!((rates.length, rates.stay_ms), ([0.5, 0.0], [500.0, 0.0]));
         assert_eq!(rates.busy_percent, [25.0, 0.0]);
         assert!(rates.line("x", true).contains("    0.0    1.0    0.0    1.0  0.5"));
-        assert!(Rates::between(&later, &later, SECOND).is_idle());
+        assert!(IostatRates::between(&later, &later, SECOND).is_idle());
         // Made anew in between, and asked twice in no time.
-        let anew = Rates::between(&later, &reads(3, 3, 3, 3), SECOND);
+        let anew = IostatRates::between(&later, &reads(3, 3, 3, 3), SECOND);
         assert_eq!(anew.requests, [3.0, 0.0]);
-        assert!(Rates::between(&earlier, &later, 0).requests[1].is_finite());
+        assert!(IostatRates::between(&earlier, &later, 0).requests[1].is_finite());
     }
 }

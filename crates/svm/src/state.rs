@@ -13,7 +13,7 @@ pub struct State {
     /// Concats and stripes.
     pub concats: Vec<Concat>,
     /// Mirrors.
-    pub mirrors: Vec<Mirror>,
+    pub mirrors: Vec<SvmMirror>,
     /// Where labels and region maps lie.
     pub replicas: Vec<Replica>,
 }
@@ -68,7 +68,7 @@ pub struct Row {
 
 /// A mirror.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Mirror {
+pub struct SvmMirror {
     /// Its name.
     pub name: String,
     /// Bytes.
@@ -152,7 +152,7 @@ impl State {
     }
 
     /// The mirror of this name.
-    pub fn mirror(&self, name: &str) -> Option<&Mirror> {
+    pub fn mirror(&self, name: &str) -> Option<&SvmMirror> {
         self.mirrors.iter().find(|m| m.name == name)
     }
 
@@ -165,12 +165,16 @@ impl State {
     pub fn parent(&self, name: &str) -> Option<&str> {
         let has = |c: &&Concat| c.rows.iter().any(|r| r.components.iter().any(|c| c == name));
         let in_concat = self.concats.iter().find(has).map(|c| c.name.as_str());
-        let is_leg = |m: &&Mirror| m.submirrors.iter().any(|s| s.name == name);
+        let is_leg = |m: &&SvmMirror| m.submirrors.iter().any(|s| s.name == name);
         in_concat.or_else(|| self.mirrors.iter().find(is_leg).map(|m| m.name.as_str()))
     }
 
     /// The submirror of a mirror that is, or is made of, what has this name.
-    pub fn submirror_over<'s>(&self, mirror: &'s Mirror, component: &str) -> Option<&'s Submirror> {
+    pub fn submirror_over<'s>(
+        &self,
+        mirror: &'s SvmMirror,
+        component: &str,
+    ) -> Option<&'s Submirror> {
         let mut name = component;
         // A component is part of one volume, so this ends; the bound is for a state that lies.
         for _ in 0..=self.concats.len() {

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use crate::{
-    Attr, DirBlock, DirEntry, Fallocate, Fh, FileExtent, FileType, FsError, Ino, NewNode,
-    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
+    Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileType, FsError, Ino, NewNode, OpenFlags,
+    RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
 };
 
 fn unsupported<T>(what: &str) -> Result<T> {
@@ -146,7 +146,7 @@ pub trait FileSystem: Send + Sync {
     /// end. Includes "." and "..". No name is empty, or has '/' or NUL in it. Entries that make no
     /// sense are left out; then there is an error at the end, so that nobody takes the rest for
     /// all.
-    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>>;
+    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<Dirent>>;
 
     /// What can be read of the first block of `dir` at or after its byte `from` (0 = the start),
     /// "." and ".." too, in no order; `None` behind the last one, and where a directory has no

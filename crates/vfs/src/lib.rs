@@ -40,7 +40,7 @@ pub use hard_links::HardLinks;
 pub use host::HostFs;
 pub use transact::TransactError;
 pub use types::{
-    Attr, DirBlock, DirEntry, Fallocate, Fh, FileExtent, FileType, Ino, NewNode, OpenFlags,
+    Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileType, Ino, NewNode, OpenFlags,
     RenameFlags, SeekTo, SetAttr, SetTime, SetXattr, Shutdown, StatFs, Timestamp, TransactMask,
     TransactPolicy,
 };

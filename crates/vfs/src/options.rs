@@ -139,7 +139,7 @@ pub enum ValueError {
 
 /// What became of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applied {
+pub enum WordEffect {
     /// The option is set.
     Set,
     /// The word changes nothing.
@@ -185,7 +185,7 @@ impl<T> MountOption<T> {
     ///
     /// # Errors
     /// It is, and its value cannot be taken.
-    pub fn apply(&self, word: &str, to: &mut T) -> Result<Applied, WrongOption> {
+    pub fn apply(&self, word: &str, to: &mut T) -> Result<WordEffect, WrongOption> {
         let (key, value) = match word.split_once('=') {
             Some((key, value)) => (key, Some(value)),
             None => (word, None),
@@ -234,16 +234,16 @@ impl<T> MountOption<T> {
                     || value.is_some() && keys.contains(&key)
                     || prefixes.iter().any(|p| word.starts_with(p)) =>
             {
-                return Ok(Applied::WithoutEffect);
+                return Ok(WordEffect::WithoutEffect);
             }
             (Form::NotOffered { words, keys }, _)
                 if words.contains(&word) || value.is_some() && keys.contains(&key) =>
             {
                 return Err(wrong(format!("is not offered: {}", self.help)));
             }
-            _ => return Ok(Applied::Unknown),
+            _ => return Ok(WordEffect::Unknown),
         }
-        Ok(Applied::Set)
+        Ok(WordEffect::Set)
     }
 
     /// The names that it goes by, for suggestions; keys end with `=`.
@@ -319,14 +319,18 @@ impl<T> MountOption<T> {
 ///
 /// # Errors
 /// The table knows it, and cannot take it.
-pub fn apply<T>(table: &[MountOption<T>], word: &str, to: &mut T) -> Result<Applied, WrongOption> {
+pub fn apply<T>(
+    table: &[MountOption<T>],
+    word: &str,
+    to: &mut T,
+) -> Result<WordEffect, WrongOption> {
     for option in table {
         let applied = option.apply(word, to)?;
-        if applied != Applied::Unknown {
+        if applied != WordEffect::Unknown {
             return Ok(applied);
         }
     }
-    Ok(Applied::Unknown)
+    Ok(WordEffect::Unknown)
 }
 
 /// The words of an option list: separated by commas, but the parts of a list of a table's option

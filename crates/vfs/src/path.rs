@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 pub use crate::foreign::shown;
-use crate::{Attr, DirEntry, FileSystem, FileType, FsError, Ino, Result};
+use crate::{Attr, Dirent, FileSystem, FileType, FsError, Ino, Result};
 
 /// Symbolic links followed in one resolution before [`FsError::Loop`] (as Linux).
 const LINKS_MAX: u32 = 40;
@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 4096;
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct PathLookup {
     /// The folder that the last name is in.
     pub dir: Ino,
     /// The last name, links followed; empty for the root.
@@ -26,7 +26,7 @@ pub struct Place {
     pub means_folder: bool,
 }
 
-impl Place {
+impl PathLookup {
     /// The same path without links, "." and "..", from the root on.
     pub fn path(&self) -> Vec<u8> {
         let names = self.folders.iter().chain((!self.name.is_empty()).then_some(&self.name));
@@ -46,7 +46,7 @@ impl Place {
 /// # Errors
 /// NotFound: a folder on the way; that only the last name is missing is no error. NotDirectory,
 /// Loop (more than 40 links), Invalid (NUL in the path).
-pub fn place(fs: &dyn FileSystem, path: &[u8], follow_last: bool) -> Result<Place> {
+pub fn place(fs: &dyn FileSystem, path: &[u8], follow_last: bool) -> Result<PathLookup> {
     if path.contains(&0) {
         return Err(FsError::Invalid { what: "NUL in the path" });
     }
@@ -69,7 +69,7 @@ pub fn place(fs: &dyn FileSystem, path: &[u8], follow_last: bool) -> Result<Plac
             Ok(attr) => attr,
             Err(FsError::NotFound) if last => {
                 let folders = way.into_iter().map(|(name, _)| name).collect();
-                return Ok(Place { dir: here.ino, name, attr: None, folders, means_folder });
+                return Ok(PathLookup { dir: here.ino, name, attr: None, folders, means_folder });
             }
             Err(e) => return Err(e),
         };
@@ -96,7 +96,7 @@ pub fn place(fs: &dyn FileSystem, path: &[u8], follow_last: bool) -> Result<Plac
     }
     let dir = way.last().map_or(root.ino, |(_, attr)| attr.ino);
     let folders = way.into_iter().map(|(name, _)| name).collect();
-    Ok(Place { dir, name, attr: Some(attr), folders, means_folder })
+    Ok(PathLookup { dir, name, attr: Some(attr), folders, means_folder })
 }
 
 /// The names of a path without ".", the last one first.
@@ -132,7 +132,7 @@ pub fn parent_and_name<'p>(fs: &dyn FileSystem, path: &'p [u8]) -> Result<(Ino, 
 }
 
 /// All entries of a directory, without "." and "..", in the file system's order.
-pub fn list(fs: &dyn FileSystem, dir: Ino) -> Result<Vec<DirEntry>> {
+pub fn list(fs: &dyn FileSystem, dir: Ino) -> Result<Vec<Dirent>> {
     let (mut all, mut from) = (Vec::new(), 0);
     loop {
         let part = fs.readdir(dir, from)?;
@@ -164,7 +164,7 @@ struct OpenFolder {
     above: Ino,
     name: Vec<u8>,
     ino: Ino,
-    todo: Vec<DirEntry>,
+    todo: Vec<Dirent>,
 }
 
 /// Removes the folder that has `name` in `dir`, with all it holds. What cannot be removed ends it;

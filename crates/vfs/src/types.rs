@@ -169,7 +169,7 @@ bitflags::bitflags! {
 
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirEntry {
+pub struct Dirent {
     /// The name's inode.
     pub ino: Ino,
     /// Its type.
@@ -184,7 +184,7 @@ pub struct DirEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirBlock {
     /// Its names; `next` of each is 0.
-    pub entries: Vec<DirEntry>,
+    pub entries: Vec<Dirent>,
     /// Byte of the directory behind the block.
     pub end: u64,
     /// Why these are not all.

@@ -2,7 +2,8 @@
 //! refused with the word that was.
 
 use steadfast_vfs::options::{
-    Applied, Form, MountOption, ValueError, apply, choose, in_force, names, split, texts, unknown,
+    Form, MountOption, ValueError, WordEffect, apply, choose, in_force, names, split, texts,
+    unknown,
 };
 
 /// Everything that an option can be.
@@ -87,8 +88,8 @@ fn parsed(text: &str) -> Result<Set, String> {
     let (table, mut set) = (table(), Set::default());
     for word in split(&table, text, |word| word == "commit=7") {
         match apply(&table, &word, &mut set) {
-            Ok(Applied::Set | Applied::WithoutEffect) => {}
-            Ok(Applied::Unknown) => return Err(unknown(&word, &names(&table)).to_string()),
+            Ok(WordEffect::Set | WordEffect::WithoutEffect) => {}
+            Ok(WordEffect::Unknown) => return Err(unknown(&word, &names(&table)).to_string()),
             Err(e) => return Err(e.to_string()),
         }
     }

@@ -10,19 +10,21 @@ use uuid::Uuid;
 
 use crate::assemble::{Volume, assemble_one};
 use crate::error::{Result, VolumeError};
-use crate::member::{Labelled, check_new, write_label};
+use crate::member::{LabelledDevice, check_new, write_label};
 use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
 use crate::mirror::{
-    Checksums, Core, Leg, Mirror, NewLeg, ONE_PARTIAL, State, check_policies, clear_map, describe,
-    leg_on,
+    Core, Leg, Mirror, MirrorChecksums, NewLeg, ONE_PARTIAL, State, check_policies, clear_map,
+    describe, leg_on,
 };
-use crate::ondisk::label::{Kind, LEGS_MAX, Label, MEMBERS_MAX, Member, MemberState, NAME_MAX};
+use crate::ondisk::label::{
+    LEGS_MAX, Label, LayoutKind, MEMBERS_MAX, Member, MemberState, NAME_MAX,
+};
 use crate::ondisk::map::{Region, RegionState};
 use crate::ondisk::{
     BLOCK, Layout, REGION_MAX, REGION_MIN, REGIONS_MAX, checksums, default_region, random_uuid,
 };
-use crate::planted::Planted;
+use crate::planted::VolumeBug;
 use crate::rows;
 
 type Device = Arc<dyn BlockDevice>;
@@ -54,7 +56,7 @@ pub struct MirrorOptions {
     /// Bytes of memory that checksums take; 64 MiB by default.
     pub checksum_memory: Option<usize>,
     /// For tests of the tests.
-    pub planted: Planted,
+    pub planted: VolumeBug,
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -163,7 +165,7 @@ pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Re
     let info = describe(name, size, &infos, false);
     let mut state = State::new(info, regions, options.policies);
     state.checksums =
-        options.checksums.then(|| Checksums::new(&state.regions, options.checksum_memory));
+        options.checksums.then(|| MirrorChecksums::new(&state.regions, options.checksum_memory));
     state.legs.iter_mut().zip(made).for_each(|(place, leg)| *place = Some(leg));
     (0..LEGS_MAX).for_each(|slot| state.new_epoch(slot));
     let partial = state.partial();
@@ -205,7 +207,7 @@ fn size_of(legs: &[Leg], region: u32, wanted: Option<u64>) -> Result<u64> {
 
 /// A concat or stripe that can be made.
 struct RowsPlan {
-    kind: Kind,
+    kind: LayoutKind,
     members: Vec<Member>,
     /// Of each member: what is where, and the bytes of the device.
     layouts: Vec<(Layout, u64)>,
@@ -222,7 +224,7 @@ fn plan_rows(
 ) -> Result<RowsPlan> {
     check_name(name)?;
     check_twice(&devices.iter().collect::<Vec<_>>())?;
-    let kind = if interlace.is_some() { Kind::Stripe } else { Kind::Concat };
+    let kind = if interlace.is_some() { LayoutKind::Stripe } else { LayoutKind::Concat };
     let what = kind.name();
     if devices.is_empty() || devices.len() > MEMBERS_MAX {
         let count = devices.len();
@@ -259,10 +261,10 @@ fn plan_rows(
     }
     let least = members.iter().map(|m| m.bytes).min().unwrap_or(0);
     let size = match kind {
-        Kind::Stripe => least.saturating_mul(members.len() as u64),
+        LayoutKind::Stripe => least.saturating_mul(members.len() as u64),
         _ => members.iter().map(|m| m.bytes).fold(0, u64::saturating_add),
     };
-    let info = rows::describe(name, kind == Kind::Stripe, size, &infos);
+    let info = rows::describe(name, kind == LayoutKind::Stripe, size, &infos);
     Ok(RowsPlan { kind, members, layouts, size, info })
 }
 
@@ -278,7 +280,7 @@ pub fn planned_rows(
     force: bool,
 ) -> Result<Device> {
     let plan = plan_rows(name, devices, interlace, force)?;
-    Ok(Arc::new(rows::Planned(plan.info)))
+    Ok(Arc::new(rows::PlannedRows(plan.info)))
 }
 
 /// Makes a concat, or with an interlace a stripe, of these devices.
@@ -319,7 +321,7 @@ pub fn create_rows(
     for (slot, device) in devices.iter().enumerate() {
         let label = label(slot);
         write_label(device, &label)?;
-        found.push(Labelled { device: Arc::clone(device), label, overwritten: None });
+        found.push(LabelledDevice { device: Arc::clone(device), label, overwritten: None });
     }
     assemble_one(found, &Default::default())
 }

@@ -21,12 +21,12 @@ pub mod ondisk;
 pub mod planted;
 pub mod rows;
 
-pub use assemble::{AssembleOptions, Assembled, Volume, assemble};
+pub use assemble::{AssembleOptions, AssemblyReport, Volume, assemble};
 pub use create::{Contents, MirrorOptions, check_mirror, create_mirror, create_rows, planned_rows};
 pub use error::{Result, VolumeError};
 pub use mirror::{
     Event, LegError, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies,
-    ReadPolicy, RegionStatus, Resynced, Scrubbed, Throttle, WritePolicy,
+    ReadPolicy, RegionStatus, ResyncReport, ResyncThrottle, ScrubReport, WritePolicy,
 };
 
 #[cfg(doctest)]

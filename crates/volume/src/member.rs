@@ -6,7 +6,7 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, BlockError, DeviceInfo};
 
 use crate::error::{Result, VolumeError};
-use crate::ondisk::label::{Label, Unlabelled, VERSION};
+use crate::ondisk::label::{Label, LabelProblem, VERSION};
 use crate::ondisk::{BLOCK, LABEL_AT, MAP_AT, second_label_at};
 
 /// Bytes at each end of a device that must be zeros in a blank one.
@@ -14,7 +14,7 @@ const BLANK_ENDS: u64 = 1 << 20;
 
 /// A device that carries a label.
 #[derive(Clone)]
-pub struct Labelled {
+pub struct LabelledDevice {
     /// The device.
     pub device: Arc<dyn BlockDevice>,
     /// The label that counts.
@@ -47,7 +47,7 @@ impl End {
     }
 }
 
-impl Labelled {
+impl LabelledDevice {
     /// The device's name.
     pub fn name(&self) -> String {
         self.device.info().name
@@ -60,13 +60,13 @@ fn has_room(info: &DeviceInfo) -> bool {
 }
 
 /// What is in the place of a copy: a label, or why not.
-type Copy = std::result::Result<Label, Unlabelled>;
+type Copy = std::result::Result<Label, LabelProblem>;
 
 /// Looks for a label; `None` where there seems never to have been one.
 ///
 /// # Errors
 /// A label that was damaged or cut off, of a newer version, or a device that cannot be read.
-pub fn read_label(device: &Arc<dyn BlockDevice>) -> Result<Option<Labelled>> {
+pub fn read_label(device: &Arc<dyn BlockDevice>) -> Result<Option<LabelledDevice>> {
     let info = device.info();
     if !has_room(&info) {
         return Ok(None);
@@ -80,7 +80,7 @@ pub fn read_label(device: &Arc<dyn BlockDevice>) -> Result<Option<Labelled>> {
     let (first, second) = match (first, second) {
         (Err(error), Err(_)) => return Err(error.into()),
         // A member has both copies. Of a volume, who holds the start may be missing.
-        (Err(_), Ok(Err(Unlabelled::None))) | (Ok(Err(Unlabelled::None)), Err(_)) => {
+        (Err(_), Ok(Err(LabelProblem::None))) | (Ok(Err(LabelProblem::None)), Err(_)) => {
             return Ok(None);
         }
         // What cannot be read is as good as damaged.
@@ -96,13 +96,13 @@ pub fn read_label(device: &Arc<dyn BlockDevice>) -> Result<Option<Labelled>> {
         );
         return Err(VolumeError::Corrupt { device: info.name, what });
     }
-    Ok(Some(Labelled { device: Arc::clone(device), label, overwritten }))
+    Ok(Some(LabelledDevice { device: Arc::clone(device), label, overwritten }))
 }
 
 /// Which of the copies counts, and which end of the device is not the member's any more. They are
 /// written one after the other, so a power cut leaves one of them old or damaged, and none missing.
 fn chosen(device: &str, first: Copy, second: Copy) -> Result<Option<(Label, Option<End>)>> {
-    use Unlabelled::{Damaged, Features, Newer, None as Nothing};
+    use LabelProblem::{Damaged, Features, Newer, None as Nothing};
     let name = || device.to_owned();
     Ok(Some(match (first, second) {
         (Ok(a), Ok(b)) if !same_member(&a, &b) || is_old(&b, &a) => (a, Some(End::End)),
@@ -127,7 +127,7 @@ fn chosen(device: &str, first: Copy, second: Copy) -> Result<Option<(Label, Opti
     }))
 }
 
-const UNREADABLE: Copy = Err(Unlabelled::Damaged("the label cannot be read"));
+const UNREADABLE: Copy = Err(LabelProblem::Damaged("the label cannot be read"));
 
 /// Whether no interrupted change explains that the second copy is older than the first: it is what
 /// was there before the last change but one. A leg that comes back has that from when it left.

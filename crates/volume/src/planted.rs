@@ -25,16 +25,16 @@ pub enum Bug {
 
 /// Which bug a volume has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Planted {
+pub struct VolumeBug {
     #[cfg(feature = "planted-bugs")]
     bug: Option<Bug>,
 }
 
-impl Planted {
+impl VolumeBug {
     /// With this bug.
     #[cfg(feature = "planted-bugs")]
-    pub fn with(bug: Bug) -> Planted {
-        Planted { bug: Some(bug) }
+    pub fn with(bug: Bug) -> VolumeBug {
+        VolumeBug { bug: Some(bug) }
     }
 
     /// Whether this bug is switched on.

@@ -18,16 +18,16 @@ pub(crate) struct Component {
 
 /// How an offset finds its component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum RowLayout {
     Concat,
     Stripe { interlace: u64 },
 }
 
 /// Components one after the other (concat), or in turn (stripe).
-pub struct Rows {
+pub(crate) struct Rows {
     name: String,
     components: Vec<Component>,
-    way: Way,
+    way: RowLayout,
     size: u64,
 }
 
@@ -65,9 +65,9 @@ pub(crate) fn describe(name: &str, is_stripe: bool, size: u64, below: &[DeviceIn
 }
 
 /// A concat or stripe that is not made yet: it describes itself, and answers nothing.
-pub(crate) struct Planned(pub DeviceInfo);
+pub(crate) struct PlannedRows(pub DeviceInfo);
 
-impl BlockDevice for Planned {
+impl BlockDevice for PlannedRows {
     fn info(&self) -> DeviceInfo {
         self.0.clone()
     }
@@ -80,7 +80,7 @@ impl BlockDevice for Planned {
 
 impl Rows {
     pub(crate) fn concat(name: String, components: Vec<Component>, size: u64) -> Rows {
-        Rows { name, components, way: Way::Concat, size }
+        Rows { name, components, way: RowLayout::Concat, size }
     }
 
     pub(crate) fn stripe(
@@ -89,13 +89,13 @@ impl Rows {
         interlace: u64,
         size: u64,
     ) -> Rows {
-        Rows { name, components, way: Way::Stripe { interlace }, size }
+        Rows { name, components, way: RowLayout::Stripe { interlace }, size }
     }
 
     /// Where a byte is, and how many follow it there.
     fn place(&self, offset: u64) -> (usize, u64, u64) {
         match self.way {
-            Way::Concat => {
+            RowLayout::Concat => {
                 let mut rest = offset;
                 for (i, component) in self.components.iter().enumerate() {
                     if rest < component.bytes {
@@ -106,7 +106,7 @@ impl Rows {
                 // Not reached: requests are inside the size, which is the sum of the components.
                 (0, 0, 0)
             }
-            Way::Stripe { interlace } => {
+            RowLayout::Stripe { interlace } => {
                 let count = self.components.len() as u64;
                 let (unit, inside) = (offset / interlace, offset % interlace);
                 let component = (unit % count) as usize;
@@ -171,7 +171,7 @@ impl Rows {
 impl BlockDevice for Rows {
     fn info(&self) -> DeviceInfo {
         let below: Vec<DeviceInfo> = self.components.iter().map(|c| c.device.info()).collect();
-        let is_stripe = self.way != Way::Concat;
+        let is_stripe = self.way != RowLayout::Concat;
         describe(&self.name, is_stripe, self.size, &below)
     }
 

@@ -7,21 +7,21 @@
 mod campaign;
 
 use campaign::{Tally, run, run_checked};
-use steadfast_volume::planted::{Bug, Planted};
+use steadfast_volume::planted::{Bug, VolumeBug};
 
 /// Runs in which a bug must be found.
 const RUNS: u64 = 100;
 
-type Run = fn(u64, Planted) -> Result<Tally, String>;
+type Run = fn(u64, VolumeBug) -> Result<Tally, String>;
 
 fn found(bug: Bug, first: u64, run: Run) {
     let mut before = Tally::default();
     for seed in first..first + RUNS {
-        match run(seed, Planted::with(bug)) {
+        match run(seed, VolumeBug::with(bug)) {
             Ok(tally) => before.add(&tally),
             Err(what) => {
                 println!("FIGURES: {bug:?}: {what}; of {RUNS} from {first}, before: {before:?}");
-                run(seed, Planted::default()).unwrap();
+                run(seed, VolumeBug::default()).unwrap();
                 return;
             }
         }

@@ -2,7 +2,7 @@
 
 use steadfast_suite::bench::{Row, Table};
 
-use super::{InProcess, times};
+use super::{InProcessRow, times};
 
 /// Times as fast as fuse2fs, where creating or fsync is measured, and for all else.
 const OF_FUSE2FS: [f64; 2] = [3.0, 1.0];
@@ -12,7 +12,7 @@ const OF_KERNEL: f64 = 0.5;
 const OF_KERNEL_IN_PROCESS: f64 = 1.0;
 
 /// One line for each figure behind its goal, when steadfast is the first target.
-pub(super) fn behind(table: &Table, in_process: &[InProcess]) -> Vec<String> {
+pub(super) fn behind(table: &Table, in_process: &[InProcessRow]) -> Vec<String> {
     let mut lines = Vec::new();
     if table.targets.first() == Some(&"steadfast") {
         for row in &table.rows {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 use steadfast_statistics::load::Load;
 use steadfast_statistics::median;
-use steadfast_statistics::rank::Compared;
+use steadfast_statistics::rank::PairedTest;
 
 use super::spread::instead;
 use super::{print_machine, table};
@@ -217,7 +217,7 @@ fn print(sides: &[Side], options: &Options, before: Option<Load>) {
 
 /// How we are to the other, round by round, and whether that says anything.
 fn compared(ours: &[f64], theirs: &[f64], before: Option<Load>) -> String {
-    let Some(compared) = Compared::of(ours, theirs) else { return "-".into() };
+    let Some(compared) = PairedTest::of(ours, theirs) else { return "-".into() };
     let word = instead(&compared, before).map_or(String::new(), |word| format!(", {word}"));
     format!("{:+.0} %{word}", (compared.ratio - 1.0) * 100.0)
 }

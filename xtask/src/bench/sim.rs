@@ -30,7 +30,7 @@ struct Options {
 
 /// What one run needed.
 #[derive(serde::Serialize, Clone, Copy)]
-struct Cost {
+struct RunCost {
     wall_s: f64,
     user_s: f64,
     system_s: f64,
@@ -39,9 +39,9 @@ struct Cost {
 
 /// A program and its runs.
 #[derive(serde::Serialize)]
-struct Measured {
+struct ProgramRounds {
     program: String,
-    rounds: Vec<Cost>,
+    rounds: Vec<RunCost>,
     #[serde(skip)]
     figures: Vec<u8>,
 }
@@ -54,7 +54,7 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let mut programs = vec![conformance::executable(&build.output()?)?];
     programs.extend(options.against.clone());
     let before = Load::now();
-    let mut all: Vec<Measured> = Vec::new();
+    let mut all: Vec<ProgramRounds> = Vec::new();
     for round in 0..options.rounds {
         for (i, program) in programs.iter().enumerate() {
             eprintln!("    round {} of {}: {}", round + 1, options.rounds, program.display());
@@ -66,7 +66,7 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
                 }
                 None => {
                     let program = program.display().to_string();
-                    all.push(Measured { program, rounds: vec![cost], figures });
+                    all.push(ProgramRounds { program, rounds: vec![cost], figures });
                 }
             }
         }
@@ -110,7 +110,7 @@ fn words(quick: bool) -> Vec<&'static str> {
 }
 
 /// One run: what it needed, and its figures.
-fn measure(program: &Path, quick: bool) -> anyhow::Result<(Cost, Vec<u8>)> {
+fn measure(program: &Path, quick: bool) -> anyhow::Result<(RunCost, Vec<u8>)> {
     let figures = std::env::temp_dir().join(format!("bench-sim-{}.json", std::process::id()));
     let mut command = Command::new(program);
     command.args(words(quick)).arg("--json").arg(&figures);
@@ -127,7 +127,7 @@ fn measure(program: &Path, quick: bool) -> anyhow::Result<(Cost, Vec<u8>)> {
 }
 
 /// Waits until the program has ended, without reaping it: who does that finds no process.
-fn wait(child: &mut Child, begun: Instant) -> anyhow::Result<Cost> {
+fn wait(child: &mut Child, begun: Instant) -> anyhow::Result<RunCost> {
     let pid = Pid::from_child(child);
     let folder = PathBuf::from(format!("/proc/{}", child.id()));
     let mut peak_mib = 0.0f64;
@@ -139,7 +139,7 @@ fn wait(child: &mut Child, begun: Instant) -> anyhow::Result<Cost> {
             let wall_s = begun.elapsed().as_secs_f64();
             let stat = fs::read_to_string(folder.join("stat"))?;
             let (user_s, system_s) = seconds(&stat).context("/proc/PID/stat")?;
-            return Ok(Cost { wall_s, user_s, system_s, peak_mib });
+            return Ok(RunCost { wall_s, user_s, system_s, peak_mib });
         }
         std::thread::sleep(LOOK_EVERY);
     }
@@ -158,12 +158,12 @@ fn seconds(stat: &str) -> Option<(f64, f64)> {
     Some((ticks.next()?? / TICKS, ticks.next()?? / TICKS))
 }
 
-fn print(all: &[Measured], options: &Options) {
+fn print(all: &[ProgramRounds], options: &Options) {
     let words = words(options.quick).join(" ");
     println!("steadfast {words}: medians of {} (least to greatest).\n", options.rounds);
     let head = ["program", "wall", "user", "system", "peak memory"].map(str::to_owned);
-    let row = |m: &Measured| {
-        let of = |each: fn(&Cost) -> f64, unit: &str| {
+    let row = |m: &ProgramRounds| {
+        let of = |each: fn(&RunCost) -> f64, unit: &str| {
             let mut values: Vec<f64> = m.rounds.iter().map(each).collect();
             values.sort_by(f64::total_cmp);
             let (first, last) = (values[0], values[values.len() - 1]);

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use steadfast_statistics::load::{Load, not_ranked};
 use steadfast_statistics::median;
-use steadfast_statistics::rank::Compared;
+use steadfast_statistics::rank::PairedTest;
 
 /// How many times as fast the first was as another, round by round.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +24,7 @@ impl Times {
             nanos.iter().map(|nanos| 1.0 / (*nanos).max(1) as f64).collect()
         };
         let (ours, theirs) = (speed(ours), speed(theirs));
-        let compared = Compared::of(&ours, &theirs)?;
+        let compared = PairedTest::of(&ours, &theirs)?;
         let each = || ours.iter().zip(&theirs).map(|(o, t)| o / t);
         Some(Times {
             median: compared.ratio,
@@ -65,7 +65,7 @@ impl Times {
 }
 
 /// What is said of two without an order.
-pub(super) fn instead(compared: &Compared, before: Option<Load>) -> Option<&'static str> {
+pub(super) fn instead(compared: &PairedTest, before: Option<Load>) -> Option<&'static str> {
     match (not_ranked(before), compared.order()) {
         (Some(_), _) => Some("not ranked"),
         (None, Ordering::Equal) => Some("level"),

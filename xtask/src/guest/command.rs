@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::{Guest, NVDIMM_MODULES, Nvdimm};
+use super::{Guest, GuestNvdimm, NVDIMM_MODULES};
 use crate::{packages, value};
 
 const MINUTES: u64 = 10;
@@ -44,7 +44,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         script,
         memory,
         processors,
-        nvdimm: nvdimm_file.map(|file| Nvdimm { file, mib: nvdimm_mib, dax }),
+        nvdimm: nvdimm_file.map(|file| GuestNvdimm { file, mib: nvdimm_mib, dax }),
         qemu: &[],
         limit: Duration::from_secs(60 * minutes),
     };

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::Context;
 use cpio::newc::{Builder, trailer};
 
-use super::kernel::Kernel;
+use super::kernel::GuestKernel;
 use super::{BEGIN, END, Guest};
 use crate::packages;
 
@@ -21,7 +21,7 @@ const PROGRAM: u32 = 0o100_755;
 type Files = BTreeMap<String, Vec<u8>>;
 
 /// Makes the archive of a job.
-pub fn write(image: &Path, guest: &Guest<'_>, kernel: &Kernel) -> anyhow::Result<()> {
+pub fn write(image: &Path, guest: &Guest<'_>, kernel: &GuestKernel) -> anyhow::Result<()> {
     let mut files = Files::new();
     let busybox = packages::find("busybox").context("busybox is not there")?;
     files.insert("bin/busybox".into(), read(&busybox)?);

@@ -11,7 +11,7 @@ use crate::step;
 const META: &str = "linux-image-amd64";
 
 /// A kernel that a guest can boot.
-pub struct Kernel {
+pub struct GuestKernel {
     /// Its release: "6.1.0-56-amd64".
     pub release: String,
     /// What QEMU loads.
@@ -21,12 +21,12 @@ pub struct Kernel {
 }
 
 /// The newest kernel of the distribution, from `folder` if it is there.
-pub fn fetch(folder: &Path) -> anyhow::Result<Kernel> {
+pub fn fetch(folder: &Path) -> anyhow::Result<GuestKernel> {
     let package = newest()?;
     let release = package.trim_start_matches("linux-image-").to_owned();
     let unpacked = folder.join(&release);
     let image = unpacked.join("boot").join(format!("vmlinuz-{release}"));
-    let kernel = Kernel { release, image, folder: unpacked };
+    let kernel = GuestKernel { release, image, folder: unpacked };
     // It is written last.
     let whole = kernel.folder.join("lib/modules").join(&kernel.release).join("modules.dep.bin");
     if whole.is_file() && kernel.image.is_file() {
@@ -72,7 +72,7 @@ fn newest() -> anyhow::Result<String> {
     })
 }
 
-impl Kernel {
+impl GuestKernel {
     /// The files of a module and of all that it needs, in the order in which they are inserted.
     pub fn files_of(&self, module: &str) -> anyhow::Result<Vec<PathBuf>> {
         let mut modprobe = crate::packages::command("modprobe");

@@ -50,7 +50,7 @@ pub struct Guest<'a> {
     /// Memory, in MiB. The initramfs is in it too.
     pub memory: u32,
     pub processors: u32,
-    pub nvdimm: Option<Nvdimm>,
+    pub nvdimm: Option<GuestNvdimm>,
     /// Further arguments of QEMU.
     pub qemu: &'a [&'a str],
     /// After so long it is ended.
@@ -58,7 +58,7 @@ pub struct Guest<'a> {
 }
 
 /// Persistent memory of a guest: a file, whose bytes are the memory while it runs, and stay.
-pub struct Nvdimm {
+pub struct GuestNvdimm {
     /// It is made if it is not there, and gets the size if it has another one.
     pub file: PathBuf,
     /// A multiple of 128 is what Linux takes. There is no label area, so all of it is one
@@ -97,7 +97,7 @@ impl Guest<'_> {
         let folder = Folder::new(root)?;
         let image = folder.path().join("initramfs");
         initramfs::write(&image, self, &kernel)?;
-        if let Some(Nvdimm { file, mib, .. }) = &self.nvdimm {
+        if let Some(GuestNvdimm { file, mib, .. }) = &self.nvdimm {
             let mut open = File::options();
             let open = open.write(true).create(true).truncate(false).open(file);
             let sized = open.and_then(|file| file.set_len(u64::from(*mib) << 20));
@@ -138,7 +138,7 @@ impl Guest<'_> {
         Ok(answer)
     }
 
-    fn command(&self, kernel: &kernel::Kernel, image: &Path, console: &Path) -> Command {
+    fn command(&self, kernel: &kernel::GuestKernel, image: &Path, console: &Path) -> Command {
         // It is killed when who started it is gone, however that ended: it has a process group
         // of its own, which Ctrl-C does not reach unless somebody sits at a terminal.
         let mut qemu = Command::new("setpriv");
@@ -164,7 +164,7 @@ impl Guest<'_> {
 
     fn memory_arguments(&self) -> Vec<String> {
         let memory = self.memory;
-        let Some(Nvdimm { file, mib, .. }) = &self.nvdimm else {
+        let Some(GuestNvdimm { file, mib, .. }) = &self.nvdimm else {
             return vec!["-m".into(), format!("{memory}M")];
         };
         // In the list of an object's properties a comma is written twice.
@@ -206,7 +206,7 @@ mod tests {
             limit: Duration::from_secs(1),
         };
         assert_eq!(guest.memory_arguments(), ["-m", "1024M"]);
-        guest.nvdimm = Some(Nvdimm { file: "/a,b".into(), mib: 256, dax: true });
+        guest.nvdimm = Some(GuestNvdimm { file: "/a,b".into(), mib: 256, dax: true });
         let arguments = guest.memory_arguments();
         assert_eq!(arguments[1], "1024M,slots=1,maxmem=1280M");
         assert!(arguments[5].ends_with("mem-path=/a,,b,size=256M"), "{arguments:?}");

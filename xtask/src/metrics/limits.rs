@@ -5,7 +5,7 @@
 
 /// Files of the largest cycle of a crate.
 pub const CYCLE: usize = 5;
-pub const CYCLES: &[(&str, usize)] = &[("lab", 42), ("steadfast", 75)];
+pub const CYCLES: &[(&str, usize)] = &[("lab", 54)];
 
 /// Cycles that stay: the files are one state machine behind one lock. Other files may not join.
 pub const ONE_LOCK: &[OneLock] = &[OneLock {
@@ -34,13 +34,13 @@ pub struct OneLock {
 
 /// Thousandths of all type names that are declared more than once.
 pub const SHARED_PER_MILLE: usize = 80;
-pub const SHARED: &[(&str, usize)] = &[("type names", 226)];
+pub const SHARED: &[(&str, usize)] = &[];
 /// So much better may the share be before its entry follows: a new type moves it a little.
 pub const SHARED_SLACK: usize = 5;
 
 /// Types that are called by a participle, a pronoun or a word for anything.
 pub const NAMES_NOTHING: usize = 0;
-pub const NAMES_NOTHING_TODAY: &[(&str, usize)] = &[("type names", 333)];
+pub const NAMES_NOTHING_TODAY: &[(&str, usize)] = &[("type names", 1)];
 
 /// Functions of a type.
 pub const FUNCTIONS: usize = 60;

@@ -1,5 +1,6 @@
 //! Who opens stacks beside `setup`: devices by paths, volumes, file systems. Each such place is in
-//! [`BESIDE`] with its reason; another one is a fault, and so is an entry that is not needed any more.
+//! [`BESIDE`] with its reason; another one is a fault, and so is an entry that is not needed any
+//! more.
 
 use std::collections::BTreeSet;
 

@@ -82,6 +82,9 @@ impl Source {
                 let signature = signature(kind, &lines[number..]);
                 self.sign(name, &signature);
                 self.items.push(item);
+            } else if line.ends_with("! {") && !line.starts_with(char::is_whitespace) {
+                // A list from which a macro makes items, as an enum of the types that it names.
+                self.sign("", &signature("enum", &lines[number..]));
             } else if let Some(inner) = inner
                 && (inner.starts_with("pub ") || inner.starts_with("type "))
             {
@@ -208,7 +211,7 @@ mod tests {
     #[test]
     fn modules_uses_and_signatures_are_read() {
         let text = "mod a;\npub mod b;\npub use a::{\n    C, D as E,\n};\npub use b::*;\n\
-            pub fn f(\n    g: G,\n) -> H {\n    let local = I;\n}\n";
+            pub fn f(\n    g: G,\n) -> H {\n    let local = I;\n}\nlist! {\n    J(K),\n}\n";
         let source = Source::new(text);
         assert_eq!(source.modules, [("a".to_owned(), false), ("b".to_owned(), true)]);
         assert!(["C", "D", "E"].iter().all(|name| source.exported.contains(*name)));
@@ -217,5 +220,6 @@ mod tests {
         let signed: Vec<&str> =
             source.in_signatures.iter().map(|(word, _)| word.as_str()).collect();
         assert!(signed.contains(&"G") && signed.contains(&"H") && !signed.contains(&"I"));
+        assert!(signed.contains(&"K"));
     }
 }

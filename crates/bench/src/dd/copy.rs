@@ -6,12 +6,12 @@ use std::time::Duration;
 use steadfast_runtime::{Nanos, now};
 
 use super::convert::Converter;
-use super::ends::{Sink, Skipped, Source};
+use super::ends::{Sink, SkipResult, Source};
 use super::errno::{Errno, always_quoted, quoted_if_needed};
 use super::operands::Operands;
 use super::output::Output;
 use super::tally::Tally;
-use super::words::{Conv, Flags, Status};
+use super::words::{Conv, Flags, StatusLevel};
 
 /// Memory for direct I/O begins on a page.
 const ALIGN: usize = 4096;
@@ -31,7 +31,7 @@ pub trait Reporter {
 
 /// A run that failed, or whose output is not all that it should be. The reporter knows why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failed;
+pub struct DdFailure;
 
 /// What to do, with files that are open.
 pub struct Job<'a> {
@@ -53,7 +53,7 @@ pub struct Job<'a> {
 ///
 /// # Errors
 /// dd's exit status is 1; the reporter knows why.
-pub fn run(job: Job<'_>) -> Result<(), Failed> {
+pub fn run(job: Job<'_>) -> Result<(), DdFailure> {
     let operands = job.operands;
     let mut copy = Copy {
         operands,
@@ -72,7 +72,7 @@ pub fn run(job: Job<'_>) -> Result<(), Failed> {
     };
     let ended = copy.all();
     if let Err(End::WithoutCounts) = ended {
-        return Err(Failed);
+        return Err(DdFailure);
     }
     if ended.is_ok() {
         copy.make_durable();
@@ -82,7 +82,7 @@ pub fn run(job: Job<'_>) -> Result<(), Failed> {
     if copy.tally.takes_last_word() {
         copy.tally.counts().lines(operands.status).iter().for_each(|l| copy.reporter.line(l));
     }
-    if ended.is_err() || copy.failed { Err(Failed) } else { Ok(()) }
+    if ended.is_err() || copy.failed { Err(DdFailure) } else { Ok(()) }
 }
 
 fn name(given: Option<&std::ffi::OsStr>, standard: &str) -> Vec<u8> {
@@ -125,13 +125,13 @@ struct Copy<'a> {
 }
 
 /// A block in memory, where direct I/O wants it.
-struct Block {
+struct AlignedBlock {
     memory: Vec<u8>,
     start: usize,
     len: usize,
 }
 
-impl Block {
+impl AlignedBlock {
     fn bytes(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.len]
     }
@@ -169,7 +169,7 @@ impl Copy<'_> {
         self.failed = true;
     }
 
-    fn block(&self, which: &str, len: usize) -> Result<Block, End> {
+    fn block(&self, which: &str, len: usize) -> Result<AlignedBlock, End> {
         let mut room: Vec<u8> = Vec::new();
         if room.try_reserve_exact(len + ALIGN).is_err() {
             let size = super::tally::binary_size(len as u64);
@@ -180,7 +180,7 @@ impl Copy<'_> {
         // Zeros by the page, when they are touched.
         let memory = vec![0; len + ALIGN];
         let start = memory.as_ptr().align_offset(ALIGN).min(ALIGN);
-        Ok(Block { memory, start, len })
+        Ok(AlignedBlock { memory, start, len })
     }
 
     /// `skip=`.
@@ -197,19 +197,19 @@ impl Copy<'_> {
             Some(bytes) => self.source.skip(bytes),
             // No file is so long; a pipe is read to its end.
             None => match self.source.skip(0) {
-                Ok(Skipped::By(_)) => Err(Errno::OVERFLOW),
+                Ok(SkipResult::By(_)) => Err(Errno::OVERFLOW),
                 other => other,
             },
         };
         let missing = match skipped {
-            Ok(Skipped::By(bytes)) => wanted.is_some_and(|w| bytes < w),
-            Ok(Skipped::MustRead) => self.read_over(wanted)?,
+            Ok(SkipResult::By(bytes)) => wanted.is_some_and(|w| bytes < w),
+            Ok(SkipResult::MustRead) => self.read_over(wanted)?,
             Err(e) => {
                 self.says(&format!("{name}: cannot skip: {e}"));
                 return Err(End::Failed);
             }
         };
-        if missing && o.status != Status::None {
+        if missing && o.status != StatusLevel::None {
             self.says(&format!("{name}: cannot skip to specified offset"));
         }
         Ok(())
@@ -281,7 +281,7 @@ impl Copy<'_> {
                 let before = self.read_before;
                 if (1..buf.len()).contains(&before) {
                     self.warns_of_parts = false;
-                    if self.operands.status != Status::None {
+                    if self.operands.status != StatusLevel::None {
                         let noun = if before == 1 { "byte" } else { "bytes" };
                         self.says(&format!(
                             "warning: partial read ({before} {noun}); suggest iflag=fullblock"
@@ -299,7 +299,7 @@ impl Copy<'_> {
     }
 
     /// Reads the next block and counts it: its length, `None` at the end.
-    fn next(&mut self, block: &mut Block) -> Result<Option<usize>, End> {
+    fn next(&mut self, block: &mut AlignedBlock) -> Result<Option<usize>, End> {
         let conv = self.operands.conv;
         let filling = match conv.intersects(Conv::BLOCK | Conv::UNBLOCK) {
             true => b' ',
@@ -344,7 +344,7 @@ impl Copy<'_> {
     /// Whether reading goes on after an error: past what could not be read.
     fn goes_on_after(&mut self, e: Errno) -> bool {
         let goes_on = self.operands.conv.contains(Conv::NOERROR);
-        if !goes_on || self.operands.status != Status::None {
+        if !goes_on || self.operands.status != StatusLevel::None {
             self.says(&format!("error reading {}: {e}", always_quoted(&self.input)));
         }
         // Of a directory nothing can ever be read.
@@ -357,13 +357,13 @@ impl Copy<'_> {
         lines.iter().for_each(|l| self.reporter.line(l));
         let bad = self.operands.ibs.saturating_sub(self.part_before) as u64;
         // Beyond the end there is nothing to be read.
-        let moved = matches!(self.source.skip(bad), Ok(Skipped::By(1..) | Skipped::MustRead));
+        let moved = matches!(self.source.skip(bad), Ok(SkipResult::By(1..) | SkipResult::MustRead));
         self.failed |= !moved;
         moved
     }
 
     /// Blocks go out as they come in.
-    fn direct(&mut self, block: &mut Block) -> Result<(), End> {
+    fn direct(&mut self, block: &mut AlignedBlock) -> Result<(), End> {
         while let Some(len) = self.next(block)? {
             let (done, error) = self.output.write(&block.bytes()[..len]);
             self.tally.bytes.fetch_add(done as u64, Relaxed);
@@ -378,7 +378,7 @@ impl Copy<'_> {
     }
 
     /// Blocks are converted, and gathered into output blocks.
-    fn converted(&mut self, input: &mut Block) -> Result<(), End> {
+    fn converted(&mut self, input: &mut AlignedBlock) -> Result<(), End> {
         let obs = self.operands.obs;
         let mut converter = Converter::new(self.operands);
         let mut output = self.block("output", obs)?;
@@ -403,7 +403,12 @@ impl Copy<'_> {
         Ok(())
     }
 
-    fn gather(&mut self, data: &[u8], block: &mut Block, filled: &mut usize) -> Result<(), End> {
+    fn gather(
+        &mut self,
+        data: &[u8],
+        block: &mut AlignedBlock,
+        filled: &mut usize,
+    ) -> Result<(), End> {
         let mut rest = data;
         while !rest.is_empty() {
             let len = rest.len().min(block.len - *filled);
@@ -478,7 +483,7 @@ impl Copy<'_> {
 
     fn progress(&mut self) {
         let elapsed = self.clock();
-        if self.operands.status == Status::Progress && elapsed >= self.reported_at + PROGRESS {
+        if self.operands.status == StatusLevel::Progress && elapsed >= self.reported_at + PROGRESS {
             // At whole seconds, however long a block takes.
             self.reported_at = Duration::from_secs(elapsed.as_secs());
             self.reporter.progress(&self.tally.counts().progress());

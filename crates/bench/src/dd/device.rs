@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, Payload};
 
-use super::ends::{Sink, Skipped, Source};
+use super::ends::{Sink, SkipResult, Source};
 use super::errno::Errno;
 use super::words::Flags;
 
@@ -54,10 +54,10 @@ impl Source for DeviceEnd {
         Ok(len as usize)
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
+    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
         let skipped = bytes.min(self.device.info().size.saturating_sub(self.position));
         self.position += skipped;
-        if skipped < bytes { Err(Errno::INVAL) } else { Ok(Skipped::By(skipped)) }
+        if skipped < bytes { Err(Errno::INVAL) } else { Ok(SkipResult::By(skipped)) }
     }
 }
 

@@ -4,7 +4,7 @@ use super::errno::Errno;
 
 /// How far a source could be moved on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Skipped {
+pub enum SkipResult {
     /// By so many bytes: fewer than asked for where the end is nearer.
     By(u64),
     /// It can only be read (a pipe).
@@ -23,7 +23,7 @@ pub trait Source: Send {
     ///
     /// # Errors
     /// As lseek(2).
-    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno>;
+    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno>;
 
     /// Lets the cache forget what was read up to here (`iflag=nocache`); with `all`, the file.
     fn forget(&mut self, _all: bool) -> Result<(), Errno> {
@@ -83,8 +83,8 @@ impl Source for Zeros {
         Ok(buf.len())
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
-        Ok(Skipped::By(bytes))
+    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
+        Ok(SkipResult::By(bytes))
     }
 }
 
@@ -107,8 +107,8 @@ impl Source for Random {
         Ok(buf.len())
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
-        Ok(Skipped::By(bytes))
+    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
+        Ok(SkipResult::By(bytes))
     }
 }
 
@@ -121,8 +121,8 @@ impl Source for Null {
         Ok(0)
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
-        Ok(Skipped::By(bytes))
+    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
+        Ok(SkipResult::By(bytes))
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use steadfast_runtime::cpu;
 use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, NewNode, OpenFlags, path};
 
-use super::ends::{Sink, Skipped, Source};
+use super::ends::{Sink, SkipResult, Source};
 use super::errno::Errno;
 use super::operands::Operands;
 use super::words::{Conv, Flags};
@@ -87,12 +87,12 @@ impl Source for FileSource {
         Ok(data.len())
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
-        let Ok(open) = self.0.as_mut() else { return Ok(Skipped::By(bytes)) };
+    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
+        let Ok(open) = self.0.as_mut() else { return Ok(SkipResult::By(bytes)) };
         let size = open.fs.getattr(open.attr.ino)?.size;
         let skipped = bytes.min(size.saturating_sub(open.position));
         open.position += skipped;
-        Ok(Skipped::By(skipped))
+        Ok(SkipResult::By(skipped))
     }
 }
 

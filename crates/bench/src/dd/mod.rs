@@ -33,11 +33,11 @@ mod tables;
 mod tally;
 mod words;
 
-pub use copy::{Failed, Job, Reporter, run};
+pub use copy::{DdFailure, Job, Reporter, run};
 pub use device::DeviceEnd;
-pub use ends::{Null, Random, Sink, Skipped, Source, Zeros};
+pub use ends::{Null, Random, Sink, SkipResult, Source, Zeros};
 pub use errno::{Errno, always_quoted};
 pub use file::FileSink;
 pub use operands::{Operands, WrongOperand, parse};
 pub use tally::{Counts, Tally};
-pub use words::{Conv, Flags, Status};
+pub use words::{Conv, Flags, StatusLevel};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
 use super::number;
-use super::words::{self, Conv, Flags, Status};
+use super::words::{self, Conv, Flags, StatusLevel};
 
 /// Block size without `bs=`, `ibs=` and `obs=`.
 const BLOCK: usize = 512;
@@ -42,7 +42,7 @@ pub struct Operands {
     /// `oflag=`.
     pub oflags: Flags,
     /// `status=`.
-    pub status: Status,
+    pub status: StatusLevel,
     /// What is worth a word although it can be done.
     pub warnings: Vec<String>,
 }
@@ -115,7 +115,7 @@ struct Reader {
     conv: Option<Conv>,
     iflags: Flags,
     oflags: Flags,
-    status: Status,
+    status: StatusLevel,
 }
 
 /// Reads the words of a command line.

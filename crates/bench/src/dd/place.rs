@@ -12,7 +12,7 @@ use steadfast_vfs::{FileSystem, NewNode};
 
 use super::copy::Reporter;
 use super::device::DeviceEnd;
-use super::ends::{Null, Random, Sink, Skipped, Source, Zeros};
+use super::ends::{Null, Random, Sink, SkipResult, Source, Zeros};
 use super::errno::{Errno, always_quoted};
 use super::file::{FileSink, FileSource};
 use super::operands::Operands;
@@ -22,7 +22,7 @@ pub const OWN_DISK: &str = "@disk";
 
 /// What a path means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named<'a> {
+pub enum DdPath<'a> {
     /// `host:PATH`: a file of this machine.
     Host(&'a OsStr),
     /// `device:NAME`.
@@ -38,24 +38,24 @@ pub enum Named<'a> {
 }
 
 /// What a path means.
-pub fn named(path: &OsStr) -> Named<'_> {
+pub fn named(path: &OsStr) -> DdPath<'_> {
     let bytes = path.as_bytes();
     if let Some(host) = bytes.strip_prefix(b"host:") {
-        return Named::Host(OsStr::from_bytes(host));
+        return DdPath::Host(OsStr::from_bytes(host));
     }
     if let Some(name) = path.to_str().and_then(|p| p.strip_prefix("device:")) {
-        return Named::Device(name);
+        return DdPath::Device(name);
     }
     match bytes {
-        b"/dev/zero" => Named::Zero,
-        b"/dev/null" => Named::Null,
-        b"/dev/urandom" | b"/dev/random" => Named::Random,
-        path => Named::File(path),
+        b"/dev/zero" => DdPath::Zero,
+        b"/dev/null" => DdPath::Null,
+        b"/dev/urandom" | b"/dev/random" => DdPath::Random,
+        path => DdPath::File(path),
     }
 }
 
 /// A stack that is there.
-pub trait Place {
+pub trait DdTarget {
     /// Why something of it cannot be had at all, other than as open(2) says it.
     type Error;
 
@@ -76,7 +76,7 @@ pub trait Place {
     ///
     /// # Errors
     /// There are none for this stack.
-    fn host_source(&self, path: &OsStr, o: &Operands) -> Result<Opened<Src>, Self::Error>;
+    fn host_source(&self, path: &OsStr, o: &Operands) -> Result<OpenResult<Src>, Self::Error>;
 
     /// A file of this machine as output, and whether all went well with it.
     ///
@@ -87,7 +87,7 @@ pub trait Place {
         path: &OsStr,
         o: &Operands,
         reporter: &dyn Reporter,
-    ) -> Result<Opened<(Snk, bool)>, Self::Error>;
+    ) -> Result<OpenResult<(Snk, bool)>, Self::Error>;
 
     /// Mode and owner of a file that is made.
     fn new_node(&self) -> NewNode;
@@ -98,18 +98,18 @@ pub trait Place {
 }
 
 /// A source whose records cost the processor something.
-struct Charged {
+struct CostedSource {
     source: Src,
     cost: Duration,
 }
 
-impl Source for Charged {
+impl Source for CostedSource {
     fn read(&mut self, buf: &mut [u8]) -> Result<usize, Errno> {
         cpu(self.cost);
         self.source.read(buf)
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
+    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
         self.source.skip(bytes)
     }
 
@@ -121,19 +121,20 @@ impl Source for Charged {
 /// Whether a copy is of the disk itself and of a file on it: the one would be under the other.
 pub fn is_disk_and_file(o: &Operands) -> bool {
     let ends = || [&o.input, &o.output].into_iter().flatten().map(|path| named(path));
-    ends().any(|end| end == Named::Device(OWN_DISK)) && ends().any(|e| matches!(e, Named::File(_)))
+    ends().any(|end| end == DdPath::Device(OWN_DISK))
+        && ends().any(|e| matches!(e, DdPath::File(_)))
 }
 
 /// What is read, with what each record of the copy costs the processor there.
-pub fn charged<P: Place>(at: &P, source: Src, o: &Operands) -> Src {
+pub fn charged<P: DdTarget>(at: &P, source: Src, o: &Operands) -> Src {
     let ends = [&o.input, &o.output].map(|path| path.as_deref().map(named));
-    let is = |sort: fn(&Named<'_>) -> bool| ends.iter().flatten().any(sort);
+    let is = |sort: fn(&DdPath<'_>) -> bool| ends.iter().flatten().any(sort);
     let (devices, files) =
-        (is(|n| matches!(n, Named::Device(_))), is(|n| matches!(n, Named::File(_))));
+        (is(|n| matches!(n, DdPath::Device(_))), is(|n| matches!(n, DdPath::File(_))));
     if !devices && !files {
         return source;
     }
-    Box::new(Charged { source, cost: at.record_cost(devices) })
+    Box::new(CostedSource { source, cost: at.record_cost(devices) })
 }
 
 /// An input.
@@ -141,7 +142,7 @@ pub type Src = Box<dyn Source>;
 /// An output.
 pub type Snk = Box<dyn Sink>;
 /// What could be opened, or why not.
-pub type Opened<T> = Result<T, NotOpened>;
+pub type OpenResult<T> = Result<T, NotOpened>;
 
 /// Why an input or output could not be opened, in dd's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -197,14 +198,18 @@ fn failed_to_open(path: &[u8], errno: Errno) -> NotOpened {
 ///
 /// # Errors
 /// As the place has it.
-pub fn source<P: Place>(at: &P, what: Named<'_>, o: &Operands) -> Result<Opened<Src>, P::Error> {
+pub fn source<P: DdTarget>(
+    at: &P,
+    what: DdPath<'_>,
+    o: &Operands,
+) -> Result<OpenResult<Src>, P::Error> {
     Ok(match what {
-        Named::Host(path) => return at.host_source(path, o),
-        Named::Device(name) => Ok(Box::new(DeviceEnd::new(at.device(name)?, o.iflags))),
-        Named::Zero => Ok(Box::new(Zeros)),
-        Named::Null => Ok(Box::new(Null)),
-        Named::Random => Ok(Box::new(Random::default())),
-        Named::File(name) => match FileSource::open(at.fs()?, name, o.iflags) {
+        DdPath::Host(path) => return at.host_source(path, o),
+        DdPath::Device(name) => Ok(Box::new(DeviceEnd::new(at.device(name)?, o.iflags))),
+        DdPath::Zero => Ok(Box::new(Zeros)),
+        DdPath::Null => Ok(Box::new(Null)),
+        DdPath::Random => Ok(Box::new(Random::default())),
+        DdPath::File(name) => match FileSource::open(at.fs()?, name, o.iflags) {
             Ok(source) => Ok(Box::new(source)),
             Err(e) => Err(failed_to_open(name, e)),
         },
@@ -216,27 +221,27 @@ pub fn source<P: Place>(at: &P, what: Named<'_>, o: &Operands) -> Result<Opened<
 ///
 /// # Errors
 /// As the place has it.
-pub fn sink<P: Place>(
+pub fn sink<P: DdTarget>(
     at: &P,
-    what: Named<'_>,
+    what: DdPath<'_>,
     o: &Operands,
     reporter: &dyn Reporter,
-) -> Result<Opened<(Snk, bool)>, P::Error> {
+) -> Result<OpenResult<(Snk, bool)>, P::Error> {
     Ok(match what {
-        Named::Host(path) => return at.host_sink(path, o, reporter),
-        Named::Device(name) => Ok((Box::new(DeviceEnd::new(at.device(name)?, o.oflags)), true)),
+        DdPath::Host(path) => return at.host_sink(path, o, reporter),
+        DdPath::Device(name) => Ok((Box::new(DeviceEnd::new(at.device(name)?, o.oflags)), true)),
         // As the kernel's devices are: /dev/zero takes all, /dev/urandom too.
-        Named::Zero | Named::Null | Named::Random => Ok((Box::new(Null), true)),
-        Named::File(name) => file_sink(at, name, o, reporter)?,
+        DdPath::Zero | DdPath::Null | DdPath::Random => Ok((Box::new(Null), true)),
+        DdPath::File(name) => file_sink(at, name, o, reporter)?,
     })
 }
 
-fn file_sink<P: Place>(
+fn file_sink<P: DdTarget>(
     at: &P,
     name: &[u8],
     o: &Operands,
     reporter: &dyn Reporter,
-) -> Result<Opened<(Snk, bool)>, P::Error> {
+) -> Result<OpenResult<(Snk, bool)>, P::Error> {
     if o.seek_offset().is_none() && o.truncates() {
         return Ok(Err(NotOpened::offset(o)));
     }

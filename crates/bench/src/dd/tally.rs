@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::words::Status;
+use super::words::StatusLevel;
 
 /// Counts of a run that is going on: others may look at them meanwhile (SIGUSR1).
 #[derive(Debug, Default)]
@@ -73,8 +73,8 @@ impl Tally {
 
 impl Counts {
     /// dd's lines at the end, or when asked.
-    pub fn lines(&self, status: Status) -> Vec<String> {
-        if status == Status::None {
+    pub fn lines(&self, status: StatusLevel) -> Vec<String> {
+        if status == StatusLevel::None {
             return Vec::new();
         }
         let mut lines = vec![
@@ -86,7 +86,7 @@ impl Counts {
             1 => lines.push("1 truncated record".into()),
             n => lines.push(format!("{n} truncated records")),
         }
-        if status != Status::NoXfer {
+        if status != StatusLevel::NoXfer {
             lines.push(self.summary());
         }
         lines

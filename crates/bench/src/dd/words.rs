@@ -78,7 +78,7 @@ bitflags::bitflags! {
 
 /// What is printed at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Status {
+pub enum StatusLevel {
     /// Errors only.
     None,
     /// The records; no bytes and rates.
@@ -132,11 +132,11 @@ pub(super) fn flag(word: &str) -> Option<Flags> {
     })
 }
 
-pub(super) fn status(word: &str) -> Option<Status> {
+pub(super) fn status(word: &str) -> Option<StatusLevel> {
     Some(match word {
-        "none" => Status::None,
-        "noxfer" => Status::NoXfer,
-        "progress" => Status::Progress,
+        "none" => StatusLevel::None,
+        "noxfer" => StatusLevel::NoXfer,
+        "progress" => StatusLevel::Progress,
         _ => return None,
     })
 }

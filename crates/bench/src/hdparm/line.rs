@@ -2,7 +2,7 @@
 
 /// What is to be timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wanted {
+pub struct TimingSelection {
     /// `-T`: reads from the cache.
     pub cached: bool,
     /// `-t`: reads from the device.
@@ -15,7 +15,7 @@ pub struct Wanted {
 
 /// What is wrong with a command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LineError {
+pub enum HdparmError {
     /// The offset is no number.
     #[error("--offset needs a whole number of GiB")]
     Offset,
@@ -34,15 +34,15 @@ pub enum LineError {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(line: &str) -> Result<(Wanted, Vec<String>), LineError> {
-    let (mut wanted, mut targets) = (Wanted::default(), Vec::new());
+pub fn parse(line: &str) -> Result<(TimingSelection, Vec<String>), HdparmError> {
+    let (mut wanted, mut targets) = (TimingSelection::default(), Vec::new());
     let mut words = line.split_whitespace();
     while let Some(word) = words.next() {
         match word {
             "--direct" => wanted.direct = true,
             "--offset" => {
                 let gib = words.next().and_then(|n| n.parse().ok());
-                wanted.offset_gib = Some(gib.ok_or(LineError::Offset)?);
+                wanted.offset_gib = Some(gib.ok_or(HdparmError::Offset)?);
             }
             _ if word.starts_with("--") => return Err(unknown(word)),
             _ => match word.strip_prefix('-') {
@@ -60,14 +60,14 @@ pub fn parse(line: &str) -> Result<(Wanted, Vec<String>), LineError> {
         }
     }
     match (wanted.cached || wanted.disk, targets.is_empty()) {
-        (false, _) => Err(LineError::Nothing),
-        (_, true) => Err(LineError::NoTarget),
+        (false, _) => Err(HdparmError::Nothing),
+        (_, true) => Err(HdparmError::NoTarget),
         _ => Ok((wanted, targets)),
     }
 }
 
-fn unknown(option: &str) -> LineError {
-    LineError::Unknown(option.to_owned())
+fn unknown(option: &str) -> HdparmError {
+    HdparmError::Unknown(option.to_owned())
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn lines_are_read_or_refused() {
-        let all = Wanted { cached: true, disk: true, ..Wanted::default() };
+        let all = TimingSelection { cached: true, disk: true, ..TimingSelection::default() };
         assert_eq!(parse("-Tt card disk"), Ok((all, vec!["card".into(), "disk".into()])));
         assert_eq!(parse("-T -t card").unwrap().0, all);
         let (wanted, targets) = parse("--direct -t --offset 3 /file").unwrap();

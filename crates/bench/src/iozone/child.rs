@@ -17,7 +17,7 @@ use super::engine::{Bench, Round, RunError};
 use super::latency::{Latencies, Operation};
 use super::matrix::LatencyLine;
 use super::observer::{Action, Call};
-use super::plan::{self, Opening, Order, Role, Wall};
+use super::plan::{self, OpenMode, RecordOrder, Role, Wall};
 use super::stonewall::{Score, Tally};
 
 /// Processor time of a system call apart from what the file system does: entry, exit, finding
@@ -28,7 +28,7 @@ pub(super) const SYSCALL: Duration = Duration::from_micros(1);
 pub(super) const MODE: u16 = 0o640;
 
 /// What a child has to show for a test.
-pub(super) struct Outcome {
+pub(super) struct ChildTest {
     pub(super) role: &'static str,
     pub(super) score: Score,
     pub(super) stopped: bool,
@@ -38,7 +38,7 @@ pub(super) struct Outcome {
 }
 
 /// Runs child `number` through a test.
-pub(super) fn run(bench: &Bench, round: &Round, number: usize) -> Result<Outcome, RunError> {
+pub(super) fn run(bench: &Bench, round: &Round, number: usize) -> Result<ChildTest, RunError> {
     let mut child = Child::new(bench, round, number);
     if let Err(e) = child.open() {
         round.gate.give_up();
@@ -52,7 +52,7 @@ pub(super) fn run(bench: &Bench, round: &Round, number: usize) -> Result<Outcome
         return Err(e);
     }
     child.abandon();
-    Ok(Outcome {
+    Ok(ChildTest {
         role: child.role.name,
         score: child.tally.score(),
         stopped: child.stopped,
@@ -132,14 +132,14 @@ impl<'a> Child<'a> {
     /// Byte range of call `i`.
     fn range(&mut self, i: u64, records: u64) -> (u64, u64) {
         let (first, count) = match self.role.order {
-            Order::Forward => {
+            RecordOrder::Forward => {
                 let first = i * self.role.vector;
                 (first, self.role.vector.min(records - first))
             }
-            Order::Backward => (records - 1 - i, 1),
-            Order::Shuffled => (self.bench.shuffled[i as usize], 1),
-            Order::Stride => (self.stride.next(records, self.bench.options.stride), 1),
-            Order::Same => (0, 1),
+            RecordOrder::Backward => (records - 1 - i, 1),
+            RecordOrder::Shuffled => (self.bench.shuffled[i as usize], 1),
+            RecordOrder::Stride => (self.stride.next(records, self.bench.options.stride), 1),
+            RecordOrder::Same => (0, 1),
         };
         let record = self.bench.options.record_bytes;
         (first * record, count * record)
@@ -320,12 +320,12 @@ impl<'a> Child<'a> {
 impl<'a> Child<'a> {
     fn open(&mut self) -> Result<(), RunError> {
         match (self.existing(), self.role.opening) {
-            (Ok(attr), Opening::Existing | Opening::Create) => self.open_existing(attr),
-            (Ok(attr), Opening::Empty) => {
+            (Ok(attr), OpenMode::Existing | OpenMode::Create) => self.open_existing(attr),
+            (Ok(attr), OpenMode::Empty) => {
                 self.empty(attr)?;
                 self.open_existing(attr)
             }
-            (Err(e), Opening::Create | Opening::Empty) if e.source == Some(FsError::NotFound) => {
+            (Err(e), OpenMode::Create | OpenMode::Empty) if e.source == Some(FsError::NotFound) => {
                 self.create()
             }
             (Err(e), _) => Err(e),

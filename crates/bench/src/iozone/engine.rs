@@ -8,15 +8,17 @@ use std::time::Duration;
 use steadfast_runtime::{Mutex, now, sleep, spawn};
 use steadfast_vfs::{FileSystem, FsError, path};
 
-use super::child::{self, Outcome};
+use super::child::{self, ChildTest};
 use super::data::{FileData, Shape};
 use super::gate::Gate;
 use super::latency::Latencies;
-use super::observer::{Action, Call, Nobody, Observer};
+use super::observer::{Action, Call, Observer, SilentObserver};
 use super::options::Options;
 use super::plan::{self, Test};
 use super::random;
-use super::results::{ChildResult, FORMAT, Results, Run, Surroundings, TestResult, VERSION};
+use super::results::{
+    ChildResult, FORMAT, IozoneResults, Surroundings, TestResult, ThroughputRun, VERSION,
+};
 use super::stonewall::{Score, Stonewall, Unit, summarise};
 use crate::cpu_used;
 
@@ -93,8 +95,8 @@ pub fn run(
     options: &Options,
     surroundings: &Surroundings,
     observer: Option<Arc<dyn Observer>>,
-) -> Result<Results, RunError> {
-    let mut results = Results {
+) -> Result<IozoneResults, RunError> {
+    let mut results = IozoneResults {
         format: FORMAT,
         version: VERSION,
         options: options.clone(),
@@ -104,13 +106,13 @@ pub fn run(
         runs: Vec::new(),
         notes: Vec::new(),
     };
-    let observer = observer.unwrap_or_else(|| Arc::new(Nobody));
+    let observer = observer.unwrap_or_else(|| Arc::new(SilentObserver));
     for &children in &options.children {
         let bench = Arc::new(Bench::new(&fs, folder, options, &observer, children, surroundings));
         let tests = plan::tests(options).into_iter().map(|test| bench.test(test, children));
         let tests = tests.collect::<Result<Vec<_>, _>>();
         let removed = if options.keep_files { Ok(()) } else { bench.remove_files(children) };
-        results.runs.push(Run { children, tests: tests? });
+        results.runs.push(ThroughputRun { children, tests: tests? });
         removed?;
     }
     results.notes = notes(&results, surroundings);
@@ -198,7 +200,7 @@ impl Bench {
         Ok(result)
     }
 
-    fn sum_up(&self, test: Test, outcomes: &[Outcome], parent: Duration) -> TestResult {
+    fn sum_up(&self, test: Test, outcomes: &[ChildTest], parent: Duration) -> TestResult {
         let unit = self.unit();
         let mut latencies = Latencies::default();
         outcomes.iter().for_each(|o| latencies.add(&o.latencies));
@@ -281,7 +283,7 @@ fn nanos(d: Duration) -> u64 {
 }
 
 /// What a reader of the figures should know.
-fn notes(results: &Results, surroundings: &Surroundings) -> Vec<String> {
+fn notes(results: &IozoneResults, surroundings: &Surroundings) -> Vec<String> {
     let o = &results.options;
     let mut notes = Vec::new();
     let most = o.children.iter().copied().max().unwrap_or(1) as u64;

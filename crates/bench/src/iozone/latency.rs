@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use steadfast_statistics::Percentile;
 
-use crate::distribution::Distribution;
+use crate::distribution::LatencyHistogram;
 
 /// Three significant digits: percentiles are within 0.1 %.
 const DIGITS: u8 = 3;
@@ -57,7 +57,7 @@ pub struct Latency {
     pub max_ns: u64,
     /// All of them, in coarse steps: to be drawn.
     #[serde(skip)]
-    pub distribution: Distribution,
+    pub distribution: LatencyHistogram,
 }
 
 fn percentile(h: &Histogram<u64>, percentile: Percentile) -> Option<u64> {
@@ -102,7 +102,7 @@ impl Latencies {
                 p99_ns: percentile(h, Percentile::P99),
                 p99_9_ns: percentile(h, Percentile::P99_9),
                 max_ns: h.max(),
-                distribution: Distribution::counted(
+                distribution: LatencyHistogram::counted(
                     h.iter_recorded()
                         .map(|v| (v.value_iterated_to() as f64 / 1e3, v.count_at_value())),
                 ),

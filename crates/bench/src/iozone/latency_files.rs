@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::matrix::{Column, LatencyLine, MatrixResults};
 use super::plan::Test;
-use super::results::Results;
+use super::results::IozoneResults;
 
 const HEADING: &str = "Offset in Kbytes   Latency in microseconds  Transfer size in bytes\n";
 
@@ -75,7 +75,7 @@ pub fn of_cells(results: &MatrixResults) -> Vec<(String, String)> {
 }
 
 /// Name and contents of each child's files; none without -Q.
-pub fn of_runs(results: &Results) -> Vec<(String, String)> {
+pub fn of_runs(results: &IozoneResults) -> Vec<(String, String)> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for test in results.runs.iter().flat_map(|run| &run.tests) {
         for child in test.children.iter().filter(|c| !c.operations.is_empty()) {

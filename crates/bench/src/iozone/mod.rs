@@ -35,6 +35,6 @@ mod stonewall;
 
 pub use engine::{RunError, run};
 pub use observer::{Action, Call, Observer};
-pub use options::{Options, Parsed, UsageError, parse};
+pub use options::{CommandLine, Options, UsageError, parse};
 pub use plan::Test;
-pub use results::{ChildResult, Results, Run, Surroundings, TestResult};
+pub use results::{ChildResult, IozoneResults, Surroundings, TestResult, ThroughputRun};

@@ -75,6 +75,6 @@ pub trait Observer: Send + Sync {
 }
 
 /// Nobody.
-pub(super) struct Nobody;
+pub(super) struct SilentObserver;
 
-impl Observer for Nobody {}
+impl Observer for SilentObserver {}

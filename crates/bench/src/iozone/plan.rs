@@ -148,7 +148,7 @@ pub fn tests(options: &Options) -> Vec<Test> {
 
 /// The order in which a child goes through its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum RecordOrder {
     Forward,
     Backward,
     Stride,
@@ -175,7 +175,7 @@ pub(super) enum Wall {
 
 /// How a child opens its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opening {
+pub(super) enum OpenMode {
     /// The file must be there.
     Existing,
     /// Created if missing.
@@ -190,8 +190,8 @@ pub(super) struct Role {
     /// Shown in the results: "random_read" of a mixed test's reader.
     pub(super) name: &'static str,
     pub(super) writes: bool,
-    pub(super) order: Order,
-    pub(super) opening: Opening,
+    pub(super) order: RecordOrder,
+    pub(super) opening: OpenMode,
     pub(super) wall: Wall,
     /// Through stdio: neither O_SYNC nor O_DIRECT.
     pub(super) stdio: bool,
@@ -205,8 +205,8 @@ const VECTOR_MAX: u64 = 16;
 const READ: Role = Role {
     name: "read",
     writes: false,
-    order: Order::Forward,
-    opening: Opening::Existing,
+    order: RecordOrder::Forward,
+    opening: OpenMode::Existing,
     wall: Wall::Stop,
     stdio: false,
     vector: 1,
@@ -215,7 +215,7 @@ const READ: Role = Role {
 const WRITE: Role = Role {
     name: "write",
     writes: true,
-    opening: Opening::Create,
+    opening: OpenMode::Create,
     wall: Wall::Freeze { close: true },
     ..READ
 };
@@ -224,18 +224,19 @@ const WRITE: Role = Role {
 pub(super) fn role(test: Test, child: usize, children: usize, options: &Options) -> Role {
     let vector = VECTOR_MAX.min(super::options::RECORD_BYTES_MAX / options.record_bytes).max(1);
     let freeze = Wall::Freeze { close: false };
-    let emptied = Role { opening: Opening::Empty, ..WRITE };
-    let random_read = Role { name: "random_read", order: Order::Shuffled, ..READ };
-    let random_write = Role { name: "random_write", order: Order::Shuffled, wall: freeze, ..WRITE };
+    let emptied = Role { opening: OpenMode::Empty, ..WRITE };
+    let random_read = Role { name: "random_read", order: RecordOrder::Shuffled, ..READ };
+    let random_write =
+        Role { name: "random_write", order: RecordOrder::Shuffled, wall: freeze, ..WRITE };
     match test {
         Test::InitialWrite if options.no_truncate => WRITE,
         Test::InitialWrite => emptied,
         Test::Rewrite => {
-            Role { name: "rewrite", opening: Opening::Existing, wall: Wall::Stop, ..WRITE }
+            Role { name: "rewrite", opening: OpenMode::Existing, wall: Wall::Stop, ..WRITE }
         }
         Test::Read | Test::Reread => READ,
-        Test::ReverseRead => Role { name: "reverse_read", order: Order::Backward, ..READ },
-        Test::StrideRead => Role { name: "stride_read", order: Order::Stride, ..READ },
+        Test::ReverseRead => Role { name: "reverse_read", order: RecordOrder::Backward, ..READ },
+        Test::StrideRead => Role { name: "stride_read", order: RecordOrder::Stride, ..READ },
         Test::RandomRead => random_read,
         Test::RandomWrite => random_write,
         Test::Mixed => match (reads_in_mix(child, children, options), options.mixed_sequential) {

@@ -6,13 +6,13 @@
 use std::fmt::Write;
 
 use super::options::{BannerLine, Options};
-use super::results::{Results, Surroundings, TestResult};
+use super::results::{IozoneResults, Surroundings, TestResult};
 
 /// Columns of the table in which IOzone keeps its header lines.
 const BANNER_COLUMNS: usize = 80;
 
 /// The whole text: header, blocks, end.
-pub fn text(results: &Results) -> String {
+pub fn text(results: &IozoneResults) -> String {
     let surroundings = Surroundings {
         began: results.began.clone(),
         machine: results.machine.clone(),
@@ -184,7 +184,7 @@ fn tabs(label: &str) -> (&'static str, &'static str) {
 }
 
 /// What follows the last run: the -R report, the closing line.
-pub fn end(results: &Results) -> String {
+pub fn end(results: &IozoneResults) -> String {
     let options = &results.options;
     let mut out = String::new();
     if options.report {
@@ -211,7 +211,7 @@ pub fn end(results: &Results) -> String {
 }
 
 /// Processor use of each test, as the report has it.
-fn cpu_report(results: &Results, children: &str) -> String {
+fn cpu_report(results: &IozoneResults, children: &str) -> String {
     let mut out = format!(
         "\n\"CPU utilization report Y-axis is type of test X-axis is number of {children}\"\n\
          \"Record size = {} kBytes \"\n\"Output is in CPU%\"\n\n",

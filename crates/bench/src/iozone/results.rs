@@ -35,7 +35,7 @@ pub struct Surroundings {
 
 /// Everything that a command line gave.
 #[derive(Debug, Clone, Serialize)]
-pub struct Results {
+pub struct IozoneResults {
     /// [`FORMAT`].
     pub format: &'static str,
     /// [`VERSION`].
@@ -49,14 +49,14 @@ pub struct Results {
     /// What amounts are in: "kB" (1024 bytes) or "ops"; rates are that a second.
     pub unit: &'static str,
     /// One for each number of children.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ThroughputRun>,
     /// Warnings: what a reader of the figures should know.
     pub notes: Vec<String>,
 }
 
 /// All tests with one number of children.
 #[derive(Debug, Clone, Serialize)]
-pub struct Run {
+pub struct ThroughputRun {
     /// How many children.
     pub children: usize,
     /// The tests in the order in which they ran.
@@ -108,7 +108,7 @@ pub struct ChildResult {
     pub operations: Vec<super::matrix::LatencyLine>,
 }
 
-impl Results {
+impl IozoneResults {
     /// All results of one test, one for each number of children.
     pub fn of(&self, test: Test) -> impl Iterator<Item = &TestResult> {
         self.runs.iter().flat_map(|run| &run.tests).filter(move |t| t.test == test)

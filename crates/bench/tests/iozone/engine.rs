@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use steadfast_bench::iozone::{
-    Action, Call, Observer, Options, Results, RunError, Surroundings, Test, TestResult, matrix,
-    report, run,
+    Action, Call, IozoneResults, Observer, Options, RunError, Surroundings, Test, TestResult,
+    matrix, report, run,
 };
 use steadfast_block::pattern;
 use steadfast_runtime::{Mutex, Nanos, Sim};
@@ -25,12 +25,12 @@ fn millis(read: u64, write: u64, fsync: u64) -> Behaviour {
     }
 }
 
-fn simulate(options: &Options, fs: &Arc<MemoryFs>) -> Result<Results, RunError> {
+fn simulate(options: &Options, fs: &Arc<MemoryFs>) -> Result<IozoneResults, RunError> {
     let (options, fs) = (options.clone(), Arc::clone(fs));
     Sim::new(1).run(move || run(fs, "", &options, &Surroundings::default(), None)).unwrap()
 }
 
-fn only(results: &Results, test: Test) -> &TestResult {
+fn only(results: &IozoneResults, test: Test) -> &TestResult {
     results.of(test).next().unwrap()
 }
 
@@ -272,8 +272,9 @@ fn account_of_matrix(line: &str) -> (Arc<Account>, Arc<MemoryFs>) {
     let run = move || {
         let judged = Surroundings { judged: true, ..Surroundings::default() };
         let fs: Arc<dyn FileSystem> = f;
-        let place_and_observer = (&matrix::NoPlace as &dyn matrix::Place, &*a as &dyn Observer);
-        matrix::run_observed(&fs, "", &o, &judged, place_and_observer, &mut matrix::Nobody)
+        let place_and_observer =
+            (&matrix::NoPlace as &dyn matrix::MatrixTarget, &*a as &dyn Observer);
+        matrix::run_observed(&fs, "", &o, &judged, place_and_observer, &mut matrix::SilentWatcher)
             .unwrap();
     };
     Sim::new(1).run(run).unwrap();

@@ -9,7 +9,7 @@ use crate::options;
 
 /// The folder, and the results of a command line in it. `None` where the folder's file system
 /// has no direct I/O.
-fn in_folder(line: &str) -> Option<steadfast_bench::iozone::Results> {
+fn in_folder(line: &str) -> Option<steadfast_bench::iozone::IozoneResults> {
     let dir = tempfile::tempdir().unwrap();
     let fs = Arc::new(HostFs::open(dir.path()).unwrap());
     let result = run(fs, "", &options(line), &Surroundings::default(), None);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_bench::iozone::matrix::{
-    self, Cell, Cells, Column, Mapping, NoPlace, Place, PlaceError,
+    self, Cell, Cells, Column, Mapping, MatrixTarget, NoPlace, PlaceError,
 };
 use steadfast_bench::iozone::{Options, Surroundings};
 use steadfast_runtime::Sim;
@@ -53,7 +53,7 @@ fn simulate(options: &Options) -> matrix::MatrixResults {
     let run = move || {
         let surroundings = Surroundings { began: Some("now".into()), ..Surroundings::default() };
         let fs: Arc<dyn FileSystem> = MemoryFs::new(slow());
-        matrix::run(&fs, "", &options, &surroundings, &Memory, &mut matrix::Nobody).unwrap()
+        matrix::run(&fs, "", &options, &surroundings, &Memory, &mut matrix::SilentWatcher).unwrap()
     };
     Sim::new(7).run(run).unwrap()
 }
@@ -61,7 +61,7 @@ fn simulate(options: &Options) -> matrix::MatrixResults {
 /// Mappings that are nothing but memory.
 struct Memory;
 
-impl Place for Memory {
+impl MatrixTarget for Memory {
     fn drop_caches(&self, _file: &str) -> Result<String, PlaceError> {
         Ok("forgotten".into())
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use steadfast_runtime::{Mutex, sleep};
 use steadfast_vfs::{
-    Attr, DirEntry, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags,
-    Result, SetAttr, StatFs, Timestamp,
+    Attr, Dirent, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result,
+    SetAttr, StatFs, Timestamp,
 };
 
 /// How the file system behaves.
@@ -225,7 +225,7 @@ impl FileSystem for MemoryFs {
         self.wait(fh, self.behaviour.fsync).map(|_| ())
     }
 
-    fn readdir(&self, _: Ino, _: u64) -> Result<Vec<DirEntry>> {
+    fn readdir(&self, _: Ino, _: u64) -> Result<Vec<Dirent>> {
         no()
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use steadfast_devices::filter::record::Recording;
 use steadfast_devices::store::Store;
 
-use super::{Checks, Others, Plan, Recorded, System};
+use super::{Checks, CutSource, OtherJudges, Plan, System};
 use crate::delta::minimise;
 use crate::e2fsck::E2fsck;
 use crate::figures::StateFigures;
@@ -27,14 +27,14 @@ impl Decisive {
     /// Finds those of a state of `recorded` that is `wrong`, with so many recoveries at most. Of
     /// each e2fsck is asked, if it is given.
     pub fn of_state(
-        (system, recorded): (&dyn System, &Recorded),
+        (system, recorded): (&dyn System, &CutSource),
         plan: &Plan,
         state: &State,
         recoveries: u32,
         e2fsck: Option<E2fsck>,
         wrong: &dyn Fn(&StateFigures) -> bool,
     ) -> Decisive {
-        let others = Others { e2fsck, kernel: None };
+        let others = OtherJudges { e2fsck, kernel: None };
         let trial = others.trial((system, recorded.source()), plan, state.cut, Checks::E2FSCK);
         let run = (&recorded.bases[..], &recorded.recording);
         // As it was found: recovery draws the same.

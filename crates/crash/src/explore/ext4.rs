@@ -13,7 +13,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 
-use super::machine::Booted;
+use super::machine::BootedMachine;
 use crate::error::{CrashError, Result};
 
 /// Any error, in words.
@@ -77,11 +77,11 @@ pub fn mount(devices: &[Arc<dyn BlockDevice>], options: MountOptions) -> Result<
 }
 
 /// A machine that is up; `left` says what its devices hold after the unmount.
-pub fn booted(fs: Arc<Ext4>, left: impl FnOnce() -> Result<Vec<Store>> + 'static) -> Booted {
+pub fn booted(fs: Arc<Ext4>, left: impl FnOnce() -> Result<Vec<Store>> + 'static) -> BootedMachine {
     let mounted = Arc::clone(&fs);
     let shut_down = move || {
         mounted.unmount().map_err(words)?;
         left()
     };
-    Booted { fs, shut_down: Box::new(shut_down) }
+    BootedMachine { fs, shut_down: Box::new(shut_down) }
 }

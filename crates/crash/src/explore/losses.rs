@@ -13,7 +13,7 @@ use steadfast_devices::store::Store;
 
 use super::recorded::Source;
 use super::second::left_at;
-use super::{Checks, Others, Plan, Recorded, System};
+use super::{Checks, CutSource, OtherJudges, Plan, System};
 use crate::figures::StateFigures;
 
 /// What has become of a device.
@@ -58,18 +58,18 @@ impl Loss {
 /// the cut leaves in doubt, on every device, is drawn from `seed`.
 pub fn lose(
     system: &dyn System,
-    recorded: &Recorded,
+    recorded: &CutSource,
     tick: u64,
     loss: (usize, Loss),
     seed: u64,
 ) -> StateFigures {
-    let Recorded { bases, recording, .. } = recorded;
+    let CutSource { bases, recording, .. } = recorded;
     let mut choices = Rng::new(seed);
     let keep_percent = [0, 100, choices.below(101)][choices.below(3) as usize];
     let contents = left_at(recording, bases, tick, keep_percent, &mut choices);
     let plan = Plan { loss: Some(loss), ..Plan::EVERYWHERE };
     let moment = Moment { tick, at: recording.time_of(tick) };
-    let others = Others::default();
+    let others = OtherJudges::default();
     let trial = others.trial((system, recorded.source()), &plan, moment, Checks::NOTHING);
     trial.recover(contents, seed)
 }

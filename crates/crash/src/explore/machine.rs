@@ -9,16 +9,20 @@ use steadfast_devices::store::Store;
 use steadfast_runtime::{Sim, now};
 use steadfast_vfs::FileSystem;
 
-use super::system::{Boot, Recovered, System};
+use super::system::{Boot, BootRecovery, System};
 use crate::error::Result;
 
 /// A machine whose power can be cut and returned: it knows how to build its devices around given
 /// contents and to mount the file system on them.
-pub trait Machine: Send + Sync {
+pub trait RebootTarget: Send + Sync {
     /// Power on with these contents, one for each recorded device in order: builds the devices and
     /// mounts, which recovers. Runs inside a simulation. An error is a refused mount, in words.
     /// With a log, the devices are recorded in it.
-    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted>;
+    fn power_on(
+        &self,
+        contents: Vec<Store>,
+        log: Option<&RecordLog>,
+    ) -> crate::Result<BootedMachine>;
 
     /// Power on with a device missing; `contents` are those of the devices that are there. What is
     /// not said of a machine is that it mounts nothing then.
@@ -30,7 +34,7 @@ pub trait Machine: Send + Sync {
         _missing: usize,
         _contents: Vec<Store>,
         _log: Option<&RecordLog>,
-    ) -> crate::Result<Booted> {
+    ) -> crate::Result<BootedMachine> {
         Err("a device is missing".into())
     }
 
@@ -55,15 +59,15 @@ pub trait Machine: Send + Sync {
 }
 
 /// A machine that is up.
-pub struct Booted {
+pub struct BootedMachine {
     /// The mounted file system.
     pub fs: Arc<dyn FileSystem>,
     /// Unmounts and returns the devices' contents.
     pub shut_down: Box<dyn FnOnce() -> crate::Result<Vec<Store>>>,
 }
 
-impl System for Arc<dyn Machine> {
-    fn recover(&self, boot: Boot, seed: u64) -> Result<Recovered> {
+impl System for Arc<dyn RebootTarget> {
+    fn recover(&self, boot: Boot, seed: u64) -> Result<BootRecovery> {
         let (boot, said) = prepared(&**self, boot)?;
         let mut recovered = simulated(self, vec![boot], seed).pop().unwrap_or_default();
         recovered.needs_a_person(said);
@@ -71,7 +75,7 @@ impl System for Arc<dyn Machine> {
     }
 
     /// All in one simulation. Should it stop, each in one of its own.
-    fn recover_all(&self, boots: Vec<Boot>, seed: u64) -> Vec<Result<Recovered>> {
+    fn recover_all(&self, boots: Vec<Boot>, seed: u64) -> Vec<Result<BootRecovery>> {
         let mut ready = Vec::new();
         let mut prepare = |boot: Boot| {
             let (boot, said) = prepared(&**self, boot)?;
@@ -106,36 +110,36 @@ impl System for Arc<dyn Machine> {
     }
 
     fn disk(&self) -> usize {
-        Machine::disk(&**self)
+        RebootTarget::disk(&**self)
     }
 
     fn journal(&self) -> Option<usize> {
-        Machine::journal(&**self)
+        RebootTarget::journal(&**self)
     }
 }
 
 /// Does what a boot does before it mounts.
-fn prepared(machine: &dyn Machine, mut boot: Boot) -> Result<(Boot, Option<String>)> {
+fn prepared(machine: &dyn RebootTarget, mut boot: Boot) -> Result<(Boot, Option<String>)> {
     let (contents, said) = machine.before_mount(std::mem::take(&mut boot.contents))?;
     boot.contents = contents;
     Ok((boot, said))
 }
 
 /// Boots, in one simulation; if that stops, each in one of its own.
-fn simulated(machine: &Arc<dyn Machine>, boots: Vec<Boot>, seed: u64) -> Vec<Recovered> {
+fn simulated(machine: &Arc<dyn RebootTarget>, boots: Vec<Boot>, seed: u64) -> Vec<BootRecovery> {
     let (each, inner) = (boots.clone(), Arc::clone(machine));
     let all = move || boots.into_iter().map(|boot| booted(&*inner, boot)).collect();
     match Sim::new(seed).run(all) {
         Ok(recovered) => recovered,
         Err(stuck) if each.len() == 1 => {
-            vec![Recovered::refused(format!("recovery stopped: {stuck}"))]
+            vec![BootRecovery::refused(format!("recovery stopped: {stuck}"))]
         }
         Err(_) => each.into_iter().flat_map(|boot| simulated(machine, vec![boot], seed)).collect(),
     }
 }
 
 /// Boots, in the caller's simulation.
-fn booted(machine: &dyn Machine, boot: Boot) -> Recovered {
+fn booted(machine: &dyn RebootTarget, boot: Boot) -> BootRecovery {
     let Boot { contents, missing, count_changes, look, then } = boot;
     let log = count_changes.then(RecordLog::new);
     let power_on = now();
@@ -143,15 +147,15 @@ fn booted(machine: &dyn Machine, boot: Boot) -> Recovered {
         Some(device) => machine.power_on_without(device, contents, log.as_ref()),
         None => machine.power_on(contents, log.as_ref()),
     };
-    let Booted { fs, shut_down } = match up {
+    let BootedMachine { fs, shut_down } = match up {
         Ok(up) => up,
         Err(why) => {
             let changes = log.map_or(0, |log| log.len());
             let why = format!("the mount was refused: {why}");
-            return Recovered { changes, ..Recovered::refused(why) };
+            return BootRecovery { changes, ..BootRecovery::refused(why) };
         }
     };
-    let mut recovered = Recovered { time: now() - power_on, ..Recovered::default() };
+    let mut recovered = BootRecovery { time: now() - power_on, ..BootRecovery::default() };
     look(&*fs);
     drop(fs);
     match shut_down() {
@@ -162,7 +166,7 @@ fn booted(machine: &dyn Machine, boot: Boot) -> Recovered {
     }
     if let (Some(then), Some(contents)) = (then, &recovered.contents) {
         match machine.power_on(contents.clone(), None) {
-            Ok(Booted { fs, shut_down }) => {
+            Ok(BootedMachine { fs, shut_down }) => {
                 then(&*fs);
                 drop(fs);
                 // What it leaves is of no interest.

@@ -1,6 +1,6 @@
 //! How a recorded run is explored.
 
-use crate::states::{Bound, Choice, Places};
+use crate::states::{Choice, CrashPoints, StateBound};
 
 use super::losses::Loss;
 
@@ -8,9 +8,9 @@ use super::losses::Loss;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// At which crash points the power goes.
-    pub places: Places,
+    pub places: CrashPoints,
     /// Which states of each.
-    pub bound: Bound,
+    pub bound: StateBound,
     /// Decides what is drawn.
     pub seed: u64,
     /// Judge every n-th recovered image with e2fsck too, where it is installed; 0: never.
@@ -68,8 +68,8 @@ impl Checks {
 impl Plan {
     /// Everywhere, by rule; no other judges, one cut.
     pub const EVERYWHERE: Plan = Plan {
-        places: Places::All,
-        bound: Bound::exhaustive(8, false, 1),
+        places: CrashPoints::All,
+        bound: StateBound::exhaustive(8, false, 1),
         seed: 1,
         e2fsck_every: 0,
         kernel_every: 0,
@@ -79,8 +79,8 @@ impl Plan {
     };
 
     /// One state at each of these crash points, drawn: for statistics.
-    pub const fn trials(places: Places, seed: u64) -> Plan {
-        Plan { places, bound: Bound::TRIAL, seed, ..Plan::EVERYWHERE }
+    pub const fn trials(places: CrashPoints, seed: u64) -> Plan {
+        Plan { places, bound: StateBound::TRIAL, seed, ..Plan::EVERYWHERE }
     }
 
     /// How many trials are asked for; 0 if their number is not given.

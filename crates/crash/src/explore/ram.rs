@@ -9,7 +9,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
 
 use super::ext4::{booted, mount, recorded};
-use super::machine::{Booted, Machine};
+use super::machine::{BootedMachine, RebootTarget};
 use crate::e2fsck::E2fsck;
 use crate::error::{CrashError, Result};
 
@@ -33,13 +33,17 @@ impl OnRam {
     }
 
     /// As a machine, and so as a [`System`](super::System).
-    pub fn shared(self) -> Arc<dyn Machine> {
+    pub fn shared(self) -> Arc<dyn RebootTarget> {
         Arc::new(self)
     }
 }
 
-impl Machine for OnRam {
-    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted> {
+impl RebootTarget for OnRam {
+    fn power_on(
+        &self,
+        contents: Vec<Store>,
+        log: Option<&RecordLog>,
+    ) -> crate::Result<BootedMachine> {
         let named = contents.into_iter().zip(["disk", "journal"]);
         let rams = named.map(|(store, name)| Ram::from_store(name, store).persistent()).collect();
         boot(rams, self.options.clone(), &|_, ram| cached(ram, log))
@@ -50,7 +54,7 @@ impl Machine for OnRam {
         missing: usize,
         contents: Vec<Store>,
         log: Option<&RecordLog>,
-    ) -> crate::Result<Booted> {
+    ) -> crate::Result<BootedMachine> {
         match missing {
             0 => Err("there is no disk to mount".into()),
             _ => self.power_on(contents, log),
@@ -88,7 +92,7 @@ pub fn boot(
     rams: Vec<Ram>,
     options: MountOptions,
     device: &dyn Fn(usize, &Ram) -> Arc<dyn BlockDevice>,
-) -> crate::Result<Booted> {
+) -> crate::Result<BootedMachine> {
     let devices: Vec<_> = rams.iter().enumerate().map(|(n, ram)| device(n, ram)).collect();
     let fs = mount(&devices, options)?;
     Ok(booted(fs, move || Ok(rams.iter().map(Ram::store).collect())))

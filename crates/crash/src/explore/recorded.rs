@@ -9,7 +9,7 @@ use steadfast_devices::store::Store;
 use crate::judge::Judge;
 
 /// A recorded run, ready to be cut.
-pub struct Recorded {
+pub struct CutSource {
     /// Contents of each device when recording began, in the machine's order.
     pub bases: Vec<Store>,
     /// What the devices were asked.
@@ -26,20 +26,20 @@ pub struct Source<'a> {
     pub(crate) judge: &'a Arc<dyn Judge>,
 }
 
-impl Recorded {
+impl CutSource {
     /// What of it a [`Trial`](super::Trial) needs.
     pub fn source(&self) -> Source<'_> {
-        let Recorded { bases, recording, judge } = self;
+        let CutSource { bases, recording, judge } = self;
         Source { bases, recording, judge }
     }
 
-    fn with(&self, recording: Recording) -> Recorded {
-        Recorded { bases: self.bases.clone(), recording, judge: self.judge.clone() }
+    fn with(&self, recording: Recording) -> CutSource {
+        CutSource { bases: self.bases.clone(), recording, judge: self.judge.clone() }
     }
 
     /// The same run on a device of another medium.
     #[must_use]
-    pub fn on_media(&self, device: u32, media: Media) -> Recorded {
+    pub fn on_media(&self, device: u32, media: Media) -> CutSource {
         self.with(self.recording.clone().with_media(DeviceId(device), media))
     }
 
@@ -47,7 +47,7 @@ impl Recorded {
     /// a write is safe once writes of `cache_bytes` have followed it, or after `drains_within`.
     /// Devices that keep what they acknowledge stay as they are.
     #[must_use]
-    pub fn on_lying_devices(&self, cache_bytes: u64, drains_within: Duration) -> Recorded {
+    pub fn on_lying_devices(&self, cache_bytes: u64, drains_within: Duration) -> CutSource {
         let lying = Durability::Lying { cache_bytes, drains_within };
         let devices = 0..self.recording.devices().len() as u32;
         let recording = devices.fold(self.recording.clone(), |recording, device| {
@@ -64,7 +64,7 @@ impl Recorded {
     /// The same run by a file system that forgets to flush: no flush, no FUA. Where no device has a
     /// volatile cache it promises the same.
     #[must_use]
-    pub fn without_flushes(&self) -> Recorded {
+    pub fn without_flushes(&self) -> CutSource {
         self.with(self.recording.clone().without_flushes())
     }
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{Checks, Others, Plan, Recorded, System};
+use super::{Checks, CutSource, OtherJudges, Plan, System};
 use crate::e2fsck::E2fsck;
 use crate::figures::StateFigures;
 use crate::judge::Judge;
-use crate::program::{Looks, NoTree, Run, Tree, recover};
+use crate::program::{Looks, NoTree, ProgramRun, Tree, recover};
 use crate::states::{State, States};
 
 /// A crash state that was reproduced.
-pub struct Reproduced {
+pub struct ReproducedState {
     /// The recorded run and its calls.
-    pub run: Run,
+    pub run: ProgramRun,
     /// What was in doubt, what survived, and what the devices hold.
     pub state: State,
     /// The files before the run.
@@ -26,24 +26,24 @@ pub struct Reproduced {
 /// Reproduces the plan's state `number`; `None` if the plan has no such state.
 pub fn reproduce(
     system: &dyn System,
-    recorded: Recorded,
+    recorded: CutSource,
     plan: &Plan,
     number: u64,
-) -> Option<Reproduced> {
+) -> Option<ReproducedState> {
     let state = States::of(&recorded, plan.choice()).find(|state| state.number == number)?;
     let calls = recorded.judge.calls();
     let looks = Arc::new(Looks::judging(&recorded.judge));
     let judge: Arc<dyn Judge> = Arc::clone(&looks) as Arc<dyn Judge>;
-    let recorded = Recorded { judge, ..recorded };
-    let others = Others { e2fsck: E2fsck::find(), kernel: None };
+    let recorded = CutSource { judge, ..recorded };
+    let others = OtherJudges { e2fsck: E2fsck::find(), kernel: None };
     let trial = others.trial((system, recorded.source()), plan, state.cut, Checks::E2FSCK);
     let cut = trial.run(state.contents.clone(), state.choices.clone());
     let refused = || Err(NoTree::Refused("it could not be mounted".into()));
     let after = looks.take().map_or_else(refused, |tree| tree.map_err(NoTree::from));
     let before = recover(system, recorded.bases.clone());
     let before = before.map_err(|e| NoTree::Refused(e.to_string())).and_then(|found| found.tree);
-    let Recorded { bases, recording, .. } = recorded;
+    let CutSource { bases, recording, .. } = recorded;
     let cut = StateFigures { number, place: state.place, ..cut };
-    let run = Run::new(Default::default(), bases, recording, Vec::new(), calls);
-    Some(Reproduced { run, state, before, after, cut })
+    let run = ProgramRun::new(Default::default(), bases, recording, Vec::new(), calls);
+    Some(ReproducedState { run, state, before, after, cut })
 }

@@ -11,7 +11,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_setup::{Blocks, Devices, Setup, SetupError, Volumes, contents_of};
 
-use super::machine::{Booted, Machine};
+use super::machine::{BootedMachine, RebootTarget};
 use crate::error::CrashError;
 use crate::risk::old_contents;
 
@@ -123,7 +123,11 @@ impl StackMachine {
         Ok(devices)
     }
 
-    fn boot(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, SetupError> {
+    fn boot(
+        &self,
+        contents: Vec<Store>,
+        log: Option<&RecordLog>,
+    ) -> Result<BootedMachine, SetupError> {
         let devices = self.devices_with(contents)?;
         let blocks = match log {
             Some(log) => self.recorded(&devices, Volumes::Found, log)?,
@@ -131,7 +135,7 @@ impl StackMachine {
         };
         let fs = self.mount(&blocks)?;
         let mounted = Arc::clone(&fs);
-        Ok(Booted {
+        Ok(BootedMachine {
             fs,
             shut_down: Box::new(move || {
                 mounted.unmount().map_err(|e| e.to_string())?;
@@ -148,8 +152,12 @@ impl StackMachine {
     }
 }
 
-impl Machine for StackMachine {
-    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> crate::Result<Booted> {
+impl RebootTarget for StackMachine {
+    fn power_on(
+        &self,
+        contents: Vec<Store>,
+        log: Option<&RecordLog>,
+    ) -> crate::Result<BootedMachine> {
         self.boot(contents, log).map_err(|e| CrashError::Run(e.to_string()))
     }
 

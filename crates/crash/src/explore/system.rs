@@ -19,7 +19,7 @@ pub struct Boot {
     pub contents: Vec<Store>,
     /// The device that is not there, by its index; `contents` has none for it.
     pub missing: Option<usize>,
-    /// Whether [`Recovered::changes`] is asked for.
+    /// Whether [`BootRecovery::changes`] is asked for.
     pub count_changes: bool,
     /// Looks at what was recovered.
     pub look: Look,
@@ -36,7 +36,7 @@ impl Boot {
 
 /// What the boot made of it.
 #[derive(Debug, Clone, Default)]
-pub struct Recovered {
+pub struct BootRecovery {
     /// Why there is nothing to be seen, in words: the mount was refused, or recovery did not end.
     pub refused: Option<String>,
     /// How many requests would have changed a device before the mount was refused.
@@ -51,10 +51,10 @@ pub struct Recovered {
     pub contents: Option<Vec<Store>>,
 }
 
-impl Recovered {
+impl BootRecovery {
     /// The mount was refused, or recovery ended otherwise without a file system.
-    pub fn refused(why: String) -> Recovered {
-        Recovered { refused: Some(why), manual_repair: true, ..Recovered::default() }
+    pub fn refused(why: String) -> BootRecovery {
+        BootRecovery { refused: Some(why), manual_repair: true, ..BootRecovery::default() }
     }
 
     /// Repairs that need nobody were not enough, if something was said of that.
@@ -66,17 +66,17 @@ impl Recovered {
 
 /// Recovers from crash states, as the next boot does. May be called by several threads at once.
 ///
-/// A [`Machine`](super::Machine) of modelled devices with Steadfast's file system is one, and so is
-/// the kernel's file system on such devices (`steadfast-peers`).
+/// A [`RebootTarget`](super::RebootTarget) of modelled devices with Steadfast's file system is one,
+/// and so is the kernel's file system on such devices (`steadfast-peers`).
 pub trait System: Send + Sync {
     /// Boots; what is drawn there follows from `seed`. A refused mount is no error.
     ///
     /// # Errors
     /// Something on this machine failed: this state could not be judged.
-    fn recover(&self, boot: Boot, seed: u64) -> Result<Recovered>;
+    fn recover(&self, boot: Boot, seed: u64) -> Result<BootRecovery>;
 
     /// Boots several times, each from its own contents. May be faster than one by one.
-    fn recover_all(&self, boots: Vec<Boot>, seed: u64) -> Vec<Result<Recovered>> {
+    fn recover_all(&self, boots: Vec<Boot>, seed: u64) -> Vec<Result<BootRecovery>> {
         boots.into_iter().map(|boot| self.recover(boot, seed)).collect()
     }
 

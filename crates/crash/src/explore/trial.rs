@@ -14,7 +14,7 @@ use super::plan::{Checks, Plan};
 use super::recorded::Source;
 use super::second::{cut_recovery, cut_recovery_everywhere};
 use super::structure;
-use super::system::{Boot, Look, Recovered, System};
+use super::system::{Boot, BootRecovery, Look, System};
 use super::use_it::use_it;
 use crate::e2fsck::E2fsck;
 use crate::error::Result;
@@ -24,15 +24,15 @@ use crate::opinion::Opinion;
 
 /// Other programs that judge too.
 #[derive(Default)]
-pub struct Others {
+pub struct OtherJudges {
     pub(crate) e2fsck: Option<E2fsck>,
     pub(crate) kernel: Option<Kernel>,
 }
 
-impl Others {
+impl OtherJudges {
     /// Those that a plan asks for, where they can be asked.
-    pub fn of(plan: &Plan) -> Others {
-        Others {
+    pub fn of(plan: &Plan) -> OtherJudges {
+        OtherJudges {
             e2fsck: (plan.e2fsck_every > 0).then(E2fsck::find).flatten(),
             kernel: (plan.kernel_every > 0).then(Kernel::find).and_then(Result::ok),
         }
@@ -157,8 +157,8 @@ impl Trial<'_> {
 
     /// The boot from these contents, and where its judge puts what it finds. The kernel looks at
     /// them before.
-    fn boot(&self, mut contents: Vec<Store>) -> (Boot, Judged) {
-        let judged = Judged { kernel: self.ask_kernel(&contents), ..Judged::default() };
+    fn boot(&self, mut contents: Vec<Store>) -> (Boot, JudgeSlot) {
+        let judged = JudgeSlot { kernel: self.ask_kernel(&contents), ..JudgeSlot::default() };
         let mut missing = None;
         if let Some((device, loss)) = self.plan.loss {
             losses::befall(self.source, self.moment.tick, (device, loss), &mut contents);
@@ -190,8 +190,8 @@ impl Trial<'_> {
     /// disk.
     fn outcome(
         &self,
-        recovered: Result<Recovered>,
-        judged: Judged,
+        recovered: Result<BootRecovery>,
+        judged: JudgeSlot,
         structure: &mut dyn FnMut(&Store) -> Vec<String>,
     ) -> (StateFigures, Option<Vec<Store>>) {
         let placed = |cut| self.placed(StateFigures { kernel: judged.kernel.clone(), ..cut });
@@ -235,7 +235,7 @@ impl Trial<'_> {
 
 /// Where the judge of a boot puts what it finds.
 #[derive(Default)]
-struct Judged {
+struct JudgeSlot {
     kernel: Option<Opinion>,
     cut: Rc<RefCell<StateFigures>>,
     used: Rc<RefCell<Option<String>>>,

@@ -134,7 +134,7 @@ struct Writing {
 
 /// The calls that threads are writing in.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct OngoingWrites {
     /// The last one of each thread.
     writing: HashMap<u32, Writing>,
 }
@@ -158,7 +158,7 @@ impl Request {
     }
 }
 
-impl Asked {
+impl OngoingWrites {
     /// A request to write: whose it is, and whether its asker is to find it durable. `place` will
     /// be its own place in the list of calls.
     pub fn write(
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn pieces_of_a_long_write_are_one_call() {
-        let mut asked = Asked::default();
+        let mut asked = OngoingWrites::default();
         let (long, fh) = (write(3000), Fh(1));
         let pieces = [(0, 1024), (1024, 1024), (2048, 952)];
         let origins = pieces.map(|piece| asked.write(&long, fh, piece, 0).0);
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn equal_writes_that_follow_each_other_are_several() {
-        let mut asked = Asked::default();
+        let mut asked = OngoingWrites::default();
         let whole = write(1 << 20);
         for n in 0..3 {
             let origin = asked.write(&whole, Fh(1), (n << 20, 1 << 20), n as usize).0;
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_call_that_was_cut_short_has_ended() {
-        let mut asked = Asked::default();
+        let mut asked = OngoingWrites::default();
         let long = write(3000);
         assert_eq!(asked.write(&long, Fh(1), (0, 1024), 0).0, Origin::Program);
         asked.cut_short(&long);
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn who_is_not_known_makes_calls_of_its_own() {
-        let mut asked = Asked::default();
+        let mut asked = OngoingWrites::default();
         let unknown = Request { requester: None, call: None };
         assert_eq!(asked.write(&unknown, Fh(1), (0, 10), 0).0, Origin::Program);
         assert_eq!(asked.write(&unknown, Fh(1), (10, 10), 1).0, Origin::Program);

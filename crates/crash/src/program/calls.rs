@@ -14,7 +14,7 @@ use crate::tree::{Contents, shown};
 
 /// What was asked of the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
+pub enum CallKind {
     /// A file was made.
     Create,
     /// A directory.
@@ -51,44 +51,44 @@ pub enum Kind {
     Sync,
 }
 
-impl Kind {
+impl CallKind {
     /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Create => "create",
-            Kind::Mkdir => "mkdir",
-            Kind::Symlink => "symlink",
-            Kind::Mknod => "mknod",
-            Kind::Link => "link",
-            Kind::Unlink => "unlink",
-            Kind::Rmdir => "rmdir",
-            Kind::Rename => "rename",
-            Kind::Exchange => "exchange",
-            Kind::Write => "write",
-            Kind::Truncate => "truncate",
-            Kind::Fallocate => "fallocate",
-            Kind::Attributes => "set attributes of",
-            Kind::Fsync => "fsync",
-            Kind::Fdatasync => "fdatasync",
-            Kind::FsyncDir => "fsync of directory",
-            Kind::Sync => "sync",
+            CallKind::Create => "create",
+            CallKind::Mkdir => "mkdir",
+            CallKind::Symlink => "symlink",
+            CallKind::Mknod => "mknod",
+            CallKind::Link => "link",
+            CallKind::Unlink => "unlink",
+            CallKind::Rmdir => "rmdir",
+            CallKind::Rename => "rename",
+            CallKind::Exchange => "exchange",
+            CallKind::Write => "write",
+            CallKind::Truncate => "truncate",
+            CallKind::Fallocate => "fallocate",
+            CallKind::Attributes => "set attributes of",
+            CallKind::Fsync => "fsync",
+            CallKind::Fdatasync => "fdatasync",
+            CallKind::FsyncDir => "fsync of directory",
+            CallKind::Sync => "sync",
         }
     }
 
     /// Whether it is there to make something durable.
     pub fn is_sync(self) -> bool {
-        matches!(self, Kind::Fsync | Kind::Fdatasync | Kind::FsyncDir | Kind::Sync)
+        matches!(self, CallKind::Fsync | CallKind::Fdatasync | CallKind::FsyncDir | CallKind::Sync)
     }
 
     /// Whether it makes, moves or removes names.
     pub(crate) fn changes_names(self) -> bool {
-        use Kind::{Create, Exchange, Link, Mkdir, Mknod, Rename, Rmdir, Symlink, Unlink};
+        use CallKind::{Create, Exchange, Link, Mkdir, Mknod, Rename, Rmdir, Symlink, Unlink};
         matches!(self, Create | Mkdir | Symlink | Mknod | Link | Unlink | Rmdir | Rename | Exchange)
     }
 
     /// Whether it changes the bytes of a file.
     pub fn changes_contents(self) -> bool {
-        matches!(self, Kind::Write | Kind::Truncate | Kind::Fallocate)
+        matches!(self, CallKind::Write | CallKind::Truncate | CallKind::Fallocate)
     }
 }
 
@@ -108,7 +108,7 @@ pub enum Origin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// What was asked.
-    pub kind: Kind,
+    pub kind: CallKind,
     /// Whose it is.
     pub origin: Origin,
     /// When it has returned with success, what it made durable is promised: a sync, or a write to a
@@ -154,7 +154,7 @@ pub(crate) fn number_of(file: u64) -> Ino {
 
 impl Call {
     /// A call that succeeded, of which no more is known than this.
-    pub fn plain(kind: Kind, path: &str, started: Moment, returned: Option<Moment>) -> Call {
+    pub fn plain(kind: CallKind, path: &str, started: Moment, returned: Option<Moment>) -> Call {
         Call {
             kind,
             origin: Origin::Program,
@@ -181,11 +181,11 @@ impl Call {
             Action::Write { offset, len, tag } => {
                 let digest = Digest::of(&pattern::bytes(tag, offset, len as usize));
                 let contents = Some(Contents { size: len, digest });
-                Call { offset, contents, ..plain(Kind::Write) }
+                Call { offset, contents, ..plain(CallKind::Write) }
             }
-            Action::Resize { size } => Call { offset: size, ..plain(Kind::Truncate) },
+            Action::Resize { size } => Call { offset: size, ..plain(CallKind::Truncate) },
             Action::Clear { offset, .. } | Action::Allocate { offset, .. } => {
-                Call { offset, ..plain(Kind::Fallocate) }
+                Call { offset, ..plain(CallKind::Fallocate) }
             }
         }
     }
@@ -220,20 +220,20 @@ impl fmt::Display for Call {
         write!(f, "{}", kind.name())?;
         let path = match &self.path[..] {
             [] if self.unplaced => format!("inode {}", number_of(self.ino).0),
-            [] if *kind == Kind::FsyncDir => "/".into(),
+            [] if *kind == CallKind::FsyncDir => "/".into(),
             path if self.unplaced => format!(".../{}", shown(path)),
             path => shown(path),
         };
         match kind {
-            Kind::Sync => {}
-            Kind::Write => {
+            CallKind::Sync => {}
+            CallKind::Write => {
                 let len = self.contents.map_or(0, |c| c.size);
                 write!(f, " {path}: {len} bytes at {offset}")?;
             }
-            Kind::Truncate => write!(f, " {path} to {offset} bytes")?,
-            Kind::Rename => write!(f, " {path} to {}", shown(&self.other))?,
-            Kind::Exchange => write!(f, " {path} and {}", shown(&self.other))?,
-            Kind::Link => write!(f, " {path} as {}", shown(&self.other))?,
+            CallKind::Truncate => write!(f, " {path} to {offset} bytes")?,
+            CallKind::Rename => write!(f, " {path} to {}", shown(&self.other))?,
+            CallKind::Exchange => write!(f, " {path} and {}", shown(&self.other))?,
+            CallKind::Link => write!(f, " {path} as {}", shown(&self.other))?,
             _ => write!(f, " {path}")?,
         }
         if self.failed { f.write_str(" (failed)") } else { Ok(()) }

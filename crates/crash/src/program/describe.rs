@@ -9,7 +9,7 @@ use steadfast_runtime::Nanos;
 use steadfast_vfs::FileType;
 
 use super::shrink::Decisive;
-use super::{Names, Origin, Run, Tree, shown};
+use super::{Names, Origin, ProgramRun, Tree, shown};
 use crate::states::State;
 
 /// Files, writes and lines of output that are printed at most.
@@ -19,7 +19,12 @@ pub const PRINTED_MAX: usize = 40;
 ///
 /// # Errors
 /// Of `out`.
-pub fn print_calls(run: &Run, state: &State, most: usize, out: &mut dyn Write) -> io::Result<()> {
+pub fn print_calls(
+    run: &ProgramRun,
+    state: &State,
+    most: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let tick = state.cut.tick;
     let calls = run.calls.iter().filter(|call| call.started.tick < tick).map(|call| {
         let whose = match call.origin {
@@ -75,7 +80,7 @@ pub fn purpose(names: &Names, event: &Event) -> String {
 /// # Errors
 /// Of `out`.
 pub fn print_writes(
-    run: &Run,
+    run: &ProgramRun,
     names: &Names,
     state: &State,
     out: &mut dyn Write,
@@ -117,7 +122,7 @@ pub fn print_writes(
 }
 
 /// The call that a request was done for.
-fn on_behalf(run: &Run, event: &Event) -> String {
+fn on_behalf(run: &ProgramRun, event: &Event) -> String {
     let number = usize::try_from(event.call).ok().and_then(|n| n.checked_sub(1));
     match number.and_then(|n| run.calls.get(n)) {
         Some(call) => format!("; for: {call}"),
@@ -182,7 +187,7 @@ pub fn print_tree(tree: &Tree, base: &Tree, out: &mut dyn Write) -> io::Result<(
 /// # Errors
 /// Of `out`.
 pub fn print_decisive(
-    run: &Run,
+    run: &ProgramRun,
     names: &Names,
     decisive: &Decisive,
     out: &mut dyn Write,
@@ -208,7 +213,7 @@ pub fn print_decisive(
 }
 
 /// A moment of the run, from its beginning, in seconds.
-pub fn since(run: &Run, at: Nanos) -> f64 {
+pub fn since(run: &ProgramRun, at: Nanos) -> f64 {
     let recording = &run.recording;
     (at - recording.time_of(recording.first_crash_point())).as_secs_f64()
 }

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 
-use super::judge::{Judges, Left};
+use super::judge::{Judges, RecoveredTree};
 use super::recorded::{ByRules, Looks};
-use super::{NoTree, Run, Tree, recover, rules};
+use super::{NoTree, ProgramRun, Tree, recover, rules};
 use crate::error::{CrashError, Result};
-use crate::explore::{Checks, Others, Plan, Source, System, Trial};
+use crate::explore::{Checks, OtherJudges, Plan, Source, System, Trial};
 use crate::judge::Judge;
 use crate::opinion::Opinion;
 use crate::states::{State, States};
@@ -74,7 +74,7 @@ impl Verdict {
 
 /// A state that is wrong.
 #[derive(Debug, Clone)]
-pub struct Finding {
+pub struct WrongState {
     /// The state's number.
     pub state: u64,
     /// The cut.
@@ -87,7 +87,7 @@ pub struct Finding {
 
 /// What came of it.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct ExplorationReport {
     /// Instants at which the power was cut.
     pub cuts: u64,
     /// States that were recovered.
@@ -99,7 +99,7 @@ pub struct Outcome {
     /// States that were wrong.
     pub bad_states: u64,
     /// Of these, one for each tree, in the order of the states.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<WrongState>,
     /// Recovered file systems of which another opinion was asked.
     pub second_opinions: u64,
     /// What failed on this machine, so that these states could not be judged.
@@ -111,7 +111,7 @@ pub struct Outcome {
 /// How to explore.
 pub struct Exploration<'a> {
     /// What is cut.
-    pub run: &'a Run,
+    pub run: &'a ProgramRun,
     /// What recovers.
     pub system: &'a dyn System,
     /// Who judges; without, the rules do.
@@ -129,8 +129,8 @@ pub struct Exploration<'a> {
 type Verdicts = HashMap<(u128, u64), Option<usize>>;
 
 #[derive(Default)]
-struct Shared {
-    outcome: Outcome,
+struct ExploreProgress {
+    outcome: ExplorationReport,
     trees: HashMap<u128, ()>,
     verdicts: Verdicts,
 }
@@ -162,15 +162,18 @@ impl<'a> Exploration<'a> {
     ///
     /// # Errors
     /// The file system before the run cannot be read.
-    pub fn explore(&self, progress: &(dyn Fn(u64, u64, u64) -> bool + Sync)) -> Result<Outcome> {
+    pub fn explore(
+        &self,
+        progress: &(dyn Fn(u64, u64, u64) -> bool + Sync),
+    ) -> Result<ExplorationReport> {
         let base = self.base();
         let base =
             base.map_err(|e| CrashError::Run(format!("the file system before the run: {e}")))?;
         let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, base.clone()));
-        let judging = Judging { base, rules, others: Others::of(&self.plan) };
+        let judging = Judging { base, rules, others: OtherJudges::of(&self.plan) };
         let states = Mutex::new(self.cuts());
         let all = lock(&states).cuts_left() as u64;
-        let shared = Mutex::new(Shared::default());
+        let shared = Mutex::new(ExploreProgress::default());
         std::thread::scope(|scope| {
             for _ in 0..self.workers.max(1) {
                 scope.spawn(|| {
@@ -183,7 +186,7 @@ impl<'a> Exploration<'a> {
                 });
             }
         });
-        let Shared { mut outcome, trees, verdicts } =
+        let ExploreProgress { mut outcome, trees, verdicts } =
             shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         outcome.trees = trees.len() as u64;
         outcome.judged = verdicts.len() as u64;
@@ -193,7 +196,7 @@ impl<'a> Exploration<'a> {
     }
 
     /// One state, and the second cuts that it is asked for; how many are done with it.
-    fn one(&self, state: &State, judging: &Judging, shared: &Mutex<Shared>) -> u64 {
+    fn one(&self, state: &State, judging: &Judging, shared: &Mutex<ExploreProgress>) -> u64 {
         let checks = self.plan.checks(state.number);
         let found = self.recovered(state, None, judging, checks, Some(shared));
         let mut done = self.count(state, found, shared);
@@ -207,7 +210,7 @@ impl<'a> Exploration<'a> {
                         self.recovered(state, Some(contents), judging, nothing, Some(shared))
                     }
                     Err(why) => {
-                        Ok(Found::Fresh(None, Verdict::of(Wrong::Refused(why.to_string()))))
+                        Ok(JudgedTree::Fresh(None, Verdict::of(Wrong::Refused(why.to_string()))))
                     }
                 };
                 done = self.count(state, found, shared);
@@ -217,12 +220,17 @@ impl<'a> Exploration<'a> {
     }
 
     /// Counts a state; how many there are with it.
-    fn count(&self, state: &State, found: Result<Found>, shared: &Mutex<Shared>) -> u64 {
+    fn count(
+        &self,
+        state: &State,
+        found: Result<JudgedTree>,
+        shared: &Mutex<ExploreProgress>,
+    ) -> u64 {
         let State { number, cut, .. } = *state;
         let mut all = lock(shared);
         all.outcome.states += 1;
         match found {
-            Ok(Found::Fresh(key, Verdict { wrong, unmeasured, second_opinions })) => {
+            Ok(JudgedTree::Fresh(key, Verdict { wrong, unmeasured, second_opinions })) => {
                 all.outcome.second_opinions += second_opinions;
                 let reasons = &mut all.outcome.unmeasured;
                 let room = REASONS_KEPT.saturating_sub(reasons.len());
@@ -230,7 +238,7 @@ impl<'a> Exploration<'a> {
                 let outcome = &mut all.outcome;
                 let place = (!wrong.is_empty()).then(|| {
                     outcome.bad_states += 1;
-                    outcome.findings.push(Finding { state: number, cut, wrong, states: 1 });
+                    outcome.findings.push(WrongState { state: number, cut, wrong, states: 1 });
                     outcome.findings.len() - 1
                 });
                 let place = place.filter(|place| *place < FINDINGS_KEPT);
@@ -240,7 +248,7 @@ impl<'a> Exploration<'a> {
                     all.verdicts.insert(key, place);
                 }
             }
-            Ok(Found::Known(place, second_opinions)) => {
+            Ok(JudgedTree::Known(place, second_opinions)) => {
                 all.outcome.second_opinions += second_opinions;
                 if let Some(place) = place {
                     all.outcome.bad_states += 1;
@@ -264,8 +272,8 @@ impl<'a> Exploration<'a> {
         contents: Option<Vec<Store>>,
         judging: &Judging,
         checks: Checks,
-        shared: Option<&Mutex<Shared>>,
-    ) -> Result<Found> {
+        shared: Option<&Mutex<ExploreProgress>>,
+    ) -> Result<JudgedTree> {
         let looks = Arc::new(Looks::default());
         let judge: Arc<dyn Judge> = Arc::clone(&looks) as Arc<dyn Judge>;
         let trial = judging.trial(self, &judge, state.cut, Checks { kernel: false, ..checks });
@@ -283,14 +291,14 @@ impl<'a> Exploration<'a> {
         let tree = match looks.take() {
             Some(Ok(tree)) if found.refused.is_none() => tree,
             Some(Err(why)) if found.refused.is_none() => {
-                return Ok(Found::Fresh(
+                return Ok(JudgedTree::Fresh(
                     None,
                     Verdict::of(Wrong::Refused(NoTree::Unreadable(why).to_string())),
                 ));
             }
             _ => {
                 let why = found.refused.unwrap_or_default();
-                return Ok(Found::Fresh(None, Verdict::of(Wrong::Refused(why))));
+                return Ok(JudgedTree::Fresh(None, Verdict::of(Wrong::Refused(why))));
             }
         };
         let mut wrong: Vec<Wrong> = found.damage.into_iter().map(Wrong::Damage).collect();
@@ -311,14 +319,14 @@ impl<'a> Exploration<'a> {
         if wrong.is_empty()
             && let Some(known) = shared.and_then(|s| lock(s).verdicts.get(&key).copied())
         {
-            return Ok(Found::Known(known, second_opinions));
+            return Ok(JudgedTree::Known(known, second_opinions));
         }
         let structure = wrong.is_empty();
         let mut verdict = self.verdict(&tree, contents.as_deref(), &judging.base, state.cut)?;
         wrong.append(&mut verdict.wrong);
         (verdict.wrong, verdict.second_opinions) = (wrong, second_opinions);
         // What the structure check found is this state's own, not the tree's.
-        Ok(Found::Fresh(structure.then_some(key), verdict))
+        Ok(JudgedTree::Fresh(structure.then_some(key), verdict))
     }
 
     /// What the judge, or without one the rules, say of a tree, and of the contents of the devices
@@ -343,7 +351,7 @@ impl<'a> Exploration<'a> {
             return Ok(Verdict { wrong, unmeasured: said.unmeasured, second_opinions: 0 });
         };
         let said = judge
-            .judge(&Left { tree, contents }, &self.run.printed_text(cut.tick))
+            .judge(&RecoveredTree { tree, contents }, &self.run.printed_text(cut.tick))
             .map_err(|e| CrashError::Host(format!("the judge could not be asked: {e}")))?;
         let wrong = said.summary().map(|verdict| Wrong::Judge(verdict, said.output));
         Ok(Verdict { wrong: wrong.into_iter().collect(), ..Verdict::default() })
@@ -355,10 +363,10 @@ impl<'a> Exploration<'a> {
     /// The judge could not be asked.
     pub fn wrong(&self, contents: Vec<Store>, state: &State, base: &Tree) -> Result<Vec<Wrong>> {
         let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, Tree::default()));
-        let judging = Judging { base: base.clone(), rules, others: Others::default() };
+        let judging = Judging { base: base.clone(), rules, others: OtherJudges::default() };
         match self.recovered(state, Some(contents), &judging, Checks::NOTHING, None)? {
-            Found::Fresh(_, verdict) => Ok(verdict.wrong),
-            Found::Known(..) => Ok(Vec::new()),
+            JudgedTree::Fresh(_, verdict) => Ok(verdict.wrong),
+            JudgedTree::Known(..) => Ok(Vec::new()),
         }
     }
 }
@@ -367,7 +375,7 @@ impl<'a> Exploration<'a> {
 struct Judging {
     base: Tree,
     rules: Arc<dyn Judge>,
-    others: Others,
+    others: OtherJudges,
 }
 
 impl Judging {
@@ -378,13 +386,13 @@ impl Judging {
         at: Moment,
         checks: Checks,
     ) -> Trial<'a> {
-        let Run { bases, recording, .. } = exploration.run;
+        let ProgramRun { bases, recording, .. } = exploration.run;
         let source = Source { bases, recording, judge };
         self.others.trial((exploration.system, source), &exploration.plan, at, checks)
     }
 }
 
-enum Found {
+enum JudgedTree {
     Fresh(Option<(u128, u64)>, Verdict),
     /// Where the finding is, and how many other opinions were asked.
     Known(Option<usize>, u64),
@@ -392,7 +400,7 @@ enum Found {
 
 /// What a judge gets beside the tree: how many lines were printed, or how many calls had been
 /// made or had returned.
-fn age(run: &Run, by_lines: bool, tick: u64) -> u64 {
+fn age(run: &ProgramRun, by_lines: bool, tick: u64) -> u64 {
     match by_lines {
         true => run.printed_before(tick) as u64,
         false => run.recording.notes_before(tick).len() as u64,
@@ -411,8 +419,8 @@ fn next(states: &Mutex<States<'_>>) -> Option<(State, u64)> {
 
 /// Findings by what is wrong: the first state of each, and how many states there are. Numbers in
 /// what follows the first colon make no difference: a judge may count, or say where.
-pub fn grouped(findings: &[Finding]) -> Vec<(String, &Finding, u64)> {
-    let mut groups: BTreeMap<String, (String, &Finding, u64)> = BTreeMap::new();
+pub fn grouped(findings: &[WrongState]) -> Vec<(String, &WrongState, u64)> {
+    let mut groups: BTreeMap<String, (String, &WrongState, u64)> = BTreeMap::new();
     for finding in findings {
         let Some(wrong) = finding.wrong.first() else { continue };
         let what = wrong.what();
@@ -451,9 +459,9 @@ mod tests {
 
     use super::*;
 
-    fn finding(state: u64, what: &str) -> Finding {
+    fn finding(state: u64, what: &str) -> WrongState {
         let cut = Moment { tick: state, at: Nanos(state) };
-        Finding { state, cut, wrong: vec![Wrong::Promise(what.into())], states: 2 }
+        WrongState { state, cut, wrong: vec![Wrong::Promise(what.into())], states: 2 }
     }
 
     #[test]

@@ -13,15 +13,15 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 use steadfast_statistics::{Percentile, nearest_rank};
 
-use super::calls::{Call, Kind, Origin, file_id, returns};
-use super::{Run, recover};
+use super::calls::{Call, CallKind, Origin, file_id, returns};
+use super::{ProgramRun, recover};
 use crate::explore::System;
-use crate::states::{Bound, Choice, States};
+use crate::states::{Choice, StateBound, States};
 use crate::tree::{Contents, Node, Tree};
 
 /// What one cut takes at the worst.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Exposed {
+pub struct CutExposure {
     /// Bytes of the calls that are missing.
     pub bytes: u64,
     /// Calls.
@@ -49,24 +49,24 @@ impl Live {
 /// recovered are left out. Empty where no calls are known. `go_on` is asked before each; `None`: it
 /// said no, and figures of some cuts alone would say nothing of the others.
 pub fn exposure(
-    run: &Run,
+    run: &ProgramRun,
     system: &dyn System,
     choice: Choice,
     go_on: &dyn Fn() -> bool,
-) -> Option<Vec<Exposed>> {
+) -> Option<Vec<CutExposure>> {
     if run.calls.is_empty() {
         return Some(Vec::new());
     }
-    let bound = Bound { states: 1, combinations: 0, drawn: 0, ..Bound::default() };
+    let bound = StateBound { states: 1, combinations: 0, drawn: 0, ..StateBound::default() };
     let worst = States::new(&run.bases, &run.recording, Choice { bound, ..choice });
-    let mut account = Account {
+    let mut account = ExposureAccount {
         calls: &run.calls,
         returns: returns(&run.calls),
         next: 0,
         live: BTreeMap::new(),
         gone: BTreeSet::new(),
     };
-    let mut last = Last::nothing();
+    let mut last = LastTree::nothing();
     let mut exposed = Vec::new();
     for state in worst.with_age(|tick| tick) {
         if !go_on() {
@@ -84,14 +84,14 @@ pub fn exposure(
 
 /// What the last contents gave. A tree holds all bytes of all files: there is one at a time, and
 /// equal contents follow one another.
-struct Last<T> {
+struct LastTree<T> {
     digests: Option<Vec<u128>>,
     found: Option<T>,
 }
 
-impl<T> Last<T> {
+impl<T> LastTree<T> {
     fn nothing() -> Self {
-        Last { digests: None, found: None }
+        LastTree { digests: None, found: None }
     }
 
     /// What these contents give, by `find` if they are others than before.
@@ -105,7 +105,7 @@ impl<T> Last<T> {
     }
 }
 
-struct Account<'r> {
+struct ExposureAccount<'r> {
     calls: &'r [Call],
     /// When they had returned to the program.
     returns: Vec<Option<Moment>>,
@@ -116,7 +116,7 @@ struct Account<'r> {
     gone: BTreeSet<u64>,
 }
 
-impl Account<'_> {
+impl ExposureAccount<'_> {
     /// Takes in the calls begun before a tick.
     fn advance(&mut self, tick: u64) {
         let new = &self.calls[self.next..];
@@ -125,7 +125,7 @@ impl Account<'_> {
             let end = |size: u64| call.offset.saturating_add(size);
             let live = self.live.entry(call.ino).or_default();
             match (call.kind, call.contents) {
-                (Kind::Write, Some(contents)) => {
+                (CallKind::Write, Some(contents)) => {
                     let end = end(contents.size);
                     live.retain(|old| old.offset >= end || old.end() <= call.offset);
                     let first = match call.origin {
@@ -136,16 +136,16 @@ impl Account<'_> {
                     let (offset, returned) = (call.offset, self.returns[place]);
                     live.push(Live { call: first, offset, contents, returned });
                 }
-                (Kind::Truncate, _) => {
+                (CallKind::Truncate, _) => {
                     live.retain(|old| old.end() <= call.offset);
                 }
-                (Kind::Fallocate | Kind::Create, _) => live.clear(),
+                (CallKind::Fallocate | CallKind::Create, _) => live.clear(),
                 _ => {}
             }
             match call.kind {
-                Kind::Unlink => drop(self.gone.insert(call.ino)),
-                Kind::Rename => drop(self.gone.insert(call.replaced)),
-                Kind::Create => drop(self.gone.remove(&call.ino)),
+                CallKind::Unlink => drop(self.gone.insert(call.ino)),
+                CallKind::Rename => drop(self.gone.insert(call.replaced)),
+                CallKind::Create => drop(self.gone.remove(&call.ino)),
                 _ => {}
             }
         }
@@ -153,10 +153,10 @@ impl Account<'_> {
     }
 
     /// What is missing; what is there will stay there, and is no longer looked for.
-    fn judge(&mut self, tree: &Tree, cut: Moment) -> Exposed {
+    fn judge(&mut self, tree: &Tree, cut: Moment) -> CutExposure {
         let nodes: BTreeMap<u64, &Node> =
             tree.nodes().map(|(_, node)| (file_id(&node.attr), node)).collect();
-        let (mut exposed, mut calls) = (Exposed::default(), BTreeSet::new());
+        let (mut exposed, mut calls) = (CutExposure::default(), BTreeSet::new());
         for (ino, live) in &mut self.live {
             let node = nodes.get(ino);
             if node.is_none() && self.gone.contains(ino) {
@@ -183,25 +183,25 @@ impl Account<'_> {
 
 /// What the cuts take, the figures one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Summary {
+pub struct ExposureSummary {
     /// Of how many cuts.
     pub n: u64,
     /// Half of the cuts take at most this (nearest rank).
-    pub p50: Exposed,
+    pub p50: CutExposure,
     /// 99 % of them, if there are cuts enough to say it.
-    pub p99: Option<Exposed>,
+    pub p99: Option<CutExposure>,
     /// What none exceeds.
-    pub max: Exposed,
+    pub max: CutExposure,
 }
 
 /// What the cuts take; `None` without a cut.
-pub fn summary(exposed: &[Exposed]) -> Option<Summary> {
+pub fn summary(exposed: &[CutExposure]) -> Option<ExposureSummary> {
     if exposed.is_empty() {
         return None;
     }
     let n = exposed.len() as u64;
     let p99 = Percentile::P99;
-    Some(Summary {
+    Some(ExposureSummary {
         n,
         p50: quantile(exposed, 0.5),
         p99: p99.is_in(n).then(|| quantile(exposed, p99.share())),
@@ -210,13 +210,13 @@ pub fn summary(exposed: &[Exposed]) -> Option<Summary> {
 }
 
 /// A share of the cuts (0 to 1) has at most this; the figures are taken one by one.
-fn quantile(exposed: &[Exposed], share: f64) -> Exposed {
-    let figure = |of: &dyn Fn(&Exposed) -> u64| {
+fn quantile(exposed: &[CutExposure], share: f64) -> CutExposure {
+    let figure = |of: &dyn Fn(&CutExposure) -> u64| {
         let mut all: Vec<u64> = exposed.iter().map(of).collect();
         all.sort_unstable();
         nearest_rank(&all, share).unwrap_or(0)
     };
-    Exposed {
+    CutExposure {
         bytes: figure(&|e| e.bytes),
         calls: figure(&|e| e.calls),
         age: Duration::from_nanos(figure(&|e| e.age.as_nanos() as u64)),
@@ -227,8 +227,8 @@ fn quantile(exposed: &[Exposed], share: f64) -> Exposed {
 mod tests {
     use super::*;
 
-    fn cuts(n: u64) -> Vec<Exposed> {
-        let one = |bytes| Exposed { bytes, calls: 1, age: Duration::from_nanos(n - bytes) };
+    fn cuts(n: u64) -> Vec<CutExposure> {
+        let one = |bytes| CutExposure { bytes, calls: 1, age: Duration::from_nanos(n - bytes) };
         (1..=n).map(one).collect()
     }
 
@@ -244,7 +244,7 @@ mod tests {
             }
         }
         let (held, most, made) = (Cell::new(0), Cell::new(0), Cell::new(0));
-        let mut last = Last::nothing();
+        let mut last = LastTree::nothing();
         for contents in [1, 1, 2, 3, 3, 3, 1, 4] {
             let found = last.of(vec![contents, 7], || {
                 made.set(made.get() + 1);

@@ -17,11 +17,11 @@ mod kept;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use kept::Kept;
+use kept::SavedRun;
 pub(super) use kept::tick;
 use steadfast_vfs::bounded;
 
-use super::Run;
+use super::ProgramRun;
 use crate::error::{CrashError, Result};
 
 const MAGIC: &[u8; 16] = b"steadfast crash\n";
@@ -40,21 +40,21 @@ const FILE_MAX: u64 = 8 << 30;
 ///
 /// # Errors
 /// What the host reports.
-pub fn save(run: &Run, path: &Path) -> io::Result<()> {
+pub fn save(run: &ProgramRun, path: &Path) -> io::Result<()> {
     write(run, io::BufWriter::new(std::fs::File::create(path)?))
 }
 
-fn write(run: &Run, out: impl Write) -> io::Result<()> {
-    let mut out = Summed { out, sum: 0, failed: None };
+fn write(run: &ProgramRun, out: impl Write) -> io::Result<()> {
+    let mut out = ChecksumWriter { out, sum: 0, failed: None };
     let written = write_summed(run, &mut out);
     // Postcard says only that its writer has failed.
     out.failed.map_or(written, Err)
 }
 
-fn write_summed(run: &Run, out: &mut Summed<impl Write>) -> io::Result<()> {
+fn write_summed(run: &ProgramRun, out: &mut ChecksumWriter<impl Write>) -> io::Result<()> {
     out.write_all(MAGIC)?;
     out.write_all(&VERSION.to_le_bytes())?;
-    postcard::to_io(&Kept::of(run), &mut *out).map_err(io::Error::other)?;
+    postcard::to_io(&SavedRun::of(run), &mut *out).map_err(io::Error::other)?;
     let sum = out.sum;
     out.write_all(&sum.to_le_bytes())?;
     out.flush()
@@ -64,7 +64,7 @@ fn write_summed(run: &Run, out: &mut Summed<impl Write>) -> io::Result<()> {
 ///
 /// # Errors
 /// What the host reports; what is wrong with the file, in words.
-pub fn load(path: &Path) -> Result<Run> {
+pub fn load(path: &Path) -> Result<ProgramRun> {
     read(path).and_then(|all| parse(&all)).map_err(CrashError::Recording)
 }
 
@@ -82,7 +82,7 @@ fn read(path: &Path) -> std::result::Result<Vec<u8>, String> {
 }
 
 /// Reads a run from the bytes of a file; or what is wrong with them, in words.
-fn parse(all: &[u8]) -> std::result::Result<Run, String> {
+fn parse(all: &[u8]) -> std::result::Result<ProgramRun, String> {
     let version = all.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk());
     let version = version.ok_or("it is no recording of steadfast crash run")?;
     let version = u32::from_le_bytes(*version);
@@ -97,7 +97,7 @@ fn parse(all: &[u8]) -> std::result::Result<Run, String> {
         return Err("its checksum does not match: the file is damaged".into());
     }
     let payload = summed.get(HEAD..).ok_or("it ends too early")?;
-    let run = match postcard::take_from_bytes::<Kept<'_>>(payload) {
+    let run = match postcard::take_from_bytes::<SavedRun<'_>>(payload) {
         Ok((kept, [])) => kept.run(all.len() as u64),
         Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
         Err(e) => Err(e.to_string()),
@@ -108,13 +108,13 @@ fn parse(all: &[u8]) -> std::result::Result<Run, String> {
 }
 
 /// Sums up what is written, and keeps the first error: who writes through it may lose it.
-struct Summed<W> {
+struct ChecksumWriter<W> {
     out: W,
     sum: u32,
     failed: Option<io::Error>,
 }
 
-impl<W> Summed<W> {
+impl<W> ChecksumWriter<W> {
     /// Keeps an error, and returns one of its kind.
     fn failed(&mut self, e: io::Error) -> io::Error {
         let kind = e.kind();
@@ -126,7 +126,7 @@ impl<W> Summed<W> {
     }
 }
 
-impl<W: Write> Write for Summed<W> {
+impl<W: Write> Write for ChecksumWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes).map_err(|e| self.failed(e))?;
         self.sum = crc32c::crc32c_append(self.sum, &bytes[..written]);

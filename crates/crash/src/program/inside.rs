@@ -18,10 +18,10 @@ use steadfast_ext4_mkfs::{Contents, JournalDeviceOptions, Options};
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
 
-use super::judge::{Judgement, Judges, Left};
-use super::{LINE, Line, Run, Watched};
+use super::judge::{Judgement, Judges, RecoveredTree};
+use super::{LINE, Line, ProgramRun, WatchedFs};
 use crate::explore::ext4::{blocks, fill, make, mount, recorded, words};
-use crate::explore::{Booted, Machine, OnRam};
+use crate::explore::{BootedMachine, OnRam, RebootTarget};
 
 /// What a drive that ignores flushes keeps in its cache, and how long: more than a test writes in
 /// the moments that matter.
@@ -33,7 +33,7 @@ const DATE_STEP: Duration = Duration::from_secs(60);
 
 /// The devices of a run, and the file system on them.
 #[derive(Debug, Clone)]
-pub struct Inside {
+pub struct InProcessRun {
     /// How to mount; the journal's device is put in.
     pub options: MountOptions,
     /// The disk.
@@ -50,12 +50,12 @@ pub struct Inside {
 
 /// What a program has acknowledged.
 #[derive(Clone)]
-pub struct Acknowledged {
+pub struct AckLog {
     log: RecordLog,
     lines: Arc<Mutex<Vec<Line>>>,
 }
 
-impl Acknowledged {
+impl AckLog {
     /// Acknowledges something: what it says must hold from now on.
     pub fn say(&self, text: &[u8]) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,20 +65,19 @@ impl Acknowledged {
 }
 
 /// A program: its failure ends the test.
-pub type Program =
-    Box<dyn FnOnce(Arc<dyn FileSystem>, &Acknowledged) -> crate::Result<()> + 'static>;
+pub type Program = Box<dyn FnOnce(Arc<dyn FileSystem>, &AckLog) -> crate::Result<()> + 'static>;
 
 /// A judge: gets the recovered file system, and the lines that were acknowledged before the cut;
 /// says what is wrong.
 pub type Judge =
     Arc<dyn Fn(Arc<dyn FileSystem>, Vec<Vec<u8>>) -> Option<String> + Send + Sync + 'static>;
 
-impl Inside {
+impl InProcessRun {
     /// Runs `prepare` on a new file system, then records `program`.
     ///
     /// # Errors
     /// What cannot be made or mounted; what `prepare` or `program` says.
-    pub fn record(&self, prepare: Program, program: Program) -> crate::Result<Run> {
+    pub fn record(&self, prepare: Program, program: Program) -> crate::Result<ProgramRun> {
         self.simulated(Duration::ZERO, move |inside| {
             let bases = inside.prepared(prepare)?;
             inside.recorded(bases, program)
@@ -90,7 +89,11 @@ impl Inside {
     ///
     /// # Errors
     /// As of [`record`](Self::record).
-    pub fn record_in_real_time(&self, prepare: Program, program: Program) -> crate::Result<Run> {
+    pub fn record_in_real_time(
+        &self,
+        prepare: Program,
+        program: Program,
+    ) -> crate::Result<ProgramRun> {
         let bases = self.prepared(prepare)?;
         self.clone().recorded(bases, program)
     }
@@ -108,14 +111,14 @@ impl Inside {
     ///
     /// # Errors
     /// As of [`record`](Self::record).
-    pub fn record_on(&self, bases: Vec<Store>, program: Program) -> crate::Result<Run> {
+    pub fn record_on(&self, bases: Vec<Store>, program: Program) -> crate::Result<ProgramRun> {
         self.simulated(DATE_STEP, move |inside| inside.recorded(bases, program))
     }
 
     fn simulated<T: 'static>(
         &self,
         date_step: Duration,
-        work: impl FnOnce(Inside) -> crate::Result<T> + 'static,
+        work: impl FnOnce(InProcessRun) -> crate::Result<T> + 'static,
     ) -> crate::Result<T> {
         let inside = self.clone();
         Sim::new(self.seed)
@@ -124,7 +127,7 @@ impl Inside {
             .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}").into()))
     }
 
-    fn recorded(self, bases: Vec<Store>, program: Program) -> crate::Result<Run> {
+    fn recorded(self, bases: Vec<Store>, program: Program) -> crate::Result<ProgramRun> {
         let log = RecordLog::new();
         let mut models = vec![self.disk.build("disk").map_err(words)?];
         if let Some(journal) = &self.journal {
@@ -136,8 +139,8 @@ impl Inside {
         // The disk is the first one.
         let devices: Vec<_> = devices.map(|device| recorded(device, &log, lying.take())).collect();
         let fs = self.mount(&devices)?;
-        let watched = Arc::new(Watched::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
-        let said = Acknowledged { log: log.clone(), lines: Arc::default() };
+        let watched = Arc::new(WatchedFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
+        let said = AckLog { log: log.clone(), lines: Arc::default() };
         let done = program(Arc::clone(&watched) as Arc<dyn FileSystem>, &said);
         sleep(self.linger);
         let (recording, calls) = (log.take(), watched.calls());
@@ -145,7 +148,7 @@ impl Inside {
         // What reaches the devices now is no longer of interest.
         let _ = fs.unmount();
         done?;
-        Ok(Run::new(BTreeMap::new(), bases, recording, lines, calls))
+        Ok(ProgramRun::new(BTreeMap::new(), bases, recording, lines, calls))
     }
 
     fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {
@@ -164,7 +167,7 @@ impl Inside {
         make(&devices, options, JournalDeviceOptions::random)
             .map_err(|e| format!("making the file system: {e}"))?;
         let fs = self.mount(&devices)?;
-        let said = Acknowledged { log: RecordLog::new(), lines: Arc::default() };
+        let said = AckLog { log: RecordLog::new(), lines: Arc::default() };
         let done = prepare(Arc::clone(&fs) as Arc<dyn FileSystem>, &said);
         if self.options.data == DataMode::Transact {
             // Whatever makes points: the run begins with what was prepared.
@@ -185,7 +188,7 @@ pub struct InProcess {
 }
 
 impl Judges for InProcess {
-    fn judge(&self, left: &Left<'_>, printed: &[u8]) -> std::io::Result<Judgement> {
+    fn judge(&self, left: &RecoveredTree<'_>, printed: &[u8]) -> std::io::Result<Judgement> {
         let Some(contents) = left.contents.map(<[Store]>::to_vec) else {
             return Err(std::io::Error::other("the recovered contents are not known"));
         };
@@ -210,7 +213,7 @@ fn judged(
     contents: Vec<Store>,
     judge: impl FnOnce(Arc<dyn FileSystem>) -> Option<String>,
 ) -> Option<String> {
-    let Booted { fs, shut_down } = match OnRam::new(options).power_on(contents, None) {
+    let BootedMachine { fs, shut_down } = match OnRam::new(options).power_on(contents, None) {
         Ok(booted) => booted,
         Err(why) => return Some(format!("what was recovered cannot be mounted again: {why}")),
     };

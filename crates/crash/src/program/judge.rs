@@ -18,7 +18,7 @@ const OUTPUT_KEPT: u64 = 64 << 10;
 
 /// What a recovery has left.
 #[derive(Clone, Copy)]
-pub struct Left<'a> {
+pub struct RecoveredTree<'a> {
     /// The files.
     pub tree: &'a Tree,
     /// The contents of the devices, where they are known.
@@ -31,7 +31,7 @@ pub trait Judges: Send + Sync {
     ///
     /// # Errors
     /// The judge could not be asked: this says nothing of what was left.
-    fn judge(&self, left: &Left<'_>, printed: &[u8]) -> io::Result<Judgement>;
+    fn judge(&self, left: &RecoveredTree<'_>, printed: &[u8]) -> io::Result<Judgement>;
 }
 
 /// A command that judges a recovered tree: `sh -c` runs it in the tree. It finds the tree's path
@@ -57,7 +57,7 @@ pub struct Judgement {
 }
 
 impl Judges for Command {
-    fn judge(&self, left: &Left<'_>, printed: &[u8]) -> io::Result<Judgement> {
+    fn judge(&self, left: &RecoveredTree<'_>, printed: &[u8]) -> io::Result<Judgement> {
         Command::judge(self, left.tree, printed)
     }
 }

@@ -1,9 +1,9 @@
 //! Programs under power cuts: any program runs on a recorded file system, and every state that a
 //! cut may leave is recovered and judged.
 //!
-//! * [`Watched`] notes the calls that reach the file system; the devices below are recorded by
+//! * [`WatchedFs`] notes the calls that reach the file system; the devices below are recorded by
 //!   [`Record`](steadfast_devices::filter::record::Record); what the program prints are its
-//!   [`Line`]s. Together they are a [`Run`], which [`file`](mod@file) keeps.
+//!   [`Line`]s. Together they are a [`ProgramRun`], which [`file`](mod@file) keeps.
 //! * A [`System`] recovers from what a cut left; the next boot finds a [`Tree`].
 //! * A [`Command`] judges that tree, or code of this process ([`inside`], which also runs a
 //!   program in this process, [`side_by_side`] the tasks of one); without one the [`rules`] do,
@@ -43,11 +43,11 @@ use steadfast_vfs::FileSystem;
 use crate::explore::{Boot, System, structure};
 
 pub use crate::tree::{Contents, NoTree, Node, Tree, Unreadable, first_difference, shown};
-pub use calls::{Call, Kind, Origin};
-pub use judge::{Command, Judgement, Judges, Left};
+pub use calls::{Call, CallKind, Origin};
+pub use judge::{Command, Judgement, Judges, RecoveredTree};
 pub use names::Names;
 pub(crate) use recorded::Looks;
-pub use watched::{CALL, Watched};
+pub use watched::{CALL, WatchedFs};
 
 /// Notes of printed lines in the record carry this label; the detail is the line's number.
 pub const LINE: u64 = 0x6c69_6e65;
@@ -64,7 +64,7 @@ pub struct Line {
 
 /// A recorded run of a program.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct ProgramRun {
     /// How it was recorded: values of the recorder's own, by key.
     pub about: BTreeMap<String, String>,
     /// What each device held at first.
@@ -90,7 +90,7 @@ pub struct Totals {
     pub flushes: u64,
 }
 
-impl Run {
+impl ProgramRun {
     /// A run whose recording has been taken. What was printed or called after that is left out.
     pub fn new(
         about: BTreeMap<String, String>,
@@ -98,14 +98,14 @@ impl Run {
         recording: Recording,
         mut lines: Vec<Line>,
         mut calls: Vec<Call>,
-    ) -> Run {
+    ) -> ProgramRun {
         let end = recording.last_crash_point();
         lines.retain(|line| line.printed.tick < end);
         calls.retain(|call| call.started.tick < end);
         for call in &mut calls {
             call.returned = call.returned.filter(|returned| returned.tick < end);
         }
-        Run { about, bases, recording, lines, calls }
+        ProgramRun { about, bases, recording, lines, calls }
     }
 
     /// How many calls the program made: not the further requests that the kernel made of one, nor
@@ -147,7 +147,7 @@ impl Run {
 
 /// What the next boot makes of a crash state.
 #[derive(Debug, Clone)]
-pub struct Recovered {
+pub struct RecoveredState {
     /// The files that are there.
     pub tree: Result<Tree, NoTree>,
     /// What is wrong with the recovered file system's structure, in words.
@@ -160,7 +160,7 @@ pub struct Recovered {
 ///
 /// # Errors
 /// Something on this machine failed: this state could not be judged.
-pub fn recover(system: &dyn System, contents: Vec<Store>) -> crate::Result<Recovered> {
+pub fn recover(system: &dyn System, contents: Vec<Store>) -> crate::Result<RecoveredState> {
     let seen = Rc::new(RefCell::new(None));
     let slot = Rc::clone(&seen);
     let look = Rc::new(move |fs: &dyn FileSystem| *slot.borrow_mut() = Some(Tree::read(fs)));
@@ -173,5 +173,5 @@ pub fn recover(system: &dyn System, contents: Vec<Store>) -> crate::Result<Recov
     if let Some(contents) = &contents {
         damage.extend(structure(&contents[system.disk()]));
     }
-    Ok(Recovered { tree, damage, contents })
+    Ok(RecoveredState { tree, damage, contents })
 }

@@ -21,7 +21,7 @@ const NAMES_MAX: usize = 4;
 
 /// What a piece of a device holds.
 #[derive(Debug, Clone)]
-enum What {
+enum BlockUse {
     Superblock,
     Descriptors,
     BlockBitmap(u32),
@@ -38,7 +38,7 @@ enum What {
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     /// By the first byte: the first byte behind it, and what is there.
-    pieces: BTreeMap<u64, (u64, What)>,
+    pieces: BTreeMap<u64, (u64, BlockUse)>,
     inodes: BTreeMap<u64, Vec<u8>>,
     block: u64,
 }
@@ -66,7 +66,7 @@ impl Names {
         self.block = self.block.max(other.block);
     }
 
-    fn at(&self, offset: u64) -> Option<(u64, &(u64, What))> {
+    fn at(&self, offset: u64) -> Option<(u64, &(u64, BlockUse))> {
         let (start, piece) = self.pieces.range(..=offset).next_back()?;
         (offset < piece.0).then_some((*start, piece))
     }
@@ -74,7 +74,7 @@ impl Names {
     /// Where a byte of a file lies on the disk; `None` if it has no place there, or none is known.
     pub fn place(&self, path: &[u8], at: u64) -> Option<u64> {
         self.pieces.iter().find_map(|(start, (end, what))| match what {
-            What::File(name, logical) if name == path => {
+            BlockUse::File(name, logical) if name == path => {
                 let skip = at.checked_sub(*logical)?;
                 (skip < end - start).then_some(start + skip)
             }
@@ -94,7 +94,7 @@ impl Names {
             let next = self.pieces.range(at + 1..).next().map_or(end, |(start, _)| *start);
             let to = found.map_or(next, |(_, piece)| piece.0).min(end);
             match found {
-                Some((_, (_, What::Journal))) => {
+                Some((_, (_, BlockUse::Journal))) => {
                     let log = &data[(at - offset) as usize..(to - offset) as usize];
                     names.extend(self.journal(log));
                 }
@@ -135,13 +135,13 @@ impl Names {
         names
     }
 
-    fn one(&self, what: &What, skip: u64, len: u64) -> String {
+    fn one(&self, what: &BlockUse, skip: u64, len: u64) -> String {
         match what {
-            What::Superblock => "superblock".into(),
-            What::Descriptors => "group descriptors".into(),
-            What::BlockBitmap(group) => format!("block bitmap of group {group}"),
-            What::InodeBitmap(group) => format!("inode bitmap of group {group}"),
-            What::Inodes(first, size) => {
+            BlockUse::Superblock => "superblock".into(),
+            BlockUse::Descriptors => "group descriptors".into(),
+            BlockUse::BlockBitmap(group) => format!("block bitmap of group {group}"),
+            BlockUse::InodeBitmap(group) => format!("inode bitmap of group {group}"),
+            BlockUse::Inodes(first, size) => {
                 let first = u64::from(*first) + skip / size;
                 let last = first + (len / size).max(1) - 1;
                 let known = self.inodes.range(first..=last).map(|(_, path)| shown_root(path));
@@ -149,9 +149,9 @@ impl Names {
                 let of = if known.is_empty() { String::new() } else { " of ".to_owned() };
                 format!("inodes {first} to {last}{of}{}", known.join(", "))
             }
-            What::Journal => "journal".into(),
-            What::Folder(path) => format!("names in {}", shown_root(path)),
-            What::File(path, logical) => {
+            BlockUse::Journal => "journal".into(),
+            BlockUse::Folder(path) => format!("names in {}", shown_root(path)),
+            BlockUse::File(path, logical) => {
                 format!("{} from byte {}", shown(path), logical + skip)
             }
         }
@@ -171,7 +171,7 @@ fn map(contents: Vec<Store>, options: MountOptions) -> Option<Names> {
     let fs = Ext4::mount(device, options).ok()?;
     let mut names = Names::default();
     fixed(&mut names, &disk.store());
-    let mut add = |fs: &Ext4, ino: Ino, what: &dyn Fn(u64) -> What| {
+    let mut add = |fs: &Ext4, ino: Ino, what: &dyn Fn(u64) -> BlockUse| {
         for extent in fs.extents(ino, 0, u64::MAX).unwrap_or_default() {
             if !extent.inline && !extent.delayed && extent.physical > 0 {
                 let end = extent.physical.saturating_add(extent.len);
@@ -183,14 +183,14 @@ fn map(contents: Vec<Store>, options: MountOptions) -> Option<Names> {
     let unused = MountOptions { read_only: true, no_load: true, ..MountOptions::default() };
     let still: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("disk", disk.store()));
     if let Ok(still) = Ext4::mount(still, unused) {
-        add(&still, JOURNAL, &|_| What::Journal);
+        add(&still, JOURNAL, &|_| BlockUse::Journal);
     }
-    add(&fs, fs.root(), &|_| What::Folder(Vec::new()));
+    add(&fs, fs.root(), &|_| BlockUse::Folder(Vec::new()));
     let tree = Tree::read(&*fs).ok()?;
     for (path, node) in tree.nodes() {
         match node.attr.kind {
-            FileType::Directory => add(&fs, node.attr.ino, &|_| What::Folder(path.to_vec())),
-            FileType::Regular => add(&fs, node.attr.ino, &|at| What::File(path.to_vec(), at)),
+            FileType::Directory => add(&fs, node.attr.ino, &|_| BlockUse::Folder(path.to_vec())),
+            FileType::Regular => add(&fs, node.attr.ino, &|at| BlockUse::File(path.to_vec(), at)),
             _ => {}
         }
     }
@@ -211,7 +211,7 @@ fn fixed(names: &mut Names, disk: &Store) -> Option<()> {
     let layout = Layout::new(&sb, disk.size()).ok()?;
     let block = u64::from(layout.block_size);
     names.block = block;
-    let mut add = |first: u64, blocks: u64, what: What| {
+    let mut add = |first: u64, blocks: u64, what: BlockUse| {
         if blocks > 0 && layout.contains(first, blocks) {
             names.pieces.insert(first * block, ((first + blocks) * block, what));
         }
@@ -219,8 +219,8 @@ fn fixed(names: &mut Names, disk: &Store) -> Option<()> {
     for group in layout.all_groups() {
         if layout.has_superblock(group) {
             let start = layout.group_start(group);
-            add(start, 1, What::Superblock);
-            add(start + 1, layout.desc_blocks.into(), What::Descriptors);
+            add(start, 1, BlockUse::Superblock);
+            add(start + 1, layout.desc_blocks.into(), BlockUse::Descriptors);
         }
         let (place, offset) = layout.desc_place(group);
         let (at, len) = (place * block + offset as u64, u64::from(layout.desc_size));
@@ -229,10 +229,10 @@ fn fixed(names: &mut Names, disk: &Store) -> Option<()> {
         }
         let bytes = disk.read(at, len);
         let desc = GroupDesc::parse(&bytes);
-        add(desc.block_bitmap(), 1, What::BlockBitmap(group.0));
-        add(desc.inode_bitmap(), 1, What::InodeBitmap(group.0));
+        add(desc.block_bitmap(), 1, BlockUse::BlockBitmap(group.0));
+        add(desc.inode_bitmap(), 1, BlockUse::InodeBitmap(group.0));
         let first = layout.inode_number(group, 0).0;
-        let inodes = What::Inodes(first, layout.inode_size.into());
+        let inodes = BlockUse::Inodes(first, layout.inode_size.into());
         add(desc.inode_table(), layout.inode_table_blocks.into(), inodes);
     }
     Some(())

@@ -8,23 +8,23 @@ use steadfast_runtime::Mutex;
 use steadfast_vfs::FileSystem;
 
 use super::rules;
-use super::{Call, NoTree, Run, Tree, Unreadable, recover};
+use super::{Call, NoTree, ProgramRun, Tree, Unreadable, recover};
 use crate::error::{CrashError, Result};
-use crate::explore::{Recorded, System};
+use crate::explore::{CutSource, System};
 use crate::figures::StateFigures;
 use crate::judge::Judge;
 
-impl Run {
+impl ProgramRun {
     /// The run, judged by what every program may expect. `system` shows the files before it.
     ///
     /// # Errors
     /// The file system before the run cannot be read.
-    pub fn recorded(&self, system: &dyn System) -> Result<Recorded> {
+    pub fn recorded(&self, system: &dyn System) -> Result<CutSource> {
         let base = recover(system, self.bases.clone())?.tree;
         let base = base.map_err(|e| CrashError::Run(format!("the file system before: {e}")))?;
         let judge = Arc::new(ByRules::new(self, base));
         let (bases, recording) = (self.bases.clone(), self.recording.clone());
-        Ok(Recorded { bases, recording, judge })
+        Ok(CutSource { bases, recording, judge })
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) struct ByRules {
 }
 
 impl ByRules {
-    pub fn new(run: &Run, base: Tree) -> ByRules {
+    pub fn new(run: &ProgramRun, base: Tree) -> ByRules {
         let notes = run.recording.notes().iter().map(|note| note.moment.tick).collect();
         ByRules { calls: run.calls.clone(), base, notes }
     }

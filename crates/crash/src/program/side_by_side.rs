@@ -4,26 +4,25 @@
 //! a transaction begins, where a commit is asked for, and where the program itself calls
 //! [`preemption_point`](steadfast_runtime::preemption_point). [`each_schedule`] goes through all
 //! with up to so many preemptions, those with fewer first, and leaves out preemptions that change
-//! nothing because no other task could have gone on ([`Passed::alone`]).
+//! nothing because no other task could have gone on ([`PreemptionPoint::alone`]).
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use steadfast_devices::filter::record::Recording;
-use steadfast_runtime::{Passed, Preemption, spawn};
+use steadfast_runtime::{Preemption, PreemptionPoint, spawn};
 use steadfast_vfs::FileSystem;
 
-use super::Run;
-use super::inside::{Acknowledged, Program};
+use super::ProgramRun;
+use super::inside::{AckLog, Program};
 use crate::CrashError;
 use crate::schedule::hash_action;
 
 pub use crate::schedule::Schedule;
 
 /// What a task does; its failure ends the test.
-pub type Work =
-    Box<dyn FnOnce(Arc<dyn FileSystem>, &Acknowledged) -> crate::Result<()> + Send + 'static>;
+pub type Work = Box<dyn FnOnce(Arc<dyn FileSystem>, &AckLog) -> crate::Result<()> + Send + 'static>;
 
 /// A task of a program.
 pub struct Task {
@@ -69,7 +68,7 @@ pub struct Counts {
 }
 
 /// A recorded run, and the points that were passed in it.
-pub type Made = (Run, Vec<Passed>);
+pub type TaskRun = (ProgramRun, Vec<PreemptionPoint>);
 
 /// Runs the schedules of `tasks` tasks with up to so many preemptions, but not more than `most`.
 /// `record` runs one; `each` is given each recording that is new, and says whether to go on.
@@ -78,8 +77,8 @@ pub type Made = (Run, Vec<Passed>);
 /// What `record` or `each` says.
 pub fn each_schedule<E>(
     (tasks, preemptions, most): (usize, usize, u64),
-    record: &mut dyn FnMut(&Schedule) -> Result<Made, E>,
-    each: &mut dyn FnMut(&Schedule, Run) -> Result<(), E>,
+    record: &mut dyn FnMut(&Schedule) -> Result<TaskRun, E>,
+    each: &mut dyn FnMut(&Schedule, ProgramRun) -> Result<(), E>,
 ) -> Result<Counts, E> {
     let mut counts = Counts::default();
     let mut seen = HashSet::new();
@@ -110,7 +109,7 @@ pub fn each_schedule<E>(
 
 /// A number that is the same for runs in which the same happened in the same order, whenever that
 /// was.
-fn digest(run: &Run) -> u64 {
+fn digest(run: &ProgramRun) -> u64 {
     let mut hasher = DefaultHasher::new();
     let recording: &Recording = &run.recording;
     let mut happenings: Vec<(u64, u64, u64)> = Vec::new();

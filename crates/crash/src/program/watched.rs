@@ -11,13 +11,13 @@ use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Digest;
 use steadfast_runtime::{InCall, Mutex, in_call};
 use steadfast_vfs::{
-    Attr, DirEntry, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
+    Attr, Dirent, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
     OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactMask,
     TransactPolicy,
 };
 
-use super::asked::{Asked, Request};
-use super::calls::{Call, Kind, Origin, file_id, number_of};
+use super::asked::{OngoingWrites, Request};
+use super::calls::{Call, CallKind, Origin, file_id, number_of};
 use super::paths::{Path, Paths};
 use crate::tree::{Contents, contents_of};
 
@@ -27,23 +27,23 @@ pub const CALL: u64 = 0x6361_6c6c;
 const READ_BACK_MAX: u64 = 16 << 20;
 
 #[derive(Default)]
-struct Seen {
+struct CallTrace {
     calls: Vec<Call>,
     paths: Paths,
     opened: HashMap<Fh, (Ino, OpenFlags)>,
-    asked: Asked,
+    asked: OngoingWrites,
 }
 
 /// A file system whose calls are noted.
-pub struct Watched {
+pub struct WatchedFs {
     next: Arc<dyn FileSystem>,
     log: RecordLog,
-    seen: Mutex<Seen>,
+    seen: Mutex<CallTrace>,
 }
 
 /// What is known of a call before it is made.
 #[derive(Default)]
-struct About {
+struct CallContext {
     ino: u64,
     replaced: u64,
     path: Path,
@@ -53,10 +53,10 @@ struct About {
     promises: bool,
 }
 
-impl Watched {
+impl WatchedFs {
     /// Notes the calls to `next`, in the order of `log`.
-    pub fn new(next: Arc<dyn FileSystem>, log: &RecordLog) -> Watched {
-        Watched { next, log: log.clone(), seen: Mutex::default() }
+    pub fn new(next: Arc<dyn FileSystem>, log: &RecordLog) -> WatchedFs {
+        WatchedFs { next, log: log.clone(), seen: Mutex::default() }
     }
 
     /// The calls noted so far, in the order in which they were made.
@@ -83,15 +83,15 @@ impl Watched {
 
     /// Notes that a call begins: its place in the list, and what names it to the recorder of the
     /// devices.
-    fn begin(&self, kind: Kind, about: About) -> (usize, InCall) {
+    fn begin(&self, kind: CallKind, about: CallContext) -> (usize, InCall) {
         self.begin_as(kind, about, |_, _| (Origin::Program, false))
     }
 
     fn begin_as(
         &self,
-        kind: Kind,
-        about: About,
-        origin: impl FnOnce(&mut Asked, usize) -> (Origin, bool),
+        kind: CallKind,
+        about: CallContext,
+        origin: impl FnOnce(&mut OngoingWrites, usize) -> (Origin, bool),
     ) -> (usize, InCall) {
         let mut seen = self.seen.lock();
         let place = seen.calls.len();
@@ -101,14 +101,14 @@ impl Watched {
         }
         // Under the lock, so that the list is in the order of the moments.
         let started = self.log.note(CALL, [kind as u64, place as u64, 0]);
-        let About { ino, replaced, path, other, offset, contents, promises } = about;
+        let CallContext { ino, replaced, path, other, offset, contents, promises } = about;
         let promises = promises || asked_for;
         let unplaced = !path.whole || other.as_ref().is_some_and(|other| !other.whole);
         seen.calls.push(Call {
             kind,
             origin,
             promises,
-            unplaced: unplaced && kind != Kind::Sync,
+            unplaced: unplaced && kind != CallKind::Sync,
             started,
             returned: None,
             failed: false,
@@ -130,7 +130,7 @@ impl Watched {
     /// As [`end`](Self::end); what it says of the paths is known at the same moment.
     fn end_and(&self, number: usize, failed: bool, more: impl FnOnce(&mut Call, &mut Paths)) {
         let mut seen = self.seen.lock();
-        let Seen { calls, paths, .. } = &mut *seen;
+        let CallTrace { calls, paths, .. } = &mut *seen;
         let returned = self.log.note(CALL, [u64::MAX, number as u64, failed.into()]);
         // OK to index: calls are never removed.
         let call = &mut calls[number];
@@ -142,7 +142,12 @@ impl Watched {
         more(call, paths);
     }
 
-    fn noted<T>(&self, kind: Kind, about: About, call: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn noted<T>(
+        &self,
+        kind: CallKind,
+        about: CallContext,
+        call: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let (number, in_call) = self.begin(kind, about);
         let answer = call();
         drop(in_call);
@@ -153,12 +158,12 @@ impl Watched {
     /// Makes a new inode, under the name given.
     fn made<T>(
         &self,
-        kind: Kind,
+        kind: CallKind,
         (dir, name): (Ino, &[u8]),
         call: impl FnOnce() -> Result<T>,
         attr: impl FnOnce(&T) -> Attr,
     ) -> Result<T> {
-        let about = About { path: self.place(dir, name), ..About::default() };
+        let about = CallContext { path: self.place(dir, name), ..CallContext::default() };
         let (number, in_call) = self.begin(kind, about);
         let answer = call();
         drop(in_call);
@@ -183,9 +188,9 @@ impl Watched {
 
     fn synced(
         &self,
-        kind: Kind,
-        about: About,
-        origin: impl FnOnce(&mut Asked) -> Origin,
+        kind: CallKind,
+        about: CallContext,
+        origin: impl FnOnce(&mut OngoingWrites) -> Origin,
         call: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let ino = (about.ino != 0).then(|| number_of(about.ino));
@@ -219,8 +224,8 @@ impl Watched {
         let durable = !request.is_write_back()
             && self.sync_promises(TransactMask::FSYNC | TransactMask::WRITE);
         let promises = durable && how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
-        let about = About { offset: from, contents, promises, ..self.on_handle(fh) };
-        let (number, in_call) = self.begin_as(Kind::Write, about, |asked, place| {
+        let about = CallContext { offset: from, contents, promises, ..self.on_handle(fh) };
+        let (number, in_call) = self.begin_as(CallKind::Write, about, |asked, place| {
             let (origin, asked_for) = asked.write(&request, fh, (from, len), place);
             (origin, durable && asked_for)
         });
@@ -239,27 +244,28 @@ impl Watched {
         answer
     }
 
-    fn on_handle(&self, fh: Fh) -> About {
+    fn on_handle(&self, fh: Fh) -> CallContext {
         match self.of_handle(fh) {
             Some((ino, _)) => self.on_inode(ino),
-            None => About::default(),
+            None => CallContext::default(),
         }
     }
 
-    fn on_inode(&self, ino: Ino) -> About {
+    fn on_inode(&self, ino: Ino) -> CallContext {
         let file = self.next.getattr(ino).map_or(ino.0, |attr| file_id(&attr));
-        About { ino: file, path: self.path(ino), ..About::default() }
+        CallContext { ino: file, path: self.path(ino), ..CallContext::default() }
     }
 
     /// Removes a name; the inode that has it.
     fn removed(
         &self,
-        kind: Kind,
+        kind: CallKind,
         (dir, name): (Ino, &[u8]),
         call: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let file = self.next.lookup(dir, name).map_or(0, |attr| file_id(&attr));
-        let about = About { ino: file, path: self.place(dir, name), ..About::default() };
+        let about =
+            CallContext { ino: file, path: self.place(dir, name), ..CallContext::default() };
         let (number, in_call) = self.begin(kind, about);
         let answer = call();
         drop(in_call);
@@ -272,7 +278,7 @@ impl Watched {
     }
 }
 
-impl FileSystem for Watched {
+impl FileSystem for WatchedFs {
     fn root(&self) -> Ino {
         self.next.root()
     }
@@ -311,16 +317,18 @@ impl FileSystem for Watched {
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
         let about = self.on_inode(ino);
         match set.size {
-            Some(size) => self.noted(Kind::Truncate, About { offset: size, ..about }, || {
-                self.next.setattr(ino, set)
-            }),
-            None => self.noted(Kind::Attributes, about, || self.next.setattr(ino, set)),
+            Some(size) => {
+                self.noted(CallKind::Truncate, CallContext { offset: size, ..about }, || {
+                    self.next.setattr(ino, set)
+                })
+            }
+            None => self.noted(CallKind::Attributes, about, || self.next.setattr(ino, set)),
         }
     }
 
     fn create(&self, dir: Ino, name: &[u8], node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
         let call = || self.next.create(dir, name, node, flags);
-        let made = self.made(Kind::Create, (dir, name), call, |(attr, _)| *attr);
+        let made = self.made(CallKind::Create, (dir, name), call, |(attr, _)| *attr);
         if let Ok((attr, fh)) = &made {
             self.seen.lock().opened.insert(*fh, (attr.ino, flags));
         }
@@ -328,12 +336,12 @@ impl FileSystem for Watched {
     }
 
     fn mkdir(&self, dir: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
-        self.made(Kind::Mkdir, (dir, name), || self.next.mkdir(dir, name, node), |attr| *attr)
+        self.made(CallKind::Mkdir, (dir, name), || self.next.mkdir(dir, name, node), |attr| *attr)
     }
 
     fn symlink(&self, dir: Ino, name: &[u8], target: &[u8], node: NewNode) -> Result<Attr> {
         let call = || self.next.symlink(dir, name, target, node);
-        self.made(Kind::Symlink, (dir, name), call, |attr| *attr)
+        self.made(CallKind::Symlink, (dir, name), call, |attr| *attr)
     }
 
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
@@ -341,8 +349,8 @@ impl FileSystem for Watched {
     }
 
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
-        let about = About { other: Some(self.place(dir, name)), ..self.on_inode(ino) };
-        let (number, in_call) = self.begin(Kind::Link, about);
+        let about = CallContext { other: Some(self.place(dir, name)), ..self.on_inode(ino) };
+        let (number, in_call) = self.begin(CallKind::Link, about);
         let answer = self.next.link(ino, dir, name);
         drop(in_call);
         self.end_and(number, answer.is_err(), |call, paths| {
@@ -354,11 +362,11 @@ impl FileSystem for Watched {
     }
 
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        self.removed(Kind::Unlink, (dir, name), || self.next.unlink(dir, name))
+        self.removed(CallKind::Unlink, (dir, name), || self.next.unlink(dir, name))
     }
 
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        self.removed(Kind::Rmdir, (dir, name), || self.next.rmdir(dir, name))
+        self.removed(CallKind::Rmdir, (dir, name), || self.next.rmdir(dir, name))
     }
 
     fn rename(
@@ -371,16 +379,16 @@ impl FileSystem for Watched {
     ) -> Result<()> {
         let source = self.next.lookup(from_dir, from).ok();
         let target = self.next.lookup(to_dir, to).ok();
-        let about = About {
+        let about = CallContext {
             ino: source.as_ref().map_or(0, file_id),
             replaced: target.as_ref().map_or(0, file_id),
             path: self.place(from_dir, from),
             other: Some(self.place(to_dir, to)),
-            ..About::default()
+            ..CallContext::default()
         };
         let (source, target) = (source.map(|attr| attr.ino), target.map(|attr| attr.ino));
         let exchange = flags.contains(RenameFlags::EXCHANGE);
-        let kind = if exchange { Kind::Exchange } else { Kind::Rename };
+        let kind = if exchange { CallKind::Exchange } else { CallKind::Rename };
         let (number, in_call) = self.begin(kind, about);
         // After the beginning, as for a sync.
         let contents = source.and_then(|ino| self.holds(ino));
@@ -409,7 +417,7 @@ impl FileSystem for Watched {
 
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
         let fh = if flags.contains(OpenFlags::TRUNCATE) {
-            self.noted(Kind::Truncate, self.on_inode(ino), || self.next.open(ino, flags))?
+            self.noted(CallKind::Truncate, self.on_inode(ino), || self.next.open(ino, flags))?
         } else {
             self.next.open(ino, flags)?
         };
@@ -445,15 +453,15 @@ impl FileSystem for Watched {
     }
 
     fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
-        let kind = if data_only { Kind::Fdatasync } else { Kind::Fsync };
+        let kind = if data_only { CallKind::Fdatasync } else { CallKind::Fsync };
         let promises = self.sync_promises(TransactMask::FSYNC);
         let request = Request::current();
-        let about = About { promises, ..self.on_handle(fh) };
-        let origin = |asked: &mut Asked| asked.sync(&request, fh);
+        let about = CallContext { promises, ..self.on_handle(fh) };
+        let origin = |asked: &mut OngoingWrites| asked.sync(&request, fh);
         self.synced(kind, about, origin, || self.next.fsync(fh, data_only))
     }
 
-    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
+    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<Dirent>> {
         let age = self.seen.lock().paths.age();
         let entries = self.next.readdir(dir, from)?;
         // With the listing the kernel may take the inodes (readdirplus), and never look them up.
@@ -466,8 +474,8 @@ impl FileSystem for Watched {
 
     fn fsyncdir(&self, dir: Ino) -> Result<()> {
         let promises = self.sync_promises(TransactMask::FSYNC);
-        let about = About { promises, ..self.on_inode(dir) };
-        self.synced(Kind::FsyncDir, about, |_| Origin::Program, || self.next.fsyncdir(dir))
+        let about = CallContext { promises, ..self.on_inode(dir) };
+        self.synced(CallKind::FsyncDir, about, |_| Origin::Program, || self.next.fsyncdir(dir))
     }
 
     fn statfs(&self) -> Result<StatFs> {
@@ -476,8 +484,8 @@ impl FileSystem for Watched {
 
     fn sync(&self) -> Result<()> {
         let promises = self.sync_promises(TransactMask::SYNC);
-        let about = About { promises, ..About::default() };
-        self.synced(Kind::Sync, about, |_| Origin::Program, || self.next.sync())
+        let about = CallContext { promises, ..CallContext::default() };
+        self.synced(CallKind::Sync, about, |_| Origin::Program, || self.next.sync())
     }
 
     fn mknod(
@@ -488,13 +496,13 @@ impl FileSystem for Watched {
         rdev: u64,
         node: NewNode,
     ) -> Result<Attr> {
-        let noted = if kind == FileType::Regular { Kind::Create } else { Kind::Mknod };
+        let noted = if kind == FileType::Regular { CallKind::Create } else { CallKind::Mknod };
         let call = || self.next.mknod(dir, name, kind, rdev, node);
         self.made(noted, (dir, name), call, |attr| *attr)
     }
 
     fn tmpfile(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
-        let (number, in_call) = self.begin(Kind::Create, About::default());
+        let (number, in_call) = self.begin(CallKind::Create, CallContext::default());
         let made = self.next.tmpfile(dir, node, flags);
         drop(in_call);
         let file = made.as_ref().map_or(0, |(attr, _)| file_id(attr));
@@ -506,8 +514,8 @@ impl FileSystem for Watched {
     }
 
     fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
-        let about = About { offset, ..self.on_handle(fh) };
-        self.noted(Kind::Fallocate, about, || self.next.fallocate(fh, what, offset, len))
+        let about = CallContext { offset, ..self.on_handle(fh) };
+        self.noted(CallKind::Fallocate, about, || self.next.fallocate(fh, what, offset, len))
     }
 
     fn seek(&self, fh: Fh, offset: u64, to: SeekTo) -> Result<u64> {
@@ -524,7 +532,7 @@ impl FileSystem for Watched {
 
     fn setxattr(&self, ino: Ino, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
         let about = self.on_inode(ino);
-        self.noted(Kind::Attributes, about, || self.next.setxattr(ino, name, value, how))
+        self.noted(CallKind::Attributes, about, || self.next.setxattr(ino, name, value, how))
     }
 
     fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
@@ -532,7 +540,7 @@ impl FileSystem for Watched {
     }
 
     fn removexattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
-        self.noted(Kind::Attributes, self.on_inode(ino), || self.next.removexattr(ino, name))
+        self.noted(CallKind::Attributes, self.on_inode(ino), || self.next.removexattr(ino, name))
     }
 
     fn by_number(&self, ino: Ino) -> Result<Attr> {
@@ -545,7 +553,7 @@ impl FileSystem for Watched {
 
     fn set_project(&self, ino: Ino, project: u32) -> Result<()> {
         let about = self.on_inode(ino);
-        self.noted(Kind::Attributes, about, || self.next.set_project(ino, project))
+        self.noted(CallKind::Attributes, about, || self.next.set_project(ino, project))
     }
 
     fn label(&self) -> Result<Vec<u8>> {
@@ -562,12 +570,12 @@ impl FileSystem for Watched {
 
     fn set_inode_flags(&self, ino: Ino, flags: u32) -> Result<()> {
         let about = self.on_inode(ino);
-        self.noted(Kind::Attributes, about, || self.next.set_inode_flags(ino, flags))
+        self.noted(CallKind::Attributes, about, || self.next.set_inode_flags(ino, flags))
     }
 
     fn transact(&self) -> Result<()> {
-        let about = About { promises: true, ..About::default() };
-        self.synced(Kind::Sync, about, |_| Origin::Program, || self.next.transact())
+        let about = CallContext { promises: true, ..CallContext::default() };
+        self.synced(CallKind::Sync, about, |_| Origin::Program, || self.next.transact())
     }
 
     fn rollback(&self) -> Result<()> {

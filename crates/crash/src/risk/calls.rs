@@ -1,7 +1,7 @@
 //! The history as the calls that it came from: to print what came before a cut.
 
-use super::history::{Binding, History, Naming, Object, Synced};
-use crate::program::{Call, Kind};
+use super::history::{Binding, History, Naming, Object, SyncScope};
+use crate::program::{Call, CallKind};
 
 impl History {
     /// The path of a file at a tick: the one it got last.
@@ -19,24 +19,24 @@ impl History {
         let names = self.namings.iter().map(|n| {
             let plain = |kind, path: &str| Call::plain(kind, path, n.started, n.acknowledged);
             match &n.naming {
-                Naming::Create { path } => plain(Kind::Create, path),
-                Naming::Remove { path } => plain(Kind::Unlink, path),
-                Naming::MakeFolder { path } => plain(Kind::Mkdir, path),
-                Naming::RemoveFolder { path } => plain(Kind::Rmdir, path),
+                Naming::Create { path } => plain(CallKind::Create, path),
+                Naming::Remove { path } => plain(CallKind::Unlink, path),
+                Naming::MakeFolder { path } => plain(CallKind::Mkdir, path),
+                Naming::RemoveFolder { path } => plain(CallKind::Rmdir, path),
                 Naming::Link { from, to } => {
-                    Call { other: to.clone().into_bytes(), ..plain(Kind::Link, from) }
+                    Call { other: to.clone().into_bytes(), ..plain(CallKind::Link, from) }
                 }
                 Naming::Rename { from, to } => {
-                    Call { other: to.clone().into_bytes(), ..plain(Kind::Rename, from) }
+                    Call { other: to.clone().into_bytes(), ..plain(CallKind::Rename, from) }
                 }
             }
         });
         let syncs = self.syncs.iter().map(|s| {
             let plain = |kind, path: &str| Call::plain(kind, path, s.started, s.returned);
             match &s.of {
-                Synced::File(o) => plain(Kind::Fsync, &self.path_of(*o, s.started.tick)),
-                Synced::Folder(folder) => plain(Kind::FsyncDir, folder),
-                Synced::All => plain(Kind::Sync, ""),
+                SyncScope::File(o) => plain(CallKind::Fsync, &self.path_of(*o, s.started.tick)),
+                SyncScope::Folder(folder) => plain(CallKind::FsyncDir, folder),
+                SyncScope::All => plain(CallKind::Sync, ""),
             }
         });
         let writes = self.contents.iter().flat_map(|(object, ops)| {

@@ -110,7 +110,7 @@ pub struct Binding {
 
 /// What a sync was of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Synced {
+pub enum SyncScope {
     /// A file.
     File(Object),
     /// A folder, by its path.
@@ -123,7 +123,7 @@ pub enum Synced {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncOperation {
     /// What was to be made durable.
-    pub of: Synced,
+    pub of: SyncScope,
     /// When the call was made.
     pub started: Moment,
     /// When it returned.
@@ -159,9 +159,9 @@ impl History {
         self.bindings.entry(path.to_owned()).or_default().push(binding);
     }
 
-    fn sync(&mut self, started: Moment, of: Synced) -> What {
+    fn sync(&mut self, started: Moment, of: SyncScope) -> HistoryEvent {
         self.syncs.push(SyncOperation { of, started, returned: None });
-        What::Sync(self.syncs.len() - 1)
+        HistoryEvent::Sync(self.syncs.len() - 1)
     }
 
     fn operations(&self, object: Object) -> u64 {
@@ -173,10 +173,10 @@ impl History {
         started: Moment,
         (object, tag): (Object, u64),
         action: Action,
-    ) -> (Object, u64, What) {
+    ) -> (Object, u64, HistoryEvent) {
         let ops = self.contents.entry(object).or_default();
         ops.push(Operation { action, started, acknowledged: None, durable: None });
-        (object, tag, What::Write(ops.len() - 1))
+        (object, tag, HistoryEvent::Write(ops.len() - 1))
     }
 
     fn holder(&self, path: &str) -> Option<Object> {
@@ -187,7 +187,7 @@ impl History {
 /// A call that the workload is about to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call<'a> {
-    /// Makes a file. [`Started::object`] is what it is from now on.
+    /// Makes a file. [`CallId::object`] is what it is from now on.
     Create(&'a str),
     /// Renames, from and to.
     Rename(&'a str, &'a str),
@@ -199,7 +199,7 @@ pub enum Call<'a> {
     MakeFolder(&'a str),
     /// Removes an empty folder.
     RemoveFolder(&'a str),
-    /// Writes [`Started::tag`]'s stamped data: the file, the offset and the length in bytes, both
+    /// Writes [`CallId::tag`]'s stamped data: the file, the offset and the length in bytes, both
     /// multiples of 512.
     Write(Object, u64, u64),
     /// The same with data whose sectors begin with the magic number of a journal's blocks, as a
@@ -218,17 +218,17 @@ pub enum Call<'a> {
 
 /// What has been begun: hand it to [`Account::end`] when the call has returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Started {
+pub struct CallId {
     /// The file made or written.
     pub object: Object,
     /// The tag of a write.
     pub tag: u64,
     at: Moment,
-    what: What,
+    what: HistoryEvent,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum HistoryEvent {
     Naming(usize),
     Write(usize),
     Sync(usize),
@@ -247,7 +247,7 @@ impl Account {
     }
 
     /// Notes that a call is made.
-    pub fn begin(&self, call: Call<'_>) -> Started {
+    pub fn begin(&self, call: Call<'_>) -> CallId {
         let at = self.log.note(NOTE, [0; 3]);
         let history = &mut *self.history.lock();
         let mut naming = |naming| {
@@ -261,31 +261,31 @@ impl Account {
                 let object = Object(history.contents.len() as u64 + 1);
                 history.contents.insert(object, Vec::new());
                 history.bind(path, Some(object), by);
-                (object, 0, What::Naming(by))
+                (object, 0, HistoryEvent::Naming(by))
             }
             Call::Rename(from, to) => {
                 let by = naming(Naming::Rename { from: from.into(), to: to.into() });
                 let object = history.holder(from);
                 history.bind(from, None, by);
                 history.bind(to, object, by);
-                (object.unwrap_or(none), 0, What::Naming(by))
+                (object.unwrap_or(none), 0, HistoryEvent::Naming(by))
             }
             Call::Link(from, to) => {
                 let by = naming(Naming::Link { from: from.into(), to: to.into() });
                 let object = history.holder(from);
                 history.bind(to, object, by);
-                (object.unwrap_or(none), 0, What::Naming(by))
+                (object.unwrap_or(none), 0, HistoryEvent::Naming(by))
             }
             Call::Remove(path) => {
                 let by = naming(Naming::Remove { path: path.into() });
                 history.bind(path, None, by);
-                (none, 0, What::Naming(by))
+                (none, 0, HistoryEvent::Naming(by))
             }
             Call::MakeFolder(path) => {
-                (none, 0, What::Naming(naming(Naming::MakeFolder { path: path.into() })))
+                (none, 0, HistoryEvent::Naming(naming(Naming::MakeFolder { path: path.into() })))
             }
             Call::RemoveFolder(path) => {
-                (none, 0, What::Naming(naming(Naming::RemoveFolder { path: path.into() })))
+                (none, 0, HistoryEvent::Naming(naming(Naming::RemoveFolder { path: path.into() })))
             }
             Call::Write(object, offset, len) => {
                 let tag = object.tag(history.operations(object) + 1);
@@ -296,32 +296,34 @@ impl Account {
                 history.change(at, (object, tag), Action::Write { offset, len, tag })
             }
             Call::Change(object, action) => history.change(at, (object, 0), action),
-            Call::SyncFile(object) => (object, 0, history.sync(at, Synced::File(object))),
-            Call::SyncFolder(folder) => (none, 0, history.sync(at, Synced::Folder(folder.into()))),
-            Call::SyncAll => (none, 0, history.sync(at, Synced::All)),
+            Call::SyncFile(object) => (object, 0, history.sync(at, SyncScope::File(object))),
+            Call::SyncFolder(folder) => {
+                (none, 0, history.sync(at, SyncScope::Folder(folder.into())))
+            }
+            Call::SyncAll => (none, 0, history.sync(at, SyncScope::All)),
         };
-        Started { object, tag, at, what }
+        CallId { object, tag, at, what }
     }
 
     /// Notes that it has returned, with success.
-    pub fn end(&self, started: &Started) {
+    pub fn end(&self, started: &CallId) {
         let now = self.log.note(NOTE, [0; 3]);
         let history = &mut *self.history.lock();
         let begun = started.at.tick;
         match &started.what {
-            What::Naming(by) => history.namings[*by].acknowledged = Some(now),
-            What::Write(index) => {
+            HistoryEvent::Naming(by) => history.namings[*by].acknowledged = Some(now),
+            HistoryEvent::Write(index) => {
                 if let Some(ops) = history.contents.get_mut(&started.object) {
                     ops[*index].acknowledged = Some(now);
                 }
             }
-            What::Sync(index) => {
+            HistoryEvent::Sync(index) => {
                 let sync = &mut history.syncs[*index];
                 sync.returned = Some(now);
                 match sync.of.clone() {
-                    Synced::File(object) => history.contents_durable(Some(object), begun, now),
-                    Synced::Folder(folder) => history.names_durable(Some(&folder), begun, now),
-                    Synced::All => {
+                    SyncScope::File(object) => history.contents_durable(Some(object), begun, now),
+                    SyncScope::Folder(folder) => history.names_durable(Some(&folder), begun, now),
+                    SyncScope::All => {
                         history.contents_durable(None, begun, now);
                         history.names_durable(None, begun, now);
                     }
@@ -380,7 +382,7 @@ mod tests {
         assert_eq!(Object::of_tag(Object(7).journal_tag()), Object(7));
     }
 
-    fn done(account: &Account, call: Call<'_>) -> Started {
+    fn done(account: &Account, call: Call<'_>) -> CallId {
         let started = account.begin(call);
         account.end(&started);
         started

@@ -110,7 +110,7 @@ impl<'a> Verdict<'a> {
         let promised = bindings.iter().rposition(|b| b.durable.is_some_and(|d| d.tick < tick));
         let held = self.tree.files.get(path).map(Vec::as_slice);
         let shown = self.shown(path, bindings, promised, held);
-        if let (Shown::Binding(i), Some(held)) = (shown, held)
+        if let (PathState::Binding(i), Some(held)) = (shown, held)
             && let Some(object) = bindings[i].holds
         {
             self.found.entry(object).or_insert(path);
@@ -123,8 +123,8 @@ impl<'a> Verdict<'a> {
         }
         // Older than this is missing; before the first binding there was nothing.
         let newer = match shown {
-            Shown::Binding(i) => i + 1,
-            Shown::Nothing | Shown::Stranger => 0,
+            PathState::Binding(i) => i + 1,
+            PathState::Nothing | PathState::Stranger => 0,
         };
         let lost = bindings.get(newer..).unwrap_or_default();
         let returned = lost.iter().filter(|b| self.history.returned(b, tick));
@@ -143,13 +143,13 @@ impl<'a> Verdict<'a> {
         bindings: &[Binding],
         promised: Option<usize>,
         held: Option<&[u8]>,
-    ) -> Shown {
+    ) -> PathState {
         let newest = |holds: Option<Object>| bindings.iter().rposition(|b| b.holds == holds);
         let Some(held) = held else {
-            return newest(None).map_or(Shown::Nothing, Shown::Binding);
+            return newest(None).map_or(PathState::Nothing, PathState::Binding);
         };
         if let Some(object) = self.identified.get(path) {
-            return newest(Some(*object)).map_or(Shown::Stranger, Shown::Binding);
+            return newest(Some(*object)).map_or(PathState::Stranger, PathState::Binding);
         }
         // No stamp says which: a file that is under no other name, the one that loses least, that
         // replaced nothing, the newest.
@@ -162,7 +162,7 @@ impl<'a> Verdict<'a> {
                 let lost = (loss.broken.len(), loss.lost_bytes);
                 (found_already(*object), lost, replaced(bindings, *i), usize::MAX - i)
             })
-            .map_or(Shown::Stranger, |(i, _)| Shown::Binding(i))
+            .map_or(PathState::Stranger, |(i, _)| PathState::Binding(i))
     }
 
     fn operations(&self, object: Object) -> &'a [Operation] {
@@ -271,7 +271,7 @@ impl<'a> Verdict<'a> {
 
 /// What a path shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum PathState {
     /// What the binding with this index says.
     Binding(usize),
     /// Nothing, as before the first binding.
@@ -302,7 +302,7 @@ mod tests {
     use steadfast_devices::filter::record::RecordLog;
     use steadfast_runtime::Nanos;
 
-    use super::super::history::{Account, Call, Started};
+    use super::super::history::{Account, Call, CallId};
     use super::*;
     use crate::ledger::Action;
 
@@ -318,7 +318,7 @@ mod tests {
             World { account: Account::new(&log), log, tree: Tree::default() }
         }
 
-        fn did(&self, call: Call<'_>) -> Started {
+        fn did(&self, call: Call<'_>) -> CallId {
             let started = self.account.begin(call);
             self.account.end(&started);
             started

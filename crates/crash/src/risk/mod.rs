@@ -15,6 +15,6 @@ mod words;
 mod workload;
 
 pub use old::old_contents;
-pub use peer::{Ran, RecordedRun, Workload};
+pub use peer::{PeerRun, RecordedRun, Workload};
 pub use speed::Speed;
 pub use workload::FilesWorkload;

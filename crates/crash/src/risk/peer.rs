@@ -5,8 +5,8 @@
 //! ([`RecordLog`]) with the log paused, makes the file system (without discarding: what was there
 //! before must stay, so that a stale block is seen), mounts it, and hands the mount and the log to
 //! the workload. The workload prepares, syncs, and calls `begin`: the devices' contents at that
-//! moment, with their own caches written out, are [`Recorded::bases`]; from there on the log is not
-//! paused. When the workload is done the recording is taken *before* the unmount.
+//! moment, with their own caches written out, are [`CutSource::bases`]; from there on the log is
+//! not paused. When the workload is done the recording is taken *before* the unmount.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use steadfast_devices::filter::record::RecordLog;
 use steadfast_vfs::FileSystem;
 
 use super::Speed;
-use crate::explore::Recorded;
+use crate::explore::CutSource;
 use crate::judge::Judge;
 
 /// A workload that knows, when it has run, what it was promised.
@@ -30,11 +30,11 @@ pub trait Workload: Send + Sync {
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
         begin: &mut dyn FnMut() -> crate::Result<()>,
-    ) -> crate::Result<Ran>;
+    ) -> crate::Result<PeerRun>;
 }
 
 /// What a run brings beside the recording.
-pub struct Ran {
+pub struct PeerRun {
     /// Knows what the workload did and was promised.
     pub judge: Arc<dyn Judge>,
     /// How fast it was.
@@ -46,8 +46,8 @@ pub struct Ran {
 /// A recorded run of a workload, ready to be cut.
 pub struct RecordedRun {
     /// Devices, requests, judge.
-    pub recorded: Recorded,
-    /// As in [`Ran`].
+    pub recorded: CutSource,
+    /// As in [`PeerRun`].
     pub programs: u64,
     /// How fast it was.
     pub speed: Speed,

@@ -13,7 +13,7 @@ use steadfast_vfs::{
 };
 
 use super::Speed;
-use super::history::{Account, Call, Object, Started};
+use super::history::{Account, Call, CallId, Object};
 use crate::ledger::Action;
 
 /// A program of the workload.
@@ -75,8 +75,8 @@ impl TaskClient {
     fn call<T>(
         &mut self,
         call: Call<'_>,
-        make: impl FnOnce(&dyn FileSystem, &Started) -> Result<T>,
-    ) -> Result<(Started, T)> {
+        make: impl FnOnce(&dyn FileSystem, &CallId) -> Result<T>,
+    ) -> Result<(CallId, T)> {
         let is_sync = matches!(call, Call::SyncFile(_) | Call::SyncFolder(_) | Call::SyncAll);
         self.done.add(&call);
         let started = self.account.begin(call);

@@ -26,9 +26,9 @@ use steadfast_vfs::{FileSystem, FsError, Result};
 
 use super::Speed;
 use super::history::{Account, Call};
-use super::peer::{Ran, Workload};
+use super::peer::{PeerRun, Workload};
 use super::task::{Capabilities, Task, TaskClient, make_folder, number_of};
-use super::tasks::{Backup, Config, Database, Download, Log, Mail, Store, Table};
+use super::tasks::{Backup, ConfigTask, Database, Download, Log, Mail, StoreTask, Table};
 
 /// The workload's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Workload for FilesWorkload {
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
         begin: &mut dyn FnMut() -> crate::Result<()>,
-    ) -> crate::Result<Ran> {
+    ) -> crate::Result<PeerRun> {
         let account = Arc::new(Account::new(log));
         let can = Capabilities::of(&**fs).map_err(|e| format!("trying what it can: {e}"))?;
         let mut running = Vec::new();
@@ -95,7 +95,7 @@ impl Workload for FilesWorkload {
         self.prepare(fs, &account, &mut running).map_err(|e| format!("preparing: {e}"))?;
         begin()?;
         let (speed, programs) = self.go(running)?;
-        Ok(Ran { judge: Arc::new(account.history()), speed, programs })
+        Ok(PeerRun { judge: Arc::new(account.history()), speed, programs })
     }
 }
 
@@ -104,10 +104,10 @@ impl FilesWorkload {
         vec![
             Box::new(Log::new(self.log_bytes, self.logs_kept)),
             Box::new(Table::new(self.table_bytes)),
-            Box::new(Config::new(self.configs)),
+            Box::new(ConfigTask::new(self.configs)),
             Box::new(Mail::new(self.letters_kept, self.letters_synced_percent)),
             Box::new(Database::new(self.log_bytes)),
-            Box::new(Store::default()),
+            Box::new(StoreTask::default()),
             Box::new(Download::new(self.downloads_kept)),
             Box::new(Backup::default()),
         ]

@@ -2,7 +2,7 @@
 
 /// How many states of a crash point are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bound {
+pub struct StateBound {
     /// By which rule.
     pub rule: Rule,
     /// At most so many. Of those that the rule names, nothing and all of what is in doubt come
@@ -32,22 +32,22 @@ pub enum Rule {
     },
 }
 
-impl Default for Bound {
+impl Default for StateBound {
     /// 48 states a crash point, all combinations of up to 4 units or writes, 16 drawn.
     fn default() -> Self {
-        Bound { rule: Rule::Writes, states: 48, combinations: 16, drawn: 16 }
+        StateBound { rule: Rule::Writes, states: 48, combinations: 16, drawn: 16 }
     }
 }
 
-impl Bound {
+impl StateBound {
     /// One state a crash point, drawn.
-    pub(crate) const TRIAL: Bound =
-        Bound { rule: Rule::Trial, states: 1, combinations: 0, drawn: 0 };
+    pub(crate) const TRIAL: StateBound =
+        StateBound { rule: Rule::Trial, states: 1, combinations: 0, drawn: 0 };
 
     /// All states of crash points that have up to `combinations`; of others those of
     /// [`Rule::Versions`], and so many that are drawn.
-    pub const fn exhaustive(combinations: u64, single_units: bool, drawn: u64) -> Bound {
-        Bound { rule: Rule::Versions { single_units }, states: u64::MAX, combinations, drawn }
+    pub const fn exhaustive(combinations: u64, single_units: bool, drawn: u64) -> StateBound {
+        StateBound { rule: Rule::Versions { single_units }, states: u64::MAX, combinations, drawn }
     }
 }
 

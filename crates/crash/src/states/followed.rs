@@ -5,15 +5,15 @@ use steadfast_devices::store::Store;
 
 /// A device's contents as far as no later crash point can doubt them.
 #[derive(Clone)]
-pub(super) struct Followed {
+pub(super) struct SettledContents {
     pub base: Store,
     /// How many of its requests that is.
     pub settled: usize,
 }
 
-impl Followed {
-    pub fn new(base: &Store) -> Followed {
-        Followed { base: base.clone(), settled: 0 }
+impl SettledContents {
+    pub fn new(base: &Store) -> SettledContents {
+        SettledContents { base: base.clone(), settled: 0 }
     }
 
     /// Goes on to a crash point; the requests that this settles.

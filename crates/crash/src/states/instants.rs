@@ -86,14 +86,14 @@ fn pauses(recording: &Recording) -> Vec<usize> {
     pauses
 }
 
-/// As [`Places::Spread`](super::Places::Spread).
+/// As [`CrashPoints::Spread`](super::CrashPoints::Spread).
 pub(super) fn spread(recording: &Recording, count: u64, seed: u64) -> Vec<u64> {
     let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
     let whole = [(first, last.max(first + 1))];
     drawn_from(&ActiveTime::of(recording), &whole, count, &mut Rng::new(seed))
 }
 
-/// As [`Places::Boundaries`](super::Places::Boundaries); without any, as `Spread`.
+/// As [`CrashPoints::Boundaries`](super::CrashPoints::Boundaries); without any, as `Spread`.
 pub(super) fn boundaries(recording: &Recording, count: u64, seed: u64) -> Vec<u64> {
     let boundaries = recording.boundaries();
     if boundaries.is_empty() {
@@ -106,7 +106,7 @@ pub(super) fn boundaries(recording: &Recording, count: u64, seed: u64) -> Vec<u6
     ticks
 }
 
-/// As [`Places::Unsynced`](super::Places::Unsynced), within these ranges of ticks.
+/// As [`CrashPoints::Unsynced`](super::CrashPoints::Unsynced), within these ranges of ticks.
 pub(super) fn within(
     recording: &Recording,
     ranges: &[(u64, u64)],
@@ -166,10 +166,10 @@ mod tests {
     use steadfast_vfs::FileSystem;
 
     use super::*;
-    use crate::explore::Recorded;
+    use crate::explore::CutSource;
     use crate::figures::StateFigures;
     use crate::judge::Judge;
-    use crate::states::{Bound, Choice, Places, State, States};
+    use crate::states::{Choice, CrashPoints, State, StateBound, States};
 
     const SIZE: u64 = 64 << 10;
     const WRITES: u64 = 40;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     /// Three times forty writes, 1 ms after one another and each 1 ms long, and after them a pause.
-    fn recorded(pause: Duration) -> Recorded {
+    fn recorded(pause: Duration) -> CutSource {
         let body = move || {
             let log = RecordLog::new();
             let ram = Arc::new(Ram::new("ram", SIZE));
@@ -203,11 +203,11 @@ mod tests {
             log.take()
         };
         let recording = Sim::new(1).run(body).unwrap();
-        Recorded { bases: vec![Store::new(SIZE)], recording, judge: Arc::new(Blind(Vec::new())) }
+        CutSource { bases: vec![Store::new(SIZE)], recording, judge: Arc::new(Blind(Vec::new())) }
     }
 
-    fn trials(recorded: &Recorded, places: Places) -> Vec<State> {
-        States::of(recorded, Choice { places, bound: Bound::TRIAL, seed: 7 }).collect()
+    fn trials(recorded: &CutSource, places: CrashPoints) -> Vec<State> {
+        States::of(recorded, Choice { places, bound: StateBound::TRIAL, seed: 7 }).collect()
     }
 
     /// At how many different places the trials are.
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn cuts_do_not_heap_up_in_pauses() {
         let (steady, paused) = (recorded(Duration::ZERO), recorded(Duration::from_secs(2)));
-        let spread = |recorded: &Recorded| trials(recorded, Places::Spread(120));
+        let spread = |recorded: &CutSource| trials(recorded, CrashPoints::Spread(120));
         // Long pauses change nothing but their own few places.
         let (without, with) = (places(&spread(&steady)), places(&spread(&paused)));
         assert!(with.abs_diff(without) <= 5, "{without} places, {with} with pauses");
@@ -238,7 +238,7 @@ mod tests {
         let (from, to) = (first + WRITES, first + 3 * WRITES);
         assert!(to < last);
         paused.judge = Arc::new(Blind(vec![(from, to)]));
-        let unsynced = |recorded: &Recorded| trials(recorded, Places::Unsynced(80));
+        let unsynced = |recorded: &CutSource| trials(recorded, CrashPoints::Unsynced(80));
         let states = unsynced(&paused);
         assert!(states.iter().all(|state| (from..=to).contains(&state.cut.tick)));
         assert!(places(&states) > 25);
@@ -255,7 +255,7 @@ mod tests {
         let recorded = recorded(Duration::ZERO);
         let mut last = None;
         let mut compared = 0;
-        for state in trials(&recorded, Places::Spread(200)) {
+        for state in trials(&recorded, CrashPoints::Spread(200)) {
             // With nothing in doubt there is one state, and each write changes it.
             let now = state.in_doubt.is_empty().then(|| state.contents[0].read(0, SIZE));
             if let (Some((place, before)), Some(now)) = (last.take(), now.clone()) {

@@ -1,10 +1,10 @@
 //! The crash states of a recorded run: what a power cut may leave, one after the other.
 //!
-//! [`States`] is an iterator: at each of its crash points ([`Places`]), in the order of time, it
-//! makes the contents that the devices may hold then. What a device had promised is there. Of the
-//! rest, which is *in doubt*, any atomic unit is there or not, on each device independently; which
-//! of these combinations are made says a [`Bound`]: by rule as far as it goes, then drawn from a
-//! seed.
+//! [`States`] is an iterator: at each of its crash points ([`CrashPoints`]), in the order of time,
+//! it makes the contents that the devices may hold then. What a device had promised is there. Of
+//! the rest, which is *in doubt*, any atomic unit is there or not, on each device independently;
+//! which of these combinations are made says a [`StateBound`]: by rule as far as it goes, then
+//! drawn from a seed.
 //!
 //! # Invariants
 //!
@@ -29,13 +29,13 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::{DeviceId, Event, Media, Moment, Recording};
 use steadfast_devices::store::Store;
 
-use crate::explore::Recorded;
+use crate::explore::CutSource;
 
-pub use bound::{Bound, Pick, Rule};
+pub use bound::{Pick, Rule, StateBound};
 pub use instants::ActiveTime;
-pub use places::Places;
+pub use places::CrashPoints;
 
-use followed::Followed;
+use followed::SettledContents;
 use pages::Pages;
 use trial::Trials;
 use uncertainty::Uncertainty;
@@ -45,9 +45,9 @@ use versions::{CutStates, Units};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
     /// At which crash points.
-    pub places: Places,
+    pub places: CrashPoints,
     /// How many states of a crash point.
-    pub bound: Bound,
+    pub bound: StateBound,
     /// Decides what is drawn.
     pub seed: u64,
 }
@@ -108,12 +108,12 @@ pub struct States<'r> {
 /// Who makes the states: one for each [`Rule`].
 enum Maker {
     Trials(Trials),
-    Writes { devices: Vec<(Followed, Pages)>, at: Option<At> },
+    Writes { devices: Vec<(SettledContents, Pages)>, at: Option<CrashPointCursor> },
     Versions { units: Units, bases: Vec<Store>, at: Option<VersionsAt> },
 }
 
 /// The crash point whose states are being made.
-struct At {
+struct CrashPointCursor {
     moment: Moment,
     uncertainty: Uncertainty,
     picks: VecDeque<Pick>,
@@ -134,8 +134,8 @@ impl<'r> States<'r> {
 
     /// The crash states of a run whose judge knows when something was unsynced, and what had been
     /// promised.
-    pub fn of(recorded: &'r Recorded, choice: Choice) -> Self {
-        let Recorded { bases, recording, judge } = recorded;
+    pub fn of(recorded: &'r CutSource, choice: Choice) -> Self {
+        let CutSource { bases, recording, judge } = recorded;
         States::within(bases, recording, choice, &judge.unsynced()).with_age(|tick| judge.age(tick))
     }
 
@@ -146,7 +146,7 @@ impl<'r> States<'r> {
         unsynced: &[(u64, u64)],
     ) -> Self {
         let mut ticks = choice.places.ticks(recording, unsynced, choice.seed);
-        let follow = |base: &Store| (Followed::new(base), Pages::of(base));
+        let follow = |base: &Store| (SettledContents::new(base), Pages::of(base));
         // What becomes of units on other media is more than a choice of versions.
         let is_plain = recording.devices().iter().all(|d| d.media == Media::Sectors);
         let maker = match choice.bound.rule {
@@ -216,7 +216,7 @@ impl<'r> States<'r> {
                 let bases = devices.iter().map(|(d, _)| (&d.base, d.settled));
                 let uncertainty = Uncertainty::at(recording, tick, bases);
                 let picks = uncertainty.picks(choice.bound, &mut Rng::new(seed)).into();
-                *at = Some(At { moment, uncertainty, picks });
+                *at = Some(CrashPointCursor { moment, uncertainty, picks });
             }
             Maker::Versions { units, bases, at } => {
                 let cut_states = units.at(recording, tick);

@@ -12,7 +12,7 @@ use super::instants;
 
 /// At which instants of a run the power goes: its crash points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Places {
+pub enum CrashPoints {
     /// Nowhere.
     None,
     /// At so many instants drawn from the seed: every second one evenly over the time, the others
@@ -37,37 +37,37 @@ pub enum Places {
 }
 
 /// Places by how many there are.
-type Counted = fn(u64) -> Places;
+type PlaceFn = fn(u64) -> CrashPoints;
 
-/// The words of [`Places`] with a number.
-const COUNTED: [(&str, Counted); 3] = [
-    ("spread", Places::Spread),
-    ("boundaries", Places::Boundaries),
-    ("unsynced", Places::Unsynced),
+/// The words of [`CrashPoints`] with a number.
+const COUNTED: [(&str, PlaceFn); 3] = [
+    ("spread", CrashPoints::Spread),
+    ("boundaries", CrashPoints::Boundaries),
+    ("unsynced", CrashPoints::Unsynced),
 ];
 
-impl Places {
+impl CrashPoints {
     /// How many trials; `None`: as many as there are.
     pub fn count(self) -> Option<u64> {
         match self {
-            Places::None => Some(0),
-            Places::Sampled(count)
-            | Places::Spread(count)
-            | Places::Boundaries(count)
-            | Places::Unsynced(count) => Some(count),
-            Places::Flushes | Places::All => None,
+            CrashPoints::None => Some(0),
+            CrashPoints::Sampled(count)
+            | CrashPoints::Spread(count)
+            | CrashPoints::Boundaries(count)
+            | CrashPoints::Unsynced(count) => Some(count),
+            CrashPoints::Flushes | CrashPoints::All => None,
         }
     }
 
     /// The same with so many trials, where they are counted.
     #[must_use]
-    pub fn with_count(self, count: u64) -> Places {
+    pub fn with_count(self, count: u64) -> CrashPoints {
         match self {
-            Places::None | Places::Flushes | Places::All => self,
-            Places::Sampled(_) => Places::Sampled(count),
-            Places::Spread(_) => Places::Spread(count),
-            Places::Boundaries(_) => Places::Boundaries(count),
-            Places::Unsynced(_) => Places::Unsynced(count),
+            CrashPoints::None | CrashPoints::Flushes | CrashPoints::All => self,
+            CrashPoints::Sampled(_) => CrashPoints::Sampled(count),
+            CrashPoints::Spread(_) => CrashPoints::Spread(count),
+            CrashPoints::Boundaries(_) => CrashPoints::Boundaries(count),
+            CrashPoints::Unsynced(_) => CrashPoints::Unsynced(count),
         }
     }
 
@@ -81,19 +81,19 @@ impl Places {
     ) -> Vec<u64> {
         let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
         let mut ticks = match self {
-            Places::Spread(count) => return instants::spread(recording, count, seed),
-            Places::Boundaries(count) => return instants::boundaries(recording, count, seed),
-            Places::Unsynced(count) => {
+            CrashPoints::Spread(count) => return instants::spread(recording, count, seed),
+            CrashPoints::Boundaries(count) => return instants::boundaries(recording, count, seed),
+            CrashPoints::Unsynced(count) => {
                 return instants::within(recording, unsynced, count, seed);
             }
-            Places::None => Vec::new(),
-            Places::Sampled(count) => sampled(recording, count, &mut Rng::new(seed)),
-            Places::Flushes => {
+            CrashPoints::None => Vec::new(),
+            CrashPoints::Sampled(count) => sampled(recording, count, &mut Rng::new(seed)),
+            CrashPoints::Flushes => {
                 let mut ticks = recording.boundaries();
                 ticks.push(last);
                 ticks
             }
-            Places::All => (first..=last).collect(),
+            CrashPoints::All => (first..=last).collect(),
         };
         ticks.sort_unstable();
         ticks.dedup();
@@ -111,7 +111,7 @@ fn sampled(recording: &Recording, count: u64, rng: &mut Rng) -> Vec<u64> {
     (0..count).map(one).collect()
 }
 
-impl FromStr for Places {
+impl FromStr for CrashPoints {
     type Err = String;
 
     /// `none`, `flushes`, `all`, or how many instants are drawn; `spread:N`, `boundaries:N` and
@@ -125,10 +125,10 @@ impl FromStr for Places {
             return Ok(places);
         }
         match text {
-            "none" => Ok(Places::None),
-            "flushes" => Ok(Places::Flushes),
-            "all" => Ok(Places::All),
-            number => number.parse().map(Places::Sampled).map_err(|_| {
+            "none" => Ok(CrashPoints::None),
+            "flushes" => Ok(CrashPoints::Flushes),
+            "all" => Ok(CrashPoints::All),
+            number => number.parse().map(CrashPoints::Sampled).map_err(|_| {
                 let counted = COUNTED.iter().map(|(word, _)| format!("{word}:N"));
                 let words = ["none", "a number", "flushes", "all"].map(str::to_owned);
                 format!("'{text}' is unknown: {}", choose(words.into_iter().chain(counted)))
@@ -137,16 +137,16 @@ impl FromStr for Places {
     }
 }
 
-impl fmt::Display for Places {
+impl fmt::Display for CrashPoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Places::None => f.write_str("none"),
-            Places::Sampled(count) => write!(f, "{count}"),
-            Places::Flushes => f.write_str("flushes"),
-            Places::All => f.write_str("all"),
-            Places::Spread(count) => write!(f, "spread:{count}"),
-            Places::Boundaries(count) => write!(f, "boundaries:{count}"),
-            Places::Unsynced(count) => write!(f, "unsynced:{count}"),
+            CrashPoints::None => f.write_str("none"),
+            CrashPoints::Sampled(count) => write!(f, "{count}"),
+            CrashPoints::Flushes => f.write_str("flushes"),
+            CrashPoints::All => f.write_str("all"),
+            CrashPoints::Spread(count) => write!(f, "spread:{count}"),
+            CrashPoints::Boundaries(count) => write!(f, "boundaries:{count}"),
+            CrashPoints::Unsynced(count) => write!(f, "unsynced:{count}"),
         }
     }
 }

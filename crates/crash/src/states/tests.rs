@@ -28,10 +28,10 @@ fn recorded(requests: Vec<(usize, Request)>) -> (Vec<Store>, Recording) {
     (vec![Store::new(SIZE); 2], log.take())
 }
 
-fn choice(places: Places, combinations: u64) -> Choice {
+fn choice(places: CrashPoints, combinations: u64) -> Choice {
     Choice {
         places,
-        bound: Bound { states: 1000, combinations, drawn: 8, ..Bound::default() },
+        bound: StateBound { states: 1000, combinations, drawn: 8, ..StateBound::default() },
         seed: 1,
     }
 }
@@ -53,7 +53,7 @@ fn all_combinations_within_the_bound_and_each_once() {
         (1, write(0, 1, 3, false)),
     ]);
     let last = recording.last_crash_point();
-    let states: Vec<State> = States::new(&bases, &recording, choice(Places::Flushes, 16))
+    let states: Vec<State> = States::new(&bases, &recording, choice(CrashPoints::Flushes, 16))
         .filter(|state| state.cut.tick == last)
         .collect();
     let seen: BTreeSet<Vec<u8>> = states.iter().map(|s| look(s, &[0, 1, 2, 3])).collect();
@@ -73,7 +73,7 @@ fn all_combinations_within_the_bound_and_each_once() {
 fn states_are_distinct_numbered_and_the_same_again() {
     let requests = (0..12).map(|n| (n % 2, write(n as u64 * 3, 4, n as u8 + 1, n == 5)));
     let (bases, recording) = recorded(requests.collect());
-    let make = || States::new(&bases, &recording, choice(Places::All, 16));
+    let make = || States::new(&bases, &recording, choice(CrashPoints::All, 16));
     let mut digests = BTreeSet::new();
     let states: Vec<State> = make().collect();
     assert!(states.len() > 100, "{}", states.len());
@@ -97,7 +97,7 @@ fn states_are_distinct_numbered_and_the_same_again() {
 fn an_age_keeps_equal_contents_apart() {
     let (bases, recording) = recorded(vec![(0, write(0, 1, 1, false)), (0, Request::Flush)]);
     let count = |ages: Box<dyn Fn(u64) -> u64 + Send>| {
-        States::new(&bases, &recording, choice(Places::All, 16)).with_age(ages).count()
+        States::new(&bases, &recording, choice(CrashPoints::All, 16)).with_age(ages).count()
     };
     // Nothing, then the write; with an age for each tick: 1 + 2 + 2 + 2 + 1.
     assert_eq!(count(Box::new(|_| 0)), 2);
@@ -108,8 +108,8 @@ fn an_age_keeps_equal_contents_apart() {
 fn beyond_the_bound_rules_and_draws_share_the_states() {
     let requests = (0..40).map(|n| (0, write(n * 2, 2, n as u8 + 1, false)));
     let (bases, recording) = recorded(requests.collect());
-    let bound = Bound { states: 30, combinations: 16, drawn: 10, ..Bound::default() };
-    let choice = Choice { places: Places::Flushes, bound, seed: 3 };
+    let bound = StateBound { states: 30, combinations: 16, drawn: 10, ..StateBound::default() };
+    let choice = Choice { places: CrashPoints::Flushes, bound, seed: 3 };
     let states: Vec<State> = States::new(&bases, &recording, choice).collect();
     assert_eq!(states.len(), 30);
     assert_eq!((states[0].kept(), states[1].kept()), (0, 80));
@@ -123,15 +123,15 @@ fn beyond_the_bound_rules_and_draws_share_the_states() {
 fn places_are_read_and_counted() {
     let (_, recording) =
         recorded(vec![(0, write(0, 1, 1, true)), (0, write(1, 1, 1, false)), (0, Request::Flush)]);
-    let ticks = |text: &str| text.parse::<Places>().unwrap().ticks(&recording, &[], 5);
+    let ticks = |text: &str| text.parse::<CrashPoints>().unwrap().ticks(&recording, &[], 5);
     assert_eq!(ticks("none"), Vec::<u64>::new());
     assert_eq!(ticks("flushes"), [2, 4, 5, 6]);
     assert_eq!(ticks("all"), [0, 1, 2, 3, 4, 5, 6]);
     assert_eq!(ticks("50"), ticks("50"));
     assert!(ticks("50").len() > 3);
-    assert!("some".parse::<Places>().is_err());
-    let counted = [Places::Spread(3), Places::Boundaries(4), Places::Unsynced(5)];
-    let all = [Places::None, Places::Sampled(7), Places::Flushes, Places::All];
+    assert!("some".parse::<CrashPoints>().is_err());
+    let counted = [CrashPoints::Spread(3), CrashPoints::Boundaries(4), CrashPoints::Unsynced(5)];
+    let all = [CrashPoints::None, CrashPoints::Sampled(7), CrashPoints::Flushes, CrashPoints::All];
     for places in all.into_iter().chain(counted) {
         assert_eq!(places.to_string().parse(), Ok(places));
     }
@@ -154,15 +154,16 @@ fn a_discard_of_everything_costs_what_is_there() {
     let last = recording.last_crash_point();
     let rules = [(Rule::Writes, 2), (Rule::Versions { single_units: true }, 4)];
     for (rule, expected) in rules {
-        let bound = Bound { rule, states: 4, combinations: 4, drawn: 0 };
+        let bound = StateBound { rule, states: 4, combinations: 4, drawn: 0 };
         let states =
-            States::new(&bases, &recording, Choice { places: Places::All, bound, seed: 1 });
+            States::new(&bases, &recording, Choice { places: CrashPoints::All, bound, seed: 1 });
         let look =
             |state: &State| [0, LARGE - 512].map(|offset| state.contents[0].read(offset, 1)[0]);
         let found: BTreeSet<_> =
             states.filter(|state| state.cut.tick == last).map(|state| look(&state)).collect();
         assert!(found.len() <= expected, "{rule:?}: {found:?}");
-        let seen = States::new(&bases, &recording, Choice { places: Places::All, bound, seed: 1 });
+        let seen =
+            States::new(&bases, &recording, Choice { places: CrashPoints::All, bound, seed: 1 });
         let seen: BTreeSet<_> = seen.map(|state| look(&state)).collect();
         assert!(seen.contains(&[1, 7]) && seen.contains(&[0, 0]), "{rule:?}: {seen:?}");
     }

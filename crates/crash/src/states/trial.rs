@@ -1,20 +1,20 @@
 //! Trials: one state a crash point, drawn. For statistics: each is an independent experiment.
 
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::{DeviceId, Fate, Moment, Recording};
+use steadfast_devices::filter::record::{CutEffect, DeviceId, Moment, Recording};
 use steadfast_devices::store::Store;
 
-use super::followed::Followed;
+use super::followed::SettledContents;
 use super::{Pick, State, Unit};
 
 /// What a device may hold at a crash point: the number of writes and discards that are settled, and
 /// each later one, by its tick, with what the cut may do to it. Where that is equal, the states
 /// that may be left are the same.
-type Outlook = (usize, Vec<(u64, Fate)>);
+type Outlook = (usize, Vec<(u64, CutEffect)>);
 
 /// A device of a run.
 struct Device {
-    followed: Followed,
+    followed: SettledContents,
     /// How many of the settled requests were writes and discards.
     changes: usize,
 }
@@ -28,7 +28,7 @@ pub(super) struct Trials {
 
 impl Trials {
     pub fn new(bases: &[Store]) -> Trials {
-        let follow = |base: &Store| Device { followed: Followed::new(base), changes: 0 };
+        let follow = |base: &Store| Device { followed: SettledContents::new(base), changes: 0 };
         Trials { devices: bases.iter().map(follow).collect(), last: Vec::new(), place: 0 }
     }
 

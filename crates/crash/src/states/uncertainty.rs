@@ -7,7 +7,7 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::{Action, DeviceId, Event, Recording};
 use steadfast_devices::store::Store;
 
-use super::{Bound, Pick, Unit};
+use super::{Pick, StateBound, Unit};
 
 /// What is in doubt at a cut.
 pub(super) struct Uncertainty {
@@ -20,7 +20,7 @@ pub(super) struct Uncertainty {
 }
 
 /// A unit that the devices were asked for, before it is known whether it makes a difference.
-struct Asked<'e> {
+struct UnitRequest<'e> {
     unit: Unit,
     event: &'e Event,
 }
@@ -45,20 +45,20 @@ impl Uncertainty {
             });
             let events: HashMap<u64, &Event> =
                 at.changes(settled).map(|(event, _)| (event.submitted.tick, event)).collect();
-            let found = asked
-                .into_iter()
-                .filter_map(|unit| events.get(&unit.submitted).map(|event| Asked { unit, event }));
+            let found = asked.into_iter().filter_map(|unit| {
+                events.get(&unit.submitted).map(|event| UnitRequest { unit, event })
+            });
             let atomic = recording.devices()[device as usize].unit();
             uncertainty.add(&sure, &found.collect::<Vec<_>>(), atomic);
         }
         uncertainty
     }
 
-    fn add(&mut self, sure: &Store, asked: &[Asked<'_>], atomic: u32) {
+    fn add(&mut self, sure: &Store, asked: &[UnitRequest<'_>], atomic: u32) {
         let mut times: HashMap<u64, u32> = HashMap::new();
         asked.iter().for_each(|a| *times.entry(a.unit.offset).or_default() += 1);
         let discards = asked.iter().any(|a| matches!(a.event.action, Action::Discard { .. }));
-        for Asked { unit, event } in asked {
+        for UnitRequest { unit, event } in asked {
             let alone = times[&unit.offset] == 1 && !discards;
             if alone && !changes(sure, event, unit.offset, atomic) {
                 self.numbers.push(None);
@@ -124,7 +124,7 @@ impl Uncertainty {
     }
 
     /// The combinations to be made, within the bound.
-    pub fn picks(&self, bound: Bound, rng: &mut Rng) -> Vec<Pick> {
+    pub fn picks(&self, bound: StateBound, rng: &mut Rng) -> Vec<Pick> {
         let (units, writes) = (self.units.len(), self.write_count());
         let within = |n: usize| n < 63 && 1u64 << n <= bound.combinations;
         let first = [Pick::None, Pick::All];

@@ -4,13 +4,13 @@
 //! The unit is a device's atomic write: old or new, never mixed. A unit that no flush covers
 //! holds what was there, or what any of the writes in doubt brought; units are independent of
 //! each other, and devices too. So the states of a crash point are the product of the units'
-//! versions. Up to [`Bound::combinations`] of them, all are taken. Beyond it, in this order:
+//! versions. Up to [`StateBound::combinations`] of them, all are taken. Beyond it, in this order:
 //!
 //! 1. nothing in doubt is there; all of it is;
 //! 2. whole writes: every subset if that is within the bound; else each beginning and each end of
 //!    their order, each one alone, all but each one;
 //! 3. single units, if the rule says so: each alone, all but each, each beginning of their order;
-//! 4. [`Bound::drawn`] states drawn from a seed.
+//! 4. [`StateBound::drawn`] states drawn from a seed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,18 +18,18 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::{Action, DeviceId, Fate, Recording};
+use steadfast_devices::filter::record::{Action, CutEffect, DeviceId, Recording};
 use steadfast_devices::store::Store;
 
-use super::{Bound, Rule, Unit};
+use super::{Rule, StateBound, Unit};
 
 /// Where a unit is: (device, byte offset).
-pub type Place = (u32, u64);
+pub type UnitAddress = (u32, u64);
 /// A unit that is written, by number, in the order of the places: there is one for each word of a
 /// memory, and each cut goes through all that was written before it.
 pub type UnitNo = u32;
 /// Contents of a unit, by number.
-pub type Content = usize;
+pub type ContentNumber = usize;
 /// For each unit in doubt, which of its options; the first is what was there.
 pub type Choice = Vec<u8>;
 
@@ -38,30 +38,30 @@ pub struct Units {
     contents: Vec<Bytes>,
     hashes: Vec<u64>,
     /// Where each unit is, ascending.
-    places: Vec<Place>,
+    places: Vec<UnitAddress>,
     /// What each unit holds at first.
-    base: Vec<Content>,
+    base: Vec<ContentNumber>,
     /// What each event of the recording writes.
-    writes: Vec<Vec<(UnitNo, Content)>>,
+    writes: Vec<Vec<(UnitNo, ContentNumber)>>,
 }
 
 /// What is collected before the units have numbers.
 #[derive(Default)]
-struct Collected {
+struct UnitWrites {
     contents: Vec<Bytes>,
     hashes: Vec<u64>,
-    known: HashMap<Bytes, Content>,
-    base: BTreeMap<Place, Content>,
-    writes: Vec<Vec<(Place, Content)>>,
+    known: HashMap<Bytes, ContentNumber>,
+    base: BTreeMap<UnitAddress, ContentNumber>,
+    writes: Vec<Vec<(UnitAddress, ContentNumber)>>,
 }
 
 /// The states that a cut may leave.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CutStates {
     /// Beyond doubt, and different from the base.
-    fixed: Vec<(UnitNo, Content)>,
+    fixed: Vec<(UnitNo, ContentNumber)>,
     /// What each unit in doubt may hold: two things at least.
-    options: Vec<(UnitNo, Vec<Content>)>,
+    options: Vec<(UnitNo, Vec<ContentNumber>)>,
     /// The writes in doubt: which option of which unit they bring.
     writes: Vec<Vec<(usize, u8)>>,
 }
@@ -69,7 +69,7 @@ pub struct CutStates {
 impl Units {
     /// Cuts what devices that held `bases` were asked.
     pub fn new(recording: &Recording, bases: &[Store]) -> Units {
-        let mut units = Collected::default();
+        let mut units = UnitWrites::default();
         // What is there if everything is: a store may be part of a word.
         let mut newest = bases.to_vec();
         for event in recording.events() {
@@ -116,12 +116,12 @@ impl Units {
     }
 
     /// Where a unit is.
-    pub fn place(&self, unit: UnitNo) -> Place {
+    pub fn place(&self, unit: UnitNo) -> UnitAddress {
         self.places[unit as usize]
     }
 
     /// The bytes of a unit.
-    pub fn content(&self, number: Content) -> &Bytes {
+    pub fn content(&self, number: ContentNumber) -> &Bytes {
         &self.contents[number]
     }
 
@@ -131,24 +131,24 @@ impl Units {
         let cuts: Vec<_> = (0..devices).map(|d| recording.at(DeviceId(d), cut)).collect();
         // What each unit surely held last, and what may be there instead.
         let mut sure = self.base.clone();
-        let mut others: Vec<Vec<Content>> = vec![Vec::new(); self.places.len()];
+        let mut others: Vec<Vec<ContentNumber>> = vec![Vec::new(); self.places.len()];
         let mut in_doubt = Vec::new();
         for (number, event) in recording.events().iter().enumerate() {
             let Some(fate) = cuts[event.device.0 as usize].fate(event) else { continue };
             for (unit, content) in &self.writes[number] {
                 let (sure, others) = (&mut sure[*unit as usize], &mut others[*unit as usize]);
                 match fate {
-                    Fate::Durable => {
+                    CutEffect::Durable => {
                         *sure = *content;
                         others.clear();
                     }
-                    Fate::InDoubt if sure != content && !others.contains(content) => {
+                    CutEffect::InDoubt if sure != content && !others.contains(content) => {
                         others.push(*content);
                     }
-                    Fate::InDoubt => {}
+                    CutEffect::InDoubt => {}
                 }
             }
-            if fate == Fate::InDoubt {
+            if fate == CutEffect::InDoubt {
                 in_doubt.push(number);
             }
         }
@@ -161,7 +161,7 @@ impl Units {
             }
         }
         let writes = in_doubt.iter().map(|number| {
-            let of = |(unit, content): &(UnitNo, Content)| {
+            let of = |(unit, content): &(UnitNo, ContentNumber)| {
                 let unit = options.binary_search_by_key(unit, |(u, _)| *u).ok()?;
                 let option = options[unit].1.iter().position(|c| c == content)?;
                 Some((unit, option as u8))
@@ -221,7 +221,7 @@ impl Units {
         let (mut units, mut kept) = (Vec::new(), Vec::new());
         for (number, event) in recording.events().iter().enumerate() {
             let device = event.device.0;
-            if recording.at(DeviceId(device), cut).fate(event) != Some(Fate::InDoubt) {
+            if recording.at(DeviceId(device), cut).fate(event) != Some(CutEffect::InDoubt) {
                 continue;
             }
             for (unit, content) in &self.writes[number] {
@@ -251,7 +251,7 @@ impl Units {
     }
 }
 
-impl Collected {
+impl UnitWrites {
     /// The units that a discard changes, and zeros. It may be of a whole device: units that held
     /// zeros at first, and that nobody has written since, are left out.
     fn discarded(
@@ -260,7 +260,7 @@ impl Collected {
         range: Range<u64>,
         unit: u64,
         base: &Store,
-    ) -> Vec<(Place, Content)> {
+    ) -> Vec<(UnitAddress, ContentNumber)> {
         let Range { start, end } = range;
         let written = self.base.range((device, start)..(device, end)).map(|((_, at), _)| *at);
         let mut offsets: BTreeSet<u64> = written.collect();
@@ -281,7 +281,7 @@ impl Collected {
         offsets.into_iter().map(&mut zeros).collect()
     }
 
-    fn intern(&mut self, bytes: Bytes) -> Content {
+    fn intern(&mut self, bytes: Bytes) -> ContentNumber {
         if let Some(number) = self.known.get(&bytes) {
             return *number;
         }
@@ -295,10 +295,10 @@ impl Collected {
 
     /// The units with their numbers.
     fn numbered(self) -> Units {
-        let Collected { contents, hashes, base, writes, .. } = self;
-        let (places, base): (Vec<Place>, Vec<Content>) = base.into_iter().unzip();
-        let number = |place: &Place| places.partition_point(|of| of < place) as UnitNo;
-        let numbered = |of: Vec<(Place, Content)>| {
+        let UnitWrites { contents, hashes, base, writes, .. } = self;
+        let (places, base): (Vec<UnitAddress>, Vec<ContentNumber>) = base.into_iter().unzip();
+        let number = |place: &UnitAddress| places.partition_point(|of| of < place) as UnitNo;
+        let numbered = |of: Vec<(UnitAddress, ContentNumber)>| {
             of.into_iter().map(|(place, content)| (number(&place), content)).collect()
         };
         let writes = writes.into_iter().map(numbered).collect();
@@ -308,12 +308,12 @@ impl Collected {
 
 impl CutStates {
     /// Beyond doubt, and different from the base; ascending.
-    pub fn fixed(&self) -> &[(UnitNo, Content)] {
+    pub fn fixed(&self) -> &[(UnitNo, ContentNumber)] {
         &self.fixed
     }
 
     /// What each unit in doubt may hold, ascending.
-    pub fn options(&self) -> &[(UnitNo, Vec<Content>)] {
+    pub fn options(&self) -> &[(UnitNo, Vec<ContentNumber>)] {
         &self.options
     }
 
@@ -323,7 +323,7 @@ impl CutStates {
     }
 
     /// The states to be looked at; some may be there twice.
-    pub fn choices(&self, bound: Bound, seed: u64) -> Vec<Choice> {
+    pub fn choices(&self, bound: StateBound, seed: u64) -> Vec<Choice> {
         if self.count() as u64 <= bound.combinations {
             return self.all();
         }
@@ -349,7 +349,7 @@ impl CutStates {
         let mut rng = Rng::new(seed);
         for _ in 0..bound.drawn {
             let keep = 10 + rng.below(81);
-            let draw = |(_, options): &(UnitNo, Vec<Content>)| match rng.percent(keep) {
+            let draw = |(_, options): &(UnitNo, Vec<ContentNumber>)| match rng.percent(keep) {
                 true => 1 + rng.below(options.len() as u64 - 1) as u8,
                 false => 0,
             };
@@ -380,7 +380,7 @@ impl CutStates {
         choice
     }
 
-    fn whole_writes(&self, bound: Bound) -> Vec<Choice> {
+    fn whole_writes(&self, bound: StateBound) -> Vec<Choice> {
         let n = self.writes.len();
         if n < 63 && 1_u64 << n <= bound.combinations {
             let subset = |bits: usize| self.after((0..n).filter(|w| bits >> w & 1 == 1));

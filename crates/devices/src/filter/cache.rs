@@ -75,7 +75,7 @@ struct State {
     failed: Option<BlockError>,
 }
 
-struct Shared {
+struct WriteCacheCore {
     next: Arc<dyn BlockDevice>,
     info: DeviceInfo,
     settings: CacheSettings,
@@ -85,11 +85,11 @@ struct Shared {
 }
 
 /// A block that is being drained: its number, the version's sequence number and bytes.
-type Picked = (u64, u64, Bytes);
+type DrainBlock = (u64, u64, Bytes);
 
 /// A volatile write cache over a device. Clones are the same cache.
 #[derive(Clone)]
-pub struct WriteCache(Arc<Shared>);
+pub struct WriteCache(Arc<WriteCacheCore>);
 
 impl WriteCache {
     /// An empty cache before `next`.
@@ -104,7 +104,7 @@ impl WriteCache {
             failed: None,
         };
         let (state, draining) = (Mutex::new(state), Mutex::new(()));
-        WriteCache(Arc::new(Shared { next, info, settings, state, draining }))
+        WriteCache(Arc::new(WriteCacheCore { next, info, settings, state, draining }))
     }
 
     /// Bytes that are only in the cache, all versions of every block counted.
@@ -147,7 +147,10 @@ impl WriteCache {
     }
 
     /// Runs what must wait for the device below on a task of its own.
-    fn task(&self, body: impl FnOnce(&Shared) -> Result<()> + Send + 'static) -> Completion {
+    fn task(
+        &self,
+        body: impl FnOnce(&WriteCacheCore) -> Result<()> + Send + 'static,
+    ) -> Completion {
         let (completer, completion) = Completion::pending();
         let shared = Arc::clone(&self.0);
         spawn("write cache", move || {
@@ -167,7 +170,7 @@ impl WriteCache {
         if fua && !self.0.settings.lying {
             self.task(move |shared| shared.write_through(blocks))
         } else if full {
-            self.task(Shared::make_room)
+            self.task(WriteCacheCore::make_room)
         } else {
             Completion::ready(Ok(Bytes::new()))
         }
@@ -176,7 +179,7 @@ impl WriteCache {
     fn answer_flush(&self) -> Completion {
         match self.0.settings.lying {
             true => Completion::ready(self.0.power().map(|_| Bytes::new())),
-            false => self.task(Shared::flush),
+            false => self.task(WriteCacheCore::flush),
         }
     }
 }
@@ -201,7 +204,7 @@ impl BlockDevice for WriteCache {
     }
 }
 
-impl Shared {
+impl WriteCacheCore {
     fn block(&self) -> u64 {
         u64::from(self.info.logical_block)
     }
@@ -233,7 +236,7 @@ impl Shared {
 
     fn read(&self, offset: u64, len: u64) -> Completion {
         let blocks = self.blocks(offset, len);
-        let cached: Vec<Picked> = match self.newest(blocks.clone()) {
+        let cached: Vec<DrainBlock> = match self.newest(blocks.clone()) {
             Ok(cached) => cached,
             Err(off) => return Completion::ready(Err(off)),
         };
@@ -296,7 +299,7 @@ impl Shared {
             let from = state.cursor;
             let mut excess = state.bytes.saturating_sub(self.settings.capacity / 2);
             let elevator = state.blocks.range(from..).chain(state.blocks.range(..from));
-            let mut picked: Vec<Picked> = Vec::new();
+            let mut picked: Vec<DrainBlock> = Vec::new();
             for (number, versions) in elevator {
                 if excess == 0 {
                     break;
@@ -318,13 +321,13 @@ impl Shared {
         self.next.discard(offset, len)
     }
 
-    fn newest(&self, blocks: Range<u64>) -> Result<Vec<Picked>> {
+    fn newest(&self, blocks: Range<u64>) -> Result<Vec<DrainBlock>> {
         let state = self.power()?;
         Ok(state.blocks.range(blocks).map(|(number, versions)| pick(*number, versions)).collect())
     }
 
     /// Writes blocks below and forgets those versions. The caller holds `draining`.
-    fn drain(&self, picked: Vec<Picked>, fua: bool) -> Result<()> {
+    fn drain(&self, picked: Vec<DrainBlock>, fua: bool) -> Result<()> {
         let requests = gather(&picked, self.block());
         let below: Vec<Completion> = requests
             .into_iter()
@@ -378,14 +381,14 @@ impl Shared {
     }
 }
 
-fn pick(number: u64, versions: &[Version]) -> Picked {
+fn pick(number: u64, versions: &[Version]) -> DrainBlock {
     // OK to index: a block in the cache has a version.
     let newest = &versions[versions.len() - 1];
     (number, newest.sequence, newest.data.clone())
 }
 
 /// Adjacent blocks as one request.
-fn gather(picked: &[Picked], block: u64) -> Vec<(u64, Payload)> {
+fn gather(picked: &[DrainBlock], block: u64) -> Vec<(u64, Payload)> {
     let mut requests: Vec<(u64, Payload)> = Vec::new();
     for (number, _, data) in picked {
         let offset = number * block;

@@ -1,9 +1,9 @@
 //! Injected faults: errors, torn and lost writes, wrong bytes, delays, a device that disappears.
 //!
-//! A [`Rule`] selects requests (kind, range, how many to skip first, how many to affect, from which
-//! time) and gives their [`Effect`]. Rules are added and removed while the device runs, through a
-//! [`Faults`] handle. Every rule sees every request and counts its matches; the first rule that is
-//! due decides.
+//! A [`FaultRule`] selects requests (kind, range, how many to skip first, how many to affect, from
+//! which time) and gives their [`Effect`]. Rules are added and removed while the device runs,
+//! through a [`Faults`] handle. Every rule sees every request and counts its matches; the first
+//! rule that is due decides.
 
 use std::collections::BTreeMap;
 use std::ops::{BitOr, Range};
@@ -76,7 +76,7 @@ pub enum Effect {
 
 /// Which requests, and what happens to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
+pub struct FaultRule {
     /// Kinds of request.
     pub ops: Ops,
     /// Only those that touch this range of bytes. A flush touches no range.
@@ -91,25 +91,25 @@ pub struct Rule {
     pub effect: Effect,
 }
 
-impl Rule {
+impl FaultRule {
     /// All requests of these kinds, from the first on.
     pub fn new(ops: Ops, effect: Effect) -> Self {
-        Rule { ops, range: None, skip: 0, count: None, from: Nanos::ZERO, effect }
+        FaultRule { ops, range: None, skip: 0, count: None, from: Nanos::ZERO, effect }
     }
 
     /// Only the `n`th matching request, counting from 1.
     pub fn nth(self, n: u64) -> Self {
-        Rule { skip: n.saturating_sub(1), count: Some(1), ..self }
+        FaultRule { skip: n.saturating_sub(1), count: Some(1), ..self }
     }
 
     /// Only requests that touch this range of bytes.
     pub fn within(self, range: Range<u64>) -> Self {
-        Rule { range: Some(range), ..self }
+        FaultRule { range: Some(range), ..self }
     }
 
     /// Only requests submitted at `from` or later.
     pub fn from(self, from: Nanos) -> Self {
-        Rule { from, ..self }
+        FaultRule { from, ..self }
     }
 
     fn matches(&self, request: &Request, now: Nanos) -> bool {
@@ -129,7 +129,7 @@ pub struct RuleId(u64);
 
 #[derive(Default)]
 struct State {
-    rules: BTreeMap<RuleId, (Rule, u64)>,
+    rules: BTreeMap<RuleId, (FaultRule, u64)>,
     next_id: u64,
     hits: u64,
     gone: Option<String>,
@@ -165,7 +165,7 @@ pub struct Faults(Arc<Mutex<State>>);
 
 impl Faults {
     /// Adds a rule after those that are there. It counts requests from now on.
-    pub fn add(&self, rule: Rule) -> RuleId {
+    pub fn add(&self, rule: FaultRule) -> RuleId {
         let mut state = self.0.lock();
         let id = RuleId(state.next_id);
         state.next_id += 1;
@@ -344,8 +344,8 @@ mod tests {
         let slow = || -> Arc<dyn BlockDevice> {
             let (fault, faults, _) = fixture();
             let delay = |us| Effect::Delay(Duration::from_micros(us));
-            faults.add(Rule::new(Ops::READ, delay(30)));
-            faults.add(Rule { count: Some(1000), ..Rule::new(Ops::WRITE, delay(170)) });
+            faults.add(FaultRule::new(Ops::READ, delay(30)));
+            faults.add(FaultRule { count: Some(1000), ..FaultRule::new(Ops::WRITE, delay(170)) });
             Arc::new(fault)
         };
         Sim::new(1).run(move || conformance::run(&slow)).unwrap();
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn the_nth_and_the_range_and_the_time() {
         let (fault, faults, _) = fixture();
-        let id = faults.add(Rule::new(Ops::WRITE | Ops::FLUSH, fail()).nth(3));
+        let id = faults.add(FaultRule::new(Ops::WRITE | Ops::FLUSH, fail()).nth(3));
         fault.write(0, data(1, 512)).unwrap();
         fault.read(0, 512).unwrap();
         fault.flush().unwrap();
@@ -363,7 +363,7 @@ mod tests {
         fault.write(512, data(1, 512)).unwrap();
         assert!(faults.remove(id) && !faults.remove(id));
 
-        faults.add(Rule::new(Ops::ALL, fail()).within(4096..4097));
+        faults.add(FaultRule::new(Ops::ALL, fail()).within(4096..4097));
         assert!(fault.read(0, 4096).is_ok() && fault.read(4608, 512).is_ok());
         assert!(fault.flush().is_ok());
         assert!(fault.read(0, 8192).is_err() && fault.discard(4096, 512).is_err());
@@ -372,7 +372,7 @@ mod tests {
 
         let sim = Sim::new(1).run(|| {
             let (fault, faults, _) = fixture();
-            faults.add(Rule::new(Ops::ALL, Effect::Gone("unplugged".into())).from(Nanos(500)));
+            faults.add(FaultRule::new(Ops::ALL, Effect::Gone("unplugged".into())).from(Nanos(500)));
             let early = fault.flush();
             sleep_until(Nanos(500));
             (early, fault.flush().unwrap_err().to_string())
@@ -384,10 +384,10 @@ mod tests {
     fn torn_lost_and_wrong_bytes() {
         let (fault, faults, ram) = fixture();
         fault.write(0, data(1, 4096)).unwrap();
-        faults.add(Rule::new(Ops::WRITE, Effect::Torn(1100)).nth(1));
-        faults.add(Rule::new(Ops::WRITE, Effect::Lost).nth(2));
-        faults.add(Rule::new(Ops::READ, Effect::Corrupt).nth(1));
-        faults.add(Rule::new(Ops::DISCARD, Effect::FailAfter("late".into())));
+        faults.add(FaultRule::new(Ops::WRITE, Effect::Torn(1100)).nth(1));
+        faults.add(FaultRule::new(Ops::WRITE, Effect::Lost).nth(2));
+        faults.add(FaultRule::new(Ops::READ, Effect::Corrupt).nth(1));
+        faults.add(FaultRule::new(Ops::DISCARD, Effect::FailAfter("late".into())));
         assert!(fault.write(0, data(2, 4096)).is_err());
         let mut want = pattern::bytes(1, 0, 4096).to_vec();
         want[..1024].copy_from_slice(&pattern::bytes(2, 0, 1024));
@@ -405,7 +405,7 @@ mod tests {
     #[test]
     fn a_device_vanishes_by_a_rule_or_when_it_is_taken_away() {
         let (fault, faults, _) = fixture();
-        faults.add(Rule::new(Ops::WRITE, Effect::Gone("cable".into())).nth(2));
+        faults.add(FaultRule::new(Ops::WRITE, Effect::Gone("cable".into())).nth(2));
         fault.write(0, data(1, 512)).unwrap();
         assert!(matches!(fault.write(0, data(2, 512)), Err(BlockError::Gone { .. })));
         assert!(matches!(fault.read(0, 512), Err(BlockError::Gone { .. })));

@@ -15,9 +15,9 @@ pub mod stat;
 pub mod window;
 
 pub use cache::{CacheSettings, Cut, WriteCache};
-pub use fault::{Effect, Fault, Faults, Ops, Rule};
+pub use fault::{Effect, Fault, FaultRule, Faults, Ops};
 pub use read_only::ReadOnly;
-pub use record::{Durability, Fate, RebuildError, Record, RecordLog, Recording};
-pub use schedule::Schedule;
+pub use record::{CutEffect, Durability, RebuildError, Record, RecordLog, Recording};
+pub use schedule::Scheduler;
 pub use stat::{Stat, StatCounters};
 pub use window::Window;

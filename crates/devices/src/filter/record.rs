@@ -7,8 +7,8 @@
 //! nanosecond.
 //!
 //! A finished log is a [`Recording`], which says of a crash point what each device [must still
-//! hold](Fate::Durable) and what it [may](Fate::InDoubt). Reads are not recorded, nor are requests
-//! that the device below refuses.
+//! hold](CutEffect::Durable) and what it [may](CutEffect::InDoubt). Reads are not recorded, nor are
+//! requests that the device below refuses.
 //!
 //! Memory devices are recorded too: stores, persists and fences. Each aligned 8-byte word of a
 //! store may or may not survive until its cache line was persisted after it and a later fence has
@@ -28,11 +28,11 @@ use std::time::Duration;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request, check};
 use steadfast_runtime::{Mutex, Nanos, current_call, now};
 
-pub use at_crash_point::{AtCrashPoint, Fate};
+pub use at_crash_point::{AtCrashPoint, CutEffect};
 pub use media::{Media, MediaError};
 pub use recording::{RebuildError, Recording};
 
-use crate::store::Packed;
+use crate::store::PackedBytes;
 
 /// Names a device of one log: the first is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,7 +98,7 @@ pub enum Action {
         /// Byte offset.
         offset: u64,
         /// The bytes, packed where they can be.
-        data: Packed,
+        data: PackedBytes,
         /// Force unit access.
         fua: bool,
     },
@@ -116,7 +116,7 @@ pub enum Action {
         /// Byte offset.
         offset: u64,
         /// The bytes.
-        data: Packed,
+        data: PackedBytes,
     },
     /// Cache lines of a device that is memory are written back.
     Persist {
@@ -200,10 +200,10 @@ impl Log {
 
 /// A log that several [`Record`] filters write. Clones are the same log.
 #[derive(Clone, Default)]
-pub struct RecordLog(Arc<Shared>);
+pub struct RecordLog(Arc<RecorderCore>);
 
 #[derive(Default)]
-struct Shared {
+struct RecorderCore {
     log: Mutex<Log>,
     /// To be asked without the lock; changed while it is held.
     paused: AtomicBool,
@@ -348,7 +348,7 @@ impl Record {
             Request::Write { offset, data, fua } => {
                 // The device's own store need not look for them again.
                 data.find_stamps();
-                Action::Write { offset: *offset, data: Packed::pack_payload(data), fua: *fua }
+                Action::Write { offset: *offset, data: PackedBytes::pack_payload(data), fua: *fua }
             }
             Request::Flush => Action::Flush,
             Request::Discard { offset, len } => Action::Discard { offset: *offset, len: *len },

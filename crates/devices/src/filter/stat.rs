@@ -233,7 +233,7 @@ fn count(counters: &mut StatCounters, class: &Class, submitted: Nanos, succeeded
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::{Effect, Fault, Ops, Rule};
+    use crate::filter::{Effect, Fault, FaultRule, Ops};
     use crate::source::Ram;
     use steadfast_block::{conformance, pattern};
     use steadfast_runtime::{Sim, sleep};
@@ -254,8 +254,8 @@ mod tests {
         let run = move || {
             let fault = Fault::new(Arc::new(Ram::new("ram0", 1 << 20)));
             let faults = fault.faults();
-            faults.add(Rule::new(Ops::WRITE, Effect::Delay(ms(4))));
-            faults.add(Rule::new(Ops::READ, Effect::Delay(ms(2))));
+            faults.add(FaultRule::new(Ops::WRITE, Effect::Delay(ms(4))));
+            faults.add(FaultRule::new(Ops::READ, Effect::Delay(ms(2))));
             let stat = Stat::new(Arc::new(fault));
             sleep(ms(10));
             let before = stat.counters();

@@ -5,9 +5,9 @@ use std::fmt::Display;
 use super::ModelError;
 
 /// Checks the parameters of one model.
-pub(super) struct Checker(pub &'static str);
+pub(super) struct ParameterChecker(pub &'static str);
 
-impl Checker {
+impl ParameterChecker {
     pub(super) fn refuse(
         &self,
         name: &'static str,
@@ -49,8 +49,8 @@ impl Checker {
     }
 
     /// A rate in MB/s.
-    pub(super) fn rate(&self, name: &'static str, mb_per_s: f64) -> Result<Rate, ModelError> {
-        Ok(Rate { ns_per_byte: 1e3 / self.real(name, mb_per_s, 0.001, 1e6)? })
+    pub(super) fn rate(&self, name: &'static str, mb_per_s: f64) -> Result<ByteRate, ModelError> {
+        Ok(ByteRate { ns_per_byte: 1e3 / self.real(name, mb_per_s, 0.001, 1e6)? })
     }
 
     /// A share between 0 and `high`.
@@ -66,11 +66,11 @@ impl Checker {
 
 /// How fast bytes move.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Rate {
+pub(super) struct ByteRate {
     ns_per_byte: f64,
 }
 
-impl Rate {
+impl ByteRate {
     /// Nanoseconds that `bytes` take.
     pub(super) fn time(self, bytes: u64) -> u64 {
         (bytes as f64 * self.ns_per_byte).round() as u64
@@ -83,13 +83,13 @@ mod tests {
 
     #[test]
     fn rates_are_decimal() {
-        let rate = Checker("hdd").rate("interface_mb_per_s", 300.0).unwrap();
+        let rate = ParameterChecker("hdd").rate("interface_mb_per_s", 300.0).unwrap();
         assert_eq!(rate.time(300_000_000), 1_000_000_000);
     }
 
     #[test]
     fn nonsense_is_named() {
-        let c = Checker("hdd");
+        let c = ParameterChecker("hdd");
         let e = c.ms("track_skew_ms", f64::NAN).unwrap_err().to_string();
         assert_eq!(e, "hdd parameter track_skew_ms = NaN: must be between 0 and 60000");
         assert!(c.rate("interface_mb_per_s", 0.0).is_err());

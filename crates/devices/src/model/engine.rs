@@ -27,7 +27,7 @@ use crate::store::Store;
 
 /// What a command asks for, without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Op {
+pub(super) enum CommandKind {
     Read,
     Write { fua: bool },
     Flush,
@@ -38,21 +38,21 @@ pub(super) enum Op {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Command {
     pub id: u64,
-    pub op: Op,
+    pub op: CommandKind,
     pub offset: u64,
     pub len: u64,
 }
 
 /// A command that has been carried out, or has failed for the reason given.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct CommandCompletion {
     pub id: u64,
     pub fault: Option<String>,
 }
 
-impl Done {
+impl CommandCompletion {
     pub(super) fn well(id: u64) -> Self {
-        Done { id, fault: None }
+        CommandCompletion { id, fault: None }
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) trait Physics: Send + 'static {
     fn next_event(&self) -> Option<u64>;
 
     /// Lets time pass up to and including `until_ns`; pushes what was done, in order.
-    fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>);
+    fn advance(&mut self, until_ns: u64, done: &mut Vec<CommandCompletion>);
 }
 
 struct State<P> {
@@ -80,7 +80,7 @@ struct State<P> {
     stopped: bool,
 }
 
-struct Shared<P> {
+struct EngineCore<P> {
     name: String,
     state: Mutex<State<P>>,
     /// Commands have arrived, or the device is dropped.
@@ -91,7 +91,7 @@ struct Shared<P> {
 
 /// A device that a [`Physics`] drives. Dropping it stops the service task.
 pub(super) struct Engine<P: Physics> {
-    shared: Arc<Shared<P>>,
+    shared: Arc<EngineCore<P>>,
     queue_depth: usize,
 }
 
@@ -105,7 +105,7 @@ impl<P: Physics> Engine<P> {
             next_id: 0,
             stopped: false,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EngineCore {
             name: name.to_owned(),
             state: Mutex::new(state),
             work: Condvar::new(),
@@ -130,10 +130,10 @@ impl<P: Physics> Engine<P> {
         state.next_id += 1;
         let (offset, len) = request.range().unwrap_or((0, 0));
         let op = match &request {
-            Request::Read { .. } => Op::Read,
-            Request::Write { fua, .. } => Op::Write { fua: *fua },
-            Request::Flush => Op::Flush,
-            Request::Discard { .. } => Op::Discard,
+            Request::Read { .. } => CommandKind::Read,
+            Request::Write { fua, .. } => CommandKind::Write { fua: *fua },
+            Request::Flush => CommandKind::Flush,
+            Request::Discard { .. } => CommandKind::Discard,
         };
         state.in_flight.insert(id, (request, completer));
         // Read under the lock, so that arrivals are in the order of their times.
@@ -170,7 +170,7 @@ impl<P: Physics> Drop for Engine<P> {
     }
 }
 
-impl<P: Physics> Shared<P> {
+impl<P: Physics> EngineCore<P> {
     fn serve(&self) {
         let mut done = Vec::new();
         let mut state = self.state.lock();
@@ -196,7 +196,7 @@ impl<P: Physics> Shared<P> {
     }
 
     /// Applies what was done to the contents, then, unlocked, answers in order.
-    fn answer(&self, mut state: MutexGuard<'_, State<P>>, done: &mut Vec<Done>) {
+    fn answer(&self, mut state: MutexGuard<'_, State<P>>, done: &mut Vec<CommandCompletion>) {
         let mut answers = Vec::with_capacity(done.len());
         for d in done.drain(..) {
             // A command is done once: its entry is there.
@@ -229,7 +229,7 @@ impl<P: Physics> Shared<P> {
 
 impl<P: Physics> State<P> {
     /// Advances the hardware from its last time to the present.
-    fn catch_up(&mut self, present: Nanos, done: &mut Vec<Done>) {
+    fn catch_up(&mut self, present: Nanos, done: &mut Vec<CommandCompletion>) {
         while let Some((at, command)) = self.arrivals.pop_front() {
             self.physics.advance(at.0, done);
             self.physics.arrive(at.0, command);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::parameters::{Describe, Kind};
+use super::parameters::{Describe, ModelKind};
 use super::{EmmcParams, HddParams, Model, ModelError, NvdimmParams, NvramParams, SsdParams};
 use crate::source::ram::RamParams;
 
@@ -21,7 +21,7 @@ macro_rules! kinds {
         }
 
         /// Every kind of device.
-        pub static KINDS: &[Kind] = &[$(<$params as Describe>::KIND),*];
+        pub static KINDS: &[ModelKind] = &[$(<$params as Describe>::KIND),*];
 
         impl ModelParams {
             /// The name of its kind.
@@ -118,9 +118,9 @@ kinds! {
 
 impl ModelParams {
     /// Its kind.
-    pub fn kind(&self) -> &'static Kind {
+    pub fn kind(&self) -> &'static ModelKind {
         // OK to expect: the list and the enumeration are written by one macro.
-        Kind::of_name(self.kind_name()).expect("a kind of the list")
+        ModelKind::of_name(self.kind_name()).expect("a kind of the list")
     }
 
     /// Whether requests take the time that hardware would take.
@@ -129,9 +129,9 @@ impl ModelParams {
     }
 }
 
-impl Kind {
+impl ModelKind {
     /// The kind of this name.
-    pub fn of_name(name: &str) -> Option<&'static Kind> {
+    pub fn of_name(name: &str) -> Option<&'static ModelKind> {
         KINDS.iter().find(|kind| kind.name == name)
     }
 }

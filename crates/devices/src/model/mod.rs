@@ -62,7 +62,7 @@ pub enum ModelError {
 
 /// Whether a device keeps its word about flush and FUA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Promise {
+pub enum FlushBehaviour {
     /// A completed flush covers every write completed before it.
     Honest,
     /// Flush and FUA return at once and promise nothing: everything still in the device's
@@ -82,8 +82,8 @@ pub trait Model: BlockDevice {
     fn set_contents(&self, contents: Store) -> Result<(), ModelError>;
 
     /// Whether flush and FUA can be trusted.
-    fn promise(&self) -> Promise {
-        Promise::Honest
+    fn promise(&self) -> FlushBehaviour {
+        FlushBehaviour::Honest
     }
 
     /// Whether it is memory, and what was stored survives without being written back: the caches

@@ -58,7 +58,7 @@ impl Parameter {
 
 /// A kind of device that is made by name.
 #[derive(Debug)]
-pub struct Kind {
+pub struct ModelKind {
     /// The `kind` of a scenario, the `--device` of the command line.
     pub name: &'static str,
     /// What it is.
@@ -80,7 +80,7 @@ pub struct Kind {
 /// What the parameters of every kind of device can do.
 pub trait Describe: Default {
     /// Its kind.
-    const KIND: Kind;
+    const KIND: ModelKind;
 
     /// Gives the parameter `name` a value; `None` if there is no such parameter.
     fn set<'de, D: Deserializer<'de>>(
@@ -221,14 +221,14 @@ pub(crate) use describe_parameters;
 pub fn words<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut words: &'static [&'static str] = &[];
     // What it would be is of no interest, what it asks for is.
-    let _ = T::deserialize(Asked(&mut words));
+    let _ = T::deserialize(WordList(&mut words));
     words
 }
 
 /// Notes which words an enumeration asks for.
-struct Asked<'a>(&'a mut &'static [&'static str]);
+struct WordList<'a>(&'a mut &'static [&'static str]);
 
-impl<'de> Deserializer<'de> for Asked<'_> {
+impl<'de> Deserializer<'de> for WordList<'_> {
     type Error = Plain;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Plain> {

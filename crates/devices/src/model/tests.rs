@@ -9,7 +9,7 @@ use super::*;
 fn a_scenario_names_the_kind_and_what_differs_from_the_preset() {
     let given: ModelParams = toml::from_str("kind = \"hdd\"\nwrite_cache = \"on\"").unwrap();
     let ModelParams::Hdd(p) = &given else { panic!("{given:?}") };
-    assert_eq!(p.write_cache, hdd::WriteCache::On);
+    assert_eq!(p.write_cache, hdd::WriteCacheMode::On);
     assert!(toml::from_str::<ModelParams>("kind = \"hdd\"\nwrite_cach = \"on\"").is_err());
     assert!(toml::from_str::<ModelParams>("kind = \"tape\"").is_err());
     for kind in KINDS {
@@ -21,7 +21,7 @@ fn a_scenario_names_the_kind_and_what_differs_from_the_preset() {
             device.write(0, vec![9; 512].into()).unwrap();
             device.flush().unwrap();
             assert_eq!(device.contents().read(0, 512), vec![9; 512]);
-            assert_eq!(device.promise(), Promise::Honest);
+            assert_eq!(device.promise(), FlushBehaviour::Honest);
         });
     }
 }
@@ -50,7 +50,7 @@ fn all() -> Vec<ModelParams> {
 #[test]
 fn every_cache_is_among_what_is_tested() {
     let all = all();
-    for cache in [hdd::WriteCache::Off, hdd::WriteCache::On, hdd::WriteCache::Lying] {
+    for cache in [hdd::WriteCacheMode::Off, hdd::WriteCacheMode::On, hdd::WriteCacheMode::Lying] {
         let is = |p: &ModelParams| matches!(p, ModelParams::Hdd(p) if p.write_cache == cache);
         assert!(all.iter().any(is), "{cache:?}");
     }
@@ -101,7 +101,7 @@ fn every_kind_says_what_it_is_and_takes_its_own_defaults() {
 #[test]
 fn the_words_of_a_choice_are_known() {
     let words = |kind: &str, name: &str| {
-        let kind = parameters::Kind::of_name(kind).unwrap();
+        let kind = parameters::ModelKind::of_name(kind).unwrap();
         (kind.parameters.iter().find(|p| p.name == name).unwrap().words)()
     };
     assert_eq!(words("hdd", "write_cache"), ["off", "on", "lying"]);

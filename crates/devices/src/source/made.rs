@@ -11,14 +11,14 @@ use rustix::io::Errno;
 
 /// A new file in a folder that is kept open: renaming the folder meanwhile does not change what is
 /// removed.
-pub struct Made {
+pub struct NewFile {
     folder: OwnedFd,
     name: OsString,
     /// It, open for reading and writing.
     pub(super) file: File,
 }
 
-impl Made {
+impl NewFile {
     /// The folder that a path leads to, links followed.
     pub(super) fn folder_of(path: &Path) -> io::Result<OwnedFd> {
         let folder = path.parent().filter(|folder| *folder != Path::new(""));
@@ -27,12 +27,12 @@ impl Made {
     }
 
     /// Makes a file in a folder, where nothing has the last name of `path`.
-    pub(super) fn new_in(folder: OwnedFd, path: &Path) -> io::Result<Made> {
+    pub(super) fn new_in(folder: OwnedFd, path: &Path) -> io::Result<NewFile> {
         let name = path.file_name().ok_or(Errno::EXIST)?.to_owned();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(0o666);
         let file = openat(&folder, &name, flags | OFlags::CLOEXEC, mode)?.into();
-        Ok(Made { folder, name, file })
+        Ok(NewFile { folder, name, file })
     }
 
     /// Makes its name durable.
@@ -67,7 +67,7 @@ mod tests {
             fs::create_dir(at(folder)).unwrap();
         }
         fs::write(at("other/image"), "another's").unwrap();
-        let make = |path: &Path| Made::new_in(Made::folder_of(path).unwrap(), path);
+        let make = |path: &Path| NewFile::new_in(NewFile::folder_of(path).unwrap(), path);
         assert!(make(&at("other/image")).is_err());
         let made = make(&at("dir/image")).unwrap();
         made.sync_name().unwrap();

@@ -6,6 +6,6 @@ pub mod pmem;
 pub mod ram;
 
 pub use file::{Direct, FileDevice, FileOptions, Holder, OpenError, locked_by};
-pub use made::Made;
+pub use made::NewFile;
 pub use pmem::{Pmem, PmemError, PmemOptions, Promise};
 pub use ram::Ram;

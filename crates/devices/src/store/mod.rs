@@ -5,7 +5,7 @@
 //!
 //! * **packing**: pages (4 KiB) that a few words determine are stored as those words: runs of
 //!   [stamped sectors](steadfast_block::pattern) and constant pages. Other pages share the memory
-//!   of their write ([`Packed`]);
+//!   of their write ([`PackedBytes`]);
 //! * **sparseness**: unwritten pages cost nothing and read as zeros;
 //! * **copy on write**: a clone shares everything; a write copies the 1 MiB chunk's page table it
 //!   touches, never contents.
@@ -32,7 +32,7 @@ use steadfast_block::Payload;
 use steadfast_block::pattern::{self, SECTOR, Stamp};
 
 pub use digest::Digest;
-pub use packed::{Packed, Segment};
+pub use packed::{PackedBytes, Segment};
 use page::{PAGE, Page};
 
 /// Bytes of a page, the unit of [`Store::page_digest`].
@@ -218,7 +218,7 @@ impl Store {
     ///
     /// # Panics
     /// If the range ends beyond the store.
-    pub fn write_packed(&mut self, offset: u64, data: &Packed) {
+    pub fn write_packed(&mut self, offset: u64, data: &PackedBytes) {
         self.write_packed_range(offset, data, 0, data.len());
     }
 
@@ -226,7 +226,7 @@ impl Store {
     ///
     /// # Panics
     /// If the range ends beyond the store or beyond `data`.
-    pub fn write_packed_range(&mut self, offset: u64, data: &Packed, from: usize, len: usize) {
+    pub fn write_packed_range(&mut self, offset: u64, data: &PackedBytes, from: usize, len: usize) {
         self.check(offset, len as u64);
         self.written(offset, len as u64);
         for p in pieces(offset, len) {

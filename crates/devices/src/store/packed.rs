@@ -4,7 +4,7 @@ use bytes::Bytes;
 use steadfast_block::Payload;
 use steadfast_block::pattern::{SECTOR, Stamp, fill_sector, run_of, stamp_of};
 
-/// A run of bytes within a [`Packed`].
+/// A run of bytes within a [`PackedBytes`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
     /// `len` times the same byte.
@@ -30,7 +30,7 @@ pub enum Segment {
 /// Recognised, a sector of 512 bytes at a time: [stamped sectors](steadfast_block::pattern) and
 /// sectors of one byte's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackedBytes {
     len: usize,
     segments: Vec<Segment>,
 }
@@ -102,18 +102,18 @@ impl Segment {
     }
 }
 
-impl Packed {
+impl PackedBytes {
     /// Packs bytes. What cannot be packed shares the memory of `data`, unless that is so little
     /// of it that copying is cheaper than keeping all of `data` alive.
     pub fn pack(data: &Bytes) -> Self {
-        let mut packed = Packed::default();
+        let mut packed = PackedBytes::default();
         packed.append(data);
         packed
     }
 
     /// Packs the bytes of a write.
     pub fn pack_payload(payload: &Payload) -> Self {
-        let mut packed = Packed::default();
+        let mut packed = PackedBytes::default();
         let split_badly = payload.parts().iter().any(|part| part.len() % SECTOR != 0);
         if split_badly {
             packed.append(&payload.clone().into_contiguous());
@@ -183,7 +183,7 @@ impl Packed {
             .iter()
             .map(|s| if let Segment::Raw(bytes) = s { bytes.len() } else { 0 })
             .sum();
-        (size_of::<Packed>() + self.segments.len() * size_of::<Segment>() + raw) as u64
+        (size_of::<PackedBytes>() + self.segments.len() * size_of::<Segment>() + raw) as u64
     }
 
     /// The bytes `[from, from + len)` as one segment, if they lie within one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_block::pattern::{SECTOR, Stamp, stamp_of};
 
-use super::packed::{Packed, Segment, constant, expand_stamps, stamp_after};
+use super::packed::{PackedBytes, Segment, constant, expand_stamps, stamp_after};
 
 /// Bytes in a page.
 pub(super) const PAGE: usize = 4096;
@@ -20,7 +20,7 @@ pub(super) enum Page {
     /// No sector can be packed.
     Raw(Bytes),
     /// Some can, but not as one run.
-    Mixed(Arc<Packed>),
+    Mixed(Arc<PackedBytes>),
 }
 
 impl Page {
@@ -32,7 +32,7 @@ impl Page {
         if let Some(page) = Page::uniform(&bytes) {
             return page;
         }
-        let packed = Packed::pack(&bytes);
+        let packed = PackedBytes::pack(&bytes);
         match packed.segments() {
             [Segment::Raw(_)] => Page::Raw(bytes),
             _ => Page::Mixed(Arc::new(packed)),

@@ -65,9 +65,9 @@ fn write(store: &mut Store, offset: u64, data: &[u8], how: u8) {
             let cut = data.len() / 3;
             store.write(offset, &[bytes.slice(..cut), bytes.slice(cut..)].into_iter().collect());
         }
-        3 => store.write_packed(offset, &Packed::pack(&bytes)),
+        3 => store.write_packed(offset, &PackedBytes::pack(&bytes)),
         _ => {
-            let packed = Packed::pack(&bytes);
+            let packed = PackedBytes::pack(&bytes);
             let cut = data.len() / 2 / 512 * 512;
             store.write_packed_range(offset, &packed, 0, cut);
             store.write_packed_range(offset + cut as u64, &packed, cut, data.len() - cut);
@@ -133,7 +133,7 @@ proptest! {
             .collect();
         let mut data = bytes_of(100, &kinds);
         data.extend(std::iter::repeat_n(1, tail));
-        let packed = Packed::pack(&Bytes::from(data.clone()));
+        let packed = PackedBytes::pack(&Bytes::from(data.clone()));
         prop_assert!(packed.unpack() == data);
         let half = data.len() / 2;
         let mut part = vec![0; data.len() - half];
@@ -141,7 +141,7 @@ proptest! {
         prop_assert!(part == data[half..]);
         let cut = data.len() / 3;
         let parts = [&data[..cut], &data[cut..]].into_iter().map(Bytes::copy_from_slice);
-        prop_assert!(Packed::pack_payload(&parts.collect()).unpack() == data);
+        prop_assert!(PackedBytes::pack_payload(&parts.collect()).unpack() == data);
     }
 }
 
@@ -152,7 +152,7 @@ fn stamped_contents_take_a_hundredth_of_their_size() {
         store.write(i << 18, &pattern::bytes(5 << 48 | i, i << 18, 1 << 18).into());
     }
     assert!(store.footprint() < (64 << 20) / 90, "{}", store.footprint());
-    let one = Packed::pack(&pattern::bytes(1, 0, 1 << 20));
+    let one = PackedBytes::pack(&pattern::bytes(1, 0, 1 << 20));
     assert_eq!(one.segments().len(), 1);
     assert!(one.footprint() < 128);
 }

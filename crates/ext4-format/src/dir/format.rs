@@ -2,7 +2,9 @@
 
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::csum::InodeSeed;
-use crate::ondisk::{Checksums, Compat, HashVersion, Incompat, InodeNo, SuperFlags, Superblock};
+use crate::ondisk::{
+    Compat, HashVersion, Incompat, InodeNo, MetadataChecksums, SuperFlags, Superblock,
+};
 
 use super::HashSeed;
 
@@ -22,7 +24,7 @@ pub struct DirFormat {
     /// Inodes in the file system: entries that point beyond are corrupt.
     pub inodes_count: u32,
     /// Whether blocks have checksums, and how they are made.
-    pub checksums: Checksums,
+    pub checksums: MetadataChecksums,
     /// Entries hold a file type (`filetype`).
     pub file_types: bool,
     /// Directories of more than one block are indexed (`dir_index`).
@@ -58,7 +60,7 @@ impl DirFormat {
         let small_max = SMALL_DIR_MAX >> (10 + sb.log_block_size.get().min(6));
         Ok(DirFormat {
             inodes_count: sb.inodes_count.get(),
-            checksums: Checksums::of(sb),
+            checksums: MetadataChecksums::of(sb),
             file_types: features.incompat.contains(Incompat::FILETYPE),
             dir_index: features.compat.contains(Compat::DIR_INDEX),
             index_levels_max: if large { 2 } else { 1 },

@@ -13,7 +13,7 @@ use std::ops::{Deref, DerefMut};
 use bytes::Bytes;
 
 use super::block::{DOT, DOT_DOT, first_block};
-use super::{DirBlocks, DirBlocksMut, Directory, Found};
+use super::{DirBlocks, DirBlocksMut, Directory, NameLocation};
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::{
     DX_NODE_ENTRIES_OFFSET, DX_ROOT_ENTRIES_OFFSET, DxCountLimit, DxEntry, DxRootInfo, HashVersion,
@@ -181,9 +181,9 @@ impl Node {
     }
 
     /// "." or ".." as found; of the root only.
-    pub fn dot(&self, at: usize) -> Found {
+    pub fn dot(&self, at: usize) -> NameLocation {
         let kind = file_type_from_code(self.bytes[at + 7]);
-        Found { ino: InodeNo(self.u32_at(at)), kind, block: 0, offset: at }
+        NameLocation { ino: InodeNo(self.u32_at(at)), kind, block: 0, offset: at }
     }
 
     /// Sets inode and type of "." or ".."; of the root only.

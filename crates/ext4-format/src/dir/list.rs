@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use super::block::is_dot_name;
 use super::hash::NameHash;
 use super::index::Path;
-use super::{DirBlocks, Directory, Listed, Part, nokey};
+use super::{DirBlocks, Directory, DirectoryName, Part, nokey};
 use crate::error::Result;
 use crate::ondisk::{DirentRef, HashVersion, file_type_from_code};
 
@@ -103,7 +103,7 @@ impl<D: DirBlocks> Directory<D> {
             if position >= from {
                 let found = self.find_dot(name)?;
                 let (ino, kind, name) = (found.ino, found.kind, name.to_vec());
-                part.names.push(Listed { ino, kind, name, next: position + 1 });
+                part.names.push(DirectoryName { ino, kind, name, next: position + 1 });
             }
         }
         Ok(())
@@ -144,7 +144,7 @@ impl<D: DirBlocks> Directory<D> {
 
 impl<D: DirBlocks> Directory<D> {
     /// Without the `filetype` feature the type's byte is the name length's high one.
-    pub(super) fn listed(&self, entry: &DirentRef<'_>, hash: NameHash, next: u64) -> Listed {
+    pub(super) fn listed(&self, entry: &DirentRef<'_>, hash: NameHash, next: u64) -> DirectoryName {
         let typed = self.context.format.file_types;
         let kind = if typed { file_type_from_code(entry.type_code) } else { None };
         let name = if self.context.encrypted && !is_dot_name(entry.name) {
@@ -152,12 +152,12 @@ impl<D: DirBlocks> Directory<D> {
         } else {
             entry.name.to_vec()
         };
-        Listed { ino: entry.inode, kind, name, next }
+        DirectoryName { ino: entry.inode, kind, name, next }
     }
 }
 
 /// These are the last names: behind them is the end.
-fn end_behind(names: &mut [Listed]) {
+fn end_behind(names: &mut [DirectoryName]) {
     if let Some(last) = names.last_mut() {
         last.next = END;
     }

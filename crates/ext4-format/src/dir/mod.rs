@@ -46,7 +46,7 @@ use crate::error::{Ext4Error, Result};
 use crate::ondisk::{DirentRef, InodeNo, NAME_MAX, file_type_code};
 use casefold::CaselessName;
 use nokey::NokeyName;
-use search::Wanted;
+use search::SearchKey;
 
 const NO_TEXT: &str = "a name that is no UTF-8 text";
 
@@ -93,7 +93,7 @@ pub trait DirBlocksMut: DirBlocks {
 
 /// A name's inode, and where the name stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct NameLocation {
     /// Inode number: within the file system, not yet known to be in use.
     pub ino: InodeNo,
     /// Type, as far as the entry says.
@@ -106,7 +106,7 @@ pub struct Found {
 
 /// A name as [`Directory::read`] lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct DirectoryName {
     /// Inode number.
     pub ino: InodeNo,
     /// Type, as far as the entry says.
@@ -121,7 +121,7 @@ pub struct Listed {
 #[derive(Debug, Default)]
 pub struct Part {
     /// Names; none at the end.
-    pub names: Vec<Listed>,
+    pub names: Vec<DirectoryName>,
     /// What is wrong with the first entry that is left out, because it makes no sense.
     pub damage: Option<Ext4Error>,
 }
@@ -154,7 +154,7 @@ impl<D: DirBlocks> Directory<D> {
     ///
     /// Errors: EINVAL for what is no text, where the directory ignores case and the file system
     /// is strict.
-    pub fn lookup(&self, name: &[u8]) -> Result<Option<Found>> {
+    pub fn lookup(&self, name: &[u8]) -> Result<Option<NameLocation>> {
         if self.blocks.block_count() == 0 {
             return Ok(None);
         }
@@ -164,7 +164,7 @@ impl<D: DirBlocks> Directory<D> {
         if self.context.encrypted {
             // Without the key, names are known by what they are shown as.
             let Some(shown) = NokeyName::parse(name) else { return Ok(None) };
-            let is = Wanted::Shown(&shown);
+            let is = SearchKey::Shown(&shown);
             return match (self.indexed()?, shown.whole()) {
                 (false, _) => self.find_linear(&is),
                 (true, Some(name)) => self.find_indexed(&|f| self.hash(f, name).major, &is),
@@ -174,7 +174,7 @@ impl<D: DirBlocks> Directory<D> {
         if self.context.casefold {
             return self.find_caseless(&CaselessName::new(name));
         }
-        let is = Wanted::Name(name);
+        let is = SearchKey::Name(name);
         if self.indexed()? {
             self.find_indexed(&|function| self.hash(function, name).major, &is)
         } else {
@@ -182,11 +182,11 @@ impl<D: DirBlocks> Directory<D> {
         }
     }
 
-    fn find_caseless(&self, name: &CaselessName<'_>) -> Result<Option<Found>> {
+    fn find_caseless(&self, name: &CaselessName<'_>) -> Result<Option<NameLocation>> {
         if self.context.format.strict_names && !name.is_folded() {
             return Err(FsError::Invalid { what: NO_TEXT }.into());
         }
-        let is = Wanted::Caseless(name);
+        let is = SearchKey::Caseless(name);
         if !self.indexed()? {
             return self.find_linear(&is);
         }
@@ -261,14 +261,14 @@ impl<D: DirBlocksMut> Directory<D> {
     }
 
     /// Removes a name that [`lookup`](Self::lookup) has just found, neither "." nor "..".
-    pub fn remove(&mut self, found: &Found) -> Result<()> {
+    pub fn remove(&mut self, found: &NameLocation) -> Result<()> {
         let mut contents = self.read_leaf(found.block)?.to_vec();
         block::remove(&self.context, found.block, &mut contents, found.offset)?;
         self.write_leaf(found.block, contents)
     }
 
     /// Lets a name that [`lookup`](Self::lookup) has just found, ".." too, point to another inode.
-    pub fn repoint(&mut self, found: &Found, ino: InodeNo, kind: FileType) -> Result<()> {
+    pub fn repoint(&mut self, found: &NameLocation, ino: InodeNo, kind: FileType) -> Result<()> {
         let kind = self.kind_on_disk(kind);
         if found.block == 0 && self.indexed()? {
             // The first block of an indexed directory is its index: only the dots stand in it.

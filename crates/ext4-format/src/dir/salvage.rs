@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::block::{self, entries, in_use};
 use super::hash::NameHash;
-use super::{DirBlocks, Directory, Listed, Part};
+use super::{DirBlocks, Directory, DirectoryName, Part};
 use crate::error::{Ext4Error, Result};
 
 impl<D: DirBlocks> Directory<D> {
@@ -19,7 +19,7 @@ impl<D: DirBlocks> Directory<D> {
     ///
     /// # Errors
     /// The block must be read first, which is the caller's to do.
-    pub fn read_block(&self, number: u32) -> Result<(Vec<Listed>, Option<Ext4Error>)> {
+    pub fn read_block(&self, number: u32) -> Result<(Vec<DirectoryName>, Option<Ext4Error>)> {
         // The root of the index has no names but the dots, and a checksum of its own kind.
         let indexed = self.blocks.is_indexed();
         let is_index = |contents: &[u8]| indexed && (number == 0 || is_index(contents));

@@ -6,12 +6,12 @@ use super::block::{self, DOT, DOT_DOT, is_dot_name};
 use super::casefold::{self, CaselessName};
 use super::hash::{NameHash, hash_name};
 use super::nokey::NokeyName;
-use super::{DirBlocks, Directory, Found};
+use super::{DirBlocks, Directory, NameLocation};
 use crate::error::Result;
 use crate::ondisk::{DirentRef, HashVersion, file_type_from_code};
 
 /// What is looked for.
-pub(super) enum Wanted<'n> {
+pub(super) enum SearchKey<'n> {
     /// A name as it is on disk.
     Name(&'n [u8]),
     /// A name in a directory that ignores case.
@@ -20,26 +20,26 @@ pub(super) enum Wanted<'n> {
     Shown(&'n NokeyName),
 }
 
-impl Wanted<'_> {
+impl SearchKey<'_> {
     fn is(&self, on_disk: &[u8]) -> bool {
         match self {
-            Wanted::Name(name) => *name == on_disk,
-            Wanted::Caseless(name) => name.is(on_disk),
-            Wanted::Shown(name) => name.is(on_disk),
+            SearchKey::Name(name) => *name == on_disk,
+            SearchKey::Caseless(name) => name.is(on_disk),
+            SearchKey::Shown(name) => name.is(on_disk),
         }
     }
 }
 
-impl Found {
+impl NameLocation {
     fn new(block: u32, entry: &DirentRef<'_>) -> Self {
         let kind = file_type_from_code(entry.type_code);
-        Found { ino: entry.inode, kind, block, offset: entry.at }
+        NameLocation { ino: entry.inode, kind, block, offset: entry.at }
     }
 }
 
 impl<D: DirBlocks> Directory<D> {
     /// Finds "." or "..", which are the first two entries of the first block.
-    pub(super) fn find_dot(&self, name: &[u8]) -> Result<Found> {
+    pub(super) fn find_dot(&self, name: &[u8]) -> Result<NameLocation> {
         if self.indexed()? {
             let at = if name == b"." { DOT } else { DOT_DOT };
             return Ok(self.read_root()?.dot(at));
@@ -58,10 +58,10 @@ impl<D: DirBlocks> Directory<D> {
         if !right {
             return Err(self.context.corrupt(0, "wrong \".\" or \"..\""));
         }
-        Ok(Found::new(0, if name == b"." { &dot } else { &dot_dot }))
+        Ok(NameLocation::new(0, if name == b"." { &dot } else { &dot_dot }))
     }
 
-    pub(super) fn find_linear(&self, wanted: &Wanted<'_>) -> Result<Option<Found>> {
+    pub(super) fn find_linear(&self, wanted: &SearchKey<'_>) -> Result<Option<NameLocation>> {
         for number in 0..self.blocks.block_count() {
             if let Some(found) = self.find_in_leaf(number, wanted)? {
                 return Ok(Some(found));
@@ -74,8 +74,8 @@ impl<D: DirBlocks> Directory<D> {
     pub(super) fn find_indexed(
         &self,
         hash: &dyn Fn(HashVersion) -> u32,
-        wanted: &Wanted<'_>,
-    ) -> Result<Option<Found>> {
+        wanted: &SearchKey<'_>,
+    ) -> Result<Option<NameLocation>> {
         let root = self.read_root()?;
         let hash = hash(root.function());
         let mut path = self.path_to(root, hash)?;
@@ -92,7 +92,7 @@ impl<D: DirBlocks> Directory<D> {
 
     /// Finds a name by looking into every leaf of an indexed directory: one that an older kernel
     /// indexed by another hash ([`casefold::fold_as_6_12`]).
-    pub(super) fn find_misfiled(&self, name: &CaselessName<'_>) -> Result<Option<Found>> {
+    pub(super) fn find_misfiled(&self, name: &CaselessName<'_>) -> Result<Option<NameLocation>> {
         let root = self.read_root()?;
         let function = root.function();
         let mut path = self.path_to(root, 0)?;
@@ -106,7 +106,7 @@ impl<D: DirBlocks> Directory<D> {
             for entry in self.used_entries(number, &contents)? {
                 if casefold::has_ignored(entry.name) {
                     if name.is(entry.name) {
-                        return Ok(Some(Found::new(number, &entry)));
+                        return Ok(Some(NameLocation::new(number, &entry)));
                     }
                     hash_ordered &= range.contains(&self.hash(function, entry.name).major);
                 }
@@ -121,16 +121,16 @@ impl<D: DirBlocks> Directory<D> {
         Err(self.context.corrupt(0, "the index has more leaves than the directory has blocks"))
     }
 
-    fn find_in_leaf(&self, number: u32, wanted: &Wanted<'_>) -> Result<Option<Found>> {
+    fn find_in_leaf(&self, number: u32, wanted: &SearchKey<'_>) -> Result<Option<NameLocation>> {
         let contents = self.read_leaf(number)?;
-        if let Wanted::Name(name) = wanted {
+        if let SearchKey::Name(name) = wanted {
             let found = block::find(&self.context, number, &contents, name)?;
-            return Ok(found.map(|entry| Found::new(number, &entry)));
+            return Ok(found.map(|entry| NameLocation::new(number, &entry)));
         }
         // One that makes no sense is not what is looked for.
         for entry in block::entries(&self.context, number, &contents).flatten() {
             if block::in_use(&entry) && !is_dot_name(entry.name) && wanted.is(entry.name) {
-                return Ok(Some(Found::new(number, &entry)));
+                return Ok(Some(NameLocation::new(number, &entry)));
             }
         }
         Ok(None)

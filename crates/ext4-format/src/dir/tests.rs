@@ -6,19 +6,19 @@ use proptest::prelude::*;
 use steadfast_vfs::{FileType, FsError};
 
 use super::memory::{MemoryBlocks, context, directory};
-use super::{DirBlocks, DirContext, Directory, Listed, Part};
+use super::{DirBlocks, DirContext, Directory, DirectoryName, Part};
 use crate::error::Ext4Error;
 use crate::ondisk::{HashVersion, InodeNo};
 
 type Dir = Directory<MemoryBlocks>;
 
 /// Names from a position on, all of which make sense.
-fn part(dir: &Dir, from: u64) -> crate::error::Result<Vec<Listed>> {
+fn part(dir: &Dir, from: u64) -> crate::error::Result<Vec<DirectoryName>> {
     let Part { names, damage } = dir.read(from)?;
     damage.map_or(Ok(names), Err)
 }
 
-fn list(dir: &Dir) -> Vec<Listed> {
+fn list(dir: &Dir) -> Vec<DirectoryName> {
     let (mut all, mut from) = (Vec::new(), 0);
     loop {
         let part = part(dir, from).unwrap();

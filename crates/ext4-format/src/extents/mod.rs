@@ -21,7 +21,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub use node::Node;
-use node::{Child, Entries, child_for};
+use node::{Entries, IndexChild, child_for};
 
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::{Extent, ExtentHeader, MAX_EXTENT_DEPTH};
@@ -96,11 +96,11 @@ impl<S: NodeRead> Tree<S> {
     fn child(
         &self,
         parent: &Node,
-        children: &[Child],
+        children: &[IndexChild],
         i: usize,
         end: u64,
     ) -> Result<(Arc<Node>, u64)> {
-        let Child { logical, block } = children[i];
+        let IndexChild { logical, block } = children[i];
         let end = children.get(i + 1).map_or(end, |next| u64::from(next.logical));
         let place = || format!("{}, extent block {block}", self.store.place());
         let bytes = self.store.read(block)?;
@@ -245,7 +245,7 @@ impl<S: NodeStore> Tree<S> {
 
     /// Moves part of an overfull node, into which `key` was inserted, to a new block: only the
     /// new entry if it is the last, so that a growing file leaves full nodes behind; else half.
-    fn split(&mut self, node: &mut Node, key: u32) -> Result<Child> {
+    fn split(&mut self, node: &mut Node, key: u32) -> Result<IndexChild> {
         let block = self.store.allocate()?;
         let split_point = |last: u32, count: usize| if last == key { count - 1 } else { count / 2 };
         let entries = match &mut node.entries {
@@ -259,7 +259,7 @@ impl<S: NodeStore> Tree<S> {
         let new = Node { depth: node.depth, max: node.max, generation: 0, entries };
         self.store.write(block, &new)?;
         // OK to unwrap: the split point is before the end.
-        Ok(Child { logical: new.first_logical().unwrap(), block })
+        Ok(IndexChild { logical: new.first_logical().unwrap(), block })
     }
 
     /// Moves the root's entries into a block of their own: one level more.
@@ -272,7 +272,7 @@ impl<S: NodeStore> Tree<S> {
         let node = Node { max: ExtentHeader::capacity(self.store.block_size()).into(), ..root };
         self.store.write(block, &node)?;
         // OK to unwrap: it has one entry too many.
-        let only = Child { logical: node.first_logical().unwrap(), block };
+        let only = IndexChild { logical: node.first_logical().unwrap(), block };
         self.root = Node {
             depth: node.depth + 1,
             max: ExtentHeader::capacity(ROOT_BYTES).into(),

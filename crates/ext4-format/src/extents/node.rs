@@ -44,7 +44,7 @@ impl Extent {
 
 /// A child of an index node: all blocks from `logical` up to the next child's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Child {
+pub struct IndexChild {
     pub logical: u32,
     pub block: u64,
 }
@@ -53,7 +53,7 @@ pub struct Child {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entries {
     Leaf(Vec<Extent>),
-    Index(Vec<Child>),
+    Index(Vec<IndexChild>),
 }
 
 /// A node.
@@ -109,7 +109,7 @@ impl Node {
             Entries::Leaf(raw.map(|b| ExtentLeaf::read_from_bytes(b).unwrap().into()).collect())
         } else {
             let child = |b| ExtentIndex::read_from_bytes(b).unwrap();
-            let child = |b| Child { logical: child(b).logical.get(), block: child(b).block() };
+            let child = |b| IndexChild { logical: child(b).logical.get(), block: child(b).block() };
             Entries::Index(raw.map(child).collect())
         };
         let generation = header.generation.get();
@@ -188,7 +188,7 @@ impl Node {
 
 /// Index of the child that covers `logical`: the last one that begins at or before it, else the
 /// first.
-pub fn child_for(children: &[Child], logical: u64) -> usize {
+pub fn child_for(children: &[IndexChild], logical: u64) -> usize {
     children.partition_point(|c| u64::from(c.logical) <= logical).saturating_sub(1)
 }
 
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(decode(&bytes), Ok(leaf.clone()));
         let index = Node {
             depth: 2,
-            entries: Entries::Index(vec![Child { logical: 5, block: 1 << 34 | 9 }]),
+            entries: Entries::Index(vec![IndexChild { logical: 5, block: 1 << 34 | 9 }]),
             ..leaf
         };
         index.encode(&mut bytes);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Child, Entries, FILE_END, Node, NodeStore, ROOT_BYTES, Tree};
+use super::{Entries, FILE_END, IndexChild, Node, NodeStore, ROOT_BYTES, Tree};
 use crate::error::Result;
 use crate::ondisk::Extent;
 
@@ -63,7 +63,7 @@ impl<S: NodeStore> Tree<S> {
                 None => self.store.free(c.block)?,
                 Some(logical) => {
                     self.store.write(c.block, &child)?;
-                    kept.push(Child { logical, block: c.block });
+                    kept.push(IndexChild { logical, block: c.block });
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::ondisk::Extent;
 
 /// What a removal found, in order, and how it leaves a pointer block.
 #[derive(PartialEq, Eq)]
-enum Left {
+enum RemovalResult {
     Some,
     Nothing,
 }
@@ -103,7 +103,7 @@ impl<S: PointerStore> BlockMap<S> {
             if b.levels == 0 {
                 push(&mut removed, b.first, p);
                 self.root[b.slot] = 0;
-            } else if self.remove_below(p, b, from, to, &mut removed)? == Left::Nothing {
+            } else if self.remove_below(p, b, from, to, &mut removed)? == RemovalResult::Nothing {
                 self.store.free(p.into())?;
                 self.root[b.slot] = 0;
             }
@@ -120,7 +120,7 @@ impl<S: PointerStore> BlockMap<S> {
         from: u64,
         to: u64,
         removed: &mut Vec<Extent>,
-    ) -> Result<Left> {
+    ) -> Result<RemovalResult> {
         let old = self.pointers(block)?;
         let covers = branch.covers / self.per_block;
         let first_index = from.saturating_sub(branch.first) / covers;
@@ -137,7 +137,7 @@ impl<S: PointerStore> BlockMap<S> {
                     push(removed, first, p);
                     true
                 }
-                _ if self.remove_below(p, below, from, to, removed)? == Left::Nothing => {
+                _ if self.remove_below(p, below, from, to, removed)? == RemovalResult::Nothing => {
                     self.store.free(p.into())?;
                     true
                 }
@@ -150,12 +150,12 @@ impl<S: PointerStore> BlockMap<S> {
         let keeps = new.iter().any(|p| *p != 0)
             || outside.into_iter().any(|i| pointer(&old, i as usize) != 0);
         if !keeps {
-            return Ok(Left::Nothing);
+            return Ok(RemovalResult::Nothing);
         }
         if changed {
             self.store.set(block.into(), first_index as usize, &new)?;
         }
-        Ok(Left::Some)
+        Ok(RemovalResult::Some)
     }
 }
 

@@ -103,16 +103,16 @@ impl Leaf {
 }
 
 /// What a pointer leads to: so many levels of pointer blocks, for file blocks from `first` on.
-struct Below {
+struct PointerSubtree {
     pointer: u32,
     levels: u32,
     first: u64,
 }
 
-impl Below {
+impl PointerSubtree {
     /// What the pointer at an index leads to, which stands for so many file blocks.
-    fn child(&self, pointers: &[u8], index: u64, covers: u64) -> Below {
-        Below {
+    fn child(&self, pointers: &[u8], index: u64, covers: u64) -> PointerSubtree {
+        PointerSubtree {
             pointer: pointer(pointers, index as usize),
             levels: self.levels - 1,
             first: self.first + index * covers,
@@ -129,11 +129,11 @@ impl ChildlessBlocks {
     /// Most that are remembered.
     const MOST: usize = 1 << 16;
 
-    fn holds(&self, b: &Below) -> bool {
+    fn holds(&self, b: &PointerSubtree) -> bool {
         self.0.contains(&(b.pointer, b.levels))
     }
 
-    fn add(&mut self, b: &Below) {
+    fn add(&mut self, b: &PointerSubtree) {
         if self.0.len() < ChildlessBlocks::MOST {
             self.0.insert((b.pointer, b.levels));
         }
@@ -277,7 +277,8 @@ impl<S: NodeRead> BlockMap<S> {
     fn next_mapped(&self, from: u64) -> Result<Option<u64>> {
         let mut childless = ChildlessBlocks::default();
         for b in self.branches().filter(|b| b.first + b.covers > from) {
-            let below = Below { pointer: self.root[b.slot], levels: b.levels, first: b.first };
+            let below =
+                PointerSubtree { pointer: self.root[b.slot], levels: b.levels, first: b.first };
             let found = self.next_below(&below, from.max(b.first), &mut childless)?;
             if let Some(at) = found {
                 return Ok(Some(at).filter(|at| *at < FILE_END));
@@ -288,7 +289,7 @@ impl<S: NodeRead> BlockMap<S> {
 
     fn next_below(
         &self,
-        b: &Below,
+        b: &PointerSubtree,
         from: u64,
         childless: &mut ChildlessBlocks,
     ) -> Result<Option<u64>> {
@@ -334,7 +335,8 @@ impl<S: NodeRead> BlockMap<S> {
     fn last_mapped(&self) -> Result<Option<u64>> {
         let mut childless = ChildlessBlocks::default();
         for b in self.branches().rev() {
-            let below = Below { pointer: self.root[b.slot], levels: b.levels, first: b.first };
+            let below =
+                PointerSubtree { pointer: self.root[b.slot], levels: b.levels, first: b.first };
             if let Some(at) = self.last_below(&below, &mut childless)? {
                 return Ok(Some(at));
             }
@@ -342,7 +344,11 @@ impl<S: NodeRead> BlockMap<S> {
         Ok(None)
     }
 
-    fn last_below(&self, b: &Below, childless: &mut ChildlessBlocks) -> Result<Option<u64>> {
+    fn last_below(
+        &self,
+        b: &PointerSubtree,
+        childless: &mut ChildlessBlocks,
+    ) -> Result<Option<u64>> {
         if b.pointer == 0 || b.levels == 0 {
             return Ok((b.pointer != 0).then_some(b.first));
         }

@@ -28,7 +28,7 @@ pub(crate) fn crc16(seed: u16, data: &[u8]) -> u16 {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ChecksumKind {
     None,
     /// crc16 of group descriptors only.
     Groups {
@@ -42,39 +42,39 @@ enum Kind {
 
 /// Which checksums a file system has, and their seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Checksums {
-    kind: Kind,
+pub struct MetadataChecksums {
+    kind: ChecksumKind,
 }
 
 /// Seed of everything that belongs to one inode: its number and generation are in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InodeSeed(u32);
 
-impl Checksums {
+impl MetadataChecksums {
     /// Those that a superblock's features ask for.
     pub fn of(sb: &Superblock) -> Self {
         let Features { incompat, ro_compat, .. } = sb.features();
         let kind = if ro_compat.contains(RoCompat::METADATA_CSUM) {
             let stored = incompat.contains(Incompat::CSUM_SEED);
             let seed = if stored { sb.checksum_seed.get() } else { crc32c(!0, &sb.uuid) };
-            Kind::Metadata { seed }
+            ChecksumKind::Metadata { seed }
         } else if ro_compat.contains(RoCompat::GDT_CSUM) {
-            Kind::Groups { uuid: sb.uuid }
+            ChecksumKind::Groups { uuid: sb.uuid }
         } else {
-            Kind::None
+            ChecksumKind::None
         };
-        Checksums { kind }
+        MetadataChecksums { kind }
     }
 
     /// Whether all metadata has checksums.
     pub fn metadata(&self) -> bool {
-        matches!(self.kind, Kind::Metadata { .. })
+        matches!(self.kind, ChecksumKind::Metadata { .. })
     }
 
     /// The file system's seed, if all metadata has checksums.
     pub fn seed(&self) -> Option<u32> {
         match self.kind {
-            Kind::Metadata { seed } => Some(seed),
+            ChecksumKind::Metadata { seed } => Some(seed),
             _ => None,
         }
     }
@@ -94,12 +94,12 @@ impl Checksums {
         let behind = rest.get(2..).unwrap_or(&[]);
         let number = group.0.to_le_bytes();
         match self.kind {
-            Kind::None => 0,
-            Kind::Groups { uuid } => {
+            ChecksumKind::None => 0,
+            ChecksumKind::Groups { uuid } => {
                 let crc = crc16(crc16(crc16(!0, &uuid), &number), head);
                 desc.crc16_behind(crc16(crc, behind))
             }
-            Kind::Metadata { seed } => {
+            ChecksumKind::Metadata { seed } => {
                 let crc = crc32c(crc32c(crc32c(seed, &number), head), &[0, 0]);
                 desc.crc32c_behind(crc32c(crc, behind)) as u16
             }
@@ -108,12 +108,12 @@ impl Checksums {
 
     /// Whether a group descriptor's checksum is right.
     pub fn verify_group_desc(&self, group: GroupNo, desc: &GroupDesc) -> bool {
-        self.kind == Kind::None || desc.checksum() == self.group_desc(group, desc)
+        self.kind == ChecksumKind::None || desc.checksum() == self.group_desc(group, desc)
     }
 
     /// Sets a group descriptor's checksum.
     pub fn set_group_desc(&self, group: GroupNo, desc: &mut GroupDesc) {
-        if self.kind != Kind::None {
+        if self.kind != ChecksumKind::None {
             let sum = self.group_desc(group, desc);
             desc.set_checksum(sum);
         }
@@ -340,7 +340,7 @@ mod tests {
         let mut sb = Superblock::zeroed();
         sb.uuid = [7; 16];
         sb.feature_ro_compat.set(RoCompat::METADATA_CSUM.bits());
-        let sums = Checksums::of(&sb);
+        let sums = MetadataChecksums::of(&sb);
         let mut inode = RawInode::new(256, 32);
         inode.set_size(5);
         sums.set_inode(InodeNo(12), &mut inode);

@@ -65,17 +65,17 @@ pub const DESC_SIZE_MAX: u16 = 1024;
 /// What stands behind the 64 bytes that have a meaning. It is kept as it is on the disk; the
 /// descriptor's checksum covers it, and a CRC is linear, so its own CRC is all that is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Behind {
+struct DescriptorTail {
     len: u16,
     crc16: u16,
     crc32c: u32,
 }
 
-impl Behind {
+impl DescriptorTail {
     fn of(bytes: &[u8]) -> Self {
         let bytes = &bytes[..bytes.len().min(usize::from(DESC_SIZE_MAX))];
         // OK to cast: at most DESC_SIZE_MAX.
-        Behind { len: bytes.len() as u16, crc16: crc16(0, bytes), crc32c: crc32c(0, bytes) }
+        DescriptorTail { len: bytes.len() as u16, crc16: crc16(0, bytes), crc32c: crc32c(0, bytes) }
     }
 }
 
@@ -85,7 +85,7 @@ impl Behind {
 pub struct GroupDesc {
     raw: Raw,
     wide: bool,
-    behind: Behind,
+    behind: DescriptorTail,
 }
 
 /// Getter and setter of a number that is split into a low and a high half.
@@ -115,7 +115,7 @@ impl GroupDesc {
     pub fn zeroed(desc_size: usize) -> Self {
         // OK to cast: a descriptor has no more bytes than that.
         let len = desc_size.saturating_sub(64).min(usize::from(DESC_SIZE_MAX)) as u16;
-        let behind = Behind { len, ..Behind::default() };
+        let behind = DescriptorTail { len, ..DescriptorTail::default() };
         GroupDesc { raw: Raw::new_zeroed(), wide: desc_size >= 64, behind }
     }
 
@@ -124,7 +124,11 @@ impl GroupDesc {
         let mut raw = Raw::new_zeroed();
         let len = if bytes.len() >= 64 { 64 } else { bytes.len().min(32) };
         raw.as_mut_bytes()[..len].copy_from_slice(&bytes[..len]);
-        GroupDesc { raw, wide: len == 64, behind: Behind::of(bytes.get(64..).unwrap_or(&[])) }
+        GroupDesc {
+            raw,
+            wide: len == 64,
+            behind: DescriptorTail::of(bytes.get(64..).unwrap_or(&[])),
+        }
     }
 
     /// Adds what is behind the bytes that have a meaning to a crc16.

@@ -5,7 +5,7 @@ mod places;
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::group::DESC_SIZE_MAX;
 use crate::ondisk::{
-    Checksums, Compat, Features, GroupNo, Incompat, InodeNo, RoCompat, Superblock,
+    Compat, Features, GroupNo, Incompat, InodeNo, MetadataChecksums, RoCompat, Superblock,
 };
 
 /// Geometry of a file system. Made only by [`Layout::new`], which guarantees that
@@ -56,7 +56,7 @@ pub struct Layout {
     /// Features.
     pub features: Features,
     /// Checksums.
-    pub checksums: Checksums,
+    pub checksums: MetadataChecksums,
 }
 
 /// Where an inode lies.
@@ -201,7 +201,7 @@ impl Layout {
                 .div_ceil(u64::from(block_size)) as u32,
             groups_per_flex: if flex && (1..=31).contains(&log_flex) { 1 << log_flex } else { 1 },
             features,
-            checksums: Checksums::of(sb),
+            checksums: MetadataChecksums::of(sb),
         };
         if layout.group_overhead(GroupNo(0)) >= layout.blocks_in_group(GroupNo(0)) {
             return corrupt("the group descriptors do not fit into the first group".into());

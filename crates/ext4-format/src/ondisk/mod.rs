@@ -36,7 +36,7 @@ mod superblock_fields;
 mod support;
 mod xattr;
 
-pub use csum::Checksums;
+pub use csum::MetadataChecksums;
 pub use dirent::{DIR_TAIL_LEN, file_type_code, put_dirent};
 pub(crate) use dirent::{
     DIRENT_HEADER_LEN, DirentHeader, file_type_from_code, rec_len_from_disk, rec_len_needed,

@@ -3,14 +3,14 @@
 
 use crate::ondisk::{RawInode, XATTR_MAGIC};
 
-use super::entry::{Entry, Form};
+use super::entry::{Entry, XattrArea};
 
 /// The attributes in an inode; none if it has no room for any.
 ///
 /// # Errors
 /// What makes no sense, in words.
 pub fn read(raw: &RawInode) -> Result<Vec<Entry>, &'static str> {
-    if is_empty(raw) { Ok(Vec::new()) } else { Form::BODY.parse(region(raw)) }
+    if is_empty(raw) { Ok(Vec::new()) } else { XattrArea::BODY.parse(region(raw)) }
 }
 
 /// Whether the inode itself holds no attributes.
@@ -20,7 +20,7 @@ pub fn is_empty(raw: &RawInode) -> bool {
 
 /// Whether these attributes fit into the inode.
 pub fn fits(raw: &RawInode, entries: &[Entry]) -> bool {
-    entries.is_empty() || Form::BODY.fits(entries, region(raw).len())
+    entries.is_empty() || XattrArea::BODY.fits(entries, region(raw).len())
 }
 
 /// Puts attributes, which must [fit](fits), into the inode in place of those that it has.
@@ -32,7 +32,7 @@ pub fn write(raw: &mut RawInode, entries: &[Entry]) {
     region.fill(0);
     if !entries.is_empty() {
         region[..4].copy_from_slice(&XATTR_MAGIC.to_le_bytes());
-        Form::BODY.write(entries, region);
+        XattrArea::BODY.write(entries, region);
     }
 }
 

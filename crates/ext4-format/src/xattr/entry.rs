@@ -75,7 +75,7 @@ impl Entry {
 
 /// Which kind of list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Form {
+pub struct XattrArea {
     /// Where the first entry is, in bytes.
     first: usize,
     /// What values' offsets count from.
@@ -84,11 +84,11 @@ pub struct Form {
     block: bool,
 }
 
-impl Form {
+impl XattrArea {
     /// In an inode, after a header of 4 bytes.
-    pub(crate) const BODY: Form = Form { first: 4, base: 4, block: false };
+    pub(crate) const BODY: XattrArea = XattrArea { first: 4, base: 4, block: false };
     /// In a block, after a header of 32 bytes.
-    pub const BLOCK: Form = Form { first: 32, base: 0, block: true };
+    pub const BLOCK: XattrArea = XattrArea { first: 32, base: 0, block: true };
 
     /// Reads a list. The values together are no longer than the region.
     ///
@@ -201,14 +201,14 @@ mod tests {
     fn blocks_are_sorted_and_what_does_not_fit_is_known() {
         let list = [entry(6, b"b", b"xyz"), entry(1, b"longer", b""), entry(1, b"z", &[7; 8])];
         let needed = 32 + (20 + 24 + 20) + (4 + 8) + 4;
-        assert!(!Form::BLOCK.fits(&list, needed - 1) && Form::BLOCK.fits(&list, needed));
+        assert!(!XattrArea::BLOCK.fits(&list, needed - 1) && XattrArea::BLOCK.fits(&list, needed));
         let mut region = vec![0xff; needed];
-        Form::BLOCK.write(&list, &mut region);
-        let back = Form::BLOCK.parse(&region).unwrap();
+        XattrArea::BLOCK.write(&list, &mut region);
+        let back = XattrArea::BLOCK.parse(&region).unwrap();
         assert_eq!(back, [list[2].clone(), list[1].clone(), list[0].clone()]);
         let mut region = vec![0; needed - 28];
-        Form::BODY.write(&list, &mut region);
-        assert_eq!(Form::BODY.parse(&region).unwrap(), list);
+        XattrArea::BODY.write(&list, &mut region);
+        assert_eq!(XattrArea::BODY.parse(&region).unwrap(), list);
     }
 
     proptest! {
@@ -216,14 +216,14 @@ mod tests {
         fn any_bytes_are_read_without_harm(
             mut bytes in prop::collection::vec(any::<u8>(), 0..300),
         ) {
-            for form in [Form::BODY, Form::BLOCK] {
+            for form in [XattrArea::BODY, XattrArea::BLOCK] {
                 if let Ok(entries) = form.parse(&bytes) {
                     let fits = form.fits(&entries, bytes.len() * 2 + 64);
                     prop_assert!(fits || bytes.len() < 64);
                 }
             }
             bytes.truncate(40);
-            let _ = Form::BLOCK.parse(&bytes);
+            let _ = XattrArea::BLOCK.parse(&bytes);
         }
     }
 }

@@ -12,7 +12,7 @@ use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_ext4_check as check;
 use steadfast_ext4_format::ondisk::{Features, RoCompat};
 use steadfast_ext4_mkfs::Options;
-use steadfast_ext4_tune::{JournalDevice, Loss, NewJournal, attach, detach, move_to};
+use steadfast_ext4_tune::{JournalDevice, LossPolicy, NewJournal, attach, detach, move_to};
 use steadfast_host::Mount;
 use steadfast_runtime::Sim;
 
@@ -161,7 +161,7 @@ fn an_external_journal_is_attached() {
 #[test]
 fn an_internal_journal_is_detached() {
     explore(Start::Internal, true, true, |disk, _| {
-        let gone = detach(disk, None, Loss::Refuse).unwrap();
+        let gone = detach(disk, None, LossPolicy::Refuse).unwrap();
         assert_eq!(gone.freed_blocks, 1200);
     });
 }
@@ -169,7 +169,7 @@ fn an_internal_journal_is_detached() {
 #[test]
 fn an_external_journal_is_detached() {
     explore(Start::External, true, false, |disk, cards| {
-        assert!(detach(disk, Some(&cards[0]), Loss::Refuse).unwrap().released);
+        assert!(detach(disk, Some(&cards[0]), LossPolicy::Refuse).unwrap().released);
     });
 }
 
@@ -223,7 +223,7 @@ fn a_mount_finds_the_journal_elsewhere() {
 fn a_lost_journal_is_given_up() {
     let stores = dirty(true).map(|ram| ram.store());
     let recording = run(&stores, |disk, _| {
-        detach(disk, None, Loss::Accept).unwrap();
+        detach(disk, None, LossPolicy::Accept).unwrap();
     });
     let images = Images::new();
     let mut rng = Rng::new(11);

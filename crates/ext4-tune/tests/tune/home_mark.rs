@@ -16,7 +16,7 @@ use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_check as check;
 use steadfast_ext4_format::ondisk::{Features, InodeNo, RoCompat, SUPERBLOCK_OFFSET, Superblock};
 use steadfast_ext4_mkfs::Options;
-use steadfast_ext4_tune::{Loss, detach, status};
+use steadfast_ext4_tune::{LossPolicy, detach, status};
 use steadfast_host::Mount;
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, TransactMask};
@@ -115,7 +115,7 @@ fn assert_refused(machine: &[Ram; 3], mode: DataMode, what: &str) {
             let shown = status(&disk, Some(&card)).unwrap();
             assert_eq!(shown.home_mark.map(|tid| tid.0), mark_of(&machine[0].store()));
             assert!(shown.home_mark.is_some() && shown.problem.unwrap().contains("older"));
-            refusals.push(detach(&disk, Some(&card), Loss::Refuse).map(drop));
+            refusals.push(detach(&disk, Some(&card), LossPolicy::Refuse).map(drop));
             (refusals, machine)
         })
         .unwrap();
@@ -323,7 +323,7 @@ fn a_journal_made_anew_is_refused_and_one_attached_is_not() {
     Sim::new(5)
         .run(move || {
             let (disk, card) = (dynamic(&machine[0]), journal(&machine[1]));
-            detach(&disk, Some(&card), Loss::Accept).unwrap();
+            detach(&disk, Some(&card), LossPolicy::Accept).unwrap();
             assert!(check::check(&disk, None).is_ok());
             assert_eq!(mark_of(&machine[0].store()), None);
         })

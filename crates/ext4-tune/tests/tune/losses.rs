@@ -11,7 +11,7 @@ use steadfast_ext4::MountOptions;
 use steadfast_ext4::mount::replay;
 use steadfast_ext4_check as check;
 use steadfast_ext4_tune::{
-    Discarded, JournalPlace, Loss, NewJournal, attach, detach, move_to, status,
+    DiscardedLog, JournalPlace, LossPolicy, NewJournal, attach, detach, move_to, status,
 };
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
@@ -53,8 +53,8 @@ fn a_clean_journal_may_be_missing() {
     in_a_simulation(&machine, |machine| {
         let disk = dynamic(&machine[0]);
         assert_refused(mount(&disk, None), &["another device", "noload"]);
-        let gone = detach(&disk, None, Loss::Refuse).unwrap();
-        assert_eq!((gone.discarded, gone.released), (Discarded::Nothing, false));
+        let gone = detach(&disk, None, LossPolicy::Refuse).unwrap();
+        assert_eq!((gone.discarded, gone.released), (DiscardedLog::Nothing, false));
         let fs = mount(&disk, None).unwrap();
         assert_files(&fs, "without");
         fs.unmount().unwrap();
@@ -72,7 +72,7 @@ fn what_a_journal_holds_is_replayed_first() {
         let seen = status(&disk, Some(&card)).unwrap();
         assert!(seen.needs_recovery && seen.pending.unwrap().transactions > 0);
         assert_eq!(seen.users(), [seen.fs_uuid.unwrap()]);
-        let gone = detach(&disk, Some(&card), Loss::Refuse).unwrap();
+        let gone = detach(&disk, Some(&card), LossPolicy::Refuse).unwrap();
         assert!(gone.replayed_transactions > 0 && gone.released);
         let fs = mount(&disk, None).unwrap();
         assert!(fs.lookup(fs.root(), b"late").is_ok());
@@ -90,7 +90,7 @@ fn the_wrong_device_is_refused() {
     let before = machine.clone().map(|ram| ram.store());
     in_a_simulation(&machine, |machine| {
         let (disk, wrong) = (dynamic(&machine[0]), journal(&machine[2]));
-        assert_refused(detach(&disk, Some(&wrong), Loss::Refuse), &["another journal"]);
+        assert_refused(detach(&disk, Some(&wrong), LossPolicy::Refuse), &["another journal"]);
         let inside = NewJournal::Internal { blocks: Some(1100) };
         assert_refused(move_to(&disk, Some(&wrong), &inside), &["another journal"]);
         assert_refused(move_to(&disk, None, &inside), &["another device"]);
@@ -124,10 +124,10 @@ fn a_lost_journal_never_comes_back() {
 fn never_comes_back(mut machine: [Ram; 3]) {
     in_a_simulation(&machine, |machine| {
         let disk = dynamic(&machine[0]);
-        let refused = detach(&disk, None, Loss::Refuse);
+        let refused = detach(&disk, None, LossPolicy::Refuse);
         assert_refused(refused, &["needs what its journal holds", "--discard-unreplayed"]);
-        let gone = detach(&disk, None, Loss::Accept).unwrap();
-        assert!(matches!(gone.discarded, Discarded::Unknown { .. }), "{gone:?}");
+        let gone = detach(&disk, None, LossPolicy::Accept).unwrap();
+        assert!(matches!(gone.discarded, DiscardedLog::Unknown { .. }), "{gone:?}");
         assert!(gone.check.is_some() && !gone.released);
         assert!(check::check(&disk, None).unwrap().error_recorded);
     });
@@ -158,8 +158,8 @@ fn a_journal_given_up_gets_another_identity() {
     let before = check::info(&dynamic(&machine[1])).unwrap().uuid;
     in_a_simulation(&machine, |machine| {
         let (disk, card) = (dynamic(&machine[0]), journal(&machine[1]));
-        let gone = detach(&disk, Some(&card), Loss::Accept).unwrap();
-        let Discarded::Listed { transactions, blocks } = gone.discarded else {
+        let gone = detach(&disk, Some(&card), LossPolicy::Accept).unwrap();
+        let DiscardedLog::Listed { transactions, blocks } = gone.discarded else {
             panic!("{gone:?}");
         };
         assert!(transactions > 0 && !blocks.is_empty() && gone.released);

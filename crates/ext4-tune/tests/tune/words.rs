@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::{Action, DeviceId, Fate};
+use steadfast_devices::filter::record::{Action, CutEffect, DeviceId};
 use steadfast_devices::filter::{Record, RecordLog, Recording};
 use steadfast_devices::source::Ram;
 use steadfast_ext4::mount::{replay, replayed_blocks};
@@ -22,7 +22,7 @@ use steadfast_ext4_format::ondisk::{SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superbloc
 use steadfast_ext4_mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4_tune::{JournalDevice, Loss, NewJournal, attach, detach, move_to};
+use steadfast_ext4_tune::{JournalDevice, LossPolicy, NewJournal, attach, detach, move_to};
 use steadfast_runtime::Sim;
 
 use crate::losses::dirty;
@@ -84,7 +84,7 @@ fn at_cut(stores: &Stores, recording: &Recording, cut: u64) -> (Stores, Vec<Word
             else {
                 continue;
             };
-            if at.fate(event) != Some(Fate::InDoubt) {
+            if at.fate(event) != Some(CutEffect::InDoubt) {
                 continue;
             }
             let data = data.unpack();
@@ -242,7 +242,7 @@ fn an_external_journal_is_attached() {
     let again: Change = |disk, cards| {
         // It has one by then, or gets it.
         let _ = attach(disk, &NewJournal::External(cards[0].clone()));
-        detach(disk, Some(&cards[0]), Loss::Refuse).unwrap();
+        detach(disk, Some(&cards[0]), LossPolicy::Refuse).unwrap();
         attach_outside(disk, cards);
     };
     explore("external attached", &stores, attach_outside, Some(again));
@@ -260,7 +260,7 @@ fn an_internal_journal_is_attached() {
 #[test]
 fn an_external_journal_is_detached() {
     let change: Change = |disk, cards| {
-        detach(disk, Some(&cards[0]), Loss::Refuse).unwrap();
+        detach(disk, Some(&cards[0]), LossPolicy::Refuse).unwrap();
     };
     explore("external detached", &built(Start::External, true), change, None);
 }
@@ -268,7 +268,7 @@ fn an_external_journal_is_detached() {
 #[test]
 fn an_internal_journal_is_detached() {
     let change: Change = |disk, _| {
-        detach(disk, None, Loss::Refuse).unwrap();
+        detach(disk, None, LossPolicy::Refuse).unwrap();
     };
     for upstream in [false, true] {
         explore("internal detached", &built(Start::Internal, upstream), change, None);
@@ -283,7 +283,7 @@ fn an_internal_journal_given_up_is_whole_or_gone() {
     // Without an orphan file, whose number the superblock keeps for a moment: a finding.
     let stores = built(Start::Internal, false);
     let change: Change = |disk, _| {
-        detach(disk, None, Loss::Refuse).unwrap();
+        detach(disk, None, LossPolicy::Refuse).unwrap();
     };
     let recording = run(&stores, change);
     let images = Images::new();
@@ -394,7 +394,7 @@ fn mounted_and_unmounted() {
 fn a_lost_journal_is_given_up() {
     let stores = dirty(true).map(|ram| ram.store());
     let recording = run(&stores, |disk, _| {
-        detach(disk, None, Loss::Accept).unwrap();
+        detach(disk, None, LossPolicy::Accept).unwrap();
     });
     let mut torn = 0;
     for cut in recording.first_crash_point() + 1..=recording.last_crash_point() {

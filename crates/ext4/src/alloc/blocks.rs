@@ -5,7 +5,7 @@ use steadfast_ext4_format::ondisk::{GroupNo, InodeNo};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FsError;
 
-use super::bitmap::{self, Run};
+use super::bitmap::{self, FreeRun};
 use super::groups::modify_block_bitmap;
 use super::search::{BlockSearch, Exclude, blocks_of, next_of_window, search, usable};
 use crate::meta::{MetaLock, MetaLog, Txn};
@@ -108,7 +108,7 @@ impl Allocator {
     }
 }
 
-fn take(txn: &mut Txn<'_>, group: GroupNo, run: Run) -> Result<()> {
+fn take(txn: &mut Txn<'_>, group: GroupNo, run: FreeRun) -> Result<()> {
     let already = modify_block_bitmap(txn, group, |map| bitmap::set(map, run.start, run.len))?;
     debug_assert_eq!(already, 0, "the run was free");
     let edit = txn.group_mut(group);
@@ -124,7 +124,12 @@ fn take(txn: &mut Txn<'_>, group: GroupNo, run: Run) -> Result<()> {
 }
 
 /// Keeps the blocks after a run for its file.
-fn set_window(txn: &mut Txn<'_>, request: &BlockSearch, group: GroupNo, run: Run) -> Result<()> {
+fn set_window(
+    txn: &mut Txn<'_>,
+    request: &BlockSearch,
+    group: GroupNo,
+    run: FreeRun,
+) -> Result<()> {
     let next = run.start + run.len;
     let (_, after) = blocks_of(txn, group, run);
     if let Some((s, e)) = txn.meta.alloc.windows.of(request.owner)

@@ -19,7 +19,7 @@ use crate::meta::Txn;
 
 /// A place for blocks of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct ClusterRange {
     /// Device block of the first.
     pub start: u64,
     /// How many of the wanted blocks.
@@ -42,11 +42,11 @@ pub(crate) fn place_blocks(
     txn: &mut Txn<'_>,
     request: BlockRequest,
     logical: u32,
-) -> Result<Placed> {
+) -> Result<ClusterRange> {
     let ratio = ratio(txn);
     if ratio == 1 {
         let (start, len) = txn.allocator.allocate(txn, request)?;
-        return Ok(Placed { start, len, taken: len });
+        return Ok(ClusterRange { start, len, taken: len });
     }
     let no = request.owner;
     check_clustered(txn, no)?;
@@ -56,7 +56,7 @@ pub(crate) fn place_blocks(
     let cluster_end = at - skip + ratio;
     if let Some(start) = place_in_cluster(txn, no, at)? {
         // OK to cast: no more than was wanted.
-        return Ok(Placed { start, len: (end.min(cluster_end) - at) as u32, taken: 0 });
+        return Ok(ClusterRange { start, len: (end.min(cluster_end) - at) as u32, taken: 0 });
     }
     if end > cluster_end && !end.is_multiple_of(ratio) && place_in_cluster(txn, no, end)?.is_some()
     {
@@ -68,7 +68,7 @@ pub(crate) fn place_blocks(
     let goal = request.goal.saturating_sub(skip);
     let (start, taken) = txn.allocator.allocate(txn, BlockRequest { goal, want, ..request })?;
     let len = (u64::from(taken) - skip).min(end - at) as u32;
-    Ok(Placed { start: start + skip, len, taken })
+    Ok(ClusterRange { start: start + skip, len, taken })
 }
 
 /// Where file block `at` lies, mapped or not, if its cluster is the file's.

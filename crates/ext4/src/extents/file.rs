@@ -10,7 +10,7 @@ use steadfast_ext4_format::ondisk::{Extent, GroupNo, InodeNo, RawInode};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FileType;
 
-use super::clusters::Placed;
+use super::clusters::ClusterRange;
 use super::clusters::{free_extents, place_blocks};
 use crate::alloc::free_blocks;
 use crate::alloc::{BlockRequest, Purpose};
@@ -335,7 +335,7 @@ pub fn append_block(txn: &mut Txn<'_>, no: InodeNo) -> Result<(u32, u64)> {
     let (goal, _) = prepare_map(txn, no, logical)?;
     let purpose = Purpose::Metadata;
     let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
-    let Placed { start, taken, .. } = place_blocks(txn, request, logical)?;
+    let ClusterRange { start, taken, .. } = place_blocks(txn, request, logical)?;
     map_extent(txn, no, Extent { logical, len: 1, start, unwritten: false }, taken)?;
     txn.modify_inode(no, |raw| raw.set_size(size + block_size))?;
     Ok((logical, start))

@@ -4,7 +4,7 @@ mod clusters;
 pub(crate) mod file;
 mod shift;
 
-pub(crate) use clusters::{Placed, place_blocks};
+pub(crate) use clusters::{ClusterRange, place_blocks};
 pub use file::next_extent;
 pub(crate) use file::{
     add_blocks, append_block, block_goal, block_of, change_tree, find_extent, last_extents,

@@ -28,7 +28,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
-use super::pieces::{Piece, Place, with_images};
+use super::pieces::{Piece, PieceSource, with_images};
 use crate::alloc::Purpose;
 use crate::extents::mark_written;
 use crate::file::in_place::{is_dax, memory};
@@ -38,7 +38,7 @@ use crate::file::times::{check_end, touch_within, touch_written};
 use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
 use crate::planted::Bug;
-use crate::state::{Inode, OpenFile, Trouble, UnwrittenPart};
+use crate::state::{Inode, OpenFile, UnwrittenPart, WriteError};
 
 /// Blocks that one transaction fills at most: the metadata lock is held meanwhile, for as long as
 /// it takes to store them.
@@ -75,9 +75,9 @@ pub(super) fn load(fs: &Ext4, inode: &Inode, offset: u64, out: &mut [u8]) -> Res
         let from = (from - offset) as usize;
         let out = &mut out[from..from + len as usize];
         match place {
-            Place::Device(at) => memory.load(at, out)?,
-            Place::Image(bytes) => out.copy_from_slice(&bytes),
-            Place::Unwritten(_) | Place::Hole => {}
+            PieceSource::Device(at) => memory.load(at, out)?,
+            PieceSource::Image(bytes) => out.copy_from_slice(&bytes),
+            PieceSource::Unwritten(_) | PieceSource::Hole => {}
         }
     }
     Ok(())
@@ -125,7 +125,7 @@ fn report_not_stored(fs: &Ext4, inode: &Inode, bytes: Range<u64>, error: &Ext4Er
     if matches!(error, Ext4Error::Block(_)) {
         let part = UnwrittenPart { inode: inode.no, bytes, kept: false };
         let error = &FsError::from(error.clone());
-        fs.volume.status.notify(&Trouble::NotStored { part, error });
+        fs.volume.status.notify(&WriteError::NotStored { part, error });
     }
 }
 
@@ -136,7 +136,7 @@ fn write_some(fs: &Ext4, inode: &Inode, how: OpenFlags, at: u64, data: &[u8]) ->
     if at < size {
         let inside = end.min(size);
         let pieces = fs.parts.pieces(inode, at, inside, None)?;
-        if let Some(Piece { len, place: Place::Device(place), .. }) = pieces.first() {
+        if let Some(Piece { len, place: PieceSource::Device(place), .. }) = pieces.first() {
             let data = &data[..*len as usize];
             put(fs, *place, data)?;
             match how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
@@ -191,7 +191,7 @@ pub(crate) fn write_new(fs: &Ext4, inode: &Inode, at: u64, data: &[u8]) -> Resul
     let late = fs.volume.has(Bug::DaxDataAfterItsTransaction);
     let mut stored: Vec<(u64, &[u8])> = Vec::new();
     let mut reached = until;
-    for hole in before.iter().filter(|p| p.place == Place::Hole) {
+    for hole in before.iter().filter(|p| p.place == PieceSource::Hole) {
         let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
         let placed = place_run(fs, &mut txn, inode, a, b, Purpose::Data, false)?;
         if placed < b {
@@ -202,13 +202,13 @@ pub(crate) fn write_new(fs: &Ext4, inode: &Inode, at: u64, data: &[u8]) -> Resul
     }
     let end = (at + data.len() as u64).min(reached * block);
     for piece in &before {
-        let fresh = !matches!(piece.place, Place::Device(_));
+        let fresh = !matches!(piece.place, PieceSource::Device(_));
         let to = (piece.offset + piece.len).min(reached * block);
         if piece.offset >= to {
             break;
         }
         for place in fs.parts.pieces(inode, piece.offset, to, Some(&txn))? {
-            let (Place::Device(start) | Place::Unwritten(start)) = place.place else {
+            let (PieceSource::Device(start) | PieceSource::Unwritten(start)) = place.place else {
                 return Err(Ext4Error::Corrupt {
                     place: format!("inode {}", inode.no.0),
                     what: "a block that was given a place is a hole".into(),
@@ -261,7 +261,7 @@ pub(crate) fn store_zeros(fs: &Ext4, inode: &Inode, bytes: Range<u64>) -> Result
     }
     let memory = memory(fs)?;
     for piece in fs.parts.pieces(inode, bytes.start, bytes.end, None)? {
-        if let Place::Device(at) = piece.place {
+        if let PieceSource::Device(at) = piece.place {
             zero(memory, at, piece.len)?;
         }
     }

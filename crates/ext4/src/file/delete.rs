@@ -11,7 +11,7 @@ use crate::inode::delete_inode;
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::state::{Deletion, Inode, Life};
-use crate::xattr::Unused;
+use crate::xattr::UnusedInodes;
 use crate::xattr::release_xattrs;
 
 /// Deletes a file in the transaction of its final unlink: in half the work, and no crash
@@ -42,7 +42,7 @@ pub(crate) fn delete_with_final_unlink(
     if !free_blocks_from(fs, txn, inode, 0)? {
         return Ok(None);
     }
-    let Unused(values) = release_xattrs(txn, inode.no)?;
+    let UnusedInodes(values) = release_xattrs(txn, inode.no)?;
     debug_assert!(values.is_empty(), "without the feature there are none");
     txn.touch(inode.no, false)?;
     delete_inode(txn, inode.no)?;
@@ -79,7 +79,7 @@ pub(crate) fn delete(fs: &Ext4, inode: &Inode) -> Result<()> {
 }
 
 /// Frees as much as one transaction may. Once the inode is gone: what it leaves to be deleted.
-fn delete_step(fs: &Ext4, inode: &Inode) -> Result<Option<Unused>> {
+fn delete_step(fs: &Ext4, inode: &Inode) -> Result<Option<UnusedInodes>> {
     let mut txn = fs.parts.begin_promised()?.yielding();
     txn.meta.alloc.windows.remove(inode.no);
     let mut unused = None;
@@ -93,7 +93,7 @@ fn delete_step(fs: &Ext4, inode: &Inode) -> Result<Option<Unused>> {
 }
 
 /// Deletes the inodes of attributes' values that nobody uses any more.
-pub(crate) fn delete_values(fs: &Ext4, unused: Unused) -> Result<()> {
+pub(crate) fn delete_values(fs: &Ext4, unused: UnusedInodes) -> Result<()> {
     unused.0.iter().try_for_each(|inode| delete_if_unused(fs, inode))
 }
 

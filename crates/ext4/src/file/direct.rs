@@ -15,7 +15,7 @@ use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_runtime::cpu;
 
-use super::pieces::{Piece, Place};
+use super::pieces::{Piece, PieceSource};
 use super::writeback::Writes;
 use crate::extents::mark_written;
 use crate::file::in_place::is_dax;
@@ -75,7 +75,7 @@ pub(crate) fn write_direct(
         write_pieces(fs, inode, pieces, offset, end, data)?;
         return Ok(Some(done));
     }
-    let hole_inside = |p: &Piece| p.place == Place::Hole && p.offset < size;
+    let hole_inside = |p: &Piece| p.place == PieceSource::Hole && p.offset < size;
     if inode.has_block_map() && pieces.iter().any(hole_inside) {
         return Ok(None);
     }
@@ -107,7 +107,7 @@ fn map_for_write(
 ) -> Result<Vec<Piece>> {
     let block = fs.volume.block_size();
     let mut holes: Vec<(u64, u64, bool)> = Vec::new();
-    for hole in pieces.iter().filter(|p| p.place == Place::Hole) {
+    for hole in pieces.iter().filter(|p| p.place == PieceSource::Hole) {
         let (from, to) = (hole.offset / block, (hole.offset + hole.len) / block);
         let split = size.div_ceil(block).clamp(from, to);
         holes.extend([(from, split, true), (split, to, false)]);
@@ -173,7 +173,7 @@ fn write_pieces(
     fs.pages.invalidate_before_direct_write(key(inode.no), offset..end);
     let mut writes = Writes::default();
     for piece in pieces {
-        if let Place::Device(at) | Place::Unwritten(at) = piece.place {
+        if let PieceSource::Device(at) | PieceSource::Unwritten(at) = piece.place {
             let from = (piece.offset - offset) as usize;
             writes.push(at, data.slice(from..from + piece.len as usize));
         }

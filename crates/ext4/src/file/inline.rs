@@ -10,7 +10,7 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, RawInode};
 use steadfast_vfs::FileType;
 
-use super::pieces::Place;
+use super::pieces::PieceSource;
 use crate::alloc::Purpose;
 use crate::file::place::place_run;
 use crate::file::times::touch_within;
@@ -122,7 +122,7 @@ pub(crate) fn move_out_of_inode(fs: &Ext4, inode: &Inode) -> Result<()> {
         // An inode is no longer than a block.
         place_run(fs, &mut txn, inode, 0, 1, Purpose::Data, false)?;
         for piece in fs.parts.pieces(inode, 0, block, Some(&txn))? {
-            let Place::Device(offset) = piece.place else { continue };
+            let PieceSource::Device(offset) = piece.place else { continue };
             let mut whole = contents.clone();
             whole.resize(block as usize, 0);
             let data = Bytes::from(whole);

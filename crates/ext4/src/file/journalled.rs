@@ -15,7 +15,7 @@ use crate::file::times::touch_within;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
 
-use super::pieces::Place;
+use super::pieces::PieceSource;
 
 /// Writes `data` at `offset`, in updates that the journal can take. The caller has the
 /// exclusive lock. A write that runs out of space is short.
@@ -54,7 +54,7 @@ fn write_update(fs: &Ext4, inode: &Inode, offset: u64, part: &Bytes) -> Result<(
     let mut pieces = fs.parts.pieces(inode, from, to, Some(&txn))?;
     let mut placed = Vec::new();
     if !all_in_place(&pieces) {
-        for hole in pieces.iter().filter(|piece| piece.place == Place::Hole) {
+        for hole in pieces.iter().filter(|piece| piece.place == PieceSource::Hole) {
             let (mut a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
             while a < b {
                 let start = a;
@@ -68,7 +68,7 @@ fn write_update(fs: &Ext4, inode: &Inode, offset: u64, part: &Bytes) -> Result<(
         pieces = fs.parts.pieces(inode, from, to, Some(&txn))?;
     }
     for piece in pieces {
-        let Place::Device(at) = piece.place else { continue };
+        let PieceSource::Device(at) = piece.place else { continue };
         let skip = (piece.offset - from) as usize;
         txn.create_data(at / block, piece.len / block, |i| {
             let skip = skip + (i * block) as usize;

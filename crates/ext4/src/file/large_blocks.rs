@@ -13,8 +13,8 @@ use steadfast_block::Completion;
 use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 
-use super::out_of_place::Need;
-use super::pieces::Place;
+use super::out_of_place::PlacementRange;
+use super::pieces::PieceSource;
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
@@ -28,7 +28,7 @@ pub(crate) fn zero_around(
     inode: &Inode,
     from: u64,
     to: u64,
-    new: &[Need],
+    new: &[PlacementRange],
 ) -> Result<()> {
     let block = fs.volume.block_size();
     let edges = [(from / block * block, from), (to, to.next_multiple_of(block))];
@@ -37,8 +37,8 @@ pub(crate) fn zero_around(
         let is_new = new.iter().any(|n| (n.start..n.end).contains(&(a / block)));
         for piece in fs.parts.pieces(inode, a, b, Some(txn))? {
             let at = match piece.place {
-                Place::Device(at) if is_new => at,
-                Place::Unwritten(at) => at,
+                PieceSource::Device(at) if is_new => at,
+                PieceSource::Unwritten(at) => at,
                 _ => continue,
             };
             let data = Bytes::from(vec![0; piece.len as usize]).into();

@@ -3,10 +3,10 @@
 //!
 //! A store into a hole, or into space that was never written, first gives it zeros in a
 //! transaction that is durable when the store returns (what `MAP_SYNC` promises); after that
-//! [`Map::persist`] is all that a store needs. Locks of the file are held for each call only: a
-//! truncation comes in between, and what lies beyond the new end answers with an error, where a
-//! program would get a SIGBUS. A store does not change the file's times; the kernel's does at the
-//! first of each page.
+//! [`FileMapping::persist`] is all that a store needs. Locks of the file are held for each call
+//! only: a truncation comes in between, and what lies beyond the new end answers with an error,
+//! where a program would get a SIGBUS. A store does not change the file's times; the kernel's does
+//! at the first of each page.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use steadfast_vfs::{Fh, FileSystem, FsError, OpenFlags, Result};
 
 use super::dax::load;
-use super::pieces::{Piece, Place};
+use super::pieces::{Piece, PieceSource};
 use crate::file::dax::{note_stored, write_new};
 use crate::file::in_place::{is_dax, memory};
 use crate::file::sync::{fence, make_durable};
@@ -25,7 +25,7 @@ use crate::state::OpenFile;
 const ZEROS_AT_ONCE: u64 = 64 << 10;
 
 /// A range of an open file that is used in place. It keeps the file open.
-pub struct Map {
+pub struct FileMapping {
     fs: Arc<Ext4>,
     fh: Fh,
     file: Arc<OpenFile>,
@@ -37,7 +37,7 @@ impl Ext4 {
     ///
     /// # Errors
     /// Unsupported if the file is not used in place (`dax=`); a bad handle; an empty range.
-    pub fn map(self: &Arc<Self>, fh: Fh, range: Range<u64>) -> Result<Map> {
+    pub fn map(self: &Arc<Self>, fh: Fh, range: Range<u64>) -> Result<FileMapping> {
         let file = self.handles.get(fh)?;
         if range.is_empty() {
             return Err(FsError::Invalid { what: "an empty range cannot be mapped" });
@@ -50,11 +50,11 @@ impl Ext4 {
         let errors = self.pages.error_cursor(key(file.inode.no));
         let fh = self.handles.add(Arc::clone(&file.inode), file.flags, errors)?;
         let file = self.handles.get(fh)?;
-        Ok(Map { fs: Arc::clone(self), fh, file, range })
+        Ok(FileMapping { fs: Arc::clone(self), fh, file, range })
     }
 }
 
-impl Map {
+impl FileMapping {
     /// Bytes of the range.
     pub fn len(&self) -> u64 {
         self.range.end - self.range.start
@@ -112,7 +112,7 @@ impl Map {
         let persisted = || {
             let memory = memory(&self.fs)?;
             for piece in self.fs.parts.pieces(inode, bytes.start, bytes.end, None)? {
-                if let Place::Device(at) = piece.place {
+                if let PieceSource::Device(at) = piece.place {
                     memory.persist(at, piece.len)?;
                 }
             }
@@ -144,13 +144,13 @@ impl Map {
     ) -> steadfast_ext4_format::Result<Option<()>> {
         let inode = &*self.file.inode;
         let pieces = self.fs.parts.pieces(inode, bytes.start, bytes.end, None)?;
-        if pieces.iter().any(|piece| !matches!(piece.place, Place::Device(_))) {
+        if pieces.iter().any(|piece| !matches!(piece.place, PieceSource::Device(_))) {
             return Ok(None);
         }
         self.fs.parts.check_writable()?;
         let memory = memory(&self.fs)?;
         for Piece { offset, len, place } in pieces {
-            if let Place::Device(at) = place {
+            if let PieceSource::Device(at) = place {
                 let from = (offset - bytes.start) as usize;
                 memory.store_through(at, &data[from..from + len as usize])?;
             }
@@ -168,7 +168,7 @@ impl Map {
             self.fs.parts.check_writable()?;
             let bytes = self.bytes(at, len)?;
             for piece in self.fs.parts.pieces(inode, bytes.start, bytes.end, None)? {
-                if matches!(piece.place, Place::Device(_)) {
+                if matches!(piece.place, PieceSource::Device(_)) {
                     continue;
                 }
                 let (mut at, end) = (piece.offset, piece.offset + piece.len);
@@ -183,14 +183,14 @@ impl Map {
     }
 }
 
-impl Drop for Map {
+impl Drop for FileMapping {
     fn drop(&mut self) {
         // What could fail is the end of a file without a name, which the next mount makes good.
         let _ = self.fs.release(self.fh);
     }
 }
 
-impl std::fmt::Debug for Map {
+impl std::fmt::Debug for FileMapping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Map").field("range", &self.range).finish_non_exhaustive()
     }

@@ -51,7 +51,7 @@ mod write;
 mod writeback;
 
 pub(crate) use in_place::check as check_dax;
-pub use map::Map;
+pub use map::FileMapping;
 
 pub(crate) use cost::{CALL, NAME_CALL};
 pub(crate) use dax::leave_page_cache;

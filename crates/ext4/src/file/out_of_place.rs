@@ -15,7 +15,7 @@ use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::FsError;
 
-use super::pieces::Place;
+use super::pieces::PieceSource;
 use crate::alloc::{BlockRequest, Purpose};
 use crate::extents::{block_goal, map_extent, unmap_blocks};
 use crate::file::place::{still_holes, window_blocks};
@@ -26,7 +26,7 @@ use crate::state::Inode;
 
 /// File blocks `[start, end)` that need a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Need {
+pub(super) struct PlacementRange {
     pub start: u64,
     pub end: u64,
     /// They have one, which a transaction point holds.
@@ -100,10 +100,11 @@ pub(crate) fn homeless(
     inode: &Inode,
     from: u64,
     to: u64,
-) -> Result<Vec<Need>> {
+) -> Result<Vec<PlacementRange>> {
     let delayed: Vec<(u64, u64)> = inode.state().delayed.within(from, to).collect();
     let delayed = still_holes(txn, inode, delayed)?;
-    let delayed = delayed.into_iter().map(|(start, end)| Need { start, end, moves: false });
+    let delayed =
+        delayed.into_iter().map(|(start, end)| PlacementRange { start, end, moves: false });
     let mut all = needs(fs, inode, from, to, Some(txn))?;
     all.retain(|n| n.moves);
     all.extend(delayed);
@@ -149,24 +150,24 @@ pub(super) fn needs(
     from: u64,
     to: u64,
     txn: Option<&Txn<'_>>,
-) -> Result<Vec<Need>> {
+) -> Result<Vec<PlacementRange>> {
     let size = fs.volume.block_size();
     let Some(fresh) = &fs.parts.allocator.fresh else { return Ok(Vec::new()) };
     let mut needs = Vec::new();
     for piece in fs.parts.pieces(inode, from * size, to * size, txn)? {
         let (start, end) = (piece.offset / size, (piece.offset + piece.len) / size);
         match piece.place {
-            Place::Hole => needs.push(Need { start, end, moves: false }),
-            Place::Device(at) | Place::Unwritten(at) => {
+            PieceSource::Hole => needs.push(PlacementRange { start, end, moves: false }),
+            PieceSource::Device(at) | PieceSource::Unwritten(at) => {
                 let place = at / size;
                 let held = fresh.held(place, place + (end - start));
-                needs.extend(held.into_iter().map(|(s, e)| Need {
+                needs.extend(held.into_iter().map(|(s, e)| PlacementRange {
                     start: start + (s - place),
                     end: start + (e - place),
                     moves: true,
                 }));
             }
-            Place::Image(_) => {}
+            PieceSource::Image(_) => {}
         }
     }
     Ok(needs)

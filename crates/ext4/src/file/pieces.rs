@@ -12,7 +12,7 @@ use crate::state::Inode;
 
 /// Where a piece is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PieceSource {
     /// On the device, at this byte.
     Device(u64),
     /// Allocated at this byte of the device, but never written.
@@ -29,7 +29,7 @@ pub(crate) struct Piece {
     /// Byte offset in the file.
     pub offset: u64,
     pub len: u64,
-    pub place: Place,
+    pub place: PieceSource,
 }
 
 impl Parts {
@@ -52,11 +52,14 @@ impl Parts {
             let (end, start) = match self.find_block(inode, logical, txn)? {
                 Lookup::Mapped(e) => {
                     let byte = (e.start + u64::from(logical - e.logical)) * size + at % size;
-                    let place =
-                        if e.unwritten { Place::Unwritten(byte) } else { Place::Device(byte) };
+                    let place = if e.unwritten {
+                        PieceSource::Unwritten(byte)
+                    } else {
+                        PieceSource::Device(byte)
+                    };
                     (e.end(), place)
                 }
-                Lookup::Hole { until } => (until, Place::Hole),
+                Lookup::Hole { until } => (until, PieceSource::Hole),
             };
             let len = (end * size).min(to) - at;
             match pieces.last_mut() {
@@ -94,7 +97,7 @@ impl Parts {
 pub(crate) fn with_images(log: &MetaLog, size: u64, pieces: Vec<Piece>) -> Vec<Piece> {
     let mut out = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        let Place::Device(start) = piece.place else {
+        let PieceSource::Device(start) = piece.place else {
             out.push(piece);
             continue;
         };
@@ -105,8 +108,8 @@ pub(crate) fn with_images(log: &MetaLog, size: u64, pieces: Vec<Piece>) -> Vec<P
             let skip = (byte % size) as usize;
             let image = log.image(byte / size);
             let place = match image {
-                Some(image) => Place::Image(image.slice(skip..skip + len as usize)),
-                None => Place::Device(byte),
+                Some(image) => PieceSource::Image(image.slice(skip..skip + len as usize)),
+                None => PieceSource::Device(byte),
             };
             match out.last_mut() {
                 Some(last) if Piece::continues_with(last, &place) => last.len += len,
@@ -123,9 +126,9 @@ pub(crate) fn with_images(log: &MetaLog, size: u64, pieces: Vec<Piece>) -> Vec<P
 pub(crate) fn read_piece(device: &dyn BlockDevice, piece: &Piece, keep: u64) -> Source {
     let (len, keep) = (piece.len as usize, keep as usize);
     match &piece.place {
-        Place::Hole | Place::Unwritten(_) => Source::Zeros(len),
-        Place::Image(bytes) => Source::Bytes { bytes: bytes.clone(), len, keep },
-        Place::Device(offset) => {
+        PieceSource::Hole | PieceSource::Unwritten(_) => Source::Zeros(len),
+        PieceSource::Image(bytes) => Source::Bytes { bytes: bytes.clone(), len, keep },
+        PieceSource::Device(offset) => {
             let sector = u64::from(device.info().logical_block);
             let read = Request::Read { offset: *offset, len: piece.len.next_multiple_of(sector) };
             let completion: Completion = device.submit(read);
@@ -135,17 +138,16 @@ pub(crate) fn read_piece(device: &dyn BlockDevice, piece: &Piece, keep: u64) -> 
 }
 
 impl Piece {
-    fn continues_with(&self, next: &Place) -> bool {
+    fn continues_with(&self, next: &PieceSource) -> bool {
         match (&self.place, next) {
-            (Place::Device(a), Place::Device(b)) | (Place::Unwritten(a), Place::Unwritten(b)) => {
-                a + self.len == *b
-            }
-            (Place::Hole, Place::Hole) => true,
+            (PieceSource::Device(a), PieceSource::Device(b))
+            | (PieceSource::Unwritten(a), PieceSource::Unwritten(b)) => a + self.len == *b,
+            (PieceSource::Hole, PieceSource::Hole) => true,
             _ => false,
         }
     }
 }
 
 pub(crate) fn all_in_place(pieces: &[Piece]) -> bool {
-    pieces.iter().all(|p| matches!(p.place, Place::Device(_)))
+    pieces.iter().all(|p| matches!(p.place, PieceSource::Device(_)))
 }

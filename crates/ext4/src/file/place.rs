@@ -5,7 +5,7 @@ use steadfast_ext4_format::extents::Lookup;
 use steadfast_ext4_format::ondisk::{Extent, MAX_WRITTEN_LEN};
 
 use crate::alloc::{BlockRequest, Purpose};
-use crate::extents::{Placed, find_extent, map_extent, place_blocks};
+use crate::extents::{ClusterRange, find_extent, map_extent, place_blocks};
 use crate::file::in_place::is_dax;
 use crate::indirect::prepare_map;
 use crate::meta::Txn;
@@ -47,7 +47,7 @@ pub(crate) fn place_run(
         let (goal, room) = prepare_map(txn, inode.no, logical)?;
         let want = (end - at).min(u64::from(MAX_WRITTEN_LEN) - 1).min(room) as u32;
         let request = BlockRequest { goal, want, owner: inode.no, purpose, window };
-        let Placed { start, len, taken } = place_blocks(txn, request, logical)?;
+        let ClusterRange { start, len, taken } = place_blocks(txn, request, logical)?;
         map_extent(txn, inode.no, Extent { logical, len, start, unwritten }, taken)?;
         at += u64::from(len);
     }

@@ -4,7 +4,7 @@ use steadfast_ext4_format::extents::FILE_END;
 use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
 use steadfast_vfs::FsError;
 
-use super::pieces::Place;
+use super::pieces::PieceSource;
 use crate::alloc::Purpose;
 use crate::file::out_of_place::reserve_out_of_place;
 use crate::meta::Txn;
@@ -89,7 +89,7 @@ fn reserve_clusters(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u64
     let (mut holes, mut mapped) = (Vec::new(), RangeSet::new());
     for p in fs.parts.pieces(inode, start * size, end * size, None)? {
         let (a, b) = (p.offset / size, (p.offset + p.len) / size);
-        if p.place == Place::Hole {
+        if p.place == PieceSource::Hole {
             holes.push((a.max(first), b.min(last)));
         } else {
             mapped.insert(a / ratio, b.div_ceil(ratio));
@@ -144,7 +144,7 @@ pub(crate) fn place_beside(fs: &Ext4, inode: &Inode, edges: [u64; 2]) -> Result<
 fn holes(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<Vec<(u64, u64)>> {
     let size = fs.volume.block_size();
     let pieces = fs.parts.pieces(inode, from * size, to * size, None)?;
-    let holes = pieces.into_iter().filter(|p| p.place == Place::Hole);
+    let holes = pieces.into_iter().filter(|p| p.place == PieceSource::Hole);
     Ok(holes.map(|p| (p.offset / size, (p.offset + p.len) / size)).collect())
 }
 

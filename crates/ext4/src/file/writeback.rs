@@ -11,8 +11,8 @@ use steadfast_pagecache::{DirtyParts, DirtyRun, FailedPages, FileKey, PAGE, Page
 use steadfast_runtime::cpu;
 use steadfast_vfs::FsError;
 
-use super::out_of_place::Need;
-use super::pieces::{Piece, Place};
+use super::out_of_place::PlacementRange;
+use super::pieces::{Piece, PieceSource};
 use crate::alloc::Purpose;
 use crate::extents::mark_written;
 use crate::file::large_blocks::{has_large_blocks, zero_around};
@@ -23,7 +23,7 @@ use crate::file::reserve::{finish_placed, unreserve};
 use crate::mounted::{Ext4, key};
 use crate::options::DataMode;
 use crate::planted::Bug;
-use crate::state::{Inode, Trouble};
+use crate::state::{Inode, WriteError};
 
 /// Largest write request.
 const REQUEST_MAX: u64 = 1 << 20;
@@ -57,7 +57,7 @@ impl PageStore for Ext4 {
     }
 
     fn write_failed(&self, what: &FailedPages, error: &FsError) {
-        self.volume.status.notify(&Trouble::Unwritten { part: self.part(what), error });
+        self.volume.status.notify(&WriteError::Unwritten { part: self.part(what), error });
     }
 }
 
@@ -114,7 +114,7 @@ fn write_run(
             let state = inode.state();
             state.size_written().min(to) > state.raw.size()
         };
-        let in_place = !longer && pieces.iter().all(|p| matches!(p.place, Place::Device(_)));
+        let in_place = !longer && pieces.iter().all(|p| matches!(p.place, PieceSource::Device(_)));
         if in_place && nothing_moves(fs, inode, from, to)? {
             fs.parts.check_writable()?;
             writes.add(pieces, run, block, &as_taken);
@@ -159,7 +159,7 @@ fn allocate_run(
     };
     let mut to = to;
     for need in &homeless {
-        let Need { start, end, moves } = *need;
+        let PlacementRange { start, end, moves } = *need;
         let reached = if moves {
             move_blocks(fs, &mut txn, inode, start, end)?
         } else {
@@ -176,7 +176,7 @@ fn allocate_run(
         zero_around(fs, &txn, inode, from, to, &homeless)?;
     }
     let mut unwritten = false;
-    for p in pieces.iter().filter(|p| matches!(p.place, Place::Unwritten(_))) {
+    for p in pieces.iter().filter(|p| matches!(p.place, PieceSource::Unwritten(_))) {
         mark_written(&mut txn, inode.no, p.offset / block, (p.offset + p.len).div_ceil(block))?;
         unwritten = true;
     }
@@ -228,7 +228,7 @@ fn without_untouched(pieces: Vec<Piece>, run: &DirtyRun, block: u64) -> Vec<Piec
     let is_dirty = |from: u64, to: u64| is_dirty(run, from, to);
     let mut out = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        let Place::Unwritten(start) = piece.place else {
+        let PieceSource::Unwritten(start) = piece.place else {
             out.push(piece);
             continue;
         };
@@ -242,8 +242,8 @@ fn without_untouched(pieces: Vec<Piece>, run: &DirtyRun, block: u64) -> Vec<Piec
                 to = after(to);
             }
             let place = match dirty {
-                true => Place::Unwritten(start + (from - piece.offset)),
-                false => Place::Hole,
+                true => PieceSource::Unwritten(start + (from - piece.offset)),
+                false => PieceSource::Hole,
             };
             out.push(Piece { offset: from, len: to - from, place });
             from = to;
@@ -279,7 +279,7 @@ impl Piece {
     /// The piece once it has been written.
     fn into_written(self) -> Piece {
         match self.place {
-            Place::Unwritten(at) => Piece { place: Place::Device(at), ..self },
+            PieceSource::Unwritten(at) => Piece { place: PieceSource::Device(at), ..self },
             _ => self,
         }
     }
@@ -295,7 +295,7 @@ fn data_in_hole(
     block: u64,
     as_taken: &dyn Fn(u64) -> bool,
 ) -> Option<u64> {
-    if piece.place != Place::Hole {
+    if piece.place != PieceSource::Hole {
         return None;
     }
     let step = block.min(PAGE as u64);
@@ -333,7 +333,7 @@ impl Writes {
     ) {
         let base = run.first * PAGE as u64;
         for piece in pieces {
-            let Place::Device(mut at) = piece.place else {
+            let PieceSource::Device(mut at) = piece.place else {
                 self.homeless =
                     self.homeless.or_else(|| data_in_hole(&piece, run, block, as_taken));
                 continue;

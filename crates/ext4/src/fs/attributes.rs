@@ -12,7 +12,7 @@ use crate::file::{delete_values, make_durable, truncate};
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::state::Inode;
-use crate::xattr::Unused;
+use crate::xattr::UnusedInodes;
 use crate::xattr::{acl_follows_mode, read_xattr, set_xattr};
 
 const SET_UID: u16 = 0o4000;
@@ -117,7 +117,7 @@ impl Ext4 {
             SetTime::Now => now,
             SetTime::At(t) => t,
         };
-        let mut unused = Unused::default();
+        let mut unused = UnusedInodes::default();
         let owned = set.uid.is_some() || set.gid.is_some();
         if owned && inode.state().raw.file_type() != Some(FileType::Directory) {
             unused.0.extend(strip(&mut txn, inode.no)?.0);
@@ -186,7 +186,7 @@ fn stripped(raw: &RawInode) -> u16 {
 }
 
 /// Takes set-id bits and capabilities away.
-fn strip(txn: &mut Txn<'_>, no: InodeNo) -> steadfast_ext4_format::Result<Unused> {
+fn strip(txn: &mut Txn<'_>, no: InodeNo) -> steadfast_ext4_format::Result<UnusedInodes> {
     txn.modify_inode(no, |raw| {
         let mode = stripped(raw);
         if let Some(kind) = raw.file_type() {
@@ -196,9 +196,9 @@ fn strip(txn: &mut Txn<'_>, no: InodeNo) -> steadfast_ext4_format::Result<Unused
     strip_capability(txn, no)
 }
 
-fn strip_capability(txn: &mut Txn<'_>, no: InodeNo) -> steadfast_ext4_format::Result<Unused> {
+fn strip_capability(txn: &mut Txn<'_>, no: InodeNo) -> steadfast_ext4_format::Result<UnusedInodes> {
     if read_xattr(txn, no, CAPABILITY)?.is_none() {
-        return Ok(Unused::default());
+        return Ok(UnusedInodes::default());
     }
     let how = steadfast_vfs::SetXattr::Any;
     Ok(set_xattr(txn, no, CAPABILITY, None, how)?.1)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_vfs::{
-    Attr, DirEntry, Fh, FileType, Ino, NewNode, OpenFlags, RenameFlags, Result, TransactMask,
+    Attr, Dirent, Fh, FileType, Ino, NewNode, OpenFlags, RenameFlags, Result, TransactMask,
 };
 
 use crate::file::{delete_if_unused, delete_with_final_unlink, make_durable};
@@ -115,7 +115,7 @@ pub(super) fn rename(
     fs.names_changed(&[from_dir, to_dir], TransactMask::RENAME)
 }
 
-pub(super) fn readdir(fs: &Ext4, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
+pub(super) fn readdir(fs: &Ext4, dir: Ino, from: u64) -> Result<Vec<Dirent>> {
     let entries = fs.run_on(&[dir], || namespace::readdir(&fs.parts, fs.given(dir)?, from))?;
     fs.accessed(&*fs.inode(dir)?);
     Ok(entries)

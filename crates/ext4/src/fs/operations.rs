@@ -4,9 +4,9 @@ use bytes::Bytes;
 use steadfast_ext4_format::ondisk::{Incompat, InodeNo};
 use steadfast_runtime::cpu;
 use steadfast_vfs::{
-    Attr, DirBlock, DirEntry, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino,
-    NewNode, OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs,
-    TransactMask, TransactPolicy,
+    Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
+    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactMask,
+    TransactPolicy,
 };
 
 use super::{attributes, data, names, space};
@@ -175,7 +175,7 @@ impl FileSystem for Ext4 {
         data::fsync(self, fh, data_only)
     }
 
-    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
+    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<Dirent>> {
         self.enter(NAME_CALL)?;
         names::readdir(self, dir, from)
     }

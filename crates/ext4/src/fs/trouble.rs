@@ -7,13 +7,13 @@ use steadfast_pagecache::{FailedPages, PAGE};
 
 use crate::meta::MetaLog;
 use crate::mounted::Ext4;
-use crate::state::{Trouble, UnwrittenPart};
+use crate::state::{UnwrittenPart, WriteError};
 
 impl Ext4 {
     /// Reports to `listener` everything that goes wrong where nobody waits for an answer. It may
     /// be called from any thread, with locks of the file system held: it must not call the file
     /// system, but for [`path_of`](Self::path_of). Only the first listener is heard.
-    pub fn on_trouble(&self, listener: impl Fn(&Trouble<'_>) + Send + Sync + 'static) {
+    pub fn on_trouble(&self, listener: impl Fn(&WriteError<'_>) + Send + Sync + 'static) {
         let listener = Arc::new(listener);
         self.volume.status.listen(listener.clone());
         if let MetaLog::Journal(journal) = &self.parts.log {

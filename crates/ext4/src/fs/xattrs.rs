@@ -8,7 +8,7 @@ use steadfast_vfs::{FileType, FsError, Ino, Result, SetXattr};
 use crate::file::delete_values;
 use crate::mounted::Ext4;
 use crate::state::Inode;
-use crate::xattr::Which;
+use crate::xattr::AclType;
 use crate::xattr::set_xattr;
 use crate::xattr::{read_acl, read_xattr, set_acl, xattr_names};
 
@@ -25,7 +25,7 @@ impl Ext4 {
         }
         let look = || {
             let txn = self.parts.look_yielding();
-            match Which::of(name.0) {
+            match AclType::of(name.0) {
                 Some(which) => Ok(read_acl(&txn, inode.no, which)?.map(|acl| acl.to_wire())),
                 None => read_xattr(&txn, inode.no, name),
             }
@@ -64,7 +64,7 @@ impl Ext4 {
                 let what = "user attributes of what is neither a file nor a directory";
                 return Err(FsError::NotPermitted { what });
             }
-            match Which::of(name.0) {
+            match AclType::of(name.0) {
                 Some(which) => {
                     let acl = Acl::from_wire(value.unwrap_or(&[]))?;
                     self.run_pinned(inode, || self.change_acl(inode, which, acl.as_ref()))
@@ -77,7 +77,7 @@ impl Ext4 {
     fn change_acl(
         &self,
         inode: &Inode,
-        which: Which,
+        which: AclType,
         acl: Option<&Acl>,
     ) -> steadfast_ext4_format::Result<()> {
         let mut txn = self.parts.begin()?;

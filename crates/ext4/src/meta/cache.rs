@@ -25,7 +25,7 @@ pub(crate) struct BlockCache {
 }
 
 /// A cached block.
-pub(crate) struct Cached {
+pub(crate) struct CacheBlock {
     pub contents: Bytes,
     /// The reader's check has passed, or we made the contents ourselves.
     pub verified: bool,
@@ -50,10 +50,10 @@ impl BlockCache {
         self.entries.contains_key(&block)
     }
 
-    pub fn get(&mut self, block: u64) -> Option<Cached> {
+    pub fn get(&mut self, block: u64) -> Option<CacheBlock> {
         let entry = self.entries.get_mut(&block)?;
         entry.used = true;
-        Some(Cached { contents: entry.contents.clone(), verified: entry.verified })
+        Some(CacheBlock { contents: entry.contents.clone(), verified: entry.verified })
     }
 
     pub fn insert(&mut self, block: u64, contents: Bytes, verified: bool) {

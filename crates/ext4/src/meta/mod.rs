@@ -39,4 +39,4 @@ pub use txn::Txn;
 pub use volume::Volume;
 pub(crate) use volume::{group_metadata, system_blocks};
 
-pub use crate::state::{Trouble, UnwrittenPart};
+pub use crate::state::{UnwrittenPart, WriteError};

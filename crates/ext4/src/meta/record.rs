@@ -13,7 +13,7 @@ use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_vfs::FileType;
 
 use super::txn::Txn;
-use crate::state::{Life, MapChange, NameChange, Named, Recorded, is_eligible};
+use crate::state::{Life, MapChange, NameChange, NameRecord, OperationChanges, is_eligible};
 
 impl Txn<'_> {
     /// This transaction does nothing that a fast commit cannot record.
@@ -29,7 +29,7 @@ impl Txn<'_> {
     /// As [`record`](Self::record): a name of a regular file has come or gone.
     pub(crate) fn record_name(&mut self, what: NameChange, dir: InodeNo, no: InodeNo, name: &[u8]) {
         let name = name.to_vec();
-        self.recorded.get_or_insert_default().push(Named { what, dir, no, name });
+        self.recorded.get_or_insert_default().push(NameRecord { what, dir, no, name });
     }
 
     /// Whether fast commits record what transactions do.
@@ -38,7 +38,7 @@ impl Txn<'_> {
     }
 
     /// What this transaction, about to be finished, has done; `None` if it cannot be recorded.
-    pub(crate) fn take_recorded(&mut self, revokes: bool) -> Option<Recorded> {
+    pub(crate) fn take_recorded(&mut self, revokes: bool) -> Option<OperationChanges> {
         let names = self.recorded.take()?;
         self.parts.fast.as_ref()?;
         // Blocks that are freed must not be taken for anything recorded before the transaction has
@@ -79,6 +79,6 @@ impl Txn<'_> {
             }
             inodes.push((*no, ranges));
         }
-        Some(Recorded { names, inodes })
+        Some(OperationChanges { names, inodes })
     }
 }

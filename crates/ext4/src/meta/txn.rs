@@ -17,8 +17,8 @@ use super::parts::Parts;
 use super::read::Miss;
 use super::volume::Volume;
 use crate::state::{
-    Allocator, Holds, Inode, InodeEdit, NameCache, NameEdit, Named, Notes, OrphanEdit, Orphans,
-    SpaceEdit,
+    Allocator, Holds, Inode, InodeEdit, NameCache, NameEdit, NameRecord, Notes, OrphanEdit,
+    Orphans, SpaceEdit,
 };
 
 /// An operation on the metadata. See the module's text.
@@ -52,7 +52,7 @@ pub struct Txn<'v> {
     /// Names that come and go.
     pub(crate) name_edits: Vec<NameEdit>,
     /// The names that came and went, if this can be recorded in a fast commit.
-    pub(crate) recorded: Option<Vec<Named>>,
+    pub(crate) recorded: Option<Vec<NameRecord>>,
     /// Whether a fast commit cannot record this transaction.
     pub(crate) ineligible: bool,
     /// A block that is not in memory ends the transaction.

@@ -22,7 +22,7 @@ use crate::state::Clock;
 use crate::state::HomeMark;
 
 /// A file system's log.
-pub(crate) struct Found {
+pub(crate) struct OpenLog {
     log: Log,
     /// Blocks of the file system that it takes: none if it is external.
     pub blocks: RangeSet,
@@ -31,7 +31,7 @@ pub(crate) struct Found {
     pub by_backup: Option<String>,
 }
 
-impl Found {
+impl OpenLog {
     pub(super) fn log(&self) -> &Log {
         &self.log
     }
@@ -115,14 +115,14 @@ fn planted(recovery: Recovery, _: &MountOptions) -> Recovery {
 
 /// What recovery left.
 #[derive(Default)]
-pub(super) struct Recovered {
+pub(super) struct RecoveredLog {
     /// Blocks replayed in memory only.
     pub overlay: Overlay,
     /// What was replayed; `None` if nothing was to be.
     pub report: Option<RecoveryReport>,
 }
 
-impl Recovered {
+impl RecoveredLog {
     /// Whether the journal had been aborted.
     pub fn had_error(&self) -> bool {
         self.report.as_ref().is_some_and(|report| report.errno != 0)
@@ -139,7 +139,7 @@ pub(super) fn find(
     superblock: &Superblock,
     layout: &Layout,
     options: &MountOptions,
-) -> Result<Option<Found>> {
+) -> Result<Option<OpenLog>> {
     if !layout.features.compat.contains(Compat::HAS_JOURNAL) {
         if options.journal_device.is_some() {
             return refused("the file system has no journal: do not give a journal device");
@@ -156,14 +156,14 @@ pub(super) fn find(
         return refused("the file system has its journal inside: do not give a journal device");
     }
     let InternalJournal { log, blocks, by_backup } = find_internal(device, superblock, layout)?;
-    Ok(Some(Found { log, blocks, by_backup }))
+    Ok(Some(OpenLog { log, blocks, by_backup }))
 }
 
 fn find_external(
     superblock: &Superblock,
     layout: &Layout,
     options: &MountOptions,
-) -> Result<Found> {
+) -> Result<OpenLog> {
     let uuid = Uuid::from_bytes(superblock.journal_uuid);
     if uuid.is_nil() {
         // No journal has such a UUID: which one, nobody can say.
@@ -193,7 +193,7 @@ fn find_external(
         block_size: layout.block_size,
     };
     let found = external::open_for(Arc::clone(device), &owner)?;
-    Ok(Found { log: found.log, blocks: RangeSet::new(), by_backup: None })
+    Ok(OpenLog { log: found.log, blocks: RangeSet::new(), by_backup: None })
 }
 
 /// Whether the log is to be replayed: the file system says so, or its superblock is torn and the
@@ -222,10 +222,10 @@ pub(super) fn recover(
     device: &Arc<dyn BlockDevice>,
     bootstrap: &FoundSuperblock,
     layout: &Layout,
-    found: Option<&Found>,
+    found: Option<&OpenLog>,
     options: &MountOptions,
-) -> Result<Recovered> {
-    let Some(found) = found else { return Ok(Recovered::default()) };
+) -> Result<RecoveredLog> {
+    let Some(found) = found else { return Ok(RecoveredLog::default()) };
     let log = &found.log;
     let check =
         |replayed: &Overlay| relied_upon::check_over(device, replayed, Some(found), options);
@@ -234,21 +234,21 @@ pub(super) fn recover(
             check(&Overlay::new())?;
             steadfast_journal::discard_contents(log)?;
         }
-        return Ok(Recovered::default());
+        return Ok(RecoveredLog::default());
     }
     // An error that the journal remembers stays there until the file system, cleanly unmounted,
     // says the same.
     if options.read_only {
         let (report, overlay) = found.replay_dry(device)?;
-        return Ok(Recovered { overlay, report: Some(report) });
+        return Ok(RecoveredLog { overlay, report: Some(report) });
     }
     let report = found.replay(device, options, check)?;
-    Ok(Recovered { overlay: Overlay::new(), report: Some(report) })
+    Ok(RecoveredLog { overlay: Overlay::new(), report: Some(report) })
 }
 
 /// Opens the recovered log for use.
 pub(super) fn open(
-    found: Found,
+    found: OpenLog,
     home: Option<Arc<HomeMark>>,
     device: &Arc<dyn BlockDevice>,
     features: Features,

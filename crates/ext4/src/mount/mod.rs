@@ -45,7 +45,7 @@ use crate::meta::{MetaLog, Parts};
 use crate::mounted::Ext4;
 use crate::options::{DataMode, MountOptions};
 use crate::quota;
-use crate::stage::{Loaded, assemble, load_orphans};
+use crate::stage::{LoadedLayout, assemble, load_orphans};
 use crate::state::{Clock, MountRecovery, Protection, Track};
 
 impl Ext4 {
@@ -91,7 +91,7 @@ impl Ext4 {
     fn mount_found(
         device: Arc<dyn BlockDevice>,
         bootstrap: &FoundSuperblock,
-        mut found: Option<journal::Found>,
+        mut found: Option<journal::OpenLog>,
         options: MountOptions,
         protection: Option<Arc<Protection>>,
     ) -> Result<Arc<Ext4>> {
@@ -120,7 +120,7 @@ impl Ext4 {
         }
         let groups = groups::read(&*device, &layout, &recovered.overlay)?;
         let journal_blocks = found.as_ref().map(|f| f.blocks.clone()).unwrap_or_default();
-        let loaded = Loaded { superblock, layout, groups, journal_blocks };
+        let loaded = LoadedLayout { superblock, layout, groups, journal_blocks };
         let clock = Clock::new(options.simulated_epoch);
         let mut home = None;
         let log = match (read_only, found) {

@@ -10,7 +10,7 @@ use steadfast_journal::Overlay;
 use steadfast_vfs::FileType;
 
 use super::check_transactable;
-use super::journal::{self, Found};
+use super::journal::{self, OpenLog};
 use crate::file::check_dax;
 use crate::meta::Parts;
 use crate::options::{DataMode, MountOptions};
@@ -21,7 +21,7 @@ use crate::state::Protection;
 pub(super) fn check_over(
     device: &Arc<dyn BlockDevice>,
     replayed: &Overlay,
-    found: Option<&Found>,
+    found: Option<&OpenLog>,
     options: &MountOptions,
 ) -> Result<()> {
     // Superblock, descriptors, orphans and quota files are looked at on the way. Where the

@@ -91,7 +91,7 @@ fn protect(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<Opti
 
 /// The metadata and the orphans after a replay; `None` if they are damaged, which is for a check
 /// to say.
-fn stage(device: &Arc<dyn BlockDevice>, found: &journal::Found) -> Result<Option<Parts>> {
+fn stage(device: &Arc<dyn BlockDevice>, found: &journal::OpenLog) -> Result<Option<Parts>> {
     let staged = stage_with(device, &Overlay::new(), found.blocks.clone());
     match staged.and_then(load_orphans) {
         Ok(parts) => Ok(Some(parts)),
@@ -170,7 +170,7 @@ pub fn discardable(
 fn log_to_be_replayed(
     device: &Arc<dyn BlockDevice>,
     options: &MountOptions,
-) -> Result<Option<journal::Found>> {
+) -> Result<Option<journal::OpenLog>> {
     let bootstrap = superblock::find(&**device)?;
     check_supported_filesystem(&bootstrap.superblock)?;
     let layout = Layout::new(&bootstrap.superblock, device.info().size)?;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use steadfast_ext4_format::dir::Found;
+use steadfast_ext4_format::dir::NameLocation;
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, NAME_MAX};
 use steadfast_ext4_format::{Ext4Error, Result};
-use steadfast_vfs::{DirEntry, FileType, FsError, Ino, NewNode};
+use steadfast_vfs::{Dirent, FileType, FsError, Ino, NewNode};
 
 use crate::dir::InodeBlocks;
 use crate::extents::block_of;
@@ -102,7 +102,7 @@ pub(super) fn record_name(
 /// # Errors
 /// ENOTDIR; corrupt directories. Entries that make no sense are left out, and then the end is an
 /// error: nobody takes what he has got for all.
-pub fn readdir(parts: &Parts, dir: InodeNo, from: u64) -> Result<Vec<DirEntry>> {
+pub fn readdir(parts: &Parts, dir: InodeNo, from: u64) -> Result<Vec<Dirent>> {
     let txn = parts.look_yielding();
     let part = InodeBlocks::directory(&txn, dir)?.read(from)?;
     {
@@ -117,7 +117,7 @@ pub fn readdir(parts: &Parts, dir: InodeNo, from: u64) -> Result<Vec<DirEntry>> 
     for entry in part.names {
         let kind = entry.kind.map_or_else(|| kind_to_list(&txn, entry.ino), Ok)?;
         let ino = Ino(entry.ino.0.into());
-        entries.push(DirEntry { ino, kind, name: entry.name, next: entry.next });
+        entries.push(Dirent { ino, kind, name: entry.name, next: entry.next });
     }
     Ok(entries)
 }
@@ -196,7 +196,7 @@ pub(super) fn check_name(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()>
 
 /// Finds a name whose inode may be reached by names: none of those that the file system keeps for
 /// itself.
-pub(super) fn find(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<Option<Found>> {
+pub(super) fn find(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<Option<NameLocation>> {
     let found = InodeBlocks::directory(txn, dir)?.lookup(name)?;
     if let Some(found) = &found
         && txn.volume().layout.is_reserved(found.ino)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use steadfast_ext4_format::dir::Found;
+use steadfast_ext4_format::dir::NameLocation;
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, NewNode, RenameFlags};
@@ -23,7 +23,7 @@ use crate::state::{Inode, NameChange};
 /// A name that takes part: where it is and what it names.
 struct Side {
     dir: InodeNo,
-    found: Found,
+    found: NameLocation,
     kind: FileType,
 }
 

@@ -2,7 +2,7 @@
 
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::InodeNo;
-use steadfast_vfs::{DirBlock, DirEntry, Ino};
+use steadfast_vfs::{DirBlock, Dirent, Ino};
 
 use super::entry::kind_to_list;
 use crate::dir::InodeBlocks;
@@ -27,7 +27,7 @@ pub fn readdir_block(parts: &Parts, dir: InodeNo, from: u64) -> Result<Option<Di
     let mut entries = Vec::with_capacity(names.len());
     for e in names {
         let kind = e.kind.map_or_else(|| kind_to_list(&txn, e.ino), Ok)?;
-        entries.push(DirEntry { ino: Ino(e.ino.0.into()), kind, name: e.name, next: 0 });
+        entries.push(Dirent { ino: Ino(e.ino.0.into()), kind, name: e.name, next: 0 });
     }
     let end = (u64::from(number) + 1) * size;
     Ok(Some(DirBlock { entries, end, damage: damage.map(Into::into) }))

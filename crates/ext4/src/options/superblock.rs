@@ -1,8 +1,8 @@
 //! The mount options that a superblock asks for: `tune2fs -o` and `tune2fs -E mount_opts=`.
 //!
-//! They hold where nothing else is said, as the kernel has it (fs/ext4/super.c: `ext4_set_def_opts`,
-//! then `parse_apply_sb_mount_options`, then what mount(2) was given). Whoever mounts what others
-//! have made begins with them: [`default_options`].
+//! They hold where nothing else is said, as the kernel has it (fs/ext4/super.c:
+//! `ext4_set_def_opts`, then `parse_apply_sb_mount_options`, then what mount(2) was given). Whoever
+//! mounts what others have made begins with them: [`default_options`].
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::{Compat, DefaultMountOptions, Superblock};
 use steadfast_ext4_format::superblock;
-use steadfast_vfs::options::{Applied, WrongOption, apply, names, split, unknown};
+use steadfast_vfs::options::{WordEffect, WrongOption, apply, names, split, unknown};
 
 use super::table::OPTIONS;
 use super::{DataMode, MountOptions};
 
-/// `base` with what the superblock asks for, and what it asks for and does not get: a line each, for
-/// people. A device without a readable superblock changes nothing: the mount says what is wrong.
+/// `base` with what the superblock asks for, and what it asks for and does not get: a line each,
+/// for people. A device without a readable superblock changes nothing: the mount says what is
+/// wrong.
 pub fn default_options(
     device: &Arc<dyn BlockDevice>,
     base: MountOptions,
@@ -79,7 +80,7 @@ fn with_words(
         if matches!(&*word, "ro" | "rw" | "noload" | "norecovery") || word.ends_with("atime") {
             return Err(WrongOption::new(&word, "only a mount can say it"));
         }
-        if apply(OPTIONS, &word, &mut options)? == Applied::Unknown {
+        if apply(OPTIONS, &word, &mut options)? == WordEffect::Unknown {
             return Err(unknown(&word, &names(OPTIONS)));
         }
     }

@@ -356,7 +356,7 @@ pub fn check_together(options: &MountOptions, given: &[String]) -> Result<(), Wr
 
 #[cfg(test)]
 mod tests {
-    use steadfast_vfs::options::{Applied, apply, in_force, split, texts};
+    use steadfast_vfs::options::{WordEffect, apply, in_force, split, texts};
 
     use super::*;
 
@@ -368,7 +368,7 @@ mod tests {
         assert!(words.contains(&"transact=fsync,timed=5s".to_owned()), "{words:?}");
         let mut options = MountOptions::default();
         for word in &words {
-            assert_eq!(apply(OPTIONS, word, &mut options), Ok(Applied::Set), "{word}");
+            assert_eq!(apply(OPTIONS, word, &mut options), Ok(WordEffect::Set), "{word}");
         }
         let now = in_force(OPTIONS, &options);
         for word in &words {
@@ -378,7 +378,7 @@ mod tests {
         }
         let mut again = MountOptions::default();
         for word in &now {
-            assert_eq!(apply(OPTIONS, word, &mut again), Ok(Applied::Set), "{word}");
+            assert_eq!(apply(OPTIONS, word, &mut again), Ok(WordEffect::Set), "{word}");
         }
         assert_eq!(in_force(OPTIONS, &again), now);
     }
@@ -399,9 +399,9 @@ mod tests {
     fn other_spellings_are_taken() {
         for (word, on) in [("auto_da_alloc=0", false), ("noauto_da_alloc", false)] {
             let mut options = MountOptions::default();
-            assert_eq!(apply(OPTIONS, word, &mut options), Ok(Applied::Set), "{word}");
+            assert_eq!(apply(OPTIONS, word, &mut options), Ok(WordEffect::Set), "{word}");
             assert_eq!(options.auto_da_alloc, on);
-            assert_eq!(apply(OPTIONS, "auto_da_alloc=1", &mut options), Ok(Applied::Set));
+            assert_eq!(apply(OPTIONS, "auto_da_alloc=1", &mut options), Ok(WordEffect::Set));
             assert!(options.auto_da_alloc);
         }
     }
@@ -419,7 +419,7 @@ mod tests {
         ] {
             let mut options = MountOptions::default();
             for word in given {
-                assert_eq!(apply(OPTIONS, word, &mut options), Ok(Applied::Set), "{word}");
+                assert_eq!(apply(OPTIONS, word, &mut options), Ok(WordEffect::Set), "{word}");
             }
             assert_eq!(options.access_times, held, "{given:?}");
         }
@@ -429,7 +429,7 @@ mod tests {
     fn values_that_do_nothing_are_taken_of_options_that_are_not_offered() {
         let given = |word: &str| apply(OPTIONS, word, &mut MountOptions::default());
         for word in ["resuid=0", "resgid=0", "usrjquota=", "grpjquota=", "bh", "nobh"] {
-            assert_eq!(given(word), Ok(Applied::WithoutEffect), "{word}");
+            assert_eq!(given(word), Ok(WordEffect::WithoutEffect), "{word}");
         }
         for word in ["resuid=7", "resgid=7", "usrjquota=aquota.user", "sb=32768", "grpid"] {
             assert!(given(word).is_err(), "{word}");

@@ -8,7 +8,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::alloc::{BlockRequest, Purpose};
-use crate::extents::Placed;
+use crate::extents::ClusterRange;
 use crate::extents::{block_goal, block_of, map_extent, place_blocks};
 use crate::meta::Txn;
 
@@ -48,7 +48,7 @@ fn write_quota_block(txn: &mut Txn<'_>, no: InodeNo, block: u32, contents: &[u8]
             let goal = block_goal(txn, no, Some(logical));
             let purpose = Purpose::Metadata;
             let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
-            let Placed { start, taken, .. } = place_blocks(txn, request, logical)?;
+            let ClusterRange { start, taken, .. } = place_blocks(txn, request, logical)?;
             map_extent(txn, no, Extent { logical, len: 1, start, unwritten: false }, taken)?;
             // OK to cast: a block is at most 64 KiB.
             txn.create(start, vec![0; txn.volume.block_size() as usize]);

@@ -26,7 +26,7 @@ const CUSHION_FRACTION: u64 = 50;
 const CUSHION_MAX: u64 = 4096;
 
 /// What is known once the log has been dealt with.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedLayout {
     pub superblock: Superblock,
     pub layout: Layout,
     pub groups: Vec<GroupDesc>,
@@ -77,15 +77,15 @@ fn load(
     device: &Arc<dyn BlockDevice>,
     overlay: &Overlay,
     journal_blocks: RangeSet,
-) -> Result<Loaded> {
+) -> Result<LoadedLayout> {
     let superblock = superblock::read(&**device, overlay)?;
     check_supported_filesystem(&superblock)?;
     let layout = Layout::new(&superblock, device.info().size)?;
     let groups = groups::read(&**device, &layout, overlay)?;
-    Ok(Loaded { superblock, layout, groups, journal_blocks })
+    Ok(LoadedLayout { superblock, layout, groups, journal_blocks })
 }
 
-fn assemble_staged(device: &Arc<dyn BlockDevice>, loaded: Loaded, log: MetaLog) -> Parts {
+fn assemble_staged(device: &Arc<dyn BlockDevice>, loaded: LoadedLayout, log: MetaLog) -> Parts {
     let options = MountOptions { use_reserved: true, ..MountOptions::default() };
     let clock = Clock::new(options.simulated_epoch);
     assemble(Arc::clone(device), loaded, log, clock, &options)
@@ -93,12 +93,12 @@ fn assemble_staged(device: &Arc<dyn BlockDevice>, loaded: Loaded, log: MetaLog) 
 
 pub(crate) fn assemble(
     device: Arc<dyn BlockDevice>,
-    loaded: Loaded,
+    loaded: LoadedLayout,
     log: MetaLog,
     clock: Clock,
     options: &MountOptions,
 ) -> Parts {
-    let Loaded { superblock, layout, groups, journal_blocks } = loaded;
+    let LoadedLayout { superblock, layout, groups, journal_blocks } = loaded;
     let group_metadata = group_metadata(&layout, &groups);
     let system_blocks = system_blocks(&layout, &superblock, &group_metadata, &journal_blocks);
     let (free_blocks, free_inodes) = count_free(&layout, &groups);

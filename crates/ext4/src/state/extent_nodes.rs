@@ -16,7 +16,7 @@ const NODES_MAX: usize = 64;
 const BYTES_MAX: usize = 256 << 10;
 
 /// A node and the buffer that it was decoded from.
-struct Known {
+struct LoadedNode {
     block: u64,
     contents: Bytes,
     node: Arc<Node>,
@@ -24,7 +24,7 @@ struct Known {
 
 /// The nodes that are kept, each in the one place that its block number gives it.
 pub(crate) struct NodeCache {
-    places: Vec<Option<Known>>,
+    places: Vec<Option<LoadedNode>>,
 }
 
 impl NodeCache {
@@ -45,7 +45,7 @@ impl NodeCache {
     /// Keeps a node in the place of another.
     pub fn put(&mut self, block: u64, contents: Bytes, node: Arc<Node>) {
         let place = self.place(block);
-        self.places[place] = Some(Known { block, contents, node });
+        self.places[place] = Some(LoadedNode { block, contents, node });
     }
 
     /// Leaves of a growing file lie apart by its extents: the multiplication spreads them.

@@ -21,7 +21,7 @@ pub(crate) enum NameChange {
 }
 
 /// A name that came or went.
-pub(crate) struct Named {
+pub(crate) struct NameRecord {
     pub what: NameChange,
     pub dir: InodeNo,
     pub no: InodeNo,
@@ -32,8 +32,8 @@ pub(crate) struct Named {
 const NAMES_MAX: usize = 400;
 
 /// What one operation has done.
-pub(crate) struct Recorded {
-    pub names: Vec<Named>,
+pub(crate) struct OperationChanges {
+    pub names: Vec<NameRecord>,
     /// Inodes, and the file blocks of each whose places have changed.
     pub inodes: Vec<(InodeNo, RangeSet)>,
 }
@@ -43,47 +43,55 @@ pub(crate) struct Recorded {
 pub(crate) struct Track {
     /// Held while a fast commit is made: one at a time.
     pub one: Mutex<()>,
-    done: sync::Mutex<Done>,
+    done: sync::Mutex<TransactionChanges>,
 }
 
 /// What the transaction `tid` has done.
 #[derive(Default)]
-struct Done {
+struct TransactionChanges {
     tid: Option<Tid>,
     /// Something was done that cannot be recorded.
     ineligible: bool,
     /// It has a fast commit already.
     begun: bool,
-    names: Vec<Named>,
+    names: Vec<NameRecord>,
     inodes: BTreeMap<InodeNo, RangeSet>,
 }
 
 /// What a fast commit has to record.
 pub(crate) struct Pending {
-    pub names: Vec<Named>,
+    pub names: Vec<NameRecord>,
     pub inodes: BTreeMap<InodeNo, RangeSet>,
     /// The transaction has a fast commit already.
     pub begun: bool,
 }
 
 impl Track {
-    fn done(&self) -> sync::MutexGuard<'_, Done> {
+    fn done(&self) -> sync::MutexGuard<'_, TransactionChanges> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An operation has joined transaction `tid`; without `recorded` it cannot be recorded.
-    pub fn note(&self, tid: Tid, recorded: Option<Recorded>) {
+    pub fn note(&self, tid: Tid, recorded: Option<OperationChanges>) {
         let mut done = self.done();
         if done.tid != Some(tid) {
-            *done = Done { tid: Some(tid), ..Done::default() };
+            *done = TransactionChanges { tid: Some(tid), ..TransactionChanges::default() };
         }
         let Some(recorded) = recorded.filter(|_| !done.ineligible) else {
-            *done = Done { tid: Some(tid), ineligible: true, ..Done::default() };
+            *done = TransactionChanges {
+                tid: Some(tid),
+                ineligible: true,
+                ..TransactionChanges::default()
+            };
             return;
         };
         done.names.extend(recorded.names);
         if done.names.len() > NAMES_MAX {
-            *done = Done { tid: Some(tid), ineligible: true, ..Done::default() };
+            *done = TransactionChanges {
+                tid: Some(tid),
+                ineligible: true,
+                ..TransactionChanges::default()
+            };
             return;
         }
         for (no, ranges) in recorded.inodes {
@@ -117,7 +125,11 @@ impl Track {
     pub(crate) fn mark_ineligible(&self, tid: Tid) {
         let mut done = self.done();
         if done.tid == Some(tid) {
-            *done = Done { tid: Some(tid), ineligible: true, ..Done::default() };
+            *done = TransactionChanges {
+                tid: Some(tid),
+                ineligible: true,
+                ..TransactionChanges::default()
+            };
         }
     }
 }

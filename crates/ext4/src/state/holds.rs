@@ -47,12 +47,12 @@ type Part = FxHashMap<InodeNo, Hold>;
 pub(crate) struct Holds {
     /// Taken below `Inode::state`, and nothing else while one is held.
     parts: [sync::Mutex<Part>; PARTS],
-    shared: Arc<Shared>,
+    shared: Arc<HoldQueue>,
     has_task: AtomicBool,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Shared {
+struct HoldQueue {
     /// Inodes that only holds keep, or that are due.
     waiting: AtomicU64,
     /// When the last of them came.
@@ -80,7 +80,7 @@ struct Due {
 
 impl Default for Holds {
     fn default() -> Self {
-        let shared = Shared {
+        let shared = HoldQueue {
             waiting: AtomicU64::new(0),
             came: AtomicU64::new(0),
             given_up: AtomicU64::new(0),
@@ -164,7 +164,7 @@ impl Holds {
         let shared = Arc::clone(&self.shared);
         let run = move || {
             // However it ends: nobody waits for it any more.
-            let _ended = Ended(&shared);
+            let _ended = TaskEndGuard(&shared);
             while let Some(no) = shared.next() {
                 let Some(done) = delete(no) else { return };
                 shared.end(no, done);
@@ -279,7 +279,7 @@ impl Drop for Holds {
     }
 }
 
-impl Shared {
+impl HoldQueue {
     fn add(&self, numbers: impl IntoIterator<Item = InodeNo>) {
         self.due.lock().queue.extend(numbers);
         self.changed.notify_all();
@@ -325,9 +325,9 @@ impl Shared {
 }
 
 /// The task has ended, perhaps by a panic.
-struct Ended<'a>(&'a Shared);
+struct TaskEndGuard<'a>(&'a HoldQueue);
 
-impl Drop for Ended<'_> {
+impl Drop for TaskEndGuard<'_> {
     fn drop(&mut self) {
         self.0.due.lock().busy = false;
         self.0.stop();

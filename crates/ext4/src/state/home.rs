@@ -32,7 +32,7 @@ use zerocopy::IntoBytes;
 type Runs = Vec<(u64, u64)>;
 
 /// The file system's block with the superblock, as it stands on the device.
-struct Written {
+struct DiskSuperblock {
     block: Vec<u8>,
     /// What the superblock's mark says.
     mark: Option<Tid>,
@@ -44,13 +44,13 @@ pub(crate) struct HomeMark {
     /// The superblock's block, and where it is in there.
     place: (FsBlock, usize),
     /// Held while the superblock is written to its place.
-    written: Mutex<Written>,
+    written: Mutex<DiskSuperblock>,
     /// Blocks whose freeing has been committed and not been reached by the mark, by transaction.
-    freed: std::sync::Mutex<Freed>,
+    freed: std::sync::Mutex<FreedBlocks>,
 }
 
 #[derive(Default)]
-struct Freed {
+struct FreedBlocks {
     /// File data is written in place, past the log.
     data_in_place: bool,
     /// The mark on the device.
@@ -82,16 +82,16 @@ impl HomeMark {
         let found = Superblock::parse_mended(within)?;
         within.copy_from_slice(found.as_bytes());
         let mark = Superblock::parse(&bytes[offset..])?.home_mark();
-        let freed = Freed { data_in_place, mark, ..Freed::default() };
+        let freed = FreedBlocks { data_in_place, mark, ..FreedBlocks::default() };
         Ok(HomeMark {
             device: Arc::clone(device),
             place: (FsBlock(block), offset),
-            written: Mutex::new(Written { block: bytes, mark }),
+            written: Mutex::new(DiskSuperblock { block: bytes, mark }),
             freed: std::sync::Mutex::new(freed),
         })
     }
 
-    fn freed(&self) -> std::sync::MutexGuard<'_, Freed> {
+    fn freed(&self) -> std::sync::MutexGuard<'_, FreedBlocks> {
         self.freed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -154,7 +154,7 @@ impl HomeMark {
     }
 
     /// Step 1.
-    fn advance(&self, written: &mut MutexGuard<'_, Written>, newest: Tid) -> Result<()> {
+    fn advance(&self, written: &mut MutexGuard<'_, DiskSuperblock>, newest: Tid) -> Result<()> {
         if written.mark.is_some_and(|mark| mark.is_at_least(newest)) {
             return Ok(());
         }

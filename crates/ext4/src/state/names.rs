@@ -39,7 +39,7 @@ struct Entry {
 /// Names by their hash; of two with the same hash the later one stands. Which ones leave is
 /// decided by second chance, as for inodes.
 #[derive(Default)]
-struct Shard {
+struct NameShard {
     entries: FxHashMap<u64, Entry>,
     /// The keys of `entries`, in the order in which they may go.
     queue: VecDeque<u64>,
@@ -47,7 +47,7 @@ struct Shard {
 
 /// Names by directory; `None`: the directory has no such name.
 pub(crate) struct NameCache {
-    shards: [Mutex<Shard>; SHARDS],
+    shards: [Mutex<NameShard>; SHARDS],
     shard_max: usize,
     changes: AtomicU64,
     /// Directories that ignore case in which every name stands where its hash leads.
@@ -65,7 +65,7 @@ impl NameCache {
         }
     }
 
-    fn shard(&self, key: u64) -> MutexGuard<'_, Shard> {
+    fn shard(&self, key: u64) -> MutexGuard<'_, NameShard> {
         // The upper bits: the table inside goes by the others.
         let shard = &self.shards[(key >> 32) as usize % SHARDS];
         shard.lock().unwrap_or_else(PoisonError::into_inner)
@@ -159,7 +159,8 @@ impl NameCache {
 
     /// Names in memory.
     pub fn len(&self) -> usize {
-        let len = |s: &Mutex<Shard>| s.lock().unwrap_or_else(PoisonError::into_inner).entries.len();
+        let len =
+            |s: &Mutex<NameShard>| s.lock().unwrap_or_else(PoisonError::into_inner).entries.len();
         self.shards.iter().map(len).sum()
     }
 
@@ -167,14 +168,14 @@ impl NameCache {
     pub fn clear(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
         for shard in &self.shards {
-            *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();
+            *shard.lock().unwrap_or_else(PoisonError::into_inner) = NameShard::default();
         }
         self.hash_ordered().clear();
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-impl Shard {
+impl NameShard {
     fn shrink(&mut self, most: usize) {
         while self.entries.len() > most {
             let Some(oldest) = self.queue.pop_front() else { return };

@@ -28,11 +28,11 @@ const CHECK_SECONDS_MAX: u16 = 300;
 
 /// The file system is ours: the block, and the task that keeps saying so.
 pub(crate) struct Protection {
-    shared: Arc<Shared>,
+    shared: Arc<MmpBlockWriter>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Shared {
+struct MmpBlockWriter {
     device: Arc<dyn BlockDevice>,
     layout: Layout,
     block: u64,
@@ -152,7 +152,7 @@ impl Protection {
     ) -> Result<Protection> {
         let block = place(superblock, layout)?;
         let update = update_seconds(superblock);
-        let mut shared = Shared {
+        let mut shared = MmpBlockWriter {
             device: Arc::clone(device),
             layout: layout.clone(),
             block,
@@ -226,7 +226,7 @@ impl Drop for Protection {
     }
 }
 
-impl Shared {
+impl MmpBlockWriter {
     fn stop(&self) {
         self.state.lock().stop = true;
         self.stopped.notify_all();

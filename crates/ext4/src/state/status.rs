@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FsError;
 
-use super::trouble::{Listener, Trouble};
+use super::trouble::{Listener, WriteError};
 
 /// Why a volume is read-only that was shut down.
 const SHUT_DOWN: &str = "shut down";
@@ -46,7 +46,7 @@ impl Status {
     }
 
     /// Calls the listener.
-    pub(crate) fn notify(&self, trouble: &Trouble<'_>) {
+    pub(crate) fn notify(&self, trouble: &WriteError<'_>) {
         if let Some(listener) = self.listener.get() {
             listener(trouble);
         }
@@ -55,7 +55,7 @@ impl Status {
     /// Notifies the listener, once, that nothing can be written any more.
     pub(crate) fn notify_read_only(&self, why: &str) {
         if !self.notified_read_only.swap(true, Ordering::AcqRel) {
-            self.notify(&Trouble::ReadOnly { why });
+            self.notify(&WriteError::ReadOnly { why });
         }
     }
 

@@ -10,11 +10,11 @@ use steadfast_runtime::{Condvar, JoinHandle, Mutex, Nanos, now, spawn};
 
 /// The task, and what it waits for.
 pub(crate) struct Timer {
-    shared: Arc<Shared>,
+    shared: Arc<TimerSignal>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Shared {
+struct TimerSignal {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -30,7 +30,7 @@ struct State {
 impl Timer {
     pub fn new(period: Option<Duration>) -> Self {
         let state = Mutex::new(State { period, ..State::default() });
-        let shared = Arc::new(Shared { state, changed: Condvar::new() });
+        let shared = Arc::new(TimerSignal { state, changed: Condvar::new() });
         Timer { shared, task: Mutex::new(None) }
     }
 
@@ -76,7 +76,7 @@ impl Timer {
 }
 
 /// Waits until a point is due; false when the task must end.
-fn wait(shared: &Shared) -> bool {
+fn wait(shared: &TimerSignal) -> bool {
     let mut state = shared.state.lock();
     loop {
         if state.stop {

@@ -10,7 +10,7 @@ use steadfast_vfs::FsError;
 
 /// Something that went wrong in the background.
 #[derive(Debug)]
-pub enum Trouble<'a> {
+pub enum WriteError<'a> {
     /// Data could not be written.
     Unwritten {
         /// Which.
@@ -50,7 +50,7 @@ pub struct UnwrittenPart {
 }
 
 /// Who wants to know.
-pub(crate) type Listener = Arc<dyn Fn(&Trouble<'_>) + Send + Sync>;
+pub(crate) type Listener = Arc<dyn Fn(&WriteError<'_>) + Send + Sync>;
 
 impl fmt::Display for UnwrittenPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,7 +9,7 @@ use steadfast_journal::{Journal, Update};
 use steadfast_vfs::{FsError, Result};
 
 use crate::mounted::Ext4;
-use crate::state::{LastPoint, Transact, Trouble};
+use crate::state::{LastPoint, Transact, WriteError};
 
 impl Ext4 {
     /// Makes everything that is there now, data and metadata, what any later power cut leaves at
@@ -107,7 +107,7 @@ impl Ext4 {
             Err(e) => {
                 let error = state.failed.insert(lost(&e)).clone();
                 drop(state);
-                self.volume.status.notify(&Trouble::NoPoints { error: &error });
+                self.volume.status.notify(&WriteError::NoPoints { error: &error });
                 Err(error)
             }
         }

@@ -6,33 +6,33 @@ use steadfast_ext4_format::xattr::name::{ACL_ACCESS, ACL_DEFAULT};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, SetXattr};
 
-use super::Unused;
+use super::UnusedInodes;
 use super::{read_xattr, set_xattr};
 use crate::meta::Txn;
 
 /// Which of the two lists of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum AclType {
     /// Who may do what.
     Access,
     /// Of a directory: what new inodes in it get.
     Default,
 }
 
-impl Which {
+impl AclType {
     /// The list that an attribute's code stands for.
-    pub fn of(index: u8) -> Option<Which> {
+    pub fn of(index: u8) -> Option<AclType> {
         match index {
-            ACL_ACCESS => Some(Which::Access),
-            ACL_DEFAULT => Some(Which::Default),
+            ACL_ACCESS => Some(AclType::Access),
+            ACL_DEFAULT => Some(AclType::Default),
             _ => None,
         }
     }
 
     fn index(self) -> u8 {
         match self {
-            Which::Access => ACL_ACCESS,
-            Which::Default => ACL_DEFAULT,
+            AclType::Access => ACL_ACCESS,
+            AclType::Default => ACL_DEFAULT,
         }
     }
 }
@@ -41,7 +41,7 @@ impl Which {
 ///
 /// # Errors
 /// EOPNOTSUPP: symbolic links have none. Corrupt attributes or lists.
-pub(crate) fn read_acl(txn: &Txn<'_>, no: InodeNo, which: Which) -> Result<Option<Acl>> {
+pub(crate) fn read_acl(txn: &Txn<'_>, no: InodeNo, which: AclType) -> Result<Option<Acl>> {
     if txn.raw_inode(no)?.file_type() == Some(FileType::Symlink) {
         return Err(no_lists());
     }
@@ -58,20 +58,20 @@ pub(crate) fn read_acl(txn: &Txn<'_>, no: InodeNo, which: Which) -> Result<Optio
 pub(crate) fn set_acl(
     txn: &mut Txn<'_>,
     no: InodeNo,
-    which: Which,
+    which: AclType,
     mut acl: Option<&Acl>,
-) -> Result<Unused> {
+) -> Result<UnusedInodes> {
     let raw = txn.raw_inode(no)?;
     let Some(kind) = raw.file_type().filter(|k| *k != FileType::Symlink) else {
         return Err(no_lists());
     };
-    if which == Which::Default && kind != FileType::Directory {
+    if which == AclType::Default && kind != FileType::Directory {
         return match acl {
             Some(_) => Err(FsError::AccessDenied.into()),
-            None => Ok(Unused::default()),
+            None => Ok(UnusedInodes::default()),
         };
     }
-    if let (Which::Access, Some(list)) = (which, acl) {
+    if let (AclType::Access, Some(list)) = (which, acl) {
         let (mode, all) = list.mode();
         txn.modify_inode(no, |raw| {
             raw.set_mode(kind, raw.permissions() & !0o777 | mode);
@@ -83,20 +83,22 @@ pub(crate) fn set_acl(
     match set_xattr(txn, no, name, value.as_deref(), SetXattr::Any) {
         Ok((_, unused)) => Ok(unused),
         // To remove what is not there is fine.
-        Err(Ext4Error::Fs(FsError::NoData)) => Ok(Unused::default()),
+        Err(Ext4Error::Fs(FsError::NoData)) => Ok(UnusedInodes::default()),
         Err(e) => Err(e),
     }
 }
 
 /// After a chmod: the access list says the same as the new mode.
-pub(crate) fn acl_follows_mode(txn: &mut Txn<'_>, no: InodeNo) -> Result<Unused> {
+pub(crate) fn acl_follows_mode(txn: &mut Txn<'_>, no: InodeNo) -> Result<UnusedInodes> {
     let raw = txn.raw_inode(no)?;
     if raw.file_type() == Some(FileType::Symlink) {
-        return Ok(Unused::default());
+        return Ok(UnusedInodes::default());
     }
-    let Some(mut acl) = read_acl(txn, no, Which::Access)? else { return Ok(Unused::default()) };
+    let Some(mut acl) = read_acl(txn, no, AclType::Access)? else {
+        return Ok(UnusedInodes::default());
+    };
     acl.set_mode(raw.permissions());
-    set_acl(txn, no, Which::Access, Some(&acl))
+    set_acl(txn, no, AclType::Access, Some(&acl))
 }
 
 /// Gives a new inode the lists that its directory's default list makes of it, and the mode:
@@ -106,7 +108,7 @@ pub(crate) fn inherit_acls(txn: &mut Txn<'_>, dir: InodeNo, no: InodeNo, umask: 
     let Some(kind) = raw.file_type().filter(|k| *k != FileType::Symlink) else {
         return Ok(());
     };
-    let Some(default) = read_acl(txn, dir, Which::Default)? else {
+    let Some(default) = read_acl(txn, dir, AclType::Default)? else {
         let mode = raw.permissions() & !(umask & 0o777);
         return txn.modify_inode(no, |raw| raw.set_mode(kind, mode));
     };
@@ -116,10 +118,10 @@ pub(crate) fn inherit_acls(txn: &mut Txn<'_>, dir: InodeNo, no: InodeNo, umask: 
     // What a new inode has replaces nothing, so nothing is left over.
     let mut left_over = Vec::new();
     if kind == FileType::Directory {
-        left_over.extend(set_acl(txn, no, Which::Default, Some(&default))?.0);
+        left_over.extend(set_acl(txn, no, AclType::Default, Some(&default))?.0);
     }
     if !all {
-        left_over.extend(set_acl(txn, no, Which::Access, Some(&access))?.0);
+        left_over.extend(set_acl(txn, no, AclType::Access, Some(&access))?.0);
     }
     debug_assert!(left_over.is_empty());
     Ok(())

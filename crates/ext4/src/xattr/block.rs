@@ -4,7 +4,7 @@
 use steadfast_ext4_format::ondisk::{
     Compat, InodeNo, XATTR_MAGIC, XattrBlockHeader, xattr_block_hash,
 };
-use steadfast_ext4_format::xattr::entry::{Entry, Form, Value};
+use steadfast_ext4_format::xattr::entry::{Entry, Value, XattrArea};
 use steadfast_ext4_format::{Ext4Error, Result};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -64,13 +64,13 @@ fn read_xattr_block(txn: &Txn<'_>, number: u64) -> Result<Block> {
     if header.magic.get() != XATTR_MAGIC || header.blocks.get() != 1 {
         return Err(corrupt("wrong magic number or length"));
     }
-    let entries = Form::BLOCK.parse(&contents).map_err(corrupt)?;
+    let entries = XattrArea::BLOCK.parse(&contents).map_err(corrupt)?;
     Ok(Block { number, users: header.refcount.get(), entries })
 }
 
 /// Whether these attributes fit into a block.
 pub(crate) fn fits_xattr_block(txn: &Txn<'_>, entries: &[Entry]) -> bool {
-    Form::BLOCK.fits(entries, txn.volume.layout.block_size as usize)
+    XattrArea::BLOCK.fits(entries, txn.volume.layout.block_size as usize)
 }
 
 /// Puts attributes, which must fit, into the inode's block in place of those that it has.
@@ -137,7 +137,7 @@ fn twin(txn: &Txn<'_>, entries: &[Entry]) -> Result<Option<Block>> {
     let Some(number) = cached_xattr_block(txn, hash) else { return Ok(None) };
     let block = read_xattr_block(txn, number)?;
     let mut wanted = entries.to_vec();
-    Form::BLOCK.sort(&mut wanted);
+    XattrArea::BLOCK.sort(&mut wanted);
     Ok(Some(block).filter(|b| b.entries == wanted && (1..USERS_MAX).contains(&b.users)))
 }
 
@@ -149,7 +149,7 @@ fn create_xattr_block(txn: &mut Txn<'_>, number: u64, users: u32, entries: &[Ent
     let hash = hash_of(entries);
     header.hash.set(hash);
     let mut contents = vec![0; txn.volume.layout.block_size as usize];
-    Form::BLOCK.write(entries, &mut contents);
+    XattrArea::BLOCK.write(entries, &mut contents);
     contents[..size_of::<XattrBlockHeader>()].copy_from_slice(header.as_bytes());
     txn.volume.layout.checksums.set_xattr_block(number, &mut contents);
     txn.create(number, contents);
@@ -186,7 +186,7 @@ pub(crate) fn leave_xattr_block(txn: &mut Txn<'_>, no: InodeNo, block: &Block) -
 /// The hash of a block with these attributes.
 fn hash_of(entries: &[Entry]) -> u32 {
     let mut sorted = entries.to_vec();
-    Form::BLOCK.sort(&mut sorted);
+    XattrArea::BLOCK.sort(&mut sorted);
     xattr_block_hash(sorted.iter().map(Entry::hash))
 }
 

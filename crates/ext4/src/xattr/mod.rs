@@ -17,7 +17,7 @@ use steadfast_ext4_format::xattr::{body, name};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FsError, SetXattr};
 
-pub(crate) use acls::Which;
+pub(crate) use acls::AclType;
 use block::{Block, Change};
 
 use crate::extents::add_blocks;
@@ -34,10 +34,10 @@ pub(crate) use acls::{acl_follows_mode, inherit_acls, read_acl, set_acl};
 /// made them so is finished.
 #[must_use = "they are to be deleted"]
 #[derive(Default)]
-pub(crate) struct Unused(pub Vec<Arc<Inode>>);
+pub(crate) struct UnusedInodes(pub Vec<Arc<Inode>>);
 
 /// A name on disk: code of the prefix, and the rest.
-pub(crate) type Name<'a> = (u8, &'a [u8]);
+pub(crate) type XattrKey<'a> = (u8, &'a [u8]);
 
 fn body_xattrs(txn: &Txn<'_>, no: InodeNo) -> Result<Vec<Entry>> {
     let corrupt = |what| Ext4Error::corrupt(what, format!("attributes in inode {no}"));
@@ -51,7 +51,7 @@ fn body_xattrs(txn: &Txn<'_>, no: InodeNo) -> Result<Vec<Entry>> {
 pub(crate) fn read_xattr(
     txn: &Txn<'_>,
     no: InodeNo,
-    (index, name): Name<'_>,
+    (index, name): XattrKey<'_>,
 ) -> Result<Option<Vec<u8>>> {
     let in_body = body_xattrs(txn, no)?.into_iter().find(|e| e.is(index, name));
     let found = match in_body {
@@ -86,10 +86,10 @@ pub(crate) fn xattr_names(txn: &Txn<'_>, no: InodeNo) -> Result<Vec<Vec<u8>>> {
 pub(crate) fn set_xattr(
     txn: &mut Txn<'_>,
     no: InodeNo,
-    wanted: Name<'_>,
+    wanted: XattrKey<'_>,
     value: Option<&[u8]>,
     how: SetXattr,
-) -> Result<(bool, Unused)> {
+) -> Result<(bool, UnusedInodes)> {
     let is_it = |e: &Entry| e.is(wanted.0, wanted.1);
     let body = body_xattrs(txn, no)?;
     let block = xattr_block(txn, no)?;
@@ -104,7 +104,7 @@ pub(crate) fn set_xattr(
         (Some(_), SetXattr::Create) => return Err(FsError::Exists.into()),
         (None, _) if value.is_none() => return Err(FsError::NoData.into()),
         (Some(Entry { value: Value::Here(now), .. }), _) if value == Some(now) => {
-            return Ok((false, Unused::default()));
+            return Ok((false, UnusedInodes::default()));
         }
         _ => {}
     }
@@ -116,8 +116,8 @@ pub(crate) fn set_xattr(
     if let Some(value) = value {
         let (entry, place) = place_xattr(txn, no, wanted, value, &body_then, &block_then)?;
         match place {
-            Place::Body => body_then.push(entry),
-            Place::Block => block_then.push(entry),
+            XattrLocation::Body => body_then.push(entry),
+            XattrLocation::Block => block_then.push(entry),
         }
     }
     let charged = |entries: &[Entry]| -> i64 {
@@ -138,18 +138,18 @@ pub(crate) fn set_xattr(
     if let Some(Entry { value: Value::Inode { no, .. }, .. }) = in_body {
         unused.extend(leave_value_inode(txn, no)?);
     }
-    Ok((true, Unused(unused)))
+    Ok((true, UnusedInodes(unused)))
 }
 
 /// Finds out where a value fits, and makes its inode if it is to have one.
 fn place_xattr(
     txn: &mut Txn<'_>,
     no: InodeNo,
-    (index, name): Name<'_>,
+    (index, name): XattrKey<'_>,
     value: &[u8],
     body: &[Entry],
     block: &[Entry],
-) -> Result<(Entry, Place)> {
+) -> Result<(Entry, XattrLocation)> {
     let raw = txn.raw_inode(no)?;
     let inodes = has_value_inodes(txn);
     let long = value.len().next_multiple_of(4) > block_value_max(txn);
@@ -162,11 +162,11 @@ fn place_xattr(
         let mut entry = Entry { index, name: name.to_vec(), value: stand_in };
         let with = |list: &[Entry]| [list, std::slice::from_ref(&entry)].concat();
         let place = if body::fits(&raw, &with(body)) {
-            Place::Body
+            XattrLocation::Body
         } else if fits_xattr_block(txn, &with(block))
             && (in_inode || value.is_empty() || leaves_room(txn, &with(block)))
         {
-            Place::Block
+            XattrLocation::Block
         } else {
             continue;
         };
@@ -237,7 +237,7 @@ fn count_values(
 ///
 /// # Errors
 /// Corrupt attributes.
-pub(crate) fn release_xattrs(txn: &mut Txn<'_>, no: InodeNo) -> Result<Unused> {
+pub(crate) fn release_xattrs(txn: &mut Txn<'_>, no: InodeNo) -> Result<UnusedInodes> {
     let mut gone = if has_value_inodes(txn) { body_xattrs(txn, no)? } else { Vec::new() };
     if let Some(block) = xattr_block(txn, no)?
         && leave_xattr_block(txn, no, &block)? == Change::InPlace
@@ -250,12 +250,12 @@ pub(crate) fn release_xattrs(txn: &mut Txn<'_>, no: InodeNo) -> Result<Unused> {
             unused.extend(leave_value_inode(txn, no)?);
         }
     }
-    Ok(Unused(unused))
+    Ok(UnusedInodes(unused))
 }
 
 /// Where an attribute goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum XattrLocation {
     Body,
     Block,
 }

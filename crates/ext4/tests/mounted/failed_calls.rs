@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_devices::filter::{Fault, Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
@@ -80,7 +80,7 @@ fn cached_data_survives(block_size: u32, cluster_size: Option<u32>, placed: Plac
     let at = if placed == Placed::Kept { 64 << 10 } else { 4096 };
     if fails == Fails::Device {
         // Of its data alone: what is written for others on the way is not to fail.
-        faults.add(Rule::new(Ops::WRITE, Effect::Fail("it is broken".into())).nth(1));
+        faults.add(FaultRule::new(Ops::WRITE, Effect::Fail("it is broken".into())).nth(1));
     }
     let failed = fs.write(direct, at, contents(2, at, 1 << 20)).unwrap_err();
     faults.clear();

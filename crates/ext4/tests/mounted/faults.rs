@@ -8,7 +8,7 @@ use steadfast_block::rng::Rng;
 use steadfast_block::{
     BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Request, Result,
 };
-use steadfast_devices::filter::fault::{Effect, Fault, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, Fault, FaultRule, Ops};
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{Record, RecordLog};
 use steadfast_devices::source::Ram;
@@ -268,7 +268,7 @@ fn what_found_no_place_goes_with_the_next_write_to_its_page() {
     let fh = fs.open(ino, RW).unwrap();
     fs.write(fh, 0, contents(1, 0, 1024)).unwrap();
     // The bitmaps cannot be read: the block that is reserved finds no place.
-    faults.add(Rule::new(Ops::READ, Effect::Fail("unreadable".into())));
+    faults.add(FaultRule::new(Ops::READ, Effect::Fail("unreadable".into())));
     assert!(fs.fsync(fh, false).is_err());
     assert!(faults.hits() > 0);
     faults.clear();
@@ -295,7 +295,7 @@ fn what_found_no_place_is_not_reserved_once_it_is_written_past_the_cache() {
         let fh = fs.open(ino, RW).unwrap();
         if lost {
             fs.write(fh, 0, contents(1, 0, 1024)).unwrap();
-            faults.add(Rule::new(Ops::READ, Effect::Fail("unreadable".into())));
+            faults.add(FaultRule::new(Ops::READ, Effect::Fail("unreadable".into())));
             assert!(fs.fsync(fh, false).is_err());
             faults.clear();
         }
@@ -336,8 +336,8 @@ fn a_failed_write_back_waits_for_what_it_has_begun() {
         // In place first, then what needs a bitmap.
         fs.write(fh, 64 << 10, contents(2, 64 << 10, 4096)).unwrap();
         fs.write(fh, 128 << 10, contents(2, 128 << 10, 1024)).unwrap();
-        faults.add(Rule::new(Ops::READ, Effect::Fail("unreadable".into())));
-        faults.add(Rule::new(Ops::WRITE, Effect::Delay(delay)));
+        faults.add(FaultRule::new(Ops::READ, Effect::Fail("unreadable".into())));
+        faults.add(FaultRule::new(Ops::WRITE, Effect::Delay(delay)));
         let begun = now();
         assert!(fs.fsync(fh, false).is_err());
         Duration::from_nanos(now().0 - begun.0)
@@ -362,7 +362,7 @@ fn data_that_goes_during_its_write_back_is_no_failure() {
             let fh = fs.open(ino, RW).unwrap();
             fs.write(fh, 0, contents(1, 0, PAGE)).unwrap();
             // The write-back waits for a bitmap.
-            faults.add(Rule::new(Ops::READ, Effect::Delay(Duration::from_secs(1))));
+            faults.add(FaultRule::new(Ops::READ, Effect::Delay(Duration::from_secs(1))));
             let write_back = spawn("write-back", {
                 let fs = Arc::clone(&fs);
                 move || fs.fsync(fh, false)
@@ -391,7 +391,7 @@ fn a_hole_over_lost_data_keeps_the_size() {
     let fh = fs.open(ino, RW).unwrap();
     let end = 68 << 10;
     fs.write(fh, end, contents(1, end, PAGE)).unwrap();
-    faults.add(Rule::new(Ops::READ, Effect::Fail("unreadable".into())));
+    faults.add(FaultRule::new(Ops::READ, Effect::Fail("unreadable".into())));
     assert!(fs.fsync(fh, false).is_err());
     faults.clear();
     fs.fallocate(fh, Fallocate::PunchHole, end, PAGE as u64).unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, INodeNo, TimeOrNow};
-use steadfast_vfs::{Attr, DirEntry, FileType, OpenFlags, SetTime, Timestamp};
+use steadfast_vfs::{Attr, Dirent, FileType, OpenFlags, SetTime, Timestamp};
 
 /// The number that the kernel calls a file system's root by.
 pub(super) const ROOT: u64 = 1;
@@ -123,7 +123,7 @@ pub(super) fn nothing() -> FileAttr {
 }
 
 /// Attributes of a name whose inode cannot be read: number and type.
-pub(super) fn unread(entry: &DirEntry) -> FileAttr {
+pub(super) fn unread(entry: &Dirent) -> FileAttr {
     FileAttr { ino: INodeNo(entry.ino.0), kind: kind(entry.kind), ..nothing() }
 }
 

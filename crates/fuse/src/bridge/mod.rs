@@ -29,7 +29,7 @@ use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenF
 
 use self::attr::ROOT;
 use self::inode_flags::SYNCHRONOUS;
-pub(crate) use self::opened::Opened;
+pub(crate) use self::opened::OpenInodes;
 use self::privileges::Capable;
 use self::writers::Writers;
 use self::writing::SyncedAfter;
@@ -62,7 +62,7 @@ pub(crate) struct Bridge {
     /// For changes that the kernel does not see; set once it is mounted.
     kernel: Arc<OnceLock<Invalidator>>,
     /// Inodes of which the kernel may have pages.
-    pub(crate) opened: Arc<Opened>,
+    pub(crate) opened: Arc<OpenInodes>,
 }
 
 impl Bridge {

@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The kernel's numbers of such inodes.
 #[derive(Default)]
-pub(crate) struct Opened(Mutex<HashSet<u64>>);
+pub(crate) struct OpenInodes(Mutex<HashSet<u64>>);
 
-impl Opened {
+impl OpenInodes {
     fn lock(&self) -> MutexGuard<'_, HashSet<u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

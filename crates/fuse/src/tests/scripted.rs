@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use bytes::Bytes;
 use steadfast_vfs::{
-    Attr, DirEntry, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags,
-    Result, SetAttr, Shutdown, StatFs, Timestamp,
+    Attr, Dirent, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result,
+    SetAttr, Shutdown, StatFs, Timestamp,
 };
 
 /// What the next calls do.
@@ -214,12 +214,12 @@ impl FileSystem for Scripted {
         Ok(())
     }
 
-    fn readdir(&self, _dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
+    fn readdir(&self, _dir: Ino, from: u64) -> Result<Vec<Dirent>> {
         self.step()?;
         let names = [&b"one"[..], b"../two", b"th\0ree", b"", b"four"];
         let entries = (1..).zip(names).skip(from as usize);
         // The inode of the last cannot be read.
-        let entry = |(next, name): (u64, &[u8])| DirEntry {
+        let entry = |(next, name): (u64, &[u8])| Dirent {
             ino: Ino(if name == b"four" { FILE + 1 } else { FILE }),
             kind: FileType::Regular,
             name: name.to_vec(),

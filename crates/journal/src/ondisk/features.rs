@@ -5,7 +5,7 @@ use crate::{JournalError, Result};
 /// Feature bits of the journal superblock (kernel: `s_feature_compat`, `s_feature_incompat`,
 /// `s_feature_ro_compat`). A version-1 superblock has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Features {
+pub struct JournalFeatures {
     /// `s_feature_compat`
     pub compat: u32,
     /// `s_feature_incompat`
@@ -28,7 +28,7 @@ pub enum Checksums {
     V3,
 }
 
-impl Features {
+impl JournalFeatures {
     /// `JBD2_FEATURE_COMPAT_CHECKSUM`
     pub const COMPAT_CHECKSUM: u32 = 0x1;
     /// `JBD2_FEATURE_INCOMPAT_REVOKE`
@@ -54,11 +54,11 @@ impl Features {
     /// How blocks are protected. With bits that exclude each other, the newest wins;
     /// [`validate`](Self::validate) refuses such sets.
     pub fn checksums(&self) -> Checksums {
-        if self.has_incompat(Features::CSUM_V3) {
+        if self.has_incompat(JournalFeatures::CSUM_V3) {
             Checksums::V3
-        } else if self.has_incompat(Features::CSUM_V2) {
+        } else if self.has_incompat(JournalFeatures::CSUM_V2) {
             Checksums::V2
-        } else if self.compat & Features::COMPAT_CHECKSUM != 0 {
+        } else if self.compat & JournalFeatures::COMPAT_CHECKSUM != 0 {
             Checksums::V1
         } else {
             Checksums::None
@@ -67,13 +67,13 @@ impl Features {
 
     /// Sets how blocks are protected.
     pub fn set_checksums(&mut self, checksums: Checksums) {
-        self.compat &= !Features::COMPAT_CHECKSUM;
-        self.incompat &= !(Features::CSUM_V2 | Features::CSUM_V3);
+        self.compat &= !JournalFeatures::COMPAT_CHECKSUM;
+        self.incompat &= !(JournalFeatures::CSUM_V2 | JournalFeatures::CSUM_V3);
         match checksums {
             Checksums::None => {}
-            Checksums::V1 => self.compat |= Features::COMPAT_CHECKSUM,
-            Checksums::V2 => self.incompat |= Features::CSUM_V2,
-            Checksums::V3 => self.incompat |= Features::CSUM_V3,
+            Checksums::V1 => self.compat |= JournalFeatures::COMPAT_CHECKSUM,
+            Checksums::V2 => self.incompat |= JournalFeatures::CSUM_V2,
+            Checksums::V3 => self.incompat |= JournalFeatures::CSUM_V3,
         }
     }
 
@@ -108,18 +108,18 @@ impl Features {
     /// Refuses unknown incompatible or read-only-compatible features, by name, and checksum
     /// versions that exclude each other. Unknown compatible features are harmless.
     pub fn validate(&self) -> Result<()> {
-        let unknown = Features {
+        let unknown = JournalFeatures {
             compat: 0,
-            incompat: self.incompat & !Features::KNOWN_INCOMPAT,
+            incompat: self.incompat & !JournalFeatures::KNOWN_INCOMPAT,
             ro_compat: self.ro_compat,
         };
-        if unknown != Features::default() {
+        if unknown != JournalFeatures::default() {
             return Err(JournalError::Unsupported { what: unknown.names().join(", ") });
         }
         let versions = [
-            self.compat & Features::COMPAT_CHECKSUM != 0,
-            self.has_incompat(Features::CSUM_V2),
-            self.has_incompat(Features::CSUM_V3),
+            self.compat & JournalFeatures::COMPAT_CHECKSUM != 0,
+            self.has_incompat(JournalFeatures::CSUM_V2),
+            self.has_incompat(JournalFeatures::CSUM_V3),
         ];
         if versions.iter().filter(|set| **set).count() > 1 {
             return Err(JournalError::corrupt(
@@ -137,16 +137,16 @@ mod tests {
 
     #[test]
     fn unknown_features_are_named() {
-        let f = Features { incompat: 0x43, ..Features::default() };
+        let f = JournalFeatures { incompat: 0x43, ..JournalFeatures::default() };
         let err = f.validate().unwrap_err().to_string();
         assert!(err.contains("FEATURE_I6") && !err.contains("revoke"), "{err}");
-        let both = Features { incompat: 0x18, ..Features::default() };
+        let both = JournalFeatures { incompat: 0x18, ..JournalFeatures::default() };
         assert!(matches!(both.validate(), Err(JournalError::Corrupt { .. })));
     }
 
     #[test]
     fn checksum_versions_exclude_each_other() {
-        let mut f = Features { compat: 1, incompat: 0x3, ro_compat: 0 };
+        let mut f = JournalFeatures { compat: 1, incompat: 0x3, ro_compat: 0 };
         for c in [Checksums::V3, Checksums::V2, Checksums::V1, Checksums::None] {
             f.set_checksums(c);
             assert_eq!(f.checksums(), c);

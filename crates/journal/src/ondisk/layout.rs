@@ -2,9 +2,9 @@
 //! log a transaction takes.
 
 use super::Header;
-use super::superblock::Superblock;
+use super::superblock::JournalSuperblock;
 use crate::checksum::crc32c;
-use crate::{Checksums, Features};
+use crate::{Checksums, JournalFeatures};
 
 /// Sizes and seeds that follow from a superblock. Sizes are bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub(crate) struct Layout {
 pub(crate) const TAG_UUID_BYTES: usize = 16;
 
 impl Layout {
-    pub(crate) fn of(sb: &Superblock) -> Self {
+    pub(crate) fn of(sb: &JournalSuperblock) -> Self {
         let f = sb.features();
         Layout {
             block_size: sb.block_size() as usize,
             checksums: f.checksums(),
-            wide: f.has_incompat(Features::WIDE),
-            async_commit: f.has_incompat(Features::ASYNC_COMMIT),
+            wide: f.has_incompat(JournalFeatures::WIDE),
+            async_commit: f.has_incompat(JournalFeatures::ASYNC_COMMIT),
             seed: sb.checksum_seed(),
         }
     }

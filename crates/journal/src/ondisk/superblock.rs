@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{BlockType, Header, MAGIC};
 use crate::checksum::crc32c;
-use crate::{Checksums, Features, JournalError, LogBlock, Result, Tid};
+use crate::{Checksums, JournalError, JournalFeatures, LogBlock, Result, Tid};
 
 /// Raw journal superblock: the first 1024 bytes of its block.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -83,11 +83,11 @@ const PLACE: &str = "journal superblock";
 ///
 /// Bytes that this version does not know are kept and written back as they were.
 #[derive(Debug, Clone, Copy)]
-pub struct Superblock {
+pub struct JournalSuperblock {
     raw: Raw,
 }
 
-impl Superblock {
+impl JournalSuperblock {
     /// Bytes that the structure occupies at the start of its block.
     pub const BYTES: usize = size_of::<Raw>();
 
@@ -100,7 +100,7 @@ impl Superblock {
         raw.max_len = U32::new(max_len);
         raw.first = U32::new(first);
         raw.sequence = U32::new(sequence.0);
-        Superblock { raw }
+        JournalSuperblock { raw }
     }
 
     /// Sets `s_num_fc_blks`: blocks at the log's end that are for fast commits once the journal
@@ -119,7 +119,7 @@ impl Superblock {
     ) -> Result<Self> {
         let (raw, _) = Raw::read_from_prefix(bytes)
             .map_err(|_| JournalError::corrupt("shorter than 1024 bytes", PLACE))?;
-        let sb = Superblock { raw };
+        let sb = JournalSuperblock { raw };
         sb.check_identity(block_size)?;
         sb.features().validate()?;
         if sb.has_block_checksums() {
@@ -179,11 +179,11 @@ impl Superblock {
     }
 
     /// The feature bits; none for a version-1 superblock.
-    pub fn features(&self) -> Features {
+    pub fn features(&self) -> JournalFeatures {
         if !self.is_v2() {
-            return Features::default();
+            return JournalFeatures::default();
         }
-        Features {
+        JournalFeatures {
             compat: self.raw.feature_compat.get(),
             incompat: self.raw.feature_incompat.get(),
             ro_compat: self.raw.feature_ro_compat.get(),
@@ -191,15 +191,16 @@ impl Superblock {
     }
 
     /// Sets the feature bits; makes a version-1 superblock version 2 if any is set.
-    pub(crate) fn set_features(&mut self, features: Features) {
+    pub(crate) fn set_features(&mut self, features: JournalFeatures) {
         if !self.is_v2() {
-            if features == Features::default() {
+            if features == JournalFeatures::default() {
                 return;
             }
             // What a version-1 superblock has beyond its fields means nothing.
             let kept = *self;
             let (sequence, start) = (kept.sequence(), kept.raw.start);
-            *self = Superblock::new(kept.block_size(), kept.max_len(), kept.first().0, sequence);
+            *self =
+                JournalSuperblock::new(kept.block_size(), kept.max_len(), kept.first().0, sequence);
             self.raw.start = start;
             self.raw.errno = kept.raw.errno;
             self.set_nr_users(1);
@@ -236,7 +237,7 @@ impl Superblock {
     }
 
     /// The bytes to write, with the checksum brought up to date where the features want one.
-    pub(crate) fn encode(&mut self) -> [u8; Superblock::BYTES] {
+    pub(crate) fn encode(&mut self) -> [u8; JournalSuperblock::BYTES] {
         self.raw.checksum =
             U32::new(if self.has_block_checksums() { self.computed_checksum() } else { 0 });
         zerocopy::transmute!(self.raw)
@@ -261,7 +262,7 @@ impl Superblock {
     /// fast-commit area if the journal has one.
     pub fn end(&self) -> LogBlock {
         let max_len = self.max_len();
-        if !self.features().has_incompat(Features::FAST_COMMIT) {
+        if !self.features().has_incompat(JournalFeatures::FAST_COMMIT) {
             return LogBlock(max_len);
         }
         LogBlock(if self.has_room_for_fast_commits() {
@@ -354,7 +355,7 @@ impl Superblock {
         self.set_nr_users(users.len() as u32);
     }
 
-    pub(crate) fn with_users(&self, users: &[Uuid]) -> Superblock {
+    pub(crate) fn with_users(&self, users: &[Uuid]) -> JournalSuperblock {
         let mut with = *self;
         with.set_users(users);
         with
@@ -363,9 +364,9 @@ impl Superblock {
     /// What is to be durable, one after the other, for these to be the users; the last has them. Of
     /// a step a power cut may leave any words of 8 bytes, of which a UUID has two. No half of one
     /// is ever counted where there was one user at most, and of several none is lost that stays.
-    pub(crate) fn steps_to_users(&self, users: &[Uuid]) -> Vec<Superblock> {
+    pub(crate) fn steps_to_users(&self, users: &[Uuid]) -> Vec<JournalSuperblock> {
         let new = self.with_users(users);
-        let counted = |mut sb: Superblock, n: u32| {
+        let counted = |mut sb: JournalSuperblock, n: u32| {
             sb.set_nr_users(n);
             sb
         };
@@ -394,18 +395,18 @@ impl Superblock {
 mod tests {
     use super::*;
 
-    fn decoded(sb: Superblock) -> Result<Superblock> {
-        let bytes: [u8; Superblock::BYTES] = zerocopy::transmute!(sb.raw);
-        Superblock::decode(&bytes, 4096, 2048, false)
+    fn decoded(sb: JournalSuperblock) -> Result<JournalSuperblock> {
+        let bytes: [u8; JournalSuperblock::BYTES] = zerocopy::transmute!(sb.raw);
+        JournalSuperblock::decode(&bytes, 4096, 2048, false)
     }
 
     /// The users that any words of any step may leave.
-    fn torn_users(old: Superblock, users: &[Uuid]) -> Vec<Vec<Uuid>> {
-        let mut before: [u8; Superblock::BYTES] = zerocopy::transmute!(old.raw);
+    fn torn_users(old: JournalSuperblock, users: &[Uuid]) -> Vec<Vec<Uuid>> {
+        let mut before: [u8; JournalSuperblock::BYTES] = zerocopy::transmute!(old.raw);
         let mut found = Vec::new();
         for mut step in old.steps_to_users(users) {
             let after = step.encode();
-            let words: Vec<usize> = (0..Superblock::BYTES)
+            let words: Vec<usize> = (0..JournalSuperblock::BYTES)
                 .step_by(8)
                 .filter(|at| before[*at..at + 8] != after[*at..at + 8])
                 .collect();
@@ -414,7 +415,7 @@ mod tests {
                 for (_, at) in words.iter().enumerate().filter(|(n, _)| set >> n & 1 == 1) {
                     torn[*at..at + 8].copy_from_slice(&after[*at..at + 8]);
                 }
-                found.push(Superblock::decode(&torn, 4096, 2048, true).unwrap().users());
+                found.push(JournalSuperblock::decode(&torn, 4096, 2048, true).unwrap().users());
             }
             before = after;
         }
@@ -423,8 +424,11 @@ mod tests {
 
     #[test]
     fn users_that_a_cut_leaves_in_words() {
-        let mut sb = Superblock::new(4096, 2048, 2, Tid(1));
-        sb.set_features(Features { incompat: Features::CSUM_V3, ..Features::default() });
+        let mut sb = JournalSuperblock::new(4096, 2048, 2, Tid(1));
+        sb.set_features(JournalFeatures {
+            incompat: JournalFeatures::CSUM_V3,
+            ..JournalFeatures::default()
+        });
         let [a, b] = [1, 2].map(|n| Uuid::from_bytes([n; 16]));
         let sets: [&[Uuid]; 3] = [&[], &[a], &[b]];
         for (from, to) in sets.iter().flat_map(|from| sets.iter().map(move |to| (*from, *to))) {
@@ -447,8 +451,9 @@ mod tests {
     /// What mke2fs and tune2fs do to the users of a journal with a checksum.
     #[test]
     fn users_entered_without_a_new_checksum() {
-        let mut sb = Superblock::new(4096, 2048, 2, Tid(1));
-        let checksums = Features { incompat: Features::CSUM_V3, ..Features::default() };
+        let mut sb = JournalSuperblock::new(4096, 2048, 2, Tid(1));
+        let checksums =
+            JournalFeatures { incompat: JournalFeatures::CSUM_V3, ..JournalFeatures::default() };
         sb.set_features(checksums);
         sb.set_users(&[Uuid::from_bytes([1; 16])]);
         sb.encode();

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use super::read::Reader;
 use crate::checksum::crc32c;
 use crate::ondisk::fast_commit::{HEAD, PAD, RawTag, TAG_HEAD_BYTES, TAIL, tag_at, words};
-use crate::ondisk::superblock::Superblock;
+use crate::ondisk::superblock::JournalSuperblock;
 use crate::planted::Bug;
 use crate::{JournalError, LogBlock, Result, Tid};
 
@@ -56,7 +56,7 @@ struct Walk {
 /// none.
 pub(super) fn find(
     reader: &mut Reader<'_>,
-    sb: &Superblock,
+    sb: &JournalSuperblock,
     tid: Tid,
 ) -> Result<Option<FastCommits>> {
     let begun = false;

@@ -23,13 +23,13 @@ use super::Overlay;
 use crate::checksum::{ImageSums, crc32_be};
 use crate::commit::tag_of;
 use crate::ondisk::layout::Layout;
-use crate::ondisk::superblock::Superblock;
+use crate::ondisk::superblock::JournalSuperblock;
 use crate::ondisk::{Header, commit_block, descriptor};
 use crate::writer::Writer;
 use crate::{JournalError, Log, LogBlock, Result, Tid};
 
 /// Refuses changes that do not fit the log at once.
-pub(super) fn check_fits(sb: &Superblock, changes: &Overlay) -> Result<()> {
+pub(super) fn check_fits(sb: &JournalSuperblock, changes: &Overlay) -> Result<()> {
     let wanted = Layout::of(sb).log_blocks(changes.len(), 0);
     if wanted > sb.capacity() as usize {
         return Err(JournalError::refused(format!(
@@ -53,7 +53,7 @@ pub(super) fn log_transaction(log: &Log, tid: Tid, changes: &Overlay, unix_ns: u
     super::rewrite(log, |sb| sb.set_tail(Some(start), tid))?;
     let writer = Writer::new(&**log.device(), 1 << 20, 32);
     let round = (sb.first().0, sb.end().0);
-    let mut out = Out { log, layout, writer, at: start.0, round, v1_sum: !0 };
+    let mut out = LogAppender { log, layout, writer, at: start.0, round, v1_sum: !0 };
     let zeros = Bytes::from(vec![0; layout.block_size]);
     for _ in 0..layout.log_blocks(changes.len(), 0) {
         out.push(zeros.clone());
@@ -77,7 +77,7 @@ pub(super) fn log_transaction(log: &Log, tid: Tid, changes: &Overlay, unix_ns: u
 }
 
 /// A block of the log that does not belong to transaction `tid`.
-fn free_block(log: &Log, sb: &Superblock, tid: Tid) -> Result<LogBlock> {
+fn free_block(log: &Log, sb: &JournalSuperblock, tid: Tid) -> Result<LogBlock> {
     for at in (sb.first().0..sb.end().0).map(LogBlock) {
         // OK to ignore: another block is readable, or the log has failed.
         let Ok(block) = log.read(at, 1) else { continue };
@@ -90,7 +90,7 @@ fn free_block(log: &Log, sb: &Superblock, tid: Tid) -> Result<LogBlock> {
 }
 
 /// Where the next block goes.
-struct Out<'a> {
+struct LogAppender<'a> {
     log: &'a Log,
     layout: Layout,
     writer: Writer<'a>,
@@ -100,7 +100,7 @@ struct Out<'a> {
     v1_sum: u32,
 }
 
-impl Out<'_> {
+impl LogAppender<'_> {
     fn push(&mut self, block: Bytes) {
         let (offset, _) = self.log.place(LogBlock(self.at), 1);
         self.writer.push(offset, block);

@@ -19,13 +19,13 @@ mod scan;
 
 use steadfast_block::BlockDevice;
 
-use crate::ondisk::superblock::Superblock;
+use crate::ondisk::superblock::JournalSuperblock;
 use crate::planted::Bug;
 use crate::writer::Writer;
 use crate::{CheckpointHook, JournalError, Log, Result, Tid};
 
 pub use fast::{FastCommits, FastTag};
-pub use report::{Finding, Overlay, RecoveryReport};
+pub use report::{Overlay, RecoveryFinding, RecoveryReport};
 
 /// What a log holds, read and checked; nothing is written yet.
 #[derive(Debug, Clone)]
@@ -181,7 +181,7 @@ fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Recovery> {
         findings: Vec::new(),
     };
     if !sb.checksum_matches() {
-        report.findings.push(Finding::TornSuperblock);
+        report.findings.push(RecoveryFinding::TornSuperblock);
     }
     let Some(start) = sb.start() else {
         return Ok(Recovery::new(report, Overlay::new(), None));
@@ -240,10 +240,10 @@ fn mark_clean(log: &Log, next_tid: Tid) -> Result<()> {
     rewrite(log, |sb| sb.set_tail(None, next_tid.plus(u32::MAX)))
 }
 
-fn rewrite(log: &Log, change: impl FnOnce(&mut Superblock)) -> Result<()> {
+fn rewrite(log: &Log, change: impl FnOnce(&mut JournalSuperblock)) -> Result<()> {
     let (mut sb, block) = log.read_superblock_block()?;
     change(&mut sb);
     let mut block = block.to_vec();
-    block[..Superblock::BYTES].copy_from_slice(&sb.encode());
+    block[..JournalSuperblock::BYTES].copy_from_slice(&sb.encode());
     log.write_block(log.superblock_at(), block.into(), true)
 }

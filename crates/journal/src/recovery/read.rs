@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::ondisk::MAGIC;
 use crate::ondisk::layout::Layout;
-use crate::ondisk::superblock::Superblock;
+use crate::ondisk::superblock::JournalSuperblock;
 use crate::planted::Bug;
 use crate::{Log, LogBlock, Result};
 
@@ -25,7 +25,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(log: &'a Log, sb: &Superblock) -> Self {
+    pub(super) fn new(log: &'a Log, sb: &JournalSuperblock) -> Self {
         let piece = match log.device().gains_by_reading_ahead() {
             true => (WINDOW_BYTES / log.block_size()).max(1),
             false => 1,
@@ -104,7 +104,7 @@ mod tests {
     const BLOCK: u64 = 1024;
 
     /// An external journal of 4 MiB, of which each block holds its number.
-    fn numbered() -> (Arc<Disk>, Log, Superblock) {
+    fn numbered() -> (Arc<Disk>, Log, JournalSuperblock) {
         let disk = Disk::new("d", 4 << 20);
         let log = Log::external(disk.device(), BLOCK as u32).unwrap();
         let sb = format(&log, &FormatOptions::new(uuid::Uuid::from_u128(1))).unwrap();

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::read::Reader;
-use super::revoke::Revoked;
-use super::scan::{Scanned, Transaction};
-use super::{Finding, Overlay, RecoveryReport};
+use super::revoke::RevokeTable;
+use super::scan::{LogScan, Transaction};
+use super::{Overlay, RecoveryFinding, RecoveryReport};
 use crate::ondisk::MAGIC;
 use crate::ondisk::tag::{ESCAPE, Tag};
 use crate::planted::Bug;
@@ -15,8 +15,8 @@ use crate::{JournalError, LogBlock, Result};
 /// `fs_blocks` is the size of the file system's device.
 pub(super) fn images(
     reader: &mut Reader<'_>,
-    scanned: &Scanned,
-    revoked: &Revoked,
+    scanned: &LogScan,
+    revoked: &RevokeTable,
     fs_blocks: u64,
     report: &mut RecoveryReport,
 ) -> Result<Overlay> {
@@ -60,12 +60,12 @@ fn unescaped(tag: &Tag, image: Bytes) -> Bytes {
 /// transaction's images are checked one by one; if one is missing, the transaction is dropped:
 /// it was not acknowledged as durable. (The kernel's recovery fails here.) An earlier
 /// transaction was flushed before the next began, so a bad image in it is corruption.
-pub(super) fn drop_unwritten_end(reader: &mut Reader<'_>, scanned: &mut Scanned) -> Result<()> {
+pub(super) fn drop_unwritten_end(reader: &mut Reader<'_>, scanned: &mut LogScan) -> Result<()> {
     let Some(last) = scanned.transactions.last() else { return Ok(()) };
     if let Some((at, tag)) = first_bad(reader, last)? {
         let tid = last.tid;
         let what = format!("the image of block {} at {at} was not written", tag.block);
-        scanned.findings.push(Finding::Interrupted { tid, what });
+        scanned.findings.push(RecoveryFinding::Interrupted { tid, what });
         scanned.end = tid;
         scanned.transactions.pop();
     }

@@ -35,12 +35,12 @@ pub struct RecoveryReport {
     /// file system as having errors, then calls [`clear_errno`](crate::clear_errno).
     pub errno: i32,
     /// Findings that may interest a person, in order.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<RecoveryFinding>,
 }
 
 /// A problem that recovery found and handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
+pub enum RecoveryFinding {
     /// A transaction whose checksums do not match and that is not the log's last: bytes of an
     /// earlier journal, older than the last transaction. The log ends before it.
     Stale {
@@ -79,22 +79,22 @@ impl RecoveryReport {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for RecoveryFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::Stale { tid } => {
+            RecoveryFinding::Stale { tid } => {
                 write!(f, "transaction {tid} is left over from an earlier journal: ignored")
             }
-            Finding::Interrupted { tid, what } => {
+            RecoveryFinding::Interrupted { tid, what } => {
                 write!(f, "transaction {tid} was interrupted: {what}")
             }
-            Finding::TornCommit { tid } => {
+            RecoveryFinding::TornCommit { tid } => {
                 write!(f, "the commit block of transaction {tid} was torn behind its contents")
             }
-            Finding::Unreadable { tid, at } => {
+            RecoveryFinding::Unreadable { tid, at } => {
                 write!(f, "block {at} cannot be read: the log ends before transaction {tid}")
             }
-            Finding::TornSuperblock => {
+            RecoveryFinding::TornSuperblock => {
                 write!(f, "the journal superblock and its checksum are of different updates")
             }
         }

@@ -43,7 +43,7 @@ use crate::ondisk::tag::Tag;
 use crate::ondisk::{BlockType, Header, descriptor, revoke};
 use crate::{Checksums, FsBlock, JournalError, LogBlock, Result, Tid};
 
-use super::Finding;
+use super::RecoveryFinding;
 use super::read::Reader;
 
 /// A whole transaction.
@@ -55,12 +55,12 @@ pub(super) struct Transaction {
 }
 
 /// What the scan found.
-pub(super) struct Scanned {
+pub(super) struct LogScan {
     /// Consecutive, oldest first.
     pub transactions: Vec<Transaction>,
     /// The first missing number.
     pub end: Tid,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<RecoveryFinding>,
     /// The latest time of a commit.
     pub newest_seconds: u64,
 }
@@ -73,7 +73,7 @@ struct Scan<'r, 'a> {
     last_seconds: u64,
     /// Blocks that are looked at behind the end.
     look_ahead: u32,
-    out: Scanned,
+    out: LogScan,
 }
 
 /// What one transaction looks like while it is read.
@@ -97,9 +97,9 @@ enum Step {
 const LOOK_AHEAD_BYTES: usize = 8 << 20;
 
 /// Finds the whole transactions from `start` on, where number `first` is due.
-pub(super) fn scan(reader: &mut Reader<'_>, start: LogBlock, first: Tid) -> Result<Scanned> {
+pub(super) fn scan(reader: &mut Reader<'_>, start: LogBlock, first: Tid) -> Result<LogScan> {
     let out =
-        Scanned { transactions: Vec::new(), end: first, findings: Vec::new(), newest_seconds: 0 };
+        LogScan { transactions: Vec::new(), end: first, findings: Vec::new(), newest_seconds: 0 };
     let most = (LOOK_AHEAD_BYTES / reader.layout.block_size) as u32;
     let look_ahead = most.min(reader.capacity());
     let mut scan = Scan { reader, at: start, walked: 0, last_seconds: 0, look_ahead, out };
@@ -181,7 +181,7 @@ impl Scan<'_, '_> {
         self.reader.is_own(next)?;
         // The transaction's commit block is as far away as the transaction is long.
         self.look_ahead = self.reader.capacity();
-        self.out.findings.push(Finding::Unreadable { tid: self.out.end, at });
+        self.out.findings.push(RecoveryFinding::Unreadable { tid: self.out.end, at });
         Ok(Step::End(at))
     }
 
@@ -222,7 +222,7 @@ impl Scan<'_, '_> {
         let read = commit_block::decode(&self.reader.layout, block, t.v1_sum);
         match read.verdict {
             Verdict::Good => {}
-            Verdict::Torn => self.out.findings.push(Finding::TornCommit { tid: t.tid }),
+            Verdict::Torn => self.out.findings.push(RecoveryFinding::TornCommit { tid: t.tid }),
             Verdict::Bad => {
                 t.bad.get_or_insert(format!("the checksum of its commit block at {at}"));
             }
@@ -235,11 +235,11 @@ impl Scan<'_, '_> {
         let what = format!("{what} does not match");
         if self.goes_on(self.at)?.is_none() {
             if seconds < self.last_seconds {
-                self.out.findings.push(Finding::Stale { tid });
+                self.out.findings.push(RecoveryFinding::Stale { tid });
                 return Ok(());
             }
             if self.reader.may_end_torn() && !self.begins(tid.plus(1))? {
-                self.out.findings.push(Finding::Interrupted { tid, what });
+                self.out.findings.push(RecoveryFinding::Interrupted { tid, what });
                 return Ok(());
             }
         }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_journal::{
-    Config, FastTag, Features, FormatOptions, FsBlock, Journal, Log, Recovery, Tid, Update, format,
+    Config, FastTag, FormatOptions, FsBlock, Journal, JournalFeatures, Log, Recovery, Tid, Update,
+    format,
 };
 use steadfast_runtime::Sim;
 use uuid::Uuid;
@@ -217,7 +218,11 @@ fn a_log_without_room_for_them_does_not_get_the_feature() {
                 journal.submit(image(1)).and_then(|tid| journal.commit(tid)).unwrap();
                 journal.abandon();
                 let has = log_on(&disk).read_superblock().unwrap().features();
-                assert_eq!(has.has_incompat(Features::FAST_COMMIT), fits, "{fast_blocks} blocks");
+                assert_eq!(
+                    has.has_incompat(JournalFeatures::FAST_COMMIT),
+                    fits,
+                    "{fast_blocks} blocks"
+                );
             }
         })
         .unwrap();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_journal::{
-    Checksums, Config, Features, FormatOptions, FsBlock, Journal, JournalError, Log, Tid, Update,
-    format, recover, recover_dry,
+    Checksums, Config, FormatOptions, FsBlock, Journal, JournalError, JournalFeatures, Log, Tid,
+    Update, format, recover, recover_dry,
 };
 use uuid::Uuid;
 
@@ -178,7 +178,7 @@ fn fast_commits_are_refused_by_name() {
     options.checksums = Checksums::None;
     format(&log, &options).unwrap();
     let mut incompat = [0; 4];
-    incompat.copy_from_slice(&(Features::FAST_COMMIT | Features::WIDE).to_be_bytes());
+    incompat.copy_from_slice(&(JournalFeatures::FAST_COMMIT | JournalFeatures::WIDE).to_be_bytes());
     disk.poke(2 * BLOCK + 0x28, &incompat);
     let sb = log.read_superblock().unwrap();
     assert_eq!((sb.max_len(), sb.end().0), (2000, 2000 - 256));

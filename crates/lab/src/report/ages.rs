@@ -1,7 +1,7 @@
 //! The age of what cuts took, over the run: a chart a variant, all on one scale. What nobody syncs
 //! grows old until a timer of the file system writes it, and that is seen once the run is longer.
 
-use super::lines::{Axis, Lines, Series, svg};
+use super::lines::{AxisSpec, LineSeries, Lines, svg};
 use crate::results::{AgeSeries, Results};
 
 const SIZE: (f64, f64) = (500.0, 250.0);
@@ -28,9 +28,9 @@ fn chart(series: &AgeSeries, at_least: (f64, f64)) -> Lines {
     Lines {
         title: series.variant.clone(),
         description: format!("{}: at most {oldest:.2} s old was what a cut took", series.variant),
-        x: Axis::linear(&format!("seconds from the beginning to the cut ({clock} clock)")),
-        y: Axis::linear("age of the oldest that was lost, s"),
-        series: vec![Series {
+        x: AxisSpec::linear(&format!("seconds from the beginning to the cut ({clock} clock)")),
+        y: AxisSpec::linear("age of the oldest that was lost, s"),
+        series: vec![LineSeries {
             name: "lost".into(),
             number: 0,
             points: points.map(|(at, age)| (seconds(*at), seconds(*age))).collect(),

@@ -2,12 +2,12 @@
 //! axis from zero. What others have measured is a mark across the bar.
 
 use super::scale::Scale;
-use super::svg::{Anchor, CHARACTER, Shape, Svg, colour, compact, shortened};
+use super::svg::{Anchor, CHARACTER, MarkShape, Svg, colour, compact, shortened};
 use crate::results::Spread;
 
 /// A chart of lying bars.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Bars {
+pub(super) struct HorizontalBars {
     /// Above the chart.
     pub title: String,
     /// Unit of the axis.
@@ -49,7 +49,7 @@ const BAR: f64 = 14.0;
 const NAME: usize = 24;
 
 /// Draws the chart as a complete `<svg>` element.
-pub(super) fn svg(chart: &Bars) -> String {
+pub(super) fn svg(chart: &HorizontalBars) -> String {
     let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64;
     let names = longest(&mut chart.rows.iter().map(|r| r.name.chars().count().min(NAME)));
     let figures = longest(&mut chart.rows.iter().map(|r| r.label().chars().count()));
@@ -81,7 +81,7 @@ pub(super) fn svg(chart: &Bars) -> String {
             }
         }
         if let Some(published) = row.published {
-            svg.shape((x(published), middle), Shape::Bar, "ink", &label);
+            svg.shape((x(published), middle), MarkShape::Bar, "ink", &label);
         }
         svg.text((WIDTH, text), "ink", Anchor::End, &row.label());
     }
@@ -89,13 +89,13 @@ pub(super) fn svg(chart: &Bars) -> String {
     svg.end()
 }
 
-fn in_words(chart: &Bars, row: &Bar) -> String {
+fn in_words(chart: &HorizontalBars, row: &Bar) -> String {
     let published = row.published.map_or(String::new(), |p| format!(", published {}", figure(p)));
     format!("{}: {} {}{published}", row.name, figure(row.value.median()), chart.unit)
 }
 
 /// All figures, for whoever does not see the chart.
-fn description(chart: &Bars) -> String {
+fn description(chart: &HorizontalBars) -> String {
     let rows: Vec<String> = chart.rows.iter().map(|row| in_words(chart, row)).collect();
     rows.join("; ")
 }
@@ -113,12 +113,12 @@ mod tests {
             published,
         };
         let rows = vec![bar("<a>", &[10.0, 12.0], Some(20.0)), bar("b", &[3.0], None)];
-        let s = svg(&Bars { title: "rewrite".into(), unit: "MB/s".into(), rows });
+        let s = svg(&HorizontalBars { title: "rewrite".into(), unit: "MB/s".into(), rows });
         assert!(s.contains(">11.0 | 20.0<") && s.contains(">3.0<"), "{s}");
         assert!(s.contains("&lt;a&gt;: 11.0 MB/s, published 20.0; b: 3.0 MB/s"), "{s}");
         // One mark across a bar, one range.
         assert_eq!((s.matches("<path").count(), s.matches("class=\"edge\"").count()), (1, 3));
-        let none = svg(&Bars { title: String::new(), unit: String::new(), rows: vec![] });
+        let none = svg(&HorizontalBars { title: String::new(), unit: String::new(), rows: vec![] });
         assert!(none.ends_with("</svg>") && !none.contains("NaN"), "{none}");
     }
 }

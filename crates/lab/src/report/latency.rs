@@ -1,8 +1,8 @@
 //! How long calls took: the share of them that took as long or longer, on two logarithmic axes, so
 //! that the few slow ones can be seen.
 
-use super::lines::{Axis, Lines, Series, svg};
-use crate::results::{Distribution, FilesRow, Percentiles, Results};
+use super::lines::{AxisSpec, LineSeries, Lines, svg};
+use crate::results::{FilesRow, LatencyHistogram, Percentiles, Results};
 use crate::table;
 
 const SIZE: (f64, f64) = (500.0, 320.0);
@@ -12,7 +12,7 @@ pub(super) fn panels(results: &Results) -> Vec<String> {
     let of_tests = table::tests(results).into_iter().filter_map(|test| {
         let lines = table::measured(results).into_iter().enumerate().map(|(number, name)| {
             let rows = table::find(results, test, name);
-            let whole = Distribution::sum(rows.iter().filter_map(|r| r.distribution.as_ref()));
+            let whole = LatencyHistogram::sum(rows.iter().filter_map(|r| r.distribution.as_ref()));
             let few = rows.iter().find_map(|r| r.latency_us.as_ref());
             (name, number, points(whole.as_ref(), few, 1e-3))
         });
@@ -31,7 +31,7 @@ fn fsyncs(results: &Results) -> Vec<String> {
                 let of_variant = rows().filter(|r| r.variant == variant.name);
                 of_variant.filter(|r| r.way() == *way)
             };
-            let whole = Distribution::sum(own().filter_map(|r| r.fsync_distribution.as_ref()));
+            let whole = LatencyHistogram::sum(own().filter_map(|r| r.fsync_distribution.as_ref()));
             let few = own().map(|r| &r.fsync_ms).next();
             (variant.name.as_str(), number, points(whole.as_ref(), few, 1.0))
         });
@@ -42,7 +42,11 @@ fn fsyncs(results: &Results) -> Vec<String> {
 
 /// Pairs of a time in milliseconds and the share of calls that took as long or longer. Where only
 /// percentiles were kept, these; `unit`: milliseconds of one of theirs.
-fn points(whole: Option<&Distribution>, few: Option<&Percentiles>, unit: f64) -> Vec<(f64, f64)> {
+fn points(
+    whole: Option<&LatencyHistogram>,
+    few: Option<&Percentiles>,
+    unit: f64,
+) -> Vec<(f64, f64)> {
     if let Some(whole) = whole {
         return whole.as_long().into_iter().map(|(us, share)| (us / 1e3, share)).collect();
     }
@@ -57,16 +61,16 @@ fn chart<'a>(
     x: &str,
     lines: impl Iterator<Item = (&'a str, usize, Vec<(f64, f64)>)>,
 ) -> Option<String> {
-    let series: Vec<Series> = lines
+    let series: Vec<LineSeries> = lines
         .filter(|(_, _, points)| !points.is_empty())
-        .map(|(name, number, points)| Series {
+        .map(|(name, number, points)| LineSeries {
             name: name.into(),
             number,
             marked: points.len() <= 6,
             points,
         })
         .collect();
-    let described = |s: &Series| {
+    let described = |s: &LineSeries| {
         let most = s.points.last().map_or(0.0, |(ms, _)| *ms);
         format!("{}: the slowest took {most:.2} ms", s.name)
     };
@@ -75,8 +79,8 @@ fn chart<'a>(
         svg(&Lines {
             title: title.into(),
             description,
-            x: Axis::logarithmic(x),
-            y: Axis::logarithmic("share of calls that took as long or longer"),
+            x: AxisSpec::logarithmic(x),
+            y: AxisSpec::logarithmic("share of calls that took as long or longer"),
             series,
             levels: vec![],
             instants: vec![],
@@ -94,7 +98,7 @@ mod tests {
     fn of_percentiles_there_are_three_points_and_of_all_calls_all() {
         let p = Percentiles::of((1..=1000).map(f64::from).collect());
         assert_eq!(points(None, Some(&p), 0.001), [(0.5, 0.5), (0.99, 0.01), (1.0, 0.001)]);
-        let whole = Distribution::of_us([1000.0, 1000.0, 2000.0, 5000.0].into_iter());
+        let whole = LatencyHistogram::of_us([1000.0, 1000.0, 2000.0, 5000.0].into_iter());
         let found = points(Some(&whole), Some(&p), 0.001);
         assert_eq!(found.len(), 5);
         assert!(found.is_sorted_by(|a, b| a.0 < b.0 && a.1 >= b.1), "{found:?}");

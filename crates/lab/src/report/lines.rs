@@ -12,11 +12,11 @@ pub(super) struct Lines {
     /// What it shows, in words.
     pub description: String,
     /// The horizontal axis: what it is of.
-    pub x: Axis,
+    pub x: AxisSpec,
     /// The vertical one.
-    pub y: Axis,
+    pub y: AxisSpec,
     /// The lines.
-    pub series: Vec<Series>,
+    pub series: Vec<LineSeries>,
     /// Straight lines across, each with its name.
     pub levels: Vec<(f64, String)>,
     /// Straight lines upright, each with its name.
@@ -29,7 +29,7 @@ pub(super) struct Lines {
 
 /// What an axis is of.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Axis {
+pub(super) struct AxisSpec {
     /// With the unit.
     pub name: String,
     /// By the logarithm.
@@ -38,21 +38,21 @@ pub(super) struct Axis {
     pub steps: Option<(usize, Vec<(usize, String)>)>,
 }
 
-impl Axis {
+impl AxisSpec {
     /// A linear one.
-    pub(super) fn linear(name: &str) -> Axis {
-        Axis { name: name.into(), logarithmic: false, steps: None }
+    pub(super) fn linear(name: &str) -> AxisSpec {
+        AxisSpec { name: name.into(), logarithmic: false, steps: None }
     }
 
     /// A logarithmic one.
-    pub(super) fn logarithmic(name: &str) -> Axis {
-        Axis { name: name.into(), logarithmic: true, steps: None }
+    pub(super) fn logarithmic(name: &str) -> AxisSpec {
+        AxisSpec { name: name.into(), logarithmic: true, steps: None }
     }
 }
 
 /// One line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Series {
+pub(super) struct LineSeries {
     /// For the legend.
     pub name: String,
     /// Colour, stroke and mark.
@@ -72,7 +72,7 @@ const LEGEND: f64 = 18.0;
 const MARKS: usize = 6;
 
 /// Where everything is.
-struct Place {
+struct PlotArea {
     x: Scale,
     y: Scale,
     top: f64,
@@ -80,7 +80,7 @@ struct Place {
     width: f64,
 }
 
-impl Place {
+impl PlotArea {
     fn x(&self, share: f64) -> f64 {
         LEFT + share * self.width
     }
@@ -98,7 +98,7 @@ pub(super) fn svg(chart: &Lines) -> String {
     let points = || chart.series.iter().flat_map(|s| &s.points);
     let levels = chart.levels.iter().map(|(level, _)| *level);
     let top = 28.0 + LEGEND * lines as f64 + 22.0;
-    let place = Place {
+    let place = PlotArea {
         x: Scale::of(chart.x.logarithmic, points().map(|p| p.0).chain([chart.at_least.0])),
         y: Scale::of(
             chart.y.logarithmic,
@@ -138,7 +138,7 @@ fn legend_places(chart: &Lines, width: f64) -> Vec<(f64, usize)> {
     places
 }
 
-fn axes(svg: &mut Svg, chart: &Lines, place: &Place) {
+fn axes(svg: &mut Svg, chart: &Lines, place: &PlotArea) {
     let (left, right) = (place.x(0.0), place.x(1.0));
     for (tick, text) in place.y.ticks() {
         let y = place.y(tick);
@@ -168,7 +168,7 @@ fn axes(svg: &mut Svg, chart: &Lines, place: &Place) {
     svg.line((left, place.top), (left, place.bottom), "axis");
 }
 
-fn x_ticks(chart: &Lines, place: &Place) -> Vec<(f64, String)> {
+fn x_ticks(chart: &Lines, place: &PlotArea) -> Vec<(f64, String)> {
     match &chart.x.steps {
         Some((count, names)) => {
             names.iter().map(|(at, name)| (step_share(*at as f64, *count), name.clone())).collect()
@@ -181,7 +181,7 @@ fn step_share(at: f64, count: usize) -> f64 {
     at / count.saturating_sub(1).max(1) as f64
 }
 
-fn draw(svg: &mut Svg, chart: &Lines, series: &Series, place: &Place) {
+fn draw(svg: &mut Svg, chart: &Lines, series: &LineSeries, place: &PlotArea) {
     let share = |x: f64| match &chart.x.steps {
         Some((count, _)) => step_share(x, *count),
         None => place.x.share(x),
@@ -201,8 +201,8 @@ fn draw(svg: &mut Svg, chart: &Lines, series: &Series, place: &Place) {
 mod tests {
     use super::*;
 
-    fn chart(x: Axis, points: Vec<(f64, f64)>) -> Lines {
-        let series = |name: &str, number| Series {
+    fn chart(x: AxisSpec, points: Vec<(f64, f64)>) -> Lines {
+        let series = |name: &str, number| LineSeries {
             name: name.into(),
             number,
             points: points.clone(),
@@ -212,7 +212,7 @@ mod tests {
             title: "depth".into(),
             description: "of the queue".into(),
             x,
-            y: Axis::linear("requests"),
+            y: AxisSpec::linear("requests"),
             series: vec![series("a", 0), series("<b>", 1)],
             levels: vec![(25.0, "25 MB/s".into())],
             instants: vec![(2.0, "from here".into())],
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn lines_have_their_legend_and_few_marks() {
         let points = (0..1000).map(|i| (f64::from(i), f64::from(i % 7))).collect();
-        let s = svg(&chart(Axis::linear("seconds"), points));
+        let s = svg(&chart(AxisSpec::linear("seconds"), points));
         assert_eq!(s.matches("<polyline").count(), 4, "two lines, and each in the legend");
         let marks = s.matches("<path").count();
         assert!((1000 + 6 + 2..1000 + 9 + 2).contains(&marks), "{marks}");
@@ -239,14 +239,15 @@ mod tests {
     #[test]
     fn steps_are_named_where_they_are() {
         let names = vec![(0, "64 KiB".into()), (2, "1 MiB".into())];
-        let x = Axis { steps: Some((3, names)), ..Axis::linear("file") };
+        let x = AxisSpec { steps: Some((3, names)), ..AxisSpec::linear("file") };
         let s = svg(&chart(x, vec![(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)]));
         let at = |text: &str| {
             let head = &s[..s.find(&format!(">{text}<")).unwrap()];
             head.rsplit("<text x=\"").next().unwrap().split('"').next().unwrap().to_owned()
         };
         assert_eq!((at("64 KiB").as_str(), at("1 MiB").as_str()), ("56.0", "478.0"));
-        let one = chart(Axis { steps: Some((1, vec![])), ..Axis::linear("") }, vec![(0.0, 0.0)]);
+        let one =
+            chart(AxisSpec { steps: Some((1, vec![])), ..AxisSpec::linear("") }, vec![(0.0, 0.0)]);
         assert!(!svg(&one).contains("NaN"));
     }
 }

@@ -1,7 +1,7 @@
 //! Several figures a row as marks on one logarithmic axis: what would be a bar from nowhere.
 
 use super::scale::Scale;
-use super::svg::{Anchor, CHARACTER, Shape, Svg, compact, shortened};
+use super::svg::{Anchor, CHARACTER, MarkShape, Svg, compact, shortened};
 
 /// A chart of marks.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub(super) struct Marks {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mark {
     pub name: String,
-    pub shape: Shape,
+    pub shape: MarkShape,
 }
 
 const WIDTH: f64 = 740.0;
@@ -88,7 +88,7 @@ mod tests {
         let chart = Marks {
             title: "lost".into(),
             unit: "KiB".into(),
-            marks: vec![mark("p50", Shape::Circle), mark("p99", Shape::Diamond)],
+            marks: vec![mark("p50", MarkShape::Circle), mark("p99", MarkShape::Diamond)],
             rows: vec![
                 ("a".into(), vec![Some(0.0), None]),
                 ("b".into(), vec![Some(3.0), Some(400.0)]),

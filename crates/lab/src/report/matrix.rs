@@ -4,7 +4,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::heat::{self, Heat, span};
-use super::lines::{self, Axis, Lines, Series};
+use super::lines::{self, AxisSpec, LineSeries, Lines};
 use crate::results::{GridCell, GridRow, Results, Spread, VariantInfo};
 
 /// Everything there is of it; `None`: nothing was measured so.
@@ -84,7 +84,7 @@ fn graph(results: &Results, test: &str, variants: &[&VariantInfo]) -> Option<Str
         last = if fits { *i as f64 } else { last };
         fits
     });
-    let series = |(number, name, cells): &(usize, &str, Vec<GridCell>)| Series {
+    let series = |(number, name, cells): &(usize, &str, Vec<GridCell>)| LineSeries {
         name: (*name).to_owned(),
         number: *number,
         points: cells.iter().enumerate().map(|(i, c)| (i as f64, c.kb_per_s)).collect(),
@@ -102,11 +102,11 @@ fn graph(results: &Results, test: &str, variants: &[&VariantInfo]) -> Option<Str
             "Speed of {test} in kB/s, logarithmic, by file size and within it by record size; \
              every figure is in the heat maps"
         ),
-        x: Axis {
+        x: AxisSpec {
             steps: Some((longest.len(), names)),
-            ..Axis::linear("file size; between two of them its record sizes")
+            ..AxisSpec::linear("file size; between two of them its record sizes")
         },
-        y: Axis::logarithmic("kB/s"),
+        y: AxisSpec::logarithmic("kB/s"),
         series: all.iter().map(series).collect(),
         levels: levels.collect(),
         instants: vec![],

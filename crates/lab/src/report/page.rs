@@ -4,7 +4,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{ages, latency, matrix, risk, sentences, speed, style, tables, waiting};
-use crate::results::{FilesRow, Results, RiskRow, SpeedRow, Took, VariantInfo};
+use crate::results::{FilesRow, Results, RiskRow, SpeedRow, VariantInfo, VariantTime};
 
 /// A part of the page: its place for links, its heading, and what it holds.
 struct Section {
@@ -163,7 +163,7 @@ fn setup(results: &Results) -> Markup {
 /// How long a variant's run was, by which clock; of several, the first seed's.
 fn time_of(results: &Results, variant: &VariantInfo) -> String {
     let run = results.only();
-    if let Some(took) = run.of::<Took>().find(|t| t.variant == variant.name) {
+    if let Some(took) = run.of::<VariantTime>().find(|t| t.variant == variant.name) {
         return format!("{:.1} s, virtual clock", took.virtual_seconds);
     }
     match run.of::<FilesRow>().find(|f| f.variant == variant.name) {

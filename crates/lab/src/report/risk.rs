@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::marks::{self, Mark, Marks};
 use super::scatter::{self, Scatter};
-use super::svg::Shape;
+use super::svg::MarkShape;
 use crate::results::{Percentiles, Point, Results, RiskRow, Spread};
 
 /// What a cut takes of acknowledged work; of several seeds the median. Beside the kernel's variants
@@ -32,9 +32,9 @@ pub(super) fn exposure(results: &Results) -> Option<String> {
         title: "acknowledged work lost at power failure".into(),
         unit: "KiB, logarithmic; at the left end: nothing".into(),
         marks: vec![
-            mark("p50", Shape::Circle),
-            mark(if few { "p99: too few cuts" } else { "p99" }, Shape::Diamond),
-            mark(&most, Shape::Down),
+            mark("p50", MarkShape::Circle),
+            mark(if few { "p99: too few cuts" } else { "p99" }, MarkShape::Diamond),
+            mark(&most, MarkShape::Down),
         ],
         rows: names.filter_map(row).collect(),
     };

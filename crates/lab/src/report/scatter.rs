@@ -62,15 +62,15 @@ fn axes(svg: &mut Svg, chart: &Scatter, x: &Scale, y: &Scale) {
 
 /// A label: its box, and where its point is.
 #[derive(Debug, Clone, Copy)]
-struct Label {
+struct PointLabel {
     left: f64,
     width: f64,
     /// Of the text's middle.
     y: f64,
 }
 
-impl Label {
-    fn meets(&self, other: &Label) -> bool {
+impl PointLabel {
+    fn meets(&self, other: &PointLabel) -> bool {
         let apart = self.left + self.width < other.left || other.left + other.width < self.left;
         !apart && (self.y - other.y).abs() < LINE
     }
@@ -82,20 +82,24 @@ impl Label {
 }
 
 /// The place next to a point, right or left, as high as it, above or below, that is free.
-fn place(at: (f64, f64), name: &str, points: &[(f64, f64)], placed: &[Label]) -> Label {
+fn place(at: (f64, f64), name: &str, points: &[(f64, f64)], placed: &[PointLabel]) -> PointLabel {
     let width = name.chars().count() as f64 * CHARACTER;
     let lines = [0.0, -1.0, 1.0, -2.0, 2.0, -3.0, 3.0, -4.0, 4.0, -5.0, 5.0];
     let mut candidates = lines.iter().flat_map(|line| {
-        [at.0 + 9.0, at.0 - 9.0 - width].map(|left| Label { left, width, y: at.1 + line * LINE })
+        [at.0 + 9.0, at.0 - 9.0 - width].map(|left| PointLabel {
+            left,
+            width,
+            y: at.1 + line * LINE,
+        })
     });
-    let free = |label: &Label| {
+    let free = |label: &PointLabel| {
         let inside = label.left > 0.0
             && label.left + label.width < WIDTH
             && (TOP..TOP + PLOT_HEIGHT).contains(&label.y);
         let covered = points.iter().any(|p| *p != at && label.covers(*p));
         inside && !covered && !placed.iter().any(|other| label.meets(other))
     };
-    let beside = Label { left: at.0 + 9.0, width, y: at.1 };
+    let beside = PointLabel { left: at.0 + 9.0, width, y: at.1 };
     candidates.find(free).unwrap_or(beside)
 }
 
@@ -104,7 +108,7 @@ fn points(svg: &mut Svg, chart: &Scatter, x: &Scale, y: &Scale) {
         (LEFT + x.share(px) * PLOT_WIDTH, TOP + (1.0 - y.share(py)) * PLOT_HEIGHT)
     };
     let places: Vec<(f64, f64)> = chart.points.iter().map(|(_, px, py)| at(*px, *py)).collect();
-    let mut placed: Vec<Label> = Vec::new();
+    let mut placed: Vec<PointLabel> = Vec::new();
     for (i, ((name, px, py), at)) in chart.points.iter().zip(&places).enumerate() {
         let label = place(*at, name, &places, &placed);
         placed.push(label);

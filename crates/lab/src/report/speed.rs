@@ -1,7 +1,7 @@
 //! The speeds of benchmarks beside the published ones.
 
-use super::bars::{Bar, Bars, svg};
-use crate::results::{Figure, FilesRow, PeerRow, Results, SpeedRow, Spread, VariantInfo};
+use super::bars::{Bar, HorizontalBars, svg};
+use crate::results::{FilesRow, PeerRow, Results, SpeedRow, Spread, SumKind, VariantInfo};
 use crate::table;
 
 /// A chart a test: a bar a variant.
@@ -9,8 +9,8 @@ pub(super) fn panels(results: &Results) -> Vec<String> {
     table::tests(results).into_iter().map(|test| svg(&panel(results, test))).collect()
 }
 
-fn panel(results: &Results, test: &str) -> Bars {
-    let parent = of_test(results, test).any(|r| r.figure == Figure::Parent);
+fn panel(results: &Results, test: &str) -> HorizontalBars {
+    let parent = of_test(results, test).any(|r| r.figure == SumKind::Parent);
     let bar = |(series, name): (usize, &str)| {
         let rows = table::find(results, test, name);
         let mb = |figure: fn(&SpeedRow) -> Option<f64>| -> Vec<f64> {
@@ -25,7 +25,7 @@ fn panel(results: &Results, test: &str) -> Bars {
         })
     };
     let variants = table::measured(results).into_iter().enumerate();
-    Bars {
+    HorizontalBars {
         title: if parent { format!("{test} (parent)") } else { test.into() },
         unit: "MB/s".into(),
         rows: variants.filter_map(bar).collect(),
@@ -44,7 +44,7 @@ pub(super) fn of_files(results: &Results) -> Vec<String> {
             (!speeds.is_empty()).then_some(Bar { name, series, value, published: None })
         };
         let rows = results.variants.iter().enumerate().filter_map(bar).collect();
-        svg(&Bars { title: way.clone(), unit: "calls/s".into(), rows })
+        svg(&HorizontalBars { title: way.clone(), unit: "calls/s".into(), rows })
     };
     results.ways().iter().map(chart).collect()
 }
@@ -62,7 +62,7 @@ pub(super) fn of_peers(results: &Results) -> Vec<String> {
             published: None,
         };
         let rows = rows.map(bar).collect();
-        svg(&Bars { title: (*test).into(), unit: "MB/s".into(), rows })
+        svg(&HorizontalBars { title: (*test).into(), unit: "MB/s".into(), rows })
     };
     tests.iter().map(chart).collect()
 }

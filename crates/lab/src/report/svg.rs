@@ -107,16 +107,22 @@ impl Svg {
     }
 
     /// A mark of a shape.
-    pub(super) fn shape(&mut self, (x, y): (f64, f64), shape: Shape, class: &str, tooltip: &str) {
+    pub(super) fn shape(
+        &mut self,
+        (x, y): (f64, f64),
+        shape: MarkShape,
+        class: &str,
+        tooltip: &str,
+    ) {
         let tooltip = escape(tooltip);
         let path = match shape {
-            Shape::Circle => "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
-            Shape::Square => "M-4 -4h8v8h-8z",
-            Shape::Up => "M0 -5l5 9h-10z",
-            Shape::Diamond => "M0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z",
-            Shape::Down => "M0 5l5 -9h-10z",
-            Shape::Plus => "M-1.5 -5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z",
-            Shape::Bar => "M-1.5 -8h3v16h-3z",
+            MarkShape::Circle => "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
+            MarkShape::Square => "M-4 -4h8v8h-8z",
+            MarkShape::Up => "M0 -5l5 9h-10z",
+            MarkShape::Diamond => "M0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z",
+            MarkShape::Down => "M0 5l5 -9h-10z",
+            MarkShape::Plus => "M-1.5 -5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z",
+            MarkShape::Bar => "M-1.5 -8h3v16h-3z",
         };
         self.add(format_args!(
             "<path transform=\"translate({x:.1} {y:.1})\" d=\"{path}\" class=\"{class}\">\
@@ -133,7 +139,7 @@ impl Svg {
 
 /// What a mark looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum MarkShape {
     Circle,
     Square,
     Up,
@@ -145,8 +151,14 @@ pub(super) enum Shape {
 }
 
 /// The marks of series, in their order.
-const SHAPES: [Shape; 6] =
-    [Shape::Circle, Shape::Square, Shape::Up, Shape::Diamond, Shape::Down, Shape::Plus];
+const SHAPES: [MarkShape; 6] = [
+    MarkShape::Circle,
+    MarkShape::Square,
+    MarkShape::Up,
+    MarkShape::Diamond,
+    MarkShape::Down,
+    MarkShape::Plus,
+];
 
 /// The strokes of series, in their order.
 const STROKES: [&str; 6] = ["none", "7 3", "2 2.5", "9 3 2 3", "14 4", "5 2 1.5 2 1.5 2"];

@@ -1,7 +1,7 @@
 //! What waited in the request scheduler's queue over time, on the page: a chart a variant, all on
 //! one scale.
 
-use super::lines::{Axis, Lines, Series, svg};
+use super::lines::{AxisSpec, LineSeries, Lines, svg};
 use crate::results::{QueueSeries, Results};
 
 const SIZE: (f64, f64) = (500.0, 250.0);
@@ -28,7 +28,7 @@ fn chart(series: &QueueSeries, at_least: (f64, f64)) -> Lines {
         let at = |i: usize| i as f64 * series.every_ms / 1e3;
         kb.iter().enumerate().map(|(i, kb)| (at(i), kb / 1024.0)).collect()
     };
-    let line = |name: &str, number, kb: &[f64]| Series {
+    let line = |name: &str, number, kb: &[f64]| LineSeries {
         name: name.into(),
         number,
         points: points(kb),
@@ -38,8 +38,8 @@ fn chart(series: &QueueSeries, at_least: (f64, f64)) -> Lines {
     Lines {
         title: series.variant.clone(),
         description: format!("{}: at most {deepest:.2} MiB waited in the queue", series.variant),
-        x: Axis::linear("seconds since the writer began (virtual clock)"),
-        y: Axis::linear("MiB waiting"),
+        x: AxisSpec::linear("seconds since the writer began (virtual clock)"),
+        y: AxisSpec::linear("MiB waiting"),
         series: vec![line("writes", 0, &series.write_kb), line("reads", 1, &series.read_kb)],
         levels: vec![],
         instants: vec![(series.reads_from_s, "first file is read".into())],

@@ -1,14 +1,14 @@
 //! The speed of the workload of files.
 
 use serde::{Deserialize, Serialize};
-use steadfast_bench::distribution::Distribution;
+use steadfast_bench::distribution::LatencyHistogram;
 use steadfast_statistics::load::{Load, not_ranked};
 use steadfast_statistics::rank::{places, rounds_needed};
 
 use super::cell::{Cell, Unit};
 use super::column::{Column, always, only_wide, percentiles, wide};
 use super::measurement::{Order, Row, TableLine};
-use super::{Clock, Path, Percentiles, Spread};
+use super::{ClockKind, Path, Percentiles, Spread};
 
 /// How fast the workload of files was on one variant.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -19,7 +19,7 @@ pub struct FilesRow {
     /// How its calls reach the file system.
     pub path: Path,
     /// What the times below are of.
-    pub clock: Clock,
+    pub clock: ClockKind,
     /// Where the runs that are measured are others than the one that is cut: the speed of that one,
     /// in virtual time for Steadfast, in real time for the kernel.
     pub cut_run_operations_per_s: Option<f64>,
@@ -45,7 +45,7 @@ pub struct FilesRow {
     /// The same of all of them, in steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<Vec<[i64; 2]>>"))]
-    pub fsync_distribution: Option<Distribution>,
+    pub fsync_distribution: Option<LatencyHistogram>,
 }
 
 impl FilesRow {
@@ -114,7 +114,7 @@ mod tests {
         FilesRow {
             variant: "a".into(),
             path,
-            clock: Clock::Wall,
+            clock: ClockKind::Wall,
             cut_run_operations_per_s: None,
             place: None,
             operations: 1,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use steadfast_statistics::load::Load;
 
 use super::measurement::Row;
-use super::{Figure, Spread};
+use super::{Spread, SumKind};
 
 /// A variant.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -44,7 +44,7 @@ pub struct ConfigurationInfo {
 /// How long a variant's benchmark took.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Took {
+pub struct VariantTime {
     /// Variant's name.
     pub variant: String,
     /// Seconds of the simulation's clock.
@@ -54,7 +54,7 @@ pub struct Took {
     pub log_used: Option<f64>,
 }
 
-impl Row for Took {}
+impl Row for VariantTime {}
 
 /// The speed of one test on one mounted variant, in real time.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -65,7 +65,7 @@ pub struct PeerRow {
     /// Variant's name.
     pub variant: String,
     /// Which of IOzone's two sums it is.
-    pub figure: Figure,
+    pub figure: SumKind,
     /// The kernel's own, or ours by FUSE.
     pub path: Path,
     /// Speed in kB (1024 bytes) a second, over the runs.
@@ -150,19 +150,19 @@ impl Path {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Clock {
+pub enum ClockKind {
     /// The wall clock: all that a run takes, its own code too, and whatever else the machine does.
     Wall,
     /// The simulation's: the modelled devices, and what of the code is declared.
     Virtual,
 }
 
-impl Clock {
+impl ClockKind {
     /// For people.
     pub fn name(self) -> &'static str {
         match self {
-            Clock::Wall => "wall",
-            Clock::Virtual => "virtual",
+            ClockKind::Wall => "wall",
+            ClockKind::Virtual => "virtual",
         }
     }
 }

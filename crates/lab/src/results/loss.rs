@@ -17,7 +17,7 @@ pub struct LossRow {
     /// Cuts made, all while something was acknowledged and not promised. 0: that was never so, and
     /// no cut takes anything that had been acknowledged.
     pub cuts: u64,
-    /// At so many different places, as in [`RiskRow`].
+    /// At so many different places, as in [`super::RiskRow`].
     pub places: u64,
     /// Bytes of the run's files together: what a cut could take at the most.
     pub data_bytes: u64,
@@ -42,9 +42,9 @@ pub struct LossRow {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SteadyLoss {
-    /// Bytes, as in [`LossRow`].
+    /// Bytes, as in `LossRow`.
     pub bytes: Percentiles,
-    /// Milliseconds, as in [`LossRow`].
+    /// Milliseconds, as in `LossRow`.
     pub ms: Percentiles,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::column::Column;
 use super::{
     AgeSeries, CopyRow, FilesRow, GridRow, LegRow, LossRow, Point, QueueSeries, RandomReadRow,
-    Ratio, ReadRow, RiskRow, ShownRow, SpeedRow, TimingRow, Took,
+    Ratio, ReadRow, RiskRow, ShownRow, SpeedRow, TimingRow, VariantTime,
 };
 
 /// A kind of measurement.
@@ -22,7 +22,7 @@ pub(crate) trait Row {
 }
 
 /// A kind of measurement that is in the list.
-pub trait Listed: Sized + 'static {
+pub trait MeasurementRow: Sized + 'static {
     /// The row, if it is of this kind.
     fn of(measurement: &Measurement) -> Option<&Self>;
 }
@@ -87,6 +87,7 @@ macro_rules! measurements {
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(tag = "kind", rename_all = "snake_case")]
+        #[expect(clippy::large_enum_variant, reason = "a run has some hundred rows")]
         pub enum Measurement {
             $($(#[doc = $doc])* $kind($row),)*
         }
@@ -106,7 +107,7 @@ macro_rules! measurements {
                 }
             }
 
-            impl Listed for $row {
+            impl MeasurementRow for $row {
                 fn of(measurement: &Measurement) -> Option<&Self> {
                     match measurement {
                         Measurement::$kind(row) => Some(row),
@@ -120,7 +121,7 @@ macro_rules! measurements {
 
 measurements! {
     /// How long a benchmark took.
-    Took(Took),
+    Took(VariantTime),
     /// The speed of a test.
     Speed(SpeedRow),
     /// Speeds over a matrix of sizes, of a test.
@@ -160,7 +161,7 @@ impl Measurement {
     }
 
     /// The row, if it is of a kind.
-    pub(crate) fn row<R: Listed>(&self) -> Option<&R> {
+    pub(crate) fn row<R: MeasurementRow>(&self) -> Option<&R> {
         R::of(self)
     }
 }

@@ -1,8 +1,8 @@
 //! What a run found: the versioned JSON document and the arithmetic of its ratios.
 //!
-//! Each seed's figures stand by themselves ([`Run`]); what is reported of several is their median
-//! and range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader could
-//! notice raises [`VERSION`].
+//! Each seed's figures stand by themselves ([`SeedResults`]); what is reported of several is their
+//! median and range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader
+//! could notice raises [`VERSION`].
 
 mod binomial;
 mod cell;
@@ -35,18 +35,20 @@ pub use cell::{Cell, Unit};
 pub use copies::CopyRow;
 pub use files::{FilesRow, place};
 pub use grids::{GridCell, GridRow};
-pub use info::{Clock, ConfigurationInfo, MachineLoad, Path, PeerRow, Took, VariantInfo};
+pub use info::{
+    ClockKind, ConfigurationInfo, MachineLoad, Path, PeerRow, VariantInfo, VariantTime,
+};
 pub use legs::LegRow;
 pub use loss::{LossRow, SteadyLoss};
-pub use measurement::{Listed, Measurement};
+pub use measurement::{Measurement, MeasurementRow};
 pub use random_reads::RandomReadRow;
 pub use reads::{QueueSeries, ReadRow};
 pub use risk::{AgeSeries, ControlRow, NotJudged, Point, RiskRow, points};
 pub use sentences::{SentenceRow, Verdict, checked};
 pub use shown::{PlantedBug, PlantedRun, PlantedRuns, ShownRow};
-pub use speed::{Figure, Ratio, SpeedRow, ratios};
+pub use speed::{Ratio, SpeedRow, SumKind, ratios};
 pub use statistics::{Percentiles, Rate, Spread, Tail};
-pub use steadfast_bench::distribution::Distribution;
+pub use steadfast_bench::distribution::LatencyHistogram;
 pub use stored::{FullRatio, FullSize, ResultsError};
 pub use timings::TimingRow;
 pub(crate) use {
@@ -109,7 +111,7 @@ pub struct Results {
     pub variants: Vec<VariantInfo>,
     /// What each seed brought, in the order of `seeds`.
     #[cfg_attr(test, schemars(length(min = 1)))]
-    pub runs: Vec<Run>,
+    pub runs: Vec<SeedResults>,
     /// How fast the kernel's file systems were beside ours, in real time, a row a test and variant;
     /// empty if nobody asked.
     pub peers: Vec<PeerRow>,
@@ -142,21 +144,21 @@ impl FailureRow {
 /// What one seed brought.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct SeedResults {
     /// Seed of every random choice.
     pub seed: u64,
     /// What was measured, a row each, and what follows from it.
     pub measurements: Vec<Measurement>,
 }
 
-impl Run {
+impl SeedResults {
     /// Whether nothing of it had ended when it was interrupted.
     pub fn is_empty(&self) -> bool {
         self.measurements.is_empty()
     }
 
     /// The rows of a kind.
-    pub fn of<R: Listed>(&self) -> impl Iterator<Item = &R> + Clone {
+    pub fn of<R: MeasurementRow>(&self) -> impl Iterator<Item = &R> + Clone {
         self.measurements.iter().filter_map(R::of)
     }
 
@@ -194,15 +196,15 @@ impl Note {
 
 impl Results {
     /// The rows of a kind, of all seeds.
-    pub fn all<R: Listed>(&self) -> impl Iterator<Item = &R> + Clone {
-        self.runs.iter().flat_map(Run::of)
+    pub fn all<R: MeasurementRow>(&self) -> impl Iterator<Item = &R> + Clone {
+        self.runs.iter().flat_map(SeedResults::of)
     }
 
     /// The first seed's figures: all there are, of a run with one seed.
     ///
     /// # Panics
     /// If there is no run: [`run`](crate::run()) makes one for each seed.
-    pub fn only(&self) -> &Run {
+    pub fn only(&self) -> &SeedResults {
         // OK to index: see above.
         &self.runs[0]
     }

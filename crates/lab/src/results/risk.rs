@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, Unit};
 use super::column::{Column, always, only_wide, percentiles, wide, zero};
 use super::measurement::{Order, Row, TableLine};
-use super::{Clock, FilesRow, Percentiles, Rate, Run, SpeedRow, Spread};
+use super::{ClockKind, FilesRow, Percentiles, Rate, SeedResults, SpeedRow, Spread};
 
 /// What power cuts took from one variant: the figures that docs/risk.md defines.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -32,7 +32,7 @@ pub struct RiskRow {
     /// Operations of acknowledged work that a cut took.
     pub exposure_operations: Percentiles,
     /// What the times of the run that was cut are of, `exposure_ms` too.
-    pub run_clock: Clock,
+    pub run_clock: ClockKind,
     /// Milliseconds from the oldest acknowledged operation that was lost to the cut.
     pub exposure_ms: Percentiles,
     /// Write calls found half old, half new, over all cuts.
@@ -57,7 +57,7 @@ pub struct RiskRow {
     /// See `e2fsck_checked`.
     pub e2fsck_damage: u64,
     /// What the time of the recovery is of.
-    pub recovery_clock: Clock,
+    pub recovery_clock: ClockKind,
     /// Milliseconds from power on to mounted.
     pub recovery_ms: Percentiles,
     /// Of as many of these cuts as a variant of the kernel's has, if one stands beside it: bytes of
@@ -96,7 +96,7 @@ pub struct AgeSeries {
     /// Variant's name.
     pub variant: String,
     /// What both times are of.
-    pub clock: Clock,
+    pub clock: ClockKind,
     /// When the cut was, in milliseconds from the beginning of the run.
     pub at_ms: Vec<u64>,
     /// Milliseconds from the oldest acknowledged operation that was lost to the cut; 0: none was.
@@ -156,12 +156,12 @@ pub struct Point {
     /// Which of the two it is: "p99", "max of 60".
     pub exposure_is: String,
     /// What `exposure_ms` is of.
-    pub exposure_clock: Clock,
+    pub exposure_clock: ClockKind,
 }
 
 /// The points of all variants that have a speed and were cut. The speed under IOzone is that of the
 /// first test. Beside the kernel's variants the greatest loss of as many cuts as those have.
-pub fn points(run: &Run) -> Vec<Point> {
+pub fn points(run: &SeedResults) -> Vec<Point> {
     let rows = || run.of::<SpeedRow>();
     let headline = rows().next().map_or("", |row| &row.test);
     run.of::<RiskRow>()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{GridRow, Run, Spread};
+use super::{GridRow, SeedResults, Spread};
 use crate::scenario::{Check, Medium, Scenario, Sentence, sized};
 
 /// A sentence of the source that was checked over all seeds.
@@ -82,15 +82,17 @@ impl SentenceRow {
 }
 
 /// A cell: test, file and record in kB.
-type Place<'a> = (&'a str, u64, u64);
+type CellKey<'a> = (&'a str, u64, u64);
 
 /// The speeds of a variant: of each cell the mean over the seeds, as the source averages its runs.
-struct Speeds<'a>(BTreeMap<Place<'a>, (f64, f64)>);
+struct CellSpeeds<'a>(BTreeMap<CellKey<'a>, (f64, f64)>);
 
-impl<'a> Speeds<'a> {
-    fn of(runs: &'a [Run], variant: &str) -> Speeds<'a> {
-        let mut cells: BTreeMap<Place<'a>, (f64, f64)> = BTreeMap::new();
-        for row in runs.iter().flat_map(Run::of::<GridRow>).filter(|row| row.variant == variant) {
+impl<'a> CellSpeeds<'a> {
+    fn of(runs: &'a [SeedResults], variant: &str) -> CellSpeeds<'a> {
+        let mut cells: BTreeMap<CellKey<'a>, (f64, f64)> = BTreeMap::new();
+        for row in
+            runs.iter().flat_map(SeedResults::of::<GridRow>).filter(|row| row.variant == variant)
+        {
             for cell in &row.cells {
                 let place = (row.test.as_str(), cell.file_kb, cell.record_kb);
                 let (sum, n) = cells.entry(place).or_default();
@@ -98,32 +100,32 @@ impl<'a> Speeds<'a> {
                 *n += 1.0;
             }
         }
-        Speeds(cells)
+        CellSpeeds(cells)
     }
 
-    fn at(&self, place: &Place<'_>) -> Option<f64> {
+    fn at(&self, place: &CellKey<'_>) -> Option<f64> {
         self.0.get(place).map(|(sum, n)| sum / n)
     }
 }
 
 /// Checks every sentence of a scenario.
-pub fn checked(scenario: &Scenario, runs: &[Run]) -> Vec<SentenceRow> {
+pub fn checked(scenario: &Scenario, runs: &[SeedResults]) -> Vec<SentenceRow> {
     scenario.sentences.iter().map(|s| check(s, scenario.medium.as_ref(), runs)).collect()
 }
 
 /// Something that is compared in one cell, and where.
-struct Compared<'a> {
-    place: Place<'a>,
+struct CellFigure<'a> {
+    place: CellKey<'a>,
     ratio: f64,
 }
 
-fn check(sentence: &Sentence, medium: Option<&Medium>, runs: &[Run]) -> SentenceRow {
-    let speeds = |names: &[String]| -> Vec<Speeds<'_>> {
-        names.iter().map(|name| Speeds::of(runs, name)).collect()
+fn check(sentence: &Sentence, medium: Option<&Medium>, runs: &[SeedResults]) -> SentenceRow {
+    let speeds = |names: &[String]| -> Vec<CellSpeeds<'_>> {
+        names.iter().map(|name| CellSpeeds::of(runs, name)).collect()
     };
     let (all, over) = (speeds(&sentence.variants), speeds(&sentence.over));
     // What is looked at one by one: all together, each variant over each other, each variant.
-    let lists: Vec<Vec<Compared<'_>>> = match sentence.check {
+    let lists: Vec<Vec<CellFigure<'_>>> = match sentence.check {
         Check::Comparable => vec![spread(sentence, &all)],
         Check::Ahead => all
             .iter()
@@ -134,7 +136,7 @@ fn check(sentence: &Sentence, medium: Option<&Medium>, runs: &[Run]) -> Sentence
         }
     };
     let worst = lists.iter().filter(|list| !list.is_empty()).min_by(|a, b| {
-        let share = |list: &[Compared<'_>]| fitting(sentence, list) as f64 / list.len() as f64;
+        let share = |list: &[CellFigure<'_>]| fitting(sentence, list) as f64 / list.len() as f64;
         share(a).total_cmp(&share(b))
     });
     let missing = lists.is_empty() || lists.iter().any(Vec::is_empty);
@@ -159,8 +161,8 @@ fn check(sentence: &Sentence, medium: Option<&Medium>, runs: &[Run]) -> Sentence
 }
 
 /// Notes what a list of cells says.
-fn note_cells(sentence: &Sentence, list: &[Compared<'_>], row: &mut SentenceRow) {
-    let mut sorted: Vec<&Compared<'_>> = list.iter().collect();
+fn note_cells(sentence: &Sentence, list: &[CellFigure<'_>], row: &mut SentenceRow) {
+    let mut sorted: Vec<&CellFigure<'_>> = list.iter().collect();
     sorted.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let low_is_bad = matches!(sentence.check, Check::Ahead | Check::Above);
     // OK to index: the caller has seen that there are some.
@@ -183,15 +185,15 @@ fn fits(sentence: &Sentence, ratio: f64) -> bool {
     }
 }
 
-fn fitting(sentence: &Sentence, list: &[Compared<'_>]) -> u64 {
+fn fitting(sentence: &Sentence, list: &[CellFigure<'_>]) -> u64 {
     list.iter().filter(|c| fits(sentence, c.ratio)).count() as u64
 }
 
 /// The cells that a sentence speaks of.
 fn places<'a, 's: 'a>(
     sentence: &'a Sentence,
-    of: &'a Speeds<'s>,
-) -> impl Iterator<Item = Place<'s>> + 'a {
+    of: &'a CellSpeeds<'s>,
+) -> impl Iterator<Item = CellKey<'s>> + 'a {
     of.0.keys().copied().filter(|(test, file, _)| {
         let bytes = file << 10;
         sentence.tests.iter().any(|t| t == test)
@@ -200,36 +202,41 @@ fn places<'a, 's: 'a>(
 }
 
 /// Fastest over slowest.
-fn spread<'s>(sentence: &Sentence, all: &[Speeds<'s>]) -> Vec<Compared<'s>> {
+fn spread<'s>(sentence: &Sentence, all: &[CellSpeeds<'s>]) -> Vec<CellFigure<'s>> {
     let Some(first) = all.first() else { return Vec::new() };
-    let of = |place: Place<'s>| {
+    let of = |place: CellKey<'s>| {
         let speeds: Vec<f64> = all.iter().map(|s| s.at(&place)).collect::<Option<_>>()?;
         let most = speeds.iter().copied().fold(f64::MIN, f64::max);
         let least = speeds.iter().copied().fold(f64::MAX, f64::min);
-        Some(Compared { place, ratio: most / least })
+        Some(CellFigure { place, ratio: most / least })
     };
     places(sentence, first).filter_map(of).collect()
 }
 
-fn ratios<'s>(sentence: &Sentence, ahead: &Speeds<'s>, behind: &Speeds<'s>) -> Vec<Compared<'s>> {
-    let of =
-        |place: Place<'s>| Some(Compared { place, ratio: ahead.at(&place)? / behind.at(&place)? });
+fn ratios<'s>(
+    sentence: &Sentence,
+    ahead: &CellSpeeds<'s>,
+    behind: &CellSpeeds<'s>,
+) -> Vec<CellFigure<'s>> {
+    let of = |place: CellKey<'s>| {
+        Some(CellFigure { place, ratio: ahead.at(&place)? / behind.at(&place)? })
+    };
     places(sentence, ahead).filter_map(of).collect()
 }
 
 /// Speed over the medium's: of tests that read, its reading.
 fn over_medium<'s>(
     sentence: &Sentence,
-    speeds: &Speeds<'s>,
+    speeds: &CellSpeeds<'s>,
     medium: Option<&Medium>,
-) -> Vec<Compared<'s>> {
+) -> Vec<CellFigure<'s>> {
     let Some(medium) = medium else { return Vec::new() };
-    let of = |place: Place<'s>| {
+    let of = |place: CellKey<'s>| {
         let reads = steadfast_bench::iozone::matrix::Column::all()
             .find(|column| column.name() == place.0)
             .is_some_and(|column| column.reads());
         let mb = if reads { medium.read_mb_per_s } else { medium.write_mb_per_s };
-        Some(Compared { place, ratio: speeds.at(&place)? * 1024.0 / (mb * 1e6) })
+        Some(CellFigure { place, ratio: speeds.at(&place)? * 1024.0 / (mb * 1e6) })
     };
     places(sentence, speeds).filter_map(of).collect()
 }
@@ -242,11 +249,11 @@ mod tests {
     const MEDIUM: Medium = Medium { read_mb_per_s: 1.024, write_mb_per_s: 2.048 };
 
     /// Variant, test, and speeds by file size in kB.
-    type Speeds<'a> = (&'a str, &'a str, &'a [(u64, f64)]);
+    type CellSpeeds<'a> = (&'a str, &'a str, &'a [(u64, f64)]);
 
     /// A run with these speeds.
-    fn run(rows: &[Speeds<'_>]) -> Run {
-        let row = |(variant, test, speeds): &Speeds<'_>| GridRow {
+    fn run(rows: &[CellSpeeds<'_>]) -> SeedResults {
+        let row = |(variant, test, speeds): &CellSpeeds<'_>| GridRow {
             variant: (*variant).into(),
             test: (*test).into(),
             cells: speeds
@@ -259,7 +266,7 @@ mod tests {
                 })
                 .collect(),
         };
-        Run { seed: 1, measurements: rows.iter().map(|r| row(r).into()).collect() }
+        SeedResults { seed: 1, measurements: rows.iter().map(|r| row(r).into()).collect() }
     }
 
     fn sentence(check: Check, variants: &[&str], over: &[&str]) -> Sentence {
@@ -280,7 +287,7 @@ mod tests {
         }
     }
 
-    fn judged(sentence: &Sentence, runs: &[Run]) -> (Verdict, u64, u64, String) {
+    fn judged(sentence: &Sentence, runs: &[SeedResults]) -> (Verdict, u64, u64, String) {
         let row = check(sentence, Some(&MEDIUM), runs);
         assert_eq!(row.explained.is_some(), row.verdict == Verdict::Disagrees);
         (row.verdict, row.cells_that_fit, row.cells, format!("{:.2}", row.worst))
@@ -324,7 +331,8 @@ mod tests {
         let speeds: &[(u64, f64)] = &[(64, 1000.0)];
         let faster: &[(u64, f64)] = &[(64, 1500.0)];
         let of = |check, test, runs: &[&[(u64, f64)]]| {
-            let runs: Vec<Run> = runs.iter().map(|cells| run(&[("a", test, cells)])).collect();
+            let runs: Vec<SeedResults> =
+                runs.iter().map(|cells| run(&[("a", test, cells)])).collect();
             judged(&sentence(check, &["a"], &[]), &runs)
         };
         assert_eq!(of(Check::Below, "read", &[speeds]), (Verdict::Agrees, 1, 1, "1.00".into()));

@@ -1,7 +1,7 @@
 //! The speed of a test, and what it is of another's.
 
 use serde::{Deserialize, Serialize};
-use steadfast_bench::distribution::Distribution;
+use steadfast_bench::distribution::LatencyHistogram;
 
 use super::Percentiles;
 use super::measurement::Row;
@@ -15,7 +15,7 @@ pub struct SpeedRow {
     /// Variant's name.
     pub variant: String,
     /// `children` or `parent`: which of IOzone's two sums `kb_per_s` is.
-    pub figure: Figure,
+    pub figure: SumKind,
     /// Speed in kB (1024 bytes) a second.
     pub kb_per_s: f64,
     /// What the source published for this test and variant, or null.
@@ -36,7 +36,7 @@ pub struct SpeedRow {
     /// The same of all records, in steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<Vec<[i64; 2]>>"))]
-    pub distribution: Option<Distribution>,
+    pub distribution: Option<LatencyHistogram>,
 }
 
 impl Row for SpeedRow {}
@@ -45,7 +45,7 @@ impl Row for SpeedRow {}
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
-pub enum Figure {
+pub enum SumKind {
     /// "Children see throughput".
     #[default]
     Children,
@@ -106,7 +106,7 @@ mod tests {
         SpeedRow {
             test: "rewrite".into(),
             variant: variant.into(),
-            figure: Figure::Children,
+            figure: SumKind::Children,
             kb_per_s: kb,
             published_kb_per_s: published,
             children_kb_per_s: kb,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Note, Ratio, Results, Run, Spread, VERSION};
+use super::{Note, Ratio, Results, SeedResults, Spread, VERSION};
 use crate::scenario::Scenario;
 
 /// Why a document is none of results.
@@ -61,7 +61,7 @@ impl Results {
             _ => serde_json::from_str(json)?,
         };
         let mut dropped = false;
-        for row in results.runs.iter_mut().flat_map(Run::files_mut) {
+        for row in results.runs.iter_mut().flat_map(SeedResults::files_mut) {
             // By ranges that did not overlap, once: that is no order.
             if row.each_operations_per_s.is_empty() {
                 dropped |= row.place.take().is_some();

@@ -1,6 +1,6 @@
 //! The document of a run: each seed's figures, and of every figure the median and the range.
 //!
-//! What is a number in [`Run`] is here `{median, min, max, runs}`, whatever it is
+//! What is a number in [`SeedResults`] is here `{median, min, max, runs}`, whatever it is
 //! called: a figure that is new there is here too. Rates are added up over the seeds, so that
 //! their bounds are those of all cuts.
 
@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use steadfast_vfs::foreign;
 
 use super::statistics::{Rate, Spread};
-use super::{Results, Run};
+use super::{Results, SeedResults};
 
 /// The whole document: what was run, the summary over the seeds, and each seed's figures.
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+struct ResultsDocument<'a> {
     #[serde(flatten)]
     results: &'a Results,
     summary: Value,
@@ -25,14 +25,14 @@ struct Document<'a> {
 /// None that is known: the figures are numbers and strings.
 pub fn json(results: &Results) -> Result<String, serde_json::Error> {
     let summary = of(&results.runs)?;
-    Ok(foreign::json(serde_json::to_string_pretty(&Document { results, summary })? + "\n"))
+    Ok(foreign::json(serde_json::to_string_pretty(&ResultsDocument { results, summary })? + "\n"))
 }
 
 /// Median and range of every figure over the seeds.
 ///
 /// # Errors
 /// As [`json`].
-pub fn of(runs: &[Run]) -> Result<Value, serde_json::Error> {
+pub fn of(runs: &[SeedResults]) -> Result<Value, serde_json::Error> {
     let values = runs.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
     let mut merged = merge(&values.iter().collect::<Vec<_>>());
     if let Some(members) = merged.as_object_mut() {

@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use steadfast_bench::iozone::latency::Operation;
 use steadfast_bench::iozone::{self, Call, Observer, Surroundings, Test, TestResult};
-use steadfast_crash::explore::{Recorded, StackMachine};
+use steadfast_crash::explore::{CutSource, StackMachine};
 use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Nanos, now};
-use steadfast_setup::{Blocks, Devices};
+use steadfast_setup::{Blocks, DeviceSpec, Devices};
 use steadfast_vfs::FileSystem;
 
 use super::disk_use::{self, DiskUse, Share};
-use super::load::{Cuttable, Load, Outcome};
-use super::loss::{self, Recording};
-use super::measured::{self, Measured};
+use super::load::{Cuttable, JobResult, Load};
+use super::loss::{self, LossRecording};
+use super::measured::{self, IozoneRun};
 use super::{Part, Report, Setting, iozone_options, power};
-use crate::results::{Figure, Percentiles, SpeedRow, Took};
+use crate::results::{Percentiles, SpeedRow, SumKind, VariantTime};
 use crate::scenario::{RunKind, Scenario, Variant};
 use crate::{ScenarioError, VariantError};
 
@@ -41,10 +41,10 @@ impl Pair {
         variant: &Variant,
         part: Part,
         report: Report,
-    ) -> Result<Outcome, VariantError> {
+    ) -> Result<JobResult, VariantError> {
         match part {
             Part::Speed => run(setting, &self.speed, variant, report),
-            Part::Risk => Ok(Outcome::of([power::run(setting, &self.risk, variant, &report)?])),
+            Part::Risk => Ok(JobResult::of([power::run(setting, &self.risk, variant, &report)?])),
         }
     }
 
@@ -72,7 +72,7 @@ impl Throughput {
         let quick = Some(quick).filter(|_| !full);
         let (speed, whole) = (iozone_options(line, quick)?, iozone_options(line, None)?.file_bytes);
         if scenario.workload.quick_scales_disks && speed.file_bytes < whole {
-            for device in measured.models_mut() {
+            for device in measured.topology.devices.values_mut().filter_map(DeviceSpec::model_mut) {
                 *device = device.scaled(speed.file_bytes, whole);
             }
         }
@@ -102,7 +102,7 @@ impl Load for Throughput {
         variant: &Variant,
         part: Part,
         report: Report,
-    ) -> Result<Outcome, VariantError> {
+    ) -> Result<JobResult, VariantError> {
         self.0.run(setting, variant, part, report)
     }
 
@@ -145,7 +145,7 @@ pub(super) fn run(
     iozone: &iozone::Options,
     variant: &Variant,
     report: Report,
-) -> Result<Outcome, VariantError> {
+) -> Result<JobResult, VariantError> {
     let memory = setting.page_cache_bytes(iozone, variant);
     let machine = || setting.measured.stack_machine(variant, memory);
     let is_cut = variant.run.risk() && setting.cuts > 0 && setting.loss_cuts > 0;
@@ -156,24 +156,24 @@ pub(super) fn run(
     };
     let sim = inner.setup.simulation(setting.options.seed);
     let ran = sim.run(move || simulated(&inner, &iozone_options, is_cut, measured));
-    let Simulated { ran, virtual_seconds, recorded, shares, log_used } = ran??;
+    let SimulatedRun { ran, virtual_seconds, recorded, shares, log_used } = ran??;
     let mut rows = ran.rows(&setting.scenario, variant);
     disk_use::note(&shares, &mut rows);
     let loss = recorded.map(|recorded| {
         let rest: Report = Arc::new(move |share| report(0.7 + 0.3 * share));
         loss::cut(setting, variant, machine(), recorded, iozone.data_bytes(), &rest)
     });
-    let took = Took { variant: variant.name.clone(), virtual_seconds, log_used };
-    let outcome = Outcome::of([took]).with(rows).with(ran.grids(variant)).with(loss);
-    Ok(Outcome { notes: ran.notes(), ..outcome })
+    let took = VariantTime { variant: variant.name.clone(), virtual_seconds, log_used };
+    let outcome = JobResult::of([took]).with(rows).with(ran.grids(variant)).with(loss);
+    Ok(JobResult { notes: ran.notes(), ..outcome })
 }
 
 /// What a simulation brought.
-struct Simulated {
-    ran: Measured,
+struct SimulatedRun {
+    ran: IozoneRun,
     virtual_seconds: f64,
     /// The run to be cut, if it is to be.
-    recorded: Option<Recorded>,
+    recorded: Option<CutSource>,
     /// What the disk moved in each test.
     shares: Vec<Share>,
     log_used: Option<f64>,
@@ -185,17 +185,17 @@ fn simulated(
     iozone: &iozone::Options,
     record: bool,
     report: Report,
-) -> Result<Simulated, VariantError> {
+) -> Result<SimulatedRun, VariantError> {
     let devices = Devices::build(&machine.setup)?;
     let (log, wrapped) = match record {
         true => {
-            let (log, devices) = Recording::devices(machine, &devices)?;
+            let (log, devices) = LossRecording::devices(machine, &devices)?;
             (Some(log), devices)
         }
         false => (None, devices.blocks()?),
     };
     wrapped.make(&machine.setup, Contents::Zeros, (0, 0))?;
-    let recording = log.map(|log| Recording::begin(log, &devices));
+    let recording = log.map(|log| LossRecording::begin(log, &devices));
     let (disk, counters) = disk_use::counted(&wrapped.disk);
     let fs = machine.mount(&Blocks { disk, ..wrapped.clone() })?;
     let began = now();
@@ -220,10 +220,10 @@ fn simulated(
     // It holds the recording.
     drop(disk_use);
     let virtual_seconds = (now() - began).as_secs_f64();
-    let recorded = recording.map(Recording::end).transpose()?;
+    let recorded = recording.map(LossRecording::end).transpose()?;
     fs.unmount().map_err(VariantError::Unmount)?;
     wrapped.close()?;
-    Ok(Simulated { ran, virtual_seconds, recorded, shares, log_used })
+    Ok(SimulatedRun { ran, virtual_seconds, recorded, shares, log_used })
 }
 
 /// Counts finished tests and writes, for the progress.
@@ -277,7 +277,7 @@ pub(super) fn test_name(test: Test) -> &'static str {
 pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Option<SpeedRow> {
     let name = test_name(t.test);
     let published = scenario.published.iter().find(|p| p.test == name);
-    let figure = published.map_or(Figure::default(), |p| p.figure);
+    let figure = published.map_or(SumKind::default(), |p| p.figure);
     let (children, parent) = (t.summary.children_see, t.summary.parent_sees);
     let latency = t
         .latency
@@ -289,8 +289,8 @@ pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Opt
         variant: variant.name.clone(),
         figure,
         kb_per_s: match figure {
-            Figure::Children => children,
-            Figure::Parent => parent,
+            SumKind::Children => children,
+            SumKind::Parent => parent,
         },
         published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
         children_kb_per_s: children,
@@ -327,7 +327,7 @@ mod tests {
                     ran.map(|s| (s.ran, s.virtual_seconds))
                 };
                 let (ran, seconds) = Sim::new(3).run(run).unwrap().unwrap();
-                let Measured::Throughput(results) = ran else { panic!("it is throughput mode") };
+                let IozoneRun::Throughput(results) = ran else { panic!("it is throughput mode") };
                 (serde_json::to_string(&results.runs).unwrap(), seconds)
             };
             assert_eq!(ran(true), ran(false), "{}", variant.name);

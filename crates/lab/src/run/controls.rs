@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use steadfast_crash::explore::{Plan, Recorded};
+use steadfast_crash::explore::{CutSource, Plan};
 use steadfast_crash::figures::Figures;
 
 use super::power::{ages, few, not_judged, plan, row};
@@ -30,7 +30,7 @@ pub enum Control {
 impl Control {
     /// The run, had it been so. `None`: it is no control of this run, as no device of it has a
     /// volatile cache whose flushes count, and then a drive has nothing to ignore.
-    pub(super) fn of(self, recorded: &Recorded) -> Option<Recorded> {
+    pub(super) fn of(self, recorded: &CutSource) -> Option<CutSource> {
         match self {
             Control::FlushIgnored => recorded
                 .needs_flushes()
@@ -57,7 +57,7 @@ impl Control {
 }
 
 /// Cuts a recorded run as a plan says, and reports how many cuts are done.
-pub(super) type Explorer<'a> = dyn Fn(Recorded, &Plan, &dyn Fn(u64)) -> Figures + 'a;
+pub(super) type ExploreFn<'a> = dyn Fn(CutSource, &Plan, &dyn Fn(u64)) -> Figures + 'a;
 
 /// The plan of a control's cuts: for every four of the run as many as the scenario says.
 pub(super) fn control_plan(setting: &Setting, cuts: u64) -> Plan {
@@ -69,10 +69,10 @@ pub(super) fn control_plan(setting: &Setting, cuts: u64) -> Plan {
 pub(super) fn cut_with_controls(
     setting: &Setting,
     variant: &Variant,
-    recorded: Recorded,
+    recorded: CutSource,
     honest: &Plan,
     report: &Report,
-    cut: &Explorer<'_>,
+    cut: &ExploreFn<'_>,
 ) -> Result<(RiskRow, AgeSeries), VariantError> {
     record::run(setting, variant, &recorded);
     let (recorded, finder) = record::noting(setting, recorded);

@@ -3,19 +3,23 @@
 use steadfast_bench::dd::Counts;
 use steadfast_runtime::now;
 
-use super::load::{Load, Outcome};
+use super::load::{JobResult, Load};
 use super::place::{DdPlace, stack};
 use super::timings::in_simulation;
 use super::{Part, Report, Setting};
 use crate::VariantError;
-use crate::results::{CopyRow, Figure, SpeedRow, Took};
+use crate::results::{CopyRow, SpeedRow, SumKind, VariantTime};
 use crate::scenario::{DdSpec, Variant};
 
 /// What the copies of a variant brought: rows, virtual seconds of all, and what dd said.
-type Copied = (Vec<SpeedRow>, Vec<CopyRow>, f64, Vec<String>);
+type CopyResult = (Vec<SpeedRow>, Vec<CopyRow>, f64, Vec<String>);
 
 /// Runs them.
-fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied, VariantError> {
+fn run(
+    setting: &Setting,
+    copies: &[DdSpec],
+    variant: &Variant,
+) -> Result<CopyResult, VariantError> {
     let stack = stack(setting, variant);
     let copies: Vec<DdSpec> =
         copies.iter().filter(|spec| spec.is_for(&variant.name)).cloned().collect();
@@ -47,7 +51,7 @@ fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied
         SpeedRow {
             test: spec.test.clone(),
             variant: variant.name.clone(),
-            figure: Figure::Children,
+            figure: SumKind::Children,
             kb_per_s,
             published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
             children_kb_per_s: kb_per_s,
@@ -102,10 +106,10 @@ impl Load for Copies {
         variant: &Variant,
         _: Part,
         _: Report,
-    ) -> Result<Outcome, VariantError> {
+    ) -> Result<JobResult, VariantError> {
         let (rows, copies, virtual_seconds, notes) = run(setting, &self.0, variant)?;
-        let took = Took { variant: variant.name.clone(), virtual_seconds, log_used: None };
-        Ok(Outcome { notes, ..Outcome::of([took]).with(rows).with(copies) })
+        let took = VariantTime { variant: variant.name.clone(), virtual_seconds, log_used: None };
+        Ok(JobResult { notes, ..JobResult::of([took]).with(rows).with(copies) })
     }
 
     fn is_reduced_by_default(&self) -> bool {

@@ -10,7 +10,7 @@ use steadfast_devices::filter::Stat;
 use steadfast_ext4::Ext4;
 use steadfast_runtime::Nanos;
 
-use crate::results::{Note, Run, SpeedRow, Took};
+use crate::results::{Note, SeedResults, SpeedRow, VariantTime};
 
 /// Below this share the disk took no part worth the name.
 const HARDLY: f64 = 0.1;
@@ -27,11 +27,11 @@ pub(super) struct DiskUse {
     /// `None`: memory that is used in place is not counted.
     disk: Option<Arc<Stat>>,
     also: Arc<dyn Observer>,
-    seen: Mutex<Seen>,
+    seen: Mutex<LogUsage>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct LogUsage {
     /// Bytes read and written when the test began.
     before: (u64, u64),
     tests: Vec<Share>,
@@ -116,7 +116,7 @@ pub(super) fn log_used(fs: &Ext4) -> Option<f64> {
 }
 
 /// Says beside which figures the disk took hardly any part, and whose log was never full.
-pub(super) fn notes(runs: &[Run]) -> Vec<Note> {
+pub(super) fn notes(runs: &[SeedResults]) -> Vec<Note> {
     let Some(run) = runs.first() else { return Vec::new() };
     let hardly = |what: &str, rest: &str, of: fn(&SpeedRow) -> Option<f64>| {
         let mut names: Vec<(&str, Vec<String>)> = Vec::new();
@@ -143,7 +143,7 @@ pub(super) fn notes(runs: &[Run]) -> Vec<Note> {
     read.into_iter().chain(written).chain(not_wrapped(run.of())).collect()
 }
 
-fn not_wrapped<'r>(took: impl Iterator<Item = &'r Took>) -> Option<Note> {
+fn not_wrapped<'r>(took: impl Iterator<Item = &'r VariantTime>) -> Option<Note> {
     let list: Vec<String> = took
         .filter_map(|took| Some((took, took.log_used.filter(|used| *used < 1.0)?)))
         .map(|(took, used)| format!("'{}' ({:.0} %)", took.variant, used * 100.0))

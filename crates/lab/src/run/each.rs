@@ -8,7 +8,7 @@ use crate::scenario::Scenario;
 use crate::{LabError, ScenarioError};
 
 /// What was measured of several scenarios.
-pub(crate) struct Measured {
+pub(crate) struct ScenarioRows {
     /// By scenario; those of a variant that had not ended when somebody wanted to stop are missing.
     /// `None`: a model refuses the scenario's parameters, perhaps only at the size of the run.
     pub rows: Vec<Option<Vec<SpeedRow>>>,
@@ -25,7 +25,7 @@ pub(crate) fn measure_each(
     scenarios: &[(Scenario, Vec<usize>)],
     options: &RunOptions,
     watch: &Watch<'_>,
-) -> Result<Measured, LabError> {
+) -> Result<ScenarioRows, LabError> {
     let options = RunOptions { cuts: Some(0), ..options.clone() };
     let mut settings = Vec::with_capacity(scenarios.len());
     let mut list = Vec::new();
@@ -64,5 +64,5 @@ pub(crate) fn measure_each(
             _ => {}
         }
     }
-    Ok(Measured { rows, failures })
+    Ok(ScenarioRows { rows, failures })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_crash::CrashError;
-use steadfast_crash::explore::{Machine, Plan, Recorded, SecondCuts, StackMachine, explore};
+use steadfast_crash::explore::{CutSource, Plan, RebootTarget, SecondCuts, StackMachine, explore};
 use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
@@ -11,14 +11,15 @@ use steadfast_ext4_mkfs::Contents;
 use steadfast_setup::Volumes;
 use steadfast_vfs::FileSystem;
 
-use super::controls::{Explorer, cut_with_controls};
-use super::load::{Cuttable, Load, Outcome};
+use super::controls::{ExploreFn, cut_with_controls};
+use super::load::{Cuttable, JobResult, Load};
 use super::power::plan;
 use super::real::Real;
 use super::{Part, Report, Setting, kernel};
 use crate::VariantError;
 use crate::results::{
-    Clock, Distribution, FilesRow, Measurement, Path, Percentiles, RiskRow, Spread, Took,
+    ClockKind, FilesRow, LatencyHistogram, Measurement, Path, Percentiles, RiskRow, Spread,
+    VariantTime,
 };
 use crate::scenario::{FilesSpec, Variant};
 
@@ -62,18 +63,18 @@ impl Load for Files {
         variant: &Variant,
         _: Part,
         report: Report,
-    ) -> Result<Outcome, VariantError> {
+    ) -> Result<JobResult, VariantError> {
         let workload = &self.workload;
         let mut outcome = match setting.reals.take(variant) {
             Some(Real::LeftOut(why)) => {
-                return Ok(Outcome { left_out: Some(why), ..Outcome::default() });
+                return Ok(JobResult { left_out: Some(why), ..JobResult::default() });
             }
             Some(Real::Kernel(speeds, peer, ran)) => {
                 kernel::run(setting, variant, (&speeds, &peer, *ran), &report)?
             }
             Some(Real::NotRecorded(speeds)) => {
-                let row = files_row(variant, Path::Kernel, Clock::Wall, &speeds, None);
-                Outcome::of(row)
+                let row = files_row(variant, Path::Kernel, ClockKind::Wall, &speeds, None);
+                JobResult::of(row)
             }
             Some(Real::Ours { in_process, mounted }) => {
                 run(setting, workload, variant, Some([in_process, mounted]), &report)?
@@ -82,7 +83,7 @@ impl Load for Files {
         };
         if !self.is_alone {
             let is_speed =
-                |m: &Measurement| m.row::<FilesRow>().is_some() || m.row::<Took>().is_some();
+                |m: &Measurement| m.row::<FilesRow>().is_some() || m.row::<VariantTime>().is_some();
             outcome.measurements.retain(|m| !is_speed(m));
         }
         Ok(outcome)
@@ -116,7 +117,7 @@ fn run(
     variant: &Variant,
     real: Option<[Vec<Speed>; 2]>,
     report: &Report,
-) -> Result<Outcome, VariantError> {
+) -> Result<JobResult, VariantError> {
     let (machine, ran) = recorded(setting, workload, variant)?;
     let RecordedRun { recorded, speed, programs } = ran;
     let explored =
@@ -125,10 +126,10 @@ fn run(
     let rows = match real {
         Some([in_process, mounted]) => [(Path::InProcess, in_process), (Path::Fuse, mounted)]
             .into_iter()
-            .filter_map(|(path, runs)| files_row(variant, path, Clock::Wall, &runs, cut_run))
+            .filter_map(|(path, runs)| files_row(variant, path, ClockKind::Wall, &runs, cut_run))
             .collect(),
         None => {
-            let row = files_row(variant, Path::InProcess, Clock::Virtual, &[speed], None);
+            let row = files_row(variant, Path::InProcess, ClockKind::Virtual, &[speed], None);
             row.into_iter().collect()
         }
     };
@@ -140,7 +141,7 @@ fn recorded(
     setting: &Setting,
     workload: &FilesWorkload,
     variant: &Variant,
-) -> Result<(Arc<dyn Machine>, RecordedRun), VariantError> {
+) -> Result<(Arc<dyn RebootTarget>, RecordedRun), VariantError> {
     let memory = setting.memory_of(variant).unwrap_or(MEMORY);
     let machine = Arc::new(setting.scenario.stack_machine(variant, memory));
     let (inner, workload) = (Arc::clone(&machine), workload.clone());
@@ -160,31 +161,31 @@ fn honest_plan(setting: &Setting, variant: &Variant) -> Plan {
 pub(super) fn cut(
     setting: &Setting,
     variant: &Variant,
-    (recorded, programs): (Recorded, u64),
+    (recorded, programs): (CutSource, u64),
     rows: Vec<FilesRow>,
     report: &Report,
-    cut: &Explorer<'_>,
-) -> Result<Outcome, VariantError> {
+    cut: &ExploreFn<'_>,
+) -> Result<JobResult, VariantError> {
     let honest = honest_plan(setting, variant);
     let (risk, ages) = cut_with_controls(setting, variant, recorded, &honest, report, cut)?;
     let mut risk = RiskRow { programs: Some(programs), ..risk };
     if variant.kernel.is_some() {
-        (risk.run_clock, risk.recovery_clock) = (Clock::Wall, Clock::Wall);
+        (risk.run_clock, risk.recovery_clock) = (ClockKind::Wall, ClockKind::Wall);
     }
-    let simulated = rows.iter().find(|row| row.clock == Clock::Virtual);
-    let took = simulated.map(|row| Took {
+    let simulated = rows.iter().find(|row| row.clock == ClockKind::Virtual);
+    let took = simulated.map(|row| VariantTime {
         variant: variant.name.clone(),
         virtual_seconds: row.elapsed_seconds,
         log_used: None,
     });
-    Ok(Outcome::of(took).with(rows).with([risk]).with([ages]))
+    Ok(JobResult::of(took).with(rows).with([risk]).with([ages]))
 }
 
 /// What some runs of a variant were like; `None` without one.
 pub(super) fn files_row(
     variant: &Variant,
     path: Path,
-    clock: Clock,
+    clock: ClockKind,
     runs: &[Speed],
     cut_run_operations_per_s: Option<f64>,
 ) -> Option<FilesRow> {
@@ -192,7 +193,7 @@ pub(super) fn files_row(
     let syncs: Vec<f64> =
         runs.iter().flat_map(|run| &run.syncs).map(|took| took.as_secs_f64() * 1e3).collect();
     let distribution =
-        (!syncs.is_empty()).then(|| Distribution::of_us(syncs.iter().map(|ms| ms * 1e3)));
+        (!syncs.is_empty()).then(|| LatencyHistogram::of_us(syncs.iter().map(|ms| ms * 1e3)));
     let elapsed: Vec<f64> = runs.iter().map(|run| run.elapsed.as_secs_f64()).collect();
     (!runs.is_empty()).then(|| FilesRow {
         variant: variant.name.clone(),
@@ -202,7 +203,7 @@ pub(super) fn files_row(
         place: None,
         operations: runs.iter().map(|run| run.operations).sum(),
         operations_per_s: Spread::of(&each),
-        each_operations_per_s: if clock == Clock::Wall { each } else { Vec::new() },
+        each_operations_per_s: if clock == ClockKind::Wall { each } else { Vec::new() },
         in_calls_seconds: runs.iter().map(|run| run.in_calls.as_secs_f64()).sum(),
         elapsed_seconds: Spread::of(&elapsed).median(),
         fsyncs: syncs.len() as u64,
@@ -236,6 +237,6 @@ fn record(machine: &StackMachine, workload: &FilesWorkload) -> Result<RecordedRu
     drop(shared);
     fs.unmount().map_err(VariantError::Unmount)?;
     recorded.close()?;
-    let recorded = Recorded { bases, recording, judge: ran.judge };
+    let recorded = CutSource { bases, recording, judge: ran.judge };
     Ok(RecordedRun { recorded, speed: ran.speed, programs: ran.programs })
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::jobs::{Ended, Job};
+use super::jobs::{Job, JobEnd};
 use super::peers::Peers;
-use super::{Outcome, Setting, disk_use, legs};
+use super::{JobResult, Setting, disk_use, legs};
 use crate::results::{
-    Clock, ConfigurationInfo, ControlRow, FailureRow, FilesRow, FullSize, GridRow, LegRow,
-    Measurement, Note, PlantedRuns, Rate, Results, RiskRow, Run, ShownRow, VERSION, VariantInfo,
-    checked, place, points, ratios,
+    ClockKind, ConfigurationInfo, ControlRow, FailureRow, FilesRow, FullSize, GridRow, LegRow,
+    Measurement, Note, PlantedRuns, Rate, Results, RiskRow, SeedResults, ShownRow, VERSION,
+    VariantInfo, checked, place, points, ratios,
 };
 use crate::scenario::{RunKind, Scenario, Variant};
 
@@ -33,15 +33,15 @@ const PLACES: &str = "'place': the places that each may have by speed. Two have 
 pub(super) fn results(
     settings: &[Arc<Setting>],
     jobs: &[Job],
-    outcomes: Vec<Option<Ended>>,
+    outcomes: Vec<Option<JobEnd>>,
     peers: Peers,
 ) -> Option<Results> {
     let first = settings.first()?;
     let partial = outcomes.iter().any(Option::is_none);
     let mut failures: Vec<FailureRow> =
         settings.iter().flat_map(|s| &s.reals.failures).cloned().chain(peers.failures).collect();
-    let mut of_seeds: Vec<Gathered> =
-        settings.iter().map(|s| Gathered::new(s.options.seed)).collect();
+    let mut of_seeds: Vec<SeedRun> =
+        settings.iter().map(|s| SeedRun::new(s.options.seed)).collect();
     for (job, outcome) in jobs.iter().zip(outcomes) {
         let variant = &first.scenario.variants[job.variant];
         match outcome {
@@ -71,8 +71,8 @@ pub(super) fn results(
     notes.extend(peers.notes);
     notes.extend(first.scale_note());
     notes.extend(first.control_notes(&runs));
-    notes.extend(runs.iter().flat_map(Run::of::<RiskRow>).flat_map(blind_notes));
-    notes.extend(runs.iter().flat_map(Run::of::<RiskRow>).filter_map(not_judged_note));
+    notes.extend(runs.iter().flat_map(SeedResults::of::<RiskRow>).flat_map(blind_notes));
+    notes.extend(runs.iter().flat_map(SeedResults::of::<RiskRow>).filter_map(not_judged_note));
     notes.extend(cacheless_note(&runs));
     notes.extend(disk_use::notes(&runs));
     notes.extend(legs::notes(&first.scenario, &runs));
@@ -109,20 +109,20 @@ pub(super) fn results(
 }
 
 /// What the jobs of a seed brought.
-struct Gathered {
-    run: Run,
+struct SeedRun {
+    run: SeedResults,
     notes: Vec<Note>,
     /// Why which variants were left out.
     left_out: BTreeMap<String, Vec<String>>,
 }
 
-impl Gathered {
+impl SeedRun {
     fn new(seed: u64) -> Self {
-        let run = Run { seed, ..Run::default() };
-        Gathered { run, notes: Vec::new(), left_out: BTreeMap::new() }
+        let run = SeedResults { seed, ..SeedResults::default() };
+        SeedRun { run, notes: Vec::new(), left_out: BTreeMap::new() }
     }
 
-    fn add(&mut self, variant: &Variant, outcome: Outcome) {
+    fn add(&mut self, variant: &Variant, outcome: JobResult) {
         self.run.measurements.extend(outcome.measurements);
         self.notes.extend(outcome.notes.into_iter().map(Note::remark));
         if let Some(why) = outcome.left_out {
@@ -131,7 +131,7 @@ impl Gathered {
     }
 
     /// The run with what follows from its rows, and its notes.
-    fn end(mut self, setting: &Setting) -> (Run, Vec<Note>) {
+    fn end(mut self, setting: &Setting) -> (SeedResults, Vec<Note>) {
         let run = &mut self.run;
         let load = setting.reals.load;
         let not_ranked = place(run.files_mut(), load.and_then(|load| load.at_start()));
@@ -151,7 +151,7 @@ impl Gathered {
         run.measurements.extend(ratios.into_iter().map(Measurement::from));
         run.measurements.extend(shown.into_iter().map(Measurement::from));
         run.measurements.extend(points.into_iter().map(Measurement::from));
-        if run.of::<FilesRow>().any(|f| f.clock == Clock::Wall) {
+        if run.of::<FilesRow>().any(|f| f.clock == ClockKind::Wall) {
             self.notes.push(Note::remark(REAL_TIME));
             self.notes.extend(load.map(|load| Note::remark(load.to_string())));
             self.notes.push(Note::remark(match not_ranked {
@@ -246,9 +246,10 @@ impl Setting {
     }
 
     /// Says whether the controls have shown that the check can fail, and what broke.
-    fn control_notes(&self, runs: &[Run]) -> Vec<Note> {
+    fn control_notes(&self, runs: &[SeedResults]) -> Vec<Note> {
         let of_variant = |v: &Variant| {
-            let rows = || runs.iter().flat_map(Run::of::<RiskRow>).filter(|r| r.variant == v.name);
+            let rows =
+                || runs.iter().flat_map(SeedResults::of::<RiskRow>).filter(|r| r.variant == v.name);
             rows().next()?;
             let broken: u64 = rows().map(|r| r.broken_promises).sum();
             let sum = |f: fn(&RiskRow) -> Rate| Rate::of_all(&rows().map(f).collect::<Vec<_>>());
@@ -306,8 +307,8 @@ fn not_judged_note(r: &RiskRow) -> Option<Note> {
 }
 
 /// Says what stands in the tables for a matrix.
-fn matrix_note(runs: &[Run]) -> Option<Note> {
-    runs.iter().flat_map(Run::of::<GridRow>).next().map(|_| {
+fn matrix_note(runs: &[SeedResults]) -> Option<Note> {
+    runs.iter().flat_map(SeedResults::of::<GridRow>).next().map(|_| {
         Note::remark(
             "A test's speed is the geometric mean over the cells of its matrix; --json has every \
              cell. Cells in which only the page cache was measured are marked there.",
@@ -316,7 +317,7 @@ fn matrix_note(runs: &[Run]) -> Option<Note> {
 }
 
 /// Says which variants' zeros cannot show a missing flush.
-fn cacheless_note(runs: &[Run]) -> Option<Note> {
+fn cacheless_note(runs: &[SeedResults]) -> Option<Note> {
     let without = |r: &&RiskRow| r.control_flushes_omitted.as_ref().is_some_and(|c| !c.must_break);
     let risk = runs.first()?.of::<RiskRow>();
     let names: Vec<&str> = risk.filter(without).map(|r| r.variant.as_str()).collect();

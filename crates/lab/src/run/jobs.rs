@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use steadfast_runtime::spawn;
 
-use super::{Outcome, Part, Report, Setting, Watch};
+use super::{JobResult, Part, Report, Setting, Watch};
 use crate::LabError;
 
 /// A job: a seed, a variant and a workload, each by its place, and what of it.
@@ -23,13 +23,13 @@ pub(super) struct Job {
 }
 
 /// What came of a job.
-pub(super) type Ended = Result<Outcome, LabError>;
+pub(super) type JobEnd = Result<JobResult, LabError>;
 
 /// From a job to what shows progress.
 enum Message {
     Begun { job: usize },
     Progress { job: usize, share: f64 },
-    Done { job: usize, outcome: Box<Ended> },
+    Done { job: usize, outcome: Box<JobEnd> },
 }
 
 /// How often somebody who wants to stop is asked for.
@@ -75,7 +75,7 @@ pub(super) fn run(
     jobs: &[Job],
     kept: bool,
     watch: &Watch<'_>,
-) -> Result<Vec<Option<Ended>>, LabError> {
+) -> Result<Vec<Option<JobEnd>>, LabError> {
     let (tx, rx) = mpsc::channel();
     let stopped = watch.stop.load(Ordering::Relaxed);
     let next = Arc::new(AtomicUsize::new(if stopped { jobs.len() } else { 0 }));
@@ -144,7 +144,7 @@ struct State<'a> {
     jobs: &'a [Job],
     shares: Vec<f64>,
     running: Vec<bool>,
-    outcomes: Vec<Option<Ended>>,
+    outcomes: Vec<Option<JobEnd>>,
     /// Something was measured.
     kept: bool,
     /// What failed before anything was measured.
@@ -216,7 +216,7 @@ impl<'a> State<'a> {
         self.jobs.iter().zip(&self.running).any(|(job, running)| *running && kernel(job))
     }
 
-    fn end(self) -> Result<Vec<Option<Ended>>, LabError> {
+    fn end(self) -> Result<Vec<Option<JobEnd>>, LabError> {
         self.failed.map_or(Ok(self.outcomes), Err)
     }
 }

@@ -22,21 +22,21 @@ use steadfast_devices::store::Store;
 use steadfast_runtime::{Sim, random_u64, sleep, spawn};
 use steadfast_setup::{Devices, Volumes};
 
-use super::load::{Load, Outcome};
+use super::load::{JobResult, Load};
 use super::{Part, Report, Setting};
 use crate::VariantError;
 use crate::results::{LegRow, Percentiles, Rate};
 use crate::scenario::{LegsSpec, Variant};
-use boot::{Found, boot};
-use history::{BLOCK, History, Lost};
+use boot::{BootResult, boot};
+use history::{BLOCK, History, LostBytes};
 pub(super) use notes::notes;
 
 /// The workload of blocks as what is cut.
-pub(super) struct Legs(pub LegsSpec);
+pub(super) struct LegsLoad(pub LegsSpec);
 
 /// What is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LossKind {
     /// The power of all.
     Power,
     /// The power of all, and a disk does not come back.
@@ -45,17 +45,17 @@ enum Kind {
     Memory,
 }
 
-impl Kind {
+impl LossKind {
     fn name(self) -> &'static str {
         match self {
-            Kind::Power => "the power goes",
-            Kind::OneDisk => "the power goes, and a disk with it",
-            Kind::Memory => "the RAM disk is lost, the machine goes on",
+            LossKind::Power => "the power goes",
+            LossKind::OneDisk => "the power goes, and a disk with it",
+            LossKind::Memory => "the RAM disk is lost, the machine goes on",
         }
     }
 }
 
-impl Load for Legs {
+impl Load for LegsLoad {
     fn command(&self) -> Option<String> {
         None
     }
@@ -75,13 +75,13 @@ impl Load for Legs {
         variant: &Variant,
         _: Part,
         report: Report,
-    ) -> Result<Outcome, VariantError> {
+    ) -> Result<JobResult, VariantError> {
         let machine = Arc::new(setting.scenario.stack_machine(variant, 0));
         let cuts = setting.cuts_of(variant);
         let seed = setting.options.seed;
         let run = simulated(seed, &machine, &self.0, None)?;
         let mut rows = Vec::new();
-        for (part, kind) in [Kind::Power, Kind::OneDisk].into_iter().enumerate() {
+        for (part, kind) in [LossKind::Power, LossKind::OneDisk].into_iter().enumerate() {
             let progress = |done: u64| report((part as f64 + done as f64 / cuts as f64) / 3.0);
             let each = cut_all(&machine, &run, (kind, cuts, seed), &progress)?;
             rows.push(row(variant, kind, &each, setting.scenario.is_model(variant)));
@@ -93,12 +93,12 @@ impl Load for Legs {
             for n in 0..runs {
                 let at = Some((n, runs));
                 let lost = simulated(seed.wrapping_add(n << 32), &machine, &self.0, at)?.lost;
-                each.push(Judged { lost, by_hand: false, refused: false });
+                each.push(CutLoss { lost, by_hand: false, refused: false });
                 report((2.0 + n as f64 / runs as f64) / 3.0);
             }
-            rows.push(row(variant, Kind::Memory, &each, setting.scenario.is_model(variant)));
+            rows.push(row(variant, LossKind::Memory, &each, setting.scenario.is_model(variant)));
         }
-        Ok(Outcome::of(rows))
+        Ok(JobResult::of(rows))
     }
 
     fn is_reduced_by_default(&self) -> bool {
@@ -110,14 +110,14 @@ impl Load for Legs {
 const RUNS_LESS: u64 = 8;
 
 /// What one cut took.
-struct Judged {
-    lost: Lost,
+struct CutLoss {
+    lost: LostBytes,
     by_hand: bool,
     refused: bool,
 }
 
 /// A run of the workload.
-struct Run {
+struct LegsRun {
     bases: Vec<Store>,
     recording: Recording,
     history: History,
@@ -125,7 +125,7 @@ struct Run {
     keeps: Vec<bool>,
     has_memory: bool,
     /// What was lost at the end of a run whose RAM disk was taken away.
-    lost: Lost,
+    lost: LostBytes,
 }
 
 /// Runs the workload in a simulation; `memory_at`: the RAM disk is lost in that one of so many
@@ -135,7 +135,7 @@ fn simulated(
     machine: &Arc<StackMachine>,
     spec: &LegsSpec,
     memory_at: Option<(u64, u64)>,
-) -> Result<Run, VariantError> {
+) -> Result<LegsRun, VariantError> {
     let (machine, spec) = (Arc::clone(machine), spec.clone());
     let sim = machine.setup.simulation(seed);
     sim.run(move || workload(&machine, &spec, memory_at))?
@@ -145,7 +145,7 @@ fn workload(
     machine: &StackMachine,
     spec: &LegsSpec,
     memory_at: Option<(u64, u64)>,
-) -> Result<Run, VariantError> {
+) -> Result<LegsRun, VariantError> {
     let devices = Devices::build(&machine.setup)?;
     let log = RecordLog::new();
     log.pause(true);
@@ -183,7 +183,7 @@ fn workload(
         // Who cannot do without the RAM disk fails from then on: what it holds is judged.
         done.or_else(|failed| if memory_at.is_some() { Ok(()) } else { Err(failed) })?;
     }
-    let mut lost = Lost::default();
+    let mut lost = LostBytes::default();
     if memory_at.is_some() {
         // The machine went on: what was acknowledged is to be read.
         let read = |at| blocks.disk.read(at, BLOCK).ok();
@@ -192,7 +192,7 @@ fn workload(
     let recording = log.take();
     let keeps: Vec<bool> = devices.all().map(|d| is_kept(&**d)).collect();
     let has_memory = !memory.is_empty();
-    Ok(Run { bases, recording, history, keeps, has_memory, lost })
+    Ok(LegsRun { bases, recording, history, keeps, has_memory, lost })
 }
 
 pub(super) fn is_kept(device: &dyn BlockDevice) -> bool {
@@ -230,10 +230,10 @@ fn write(
 /// Cuts a run as often as asked, evenly over what happened.
 fn cut_all(
     machine: &Arc<StackMachine>,
-    run: &Run,
-    (kind, cuts, seed): (Kind, u64, u64),
+    run: &LegsRun,
+    (kind, cuts, seed): (LossKind, u64, u64),
     progress: &dyn Fn(u64),
-) -> Result<Vec<Judged>, VariantError> {
+) -> Result<Vec<CutLoss>, VariantError> {
     let (first, last) = (run.recording.first_crash_point(), run.recording.last_crash_point());
     let mut rng = Rng::new(seed ^ 0x6c65_6773);
     let mut ticks: Vec<u64> = (0..cuts)
@@ -248,20 +248,20 @@ fn cut_all(
     for (n, tick) in (0..).zip(ticks) {
         let contents = contents_where(&run.bases, &run.recording, tick, |_| rng.percent(50));
         let away = match kind {
-            Kind::OneDisk if !disks.is_empty() => Some(disks[n as usize % disks.len()]),
+            LossKind::OneDisk if !disks.is_empty() => Some(disks[n as usize % disks.len()]),
             _ => None,
         };
         let (machine, history) = (Arc::clone(machine), run.history.clone());
         let sim = Sim::new(seed.wrapping_add(tick));
-        let found = sim.run(move || -> Result<Judged, VariantError> {
+        let found = sim.run(move || -> Result<CutLoss, VariantError> {
             Ok(match boot(&machine, contents, away, history.blocks())? {
-                Found::Refused => {
+                BootResult::Refused => {
                     let lost = history.judge(tick, false, &|_| None, &[]);
-                    Judged { lost, by_hand: true, refused: true }
+                    CutLoss { lost, by_hand: true, refused: true }
                 }
-                Found::Up { read, legs, by_hand } => {
+                BootResult::Up { read, legs, by_hand } => {
                     let lost = history.judge(tick, false, &*read, &legs);
-                    Judged { lost, by_hand, refused: false }
+                    CutLoss { lost, by_hand, refused: false }
                 }
             })
         });
@@ -271,12 +271,12 @@ fn cut_all(
     Ok(judged)
 }
 
-fn row(variant: &Variant, kind: Kind, each: &[Judged], is_model: bool) -> LegRow {
+fn row(variant: &Variant, kind: LossKind, each: &[CutLoss], is_model: bool) -> LegRow {
     let of = each.len() as u64;
-    let rate = |event: &dyn Fn(&Judged) -> bool| {
+    let rate = |event: &dyn Fn(&CutLoss) -> bool| {
         Rate::new(each.iter().filter(|j| event(j)).count() as u64, of)
     };
-    let kib = |bytes: &dyn Fn(&Judged) -> u64| {
+    let kib = |bytes: &dyn Fn(&CutLoss) -> u64| {
         Percentiles::of(each.iter().map(|j| bytes(j) as f64 / 1024.0).collect())
     };
     LegRow {

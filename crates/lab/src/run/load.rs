@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use steadfast_crash::explore::{Machine, Plan, Recorded};
+use steadfast_crash::explore::{CutSource, Plan, RebootTarget};
 use steadfast_crash::risk::FilesWorkload;
 
 use super::benchmark::Throughput;
 use super::copies::Copies;
 use super::files::Files;
-use super::legs::Legs;
+use super::legs::LegsLoad;
 use super::matrix::Matrices;
 use super::random_reads::RandomReads;
 use super::reads::Reads;
@@ -44,7 +44,7 @@ pub(super) trait Load: Send + Sync {
         variant: &Variant,
         part: Part,
         report: Report,
-    ) -> Result<Outcome, VariantError>;
+    ) -> Result<JobResult, VariantError>;
 
     /// The run whose power is cut, run once more; `None`: it has none.
     fn recorded(&self, _: &Setting, _: &Variant) -> Option<Result<Cuttable, VariantError>> {
@@ -70,14 +70,14 @@ pub(super) trait Load: Send + Sync {
 
 /// A recorded run, the machine that it is of, and how it is cut.
 pub(super) struct Cuttable {
-    pub machine: Arc<dyn Machine>,
-    pub recorded: Recorded,
+    pub machine: Arc<dyn RebootTarget>,
+    pub recorded: CutSource,
     pub plan: Plan,
 }
 
 /// What one job brought.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct JobResult {
     /// What it measured.
     pub measurements: Vec<Measurement>,
     /// Said of the run.
@@ -86,14 +86,14 @@ pub(super) struct Outcome {
     pub left_out: Option<String>,
 }
 
-impl Outcome {
+impl JobResult {
     /// Rows of one kind.
-    pub fn of(rows: impl IntoIterator<Item: Into<Measurement>>) -> Outcome {
-        Outcome::default().with(rows)
+    pub fn of(rows: impl IntoIterator<Item: Into<Measurement>>) -> JobResult {
+        JobResult::default().with(rows)
     }
 
     /// The outcome with further rows.
-    pub fn with(mut self, rows: impl IntoIterator<Item: Into<Measurement>>) -> Outcome {
+    pub fn with(mut self, rows: impl IntoIterator<Item: Into<Measurement>>) -> JobResult {
         self.measurements.extend(rows.into_iter().map(Into::into));
         self
     }
@@ -122,7 +122,7 @@ pub(super) fn loads(
             WorkloadKind::RandomReads(specs) => Box::new(RandomReads(specs.to_vec())),
             WorkloadKind::Hdparm(timings) => Box::new(Timings(timings.to_vec())),
             WorkloadKind::Matrix => Box::new(Matrices::new(scenario, options.full)?),
-            WorkloadKind::Legs(spec) => Box::new(Legs(spec.clone())),
+            WorkloadKind::Legs(spec) => Box::new(LegsLoad(spec.clone())),
             WorkloadKind::Files(spec) => Box::new(Files::new(spec, options.seed, is_alone)),
         });
     }

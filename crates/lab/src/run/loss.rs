@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use steadfast_bench::iozone::{Call, Observer};
 use steadfast_crash::explore::{
-    ActiveTime, Machine, Places, Plan, Recorded, StackMachine, explore,
+    ActiveTime, CrashPoints, CutSource, Plan, RebootTarget, StackMachine, explore,
 };
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::ledger::Ledger;
-use steadfast_crash::unsynced::Unsynced;
+use steadfast_crash::unsynced::UnsyncedJudge;
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
 use steadfast_runtime::Nanos;
 use steadfast_setup::{Blocks, Devices, Volumes};
 
-use super::power::{Account, plan};
+use super::power::{LedgerWriter, plan};
 use super::{Report, Setting};
 use crate::VariantError;
 use crate::results::{LossRow, Percentiles, Rate, SteadyLoss};
@@ -31,13 +31,13 @@ use crate::scenario::Variant;
 const WRAPPED: u64 = 0x77_7261_7070;
 
 /// A benchmark while it is recorded.
-pub(super) struct Recording {
+pub(super) struct LossRecording {
     log: RecordLog,
     bases: Vec<Store>,
-    account: Arc<Account>,
+    account: Arc<LedgerWriter>,
 }
 
-impl Recording {
+impl LossRecording {
     /// Puts a recording over the devices.
     ///
     /// # Errors
@@ -53,11 +53,11 @@ impl Recording {
     }
 
     /// Begins, on devices that hold the new file system and do nothing.
-    pub fn begin(log: RecordLog, devices: &Devices) -> Recording {
+    pub fn begin(log: RecordLog, devices: &Devices) -> LossRecording {
         log.pause(false);
         let bases = devices.all().map(|d| d.contents()).collect();
-        let account = Arc::new(Account::new(Ledger::new(&log)));
-        Recording { log, bases, account }
+        let account = Arc::new(LedgerWriter::new(Ledger::new(&log)));
+        LossRecording { log, bases, account }
     }
 
     /// Who is notified of the benchmark's calls.
@@ -73,17 +73,17 @@ impl Recording {
     }
 
     /// Ends it: the run, ready to be cut.
-    pub fn end(self) -> Result<Recorded, VariantError> {
+    pub fn end(self) -> Result<CutSource, VariantError> {
         let recording = self.log.take();
         let account = Arc::into_inner(self.account).ok_or(VariantError::StillRuns)?;
-        let judge = Arc::new(Unsynced(account.into_ledger()));
-        Ok(Recorded { bases: self.bases, recording, judge })
+        let judge = Arc::new(UnsyncedJudge(account.into_ledger()));
+        Ok(CutSource { bases: self.bases, recording, judge })
     }
 }
 
 /// Reports each call to the account and to another, and notes when the journal has wrapped.
 struct Watch {
-    account: Arc<Account>,
+    account: Arc<LedgerWriter>,
     also: Arc<dyn Observer>,
     log: RecordLog,
     fs: Arc<Ext4>,
@@ -131,20 +131,20 @@ pub(super) fn cut(
     setting: &Setting,
     variant: &Variant,
     machine: StackMachine,
-    recorded: Recorded,
+    recorded: CutSource,
     data_bytes: u64,
     report: &Report,
 ) -> LossRow {
     let cuts = setting.loss_cuts;
     let plan = Plan {
-        places: Places::Unsynced(cuts),
+        places: CrashPoints::Unsynced(cuts),
         e2fsck_every: 0,
         ..plan(cuts, setting.options.seed ^ 0x10_55)
     };
     let recording = &recorded.recording;
     let wrapped = recording.notes().iter().find(|n| n.label == WRAPPED).map(|n| n.moment.tick);
     let whole = share_unsynced(&recorded);
-    let machine: Arc<dyn Machine> = Arc::new(machine);
+    let machine: Arc<dyn RebootTarget> = Arc::new(machine);
     let figures =
         explore(&machine, recorded, &plan, &|done| report(done as f64 / cuts.max(1) as f64));
     let spread = |cuts: &[&StateFigures], of: fn(&StateFigures) -> f64| {
@@ -173,7 +173,7 @@ pub(super) fn cut(
 
 /// The share of the run's time in which something was acknowledged and not promised; pauses do not
 /// count, neither here nor there.
-fn share_unsynced(recorded: &Recorded) -> f64 {
+fn share_unsynced(recorded: &CutSource) -> f64 {
     let recording = &recorded.recording;
     let (first, last) = (recording.first_crash_point(), recording.last_crash_point());
     let time = ActiveTime::of(recording);

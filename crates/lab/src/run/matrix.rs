@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use steadfast_bench::iozone;
 
 use super::benchmark::{Pair, files_fit};
-use super::load::{Cuttable, Load, Outcome};
+use super::load::{Cuttable, JobResult, Load};
 use super::measured::matrix_options;
 use super::{Part, Report, Setting};
 use crate::scenario::{RunKind, Scenario, Variant};
@@ -77,7 +77,7 @@ impl Load for Matrices {
         variant: &Variant,
         part: Part,
         report: Report,
-    ) -> Result<Outcome, VariantError> {
+    ) -> Result<JobResult, VariantError> {
         self.of(variant)?.run(setting, variant, part, report)
     }
 

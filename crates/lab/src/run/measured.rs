@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use steadfast_bench::iozone::matrix::{self, MatrixResults, NoPlace, Place};
+use steadfast_bench::iozone::matrix::{self, MatrixResults, MatrixTarget, NoPlace};
 use steadfast_bench::iozone::{self, Observer, Surroundings};
 use steadfast_vfs::FileSystem;
 
 use super::benchmark::row;
 use crate::VariantError;
-use crate::results::{Figure, GridCell, GridRow, SpeedRow};
+use crate::results::{GridCell, GridRow, SpeedRow, SumKind};
 use crate::scenario::{LineError, Scenario, Variant};
 
 /// What a run brought.
-pub(super) enum Measured {
+pub(super) enum IozoneRun {
     /// Throughput mode.
-    Throughput(iozone::Results),
+    Throughput(iozone::IozoneResults),
     /// Single and auto mode.
     Matrix(MatrixResults),
 }
@@ -26,37 +26,37 @@ pub(super) fn iozone(
     options: &iozone::Options,
     surroundings: &Surroundings,
     observer: Option<Arc<dyn Observer>>,
-) -> Result<Measured, VariantError> {
+) -> Result<IozoneRun, VariantError> {
     if options.matrix.is_none() {
         let results = iozone::run(fs, "", options, surroundings, observer)?;
-        return Ok(Measured::Throughput(results));
+        return Ok(IozoneRun::Throughput(results));
     }
-    let place: &dyn Place = &NoPlace;
-    let cells = &mut matrix::Nobody;
+    let place: &dyn MatrixTarget = &NoPlace;
+    let cells = &mut matrix::SilentWatcher;
     let results = match observer {
         Some(observer) => {
             matrix::run_observed(&fs, "", options, surroundings, (place, &*observer), cells)
         }
         None => matrix::run(&fs, "", options, surroundings, place, cells),
     };
-    Ok(Measured::Matrix(results?))
+    Ok(IozoneRun::Matrix(results?))
 }
 
-impl Measured {
+impl IozoneRun {
     /// A row a test; of a matrix the geometric mean over its cells.
     pub fn rows(&self, scenario: &Scenario, variant: &Variant) -> Vec<SpeedRow> {
         match self {
-            Measured::Throughput(results) => {
+            IozoneRun::Throughput(results) => {
                 let tests = results.runs.iter().flat_map(|r| &r.tests);
                 tests.filter_map(|t| row(scenario, variant, t)).collect()
             }
-            Measured::Matrix(_) => self.grids(variant).iter().map(|g| mean(scenario, g)).collect(),
+            IozoneRun::Matrix(_) => self.grids(variant).iter().map(|g| mean(scenario, g)).collect(),
         }
     }
 
     /// Every cell of a matrix, by test.
     pub fn grids(&self, variant: &Variant) -> Vec<GridRow> {
-        let Measured::Matrix(results) = self else { return Vec::new() };
+        let IozoneRun::Matrix(results) = self else { return Vec::new() };
         let mut grids: Vec<GridRow> = Vec::new();
         for cell in &results.cells {
             for measure in &cell.measures {
@@ -85,8 +85,8 @@ impl Measured {
     /// What a reader of the figures must know. (Of a matrix the cells say it each.)
     pub fn notes(&self) -> Vec<String> {
         match self {
-            Measured::Throughput(results) => results.notes.clone(),
-            Measured::Matrix(_) => Vec::new(),
+            IozoneRun::Throughput(results) => results.notes.clone(),
+            IozoneRun::Matrix(_) => Vec::new(),
         }
     }
 }
@@ -97,7 +97,7 @@ fn mean(scenario: &Scenario, grid: &GridRow) -> SpeedRow {
     SpeedRow {
         test: grid.test.clone(),
         variant: grid.variant.clone(),
-        figure: Figure::default(),
+        figure: SumKind::default(),
         kb_per_s,
         published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&grid.variant).copied()),
         children_kb_per_s: kb_per_s,
@@ -126,7 +126,7 @@ pub(super) fn writes_expected(options: &iozone::Options) -> f64 {
 pub(crate) fn matrix_options(line: &str) -> Result<iozone::Options, LineError> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     let options = match iozone::parse(&words).map_err(LineError::Matrix)? {
-        iozone::Parsed::Run(options) => *options,
+        iozone::CommandLine::Run(options) => *options,
         _ => return Err(LineError::HelpForMatrix),
     };
     let Some(m) = &options.matrix else {

@@ -13,15 +13,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steadfast_bench::iozone::{self, Surroundings};
 use steadfast_crash::CrashError;
 use steadfast_crash::ledger::Ledger;
-use steadfast_crash::risk::{Ran, Speed, Workload};
+use steadfast_crash::risk::{PeerRun, Speed, Workload};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::model::ModelParams;
 use steadfast_peers::KernelFs;
+use steadfast_setup::DeviceSpec;
 use steadfast_statistics::load::Load;
 use steadfast_vfs::FileSystem;
 
-use super::measured::{self, Measured, matrix_options};
-use super::real::{TakenAway, Used, ours, peer, recorded};
+use super::measured::{self, IozoneRun, matrix_options};
+use super::real::{DiskContents, TakenAway, ours, peer, recorded};
 use super::{Setting, Watch, iozone_options};
 use crate::results::{FailureRow, MachineLoad, Note, Path, PeerRow, SpeedRow, Spread};
 use crate::scenario::{RunKind, Scenario, Variant};
@@ -112,7 +113,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
 /// The scenario with its disks scaled down.
 fn scaled(scenario: &Scenario) -> Scenario {
     let mut scaled = scenario.clone();
-    for device in scaled.models_mut() {
+    for device in scaled.topology.devices.values_mut().filter_map(DeviceSpec::model_mut) {
         *device = device.scaled(1, scenario.workload.peers_scale);
     }
     scaled
@@ -159,10 +160,10 @@ fn one(
 ) -> Result<(Vec<SpeedRow>, TakenAway), VariantError> {
     let run = Benchmark { iozone: iozone.clone(), found: Mutex::new(None) };
     let taken_away = match variant.kernel {
-        Some(_) => recorded(&peer(scenario, variant, Used::Zeros)?, &run)?.1,
+        Some(_) => recorded(&peer(scenario, variant, DiskContents::Zeros)?, &run)?.1,
         None => {
             let memory = setting.page_cache_bytes(iozone, variant);
-            ours(scenario, &run, variant, Path::Fuse, (memory, Used::Zeros))?.1
+            ours(scenario, &run, variant, Path::Fuse, (memory, DiskContents::Zeros))?.1
         }
     };
     let found = run.found.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -172,7 +173,7 @@ fn one(
 /// The benchmark as a workload that keeps what it has measured. Nothing is cut.
 struct Benchmark {
     iozone: iozone::Options,
-    found: Mutex<Option<Measured>>,
+    found: Mutex<Option<IozoneRun>>,
 }
 
 impl Workload for Benchmark {
@@ -181,14 +182,14 @@ impl Workload for Benchmark {
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
         _begin: &mut dyn FnMut() -> steadfast_crash::Result<()>,
-    ) -> steadfast_crash::Result<Ran> {
+    ) -> steadfast_crash::Result<PeerRun> {
         // Nothing of it is cut: what the devices are asked need not be kept.
         log.pause(true);
         let surroundings = Surroundings { repeat_data: true, ..Surroundings::default() };
         let results = measured::iozone(Arc::clone(fs), &self.iozone, &surroundings, None)
             .map_err(CrashError::host)?;
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
-        Ok(Ran { judge: Arc::new(Ledger::new(log)), speed: Speed::default(), programs: 0 })
+        Ok(PeerRun { judge: Arc::new(Ledger::new(log)), speed: Speed::default(), programs: 0 })
     }
 }
 

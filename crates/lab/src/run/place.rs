@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_bench::dd::place::{self, NotOpened, OWN_DISK, Opened, Place, Snk, Src, named};
-use steadfast_bench::dd::{self, Counts, Failed, Job, Operands, Reporter, Tally, WrongOperand};
+use steadfast_bench::dd::place::{
+    self, DdTarget, NotOpened, OWN_DISK, OpenResult, Snk, Src, named,
+};
+use steadfast_bench::dd::{self, Counts, DdFailure, Job, Operands, Reporter, Tally, WrongOperand};
 use steadfast_block::BlockDevice;
 use steadfast_runtime::Mutex;
 use steadfast_setup::{Overwrite, Stack};
@@ -26,9 +28,9 @@ pub(super) struct DdPlace<'s>(pub &'s Stack);
 
 impl DdPlace<'_> {
     /// Runs dd: the counts, and what it said; `Err` only where nothing could be begun.
-    pub fn copy(&self, line: &str) -> Result<(Counts, Said), VariantError> {
+    pub fn copy(&self, line: &str) -> Result<(Counts, DdMessages), VariantError> {
         let operands = parsed(line)?;
-        let (said, tally) = (Said::default(), Tally::default());
+        let (said, tally) = (DdMessages::default(), Tally::default());
         let failed = |said: String| VariantError::Dd { line: line.to_owned(), said };
         let not_opened = |e: NotOpened| failed(e.to_string());
         let (Some(from), Some(to)) = (&operands.input, &operands.output) else {
@@ -42,7 +44,7 @@ impl DdPlace<'_> {
         let operands = &operands;
         let (tally, reporter) = (&tally, &said);
         let done = dd::run(Job { operands, source, sink, tally, reporter, failed: !whole });
-        if done == Err(Failed) && tally.counts().bytes == 0 {
+        if done == Err(DdFailure) && tally.counts().bytes == 0 {
             return Err(failed(said.words()));
         }
         Ok((tally.counts(), said))
@@ -65,16 +67,16 @@ pub(crate) fn parsed(line: &str) -> Result<Operands, WrongOperand> {
 
 /// What dd says beside its counts.
 #[derive(Default)]
-pub(super) struct Said(Mutex<Vec<String>>);
+pub(super) struct DdMessages(Mutex<Vec<String>>);
 
-impl Said {
+impl DdMessages {
     /// All of it.
     pub fn words(&self) -> String {
         self.0.lock().join("; ")
     }
 }
 
-impl Reporter for Said {
+impl Reporter for DdMessages {
     fn says(&self, message: &str) {
         self.0.lock().push(message.to_owned());
     }
@@ -82,7 +84,7 @@ impl Reporter for Said {
     fn line(&self, _line: &str) {}
 }
 
-impl Place for DdPlace<'_> {
+impl DdTarget for DdPlace<'_> {
     type Error = VariantError;
 
     fn fs(&self) -> Result<Arc<dyn FileSystem>, VariantError> {
@@ -100,7 +102,7 @@ impl Place for DdPlace<'_> {
         self.0.setup().machine.dd_record(of_device)
     }
 
-    fn host_source(&self, _: &OsStr, _: &Operands) -> Result<Opened<Src>, VariantError> {
+    fn host_source(&self, _: &OsStr, _: &Operands) -> Result<OpenResult<Src>, VariantError> {
         Err(VariantError::NoHost)
     }
 
@@ -109,7 +111,7 @@ impl Place for DdPlace<'_> {
         _: &OsStr,
         _: &Operands,
         _: &dyn Reporter,
-    ) -> Result<Opened<(Snk, bool)>, VariantError> {
+    ) -> Result<OpenResult<(Snk, bool)>, VariantError> {
         Err(VariantError::NoHost)
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_bench::iozone::{self, Action, Call, Observer, Surroundings};
-use steadfast_crash::explore::{Machine, Places, Plan, Recorded, StackMachine, explore};
+use steadfast_crash::explore::{CrashPoints, CutSource, Plan, RebootTarget, StackMachine, explore};
 use steadfast_crash::figures::{Figures, StateFigures};
-use steadfast_crash::ledger::{self, Ledger, Started};
+use steadfast_crash::ledger::{self, Ledger, OperationId};
 use steadfast_crash::opinion::Opinion;
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::{Digest, Store};
@@ -19,7 +19,7 @@ use steadfast_vfs::FileSystem;
 use super::controls::cut_with_controls;
 use super::{Report, Setting, measured};
 use crate::VariantError;
-use crate::results::{AgeSeries, Clock, NotJudged, Percentiles, Rate, RiskRow};
+use crate::results::{AgeSeries, ClockKind, NotJudged, Percentiles, Rate, RiskRow};
 use crate::scenario::Variant;
 
 /// Every so many cuts the recovered image is also judged by e2fsck, where it is installed.
@@ -42,7 +42,7 @@ pub(super) fn run(
 }
 
 /// A number for what the benchmark did to its files: at most 52 bits, so that JSON keeps it.
-fn programs(recorded: &Recorded) -> u64 {
+fn programs(recorded: &CutSource) -> u64 {
     let mut digest = Digest::new();
     for (file, operation) in recorded.judge.operations() {
         digest.bytes(format!("{file} {:?}", operation.action).as_bytes());
@@ -55,7 +55,7 @@ pub(super) fn recorded(
     setting: &Setting,
     iozone: &iozone::Options,
     variant: &Variant,
-) -> Result<(Arc<dyn Machine>, Recorded), VariantError> {
+) -> Result<(Arc<dyn RebootTarget>, CutSource), VariantError> {
     let memory = setting.page_cache_bytes(iozone, variant);
     let machine = Arc::new(setting.scenario.stack_machine(variant, memory));
     let (inner, iozone) = (Arc::clone(&machine), iozone.clone());
@@ -66,11 +66,11 @@ pub(super) fn recorded(
 
 /// So many cuts, spread over the run.
 pub(super) fn plan(cuts: u64, seed: u64) -> Plan {
-    Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::trials(Places::Spread(cuts), seed) }
+    Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::trials(CrashPoints::Spread(cuts), seed) }
 }
 
 /// Runs the workload with every device recorded, in the caller's simulation.
-fn record(machine: &StackMachine, iozone: &iozone::Options) -> Result<Recorded, VariantError> {
+fn record(machine: &StackMachine, iozone: &iozone::Options) -> Result<CutSource, VariantError> {
     let devices = machine.used_devices()?;
     let log = RecordLog::new();
     log.pause(true);
@@ -81,7 +81,7 @@ fn record(machine: &StackMachine, iozone: &iozone::Options) -> Result<Recorded, 
     let bases: Vec<Store> = devices.all().map(|d| d.contents()).collect();
     log.pause(false);
     let fs = machine.mount(&recorded)?;
-    let account = Arc::new(Account::new(Ledger::new(&log)));
+    let account = Arc::new(LedgerWriter::new(Ledger::new(&log)));
     let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let judged = Surroundings { judged: true, ..Surroundings::default() };
     measured::iozone(shared, iozone, &judged, Some(account.clone()))?;
@@ -89,19 +89,19 @@ fn record(machine: &StackMachine, iozone: &iozone::Options) -> Result<Recorded, 
     fs.unmount().map_err(VariantError::Unmount)?;
     recorded.close()?;
     let account = Arc::into_inner(account).ok_or(VariantError::StillRuns)?;
-    Ok(Recorded { bases, recording, judge: Arc::new(account.into_ledger()) })
+    Ok(CutSource { bases, recording, judge: Arc::new(account.into_ledger()) })
 }
 
 /// Carries what the benchmark says to the ledger.
-pub(super) struct Account {
+pub(super) struct LedgerWriter {
     ledger: Ledger,
     /// One open call a file: calls on a file come from one task, one after the other.
-    open: Mutex<std::collections::BTreeMap<String, Started>>,
+    open: Mutex<std::collections::BTreeMap<String, OperationId>>,
 }
 
-impl Account {
-    pub fn new(ledger: Ledger) -> Account {
-        Account { ledger, open: Mutex::default() }
+impl LedgerWriter {
+    pub fn new(ledger: Ledger) -> LedgerWriter {
+        LedgerWriter { ledger, open: Mutex::default() }
     }
 
     pub fn into_ledger(self) -> Ledger {
@@ -109,7 +109,7 @@ impl Account {
     }
 }
 
-impl Observer for Account {
+impl Observer for LedgerWriter {
     fn started(&self, call: &Call<'_>) {
         let action = match call.action {
             Action::Write { offset, len, tag } => ledger::Action::Write { offset, len, tag },
@@ -146,7 +146,7 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         control_flushes_omitted: None,
         exposure_bytes: spread(|c| c.lost_bytes as f64),
         exposure_operations: spread(|c| c.lost_operations as f64),
-        run_clock: Clock::Virtual,
+        run_clock: ClockKind::Virtual,
         exposure_ms: spread(|c| c.lost_age.as_secs_f64() * 1e3),
         torn_writes: figures.sum(|c| c.torn_writes),
         torn_units: figures.sum(|c| c.torn_units),
@@ -158,7 +158,7 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         manual_repair: rate(|c| c.manual_repair),
         e2fsck_checked: figures.count(|c| c.e2fsck.as_ref().is_some_and(Opinion::is_given)),
         e2fsck_damage: figures.count(|c| matches!(c.e2fsck, Some(Opinion::Damaged(_)))),
-        recovery_clock: Clock::Virtual,
+        recovery_clock: ClockKind::Virtual,
         recovery_ms: spread(|c| c.recovery.as_secs_f64() * 1e3),
         not_judged: None,
         few_exposure_bytes: None,
@@ -186,7 +186,7 @@ pub(super) fn ages(variant: &Variant, start: Nanos, figures: &Figures) -> AgeSer
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     AgeSeries {
         variant: variant.name.clone(),
-        clock: if variant.kernel.is_some() { Clock::Wall } else { Clock::Virtual },
+        clock: if variant.kernel.is_some() { ClockKind::Wall } else { ClockKind::Virtual },
         at_ms: figures.cuts.iter().map(|c| ms(c.at.since(start))).collect(),
         age_ms: figures.cuts.iter().map(|c| ms(c.lost_age)).collect(),
     }
@@ -204,7 +204,7 @@ pub(super) fn not_judged(figures: &Figures) -> Option<NotJudged> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Figure, Run, SpeedRow, points};
+    use crate::results::{SeedResults, SpeedRow, SumKind, points};
     use crate::scenario::Scenario;
 
     /// The chart compares like with like: no percentile of ours beside a maximum of the kernel's.
@@ -220,7 +220,7 @@ mod tests {
         let risk = [ours, kernels];
         let speeds = risk.iter().map(|r| speed_of(&r.variant).into()).collect::<Vec<_>>();
         let measurements = speeds.into_iter().chain(risk.map(Into::into)).collect();
-        let points = points(&Run { seed: 1, measurements });
+        let points = points(&SeedResults { seed: 1, measurements });
         assert_eq!(points.len(), 2);
         assert!(points.iter().all(|p| p.exposure_is == "max of 40"), "{points:?}");
         assert_eq!((points[0].exposure_bytes, points[1].exposure_bytes), (390.0, 39.0));
@@ -230,7 +230,7 @@ mod tests {
         SpeedRow {
             test: "write".into(),
             variant: variant.into(),
-            figure: Figure::Children,
+            figure: SumKind::Children,
             kb_per_s: 1.0,
             published_kb_per_s: None,
             children_kb_per_s: 1.0,

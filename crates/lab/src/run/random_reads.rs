@@ -7,7 +7,7 @@ use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_runtime::{cpu, now, spawn};
 
-use super::load::{Load, Outcome};
+use super::load::{JobResult, Load};
 use super::place::stack;
 use super::timings::in_simulation;
 use super::{Part, Report, Setting};
@@ -16,7 +16,7 @@ use crate::results::{Percentiles, RandomReadRow};
 use crate::scenario::{Distribution, RandomReadSpec, Variant};
 
 /// Where the reads go.
-enum Places {
+enum ReadOffsets {
     Random,
     /// The sum of the weights of all ranks up to each, and the step that scatters them.
     Zipf(Vec<f64>, u64),
@@ -26,7 +26,7 @@ enum Places {
 
 /// Chooses blocks.
 pub(super) struct Chooser {
-    places: Places,
+    places: ReadOffsets,
     blocks: u64,
 }
 
@@ -34,17 +34,17 @@ impl Chooser {
     /// Of so many blocks.
     pub fn new(distribution: Distribution, blocks: u64) -> Chooser {
         let places = match distribution {
-            Distribution::Random => Places::Random,
+            Distribution::Random => ReadOffsets::Random,
             Distribution::Zipf(theta) => {
                 let mut sum = 0.0;
                 let weights = (1..=blocks).map(|rank| {
                     sum += (rank as f64).powf(-theta);
                     sum
                 });
-                Places::Zipf(weights.collect(), scatter(blocks))
+                ReadOffsets::Zipf(weights.collect(), scatter(blocks))
             }
             Distribution::Zoned(reads, of) => {
-                Places::Zoned(u64::from(reads), (blocks * u64::from(of) / 100).max(1))
+                ReadOffsets::Zoned(u64::from(reads), (blocks * u64::from(of) / 100).max(1))
             }
         };
         Chooser { places, blocks }
@@ -52,8 +52,8 @@ impl Chooser {
 
     fn block(&self, rng: &mut Rng) -> u64 {
         match &self.places {
-            Places::Random => rng.below(self.blocks),
-            Places::Zipf(sums, step) => {
+            ReadOffsets::Random => rng.below(self.blocks),
+            ReadOffsets::Zipf(sums, step) => {
                 let all = sums.last().copied().unwrap_or(0.0);
                 // 53 bits: as many as a double has.
                 let at = (rng.bits() >> 11) as f64 / (1u64 << 53) as f64 * all;
@@ -62,10 +62,12 @@ impl Chooser {
                 (u128::from(rank.min(self.blocks - 1)) * u128::from(*step)
                     % u128::from(self.blocks)) as u64
             }
-            Places::Zoned(percent, first) => match rng.percent(*percent) || *first == self.blocks {
-                true => rng.below(*first),
-                false => first + rng.below(self.blocks - first),
-            },
+            ReadOffsets::Zoned(percent, first) => {
+                match rng.percent(*percent) || *first == self.blocks {
+                    true => rng.below(*first),
+                    false => first + rng.below(self.blocks - first),
+                }
+            }
         }
     }
 }
@@ -177,10 +179,10 @@ impl Load for RandomReads {
         variant: &Variant,
         _: Part,
         _: Report,
-    ) -> Result<Outcome, VariantError> {
+    ) -> Result<JobResult, VariantError> {
         let each = self.0.iter().filter(|spec| spec.is_for(&variant.name));
         let rows = each.map(|spec| run(setting, spec, variant));
-        Ok(Outcome::of(rows.collect::<Result<Vec<_>, VariantError>>()?))
+        Ok(JobResult::of(rows.collect::<Result<Vec<_>, VariantError>>()?))
     }
 
     fn is_reduced_by_default(&self) -> bool {

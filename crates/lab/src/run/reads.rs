@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use steadfast_block::{BlockDevice, pattern};
 use steadfast_crash::explore::StackMachine;
-use steadfast_devices::filter::{Schedule, Window};
+use steadfast_devices::filter::{Scheduler, Window};
 use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{cpu, now, random_u64, sleep, spawn};
@@ -20,10 +20,10 @@ use steadfast_setup::{Blocks, Devices, Setup};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, path};
 
 use super::disk_use;
-use super::load::{Load, Outcome};
+use super::load::{JobResult, Load};
 use super::{Part, Report, Setting};
-use crate::results::{Figure, Percentiles, QueueSeries, ReadRow, SpeedRow, Took};
-use crate::scenario::{Place, ReadUnderWriteSpec, Scenario, Variant};
+use crate::results::{Percentiles, QueueSeries, ReadRow, SpeedRow, SumKind, VariantTime};
+use crate::scenario::{ReadFile, ReadUnderWriteSpec, Scenario, Variant};
 use crate::{ScenarioError, VariantError};
 
 /// Processor time of a system call apart from what the file system does.
@@ -84,7 +84,7 @@ impl Load for Reads {
         variant: &Variant,
         _: Part,
         report: Report,
-    ) -> Result<Outcome, VariantError> {
+    ) -> Result<JobResult, VariantError> {
         let memory = setting.memory_of(variant).unwrap_or(512 << 20);
         let machine = setting.measured.stack_machine(variant, memory);
         let (spec, trials) = (self.spec.clone(), self.trials);
@@ -101,11 +101,11 @@ struct Experiment {
     trials: u64,
     written_to: Arc<Ext4>,
     beside: Option<Arc<Ext4>>,
-    queue: Option<Arc<Schedule>>,
+    queue: Option<Arc<Scheduler>>,
 }
 
 /// What was found.
-struct Found {
+struct ReadMeasurement {
     places: Vec<OfPlace>,
     virtual_seconds: f64,
     log_used: Option<f64>,
@@ -116,7 +116,7 @@ struct Found {
 
 /// How long the reads of one place took.
 struct OfPlace {
-    place: Place,
+    place: ReadFile,
     idle: Vec<f64>,
     under_write: Vec<f64>,
     calls_ms: Vec<f64>,
@@ -135,9 +135,9 @@ impl Experiment {
         let count = spec.idle_trials + trials;
         let own = Blocks { disk: first, journal, queue: None, ..blocks.clone() };
         own.make(&machine.setup, Contents::Zeros, (0, 0))?;
-        let files = if spec.places.contains(&Place::Same) { count } else { 0 };
+        let files = if spec.places.contains(&ReadFile::Same) { count } else { 0 };
         let written_to = with_files(&machine, &own, &spec, files)?;
-        let beside = if spec.places.contains(&Place::Other) {
+        let beside = if spec.places.contains(&ReadFile::Other) {
             let (mkfs, mount) = ("-t ext2".into(), String::new());
             let setup = Setup { mkfs, mount, journal: None, ..machine.setup };
             let reader = StackMachine { setup, ..machine };
@@ -150,14 +150,14 @@ impl Experiment {
         Ok(Experiment { spec, trials, written_to, beside, queue })
     }
 
-    fn fs(&self, place: Place) -> &Arc<Ext4> {
+    fn fs(&self, place: ReadFile) -> &Arc<Ext4> {
         match (&self.beside, place) {
-            (Some(beside), Place::Other) => beside,
+            (Some(beside), ReadFile::Other) => beside,
             _ => &self.written_to,
         }
     }
 
-    fn run(self, report: &Report) -> Result<Found, VariantError> {
+    fn run(self, report: &Report) -> Result<ReadMeasurement, VariantError> {
         let began = now();
         let mut places: Vec<OfPlace> = Vec::new();
         for place in self.spec.places.clone() {
@@ -200,7 +200,7 @@ impl Experiment {
             write_kb: points.iter().map(|p| p.0).collect(),
             read_kb: points.iter().map(|p| p.1).collect(),
         });
-        Ok(Found { places, virtual_seconds, log_used, written_kb_per_s, queue })
+        Ok(ReadMeasurement { places, virtual_seconds, log_used, written_kb_per_s, queue })
     }
 
     fn trials_under_write(
@@ -225,7 +225,7 @@ impl Experiment {
     /// Reads a file from its beginning to its end; seconds.
     fn read(
         &self,
-        place: Place,
+        place: ReadFile,
         number: u64,
         calls_ms: &mut Vec<f64>,
     ) -> Result<f64, VariantError> {
@@ -259,10 +259,10 @@ impl Experiment {
     }
 }
 
-impl Found {
-    fn outcome(self, setting: &Setting, variant: &Variant, spec: &ReadUnderWriteSpec) -> Outcome {
+impl ReadMeasurement {
+    fn outcome(self, setting: &Setting, variant: &Variant, spec: &ReadUnderWriteSpec) -> JobResult {
         let kb = spec.file_bytes() as f64 / 1024.0;
-        let took = Took {
+        let took = VariantTime {
             variant: variant.name.clone(),
             virtual_seconds: self.virtual_seconds,
             log_used: self.log_used,
@@ -280,7 +280,7 @@ impl Found {
             speeds.push(SpeedRow {
                 test: test.into(),
                 variant: variant.name.clone(),
-                figure: Figure::Children,
+                figure: SumKind::Children,
                 kb_per_s,
                 published_kb_per_s: published.map(|seconds| kb / seconds),
                 children_kb_per_s: kb_per_s,
@@ -308,7 +308,7 @@ impl Found {
             });
         }
         let named = |queue: QueueSeries| QueueSeries { variant: variant.name.clone(), ..queue };
-        Outcome::of([took]).with(speeds).with(reads).with(self.queue.map(named))
+        JobResult::of([took]).with(speeds).with(reads).with(self.queue.map(named))
     }
 }
 
@@ -400,7 +400,7 @@ fn write_flat_out(
 }
 
 /// How many KiB of writes and of reads the queue has, sampled at an interval.
-fn watch(queue: &Schedule, stop: &AtomicBool) -> Vec<(f64, f64)> {
+fn watch(queue: &Scheduler, stop: &AtomicBool) -> Vec<(f64, f64)> {
     let mut points = Vec::with_capacity(QUEUE_POINTS);
     while points.len() < QUEUE_POINTS && !stop.load(Ordering::Relaxed) {
         let now = queue.queue();

@@ -20,7 +20,7 @@ use steadfast_devices::model::{Model, ModelParams};
 use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};
 use steadfast_devices::store::Store;
 use steadfast_ext4_mkfs::Contents;
-use steadfast_peers::{AtRisk, Exported, KernelFs, PeerSpec, Served};
+use steadfast_peers::{FolderMount, KernelFs, LoopExport, PeerSpec, RiskVariant};
 use steadfast_setup::Blocks;
 use steadfast_statistics::load::Load;
 use steadfast_vfs::{FileSystem, HostFs};
@@ -34,7 +34,7 @@ use crate::{LabError, VariantError};
 /// What the runs in real time of a variant brought.
 pub(super) enum Real {
     /// A file system of the kernel: its speeds, and the run that is to be cut.
-    Kernel(Vec<Speed>, Box<AtRisk>, Box<RecordedRun>),
+    Kernel(Vec<Speed>, Box<RiskVariant>, Box<RecordedRun>),
     /// Ours.
     Ours {
         /// In this process.
@@ -102,7 +102,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
             Some(_) if has_failed => Real::NotRecorded(Vec::new()),
             Some(_) => {
                 (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
-                let ran = peer(scenario, v, Used::Before)
+                let ran = peer(scenario, v, DiskContents::Before)
                     .and_then(|peer| recorded(&peer, workload).map(|ran| (peer, ran)));
                 match ran {
                     Ok((peer, (ran, taken_away))) => {
@@ -161,11 +161,11 @@ fn by_turns<'v>(
             let share = (turn * sides.len() + i) as f64 / all as f64 * SPEED_SHARE;
             (watch.progress)(share, &format!("{}: measured in real time", v.name));
             let ran = match path {
-                Path::Kernel => peer(&setting.scenario, v, Used::Before)
+                Path::Kernel => peer(&setting.scenario, v, DiskContents::Before)
                     .and_then(|peer| recorded(&peer, &short))
                     .map(|(ran, taken_away)| (ran.speed, taken_away)),
                 Path::InProcess | Path::Fuse => {
-                    ours(&setting.scenario, &short, v, path, (MEMORY, Used::Before))
+                    ours(&setting.scenario, &short, v, path, (MEMORY, DiskContents::Before))
                 }
             };
             match ran {
@@ -187,7 +187,7 @@ fn by_turns<'v>(
 
 /// A run of the kernel's, recorded.
 pub(super) fn recorded(
-    peer: &AtRisk,
+    peer: &RiskVariant,
     workload: &dyn Workload,
 ) -> Result<(RecordedRun, TakenAway), VariantError> {
     let (ran, taken_away) = peer.record(workload).map_err(VariantError::Workload)?;
@@ -210,18 +210,18 @@ fn model_of(scenario: &Scenario, device: &str) -> Result<ModelParams, VariantErr
 
 /// What the disks hold before a file system is made on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Used {
+pub(super) enum DiskContents {
     /// What nobody shall see: they were used before.
     Before,
     /// Nothing: whoever measures only does not look.
     Zeros,
 }
 
-impl Used {
+impl DiskContents {
     fn contents(self, bytes: u64) -> Store {
         match self {
-            Used::Before => old_contents(bytes),
-            Used::Zeros => Store::new(bytes),
+            DiskContents::Before => old_contents(bytes),
+            DiskContents::Zeros => Store::new(bytes),
         }
     }
 }
@@ -230,12 +230,12 @@ impl Used {
 pub(super) fn peer(
     scenario: &Scenario,
     variant: &Variant,
-    used: Used,
-) -> Result<AtRisk, VariantError> {
+    used: DiskContents,
+) -> Result<RiskVariant, VariantError> {
     let disk = model_of(scenario, &variant.disk)?;
     let bytes = disk.build(&variant.disk)?.info().size;
     let journal = variant.journal.as_ref().map(|name| model_of(scenario, name)).transpose()?;
-    Ok(AtRisk::new(&PeerSpec {
+    Ok(RiskVariant::new(&PeerSpec {
         kind: kind_of(variant.kernel.as_deref().unwrap_or_default())?,
         mkfs: variant.mkfs.clone(),
         mount: variant.mount.clone(),
@@ -246,27 +246,27 @@ pub(super) fn peer(
 }
 
 /// A modelled device where the kernel has those of its file systems.
-struct Behind {
+struct ExportedDevice {
     // Let go of in this order.
     device: Arc<dyn BlockDevice>,
-    exported: Exported,
+    exported: LoopExport,
 }
 
-impl Behind {
+impl ExportedDevice {
     /// Recorded, as the kernel's devices are.
     fn new(
         scenario: &Scenario,
         name: &str,
         log: &RecordLog,
-        used: Used,
-    ) -> Result<Behind, VariantError> {
+        used: DiskContents,
+    ) -> Result<ExportedDevice, VariantError> {
         let model: Arc<dyn Model> = model_of(scenario, name)?.build(name)?;
         model.set_contents(used.contents(model.info().size))?;
         let recorded = Record::new(model as Arc<dyn BlockDevice>, log);
-        let exported = Exported::new(Arc::new(recorded))?;
+        let exported = LoopExport::new(Arc::new(recorded))?;
         let options = FileOptions { direct: Direct::Required, ..FileOptions::default() };
         let device = FileDevice::open(exported.path(), &options)?;
-        Ok(Behind { device: Arc::new(device), exported })
+        Ok(ExportedDevice { device: Arc::new(device), exported })
     }
 
     fn take_away(self) -> Result<(), VariantError> {
@@ -282,10 +282,10 @@ pub(super) fn ours(
     workload: &dyn Workload,
     variant: &Variant,
     path: Path,
-    (memory_bytes, used): (u64, Used),
+    (memory_bytes, used): (u64, DiskContents),
 ) -> Result<(Speed, TakenAway), VariantError> {
     let log = RecordLog::new();
-    let behind = |name: &String| Behind::new(scenario, name, &log, used);
+    let behind = |name: &String| ExportedDevice::new(scenario, name, &log, used);
     let disk = behind(&variant.disk)?;
     let journal = variant.journal.as_ref().map(behind).transpose()?;
     let journal_device = journal.as_ref().map(|j| Arc::clone(&j.device));
@@ -300,7 +300,7 @@ pub(super) fn ours(
     let mut begin = || disk.device.flush().map_err(CrashError::host);
     let (ran, unmounted) = match path {
         Path::Fuse => {
-            let served = Served::new(own)?;
+            let served = FolderMount::new(own)?;
             let ran = HostFs::open(served.path()).map_err(VariantError::from).and_then(|host| {
                 let host: Arc<dyn FileSystem> = Arc::new(host);
                 workload.run(&host, &log, &mut begin).map_err(VariantError::Workload)
@@ -317,7 +317,7 @@ pub(super) fn ours(
     let written = fs.unmount().map_err(VariantError::Unmount);
     drop(fs);
     // All are taken away, also after one that could not be.
-    let gone: Vec<_> = journal.into_iter().chain([disk]).map(Behind::take_away).collect();
+    let gone: Vec<_> = journal.into_iter().chain([disk]).map(ExportedDevice::take_away).collect();
     let gone = gone.into_iter().collect::<Result<(), _>>();
     ran.map(|ran| (ran.speed, unmounted.and(written).and(gone)))
 }

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use steadfast_block::pattern::{SECTOR, Stamp, stamp_of};
 use steadfast_crash::JOURNAL_MAGIC;
-use steadfast_crash::explore::Recorded;
+use steadfast_crash::explore::CutSource;
 use steadfast_crash::figures::Figures;
-use steadfast_crash::found::{Finder, FoundFile, Held};
+use steadfast_crash::found::{Finder, FoundFile, SectorData};
 use steadfast_crash::judge::Judge;
 use steadfast_crash::ledger;
 use steadfast_crash::opinion::Opinion;
@@ -76,17 +76,17 @@ fn keep(
 }
 
 /// Writes what the devices were asked and what the workload did.
-pub(super) fn run(setting: &Setting, variant: &Variant, recorded: &Recorded) {
+pub(super) fn run(setting: &Setting, variant: &Variant, recorded: &CutSource) {
     keep(setting, variant, |folder| write_run(folder, recorded));
 }
 
 /// The run with a judge that notes what it finds, if it is to be recorded.
-pub(super) fn noting(setting: &Setting, recorded: Recorded) -> (Recorded, Option<Arc<Finder>>) {
+pub(super) fn noting(setting: &Setting, recorded: CutSource) -> (CutSource, Option<Arc<Finder>>) {
     if setting.options.record.is_none() {
         return (recorded, None);
     }
     let finder = Arc::new(Finder::new(Arc::clone(&recorded.judge)));
-    (Recorded { judge: Arc::clone(&finder) as Arc<dyn Judge>, ..recorded }, Some(finder))
+    (CutSource { judge: Arc::clone(&finder) as Arc<dyn Judge>, ..recorded }, Some(finder))
 }
 
 /// Writes what was found after each cut.
@@ -104,7 +104,7 @@ pub(super) fn cuts(setting: &Setting, variant: &Variant, which: &str, figures: &
     keep(setting, variant, |folder| write_cuts(folder, which, figures));
 }
 
-fn write_run(folder: &Path, recorded: &Recorded) -> Result<(), VariantError> {
+fn write_run(folder: &Path, recorded: &CutSource) -> Result<(), VariantError> {
     let failed = |source| VariantError::Record { path: folder.to_owned(), source };
     create_dir_all(folder).map_err(failed)?;
     let recording = &recorded.recording;
@@ -186,14 +186,14 @@ struct DeviceRow<'a> {
 
 /// An instant: its place in the order of all that happened, and when it was.
 #[derive(Serialize)]
-struct At {
+struct EventTime {
     tick: u64,
     ns: u64,
 }
 
-impl At {
-    fn of(moment: Moment) -> At {
-        At { tick: moment.tick, ns: moment.at.0 }
+impl EventTime {
+    fn of(moment: Moment) -> EventTime {
+        EventTime { tick: moment.tick, ns: moment.at.0 }
     }
 }
 
@@ -208,8 +208,8 @@ struct RequestRow {
     /// What was written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     data: Vec<Piece>,
-    submitted: At,
-    completed: Option<At>,
+    submitted: EventTime,
+    completed: Option<EventTime>,
     failed: bool,
 }
 
@@ -283,8 +283,8 @@ impl RequestRow {
             bytes,
             fua,
             data,
-            submitted: At::of(event.submitted),
-            completed: event.completed.map(At::of),
+            submitted: EventTime::of(event.submitted),
+            completed: event.completed.map(EventTime::of),
             failed: event.failed,
         }
     }
@@ -300,10 +300,10 @@ struct WriteRow<'a> {
     /// Of a write: what its data is stamped with.
     #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<u64>,
-    started: At,
-    returned: Option<At>,
+    started: EventTime,
+    returned: Option<EventTime>,
     /// From when on it was promised.
-    durable: Option<At>,
+    durable: Option<EventTime>,
 }
 
 /// What the workload did to names, and what it asked to be made durable.
@@ -312,8 +312,8 @@ struct CallRow {
     call: &'static str,
     path: String,
     other: String,
-    started: At,
-    returned: Option<At>,
+    started: EventTime,
+    returned: Option<EventTime>,
 }
 
 impl CallRow {
@@ -322,8 +322,8 @@ impl CallRow {
             call: call.kind.name(),
             path: shown(&call.path),
             other: shown(&call.other),
-            started: At::of(call.started),
-            returned: call.returned.map(At::of),
+            started: EventTime::of(call.started),
+            returned: call.returned.map(EventTime::of),
         }
     }
 }
@@ -347,10 +347,10 @@ enum FoundRun {
 
 impl FoundRow<'_> {
     fn of(file: &FoundFile) -> FoundRow<'_> {
-        let run = |(from, held): &(u64, Held)| match held {
-            Held::Zeros => FoundRun::Zeros([*from]),
-            Held::Stamped(stamp) => FoundRun::Stamped(*from, stamp.tag, stamp.position),
-            Held::Other(bytes) => {
+        let run = |(from, held): &(u64, SectorData)| match held {
+            SectorData::Zeros => FoundRun::Zeros([*from]),
+            SectorData::Stamped(stamp) => FoundRun::Stamped(*from, stamp.tag, stamp.position),
+            SectorData::Other(bytes) => {
                 FoundRun::Other(*from, bytes.iter().map(|b| format!("{b:02x}")).collect())
             }
         };
@@ -378,9 +378,9 @@ impl WriteRow<'_> {
             offset,
             bytes,
             tag,
-            started: At::of(op.started),
-            returned: op.acknowledged.map(At::of),
-            durable: op.durable.map(At::of),
+            started: EventTime::of(op.started),
+            returned: op.acknowledged.map(EventTime::of),
+            durable: op.durable.map(EventTime::of),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "planted-bugs")]
 use steadfast_crash::explore::{Plan, first_wrong};
-use steadfast_crash::explore::{Reproduced, reproduce};
+use steadfast_crash::explore::{ReproducedState, reproduce};
 #[cfg(feature = "planted-bugs")]
 use steadfast_crash::figures::StateFigures;
 
@@ -24,7 +24,7 @@ pub fn reproduce_state(
     variant: &str,
     number: u64,
     control: Option<Control>,
-) -> Result<Reproduced, LabError> {
+) -> Result<ReproducedState, LabError> {
     let wrong = |why: ScenarioError| why.of(scenario);
     let setting = Setting::new(scenario, options)?;
     let Cuttable { machine, recorded, plan: honest } = recorded(&setting, variant)?;

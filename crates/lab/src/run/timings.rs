@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use steadfast_bench::hdparm::line::Wanted;
+use steadfast_bench::hdparm::line::TimingSelection;
 use steadfast_bench::hdparm::{self, CopyCost, DeviceReader, FileReader, Readable, Timing};
 use steadfast_pagecache::Settings;
 use steadfast_vfs::{FileSystem, OpenFlags, path};
 
-use super::load::{Load, Outcome};
+use super::load::{JobResult, Load};
 use super::place::{DdPlace, stack};
 use super::{Part, Report, Setting};
 use crate::VariantError;
@@ -55,12 +55,12 @@ impl Load for Timings {
         variant: &Variant,
         _: Part,
         _: Report,
-    ) -> Result<Outcome, VariantError> {
+    ) -> Result<JobResult, VariantError> {
         let timed = self.of(setting, variant).map(|(spec, target)| match is_file(target) {
             true => file(setting, spec, variant, target),
             false => device(setting, spec, variant, target),
         });
-        Ok(Outcome::of(timed.collect::<Result<Vec<_>, VariantError>>()?.concat()))
+        Ok(JobResult::of(timed.collect::<Result<Vec<_>, VariantError>>()?.concat()))
     }
 
     fn is_reduced_by_default(&self) -> bool {
@@ -127,9 +127,9 @@ pub(super) fn in_simulation<T: Send + 'static>(
 }
 
 /// -T, if it is wanted, and -t.
-type Timed = [Option<Timing>; 2];
+type TimingPair = [Option<Timing>; 2];
 
-fn timings(from: &mut dyn Readable, wanted: Wanted) -> Result<Timed, VariantError> {
+fn timings(from: &mut dyn Readable, wanted: TimingSelection) -> Result<TimingPair, VariantError> {
     let cached = wanted.cached.then(|| hdparm::cached(from)).transpose()?;
     let offset = wanted.offset_gib.unwrap_or(0).saturating_mul(1 << 30);
     let disk = wanted.disk.then(|| hdparm::disk(from, offset)).transpose()?;
@@ -139,7 +139,7 @@ fn timings(from: &mut dyn Readable, wanted: Wanted) -> Result<Timed, VariantErro
 fn rows(
     scenario: &Scenario,
     spec: &HdparmSpec,
-    timed: Timed,
+    timed: TimingPair,
     target: &str,
     variant: Option<&str>,
 ) -> Vec<TimingRow> {

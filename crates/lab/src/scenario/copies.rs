@@ -1,7 +1,7 @@
 //! dd's copies and hdparm's timings as a scenario has them.
 
-use steadfast_bench::dd::place::{Named, OWN_DISK, is_disk_and_file, named};
-use steadfast_bench::hdparm::line::{self, Wanted};
+use steadfast_bench::dd::place::{DdPath, OWN_DISK, is_disk_and_file, named};
+use steadfast_bench::hdparm::line::{self, TimingSelection};
 
 use super::LineError;
 use crate::run::operands;
@@ -46,7 +46,7 @@ pub struct HdparmSpec {
     /// The command line, without the program's name.
     pub line: String,
     /// What is to be timed.
-    pub wanted: Wanted,
+    pub wanted: TimingSelection,
     /// Of what: devices by their names, files by their paths.
     pub targets: Vec<String>,
     /// Operands of dd: copies that are made before files are timed.
@@ -93,19 +93,19 @@ pub(crate) fn check_operands(line: &str) -> Result<(), LineError> {
     for (key, path) in [("if", &operands.input), ("of", &operands.output)] {
         match path.as_deref().map(named) {
             None => return Err(LineError::NoPath(key)),
-            Some(Named::Host(_)) => return Err(LineError::HostPath(key)),
+            Some(DdPath::Host(_)) => return Err(LineError::HostPath(key)),
             Some(_) => {}
         }
     }
     if is_disk_and_file(&operands) {
         return Err(LineError::FileOfCopiedDisk);
     }
-    let is = |path: &Option<std::ffi::OsString>, sorts: fn(&Named<'_>) -> bool| {
+    let is = |path: &Option<std::ffi::OsString>, sorts: fn(&DdPath<'_>) -> bool| {
         path.as_deref().map(named).is_some_and(|named| sorts(&named))
     };
-    let endless = is(&operands.input, |n| matches!(n, Named::Zero | Named::Random));
+    let endless = is(&operands.input, |n| matches!(n, DdPath::Zero | DdPath::Random));
     let takes_all =
-        is(&operands.output, |n| matches!(n, Named::Zero | Named::Null | Named::Random));
+        is(&operands.output, |n| matches!(n, DdPath::Zero | DdPath::Null | DdPath::Random));
     if endless && takes_all && operands.count_blocks.is_none() && operands.count_bytes == 0 {
         return Err(LineError::Endless);
     }
@@ -116,7 +116,7 @@ pub(crate) fn check_operands(line: &str) -> Result<(), LineError> {
 pub(crate) fn devices(line: &str) -> Vec<String> {
     let Ok(operands) = operands(line) else { return Vec::new() };
     let name = |path: &std::ffi::OsString| match named(path) {
-        Named::Device(name) if name != OWN_DISK => Some(name.to_owned()),
+        DdPath::Device(name) if name != OWN_DISK => Some(name.to_owned()),
         _ => None,
     };
     [&operands.input, &operands.output].into_iter().flatten().filter_map(name).collect()

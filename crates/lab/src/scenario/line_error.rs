@@ -3,7 +3,7 @@
 
 use steadfast_bench::dd::WrongOperand;
 use steadfast_bench::dd::place::OWN_DISK;
-use steadfast_bench::hdparm::line::LineError as HdparmError;
+use steadfast_bench::hdparm::line::HdparmError;
 use steadfast_bench::iozone::UsageError;
 
 use crate::size::SizeError;

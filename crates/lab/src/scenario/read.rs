@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_devices::filter::record::Media;
-use steadfast_devices::filter::{Rule, schedule};
+use steadfast_devices::filter::{FaultRule, schedule};
 use steadfast_setup::{
     DeviceSource, DeviceSpec, DriverCost, Machine, Namespace, Topology, VolumeSpec,
 };
@@ -15,7 +15,7 @@ use super::keys::Table;
 use super::read_device::{device, driver, namespace};
 use super::read_fault::{faults, media};
 use super::read_published::{self, published};
-use super::read_variant::{Around, variants};
+use super::read_variant::{VariantScope, variants};
 use super::read_workload::workload;
 use super::scheduler::scheduler;
 use super::sentence::{medium, sentences};
@@ -74,18 +74,18 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         .filter(|(_, fields)| fields.value("namespace").is_some())
         .map(|(name, fields)| (name.clone(), namespace(fields)))
         .collect();
-    let wrong_with: BTreeMap<String, Option<(Vec<Rule>, Media)>> = (tables.iter())
+    let wrong_with: BTreeMap<String, Option<(Vec<FaultRule>, Media)>> = (tables.iter())
         .map(|(name, fields)| (name.clone(), faults(fields).zip(media(fields))))
         .collect();
     let volumes = volumes(top, &devices);
-    let schedulers: BTreeMap<String, Option<schedule::Settings>> = top
+    let schedulers: BTreeMap<String, Option<schedule::SchedulerSettings>> = top
         .tables_by_name("scheduler", Table::Scheduler)
         .into_iter()
         .map(|(name, fields)| (name, scheduler(&fields)))
         .collect();
     let workload = top.table("workload", Table::Workload, "[workload]").and_then(|w| workload(&w));
     let named = |kind: &str| top.value("workload").is_some_and(|w| w.get_ref().get(kind).is_some());
-    let around = Around {
+    let around = VariantScope {
         devices: &devices,
         volumes: volumes.as_ref(),
         volume_names: tables_of(top, "volume"),
@@ -101,7 +101,7 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
     if let (Some(workload), Some(variants)) = (&workload, &variants) {
         peers_have_sizes(top, workload, variants);
     }
-    let known = read_published::Known {
+    let known = read_published::PublishedScope {
         tests: read_published::tests(workload.as_ref()),
         variants: names.iter().map(String::as_str).collect(),
         devices: devices.keys().chain(around.volume_names()).map(String::as_str).collect(),
@@ -146,7 +146,7 @@ fn specs(
     devices: Devices,
     drivers: &BTreeMap<String, Option<DriverCost>>,
     namespaces: &BTreeMap<String, Option<Namespace>>,
-    mut wrong_with: BTreeMap<String, Option<(Vec<Rule>, Media)>>,
+    mut wrong_with: BTreeMap<String, Option<(Vec<FaultRule>, Media)>>,
 ) -> Option<BTreeMap<String, DeviceSpec>> {
     let spec = |(name, source): (String, Option<DeviceSource>)| {
         let (faults, media) = wrong_with.remove(&name).flatten()?;
@@ -163,7 +163,7 @@ fn volumes(top: &Fields<'_, '_>, devices: &Devices) -> Option<BTreeMap<String, V
     let names = devices.keys().chain(tables.iter().map(|(name, _)| name));
     let known: BTreeSet<String> = names.cloned().collect();
     let of_devices: BTreeSet<String> = devices.keys().cloned().collect();
-    let read: volume::Volumes<'_, '_, '_> = tables
+    let read: volume::VolumeFields<'_, '_, '_> = tables
         .iter()
         .map(|(name, fields)| (name.clone(), (fields, volume::volume(fields, &known, &of_devices))))
         .collect();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use steadfast_devices::model::parameters::Kind;
+use steadfast_devices::model::parameters::ModelKind;
 use steadfast_devices::model::{KINDS, ModelError, ModelParams};
 use steadfast_setup::{DeviceSource, DriverCost, Namespace};
 use toml::de::ValueDeserializer;
@@ -44,7 +44,7 @@ fn path(fields: &Fields<'_, '_>) -> Option<PathBuf> {
 
 fn model(fields: &Fields<'_, '_>) -> Option<ModelParams> {
     let name: String = fields.take("kind")?;
-    let Some(kind) = Kind::of_name(&name) else {
+    let Some(kind) = ModelKind::of_name(&name) else {
         let kinds = KINDS.iter().map(|k| k.name);
         let help = did_you_mean(&name, kinds);
         fields.wrong("kind", format!("there is no kind of device `{name}`"), help);
@@ -111,7 +111,7 @@ pub(super) fn driver(fields: &Fields<'_, '_>) -> Option<DriverCost> {
 pub(super) fn namespace(fields: &Fields<'_, '_>) -> Option<Namespace> {
     let namespace: Namespace = fields.take("namespace")?;
     let kind: String = fields.take("kind")?;
-    if Kind::of_name(&kind).is_some_and(|kind| !kind.is_memory) {
+    if ModelKind::of_name(&kind).is_some_and(|kind| !kind.is_memory) {
         let what = format!("a device of kind `{kind}` has no namespaces: it is not memory");
         let memory = KINDS.iter().filter(|kind| kind.is_memory);
         let memory: Vec<String> = memory.map(|kind| format!("`{}`", kind.name)).collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast_devices::filter::record::Media;
-use steadfast_devices::filter::{Effect, Ops, Rule};
+use steadfast_devices::filter::{Effect, FaultRule, Ops};
 use steadfast_runtime::Nanos;
 
 use super::fields::Fields;
@@ -25,7 +25,7 @@ const INJECTED: &str = "the scenario's fault";
 const MOST: u64 = 1 << 40;
 
 /// The faults of a device; `None`: one is wrong, which is noted.
-pub(super) fn faults(device: &Fields<'_, '_>) -> Option<Vec<Rule>> {
+pub(super) fn faults(device: &Fields<'_, '_>) -> Option<Vec<FaultRule>> {
     if device.value("fault").is_none() {
         return Some(Vec::new());
     }
@@ -46,7 +46,7 @@ pub(super) fn media(device: &Fields<'_, '_>) -> Option<Media> {
     }
 }
 
-fn rule(fields: &Fields<'_, '_>) -> Option<Rule> {
+fn rule(fields: &Fields<'_, '_>) -> Option<FaultRule> {
     let (on, effect) = (ops(fields), effect(fields));
     let skip = count(fields, "skip", 0, MOST);
     let hit = fields.value("count").map(|_| count(fields, "count", 1, MOST));
@@ -59,7 +59,7 @@ fn rule(fields: &Fields<'_, '_>) -> Option<Rule> {
         (at, None) => Some(at..u64::MAX),
         (at, Some(kb)) => Some(at..at + (kb << 10)),
     };
-    Some(Rule {
+    Some(FaultRule {
         ops: on?,
         range,
         skip: skip?,

@@ -8,11 +8,11 @@ use toml::de::DeValue;
 use super::fields::Fields;
 use super::keys::Table;
 use super::wrong::did_you_mean;
-use super::{Published, Workload};
+use super::{PublishedSpeed, Workload};
 use crate::run::test_names;
 
 /// What published figures can be of.
-pub(super) struct Known<'a> {
+pub(super) struct PublishedScope<'a> {
     pub(super) tests: Vec<String>,
     pub(super) variants: Vec<&'a str>,
     pub(super) devices: Vec<&'a str>,
@@ -29,13 +29,16 @@ pub(super) fn tests(workload: Option<&Workload>) -> Vec<String> {
 }
 
 /// The figures that somebody else has published.
-pub(super) fn published(top: &Fields<'_, '_>, known: &Known<'_>) -> Option<Vec<Published>> {
+pub(super) fn published(
+    top: &Fields<'_, '_>,
+    known: &PublishedScope<'_>,
+) -> Option<Vec<PublishedSpeed>> {
     let tables = top.tables("published", Table::Published);
     let read: Vec<_> = tables.iter().map(|fields| one_published(fields, known)).collect();
     read.into_iter().collect()
 }
 
-fn one_published(fields: &Fields<'_, '_>, names: &Known<'_>) -> Option<Published> {
+fn one_published(fields: &Fields<'_, '_>, names: &PublishedScope<'_>) -> Option<PublishedSpeed> {
     let test: Option<String> = fields.take("test");
     if let Some(test) = test.as_ref().filter(|t| !names.tests.contains(t)) {
         let help = did_you_mean(test, names.tests.iter().map(String::as_str));
@@ -66,5 +69,5 @@ fn one_published(fields: &Fields<'_, '_>, names: &Known<'_>) -> Option<Published
     if seconds.values().any(|s| !(*s > 0.0 && s.is_finite())) {
         fields.wrong("seconds", "a time is above 0", "");
     }
-    Some(Published { test: test?, figure: figure?, kb_per_s: kb_per_s?, seconds })
+    Some(PublishedSpeed { test: test?, figure: figure?, kb_per_s: kb_per_s?, seconds })
 }

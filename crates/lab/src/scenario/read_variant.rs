@@ -12,7 +12,7 @@ use super::wrong::did_you_mean;
 use super::{RunKind, Variant};
 
 /// What a variant can name, and what the scenario runs.
-pub(super) struct Around<'a> {
+pub(super) struct VariantScope<'a> {
     pub(super) devices: &'a Devices,
     pub(super) volumes: Option<&'a BTreeMap<String, VolumeSpec>>,
     /// Of all volumes, also of those that are wrong themselves.
@@ -26,7 +26,7 @@ pub(super) struct Around<'a> {
     pub(super) only_files: bool,
 }
 
-impl Around<'_> {
+impl VariantScope<'_> {
     /// The names of all volumes, also of those that are wrong.
     pub(super) fn volume_names(&self) -> impl Iterator<Item = &String> {
         self.volume_names.iter()
@@ -41,7 +41,7 @@ impl Around<'_> {
 /// All variants, and their names, also of those that are wrong.
 pub(super) fn variants(
     top: &Fields<'_, '_>,
-    around: &Around<'_>,
+    around: &VariantScope<'_>,
 ) -> (Vec<String>, Option<Vec<Variant>>) {
     let tables = top.tables("variant", Table::Variant);
     if tables.is_empty() && top.value("variant").is_some() {
@@ -88,7 +88,7 @@ fn baselines_are_there(tables: &[Fields<'_, '_>], variants: &[Option<Variant>]) 
 fn volumes_are_not_in_real_time(
     tables: &[Fields<'_, '_>],
     variants: &[Option<Variant>],
-    around: &Around<'_>,
+    around: &VariantScope<'_>,
 ) {
     let kernel = tables.iter().any(|fields| fields.value("kernel").is_some());
     if !kernel || !around.with_files {
@@ -107,8 +107,12 @@ fn volumes_are_not_in_real_time(
     }
 }
 
-fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -> Option<Variant> {
-    let Around { devices, with_files, .. } = *around;
+fn variant(
+    fields: &Fields<'_, '_>,
+    name: Option<String>,
+    around: &VariantScope<'_>,
+) -> Option<Variant> {
+    let VariantScope { devices, with_files, .. } = *around;
     let disk = device_name(fields, "disk", around);
     let journal = device_name(fields, "journal", around);
     if disk.is_some() && journal == disk {
@@ -210,7 +214,7 @@ fn configuration_name(fields: &Fields<'_, '_>, known: &[String]) -> Option<Optio
 }
 
 /// A device that is named: it must be described.
-fn device_name(fields: &Fields<'_, '_>, key: &str, around: &Around<'_>) -> Option<String> {
+fn device_name(fields: &Fields<'_, '_>, key: &str, around: &VariantScope<'_>) -> Option<String> {
     let name: String = fields.take(key)?;
     let known = || around.devices.keys().chain(around.volume_names());
     if !known().any(|k| *k == name) {

@@ -7,14 +7,14 @@ use super::fields::Fields;
 use super::keys::{self, Table};
 use super::read::{CUTS_MAX, count, number, size_of};
 use super::{
-    Configuration, FilesSpec, LegsSpec, LineError, Place, ReadUnderWriteSpec, Storm, Workload,
+    Configuration, FilesSpec, LegsSpec, LineError, ReadFile, ReadUnderWriteSpec, Storm, Workload,
 };
 use super::{random_reads, read_copies};
-use crate::run::{Mode, iozone_options, matrix_options, mode_of};
+use crate::run::{IozoneMode, iozone_options, matrix_options, mode_of};
 use crate::size;
 
 /// A kind of workload, by the key that names it.
-struct Kind {
+struct WorkloadSchema {
     key: &'static str,
     /// Keys of [workload] that must be there with it.
     needs: &'static [&'static str],
@@ -27,19 +27,19 @@ const BESIDE: &[&str] =
     &["iozone", "files", "legs", "read_under_write", "dd", "hdparm", "random_read"];
 
 /// All kinds.
-const KINDS: [Kind; 8] = [
+const KINDS: [WorkloadSchema; 8] = [
     // What it needs depends on its mode: see `sizes_or_lines`.
-    Kind { key: "iozone", needs: &[], beside: &[] },
-    Kind { key: "configuration", needs: &[], beside: &[] },
-    Kind { key: "files", needs: &[], beside: &[] },
+    WorkloadSchema { key: "iozone", needs: &[], beside: &[] },
+    WorkloadSchema { key: "configuration", needs: &[], beside: &[] },
+    WorkloadSchema { key: "files", needs: &[], beside: &[] },
     // What is cut, without a file system.
-    Kind { key: "legs", needs: &[], beside: &[] },
+    WorkloadSchema { key: "legs", needs: &[], beside: &[] },
     // What is cut is then the workload of files.
-    Kind { key: "read_under_write", needs: &[], beside: &["files"] },
+    WorkloadSchema { key: "read_under_write", needs: &[], beside: &["files"] },
     // Small measurements, beside whatever else there is.
-    Kind { key: "dd", needs: &[], beside: BESIDE },
-    Kind { key: "hdparm", needs: &[], beside: BESIDE },
-    Kind { key: "random_read", needs: &[], beside: BESIDE },
+    WorkloadSchema { key: "dd", needs: &[], beside: BESIDE },
+    WorkloadSchema { key: "hdparm", needs: &[], beside: BESIDE },
+    WorkloadSchema { key: "random_read", needs: &[], beside: BESIDE },
 ];
 
 /// Keys of [workload] that belong to some kinds only, and these.
@@ -70,7 +70,7 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     kinds_go_together(fields);
     let sizes = SIZES.map(|name| size_of(fields, name));
     if let Some(line) = &line {
-        let is_matrix = mode_of(line) == Mode::Matrix;
+        let is_matrix = mode_of(line) == IozoneMode::Matrix;
         let read = match is_matrix {
             true => matrix_options(line).map(drop),
             false => iozone_options(line, None).map(drop),
@@ -197,7 +197,8 @@ fn configuration(fields: &Fields<'_, '_>) -> Option<Configuration> {
 /// Notes kinds that cannot stand together, keys that a kind needs, and keys of kinds that are not
 /// there.
 fn kinds_go_together(fields: &Fields<'_, '_>) {
-    let there: Vec<&Kind> = KINDS.iter().filter(|k| fields.value(k.key).is_some()).collect();
+    let there: Vec<&WorkloadSchema> =
+        KINDS.iter().filter(|k| fields.value(k.key).is_some()).collect();
     if there.is_empty() {
         let all: Vec<String> = KINDS.iter().map(|k| format!("`{}`", k.key)).collect();
         let what = match all.as_slice() {
@@ -288,8 +289,8 @@ fn read_under_write(fields: &Fields<'_, '_>) -> Option<ReadUnderWriteSpec> {
         let wrong = |e: LineError| fields.wrong_line("storm", &line, &e.to_string(), help);
         Storm::parse(&line).map_err(wrong).ok()
     });
-    let places: Option<Vec<Place>> = fields.take("places");
-    let twice = |p: &[Place]| p.len() > 1 && p[0] == p[1];
+    let places: Option<Vec<ReadFile>> = fields.take("places");
+    let twice = |p: &[ReadFile]| p.len() > 1 && p[0] == p[1];
     if places.as_ref().is_some_and(|p| p.is_empty() || p.len() > 2 || twice(p)) {
         fields.wrong("places", "it is one or both of `other` and `same`", "");
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use steadfast_devices::filter::schedule::{DeadlineSettings, Policy, Settings, ThrottleSettings};
+use steadfast_devices::filter::schedule::{
+    DeadlineSettings, Policy, SchedulerSettings, ThrottleSettings,
+};
 
 use super::fields::Fields;
 use super::read::{count, number};
@@ -17,7 +19,7 @@ const OF_THROTTLE: &str = "wbt_window_ms";
 const POLICIES: [&str; 2] = ["fifo", "deadline"];
 
 /// Reads one.
-pub fn scheduler(fields: &Fields<'_, '_>) -> Option<Settings> {
+pub fn scheduler(fields: &Fields<'_, '_>) -> Option<SchedulerSettings> {
     let name: Option<String> = fields.take("policy");
     let is_deadline = name.as_deref() == Some("deadline");
     if let Some(name) = name.as_ref().filter(|n| !POLICIES.contains(&n.as_str())) {
@@ -49,7 +51,7 @@ pub fn scheduler(fields: &Fields<'_, '_>) -> Option<Settings> {
         |name| number(fields, name, 0.1, 3_600_000.0).map(|ms| Duration::from_secs_f64(ms / 1e3));
     let window = some_ms(OF_THROTTLE);
     let target = if is_throttled { Some(some_ms("wbt_lat_ms")?) } else { None };
-    Some(Settings {
+    Some(SchedulerSettings {
         policy: match is_deadline {
             false => Policy::Fifo,
             true => Policy::Deadline(DeadlineSettings {

@@ -200,11 +200,12 @@ fn region_bytes(fields: &Fields<'_, '_>) -> Option<u32> {
 }
 
 /// The volumes of a file by name, with their tables for messages.
-pub(super) type Volumes<'f, 't, 'i> = BTreeMap<String, (&'f Fields<'t, 'i>, Option<VolumeSpec>)>;
+pub(super) type VolumeFields<'f, 't, 'i> =
+    BTreeMap<String, (&'f Fields<'t, 'i>, Option<VolumeSpec>)>;
 
 /// Notes volumes that are made of themselves, and devices that are in one twice; true if there are
 /// none.
-pub(super) fn trees_are_trees(volumes: &Volumes<'_, '_, '_>) -> bool {
+pub(super) fn trees_are_trees(volumes: &VolumeFields<'_, '_, '_>) -> bool {
     let mut good = true;
     for (name, (fields, _)) in volumes {
         let mut walk = Walk::default();
@@ -234,7 +235,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn down(&mut self, name: &str, volumes: &Volumes<'_, '_, '_>) {
+    fn down(&mut self, name: &str, volumes: &VolumeFields<'_, '_, '_>) {
         if self.above.iter().any(|n| n == name) {
             let around = self.above.iter().cloned().chain([name.to_owned()]);
             self.around.get_or_insert_with(|| around.collect());

@@ -192,7 +192,7 @@ pub struct ReadUnderWriteSpec {
     /// What a read(2) asks for, in KiB.
     pub read_kb: u64,
     /// Where that file is.
-    pub places: Vec<Place>,
+    pub places: Vec<ReadFile>,
     /// Reads under the writer, of each place.
     pub trials: u64,
     /// As many without `--full`.
@@ -220,22 +220,22 @@ impl ReadUnderWriteSpec {
 /// Where the file is that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum ReadFile {
     /// In another file system on the same disk.
     Other,
     /// In the one that is written to.
     Same,
 }
 
-impl Place {
+impl ReadFile {
     /// Both.
-    pub const ALL: [Place; 2] = [Place::Other, Place::Same];
+    pub const ALL: [ReadFile; 2] = [ReadFile::Other, ReadFile::Same];
 
     /// The name of its test.
     pub fn test(self) -> &'static str {
         match self {
-            Place::Other => "read, other file system",
-            Place::Same => "read, same file system",
+            ReadFile::Other => "read, other file system",
+            ReadFile::Same => "read, same file system",
         }
     }
 }

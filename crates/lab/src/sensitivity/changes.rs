@@ -2,7 +2,7 @@
 //! alternatives, one at a time.
 
 use serde_json::Value;
-use steadfast_devices::model::parameters::{Kind, Parameter};
+use steadfast_devices::model::parameters::{ModelKind, Parameter};
 use steadfast_devices::model::{HddParams, ModelParams, SsdParams};
 use steadfast_setup::Machine;
 
@@ -146,10 +146,10 @@ fn machine(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
 }
 
 /// A whole number of a machine: its key, and how it is read and set.
-type Whole = (&'static str, fn(&Machine) -> Option<u64>, fn(&mut Machine, u64));
+type IntegerParameter = (&'static str, fn(&Machine) -> Option<u64>, fn(&mut Machine, u64));
 
 /// Those that are changed.
-const WHOLE: [Whole; 6] = [
+const WHOLE: [IntegerParameter; 6] = [
     ("cpus", |m| Some(m.cpus as u64), |m, n| m.cpus = n as usize),
     ("file_window_mb", |m| Some(m.file_window_mb), |m, n| m.file_window_mb = n),
     ("memory_mb", |m| m.memory_mb, |m, n| m.memory_mb = Some(n)),
@@ -236,7 +236,7 @@ pub(super) fn round(x: f64) -> f64 {
 
 fn device(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
     let Some(model) = scenario.model(name) else { return Vec::new() };
-    let Some(kind) = Kind::of_name(model.kind_name()) else { return Vec::new() };
+    let Some(kind) = ModelKind::of_name(model.kind_name()) else { return Vec::new() };
     // OK to unwrap: parameters are numbers, words and lists of them.
     let values = serde_json::to_value(model).unwrap();
     let of_journal = journals(scenario).iter().any(|journal| journal == name);
@@ -307,7 +307,7 @@ fn another_journal(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
 
 /// Times (parameters in ns, us, ms) ten times as long, rates a tenth.
 fn ten_times_slower(model: &ModelParams) -> Option<ModelParams> {
-    let kind = Kind::of_name(model.kind_name())?;
+    let kind = ModelKind::of_name(model.kind_name())?;
     let values = serde_json::to_value(model).ok()?;
     let mut slow = model.clone();
     let mut any = false;

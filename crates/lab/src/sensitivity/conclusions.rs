@@ -1,6 +1,6 @@
 //! Sentences that the figures bear out, made from the figures.
 
-use super::{Effect, Sensitivity};
+use super::{ChangeEffect, Sensitivity};
 use crate::results::Ratio;
 
 /// A ratio counts as unmoved up to this share.
@@ -9,15 +9,16 @@ pub(super) const UNMOVED: f64 = 0.01;
 /// What holds over all changes.
 pub(super) fn of(found: &Sensitivity) -> Vec<String> {
     let mut list = Vec::new();
-    let every: Vec<&Effect> = found.effects.iter().collect();
+    let every: Vec<&ChangeEffect> = found.effects.iter().collect();
     for variant in variants(found) {
         list.extend(sign(found, &every, variant));
     }
-    let journals: Vec<&Effect> = every.iter().copied().filter(|e| e.change.of_journal).collect();
+    let journals: Vec<&ChangeEffect> =
+        every.iter().copied().filter(|e| e.change.of_journal).collect();
     for variant in variants(found) {
         list.extend(journal_device(found, &journals, variant));
     }
-    let drives: Vec<&Effect> =
+    let drives: Vec<&ChangeEffect> =
         every.iter().copied().filter(|e| e.change.parameter == "drive").collect();
     if !drives.is_empty() {
         for variant in variants(found) {
@@ -38,13 +39,13 @@ fn variants(found: &Sensitivity) -> Vec<&str> {
 }
 
 /// The least and the most that a ratio was, the scenario's own included.
-pub(super) fn range(r: &Ratio, effects: &[&Effect]) -> (f64, f64) {
+pub(super) fn range(r: &Ratio, effects: &[&ChangeEffect]) -> (f64, f64) {
     let all = effects.iter().filter_map(|e| e.ratio(&r.test, &r.variant));
     all.fold((r.ratio, r.ratio), |(low, high), x| (low.min(x), high.max(x)))
 }
 
 /// In which tests a variant is faster, or slower, whatever was changed.
-fn sign(found: &Sensitivity, effects: &[&Effect], variant: &str) -> Option<String> {
+fn sign(found: &Sensitivity, effects: &[&ChangeEffect], variant: &str) -> Option<String> {
     let of = found.ratios.iter().filter(|r| r.variant == variant);
     let ranges: Vec<(&Ratio, (f64, f64))> = of.map(|r| (r, range(r, effects))).collect();
     let faster: Vec<String> = ranges
@@ -72,10 +73,10 @@ fn sign(found: &Sensitivity, effects: &[&Effect], variant: &str) -> Option<Strin
 
 /// Whether it matters which device has the journal: what changes of its parameters, and others in
 /// its place, move of a variant.
-fn journal_device(found: &Sensitivity, effects: &[&Effect], variant: &str) -> Option<String> {
+fn journal_device(found: &Sensitivity, effects: &[&ChangeEffect], variant: &str) -> Option<String> {
     let part = &effects.first()?.change.part;
     let of: Vec<&Ratio> = found.ratios.iter().filter(|r| r.variant == variant).collect();
-    let (others, parameters): (Vec<&Effect>, Vec<&Effect>) =
+    let (others, parameters): (Vec<&ChangeEffect>, Vec<&ChangeEffect>) =
         effects.iter().partition(|e| e.change.parameter == "device");
     let percent = UNMOVED * 100.0;
     let mut text = String::new();
@@ -119,7 +120,7 @@ fn instead(to: &str) -> String {
     if to.ends_with("slower") { to.to_owned() } else { format!("replaced by {to}") }
 }
 
-fn over_drives(found: &Sensitivity, effects: &[&Effect], variant: &str) -> Option<String> {
+fn over_drives(found: &Sensitivity, effects: &[&ChangeEffect], variant: &str) -> Option<String> {
     let of = found.ratios.iter().filter(|r| r.variant == variant);
     let ranges: Vec<String> = of
         .map(|r| {

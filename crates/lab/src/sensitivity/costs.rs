@@ -13,8 +13,8 @@ const FACTORS: [f64; 2] = [2.0 / 3.0, 4.0 / 3.0];
 
 /// Of the machines: a figure that is the same in several is changed in all of them.
 pub(super) fn of_dd(scenario: &Scenario) -> Vec<(Change, Scenario)> {
-    type Cost = (&'static str, fn(&mut Machine) -> &mut f64);
-    let costs: [Cost; 2] =
+    type CostParameter = (&'static str, fn(&mut Machine) -> &mut f64);
+    let costs: [CostParameter; 2] =
         [("dd_device_us", |m| &mut m.dd_device_us), ("dd_file_us", |m| &mut m.dd_file_us)];
     let mut list = Vec::new();
     for (parameter, cost) in costs {

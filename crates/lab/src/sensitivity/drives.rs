@@ -5,7 +5,7 @@ use steadfast_devices::model::{HddParams, ModelParams};
 
 /// A drive: what it is, where its figures are from, and the figures.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Drive {
+pub struct DriveSpec {
     /// By which a scenario names it.
     pub name: &'static str,
     /// Maker, model, capacity, size, year.
@@ -34,19 +34,19 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 /// All drives.
-pub fn drives() -> impl Iterator<Item = Drive> {
+pub fn drives() -> impl Iterator<Item = DriveSpec> {
     FILES.iter().map(|(name, text)| {
         // OK to expect: a test reads every one of them.
         let file: File = toml::from_str(text).expect("a drive's file");
         let mut hdd = file.hdd;
         hdd.description = file.title.clone();
         let model = ModelParams::Hdd(hdd);
-        Drive { name, title: file.title, sources: file.sources, model }
+        DriveSpec { name, title: file.title, sources: file.sources, model }
     })
 }
 
 /// The drive of this name.
-pub fn drive(name: &str) -> Option<Drive> {
+pub fn drive(name: &str) -> Option<DriveSpec> {
     drives().find(|drive| drive.name == name)
 }
 

@@ -22,7 +22,7 @@ use crate::run::{RunOptions, Watch, iozone_options, measure_each};
 use crate::scenario::{Scenario, did_you_mean};
 use crate::{LabError, OptionError};
 
-pub use drives::{Drive, drive, drives};
+pub use drives::{DriveSpec, drive, drives};
 pub use text::text;
 pub use tornado::svg;
 
@@ -70,7 +70,7 @@ pub struct Change {
 
 /// What a change did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Effect {
+pub struct ChangeEffect {
     /// The change.
     #[serde(flatten)]
     pub change: Change,
@@ -98,7 +98,7 @@ pub struct Sensitivity {
     /// The ratios of the scenario as it is.
     pub ratios: Vec<Ratio>,
     /// Those of each change.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<ChangeEffect>,
     /// Changes that a model refuses at this size, as a drive whose seeks no curve fits when it is
     /// scaled down to few cylinders.
     pub refused: Vec<Change>,
@@ -192,7 +192,10 @@ pub fn run(
         let others = base.iter().filter(|b| !rows.iter().any(|r| r.variant == b.variant));
         let others: Vec<SpeedRow> = others.cloned().collect();
         rows.extend(others);
-        effects.push(Effect { change: change.clone(), ratios: ratios(rows.iter(), baseline_of) });
+        effects.push(ChangeEffect {
+            change: change.clone(),
+            ratios: ratios(rows.iter(), baseline_of),
+        });
     }
     let size = if options.full { None } else { scenario.workload.quick_size.clone() };
     let mut found = Sensitivity {
@@ -221,7 +224,7 @@ impl Change {
     }
 }
 
-impl Effect {
+impl ChangeEffect {
     /// The ratio of a test and variant.
     pub fn ratio(&self, test: &str, variant: &str) -> Option<f64> {
         self.ratios.iter().find(|r| r.test == test && r.variant == variant).map(|r| r.ratio)

@@ -45,7 +45,7 @@ fn a_slow_disk_is_seen_and_a_card_is_not() {
     assert!(!found.partial);
     assert_eq!(found.size, "512k");
     let effect = |parameter: &str, to: &str| {
-        let fits = |e: &&Effect| e.change.parameter == parameter && e.change.to == to;
+        let fits = |e: &&ChangeEffect| e.change.parameter == parameter && e.change.to == to;
         found.effects.iter().find(fits).unwrap_or_else(|| panic!("{parameter} = {to}"))
     };
     // A journal on a second disk is slower than on a card: the program shows it.

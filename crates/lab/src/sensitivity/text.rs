@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::conclusions::{UNMOVED, range};
-use super::{Effect, Sensitivity};
+use super::{ChangeEffect, Sensitivity};
 use crate::results::Ratio;
 
 const COLUMNS: usize = 80;
@@ -53,7 +53,7 @@ pub(super) fn chosen<'a>(
 }
 
 fn ranges(s: &mut String, found: &Sensitivity) {
-    let every: Vec<&Effect> = found.effects.iter().collect();
+    let every: Vec<&ChangeEffect> = found.effects.iter().collect();
     let _ = writeln!(s, "\nSpeed over '{}'; lowest and highest over all changes", found.baseline);
     let _ = writeln!(
         s,
@@ -77,8 +77,8 @@ fn ranges(s: &mut String, found: &Sensitivity) {
 pub(super) fn widest<'a>(
     found: &'a Sensitivity,
     r: &Ratio,
-) -> Vec<(String, Vec<(&'a Effect, f64)>)> {
-    let mut groups: Vec<(String, Vec<(&Effect, f64)>)> = Vec::new();
+) -> Vec<(String, Vec<(&'a ChangeEffect, f64)>)> {
+    let mut groups: Vec<(String, Vec<(&ChangeEffect, f64)>)> = Vec::new();
     for effect in &found.effects {
         let Some(ratio) = effect.ratio(&r.test, &r.variant) else { continue };
         let name = effect.change.name();
@@ -87,7 +87,7 @@ pub(super) fn widest<'a>(
             None => groups.push((name, vec![(effect, ratio)])),
         }
     }
-    let width = |list: &[(&Effect, f64)]| {
+    let width = |list: &[(&ChangeEffect, f64)]| {
         let away = list.iter().map(|(_, x)| (x / r.ratio - 1.0).abs());
         away.fold(0.0, f64::max)
     };
@@ -125,7 +125,7 @@ fn tornado(s: &mut String, found: &Sensitivity, r: &Ratio) {
 }
 
 fn table(s: &mut String, found: &Sensitivity) {
-    let mut moving: Vec<(&Effect, &Ratio, f64)> = Vec::new();
+    let mut moving: Vec<(&ChangeEffect, &Ratio, f64)> = Vec::new();
     let mut still = 0;
     for effect in &found.effects {
         match effect.most(&found.ratios) {

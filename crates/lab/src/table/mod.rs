@@ -5,8 +5,8 @@ mod matrix;
 mod plain;
 
 use crate::results::{
-    Cell, Column, Figure, Order, PeerRow, Percentiles, Ratio, Results, Run, SpeedRow, Spread,
-    TableLine, Unit,
+    Cell, Column, Order, PeerRow, Percentiles, Ratio, Results, SeedResults, SpeedRow, Spread,
+    SumKind, TableLine, Unit,
 };
 
 pub use layout::{Layout, chosen_text, terminal_width, text};
@@ -196,7 +196,7 @@ pub(crate) fn find<'r>(results: &'r Results, test: &str, variant: &str) -> Vec<&
 /// The test's name, with the figure where it is not the children's sum.
 pub(crate) fn label(results: &Results, test: &str) -> String {
     let mut rows = results.all::<SpeedRow>();
-    let parent = rows.any(|r| r.test == test && r.figure == Figure::Parent);
+    let parent = rows.any(|r| r.test == test && r.figure == SumKind::Parent);
     if parent { format!("{test} (parent)") } else { test.into() }
 }
 
@@ -213,7 +213,7 @@ struct OfTest<'a> {
 }
 
 /// The figure of a test in a run.
-type OfRun<'a> = Box<dyn Fn(&Run, &str) -> Cell + 'a>;
+type OfRun<'a> = Box<dyn Fn(&SeedResults, &str) -> Cell + 'a>;
 
 /// A table with a line a test.
 fn by_test(title: String, results: &Results, columns: &[OfTest<'_>]) -> Grid {
@@ -236,10 +236,11 @@ fn by_test(title: String, results: &Results, columns: &[OfTest<'_>]) -> Grid {
 /// MB/s (1 MB = 1024 kB) of each test and variant.
 fn speeds(results: &Results) -> Option<Grid> {
     let mb = |kb: Option<f64>| Cell::maybe(kb.map(|kb| kb / 1024.0), Unit::Plain(1));
-    let find = |run: &Run, test: &str, variant: &str, figure: fn(&SpeedRow) -> Option<f64>| {
-        let row = run.of::<SpeedRow>().find(|r| r.test == test && r.variant == variant);
-        mb(row.and_then(figure))
-    };
+    let find =
+        |run: &SeedResults, test: &str, variant: &str, figure: fn(&SpeedRow) -> Option<f64>| {
+            let row = run.of::<SpeedRow>().find(|r| r.test == test && r.variant == variant);
+            mb(row.and_then(figure))
+        };
     let mut columns = Vec::new();
     for variant in measured(results) {
         let column = |heading: String, figure: fn(&SpeedRow) -> Option<f64>| OfTest {
@@ -284,7 +285,7 @@ fn ratios(results: &Results) -> Option<Grid> {
         return None;
     }
     let baseline = baselines.join(" and ");
-    let find = |run: &Run, test: &str, variant: &str, figure: fn(&Ratio) -> Cell| {
+    let find = |run: &SeedResults, test: &str, variant: &str, figure: fn(&Ratio) -> Cell| {
         let ratio = run.of::<Ratio>().find(|r| r.test == test && r.variant == variant);
         ratio.map_or(Cell::None, figure)
     };

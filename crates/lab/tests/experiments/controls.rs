@@ -6,6 +6,7 @@ use steadfast_lab::results::{ControlRow, Rate, RiskRow};
 use steadfast_lab::run::{Control, reproduce_state};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
+use steadfast_setup::DeviceSpec;
 
 /// The named variants, on a smaller disk, with smaller files.
 fn small(names: &[&str]) -> Scenario {
@@ -17,7 +18,7 @@ fn small(names: &[&str]) -> Scenario {
     }
     scenario.workload.risk_size = Some("1m".into());
     scenario.workload.lying_cuts_per_4 = 2;
-    for device in scenario.models_mut() {
+    for device in scenario.topology.devices.values_mut().filter_map(DeviceSpec::model_mut) {
         if let ModelParams::Hdd(disk) = device {
             disk.sectors = 6_000_000;
         }

@@ -196,7 +196,7 @@ fn a_devices_fault_reaches_the_copy() {
     let failed = ran("fault = { effect = \"fail\", on = \"read\" }").unwrap_err().to_string();
     assert!(failed.contains("Input/output error"), "{failed}");
     for (fault, said) in [
-        ("fault = { effect = \"fial\" }", "there is no effect `fial`"),
+        ("fault = { effect = \"fai\" }", "there is no effect `fai`"),
         ("fault = { on = \"read\" }", "`effect` is missing"),
         ("fault = { effect = \"lost\", on = \"writes\" }", "there are no requests `writes`"),
         ("fault = { effect = \"lost\", delay_ms = 1.0 }", "`delay_ms` is for the effect `delay`"),

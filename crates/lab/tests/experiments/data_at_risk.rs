@@ -8,6 +8,7 @@ use steadfast_lab::{RunOptions, run};
 
 use crate::golden::assert_tables;
 use crate::schema::assert_described;
+use steadfast_setup::DeviceSpec;
 
 /// A soak makes so many times as many cuts.
 fn soak() -> u64 {
@@ -21,10 +22,12 @@ fn small() -> Scenario {
     let files = scenario.workload.files.as_mut().unwrap();
     (files.seconds, files.pause_ms) = (2.5, 2.5);
     (files.log_kb, files.table_kb) = (64, 256);
-    let ssd = scenario.models_mut().find_map(|model| match model {
-        ModelParams::Ssd(disk) => Some(disk),
-        _ => None,
-    });
+    let ssd = scenario.topology.devices.values_mut().filter_map(DeviceSpec::model_mut).find_map(
+        |model| match model {
+            ModelParams::Ssd(disk) => Some(disk),
+            _ => None,
+        },
+    );
     let disk = ssd.expect("the scenario's disk is an SSD");
     disk.sectors = (64 << 20) / 512;
     scenario

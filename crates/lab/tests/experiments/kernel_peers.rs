@@ -3,11 +3,12 @@
 //! them.
 
 use steadfast_devices::model::ModelParams;
-use steadfast_lab::results::{Clock, FailureRow, FilesRow, Note, Path, Results, RiskRow};
+use steadfast_lab::results::{ClockKind, FailureRow, FilesRow, Note, Path, Results, RiskRow};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{LabError, RunOptions, run};
 
 use crate::schema::assert_described;
+use steadfast_setup::DeviceSpec;
 
 /// A soak makes so many times as many cuts.
 fn soak() -> u64 {
@@ -25,10 +26,12 @@ fn small(names: &[&str]) -> Scenario {
     // By rounds, not by time: on a slow machine it takes longer.
     (files.seconds, files.rounds_least, files.pause_ms) = (1.5, 40, 4.0);
     (files.log_kb, files.table_kb) = (64, 256);
-    let ssd = scenario.models_mut().find_map(|model| match model {
-        ModelParams::Ssd(disk) => Some(disk),
-        _ => None,
-    });
+    let ssd = scenario.topology.devices.values_mut().filter_map(DeviceSpec::model_mut).find_map(
+        |model| match model {
+            ModelParams::Ssd(disk) => Some(disk),
+            _ => None,
+        },
+    );
     let disk = ssd.expect("the scenario's disk is an SSD");
     // XFS does not take less.
     disk.sectors = (320 << 20) / 512;
@@ -87,7 +90,7 @@ fn xfs_and_btrfs_are_cut_and_judged_too() {
     };
     assert_eq!(paths("ordered"), [Path::InProcess, Path::Fuse]);
     assert_eq!(paths("kernel-xfs"), [Path::Kernel]);
-    assert!(results.only().of::<FilesRow>().all(|f| f.clock == Clock::Wall));
+    assert!(results.only().of::<FilesRow>().all(|f| f.clock == ClockKind::Wall));
     assert!(results.only().of::<FilesRow>().all(|f| f.operations_per_s.runs() == 1));
     assert!(results.notes.iter().any(|n| n.text.contains("load")), "{:?}", results.notes);
 }

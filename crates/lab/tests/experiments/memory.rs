@@ -1,7 +1,7 @@
 //! The simulated machine has as much memory as its scenario says, whatever the log holds; and what
 //! memory or the journal did instead of the disk is said beside the figures.
 
-use steadfast_lab::results::{Results, SpeedRow, Took, summary};
+use steadfast_lab::results::{Results, SpeedRow, VariantTime, summary};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
 
@@ -69,7 +69,8 @@ fn what_the_log_holds_is_no_memory_beside_that_of_the_machine() {
     // A log that is not full, and all the same most of what was written is home.
     let share = row(&little, "initial write", "data").written_to_disk.unwrap();
     assert!((0.8..1.5).contains(&share), "{share}");
-    let log_used = little.only().of::<Took>().find(|t| t.variant == "data").unwrap().log_used;
+    let log_used =
+        little.only().of::<VariantTime>().find(|t| t.variant == "data").unwrap().log_used;
     assert!(log_used.is_some_and(|used| used < 0.5), "{log_used:?}");
     let notes = notes(&little);
     assert!(notes.contains("The log never wrapped"), "{notes}");

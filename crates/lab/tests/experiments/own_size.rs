@@ -7,6 +7,7 @@ use steadfast_lab::table::{Layout, text};
 use steadfast_lab::{RunOptions, run};
 
 use crate::schema::assert_described;
+use steadfast_setup::DeviceSpec;
 
 /// Enough that some come later than the moment in which something was acknowledged.
 const CUTS: u64 = 24;
@@ -21,7 +22,7 @@ fn results(loss_cuts: u64) -> Results {
     scenario.workload.risk_size = Some("512k".into());
     scenario.workload.loss_cuts = loss_cuts;
     scenario.workload.quick_cuts = None;
-    for device in scenario.models_mut() {
+    for device in scenario.topology.devices.values_mut().filter_map(DeviceSpec::model_mut) {
         match device {
             ModelParams::Hdd(disk) => disk.sectors = 6_000_000,
             // More is logged than it holds.

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use steadfast_devices::model::ModelParams;
-use steadfast_lab::results::{Listed, Ratio, Results, RiskRow, Run};
+use steadfast_lab::results::{MeasurementRow, Ratio, Results, RiskRow, SeedResults};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, Watch, run_seeds};
 
 use crate::golden::assert_tables;
+use steadfast_setup::DeviceSpec;
 
 /// The headline scenario with files of 2 MiB for the benchmark and 1 MiB for the cuts, on disks
 /// of 3 GB.
@@ -19,7 +20,7 @@ fn small() -> Scenario {
     scenario.workload.quick_size = Some("2m".into());
     // At this size a scale model would have no room for the journal.
     scenario.workload.quick_scales_disks = false;
-    for device in scenario.models_mut() {
+    for device in scenario.topology.devices.values_mut().filter_map(DeviceSpec::model_mut) {
         if let ModelParams::Hdd(disk) = device {
             disk.sectors = 6_000_000;
         }
@@ -30,7 +31,7 @@ fn small() -> Scenario {
 
 /// The rows of a run, as text: without the words, without what depends on whether e2fsck is
 /// installed, and numbers to six digits, more than any table shows.
-fn rows(run: &Run) -> Vec<String> {
+fn rows(run: &SeedResults) -> Vec<String> {
     let mut lines = Vec::new();
     for (of, kind) in [("grid", "matrix"), ("ratio", "ratio"), ("risk", "risk"), ("loss", "loss")] {
         let rows = run.measurements.iter().map(|m| serde_json::to_value(m).unwrap());
@@ -74,7 +75,7 @@ fn results(scenario: &Scenario) -> Results {
 }
 
 /// Whether rows of this kind are others with another seed.
-fn has_changed<R: Listed + PartialEq>(results: &Results) -> bool {
+fn has_changed<R: MeasurementRow + PartialEq>(results: &Results) -> bool {
     !results.runs[0].of::<R>().eq(results.runs[1].of::<R>())
 }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use steadfast_lab::results::{QueueSeries, ReadRow, Results};
-use steadfast_lab::scenario::{Place, Scenario};
+use steadfast_lab::scenario::{ReadFile, Scenario};
 use steadfast_lab::{LabError, RunOptions, report, run, table};
 
 use crate::golden::assert_tables;
@@ -17,7 +17,7 @@ fn small(names: &[&str]) -> Scenario {
     assert_eq!(scenario.variants.len(), names.len());
     let reads = scenario.workload.read_under_write.as_mut().unwrap();
     (reads.file_mb, reads.quick_trials, reads.idle_trials) = (2, Some(1), 1);
-    reads.places = vec![Place::Other];
+    reads.places = vec![ReadFile::Other];
     reads.settle_s = 4.0;
     scenario
 }

@@ -66,10 +66,10 @@ fn mistakes(text: &str) -> String {
 fn a_scheduler_is_read_with_its_parameters() {
     let scenario = Scenario::parse(TEXT, "my.toml").unwrap();
     let [old, new] = &scenario.variants[..] else { panic!("two variants") };
-    let settings = scenario.scheduler_of(old).unwrap();
+    let settings = scenario.setup_of(old).scheduler.unwrap();
     assert_eq!((settings.depth, settings.queue_bytes), (1, 30 << 20));
     assert!(settings.policy == Policy::Fifo && settings.throttle.is_none());
-    let settings = scenario.scheduler_of(new).unwrap();
+    let settings = scenario.setup_of(new).scheduler.unwrap();
     let Policy::Deadline(deadline) = &settings.policy else { panic!("{settings:?}") };
     assert_eq!(deadline.read_expire, Duration::from_millis(100));
     assert_eq!(deadline.anticipation, Duration::from_millis(6));
@@ -77,7 +77,7 @@ fn a_scheduler_is_read_with_its_parameters() {
     let throttle = settings.throttle.as_ref().unwrap();
     assert_eq!(throttle.target, Duration::from_millis(75));
     // What a variant's machine does not say is the scenario's.
-    let (base, own) = (scenario.machine_of(old), scenario.machine_of(new));
+    let (base, own) = (scenario.setup_of(old).machine, scenario.setup_of(new).machine);
     assert_eq!((base.memory_mb, own.memory_mb, own.cpus), (Some(16), Some(8), base.cpus));
     assert_eq!((base.bdflush.map(|b| b[0]), own.bdflush), (Some(40), None));
 }

@@ -12,7 +12,7 @@ use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
 use steadfast_devices::source::Ram;
 use steadfast_host::Folder;
 
-use super::Exported;
+use super::LoopExport;
 
 /// What a process that runs this test again is to do.
 const ROLE: &str = "STEADFAST_IS_KILLED";
@@ -38,7 +38,7 @@ impl BlockDevice for Stuck {
 /// Exports such a device and waits for it, in a thread that cannot be interrupted.
 #[allow(clippy::print_stdout, reason = "its parent reads it")]
 fn wait_for_oneself() {
-    let exported = match Exported::new(Arc::new(Stuck(Ram::new("stuck", 1 << 20)))) {
+    let exported = match LoopExport::new(Arc::new(Stuck(Ram::new("stuck", 1 << 20)))) {
         Ok(exported) => exported,
         Err(e) => return println!("\ncannot {e}"),
     };

@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 
 use super::{Core, PREEMPTING, Waiter, sleep_until, trace, with_current};
-use crate::preempt::{PREEMPTION_TIME, Passed, Preemption};
+use crate::preempt::{PREEMPTION_TIME, Preemption, PreemptionPoint};
 
 impl Core {
     /// What there is to know of the point that the running task passes.
-    fn point(&self, is_lock: bool) -> Passed {
+    fn point(&self, is_lock: bool) -> PreemptionPoint {
         let (running, at) = (self.running.get(), self.now());
         let task = self.tasks.borrow().get(&running).map_or_else(String::new, |t| t.name.clone());
-        Passed {
+        PreemptionPoint {
             task,
             at,
             is_lock,
@@ -22,7 +22,7 @@ impl Core {
     /// Whether a task other than the running one can take a step up to that instant, if the running
     /// one takes none.
     fn others_run_until(&self, limit: u64) -> bool {
-        let due = |Reverse((at, _, task, epoch)): &Reverse<super::Timer>| {
+        let due = |Reverse((at, _, task, epoch)): &Reverse<super::TimerEntry>| {
             *at <= limit && self.is_waiting(Waiter { task: *task, epoch: *epoch })
         };
         !self.ready.borrow().is_empty() || self.timers.borrow().iter().any(due)

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_vfs::Fallocate;
 
-use super::step::{How, Op, Path, Range, Workload};
+use super::step::{Op, Path, Range, Workload, WriteMode};
 
 const FILES: [Path; 2] = ["foo", "A/foo"];
 const SECOND_FILES: [Path; 2] = ["bar", "A/bar"];
@@ -177,7 +177,7 @@ impl Writer {
         self.need_file(path);
         if !self.filled.contains(path) {
             let range = self.range(path, Part::Append);
-            self.ops.push(Op::Write(path, range, How::Buffered));
+            self.ops.push(Op::Write(path, range, WriteMode::Buffered));
         }
     }
 
@@ -238,10 +238,10 @@ impl Writer {
                 self.ops.push(Op::Falloc(path, what, range));
             }
             Core::Write(path, part) => {
-                self.written(path, part, |range| Op::Write(path, range, How::Buffered));
+                self.written(path, part, |range| Op::Write(path, range, WriteMode::Buffered));
             }
             Core::Direct(path, part) => {
-                self.written(path, part, |range| Op::Write(path, range, How::Direct));
+                self.written(path, part, |range| Op::Write(path, range, WriteMode::Direct));
             }
             Core::Map(path, part) => self.written(path, part, |range| Op::MapWrite(path, range)),
             Core::Link(old, new) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steadfast_crash::explore::{Plan, Recorded, System, each_cut};
+use steadfast_crash::explore::{CutSource, Plan, System, each_cut};
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::judge::Judge;
 use steadfast_crash::program::Tree;
@@ -12,26 +12,26 @@ use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
 use super::judge::judge;
-use super::run::Trace;
+use super::run::OperationTrace;
 use super::step::Workload;
 
 /// A run of a workload.
-pub struct Ran {
+pub struct CorpusRun {
     /// The run; its judge knows what was done, and what was seen.
-    pub recorded: Recorded,
+    pub recorded: CutSource,
     /// Operations that were refused, and count as not made.
     pub refused: u64,
 }
 
-impl Ran {
+impl CorpusRun {
     /// A run that began with the devices holding `bases`.
-    pub fn new(bases: Vec<Store>, recording: Recording, trace: Trace) -> Ran {
+    pub fn new(bases: Vec<Store>, recording: Recording, trace: OperationTrace) -> CorpusRun {
         let refused = trace.refused() as u64;
-        Ran { recorded: Recorded { bases, recording, judge: Arc::new(trace) }, refused }
+        CorpusRun { recorded: CutSource { bases, recording, judge: Arc::new(trace) }, refused }
     }
 }
 
-impl Judge for Trace {
+impl Judge for OperationTrace {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
         match Tree::look_whole(fs, fs.root()) {
             Ok(found) => {
@@ -47,7 +47,7 @@ impl Judge for Trace {
     }
 
     fn age(&self, tick: u64) -> u64 {
-        Trace::age(self, tick)
+        OperationTrace::age(self, tick)
     }
 }
 
@@ -70,7 +70,7 @@ pub trait Subject {
     ///
     /// # Errors
     /// Something on this machine failed, or an operation is unknown.
-    fn record(&self, workload: &Workload) -> Result<Ran>;
+    fn record(&self, workload: &Workload) -> Result<CorpusRun>;
 
     /// What recovers what a cut has left.
     fn system(&self) -> &dyn System;
@@ -78,7 +78,7 @@ pub trait Subject {
 
 /// What came of a workload.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
+pub struct WorkloadReport {
     /// Instants at which the power was cut.
     pub cuts: u64,
     /// Different states that were recovered and judged.
@@ -100,9 +100,9 @@ pub struct Outcome {
 ///
 /// # Errors
 /// Something on this machine failed.
-pub fn try_out(subject: &dyn Subject, workload: &Workload, plan: &Plan) -> Result<Outcome> {
-    let Ran { recorded, refused } = subject.record(workload)?;
-    let mut outcome = Outcome { refused, ..Outcome::default() };
+pub fn try_out(subject: &dyn Subject, workload: &Workload, plan: &Plan) -> Result<WorkloadReport> {
+    let CorpusRun { recorded, refused } = subject.record(workload)?;
+    let mut outcome = WorkloadReport { refused, ..WorkloadReport::default() };
     let mut trouble = None;
     outcome.cuts = each_cut(subject.system(), &recorded, plan, &mut |mut cut, state| {
         trouble = cut.trouble.take();

@@ -25,7 +25,7 @@ use steadfast_crash::program::{Node, Tree, shown};
 use steadfast_vfs::{Fallocate, FileType, Ino};
 
 use super::foreign::first_foreign;
-use super::run::Trace;
+use super::run::OperationTrace;
 use super::step::{Op, Persists};
 
 /// Allocation is judged in blocks of so many bytes.
@@ -44,7 +44,7 @@ enum Level {
 
 /// One cut of a trace.
 struct Judge<'s> {
-    trace: &'s Trace,
+    trace: &'s OperationTrace,
     found: &'s Tree,
     /// The last state that may have been reached.
     last: usize,
@@ -52,7 +52,7 @@ struct Judge<'s> {
 }
 
 /// What is wrong with what was found after a cut at a tick, in words.
-pub(super) fn judge(trace: &Trace, found: &Tree, tick: u64) -> Vec<String> {
+pub(super) fn judge(trace: &OperationTrace, found: &Tree, tick: u64) -> Vec<String> {
     let last = trace.done.iter().filter(|done| done.started.tick < tick).count();
     let mut judge = Judge { trace, found, last, wrong: BTreeSet::new() };
     judge.wrong.extend(miscounted(found));

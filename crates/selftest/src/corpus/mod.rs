@@ -19,9 +19,9 @@ mod peer;
 mod run;
 mod step;
 
-pub use explore::{Outcome, Ran, Subject, try_out};
-pub use known::{KNOWN, Known};
+pub use explore::{CorpusRun, Subject, WorkloadReport, try_out};
+pub use known::{KNOWN, KnownBug};
 pub use own::{Own, OwnKind};
 pub use peer::InCorpus;
-pub use run::Trace;
-pub use step::{How, Op, Path, Range, Workload};
+pub use run::OperationTrace;
+pub use step::{Op, Path, Range, Workload, WriteMode};

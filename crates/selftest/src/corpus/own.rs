@@ -7,7 +7,7 @@ use std::time::Duration;
 use steadfast_crash::CrashError;
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::explore::ext4::{blocks, make, mount, recorded};
-use steadfast_crash::explore::{Machine, OnRam, System};
+use steadfast_crash::explore::{OnRam, RebootTarget, System};
 use steadfast_devices::filter::record::{Durability, Media, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
@@ -18,7 +18,7 @@ use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
 use uuid::Uuid;
 
-use super::explore::{Ran, Subject};
+use super::explore::{CorpusRun, Subject};
 use super::run::{play, set_up};
 use super::step::Workload;
 use crate::devices::EPOCH;
@@ -47,7 +47,7 @@ pub struct Own {
     name: String,
     options: MountOptions,
     formatted: Store,
-    machine: Arc<dyn Machine>,
+    machine: Arc<dyn RebootTarget>,
     lying: bool,
     media: Media,
     linger: Duration,
@@ -116,7 +116,7 @@ fn run(
     durability: Durability,
     linger: Duration,
     workload: &Workload,
-) -> steadfast_crash::Result<Ran> {
+) -> steadfast_crash::Result<CorpusRun> {
     let refused = |why| format!("the mount was refused: {why}");
     let fs = mount(&blocks(std::slice::from_ref(ram)), options.clone()).map_err(refused)?;
     set_up(&*fs, workload)?;
@@ -135,7 +135,7 @@ fn run(
     let recording = log.take();
     // What reaches the disk now is no longer of interest.
     let _ = fs.unmount();
-    Ok(Ran::new(bases, recording, trace))
+    Ok(CorpusRun::new(bases, recording, trace))
 }
 
 impl Subject for Own {
@@ -143,15 +143,15 @@ impl Subject for Own {
         self.name.clone()
     }
 
-    fn record(&self, workload: &Workload) -> steadfast_crash::Result<Ran> {
+    fn record(&self, workload: &Workload) -> steadfast_crash::Result<CorpusRun> {
         let (options, workload, linger) = (self.options.clone(), workload.clone(), self.linger);
         let ram = Ram::from_store("disk", self.formatted.clone()).persistent();
         let durability = if self.lying { LYING } else { Durability::OnFlush };
         let ran = Sim::new(1)
             .run(move || run(&options, &ram, durability, linger, &workload))
             .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}").into()));
-        let Ran { recorded, refused } = ran.map_err(|why| format!("{}: {why}", self.name))?;
-        Ok(Ran { recorded: recorded.on_media(0, self.media), refused })
+        let CorpusRun { recorded, refused } = ran.map_err(|why| format!("{}: {why}", self.name))?;
+        Ok(CorpusRun { recorded: recorded.on_media(0, self.media), refused })
     }
 
     fn system(&self) -> &dyn System {

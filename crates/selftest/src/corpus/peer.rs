@@ -11,7 +11,7 @@ use steadfast_peers::{KernelFs, Peer, PeerError};
 use steadfast_vfs::HostFs;
 
 use super::run::{play, set_up};
-use super::{Ran, Subject, Workload};
+use super::{CorpusRun, Subject, Workload};
 
 /// A file system of the kernel's, on a RAM disk of ours with a volatile cache.
 pub struct InCorpus {
@@ -47,7 +47,7 @@ impl Subject for InCorpus {
         format!("kernel-{}", self.peer.fs.name())
     }
 
-    fn record(&self, workload: &Workload) -> Result<Ran> {
+    fn record(&self, workload: &Workload) -> Result<CorpusRun> {
         let running = self.peer.resume(self.formatted.clone()).map_err(CrashError::host)?;
         let (bases, trace) = {
             let fs = HostFs::open(running.path()).map_err(CrashError::host)?;
@@ -57,7 +57,7 @@ impl Subject for InCorpus {
         };
         let (recording, taken_away) = running.end();
         taken_away.map_err(CrashError::host)?;
-        Ok(Ran::new(bases, recording, trace))
+        Ok(CorpusRun::new(bases, recording, trace))
     }
 
     fn system(&self) -> &dyn System {

@@ -10,7 +10,7 @@ use steadfast_vfs::{
     FileSystem, FileType, FsError, NewNode, OpenFlags, RenameFlags, Result, SetAttr, SetXattr,
 };
 
-use super::step::{How, Op, Path, Range, Workload};
+use super::step::{Op, Path, Range, Workload, WriteMode};
 
 /// Notes of operations carry this label.
 const NOTE: u64 = 0x636f_7270_7573;
@@ -19,7 +19,7 @@ const XATTR: &[u8] = b"user.corpus";
 
 /// An operation that was carried out.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Done {
+pub(super) struct OperationRecord {
     pub op: Op,
     pub started: Moment,
     pub returned: Moment,
@@ -29,15 +29,15 @@ pub(super) struct Done {
 
 /// What was done, and what was seen.
 #[derive(Debug, Clone, Default)]
-pub struct Trace {
-    pub(super) done: Vec<Done>,
+pub struct OperationTrace {
+    pub(super) done: Vec<OperationRecord>,
     /// Before the first operation, and after each.
     pub(super) seen: Vec<Tree>,
     /// Of each look, which file has each name: a number that no other file ever has.
     pub(super) files: Vec<BTreeMap<Vec<u8>, u64>>,
 }
 
-impl Trace {
+impl OperationTrace {
     /// How many operations were refused: they count as not made.
     pub fn refused(&self) -> usize {
         self.done.iter().filter(|done| done.refused).count()
@@ -89,8 +89,8 @@ pub(super) fn play(
     fs: &dyn FileSystem,
     log: &RecordLog,
     workload: &Workload,
-) -> steadfast_crash::Result<Trace> {
-    let mut trace = Trace::default();
+) -> steadfast_crash::Result<OperationTrace> {
+    let mut trace = OperationTrace::default();
     trace.look(fs)?;
     for (number, op) in workload.ops.iter().enumerate() {
         let started = log.note(NOTE, [number as u64, 0, 0]);
@@ -110,16 +110,16 @@ pub(super) fn play(
             Err(e) => return Err(format!("{op}: {e}").into()),
         };
         let returned = log.note(NOTE, [number as u64, 1, 0]);
-        trace.done.push(Done { op: *op, started, returned, refused });
+        trace.done.push(OperationRecord { op: *op, started, returned, refused });
         trace.look(fs)?;
     }
     Ok(trace)
 }
 
-fn write(fs: &dyn FileSystem, path: Path, range: Range, how: How, tag: u8) -> Result<()> {
+fn write(fs: &dyn FileSystem, path: Path, range: Range, how: WriteMode, tag: u8) -> Result<()> {
     let flags = match how {
-        How::Buffered => OpenFlags::WRITE,
-        How::Direct => OpenFlags::WRITE | OpenFlags::DIRECT,
+        WriteMode::Buffered => OpenFlags::WRITE,
+        WriteMode::Direct => OpenFlags::WRITE | OpenFlags::DIRECT,
     };
     let fh = fs.open(resolve(fs, path.as_bytes(), false)?.ino, flags)?;
     let mut done = 0;
@@ -197,7 +197,7 @@ fn carry_out(fs: &dyn FileSystem, op: &Op, tag: u8) -> Result<()> {
         }
         Op::Write(path, range, how) => write(fs, path, range, how, tag),
         Op::MapWrite(path, range) => {
-            write(fs, path, range, How::Buffered, tag)?;
+            write(fs, path, range, WriteMode::Buffered, tag)?;
             with_open(fs, path, |fh| fs.fsync(fh, true))
         }
         Op::Falloc(path, what, Range { at, len }) => {

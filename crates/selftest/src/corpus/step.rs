@@ -18,7 +18,7 @@ pub struct Range {
 
 /// How bytes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum How {
+pub enum WriteMode {
     /// Through the page cache.
     Buffered,
     /// Past it (O_DIRECT).
@@ -49,7 +49,7 @@ pub enum Op {
     /// Moves a name.
     Rename(Path, Path),
     /// Writes.
-    Write(Path, Range, How),
+    Write(Path, Range, WriteMode),
     /// Writes to a memory map of the file, and msync of the whole map. Done as a write and
     /// fdatasync: what reaches the file system of it is the same.
     MapWrite(Path, Range),
@@ -121,10 +121,10 @@ impl fmt::Display for Op {
             Op::Remove(path) => write!(f, "remove {path}"),
             Op::Rmdir(path) => write!(f, "rmdir {path}"),
             Op::Rename(old, new) => write!(f, "rename {old} {new}"),
-            Op::Write(path, Range { at, len }, How::Buffered) => {
+            Op::Write(path, Range { at, len }, WriteMode::Buffered) => {
                 write!(f, "write {path} {at}+{len}")
             }
-            Op::Write(path, Range { at, len }, How::Direct) => {
+            Op::Write(path, Range { at, len }, WriteMode::Direct) => {
                 write!(f, "dwrite {path} {at}+{len}")
             }
             Op::MapWrite(path, Range { at, len }) => write!(f, "mmapwrite {path} {at}+{len}"),

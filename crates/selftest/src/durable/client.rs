@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_vfs::{Fh, FileSystem, Ino, NewNode, OpenFlags, RenameFlags, Result};
 
-use super::{Client, TO_AND_FRO, WRITE, folder, name, whole};
+use super::{DurableClient, TO_AND_FRO, WRITE, folder, name, whole};
 
 /// A task on a file system in this process.
 pub struct OnFileSystem {
@@ -33,7 +33,7 @@ impl OnFileSystem {
     }
 }
 
-impl Client for OnFileSystem {
+impl DurableClient for OnFileSystem {
     fn overwrite(&mut self, block: u64) -> Result<()> {
         whole(self.fs.write(self.overwritten, block * WRITE as u64, self.page.clone())?)
     }

@@ -7,18 +7,18 @@ use std::path::Path;
 use rustix::fs::{self, AtFlags, Mode, OFlags};
 use steadfast_vfs::{FsError, Result};
 
-use super::{Client, TO_AND_FRO, WRITE, folder, name, whole};
+use super::{DurableClient, TO_AND_FRO, WRITE, folder, name, whole};
 
 /// A task on a folder of this machine.
 pub struct OnHost {
     root: OwnedFd,
     task: usize,
-    opened: Option<Opened>,
+    opened: Option<HostFiles>,
     page: Vec<u8>,
 }
 
 /// What [`prepare`](Client::prepare) opens.
-struct Opened {
+struct HostFiles {
     dir: OwnedFd,
     overwritten: OwnedFd,
     appended: OwnedFd,
@@ -37,7 +37,7 @@ impl OnHost {
         Ok(OnHost { root, task, opened: None, page: vec![0x5a; WRITE] })
     }
 
-    fn opened(&mut self) -> Result<(&mut Opened, &[u8])> {
+    fn opened(&mut self) -> Result<(&mut HostFiles, &[u8])> {
         Ok((self.opened.as_mut().ok_or(FsError::BadHandle)?, &self.page))
     }
 }
@@ -51,7 +51,7 @@ fn write(file: &OwnedFd, at: u64, page: &[u8]) -> Result<()> {
     whole(rustix::io::pwrite(file, page, at)?)
 }
 
-impl Client for OnHost {
+impl DurableClient for OnHost {
     fn overwrite(&mut self, block: u64) -> Result<()> {
         let (opened, page) = self.opened()?;
         write(&opened.overwritten, block * WRITE as u64, page)
@@ -100,7 +100,7 @@ impl Client for OnHost {
         let appended = make(&dir, b"appended")?;
         make(&dir, TO_AND_FRO[0])?;
         fs::syncfs(&dir)?;
-        self.opened = Some(Opened { dir, overwritten, appended, end: 0, renames: 0 });
+        self.opened = Some(HostFiles { dir, overwritten, appended, end: 0, renames: 0 });
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //! durable before the next, by one task or several at a time.
 //!
 //! Each task has a folder and files of its own, and calls of one kind are timed together. What a
-//! task does is behind [`Client`]: [`OnFileSystem`] calls a
+//! task does is behind [`DurableClient`]: [`OnFileSystem`] calls a
 //! [`FileSystem`](steadfast_vfs::FileSystem) in this process, [`OnHost`] the kernel, with nothing
 //! but the system calls between the clocks.
 
@@ -63,7 +63,7 @@ impl Call {
 }
 
 /// One task's calls, each durable when it returns.
-pub trait Client: Send {
+pub trait DurableClient: Send {
     /// Overwrites block `block` of the file that [`prepare`](Self::prepare) has made.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ pub struct Row {
 /// # Errors
 /// The first error of the file system.
 pub fn run(
-    clients: &mut [Box<dyn Client>],
+    clients: &mut [Box<dyn DurableClient>],
     calls: &[Call],
     amounts: Amounts,
     daemon: Option<u32>,
@@ -149,7 +149,7 @@ pub fn run(
 
 /// All clients at a time, each so many calls.
 fn timed(
-    clients: &mut [Box<dyn Client>],
+    clients: &mut [Box<dyn DurableClient>],
     call: Call,
     each: u64,
     daemon: Option<u32>,
@@ -200,7 +200,7 @@ fn timed(
 }
 
 /// One task's part; the time of each of its calls.
-fn task(client: &mut dyn Client, call: Call, each: u64) -> Result<Histogram<u64>> {
+fn task(client: &mut dyn DurableClient, call: Call, each: u64) -> Result<Histogram<u64>> {
     let mut times = histogram();
     for i in 0..each {
         let begun = Instant::now();
@@ -293,7 +293,7 @@ mod tests {
             .map(|name| {
                 let root = place.path().join(name);
                 std::fs::create_dir(&root).unwrap();
-                let mut clients: Vec<Box<dyn Client>> = Vec::new();
+                let mut clients: Vec<Box<dyn DurableClient>> = Vec::new();
                 let fs = Arc::new(HostFs::open(&root).unwrap());
                 for task in 0..2 {
                     clients.push(match name {

@@ -10,10 +10,10 @@ use std::fmt;
 
 use steadfast_crash::Result;
 use steadfast_crash::explore::Plan;
-use steadfast_crash::states::{Bound, Places};
+use steadfast_crash::states::{CrashPoints, StateBound};
 use steadfast_devices::filter::record::Media;
 
-use crate::corpus::{How, KNOWN, Op, Range, Subject, Workload, try_out};
+use crate::corpus::{KNOWN, Op, Range, Subject, Workload, WriteMode, try_out};
 
 pub use setups::Setups;
 
@@ -45,7 +45,7 @@ pub fn kinds() -> Vec<Media> {
     all.chain([Media::EraseBlock { bytes: 8 << 10 }]).collect()
 }
 
-const fn write(at: u64, len: u64, how: How) -> Op {
+const fn write(at: u64, len: u64, how: WriteMode) -> Op {
     Op::Write("foo", Range { at, len }, how)
 }
 
@@ -53,18 +53,18 @@ const fn write(at: u64, len: u64, how: How) -> Op {
 const IN_PLACE: [(&str, &[Op], &[Op]); 3] = [
     (
         "overwrite",
-        &[Op::Creat("foo"), write(0, 65536, How::Buffered)],
-        &[write(4096, 8192, How::Buffered), Op::Fsync("foo")],
+        &[Op::Creat("foo"), write(0, 65536, WriteMode::Buffered)],
+        &[write(4096, 8192, WriteMode::Buffered), Op::Fsync("foo")],
     ),
     (
         "overwrite of a part",
-        &[Op::Creat("foo"), write(0, 65536, How::Buffered)],
-        &[write(5000, 600, How::Buffered), Op::Fsync("foo")],
+        &[Op::Creat("foo"), write(0, 65536, WriteMode::Buffered)],
+        &[write(5000, 600, WriteMode::Buffered), Op::Fsync("foo")],
     ),
     (
         "direct overwrite of a sector",
-        &[Op::Creat("foo"), write(0, 65536, How::Buffered)],
-        &[write(8704, 512, How::Direct), Op::Fsync("foo")],
+        &[Op::Creat("foo"), write(0, 65536, WriteMode::Buffered)],
+        &[write(8704, 512, WriteMode::Direct), Op::Fsync("foo")],
     ),
 ];
 
@@ -81,8 +81,8 @@ pub fn workloads() -> Vec<Workload> {
 
 /// Which cuts and states: around every flush, up to so many states of each.
 pub fn plan(states: u64) -> Plan {
-    let bound = Bound { states, drawn: 8, ..Bound::default() };
-    Plan { places: Places::Flushes, bound, use_it: true, ..Plan::EVERYWHERE }
+    let bound = StateBound { states, drawn: 8, ..StateBound::default() };
+    Plan { places: CrashPoints::Flushes, bound, use_it: true, ..Plan::EVERYWHERE }
 }
 
 /// What came of all workloads on one set-up and one medium.

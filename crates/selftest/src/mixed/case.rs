@@ -5,15 +5,15 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use steadfast_crash::explore::{Machine, Places, Plan, SecondCuts, explore, first_wrong};
+use steadfast_crash::explore::{CrashPoints, Plan, RebootTarget, SecondCuts, explore, first_wrong};
 use steadfast_crash::figures::{Figures, StateFigures};
 use steadfast_crash::states::State;
 use steadfast_crash::{CrashError, Result};
 use steadfast_vfs::TransactMask;
 
 use super::mirrored::LEGS;
-use super::{Memory, Mirrored, MixedMachine, Setup};
-use crate::shrink::{Effort, Shrunk, shrink};
+use super::{Memory, MirrorDisk, MixedMachine, Setup};
+use crate::shrink::{Effort, MinimalCase, shrink};
 
 /// Bytes of the disk.
 const DISK: u64 = 24 << 20;
@@ -61,7 +61,7 @@ impl Case {
     /// If the run fails, in words.
     pub fn explore(&self) -> Result<Figures> {
         let recorded = self.machine().record(self.seed, self.tasks, self.operations)?;
-        let machine: Arc<dyn Machine> = Arc::new(self.machine());
+        let machine: Arc<dyn RebootTarget> = Arc::new(self.machine());
         Ok(explore(&machine, recorded, &self.plan, &|_| ()))
     }
 
@@ -70,7 +70,7 @@ impl Case {
     /// # Errors
     /// If the run fails, in words.
     pub fn describe(&self, number: u64) -> Result<Option<CaseDescription>> {
-        let machine: Arc<dyn Machine> = Arc::new(self.machine());
+        let machine: Arc<dyn RebootTarget> = Arc::new(self.machine());
         let script = self.machine().script(self.seed, self.tasks, self.operations);
         let recorded = self.machine().record_script(self.seed, &script)?;
         let found = first_wrong(&machine, &recorded, &self.plan, &|cut| cut.number == number);
@@ -95,7 +95,7 @@ impl Case {
         &self,
         wrong: &dyn Fn(&StateFigures) -> bool,
         effort: Effort,
-    ) -> Result<Option<Shrunk>> {
+    ) -> Result<Option<MinimalCase>> {
         let script = self.machine().script(self.seed, self.tasks, self.operations);
         shrink(&self.machine(), (self.seed, &script), &self.plan, wrong, effort)
     }
@@ -118,13 +118,13 @@ impl fmt::Display for Case {
             (setup.small_caches, "small-caches"),
             (setup.lone_updates, "lone-updates"),
             (setup.inline_data, "inline"),
-            (matches!(plan.places, Places::Boundaries(_)), "boundaries"),
+            (matches!(plan.places, CrashPoints::Boundaries(_)), "boundaries"),
         ];
         flags.iter().filter(|(on, _)| *on).try_for_each(|(_, word)| write!(f, " {word}"))?;
         if let Some(points) = setup.points {
             write!(f, " points={}", points.bits())?;
         }
-        if let Some(Mirrored { memory, lost }) = setup.mirror {
+        if let Some(MirrorDisk { memory, lost }) = setup.mirror {
             let memory = format!("{memory:?}").to_lowercase();
             write!(f, " mirror={memory}")?;
             lost.map_or(Ok(()), |lost| write!(f, " lost={lost}"))?;
@@ -143,7 +143,7 @@ impl FromStr for Case {
 
     /// Reads what [`Display`](fmt::Display) writes; what is left out is as in `Setup::PLAIN`.
     fn from_str(line: &str) -> Result<Case> {
-        let plan = Plan::trials(Places::Spread(24), 0);
+        let plan = Plan::trials(CrashPoints::Spread(24), 0);
         let mut case = Case { setup: Setup::PLAIN, seed: 0, tasks: 3, operations: 70, plan };
         for word in line.split_whitespace() {
             case.take(word)?;
@@ -173,7 +173,7 @@ impl Case {
             "small-caches" => setup.small_caches = true,
             "lone-updates" => setup.lone_updates = true,
             "inline" => setup.inline_data = true,
-            "boundaries" => plan.places = Places::Boundaries(plan.cuts()),
+            "boundaries" => plan.places = CrashPoints::Boundaries(plan.cuts()),
             "points" => setup.points = Some(TransactMask::from_bits_truncate(number()? as u32)),
             "mirror" => {
                 let memory = match value {
@@ -182,7 +182,7 @@ impl Case {
                     "partial" => Memory::Partial,
                     _ => return Err(CrashError::Words(format!("{word}: none, whole or partial"))),
                 };
-                setup.mirror = Some(Mirrored { memory, lost: None });
+                setup.mirror = Some(MirrorDisk { memory, lost: None });
             }
             "lost" => {
                 let lost = number()? as usize;

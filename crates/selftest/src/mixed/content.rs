@@ -2,15 +2,15 @@
 
 use steadfast_vfs::Fallocate;
 
-use super::operation::{Change as DataChange, Index, byte, fill};
+use super::operation::{Change as ContentChange, OperationIndex, byte, fill};
 
 /// A change of the data.
 #[derive(Debug, Clone, Copy)]
-enum What {
+enum DataChange {
     /// By the operation with this index; what is there now stood `moved` bytes before this when it
     /// was written.
     Write {
-        index: Index,
+        index: OperationIndex,
         offset: u64,
         end: u64,
         moved: i64,
@@ -29,7 +29,7 @@ enum What {
 #[derive(Debug, Clone, Copy)]
 struct Change {
     number: u32,
-    what: What,
+    what: DataChange,
 }
 
 /// A file's data after some operations, with what has been promised of it.
@@ -52,26 +52,28 @@ pub(super) struct Content {
     sizes: Vec<(u32, u64)>,
     /// A range has come out of the file, or gone into it, and that was not promised: the file as it
     /// was before.
-    before: Option<Box<Before>>,
+    before: Option<Box<MoveOrigin>>,
 }
 
 /// A file before what is behind `to` moved by so many bytes, and what is between `from` and `to`
 /// came out of it.
 #[derive(Debug, Clone)]
-struct Before {
+struct MoveOrigin {
     content: Content,
     from: u64,
     to: u64,
     by: i64,
 }
 
-impl Before {
+impl MoveOrigin {
     /// Blocks that are written in place after the move are those of before, too, in another place
     /// of the file: a move that does not survive is one of places only, as in the kernel's.
-    fn write_in_place(&mut self, what: What) {
+    fn write_in_place(&mut self, what: DataChange) {
         let (offset, end) = match what {
-            What::Write { offset, end, .. } | What::Zeros { offset, end } => (offset, end),
-            What::Truncate { size } => (size, size.next_multiple_of(BLOCK_MAX)),
+            DataChange::Write { offset, end, .. } | DataChange::Zeros { offset, end } => {
+                (offset, end)
+            }
+            DataChange::Truncate { size } => (size, size.next_multiple_of(BLOCK_MAX)),
         };
         let moved = self.to.saturating_add_signed(self.by);
         let back = |at: u64| at.saturating_add_signed(-self.by);
@@ -81,10 +83,12 @@ impl Before {
             let end = end.min(self.content.data.len() as u64);
             if offset < end {
                 self.content.change_in_place(match what {
-                    What::Write { index, moved, .. } => {
-                        What::Write { index, offset, end, moved: moved - by }
+                    DataChange::Write { index, moved, .. } => {
+                        DataChange::Write { index, offset, end, moved: moved - by }
                     }
-                    What::Zeros { .. } | What::Truncate { .. } => What::Zeros { offset, end },
+                    DataChange::Zeros { .. } | DataChange::Truncate { .. } => {
+                        DataChange::Zeros { offset, end }
+                    }
                 });
             }
         }
@@ -111,7 +115,7 @@ impl Content {
     }
 
     /// A change that may be seen, where it is not known what it belongs to.
-    fn change_in_place(&mut self, what: What) {
+    fn change_in_place(&mut self, what: DataChange) {
         self.last += 1;
         self.changes.push(Change { number: self.last, what });
         if let Some(before) = &mut self.before {
@@ -119,7 +123,7 @@ impl Content {
         }
     }
 
-    fn change(&mut self, what: What) {
+    fn change(&mut self, what: DataChange) {
         self.change_in_place(what);
         let size = self.data.len() as u64;
         if self.sizes.last().is_none_or(|(_, last)| *last != size) {
@@ -128,27 +132,27 @@ impl Content {
     }
 
     /// What the operation with this index does.
-    pub fn apply(&mut self, index: Index, change: DataChange) {
+    pub fn apply(&mut self, index: OperationIndex, change: ContentChange) {
         match change {
-            DataChange::Write { offset, len } => self.write(index, offset, len),
-            DataChange::Truncate { size } => self.truncate(size),
-            DataChange::Fallocate { what, offset, len } => self.fallocate(what, offset, len),
+            ContentChange::Write { offset, len } => self.write(index, offset, len),
+            ContentChange::Truncate { size } => self.truncate(size),
+            ContentChange::Fallocate { what, offset, len } => self.fallocate(what, offset, len),
         }
     }
 
-    pub fn write(&mut self, index: Index, offset: u64, len: u64) {
+    pub fn write(&mut self, index: OperationIndex, offset: u64, len: u64) {
         let end = offset + len;
         if self.data.len() < end as usize {
             self.data.resize(end as usize, 0);
         }
         fill(self.task, index, offset, &mut self.data[offset as usize..end as usize]);
-        self.change(What::Write { index, offset, end, moved: 0 });
+        self.change(DataChange::Write { index, offset, end, moved: 0 });
         self.size_max = self.size_max.max(end);
     }
 
     pub fn truncate(&mut self, size: u64) {
         self.data.resize(size as usize, 0);
-        self.change(What::Truncate { size });
+        self.change(DataChange::Truncate { size });
         self.size_min = self.size_min.min(size);
         self.size_max = self.size_max.max(size);
     }
@@ -161,7 +165,7 @@ impl Content {
             Fallocate::PunchHole | Fallocate::ZeroRange { .. } => {
                 if offset < end {
                     self.data[offset as usize..end as usize].fill(0);
-                    self.change(What::Zeros { offset, end });
+                    self.change(DataChange::Zeros { offset, end });
                 }
             }
             Fallocate::CollapseRange => self.shift(offset, end, |c| {
@@ -184,25 +188,32 @@ impl Content {
         for Change { number, what } in changes {
             let mut keep = |what| self.changes.push(Change { number, what });
             match what {
-                What::Write { index, offset, end, moved: before } => {
+                DataChange::Write { index, offset, end, moved: before } => {
                     if offset < from {
-                        keep(What::Write { index, offset, end: end.min(from), moved: before });
+                        keep(DataChange::Write {
+                            index,
+                            offset,
+                            end: end.min(from),
+                            moved: before,
+                        });
                     }
                     if end > to {
                         let (offset, end) = (moved(offset.max(to)), moved(end));
-                        keep(What::Write { index, offset, end, moved: before + by });
+                        keep(DataChange::Write { index, offset, end, moved: before + by });
                     }
                 }
-                What::Zeros { offset, end } => {
+                DataChange::Zeros { offset, end } => {
                     if offset < from {
-                        keep(What::Zeros { offset, end: end.min(from) });
+                        keep(DataChange::Zeros { offset, end: end.min(from) });
                     }
                     if end > to {
-                        keep(What::Zeros { offset: moved(offset.max(to)), end: moved(end) });
+                        keep(DataChange::Zeros { offset: moved(offset.max(to)), end: moved(end) });
                     }
                 }
-                What::Truncate { size } if size <= from => keep(what),
-                What::Truncate { size } => keep(What::Truncate { size: moved(size.max(to)) }),
+                DataChange::Truncate { size } if size <= from => keep(what),
+                DataChange::Truncate { size } => {
+                    keep(DataChange::Truncate { size: moved(size.max(to)) })
+                }
             }
         }
         let mut promised = self.promised.clone();
@@ -215,14 +226,14 @@ impl Content {
         let size = self.data.len() as u64;
         self.last += 1;
         if by > 0 {
-            let what = What::Zeros { offset: from, end: moved(to) };
+            let what = DataChange::Zeros { offset: from, end: moved(to) };
             self.changes.push(Change { number: self.last, what });
         }
         // A shift is made in one transaction, after all that was written before: the file is as it
         // was or has this size.
         (self.size_min, self.size_max) = (size, size);
         self.sizes = vec![(self.last, size)];
-        self.before = Some(Box::new(Before { content: before, from, to, by }));
+        self.before = Some(Box::new(MoveOrigin { content: before, from, to, by }));
     }
 
     /// All of it was promised: fsync, sync.
@@ -294,15 +305,17 @@ impl Content {
         let changes = self.changes.iter().filter_map(|Change { number, what }| {
             let kept = if *number <= promised { " (promised)" } else { "" };
             match *what {
-                What::Write { index, offset, end, moved } if (offset..end).contains(&place) => {
+                DataChange::Write { index, offset, end, moved }
+                    if (offset..end).contains(&place) =>
+                {
                     let value = byte(self.task, index, place.saturating_add_signed(-moved));
                     Some(format!("operation {index} wrote {value} in {offset}..{end}{kept}"))
                 }
-                What::Zeros { offset, end } if (offset..end).contains(&place) => {
+                DataChange::Zeros { offset, end } if (offset..end).contains(&place) => {
                     Some(format!("zeros in {offset}..{end}{kept}"))
                 }
-                What::Truncate { size } => Some(format!("truncated to {size}{kept}")),
-                What::Write { .. } | What::Zeros { .. } => None,
+                DataChange::Truncate { size } => Some(format!("truncated to {size}{kept}")),
+                DataChange::Write { .. } | DataChange::Zeros { .. } => None,
             }
         });
         let changes: Vec<String> = changes.collect();
@@ -325,11 +338,13 @@ impl Content {
         let mut base_seen = promised == 0;
         for Change { number, what } in self.changes.iter().rev() {
             let candidate = match *what {
-                What::Write { index, offset, end, moved } if (offset..end).contains(&place) => {
+                DataChange::Write { index, offset, end, moved }
+                    if (offset..end).contains(&place) =>
+                {
                     Some(byte(self.task, index, place.saturating_add_signed(-moved)))
                 }
-                What::Zeros { offset, end } if (offset..end).contains(&place) => None,
-                What::Truncate { size } if size <= place => None,
+                DataChange::Zeros { offset, end } if (offset..end).contains(&place) => None,
+                DataChange::Truncate { size } if size <= place => None,
                 _ => continue,
             };
             match candidate {
@@ -337,7 +352,7 @@ impl Content {
                 Some(_) => {}
                 None => zero_allowed = true,
             }
-            let cut = matches!(what, What::Truncate { .. }) && *number <= shown;
+            let cut = matches!(what, DataChange::Truncate { .. }) && *number <= shown;
             if *number <= promised || cut {
                 base_seen = true;
                 break;

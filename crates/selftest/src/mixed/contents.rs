@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::content::Content;
 use super::names::{FOLDER, Names, Node};
-use super::operation::{Index, Operation};
+use super::operation::{Operation, OperationIndex};
 
 /// The data of a task's files.
 pub(super) struct Contents {
@@ -19,7 +19,7 @@ impl Contents {
 
     /// Applies the operation with this index, before which there are these names; those on names
     /// change nothing here.
-    pub fn apply(&mut self, names: &Names, index: Index, op: &Operation) {
+    pub fn apply(&mut self, names: &Names, index: OperationIndex, op: &Operation) {
         if let Some((name, change)) = op.changed_file() {
             self.of(names.node(name).unwrap_or(FOLDER)).apply(index, change);
         }

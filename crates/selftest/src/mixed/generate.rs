@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use steadfast_block::rng::Rng;
 
 use super::names::{Names, Node, parent};
-use super::operation::{How, Index, Operation};
-use super::seen::Kind;
+use super::operation::{Operation, OperationIndex, WriteKind};
+use super::seen::NodeKind;
 
 /// Files grow to about this size.
 const SIZE_MAX: u64 = 96 << 10;
@@ -18,13 +18,13 @@ pub(super) struct Generator {
     rng: Rng,
     names: Names,
     sizes: BTreeMap<Node, u64>,
-    next: Index,
-    like: Like,
+    next: OperationIndex,
+    like: WorkloadMix,
 }
 
 /// What a workload is like.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Like {
+pub struct WorkloadMix {
     /// Transaction points are asked for.
     pub transact: bool,
     /// Mostly operations that a fast commit can record: one that it cannot makes the next fsyncs of
@@ -35,7 +35,7 @@ pub struct Like {
 }
 
 impl Generator {
-    pub fn new(seed: u64, like: Like) -> Self {
+    pub fn new(seed: u64, like: WorkloadMix) -> Self {
         Generator {
             rng: Rng::new(seed),
             names: Names::new(),
@@ -45,7 +45,7 @@ impl Generator {
         }
     }
 
-    fn pick(&mut self, kind: Kind) -> Option<String> {
+    fn pick(&mut self, kind: NodeKind) -> Option<String> {
         let of_kind: Vec<&String> =
             self.names.entries.keys().filter(|n| self.names.kind(n) == Some(kind)).collect();
         let count = of_kind.len() as u64;
@@ -54,7 +54,7 @@ impl Generator {
 
     /// A name in some folder that may or may not be there.
     fn name(&mut self, words: &[&str]) -> String {
-        let folder = self.pick(Kind::Folder).unwrap_or_default();
+        let folder = self.pick(NodeKind::Folder).unwrap_or_default();
         let word = words[self.rng.below(words.len() as u64) as usize];
         if folder.is_empty() { word.to_owned() } else { format!("{folder}/{word}") }
     }
@@ -91,11 +91,13 @@ impl Generator {
         Some(match kind {
             0..30 => return self.write(),
             30..44 => Operation::Create { name: self.new_name(&FILES)? },
-            44..51 => Operation::Unlink { name: self.pick(Kind::File)? },
-            100 => Operation::UnlinkOpen { name: self.pick(Kind::File)? },
-            51..53 => Operation::Unlink { name: self.pick(Kind::Symlink)? },
+            44..51 => Operation::Unlink { name: self.pick(NodeKind::File)? },
+            100 => Operation::UnlinkOpen { name: self.pick(NodeKind::File)? },
+            51..53 => Operation::Unlink { name: self.pick(NodeKind::Symlink)? },
             53..63 => return self.rename(&FILES),
-            63..67 => Operation::Link { from: self.pick(Kind::File)?, to: self.new_name(&FILES)? },
+            63..67 => {
+                Operation::Link { from: self.pick(NodeKind::File)?, to: self.new_name(&FILES)? }
+            }
             67..70 => {
                 let target = "t".repeat(1 + self.rng.below(120) as usize);
                 Operation::Symlink { name: self.new_name(&["l", "m"])?, target }
@@ -107,14 +109,14 @@ impl Generator {
             74..76 => Operation::Rmdir { name: self.empty_folder()? },
             76..82 => {
                 let size = self.rng.below(SIZE_MAX);
-                Operation::Truncate { name: self.pick(Kind::File)?, size }
+                Operation::Truncate { name: self.pick(NodeKind::File)?, size }
             }
             82..85 => {
                 let mode = 0o400 | self.rng.below(0o400) as u16;
-                Operation::Chmod { name: self.pick(Kind::File)?, mode }
+                Operation::Chmod { name: self.pick(NodeKind::File)?, mode }
             }
-            85..92 => Operation::Fsync { name: self.pick(Kind::File)?, data_only: kind > 90 },
-            92..95 => Operation::FsyncDir { name: self.pick(Kind::Folder)? },
+            85..92 => Operation::Fsync { name: self.pick(NodeKind::File)?, data_only: kind > 90 },
+            92..95 => Operation::FsyncDir { name: self.pick(NodeKind::Folder)? },
             95 => Operation::Sync,
             _ if self.like.transact => Operation::Transact,
             _ => return None,
@@ -122,16 +124,16 @@ impl Generator {
     }
 
     fn write(&mut self) -> Option<Operation> {
-        let name = self.pick(Kind::File)?;
+        let name = self.pick(NodeKind::File)?;
         let size = self.sizes.get(&self.names.node(&name)?).copied().unwrap_or(0);
         let how = match self.rng.below(20) {
-            0..12 => How::Buffered,
-            12..14 => How::Sync,
-            14..16 => How::DataSync,
-            _ if self.like.fast_commits && self.rng.percent(80) => How::Sync,
-            _ => How::Direct,
+            0..12 => WriteKind::Buffered,
+            12..14 => WriteKind::Sync,
+            14..16 => WriteKind::DataSync,
+            _ if self.like.fast_commits && self.rng.percent(80) => WriteKind::Sync,
+            _ => WriteKind::Direct,
         };
-        let align = if how == How::Direct { ALIGN } else { 1 };
+        let align = if how == WriteKind::Direct { ALIGN } else { 1 };
         let append = self.rng.percent(50);
         let offset = if append { size } else { self.rng.below(SIZE_MAX) };
         let offset = offset.min(SIZE_MAX) / align * align;
@@ -141,18 +143,18 @@ impl Generator {
     }
 
     fn rename(&mut self, files: &[&str]) -> Option<Operation> {
-        let kind = if self.rng.percent(75) { Kind::File } else { Kind::Folder };
+        let kind = if self.rng.percent(75) { NodeKind::File } else { NodeKind::Folder };
         let from = self.pick(kind).filter(|n| !n.is_empty())?;
-        let to = self.name(if kind == Kind::File { files } else { &["p", "q", "s"] });
+        let to = self.name(if kind == NodeKind::File { files } else { &["p", "q", "s"] });
         let into_itself = to == from || to.starts_with(&format!("{from}/"));
-        let deep = kind == Kind::Folder && to.len() > 5;
+        let deep = kind == NodeKind::Folder && to.len() > 5;
         if self.like.fast_commits && self.names.kind(&to).is_some() && self.rng.percent(85) {
             return None;
         }
         let fits = match self.names.kind(&to) {
             None => true,
-            Some(Kind::Folder) => kind == Kind::Folder && self.is_empty(&to),
-            Some(_) => kind != Kind::Folder,
+            Some(NodeKind::Folder) => kind == NodeKind::Folder && self.is_empty(&to),
+            Some(_) => kind != NodeKind::Folder,
         };
         (!into_itself && !deep && fits && !from.starts_with(&format!("{to}/")))
             .then_some(Operation::Rename { from, to })
@@ -163,7 +165,7 @@ impl Generator {
     }
 
     fn empty_folder(&mut self) -> Option<String> {
-        self.pick(Kind::Folder).filter(|n| !n.is_empty() && self.is_empty(n))
+        self.pick(NodeKind::Folder).filter(|n| !n.is_empty() && self.is_empty(n))
     }
 
     fn apply(&mut self, op: &Operation) {
@@ -192,9 +194,10 @@ mod tests {
     fn every_operation_is_drawn_or_named() {
         const NOT_DRAWN: [Sort; 3] = [Sort::Fallocate, Sort::SetAttribute, Sort::Exchange];
         let mut drawn: HashSet<Sort> = HashSet::new();
-        for like in
-            [Like { transact: true, ..Like::default() }, Like { churn: true, ..Like::default() }]
-        {
+        for like in [
+            WorkloadMix { transact: true, ..WorkloadMix::default() },
+            WorkloadMix { churn: true, ..WorkloadMix::default() },
+        ] {
             let mut generator = Generator::new(1, like);
             drawn.extend((0..3000).map(|_| Sort::from(generator.next())));
         }

@@ -12,14 +12,14 @@ use steadfast_vfs::{FileSystem, TransactMask};
 use super::content::{Content, Fault};
 use super::contents::Contents;
 use super::names::{FOLDER, Names, Node};
-use super::operation::{How, Index, Operation};
+use super::operation::{Operation, OperationIndex, WriteKind};
 use super::points;
 use super::run::folder_name;
-use super::seen::{self, Seen};
+use super::seen::{self, NodeView};
 
 /// An operation that was carried out.
 #[derive(Debug, Clone)]
-pub(crate) struct Done {
+pub(crate) struct OperationAck {
     pub op: Operation,
     pub started: Moment,
     pub acknowledged: Moment,
@@ -28,7 +28,7 @@ pub(crate) struct Done {
 /// What every task did, in its order.
 #[derive(Debug, Clone)]
 pub struct History {
-    pub(crate) tasks: Vec<Vec<Done>>,
+    pub(crate) tasks: Vec<Vec<OperationAck>>,
 }
 
 /// What the set-up promises.
@@ -42,7 +42,7 @@ pub struct Promises {
 
 /// A task's operations, with the names after each number of them.
 pub(super) struct Task {
-    pub done: Vec<Done>,
+    pub done: Vec<OperationAck>,
     pub names: Vec<Names>,
     /// Of each operation, the nodes whose inodes it changes.
     touched: Vec<Vec<Node>>,
@@ -57,7 +57,7 @@ pub struct MixedJudge {
 impl MixedJudge {
     /// A judge of the run with this history.
     pub fn new(history: History, promises: Promises) -> Self {
-        let task = |done: Vec<Done>| {
+        let task = |done: Vec<OperationAck>| {
             let (mut names, mut touched) = (vec![Names::new()], Vec::new());
             for (index, d) in done.iter().enumerate() {
                 let mut next = names[index].clone();
@@ -92,7 +92,7 @@ impl Judge for MixedJudge {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum JudgeView {
     /// What is in the folder of each task.
-    Trees(Vec<BTreeMap<String, Seen>>),
+    Trees(Vec<BTreeMap<String, NodeView>>),
     /// This task's folder is missing.
     Missing(usize),
     /// Why it could not be read.
@@ -139,7 +139,7 @@ impl MixedJudge {
 }
 
 /// What was promised of a task's folder before a cut.
-struct Promised {
+struct FolderPromise {
     /// Operations started.
     started: usize,
     /// Operations acknowledged.
@@ -156,10 +156,11 @@ impl Task {
         (started, self.done.partition_point(|d| d.acknowledged.tick < tick))
     }
 
-    fn promised(&self, task: usize, tick: u64) -> Promised {
+    fn promised(&self, task: usize, tick: u64) -> FolderPromise {
         let (started, acknowledged) = self.progress(tick);
-        let mut p = Promised { started, acknowledged, least: 0, contents: Contents::new(task) };
-        let mut touched: BTreeMap<Node, Index> = BTreeMap::new();
+        let mut p =
+            FolderPromise { started, acknowledged, least: 0, contents: Contents::new(task) };
+        let mut touched: BTreeMap<Node, OperationIndex> = BTreeMap::new();
         for (index, done) in self.done[..started].iter().enumerate() {
             let names = &self.names[index];
             touched.extend(self.touched[index].iter().map(|node| (*node, index)));
@@ -175,7 +176,7 @@ impl Task {
         &self,
         number: usize,
         tick: u64,
-        tree: &BTreeMap<String, Seen>,
+        tree: &BTreeMap<String, NodeView>,
         stale_allowed: bool,
         cut: &mut StateFigures,
     ) {
@@ -211,8 +212,8 @@ impl Task {
     fn no_prefix(
         &self,
         folder: &str,
-        promised: &Promised,
-        tree: &BTreeMap<String, Seen>,
+        promised: &FolderPromise,
+        tree: &BTreeMap<String, NodeView>,
         cut: &mut StateFigures,
     ) {
         let earlier = (0..promised.least).rev().find(|k| self.names[*k].compare(tree).is_ok());
@@ -234,13 +235,13 @@ impl Task {
     }
 }
 
-impl Promised {
+impl FolderPromise {
     /// The operation with this index was acknowledged. `since` is how many operations there were
     /// when the inode of a node was changed last.
     fn promise(
         &mut self,
         names: &Names,
-        index: Index,
+        index: OperationIndex,
         op: &Operation,
         since: impl Fn(Node) -> usize,
     ) {
@@ -249,10 +250,12 @@ impl Promised {
             Operation::Write { name, offset, len, how } => {
                 let node = named(name);
                 match how {
-                    How::Buffered | How::Direct | How::Mapped => return,
-                    How::Sync | How::DataSync => self.contents.of(node).promise(*offset, *len),
+                    WriteKind::Buffered | WriteKind::Direct | WriteKind::Mapped => return,
+                    WriteKind::Sync | WriteKind::DataSync => {
+                        self.contents.of(node).promise(*offset, *len)
+                    }
                 }
-                if *how == How::Sync { since(node) } else { node }
+                if *how == WriteKind::Sync { since(node) } else { node }
             }
             Operation::Fsync { name, data_only } => {
                 let node = named(name);
@@ -288,13 +291,13 @@ impl Promised {
     fn judge_data(
         &self,
         names: &Names,
-        tree: &BTreeMap<String, Seen>,
+        tree: &BTreeMap<String, NodeView>,
         stale_allowed: bool,
     ) -> Result<(), (String, Fault)> {
         let empty = Content::default();
         for (name, seen) in tree {
             let Some(node) = names.node(name) else { continue };
-            if seen.kind == seen::Kind::File {
+            if seen.kind == seen::NodeKind::File {
                 let content = self.contents.get(node).unwrap_or(&empty);
                 content.judge(&seen.data, stale_allowed).map_err(|f| (name.clone(), f))?;
             }

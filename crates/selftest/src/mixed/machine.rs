@@ -7,10 +7,10 @@ use std::time::Duration;
 use steadfast_block::BlockDevice;
 use steadfast_crash::Result;
 use steadfast_crash::explore::ext4::{booted, fill, make, mount, recorded, words};
-use steadfast_crash::explore::{Booted, Machine, Recorded};
+use steadfast_crash::explore::{BootedMachine, CutSource, RebootTarget};
 use steadfast_crash::risk::old_contents;
 use steadfast_devices::filter::record::{Durability, RecordLog};
-use steadfast_devices::filter::{Effect, Fault, Ops, Rule};
+use steadfast_devices::filter::{Effect, Fault, FaultRule, Ops};
 use steadfast_devices::model::{Model, ModelParams, NvramParams};
 use steadfast_devices::store::Store;
 use steadfast_ext4::{DataMode, Dax, MountOptions};
@@ -21,9 +21,9 @@ use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, TransactMask, TransactPolicy};
 use steadfast_volume::Mirror;
 
-use super::generate::Like;
+use super::generate::WorkloadMix;
 use super::judge::{MixedJudge, Promises};
-use super::mirrored::{LEGS, Mirrored};
+use super::mirrored::{LEGS, MirrorDisk};
 use super::run::{Script, record};
 use crate::devices::{EPOCH, flash, held, memory};
 
@@ -87,10 +87,10 @@ pub struct Setup {
     /// Small files and folders are in their inodes.
     pub inline_data: bool,
     /// The disk is a mirror of two.
-    pub mirror: Option<Mirrored>,
+    pub mirror: Option<MirrorDisk>,
     /// A bug that is to be found.
     #[cfg(feature = "planted-bugs")]
-    pub planted: Option<steadfast_crash::planted::Planted>,
+    pub planted: Option<steadfast_crash::planted::StackBug>,
 }
 
 impl Setup {
@@ -192,7 +192,7 @@ pub struct MixedMachine {
 }
 
 /// The devices of a machine.
-struct Built {
+struct MachineDevices {
     /// Each by itself, in the order in which they are recorded.
     models: Vec<Arc<dyn Model>>,
     /// What is mounted: disk and card.
@@ -205,7 +205,7 @@ impl MixedMachine {
     /// The devices by themselves: the disk, or those that the mirror is made of, then the card.
     fn models(&self) -> steadfast_crash::Result<Vec<Arc<dyn Model>>> {
         let (disks, bytes) = match self.setup.mirror {
-            Some(_) => (LEGS, Mirrored::leg_bytes(self.disk_bytes)),
+            Some(_) => (LEGS, MirrorDisk::leg_bytes(self.disk_bytes)),
             None => (1, self.disk_bytes),
         };
         let mut models: Vec<Arc<dyn Model>> = Vec::new();
@@ -232,7 +232,7 @@ impl MixedMachine {
         &self,
         contents: Option<Vec<Store>>,
         log: Option<&RecordLog>,
-    ) -> steadfast_crash::Result<Built> {
+    ) -> steadfast_crash::Result<MachineDevices> {
         let models = self.models()?;
         let is_new = contents.is_none();
         let disks = if self.setup.mirror.is_some() { LEGS } else { 1 };
@@ -251,7 +251,7 @@ impl MixedMachine {
             })
             .collect();
         let Some(mirrored) = self.setup.mirror else {
-            return Ok(Built { models, devices, mirror: None });
+            return Ok(MachineDevices { models, devices, mirror: None });
         };
         let disks: Vec<_> = devices.drain(..LEGS).collect();
         let mirror = match is_new {
@@ -259,7 +259,7 @@ impl MixedMachine {
             false => mirrored.assemble(&disks, self.disk_bytes)?,
         };
         devices.insert(0, Arc::new(mirror.clone()));
-        Ok(Built { models, devices, mirror: Some(mirror) })
+        Ok(MachineDevices { models, devices, mirror: Some(mirror) })
     }
 
     fn make(&self, devices: &[Arc<dyn BlockDevice>]) -> steadfast_crash::Result<()> {
@@ -273,14 +273,14 @@ impl MixedMachine {
     ///
     /// # Errors
     /// If anything in it fails, in words.
-    pub fn record(&self, seed: u64, tasks: usize, operations: usize) -> Result<Recorded> {
+    pub fn record(&self, seed: u64, tasks: usize, operations: usize) -> Result<CutSource> {
         self.record_script(seed, &self.script(seed, tasks, operations))
     }
 
     /// What [`record`](Self::record) runs.
     pub fn script(&self, seed: u64, tasks: usize, operations: usize) -> Script {
         let Setup { points, fast_commits, churn, .. } = self.setup;
-        let like = Like { transact: points.is_some(), fast_commits, churn };
+        let like = WorkloadMix { transact: points.is_some(), fast_commits, churn };
         Script::drawn(seed, tasks, operations, like)
     }
 
@@ -288,16 +288,16 @@ impl MixedMachine {
     ///
     /// # Errors
     /// If anything in it fails, in words.
-    pub fn record_script(&self, seed: u64, script: &Script) -> Result<Recorded> {
+    pub fn record_script(&self, seed: u64, script: &Script) -> Result<CutSource> {
         let (machine, script) = (*self, script.clone());
         let ran = Sim::new(seed).run(move || machine.simulate(&script));
         ran.map_err(|e| e.to_string())?
     }
 
-    fn simulate(&self, script: &Script) -> steadfast_crash::Result<Recorded> {
+    fn simulate(&self, script: &Script) -> steadfast_crash::Result<CutSource> {
         let log = RecordLog::new();
         log.pause(true);
-        let Built { models, devices, mirror } = self.build(None, Some(&log))?;
+        let MachineDevices { models, devices, mirror } = self.build(None, Some(&log))?;
         self.make(&devices)?;
         let fs = mount(&devices, self.setup.options())?;
         let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
@@ -318,7 +318,7 @@ impl MixedMachine {
         fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
         mirror.map_or(Ok(()), |m| m.close()).map_err(|e| e.to_string())?;
         let judge = Arc::new(MixedJudge::new(history, self.setup.promises()));
-        Ok(Recorded { bases, recording, judge })
+        Ok(CutSource { bases, recording, judge })
     }
 }
 
@@ -327,18 +327,18 @@ fn with_stragglers(device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
     let fault = Fault::new(device);
     for nth in (STRAGGLER_EVERY..STRAGGLERS_END).step_by(STRAGGLER_EVERY as usize) {
         let late = Effect::Delay(STRAGGLER_DELAY);
-        fault.faults().add(Rule::new(Ops::WRITE, late).nth(nth));
+        fault.faults().add(FaultRule::new(Ops::WRITE, late).nth(nth));
     }
     Arc::new(fault)
 }
 
-impl Machine for MixedMachine {
+impl RebootTarget for MixedMachine {
     fn power_on(
         &self,
         contents: Vec<Store>,
         log: Option<&RecordLog>,
-    ) -> steadfast_crash::Result<Booted> {
-        let Built { models, devices, mirror } = self.build(Some(contents), log)?;
+    ) -> steadfast_crash::Result<BootedMachine> {
+        let MachineDevices { models, devices, mirror } = self.build(Some(contents), log)?;
         let mut options = self.setup.options();
         options.simulated_epoch += OFF_SECONDS;
         let fs = mount(&devices, options)?;
@@ -358,7 +358,7 @@ impl Machine for MixedMachine {
         missing: usize,
         contents: Vec<Store>,
         log: Option<&RecordLog>,
-    ) -> steadfast_crash::Result<Booted> {
+    ) -> steadfast_crash::Result<BootedMachine> {
         if Some(missing) != self.journal() {
             return Err("there is no disk to mount".into());
         }

@@ -9,7 +9,7 @@ use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_runtime::sleep;
 use steadfast_volume::{
-    AssembleOptions, LegState, Mirror, MirrorOptions, NewLeg, Policies, ReadPolicy, Throttle,
+    AssembleOptions, LegState, Mirror, MirrorOptions, NewLeg, Policies, ReadPolicy, ResyncThrottle,
     WritePolicy, assemble, create_mirror,
 };
 
@@ -39,14 +39,14 @@ pub enum Memory {
 
 /// A disk that is a mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct MirrorDisk {
     /// A leg in memory.
     pub memory: Memory,
     /// The disk that is gone after every cut.
     pub lost: Option<usize>,
 }
 
-impl Mirrored {
+impl MirrorDisk {
     /// Bytes of each disk of a mirror of so many.
     pub(super) fn leg_bytes(size: u64) -> u64 {
         size + EXTRA
@@ -81,7 +81,7 @@ impl Mirrored {
             ..MirrorOptions::default()
         };
         let mirror = create_mirror("disk", &legs, &options).map_err(|e| e.to_string())?;
-        mirror.keep(TICK, Throttle::default());
+        mirror.keep(TICK, ResyncThrottle::default());
         Ok(mirror)
     }
 
@@ -103,7 +103,7 @@ impl Mirrored {
         if let Some(leg) = self.memory_leg(size) {
             mirror.replace(MEMORY, Some(&leg)).map_err(|e| format!("memory: {e}"))?;
         }
-        mirror.keep(TICK, Throttle::default());
+        mirror.keep(TICK, ResyncThrottle::default());
         Ok(mirror)
     }
 
@@ -112,12 +112,12 @@ impl Mirrored {
         let said = |e: steadfast_volume::VolumeError| e.to_string();
         // Another one may be under way: its own.
         for _ in 0..RESYNCS {
-            if mirror.resync(Throttle::default()).map_err(said)?.complete {
+            if mirror.resync(ResyncThrottle::default()).map_err(said)?.complete {
                 break;
             }
             sleep(TICK);
         }
-        let scrubbed = mirror.scrub(false, Throttle::default()).map_err(said)?;
+        let scrubbed = mirror.scrub(false, ResyncThrottle::default()).map_err(said)?;
         if !scrubbed.is_clean() || !scrubbed.complete {
             return Err(format!("legs differ after the resync: {scrubbed:?}").into());
         }

@@ -29,5 +29,5 @@ mod words;
 
 pub use case::{Case, CaseDescription};
 pub use machine::{MixedMachine, Setup};
-pub use mirrored::{Memory, Mirrored};
+pub use mirrored::{Memory, MirrorDisk};
 pub use run::Script;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::operation::{Index, Operation, attribute};
-use super::seen::{Kind, Seen};
+use super::operation::{Operation, OperationIndex, attribute};
+use super::seen::{NodeKind, NodeView};
 
 /// A node of the model: named by the operation that made it; 0 is the task's folder, others are
 /// one more than the operation's index.
@@ -14,7 +14,7 @@ pub(crate) const FOLDER: Node = 0;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeInfo {
-    pub kind: Kind,
+    pub kind: NodeKind,
     pub mode: u16,
     /// A symbolic link's target.
     pub target: String,
@@ -36,7 +36,7 @@ pub(crate) fn parent(name: &str) -> &str {
 
 impl Names {
     pub fn new() -> Self {
-        let (kind, mode) = (Kind::Folder, 0o755);
+        let (kind, mode) = (NodeKind::Folder, 0o755);
         let folder = NodeInfo { kind, mode, target: String::new(), attribute: 0 };
         Names {
             entries: BTreeMap::from([(String::new(), FOLDER)]),
@@ -48,18 +48,18 @@ impl Names {
         self.entries.get(name).copied()
     }
 
-    pub fn kind(&self, name: &str) -> Option<Kind> {
+    pub fn kind(&self, name: &str) -> Option<NodeKind> {
         self.node(name).map(|n| self.nodes[&n].kind)
     }
 
     /// Applies the operation with this index; those on data change nothing here. Returns the nodes
     /// whose inodes it changes.
-    pub fn apply(&mut self, index: Index, op: &Operation) -> Vec<Node> {
+    pub fn apply(&mut self, index: OperationIndex, op: &Operation) -> Vec<Node> {
         match op {
-            Operation::Create { name } => self.add(name, index, (Kind::File, 0o644), ""),
-            Operation::Mkdir { name } => self.add(name, index, (Kind::Folder, 0o755), ""),
+            Operation::Create { name } => self.add(name, index, (NodeKind::File, 0o644), ""),
+            Operation::Mkdir { name } => self.add(name, index, (NodeKind::Folder, 0o755), ""),
             Operation::Symlink { name, target } => {
-                self.add(name, index, (Kind::Symlink, 0o777), target)
+                self.add(name, index, (NodeKind::Symlink, 0o777), target)
             }
             Operation::Link { from, to } => {
                 let node = self.entries[from];
@@ -104,8 +104,8 @@ impl Names {
     fn add(
         &mut self,
         name: &str,
-        index: Index,
-        (kind, mode): (Kind, u16),
+        index: OperationIndex,
+        (kind, mode): (NodeKind, u16),
         target: &str,
     ) -> Vec<Node> {
         let (node, target) = (index + 1, target.to_owned());
@@ -149,7 +149,7 @@ impl Names {
     /// Links of a node as `stat` counts them.
     fn links(&self, node: Node) -> u32 {
         let names = self.entries.iter().filter(|(_, n)| **n == node);
-        if self.nodes[&node].kind != Kind::Folder {
+        if self.nodes[&node].kind != NodeKind::Folder {
             return names.count() as u32;
         }
         let Some((path, _)) = names.into_iter().next() else { return 0 };
@@ -157,13 +157,13 @@ impl Names {
         let folders = self
             .entries
             .iter()
-            .filter(|(name, n)| inside(name) && self.nodes[n].kind == Kind::Folder)
+            .filter(|(name, n)| inside(name) && self.nodes[n].kind == NodeKind::Folder)
             .count();
         2 + folders as u32
     }
 
     /// Whether what was found is this; if not, where it differs.
-    pub fn compare(&self, seen: &BTreeMap<String, Seen>) -> Result<(), String> {
+    pub fn compare(&self, seen: &BTreeMap<String, NodeView>) -> Result<(), String> {
         if let Some(name) = self.entries.keys().find(|n| !seen.contains_key(*n)) {
             return Err(format!("'{name}' is missing"));
         }
@@ -176,7 +176,7 @@ impl Names {
             }
             let links = self.links(node);
             let same = (found.kind, found.mode, found.links) == (info.kind, info.mode, links)
-                && (info.kind != Kind::Symlink || found.target == info.target);
+                && (info.kind != NodeKind::Symlink || found.target == info.target);
             if found.attribute != attribute(info.attribute) {
                 let (has, due) = (found.attribute.len(), info.attribute);
                 return Err(format!("'{name}' has an attribute of {has} bytes, not {due}"));

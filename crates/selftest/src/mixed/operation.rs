@@ -5,7 +5,7 @@ use steadfast_vfs::{Fallocate, TransactMask};
 
 /// How a write is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum How {
+pub enum WriteKind {
     /// Through the page cache.
     Buffered,
     /// With O_SYNC.
@@ -44,7 +44,7 @@ pub enum Operation {
     /// Renames, replacing what is there.
     Rename { from: String, to: String },
     /// Writes `len` bytes that name the task and the operation.
-    Write { name: String, offset: u64, len: u64, how: How },
+    Write { name: String, offset: u64, len: u64, how: WriteKind },
     /// Makes a file longer or shorter.
     Truncate { name: String, size: u64 },
     /// Gives a range of a file space, or zeros, or takes it out, or puts a hole in. What is
@@ -130,7 +130,10 @@ impl Operation {
             Operation::Unlink { .. } | Operation::Rmdir { .. } => TransactMask::UNLINK,
             Operation::Rename { .. } | Operation::Exchange { .. } => TransactMask::RENAME,
             Operation::UnlinkOpen { .. } => TransactMask::UNLINK | TransactMask::CLOSE,
-            Operation::Write { how: How::Buffered | How::Direct | How::Mapped, .. }
+            Operation::Write {
+                how: WriteKind::Buffered | WriteKind::Direct | WriteKind::Mapped,
+                ..
+            }
             | Operation::Fallocate { .. } => TransactMask::WRITE | TransactMask::CLOSE,
             Operation::Write { .. } => {
                 TransactMask::WRITE | TransactMask::CLOSE | TransactMask::FSYNC
@@ -152,7 +155,7 @@ pub(crate) fn attribute(len: usize) -> Vec<u8> {
 }
 
 /// Names an operation of a task: its place in the order, from 0.
-pub(crate) type Index = usize;
+pub(crate) type OperationIndex = usize;
 
 /// Blocks begin at multiples of this.
 const BLOCK_MIN: u64 = 1024;
@@ -162,7 +165,7 @@ const RUN: u64 = 5;
 
 /// The byte that operation `index` of `task` writes at `at`. Never zero: that is what nobody
 /// wrote. Blocks of every other operation begin with the number that a log's own begin with.
-pub(crate) fn byte(task: usize, index: Index, at: u64) -> u8 {
+pub(crate) fn byte(task: usize, index: OperationIndex, at: u64) -> u8 {
     if index % 2 == 1
         && let Some(magic) = JOURNAL_MAGIC.get((at % BLOCK_MIN) as usize)
     {
@@ -171,7 +174,7 @@ pub(crate) fn byte(task: usize, index: Index, at: u64) -> u8 {
     run_byte(task, index, at / RUN)
 }
 
-fn run_byte(task: usize, index: Index, run: u64) -> u8 {
+fn run_byte(task: usize, index: OperationIndex, run: u64) -> u8 {
     let seed = (task as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (index as u64) << 20;
     let mixed = (seed ^ run).wrapping_mul(0xa076_1d64_78bd_642f);
     (mixed >> 40) as u8 | 1
@@ -179,7 +182,7 @@ fn run_byte(task: usize, index: Index, run: u64) -> u8 {
 
 /// Fills `out` with what the operation writes from `offset` on: [`byte`] of each, but a run at
 /// once, because every state that is judged needs it.
-pub(crate) fn fill(task: usize, index: Index, offset: u64, out: &mut [u8]) {
+pub(crate) fn fill(task: usize, index: OperationIndex, offset: u64, out: &mut [u8]) {
     let mut at = 0;
     while at < out.len() {
         let place = offset + at as u64;

@@ -10,7 +10,7 @@ use super::contents::Contents;
 use super::judge::Task;
 use super::names::FOLDER;
 use super::run::folder_name;
-use super::seen::{Kind, Seen};
+use super::seen::{NodeKind, NodeView};
 
 /// A transaction point: made by operation `index` of `task`, some time in `start..=end` ticks.
 struct Point {
@@ -28,7 +28,7 @@ pub(super) fn judge(
     tasks: &[Task],
     mask: TransactMask,
     tick: u64,
-    found: &[BTreeMap<String, Seen>],
+    found: &[BTreeMap<String, NodeView>],
     cut: &mut StateFigures,
 ) {
     let candidates = candidates(tasks, mask, tick);
@@ -113,7 +113,7 @@ impl Matches {
     fn find(
         task: &Task,
         number: usize,
-        tree: &BTreeMap<String, Seen>,
+        tree: &BTreeMap<String, NodeView>,
         range: RangeInclusive<usize>,
     ) -> Matches {
         let mut contents = Contents::new(number);
@@ -138,11 +138,11 @@ fn equal(
     task: &Task,
     k: usize,
     contents: &Contents,
-    tree: &BTreeMap<String, Seen>,
+    tree: &BTreeMap<String, NodeView>,
 ) -> steadfast_crash::Result<()> {
     let names = &task.names[k];
     names.compare(tree)?;
-    for (name, seen) in tree.iter().filter(|(_, s)| s.kind == Kind::File) {
+    for (name, seen) in tree.iter().filter(|(_, s)| s.kind == NodeKind::File) {
         let node = names.node(name).unwrap_or(FOLDER);
         let data = contents.get(node).map_or(&[][..], |c| &c.data[..]);
         if data != seen.data {

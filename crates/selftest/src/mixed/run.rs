@@ -9,9 +9,9 @@ use steadfast_vfs::{
     FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr, SetXattr,
 };
 
-use super::generate::{Generator, Like};
-use super::judge::{Done, History};
-use super::operation::{How, Index, Operation, attribute, fill};
+use super::generate::{Generator, WorkloadMix};
+use super::judge::{History, OperationAck};
+use super::operation::{Operation, OperationIndex, WriteKind, attribute, fill};
 use super::seen::ATTRIBUTE;
 
 /// How long a file is kept open that has lost its name.
@@ -36,7 +36,7 @@ pub struct Script {
 
 impl Script {
     /// `tasks` tasks of `operations` operations each, drawn from `seed`.
-    pub(super) fn drawn(seed: u64, tasks: usize, operations: usize, like: Like) -> Script {
+    pub(super) fn drawn(seed: u64, tasks: usize, operations: usize, like: WorkloadMix) -> Script {
         let task = |task: usize| {
             let seed = seed.wrapping_mul(1000).wrapping_add(task as u64);
             let mut generator = Generator::new(seed, like);
@@ -128,7 +128,7 @@ pub fn record(
             let worker = Worker { fs: Arc::clone(fs), folder, task };
             let log = log.clone();
             let may_fail = script.may_fail;
-            spawn(format!("task {task}"), move || -> steadfast_crash::Result<Vec<Done>> {
+            spawn(format!("task {task}"), move || -> steadfast_crash::Result<Vec<OperationAck>> {
                 let mut done = Vec::new();
                 for op in operations {
                     let index = done.len();
@@ -136,7 +136,7 @@ pub fn record(
                     let outcome = worker.carry_out(index, &op);
                     let acknowledged = note(&log, task, index, 1);
                     match outcome {
-                        Ok(()) => done.push(Done { op, started, acknowledged }),
+                        Ok(()) => done.push(OperationAck { op, started, acknowledged }),
                         Err(_) if may_fail => {}
                         Err(e) => {
                             return Err(
@@ -157,7 +157,7 @@ pub fn record(
     Ok(History { tasks: history })
 }
 
-pub(crate) fn note(log: &RecordLog, task: usize, index: Index, end: u64) -> Moment {
+pub(crate) fn note(log: &RecordLog, task: usize, index: OperationIndex, end: u64) -> Moment {
     log.note(NOTE, [task as u64, index as u64, end])
 }
 
@@ -186,7 +186,7 @@ impl Worker {
         Ok(self.fs.lookup(dir, &last)?.ino)
     }
 
-    pub fn carry_out(&self, index: Index, op: &Operation) -> Result<()> {
+    pub fn carry_out(&self, index: OperationIndex, op: &Operation) -> Result<()> {
         let fs = &*self.fs;
         let rw = OpenFlags::READ | OpenFlags::WRITE;
         match op {
@@ -230,10 +230,10 @@ impl Worker {
             }
             Operation::Write { name, offset, len, how } => {
                 let flags = match how {
-                    How::Buffered | How::Mapped => rw,
-                    How::Sync => rw | OpenFlags::SYNC,
-                    How::DataSync => rw | OpenFlags::DSYNC,
-                    How::Direct => rw | OpenFlags::DIRECT,
+                    WriteKind::Buffered | WriteKind::Mapped => rw,
+                    WriteKind::Sync => rw | OpenFlags::SYNC,
+                    WriteKind::DataSync => rw | OpenFlags::DSYNC,
+                    WriteKind::Direct => rw | OpenFlags::DIRECT,
                 };
                 self.write(index, name, (*offset, *len), (flags, *how))
             }
@@ -270,16 +270,18 @@ impl Worker {
 
     fn write(
         &self,
-        index: Index,
+        index: OperationIndex,
         name: &str,
         (offset, len): (u64, u64),
-        (flags, how): (OpenFlags, How),
+        (flags, how): (OpenFlags, WriteKind),
     ) -> Result<()> {
         let fh = self.fs.open(self.find(name)?, flags)?;
         let mut data = vec![0; len as usize];
         fill(self.task, index, offset, &mut data);
         let written = match how {
-            How::Mapped => self.fs.write_as(fh, offset, data.into(), OpenFlags::WRITTEN_BACK)?,
+            WriteKind::Mapped => {
+                self.fs.write_as(fh, offset, data.into(), OpenFlags::WRITTEN_BACK)?
+            }
             _ => self.fs.write(fh, offset, data.into())?,
         };
         self.fs.release(fh)?;

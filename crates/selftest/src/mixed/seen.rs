@@ -10,7 +10,7 @@ pub(crate) const ATTRIBUTE: &[u8] = b"user.x";
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     File,
     Folder,
     Symlink,
@@ -18,8 +18,8 @@ pub(crate) enum Kind {
 
 /// One name that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Seen {
-    pub kind: Kind,
+pub(crate) struct NodeView {
+    pub kind: NodeKind,
     pub ino: u64,
     pub mode: u16,
     pub links: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Seen {
 }
 
 /// What is in a task's folder, by path; the folder itself is "".
-pub(crate) type Names = BTreeMap<String, Seen>;
+pub(crate) type Names = BTreeMap<String, NodeView>;
 
 /// The path of a FIFO, a socket or a device, if there is one: no task makes any, so an inode has
 /// the wrong type.
@@ -48,11 +48,11 @@ pub(crate) fn folder(tree: &Tree, name: &str) -> Option<Names> {
         let inside = if inside.is_empty() { inside } else { inside.strip_prefix(b"/")? };
         Some(String::from_utf8_lossy(inside).into_owned())
     };
-    let seen = |node: &Node| Seen {
+    let seen = |node: &Node| NodeView {
         kind: match node.attr.kind {
-            FileType::Directory => Kind::Folder,
-            FileType::Symlink => Kind::Symlink,
-            _ => Kind::File,
+            FileType::Directory => NodeKind::Folder,
+            FileType::Symlink => NodeKind::Symlink,
+            _ => NodeKind::File,
         },
         ino: node.attr.ino.0,
         mode: node.attr.mode,

@@ -21,7 +21,7 @@ impl Setup {
 
     #[cfg(feature = "planted-bugs")]
     fn plant(&mut self, name: &str) -> Result<()> {
-        let planted = steadfast_crash::planted::Planted::named(name);
+        let planted = steadfast_crash::planted::StackBug::named(name);
         self.planted = Some(planted.ok_or_else(|| format!("{name}: no such bug"))?);
         Ok(())
     }
@@ -45,7 +45,7 @@ impl Setup {
 
     #[cfg(feature = "planted-bugs")]
     fn bug(&self) -> Option<&'static str> {
-        self.planted.map(steadfast_crash::planted::Planted::name)
+        self.planted.map(steadfast_crash::planted::StackBug::name)
     }
 
     /// No bugs are built in.

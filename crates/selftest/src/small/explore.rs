@@ -8,15 +8,15 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 
-pub use super::explored::Explored;
+pub use super::explored::SequenceReport;
 use super::explored::{FINDINGS_KEPT, Verdict};
-use super::machine::{Run, SmallMachine};
-use super::prune::{Base, OutcomeNo, Place, Pruner, Pruning};
+use super::machine::{SequenceRun, SmallMachine};
+use super::prune::{Base, CutPosition, OutcomeNo, Pruner, Pruning};
 use super::sequence::Sequence;
 use crate::mixed::judge::MixedJudge;
 use steadfast_crash::Result;
 use steadfast_crash::explore::{
-    Checks, Machine, Others, Plan, Recorded, System, recover_all, structure,
+    Checks, CutSource, OtherJudges, Plan, RebootTarget, System, recover_all, structure,
 };
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::opinion::Opinion;
@@ -48,8 +48,8 @@ pub fn explore(
     machine: &SmallMachine,
     sequences: &[Sequence],
     plan: &Plan,
-    progress: &dyn Fn(&Explored),
-) -> Result<Explored> {
+    progress: &dyn Fn(&SequenceReport),
+) -> Result<SequenceReport> {
     let mut explorer = Explorer::new(machine, plan);
     for (number, sequence) in sequences.iter().enumerate() {
         explorer.sequence(machine, number, sequence)?;
@@ -59,11 +59,11 @@ pub fn explore(
 }
 
 pub(super) struct Explorer {
-    machine: Arc<dyn Machine>,
+    machine: Arc<dyn RebootTarget>,
     plan: Plan,
     pruning: Pruning,
-    others: Others,
-    /// Every n-th new state is kept in [`Explored::kept`]; 0: none.
+    others: OtherJudges,
+    /// Every n-th new state is kept in [`SequenceReport::kept`]; 0: none.
     pub keep_every: u64,
     /// States judged: base, what was done and promised, contents.
     seen: HashSet<(u64, u128)>,
@@ -74,14 +74,14 @@ pub(super) struct Explorer {
     verdicts: HashMap<(u64, OutcomeNo), Arc<Verdict>>,
     /// Of each state, by number, its verdict in short, if somebody wants to compare.
     pub verdict_hashes: Option<Vec<(u64, u64)>>,
-    pub figures: Explored,
+    pub figures: SequenceReport,
 }
 
 /// A run that is being cut.
 struct Cutting<'r> {
     name: &'r str,
     units: Units,
-    recorded: &'r Recorded,
+    recorded: &'r CutSource,
     judge: Arc<MixedJudge>,
     base: Option<Arc<Base>>,
     tasks: usize,
@@ -95,7 +95,7 @@ struct CutAt {
     cut_states: Arc<CutStates>,
     /// What is beyond doubt, once it is needed.
     sure: Option<Vec<Store>>,
-    place: Option<Place>,
+    place: Option<CutPosition>,
 }
 
 impl CutAt {
@@ -119,19 +119,19 @@ impl Explorer {
         let on = pruning.on && plan.loss.is_none() && !plan.use_it;
         let mut pruning = pruning;
         pruning.on = on;
-        let shared: Arc<dyn Machine> = Arc::new(machine.clone());
+        let shared: Arc<dyn RebootTarget> = Arc::new(machine.clone());
         Explorer {
             machine: shared,
             plan: *plan,
             pruning,
-            others: Others::of(plan),
+            others: OtherJudges::of(plan),
             keep_every: 0,
             seen: HashSet::new(),
             checked: HashMap::new(),
             pruner: Pruner::new(machine, plan.seed, pruning),
             verdicts: HashMap::new(),
             verdict_hashes: None,
-            figures: Explored::default(),
+            figures: SequenceReport::default(),
         }
     }
 
@@ -149,11 +149,11 @@ impl Explorer {
     }
 
     /// Cuts a recorded run everywhere. `sequences` are what its tasks did, `name` is for people.
-    pub fn sequences(&mut self, name: &str, sequences: &[Sequence], run: Run) {
+    pub fn sequences(&mut self, name: &str, sequences: &[Sequence], run: SequenceRun) {
         self.figures.sequences += 1;
         self.verdicts.clear();
-        let Run { recorded, judge, begin, progress } = run;
-        let Recorded { bases, recording, .. } = &recorded;
+        let SequenceRun { recorded, judge, begin, progress } = run;
+        let CutSource { bases, recording, .. } = &recorded;
         let units = Units::new(recording, bases);
         let start: Vec<u128> = bases.iter().map(Store::digest).collect();
         let base = self.pruning.on.then(|| self.pruner.base(&start, bases));
@@ -317,7 +317,7 @@ impl Explorer {
     }
 
     /// Cuts the recovery of a state too, once or wherever it can be cut.
-    fn second_cuts(&mut self, recorded: &Recorded, state: &State) -> Vec<String> {
+    fn second_cuts(&mut self, recorded: &CutSource, state: &State) -> Vec<String> {
         let Checks { second, everywhere, .. } = state.checks;
         let mut words = Vec::new();
         let nothing = Checks::NOTHING;
@@ -356,7 +356,7 @@ impl Explorer {
     /// Lets states recover, and judges each by its own promises.
     fn recover_all(
         &mut self,
-        recorded: &Recorded,
+        recorded: &CutSource,
         states: Vec<(Vec<Store>, Moment, Checks)>,
     ) -> Vec<StateFigures> {
         let (others, plan, checked) = (&self.others, &self.plan, &mut self.checked);

@@ -8,7 +8,7 @@ pub(super) const FINDINGS_KEPT: usize = 12;
 
 /// What was explored, and what it showed.
 #[derive(Debug, Clone, Default)]
-pub struct Explored {
+pub struct SequenceReport {
     /// Sequences recorded.
     pub sequences: u64,
     /// Instants at which something else may be left, or something else is promised, than at the
@@ -48,7 +48,7 @@ pub struct Explored {
     pub kept: Vec<Vec<Store>>,
 }
 
-impl Explored {
+impl SequenceReport {
     /// How many states are not as they must be, or not known to be.
     pub fn wrong(&self) -> u64 {
         let shown = self.broken + self.stale + self.damaged;
@@ -57,7 +57,7 @@ impl Explored {
     }
 
     /// Adds another part of the same exploration.
-    pub fn add(&mut self, other: Explored) {
+    pub fn add(&mut self, other: SequenceReport) {
         self.sequences += other.sequences;
         self.cuts += other.cuts;
         self.exhausted += other.exhausted;
@@ -80,7 +80,7 @@ impl Explored {
     }
 }
 
-impl std::fmt::Display for Explored {
+impl std::fmt::Display for SequenceReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,

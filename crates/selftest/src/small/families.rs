@@ -22,8 +22,8 @@ use steadfast_vfs::Fallocate;
 
 use super::sequence::{APPEND, ATTRIBUTE, FILES, LARGE, Sequence, Start, State, in_folder, write};
 use crate::mixed::names::parent;
-use crate::mixed::operation::{How, Operation};
-use crate::mixed::seen::Kind;
+use crate::mixed::operation::{Operation, WriteKind};
+use crate::mixed::seen::NodeKind;
 
 /// The file whose data changes.
 const FILE: &str = "a";
@@ -190,13 +190,13 @@ fn grown(
 /// What can be done to the data of the file.
 fn data(state: &State, block: u64) -> Vec<Operation> {
     let size = state.size(FILE);
-    if state.names.kind(FILE) != Some(Kind::File) || size == 0 {
+    if state.names.kind(FILE) != Some(NodeKind::File) || size == 0 {
         return Vec::new();
     }
     let name = || FILE.to_owned();
     let range = |what, offset, len| Operation::Fallocate { name: name(), what, offset, len };
     let mapped =
-        Operation::Write { name: name(), offset: 0, len: size.min(PAGE), how: How::Mapped };
+        Operation::Write { name: name(), offset: 0, len: size.min(PAGE), how: WriteKind::Mapped };
     let mut found = vec![
         mapped,
         write(FILE, size, APPEND),
@@ -227,7 +227,7 @@ fn names(state: &State) -> Vec<Operation> {
     let mut found = state.possible();
     found.retain(|op| !is_first_write(op) && !is_sync(op));
     let files: Vec<&str> =
-        FILES.into_iter().filter(|name| state.names.kind(name) == Some(Kind::File)).collect();
+        FILES.into_iter().filter(|name| state.names.kind(name) == Some(NodeKind::File)).collect();
     for name in &files {
         let node = state.names.node(name);
         if node.is_some_and(|node| state.names.nodes[&node].attribute == 0) {

@@ -11,7 +11,7 @@ use steadfast_block::BlockDevice;
 use steadfast_crash::Result;
 use steadfast_crash::explore::ext4::{blocks, fill, mount, recorded, words};
 use steadfast_crash::explore::ram::{boot, cached};
-use steadfast_crash::explore::{Booted, Machine, Recorded};
+use steadfast_crash::explore::{BootedMachine, CutSource, RebootTarget};
 use steadfast_crash::judge::Judge;
 use steadfast_crash::risk::old_contents;
 use steadfast_devices::filter::record::{Durability, Moment, RecordLog};
@@ -26,7 +26,7 @@ use steadfast_vfs::{FileSystem, NewNode, OpenFlags, TransactMask};
 use super::sequence::Sequence;
 use crate::devices::{EPOCH, flash, held, memory};
 use crate::mixed::Setup;
-use crate::mixed::judge::{Done, History, MixedJudge};
+use crate::mixed::judge::{History, MixedJudge, OperationAck};
 use crate::mixed::operation::Operation;
 use crate::mixed::run::{Worker, folder_name, note};
 
@@ -60,8 +60,8 @@ pub struct SmallMachine {
 }
 
 /// A run of a sequence.
-pub(super) struct Run {
-    pub recorded: Recorded,
+pub(super) struct SequenceRun {
+    pub recorded: CutSource,
     /// The same judge as is recorded, which looks first and judges then, and is asked what its
     /// verdicts depend on.
     pub judge: Arc<MixedJudge>,
@@ -113,7 +113,7 @@ impl SmallMachine {
         &self,
         sequences: &[Sequence],
         preemption: Option<(&Preemption, usize)>,
-    ) -> Result<Run> {
+    ) -> Result<SequenceRun> {
         let (machine, sequences) = (self.clone(), sequences.to_vec());
         let preemption = preemption.map(|(preemption, begins)| (preemption.clone(), begins));
         let mut sim = Sim::new(1);
@@ -128,7 +128,7 @@ impl SmallMachine {
         &self,
         sequences: &[Sequence],
         preemption: Option<(Preemption, usize)>,
-    ) -> steadfast_crash::Result<Run> {
+    ) -> steadfast_crash::Result<SequenceRun> {
         let log = RecordLog::new();
         log.pause(true);
         let (models, devices) = self.recorded_devices(&log)?;
@@ -167,27 +167,27 @@ impl SmallMachine {
         let mut tasks = carried_out(tasks, sequences, preemption)?;
         sleep(QUIET);
         let started: Vec<_> = tasks.iter().map(|task| task.note(0)).collect();
-        let mut done: Vec<Vec<Done>> = Vec::new();
+        let mut done: Vec<Vec<OperationAck>> = Vec::new();
         let ends = |task: &mut Task| std::mem::take(&mut task.done);
-        let of_tasks: Vec<Vec<Done>> = tasks.iter_mut().map(ends).collect();
+        let of_tasks: Vec<Vec<OperationAck>> = tasks.iter_mut().map(ends).collect();
         drop(tasks);
         fs.unmount().map_err(|e| format!("{}: unmounting: {e}", in_words(sequences)))?;
         for (task, (mut of_task, started)) in of_tasks.into_iter().zip(started).enumerate() {
             let acknowledged = note(&log, task, of_task.len(), 1);
             // An unmount is a sync, or a transaction point where the policy says so.
             if self.setup.points.is_none_or(|mask| mask.contains(TransactMask::UMOUNT)) {
-                of_task.push(Done { op: durable.clone(), started, acknowledged });
+                of_task.push(OperationAck { op: durable.clone(), started, acknowledged });
             }
             done.push(of_task);
         }
         let recording = log.take();
-        let ticks = |d: &Done| (d.started.tick, d.acknowledged.tick);
+        let ticks = |d: &OperationAck| (d.started.tick, d.acknowledged.tick);
         let progress = done.iter().zip(before);
         let progress = progress.map(|(done, before)| done[before..].iter().map(ticks).collect());
         let progress = progress.collect();
         let judge = Arc::new(MixedJudge::new(History { tasks: done }, self.setup.promises()));
-        let recorded = Recorded { bases, recording, judge: Arc::clone(&judge) as Arc<dyn Judge> };
-        Ok(Run { recorded, begin, progress, judge })
+        let recorded = CutSource { bases, recording, judge: Arc::clone(&judge) as Arc<dyn Judge> };
+        Ok(SequenceRun { recorded, begin, progress, judge })
     }
 
     /// The devices, formatted, and what is mounted: each recorded.
@@ -259,7 +259,7 @@ pub(super) fn in_words(sequences: &[Sequence]) -> String {
 struct Task {
     worker: Worker,
     log: RecordLog,
-    done: Vec<Done>,
+    done: Vec<OperationAck>,
 }
 
 impl Task {
@@ -271,7 +271,7 @@ impl Task {
         let started = self.note(0);
         self.worker.carry_out(self.done.len(), op).map_err(|e| format!("{op:?}: {e}"))?;
         let acknowledged = self.note(1);
-        self.done.push(Done { op: op.clone(), started, acknowledged });
+        self.done.push(OperationAck { op: op.clone(), started, acknowledged });
         Ok(())
     }
 }
@@ -321,7 +321,7 @@ impl SmallMachine {
         &self,
         contents: Vec<Store>,
         device: &dyn Fn(usize, &Ram) -> Arc<dyn BlockDevice>,
-    ) -> steadfast_crash::Result<Booted> {
+    ) -> steadfast_crash::Result<BootedMachine> {
         let ram = |(number, store): (usize, Store)| {
             let ram = Ram::from_store("disk", store).persistent();
             if self.is_memory(number) { ram.with_atomic_words() } else { ram }
@@ -331,12 +331,12 @@ impl SmallMachine {
     }
 }
 
-impl Machine for SmallMachine {
+impl RebootTarget for SmallMachine {
     fn power_on(
         &self,
         contents: Vec<Store>,
         log: Option<&RecordLog>,
-    ) -> steadfast_crash::Result<Booted> {
+    ) -> steadfast_crash::Result<BootedMachine> {
         self.boot(contents, &|_, ram| cached(ram, log))
     }
 

@@ -27,12 +27,12 @@ mod schedules;
 mod sequence;
 mod twice;
 
-pub use explore::{Explored, explore};
+pub use explore::{SequenceReport, explore};
 pub use machine::SmallMachine;
 pub use prune::Pruning;
 pub use schedules::{
-    Compared, Prune, Schedule, Scheduled, ScheduledCase, Schedules, ShrunkCase, Tasks,
-    compare_pruning, explore_schedules,
+    ComparisonReport, Prune, Schedule, ScheduleReport, ScheduledCase, Schedules, ShrunkCase,
+    TaskSequences, compare_pruning, explore_schedules,
 };
 pub use sequence::{Sequence, Start};
-pub use twice::{Spent, Twice, explore_twice};
+pub use twice::{PruningCheck, TimeSpent, explore_twice};

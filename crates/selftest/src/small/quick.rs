@@ -8,17 +8,17 @@
 
 use steadfast_crash::Result;
 use steadfast_crash::explore::{Plan, SecondCuts};
-use steadfast_crash::states::Bound;
+use steadfast_crash::states::StateBound;
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
-use super::explore::{Explored, Explorer};
+use super::explore::{Explorer, SequenceReport};
 use super::machine::SmallMachine;
 use super::sequence::{Sequence, Start};
 use crate::mixed::Setup;
 
 /// How many states of a cut.
-pub const BOUND: Bound = Bound::exhaustive(8, false, 1);
+pub const BOUND: StateBound = StateBound::exhaustive(8, false, 1);
 /// Of one state in so many the recovery is cut too.
 const SECOND_EVERY: u64 = 50;
 /// And of one in so many everywhere.
@@ -116,13 +116,13 @@ pub struct Part {
 
 /// What was found first.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct FirstFinding {
     /// In words.
     pub finding: String,
     /// The sequence that shows it.
     pub sequence: Sequence,
     /// What was explored until then.
-    pub explored: Explored,
+    pub explored: SequenceReport,
 }
 
 const fn part(name: &'static str, setup: Setup, family: Family) -> Part {
@@ -228,7 +228,7 @@ impl Part {
     ///
     /// # Errors
     /// If a sequence could not be recorded, in words.
-    pub fn first_finding(&self) -> Result<(Explored, Option<Found>)> {
+    pub fn first_finding(&self) -> Result<(SequenceReport, Option<FirstFinding>)> {
         let machine = self.machine()?;
         let mut explorer = Explorer::new(&machine, &Part::plan(0));
         for sequence in self.family.sequences() {
@@ -237,7 +237,7 @@ impl Part {
             explorer.sequences(&sequence.to_string(), sequences, run);
             if let Some(finding) = explorer.figures.findings.first().cloned() {
                 let explored = explorer.figures.clone();
-                return Ok((explored.clone(), Some(Found { finding, sequence, explored })));
+                return Ok((explored.clone(), Some(FirstFinding { finding, sequence, explored })));
             }
         }
         Ok((explorer.figures, None))

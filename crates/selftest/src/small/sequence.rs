@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::mixed::names::{FOLDER, Names, Node, parent};
-use crate::mixed::operation::{How, Index, Operation};
-use crate::mixed::seen::Kind;
+use crate::mixed::operation::{Operation, OperationIndex, WriteKind};
+use crate::mixed::seen::NodeKind;
 
 pub(super) const FILES: [&str; 3] = ["a", "b", "d/a"];
 pub(super) const DIR: &str = "d";
@@ -166,7 +166,7 @@ impl Sequence {
 }
 
 pub(super) fn write(name: &str, offset: u64, len: u64) -> Operation {
-    Operation::Write { name: name.into(), offset, len, how: How::Buffered }
+    Operation::Write { name: name.into(), offset, len, how: WriteKind::Buffered }
 }
 
 /// What some operations have made.
@@ -176,7 +176,7 @@ pub(super) struct State {
     sizes: BTreeMap<Node, u64>,
     /// Changed since they were last made durable by name.
     dirty: BTreeSet<Node>,
-    next: Index,
+    next: OperationIndex,
     /// Whether `a` was ever there: before that, `b` would be `a` by another name.
     a_known: bool,
 }
@@ -225,7 +225,7 @@ impl State {
 
     /// Whether a name can be given now.
     fn can_name(&self, name: &str) -> bool {
-        let folder = self.names.kind(parent(name)) == Some(Kind::Folder);
+        let folder = self.names.kind(parent(name)) == Some(NodeKind::Folder);
         folder && (name != "b" || self.a_known)
     }
 

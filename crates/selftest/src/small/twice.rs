@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use steadfast_crash::Result;
 use steadfast_crash::explore::Plan;
 
-use super::explore::{Explored, Explorer};
+use super::explore::{Explorer, SequenceReport};
 use super::machine::SmallMachine;
 use super::prune::Pruning;
 use super::sequence::Sequence;
 
 /// How long something took.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Spent {
+pub struct TimeSpent {
     /// On the clock.
     pub wall: Duration,
     /// Of the processor.
@@ -21,23 +21,23 @@ pub struct Spent {
 
 /// What both showed.
 #[derive(Debug, Clone, Default)]
-pub struct Twice {
+pub struct PruningCheck {
     /// With pruning.
-    pub pruned: Explored,
+    pub pruned: SequenceReport,
     /// Each state recovered.
-    pub unpruned: Explored,
+    pub unpruned: SequenceReport,
     /// States of which both said the same, word by word.
     pub agreed: u64,
     /// States of which they did not.
     pub differing: u64,
     /// Time with pruning: recording, enumerating, judging, all of it.
-    pub pruned_time: Spent,
+    pub pruned_time: TimeSpent,
     /// And without.
-    pub unpruned_time: Spent,
+    pub unpruned_time: TimeSpent,
 }
 
 /// Explores each sequence in both ways; who is first changes. Every n-th state (`keep_every`; 0:
-/// none) is kept in [`Explored::kept`]. `cpu` is the processor time used so far. `progress`
+/// none) is kept in [`SequenceReport::kept`]. `cpu` is the processor time used so far. `progress`
 /// gets what there is after each sequence.
 ///
 /// # Errors
@@ -47,8 +47,8 @@ pub fn explore_twice(
     sequences: &[Sequence],
     (plan, keep_every): (&Plan, u64),
     cpu: &dyn Fn() -> Duration,
-    progress: &dyn Fn(&Twice),
-) -> Result<Twice> {
+    progress: &dyn Fn(&PruningCheck),
+) -> Result<PruningCheck> {
     explore_both(machine, sequences, (plan, keep_every), Pruning::ON, cpu, progress)
 }
 
@@ -58,13 +58,13 @@ pub(super) fn explore_both(
     (plan, keep_every): (&Plan, u64),
     pruning: Pruning,
     cpu: &dyn Fn() -> Duration,
-    progress: &dyn Fn(&Twice),
-) -> Result<Twice> {
+    progress: &dyn Fn(&PruningCheck),
+) -> Result<PruningCheck> {
     let mut pruned = Explorer::with(machine, plan, pruning);
     // What is kept is the same for both.
     pruned.keep_every = keep_every;
     let mut unpruned = Explorer::with(machine, plan, Pruning::OFF);
-    let mut twice = Twice::default();
+    let mut twice = PruningCheck::default();
     for (number, sequence) in sequences.iter().enumerate() {
         for is_pruned in [number % 2 == 0, number % 2 != 0] {
             let explorer = if is_pruned { &mut pruned } else { &mut unpruned };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use steadfast_crash::explore::Plan;
-use steadfast_crash::planted::Planted;
-use steadfast_crash::states::Bound;
+use steadfast_crash::planted::StackBug;
+use steadfast_crash::states::StateBound;
 use steadfast_ext4::Bug as Ext4Bug;
 use steadfast_journal::Bug as JournalBug;
 use steadfast_selftest::mixed::Setup;
@@ -16,13 +16,13 @@ const EXTERNAL: Setup = Setup { external: true, ..Setup::PLAIN };
 #[test]
 fn pruning_hides_no_bug() {
     let bugs = [
-        Planted::Journal(JournalBug::CommitWithoutPreflush),
-        Planted::Journal(JournalBug::OrderedDataNotWaitedFor),
-        Planted::Journal(JournalBug::FsFlushOmitted),
-        Planted::Ext4(Ext4Bug::EntryBeforeInode),
-        Planted::Ext4(Ext4Bug::OrphanNotRecorded),
+        StackBug::Journal(JournalBug::CommitWithoutPreflush),
+        StackBug::Journal(JournalBug::OrderedDataNotWaitedFor),
+        StackBug::Journal(JournalBug::FsFlushOmitted),
+        StackBug::Ext4(Ext4Bug::EntryBeforeInode),
+        StackBug::Ext4(Ext4Bug::OrphanNotRecorded),
     ];
-    let plan = Plan { bound: Bound::exhaustive(8, false, 1), ..Plan::EVERYWHERE };
+    let plan = Plan { bound: StateBound::exhaustive(8, false, 1), ..Plan::EVERYWHERE };
     let mut found = 0;
     for bug in bugs {
         let setup = Setup { block_size: 1024, planted: Some(bug), ..EXTERNAL };

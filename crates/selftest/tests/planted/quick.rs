@@ -3,14 +3,14 @@
 
 use std::time::Instant;
 
-use steadfast_crash::planted::Planted;
+use steadfast_crash::planted::StackBug;
 use steadfast_ext4::Bug as Ext4Bug;
 use steadfast_journal::Bug as JournalBug;
 use steadfast_selftest::small::explore;
 use steadfast_selftest::small::quick::Part;
 
 /// Looks for the bug in a part; then at the sequence that has shown it without the bug.
-fn finds(bug: Planted, part: &str) {
+fn finds(bug: StackBug, part: &str) {
     let part = Part::named(part).unwrap_or_else(|| panic!("{part}: no such part"));
     let mut planted = part;
     planted.setup.planted = Some(bug);
@@ -27,11 +27,11 @@ fn finds(bug: Planted, part: &str) {
 }
 
 fn journal(bug: JournalBug, part: &str) {
-    finds(Planted::Journal(bug), part);
+    finds(StackBug::Journal(bug), part);
 }
 
 fn ext4(bug: Ext4Bug, part: &str) {
-    finds(Planted::Ext4(bug), part);
+    finds(StackBug::Ext4(bug), part);
 }
 
 const ORDERED: &str = "ordered, external, durable";

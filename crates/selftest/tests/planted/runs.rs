@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use steadfast_crash::explore::{Places, Plan, SecondCuts};
+use steadfast_crash::explore::{CrashPoints, Plan, SecondCuts};
 use steadfast_crash::figures::StateFigures;
-use steadfast_crash::planted::Planted;
+use steadfast_crash::planted::StackBug;
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 use steadfast_journal::Bug as JournalBug;
 use steadfast_selftest::mixed::{Case, Setup};
@@ -27,8 +27,11 @@ const RUNS: u64 = 40;
 
 /// A run and its cuts: those of even seeds around flushes.
 fn case(setup: Setup, seed: u64, again_percent: u64) -> Case {
-    let places =
-        if seed.is_multiple_of(2) { Places::Boundaries(CUTS) } else { Places::Spread(CUTS) };
+    let places = if seed.is_multiple_of(2) {
+        CrashPoints::Boundaries(CUTS)
+    } else {
+        CrashPoints::Spread(CUTS)
+    };
     let second = SecondCuts { percent: again_percent, ..SecondCuts::NONE };
     // Once a run: each state is checked by us, and an image for e2fsck takes longer than its cut.
     let plan = Plan { e2fsck_every: CUTS, second, ..Plan::trials(places, seed) };
@@ -36,7 +39,7 @@ fn case(setup: Setup, seed: u64, again_percent: u64) -> Case {
 }
 
 /// Looks for the bug, run after run; then at the same runs without it.
-fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
+fn finds(name: &str, bug: StackBug, setup: Setup, again_percent: u64) {
     let planted = Setup { planted: Some(bug), ..setup };
     let mut found = None;
     let begun = Instant::now();
@@ -94,25 +97,25 @@ const CHURN: Setup = Setup { churn: true, ..Setup::PLAIN };
 
 #[test]
 fn commit_record_without_pre_flush() {
-    let bug = Planted::Journal(JournalBug::CommitWithoutPreflush);
+    let bug = StackBug::Journal(JournalBug::CommitWithoutPreflush);
     finds("commit record without pre-flush", bug, Setup::PLAIN, 0);
 }
 
 #[test]
 fn tail_advanced_before_the_flush() {
-    let bug = Planted::Journal(JournalBug::TailBeforeFlush);
+    let bug = StackBug::Journal(JournalBug::TailBeforeFlush);
     finds("checkpoint tail advanced before the data-disk flush", bug, CHECKPOINTS, 0);
 }
 
 #[test]
 fn missing_revoke() {
-    let bug = Planted::Journal(JournalBug::MissingRevoke);
+    let bug = StackBug::Journal(JournalBug::MissingRevoke);
     finds("missing revoke", bug, CHURN, 0);
 }
 
 #[test]
 fn ordered_data_not_waited_for() {
-    let bug = Planted::Journal(JournalBug::OrderedDataNotWaitedFor);
+    let bug = StackBug::Journal(JournalBug::OrderedDataNotWaitedFor);
     finds("ordered data not waited for", bug, EXTERNAL, 0);
 }
 
@@ -120,45 +123,45 @@ fn ordered_data_not_waited_for() {
 /// late.
 #[test]
 fn ordered_data_not_waited_for_on_one_device() {
-    let bug = Planted::Journal(JournalBug::OrderedDataNotWaitedFor);
+    let bug = StackBug::Journal(JournalBug::OrderedDataNotWaitedFor);
     let setup = Setup { stragglers: true, ..Setup::PLAIN };
     finds("ordered data not waited for, one device", bug, setup, 0);
 }
 
 #[test]
 fn freed_block_reused_before_commit() {
-    let bug = Planted::Ext4(Ext4Bug::FreedBlockReused);
+    let bug = StackBug::Ext4(Ext4Bug::FreedBlockReused);
     finds("freed block reused before commit", bug, CHURN, 0);
 }
 
 #[test]
 fn orphan_not_recorded() {
-    let bug = Planted::Ext4(Ext4Bug::OrphanNotRecorded);
+    let bug = StackBug::Ext4(Ext4Bug::OrphanNotRecorded);
     finds("orphan not recorded", bug, CHURN, 0);
 }
 
 #[test]
 fn async_commit_without_checksum() {
-    let bug = Planted::Journal(JournalBug::AsyncCommitWithoutChecksum);
+    let bug = StackBug::Journal(JournalBug::AsyncCommitWithoutChecksum);
     let setup = Setup { data: DataMode::Writeback, async_commit: true, ..Setup::PLAIN };
     finds("async commit without checksum", bug, setup, 0);
 }
 
 #[test]
 fn fs_device_flush_omitted() {
-    let bug = Planted::Journal(JournalBug::FsFlushOmitted);
+    let bug = StackBug::Journal(JournalBug::FsFlushOmitted);
     finds("external journal's fs-device flush omitted", bug, EXTERNAL, 0);
 }
 
 #[test]
 fn recovery_not_idempotent() {
-    let bug = Planted::Journal(JournalBug::RecoveryNotIdempotent);
+    let bug = StackBug::Journal(JournalBug::RecoveryNotIdempotent);
     finds("recovery not idempotent", bug, Setup::PLAIN, 100);
 }
 
 #[test]
 fn directory_entry_before_inode() {
-    let bug = Planted::Ext4(Ext4Bug::EntryBeforeInode);
+    let bug = StackBug::Ext4(Ext4Bug::EntryBeforeInode);
     finds("directory entry before inode", bug, Setup::PLAIN, 0);
 }
 
@@ -167,23 +170,23 @@ const IN_PLACE: Setup = Setup { dax: true, external: true, memory_journal: true,
 
 #[test]
 fn dax_fence_omitted() {
-    finds("no fence before the transaction", Planted::Ext4(Ext4Bug::DaxFenceOmitted), IN_PLACE, 0);
+    finds("no fence before the transaction", StackBug::Ext4(Ext4Bug::DaxFenceOmitted), IN_PLACE, 0);
 }
 
 #[test]
 fn dax_write_back_omitted() {
-    finds("lines not written back", Planted::Ext4(Ext4Bug::DaxWriteBackOmitted), IN_PLACE, 0);
+    finds("lines not written back", StackBug::Ext4(Ext4Bug::DaxWriteBackOmitted), IN_PLACE, 0);
 }
 
 #[test]
 fn dax_data_after_its_transaction() {
-    let bug = Planted::Ext4(Ext4Bug::DaxDataAfterItsTransaction);
+    let bug = StackBug::Ext4(Ext4Bug::DaxDataAfterItsTransaction);
     finds("data stored after its transaction", bug, IN_PLACE, 0);
 }
 
 #[test]
 fn dax_fsync_without_fence() {
-    finds("fsync without a fence", Planted::Ext4(Ext4Bug::DaxFsyncWithoutFence), IN_PLACE, 0);
+    finds("fsync without a fence", StackBug::Ext4(Ext4Bug::DaxFsyncWithoutFence), IN_PLACE, 0);
 }
 
 /// The journal is on memory.
@@ -191,18 +194,18 @@ const ON_MEMORY: Setup = Setup { external: true, memory_journal: true, ..Setup::
 
 #[test]
 fn memory_commit_without_a_fence_before_it() {
-    let bug = Planted::Journal(JournalBug::CommitWithoutPreflush);
+    let bug = StackBug::Journal(JournalBug::CommitWithoutPreflush);
     finds("commit block stored without a fence before it", bug, ON_MEMORY, 0);
 }
 
 #[test]
 fn memory_log_lines_not_written_back() {
-    let bug = Planted::Journal(JournalBug::LogLinesNotWrittenBack);
+    let bug = StackBug::Journal(JournalBug::LogLinesNotWrittenBack);
     finds("lines of the log not written back", bug, ON_MEMORY, 0);
 }
 
 #[test]
 fn memory_commit_block_first() {
-    let bug = Planted::Journal(JournalBug::CommitBlockFirst);
+    let bug = StackBug::Journal(JournalBug::CommitBlockFirst);
     finds("commit block stored before its blocks", bug, ON_MEMORY, 0);
 }

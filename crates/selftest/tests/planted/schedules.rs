@@ -3,26 +3,28 @@
 use std::time::Instant;
 
 use steadfast_crash::explore::Plan;
-use steadfast_crash::planted::Planted;
-use steadfast_crash::states::Bound;
+use steadfast_crash::planted::StackBug;
+use steadfast_crash::states::StateBound;
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 use steadfast_selftest::mixed::Setup;
-use steadfast_selftest::small::{ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules};
+use steadfast_selftest::small::{
+    ScheduledCase, Schedules, SmallMachine, TaskSequences, explore_schedules,
+};
 
 /// Pairs of two operations each, one in so many.
 const PAIRS_EVERY: usize = 20;
 
 /// Every schedule of two tasks with up to two preemptions, every cut of each, of the same pairs as
 /// the test `schedules` takes; shrunk, and reproduced from the command that is printed.
-fn found_by_schedules(name: &str, bug: Planted) {
+fn found_by_schedules(name: &str, bug: StackBug) {
     let plain = ScheduledCase::setup(DataMode::Ordered, false);
     let machine = |planted| SmallMachine::new(Setup { planted, ..plain }).unwrap();
-    let bound = Bound::exhaustive(8, false, 1);
+    let bound = StateBound::exhaustive(8, false, 1);
     let plan = Plan { bound, ..Plan::EVERYWHERE };
     let schedules = Schedules::all(2);
     let begun = Instant::now();
     let (mut runs, planted) = (0, machine(Some(bug)));
-    for pair in Tasks::of_two().into_iter().step_by(PAIRS_EVERY) {
+    for pair in TaskSequences::of_two().into_iter().step_by(PAIRS_EVERY) {
         let pair = [pair];
         let explore = |machine: &SmallMachine| {
             explore_schedules(machine, &pair, &schedules, &plan, &|_| ())
@@ -55,13 +57,13 @@ fn found_by_schedules(name: &str, bug: Planted) {
 
 #[test]
 fn a_move_in_two_transactions() {
-    let bug = Planted::Ext4(Ext4Bug::MoveInTwoTransactions);
+    let bug = StackBug::Ext4(Ext4Bug::MoveInTwoTransactions);
     found_by_schedules("a move in two transactions", bug);
 }
 
 #[test]
 fn a_link_in_two_transactions() {
-    let bug = Planted::Ext4(Ext4Bug::LinkInTwoTransactions);
+    let bug = StackBug::Ext4(Ext4Bug::LinkInTwoTransactions);
     found_by_schedules("a link in two transactions", bug);
 }
 
@@ -74,7 +76,7 @@ fn a_broken_promise_is_made_small() {
                 populated:write.a.0.1500.buffered+sync+write.a.0.1500.buffered+sync empty:sync \
                 begins=0";
     let case: ScheduledCase = line.parse().unwrap();
-    let plan = Plan { bound: Bound::exhaustive(8, false, 1), ..Plan::EVERYWHERE };
+    let plan = Plan { bound: StateBound::exhaustive(8, false, 1), ..Plan::EVERYWHERE };
     let explored = case.explore(&plan).unwrap();
     assert!(explored.broken > 0 && explored.damaged == 0, "{explored}");
     let shrunk = case.shrink(&plan).unwrap().expect("found once");

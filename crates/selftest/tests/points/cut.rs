@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steadfast_block::rng::Rng;
 use steadfast_crash::e2fsck::E2fsck;
-use steadfast_crash::explore::{self as crash, Places, Plan, Recorded, SecondCuts};
+use steadfast_crash::explore::{self as crash, CrashPoints, CutSource, Plan, SecondCuts};
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::judge::Judge;
 use steadfast_crash::kernel::Kernel;
@@ -27,7 +27,7 @@ const KERNEL_MOUNTS: u64 = 8;
 const FINISHED: u64 = 2;
 
 /// One task changes things and makes points in between.
-fn run_points(setup: Setup, seed: u64) -> Recorded {
+fn run_points(setup: Setup, seed: u64) -> CutSource {
     Sim::new(seed)
         .run(move || {
             let machine = Machine::new(setup);
@@ -84,7 +84,7 @@ fn folder(task: u64) -> Vec<u8> {
     format!("task{task}").into_bytes()
 }
 
-fn run_tasks(setup: Setup, seed: u64) -> Recorded {
+fn run_tasks(setup: Setup, seed: u64) -> CutSource {
     Sim::new(seed)
         .run(move || {
             let machine = Machine::new(setup);
@@ -187,7 +187,7 @@ impl Judge for History {
     }
 }
 
-fn explore(setup: Setup, seed: u64, cuts: u64, recorded: Recorded) {
+fn explore(setup: Setup, seed: u64, cuts: u64, recorded: CutSource) {
     assert!(E2fsck::find().is_some(), "e2fsck is needed: apt-get install e2fsprogs");
     let judge = Arc::clone(&recorded.judge);
     let second = SecondCuts { every: 4, ..SecondCuts::NONE };
@@ -196,9 +196,9 @@ fn explore(setup: Setup, seed: u64, cuts: u64, recorded: Recorded) {
         e2fsck_every: E2FSCK_EVERY,
         kernel_every,
         second,
-        ..Plan::trials(Places::Spread(cuts), seed)
+        ..Plan::trials(CrashPoints::Spread(cuts), seed)
     };
-    let machine: Arc<dyn crash::Machine> = Arc::new(setup);
+    let machine: Arc<dyn crash::RebootTarget> = Arc::new(setup);
     let figures = crash::explore(&machine, recorded, &plan, &|_| ());
     assert_eq!(figures.findings, Vec::<String>::new(), "{setup:?}, seed {seed}");
     assert_eq!(figures.count(StateFigures::is_wrong), 0, "{setup:?}, seed {seed}");

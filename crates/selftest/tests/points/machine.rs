@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_crash::explore::{self as crash, Booted, Recorded};
+use steadfast_crash::explore::{self as crash, BootedMachine, CutSource};
 use steadfast_crash::judge::Judge;
 use steadfast_devices::filter::{CacheSettings, Durability, Record, RecordLog, WriteCache};
 use steadfast_devices::model::ssd::SsdCache;
@@ -97,18 +97,18 @@ impl Machine {
     }
 
     /// What the run leaves.
-    pub fn recorded(self, judge: Arc<dyn Judge>) -> Recorded {
-        Recorded { recording: self.log.take(), bases: self.bases.into(), judge }
+    pub fn recorded(self, judge: Arc<dyn Judge>) -> CutSource {
+        CutSource { recording: self.log.take(), bases: self.bases.into(), judge }
     }
 }
 
-impl crash::Machine for Setup {
+impl crash::RebootTarget for Setup {
     /// Where it is recorded, the devices are behind caches that a second cut can empty.
     fn power_on(
         &self,
         contents: Vec<Store>,
         log: Option<&RecordLog>,
-    ) -> steadfast_crash::Result<Booted> {
+    ) -> steadfast_crash::Result<BootedMachine> {
         let ram = |store: Store| Ram::from_store("device", store).persistent();
         let rams: Vec<Ram> = contents.into_iter().map(ram).collect();
         let device = |ram: &Ram| -> Arc<dyn BlockDevice> {
@@ -127,7 +127,7 @@ impl crash::Machine for Setup {
             devices.iter().try_for_each(|d| d.flush()).map_err(|e| e.to_string())?;
             Ok(rams.iter().map(Ram::store).collect())
         };
-        Ok(Booted { fs, shut_down: Box::new(shut_down) })
+        Ok(BootedMachine { fs, shut_down: Box::new(shut_down) })
     }
 
     fn journal(&self) -> Option<usize> {

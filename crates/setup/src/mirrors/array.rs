@@ -9,7 +9,7 @@ use steadfast_block::{
 use steadfast_devices::filter::Window;
 use steadfast_runtime::{Mutex, sleep, spawn};
 
-use super::{Acknowledged, AfterBoot, DATA_AT, Leg, MapWritten, Rules, Setup, Source, Up};
+use super::{AckRule, AfterBoot, DATA_AT, Leg, MapWritten, PeerMirror, Rules, Setup, Source};
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -51,17 +51,17 @@ pub(super) struct Array(Arc<Core>);
 
 impl Array {
     /// A mirror that is in use; `dirty`: of each region.
-    pub fn up(rules: Rules, legs: Vec<Leg>, setup: Setup, dirty: Option<&[u8]>) -> Up {
+    pub fn up(rules: Rules, legs: Vec<Leg>, setup: Setup, dirty: Option<&[u8]>) -> PeerMirror {
         Array::of_core(Core::kept(rules, legs, setup, dirty), false)
     }
 
-    fn of_core(core: Arc<Core>, by_hand: bool) -> Up {
+    fn of_core(core: Arc<Core>, by_hand: bool) -> PeerMirror {
         let legs = core.data.clone();
-        Up { volume: Arc::new(Array(core)), legs, by_hand }
+        PeerMirror { volume: Arc::new(Array(core)), legs, by_hand }
     }
 
     /// Boots after a cut, and copies what its rules say.
-    pub fn boot(rules: Rules, legs: Vec<Leg>, setup: Setup) -> Result<Up> {
+    pub fn boot(rules: Rules, legs: Vec<Leg>, setup: Setup) -> Result<PeerMirror> {
         let count = regions(&setup);
         let mut dirty = vec![0; count];
         for leg in legs.iter().filter(|leg| !leg.in_memory) {
@@ -200,8 +200,8 @@ impl Core {
             sent.push((leg, device.submit(request)));
         }
         let behind = match self.rules.acknowledged {
-            Acknowledged::EveryLeg => false,
-            Acknowledged::Memory { behind } => {
+            AckRule::EveryLeg => false,
+            AckRule::Memory { behind } => {
                 let mut state = self.state.lock();
                 let may =
                     state.behind < behind && sent.iter().any(|(leg, _)| self.legs[*leg].in_memory);

@@ -14,7 +14,7 @@ use steadfast_block::{BlockDevice, Completion, DeviceInfo, Payload, Request, Res
 use steadfast_devices::filter::Window;
 use steadfast_runtime::{Mutex, Nanos, now, sleep, spawn};
 
-use super::{DATA_AT, Leg, Setup, Up};
+use super::{DATA_AT, Leg, PeerMirror, Setup};
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -34,7 +34,7 @@ pub(super) struct MemoryCache(Arc<Core>);
 
 impl MemoryCache {
     /// Of the first leg in memory and the first that is not; nothing is dirty.
-    pub fn up(legs: &[Leg], setup: Setup) -> Up {
+    pub fn up(legs: &[Leg], setup: Setup) -> PeerMirror {
         let window = |in_memory: bool| -> Option<Device> {
             let leg = legs.iter().find(|leg| leg.in_memory == in_memory && leg.device.is_some())?;
             let device = leg.device.clone()?;
@@ -44,7 +44,7 @@ impl MemoryCache {
         let (memory, disk) = (window(true), window(false));
         let held = vec![disk.clone()];
         let (Some(memory), Some(disk)) = (memory, disk) else {
-            return Up { volume: gone(setup), legs: held, by_hand: true };
+            return PeerMirror { volume: gone(setup), legs: held, by_hand: true };
         };
         let mut info = DeviceInfo::new("cache", "model of a disk behind memory", setup.size);
         info.volatile_cache = true;
@@ -58,7 +58,7 @@ impl MemoryCache {
                 drop(core.write_back(now(), every));
             }
         });
-        Up { volume: Arc::new(MemoryCache(core)), legs: held, by_hand: false }
+        PeerMirror { volume: Arc::new(MemoryCache(core)), legs: held, by_hand: false }
     }
 }
 

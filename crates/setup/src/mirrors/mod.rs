@@ -19,7 +19,7 @@ use steadfast_block::BlockDevice;
 
 use array::Array;
 use cache::MemoryCache;
-pub use rules::{Acknowledged, AfterBoot, MapWritten, Rules, Source};
+pub use rules::{AckRule, AfterBoot, MapWritten, Rules, Source};
 
 /// A leg: a device, and whether it loses its contents with the power.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ pub struct Setup {
 }
 
 /// It is up.
-pub struct Up {
+pub struct PeerMirror {
     /// The volume.
     pub volume: Arc<dyn BlockDevice>,
     /// What each leg holds of the volume, read past the arrangement.
@@ -86,7 +86,7 @@ impl Arrangement {
     }
 
     /// Makes it of legs that all hold zeros.
-    pub fn create(self, legs: Vec<Leg>, setup: Setup) -> Up {
+    pub fn create(self, legs: Vec<Leg>, setup: Setup) -> PeerMirror {
         match self {
             Arrangement::Mirror(rules) | Arrangement::Control(rules) => {
                 Array::up(rules, legs, setup, None)
@@ -99,7 +99,7 @@ impl Arrangement {
     ///
     /// # Errors
     /// No leg that it would use can be read.
-    pub fn boot(self, legs: Vec<Leg>, setup: Setup) -> steadfast_block::Result<Up> {
+    pub fn boot(self, legs: Vec<Leg>, setup: Setup) -> steadfast_block::Result<PeerMirror> {
         match self {
             Arrangement::Mirror(rules) | Arrangement::Control(rules) => {
                 Array::boot(rules, legs, setup)

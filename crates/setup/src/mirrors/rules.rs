@@ -2,7 +2,7 @@
 
 /// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acknowledged {
+pub enum AckRule {
     /// When every leg has it.
     EveryLeg,
     /// When the legs in memory have it, as long as at most so many are behind. A flush goes to all
@@ -46,7 +46,7 @@ pub enum Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// When a write is acknowledged.
-    pub acknowledged: Acknowledged,
+    pub acknowledged: AckRule,
     /// When the map is durable.
     pub map: MapWritten,
     /// What becomes of memory at a boot.
@@ -58,7 +58,7 @@ pub struct Rules {
 impl Rules {
     /// A mirror that does all of it right: what a control must not find anything in.
     pub const PLAIN: Rules = Rules {
-        acknowledged: Acknowledged::EveryLeg,
+        acknowledged: AckRule::EveryLeg,
         map: MapWritten::Before,
         after_boot: AfterBoot::Refilled,
         source: Source::Disk,
@@ -70,7 +70,7 @@ impl Rules {
     /// "RAID-1 Volume (Mirror) Resynchronization"). After a boot the RAM disk is not there, and the
     /// submirror needs maintenance until somebody makes it and calls metareplace -e (the article).
     pub(crate) const SVM: Rules = Rules {
-        acknowledged: Acknowledged::EveryLeg,
+        acknowledged: AckRule::EveryLeg,
         map: MapWritten::Before,
         after_boot: AfterBoot::AddedByHand,
         source: Source::First,
@@ -87,7 +87,7 @@ impl Rules {
     /// their answers only (drivers/md/md.c, md_flush_request). The new RAM disk has no superblock:
     /// it is added by hand, and rebuilt.
     pub(crate) const MD: Rules = Rules {
-        acknowledged: Acknowledged::Memory { behind: 256 },
+        acknowledged: AckRule::Memory { behind: 256 },
         map: MapWritten::Before,
         after_boot: AfterBoot::AddedByHand,
         source: Source::First,

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags};
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt::{self, Version};
 use steadfast_devices::filter::fsdax::{self, FsdaxError};
-use steadfast_devices::source::pmem::{Label, Mode};
+use steadfast_devices::source::pmem::{Mode, RangeLabel};
 use steadfast_devices::source::{FileDevice, FileOptions, Pmem, PmemError, PmemOptions, Promise};
 use steadfast_volume::member::read_label;
 
@@ -67,14 +67,14 @@ pub fn is_memory(path: &Path) -> Result<bool> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn label_of(path: &Path, exclusive: bool) -> Result<Option<Label>> {
+pub fn label_of(path: &Path, exclusive: bool) -> Result<Option<RangeLabel>> {
     let Some(label) = Pmem::label_of(path) else { return Ok(None) };
     Ok((!is_contents(path, &label, exclusive)?).then_some(label))
 }
 
 /// Whether a label is in a file system, or in a member of a volume, that is in all of the file: a
 /// user of it may have written one. A label that counts ends what is before it.
-fn is_contents(path: &Path, label: &Label, exclusive: bool) -> Result<bool> {
+fn is_contents(path: &Path, label: &RangeLabel, exclusive: bool) -> Result<bool> {
     let options = FileOptions { exclusive, ..FileOptions::reading() };
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, &options)?);
     let reaches_in = steadfast_ext4_check::info(&device)
@@ -101,15 +101,15 @@ pub fn open(path: &Path, read_only: bool) -> Result<OpenPath> {
     let path = file(path);
     let pmem = map_as(path, PmemOptions { read_only, name: None, whole })?;
     let notes = promise_note(&pmem).into_iter().filter(|_| !read_only).collect();
-    let made = if as_it_is { Made::Raw } else { made(&pmem)? };
+    let made = if as_it_is { RangeFormat::Raw } else { made(&pmem)? };
     let below: Arc<dyn BlockDevice> = Arc::new(pmem);
     let device: Arc<dyn BlockDevice> = match made {
-        Made::Raw => below,
-        Made::Sector(version) => {
+        RangeFormat::Raw => below,
+        RangeFormat::Sector(version) => {
             refuse_both(&below, path, "a sector namespace (BTT)")?;
             Arc::new(btt::open_as(&below, version)?)
         }
-        Made::Fsdax { behind } => {
+        RangeFormat::Fsdax { behind } => {
             refuse_both(&below, path, "an fsdax namespace")?;
             Arc::new(fsdax::open(&below, behind)?)
         }
@@ -118,7 +118,7 @@ pub fn open(path: &Path, read_only: bool) -> Result<OpenPath> {
 }
 
 /// What is made of a range.
-pub enum Made {
+pub enum RangeFormat {
     /// It is used as it is.
     Raw,
     /// A block translation table, of which version if the label says so.
@@ -132,15 +132,15 @@ pub enum Made {
 
 /// What is made of a range: what its label says. Of one without a label only the info blocks say
 /// so, and to write past them destroys what they stand for; the order is the kernel's.
-pub fn made(pmem: &Pmem) -> Result<Made> {
+pub fn made(pmem: &Pmem) -> Result<RangeFormat> {
     Ok(match pmem.label().map(|label| (label.mode, label.behind())) {
-        Some((Mode::Raw, _)) => Made::Raw,
-        Some((Mode::Sector(version), _)) => Made::Sector(Some(version)),
-        Some((Mode::Fsdax, behind)) => Made::Fsdax { behind },
-        None if btt::probe(pmem)?.is_some() => Made::Sector(None),
+        Some((Mode::Raw, _)) => RangeFormat::Raw,
+        Some((Mode::Sector(version), _)) => RangeFormat::Sector(Some(version)),
+        Some((Mode::Fsdax, behind)) => RangeFormat::Fsdax { behind },
+        None if btt::probe(pmem)?.is_some() => RangeFormat::Sector(None),
         None => match fsdax::probe(pmem) {
-            Ok(None) => Made::Raw,
-            Ok(Some(_)) => Made::Fsdax { behind: 0 },
+            Ok(None) => RangeFormat::Raw,
+            Ok(Some(_)) => RangeFormat::Fsdax { behind: 0 },
             Err(error @ FsdaxError::Corrupt { .. }) => {
                 let name = pmem.info().name;
                 return Err(SetupError::Namespaces { name: format!("{RAW}{name}"), source: error });

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use steadfast_block::{BlockDevice, signatures};
 use steadfast_devices::source::{FileDevice, FileOptions};
-use steadfast_volume::Assembled;
+use steadfast_volume::AssemblyReport;
 
 use crate::error::SetupError;
 pub use volume::{
@@ -31,7 +31,7 @@ pub struct OpenPath {
     /// It, as a device.
     pub device: Arc<dyn BlockDevice>,
     /// The volumes of it, inner ones first: whoever opened it closes them.
-    pub assembled: Vec<Assembled>,
+    pub assembled: Vec<AssemblyReport>,
     /// What it does not promise, or lacks: a line each, for people.
     pub notes: Vec<String>,
 }

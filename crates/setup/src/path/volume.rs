@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_volume::member::{End, Labelled, has_zero_ends, read_label};
+use steadfast_volume::member::{End, LabelledDevice, has_zero_ends, read_label};
 use steadfast_volume::{
-    AssembleOptions, Assembled, LegState, LegStatus, Mirror, NewLeg, Throttle, Volume, VolumeError,
-    assemble,
+    AssembleOptions, AssemblyReport, LegState, LegStatus, Mirror, NewLeg, ResyncThrottle, Volume,
+    VolumeError, assemble,
 };
 use uuid::Uuid;
 
@@ -98,11 +98,11 @@ pub struct MemberOptions {
 /// A volume that was assembled of members.
 pub struct OpenMembers {
     /// All that was found.
-    pub found: Assembled,
+    pub found: AssemblyReport,
     /// The outermost volume.
     pub volume: Volume,
     /// What members themselves are made of.
-    pub inner: Vec<Assembled>,
+    pub inner: Vec<AssemblyReport>,
     /// What was noticed: a line each, for people.
     pub notes: Vec<String>,
 }
@@ -110,7 +110,8 @@ pub struct OpenMembers {
 /// Assembles what the members belong to.
 ///
 /// # Errors
-/// A member cannot be opened or has no label; not one volume comes of it, or it cannot be assembled.
+/// A member cannot be opened or has no label; not one volume comes of it, or it cannot be
+/// assembled.
 pub fn assembled(members: &[PathBuf], options: &MemberOptions) -> Result<OpenMembers> {
     let read_only = options.read_only;
     let (mut devices, mut inner, mut notes) = (Vec::new(), Vec::new(), Vec::new());
@@ -165,7 +166,7 @@ pub(super) fn open_volume(members: &[PathBuf], read_only: bool) -> Result<OpenPa
             notes.push(format!("volume '{volume}': {name}: {state}"));
         }
         if !read_only {
-            mirror.keep(UPKEEP, Throttle::default());
+            mirror.keep(UPKEEP, ResyncThrottle::default());
         }
     }
     let assembled = inner.into_iter().chain([found]).collect();
@@ -174,7 +175,7 @@ pub(super) fn open_volume(members: &[PathBuf], read_only: bool) -> Result<OpenPa
 
 /// Memory is blank after a boot: a device that begins and ends with zeros takes the place of a
 /// volatile leg that is not there. Who only reads leaves it out.
-fn rejoin(found: &mut Assembled, read_only: bool) -> Result<Vec<String>> {
+fn rejoin(found: &mut AssemblyReport, read_only: bool) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let missing = |leg: &LegStatus| leg.volatile && leg.state == LegState::Unavailable;
     let mirrors: Vec<Mirror> = found.volumes.iter().filter_map(|v| v.mirror.clone()).collect();
@@ -210,7 +211,7 @@ pub fn refuse_member(device: &Arc<dyn BlockDevice>) -> Result<()> {
     }
 }
 
-fn is_member(found: &Labelled) -> SetupError {
+fn is_member(found: &LabelledDevice) -> SetupError {
     let (name, label) = (found.name(), &found.label);
     let others: Vec<&str> = label.members.iter().map(|m| m.name.as_str()).collect();
     let others: Vec<&str> = others.into_iter().filter(|name| !name.is_empty()).collect();

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use steadfast_vfs::size;
 use steadfast_volume::assemble::assemble_one;
-use steadfast_volume::member::{Labelled, has_zero_ends, read_label};
+use steadfast_volume::member::{LabelledDevice, has_zero_ends, read_label};
 use steadfast_volume::{
     AssembleOptions, Event, LegState, Mirror, NewLeg, Volume, create_rows, planned_rows,
 };
 
-use super::{Assembled, Device, Host, Result, of_volume, said};
-use crate::config::Config;
+use super::{Device, Host, Result, VolumeSlot, of_volume, said};
+use crate::config::HostConfig;
 use crate::endpoint::Endpoint;
-use crate::protocol::{Answer, Assemble, Create, Kind, Refusal, VolumeKind};
+use crate::protocol::{Answer, Assemble, Create, Refusal, RefusalKind, VolumeKind};
 use crate::record::{DeviceRecord, VolumeRecord};
 
 impl Host {
     /// Opens and assembles everything; makes what the configuration has and nobody made so far.
-    pub(super) fn open_all(self: &Arc<Self>, config: &Config) -> Result<()> {
+    pub(super) fn open_all(self: &Arc<Self>, config: &HostConfig) -> Result<()> {
         self.take_configuration(config)?;
         let records = self.lock().records.clone();
         for (name, record) in &records.devices {
@@ -72,7 +72,7 @@ impl Host {
 
     /// Refuses a configuration that gives a new thing a name that is taken, by a command most
     /// likely: whoever names it would get the other one, and write to that.
-    fn check_configured_names(&self, config: &Config) -> Result<()> {
+    fn check_configured_names(&self, config: &HostConfig) -> Result<()> {
         let records = self.lock().records.clone();
         let sections = |kind: &'static str, names: Vec<&str>| {
             names.into_iter().map(move |name| (kind, name.to_owned())).collect::<Vec<_>>()
@@ -116,13 +116,13 @@ impl Host {
             true => Ok(()),
             false => {
                 let config = self.options.config.display();
-                Err(Refusal::new(Kind::Refused, format!("{config}: {}", wrong.join("; "))))
+                Err(Refusal::new(RefusalKind::Refused, format!("{config}: {}", wrong.join("; "))))
             }
         }
     }
 
     /// Devices and RAM disks of the configuration: what it says now counts.
-    fn take_configuration(&self, config: &Config) -> Result<()> {
+    fn take_configuration(&self, config: &HostConfig) -> Result<()> {
         let base = self.options.config.parent().map(PathBuf::from).unwrap_or_default();
         self.check_configured_names(config)?;
         self.remember(|records| {
@@ -149,7 +149,7 @@ impl Host {
     }
 
     /// Volumes of the configuration that were never made, or were made without a host.
-    fn make_configured(self: &Arc<Self>, config: &Config) {
+    fn make_configured(self: &Arc<Self>, config: &HostConfig) {
         for (name, volume) in config.volumes_from_inside() {
             let known = {
                 let inner = self.lock();
@@ -225,12 +225,16 @@ impl Host {
                 if let Some(mirror) = &volume.mirror {
                     self.maintain(name, mirror);
                 }
-                Assembled { volume: Some(volume), endpoint: Some(endpoint), ..Assembled::default() }
+                VolumeSlot {
+                    volume: Some(volume),
+                    endpoint: Some(endpoint),
+                    ..VolumeSlot::default()
+                }
             }
             Err(e) => {
                 let problem = e.error.replace("--degraded", "'steadfast volume resync --degraded'");
                 tracing::error!("volume '{name}' is not assembled: {problem}");
-                Assembled { problem: Some(problem), ..Assembled::default() }
+                VolumeSlot { problem: Some(problem), ..VolumeSlot::default() }
             }
         };
         self.lock().volumes.insert(name.clone(), kept);
@@ -293,7 +297,7 @@ impl Host {
                 Err(e) => missing.push(e),
             }
         }
-        let mut members: Vec<Labelled> = Vec::new();
+        let mut members: Vec<LabelledDevice> = Vec::new();
         let mut blank: Vec<Arc<Endpoint>> = Vec::new();
         for endpoint in there {
             let device: Device = Arc::clone(&endpoint) as Device;
@@ -303,7 +307,7 @@ impl Host {
                 Ok(Some(found)) => {
                     let (other, name) = (&found.label.name, endpoint.name());
                     let what = format!("carries the label of volume '{other}'");
-                    missing.push(Refusal::about(Kind::Refused, name, what));
+                    missing.push(Refusal::about(RefusalKind::Refused, name, what));
                 }
                 Err(e) => missing.push(of_volume(endpoint.name(), e)),
             }
@@ -317,7 +321,7 @@ impl Host {
     fn assemble_rows(
         &self,
         record: &VolumeRecord,
-        members: Vec<Labelled>,
+        members: Vec<LabelledDevice>,
         blank: &[Arc<Endpoint>],
         missing: &[Refusal],
     ) -> Result<Volume> {
@@ -335,7 +339,7 @@ impl Host {
                  again, what it held is lost",
                 record.name
             );
-            return Err(Refusal::about(Kind::Refused, durable.name(), what));
+            return Err(Refusal::about(RefusalKind::Refused, durable.name(), what));
         }
         for endpoint in blank {
             if let Some(what) = self.held_by(endpoint) {
@@ -344,7 +348,7 @@ impl Host {
                      whether the name stands for another device now",
                     record.name
                 );
-                return Err(Refusal::about(Kind::Refused, endpoint.name(), what));
+                return Err(Refusal::about(RefusalKind::Refused, endpoint.name(), what));
             }
         }
         self.make_rows(record, true)
@@ -413,7 +417,7 @@ impl Host {
     fn assemble_mirror(
         &self,
         record: &VolumeRecord,
-        members: Vec<Labelled>,
+        members: Vec<LabelledDevice>,
         blank: &[Arc<Endpoint>],
         missing: &[Refusal],
         options: &AssembleOptions,
@@ -423,7 +427,7 @@ impl Host {
                 || "none of its legs carries its label".to_owned(),
                 |e| format!("none of its legs is there: {e}"),
             );
-            return Err(Refusal::about(Kind::Refused, &record.name, why));
+            return Err(Refusal::about(RefusalKind::Refused, &record.name, why));
         }
         for e in missing {
             tracing::warn!("{}: {e}", record.name);
@@ -442,16 +446,16 @@ impl Host {
             let inner = self.lock();
             let name = inner.records.resolved(&what.name);
             let Some(record) = inner.records.volume(name) else {
-                return Err(Refusal::about(Kind::NotFound, name, "there is no such volume"));
+                return Err(Refusal::about(RefusalKind::NotFound, name, "there is no such volume"));
             };
             if inner.volumes.get(name).is_some_and(|v| v.volume.is_some()) {
-                return Err(Refusal::about(Kind::Refused, name, "is assembled"));
+                return Err(Refusal::about(RefusalKind::Refused, name, "is assembled"));
             }
             record.clone()
         };
         self.open_missing(&record);
         let keep = what.keep.as_deref().map(str::parse).transpose();
-        let keep = keep.map_err(|_| Refusal::new(Kind::UsedWrongly, "that is no UUID"))?;
+        let keep = keep.map_err(|_| Refusal::new(RefusalKind::UsedWrongly, "that is no UUID"))?;
         let options =
             AssembleOptions { degraded: what.degraded, keep, ..AssembleOptions::default() };
         let volume = self.assemble(&record, &options)?;
@@ -480,7 +484,7 @@ impl Host {
 }
 
 /// Whether a label is of the volume of a record.
-fn is_of(found: &Labelled, record: &VolumeRecord) -> bool {
+fn is_of(found: &LabelledDevice, record: &VolumeRecord) -> bool {
     match &record.uuid {
         Some(uuid) => found.label.volume.to_string() == *uuid,
         None => found.label.name == record.name,

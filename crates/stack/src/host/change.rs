@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_volume::member::{read_label, wipe_label};
-use steadfast_volume::{ReadPolicy, Throttle};
+use steadfast_volume::{ReadPolicy, ResyncThrottle};
 
 use super::create::changed_policies;
 use super::{Device, Host, Result, of_volume, said};
-use crate::protocol::{Answer, Destroy, Grow, Kind, Refusal, Scrub, Scrubbed, Set};
+use crate::protocol::{Answer, Destroy, Grow, Refusal, RefusalKind, Scrub, Scrubbed, Set};
 use crate::record::{Records, VolumeRecord};
 
 impl Host {
@@ -55,7 +55,7 @@ impl Host {
         let (name, mirror) = self.mirror(&grow.name)?;
         if let Some(user) = self.lock().records.user_of(&name) {
             let what = format!("is a component of '{}'", user.name);
-            return Err(Refusal::about(Kind::Refused, &name, what));
+            return Err(Refusal::about(RefusalKind::Refused, &name, what));
         }
         let bytes = said(&name, mirror.grow(grow.size))?;
         Ok(Answer { bytes: Some(bytes), ..Answer::default() })
@@ -64,8 +64,8 @@ impl Host {
     pub(super) fn scrub(&self, scrub: &Scrub) -> Result<Answer> {
         let (name, mirror) = self.mirror(&scrub.name)?;
         // What legs lack is no difference: first they get it.
-        said(&name, mirror.resync(Throttle::default()))?;
-        let throttle = Throttle { bytes_per_second: scrub.rate, regions: None };
+        said(&name, mirror.resync(ResyncThrottle::default()))?;
+        let throttle = ResyncThrottle { bytes_per_second: scrub.rate, regions: None };
         let found = said(&name, mirror.scrub(scrub.repair, throttle))?;
         let scrubbed = Scrubbed {
             bytes: found.bytes,
@@ -112,7 +112,11 @@ impl Host {
             let mut inner = self.lock();
             let name = inner.records.resolved(name).to_owned();
             let Some(record) = inner.records.volume(&name).cloned() else {
-                return Err(Refusal::about(Kind::NotFound, &name, "there is no such volume"));
+                return Err(Refusal::about(
+                    RefusalKind::NotFound,
+                    &name,
+                    "there is no such volume",
+                ));
             };
             inner.check_unused(&name)?;
             // From here on nobody can open it; nor what it is made of, before that has no label.

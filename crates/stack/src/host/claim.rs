@@ -5,17 +5,17 @@
 //! The tree refuses writes to recorded members in any case. But before a member is recorded its
 //! device is read, and the records are written to a disk; and after it is no longer recorded its
 //! label is removed. For this time its name is claimed. A claim is made under the lock of
-//! [`Inner`](super::Inner) after checking that the file is not open, and opens check under the same
-//! lock.
+//! [`HostState`](super::Inner) after checking that the file is not open, and opens check under the
+//! same lock.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Host, Inner};
+use super::{Host, HostState};
 use crate::endpoint::Endpoint;
 
-/// Claimed names. Locked for moments; after `Inner`, where both are.
+/// Claimed names. Locked for moments; after `HostState`, where both are.
 #[derive(Default)]
 pub(crate) struct Names(Mutex<BTreeSet<String>>);
 
@@ -43,18 +43,18 @@ impl Drop for Claim<'_> {
 }
 
 /// A future component, claimed until it is one.
-pub(super) struct Component<'h> {
+pub(super) struct ClaimedComponent<'h> {
     endpoint: Arc<Endpoint>,
     _claim: Claim<'h>,
 }
 
-impl<'h> Component<'h> {
-    pub fn new(endpoint: Arc<Endpoint>, claim: Claim<'h>) -> Component<'h> {
-        Component { endpoint, _claim: claim }
+impl<'h> ClaimedComponent<'h> {
+    pub fn new(endpoint: Arc<Endpoint>, claim: Claim<'h>) -> ClaimedComponent<'h> {
+        ClaimedComponent { endpoint, _claim: claim }
     }
 }
 
-impl Deref for Component<'_> {
+impl Deref for ClaimedComponent<'_> {
     type Target = Arc<Endpoint>;
 
     fn deref(&self) -> &Arc<Endpoint> {
@@ -67,7 +67,7 @@ impl Host {
     /// Only one change runs at a time, so no other claim on them exists.
     pub(super) fn claim<'n>(
         &self,
-        _seen: &Inner,
+        _seen: &HostState,
         names: impl IntoIterator<Item = &'n String>,
     ) -> Claim<'_> {
         let names: Vec<String> = names.into_iter().cloned().collect();

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_volume::member::check_new;
-use steadfast_volume::ondisk::label::Kind as LabelKind;
+use steadfast_volume::ondisk::label::LayoutKind as LabelKind;
 use steadfast_volume::{
     AssembleOptions, MirrorOptions, NewLeg, Pass, Policies, ReadPolicy, Volume, WritePolicy,
     check_mirror, create_mirror,
 };
 
-use super::claim::Component;
+use super::claim::ClaimedComponent;
 use super::{Device, Host, Result, failed, said};
 use crate::endpoint::Endpoint;
-use crate::protocol::{Answer, Create, Kind, Refusal, VolumeKind};
+use crate::protocol::{Answer, Create, Refusal, RefusalKind, VolumeKind};
 use crate::record::VolumeRecord;
 
 /// Bytes at the start of a member that are nobody's: a superblock that is left there would be taken
@@ -91,43 +91,43 @@ impl Host {
         let mut seen: Vec<&String> = Vec::new();
         for name in &own.components {
             if seen.contains(&name) {
-                return Err(Refusal::about(Kind::UsedWrongly, name, "is given twice"));
+                return Err(Refusal::about(RefusalKind::UsedWrongly, name, "is given twice"));
             }
             seen.push(name);
         }
         if own.components.is_empty() {
             let what = "a volume has at least one component";
-            return Err(Refusal::about(Kind::UsedWrongly, &own.name, what));
+            return Err(Refusal::about(RefusalKind::UsedWrongly, &own.name, what));
         }
         for (names, what) in [(&own.volatile, "volatile"), (&own.partial, "partial")] {
             if let Some(name) = names.iter().find(|name| !seen.contains(name)) {
                 let what = format!("is said to be {what}, and is no component");
-                return Err(Refusal::about(Kind::UsedWrongly, name, what));
+                return Err(Refusal::about(RefusalKind::UsedWrongly, name, what));
             }
         }
         if own.kind != VolumeKind::Mirror && !own.partial.is_empty() {
             let what = format!("a {} has no partial legs", own.kind.name());
-            return Err(Refusal::about(Kind::UsedWrongly, &own.name, what));
+            return Err(Refusal::about(RefusalKind::UsedWrongly, &own.name, what));
         }
         if own.kind != VolumeKind::Mirror && !own.volatile.is_empty() {
             let what = format!(
                 "a {} has no volatile legs: say it of the device, or where it is a leg of a mirror",
                 own.kind.name()
             );
-            return Err(Refusal::about(Kind::UsedWrongly, &own.name, what));
+            return Err(Refusal::about(RefusalKind::UsedWrongly, &own.name, what));
         }
         Ok(own)
     }
 
     /// The components of a new volume, all of which can be used.
-    fn components(&self, create: &Create) -> Result<Vec<Component<'_>>> {
+    fn components(&self, create: &Create) -> Result<Vec<ClaimedComponent<'_>>> {
         let endpoints = create.components.iter().map(|name| self.new_component(name, create.force));
         endpoints.collect()
     }
 
     /// Claims a future component: it is not in use, and holds nothing that must not be overwritten.
     /// It cannot be opened for writing until it is a component or released.
-    pub(super) fn new_component(&self, name: &str, force: bool) -> Result<Component<'_>> {
+    pub(super) fn new_component(&self, name: &str, force: bool) -> Result<ClaimedComponent<'_>> {
         let component = {
             let inner = self.lock();
             let endpoint = inner.endpoint(name)?;
@@ -139,17 +139,17 @@ impl Host {
                      or overwrite it by force",
                     kept.name
                 );
-                return Err(Refusal::about(Kind::Refused, name, what));
+                return Err(Refusal::about(RefusalKind::Refused, name, what));
             }
             let claim = self.claim(&inner, [&endpoint.name().to_owned()]);
-            Component::new(endpoint, claim)
+            ClaimedComponent::new(endpoint, claim)
         };
         let device = Arc::clone(&component) as Device;
         said(name, check_new(&device, force))?;
         match (self.options.occupant)(&device) {
             Some(what) if !force => {
                 let what = format!("holds {what}; force makes it a member, and that is lost");
-                Err(Refusal::about(Kind::Refused, name, what))
+                Err(Refusal::about(RefusalKind::Refused, name, what))
             }
             _ => Ok(component),
         }
@@ -163,7 +163,7 @@ impl Host {
         }
         let device: Device = Arc::clone(endpoint) as Device;
         (self.options.forget)(&device)
-            .map_err(|what| Refusal::about(Kind::Failed, endpoint.name(), what))
+            .map_err(|what| Refusal::about(RefusalKind::Failed, endpoint.name(), what))
     }
 
     /// Takes a superblock away that is before the label of a new member.
@@ -181,7 +181,7 @@ impl Host {
         &self,
         create: &Create,
         record: &VolumeRecord,
-        endpoints: &[Component<'_>],
+        endpoints: &[ClaimedComponent<'_>],
         policies: Policies,
     ) -> Result<()> {
         let name = &create.name;
@@ -195,7 +195,7 @@ impl Host {
     fn make_mirror(
         &self,
         create: &Create,
-        endpoints: &[Component<'_>],
+        endpoints: &[ClaimedComponent<'_>],
         policies: Policies,
     ) -> Result<Volume> {
         let (legs, options) = mirror_of(create, endpoints, policies);
@@ -228,7 +228,7 @@ impl Host {
                  and add this one then",
                 retired.name
             );
-            return Err(Refusal::about(Kind::Refused, new, what));
+            return Err(Refusal::about(RefusalKind::Refused, new, what));
         }
         let _claim = {
             let inner = self.lock();
@@ -255,7 +255,7 @@ impl Host {
         let has_checksums = volume.mirror.as_ref().is_some_and(|m| m.status().checksums);
         if create.checksums && !has_checksums {
             let what = "is a mirror that was made without checksums, and keeps none";
-            return Err(Refusal::about(Kind::Refused, &retired.name, what));
+            return Err(Refusal::about(RefusalKind::Refused, &retired.name, what));
         }
         let before = self.remember(|records| {
             records.retired.retain(|r| r.uuid != retired.uuid);
@@ -293,10 +293,10 @@ impl Host {
 /// The legs of a new mirror, and how it is made.
 fn mirror_of(
     create: &Create,
-    endpoints: &[Component<'_>],
+    endpoints: &[ClaimedComponent<'_>],
     policies: Policies,
 ) -> (Vec<NewLeg>, MirrorOptions) {
-    let leg = |endpoint: &Component<'_>| NewLeg {
+    let leg = |endpoint: &ClaimedComponent<'_>| NewLeg {
         device: Arc::clone(endpoint) as Device,
         volatile: create.volatile.iter().any(|name| name == endpoint.name()),
         partial: create.partial.iter().any(|name| name == endpoint.name()),
@@ -332,11 +332,11 @@ fn policies(create: &Create, now: Policies) -> Result<Policies> {
     let given = (create.read.as_deref(), create.write.as_deref(), create.pass);
     if create.kind != VolumeKind::Mirror && given != (None, None, None) {
         let what = format!("is a {}: policies are a mirror's", create.kind.name());
-        return Err(Refusal::about(Kind::UsedWrongly, &create.name, what));
+        return Err(Refusal::about(RefusalKind::UsedWrongly, &create.name, what));
     }
     if create.kind != VolumeKind::Mirror && create.checksums {
         let what = format!("is a {}: checksums are a mirror's", create.kind.name());
-        return Err(Refusal::about(Kind::UsedWrongly, &create.name, what));
+        return Err(Refusal::about(RefusalKind::UsedWrongly, &create.name, what));
     }
     changed_policies(now, create.read.as_deref(), create.write.as_deref(), create.pass)
 }
@@ -348,7 +348,7 @@ pub(super) fn changed_policies(
     write: Option<&str>,
     pass: Option<u8>,
 ) -> Result<Policies> {
-    let no = |what: String| Refusal::new(Kind::UsedWrongly, what);
+    let no = |what: String| Refusal::new(RefusalKind::UsedWrongly, what);
     let mut policies = now;
     if let Some(read) = read {
         policies.read = ReadPolicy::named(read)

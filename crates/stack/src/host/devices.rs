@@ -6,10 +6,10 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions, OpenError, Ram};
 
-use super::{Device, Host, Opened, Result};
+use super::{Device, DeviceSlot, Host, Result};
 use crate::config::check_name;
 use crate::endpoint::Endpoint;
-use crate::protocol::{Answer, Kind, NewName, Refusal};
+use crate::protocol::{Answer, NewName, Refusal, RefusalKind};
 use crate::record::DeviceRecord;
 
 /// Smallest RAM disk: one region with labels and map has room.
@@ -19,7 +19,7 @@ const RAM_MAX: u64 = 1 << 40;
 
 impl Host {
     /// Opens a file or block device.
-    pub(super) fn open_device(&self, name: &str, record: &DeviceRecord) -> Opened {
+    pub(super) fn open_device(&self, name: &str, record: &DeviceRecord) -> DeviceSlot {
         match FileDevice::open(&record.path, &FileOptions::default()) {
             Ok(device) => {
                 for note in device.notes() {
@@ -27,25 +27,26 @@ impl Host {
                 }
                 let device: Device = Arc::new(device);
                 let endpoint = Endpoint::new(name, self.number(), device, record.volatile);
-                Opened { endpoint: Some(endpoint), ..Opened::default() }
+                DeviceSlot { endpoint: Some(endpoint), ..DeviceSlot::default() }
             }
-            Err(e) => Opened { problem: Some(e.to_string()), ..Opened::default() },
+            Err(e) => DeviceSlot { problem: Some(e.to_string()), ..DeviceSlot::default() },
         }
     }
 
     /// A blank RAM disk.
-    pub(super) fn open_ramdisk(&self, name: &str, bytes: u64) -> Opened {
+    pub(super) fn open_ramdisk(&self, name: &str, bytes: u64) -> DeviceSlot {
         let ram = Ram::new(name, bytes);
         let endpoint = Endpoint::new(name, self.number(), Arc::new(ram), true);
-        Opened { endpoint: Some(endpoint), problem: None }
+        DeviceSlot { endpoint: Some(endpoint), problem: None }
     }
 
     fn check_new_name(&self, name: &str) -> Result<()> {
-        check_name(name).map_err(|what| Refusal::new(Kind::UsedWrongly, what.to_string()))?;
+        check_name(name)
+            .map_err(|what| Refusal::new(RefusalKind::UsedWrongly, what.to_string()))?;
         match self.lock().records.what_is(name) {
             Some(what) => {
                 let what = format!("is the name of {what} already: choose another one");
-                Err(Refusal::about(Kind::Busy, name, what))
+                Err(Refusal::about(RefusalKind::Busy, name, what))
             }
             None => Ok(()),
         }
@@ -61,13 +62,13 @@ impl Host {
         self.check_new_name(name)?;
         if !(RAM_MIN..=RAM_MAX).contains(&bytes) || !bytes.is_multiple_of(512) {
             let what = format!("{bytes} bytes: a RAM disk has whole blocks of 512, 64k to 1t");
-            return Err(Refusal::about(Kind::UsedWrongly, name, what));
+            return Err(Refusal::about(RefusalKind::UsedWrongly, name, what));
         }
         let system = rustix::system::sysinfo();
         let memory = system.totalram.saturating_mul(u64::from(system.mem_unit));
         if bytes > memory {
             let what = format!("{bytes} bytes: the machine has {memory} bytes of memory");
-            return Err(Refusal::about(Kind::Refused, name, what));
+            return Err(Refusal::about(RefusalKind::Refused, name, what));
         }
         self.remember(|records| {
             records.ramdisks.insert(name.to_owned(), bytes);
@@ -98,7 +99,7 @@ impl Host {
             };
             if !there {
                 let what = if is_ram { "there is no such RAM disk" } else { "no such device" };
-                return Err(Refusal::about(Kind::NotFound, &name, what));
+                return Err(Refusal::about(RefusalKind::NotFound, &name, what));
             }
             inner.check_unused(&name)?;
             let claim = self.claim(&inner, [&name]);
@@ -122,7 +123,7 @@ impl Host {
         let path = Path::new(&new.target);
         if !path.is_absolute() {
             let what = format!("{}: the path of a device is absolute", new.target);
-            return Err(Refusal::new(Kind::UsedWrongly, what));
+            return Err(Refusal::new(RefusalKind::UsedWrongly, what));
         }
         let record = DeviceRecord { path: path.to_path_buf(), volatile: new.volatile };
         let opened = FileDevice::open(path, &FileOptions::default());
@@ -133,7 +134,7 @@ impl Host {
             records.devices.insert(name.clone(), record);
             records.removed.remove(name);
         })?;
-        let opened = Opened { endpoint: Some(endpoint), ..Opened::default() };
+        let opened = DeviceSlot { endpoint: Some(endpoint), ..DeviceSlot::default() };
         self.lock().devices.insert(name.clone(), opened);
         Ok(Answer { bytes: Some(bytes), ..Answer::default() })
     }
@@ -145,7 +146,11 @@ impl Host {
             let inner = self.lock();
             let target = inner.records.resolved(target).to_owned();
             if !inner.records.has(&target) {
-                return Err(Refusal::about(Kind::NotFound, &target, "there is no such device"));
+                return Err(Refusal::about(
+                    RefusalKind::NotFound,
+                    &target,
+                    "there is no such device",
+                ));
             }
             if inner.records.aliases.get(name) == Some(&target) {
                 return Ok(Answer::default());
@@ -165,7 +170,7 @@ impl Host {
     pub(crate) fn remove_alias(&self, name: &str) -> Result<Answer> {
         let _one = self.one_change();
         if !self.lock().records.aliases.contains_key(name) {
-            return Err(Refusal::about(Kind::NotFound, name, "there is no such alias"));
+            return Err(Refusal::about(RefusalKind::NotFound, name, "there is no such alias"));
         }
         self.remember(|records| {
             records.aliases.remove(name);
@@ -177,5 +182,5 @@ impl Host {
 
 /// A path that cannot be opened.
 fn wrong_file(name: &str, error: &OpenError) -> Refusal {
-    Refusal { kind: Kind::Refused, error: error.to_string(), about: Some(name.to_owned()) }
+    Refusal { kind: RefusalKind::Refused, error: error.to_string(), about: Some(name.to_owned()) }
 }

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use steadfast_host::{LoopDevice, is_attached};
 
-use super::{Host, Inner, Result};
-use crate::protocol::{Answer, Kind, Refusal};
+use super::{Host, HostState, Result};
+use crate::protocol::{Answer, Refusal, RefusalKind};
 use crate::record::KernelRecord;
 
-impl Inner {
+impl HostState {
     /// The kernel's block device over a file, as long as it is that: others can detach it too.
     pub fn kernel_device(&self, name: &str) -> Option<&Arc<LoopDevice>> {
         self.kernel.get(name).filter(|device| device.is_attached())
@@ -30,19 +30,19 @@ impl Host {
             let name = inner.endpoint(name)?.name().to_owned();
             if let Some(device) = inner.kernel_device(&name) {
                 let what = format!("is {} already", device.name());
-                return Err(Refusal::about(Kind::Refused, &name, what));
+                return Err(Refusal::about(RefusalKind::Refused, &name, what));
             }
             inner.check_unused(&name)?;
             let Some(tree) = &inner.tree else {
                 let what = "the host has no tree of files: start it with --tree";
-                return Err(Refusal::about(Kind::Refused, &name, what));
+                return Err(Refusal::about(RefusalKind::Refused, &name, what));
             };
             (name.clone(), tree.join("dsk").join(&name))
         };
         // Without the lock: it opens the file, which we answer.
         let device = LoopDevice::attach_direct(&file).map_err(|e| {
             let what = format!("no block device could be made: {e}");
-            Refusal::about(Kind::Failed, &name, what)
+            Refusal::about(RefusalKind::Failed, &name, what)
         })?;
         if let (Some(sequence), Some(boot)) = (device.sequence(), boot()) {
             let record = KernelRecord { path: device.path().to_path_buf(), sequence, boot };
@@ -62,17 +62,17 @@ impl Host {
             let name = inner.records.resolved(name).to_owned();
             let Some(device) = inner.kernel.get(&name).cloned() else {
                 let what = "is no block device of the kernel";
-                return Err(Refusal::about(Kind::NotFound, &name, what));
+                return Err(Refusal::about(RefusalKind::NotFound, &name, what));
             };
             (name, device)
         };
         let path = device.name().to_owned();
         if let Some(what) = user_of(device.path()).filter(|_| device.is_attached()) {
-            return Err(Refusal::about(Kind::Busy, &name, format!("{path} is {what}")));
+            return Err(Refusal::about(RefusalKind::Busy, &name, format!("{path} is {what}")));
         }
         if let Err(e) = device.detach() {
             let what = format!("is {path} still ({e}): close it, and ask again");
-            return Err(Refusal::about(Kind::Busy, &name, what));
+            return Err(Refusal::about(RefusalKind::Busy, &name, what));
         }
         self.lock().kernel.remove(&name);
         self.forget_detached();

@@ -17,13 +17,13 @@ pub(super) type Layout = (Option<u64>, Option<u32>);
 
 /// What is known of one device or volume.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Known {
+pub(super) struct LabelReading {
     pub layout: Layout,
     /// It was asked then, and has not answered yet.
     asked: Option<Instant>,
 }
 
-impl Known {
+impl LabelReading {
     /// For how long it has not answered.
     pub fn silent(&self) -> Option<Duration> {
         self.asked.map(|asked| asked.elapsed())
@@ -33,17 +33,17 @@ impl Known {
 /// What was read last, by the endpoints' numbers.
 #[derive(Default)]
 pub(super) struct Labels {
-    known: Mutex<BTreeMap<u64, Known>>,
+    known: Mutex<BTreeMap<u64, LabelReading>>,
     answered: Condvar,
 }
 
 impl Labels {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, LabelReading>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the labels of all at once; of one that does not answer in time, what it said last.
-    pub fn read(self: &Arc<Self>, endpoints: &[Arc<Endpoint>]) -> BTreeMap<u64, Known> {
+    pub fn read(self: &Arc<Self>, endpoints: &[Arc<Endpoint>]) -> BTreeMap<u64, LabelReading> {
         let mut known = self.lock();
         // A device that is silent is asked by one thread at a time.
         for endpoint in endpoints {
@@ -58,7 +58,7 @@ impl Labels {
                 }
             }
         }
-        let waits = |known: &mut BTreeMap<u64, Known>| {
+        let waits = |known: &mut BTreeMap<u64, LabelReading>| {
             let asked =
                 |e: &Arc<Endpoint>| known.get(&e.number()).is_some_and(|k| k.asked.is_some());
             endpoints.iter().any(asked)
@@ -79,7 +79,7 @@ impl Labels {
             }
             _ => (None, None),
         };
-        self.lock().insert(endpoint.number(), Known { layout, asked: None });
+        self.lock().insert(endpoint.number(), LabelReading { layout, asked: None });
         self.answered.notify_all();
     }
 }

@@ -7,11 +7,11 @@ use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_volume::{LegState, Mirror, NewLeg};
 
 use super::{Device, Host, Result, said};
-use crate::protocol::{Answer, Kind, Leg, NewComponent, Refusal, Replace};
+use crate::protocol::{Answer, Leg, NewComponent, Refusal, RefusalKind, Replace};
 use crate::record::{Records, VolumeRecord};
 
 /// A leg that was named.
-struct Found {
+struct LegRef {
     /// The mirror.
     name: String,
     mirror: Mirror,
@@ -34,7 +34,7 @@ fn forgetting<'n>(name: &'n str, component: &'n str) -> impl FnOnce(&mut Records
 }
 
 impl Host {
-    fn leg(&self, name: &str, leg: &str) -> Result<Found> {
+    fn leg(&self, name: &str, leg: &str) -> Result<LegRef> {
         let (name, mirror) = self.mirror(name)?;
         let records = self.lock().records.clone();
         let leg = records.resolved(leg);
@@ -49,9 +49,9 @@ impl Host {
         let Some(found) = named.or_else(|| legs.iter().find(under)) else {
             let names: Vec<&str> = legs.iter().map(|l| l.name.as_str()).collect();
             let what = format!("is no leg of '{name}', which has {}", names.join(", "));
-            return Err(Refusal::about(Kind::NotFound, leg, what));
+            return Err(Refusal::about(RefusalKind::NotFound, leg, what));
         };
-        Ok(Found {
+        Ok(LegRef {
             slot: found.slot,
             component: found.name.clone(),
             state: found.state,
@@ -243,11 +243,11 @@ impl Host {
 
     /// Whether the mirror would refuse it: asked before anything is written, since what is
     /// overwritten by force would be gone.
-    fn check_put(&self, found: &Found, new: &NewLeg, lose_data: bool) -> Result<()> {
+    fn check_put(&self, found: &LegRef, new: &NewLeg, lose_data: bool) -> Result<()> {
         said(&found.name, found.mirror.check_replace(found.slot, Some(new), lose_data))
     }
 
-    fn put(&self, found: &Found, new: &NewLeg, lose_data: bool) -> Result<Option<u64>> {
+    fn put(&self, found: &LegRef, new: &NewLeg, lose_data: bool) -> Result<Option<u64>> {
         let (name, slot) = (&found.name, found.slot);
         if lose_data {
             return said(name, found.mirror.replace_and_lose(slot, Some(new))).map(Some);
@@ -255,7 +255,7 @@ impl Host {
         said(name, found.mirror.replace(slot, Some(new))).map(|()| None)
     }
 
-    fn replace_by_itself(&self, found: &Found, replace: &Replace) -> Result<Option<u64>> {
+    fn replace_by_itself(&self, found: &LegRef, replace: &Replace) -> Result<Option<u64>> {
         self.reopen_if_away(found)?;
         let device: Device = self.endpoint(&found.component)?;
         let volatile = (found.volatile || replace.volatile) && !replace.durable;
@@ -267,7 +267,7 @@ impl Host {
 
     fn replace_by_other(
         &self,
-        found: &Found,
+        found: &LegRef,
         with: &str,
         replace: &Replace,
     ) -> Result<Option<u64>> {
@@ -308,7 +308,7 @@ impl Host {
     /// A leg that is a concat of one device gets another device.
     fn replace_under_concat(
         self: &Arc<Self>,
-        found: &Found,
+        found: &LegRef,
         device: &str,
         with: &str,
         replace: &Replace,
@@ -355,7 +355,7 @@ impl Host {
 
     /// Opens the devices of a leg anew that is out of use: a file that failed may be another one by
     /// now, and a failure of a flush is recorded for as long as it is open.
-    fn reopen_if_away(&self, found: &Found) -> Result<()> {
+    fn reopen_if_away(&self, found: &LegRef) -> Result<()> {
         let in_use = [LegState::Okay, LegState::Resyncing, LegState::LastErred];
         if in_use.contains(&found.state) {
             return Ok(());
@@ -382,9 +382,9 @@ impl Host {
                 let opened = FileDevice::open(&device.path, &FileOptions::default());
                 opened.map(|d| Arc::new(d) as Arc<dyn BlockDevice>)
             };
-            endpoint
-                .reopen(open)
-                .map_err(|e| Refusal::about(Kind::Failed, &name, format!("is not there: {e}")))?;
+            endpoint.reopen(open).map_err(|e| {
+                Refusal::about(RefusalKind::Failed, &name, format!("is not there: {e}"))
+            })?;
         }
         Ok(())
     }

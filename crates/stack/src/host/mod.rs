@@ -31,9 +31,9 @@ use steadfast_host::LoopDevice;
 use steadfast_runtime::{Nanos, now};
 use steadfast_volume::{Mirror, Volume, VolumeError};
 
-use crate::config::Config;
+use crate::config::HostConfig;
 use crate::endpoint::Endpoint;
-use crate::protocol::{Answer, Kind, Refusal, Request};
+use crate::protocol::{Answer, Refusal, RefusalKind, Request};
 use crate::record::{Records, StateFile};
 
 /// Result of what was asked.
@@ -62,7 +62,7 @@ const NOT_KEPT: &str = "it was done, but is not kept: the next start finds the l
 pub struct Host {
     options: Options,
     file: StateFile,
-    inner: Mutex<Inner>,
+    inner: Mutex<HostState>,
     /// Held while something is changed. Taken before `inner`.
     changes: Mutex<()>,
     started: Nanos,
@@ -79,10 +79,10 @@ pub struct Host {
 }
 
 #[derive(Default)]
-pub(crate) struct Inner {
+pub(crate) struct HostState {
     pub records: Records,
-    pub devices: BTreeMap<String, Opened>,
-    pub volumes: BTreeMap<String, Assembled>,
+    pub devices: BTreeMap<String, DeviceSlot>,
+    pub volumes: BTreeMap<String, VolumeSlot>,
     /// Numbers of aliases, for the tree.
     pub aliases: BTreeMap<String, u64>,
     /// The host is stopping: no file can be opened any more.
@@ -92,12 +92,12 @@ pub(crate) struct Inner {
     /// The kernel's block devices, by the name of what is under them.
     pub kernel: BTreeMap<String, Arc<LoopDevice>>,
     /// File systems that are mounted, or should be, by name.
-    pub mounts: BTreeMap<String, mounts::Place>,
+    pub mounts: BTreeMap<String, mounts::MountRecord>,
 }
 
 /// A device or RAM disk, as far as it is there.
 #[derive(Default)]
-pub(crate) struct Opened {
+pub(crate) struct DeviceSlot {
     pub endpoint: Option<Arc<Endpoint>>,
     /// Why it is not there.
     pub problem: Option<String>,
@@ -105,7 +105,7 @@ pub(crate) struct Opened {
 
 /// A volume, as far as it is assembled.
 #[derive(Default)]
-pub(crate) struct Assembled {
+pub(crate) struct VolumeSlot {
     pub volume: Option<Volume>,
     pub endpoint: Option<Arc<Endpoint>>,
     pub problem: Option<String>,
@@ -118,13 +118,13 @@ impl Host {
     ///
     /// # Errors
     /// Another host has the configuration; the state file cannot be read or written.
-    pub fn start(options: Options, config: &Config) -> Result<Arc<Host>> {
+    pub fn start(options: Options, config: &HostConfig) -> Result<Arc<Host>> {
         let file = StateFile::open(&options.config)?;
         let records = file.read()?;
         let host = Arc::new(Host {
             options,
             file,
-            inner: Mutex::new(Inner { records, ..Inner::default() }),
+            inner: Mutex::new(HostState { records, ..HostState::default() }),
             changes: Mutex::new(()),
             started: now(),
             numbers: AtomicU64::new(1),
@@ -140,7 +140,7 @@ impl Host {
         Ok(host)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HostState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,7 +158,7 @@ impl Host {
     /// Says why it was not done.
     pub fn answer(self: &Arc<Self>, request: Request) -> Result<Answer> {
         if self.ended.load(Ordering::Acquire) {
-            return Err(Refusal::new(Kind::Refused, "the host is shutting down"));
+            return Err(Refusal::new(RefusalKind::Refused, "the host is shutting down"));
         }
         match request {
             Request::Status => Ok(Answer { stack: Some(self.status()), ..Answer::default() }),
@@ -204,18 +204,24 @@ impl Host {
         let name = inner.records.resolved(name);
         let Some(assembled) = inner.volumes.get(name) else {
             let what = match inner.devices.contains_key(name) {
-                true => Refusal::about(Kind::Refused, name, "is a device, this is for mirrors"),
-                false => Refusal::about(Kind::NotFound, name, "there is no such volume"),
+                true => {
+                    Refusal::about(RefusalKind::Refused, name, "is a device, this is for mirrors")
+                }
+                false => Refusal::about(RefusalKind::NotFound, name, "there is no such volume"),
             };
             return Err(what);
         };
         let Some(volume) = &assembled.volume else {
             let why = assembled.problem.clone().unwrap_or_default();
-            return Err(Refusal::about(Kind::Refused, name, format!("is not assembled: {why}")));
+            return Err(Refusal::about(
+                RefusalKind::Refused,
+                name,
+                format!("is not assembled: {why}"),
+            ));
         };
         let mirror = volume.mirror.clone().ok_or_else(|| {
             let kind = volume.kind.name();
-            Refusal::about(Kind::Refused, name, format!("is a {kind}, this is for mirrors"))
+            Refusal::about(RefusalKind::Refused, name, format!("is a {kind}, this is for mirrors"))
         })?;
         Ok((name.to_owned(), mirror))
     }
@@ -307,7 +313,7 @@ impl Host {
             if let Some(open) = open {
                 let what = "its file is open; close it first (a loop device: volume \
                             detach-kernel), or end the host by a signal";
-                return Err(Refusal::about(Kind::Busy, open.name(), what));
+                return Err(Refusal::about(RefusalKind::Busy, open.name(), what));
             }
             inner.stopping = true;
         }
@@ -377,7 +383,7 @@ impl Host {
     }
 }
 
-impl Inner {
+impl HostState {
     /// What has this name, or an alias of it.
     pub fn endpoint(&self, name: &str) -> Result<Arc<Endpoint>> {
         let name = self.records.resolved(name);
@@ -385,12 +391,12 @@ impl Inner {
             (Some(device), _) => (&device.endpoint, &device.problem),
             (None, Some(volume)) => (&volume.endpoint, &volume.problem),
             (None, None) => {
-                return Err(Refusal::about(Kind::NotFound, name, "there is no such device"));
+                return Err(Refusal::about(RefusalKind::NotFound, name, "there is no such device"));
             }
         };
         endpoint.clone().ok_or_else(|| {
             let why = problem.clone().unwrap_or_default();
-            Refusal::about(Kind::Refused, name, format!("is not there: {why}"))
+            Refusal::about(RefusalKind::Refused, name, format!("is not there: {why}"))
         })
     }
 
@@ -407,7 +413,7 @@ impl Inner {
     pub fn check_unused(&self, name: &str) -> Result<()> {
         if let Some(user) = self.records.user_of(name) {
             let what = format!("is a component of '{}'", user.name);
-            return Err(Refusal::about(Kind::Busy, name, what));
+            return Err(Refusal::about(RefusalKind::Busy, name, what));
         }
         self.check_closed(name)
     }
@@ -416,12 +422,12 @@ impl Inner {
     pub fn check_closed(&self, name: &str) -> Result<()> {
         if let Some(device) = self.kernel_device(name) {
             let what = format!("is {} of the kernel: detach-kernel it first", device.name());
-            return Err(Refusal::about(Kind::Busy, name, what));
+            return Err(Refusal::about(RefusalKind::Busy, name, what));
         }
         self.check_unmounted(name)?;
         match self.endpoint(name) {
             Ok(endpoint) if endpoint.open_count() > 0 => {
-                Err(Refusal::about(Kind::Busy, name, "its file is open"))
+                Err(Refusal::about(RefusalKind::Busy, name, "its file is open"))
             }
             _ => Ok(()),
         }
@@ -430,15 +436,15 @@ impl Inner {
 
 /// A device failed.
 pub(crate) fn failed(name: &str, error: BlockError) -> Refusal {
-    Refusal { about: Some(name.to_owned()), ..Refusal::new(Kind::Failed, error.to_string()) }
+    Refusal { about: Some(name.to_owned()), ..Refusal::new(RefusalKind::Failed, error.to_string()) }
 }
 
 /// A volume refused, or failed.
 pub(crate) fn of_volume(name: &str, error: VolumeError) -> Refusal {
     let kind = match &error {
-        VolumeError::Refused(_) | VolumeError::Incomplete(_) => Kind::Refused,
-        VolumeError::Newer { .. } | VolumeError::Features { .. } => Kind::Unsupported,
-        VolumeError::Io(_) | VolumeError::Corrupt { .. } => Kind::Failed,
+        VolumeError::Refused(_) | VolumeError::Incomplete(_) => RefusalKind::Refused,
+        VolumeError::Newer { .. } | VolumeError::Features { .. } => RefusalKind::Unsupported,
+        VolumeError::Io(_) | VolumeError::Corrupt { .. } => RefusalKind::Failed,
     };
     Refusal { about: Some(name.to_owned()), ..Refusal::new(kind, error.to_string()) }
 }

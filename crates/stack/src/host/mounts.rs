@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Device, Host, Inner, Result};
-use crate::config::Config;
-use crate::protocol::{Answer, Kind, MountStatus, NewMount, Refusal};
+use super::{Device, Host, HostState, Result};
+use crate::config::HostConfig;
+use crate::protocol::{Answer, MountStatus, NewMount, Refusal, RefusalKind};
 
 /// Mounts file systems.
 pub trait Mounter: Send + Sync {
@@ -16,11 +16,11 @@ pub trait Mounter: Send + Sync {
     ///
     /// # Errors
     /// What is there is no file system, or is damaged; the folder is in use; an option is wrong.
-    fn mount(&self, what: &ToMount) -> Result<Arc<dyn Mounted>>;
+    fn mount(&self, what: &ToMount) -> Result<Arc<dyn MountedFs>>;
 }
 
 /// A file system that is mounted.
-pub trait Mounted: Send + Sync {
+pub trait MountedFs: Send + Sync {
     /// Unmounts it, and returns when everything is written. With `cut_off` also while files are in
     /// use.
     ///
@@ -59,7 +59,7 @@ pub struct ToMount {
 
 /// A file system that the host has mounted, or should have.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct MountRecord {
     volume: String,
     at: PathBuf,
     options: String,
@@ -68,30 +68,30 @@ pub(crate) struct Place {
     configured: bool,
     /// Names of what it is on. While it is being mounted they are there already.
     uses: Vec<String>,
-    mounted: Option<Arc<dyn Mounted>>,
+    mounted: Option<Arc<dyn MountedFs>>,
     problem: Option<String>,
 }
 
-impl Place {
+impl MountRecord {
     fn is_in_use(&self) -> bool {
         !self.uses.is_empty() && self.mounted.as_ref().is_none_or(|m| !m.has_ended())
     }
 }
 
-impl Inner {
+impl HostState {
     /// Refuses what a mounted file system is on.
     pub fn check_unmounted(&self, name: &str) -> Result<()> {
-        let user = |(_, place): &(&String, &Place)| {
+        let user = |(_, place): &(&String, &MountRecord)| {
             place.is_in_use() && place.uses.iter().any(|used| used == name)
         };
         let Some((mount, place)) = self.mounts.iter().find(user) else { return Ok(()) };
         let at = place.at.display();
         let what = format!("is mounted at {at}: steadfast host umount {mount} first");
-        Err(Refusal::about(Kind::Busy, name, what))
+        Err(Refusal::about(RefusalKind::Busy, name, what))
     }
 
     pub(super) fn mount_status(&self) -> Vec<MountStatus> {
-        let status = |(name, place): (&String, &Place)| MountStatus {
+        let status = |(name, place): (&String, &MountRecord)| MountStatus {
             name: name.clone(),
             volume: place.volume.clone(),
             at: place.at.clone(),
@@ -106,11 +106,11 @@ impl Inner {
 
 impl Host {
     /// Mounts the configured file systems; a failure is reported, and the others are mounted.
-    pub fn mount_configured(&self, config: &Config) {
+    pub fn mount_configured(&self, config: &HostConfig) {
         let base = self.options.config.parent().map(PathBuf::from).unwrap_or_default();
         for (name, mount) in &config.mount {
             let at = base.join(&mount.at);
-            let place = Place {
+            let place = MountRecord {
                 volume: mount.volume.get_ref().clone(),
                 at: std::path::absolute(&at).unwrap_or(at),
                 options: mount.options.clone(),
@@ -135,7 +135,7 @@ impl Host {
             None => {
                 if !self.lock().mounts.contains_key(&new.name) {
                     let what = "the configuration has no such mount: say where to mount it";
-                    return Err(Refusal::about(Kind::NotFound, &new.name, what));
+                    return Err(Refusal::about(RefusalKind::NotFound, &new.name, what));
                 }
                 new.name.clone()
             }
@@ -154,16 +154,19 @@ impl Host {
     fn new_place(&self, new: &NewMount, at: &Path) -> Result<String> {
         if !at.is_absolute() {
             let what = "a folder is named by its whole path, from /";
-            return Err(Refusal::new(Kind::UsedWrongly, format!("{}: {what}", at.display())));
+            return Err(Refusal::new(
+                RefusalKind::UsedWrongly,
+                format!("{}: {what}", at.display()),
+            ));
         }
         let mut inner = self.lock();
         let name = inner.endpoint(&new.name)?.name().to_owned();
         inner.check_unused(&name)?;
         if inner.mounts.get(&name).is_some_and(|place| place.configured || place.is_in_use()) {
             let what = "a mount of this name is in the configuration";
-            return Err(Refusal::about(Kind::Busy, &name, what));
+            return Err(Refusal::about(RefusalKind::Busy, &name, what));
         }
-        let place = Place {
+        let place = MountRecord {
             volume: name.clone(),
             at: at.to_path_buf(),
             options: new.options.clone(),
@@ -207,11 +210,11 @@ impl Host {
     fn reserve(&self, name: &str) -> Result<ToMount> {
         let mut inner = self.lock();
         let Some(place) = inner.mounts.get(name) else {
-            return Err(Refusal::about(Kind::NotFound, name, "there is no such mount"));
+            return Err(Refusal::about(RefusalKind::NotFound, name, "there is no such mount"));
         };
         if place.is_in_use() {
             let what = format!("is mounted at {} already", place.at.display());
-            return Err(Refusal::about(Kind::Busy, name, what));
+            return Err(Refusal::about(RefusalKind::Busy, name, what));
         }
         let (volume, at, options) = (place.volume.clone(), place.at.clone(), place.options.clone());
         let journal = place.journal.clone();
@@ -234,7 +237,7 @@ impl Host {
             inner.check_unused(journal.name())?;
             if Arc::ptr_eq(&journal, &on) {
                 let what = "a file system cannot have its journal on itself by another name";
-                return Err(Refusal::about(Kind::UsedWrongly, name, what));
+                return Err(Refusal::about(RefusalKind::UsedWrongly, name, what));
             }
             uses.push(journal.name().to_owned());
             wanted.journal = Some(journal as Device);
@@ -249,14 +252,14 @@ impl Host {
         let _one = self.one_change();
         let found = {
             let inner = self.lock();
-            let named = |(n, place): &(&String, &Place)| {
+            let named = |(n, place): &(&String, &MountRecord)| {
                 place.is_in_use() && (*n == name || place.at == Path::new(name))
             };
             inner.mounts.iter().find(named).map(|(n, _)| n.clone())
         };
         let Some(found) = found else {
             let what = "nothing of this name, or at this place, is mounted by the host";
-            return Err(Refusal::about(Kind::NotFound, name, what));
+            return Err(Refusal::about(RefusalKind::NotFound, name, what));
         };
         self.umount_place(&found, false).map(|()| Answer::default())
     }
@@ -281,7 +284,7 @@ impl Host {
     /// comes into use just then is found out when others are unmounted already, and these are
     /// mounted again.
     pub(super) fn umount_all_or_none(&self) -> Result<()> {
-        let places: Vec<(String, Place)> = {
+        let places: Vec<(String, MountRecord)> = {
             let inner = self.lock();
             let mounted = inner.mounts.iter().filter(|(_, place)| place.is_in_use());
             mounted.map(|(name, place)| (name.clone(), place.clone())).collect()
@@ -302,9 +305,15 @@ impl Host {
 
     /// Mounts again after an unmount whose operation was refused; returns `why`, with what is to be
     /// said of that.
-    fn restore_mount(&self, name: &str, place: Place, options: String, why: Refusal) -> Refusal {
+    fn restore_mount(
+        &self,
+        name: &str,
+        place: MountRecord,
+        options: String,
+        why: Refusal,
+    ) -> Refusal {
         let (at, asked) = (place.at.display().to_string(), place.options.clone());
-        let back = Place { options, uses: Vec::new(), mounted: None, ..place };
+        let back = MountRecord { options, uses: Vec::new(), mounted: None, ..place };
         self.lock().mounts.insert(name.to_owned(), back);
         let mounted = self.mount_place(name);
         if let Some(place) = self.lock().mounts.get_mut(name) {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use steadfast_volume::{LegState, Mirror, MirrorStatus, Resynced, Throttle};
+use steadfast_volume::{LegState, Mirror, MirrorStatus, ResyncReport, ResyncThrottle};
 
 use super::{Host, Result, said};
-use crate::protocol::{Answer, Kind, Progress, Refusal, Resync};
+use crate::protocol::{Answer, Progress, Refusal, RefusalKind, Resync};
 use crate::record::VolumeRecord;
 
 /// Between two passes of the timer: after two of them without a write a region is clean.
@@ -156,7 +156,7 @@ impl Host {
         let (name, mirror) = self.mirror(&resync.name)?;
         if resync.rate == Some(0) {
             let what = "a resync at 0 bytes a second never ends";
-            return Err(Refusal::about(Kind::UsedWrongly, &name, what));
+            return Err(Refusal::about(RefusalKind::UsedWrongly, &name, what));
         }
         if !resync.wait {
             self.start_resync(&name, resync.rate);
@@ -177,7 +177,7 @@ impl Host {
                 let status = said(&name, Ok(mirror.status()))?;
                 if left > 0 && status.failed.is_some() {
                     let what = status.failed.unwrap_or_default();
-                    return Err(Refusal::about(Kind::Failed, &name, what));
+                    return Err(Refusal::about(RefusalKind::Failed, &name, what));
                 }
                 return Ok(Answer { bytes, ..Answer::default() });
             }
@@ -187,7 +187,7 @@ impl Host {
 
     fn work(&self, name: &str) -> Result<Arc<Work>> {
         let work = self.lock().volumes.get(name).map(|v| Arc::clone(&v.resync));
-        work.ok_or_else(|| Refusal::about(Kind::NotFound, name, "is gone"))
+        work.ok_or_else(|| Refusal::about(RefusalKind::NotFound, name, "is gone"))
     }
 
     pub(super) fn cancel_resync(&self, name: &str) -> Result<Answer> {
@@ -201,9 +201,9 @@ fn resync_in_slices(
     mirror: &Mirror,
     work: &Work,
     rate: Option<u64>,
-) -> steadfast_volume::Result<Resynced> {
-    let throttle = Throttle { bytes_per_second: rate, regions: Some(SLICE) };
-    let mut all = Resynced::default();
+) -> steadfast_volume::Result<ResyncReport> {
+    let throttle = ResyncThrottle { bytes_per_second: rate, regions: Some(SLICE) };
+    let mut all = ResyncReport::default();
     loop {
         let done = mirror.resync(throttle)?;
         all.regions += done.regions;

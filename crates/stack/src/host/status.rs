@@ -6,10 +6,10 @@ use steadfast_volume::{
     LegState, LegStatus as VolumeLeg, Mirror, MirrorStatus as MirrorNow, ReadPolicy,
 };
 
-use super::{Assembled, Host, Inner};
+use super::{Host, HostState, VolumeSlot};
 use crate::protocol::{
-    Alias, Counters, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, Regions, Retired,
-    StackCounters, StackStatus, VolumeStatus,
+    Alias, Counters, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, RegionCounts,
+    RetiredMirror, StackCounters, StackStatus, VolumeStatus,
 };
 use crate::record::VolumeRecord;
 
@@ -34,7 +34,7 @@ impl Host {
             status.aliases.push(Alias { name: name.clone(), target: target.clone() });
         }
         for retired in &inner.records.retired {
-            status.retired.push(Retired {
+            status.retired.push(RetiredMirror {
                 name: retired.name.clone(),
                 uuid: retired.uuid.clone().unwrap_or_default(),
                 components: retired.uses().cloned().collect(),
@@ -89,7 +89,7 @@ impl Host {
     }
 }
 
-impl Inner {
+impl HostState {
     fn kernel_name(&self, name: &str) -> Option<String> {
         self.kernel_device(name).map(|device| device.name().to_owned())
     }
@@ -117,7 +117,7 @@ impl Inner {
     }
 
     fn volume_status(&self, record: &VolumeRecord) -> VolumeStatus {
-        let nothing = Assembled::default();
+        let nothing = VolumeSlot::default();
         let assembled = self.volumes.get(&record.name).unwrap_or(&nothing);
         let endpoint = assembled.endpoint.as_ref();
         let mirror = assembled.volume.as_ref().and_then(|v| v.mirror.as_ref());
@@ -191,12 +191,12 @@ impl Inner {
     }
 }
 
-impl Inner {
+impl HostState {
     fn mirror_status(
         &self,
         mirror: &Mirror,
         record: &VolumeRecord,
-        assembled: &Assembled,
+        assembled: &VolumeSlot,
     ) -> MirrorStatus {
         let status = mirror.status();
         let [unwritten, filling, dirty, clean] = status.regions;
@@ -221,7 +221,7 @@ impl Inner {
             region_bytes: status.region_bytes,
             checksums: status.checksums,
             unchecked_bytes: status.unchecked_bytes,
-            regions: Regions { unwritten, filling, dirty, clean },
+            regions: RegionCounts { unwritten, filling, dirty, clean },
             generation: status.generation,
             resync,
             whole,

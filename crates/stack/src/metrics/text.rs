@@ -9,9 +9,9 @@ use crate::protocol::{Counters, LegStatus, StackCounters, StackStatus, VolumeSta
 /// The metrics of a host.
 pub(super) fn of(status: &StackStatus, counters: &StackCounters) -> String {
     let mut out = String::new();
-    type Value = fn(&Counters) -> f64;
+    type CounterValue = fn(&Counters) -> f64;
     let seconds = |ns: u64| ns as f64 / 1e9;
-    let of: [(&str, &str, &str, Value); 8] = [
+    let of: [(&str, &str, &str, CounterValue); 8] = [
         ("reads_total", "counter", "Reads that were done.", |c| c.reads as f64),
         ("writes_total", "counter", "Writes that were done.", |c| c.writes as f64),
         ("read_bytes_total", "counter", "Bytes read.", |c| c.read_bytes as f64),

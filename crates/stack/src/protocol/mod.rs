@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use request::{
-    Assemble, Create, CreateRamDisk, Destroy, Grow, Leg, Named, NewComponent, NewMount, NewName,
-    Replace, Request, Resync, Scrub, Set, VolumeKind,
+    Assemble, Create, CreateRamDisk, Destroy, Grow, Leg, NameRequest, NewComponent, NewMount,
+    NewName, Replace, Request, Resync, Scrub, Set, VolumeKind,
 };
 pub use status::{
     Alias, Counters, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, MountStatus, Progress,
-    Regions, Retired, StackCounters, StackStatus, VolumeStatus,
+    RegionCounts, RetiredMirror, StackCounters, StackStatus, VolumeStatus,
 };
 
 /// Longest request and reply in bytes.
@@ -74,7 +74,7 @@ pub struct Scrubbed {
 /// Why a request was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum RefusalKind {
     /// There is nothing of that name.
     NotFound,
     /// It is in use: open, a member of something, or somebody else's.
@@ -95,7 +95,7 @@ pub enum Kind {
 #[error("{error}")]
 pub struct Refusal {
     /// Why, for programs.
-    pub kind: Kind,
+    pub kind: RefusalKind,
     /// Why, for people.
     pub error: String,
     /// The name of what it is about.
@@ -105,12 +105,12 @@ pub struct Refusal {
 
 impl Refusal {
     /// A refusal in words.
-    pub fn new(kind: Kind, error: impl Into<String>) -> Refusal {
+    pub fn new(kind: RefusalKind, error: impl Into<String>) -> Refusal {
         Refusal { kind, error: one_line(&error.into()), about: None }
     }
 
     /// The same, about something with a name.
-    pub fn about(kind: Kind, name: &str, what: impl std::fmt::Display) -> Refusal {
+    pub fn about(kind: RefusalKind, name: &str, what: impl std::fmt::Display) -> Refusal {
         let error = one_line(&format!("{name}: {what}"));
         Refusal { kind, error, about: Some(name.to_owned()) }
     }
@@ -122,7 +122,7 @@ impl Refusal {
 
     /// Whether the caller could have known.
     pub fn is_misuse(&self) -> bool {
-        !matches!(self.kind, Kind::Failed | Kind::Unsupported)
+        !matches!(self.kind, RefusalKind::Failed | RefusalKind::Unsupported)
     }
 }
 
@@ -156,7 +156,8 @@ pub fn reply(outcome: &Result<Answer, Refusal>) -> Value {
 
 /// A reply from the socket.
 pub(crate) fn read_reply(line: &[u8]) -> Result<Answer, Refusal> {
-    let lost = |e| Refusal::new(Kind::Failed, format!("the host's answer makes no sense: {e}"));
+    let lost =
+        |e| Refusal::new(RefusalKind::Failed, format!("the host's answer makes no sense: {e}"));
     let reply: Value = serde_json::from_slice(line).map_err(lost)?;
     if reply["ok"] == true {
         return serde_json::from_value(reply).map_err(lost);
@@ -164,7 +165,7 @@ pub(crate) fn read_reply(line: &[u8]) -> Result<Answer, Refusal> {
     // A mount's process says no kind.
     let text = reply["error"].as_str().unwrap_or("it failed").to_owned();
     let wrongly = reply["used_wrongly"] == true;
-    let kind = if wrongly { Kind::UsedWrongly } else { Kind::Failed };
+    let kind = if wrongly { RefusalKind::UsedWrongly } else { RefusalKind::Failed };
     Err(serde_json::from_value(reply).unwrap_or(Refusal::new(kind, text)))
 }
 
@@ -191,13 +192,13 @@ mod tests {
     #[test]
     fn replies_come_back_as_they_went() {
         let answer = Answer { bytes: Some(7), ..Answer::default() };
-        let refusal = Refusal::about(Kind::Busy, "d10", "is open");
+        let refusal = Refusal::about(RefusalKind::Busy, "d10", "is open");
         for outcome in [Ok(answer), Err(refusal)] {
             let line = reply(&outcome).to_string();
             assert_eq!(read_reply(line.as_bytes()), outcome);
         }
         let of_a_mount = r#"{"ok":false,"error":"no","used_wrongly":true}"#;
         let refused = read_reply(of_a_mount.as_bytes()).unwrap_err();
-        assert_eq!((refused.kind, refused.error.as_str()), (Kind::UsedWrongly, "no"));
+        assert_eq!((refused.kind, refused.error.as_str()), (RefusalKind::UsedWrongly, "no"));
     }
 }

@@ -32,7 +32,7 @@ pub enum Request {
     Resync(Resync),
     /// Stops a resync that runs; what was copied stays. It goes on at the next request, the next
     /// change of a leg, or the next start.
-    CancelResync(Named),
+    CancelResync(NameRequest),
     /// Reads everything from every leg and compares.
     Scrub(Scrub),
     /// Changes a mirror's policies.
@@ -42,24 +42,24 @@ pub enum Request {
     /// Makes a RAM disk, which the host recreates, blank, at every start.
     CreateRamDisk(CreateRamDisk),
     /// Removes a RAM disk that nobody uses.
-    DeleteRamDisk(Named),
+    DeleteRamDisk(NameRequest),
     /// Opens a file or block device under a name.
     AddDevice(NewName),
     /// Forgets a device that nobody uses.
-    RemoveDevice(Named),
+    RemoveDevice(NameRequest),
     /// Gives a device, RAM disk or volume another name: `name` is the alias, `target` the name.
     AddAlias(NewName),
     /// Removes an alias.
-    RemoveAlias(Named),
+    RemoveAlias(NameRequest),
     /// Makes a volume, device or RAM disk a block device of the kernel: a loop device with direct
     /// I/O. The answer has its path (`kernel`).
-    AttachKernel(Named),
+    AttachKernel(NameRequest),
     /// Detaches that block device.
-    DetachKernel(Named),
+    DetachKernel(NameRequest),
     /// Mounts the file system that is on a volume or device.
     Mount(NewMount),
     /// Unmounts one: by the mount's name, or where it is.
-    Umount(Named),
+    Umount(NameRequest),
     /// Makes everything that was written durable.
     Sync,
     /// Closes everything and ends the host. Refused while a file of the tree is open.
@@ -69,7 +69,7 @@ pub enum Request {
 /// Something by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Named {
+pub struct NameRequest {
     /// Of a volume, device, RAM disk or alias.
     pub name: String,
 }

@@ -26,7 +26,7 @@ pub struct StackStatus {
     /// Other names.
     pub aliases: Vec<Alias>,
     /// Mirrors of which the data is kept, though they are none any more.
-    pub retired: Vec<Retired>,
+    pub retired: Vec<RetiredMirror>,
     /// File systems of the configuration, and those that commands have mounted.
     #[serde(default)]
     pub mounts: Vec<MountStatus>,
@@ -62,7 +62,7 @@ pub struct Alias {
 
 /// A mirror that was taken apart, and its data kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Retired {
+pub struct RetiredMirror {
     /// The name that it had.
     pub name: String,
     /// Its UUID.
@@ -196,7 +196,7 @@ pub struct MirrorStatus {
     #[serde(default)]
     pub unchecked_bytes: u64,
     /// How many regions are in which state.
-    pub regions: Regions,
+    pub regions: RegionCounts,
     /// Generation of the labels.
     pub generation: u64,
     /// A resync that runs.
@@ -252,7 +252,7 @@ pub struct LegStatus {
 
 /// How many regions of a mirror are in which state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Regions {
+pub struct RegionCounts {
     /// Never written, or discarded.
     pub unwritten: u32,
     /// Their first write is in flight.

@@ -9,7 +9,7 @@ use steadfast_devices::source::locked_by;
 use steadfast_vfs::bounded;
 
 use super::{FORMAT, Records, VERSION};
-use crate::protocol::{Kind, Refusal};
+use crate::protocol::{Refusal, RefusalKind};
 
 /// Bytes of a state file, at most: some hundred for each device and volume.
 const STATE_MAX: u64 = 64 << 20;
@@ -30,9 +30,9 @@ trait Files {
 }
 
 /// The machine's own.
-struct Machine;
+struct OwnFiles;
 
-impl Files for Machine {
+impl Files for OwnFiles {
     fn create(&self, path: &Path) -> io::Result<()> {
         File::create(path).map(drop)
     }
@@ -78,7 +78,7 @@ pub struct StateFile {
 
 /// A state that is written, and counts once it is committed.
 #[must_use]
-pub struct Prepared<'f>(&'f StateFile);
+pub struct PreparedState<'f>(&'f StateFile);
 
 impl StateFile {
     /// The state file of a configuration, which nobody else may have.
@@ -88,8 +88,9 @@ impl StateFile {
     pub fn open(config: &Path) -> Result<StateFile, Refusal> {
         let path = beside(config, "state.json");
         let lock_path = beside(config, "lock");
-        let failed =
-            |e: io::Error| Refusal::new(Kind::Failed, format!("{}: {e}", lock_path.display()));
+        let failed = |e: io::Error| {
+            Refusal::new(RefusalKind::Failed, format!("{}: {e}", lock_path.display()))
+        };
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
@@ -99,7 +100,7 @@ impl StateFile {
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let who = locked_by(&lock).map(|holder| format!(": {holder}")).unwrap_or_default();
                 let what = format!("{}: another host has this configuration", config.display());
-                Err(Refusal::new(Kind::Busy, what + &who))
+                Err(Refusal::new(RefusalKind::Busy, what + &who))
             }
             Err(e) => Err(failed(e.into())),
         }
@@ -116,7 +117,7 @@ impl StateFile {
     /// It cannot be read, makes no sense, or is of a newer version.
     pub fn read(&self) -> Result<Records, Refusal> {
         let shown = self.path.display();
-        let failed = |what: String| Refusal::new(Kind::Failed, format!("{shown}: {what}"));
+        let failed = |what: String| Refusal::new(RefusalKind::Failed, format!("{shown}: {what}"));
         let text = match bounded::text(&self.path, STATE_MAX) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Records::default()),
@@ -133,7 +134,7 @@ impl StateFile {
             let version = &version["version"];
             let what =
                 format!("has version {version}, this program knows {VERSION}: use a newer one");
-            return Err(Refusal::new(Kind::Unsupported, format!("{shown}: {what}")));
+            return Err(Refusal::new(RefusalKind::Unsupported, format!("{shown}: {what}")));
         }
         serde_json::from_str(&text).map_err(|e| failed(format!("makes no sense: {e}")))
     }
@@ -142,11 +143,11 @@ impl StateFile {
     ///
     /// # Errors
     /// The disk is full or fails; what was recorded before stays.
-    pub fn prepare(&self, records: &Records) -> Result<Prepared<'_>, Refusal> {
+    pub fn prepare(&self, records: &Records) -> Result<PreparedState<'_>, Refusal> {
         let records = Records { format: FORMAT.to_owned(), version: VERSION, ..records.clone() };
         let text = serde_json::to_string_pretty(&records).map_err(|e| self.failed(e.into()))?;
-        prepare(&Machine, &self.new_path(), (text + "\n").as_bytes())
-            .map(|()| Prepared(self))
+        prepare(&OwnFiles, &self.new_path(), (text + "\n").as_bytes())
+            .map(|()| PreparedState(self))
             .map_err(|e| self.failed(e))
     }
 
@@ -166,18 +167,18 @@ impl StateFile {
         // OK to ignore: it is overwritten the next time.
         let _ = std::fs::remove_file(self.new_path());
         let shown = self.path.display();
-        Refusal::new(Kind::Failed, format!("{shown}: cannot be written: {error}"))
+        Refusal::new(RefusalKind::Failed, format!("{shown}: cannot be written: {error}"))
     }
 }
 
-impl Prepared<'_> {
+impl PreparedState<'_> {
     /// It counts from now on.
     ///
     /// # Errors
     /// The disk fails.
     pub fn commit(self) -> Result<(), Refusal> {
         let file = self.0;
-        commit(&Machine, &file.new_path(), &file.path).map_err(|e| file.failed(e))
+        commit(&OwnFiles, &file.new_path(), &file.path).map_err(|e| file.failed(e))
     }
 
     /// It was not done.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use steadfast_block::BlockDevice;
 use steadfast_stack::protocol::{Answer, Create, NewComponent, Refusal, Request};
-use steadfast_stack::{Config, Host, Mounted, Mounter, Options, ToMount, Tree};
+use steadfast_stack::{Host, HostConfig, MountedFs, Mounter, Options, ToMount, Tree};
 use steadfast_vfs::{Fh, FileSystem, FsError, Ino, OpenFlags};
 use tempfile::TempDir;
 
@@ -23,7 +23,7 @@ const IMAGE: u64 = 16 << 20;
 struct Nowhere;
 
 impl Mounter for Nowhere {
-    fn mount(&self, _: &ToMount) -> Result<Arc<dyn Mounted>, Refusal> {
+    fn mount(&self, _: &ToMount) -> Result<Arc<dyn MountedFs>, Refusal> {
         unreachable!("nothing is mounted here")
     }
 }
@@ -110,7 +110,7 @@ fn start(
     occupant: fn(&Device) -> Option<String>,
     mounter: Box<dyn Mounter>,
 ) -> Result<Arc<Host>, Refusal> {
-    let config = Config::parse(config, "stack.toml").unwrap();
+    let config = HostConfig::parse(config, "stack.toml").unwrap();
     let options = Options { config: folder.join("stack.toml"), occupant, forget, mounter };
     Host::start(options, &config)
 }

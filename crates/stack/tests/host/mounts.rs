@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use steadfast_stack::protocol::{Kind, NewMount, Refusal, Request};
-use steadfast_stack::{Mounted, Mounter, ToMount};
+use steadfast_stack::protocol::{NewMount, Refusal, RefusalKind, Request};
+use steadfast_stack::{MountedFs, Mounter, ToMount};
 use steadfast_vfs::{FileSystem, OpenFlags};
 
 use super::{Desk, occupant};
@@ -33,7 +33,7 @@ struct Fakes {
 struct Fakery(Arc<Fakes>);
 
 impl Mounter for Fakery {
-    fn mount(&self, what: &ToMount) -> Result<Arc<dyn Mounted>, Refusal> {
+    fn mount(&self, what: &ToMount) -> Result<Arc<dyn MountedFs>, Refusal> {
         let mut mounted = self.0.mounted.lock().unwrap();
         let (count, options) = mounted.entry(what.at.clone()).or_default();
         *count += 1;
@@ -47,13 +47,13 @@ impl Mounter for Fakery {
     }
 }
 
-impl Mounted for Fake {
+impl MountedFs for Fake {
     fn unmount(&self, cut_off: bool) -> Result<(), Refusal> {
         let in_use = [&self.all.in_use, &self.all.comes_into_use];
         let here =
             |place: &&Mutex<Option<PathBuf>>| place.lock().unwrap().as_ref() == Some(&self.at);
         if !cut_off && in_use.iter().any(here) {
-            return Err(Refusal::new(Kind::Busy, format!("{}: in use", self.at.display())));
+            return Err(Refusal::new(RefusalKind::Busy, format!("{}: in use", self.at.display())));
         }
         self.ended.store(true, Ordering::Relaxed);
         Ok(())
@@ -61,7 +61,7 @@ impl Mounted for Fake {
 
     fn check_unused(&self) -> Result<(), Refusal> {
         match self.all.in_use.lock().unwrap().as_ref() == Some(&self.at) {
-            true => Err(Refusal::new(Kind::Busy, format!("{}: in use", self.at.display()))),
+            true => Err(Refusal::new(RefusalKind::Busy, format!("{}: in use", self.at.display()))),
             false => Ok(()),
         }
     }
@@ -99,7 +99,7 @@ fn a_stop_that_is_refused_leaves_everything_mounted() {
     };
     *fakes.in_use.lock().unwrap() = Some("/c".into());
     let refused = desk.ask(Request::Stop).unwrap_err();
-    assert_eq!((refused.kind, refused.error.as_str()), (Kind::Busy, "/c: in use"));
+    assert_eq!((refused.kind, refused.error.as_str()), (RefusalKind::Busy, "/c: in use"));
     all_mounted();
     let once = |options: &str| (1, options.to_owned());
     assert_eq!(counts(), [once("a"), once("b"), once("c")], "none was taken away");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_stack::protocol::{Kind, NewName, Request};
+use steadfast_stack::protocol::{NewName, RefusalKind, Request};
 
 use super::{Desk, Nowhere, create, image_at, occupant, start};
 
@@ -20,7 +20,7 @@ fn a_name_that_is_taken_is_refused_by_what_has_it() {
     let refused = desk
         .ask(Request::AddDevice(NewName { name: "b".into(), target, volatile: false }))
         .unwrap_err();
-    assert_eq!(refused.kind, Kind::Busy);
+    assert_eq!(refused.kind, RefusalKind::Busy);
     assert_eq!(refused.error, "b: is the name of an alias of 'a' already: choose another one");
     let refused = desk.ask(Request::Create(create("b", &["a"]))).unwrap_err();
     assert!(refused.error.contains("an alias of 'a'"), "{refused}");
@@ -40,7 +40,7 @@ fn a_configuration_with_a_name_that_is_taken_is_refused() {
     let begin = |more: &str| loop {
         let text = format!("{config}{more}");
         match start(folder.path(), &text, occupant, Box::new(Nowhere)) {
-            Err(e) if e.kind == Kind::Busy => std::thread::sleep(Duration::from_millis(10)),
+            Err(e) if e.kind == RefusalKind::Busy => std::thread::sleep(Duration::from_millis(10)),
             started => break started,
         }
     };
@@ -51,7 +51,7 @@ fn a_configuration_with_a_name_that_is_taken_is_refused() {
     drop(host);
     let new = "[device.b]\npath = \"b\"\n[volume.c]\ncomponents = [\"b\"]\n";
     let refused = begin(new).map(drop).unwrap_err();
-    assert_eq!(refused.kind, Kind::Refused);
+    assert_eq!(refused.kind, RefusalKind::Refused);
     for part in [
         "stack.toml: [device.b]: 'b' is an alias of 'a' already",
         "[volume.c]: 'c' is an alias of 'a' already",
@@ -63,7 +63,7 @@ fn a_configuration_with_a_name_that_is_taken_is_refused() {
     // The alias goes, and the section counts.
     let host = begin("").unwrap();
     for name in ["b", "c"] {
-        let named = steadfast_stack::protocol::Named { name: name.into() };
+        let named = steadfast_stack::protocol::NameRequest { name: name.into() };
         host.answer(Request::RemoveAlias(named)).unwrap();
     }
     host.close().unwrap();

@@ -65,12 +65,12 @@ pub fn give_back(cache: u64) {
 /// The C library's allocator; counts what is freed in large pieces. A process that has little time
 /// frees as much between two looks at the clock as one that has much: so it is bytes that count
 /// when it is near its bound.
-pub struct Allocator;
+pub struct GlibcAllocator;
 
 // SAFETY: every call is the system allocator's with the same arguments; what is done beside it
 // neither touches the memory nor panics.
 #[allow(unsafe_code, reason = "the trait is unsafe; see SAFETY")]
-unsafe impl GlobalAlloc for Allocator {
+unsafe impl GlobalAlloc for GlibcAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }

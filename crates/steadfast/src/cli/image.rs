@@ -115,7 +115,7 @@ Examples:
         /// Image file or block device
         image: PathBuf,
         #[command(flatten)]
-        new: NewJournal,
+        new: NewJournalArgs,
     },
     /// Remove the journal, which is replayed first
     #[command(after_help = "\
@@ -143,13 +143,13 @@ Examples:
         #[command(flatten)]
         image: Image,
         #[command(flatten)]
-        new: NewJournal,
+        new: NewJournalArgs,
     },
 }
 
 /// Which journal a file system is to have.
 #[derive(Debug, Args)]
-pub struct NewJournal {
+pub struct NewJournalArgs {
     /// A journal device, made with mkfs -O journal_dev: image file or block device
     #[arg(long, value_name = "JOURNAL_IMAGE", conflicts_with = "size")]
     pub device: Option<PathBuf>,
@@ -194,7 +194,7 @@ pub struct Mkfs {
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
     #[command(flatten)]
-    pub table: crate::commands::mkfs::given::Given,
+    pub table: crate::commands::mkfs::given::GivenOptions,
     /// Journal: device=PATH for an external one, size=MEGABYTES for an internal one
     #[arg(short = 'J', value_name = "KEY=VALUE,...")]
     pub journal: Vec<String>,

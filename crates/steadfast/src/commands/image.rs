@@ -25,7 +25,7 @@ use super::volume;
 use crate::cli::{Image, Reading};
 use crate::mount::mmp;
 use crate::terminal::counted;
-use crate::{Outcome, document, terminal, way_out};
+use crate::{CommandEnd, document, terminal, way_out};
 
 /// Memory for what is read of an image and written to it, in bytes.
 const CACHE: u64 = 64 << 20;
@@ -193,7 +193,7 @@ fn print_report(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Re
 }
 
 /// Checks the structure as it is after recovery, without writing.
-pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outcome> {
+pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<CommandEnd> {
     let image = &reading.image;
     let device = open(&image.image, true)?;
     let options = reading_options(reading, &device)?;
@@ -230,7 +230,7 @@ pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outco
             "orphans": report.orphans.iter().map(|o| o.0).collect::<Vec<_>>(),
         });
         document::print(out, "steadfast-check", 1, body)?;
-        return Ok(if clean { Outcome::Good } else { Outcome::Problem });
+        return Ok(if clean { CommandEnd::Good } else { CommandEnd::Problem });
     }
     for finding in &findings {
         writeln!(out, "{finding}")?;
@@ -250,11 +250,11 @@ pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outco
             (false, _) => "",
         };
         writeln!(out, "{name}: clean{recovery}")?;
-        return Ok(Outcome::Good);
+        return Ok(CommandEnd::Good);
     }
     let count = findings.len() as u64 + report.more_findings;
     writeln!(out, "{name}: damaged, {}", counted(count, "finding"))?;
-    Ok(Outcome::Problem)
+    Ok(CommandEnd::Problem)
 }
 
 /// Whether an error says nothing about the image's health: there is no file system, it has a

@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use jiff::Zoned;
-use steadfast_svm::iostat::{COLUMNS, COLUMNS_IN_MEGABYTES, HEAD, Rates};
+use steadfast_svm::iostat::{COLUMNS, COLUMNS_IN_MEGABYTES, HEAD, IostatRates};
 
 use crate::Usage;
-use crate::commands::svm::host::{Host, Reading};
+use crate::commands::svm::host::{Reading, SvmHost};
 
 /// Which devices, how often.
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ pub enum TimeForm {
 
 /// What the words say.
 #[derive(Debug, Default, PartialEq)]
-struct Asked {
+struct IostatArgs {
     devices: Vec<String>,
     /// Between two reports; `None`: there is one.
     interval: Option<Duration>,
@@ -79,7 +79,7 @@ pub fn run(iostat: &Iostat, out: &mut dyn Write) -> Result<()> {
     let to_anyhow = |error| anyhow!("{error}");
     // That there is no host is reported as by `host status` and `top`, with the same exit status.
     drop(super::serve::client(iostat.socket.as_deref())?);
-    let host = Host::connect(iostat.socket.as_deref()).map_err(to_anyhow)?;
+    let host = SvmHost::connect(iostat.socket.as_deref()).map_err(to_anyhow)?;
     let mut before: Option<Reading> = None;
     let mut left = if asked.interval.is_none() { Some(1) } else { asked.count };
     loop {
@@ -93,7 +93,7 @@ pub fn run(iostat: &Iostat, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-fn asked(words: &[String]) -> Result<Asked> {
+fn asked(words: &[String]) -> Result<IostatArgs> {
     let is_number = |word: &String| word.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     let (numbers, devices): (Vec<&String>, Vec<&String>) = words.iter().partition(|w| is_number(w));
     let devices = devices.into_iter().map(|name| plain(name)).collect();
@@ -116,7 +116,7 @@ fn asked(words: &[String]) -> Result<Asked> {
         let count = text.parse::<u64>().ok().filter(|count| *count > 0);
         count.ok_or_else(|| Usage(format!("{text}: no count: a whole number from 1")))
     });
-    Ok(Asked { devices, interval: interval.transpose()?, count: count.transpose()? })
+    Ok(IostatArgs { devices, interval: interval.transpose()?, count: count.transpose()? })
 }
 
 /// `md/d10` and `/dev/md/dsk/d10` are `d10`, too.
@@ -150,7 +150,7 @@ fn report(
         let is_asked = devices.is_empty() || devices.contains(&line.name);
         let earlier = before.and_then(|b| b.lines.iter().find(|l| l.shown == line.shown));
         let earlier = earlier.map(|line| line.counters).unwrap_or_default();
-        let rates = Rates::between(&earlier, &line.counters, now.at_ns.saturating_sub(since));
+        let rates = IostatRates::between(&earlier, &line.counters, now.at_ns.saturating_sub(since));
         if is_asked && !(iostat.busy_only && rates.is_idle()) {
             write!(out, "{}", rates.line(&line.shown, iostat.megabytes))?;
         }
@@ -162,15 +162,15 @@ fn report(
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Result<Asked> {
+    fn of(line: &str) -> Result<IostatArgs> {
         asked(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
     fn numbers_are_the_interval_and_the_count() {
-        assert_eq!(of("").unwrap(), Asked::default());
+        assert_eq!(of("").unwrap(), IostatArgs::default());
         let second = Some(Duration::from_secs(1));
-        let two = Asked { devices: vec!["d10".into()], interval: second, count: Some(2) };
+        let two = IostatArgs { devices: vec!["d10".into()], interval: second, count: Some(2) };
         assert_eq!(of("1 2 md/d10").unwrap(), two);
         assert_eq!(of("d10 1 2").unwrap(), two);
         assert_eq!(of("0.5").unwrap().interval, Some(Duration::from_millis(500)));

@@ -7,21 +7,21 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use steadfast_ext4_check as check;
 use steadfast_ext4_tune::{
-    self as tune, Attached, Detached, Discarded, JournalDevice, JournalPlace, JournalStatus, Loss,
-    NewJournal,
+    self as tune, AttachReport, DetachReport, DiscardedLog, JournalDevice, JournalPlace,
+    JournalStatus, LossPolicy, NewJournal,
 };
 use steadfast_setup::path::memory;
 use uuid::Uuid;
 
 use super::image::open;
 use super::journal_device::{of_image, open_journal};
-use crate::cli::{Image, JournalCommand, NewJournal as NewJournalArgs};
+use crate::cli::{Image, JournalCommand, NewJournalArgs};
 use crate::mount::mmp::reporting_wait;
 use crate::terminal::counted;
-use crate::{Outcome, Usage, document, way_out};
+use crate::{CommandEnd, Usage, document, way_out};
 
 /// Does what was asked for.
-pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<CommandEnd> {
     match command {
         JournalCommand::Status { image, json } => status(image, *json, out),
         JournalCommand::Attach { image, new } => {
@@ -55,7 +55,7 @@ pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
         JournalCommand::Detach { image, discard_unreplayed } => {
             let journal = old_journal(image, false)?;
             let device = open(&image.image, false)?;
-            let loss = if *discard_unreplayed { Loss::Accept } else { Loss::Refuse };
+            let loss = if *discard_unreplayed { LossPolicy::Accept } else { LossPolicy::Refuse };
             let detach = || tune::detach(&device, journal.as_ref(), loss);
             let gone = reporting_wait(&device, &name(&image.image), false, detach)
                 .with_context(|| name(&image.image))?;
@@ -93,7 +93,7 @@ fn new_journal(image: &Path, args: &NewJournalArgs) -> Result<NewJournal> {
     Ok(NewJournal::Internal { blocks: Some(blocks) })
 }
 
-fn print_attached(image: &Path, a: &Attached, out: &mut dyn Write) -> Result<Outcome> {
+fn print_attached(image: &Path, a: &AttachReport, out: &mut dyn Write) -> Result<CommandEnd> {
     let image = image.display();
     match a.external {
         Some(uuid) => writeln!(out, "{image}: external journal {uuid}, {} blocks", a.blocks)?,
@@ -109,13 +109,13 @@ fn print_attached(image: &Path, a: &Attached, out: &mut dyn Write) -> Result<Out
             counted(a.discarded_transactions.into(), "transaction")
         )?;
     }
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
 /// Block numbers printed after a loss.
 const BLOCKS_SHOWN: usize = 100;
 
-fn print_detached(image: &Path, d: &Detached, out: &mut dyn Write) -> Result<Outcome> {
+fn print_detached(image: &Path, d: &DetachReport, out: &mut dyn Write) -> Result<CommandEnd> {
     let image = image.display();
     if d.replayed_transactions > 0 {
         let replayed = counted(d.replayed_transactions.into(), "transaction");
@@ -136,8 +136,8 @@ fn print_detached(image: &Path, d: &Detached, out: &mut dyn Write) -> Result<Out
         )?;
     }
     match &d.discarded {
-        Discarded::Nothing => return Ok(Outcome::Good),
-        Discarded::Listed { transactions, blocks } => {
+        DiscardedLog::Nothing => return Ok(CommandEnd::Good),
+        DiscardedLog::Listed { transactions, blocks } => {
             writeln!(
                 out,
                 "lost: {} that would have changed {}",
@@ -148,7 +148,7 @@ fn print_detached(image: &Path, d: &Detached, out: &mut dyn Write) -> Result<Out
             let more = if blocks.len() > BLOCKS_SHOWN { " ..." } else { "" };
             writeln!(out, "  blocks {}{more}", shown.join(" "))?;
         }
-        Discarded::Unknown { why, since } => {
+        DiscardedLog::Unknown { why, since } => {
             let since = jiff::Timestamp::from_second(i64::try_from(*since).unwrap_or(0))?;
             writeln!(out, "lost: an unknown part of what was changed since {since}: {why}")?;
         }
@@ -161,10 +161,10 @@ fn print_detached(image: &Path, d: &Detached, out: &mut dyn Write) -> Result<Out
         let findings = counted(count, "finding");
         writeln!(out, "check: {findings}; run e2fsck -f before it is used")?;
     }
-    Ok(Outcome::Problem)
+    Ok(CommandEnd::Problem)
 }
 
-fn status(image: &Image, as_json: bool, out: &mut dyn Write) -> Result<Outcome> {
+fn status(image: &Image, as_json: bool, out: &mut dyn Write) -> Result<CommandEnd> {
     let journal = old_journal(image, true)?;
     let device = open(&image.image, true)?;
     let s = tune::status(&device, journal.as_ref()).with_context(|| name(&image.image))?;
@@ -175,7 +175,7 @@ fn status(image: &Image, as_json: bool, out: &mut dyn Write) -> Result<Outcome> 
             writeln!(out, "{key:18} {value}")?;
         }
     }
-    Ok(if s.problem.is_some() || s.fs_error { Outcome::Problem } else { Outcome::Good })
+    Ok(if s.problem.is_some() || s.fs_error { CommandEnd::Problem } else { CommandEnd::Good })
 }
 
 fn rows(s: &JournalStatus) -> Vec<(&'static str, String)> {

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use steadfast_devices::model::parameters::Kind;
+use steadfast_devices::model::parameters::ModelKind;
 use steadfast_lab::devices;
 use steadfast_lab::scenario::{Scenario, Variant, keys};
 
@@ -44,7 +44,7 @@ pub fn list(json: bool, out: &mut dyn Write) -> Result<()> {
 
 /// Lists the kinds of devices, or one with its parameters.
 pub fn devices(kind: Option<&str>, format: Option<ListFormat>, out: &mut dyn Write) -> Result<()> {
-    match (kind.and_then(Kind::of_name), format) {
+    match (kind.and_then(ModelKind::of_name), format) {
         (Some(kind), _) => write!(out, "{}", devices::text(kind))?,
         (None, Some(ListFormat::Markdown)) => write!(out, "{}", devices::markdown())?,
         (None, Some(ListFormat::Json)) => {

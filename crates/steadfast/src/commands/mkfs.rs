@@ -18,7 +18,7 @@ use steadfast_ext4_tune as tune;
 use steadfast_setup::path::{members_of, memory};
 use steadfast_volume::member::{read_label, wipe_label};
 
-use self::unfinished::Unfinished;
+use self::unfinished::UnfinishedFile;
 use super::volume::open::refuse_member;
 use crate::cli::Mkfs;
 use crate::setup_error::to_anyhow;
@@ -30,18 +30,18 @@ pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
         args.table.all("O").flat_map(|f| f.split(',')).filter(|f| !f.is_empty()).collect();
     let (device, new) = open(args)?;
     let made = make(args, &words, &device, new.is_some(), out);
-    if let (Ok(()), Some(New::File(file))) = (&made, new) {
+    if let (Ok(()), Some(NewImageFile::File(file))) = (&made, new) {
         file.keep();
     }
     made
 }
 
 /// An image that was not there before.
-enum New {
+enum NewImageFile {
     /// Of a dry run: it goes by itself.
     Nowhere,
     /// Ours, until it is kept.
-    File(Unfinished),
+    File(UnfinishedFile),
 }
 
 fn make(
@@ -133,7 +133,7 @@ fn name_it(args: &Mkfs, label: &mut String, uuid: &mut uuid::Uuid) -> Result<()>
 }
 
 /// What was made, as mke2fs prints it.
-fn print_made(made: &mkfs::Made, name: &str, out: &mut dyn Write) -> Result<()> {
+fn print_made(made: &mkfs::MkfsReport, name: &str, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "{name}: {} blocks of {} bytes, {} inodes, {}",
@@ -161,7 +161,7 @@ fn print_made(made: &mkfs::Made, name: &str, out: &mut dyn Write) -> Result<()> 
 }
 
 /// Opens the image; makes it if there is none. A new one is all zeros.
-fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<New>)> {
+fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<NewImageFile>)> {
     let path = &args.image;
     let size = args
         .size
@@ -190,15 +190,18 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<New>)> {
             // Somewhere else, and gone when it is closed.
             let nothing = tempfile::NamedTempFile::new().context("a file to plan with")?;
             nothing.as_file().set_len(size / 4096 * 4096)?;
-            return Ok((Arc::new(FileDevice::open(nothing.path(), &options)?), Some(New::Nowhere)));
+            return Ok((
+                Arc::new(FileDevice::open(nothing.path(), &options)?),
+                Some(NewImageFile::Nowhere),
+            ));
         }
-        let made = Unfinished::new(file)?;
+        let made = UnfinishedFile::new(file)?;
         let rounded = size / 4096 * 4096;
         let device =
             made.make(|folder| Ok(FileDevice::create_in(folder, file, rounded, &options)?));
         let device =
             device.with_context(|| format!("--size {}", steadfast_lab::size::shown(size)))?;
-        return Ok((Arc::new(device), Some(New::File(made))));
+        return Ok((Arc::new(device), Some(NewImageFile::File(made))));
     }
     if size.is_some() {
         let what =

@@ -16,10 +16,10 @@ use super::lab::run::{INTERRUPTED, all, stop_on_signals};
 use crate::cli::LabSensitivity;
 use crate::document;
 use crate::terminal::{self, Progress};
-use crate::{Outcome, Usage};
+use crate::{CommandEnd, Usage};
 
 /// Measures, and prints tables or JSON.
-pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<CommandEnd> {
     let scenario = Scenario::find(&args.scenario).map_err(|e| Usage(e.to_string()))?;
     let figure = args.figure.as_deref().map(figure_of).transpose()?;
     check_figure(&scenario, figure)?;
@@ -52,9 +52,9 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<Outcome> {
     };
     all([printed.map_err(Into::into), written, drawn])?;
     Ok(match found.partial {
-        true => Outcome::Status(INTERRUPTED),
-        false if !found.failures.is_empty() => Outcome::Problem,
-        false => Outcome::Good,
+        true => CommandEnd::Status(INTERRUPTED),
+        false if !found.failures.is_empty() => CommandEnd::Problem,
+        false => CommandEnd::Good,
     })
 }
 

@@ -54,7 +54,7 @@ pub struct SiteArgs {
 
 /// What will be done to an image.
 #[derive(Debug, Clone, Copy)]
-pub struct Wants {
+pub struct ImageAccess {
     /// Files in it are written.
     pub writes: bool,
     /// Reading changes no times.
@@ -68,30 +68,30 @@ impl SiteArgs {
     /// time.
     pub fn at<T: 'static>(
         &self,
-        wants: Wants,
+        wants: ImageAccess,
         work: impl FnOnce(&Site) -> Result<T> + 'static,
     ) -> Result<T> {
         if let Some(image) = &self.image {
             let image = Image { image: image.clone(), journal: self.journal.clone() };
-            return Site::new(What::Image(image, wants)).finish(work);
+            return Site::new(SiteTarget::Image(image, wants)).finish(work);
         }
-        let Some(name) = &self.stack else { return Site::new(What::Here).finish(work) };
+        let Some(name) = &self.stack else { return Site::new(SiteTarget::Here).finish(work) };
         let scenario = super::lab::find(name)?;
         let memory = self.memory.as_deref().map(memory).transpose()?;
         // Whoever asks for nothing but devices need not name a variant.
         let what = match choose(&scenario, self.variant.as_deref()) {
             Err(e) if self.variant.is_some() => return Err(e),
-            Err(which) => What::devices(&scenario, which.to_string()),
+            Err(which) => SiteTarget::devices(&scenario, which.to_string()),
             Ok(Variant { kernel: Some(kernel), name, .. }) => {
                 let why = format!("variant '{name}' is the kernel's own {kernel}");
-                What::devices(&scenario, why)
+                SiteTarget::devices(&scenario, why)
             }
             Ok(variant) => {
                 let setup = scenario.setup_of(variant);
                 let said = || setup.machine.page_cache_bytes(wants.data_bytes);
                 let memory = memory.unwrap_or_else(said);
                 let overwrite = Overwrite::of(self.destroy);
-                What::Stack(Box::new(Stack::new(setup, memory, overwrite)))
+                SiteTarget::Stack(Box::new(Stack::new(setup, memory, overwrite)))
             }
         };
         let sim = what.simulation(self.seed);
@@ -111,45 +111,45 @@ fn memory(text: &str) -> Result<u64> {
     }
 }
 
-enum What {
+enum SiteTarget {
     Here,
-    Image(Image, Wants),
+    Image(Image, ImageAccess),
     Stack(Box<Stack>),
     /// Devices of a scenario on its machine; why there is no file system.
     Devices(Box<NamedDevices>, Box<Machine>, String),
 }
 
-impl What {
-    fn devices(scenario: &Scenario, why: String) -> What {
+impl SiteTarget {
+    fn devices(scenario: &Scenario, why: String) -> SiteTarget {
         let devices = NamedDevices::new(scenario.topology.clone());
-        What::Devices(Box::new(devices), Box::new(scenario.machine.clone()), why)
+        SiteTarget::Devices(Box::new(devices), Box::new(scenario.machine.clone()), why)
     }
 
     /// A simulation of the machine.
     fn simulation(&self, seed: u64) -> Sim {
         match self {
-            What::Stack(stack) => stack.setup().simulation(seed),
-            What::Devices(_, machine, _) => Sim::new(seed).cpus(machine.cpus),
-            What::Here | What::Image(..) => Sim::new(seed),
+            SiteTarget::Stack(stack) => stack.setup().simulation(seed),
+            SiteTarget::Devices(_, machine, _) => Sim::new(seed).cpus(machine.cpus),
+            SiteTarget::Here | SiteTarget::Image(..) => Sim::new(seed),
         }
     }
 }
 
 /// A place that is open. Its file system is mounted when it is first asked for.
 pub struct Site {
-    what: What,
+    what: SiteTarget,
     mounted: Arc<Mutex<Option<Arc<Ext4>>>>,
 }
 
 impl Site {
-    fn new(what: What) -> Site {
+    fn new(what: SiteTarget) -> Site {
         Site { what, mounted: Arc::default() }
     }
 
     fn finish<T>(self, work: impl FnOnce(&Site) -> Result<T>) -> Result<T> {
         let done = work(&self);
         let unmounted = match &self.what {
-            What::Stack(stack) => stack.shut_down().map_err(to_anyhow),
+            SiteTarget::Stack(stack) => stack.shut_down().map_err(to_anyhow),
             _ => self.unmount(),
         };
         let done = done?;
@@ -163,7 +163,7 @@ impl Site {
     /// Writes everything back and forgets what was kept of it: what is read next is read from the
     /// devices.
     pub fn unmount(&self) -> Result<()> {
-        if let What::Stack(stack) = &self.what {
+        if let SiteTarget::Stack(stack) = &self.what {
             return stack.unmount().map_err(to_anyhow);
         }
         // Held until all is written: whoever rescues meanwhile waits for it.
@@ -175,10 +175,10 @@ impl Site {
     /// The file system; made, where it is a stack's, when it is asked for the first time.
     pub fn fs(&self) -> Result<Arc<dyn FileSystem>> {
         let (image, wants) = match &self.what {
-            What::Here => anyhow::bail!("paths are this machine's"),
-            What::Image(image, wants) => (image, wants),
-            What::Stack(stack) => return Ok(stack.mounted().map_err(to_anyhow)?),
-            What::Devices(_, _, why) => return Err(Usage(why.clone()).into()),
+            SiteTarget::Here => anyhow::bail!("paths are this machine's"),
+            SiteTarget::Image(image, wants) => (image, wants),
+            SiteTarget::Stack(stack) => return Ok(stack.mounted().map_err(to_anyhow)?),
+            SiteTarget::Devices(_, _, why) => return Err(Usage(why.clone()).into()),
         };
         let mut mounted = self.mounted();
         if let Some(fs) = &*mounted {
@@ -193,7 +193,7 @@ impl Site {
     /// there is no image.
     pub fn rescue(&self) -> Option<Box<dyn Fn() -> Result<()> + Send>> {
         let mounted = Arc::clone(&self.mounted);
-        matches!(self.what, What::Image(..)).then(|| {
+        matches!(self.what, SiteTarget::Image(..)).then(|| {
             let rescue = move || -> Result<()> {
                 let fs = mounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 fs.map_or(Ok(()), |fs| Ok(fs.sync()?))
@@ -204,7 +204,7 @@ impl Site {
 
     /// Refuses a path of this machine that is the image itself, which is in use.
     pub fn refuse_own_image(&self, path: Option<&Path>) -> Result<()> {
-        let (What::Image(image, _), Some(path)) = (&self.what, path) else { return Ok(()) };
+        let (SiteTarget::Image(image, _), Some(path)) = (&self.what, path) else { return Ok(()) };
         let identity = |path: &Path| path.metadata().ok().map(|m| (m.dev(), m.ino()));
         let own = [Some(&image.image), image.journal.as_ref()];
         let is_own = own.into_iter().flatten().any(|o| identity(o) == identity(path));
@@ -217,17 +217,19 @@ impl Site {
 
     /// Whether paths are this machine's.
     pub fn is_here(&self) -> bool {
-        matches!(self.what, What::Here)
+        matches!(self.what, SiteTarget::Here)
     }
 
     /// A device of the stack, by its name in the scenario ([`Stack::device`]), or its disk.
     pub fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>> {
         let device = match &self.what {
-            What::Stack(stack) if name == OWN_DISK => stack.own_disk(),
-            What::Stack(stack) => stack.device(name),
-            What::Devices(_, _, why) if name == OWN_DISK => return Err(Usage(why.clone()).into()),
-            What::Devices(devices, ..) => devices.get(name),
-            What::Here | What::Image(..) => {
+            SiteTarget::Stack(stack) if name == OWN_DISK => stack.own_disk(),
+            SiteTarget::Stack(stack) => stack.device(name),
+            SiteTarget::Devices(_, _, why) if name == OWN_DISK => {
+                return Err(Usage(why.clone()).into());
+            }
+            SiteTarget::Devices(devices, ..) => devices.get(name),
+            SiteTarget::Here | SiteTarget::Image(..) => {
                 let what = format!("device {name}: devices have names with --stack only");
                 return Err(Usage(what).into());
             }
@@ -238,17 +240,17 @@ impl Site {
     /// Bytes of a stack's page cache.
     pub fn memory_bytes(&self) -> Option<u64> {
         match &self.what {
-            What::Stack(stack) => Some(stack.memory_bytes()),
-            What::Here | What::Image(..) | What::Devices(..) => None,
+            SiteTarget::Stack(stack) => Some(stack.memory_bytes()),
+            SiteTarget::Here | SiteTarget::Image(..) | SiteTarget::Devices(..) => None,
         }
     }
 
     /// Processor time of a record that dd copies there.
     pub fn record_cost(&self, of_device: bool) -> Duration {
         match &self.what {
-            What::Stack(stack) => stack.setup().machine.dd_record(of_device),
-            What::Devices(_, machine, _) => machine.dd_record(of_device),
-            What::Here | What::Image(..) => Duration::ZERO,
+            SiteTarget::Stack(stack) => stack.setup().machine.dd_record(of_device),
+            SiteTarget::Devices(_, machine, _) => machine.dd_record(of_device),
+            SiteTarget::Here | SiteTarget::Image(..) => Duration::ZERO,
         }
     }
 }

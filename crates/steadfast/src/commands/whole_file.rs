@@ -17,7 +17,7 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, access, linkat, openat};
 use rustix::io::Errno;
 use tempfile::{Builder, TempPath};
 
-use place::{Found, Identity, Place, path_of};
+use place::{FolderName, Identity, PathMeaning, path_of};
 
 /// So often a file is filled again, because another one has taken its place meanwhile.
 const ATTEMPTS: usize = 8;
@@ -100,18 +100,18 @@ enum Target {
     /// It is written in its place.
     Open(OwnedFd),
     /// A file that is replaced, open to be looked at.
-    Old { place: Place, open: OwnedFd, about: Metadata },
+    Old { place: FolderName, open: OwnedFd, about: Metadata },
     /// Nothing is there.
-    New(Place),
+    New(FolderName),
 }
 
 impl Target {
     fn find(path: &Path) -> io::Result<Target> {
         for _ in 0..ATTEMPTS {
             let place = match place::find(path)? {
-                Found::Descriptor(given) => return Ok(Target::Given(given)),
-                Found::Other(open) => return Ok(Target::Open(open)),
-                Found::Named(place) => place,
+                PathMeaning::Descriptor(given) => return Ok(Target::Given(given)),
+                PathMeaning::Other(open) => return Ok(Target::Open(open)),
+                PathMeaning::Named(place) => place,
             };
             let Some(open) = place.present()? else { return Ok(Target::New(place)) };
             let about = path_of(&open).metadata()?;
@@ -140,7 +140,7 @@ impl Target {
 }
 
 /// Makes a file, which is removed again if it cannot be filled.
-fn make(place: &Place, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+fn make(place: &FolderName, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
     let file = File::create_new(path_of(place.folder()).join(place.name()))?;
     let filled = fill(&path_of(&file));
     if filled.is_err() {
@@ -152,7 +152,7 @@ fn make(place: &Place, fill: &impl Fn(&Path) -> io::Result<()>) -> io::Result<()
 
 /// Replaces a file, or writes it in its place where that cannot be done.
 fn replace(
-    place: &Place,
+    place: &FolderName,
     open: &OwnedFd,
     old: &Metadata,
     fill: &impl Fn(&Path) -> io::Result<()>,
@@ -183,7 +183,7 @@ struct Fresh {
 }
 
 impl Fresh {
-    fn of(place: &Place, mode: u32) -> io::Result<Fresh> {
+    fn of(place: &FolderName, mode: u32) -> io::Result<Fresh> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
         if let Ok(file) = openat(place.folder(), ".", flags, Mode::from_raw_mode(mode)) {
             return Ok(Fresh { file: file.into(), name: None });
@@ -195,7 +195,7 @@ impl Fresh {
     }
 
     /// Of the same owner as another one, and without what a folder may give to new files.
-    fn in_place_of(place: &Place, old: &Metadata) -> io::Result<Fresh> {
+    fn in_place_of(place: &FolderName, old: &Metadata) -> io::Result<Fresh> {
         let fresh = Fresh::of(place, 0o600)?;
         let made = path_of(&fresh.file).metadata()?;
         if has_attributes(&path_of(&fresh.file)) {
@@ -212,7 +212,7 @@ impl Fresh {
     }
 
     /// Gets its name, which nothing has.
-    fn take_name(self, place: &Place) -> io::Result<()> {
+    fn take_name(self, place: &FolderName) -> io::Result<()> {
         let at = path_of(place.folder()).join(place.name());
         match self.name {
             Some(name) => Ok(name.persist_noclobber(at)?),
@@ -221,7 +221,7 @@ impl Fresh {
     }
 
     /// Takes the place of what has the name.
-    fn replace(mut self, place: &Place) -> io::Result<()> {
+    fn replace(mut self, place: &FolderName) -> io::Result<()> {
         let folder = path_of(place.folder());
         let name = match self.name.take() {
             Some(name) => name,

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_crash::CrashError;
-use steadfast_crash::program::inside::{Acknowledged, Program};
+use steadfast_crash::program::inside::{AckLog, Program};
 use steadfast_fuse::Options;
 use steadfast_host::{Folder, Guard};
 use steadfast_runtime::sleep;
 use steadfast_vfs::FileSystem as Vfs;
 
-use crate::fs::{FileSystem, Mounted};
+use crate::fs::{FileSystem, FileSystemCore};
 
 /// Longest line that is one acknowledgement, in bytes.
 const LINE_MAX: u64 = 1 << 20;
@@ -34,7 +34,7 @@ const LINE_MAX: u64 = 1 << 20;
 #[derive(Clone)]
 pub struct AtFolder {
     path: PathBuf,
-    said: Acknowledged,
+    said: AckLog,
 }
 
 impl AtFolder {
@@ -50,7 +50,7 @@ impl AtFolder {
     }
 
     /// Acknowledges that something is done; as
-    /// [`Running::acknowledge`](super::Running::acknowledge).
+    /// [`ProgramFs::acknowledge`](super::ProgramFs::acknowledge).
     ///
     /// ```no_run
     /// # fn program(at: &steadfast::crash::AtFolder) {
@@ -112,7 +112,7 @@ pub(super) fn program<E: std::fmt::Display>(
 
 fn mounted<E: std::fmt::Display>(
     fs: Arc<dyn Vfs>,
-    said: &Acknowledged,
+    said: &AckLog,
     work: impl FnOnce(&AtFolder) -> std::result::Result<(), E>,
     linger: Duration,
 ) -> std::result::Result<(), CrashError> {
@@ -124,7 +124,7 @@ fn mounted<E: std::fmt::Display>(
         allow_other: rustix::process::geteuid().is_root(),
         ..Options::default()
     };
-    let fs = FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0)));
+    let fs = FileSystem::of(FileSystemCore::new(fs, None, "disk".into(), (0, 0)));
     let mounted = fs.mount_at_with(folder.path(), &options).map_err(|e| cannot(e.to_string()))?;
     // Killed, this process would wait for itself. Without one everything else works.
     let _guard = Guard::of(folder.path()).ok();

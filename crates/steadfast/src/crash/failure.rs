@@ -6,7 +6,7 @@ use std::io::Write;
 use steadfast_crash::program::describe::{
     counted, print_calls, print_decisive, print_tree, print_writes, since,
 };
-use steadfast_crash::program::explore::{Exploration, Finding, Outcome, Wrong};
+use steadfast_crash::program::explore::{Exploration, ExplorationReport, Wrong, WrongState};
 use steadfast_crash::program::shrink::shrink;
 use steadfast_crash::program::{Names, recover};
 use steadfast_crash::states::contents_where;
@@ -75,8 +75,8 @@ impl std::error::Error for Failure {}
 pub(super) fn describe_finding(
     exploration: &Exploration<'_>,
     options: &MountOptions,
-    outcome: &Outcome,
-    finding: &Finding,
+    outcome: &ExplorationReport,
+    finding: &WrongState,
 ) -> Failure {
     let mut text = Vec::new();
     // OK to ignore: a vector takes everything.
@@ -87,8 +87,8 @@ pub(super) fn describe_finding(
 fn describe(
     exploration: &Exploration<'_>,
     options: &MountOptions,
-    outcome: &Outcome,
-    finding: &Finding,
+    outcome: &ExplorationReport,
+    finding: &WrongState,
     out: &mut Vec<u8>,
 ) -> std::io::Result<()> {
     let run = exploration.run;

@@ -9,18 +9,19 @@ use steadfast_crash::CrashError;
 use steadfast_crash::explore::{OnRam, Plan};
 use steadfast_crash::program::explore::Exploration;
 use steadfast_crash::program::inside::InProcess;
-use steadfast_crash::program::{Judges, Run};
+use steadfast_crash::program::{Judges, ProgramRun};
 use steadfast_crash::states::Choice;
 use steadfast_ext4::MountOptions;
 
 use super::failure::{Failure, describe_finding};
-use super::running::Recovered;
+use super::running::NextBoot;
 
 /// Why a run is not cut in which nothing can be lost.
 const CHANGES_NOTHING: &str = "the program changed nothing in the file system that it was given: \
      there is nothing that a power cut could take, so this test cannot fail";
 
-/// A recorded run, which [`judge`](Recorded::judge) or [`check`](Recorded::check) cuts.
+/// A recorded run, which [`judge`](ProgramRecording::judge) or [`check`](ProgramRecording::check)
+/// cuts.
 ///
 /// ```
 /// use steadfast::crash::PowerCut;
@@ -29,8 +30,8 @@ const CHANGES_NOTHING: &str = "the program changed nothing in the file system th
 /// recorded.check().unwrap();
 /// ```
 #[must_use = "nothing is cut before `judge` or `check`"]
-pub struct Recorded {
-    run: Result<Run, CrashError>,
+pub struct ProgramRecording {
+    run: Result<ProgramRun, CrashError>,
     options: MountOptions,
     choice: Choice,
 }
@@ -52,17 +53,17 @@ pub struct Report {
     /// Different trees of files that they gave.
     pub trees: u64,
     /// What the program had been promised and could not be judged, with the reason; only of
-    /// [`Recorded::check`].
+    /// [`ProgramRecording::check`].
     pub unmeasured: Vec<String>,
 }
 
-impl Recorded {
+impl ProgramRecording {
     pub(super) fn new(
-        run: Result<Run, CrashError>,
+        run: Result<ProgramRun, CrashError>,
         options: MountOptions,
         choice: Choice,
-    ) -> Recorded {
-        Recorded { run, options, choice }
+    ) -> ProgramRecording {
+        ProgramRecording { run, options, choice }
     }
 
     /// Cuts, recovers, and asks the judge what each cut has left: `Err`, or a panic (of an
@@ -82,11 +83,11 @@ impl Recorded {
     /// The first state that is wrong, described; that the program could not be run.
     pub fn judge<E: Display>(
         self,
-        judge: impl Fn(&Recovered) -> Result<(), E> + Send + Sync + 'static,
+        judge: impl Fn(&NextBoot) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<Report, Failure> {
         let options = self.options.clone();
         let judge = Arc::new(move |fs, lines| {
-            judge(&Recovered::new(fs, lines)).err().map(|e| e.to_string())
+            judge(&NextBoot::new(fs, lines)).err().map(|e| e.to_string())
         });
         self.explore(Some(&InProcess { options, judge }))
     }
@@ -98,7 +99,7 @@ impl Recorded {
     /// use steadfast::crash::PowerCut;
     ///
     /// let test = PowerCut::new().cuts(20).run(|fs| fs.write("/file", "text"));
-    /// let judge = |folder: &std::path::Path, _: &steadfast::crash::Recovered| {
+    /// let judge = |folder: &std::path::Path, _: &steadfast::crash::NextBoot| {
     ///     match std::fs::read(folder.join("file")) {
     ///         Ok(text) if text.is_empty() || text == b"text" => Ok(()),
     ///         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -112,7 +113,7 @@ impl Recorded {
     /// As for [`judge`](Self::judge).
     pub fn judge_copy<E: Display>(
         self,
-        judge: impl Fn(&Path, &Recovered) -> Result<(), E> + Send + Sync + 'static,
+        judge: impl Fn(&Path, &NextBoot) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<Report, Failure> {
         self.judge(move |left| {
             let cannot = |e: &dyn Display| format!("copying what was recovered: {e}");
@@ -147,7 +148,7 @@ impl Recorded {
     }
 
     pub(super) fn explore(self, judge: Option<&dyn Judges>) -> Result<Report, Failure> {
-        let Recorded { run, options, choice } = self;
+        let ProgramRecording { run, options, choice } = self;
         let run = run.map_err(Failure::not_run)?;
         if !run.calls.iter().any(|call| !call.failed && !call.kind.is_sync()) {
             return Err(Failure::not_run(CHANGES_NOTHING));

@@ -3,17 +3,17 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use steadfast_crash::program::inside::Acknowledged;
+use steadfast_crash::program::inside::AckLog;
 use steadfast_vfs::FileSystem as Vfs;
 
-use crate::fs::{FileSystem, Mounted};
+use crate::fs::{FileSystem, FileSystemCore};
 
 /// The file system that a program runs on: a [`FileSystem`], and somebody to acknowledge to.
 ///
 /// ```
-/// use steadfast::crash::{PowerCut, Running};
+/// use steadfast::crash::{PowerCut, ProgramFs};
 ///
-/// fn program(fs: &Running) -> steadfast::Result<()> {
+/// fn program(fs: &ProgramFs) -> steadfast::Result<()> {
 ///     let file = fs.create("/log")?;
 ///     for n in 0..3 {
 ///         file.write_all_at(b"x", n)?;
@@ -24,29 +24,29 @@ use crate::fs::{FileSystem, Mounted};
 /// }
 /// let recorded = PowerCut::new().cuts(10).run(program);
 /// ```
-pub struct Running {
+pub struct ProgramFs {
     fs: FileSystem,
-    said: Acknowledged,
+    said: AckLog,
 }
 
-impl Running {
-    pub(super) fn new(fs: Arc<dyn Vfs>, said: Acknowledged) -> Running {
-        Running { fs: FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0))), said }
+impl ProgramFs {
+    pub(super) fn new(fs: Arc<dyn Vfs>, said: AckLog) -> ProgramFs {
+        ProgramFs { fs: FileSystem::of(FileSystemCore::new(fs, None, "disk".into(), (0, 0))), said }
     }
 
     /// Acknowledges that something is done, as a server answers its client. A judge is given the
     /// text if the power was cut later.
     ///
     /// ```
-    /// use steadfast::crash::{PowerCut, Recovered};
+    /// use steadfast::crash::{NextBoot, PowerCut};
     ///
-    /// let program = |fs: &steadfast::crash::Running| {
+    /// let program = |fs: &steadfast::crash::ProgramFs| {
     ///     fs.write("/file", "text")?;
     ///     fs.sync()?;
     ///     fs.acknowledge("stored");
     ///     steadfast::Result::Ok(())
     /// };
-    /// let judge = |left: &Recovered| match left.acknowledged("stored") {
+    /// let judge = |left: &NextBoot| match left.acknowledged("stored") {
     ///     true => left.read("/file").map(drop),
     ///     false => Ok(()),
     /// };
@@ -62,7 +62,7 @@ impl Running {
     }
 }
 
-impl Deref for Running {
+impl Deref for ProgramFs {
     type Target = FileSystem;
 
     fn deref(&self) -> &FileSystem {
@@ -74,32 +74,32 @@ impl Deref for Running {
 /// does, and what had been acknowledged before the cut.
 ///
 /// ```
-/// use steadfast::crash::{PowerCut, Recovered};
+/// use steadfast::crash::{NextBoot, PowerCut};
 ///
-/// let judge = |left: &Recovered| match left.exists("/folder") {
+/// let judge = |left: &NextBoot| match left.exists("/folder") {
 ///     Ok(true) => left.write("/folder/file", "it is usable"),
 ///     found => found.map(drop),
 /// };
 /// PowerCut::new().cuts(20).run(|fs| fs.create_dir("/folder")).judge(judge).unwrap();
 /// ```
-pub struct Recovered {
+pub struct NextBoot {
     fs: FileSystem,
     lines: Vec<String>,
 }
 
-impl Recovered {
-    pub(super) fn new(fs: Arc<dyn Vfs>, lines: Vec<Vec<u8>>) -> Recovered {
-        let fs = FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0)));
+impl NextBoot {
+    pub(super) fn new(fs: Arc<dyn Vfs>, lines: Vec<Vec<u8>>) -> NextBoot {
+        let fs = FileSystem::of(FileSystemCore::new(fs, None, "disk".into(), (0, 0)));
         let lines = lines.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect();
-        Recovered { fs, lines }
+        NextBoot { fs, lines }
     }
 
     /// Whether this had been acknowledged before the cut.
     ///
     /// ```
-    /// use steadfast::crash::{PowerCut, Recovered};
+    /// use steadfast::crash::{NextBoot, PowerCut};
     ///
-    /// let judge = |left: &Recovered| match left.acknowledged("never said") {
+    /// let judge = |left: &NextBoot| match left.acknowledged("never said") {
     ///     true => Err("who said that?"),
     ///     false => Ok(()),
     /// };
@@ -112,9 +112,9 @@ impl Recovered {
     /// Everything that had been acknowledged before the cut, in order.
     ///
     /// ```
-    /// use steadfast::crash::{PowerCut, Recovered};
+    /// use steadfast::crash::{NextBoot, PowerCut};
     ///
-    /// let judge = |left: &Recovered| match left.acknowledgements().len() {
+    /// let judge = |left: &NextBoot| match left.acknowledgements().len() {
     ///     0 => Ok(()),
     ///     n => Err(format!("{n} acknowledgements of nothing")),
     /// };
@@ -125,7 +125,7 @@ impl Recovered {
     }
 }
 
-impl Deref for Recovered {
+impl Deref for NextBoot {
     type Target = FileSystem;
 
     fn deref(&self) -> &FileSystem {

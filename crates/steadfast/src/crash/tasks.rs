@@ -4,16 +4,16 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use steadfast_crash::CrashError;
-use steadfast_crash::program::inside::{InProcess, Inside, Program};
+use steadfast_crash::program::inside::{InProcess, InProcessRun, Program};
 use steadfast_crash::program::side_by_side::{Schedule, Task, each_schedule, side_by_side};
-use steadfast_crash::program::{Judges, Run};
+use steadfast_crash::program::{Judges, ProgramRun};
 use steadfast_crash::states::Choice;
 use steadfast_devices::store::Store;
-use steadfast_runtime::{Passed, Preemption};
+use steadfast_runtime::{Preemption, PreemptionPoint};
 
 use super::failure::Failure;
-use super::recorded::Recorded;
-use super::running::{Recovered, Running};
+use super::recorded::ProgramRecording;
+use super::running::{NextBoot, ProgramFs};
 
 /// The tasks of one run, each with a name.
 ///
@@ -46,10 +46,10 @@ impl Tasks {
     pub fn task<E: Display>(
         mut self,
         name: &str,
-        work: impl FnOnce(&Running) -> Result<(), E> + Send + 'static,
+        work: impl FnOnce(&ProgramFs) -> Result<(), E> + Send + 'static,
     ) -> Tasks {
         let work = Box::new(move |fs, said: &_| {
-            let running = Running::new(fs, Clone::clone(said));
+            let running = ProgramFs::new(fs, Clone::clone(said));
             work(&running).map_err(|e: E| CrashError::Run(format!("the program failed: {e}")))
         });
         self.0.push(Task { name: name.to_owned(), work });
@@ -59,7 +59,7 @@ impl Tasks {
 
 /// Which schedules of the tasks are run.
 #[derive(Debug, Clone)]
-pub(super) struct Schedules {
+pub(super) struct ScheduleOptions {
     /// Preemptions, at the most.
     pub preemptions: usize,
     /// Schedules, at the most.
@@ -68,8 +68,8 @@ pub(super) struct Schedules {
     pub only: Option<Result<Schedule, CrashError>>,
 }
 
-/// Tasks side by side, which [`judge`](Scheduled::judge) or [`check`](Scheduled::check) runs in
-/// every schedule, and cuts in each.
+/// Tasks side by side, which [`judge`](TaskExploration::judge) or [`check`](TaskExploration::check)
+/// runs in every schedule, and cuts in each.
 ///
 /// ```
 /// use steadfast::crash::{PowerCut, Tasks};
@@ -83,11 +83,11 @@ pub(super) struct Schedules {
 /// assert!(report.schedules > 2 && report.schedules_left == 0);
 /// ```
 #[must_use = "nothing is run before `judge` or `check`"]
-pub struct Scheduled {
-    pub(super) inside: Inside,
+pub struct TaskExploration {
+    pub(super) inside: InProcessRun,
     pub(super) choice: Choice,
     pub(super) prepare: Program,
-    pub(super) schedules: Schedules,
+    pub(super) schedules: ScheduleOptions,
     pub(super) tasks: Box<dyn Fn() -> Tasks>,
 }
 
@@ -117,18 +117,18 @@ pub struct ScheduledReport {
     pub states: u64,
 }
 
-impl Scheduled {
-    /// As [`Recorded::judge`], in every schedule.
+impl TaskExploration {
+    /// As [`ProgramRecording::judge`], in every schedule.
     ///
     /// ```
-    /// use steadfast::crash::{PowerCut, Recovered, Tasks};
+    /// use steadfast::crash::{NextBoot, PowerCut, Tasks};
     ///
     /// let tasks = || {
     ///     Tasks::new()
     ///         .task("a", |fs| fs.write("/a", "1"))
     ///         .task("b", |fs| fs.write("/b", "2"))
     /// };
-    /// let judge = |left: &Recovered| match left.exists("/c") {
+    /// let judge = |left: &NextBoot| match left.exists("/c") {
     ///     Ok(false) => Ok(()),
     ///     _ => Err("there is a third file"),
     /// };
@@ -140,16 +140,16 @@ impl Scheduled {
     /// preemptions; that the program could not be run.
     pub fn judge<E: Display>(
         self,
-        judge: impl Fn(&Recovered) -> Result<(), E> + Send + Sync + 'static,
+        judge: impl Fn(&NextBoot) -> Result<(), E> + Send + Sync + 'static,
     ) -> Result<ScheduledReport, Failure> {
         let options = self.inside.options.clone();
         let judge = Arc::new(move |fs, lines| {
-            judge(&Recovered::new(fs, lines)).err().map(|e| e.to_string())
+            judge(&NextBoot::new(fs, lines)).err().map(|e| e.to_string())
         });
         self.explore(Some(&InProcess { options, judge }))
     }
 
-    /// As [`Recorded::check`], in every schedule.
+    /// As [`ProgramRecording::check`], in every schedule.
     ///
     /// ```
     /// use steadfast::crash::{PowerCut, Tasks};
@@ -165,15 +165,15 @@ impl Scheduled {
     }
 
     fn explore(self, judge: Option<&dyn Judges>) -> Result<ScheduledReport, Failure> {
-        let Scheduled { inside, choice, prepare, schedules, tasks } = self;
+        let TaskExploration { inside, choice, prepare, schedules, tasks } = self;
         let bases = inside.prepare(prepare).map_err(Failure::not_run)?;
         let mut report = ScheduledReport::default();
         let mut record = |schedule: &Schedule| {
             let run = record(&inside, &bases, tasks().0, schedule);
             run.map_err(|why| Failure::not_run(format!("{why}\n{}", named(schedule))))
         };
-        let mut each = |schedule: &Schedule, run: Run| {
-            let recorded = Recorded::new(Ok(run), inside.options.clone(), choice);
+        let mut each = |schedule: &Schedule, run: ProgramRun| {
+            let recorded = ProgramRecording::new(Ok(run), inside.options.clone(), choice);
             let found = recorded.explore(judge);
             let found = found.map_err(|failure| failure.and(&named(schedule)))?;
             report.cuts += found.cuts;
@@ -202,11 +202,11 @@ fn named(schedule: &Schedule) -> String {
 }
 
 fn record(
-    inside: &Inside,
+    inside: &InProcessRun,
     bases: &[Store],
     tasks: Vec<Task>,
     schedule: &Schedule,
-) -> Result<(Run, Vec<Passed>), CrashError> {
+) -> Result<(ProgramRun, Vec<PreemptionPoint>), CrashError> {
     if schedule.begins >= tasks.len() {
         let what = format!("there is no task {} of {}", schedule.begins, tasks.len());
         return Err(CrashError::Words(what));

@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use steadfast_block::BlockDevice;
 use steadfast_block::signatures;
-use steadfast_devices::source::{FileDevice, FileOptions, Made};
+use steadfast_devices::source::{FileDevice, FileOptions, NewFile};
 use steadfast_ext4_check as check;
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_setup::path;
 
-use super::source::Opened;
-use super::{Journal, Kind, Source};
+use super::source::NumberedDevice;
+use super::{ExtVersion, Journal, Source};
 use crate::error::{Error, Result};
 
 /// What mke2fs makes small external journals of, in blocks: the least is 1024.
@@ -23,11 +23,11 @@ type Change = dyn Fn(&mut Options) + Send + Sync;
 
 /// What is to be made.
 #[derive(Clone, Default)]
-pub(super) struct Wanted {
+pub(super) struct ImageSpec {
     /// Of an image that was to be opened, not made.
     pub of_open: bool,
     pub size: Option<u64>,
-    pub kind: Kind,
+    pub kind: ExtVersion,
     pub block_size: Option<u32>,
     pub label: String,
     pub zeroed: bool,
@@ -37,25 +37,25 @@ pub(super) struct Wanted {
 
 /// The making of it.
 pub(super) struct Making {
-    pub wanted: Wanted,
+    pub wanted: ImageSpec,
     pub owner: (u32, u32),
     pub accept_volatile: bool,
 }
 
 /// A device and whether it was made here, so that it holds zeros.
-struct Found {
+struct TargetDevice {
     device: Arc<dyn BlockDevice>,
     zeros: bool,
 }
 
 /// Image files that were made, and are removed again if making fails.
 #[derive(Default)]
-struct Fresh(Vec<Made>);
+struct NewImages(Vec<NewFile>);
 
-impl Drop for Fresh {
+impl Drop for NewImages {
     fn drop(&mut self) {
         // They were not there before, and hold nothing.
-        self.0.drain(..).for_each(Made::remove);
+        self.0.drain(..).for_each(NewFile::remove);
     }
 }
 
@@ -66,12 +66,12 @@ impl Making {
         source: &Source,
         journal: Option<Journal>,
         epoch: u64,
-    ) -> Result<(Arc<dyn BlockDevice>, Option<Opened>)> {
+    ) -> Result<(Arc<dyn BlockDevice>, Option<NumberedDevice>)> {
         let wanted = &self.wanted;
         if wanted.of_open {
             return Err(refused("what a file system is made like is for Image::create only"));
         }
-        let mut fresh = Fresh::default();
+        let mut fresh = NewImages::default();
         let disk = self.disk(source, &mut fresh)?;
         let info = disk.device.info();
         let time = seconds(epoch);
@@ -80,10 +80,11 @@ impl Making {
         options.label.clone_from(&wanted.label);
         options.root_owner = self.owner;
         options.contents = if disk.zeros { Contents::Zeros } else { Contents::Unknown };
-        if wanted.kind != Kind::Ext4 {
+        if wanted.kind != ExtVersion::Ext4 {
             options.features = Options::ext2_features();
         }
-        let default = if wanted.kind == Kind::Ext2 { Journal::None } else { Journal::Internal };
+        let default =
+            if wanted.kind == ExtVersion::Ext2 { Journal::None } else { Journal::Internal };
         let block = wanted.block_size.unwrap_or_else(|| mkfs::default_block_size(&info));
         let blocks = info.size / u64::from(block.max(1));
         let mut opened = None;
@@ -123,11 +124,11 @@ impl Making {
         Ok((disk.device, opened))
     }
 
-    fn disk(&self, source: &Source, fresh: &mut Fresh) -> Result<Found> {
-        let Wanted { size, zeroed, .. } = self.wanted;
+    fn disk(&self, source: &Source, fresh: &mut NewImages) -> Result<TargetDevice> {
+        let ImageSpec { size, zeroed, .. } = self.wanted;
         match (source, size) {
             (Source::Path(path), Some(size)) if !path.exists() => {
-                Ok(Found { device: created(path, size, fresh)?, zeros: true })
+                Ok(TargetDevice { device: created(path, size, fresh)?, zeros: true })
             }
             (Source::Path(path), None) if !path.exists() => Err(refused(&format!(
                 "{}: no such file; Image::size says how large the new image is to be",
@@ -139,14 +140,14 @@ impl Making {
             (source, None) => {
                 let device = source.open(false)?;
                 refuse_to_overwrite(&device)?;
-                Ok(Found { device, zeros: zeroed })
+                Ok(TargetDevice { device, zeros: zeroed })
             }
         }
     }
 }
 
 /// A new image file.
-fn created(path: &Path, size: u64, fresh: &mut Fresh) -> Result<Arc<dyn BlockDevice>> {
+fn created(path: &Path, size: u64, fresh: &mut NewImages) -> Result<Arc<dyn BlockDevice>> {
     let size = size / 4096 * 4096;
     let (device, made) = FileDevice::create_removable(path, size, &FileOptions::default())?;
     fresh.0.push(made);
@@ -158,8 +159,8 @@ fn external(
     at: &Source,
     bytes: u64,
     options: JournalDeviceOptions,
-    fresh: &mut Fresh,
-) -> Result<Opened> {
+    fresh: &mut NewImages,
+) -> Result<NumberedDevice> {
     let (opened, zeros) = match at {
         Source::Path(path) if !path.exists() => ((created(path, bytes, fresh)?, 0), true),
         at => (at.opened(false)?, false),

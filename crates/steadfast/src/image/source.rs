@@ -32,7 +32,7 @@ pub enum Source {
 }
 
 /// A device with its number as the kernel encodes it, 0 if it is no block device.
-pub(super) type Opened = (Arc<dyn BlockDevice>, u32);
+pub(super) type NumberedDevice = (Arc<dyn BlockDevice>, u32);
 
 impl Source {
     /// Opens it. A member of a volume is refused: its other members would not know.
@@ -49,7 +49,7 @@ impl Source {
     }
 
     /// Opens it as a journal.
-    pub(super) fn opened(&self, read_only: bool) -> Result<Opened> {
+    pub(super) fn opened(&self, read_only: bool) -> Result<NumberedDevice> {
         let number = match self {
             Source::Path(path) => device_number(path),
             Source::Device(_) => 0,

@@ -15,20 +15,22 @@ use crate::Usage;
 
 /// A place that this process is about to mount at: a lock that a killed process lets go.
 #[derive(Debug)]
-pub struct Claim {
+pub struct MountpointLock {
     path: PathBuf,
     // Held until the file is removed.
     _file: Option<File>,
 }
 
-impl Claim {
+impl MountpointLock {
     /// Takes the place at a path; the locks are in `folder`, this user's. A path that leads nowhere
     /// is nobody's: what is wrong with it, others say.
     ///
     /// # Errors
     /// Another process is about to mount there; no right to make the lock.
-    pub fn new(folder: &Path, at: &Path) -> Result<Claim> {
-        let Ok(place) = mounts::at(at) else { return Ok(Claim { path: at.into(), _file: None }) };
+    pub fn new(folder: &Path, at: &Path) -> Result<MountpointLock> {
+        let Ok(place) = mounts::at(at) else {
+            return Ok(MountpointLock { path: at.into(), _file: None });
+        };
         let mut number = DefaultHasher::new();
         place.path.hash(&mut number);
         let path = folder.join(format!("{:016x}.mounting", number.finish()));
@@ -47,13 +49,13 @@ impl Claim {
                 Ok(there.ino() == file.metadata()?.ino())
             };
             if path.symlink_metadata().and_then(is_it).unwrap_or(false) {
-                return Ok(Claim { path, _file: Some(file) });
+                return Ok(MountpointLock { path, _file: Some(file) });
             }
         }
     }
 }
 
-impl Drop for Claim {
+impl Drop for MountpointLock {
     fn drop(&mut self) {
         if self._file.is_some() {
             // OK to ignore: the next one takes it over.
@@ -72,26 +74,26 @@ mod tests {
         let (at, other) = (folder.path().join("m"), folder.path().join("n"));
         std::fs::create_dir(&at).unwrap();
         std::fs::create_dir(&other).unwrap();
-        let first = Claim::new(folder.path(), &at).unwrap();
+        let first = MountpointLock::new(folder.path(), &at).unwrap();
         let same = folder.path().join("n/../m/.");
-        let said = Claim::new(folder.path(), &same).unwrap_err();
+        let said = MountpointLock::new(folder.path(), &same).unwrap_err();
         assert!(said.downcast_ref::<Usage>().is_some(), "{said}");
-        let _other = Claim::new(folder.path(), &other).unwrap();
+        let _other = MountpointLock::new(folder.path(), &other).unwrap();
         drop(first);
-        let again = Claim::new(folder.path(), &at).unwrap();
+        let again = MountpointLock::new(folder.path(), &at).unwrap();
         // One that a killed process has left.
         let path = again.path.clone();
         drop(again);
         File::create(&path).unwrap();
-        drop(Claim::new(folder.path(), &at).unwrap());
+        drop(MountpointLock::new(folder.path(), &at).unwrap());
         assert!(!path.exists());
-        Claim::new(folder.path(), &folder.path().join("nowhere")).unwrap();
+        MountpointLock::new(folder.path(), &folder.path().join("nowhere")).unwrap();
         // What others have put there is neither followed nor waited for.
         std::os::unix::fs::symlink(folder.path().join("made"), &path).unwrap();
-        Claim::new(folder.path(), &at).unwrap_err();
+        MountpointLock::new(folder.path(), &at).unwrap_err();
         assert!(!folder.path().join("made").exists());
         std::fs::remove_file(&path).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
-        Claim::new(folder.path(), &at).unwrap_err();
+        MountpointLock::new(folder.path(), &at).unwrap_err();
     }
 }

@@ -1,8 +1,9 @@
 //! The control socket of a mount: one request and one answer a connection, each a line of JSON.
 //!
 //! A request is `{"do": "VERB", ...}`, an answer `{"ok": true, ...}` or `{"ok": false, "error":
-//! "...", "used_wrongly": false}`. A new verb is a new arm of `control_socket::answer`, or of the two
-//! that it asks first. Who is let in, how many and for how long is [`steadfast_stack::listener`]'s.
+//! "...", "used_wrongly": false}`. A new verb is a new arm of `control_socket::answer`, or of the
+//! two that it asks first. Who is let in, how many and for how long is
+//! [`steadfast_stack::listener`]'s.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -26,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CROWDED: Duration = Duration::from_secs(1);
 
 /// A running mount, as its status says.
-pub struct Running {
+pub struct RunningMount {
     /// Where it answers.
     pub socket: PathBuf,
     /// See `status::of`.
@@ -35,7 +36,7 @@ pub struct Running {
     pub peer: u32,
 }
 
-impl Running {
+impl RunningMount {
     /// The process that serves it.
     pub fn process(&self) -> i64 {
         self.status["pid"].as_i64().unwrap_or(0)
@@ -44,7 +45,7 @@ impl Running {
 
 /// This user's running mounts: those that answer in his folders, and those in the table of
 /// mounts, whatever the environment was when they were made.
-pub fn running() -> Vec<Running> {
+pub fn running() -> Vec<RunningMount> {
     let mut sockets = place::own_sockets();
     let user = rustix::process::geteuid().as_raw();
     for mount in mounts::seen_by("self").unwrap_or_default() {
@@ -55,14 +56,14 @@ pub fn running() -> Vec<Running> {
     sockets.sort();
     sockets.dedup();
     let asked = sockets.into_iter();
-    let mut found: Vec<Running> =
+    let mut found: Vec<RunningMount> =
         asked.filter_map(|s| answering(s, user, Instant::now() + PATIENCE)).collect();
     found.sort_by_key(|r| r.status["mountpoint"].to_string());
     found
 }
 
 /// The mount that a process serves, if this user may know; one of them, if it has several.
-pub fn of_process(process: u32) -> Option<Running> {
+pub fn of_process(process: u32) -> Option<RunningMount> {
     let user = rustix::process::geteuid().as_raw();
     let name = process.to_string();
     let is_its = |socket: &PathBuf| {
@@ -74,7 +75,7 @@ pub fn of_process(process: u32) -> Option<Running> {
 }
 
 /// Who answers for a mount that the table has.
-pub fn serving(mount: &Mount) -> Option<Running> {
+pub fn serving(mount: &Mount) -> Option<RunningMount> {
     let user = mount.user().unwrap_or(0);
     let mut sockets = place::sockets_of(&mount.device, user).into_iter();
     // One time for all: a user can make any number of sockets for his mount.
@@ -87,7 +88,7 @@ pub fn serving(mount: &Mount) -> Option<Running> {
 ///
 /// # Errors
 /// There is nothing at the path.
-pub fn at(path: &Path) -> Result<(PathBuf, Option<Running>)> {
+pub fn at(path: &Path) -> Result<(PathBuf, Option<RunningMount>)> {
     let place = mounts::at(path).map_err(|e| Usage(format!("{}: {e}", path.display())))?;
     if let Some(mount) = place.mounted() {
         let found = mount.is_ours().then(|| serving(mount)).flatten();
@@ -134,11 +135,11 @@ pub fn listener(socket: PathBuf, user: u32) -> Option<u32> {
 }
 
 /// Who answers at a socket until then; see [`reach`].
-fn answering(socket: PathBuf, user: u32, until: Instant) -> Option<Running> {
+fn answering(socket: PathBuf, user: u32, until: Instant) -> Option<RunningMount> {
     let (connection, peer) = reach(&socket, user, until)?;
     // A process that ends at this moment is not running.
     let answer = question(&connection, &json!({ "do": "status" }), Some(until)).ok()?;
-    Some(Running { socket, status: answer["status"].clone(), peer })
+    Some(RunningMount { socket, status: answer["status"].clone(), peer })
 }
 
 /// Connects to a socket. Where too many wait already, not for long: a connect(2) that blocks has
@@ -171,18 +172,18 @@ pub fn ask(socket: &Path, request: &Value, until: Option<Instant>) -> Result<Val
 }
 
 /// A request that a mount's process has been sent.
-pub struct Sent(UnixStream);
+pub struct SentRequest(UnixStream);
 
 /// Sends a request; it is carried out also if nobody waits for the answer.
-pub fn send(socket: &Path, request: &Value) -> Result<Sent> {
+pub fn send(socket: &Path, request: &Value) -> Result<SentRequest> {
     let soon = Instant::now() + CROWDED;
     let mut connection = connect(socket, soon).context("the mount's process is gone")?;
     connection.set_write_timeout(left(Some(soon))?)?;
     writeln!(connection, "{request}")?;
-    Ok(Sent(connection))
+    Ok(SentRequest(connection))
 }
 
-impl Sent {
+impl SentRequest {
     /// Waits for the answer, as long as it takes; one that is not `ok` is an error.
     pub fn answer(self) -> Result<Value> {
         answer_to(&self.0, None)

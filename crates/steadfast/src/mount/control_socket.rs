@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use steadfast_stack::listener::{Listener, bind_private};
 use steadfast_vfs::FileSystem;
 
-use super::served::Served;
+use super::served::ServedMount;
 use super::{place, remount, status, transact};
 use crate::Usage;
 
@@ -32,7 +32,7 @@ impl Socket {
     }
 
     /// Listens in `folder`, for this user and root alone, and answers for `served`.
-    pub fn open(folder: &Path, served: &Arc<Served>) -> Result<Socket> {
+    pub fn open(folder: &Path, served: &Arc<ServedMount>) -> Result<Socket> {
         let name = place::socket_name(std::process::id(), served.device.as_deref());
         let path = folder.join(name);
         let failed = || format!("control socket {}", path.display());
@@ -49,7 +49,7 @@ impl Socket {
     }
 }
 
-fn replied(line: &[u8], served: &Served) -> Value {
+fn replied(line: &[u8], served: &ServedMount) -> Value {
     let request = serde_json::from_slice(line).context("a request that is not JSON");
     let answered = request.and_then(|request| answer(&request, served));
     let mut reply = answered.unwrap_or_else(|e| {
@@ -71,7 +71,7 @@ fn path_of(word: &Value) -> Option<PathBuf> {
 }
 
 /// Does what a request asks for. Its answer's fields; `ok` is added.
-fn answer(request: &Value, served: &Served) -> Result<Value> {
+fn answer(request: &Value, served: &ServedMount) -> Result<Value> {
     let by_others = transact::answer(request, served).or_else(|| remount::answer(request, served));
     if let Some(answer) = by_others {
         return answer;

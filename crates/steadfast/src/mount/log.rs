@@ -14,7 +14,7 @@ use tracing_subscriber::prelude::*;
 use steadfast_vfs::foreign;
 
 use super::place::own_file;
-use crate::commands::whole_file::place::{self, Found, path_of};
+use crate::commands::whole_file::place::{self, PathMeaning, path_of};
 
 /// A log that is a file, open to be appended to.
 pub struct LogFile {
@@ -33,9 +33,9 @@ impl LogFile {
     pub fn named(path: &Path) -> Result<LogFile> {
         let path = std::path::absolute(path)?;
         let file = match place::find(&path) {
-            Ok(Found::Named(place)) => place.append(),
-            Ok(Found::Descriptor(open)) => Ok(open.into()),
-            Ok(Found::Other(open)) => OpenOptions::new().append(true).open(path_of(&open)),
+            Ok(PathMeaning::Named(place)) => place.append(),
+            Ok(PathMeaning::Descriptor(open)) => Ok(open.into()),
+            Ok(PathMeaning::Other(open)) => OpenOptions::new().append(true).open(path_of(&open)),
             Err(e) => Err(e),
         };
         let file = file.with_context(|| format!("log {}", path.display()))?;

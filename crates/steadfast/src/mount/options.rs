@@ -9,15 +9,15 @@ use steadfast_ext4::options as ext4;
 use steadfast_ext4::{AccessTimes, DataMode, MountOptions};
 use steadfast_fuse::KernelTimes;
 use steadfast_vfs::options::{
-    Applied, Form, MountOption, OptionText, ValueError, WrongOption, apply, in_force, names, split,
-    texts, unknown,
+    Form, MountOption, OptionText, ValueError, WordEffect, WrongOption, apply, in_force, names,
+    split, texts, unknown,
 };
 
 use crate::{Usage, terminal};
 
 /// What `-o` asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct MountSettings {
     /// For the file system; its journal device is still to be opened.
     pub ext4: MountOptions,
     /// For the mount.
@@ -35,7 +35,7 @@ pub struct Wanted {
 }
 
 /// The options that are the command's own.
-static OWN: &[MountOption<Wanted>] = &[
+static OWN: &[MountOption<MountSettings>] = &[
     MountOption {
         of: "journal",
         form: Form::Text {
@@ -82,19 +82,19 @@ static OWN: &[MountOption<Wanted>] = &[
 pub(super) const CACHE_BYTES: u64 = 512 << 20;
 
 /// Reads the options; a later one stands over an earlier.
-pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
-    parse_over(Wanted::default(), lists)
+pub fn parse(lists: &[String]) -> Result<MountSettings, Usage> {
+    parse_over(MountSettings::default(), lists)
 }
 
 /// The same, where reading changes no times unless an option says otherwise: what was written is
 /// measured or read back.
-pub fn parse_without_times(lists: &[String]) -> Result<Wanted, Usage> {
-    let mut none = Wanted::default();
+pub fn parse_without_times(lists: &[String]) -> Result<MountSettings, Usage> {
+    let mut none = MountSettings::default();
     none.ext4.access_times = AccessTimes::Never;
     parse_over(none, lists)
 }
 
-fn parse_over(base: Wanted, lists: &[String]) -> Result<Wanted, Usage> {
+fn parse_over(base: MountSettings, lists: &[String]) -> Result<MountSettings, Usage> {
     let (wanted, words) = each(base, lists)?;
     // Of a remount, together with those of the mount that is there.
     if !wanted.remount {
@@ -104,16 +104,16 @@ fn parse_over(base: Wanted, lists: &[String]) -> Result<Wanted, Usage> {
 }
 
 /// Reads them one by one; also the words.
-fn each(base: Wanted, lists: &[String]) -> Result<(Wanted, Vec<String>), Usage> {
-    let mut wanted = Wanted { text: lists.join(","), ..base };
+fn each(base: MountSettings, lists: &[String]) -> Result<(MountSettings, Vec<String>), Usage> {
+    let mut wanted = MountSettings { text: lists.join(","), ..base };
     // `sync` is a transaction point's word, and an option: it is the first where it follows one.
     let is_other = |word: &str| {
         apply(steadfast_fuse::OPTIONS, word, &mut steadfast_fuse::Options::default())
-            .is_ok_and(|applied| applied != Applied::Unknown)
+            .is_ok_and(|applied| applied != WordEffect::Unknown)
     };
     let words = split(ext4::OPTIONS, &wanted.text, is_other);
     for word in &words {
-        if one(&mut wanted, word)? == Applied::WithoutEffect {
+        if one(&mut wanted, word)? == WordEffect::WithoutEffect {
             wanted.without_effect.push(word.clone());
         }
     }
@@ -144,22 +144,22 @@ fn usage(e: WrongOption) -> Usage {
 }
 
 /// Takes one word.
-fn one(wanted: &mut Wanted, word: &str) -> Result<Applied, Usage> {
+fn one(wanted: &mut MountSettings, word: &str) -> Result<WordEffect, Usage> {
     offer(wanted, word).map_err(usage)
 }
 
 /// Offers a word to each table.
-fn offer(wanted: &mut Wanted, word: &str) -> Result<Applied, WrongOption> {
+fn offer(wanted: &mut MountSettings, word: &str) -> Result<WordEffect, WrongOption> {
     let by_fs = apply(ext4::OPTIONS, word, &mut wanted.ext4)?;
-    if by_fs != Applied::Unknown {
+    if by_fs != WordEffect::Unknown {
         return Ok(by_fs);
     }
     let by_mount = apply(steadfast_fuse::OPTIONS, word, &mut wanted.fuse)?;
-    if by_mount != Applied::Unknown {
+    if by_mount != WordEffect::Unknown {
         return Ok(by_mount);
     }
     match apply(OWN, word, wanted)? {
-        Applied::Unknown => {
+        WordEffect::Unknown => {
             let tables = [names(ext4::OPTIONS), names(steadfast_fuse::OPTIONS), names(OWN)];
             Err(unknown(word, &tables.concat()))
         }
@@ -167,7 +167,7 @@ fn offer(wanted: &mut Wanted, word: &str) -> Result<Applied, WrongOption> {
     }
 }
 
-impl Wanted {
+impl MountSettings {
     /// What both the file system and the mount must know.
     fn as_fuse_has_it(&mut self) {
         self.fuse.read_only = self.ext4.read_only;
@@ -190,7 +190,7 @@ impl Wanted {
     ///
     /// # Errors
     /// A word that cannot be taken.
-    pub fn remounted(&self, words: &[String]) -> Result<Wanted, Usage> {
+    pub fn remounted(&self, words: &[String]) -> Result<MountSettings, Usage> {
         let mut now = self.clone();
         for word in words.iter().filter(|word| can_be_remounted(word)) {
             one(&mut now, word)?;
@@ -206,7 +206,7 @@ impl Wanted {
     /// They do not go together any more.
     pub fn over_superblock(&mut self, device: &Arc<dyn BlockDevice>) -> Result<Vec<String>, Usage> {
         let (options, notes) = ext4::default_options(device, MountOptions::default());
-        let base = Wanted { ext4: options, ..Wanted::default() };
+        let base = MountSettings { ext4: options, ..MountSettings::default() };
         let read_only = self.ext4.read_only;
         *self = parse_over(base, std::slice::from_ref(&self.text))?;
         (self.ext4.read_only, self.fuse.read_only) = (read_only, read_only);
@@ -237,7 +237,7 @@ impl Wanted {
 fn can_be_remounted(word: &str) -> bool {
     fn of<T: Default>(table: &[MountOption<T>], word: &str) -> bool {
         let mut can = table.iter().filter(|option| option.remount);
-        can.any(|o| o.apply(word, &mut T::default()) == Ok(Applied::Set))
+        can.any(|o| o.apply(word, &mut T::default()) == Ok(WordEffect::Set))
     }
     of(ext4::OPTIONS, word) || of(steadfast_fuse::OPTIONS, word)
 }
@@ -306,7 +306,7 @@ mod tests {
 
     use super::*;
 
-    fn one(text: &str) -> Result<Wanted, Usage> {
+    fn one(text: &str) -> Result<MountSettings, Usage> {
         parse(&[text.to_owned()])
     }
 

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use steadfast_fuse::mounts;
 use steadfast_vfs::FileSystem;
 
-use super::served::Served;
+use super::served::ServedMount;
 use super::{control, holders, options};
-use crate::{Outcome, Usage};
+use crate::{CommandEnd, Usage};
 
 /// Flags of a mount by their words in its options.
 const FLAGS: [(&str, &str, MountFlags); 5] = [
@@ -25,7 +25,7 @@ const FLAGS: [(&str, &str, MountFlags); 5] = [
 ];
 
 /// Changes the mount at `mountpoint`; `options` as given, with the word `remount`.
-pub fn remount(mountpoint: &Path, options: &[String]) -> Result<Outcome> {
+pub fn remount(mountpoint: &Path, options: &[String]) -> Result<CommandEnd> {
     let shown = mountpoint.display();
     let (at, running) = control::at(mountpoint)?;
     let running = running.ok_or_else(|| Usage(format!("{shown}: no mount of ours")))?;
@@ -61,7 +61,7 @@ pub fn remount(mountpoint: &Path, options: &[String]) -> Result<Outcome> {
         e => anyhow!("{shown}: remounting failed: {e}"),
     })?;
     ask("remounted").with_context(|| shown.to_string())?;
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
 /// Refuses options that a mount keeps for as long as it lasts, where they are not as it has them:
@@ -96,7 +96,7 @@ fn changed(now: &str, words: &[&str]) -> MountFlags {
 }
 
 /// The mount's side: what a request of this module asks for; `None` if it is none.
-pub fn answer(request: &Value, served: &Served) -> Option<Result<Value>> {
+pub fn answer(request: &Value, served: &ServedMount) -> Option<Result<Value>> {
     let read_only = request["read_only"] == true;
     match request["do"].as_str()? {
         "may-remount" => Some(may_remount(served, read_only).map(|()| json!({}))),
@@ -110,7 +110,7 @@ pub fn answer(request: &Value, served: &Served) -> Option<Result<Value>> {
     }
 }
 
-fn may_remount(served: &Served, read_only: bool) -> Result<()> {
+fn may_remount(served: &ServedMount, read_only: bool) -> Result<()> {
     if read_only {
         return Ok(());
     }
@@ -126,7 +126,7 @@ fn may_remount(served: &Served, read_only: bool) -> Result<()> {
 }
 
 /// The kernel lets nobody write any more, or does again; other options by their words.
-fn remounted(served: &Served, read_only: bool, words: &[String]) -> Result<()> {
+fn remounted(served: &ServedMount, read_only: bool, words: &[String]) -> Result<()> {
     let now = {
         let mut in_force = served.in_force.lock().unwrap_or_else(PoisonError::into_inner);
         *in_force = in_force.remounted(words)?;

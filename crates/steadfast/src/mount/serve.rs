@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::io::Errno;
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::Schedule;
+use steadfast_devices::filter::Scheduler;
 use steadfast_ext4::Dax;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_tune::JournalDevice;
-use steadfast_fuse::{MountError, Mounted};
+use steadfast_fuse::{FuseMount, MountError};
 use steadfast_setup::path::{absolute, memory};
 use steadfast_vfs::FileSystem;
 
 use super::log::LogFile;
-use super::options::{self, Wanted};
-use super::served::Served;
+use super::options::{self, MountSettings};
+use super::served::ServedMount;
 use super::{
     background, claim, control_socket, descriptors, log, mmp, place, remount, stack, transact,
     trouble,
@@ -32,13 +32,13 @@ use crate::commands::serve as serve_commands;
 use crate::commands::volume;
 use crate::setup_error::to_anyhow;
 use crate::stop_signals::Stops;
-use crate::{Outcome, Usage, allocator, terminal};
+use crate::{CommandEnd, Usage, allocator, terminal};
 
 /// How long the end is held up by those who asked for it and wait for the answer.
 const ANSWERS: Duration = Duration::from_secs(5);
 
 /// Mounts; in the background unless asked otherwise.
-pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
+pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<CommandEnd> {
     let wanted = options::parse(&args.options)?;
     if wanted.remount {
         // The source is as mount(8) has it in its table; the folder says which mount it is.
@@ -50,8 +50,8 @@ pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
         // What can be checked without the child is checked here.
         args.mountpoint()?;
         return Ok(match background::start()? {
-            None => Outcome::Good,
-            Some(status) => Outcome::Status(status.code().unwrap_or(1) as u8),
+            None => CommandEnd::Good,
+            Some(status) => CommandEnd::Status(status.code().unwrap_or(1) as u8),
         });
     }
     let folder = place::runtime_folder().context("the folder for control sockets")?;
@@ -63,7 +63,7 @@ pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
     };
     let served = serve(args, &folder, log.as_ref(), wanted, out);
     // A log that nobody asked for is kept where it says what went wrong.
-    if let (Some(log), false) = (&log, matches!(served, Ok(Outcome::Problem))) {
+    if let (Some(log), false) = (&log, matches!(served, Ok(CommandEnd::Problem))) {
         log.remove_own();
     }
     served
@@ -73,9 +73,9 @@ fn serve(
     args: &Mount,
     folder: &Path,
     log: Option<&LogFile>,
-    mut wanted: Wanted,
+    mut wanted: MountSettings,
     out: &mut dyn Write,
-) -> Result<Outcome> {
+) -> Result<CommandEnd> {
     log::start(log, wanted.debug)?;
     volume::open::signals_are_looked_after();
     allocator::give_back(wanted.ext4.cache_bytes.unwrap_or(options::CACHE_BYTES));
@@ -90,7 +90,7 @@ fn serve(
     let mut opened = open(args, &mut wanted)?;
     let notes = std::mem::take(&mut opened.notes);
     let held = stops.hold();
-    let begun = Begun::new(
+    let begun = PendingMount::new(
         opened,
         args.mountpoint()?,
         wanted,
@@ -127,35 +127,37 @@ fn serve(
 }
 
 /// A file system at its mount point that nobody serves yet.
-pub struct Begun {
+pub struct PendingMount {
     /// What its control socket works on.
-    pub served: Arc<Served>,
-    mounted: Mounted,
+    pub served: Arc<ServedMount>,
+    mounted: FuseMount,
     socket: control_socket::Socket,
 }
 
-impl Begun {
+impl PendingMount {
     /// Mounts what was opened, and answers on its control socket in `folder`. `stays`: the process
     /// does not end with the mount.
     pub fn new(
-        opened: Opened,
+        opened: MountSource,
         at: &Path,
-        wanted: Wanted,
+        wanted: MountSettings,
         log: Option<PathBuf>,
         folder: &Path,
         stays: bool,
-    ) -> Result<Begun> {
+    ) -> Result<PendingMount> {
         let (not_served, name) = (Arc::clone(&opened.fs), opened.source.clone());
         let vfs = Arc::clone(&opened.fs) as Arc<dyn FileSystem>;
-        let begun = Mounted::new(vfs, at, &wanted.fuse).map_err(not_mounted).and_then(|mounted| {
-            // Nobody could take it away who does not know its socket: without one it does not stay.
-            let unmounter = mounted.unmounter();
-            let begun = Begun::answering(mounted, opened, wanted, log, folder, stays);
-            begun.inspect_err(|_| {
-                // OK to ignore: the first error says more.
-                let _ = unmounter.unmount_lazily();
-            })
-        });
+        let begun =
+            FuseMount::new(vfs, at, &wanted.fuse).map_err(not_mounted).and_then(|mounted| {
+                // Nobody could take it away who does not know its socket: without one it does not
+                // stay.
+                let unmounter = mounted.unmounter();
+                let begun = PendingMount::answering(mounted, opened, wanted, log, folder, stays);
+                begun.inspect_err(|_| {
+                    // OK to ignore: the first error says more.
+                    let _ = unmounter.unmount_lazily();
+                })
+            });
         begun.map_err(|e| {
             // Nobody has used it: leave it as it was found, but for what was recovered.
             let back = not_served.unmount().err().map(|e| format!("unmounting {name}: {e}"));
@@ -167,15 +169,15 @@ impl Begun {
     }
 
     fn answering(
-        mounted: Mounted,
-        Opened { fs, source, queue, notes: _ }: Opened,
-        wanted: Wanted,
+        mounted: FuseMount,
+        MountSource { fs, source, queue, notes: _ }: MountSource,
+        wanted: MountSettings,
         log: Option<PathBuf>,
         folder: &Path,
         stays: bool,
-    ) -> Result<Begun> {
+    ) -> Result<PendingMount> {
         let errors = trouble::log(&fs, &source);
-        let served = Arc::new(Served {
+        let served = Arc::new(ServedMount {
             fs,
             source,
             queue,
@@ -196,16 +198,16 @@ impl Begun {
             has_ended: Condvar::new(),
         });
         let socket = control_socket::Socket::open(folder, &served)?;
-        Ok(Begun { served, mounted, socket })
+        Ok(PendingMount { served, mounted, socket })
     }
 
     /// Serves it until it is unmounted, and writes everything.
-    pub fn serve(self) -> Result<Outcome> {
+    pub fn serve(self) -> Result<CommandEnd> {
         let connection = self.mounted.serve();
         let ended = self.served.finish();
         self.socket.close(ANSWERS);
         connection?;
-        Ok(if ended.is_ok() { Outcome::Good } else { Outcome::Problem })
+        Ok(if ended.is_ok() { CommandEnd::Good } else { CommandEnd::Problem })
     }
 }
 
@@ -227,31 +229,35 @@ fn note_and_log(note: &str, in_background: bool) {
 
 /// Refuses what can be refused before anything is opened: from then on something may be written
 /// (a volume's labels, what the journal holds). The place is the caller's until it has mounted.
-pub fn check_place(at: &Path, wanted: &Wanted, folder: &Path) -> Result<claim::Claim> {
-    let claim = claim::Claim::new(folder, at)?;
-    Mounted::check(at, &wanted.fuse).map_err(not_mounted)?;
+pub fn check_place(
+    at: &Path,
+    wanted: &MountSettings,
+    folder: &Path,
+) -> Result<claim::MountpointLock> {
+    let claim = claim::MountpointLock::new(folder, at)?;
+    FuseMount::check(at, &wanted.fuse).map_err(not_mounted)?;
     control_socket::Socket::check(folder)?;
     Ok(claim)
 }
 
 /// What is to be mounted.
-pub struct Opened {
+pub struct MountSource {
     fs: Arc<Ext4>,
     /// Its name.
     source: String,
-    queue: Option<Arc<Schedule>>,
+    queue: Option<Arc<Scheduler>>,
     /// What its superblock asks for and does not get.
     pub notes: Vec<String>,
 }
 
-impl Opened {
+impl MountSource {
     /// The file system on a device, by the name that the table of mounts is to have.
     pub fn on(
         device: Arc<dyn BlockDevice>,
         journal: Option<JournalDevice>,
         source: &str,
-        wanted: &mut Wanted,
-    ) -> Result<Opened> {
+        wanted: &mut MountSettings,
+    ) -> Result<MountSource> {
         let notes = wanted.over_superblock(&device)?;
         wanted.ext4.journal_number = journal.as_ref().map_or(0, |j| j.number);
         wanted.ext4.journal_device = journal.map(|j| j.device);
@@ -262,12 +268,12 @@ impl Opened {
         let fs = mmp::reporting_wait(&device, source, read_only, mount);
         let fs = fs.with_context(|| source.to_owned())?;
         let notes = notes.into_iter().map(|note| format!("note: {source}: {note}")).collect();
-        Ok(Opened { fs, source: source.to_owned(), queue: None, notes })
+        Ok(MountSource { fs, source: source.to_owned(), queue: None, notes })
     }
 }
 
 /// Opens what is to be mounted.
-fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
+fn open(args: &Mount, wanted: &mut MountSettings) -> Result<MountSource> {
     if let Some(file) = &args.stack {
         let stack = stack::build(file, args.variant.as_deref(), args.destroy, wanted)?;
         wanted.fuse.source.clone_from(&stack.name);
@@ -275,7 +281,7 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
         let fs = fs.with_context(|| stack.name.clone())?;
         let notes = stack.notes.iter().map(|note| format!("note: {note}")).collect();
         let (source, queue) = (stack.name, stack.blocks.queue);
-        return Ok(Opened { fs, source, queue, notes });
+        return Ok(MountSource { fs, source, queue, notes });
     }
     let path = &args.device;
     if !wanted.ext4.read_only
@@ -296,7 +302,7 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
     let file =
         || memory::file(path).canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
     let source = absolute(path).unwrap_or_else(file);
-    Opened::on(device, journal, &source, wanted)
+    MountSource::on(device, journal, &source, wanted)
 }
 
 /// A volume that a running host keeps is mounted by the host: it is no file.
@@ -334,7 +340,7 @@ fn not_writable(path: &Path) -> Option<&'static str> {
 
 /// What SIGTERM, SIGINT and SIGHUP (unless it is ignored) do: unmount. Files that stay open are cut
 /// off after a moment.
-fn end(served: &Arc<Served>) {
+fn end(served: &Arc<ServedMount>) {
     if served.unmounter.unmount().is_err()
         && let Err(e) = served.unmounter.unmount_lazily()
     {

@@ -6,32 +6,32 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
-use steadfast_devices::filter::Schedule;
+use steadfast_devices::filter::Scheduler;
 use steadfast_ext4::Ext4;
 use steadfast_fuse::{Invalidator, Unmounter};
 
-use super::options::Wanted;
+use super::options::MountSettings;
 use super::{holders, trouble};
 use crate::commands::volume;
 
 /// How long open files are waited for when the process is asked to end.
 const GRACE: Duration = Duration::from_secs(2);
 /// A mount that is served: what its control socket and its signals work on.
-pub struct Served {
+pub struct ServedMount {
     /// The file system.
     pub fs: Arc<Ext4>,
     /// What is mounted, for people.
     pub source: String,
     /// The request scheduler before the disk, of a stack that has one.
-    pub queue: Option<Arc<Schedule>>,
+    pub queue: Option<Arc<Scheduler>>,
     /// Where.
     pub mountpoint: PathBuf,
     /// The mount's device number.
     pub device: Option<String>,
     /// How it was mounted.
-    pub wanted: Wanted,
+    pub wanted: MountSettings,
     /// The same as remounts have changed it.
-    pub in_force: Mutex<Wanted>,
+    pub in_force: Mutex<MountSettings>,
     /// The log, if it is a file.
     pub log: Option<PathBuf>,
     /// When it was mounted.
@@ -55,7 +55,7 @@ pub struct Served {
     pub(super) has_ended: Condvar,
 }
 
-impl Served {
+impl ServedMount {
     /// Writes everything and lets the devices go; the first caller does it, others wait for it.
     pub fn finish(&self) -> Result<(), String> {
         self.let_go.store(true, Ordering::Release);

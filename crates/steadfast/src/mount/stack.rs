@@ -5,14 +5,14 @@ use steadfast_ext4_mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_setup::{Blocks, Devices, Machine, Overwrite, SetupError};
 
-use super::options::{CACHE_BYTES, Wanted, parse_without_times};
+use super::options::{CACHE_BYTES, MountSettings, parse_without_times};
 use crate::Usage;
 use crate::commands::mkfs;
 use crate::commands::volume::open::look_after_stack;
 use crate::setup_error::to_anyhow;
 
 /// What is to be mounted.
-pub struct Stack {
+pub struct MountStack {
     /// Its devices, with a new file system.
     pub blocks: Blocks,
     /// What they do not promise, or lack.
@@ -27,8 +27,8 @@ pub fn build(
     file: &str,
     variant: Option<&str>,
     destroy: bool,
-    wanted: &mut Wanted,
-) -> Result<Stack> {
+    wanted: &mut MountSettings,
+) -> Result<MountStack> {
     let scenario = crate::commands::lab::find(file)?;
     let variant = choose(&scenario, variant)?;
     if let Some(kernel) = &variant.kernel {
@@ -54,12 +54,12 @@ pub fn build(
     look_after_stack(&blocks)?;
     blocks.make(&setup, Contents::Zeros, mkfs::root_owner()).map_err(to_anyhow)?;
     wanted.ext4.journal_device.clone_from(&blocks.journal);
-    Ok(Stack { blocks, notes, name: format!("{}/{}", scenario.name, variant.name) })
+    Ok(MountStack { blocks, notes, name: format!("{}/{}", scenario.name, variant.name) })
 }
 
 /// What the machine decides: its memory is the page cache's, as in a run of the scenario, unless
 /// `cache=` says how much the mount keeps in all.
-pub fn apply(machine: &Machine, wanted: &mut Wanted) {
+pub fn apply(machine: &Machine, wanted: &mut MountSettings) {
     let given = wanted.text.split(',').any(|word| word.starts_with("cache="));
     let memory = machine.memory_mb.map(|mb| mb << 20).filter(|_| !given);
     machine.apply(memory.unwrap_or(CACHE_BYTES), &mut wanted.ext4);

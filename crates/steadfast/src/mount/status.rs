@@ -7,19 +7,19 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use steadfast_devices::filter::Schedule;
+use steadfast_devices::filter::Scheduler;
 use steadfast_devices::filter::schedule::Policy;
 use steadfast_ext4_format::ondisk::Compat;
 use steadfast_fuse::{is_dead, mounts};
 use steadfast_vfs::foreign::{Foreign, shown};
 
-use super::control::Running;
-use super::served::Served;
+use super::control::RunningMount;
+use super::served::ServedMount;
 use super::{control, transact, trouble};
-use crate::{Outcome, Usage, document, terminal};
+use crate::{CommandEnd, Usage, document, terminal};
 
 /// A mount's status; sizes in bytes unless the name says otherwise.
-pub fn of(served: &Served) -> Value {
+pub fn of(served: &ServedMount) -> Value {
     let fs = &served.fs;
     let options = &served.wanted.ext4;
     let pages = fs.page_cache().stats();
@@ -33,7 +33,7 @@ pub fn of(served: &Served) -> Value {
     }
     let down = served.down.load(Ordering::Acquire);
     let no_points = fs.points_fail_because().map(|e| e.to_string());
-    let lacking = trouble::Lacking::of(&pages, &served.errors);
+    let lacking = trouble::UnwrittenData::of(&pages, &served.errors);
     // Without a journal in use nothing was promised: it was mounted read-only.
     let stopped = down || fs.read_only_because().is_some() && fs.journal().is_some();
     let promised_no_more = trouble::promised_no_more(stopped, no_points.is_some(), &lacking);
@@ -101,7 +101,7 @@ pub fn of(served: &Served) -> Value {
 }
 
 /// The request scheduler's settings, and what waits there now.
-fn queue(schedule: &Schedule) -> Value {
+fn queue(schedule: &Scheduler) -> Value {
     let (settings, now) = (schedule.settings(), schedule.queue());
     let policy = match settings.policy {
         Policy::Fifo => "fifo",
@@ -137,7 +137,7 @@ fn queue_in_words(q: &Value) -> String {
 }
 
 /// What the mount had to recover; null if it had been unmounted before.
-fn recovered(served: &Served) -> Value {
+fn recovered(served: &ServedMount) -> Value {
     served.fs.recovery().map_or(Value::Null, |recovery| {
         json!({
             "transactions": recovery.log.transactions,
@@ -172,7 +172,7 @@ fn state(down: bool, read_only: bool, failing: bool) -> &'static str {
 }
 
 /// Shows this user's mounts, or the one at `mountpoint`.
-pub fn status(mountpoint: Option<&Path>, as_json: bool, out: &mut dyn Write) -> Result<Outcome> {
+pub fn status(mountpoint: Option<&Path>, as_json: bool, out: &mut dyn Write) -> Result<CommandEnd> {
     let running = match mountpoint {
         None => control::running(),
         Some(path) => vec![only(path)?],
@@ -180,7 +180,7 @@ pub fn status(mountpoint: Option<&Path>, as_json: bool, out: &mut dyn Write) -> 
     if as_json {
         let mounts: Vec<Value> = running.into_iter().map(|r| r.status).collect();
         document::print(out, "steadfast-status", 1, json!({ "mounts": mounts }))?;
-        return Ok(Outcome::Good);
+        return Ok(CommandEnd::Good);
     }
     if running.is_empty() {
         writeln!(out, "nothing is mounted")?;
@@ -188,11 +188,11 @@ pub fn status(mountpoint: Option<&Path>, as_json: bool, out: &mut dyn Write) -> 
     for r in &running {
         print_mount(&r.status, out)?;
     }
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
 /// The mount at a path.
-fn only(path: &Path) -> Result<Running> {
+fn only(path: &Path) -> Result<RunningMount> {
     let (at, running) = control::at(path)?;
     if let Some(running) = running {
         return Ok(running);

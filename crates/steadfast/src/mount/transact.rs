@@ -9,36 +9,36 @@ use serde_json::{Value, json};
 use steadfast_ext4::{LastPoint, RolledBack};
 use steadfast_vfs::{FileSystem, FsError, TransactMask, TransactPolicy};
 
-use super::served::Served;
+use super::served::ServedMount;
 use super::{control, holders};
-use crate::{Outcome, Usage, terminal};
+use crate::{CommandEnd, Usage, terminal};
 use steadfast_vfs::path::shown;
 
 /// How long a rollback waits for files that were just closed: the kernel reports it later.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// Makes a transaction point; with `mask`, changes when they are made by themselves instead.
-pub fn transact(mountpoint: &Path, mask: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
+pub fn transact(mountpoint: &Path, mask: Option<&str>, out: &mut dyn Write) -> Result<CommandEnd> {
     let Some(mask) = mask else {
         ask(mountpoint, &json!({ "do": "transact" }))?;
-        return Ok(Outcome::Good);
+        return Ok(CommandEnd::Good);
     };
     let policy: TransactPolicy = mask.parse().map_err(|e| Usage(format!("--mask {mask}: {e}")))?;
     let request = json!({ "do": "transact-mask", "mask": policy.to_string() });
     let answer = ask(mountpoint, &request)?;
     let of = |field: &str| shown(answer[field].as_str().unwrap_or_default().as_bytes());
     writeln!(out, "transact={} (was: {})", of("mask"), of("before"))?;
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
 /// Goes back to the last transaction point; says to which, and what that took.
-pub fn rollback(mountpoint: &Path, out: &mut dyn Write) -> Result<Outcome> {
+pub fn rollback(mountpoint: &Path, out: &mut dyn Write) -> Result<CommandEnd> {
     let answer = ask(mountpoint, &json!({ "do": "rollback" }))
         .map_err(|e| holders::named(e, "files are open", mountpoint))?;
     if let Some(message) = answer["message"].as_str() {
         writeln!(out, "{}", terminal::harmless(message))?;
     }
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
 fn ask(mountpoint: &Path, request: &Value) -> Result<Value> {
@@ -57,7 +57,7 @@ fn ask(mountpoint: &Path, request: &Value) -> Result<Value> {
 }
 
 /// The mount's side: what a request of this module asks for; `None` if it is none.
-pub fn answer(request: &Value, served: &Served) -> Option<Result<Value>> {
+pub fn answer(request: &Value, served: &ServedMount) -> Option<Result<Value>> {
     Some(match request["do"].as_str()? {
         "transact" => served.fs.transact().map(|()| json!({})).map_err(Into::into),
         "transact-mask" => change_mask(&request["mask"], served),
@@ -67,12 +67,12 @@ pub fn answer(request: &Value, served: &Served) -> Option<Result<Value>> {
 }
 
 /// The policy of a mount, for its status; null without transaction points.
-pub fn mask(served: &Served) -> Value {
+pub fn mask(served: &ServedMount) -> Value {
     served.fs.transact_policy().map_or(Value::Null, |policy| policy.to_string().into())
 }
 
 /// What to say of a mount whose unmounting discards; `None` if it does not.
-pub fn discards_at_unmount(served: &Served) -> Option<String> {
+pub fn discards_at_unmount(served: &ServedMount) -> Option<String> {
     let policy = served.fs.transact_policy().ok()?;
     let discards = !policy.mask.contains(TransactMask::UMOUNT);
     discards.then(|| {
@@ -83,7 +83,7 @@ pub fn discards_at_unmount(served: &Served) -> Option<String> {
     })
 }
 
-fn change_mask(mask: &Value, served: &Served) -> Result<Value> {
+fn change_mask(mask: &Value, served: &ServedMount) -> Result<Value> {
     let before = served.fs.transact_policy()?;
     let words = mask.as_str().unwrap_or_default();
     served.fs.set_transact_policy(words.parse::<TransactPolicy>()?)?;
@@ -92,7 +92,7 @@ fn change_mask(mask: &Value, served: &Served) -> Result<Value> {
     Ok(json!({ "mask": now.to_string(), "before": before.to_string() }))
 }
 
-fn go_back(served: &Served) -> Result<String> {
+fn go_back(served: &ServedMount) -> Result<String> {
     // Before, to refuse where the kernel cannot be notified: it would show what is gone.
     let invalidated = served.invalidator.everything();
     invalidated.context(
@@ -136,7 +136,7 @@ fn point_in_words(point: &LastPoint) -> String {
 }
 
 /// The last point, for the status; null without one.
-pub fn last_point(served: &Served) -> Value {
+pub fn last_point(served: &ServedMount) -> Value {
     served.fs.last_point().map_or(Value::Null, |point| {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = now.map_or(point.at, |now| now.as_secs());

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use steadfast_ext4::Ext4;
-use steadfast_ext4::meta::{Trouble, UnwrittenPart};
+use steadfast_ext4::meta::{UnwrittenPart, WriteError};
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_fuse::ErrorLog;
 use steadfast_pagecache::Stats;
@@ -64,19 +64,19 @@ impl Failures {
 
 /// Data that is not on the device as it was written.
 #[derive(Debug, Clone, Copy)]
-pub struct Lacking {
+pub struct UnwrittenData {
     kept_bytes: u64,
     lost_bytes: u64,
     failed_writes: u64,
     not_stored: u64,
 }
 
-impl Lacking {
+impl UnwrittenData {
     /// As the page cache counts it, and what was refused in place.
-    pub fn of(pages: &Stats, failures: &Failures) -> Lacking {
+    pub fn of(pages: &Stats, failures: &Failures) -> UnwrittenData {
         let Stats { retry_bytes, lost_bytes, failed_writes, .. } = *pages;
         let not_stored = failures.not_stored();
-        Lacking { kept_bytes: retry_bytes, lost_bytes, failed_writes, not_stored }
+        UnwrittenData { kept_bytes: retry_bytes, lost_bytes, failed_writes, not_stored }
     }
 
     /// Writes that have failed, of both kinds.
@@ -108,7 +108,11 @@ impl Lacking {
 
 /// What a mount that works promises and this one does not; `None` if it keeps all promises.
 /// `stopped`: nothing is written any more; `no_points`: no transaction point can be made.
-pub fn promised_no_more(stopped: bool, no_points: bool, lacking: &Lacking) -> Option<&'static str> {
+pub fn promised_no_more(
+    stopped: bool,
+    no_points: bool,
+    lacking: &UnwrittenData,
+) -> Option<&'static str> {
     if stopped {
         return Some("whatever fsync had not answered with success before the failure");
     }
@@ -137,7 +141,7 @@ pub fn log(fs: &Arc<Ext4>, source: &str) -> Arc<Failures> {
     });
     let (failures, of) = (Arc::clone(&errors), Arc::downgrade(fs));
     fs.on_trouble(move |trouble| match trouble {
-        Trouble::Unwritten { part, error } => {
+        WriteError::Unwritten { part, error } => {
             failures.note(Some(part), error.to_string());
             failures.log.error("write-back", &error.to_string(), || {
                 let fate = if part.kept {
@@ -149,7 +153,7 @@ pub fn log(fs: &Arc<Ext4>, source: &str) -> Arc<Failures> {
                 format!("{} could not be written: {error}: {fate}", name(part, path))
             });
         }
-        Trouble::NotStored { part, error } => {
+        WriteError::NotStored { part, error } => {
             failures.not_stored.fetch_add(1, Ordering::Relaxed);
             failures.note(Some(part), error.to_string());
             failures.log.error("store", &error.to_string(), || {
@@ -157,11 +161,11 @@ pub fn log(fs: &Arc<Ext4>, source: &str) -> Arc<Failures> {
                 format!("{} could not be stored: {error}", name(part, path))
             });
         }
-        Trouble::NoPoints { error } => {
+        WriteError::NoPoints { error } => {
             failures.note(None, format!("transaction point: {error}"));
             failures.log.error("transaction point", &error.to_string(), || error.to_string());
         }
-        Trouble::ReadOnly { why } => {
+        WriteError::ReadOnly { why } => {
             failures.note(None, format!("read-only: {why}"));
             failures.log.error("read-only", why, || format!("is read-only from now on: {why}"));
         }

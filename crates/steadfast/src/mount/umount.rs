@@ -9,10 +9,10 @@ use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
 use steadfast_fuse::{is_dead, mounts};
 
-use super::control::Running;
+use super::control::RunningMount;
 use super::ending::Ending;
 use super::{control, holders};
-use crate::{Outcome, Usage, terminal};
+use crate::{CommandEnd, Usage, terminal};
 
 /// After this it is said what is waited for, and again when that changes.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -21,14 +21,14 @@ const SILENCE: Duration = Duration::from_secs(1);
 const ENDING_MAX: Duration = Duration::from_secs(5);
 
 /// Unmounts; returns once the process has let the devices go, or after `timeout`.
-pub fn umount(mountpoint: &Path, timeout: Option<Duration>) -> Result<Outcome> {
+pub fn umount(mountpoint: &Path, timeout: Option<Duration>) -> Result<CommandEnd> {
     let (at, running) = control::at(mountpoint)?;
     if let Some(running) = running {
         let answer = take_away(&running, &at, timeout)?;
         if let Some(note) = answer["note"].as_str() {
             terminal::note(note);
         }
-        return Ok(Outcome::Good);
+        return Ok(CommandEnd::Good);
     }
     let shown = at.display();
     let place = mounts::at(&at).map_err(|e| Usage(format!("{shown}: {e}")))?;
@@ -47,11 +47,11 @@ pub fn umount(mountpoint: &Path, timeout: Option<Duration>) -> Result<Outcome> {
     terminal::note(&format!(
         "{shown}: its process was gone; what was synced is safe, the next mount recovers it"
     ));
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
 /// Why a path is refused that is no mount of ours, or that has another over it.
-fn not_ours(place: &mounts::Place, at: &Path) -> anyhow::Error {
+fn not_ours(place: &mounts::MountPath, at: &Path) -> anyhow::Error {
     let shown = at.display();
     let table = mounts::seen_by("self").unwrap_or_default();
     let below = table.iter().any(|m| m.is_ours() && m.at == at);
@@ -73,7 +73,7 @@ fn word_of(path: &Path) -> Value {
 
 /// Has a mount's process take it away from `at`, and waits for its end; says for what, if it
 /// takes long.
-fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<Value> {
+fn take_away(running: &RunningMount, at: &Path, timeout: Option<Duration>) -> Result<Value> {
     let begun = Instant::now();
     let process = Ending::of(running.peer);
     let (sender, receiver) = channel();
@@ -116,14 +116,14 @@ fn ending_max(timeout: Option<Duration>, spent: Duration) -> Duration {
 }
 
 /// Who keeps the mount beside the place where it is to be taken away, a line each.
-fn holders_of(running: &Running, at: &Path) -> Vec<String> {
+fn holders_of(running: &RunningMount, at: &Path) -> Vec<String> {
     let text = |field: &str| running.status[field].as_str().unwrap_or_default();
     let found = holders::of(text("device"), at, text("source"));
     found.iter().map(ToString::to_string).collect()
 }
 
 /// Why it was refused. Where that is because it is in use, the kernel does not say by whom.
-fn with_users(e: anyhow::Error, running: &Running, at: &Path) -> anyhow::Error {
+fn with_users(e: anyhow::Error, running: &RunningMount, at: &Path) -> anyhow::Error {
     if !e.to_string().contains("is in use") {
         return e;
     }
@@ -132,7 +132,7 @@ fn with_users(e: anyhow::Error, running: &Running, at: &Path) -> anyhow::Error {
 }
 
 /// What an unmount waits for.
-fn waiting_for(running: &Running, at: &Path) -> String {
+fn waiting_for(running: &RunningMount, at: &Path) -> String {
     let holders = holders_of(running, at);
     if holders.is_empty() {
         let process = running.process();

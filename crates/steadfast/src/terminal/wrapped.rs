@@ -12,15 +12,15 @@ const HEAD_MAX: usize = 24;
 /// An output whose lines are folded between words where they do not fit; what goes on stands below
 /// the line's last column. Commands, which somebody may want to copy, stay as they are. What is
 /// written is whole characters; the last line may lack its end.
-pub struct Wrapped<W: Write> {
+pub struct WrappedOutput<W: Write> {
     out: W,
     line: Vec<u8>,
 }
 
-impl<W: Write> Wrapped<W> {
+impl<W: Write> WrappedOutput<W> {
     /// Lines for `out`.
     pub fn new(out: W) -> Self {
-        Wrapped { out, line: Vec::new() }
+        WrappedOutput { out, line: Vec::new() }
     }
 
     fn end_line(&mut self) -> std::io::Result<()> {
@@ -54,7 +54,7 @@ fn folded(line: &str) -> String {
     }
 }
 
-impl<W: Write> Write for Wrapped<W> {
+impl<W: Write> Write for WrappedOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             match piece.split_last() {
@@ -73,7 +73,7 @@ impl<W: Write> Write for Wrapped<W> {
     }
 }
 
-impl<W: Write> Drop for Wrapped<W> {
+impl<W: Write> Drop for WrappedOutput<W> {
     fn drop(&mut self) {
         // OK to ignore: a line without its end is the end of a failed output.
         if !self.line.is_empty() {
@@ -92,7 +92,7 @@ mod tests {
         let long = long.trim_end();
         let command = format!("    steadfast crash show {long}");
         let mut out = Vec::new();
-        let mut wrapped = Wrapped::new(&mut out);
+        let mut wrapped = WrappedOutput::new(&mut out);
         write!(wrapped, "short\n\n  0.021 s  {long}\n{long}\n{command}\n").unwrap();
         writeln!(wrapped, "note      {long}").unwrap();
         writeln!(wrapped, "judged    by '{long}'").unwrap();

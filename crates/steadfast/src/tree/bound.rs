@@ -12,16 +12,16 @@ pub(super) const BEYOND: &str = "claims more blocks than the image has";
 
 /// How much one file or folder can have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bound {
+pub(super) struct SizeLimit {
     /// Bytes.
     pub bytes: u64,
     /// Bytes a block.
     pub block: u64,
 }
 
-impl Bound {
+impl SizeLimit {
     /// For what is as it seems: the kernel sees to it.
-    pub const NONE: Bound = Bound { bytes: u64::MAX, block: 1 };
+    pub const NONE: SizeLimit = SizeLimit { bytes: u64::MAX, block: 1 };
 
     /// As much as the file system has blocks, if it is an image.
     ///
@@ -33,6 +33,6 @@ impl Bound {
         }
         let stat = fs.statfs()?;
         let block = u64::from(stat.block_size).max(1);
-        Ok(Bound { bytes: stat.blocks.saturating_mul(block), block })
+        Ok(SizeLimit { bytes: stat.blocks.saturating_mul(block), block })
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{Fh, FileType, FsError, OpenFlags};
 
-use super::bound::{BEYOND, Bound};
+use super::bound::{BEYOND, SizeLimit};
 use super::pieces::{CHUNK, next_data};
 use crate::error::{Error, bytes};
 use crate::fs::FileSystem;
@@ -59,7 +59,7 @@ impl FileSystem {
         let failed = |e: FsError| io::Error::from(Error::at("read_to_writer", path)(e));
         let refused = |what| io::Error::from(Error::Object { path: path.to_owned(), what });
         let fs = &**self.vfs();
-        let bound = Bound::of(fs, self.side()).map_err(failed)?;
+        let bound = SizeLimit::of(fs, self.side()).map_err(failed)?;
         let (mut at, mut data) = (0, 0_u64);
         while let Some(piece) = next_data(fs, fh, at, size, bound).map_err(failed)? {
             data = data.saturating_add(piece.end - piece.start);

@@ -26,8 +26,8 @@ use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino, NewNode};
 use self::contents::Budget;
 use self::links::Links;
 use super::Side;
-use super::descent::{Descent, Met, NotEntered};
-use super::failures::Failures;
+use super::descent::{Descent, NotEntered, WalkStep};
+use super::failures::TreeFailures;
 use super::names::joined;
 use crate::error::Result;
 
@@ -43,7 +43,7 @@ pub(super) struct End<'c> {
 
 /// Why an object could not be copied.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum CopyError {
     /// It could not be read.
     From(FsError),
     /// It could not be written.
@@ -60,23 +60,23 @@ pub(super) struct Copy<'c, 'f, 'h> {
     to: End<'c>,
     links: Links,
     budget: Budget,
-    failures: &'f mut Failures<'h>,
+    failures: &'f mut TreeFailures<'h>,
     /// Spare names used so far.
     spare: u64,
     /// Path of the present object below the top.
     below: Vec<u8>,
     /// What could not be read of the present object's attributes.
-    unread: Option<Trouble>,
+    unread: Option<CopyError>,
 }
 
 /// A folder that is being filled: the one that it is copied from is the walk's.
-struct Filled {
+struct TargetFolder {
     ino: Ino,
 }
 
 impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
     /// A copy from here to there.
-    pub fn new(from: End<'c>, to: End<'c>, failures: &'f mut Failures<'h>) -> Result<Self> {
+    pub fn new(from: End<'c>, to: End<'c>, failures: &'f mut TreeFailures<'h>) -> Result<Self> {
         let budget = match from.side {
             Side::Image => Budget::of_image(from.fs).map_err(|e| failures.error(&from.path, e))?,
             Side::Host => Budget::unlimited(),
@@ -105,13 +105,14 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
         };
         let keeps_its_own = !is_new && self.to.side == Side::Host;
         let path = self.from.path.clone();
-        let mut walk = Descent::new(self.from.fs, self.from.side, attr, &path, Filled { ino });
+        let mut walk =
+            Descent::new(self.from.fs, self.from.side, attr, &path, TargetFolder { ino });
         // Paths below the top are shown under the tops of both ends.
         let top = joined(&path, b"x").len() - 1;
         while let Some(met) = walk.next(self.failures)? {
             let Some(into) = walk.here().map(|f| f.ino) else { break };
             match met {
-                Met::Object { name, attr } => {
+                WalkStep::Object { name, attr } => {
                     self.below = walk.path_of(&name).split_off(top);
                     let done = if attr.kind == FileType::Directory {
                         self.enter(&mut walk, &name, &attr, into)
@@ -122,7 +123,7 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
                     };
                     self.outcome(done)?;
                 }
-                Met::End => {
+                WalkStep::End => {
                     let path = walk.path();
                     self.below = path.get(top..).unwrap_or_default().to_vec();
                     let Some((attr, folder)) = walk.leave() else { break };
@@ -139,27 +140,27 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
 
     fn enter(
         &mut self,
-        walk: &mut Descent<'_, Filled>,
+        walk: &mut Descent<'_, TargetFolder>,
         name: &[u8],
         attr: &Attr,
         into: Ino,
-    ) -> std::result::Result<(), Trouble> {
+    ) -> std::result::Result<(), CopyError> {
         walk.check(attr).map_err(refused)?;
         let (ino, _) = self.folder(attr, into, name)?;
-        walk.enter(name, attr, Filled { ino }).map_err(refused)
+        walk.enter(name, attr, TargetFolder { ino }).map_err(refused)
     }
 
     /// What came of one object. Where nothing more can be written the copy ends.
-    fn outcome(&mut self, done: std::result::Result<(), Trouble>) -> Result<()> {
+    fn outcome(&mut self, done: std::result::Result<(), CopyError>) -> Result<()> {
         let to = || joined(&self.to.path, &self.below);
         let from = || joined(&self.from.path, &self.below);
         match done.and(self.unread.take().map_or(Ok(()), Err)) {
             Ok(()) => Ok(()),
-            Err(Trouble::Refused(why)) => self.failures.record_text(&from(), &why),
-            Err(Trouble::Blocked(why)) => self.failures.record_text(&to(), &why),
-            Err(Trouble::From(e)) => self.failures.record(&from(), e),
-            Err(Trouble::To(e)) if nothing_fits(&e) => Err(self.failures.error(&to(), e)),
-            Err(Trouble::To(e)) => self.failures.record(&to(), e),
+            Err(CopyError::Refused(why)) => self.failures.record_text(&from(), &why),
+            Err(CopyError::Blocked(why)) => self.failures.record_text(&to(), &why),
+            Err(CopyError::From(e)) => self.failures.record(&from(), e),
+            Err(CopyError::To(e)) if nothing_fits(&e) => Err(self.failures.error(&to(), e)),
+            Err(CopyError::To(e)) => self.failures.record(&to(), e),
         }
     }
 
@@ -169,17 +170,17 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
         attr: &Attr,
         dir: Ino,
         name: &[u8],
-    ) -> std::result::Result<(Ino, bool), Trouble> {
+    ) -> std::result::Result<(Ino, bool), CopyError> {
         match self.to.fs.mkdir(dir, name, self.node(attr, 0o700)) {
             Err(FsError::Exists) => {
-                let there = self.to.fs.lookup(dir, name).map_err(Trouble::To)?;
+                let there = self.to.fs.lookup(dir, name).map_err(CopyError::To)?;
                 if there.kind != FileType::Directory {
                     let why = "is in the way: it exists and is not a folder";
-                    return Err(Trouble::Blocked(why.into()));
+                    return Err(CopyError::Blocked(why.into()));
                 }
                 Ok((there.ino, false))
             }
-            made => made.map(|a| (a.ino, true)).map_err(Trouble::To),
+            made => made.map(|a| (a.ino, true)).map_err(CopyError::To),
         }
     }
 
@@ -213,8 +214,8 @@ impl<'c, 'f, 'h> Copy<'c, 'f, 'h> {
     }
 }
 
-fn refused(why: NotEntered) -> Trouble {
-    Trouble::Refused(why.to_string())
+fn refused(why: NotEntered) -> CopyError {
+    CopyError::Refused(why.to_string())
 }
 
 /// Whether the next object would fail for the same reason.

@@ -14,9 +14,9 @@ use steadfast_vfs::path::shown;
 use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino};
 
 use super::Side;
-use super::bound::Bound;
-use super::failures::Failures;
-use super::listing::{Listing, Next};
+use super::bound::SizeLimit;
+use super::failures::TreeFailures;
+use super::listing::{ListStep, Listing};
 use super::names::joined;
 use crate::error::Result;
 
@@ -25,7 +25,7 @@ use crate::error::Result;
 const DEPTH_MAX: usize = 4096;
 
 /// What is met.
-pub(super) enum Met {
+pub(super) enum WalkStep {
     /// An object, in the folder of [`Descent::here`].
     Object {
         /// Its name.
@@ -78,7 +78,7 @@ struct Folder<T> {
 pub(super) struct Descent<'f, T> {
     fs: &'f dyn FileSystem,
     side: Side,
-    bound: Bound,
+    bound: SizeLimit,
     /// Bytes that all its folders together may still have.
     all_left: Rc<Cell<u64>>,
     folders: Vec<Folder<T>>,
@@ -93,7 +93,7 @@ impl<'f, T> Descent<'f, T> {
     /// A descent that begins in the folder `start`, whose path is `path`.
     pub fn new(fs: &'f dyn FileSystem, side: Side, start: &Attr, path: &[u8], here: T) -> Self {
         // An image that cannot even report its size has no names to go through.
-        let bound = Bound::of(fs, side).unwrap_or(Bound::NONE);
+        let bound = SizeLimit::of(fs, side).unwrap_or(SizeLimit::NONE);
         let mut descent = Descent {
             fs,
             side,
@@ -141,21 +141,21 @@ impl<'f, T> Descent<'f, T> {
 
     /// The next object, or the end of the folder; `None` at the end. Names that lead to
     /// nothing are reported.
-    pub fn next(&mut self, failures: &mut Failures<'_>) -> Result<Option<Met>> {
+    pub fn next(&mut self, failures: &mut TreeFailures<'_>) -> Result<Option<WalkStep>> {
         loop {
             let Some(folder) = self.folders.last_mut() else { return Ok(None) };
-            let Some(next) = folder.listing.next(self.fs) else { return Ok(Some(Met::End)) };
+            let Some(next) = folder.listing.next(self.fs) else { return Ok(Some(WalkStep::End)) };
             let e = match next {
-                Next::Entry(e) => e,
-                Next::Refused(name, why) => {
+                ListStep::Entry(e) => e,
+                ListStep::Refused(name, why) => {
                     failures.record_text(&self.path_of(&name), why)?;
                     continue;
                 }
-                Next::More(count) => {
+                ListStep::More(count) => {
                     failures.record_text(&self.path, &more_refused(count))?;
                     continue;
                 }
-                Next::Damage(e) => {
+                ListStep::Damage(e) => {
                     failures.record(&self.path, e)?;
                     continue;
                 }
@@ -166,7 +166,7 @@ impl<'f, T> Descent<'f, T> {
                 Side::Host => self.fs.lookup(folder.attr.ino, &e.name),
             };
             match found {
-                Ok(attr) => return Ok(Some(Met::Object { name: e.name, attr })),
+                Ok(attr) => return Ok(Some(WalkStep::Object { name: e.name, attr })),
                 Err(e2) => failures.record(&self.path_of(&e.name), e2)?,
             }
         }

@@ -10,7 +10,7 @@ use steadfast_vfs::{Attr, FileSystem as Vfs, FileType, FsError, HostFs, Ino};
 
 use super::Side;
 use super::copy::{Copy, End};
-use super::failures::Failures;
+use super::failures::TreeFailures;
 use super::names::{joined, last};
 use crate::error::{Error, Result};
 use crate::fs::FileSystem;
@@ -36,7 +36,7 @@ pub(super) struct Ends<'e> {
 
 impl Ends<'_> {
     /// Copies; files of the host that are excluded are neither copied nor replaced.
-    pub fn copy(&self, exclude: &[PathBuf], failures: &mut Failures<'_>) -> Result<()> {
+    pub fn copy(&self, exclude: &[PathBuf], failures: &mut TreeFailures<'_>) -> Result<()> {
         let inner = End {
             fs: &**self.fs.vfs(),
             side: self.fs.side(),

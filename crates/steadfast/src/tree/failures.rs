@@ -57,7 +57,7 @@ pub(super) type OnFailure<'h> = Box<dyn FnMut(Error) + 'h>;
 pub(super) type OnNote<'h> = Box<dyn FnMut(&Note) + 'h>;
 
 /// The failures of one operation on a tree.
-pub(super) struct Failures<'h> {
+pub(super) struct TreeFailures<'h> {
     operation: &'static str,
     /// Without it the first failure ends the work.
     on_failure: Option<OnFailure<'h>>,
@@ -67,14 +67,14 @@ pub(super) struct Failures<'h> {
     notes: BTreeMap<String, (PathBuf, u64)>,
 }
 
-impl<'h> Failures<'h> {
+impl<'h> TreeFailures<'h> {
     /// None yet.
     pub fn new(
         operation: &'static str,
         on_failure: Option<OnFailure<'h>>,
         on_note: Option<OnNote<'h>>,
     ) -> Self {
-        Failures { operation, on_failure, on_note, count: 0, notes: BTreeMap::new() }
+        TreeFailures { operation, on_failure, on_note, count: 0, notes: BTreeMap::new() }
     }
 
     fn report(&mut self, e: Error) -> Result<()> {

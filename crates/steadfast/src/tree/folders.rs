@@ -10,10 +10,10 @@ use std::rc::Rc;
 
 use steadfast_vfs::{Attr, FileType, FsError};
 
-use super::bound::Bound;
+use super::bound::SizeLimit;
 use super::descent::{Descent, in_use, more_refused};
 use super::failures::to_path;
-use super::listing::{Listing, Next};
+use super::listing::{ListStep, Listing};
 use super::names::joined;
 use crate::error::{Error, Result, bytes};
 use crate::fs::FileSystem;
@@ -32,7 +32,7 @@ use crate::metadata::Metadata;
 /// ```
 pub struct Folders<'f> {
     fs: &'f FileSystem,
-    bound: Bound,
+    bound: SizeLimit,
     /// Bytes that all folders together may still have.
     all_left: Rc<Cell<u64>>,
     start: Option<Attr>,
@@ -56,7 +56,7 @@ pub struct Folder {
     /// The start's path, and the names from there.
     pub path: PathBuf,
     /// What is in it, by name; nothing of a folder that must not be entered.
-    pub entries: Vec<Listed>,
+    pub entries: Vec<FolderEntry>,
     /// What of it cannot be read, or must not be used.
     pub errors: Vec<Error>,
     /// Whether it was entered: not if that would be a cycle.
@@ -76,7 +76,7 @@ pub struct Folder {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Listed {
+pub struct FolderEntry {
     /// The name.
     pub name: OsString,
     /// What it is, if that can be read.
@@ -101,7 +101,7 @@ impl FileSystem {
         let path = path.as_ref();
         let start = self.folder("folders", path)?;
         let vfs = &**self.vfs();
-        let bound = Bound::of(vfs, self.side()).map_err(Error::at("folders", path))?;
+        let bound = SizeLimit::of(vfs, self.side()).map_err(Error::at("folders", path))?;
         let descent = Descent::new(vfs, self.side(), &start, bytes(path), VecDeque::new());
         let all_left = Rc::new(Cell::new(bound.bytes));
         Ok(Folders { fs: self, bound, all_left, start: Some(start), descent })
@@ -120,19 +120,19 @@ impl Folders<'_> {
         let mut names: Vec<(Vec<u8>, Option<Attr>)> = Vec::new();
         while let Some(next) = listing.next(vfs) {
             match next {
-                Next::Entry(e) => match vfs.getattr(e.ino).and_then(in_use) {
+                ListStep::Entry(e) => match vfs.getattr(e.ino).and_then(in_use) {
                     Ok(attr) => names.push((e.name, Some(attr))),
                     Err(why) => {
                         errors.push(failed(&joined(path, &e.name), why));
                         names.push((e.name, None));
                     }
                 },
-                Next::Refused(name, why) => {
+                ListStep::Refused(name, why) => {
                     errors.push(refused(&joined(path, &name), why.to_owned()));
                     names.push((name, None));
                 }
-                Next::More(count) => errors.push(refused(path, more_refused(count))),
-                Next::Damage(e) => errors.push(failed(path, e)),
+                ListStep::More(count) => errors.push(refused(path, more_refused(count))),
+                ListStep::Damage(e) => errors.push(failed(path, e)),
             }
         }
         names.sort_by(|a, b| a.0.cmp(&b.0));
@@ -152,7 +152,7 @@ impl Folders<'_> {
                 folders.push_back((name.clone(), attr));
             }
             let (name, metadata) = (OsString::from_vec(name), attr.map(Metadata::new));
-            entries.push(Listed { name, metadata, target });
+            entries.push(FolderEntry { name, metadata, target });
         }
         (Folder { path: to_path(path), entries, errors, entered: true }, folders)
     }

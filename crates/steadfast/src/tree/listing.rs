@@ -9,9 +9,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
 use steadfast_vfs::path::why_refused;
-use steadfast_vfs::{Attr, DirEntry, FileSystem, FsError, Ino};
+use steadfast_vfs::{Attr, Dirent, FileSystem, FsError, Ino};
 
-use super::bound::{BEYOND, Bound};
+use super::bound::{BEYOND, SizeLimit};
 
 /// Refused names of one folder that are reported one by one.
 const REFUSED_MAX: u64 = 100;
@@ -20,9 +20,9 @@ const REFUSED_MAX: u64 = 100;
 const LEAST: u64 = 1 << 20;
 
 /// What a folder has next.
-pub(super) enum Next {
+pub(super) enum ListStep {
     /// A name.
-    Entry(DirEntry),
+    Entry(Dirent),
     /// A name that must not be used, and why.
     Refused(Vec<u8>, &'static str),
     /// At the end: so many more names were refused.
@@ -34,8 +34,8 @@ pub(super) enum Next {
 /// A reading of a folder.
 pub(super) struct Listing {
     dir: Ino,
-    part: VecDeque<DirEntry>,
-    at: At,
+    part: VecDeque<Dirent>,
+    at: ListPosition,
     /// Hashes of the names that were met: a name stands in a folder once.
     met: HashSet<u64>,
     hasher: RandomState,
@@ -45,12 +45,12 @@ pub(super) struct Listing {
     left: u64,
     /// Bytes that all folders of the walk together may still have.
     all_left: Rc<Cell<u64>>,
-    bound: Bound,
+    bound: SizeLimit,
     /// The last damage that was reported.
     reported: Option<FsError>,
 }
 
-enum At {
+enum ListPosition {
     /// At the start of a folder that is larger than it can be.
     Oversized,
     /// At a position of `readdir`.
@@ -65,11 +65,15 @@ impl Listing {
     /// One that is larger than its bound is gone through block by block, as far as the bound goes.
     /// It may take what `all_left` has for all folders together: many that claim the same blocks
     /// would else take the bound each. When they have used that up, a little is left for each.
-    pub fn new(dir: &Attr, bound: Bound, all_left: Rc<Cell<u64>>, hasher: RandomState) -> Self {
+    pub fn new(dir: &Attr, bound: SizeLimit, all_left: Rc<Cell<u64>>, hasher: RandomState) -> Self {
         Listing {
             dir: dir.ino,
             part: VecDeque::new(),
-            at: if dir.size > bound.bytes { At::Oversized } else { At::Position(0) },
+            at: if dir.size > bound.bytes {
+                ListPosition::Oversized
+            } else {
+                ListPosition::Position(0)
+            },
             met: HashSet::new(),
             hasher,
             refused: (0, 0),
@@ -81,35 +85,35 @@ impl Listing {
     }
 
     /// The next name, or what is wrong.
-    pub fn next(&mut self, fs: &dyn FileSystem) -> Option<Next> {
+    pub fn next(&mut self, fs: &dyn FileSystem) -> Option<ListStep> {
         loop {
             while let Some(e) = self.part.pop_front() {
                 let first = self.met.insert(self.hasher.hash_one(&e.name));
                 // Block by block, what was read before comes once more.
-                let repeated = !first && matches!(self.at, At::Byte(_));
+                let repeated = !first && matches!(self.at, ListPosition::Byte(_));
                 if repeated || (first && matches!(e.name.as_slice(), b"." | b"..")) {
                     continue;
                 }
                 let twice = "the folder has this name twice: only the first is taken";
                 match why_refused(&e.name).or((!first).then_some(twice)) {
-                    None => return Some(Next::Entry(e)),
+                    None => return Some(ListStep::Entry(e)),
                     Some(_) if self.refused.1 >= REFUSED_MAX => self.refused.0 += 1,
                     Some(why) => {
                         self.refused.1 += 1;
-                        return Some(Next::Refused(e.name, why));
+                        return Some(ListStep::Refused(e.name, why));
                     }
                 }
             }
             let Some(read) = self.read(fs) else {
                 let more = std::mem::take(&mut self.refused.0);
-                return (more > 0).then_some(Next::More(more));
+                return (more > 0).then_some(ListStep::More(more));
             };
             // What stopped `readdir` is met again in its block.
             if let Err(e) = read
                 && self.reported.as_ref() != Some(&e)
             {
                 self.reported = Some(e.clone());
-                return Some(Next::Damage(e));
+                return Some(ListStep::Damage(e));
             }
         }
     }
@@ -117,7 +121,7 @@ impl Listing {
     /// Counts what was read against what the folder can have.
     fn charge(&mut self, bytes: u64) -> Result<(), FsError> {
         let Some(left) = self.left.checked_sub(bytes) else {
-            self.at = At::End;
+            self.at = ListPosition::End;
             self.part.clear();
             return Err(self.beyond());
         };
@@ -133,40 +137,40 @@ impl Listing {
     /// Reads the next part; `None` at the end.
     fn read(&mut self, fs: &dyn FileSystem) -> Option<Result<(), FsError>> {
         match self.at {
-            At::Oversized => {
-                self.at = At::Byte(0);
+            ListPosition::Oversized => {
+                self.at = ListPosition::Byte(0);
                 Some(Err(self.beyond()))
             }
-            At::End => None,
-            At::Position(from) => {
+            ListPosition::End => None,
+            ListPosition::Position(from) => {
                 let part = match fs.readdir(self.dir, from) {
                     Ok(part) => part,
                     Err(e) => {
-                        self.at = At::Byte(0);
+                        self.at = ListPosition::Byte(0);
                         return Some(Err(e));
                     }
                 };
                 let Some(last) = part.last() else {
-                    self.at = At::End;
+                    self.at = ListPosition::End;
                     return None;
                 };
                 if last.next <= from && from != 0 {
-                    self.at = At::Byte(0);
+                    self.at = ListPosition::Byte(0);
                     let what = "readdir does not move forward";
                     return Some(Err(FsError::Invalid { what }));
                 }
-                self.at = At::Position(last.next);
+                self.at = ListPosition::Position(last.next);
                 // At least what the names take, each behind a head of 8 bytes.
                 let bytes = part.iter().map(|e| 8 + e.name.len() as u64).sum();
                 self.part = part.into();
                 Some(self.charge(bytes))
             }
-            At::Byte(from) => {
+            ListPosition::Byte(from) => {
                 let Ok(Some(block)) = fs.readdir_block(self.dir, from) else {
-                    self.at = At::End;
+                    self.at = ListPosition::End;
                     return None;
                 };
-                self.at = At::Byte(block.end);
+                self.at = ListPosition::Byte(block.end);
                 self.part = block.entries.into();
                 let charged = self.charge(self.bound.block);
                 Some(charged.and(block.damage.map_or(Ok(()), Err)))

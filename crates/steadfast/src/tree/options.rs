@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::failures::{Failures, Note, OnFailure, OnNote, Report};
+use super::failures::{Note, OnFailure, OnNote, Report, TreeFailures};
 use super::{ends, remove};
 use crate::error::{Error, Result, bytes};
 use crate::fs::FileSystem;
@@ -170,7 +170,7 @@ impl<'h> Options<'h> {
     }
 
     fn copy(self, operation: &'static str, ends: ends::Ends<'_>) -> Result<Report> {
-        let mut failures = Failures::new(operation, self.on_failure, self.on_note);
+        let mut failures = TreeFailures::new(operation, self.on_failure, self.on_note);
         let done = ends.copy(&self.exclude, &mut failures);
         failures.end(done)
     }
@@ -193,7 +193,7 @@ impl<'h> Options<'h> {
     /// There is no such file; the first object that cannot be removed (without
     /// [`on_failure`](Self::on_failure)); a read-only file system.
     pub fn remove(self, fs: &FileSystem, path: impl AsRef<Path>) -> Result<Report> {
-        let mut failures = Failures::new("remove", self.on_failure, self.on_note);
+        let mut failures = TreeFailures::new("remove", self.on_failure, self.on_note);
         let done = remove::remove(fs, bytes(path.as_ref()), !self.single, &mut failures);
         failures.end(done)
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use steadfast_vfs::{Fh, FileSystem, FsError, Result, SeekTo};
 
-use super::bound::Bound;
+use super::bound::SizeLimit;
 
 /// Bytes moved at a time.
 pub(super) const CHUNK: u64 = 1 << 20;
@@ -17,7 +17,7 @@ pub(super) fn next_data(
     fh: Fh,
     at: u64,
     size: u64,
-    bound: Bound,
+    bound: SizeLimit,
 ) -> Result<Option<Range<u64>>> {
     if at >= size {
         return Ok(None);
@@ -43,7 +43,7 @@ pub(super) fn next_data(
 }
 
 /// How far the data at `start` goes, block by block, at most to `most`.
-fn end_of_part(fs: &dyn FileSystem, fh: Fh, start: u64, most: u64, bound: Bound) -> u64 {
+fn end_of_part(fs: &dyn FileSystem, fh: Fh, start: u64, most: u64, bound: SizeLimit) -> u64 {
     let mut end = start - start % bound.block + bound.block;
     // What cannot be read is met again by whoever goes on from here.
     while end < most && fs.seek(fh, end, SeekTo::Data) == Ok(end) {

@@ -3,13 +3,13 @@
 use steadfast_vfs::path::parent_and_name;
 use steadfast_vfs::{Attr, FileSystem as Vfs, FileType, FsError, Ino};
 
-use super::descent::{Descent, Met};
-use super::failures::Failures;
+use super::descent::{Descent, WalkStep};
+use super::failures::TreeFailures;
 use crate::error::Result;
 use crate::fs::FileSystem;
 
 /// A folder that is being emptied.
-struct Emptied {
+struct FolderRemoval {
     /// The folder above, and its name there.
     above: Ino,
     name: Vec<u8>,
@@ -22,7 +22,7 @@ pub(super) fn remove(
     fs: &FileSystem,
     path: &[u8],
     recursive: bool,
-    failures: &mut Failures<'_>,
+    failures: &mut TreeFailures<'_>,
 ) -> Result<()> {
     let vfs = &**fs.vfs();
     let (dir, name) = parent_and_name(vfs, path).map_err(|e| failures.error(path, e))?;
@@ -58,14 +58,14 @@ fn remove_tree(
     path: &[u8],
     (above, name): (Ino, &[u8]),
     start: &Attr,
-    failures: &mut Failures<'_>,
+    failures: &mut TreeFailures<'_>,
 ) -> Result<()> {
     let vfs = &**fs.vfs();
-    let here = Emptied { above, name: name.to_vec(), failures: 0 };
+    let here = FolderRemoval { above, name: name.to_vec(), failures: 0 };
     let mut walk = Descent::new(vfs, fs.side(), start, path, here);
     let mut dir = vec![start.ino];
     while let Some(met) = walk.next(failures)? {
-        let (Met::Object { name, attr }, Some(at)) = (met, dir.last().copied()) else {
+        let (WalkStep::Object { name, attr }, Some(at)) = (met, dir.last().copied()) else {
             let path = walk.path().to_vec();
             dir.pop();
             let Some((_, folder)) = walk.leave() else { break };
@@ -94,7 +94,7 @@ fn remove_tree(
                 continue;
             }
         }
-        let here = Emptied { above: at, name: name.clone(), failures: failures.count() };
+        let here = FolderRemoval { above: at, name: name.clone(), failures: failures.count() };
         dir.push(attr.ino);
         // OK to ignore: asked just before.
         let _ = walk.enter(&name, &attr, here);
@@ -104,7 +104,7 @@ fn remove_tree(
 
 /// Reports an object that could not be removed; ends the work where nothing can be.
 fn removed(
-    failures: &mut Failures<'_>,
+    failures: &mut TreeFailures<'_>,
     path: &[u8],
     done: std::result::Result<(), FsError>,
 ) -> Result<()> {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{Attr, FileType, FsError};
 
-use super::descent::{Descent, Met};
-use super::failures::{Failures, to_path};
+use super::descent::{Descent, WalkStep};
+use super::failures::{TreeFailures, to_path};
 use crate::error::{Error, Result, bytes};
 use crate::fs::FileSystem;
 use crate::metadata::Metadata;
@@ -126,9 +126,9 @@ impl Walk<'_> {
             }
         }
         // Each failure is an item: the next step goes on behind it.
-        let mut failures = Failures::new("walk", None, None);
+        let mut failures = TreeFailures::new("walk", None, None);
         while let Some(met) = self.descent.next(&mut failures)? {
-            let Met::Object { name, attr } = met else {
+            let WalkStep::Object { name, attr } = met else {
                 self.descent.leave();
                 self.depth -= 1;
                 continue;

@@ -136,8 +136,8 @@ fn a_finding_is_shown_again_by_its_command() {
     assert!(text(&out.stdout).contains("noauto_da_alloc"), "{}", text(&out.stdout));
 }
 
-/// A described stack is cut as a disk is: its volumes are assembled after each cut, memory is blank,
-/// and what a program forgets is found there too.
+/// A described stack is cut as a disk is: its volumes are assembled after each cut, memory is
+/// blank, and what a program forgets is found there too.
 #[test]
 fn described_stacks_are_cut_too() {
     let Some(lab) = Lab::new() else { return };

@@ -7,10 +7,10 @@ use steadfast_suite::conformance::{KnownDifferences, cases, compare, run_cases};
 use steadfast_suite::programs::PROGRAMS;
 use steadfast_suite::stress::Stress;
 use steadfast_suite::traps::{Sides, TRAPS, documented};
-use steadfast_suite::{Journal, Kind, Setup, Target};
+use steadfast_suite::{Journal, Setup, Target, TargetKind};
 
-fn steadfast() -> Kind {
-    Kind::Steadfast(PathBuf::from(env!("CARGO_BIN_EXE_steadfast")))
+fn steadfast() -> TargetKind {
+    TargetKind::Steadfast(PathBuf::from(env!("CARGO_BIN_EXE_steadfast")))
 }
 
 fn soak() -> u64 {
@@ -26,7 +26,7 @@ fn done(mut target: Target) {
 #[test]
 fn posix_cases_give_what_the_kernels_ext4_gives() {
     let cases = cases().unwrap();
-    let [kernel, ours] = [Kind::Kernel, steadfast()].map(|kind| {
+    let [kernel, ours] = [TargetKind::Kernel, steadfast()].map(|kind| {
         let target = Target::new(kind, &Setup::new(512 << 20)).unwrap();
         let transcripts = run_cases(&target, &cases, &mut |_| ()).unwrap();
         done(target);

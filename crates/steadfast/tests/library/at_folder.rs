@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use steadfast::crash::{AtFolder, Failure, PowerCut, Recovered};
+use steadfast::crash::{AtFolder, Failure, NextBoot, PowerCut};
 
 use super::mounted::has_fuse;
 
@@ -24,7 +24,7 @@ fn by_shell(syncs: bool) -> Result<(), Failure> {
         false => "printf new > c.new && mv c.new config && echo replaced",
     };
     let program = move |at: &AtFolder| at.command(Command::new("sh").args(["-c", script]));
-    let judge = |left: &Recovered| {
+    let judge = |left: &NextBoot| {
         let config = left.read_to_string("/config").map_err(|e| e.to_string())?;
         match (config.as_str(), left.acknowledged("replaced")) {
             ("new", _) | ("old", false) => Ok(()),
@@ -69,7 +69,7 @@ fn a_log_that_is_synced_keeps_what_was_acknowledged() {
             std::io::Result::Ok(())
         };
         // A judge that knows nothing of the library but folders.
-        let judge = |folder: &Path, left: &Recovered| {
+        let judge = |folder: &Path, left: &NextBoot| {
             let log = std::fs::read(folder.join("log")).unwrap_or_default();
             let promised = left.acknowledgements().len();
             for record in 0..promised {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use steadfast::vfs::{
-    Attr, DirEntry, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags,
-    Result, SetAttr, StatFs,
+    Attr, Dirent, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result,
+    SetAttr, StatFs,
 };
 
 /// Its files: number, name in the root, kind.
@@ -113,13 +113,13 @@ impl FileSystem for Hostile {
         Ok(Bytes::from_static(&Self::CONTENTS[from..to]))
     }
 
-    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
+    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<Dirent>> {
         let entries: Vec<(u64, &[u8], FileType)> = match dir.0 {
             2 => ENTRIES.to_vec(),
             _ => vec![(3, b"file", FileType::Regular), (5, b"inside", FileType::Directory)],
         };
         let entries = entries.into_iter().zip(1..).skip(usize::try_from(from).unwrap_or(0));
-        let entry = |((number, name, kind), next): ((u64, &[u8], FileType), u64)| DirEntry {
+        let entry = |((number, name, kind), next): ((u64, &[u8], FileType), u64)| Dirent {
             ino: Ino(number),
             name: name.to_vec(),
             kind,

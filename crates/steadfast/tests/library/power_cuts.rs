@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use steadfast::FileSystem;
-use steadfast::crash::{PowerCut, Running, Tasks};
+use steadfast::crash::{PowerCut, ProgramFs, Tasks};
 
 /// The message of a panic.
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
@@ -16,7 +16,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 fn said_on_a_thread(call: fn(&FileSystem)) -> String {
     let said = Arc::new(Mutex::new(String::new()));
     let slot = Arc::clone(&said);
-    let program = move |fs: &Running| {
+    let program = move |fs: &ProgramFs| {
         fs.write("/file", "text")?;
         let other = (**fs).clone();
         let thread = std::thread::spawn(move || call(&other));
@@ -49,7 +49,7 @@ fn a_thread_of_the_machine_is_refused_in_words() {
 
 #[test]
 fn no_cut_at_all_is_one() {
-    let program = |fs: &Running| fs.write("/file", "text");
+    let program = |fs: &ProgramFs| fs.write("/file", "text");
     let report = PowerCut::new().cuts(0).run(program).check().unwrap();
     assert!(report.cuts == 1 && report.states >= 1, "{report:?}");
     let failure = PowerCut::new().cuts(0).run(program).judge(|_| Err("all is wrong")).unwrap_err();
@@ -63,7 +63,7 @@ fn no_cut_at_all_is_one() {
 
 #[test]
 fn a_program_that_changes_nothing_does_not_pass() {
-    let programs: [fn(&Running) -> steadfast::Result<()>; 3] =
+    let programs: [fn(&ProgramFs) -> steadfast::Result<()>; 3] =
         [|_| Ok(()), |fs| fs.sync(), |fs| fs.read("/old").map(drop)];
     for program in programs {
         let test = || PowerCut::new().cuts(5).prepare(|fs| fs.write("/old", "text")).run(program);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use steadfast::{DataMode, Image, Journal, Kind};
+use steadfast::{DataMode, ExtVersion, Image, Journal};
 
 fn run(program: &str, arguments: &[&str]) -> String {
     let out = Command::new("timeout")
@@ -32,13 +32,13 @@ fn every_kind_is_clean_and_debugfs_reads_it() {
     let folder = tempfile::tempdir().unwrap();
     let (disk, card) = (folder.path().join("disk.img"), folder.path().join("card.img"));
     let text: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
-    for kind in [Kind::Ext2, Kind::Ext3, Kind::Ext4] {
+    for kind in [ExtVersion::Ext2, ExtVersion::Ext3, ExtVersion::Ext4] {
         let modes: &[DataMode] = match kind {
-            Kind::Ext2 => &[DataMode::Ordered],
+            ExtVersion::Ext2 => &[DataMode::Ordered],
             _ => &[DataMode::Ordered, DataMode::Writeback, DataMode::Journal, DataMode::Transact],
         };
         for (outside, data) in modes.iter().flat_map(|mode| [(false, *mode), (true, *mode)]) {
-            if outside && kind == Kind::Ext2 {
+            if outside && kind == ExtVersion::Ext2 {
                 continue;
             }
             let mut image = Image::create(&disk).size(32 << 20).kind(kind).data(data);

@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use super::Amounts;
 use crate::program::run_ok;
-use crate::{Error, Result, Target};
+use crate::{Result, SuiteError, Target};
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// A target that is measured.
-pub(super) struct Bench {
+pub(super) struct MountBench {
     pub(super) target: Target,
     pub(super) amounts: Amounts,
     pub(super) archive: PathBuf,
@@ -31,16 +31,16 @@ pub(super) struct RowOf {
     pub(super) count: fn(&Amounts) -> u64,
     /// Begins with a fresh mount and empty caches.
     pub(super) cold: bool,
-    pub(super) prepare: fn(&Bench) -> Result<()>,
-    pub(super) work: fn(&Bench) -> Result<()>,
-    pub(super) clean: fn(&Bench) -> Result<()>,
+    pub(super) prepare: fn(&MountBench) -> Result<()>,
+    pub(super) work: fn(&MountBench) -> Result<()>,
+    pub(super) clean: fn(&MountBench) -> Result<()>,
 }
 
 const fn row(
     name: &'static str,
     unit: &'static str,
     count: fn(&Amounts) -> u64,
-    work: fn(&Bench) -> Result<()>,
+    work: fn(&MountBench) -> Result<()>,
 ) -> RowOf {
     RowOf { name, unit, count, cold: false, prepare: nothing, work, clean: nothing }
 }
@@ -92,16 +92,16 @@ pub(super) const ROWS: [RowOf; 14] = [
 
 /// An archive of a tree such as the kernel's headers.
 pub(super) fn archive(files: u32) -> Result<TempDir> {
-    let folder = tempfile::tempdir().map_err(Error::host("a folder for temporary files"))?;
+    let folder = tempfile::tempdir().map_err(SuiteError::host("a folder for temporary files"))?;
     let tree = folder.path().join("tree");
-    crate::programs::header_tree(&tree, files as usize).map_err(Error::host(&tree))?;
+    crate::programs::header_tree(&tree, files as usize).map_err(SuiteError::host(&tree))?;
     let mut tar = Command::new("tar");
     tar.arg("-cf").arg(folder.path().join("tree.tar")).arg("-C").arg(folder.path()).arg("tree");
     run_ok(LIMIT, &mut tar)?;
     Ok(folder)
 }
 
-impl Bench {
+impl MountBench {
     fn folder(&self) -> PathBuf {
         self.target.mountpoint().join("files")
     }
@@ -122,36 +122,36 @@ impl Bench {
     }
 }
 
-fn nothing(_: &Bench) -> Result<()> {
+fn nothing(_: &MountBench) -> Result<()> {
     Ok(())
 }
 
 /// Does something with a path; an error names it.
 fn with<T>(path: &Path, work: impl FnOnce(&Path) -> std::io::Result<T>) -> Result<T> {
-    work(path).map_err(Error::host(path))
+    work(path).map_err(SuiteError::host(path))
 }
 
-fn make_folder(b: &Bench) -> Result<()> {
+fn make_folder(b: &MountBench) -> Result<()> {
     with(&b.folder(), |p| fs::create_dir(p))
 }
 
-fn create(b: &Bench) -> Result<()> {
+fn create(b: &MountBench) -> Result<()> {
     (0..b.amounts.files).try_for_each(|i| with(&b.file(i), |p| File::create_new(p)).map(drop))
 }
 
-fn stat(b: &Bench) -> Result<()> {
+fn stat(b: &MountBench) -> Result<()> {
     (0..b.amounts.files).try_for_each(|i| with(&b.file(i), |p| fs::symlink_metadata(p)).map(drop))
 }
 
-fn delete(b: &Bench) -> Result<()> {
+fn delete(b: &MountBench) -> Result<()> {
     (0..b.amounts.files).try_for_each(|i| with(&b.file(i), |p| fs::remove_file(p)))
 }
 
-fn remove_folder(b: &Bench) -> Result<()> {
+fn remove_folder(b: &MountBench) -> Result<()> {
     with(&b.folder(), |p| fs::remove_dir(p))
 }
 
-fn sequential_write(b: &Bench) -> Result<()> {
+fn sequential_write(b: &MountBench) -> Result<()> {
     with(&b.data(), |p| {
         let mut file = File::create(p)?;
         let part = vec![0x5a; MIB];
@@ -162,7 +162,7 @@ fn sequential_write(b: &Bench) -> Result<()> {
     })
 }
 
-fn sequential_read(b: &Bench) -> Result<()> {
+fn sequential_read(b: &MountBench) -> Result<()> {
     with(&b.data(), |p| {
         let mut file = File::open(p)?;
         let mut part = vec![0; MIB];
@@ -173,7 +173,7 @@ fn sequential_read(b: &Bench) -> Result<()> {
     })
 }
 
-fn random_read(b: &Bench) -> Result<()> {
+fn random_read(b: &MountBench) -> Result<()> {
     with(&b.data(), |p| {
         let file = File::open(p)?;
         let mut page = vec![0; PAGE];
@@ -181,7 +181,7 @@ fn random_read(b: &Bench) -> Result<()> {
     })
 }
 
-fn random_write(b: &Bench) -> Result<()> {
+fn random_write(b: &MountBench) -> Result<()> {
     with(&b.data(), |p| {
         let file = File::options().write(true).open(p)?;
         let page = vec![0xa5; PAGE];
@@ -190,11 +190,11 @@ fn random_write(b: &Bench) -> Result<()> {
     })
 }
 
-fn remove_data(b: &Bench) -> Result<()> {
+fn remove_data(b: &MountBench) -> Result<()> {
     with(&b.data(), |p| fs::remove_file(p))
 }
 
-fn append(b: &Bench) -> Result<()> {
+fn append(b: &MountBench) -> Result<()> {
     with(&b.data(), |p| {
         let mut file = File::options().append(true).create(true).open(p)?;
         let page = vec![0x11; PAGE];
@@ -206,7 +206,7 @@ fn append(b: &Bench) -> Result<()> {
     })
 }
 
-fn overwrite(b: &Bench) -> Result<()> {
+fn overwrite(b: &MountBench) -> Result<()> {
     with(&b.data(), |p| {
         let file = File::options().write(true).open(p)?;
         let page = vec![0x22; PAGE];
@@ -218,11 +218,11 @@ fn overwrite(b: &Bench) -> Result<()> {
     })
 }
 
-fn untar(b: &Bench) -> Result<()> {
+fn untar(b: &MountBench) -> Result<()> {
     let mut tar = Command::new("tar");
     run_ok(LIMIT, tar.arg("-xf").arg(&b.archive).arg("-C").arg(b.target.mountpoint())).map(drop)
 }
 
-fn remove_tree(b: &Bench) -> Result<()> {
+fn remove_tree(b: &MountBench) -> Result<()> {
     with(&b.target.mountpoint().join("tree"), |p| fs::remove_dir_all(p))
 }

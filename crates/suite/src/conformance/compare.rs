@@ -1,7 +1,7 @@
 //! Two targets' transcripts side by side, and the differences that are known.
 
 use super::Transcript;
-use crate::{Error, Result};
+use crate::{Result, SuiteError};
 
 /// A case whose transcripts differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl KnownDifferences {
             let fields: Vec<&str> = line.split('|').map(str::trim).collect();
             let [of, case, step, reason] = fields[..] else {
                 let what = format!("'{line}' is not KIND | CASE | STEP | REASON");
-                return Err(Error::Script { case: "known-differences.txt".into(), what });
+                return Err(SuiteError::Script { case: "known-differences.txt".into(), what });
             };
             if of == kind {
                 let (case, step, reason) = (case.into(), step.into(), reason.into());

@@ -8,10 +8,10 @@ mod open;
 mod show;
 mod times;
 
-use super::world::{Fault, Outcome, World};
+use super::world::{Fault, StepResult, World};
 
 /// Makes the call of a step; its value.
-pub(super) fn call(world: &mut World, words: &[&str]) -> Outcome {
+pub(super) fn call(world: &mut World, words: &[&str]) -> StepResult {
     let groups = [
         names::call,
         open::call,

@@ -7,8 +7,8 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use super::ops;
 use super::script::{Case, Step, User};
 use super::transcript::{Transcript, name_of};
-use super::world::{Fault, Outcome, World};
-use crate::{Error, Result};
+use super::world::{Fault, StepResult, World};
+use crate::{Result, SuiteError};
 
 /// Runs a case in its world and removes what it has left.
 pub(super) fn run(mut world: World, case: &Case) -> Result<Transcript> {
@@ -19,7 +19,7 @@ pub(super) fn run(mut world: World, case: &Case) -> Result<Transcript> {
             Err(Fault::Errno(errno)) => name_of(errno),
             Err(Fault::Script(what)) => {
                 let what = format!("{}: {what}", step.text);
-                return Err(Error::Script { case: case.name.clone(), what });
+                return Err(SuiteError::Script { case: case.name.clone(), what });
             }
         };
         lines.push(format!("{} -> {outcome}", step.text));
@@ -28,7 +28,7 @@ pub(super) fn run(mut world: World, case: &Case) -> Result<Transcript> {
     Ok(Transcript { case: case.name.clone(), lines })
 }
 
-fn make(world: &mut World, step: &Step) -> Outcome {
+fn make(world: &mut World, step: &Step) -> StepResult {
     let words: Vec<&str> = step.words.iter().map(String::as_str).collect();
     let Some(user) = &step.user else { return ops::call(world, &words) };
     // The calls, as opposed to the library's functions, change one thread only.

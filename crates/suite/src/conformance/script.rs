@@ -12,7 +12,7 @@
 //! UID[:GID[,GROUP...]]` before it has another user do it. In paths, a component `n*255` is the
 //! letter 255 times; `@path4095` is a path of so many bytes to the file `a`; `""` is empty.
 
-use crate::{Error, Result};
+use crate::{Result, SuiteError};
 
 /// A case: its name and its steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Case>> {
             steps.push(words);
         } else {
             let what = format!("'{words}' stands before the first case");
-            return Err(Error::Script { case: file.to_owned(), what });
+            return Err(SuiteError::Script { case: file.to_owned(), what });
         }
     }
     if let Some((header, steps)) = open {
@@ -74,7 +74,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Case>> {
 /// One case for each combination of the header's lists.
 fn expand(file: &str, header: &str, steps: &[&str], cases: &mut Vec<Case>) -> Result<()> {
     let (name, lists) = header.split_once(" with ").unwrap_or((header, ""));
-    let fault = |what: String| Error::Script { case: format!("{file}/{name}"), what };
+    let fault = |what: String| SuiteError::Script { case: format!("{file}/{name}"), what };
     if steps.is_empty() {
         return Err(fault("has no steps".into()));
     }

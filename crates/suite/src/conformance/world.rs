@@ -9,8 +9,8 @@ use rustix::fs::{Mode, RawMode, Stat};
 use rustix::io::Errno;
 use rustix::process::umask;
 
-use crate::raw::Map;
-use crate::{Error, Result};
+use crate::raw::MappedFile;
+use crate::{Result, SuiteError};
 
 /// Longest path that the calls take, with the byte of 0 at its end.
 const PATH_MAX: usize = 4096;
@@ -36,10 +36,10 @@ impl From<std::io::Error> for Fault {
 }
 
 /// What a step gave.
-pub(super) type Outcome = std::result::Result<String, Fault>;
+pub(super) type StepResult = std::result::Result<String, Fault>;
 
 /// The value of a call that has none.
-pub(super) fn ok(result: std::result::Result<(), Errno>) -> Outcome {
+pub(super) fn ok(result: std::result::Result<(), Errno>) -> StepResult {
     result.map_err(Fault::Errno)?;
     Ok("ok".to_owned())
 }
@@ -48,7 +48,7 @@ pub(super) fn ok(result: std::result::Result<(), Errno>) -> Outcome {
 pub(super) struct World {
     pub(super) folder: PathBuf,
     pub(super) handles: BTreeMap<String, OwnedFd>,
-    pub(super) maps: BTreeMap<String, Map>,
+    pub(super) maps: BTreeMap<String, MappedFile>,
     /// Places in folders, by name (`dirtell`).
     pub(super) places: BTreeMap<String, u64>,
     pub(super) remembered: BTreeMap<String, Stat>,
@@ -60,7 +60,7 @@ impl World {
     pub(super) fn new(root: &Path, case: &str) -> Result<World> {
         let folder = root.join(case.replace('/', "."));
         umask(Mode::from_raw_mode(0o022));
-        std::fs::create_dir(&folder).map_err(Error::host(&folder))?;
+        std::fs::create_dir(&folder).map_err(SuiteError::host(&folder))?;
         Ok(World {
             folder,
             handles: BTreeMap::new(),

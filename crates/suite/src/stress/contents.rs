@@ -8,7 +8,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use super::model::FileId;
 use super::task::{Fault, Task, call, open};
-use crate::raw::Map;
+use crate::raw::MappedFile;
 
 /// No file grows beyond this.
 const SIZE_MAX: usize = 600_000;
@@ -108,7 +108,7 @@ fn direct_write(task: &mut Task, path: &str, id: FileId, size: usize) -> Result<
     let bytes = task.random.bytes(len);
     task.note(format!("direct write {len} at {at} of {size}, {path}"));
     let file = open(&task.path(path), OFlags::WRONLY | OFlags::DIRECT)?;
-    let mut buffer = Aligned::new(len);
+    let mut buffer = AlignedBuffer::new(len);
     buffer.bytes().copy_from_slice(&bytes);
     write_all(&file, at, buffer.bytes())?;
     put(&mut task.file(id).bytes, at, &bytes);
@@ -121,13 +121,13 @@ fn direct_read(task: &mut Task, path: &str, id: FileId) -> Result<(), Fault> {
     let len = (1 + task.random.below(16)) * BLOCK;
     task.note(format!("direct read {len} at {at} of {size}, {path}"));
     let file = open(&task.path(path), OFlags::RDONLY | OFlags::DIRECT)?;
-    let mut buffer = Aligned::new(len);
+    let mut buffer = AlignedBuffer::new(len);
     let n = call("direct read", rustix::io::pread(&file, buffer.bytes(), at as u64))?;
     let found = buffer.bytes()[..n].to_vec();
     compare_part(task, id, "direct read", at, &found, len)
 }
 
-fn map(task: &Task, path: &str, at: usize, len: usize, write: bool) -> Result<Map, Fault> {
+fn map(task: &Task, path: &str, at: usize, len: usize, write: bool) -> Result<MappedFile, Fault> {
     let (flags, protection) = match write {
         true => (OFlags::RDWR, ProtFlags::READ | ProtFlags::WRITE),
         false => (OFlags::RDONLY, ProtFlags::READ),
@@ -135,7 +135,7 @@ fn map(task: &Task, path: &str, at: usize, len: usize, write: bool) -> Result<Ma
     let file = open(&task.path(path), flags)?;
     let start = at / BLOCK * BLOCK;
     let len = at - start + len;
-    call("mmap", Map::new(file.as_fd(), start as u64, len, protection, MapFlags::SHARED))
+    call("mmap", MappedFile::new(file.as_fd(), start as u64, len, protection, MapFlags::SHARED))
 }
 
 fn map_write(task: &mut Task, path: &str, id: FileId, size: usize) -> Result<(), Fault> {
@@ -316,17 +316,17 @@ pub(super) fn read_all(file: &OwnedFd, at: usize, len: usize) -> Result<Vec<u8>,
 }
 
 /// A buffer that begins at a multiple of the block.
-pub(super) struct Aligned {
+pub(super) struct AlignedBuffer {
     buffer: Vec<u8>,
     start: usize,
     len: usize,
 }
 
-impl Aligned {
-    pub(super) fn new(len: usize) -> Aligned {
+impl AlignedBuffer {
+    pub(super) fn new(len: usize) -> AlignedBuffer {
         let buffer = vec![0; len + BLOCK];
         let start = buffer.as_ptr().align_offset(BLOCK);
-        Aligned { buffer, start, len }
+        AlignedBuffer { buffer, start, len }
     }
 
     pub(super) fn bytes(&mut self) -> &mut [u8] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::random::Random;
+use super::random::SplitMix64;
 
 /// A file, whatever names it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,13 +26,13 @@ pub(super) struct File {
 
 /// A tree; paths are relative to the task's folder, without a slash in front.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Model {
+pub(super) struct TreeModel {
     pub(super) names: BTreeMap<String, Node>,
     pub(super) files: BTreeMap<FileId, File>,
     next: u64,
 }
 
-impl Model {
+impl TreeModel {
     pub(super) fn create(&mut self, path: &str) {
         let id = FileId(self.next);
         self.next += 1;
@@ -94,13 +94,17 @@ impl Model {
     }
 
     /// Some name of that sort, if there is one.
-    pub(super) fn pick(&self, random: &mut Random, fits: impl Fn(&Node) -> bool) -> Option<String> {
+    pub(super) fn pick(
+        &self,
+        random: &mut SplitMix64,
+        fits: impl Fn(&Node) -> bool,
+    ) -> Option<String> {
         let all: Vec<&String> =
             self.names.iter().filter(|(_, n)| fits(n)).map(|(p, _)| p).collect();
         if all.is_empty() { None } else { Some(all[random.below(all.len())].clone()) }
     }
 
-    pub(super) fn pick_file(&self, random: &mut Random) -> Option<(String, FileId)> {
+    pub(super) fn pick_file(&self, random: &mut SplitMix64) -> Option<(String, FileId)> {
         let path = self.pick(random, |n| matches!(n, Node::File(_)))?;
         match self.names[&path] {
             Node::File(id) => Some((path, id)),
@@ -115,7 +119,7 @@ mod tests {
 
     #[test]
     fn folders_move_with_what_is_in_them() {
-        let mut m = Model::default();
+        let mut m = TreeModel::default();
         m.names.insert("d".into(), Node::Folder);
         m.create("d/a");
         m.create("e");

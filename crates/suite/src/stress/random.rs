@@ -2,11 +2,11 @@
 
 /// A generator: SplitMix64 (Steele, Lea and Flood, 2014), which has no bad seeds.
 #[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+pub(super) struct SplitMix64(u64);
 
-impl Random {
-    pub(super) fn new(seed: u64) -> Random {
-        Random(seed)
+impl SplitMix64 {
+    pub(super) fn new(seed: u64) -> SplitMix64 {
+        SplitMix64(seed)
     }
 
     pub(super) fn next(&mut self) -> u64 {

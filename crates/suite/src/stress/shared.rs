@@ -7,10 +7,10 @@ use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::contents::{Aligned, differ, put, read_all, write_all};
-use super::random::Random;
+use super::contents::{AlignedBuffer, differ, put, read_all, write_all};
+use super::random::SplitMix64;
 use super::task::{Fault, call, open};
-use crate::raw::Map;
+use crate::raw::MappedFile;
 
 /// Names raced for: few, so that tasks meet.
 const NAMES: usize = 12;
@@ -21,7 +21,7 @@ const STRIPE: usize = 1500;
 const STRIPES: usize = 40;
 
 /// A task's view of what is shared.
-pub(super) struct Shared {
+pub(super) struct SharedFile {
     folder: PathBuf,
     file: PathBuf,
     task: usize,
@@ -33,7 +33,7 @@ pub(super) struct Shared {
     pub(super) mapped: u64,
 }
 
-impl Shared {
+impl SharedFile {
     /// Makes the folder and the file.
     pub(super) fn make(root: &Path, tasks: usize) -> Result<(), Fault> {
         let make = |r: std::io::Result<()>| r.map_err(|e| format!("{}: {e}", root.display()));
@@ -41,15 +41,15 @@ impl Shared {
         make(std::fs::write(root.join("parts"), vec![0; tasks * (BLOCKS + STRIPE * STRIPES)]))
     }
 
-    pub(super) fn new(root: &Path, task: usize, tasks: usize) -> Shared {
+    pub(super) fn new(root: &Path, task: usize, tasks: usize) -> SharedFile {
         let (folder, file) = (root.join("names"), root.join("parts"));
         let (blocks, stripes) = (vec![0; BLOCKS], vec![0; STRIPE * STRIPES]);
-        Shared { folder, file, task, tasks, blocks, stripes, direct: 0, mapped: 0 }
+        SharedFile { folder, file, task, tasks, blocks, stripes, direct: 0, mapped: 0 }
     }
 
     /// A call on a name that others use at the same time. It may fail, but only for a reason that
     /// another task's call can be; what is read must be what somebody wrote as a whole.
-    pub(super) fn race(&self, random: &mut Random) -> Result<(), Fault> {
+    pub(super) fn race(&self, random: &mut SplitMix64) -> Result<(), Fault> {
         let a = self.folder.join(format!("n{}", random.below(NAMES)));
         let b = self.folder.join(format!("n{}", random.below(NAMES)));
         use Errno as E;
@@ -113,7 +113,7 @@ impl Shared {
     }
 
     /// Writes or reads something in the own parts of the shared file.
-    pub(super) fn ranges(&mut self, random: &mut Random) -> Result<(), Fault> {
+    pub(super) fn ranges(&mut self, random: &mut SplitMix64) -> Result<(), Fault> {
         match random.below(6) {
             0 => self.write_directly(random),
             1 => self.write_mapped(random),
@@ -137,12 +137,12 @@ impl Shared {
         }
     }
 
-    fn write_directly(&mut self, random: &mut Random) -> Result<(), Fault> {
+    fn write_directly(&mut self, random: &mut SplitMix64) -> Result<(), Fault> {
         self.direct += 1;
         let at = random.below(BLOCKS / 4096) * 4096;
         let file = open(&self.file, OFlags::RDWR | OFlags::DIRECT)?;
         let bytes = random.bytes(4096);
-        let mut buffer = Aligned::new(4096);
+        let mut buffer = AlignedBuffer::new(4096);
         buffer.bytes().copy_from_slice(&bytes);
         write_all(&file, self.start_of_blocks() + at, buffer.bytes())?;
         put(&mut self.blocks, at, &bytes);
@@ -150,7 +150,7 @@ impl Shared {
     }
 
     /// Changes a stripe through a map, while others change other parts of its pages.
-    fn write_mapped(&mut self, random: &mut Random) -> Result<(), Fault> {
+    fn write_mapped(&mut self, random: &mut SplitMix64) -> Result<(), Fault> {
         self.mapped += 1;
         let i = random.below(STRIPES);
         let start = self.start_of_stripe(i);
@@ -158,7 +158,7 @@ impl Shared {
         let len = start - page + STRIPE;
         let file = open(&self.file, OFlags::RDWR)?;
         let both = ProtFlags::READ | ProtFlags::WRITE;
-        let map = Map::new(file.as_fd(), page as u64, len, both, MapFlags::SHARED);
+        let map = MappedFile::new(file.as_fd(), page as u64, len, both, MapFlags::SHARED);
         let mut map = call("mmap", map)?;
         let bytes = random.bytes(STRIPE);
         map.write(start - page, &bytes);
@@ -166,7 +166,7 @@ impl Shared {
         Ok(())
     }
 
-    fn verify_some(&self, random: &mut Random) -> Result<(), Fault> {
+    fn verify_some(&self, random: &mut SplitMix64) -> Result<(), Fault> {
         let file = open(&self.file, OFlags::RDONLY)?;
         if random.one_in(2) {
             let found = read_all(&file, self.start_of_blocks(), BLOCKS)?;

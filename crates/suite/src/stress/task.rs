@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::model::{FileId, Model, Node};
-use super::random::Random;
-use super::shared::Shared;
+use super::model::{FileId, Node, TreeModel};
+use super::random::SplitMix64;
+use super::shared::SharedFile;
 use super::{contents, verify};
 
 /// More names than this are not made.
@@ -22,9 +22,9 @@ pub(super) type Fault = String;
 /// A task and what it knows.
 pub(super) struct Task {
     pub(super) root: PathBuf,
-    pub(super) random: Random,
-    pub(super) model: Model,
-    pub(super) shared: Shared,
+    pub(super) random: SplitMix64,
+    pub(super) model: TreeModel,
+    pub(super) shared: SharedFile,
     /// Calls refused as not supported, by name: not faults, but reported.
     pub(super) refused: BTreeMap<&'static str, u64>,
     recent: VecDeque<String>,
@@ -37,13 +37,13 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(root: PathBuf, shared: Shared, seed: u64) -> Result<Task, Fault> {
+    pub(super) fn new(root: PathBuf, shared: SharedFile, seed: u64) -> Result<Task, Fault> {
         let block_size = call("statvfs", rustix::fs::statvfs(&root))?.f_bsize as usize;
         Ok(Task {
             block_size,
             root,
-            random: Random::new(seed),
-            model: Model::default(),
+            random: SplitMix64::new(seed),
+            model: TreeModel::default(),
             shared,
             refused: BTreeMap::new(),
             recent: VecDeque::new(),

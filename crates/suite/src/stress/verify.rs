@@ -6,11 +6,11 @@ use std::path::Path;
 use rustix::fs::FileType;
 
 use super::contents::differ;
-use super::model::{Model, Node};
+use super::model::{Node, TreeModel};
 use super::task::{Fault, call};
 
 /// The whole tree, with all contents.
-pub(super) fn tree(root: &Path, model: &Model) -> Result<(), Fault> {
+pub(super) fn tree(root: &Path, model: &TreeModel) -> Result<(), Fault> {
     let of = |what: Fault| format!("{}: {what}", root.display());
     folder(root, model, "").map_err(of)?;
     for (path, node) in &model.names {
@@ -23,7 +23,7 @@ pub(super) fn tree(root: &Path, model: &Model) -> Result<(), Fault> {
 }
 
 /// The names in a folder.
-pub(super) fn folder(root: &Path, model: &Model, path: &str) -> Result<(), Fault> {
+pub(super) fn folder(root: &Path, model: &TreeModel, path: &str) -> Result<(), Fault> {
     let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
     let below = model.names.keys().filter_map(|p| p.strip_prefix(&prefix));
     let expected: BTreeSet<String> =
@@ -47,7 +47,7 @@ pub(super) fn folder(root: &Path, model: &Model, path: &str) -> Result<(), Fault
 }
 
 /// One name: kind, size, links; its content too, if `whole`.
-pub(super) fn name(root: &Path, model: &Model, path: &str, whole: bool) -> Result<(), Fault> {
+pub(super) fn name(root: &Path, model: &TreeModel, path: &str, whole: bool) -> Result<(), Fault> {
     let full = root.join(path);
     let stat = call(&format!("lstat {path}"), rustix::fs::lstat(&full))?;
     let kind = FileType::from_raw_mode(stat.st_mode);

@@ -4,18 +4,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{LIMIT, Paths, cpu_of, is_mounted, umount};
-use crate::{Error, Result};
+use super::{ImagePaths, LIMIT, cpu_of, is_mounted, umount};
+use crate::{Result, SuiteError};
 
 /// The running program.
 #[derive(Debug)]
-pub(super) struct Daemon {
+pub(super) struct Fuse2fsDaemon {
     child: Child,
 }
 
-pub(super) fn mount(paths: &Paths<'_>, options: &str) -> Result<Daemon> {
+pub(super) fn mount(paths: &ImagePaths<'_>, options: &str) -> Result<Fuse2fsDaemon> {
     if paths.journal.is_some() {
-        return Err(Error::Target("fuse2fs knows no external journals".into()));
+        return Err(SuiteError::Target("fuse2fs knows no external journals".into()));
     }
     // fakeroot is off: permissions are the kernel's business, as with the other targets.
     let mut all = "rw,allow_other,default_permissions".to_owned();
@@ -25,23 +25,25 @@ pub(super) fn mount(paths: &Paths<'_>, options: &str) -> Result<Daemon> {
     let mut command = Command::new("fuse2fs");
     command.arg("-f").arg(paths.image).arg(paths.mountpoint).args(["-o", &all]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let failed = |source| Error::Program { program: "fuse2fs".into(), source };
+    let failed = |source| SuiteError::Program { program: "fuse2fs".into(), source };
     let mut child = command.spawn().map_err(failed)?;
     let begun = Instant::now();
     while !is_mounted(paths.mountpoint) {
         if let Some(status) = child.try_wait().map_err(failed)? {
-            return Err(Error::Target(format!("fuse2fs ended before it had mounted: {status}")));
+            return Err(SuiteError::Target(format!(
+                "fuse2fs ended before it had mounted: {status}"
+            )));
         }
         if begun.elapsed() > LIMIT {
             let _ = child.kill();
-            return Err(Error::Target("fuse2fs does not mount".into()));
+            return Err(SuiteError::Target("fuse2fs does not mount".into()));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    Ok(Daemon { child })
+    Ok(Fuse2fsDaemon { child })
 }
 
-impl Daemon {
+impl Fuse2fsDaemon {
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -55,22 +57,22 @@ impl Daemon {
         umount(mountpoint)?;
         let begun = Instant::now();
         loop {
-            let failed = |source| Error::Program { program: "fuse2fs".into(), source };
+            let failed = |source| SuiteError::Program { program: "fuse2fs".into(), source };
             if let Some(status) = self.child.try_wait().map_err(failed)? {
                 return match status.success() {
                     true => Ok(()),
-                    false => Err(Error::Target(format!("fuse2fs ended with {status}"))),
+                    false => Err(SuiteError::Target(format!("fuse2fs ended with {status}"))),
                 };
             }
             if begun.elapsed() > LIMIT {
-                return Err(Error::Target("fuse2fs does not end after umount".into()));
+                return Err(SuiteError::Target("fuse2fs does not end after umount".into()));
             }
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-impl Drop for Daemon {
+impl Drop for Fuse2fsDaemon {
     fn drop(&mut self) {
         // Ended already, unless something went wrong.
         let _ = self.child.kill();

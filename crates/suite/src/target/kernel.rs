@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{LIMIT, Paths, umount};
+use super::{ImagePaths, LIMIT, umount};
 use crate::program::{run, run_ok};
-use crate::{Error, Result};
+use crate::{Result, SuiteError};
 
 /// A loop device over a file; detached when dropped.
 #[derive(Debug)]
@@ -51,13 +51,13 @@ pub(crate) struct Zram {
 impl Zram {
     pub(crate) fn new(size: u64) -> Result<Zram> {
         let add = Path::new("/sys/class/zram-control/hot_add");
-        let answer = std::fs::read_to_string(add).map_err(Error::host(add))?;
+        let answer = std::fs::read_to_string(add).map_err(SuiteError::host(add))?;
         let number = answer.trim().parse().map_err(|_| {
-            Error::Target(format!("{} says {answer:?}, which is no number", add.display()))
+            SuiteError::Target(format!("{} says {answer:?}, which is no number", add.display()))
         })?;
         let zram = Zram { number };
         let disksize = format!("/sys/block/zram{number}/disksize");
-        std::fs::write(&disksize, size.to_string()).map_err(Error::host(&disksize))?;
+        std::fs::write(&disksize, size.to_string()).map_err(SuiteError::host(&disksize))?;
         Ok(zram)
     }
 
@@ -75,7 +75,7 @@ impl Drop for Zram {
 }
 
 /// Mounts a block device as it is.
-pub(super) fn mount_device(paths: &Paths<'_>, options: &str) -> Result<()> {
+pub(super) fn mount_device(paths: &ImagePaths<'_>, options: &str) -> Result<()> {
     let mut mount = Command::new("mount");
     mount.args(["-t", "ext4"]);
     if !options.is_empty() {
@@ -91,7 +91,7 @@ pub(super) struct Loops {
     _journal: Option<LoopDevice>,
 }
 
-pub(super) fn mount(paths: &Paths<'_>, options: &str) -> Result<Loops> {
+pub(super) fn mount(paths: &ImagePaths<'_>, options: &str) -> Result<Loops> {
     let image = LoopDevice::new(paths.image)?;
     let journal = paths.journal.map(LoopDevice::new).transpose()?;
     let mut options: Vec<String> = options.split(',').map(str::to_owned).collect();

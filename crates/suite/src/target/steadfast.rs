@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{LIMIT, Paths, cpu_of, is_mounted, umount};
-use crate::{Error, Result};
+use super::{ImagePaths, LIMIT, cpu_of, is_mounted, umount};
+use crate::{Result, SuiteError};
 
 /// The running program and what it says.
 #[derive(Debug)]
@@ -16,7 +16,12 @@ pub(crate) struct Daemon {
 }
 
 /// Mounts; what the program says is added to the file `log`.
-pub(crate) fn mount(binary: &Path, paths: &Paths<'_>, options: &str, log: &Path) -> Result<Daemon> {
+pub(crate) fn mount(
+    binary: &Path,
+    paths: &ImagePaths<'_>,
+    options: &str,
+    log: &Path,
+) -> Result<Daemon> {
     // As the kernel's own mounts are: FUSE would open no device and honour no set-id bit.
     let mut all = "allow_other,dev,suid".to_owned();
     if !options.is_empty() {
@@ -25,7 +30,7 @@ pub(crate) fn mount(binary: &Path, paths: &Paths<'_>, options: &str, log: &Path)
     if let Some(journal) = paths.journal {
         all = format!("{all},journal={}", journal.display());
     }
-    let failed = |source| Error::Program { program: binary.display().to_string(), source };
+    let failed = |source| SuiteError::Program { program: binary.display().to_string(), source };
     let out = File::options().create(true).append(true).open(log).map_err(failed)?;
     let mut command = Command::new(binary);
     command.arg("mount").arg(paths.image).arg(paths.mountpoint);
@@ -55,9 +60,9 @@ impl Daemon {
         cpu_of(self.child.id())
     }
 
-    fn error(&self, what: &str) -> Error {
+    fn error(&self, what: &str) -> SuiteError {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        Error::Target(format!("steadfast mount {what}\n{log}"))
+        SuiteError::Target(format!("steadfast mount {what}\n{log}"))
     }
 
     /// Unmounts and waits for the program's end: it writes on after umount has returned.
@@ -65,7 +70,7 @@ impl Daemon {
         umount(mountpoint)?;
         let begun = Instant::now();
         loop {
-            let failed = |source| Error::Program { program: "steadfast".into(), source };
+            let failed = |source| SuiteError::Program { program: "steadfast".into(), source };
             if let Some(status) = self.child.try_wait().map_err(failed)? {
                 return match status.success() {
                     true => Ok(()),

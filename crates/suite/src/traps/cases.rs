@@ -1,9 +1,9 @@
 //! The traps themselves.
 
 use super::Trap;
-use super::report::Seen;
-use super::stage::{Loop, Mounted, Stage, count_files, write_files};
-use crate::{Error, Result};
+use super::report::TrapRun;
+use super::stage::{Loop, Stage, TrapMount, count_files, write_files};
+use crate::{Result, SuiteError};
 
 /// Files of an earlier mount that ended well, and of the one that the power cut ended.
 const KEPT: (&str, usize) = ("kept", 20);
@@ -61,8 +61,9 @@ fn journal_path(journal: &Loop) -> String {
 }
 
 /// A mount on which everything else depends.
-fn needed(mounted: Option<Mounted>) -> Result<Mounted> {
-    mounted.ok_or_else(|| Error::Target("the kernel does not mount what mke2fs has made".into()))
+fn needed(mounted: Option<TrapMount>) -> Result<TrapMount> {
+    mounted
+        .ok_or_else(|| SuiteError::Target("the kernel does not mount what mke2fs has made".into()))
 }
 
 /// A file system with its journal, files in it, unmounted.
@@ -85,7 +86,7 @@ fn two(stage: &Stage) -> Result<()> {
 }
 
 /// Mounts without a commit but those of fsync, so that both images are of one moment.
-fn mount_quietly(stage: &Stage, journal: &Loop) -> Result<Mounted> {
+fn mount_quietly(stage: &Stage, journal: &Loop) -> Result<TrapMount> {
     needed(stage.kernel_mount("disk", &format!("{},commit=300", journal_path(journal)))?)
 }
 
@@ -103,7 +104,7 @@ fn dirty(stage: &Stage) -> Result<()> {
     stage.rename("journal-cut", "journal")
 }
 
-fn renumbered_stock(stage: &Stage) -> Result<Seen> {
+fn renumbered_stock(stage: &Stage) -> Result<TrapRun> {
     let (journal, _others) = renumbered_journal(stage)?;
     let mounted = match stage.kernel_mount("disk", "")? {
         Some(mounted) => Some(mounted),
@@ -134,7 +135,7 @@ fn renumbered_journal(stage: &Stage) -> Result<(Loop, Vec<Loop>)> {
     }
 }
 
-fn renumbered_ours(stage: &Stage) -> Result<Seen> {
+fn renumbered_ours(stage: &Stage) -> Result<TrapRun> {
     let (journal, _others) = renumbered_journal(stage)?;
     if let Some(mounted) = stage.our_mount("disk", "")? {
         mounted.unmount()?;
@@ -144,7 +145,7 @@ fn renumbered_ours(stage: &Stage) -> Result<Seen> {
     stage.judge("disk", Some(&journal), mounted, &[KEPT], false)
 }
 
-fn swapped_stock(stage: &Stage) -> Result<Seen> {
+fn swapped_stock(stage: &Stage) -> Result<TrapRun> {
     let (journal, journal2) = (stage.attach("journal")?, stage.attach("journal2")?);
     let mounted = match stage.kernel_mount("disk", &journal_path(&journal2))? {
         Some(mounted) => Some(mounted),
@@ -153,7 +154,7 @@ fn swapped_stock(stage: &Stage) -> Result<Seen> {
     stage.judge("disk", Some(&journal), mounted, &[KEPT], false)
 }
 
-fn swapped_ours(stage: &Stage) -> Result<Seen> {
+fn swapped_ours(stage: &Stage) -> Result<TrapRun> {
     let mounted = match stage.our_mount("disk", "journal=journal2")? {
         Some(mounted) => Some(mounted),
         None => stage.our_mount("disk", "journal=journal")?,
@@ -162,7 +163,7 @@ fn swapped_ours(stage: &Stage) -> Result<Seen> {
     stage.judge("disk", Some(&journal), mounted, &[KEPT], false)
 }
 
-fn missing_clean_stock(stage: &Stage) -> Result<Seen> {
+fn missing_clean_stock(stage: &Stage) -> Result<TrapRun> {
     stage.remove("journal")?;
     let mounted = match stage.kernel_mount("disk", "")? {
         Some(mounted) => Some(mounted),
@@ -174,7 +175,7 @@ fn missing_clean_stock(stage: &Stage) -> Result<Seen> {
     stage.judge("disk", None, mounted, &[KEPT], false)
 }
 
-fn missing_clean_ours(stage: &Stage) -> Result<Seen> {
+fn missing_clean_ours(stage: &Stage) -> Result<TrapRun> {
     stage.remove("journal")?;
     let mounted = match stage.our_mount("disk", "")? {
         Some(mounted) => Some(mounted),
@@ -186,7 +187,7 @@ fn missing_clean_ours(stage: &Stage) -> Result<Seen> {
     stage.judge("disk", None, mounted, &[KEPT], false)
 }
 
-fn missing_dirty_stock(stage: &Stage) -> Result<Seen> {
+fn missing_dirty_stock(stage: &Stage) -> Result<TrapRun> {
     stage.remove("journal")?;
     let mut mounted = stage.kernel_mount("disk", "")?;
     if mounted.is_none() {
@@ -205,7 +206,7 @@ fn go_on_without(stage: &Stage) -> Result<bool> {
     Ok(exit == 1 && said.contains("lost:"))
 }
 
-fn missing_dirty_ours(stage: &Stage) -> Result<Seen> {
+fn missing_dirty_ours(stage: &Stage) -> Result<TrapRun> {
     stage.remove("journal")?;
     let mut said = false;
     let mut mounted = stage.our_mount("disk", "")?;
@@ -216,11 +217,11 @@ fn missing_dirty_ours(stage: &Stage) -> Result<Seen> {
     stage.judge("disk", None, mounted, &[KEPT, LATE], said)
 }
 
-fn comes_back_stock(stage: &Stage) -> Result<Seen> {
+fn comes_back_stock(stage: &Stage) -> Result<TrapRun> {
     stage.rename("journal", "lost")?;
     // The way out that people find.
     std::fs::write(stage.path("clear"), "feature -needs_recovery\n")
-        .map_err(Error::host(stage.path("clear")))?;
+        .map_err(SuiteError::host(stage.path("clear")))?;
     stage.must("debugfs -w -f clear disk")?;
     stage.must("tune2fs -f -O ^has_journal disk")?;
     stage.tool("e2fsck -fy disk")?;
@@ -236,7 +237,7 @@ fn comes_back_stock(stage: &Stage) -> Result<Seen> {
     stage.judge("disk", Some(&journal), mounted, &[KEPT, NEW], false)
 }
 
-fn comes_back_ours(stage: &Stage) -> Result<Seen> {
+fn comes_back_ours(stage: &Stage) -> Result<TrapRun> {
     stage.rename("journal", "lost")?;
     go_on_without(stage)?;
     let mounted = needed(stage.our_mount("disk", "")?)?;
@@ -264,7 +265,7 @@ fn theft(stage: &Stage) -> Result<()> {
     journal.flush()
 }
 
-fn second_mkfs_stock(stage: &Stage) -> Result<Seen> {
+fn second_mkfs_stock(stage: &Stage) -> Result<TrapRun> {
     theft(stage)?;
     let journal = stage.attach("journal")?;
     let mut mounted = stage.kernel_mount("disk", &journal_path(&journal))?;
@@ -276,7 +277,7 @@ fn second_mkfs_stock(stage: &Stage) -> Result<Seen> {
     stage.judge("disk", Some(&journal), mounted, &[KEPT], false)
 }
 
-fn second_mkfs_ours(stage: &Stage) -> Result<Seen> {
+fn second_mkfs_ours(stage: &Stage) -> Result<TrapRun> {
     stage.ours("mkfs -b 4096 -J device=journal --size 48m third")?;
     stage.ours("mkfs -O journal_dev journal")?;
     // Somebody uses mke2fs.
@@ -303,7 +304,7 @@ fn older(stage: &Stage) -> Result<()> {
     let mounted = mount_quietly(stage, &journal)?;
     for i in 0..LATE.1 {
         let path = mounted.at().join(format!("{}{i}", LATE.0));
-        std::fs::remove_file(&path).map_err(Error::host(path))?;
+        std::fs::remove_file(&path).map_err(SuiteError::host(path))?;
     }
     write_files(&mounted, NEW.0, NEW.1)?;
     // Checkpointed, as after half a minute.
@@ -316,7 +317,7 @@ fn older(stage: &Stage) -> Result<()> {
     stage.rename("journal-old", "journal")
 }
 
-fn older_stock(stage: &Stage) -> Result<Seen> {
+fn older_stock(stage: &Stage) -> Result<TrapRun> {
     let journal = stage.attach("journal")?;
     let mut mounted = stage.kernel_mount("disk", &journal_path(&journal))?;
     if mounted.is_none() {
@@ -328,7 +329,7 @@ fn older_stock(stage: &Stage) -> Result<Seen> {
     Ok(with_ghosts(seen, back))
 }
 
-fn older_ours(stage: &Stage) -> Result<Seen> {
+fn older_ours(stage: &Stage) -> Result<TrapRun> {
     let mut mounted = stage.our_mount("disk", "journal=journal")?;
     if mounted.is_none() {
         mounted = stage.our_mount("disk", "journal=journal-right")?;
@@ -340,9 +341,9 @@ fn older_ours(stage: &Stage) -> Result<Seen> {
 }
 
 /// Deleted files that are there again.
-fn with_ghosts(mut seen: Seen, back: usize) -> Seen {
+fn with_ghosts(mut seen: TrapRun, back: usize) -> TrapRun {
     if back > 0 {
-        seen.outcome = super::Outcome::DataLost;
+        seen.outcome = super::TrapVerdict::DataLost;
         if let Some(step) = seen.steps.last_mut() {
             step.said = format!("{back} deleted files are back");
         }

@@ -16,7 +16,7 @@ pub struct Step {
 /// How it came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum TrapVerdict {
     /// In use again, with everything that was fsynced.
     NothingLost,
     /// In use again; what is lost had to be, and it was said.
@@ -27,25 +27,25 @@ pub enum Outcome {
     DataLost,
 }
 
-impl Outcome {
+impl TrapVerdict {
     fn text(self) -> &'static str {
         match self {
-            Outcome::NothingLost => "nothing lost",
-            Outcome::LossSaid => "lost is what only the journal held, and it is said",
-            Outcome::DeadEnd => "DEAD END",
-            Outcome::DataLost => "DATA LOST",
+            TrapVerdict::NothingLost => "nothing lost",
+            TrapVerdict::LossSaid => "lost is what only the journal held, and it is said",
+            TrapVerdict::DeadEnd => "DEAD END",
+            TrapVerdict::DataLost => "DATA LOST",
         }
     }
 
     /// Whether a user can live with it.
     pub fn is_good(self) -> bool {
-        matches!(self, Outcome::NothingLost | Outcome::LossSaid)
+        matches!(self, TrapVerdict::NothingLost | TrapVerdict::LossSaid)
     }
 }
 
 /// What one side did with a trap.
 #[derive(Debug, Clone, Serialize)]
-pub struct Seen {
+pub struct TrapRun {
     /// What was done, in order.
     pub steps: Vec<Step>,
     /// Whether `e2fsck -fn` finds nothing in the end.
@@ -55,10 +55,10 @@ pub struct Seen {
     /// Those of them that can be read back, whole.
     pub files_read_back: usize,
     /// The verdict.
-    pub outcome: Outcome,
+    pub outcome: TrapVerdict,
 }
 
-impl Seen {
+impl TrapRun {
     /// The lines of its cell in a table.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
@@ -101,16 +101,16 @@ pub struct Row {
     pub trap: &'static str,
     /// What e2fsprogs and the kernel did; none if they were not asked.
     #[serde(rename = "e2fsprogs_and_kernel")]
-    pub stock: Option<Seen>,
+    pub stock: Option<TrapRun>,
     /// What steadfast did.
     #[serde(rename = "steadfast")]
-    pub ours: Seen,
+    pub ours: TrapRun,
 }
 
 impl Row {
     /// The row in the table of docs/external-journals.md.
     pub fn markdown(&self) -> String {
-        let stock = self.stock.as_ref().map_or_else(String::new, Seen::cell);
+        let stock = self.stock.as_ref().map_or_else(String::new, TrapRun::cell);
         format!("| {} | {stock} | {} |", self.trap, self.ours.cell())
     }
 }
@@ -129,12 +129,12 @@ mod tests {
     #[test]
     fn a_row_is_found_again_in_the_document() {
         let step = Step { command: "steadfast x".into(), exit: Some(2), said: "a | b".into() };
-        let ours = Seen {
+        let ours = TrapRun {
             steps: vec![step],
             e2fsck_clean: true,
             files: 20,
             files_read_back: 20,
-            outcome: Outcome::NothingLost,
+            outcome: TrapVerdict::NothingLost,
         };
         let row = Row { trap: "a trap", stock: Some(ours.clone()), ours };
         let document = format!("text\n| trap | a | b |\n|---|---|---|\n{}\n", row.markdown());

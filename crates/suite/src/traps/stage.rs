@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 use steadfast_host::Folder;
-use steadfast_host::{Failed, LoopDevice};
+use steadfast_host::{LoopDevice, ToolError};
 
-use super::report::{Outcome, Seen, Step};
+use super::report::{Step, TrapRun, TrapVerdict};
 use crate::program::{run, run_ok};
 use crate::target::LIMIT;
-use crate::{Error, Result};
+use crate::{Result, SuiteError};
 
 /// A folder of image files, and what has been done with them.
 pub(super) struct Stage {
@@ -45,18 +45,18 @@ impl Loop {
     /// Its device number, as the kernel writes it (`MAJOR:MINOR`).
     pub(super) fn number(&self) -> Result<u64> {
         let stat = rustix::fs::stat(self.path());
-        stat.map(|s| s.st_rdev).map_err(|e| Error::host(self.path())(e.into()))
+        stat.map(|s| s.st_rdev).map_err(|e| SuiteError::host(self.path())(e.into()))
     }
 }
 
 /// A mounted image; unmounted when dropped.
-pub(super) struct Mounted {
+pub(super) struct TrapMount {
     at: PathBuf,
     by_steadfast: Option<PathBuf>,
     disk: Option<Loop>,
 }
 
-impl Mounted {
+impl TrapMount {
     /// Where.
     pub(super) fn at(&self) -> &Path {
         &self.at
@@ -82,7 +82,7 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
+impl Drop for TrapMount {
     fn drop(&mut self) {
         if self.at.as_os_str().is_empty() {
             return;
@@ -92,8 +92,8 @@ impl Drop for Mounted {
     }
 }
 
-fn host_error(failed: Failed) -> Error {
-    Error::Target(failed.to_string())
+fn host_error(failed: ToolError) -> SuiteError {
+    SuiteError::Target(failed.to_string())
 }
 
 /// `umount`, again while something that another thread has just started holds on to it.
@@ -113,13 +113,13 @@ impl Stage {
     /// An empty folder.
     pub(super) fn new(steadfast: &Path) -> Result<Stage> {
         let whole = Folder::new("sfs-traps-");
-        let whole = Rc::new(whole.map_err(Error::host(std::env::temp_dir()))?);
+        let whole = Rc::new(whole.map_err(SuiteError::host(std::env::temp_dir()))?);
         Self::within(whole, "made", steadfast)
     }
 
     fn within(whole: Rc<Folder>, name: &str, steadfast: &Path) -> Result<Stage> {
         let folder = whole.path().join(name);
-        std::fs::create_dir(&folder).map_err(Error::host(&folder))?;
+        std::fs::create_dir(&folder).map_err(SuiteError::host(&folder))?;
         Ok(Stage {
             _whole: whole,
             folder,
@@ -132,7 +132,7 @@ impl Stage {
     /// Another folder with copies of all images.
     pub(super) fn copy(&self, name: &str) -> Result<Stage> {
         let stage = Self::within(Rc::clone(&self._whole), name, &self.steadfast)?;
-        let entries = self.folder.read_dir().map_err(Error::host(&self.folder))?;
+        let entries = self.folder.read_dir().map_err(SuiteError::host(&self.folder))?;
         for entry in entries.flatten().filter(|e| e.path().is_file()) {
             self.copy_file(&entry.path(), &stage.folder.join(entry.file_name()))?;
         }
@@ -157,12 +157,12 @@ impl Stage {
 
     /// Gives an image another's place.
     pub(super) fn rename(&self, from: &str, to: &str) -> Result<()> {
-        std::fs::rename(self.path(from), self.path(to)).map_err(Error::host(self.path(from)))
+        std::fs::rename(self.path(from), self.path(to)).map_err(SuiteError::host(self.path(from)))
     }
 
     /// Takes an image away.
     pub(super) fn remove(&self, image: &str) -> Result<()> {
-        std::fs::remove_file(self.path(image)).map_err(Error::host(self.path(image)))
+        std::fs::remove_file(self.path(image)).map_err(SuiteError::host(self.path(image)))
     }
 
     fn words(line: &str) -> (&str, impl Iterator<Item = &str>) {
@@ -251,12 +251,12 @@ impl Stage {
 
     fn mountpoint(&self, disk: &str) -> Result<PathBuf> {
         let at = self.folder.join(format!("at-{disk}"));
-        std::fs::create_dir_all(&at).map_err(Error::host(&at))?;
+        std::fs::create_dir_all(&at).map_err(SuiteError::host(&at))?;
         Ok(at)
     }
 
     /// Mounts with the kernel, as one of the steps; none: it would not.
-    pub(super) fn kernel_mount(&self, disk: &str, options: &str) -> Result<Option<Mounted>> {
+    pub(super) fn kernel_mount(&self, disk: &str, options: &str) -> Result<Option<TrapMount>> {
         let device = self.attach(disk)?;
         let at = self.mountpoint(disk)?;
         let log = KernelLog::now();
@@ -273,16 +273,16 @@ impl Stage {
             false => log.and_then(|log| log.says_of(device.path())).unwrap_or_else(|| why(&said)),
         };
         self.step(&format!("{shown} {disk}"), status.code(), &why);
-        Ok(status.success().then_some(Mounted { at, by_steadfast: None, disk: Some(device) }))
+        Ok(status.success().then_some(TrapMount { at, by_steadfast: None, disk: Some(device) }))
     }
 
     /// Mounts with steadfast, as one of the steps; none: it would not.
-    pub(super) fn our_mount(&self, disk: &str, options: &str) -> Result<Option<Mounted>> {
+    pub(super) fn our_mount(&self, disk: &str, options: &str) -> Result<Option<TrapMount>> {
         let at = self.mountpoint(disk)?;
         let options = if options.is_empty() { String::new() } else { format!(" -o {options}") };
         let (exit, _) = self.ours(&format!("mount {disk} at-{disk}{options}"))?;
         let by_steadfast = Some(self.steadfast.clone());
-        Ok((exit == 0).then_some(Mounted { at, by_steadfast, disk: None }))
+        Ok((exit == 0).then_some(TrapMount { at, by_steadfast, disk: None }))
     }
 
     /// Forgets the steps so far: they were no part of what is judged.
@@ -296,10 +296,10 @@ impl Stage {
         &self,
         disk: &str,
         journal: Option<&Loop>,
-        mounted: Option<Mounted>,
+        mounted: Option<TrapMount>,
         kinds: &[(&str, usize)],
         lost_is_said: bool,
-    ) -> Result<Seen> {
+    ) -> Result<TrapRun> {
         let files = kinds.iter().map(|(_, count)| count).sum();
         let (mut files_read_back, in_use) = (0, mounted.is_some());
         if let Some(mounted) = mounted {
@@ -313,13 +313,13 @@ impl Stage {
         e2fsck.args(line.split(' ')).current_dir(&self.folder);
         let e2fsck_clean = run(LIMIT, &mut e2fsck)?.0.success();
         let outcome = match (in_use, files_read_back == files && e2fsck_clean) {
-            (false, _) => Outcome::DeadEnd,
-            (true, true) => Outcome::NothingLost,
-            (true, false) if lost_is_said && e2fsck_clean => Outcome::LossSaid,
-            (true, false) => Outcome::DataLost,
+            (false, _) => TrapVerdict::DeadEnd,
+            (true, true) => TrapVerdict::NothingLost,
+            (true, false) if lost_is_said && e2fsck_clean => TrapVerdict::LossSaid,
+            (true, false) => TrapVerdict::DataLost,
         };
         let steps = self.steps.borrow().clone();
-        Ok(Seen { steps, e2fsck_clean, files, files_read_back, outcome })
+        Ok(TrapRun { steps, e2fsck_clean, files, files_read_back, outcome })
     }
 }
 
@@ -327,26 +327,26 @@ impl Stage {
 const CONTENTS: [u8; 6000] = [0x5a; 6000];
 
 /// Writes files and makes them durable, one by one.
-pub(super) fn write_files(mounted: &Mounted, kind: &str, count: usize) -> Result<()> {
+pub(super) fn write_files(mounted: &TrapMount, kind: &str, count: usize) -> Result<()> {
     for i in 0..count {
         let path = mounted.at().join(format!("{kind}{i}"));
         let written = File::create(&path).and_then(|mut file| {
             file.write_all(&CONTENTS)?;
             file.sync_all()
         });
-        written.map_err(Error::host(path))?;
+        written.map_err(SuiteError::host(path))?;
     }
     Ok(())
 }
 
 /// How many of the files are there as they were written.
-fn whole_files(mounted: &Mounted, kind: &str, count: usize) -> usize {
+fn whole_files(mounted: &TrapMount, kind: &str, count: usize) -> usize {
     let paths = (0..count).map(|i| mounted.at().join(format!("{kind}{i}")));
     paths.filter(|path| std::fs::read(path).is_ok_and(|data| data == CONTENTS)).count()
 }
 
 /// How many files of a kind there are, whatever is in them.
-pub(super) fn count_files(mounted: &Mounted, kind: &str, count: usize) -> usize {
+pub(super) fn count_files(mounted: &TrapMount, kind: &str, count: usize) -> usize {
     (0..count).filter(|i| mounted.at().join(format!("{kind}{i}")).exists()).count()
 }
 

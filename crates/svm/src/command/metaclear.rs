@@ -21,14 +21,14 @@ is made of one of them. A concat or stripe is wiped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clear {
     /// Which.
-    pub which: Which,
+    pub which: ClearTarget,
     /// Also where a submirror is not Okay.
     pub force: bool,
 }
 
 /// Which volumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum ClearTarget {
     /// All.
     All,
     /// These.
@@ -53,9 +53,9 @@ pub(super) fn parse(words: &[String]) -> Result<Clear, Misuse> {
         }
     }
     let which = match (all, rest.is_empty(), under) {
-        (true, true, _) => Which::All,
-        (false, false, false) => Which::These(name::all_plain(rest)?),
-        (false, false, true) => Which::WithAllUnder(name::all_plain(rest)?),
+        (true, true, _) => ClearTarget::All,
+        (false, false, false) => ClearTarget::These(name::all_plain(rest)?),
+        (false, false, true) => ClearTarget::WithAllUnder(name::all_plain(rest)?),
         _ => return Err(usage(USAGE)),
     };
     Ok(Clear { which, force })
@@ -70,11 +70,11 @@ mod tests {
     #[test]
     fn all_or_some() {
         let names = vec!["d10".to_owned()];
-        let some = Clear { which: Which::These(names.clone()), force: false };
+        let some = Clear { which: ClearTarget::These(names.clone()), force: false };
         assert_eq!(line("metaclear d10"), Ok(Command::Clear(some)));
-        let under = Clear { which: Which::WithAllUnder(names), force: true };
+        let under = Clear { which: ClearTarget::WithAllUnder(names), force: true };
         assert_eq!(line("metaclear -rf d10"), Ok(Command::Clear(under)));
-        let all = Clear { which: Which::All, force: false };
+        let all = Clear { which: ClearTarget::All, force: false };
         assert_eq!(line("metaclear -a"), Ok(Command::Clear(all)));
         for text in ["metaclear", "metaclear -a d10", "metaclear -r"] {
             assert!(is_usage(text), "{text}");

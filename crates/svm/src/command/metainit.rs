@@ -39,12 +39,12 @@ pub struct Init {
     /// Only see whether it could be made.
     pub check_only: bool,
     /// What it is.
-    pub what: New,
+    pub what: InitVolume,
 }
 
 /// A new volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum New {
+pub enum InitVolume {
     /// Rows, one after the other.
     Concat(Vec<NewRow>),
     /// A mirror.
@@ -119,7 +119,7 @@ pub(super) fn parse(words: &[String]) -> Result<Init, Misuse> {
 }
 
 /// What follows `NAME -m`.
-fn mirror(name: &str, words: &[String]) -> Result<New, Misuse> {
+fn mirror(name: &str, words: &[String]) -> Result<InitVolume, Misuse> {
     let (mut submirrors, mut numbers) = (Vec::new(), Vec::new());
     let (mut read, mut write) = (ReadOption::RoundRobin, WriteOption::Parallel);
     for word in words {
@@ -160,7 +160,7 @@ fn mirror(name: &str, words: &[String]) -> Result<New, Misuse> {
         _ => return Err(usage(USAGE)),
     };
     match <[String; 1]>::try_from(submirrors) {
-        Ok([submirror]) => Ok(New::Mirror { submirror, read, write, pass }),
+        Ok([submirror]) => Ok(InitVolume::Mirror { submirror, read, write, pass }),
         Err(none) if none.is_empty() => {
             Err(CommandError::about(name, "not enough submirrors specified").into())
         }
@@ -182,7 +182,7 @@ fn is_too_large(word: &str) -> bool {
 }
 
 /// What follows `NAME NUMSTRIPES`.
-fn concat(name: &str, rows: u32, words: &[String]) -> Result<New, Misuse> {
+fn concat(name: &str, rows: u32, words: &[String]) -> Result<InitVolume, Misuse> {
     let refused = |what: &str| Misuse::from(CommandError::about(name, what));
     if rows == 0 {
         return Err(refused("not enough stripes specified"));
@@ -225,7 +225,7 @@ fn concat(name: &str, rows: u32, words: &[String]) -> Result<New, Misuse> {
         }
     }
     twice(name, &found)?;
-    Ok(New::Concat(found))
+    Ok(InitVolume::Concat(found))
 }
 
 /// Nothing is a component twice.
@@ -279,23 +279,23 @@ mod tests {
     fn concats_and_stripes() {
         let one = init("metainit d11 1 1 c0d1s0");
         assert_eq!(one.name, "d11");
-        assert_eq!(one.what, New::Concat(vec![row(&["c0d1s0"], 512 << 10)]));
+        assert_eq!(one.what, InitVolume::Concat(vec![row(&["c0d1s0"], 512 << 10)]));
         let path = init("metainit -fn d11 1 1 /dev/dsk/c0d1s0");
         assert!(path.force && path.check_only && path.what == one.what);
         let stripe = init("metainit d1 1 2 a b -i 32K");
-        assert_eq!(stripe.what, New::Concat(vec![row(&["a", "b"], 32 << 10)]));
+        assert_eq!(stripe.what, InitVolume::Concat(vec![row(&["a", "b"], 32 << 10)]));
         let both = init("metainit d1 2 2 a b -i 16b 1 c");
         let rows = vec![row(&["a", "b"], 8192), row(&["c"], 512 << 10)];
-        assert_eq!(both.what, New::Concat(rows));
+        assert_eq!(both.what, InitVolume::Concat(rows));
     }
 
     #[test]
     fn mirrors() {
         let made = |text| match init(text).what {
-            New::Mirror { submirror, read, write, pass } => {
+            InitVolume::Mirror { submirror, read, write, pass } => {
                 format!("{submirror} {} {} {pass}", read.name(), write.name())
             }
-            New::Concat(_) => panic!("{text}"),
+            InitVolume::Concat(_) => panic!("{text}"),
         };
         assert_eq!(made("metainit d10 -m d11"), "d11 roundrobin parallel 1");
         assert_eq!(made("metainit d10 -m d11 -r -S 4"), "d11 first serial 4");

@@ -14,7 +14,7 @@ Options:
 
 /// A component that is to be used again, or another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replace {
+pub struct Metareplace {
     /// The mirror.
     pub mirror: String,
     /// The component.
@@ -23,7 +23,7 @@ pub struct Replace {
     pub new: Option<String>,
 }
 
-pub(super) fn parse(words: &[String]) -> Result<Replace, Misuse> {
+pub(super) fn parse(words: &[String]) -> Result<Metareplace, Misuse> {
     let (given, rest) = options("hs:ef", words).map_err(|e| wrong(e, USAGE))?;
     let mut enable = false;
     for option in given {
@@ -42,7 +42,7 @@ pub(super) fn parse(words: &[String]) -> Result<Replace, Misuse> {
         [mirror, old, new] if !enable => (mirror, old, Some(name::plain(new)?)),
         _ => return Err(usage(USAGE)),
     };
-    Ok(Replace { mirror: name::plain(mirror)?, old: name::plain(old)?, new })
+    Ok(Metareplace { mirror: name::plain(mirror)?, old: name::plain(old)?, new })
 }
 
 #[cfg(test)]
@@ -53,9 +53,9 @@ mod tests {
 
     #[test]
     fn the_same_or_another_one() {
-        let same = Replace { mirror: "d10".into(), old: "c5t0d0s0".into(), new: None };
+        let same = Metareplace { mirror: "d10".into(), old: "c5t0d0s0".into(), new: None };
         assert_eq!(line("metareplace -e d10 c5t0d0s0"), Ok(Command::Replace(same.clone())));
-        let other = Replace { new: Some("c6d0s0".into()), ..same };
+        let other = Metareplace { new: Some("c6d0s0".into()), ..same };
         assert_eq!(line("metareplace d10 c5t0d0s0 c6d0s0"), Ok(Command::Replace(other)));
         for text in ["metareplace -e d10", "metareplace d10 a", "metareplace -e d10 a b"] {
             assert!(is_usage(text), "{text}");

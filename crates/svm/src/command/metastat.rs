@@ -19,7 +19,7 @@ Options:
 
 /// What is to be shown, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stat {
+pub struct Metastat {
     /// Names; everything without one.
     pub names: Vec<String>,
     /// As command lines.
@@ -36,9 +36,9 @@ pub struct Stat {
     pub named_only: bool,
 }
 
-pub(super) fn parse(words: &[String]) -> Result<Stat, Misuse> {
+pub(super) fn parse(words: &[String]) -> Result<Metastat, Misuse> {
     let (given, rest) = options("acs:hpBDrtiq", words).map_err(|e| wrong(e, USAGE))?;
-    let mut stat = Stat::default();
+    let mut stat = Metastat::default();
     for option in given {
         match option.letter {
             'h' => return Err(Misuse::Help(USAGE.into())),
@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn everything_or_what_is_named() {
-        assert_eq!(line("metastat"), Ok(Command::Stat(Stat::default())));
+        assert_eq!(line("metastat"), Ok(Command::Stat(Metastat::default())));
         let names = vec!["d10".to_owned(), "d11".to_owned()];
-        let short = Stat { names, short: true, ..Stat::default() };
+        let short = Metastat { names, short: true, ..Metastat::default() };
         assert_eq!(line("metastat -p d10 /dev/md/rdsk/d11"), Ok(Command::Stat(short)));
-        let all = Stat { quiet: true, inquire: true, ..Stat::default() };
+        let all = Metastat { quiet: true, inquire: true, ..Metastat::default() };
         assert_eq!(line("metastat -qair"), Ok(Command::Stat(all)));
     }
 

@@ -42,7 +42,7 @@ pub struct Attach {
 
 /// A submirror that is in a mirror.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Submirror {
+pub struct SubmirrorArgs {
     /// The mirror.
     pub mirror: String,
     /// The submirror.
@@ -66,23 +66,23 @@ pub(super) fn attach(words: &[String]) -> Result<Attach, Misuse> {
     Ok(Attach { mirror: name::plain(mirror)?, submirror, force })
 }
 
-pub(super) fn detach(words: &[String]) -> Result<Submirror, Misuse> {
+pub(super) fn detach(words: &[String]) -> Result<SubmirrorArgs, Misuse> {
     submirror("hfs:", words, DETACH)
 }
 
-pub(super) fn offline(words: &[String]) -> Result<Submirror, Misuse> {
+pub(super) fn offline(words: &[String]) -> Result<SubmirrorArgs, Misuse> {
     submirror("hfs:", words, OFFLINE)
 }
 
-pub(super) fn online(words: &[String]) -> Result<Submirror, Misuse> {
+pub(super) fn online(words: &[String]) -> Result<SubmirrorArgs, Misuse> {
     submirror("hs:", words, ONLINE)
 }
 
-fn submirror(letters: &str, words: &[String], text: &str) -> Result<Submirror, Misuse> {
+fn submirror(letters: &str, words: &[String], text: &str) -> Result<SubmirrorArgs, Misuse> {
     let (force, rest) = operands(letters, words, text)?;
     let [mirror, submirror] = rest else { return Err(usage(text)) };
     let (mirror, submirror) = (name::plain(mirror)?, name::plain(submirror)?);
-    Ok(Submirror { mirror, submirror, force })
+    Ok(SubmirrorArgs { mirror, submirror, force })
 }
 
 /// Whether `-f` was given, and the operands.
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_mirror_and_a_submirror() {
         let (mirror, submirror) = ("d10".to_owned(), "d12".to_owned());
-        let one = |force| Submirror { mirror: "d10".into(), submirror: "d12".into(), force };
+        let one = |force| SubmirrorArgs { mirror: "d10".into(), submirror: "d12".into(), force };
         let attach = Attach { mirror, submirror: Some(submirror), force: false };
         assert_eq!(line("metattach d10 d12"), Ok(Command::Attach(attach.clone())));
         let grow = Attach { submirror: None, ..attach };

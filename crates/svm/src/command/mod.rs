@@ -17,15 +17,15 @@ mod mirror_options;
 mod ramdiskadm;
 
 pub use error::{CommandError, Misuse};
-pub use metaclear::{Clear, Which};
+pub use metaclear::{Clear, ClearTarget};
 pub use metadb::Db;
 pub use metahs::{Pool, Spares};
-pub use metainit::{Init, New, NewRow};
+pub use metainit::{Init, InitVolume, NewRow};
 pub use metaparam::{Changes, Param};
-pub use metareplace::Replace;
-pub use metastat::Stat;
+pub use metareplace::Metareplace;
+pub use metastat::Metastat;
 pub use metasync::Sync;
-pub use metattach::{Attach, Submirror};
+pub use metattach::{Attach, SubmirrorArgs};
 pub use mirror_options::{ReadOption, WriteOption};
 pub use ramdiskadm::Ramdisk;
 
@@ -54,13 +54,13 @@ pub enum Command {
     /// Give a mirror a submirror.
     Attach(Attach),
     /// Take one away.
-    Detach(Submirror),
+    Detach(SubmirrorArgs),
     /// Take one out of use.
-    Offline(Submirror),
+    Offline(SubmirrorArgs),
     /// Bring it online.
-    Online(Submirror),
+    Online(SubmirrorArgs),
     /// Enable or replace what a submirror is made of.
-    Replace(Replace),
+    Replace(Metareplace),
     /// Start or stop a resync.
     Sync(Sync),
     /// Show or change how a mirror works.
@@ -68,7 +68,7 @@ pub enum Command {
     /// Clear volumes.
     Clear(Clear),
     /// Show volumes.
-    Stat(Stat),
+    Stat(Metastat),
     /// Hot spares.
     Hs(Spares),
     /// Places where the state is kept.

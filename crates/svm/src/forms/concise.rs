@@ -1,7 +1,7 @@
 //! `metastat -c`: a line for each volume, indented below what it is part of.
 
 use super::rounded;
-use crate::state::{Concat, Mirror, State, SubmirrorState};
+use crate::state::{Concat, State, SubmirrorState, SvmMirror};
 
 /// Columns of a name.
 const NAME: usize = 20;
@@ -25,7 +25,7 @@ fn entry(indent: usize, name: &str, kind: char, bytes: u64) -> String {
     format!("{:indent$}{name:<width$} {kind} {size:>6}", "")
 }
 
-fn mirror_line(mirror: &Mirror, indent: usize) -> String {
+fn mirror_line(mirror: &SvmMirror, indent: usize) -> String {
     let mut line = entry(indent, &mirror.name, 'm', mirror.bytes);
     for submirror in &mirror.submirrors {
         line += &format!(" {}", submirror.name);

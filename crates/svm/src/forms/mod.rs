@@ -8,9 +8,9 @@ mod replicas;
 mod report;
 mod short;
 
-use crate::command::Stat;
+use crate::command::Metastat;
 use crate::name;
-use crate::state::{BLOCK, Mirror, State};
+use crate::state::{BLOCK, State, SvmMirror};
 
 pub use pools::pools;
 pub use replicas::{ramdisks, replicas};
@@ -19,7 +19,7 @@ pub use replicas::{ramdisks, replicas};
 const LARGE: u64 = 1 << 40;
 
 /// What `metastat` prints for these names, or for everything; and the names that are no volumes.
-pub fn stat(state: &State, stat: &Stat) -> (String, Vec<String>) {
+pub fn stat(state: &State, stat: &Metastat) -> (String, Vec<String>) {
     let (tops, unknown): (Vec<&str>, Vec<&str>) = match stat.names.is_empty() {
         true => (tops(state), Vec::new()),
         false => stat.names.iter().map(String::as_str).partition(|name| state.has_volume(name)),
@@ -52,19 +52,19 @@ fn tops(state: &State) -> Vec<&str> {
     tops
 }
 
-fn is_shown(state: &State, stat: &Stat, name: &str) -> bool {
+fn is_shown(state: &State, stat: &Metastat, name: &str) -> bool {
     let bytes = state.mirror(name).map(|m| m.bytes).or(state.concat(name).map(|c| c.bytes));
     let large = bytes.is_some_and(|bytes| bytes > LARGE);
     (large || !stat.large_only) && !(stat.named_only && name::is_numbered(name))
 }
 
 /// What `metaparam` prints of a mirror.
-pub fn params(mirror: &Mirror) -> String {
+pub fn params(mirror: &SvmMirror) -> String {
     format!("{}: Mirror current parameters are:\n{}", mirror.name, mirror_options(mirror))
 }
 
 /// Pass, read option, write option.
-fn mirror_options(mirror: &Mirror) -> String {
+fn mirror_options(mirror: &SvmMirror) -> String {
     let (read, write) = (&mirror.read, &mirror.write);
     let of = |letter: Option<&'static str>, ours: bool| match letter {
         _ if ours => "Steadfast",
@@ -162,12 +162,12 @@ pub(crate) mod tests {
             name: (*name).into(),
             state: SubmirrorState::Okay,
         };
-        let mirror = Mirror {
+        let mirror = SvmMirror {
             name: "d10".into(),
             bytes: 460_800 * BLOCK,
             submirrors: submirrors.iter().enumerate().map(of).collect(),
             pass: 1,
-            ..Mirror::default()
+            ..SvmMirror::default()
         };
         State { mirrors: vec![mirror], ..machine() }
     }
@@ -219,7 +219,7 @@ d10: Mirror current parameters are:
     fn names_that_are_no_volumes_are_distinguished() {
         let state = mirrored(&["d11", "d12"]);
         let names = vec!["d12".to_owned(), "c0d1s0".to_owned(), "d99".to_owned()];
-        let (text, unknown) = stat(&state, &Stat { names, ..Stat::default() });
+        let (text, unknown) = stat(&state, &Metastat { names, ..Metastat::default() });
         assert!(text.starts_with("d12: Concat/Stripe\n"), "{text}");
         assert!(!text.contains("Relocation"), "{text}");
         assert_eq!(unknown, ["c0d1s0", "d99"]);

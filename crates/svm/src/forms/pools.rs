@@ -1,14 +1,14 @@
 //! `metahs -i`: the hot spares of mirrors.
 
 use super::tabs_expanded;
-use crate::state::{BLOCK, Mirror, State};
+use crate::state::{BLOCK, State, SvmMirror};
 
 /// Hot spares of these mirrors.
-pub fn pools(state: &State, mirrors: &[&Mirror]) -> String {
+pub fn pools(state: &State, mirrors: &[&SvmMirror]) -> String {
     mirrors.iter().map(|mirror| pool(state, mirror)).collect()
 }
 
-fn pool(state: &State, mirror: &Mirror) -> String {
+fn pool(state: &State, mirror: &SvmMirror) -> String {
     let name = &mirror.name;
     let count = mirror.spares.len();
     if count == 0 {

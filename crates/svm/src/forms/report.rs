@@ -1,7 +1,7 @@
 //! `metastat` whole: a mirror with its submirrors, or a concat or stripe.
 
 use super::{mirror_options, size_line, tabs_expanded};
-use crate::state::{BLOCK, Concat, Mirror, Row, State, Submirror, SubmirrorState};
+use crate::state::{BLOCK, Concat, Row, State, Submirror, SubmirrorState, SvmMirror};
 
 /// A volume and what it is made of.
 pub fn of(state: &State, name: &str) -> String {
@@ -12,7 +12,7 @@ pub fn of(state: &State, name: &str) -> String {
     format!("{name}: Concat/Stripe\n{}", concat_report(state, concat))
 }
 
-fn mirror_report(state: &State, mirror: &Mirror) -> String {
+fn mirror_report(state: &State, mirror: &SvmMirror) -> String {
     let mut text = format!("{}: Mirror\n", mirror.name);
     for submirror in &mirror.submirrors {
         text += &format!("    Submirror {}: {}\n", submirror.slot, submirror.name);
@@ -29,7 +29,7 @@ fn mirror_report(state: &State, mirror: &Mirror) -> String {
     text + "\n"
 }
 
-fn submirror_report(state: &State, mirror: &Mirror, submirror: &Submirror) -> String {
+fn submirror_report(state: &State, mirror: &SvmMirror, submirror: &Submirror) -> String {
     let name = &submirror.name;
     let mut text = format!("\n{name}: Submirror of {}\n", mirror.name);
     let concat = state.concat(name);
@@ -51,7 +51,7 @@ fn submirror_report(state: &State, mirror: &Mirror, submirror: &Submirror) -> St
 }
 
 /// What a person is to do.
-fn invocation(state: &State, mirror: &Mirror, submirror: &Submirror) -> Option<String> {
+fn invocation(state: &State, mirror: &SvmMirror, submirror: &Submirror) -> Option<String> {
     let name = &mirror.name;
     let slices = state.slices(&submirror.name);
     let slice = slices.first().copied().unwrap_or(&submirror.name);

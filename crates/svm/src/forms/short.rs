@@ -1,6 +1,6 @@
 //! `metastat -p`: command lines of metainit.
 
-use crate::state::{BLOCK, Concat, Mirror, State};
+use crate::state::{BLOCK, Concat, State, SvmMirror};
 
 /// A volume, and what it is made of.
 pub fn of(state: &State, name: &str) -> String {
@@ -16,7 +16,7 @@ pub fn of(state: &State, name: &str) -> String {
     own.into_iter().chain(under).collect()
 }
 
-fn mirror(mirror: &Mirror) -> String {
+fn mirror(mirror: &SvmMirror) -> String {
     let mut words = vec![mirror.name.as_str(), "-m"];
     words.extend(mirror.submirrors.iter().map(|s| s.name.as_str()));
     words.extend(mirror.read.letter());

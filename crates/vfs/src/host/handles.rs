@@ -15,15 +15,15 @@ pub(super) struct Handle {
 }
 
 /// The open files by handle.
-pub(super) struct Handles {
+pub(super) struct HostHandles {
     next: AtomicU64,
     /// Held for look-ups only.
     open: Mutex<BTreeMap<Fh, Arc<Handle>>>,
 }
 
-impl Handles {
-    pub(super) fn new() -> Handles {
-        Handles { next: AtomicU64::new(1), open: Mutex::new(BTreeMap::new()) }
+impl HostHandles {
+    pub(super) fn new() -> HostHandles {
+        HostHandles { next: AtomicU64::new(1), open: Mutex::new(BTreeMap::new()) }
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<Fh, Arc<Handle>>> {

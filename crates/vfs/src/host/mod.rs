@@ -32,8 +32,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Statx};
 use rustix::io::Errno;
 
-use self::handles::Handles;
-use self::nodes::{Identity, Nodes};
+use self::handles::HostHandles;
+use self::nodes::{HostInode, Nodes};
 use crate::{FsError, Ino, Result};
 
 /// A folder of the running machine.
@@ -41,11 +41,11 @@ pub struct HostFs {
     root: Arc<OwnedFd>,
     /// Guards the table of inodes; held for look-ups only.
     nodes: Mutex<Nodes>,
-    handles: Handles,
+    handles: HostHandles,
 }
 
 /// A name in an open folder: where an inode is.
-struct Place {
+struct HostName {
     dir: Arc<OwnedFd>,
     name: Vec<u8>,
 }
@@ -75,9 +75,9 @@ impl HostFs {
     fn open_by(path: &Path, how: OFlags) -> Result<HostFs> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | how;
         let root = Arc::new(rustix::fs::open(path, flags, Mode::empty())?);
-        let identity = Identity::of(&attr::of_fd(&*root)?);
+        let identity = HostInode::of(&attr::of_fd(&*root)?);
         let nodes = Mutex::new(Nodes::new(identity));
-        Ok(HostFs { root, nodes, handles: Handles::new() })
+        Ok(HostFs { root, nodes, handles: HostHandles::new() })
     }
 
     /// What kind of file system the folder is on, as Linux calls it ("ext4", "tmpfs"), or its
@@ -88,7 +88,7 @@ impl HostFs {
 
     /// The number here of an inode that stat(2) names by device and inode number.
     pub fn number_of(&self, device: u64, ino: u64) -> Ino {
-        self.nodes().number(Identity::new(device, ino))
+        self.nodes().number(HostInode::new(device, ino))
     }
 
     fn nodes(&self) -> std::sync::MutexGuard<'_, Nodes> {
@@ -106,7 +106,7 @@ impl HostFs {
             let (next, rest) = walk(&at, names)?;
             (at, names) = (Arc::new(next), rest);
         }
-        if Identity::of(&attr::of_fd(&*at)?) != expected {
+        if HostInode::of(&attr::of_fd(&*at)?) != expected {
             return Err(FsError::NotFound);
         }
         Ok(at)
@@ -114,9 +114,9 @@ impl HostFs {
 
     /// Finds a place where `ino` still is, and its attributes. Places where it is no longer are
     /// forgotten.
-    fn locate(&self, ino: Ino) -> Result<(Place, Statx)> {
+    fn locate(&self, ino: Ino) -> Result<(HostName, Statx)> {
         if ino == self.nodes().root() {
-            let place = Place { dir: Arc::clone(&self.root), name: b".".to_vec() };
+            let place = HostName { dir: Arc::clone(&self.root), name: b".".to_vec() };
             return attr::of_fd(&*self.root).map(|x| (place, x));
         }
         // Each round forgets a place.
@@ -129,8 +129,8 @@ impl HostFs {
                 Ok((dir, x))
             });
             match found {
-                Ok((dir, x)) if Identity::of(&x) == expected => {
-                    return Ok((Place { dir, name }, x));
+                Ok((dir, x)) if HostInode::of(&x) == expected => {
+                    return Ok((HostName { dir, name }, x));
                 }
                 Ok(_) | Err(FsError::NotFound | FsError::NotDirectory) => {
                     self.nodes().forget_place(ino, parent, &name);
@@ -143,7 +143,7 @@ impl HostFs {
     /// Attributes of `name` in the open folder `dir` (which is `parent`), recorded.
     fn add_node(&self, dir: &OwnedFd, parent: Ino, name: &[u8]) -> Result<(Ino, Statx)> {
         let x = attr::at(dir, name)?;
-        let ino = self.nodes().add_node(Identity::of(&x), parent, name);
+        let ino = self.nodes().add_node(HostInode::of(&x), parent, name);
         Ok((ino, x))
     }
 

@@ -15,23 +15,23 @@ const FOREIGN: u64 = 1 << 63;
 
 /// What the host calls an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Identity {
+pub(super) struct HostInode {
     /// Device, major << 32 | minor.
     device: u64,
     /// The host's inode number.
     ino: u64,
 }
 
-impl Identity {
+impl HostInode {
     /// By the device number and the inode number of stat(2).
-    pub(super) fn new(device: u64, ino: u64) -> Identity {
+    pub(super) fn new(device: u64, ino: u64) -> HostInode {
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-        Identity { device: u64::from(major) << 32 | u64::from(minor), ino }
+        HostInode { device: u64::from(major) << 32 | u64::from(minor), ino }
     }
 
-    pub(super) fn of(x: &Statx) -> Identity {
+    pub(super) fn of(x: &Statx) -> HostInode {
         let device = u64::from(x.stx_dev_major) << 32 | u64::from(x.stx_dev_minor);
-        Identity { device, ino: x.stx_ino }
+        HostInode { device, ino: x.stx_ino }
     }
 }
 
@@ -39,7 +39,7 @@ impl Identity {
 type Name = (Ino, Vec<u8>);
 
 struct Node {
-    identity: Identity,
+    identity: HostInode,
     /// Parent and name; a directory has one at most.
     places: HardLinks,
 }
@@ -50,11 +50,11 @@ pub(super) struct Nodes {
     root: Ino,
     root_device: u64,
     nodes: BTreeMap<Ino, Node>,
-    foreign: BTreeMap<Identity, Ino>,
+    foreign: BTreeMap<HostInode, Ino>,
 }
 
 impl Nodes {
-    pub(super) fn new(root: Identity) -> Nodes {
+    pub(super) fn new(root: HostInode) -> Nodes {
         let mut nodes = Nodes {
             root: Ino(root.ino),
             root_device: root.device,
@@ -70,7 +70,7 @@ impl Nodes {
     }
 
     /// The number of an inode, given one if it has none.
-    pub(super) fn number(&mut self, identity: Identity) -> Ino {
+    pub(super) fn number(&mut self, identity: HostInode) -> Ino {
         if identity.device == self.root_device && identity.ino < FOREIGN {
             return Ino(identity.ino);
         }
@@ -82,11 +82,11 @@ impl Nodes {
     /// of the root's device.
     pub(super) fn number_on_root(&mut self, ino: u64) -> Ino {
         let device = self.root_device;
-        self.number(Identity { device, ino })
+        self.number(HostInode { device, ino })
     }
 
     /// Records that an inode was seen at a place.
-    pub(super) fn add_node(&mut self, identity: Identity, parent: Ino, name: &[u8]) -> Ino {
+    pub(super) fn add_node(&mut self, identity: HostInode, parent: Ino, name: &[u8]) -> Ino {
         let ino = self.number(identity);
         if ino == self.root {
             return ino;
@@ -117,7 +117,7 @@ impl Nodes {
     }
 
     /// Where the inode was seen last, if that is known, and what must be found there.
-    pub(super) fn place(&self, ino: Ino) -> Result<(Option<Name>, Identity)> {
+    pub(super) fn place(&self, ino: Ino) -> Result<(Option<Name>, HostInode)> {
         let node = self.nodes.get(&ino).ok_or(FsError::NotFound)?;
         let last = node.places.last().map(|(parent, name)| (parent, name.to_vec()));
         Ok((last, node.identity))
@@ -130,7 +130,7 @@ impl Nodes {
     }
 
     /// The names from the root down to the directory `ino`, and what must be found there.
-    pub(super) fn path_to(&self, ino: Ino) -> Result<(Vec<Vec<u8>>, Identity)> {
+    pub(super) fn path_to(&self, ino: Ino) -> Result<(Vec<Vec<u8>>, HostInode)> {
         let expected = self.nodes.get(&ino).ok_or(FsError::NotFound)?.identity;
         let (mut names, mut at) = (Vec::new(), ino);
         while at != self.root {

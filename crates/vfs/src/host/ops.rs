@@ -7,10 +7,10 @@ use rustix::fs::{AtFlags, Dir, Gid, Mode, OFlags, Statx, Uid};
 use rustix::io::Errno;
 
 use super::handles::Handle;
-use super::nodes::Identity;
-use super::{HostFs, NOFOLLOW, Place, attr, buffer, checked};
+use super::nodes::HostInode;
+use super::{HostFs, HostName, NOFOLLOW, attr, buffer, checked};
 use crate::{
-    Attr, DirEntry, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
+    Attr, Dirent, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
     RenameFlags, Result, SeekTo, SetAttr, SetXattr, StatFs,
 };
 
@@ -142,7 +142,7 @@ impl FileSystem for HostFs {
         let (old, new) = (self.dir(from_dir)?, self.dir(to_dir)?);
         let (moved, x) = self.add_node(&old, from_dir, checked(from)?)?;
         let target = match self.add_node(&new, to_dir, checked(to)?) {
-            Ok((ino, x)) => Some((ino, Identity::of(&x))),
+            Ok((ino, x)) => Some((ino, HostInode::of(&x))),
             Err(FsError::NotFound) => None,
             Err(e) => return Err(e),
         };
@@ -160,7 +160,7 @@ impl FileSystem for HostFs {
                 self.nodes().add_node(identity, from_dir, from);
             }
         }
-        self.nodes().add_node(Identity::of(&x), to_dir, to);
+        self.nodes().add_node(HostInode::of(&x), to_dir, to);
         Ok(())
     }
 
@@ -176,7 +176,7 @@ impl FileSystem for HostFs {
             Errno::INVAL if flags.contains(OpenFlags::DIRECT) => buffer::no_direct_io(&*place.dir),
             e => e.into(),
         })?;
-        if Identity::of(&attr::of_fd(&fd)?) != Identity::of(&x) {
+        if HostInode::of(&attr::of_fd(&fd)?) != HostInode::of(&x) {
             return Err(FsError::NotFound);
         }
         Ok(self.handles.add(Handle { fd, ino, flags }))
@@ -204,7 +204,7 @@ impl FileSystem for HostFs {
         Ok(sync(&handle.fd)?)
     }
 
-    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
+    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<Dirent>> {
         let mut entries = self.entries(dir)?;
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(entries.len());
         Ok(entries.split_off(from))
@@ -335,7 +335,7 @@ impl HostFs {
 
     /// All entries, sorted by name behind "." and "..", so that the order is the same on every
     /// host file system. The position after an entry is its number.
-    fn entries(&self, dir: Ino) -> Result<Vec<DirEntry>> {
+    fn entries(&self, dir: Ino) -> Result<Vec<Dirent>> {
         let mut entries = Vec::new();
         let mut reader = Dir::new(self.readable(dir)?)?;
         while let Some(entry) = reader.read() {
@@ -353,11 +353,11 @@ impl HostFs {
                     Err(e) => return Err(e),
                 },
             };
-            entries.push(DirEntry { ino, kind, name, next: 0 });
+            entries.push(Dirent { ino, kind, name, next: 0 });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         let parent = self.nodes().parent(dir)?;
-        let dots = [(dir, b".".to_vec()), (parent, b"..".to_vec())].map(|(ino, name)| DirEntry {
+        let dots = [(dir, b".".to_vec()), (parent, b"..".to_vec())].map(|(ino, name)| Dirent {
             ino,
             kind: FileType::Directory,
             name,
@@ -371,7 +371,7 @@ impl HostFs {
     }
 }
 
-fn open_at(place: &Place, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+fn open_at(place: &HostName, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(&*place.dir, place.name.as_slice(), flags, Mode::empty())
 }
 
@@ -412,7 +412,7 @@ fn owner(set: &SetAttr) -> Result<Option<(Option<Uid>, Option<Gid>)>> {
     Ok((ids != (None, None)).then_some(ids))
 }
 
-fn set_at(place: &Place, x: &Statx, set: &SetAttr) -> Result<()> {
+fn set_at(place: &HostName, x: &Statx, set: &SetAttr) -> Result<()> {
     let (dir, name) = (&*place.dir, place.name.as_slice());
     let kind = attr::kind(x)?;
     if let Some(size) = set.size {

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use rustix::fs::{AtFlags, FallocateFlags, IFlags, Mode, OFlags, SeekFrom};
 
 use super::handles::Handle;
-use super::nodes::Identity;
+use super::nodes::HostInode;
 use super::{HostFs, attr, ops};
 use crate::{Attr, Fallocate, Fh, FsError, Ino, NewNode, OpenFlags, Result, SeekTo};
 
@@ -48,7 +48,7 @@ impl HostFs {
             rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode))?;
         }
         let x = attr::of_fd(&fd)?;
-        let ino = self.nodes().number(Identity::of(&x));
+        let ino = self.nodes().number(HostInode::of(&x));
         let fh = self.handles.add(Handle { fd, ino, flags });
         Ok((attr::attr(ino, &x)?, fh))
     }

@@ -7,37 +7,39 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
-use super::{HostFs, Place};
+use super::{HostFs, HostName};
 use crate::{FsError, Ino, Result, SetXattr};
 
 /// Longest value, and longest list of names, in bytes (`XATTR_SIZE_MAX`, `XATTR_LIST_MAX`).
 const MAX: usize = 65_536;
 
 /// What to call it by: a name in an open folder, or an open file that may have no name.
-enum Way {
-    Path(Place, Vec<u8>),
+enum XattrTarget {
+    Path(HostName, Vec<u8>),
     Open(std::sync::Arc<super::handles::Handle>),
 }
 
 impl HostFs {
-    fn way(&self, ino: Ino) -> Result<Way> {
+    fn way(&self, ino: Ino) -> Result<XattrTarget> {
         match self.locate(ino) {
             Ok((place, _)) => {
                 let mut path = format!("/proc/self/fd/{}/", place.dir.as_raw_fd()).into_bytes();
                 path.extend_from_slice(&place.name);
-                Ok(Way::Path(place, path))
+                Ok(XattrTarget::Path(place, path))
             }
-            Err(e) => self.handles.any_of(ino).map(Way::Open).ok_or(e),
+            Err(e) => self.handles.any_of(ino).map(XattrTarget::Open).ok_or(e),
         }
     }
 
     pub(super) fn get_attribute(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         let mut value = Vec::with_capacity(MAX);
         match self.way(ino)? {
-            Way::Path(_place, path) => {
+            XattrTarget::Path(_place, path) => {
                 rustix::fs::lgetxattr(path.as_slice(), name, spare_capacity(&mut value))?
             }
-            Way::Open(file) => rustix::fs::fgetxattr(&file.fd, name, spare_capacity(&mut value))?,
+            XattrTarget::Open(file) => {
+                rustix::fs::fgetxattr(&file.fd, name, spare_capacity(&mut value))?
+            }
         };
         Ok(value)
     }
@@ -55,8 +57,10 @@ impl HostFs {
             SetXattr::Replace => XattrFlags::REPLACE,
         };
         match self.way(ino)? {
-            Way::Path(_place, path) => rustix::fs::lsetxattr(path.as_slice(), name, value, flags),
-            Way::Open(file) => rustix::fs::fsetxattr(&file.fd, name, value, flags),
+            XattrTarget::Path(_place, path) => {
+                rustix::fs::lsetxattr(path.as_slice(), name, value, flags)
+            }
+            XattrTarget::Open(file) => rustix::fs::fsetxattr(&file.fd, name, value, flags),
         }
         .map_err(xattr_error)
     }
@@ -64,10 +68,12 @@ impl HostFs {
     pub(super) fn list_attributes(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         let mut names = Vec::with_capacity(MAX);
         match self.way(ino)? {
-            Way::Path(_place, path) => {
+            XattrTarget::Path(_place, path) => {
                 rustix::fs::llistxattr(path.as_slice(), spare_capacity(&mut names))?
             }
-            Way::Open(file) => rustix::fs::flistxattr(&file.fd, spare_capacity(&mut names))?,
+            XattrTarget::Open(file) => {
+                rustix::fs::flistxattr(&file.fd, spare_capacity(&mut names))?
+            }
         };
         let each = names.split(|b| *b == 0).filter(|name| !name.is_empty());
         Ok(each.map(<[u8]>::to_vec).collect())
@@ -81,8 +87,8 @@ impl HostFs {
 
     pub(super) fn remove_attribute(&self, ino: Ino, name: &[u8]) -> Result<()> {
         match self.way(ino)? {
-            Way::Path(_place, path) => rustix::fs::lremovexattr(path.as_slice(), name),
-            Way::Open(file) => rustix::fs::fremovexattr(&file.fd, name),
+            XattrTarget::Path(_place, path) => rustix::fs::lremovexattr(path.as_slice(), name),
+            XattrTarget::Open(file) => rustix::fs::fremovexattr(&file.fd, name),
         }
         .map_err(xattr_error)
     }

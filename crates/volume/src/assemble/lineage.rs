@@ -13,7 +13,7 @@
 
 use uuid::Uuid;
 
-use crate::ondisk::label::{Ancestor, Label, Left, MemberState};
+use crate::ondisk::label::{Ancestor, DepartureRange, Label, MemberState};
 
 /// How the data of one label is related to the data of another label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,12 @@ pub(crate) fn is_current(label: &Label, newest: &Label) -> bool {
 /// Whether a leg that was out of use is as it left: it was not used without the others, and is no
 /// old copy.
 /// `data` and `history` are the volume's present ones.
-pub(crate) fn is_as_it_left(label: &Label, left: Left, data: Uuid, history: &[Ancestor]) -> bool {
+pub(crate) fn is_as_it_left(
+    label: &Label,
+    left: DepartureRange,
+    data: Uuid,
+    history: &[Ancestor],
+) -> bool {
     let remembered = label.data == data || history.iter().any(|ancestor| was_left(label, ancestor));
     remembered && label.generation >= left.first && label.base <= left.last
 }
@@ -96,7 +101,7 @@ pub(crate) fn own_uuid(label: &Label) -> Uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ondisk::label::{Kind, Member};
+    use crate::ondisk::label::{LayoutKind, Member};
 
     fn uuid(n: u8) -> Uuid {
         Uuid::from_bytes([n; 16])
@@ -109,7 +114,7 @@ mod tests {
         Label {
             volume: Uuid::nil(),
             name: "m".into(),
-            kind: Kind::Mirror,
+            kind: LayoutKind::Mirror,
             slot: 0,
             generation,
             base: generation.saturating_sub(1),
@@ -173,7 +178,7 @@ mod tests {
     #[test]
     fn a_leg_that_comes_back_is_known_by_the_generation_at_which_it_left() {
         let now = label(30, 4, &[(3, 29), (2, 20), (1, 10)]);
-        let left = Left { first: 19, last: 20 };
+        let left = DepartureRange { first: 19, last: 20 };
         let back = |generation, data| {
             is_as_it_left(&label(generation, data, &[]), left, now.data, &now.history)
         };

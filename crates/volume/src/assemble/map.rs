@@ -15,7 +15,7 @@ const READ_BLOCKS: u32 = 64;
 
 /// What the legs say of one block.
 #[derive(Default)]
-struct Found {
+struct MapBlockState {
     newest: Option<MapBlock>,
     /// A leg has the newest, and no damaged slot that may have been newer.
     sure: bool,
@@ -25,7 +25,7 @@ struct Found {
     differ: bool,
 }
 
-impl Found {
+impl MapBlockState {
     /// What one leg has: its two slots.
     fn add(&mut self, slots: [Slot; 2]) {
         // A trusted leg got every block of the map before its label: if both slots are empty, a
@@ -64,7 +64,7 @@ pub fn read(
     let mut first = 0;
     while first < blocks {
         let count = READ_BLOCKS.min(blocks - first);
-        let mut found: Vec<Found> = (0..count).map(|_| Found::default()).collect();
+        let mut found: Vec<MapBlockState> = (0..count).map(|_| MapBlockState::default()).collect();
         let offset = MAP_AT + 2 * BLOCK * u64::from(first);
         let mut failed = None;
         let mut answered = false;
@@ -96,7 +96,7 @@ pub fn read(
     Ok(regions)
 }
 
-fn load(regions: &mut Regions, block: u32, found: Found) {
+fn load(regions: &mut Regions, block: u32, found: MapBlockState) {
     let first = block * RECORDS as u32;
     let last = (first + RECORDS as u32).min(regions.count());
     let unsure = found.damaged && !found.sure;
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn loaded(legs: Vec<[Slot; 2]>) -> RegionState {
-        let mut found = Found::default();
+        let mut found = MapBlockState::default();
         legs.into_iter().for_each(|leg| found.add(leg));
         let mut regions = Regions::new(1 << 20, 65536, Region::UNWRITTEN);
         load(&mut regions, 0, found);

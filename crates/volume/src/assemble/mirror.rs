@@ -8,20 +8,20 @@ use steadfast_block::{BlockDevice, DeviceInfo};
 use super::lineage::{is_as_it_left, is_current, newest, own_uuid, place_in, unknown};
 use super::{AssembleOptions, Device, Volume, map};
 use crate::error::{Result, VolumeError};
-use crate::member::Labelled;
-use crate::mirror::partial::Frames;
+use crate::member::LabelledDevice;
+use crate::mirror::partial::PartialFrames;
 use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
 use crate::mirror::{
-    AssemblyChanges, Checksums, Core, Leg, Legs, Mirror, Spare, State, bit, describe, slots,
+    AssemblyChanges, Core, Leg, Legs, Mirror, MirrorChecksums, Spare, State, bit, describe, slots,
 };
 use crate::ondisk::BLOCK;
-use crate::ondisk::label::{Kind, LEGS_MAX, Label, Member, MemberState};
+use crate::ondisk::label::{LEGS_MAX, Label, LayoutKind, Member, MemberState};
 use crate::ondisk::map::{Region, RegionState};
 use crate::planted::Bug;
 
 /// Assembles a mirror; nothing is written yet (`mirror::commit_assembly`).
-pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Result<Mirror> {
+pub(super) fn assemble(members: Vec<LabelledDevice>, options: &AssembleOptions) -> Result<Mirror> {
     let newest = decide(&members, options)?;
     let trusted = trusted_legs(&members, &newest, options);
     if trusted.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Res
     take_up(&mut state, &members, &newest, &trusted, gone, options);
     settle_out_of_sync(&mut state, options);
     let memory = options.checksum_memory;
-    state.checksums = newest.checksums.then(|| Checksums::new(&state.regions, memory));
+    state.checksums = newest.checksums.then(|| MirrorChecksums::new(&state.regions, memory));
     check_room(&state)?;
     state.pending = Some(to_write_down(&state, &members, &trusted));
     let core = Core::new(newest.volume, newest.name.clone(), options.planted, state);
@@ -47,19 +47,20 @@ pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Res
 }
 
 /// The label that counts.
-fn decide(members: &[Labelled], options: &AssembleOptions) -> Result<Label> {
-    let is_leg = |m: &&Labelled| {
+fn decide(members: &[LabelledDevice], options: &AssembleOptions) -> Result<Label> {
+    let is_leg = |m: &&LabelledDevice| {
         let own = &m.label.members[m.label.slot];
-        m.label.kind == Kind::Mirror && own.state != MemberState::Spare && !own.volatile
+        m.label.kind == LayoutKind::Mirror && own.state != MemberState::Spare && !own.volatile
     };
-    let legs: Vec<&Labelled> = members.iter().filter(is_leg).collect();
+    let legs: Vec<&LabelledDevice> = members.iter().filter(is_leg).collect();
     if let Some(uuid) = options.keep {
         let kept = legs.iter().find(|m| own_uuid(&m.label) == uuid);
         return kept.map(|m| m.label.clone()).ok_or_else(|| {
             VolumeError::refused(format!("the leg that is to be kept ({uuid}) is not there"))
         });
     }
-    let sound: Vec<&Labelled> = legs.iter().copied().filter(|m| m.overwritten.is_none()).collect();
+    let sound: Vec<&LabelledDevice> =
+        legs.iter().copied().filter(|m| m.overwritten.is_none()).collect();
     let labels: Vec<&Label> = sound.iter().map(|m| &m.label).collect();
     if labels.is_empty() {
         return Err(none_sound(members, &legs));
@@ -73,7 +74,7 @@ fn decide(members: &[Labelled], options: &AssembleOptions) -> Result<Label> {
     }
 }
 
-fn none_sound(members: &[Labelled], legs: &[&Labelled]) -> VolumeError {
+fn none_sound(members: &[LabelledDevice], legs: &[&LabelledDevice]) -> VolumeError {
     let name = members.first().map_or("", |m| &m.label.name);
     let Some((damaged, end)) = legs.first().and_then(|m| Some((m, m.overwritten?))) else {
         return VolumeError::incomplete(format!(
@@ -91,7 +92,7 @@ fn none_sound(members: &[Labelled], legs: &[&Labelled]) -> VolumeError {
 }
 
 /// Some legs left so long ago that the label no longer records when.
-fn too_old(newest: &Labelled, legs: &[&Labelled], older: &[usize]) -> VolumeError {
+fn too_old(newest: &LabelledDevice, legs: &[&LabelledDevice], older: &[usize]) -> VolumeError {
     let (label, name) = (&newest.label, &newest.label.name);
     let old = older.iter().filter_map(|n| legs.get(*n));
     let old = old.map(|m| format!("{} (generation {})", m.name(), m.label.generation));
@@ -109,7 +110,7 @@ fn too_old(newest: &Labelled, legs: &[&Labelled], older: &[usize]) -> VolumeErro
 }
 
 /// Both were used without the other. What each side is, and what choosing it means.
-fn written_apart(legs: &[&Labelled]) -> VolumeError {
+fn written_apart(legs: &[&LabelledDevice]) -> VolumeError {
     let name = legs.first().map_or("", |m| &m.label.name);
     let sides: Vec<String> = legs
         .iter()
@@ -128,7 +129,11 @@ fn written_apart(legs: &[&Labelled]) -> VolumeError {
 }
 
 /// Members (by their number) whose data and map are as the newest label says.
-fn trusted_legs(members: &[Labelled], newest: &Label, options: &AssembleOptions) -> Vec<usize> {
+fn trusted_legs(
+    members: &[LabelledDevice],
+    newest: &Label,
+    options: &AssembleOptions,
+) -> Vec<usize> {
     let trusted = |n: &usize| {
         let found = &members[*n];
         let Some(slot) = place_in(&found.label, newest) else { return false };
@@ -145,9 +150,9 @@ fn trusted_legs(members: &[Labelled], newest: &Label, options: &AssembleOptions)
 }
 
 /// A partial leg that is there, as it is while the mirror is in use: blank.
-fn partial_leg_of(known: &Member, found: &Labelled, region_bytes: u32) -> Leg {
+fn partial_leg_of(known: &Member, found: &LabelledDevice, region_bytes: u32) -> Leg {
     let start = found.label.data_start;
-    let frames = Frames::new(Arc::clone(&found.device), start, u64::from(region_bytes));
+    let frames = PartialFrames::new(Arc::clone(&found.device), start, u64::from(region_bytes));
     Leg {
         device: Some(Arc::clone(&frames) as Device),
         name: found.name(),
@@ -160,7 +165,7 @@ fn partial_leg_of(known: &Member, found: &Labelled, region_bytes: u32) -> Leg {
     }
 }
 
-fn leg_of(known: &Member, found: Option<&Labelled>) -> Leg {
+fn leg_of(known: &Member, found: Option<&LabelledDevice>) -> Leg {
     let info = found.map(|m| m.device.info());
     let device_bytes = info.as_ref().map_or(0, |i| i.size);
     let data_start = found.map_or(0, |m| m.label.data_start);
@@ -190,7 +195,7 @@ fn leg_of(known: &Member, found: Option<&Labelled>) -> Leg {
 }
 
 fn state_of(
-    members: &[Labelled],
+    members: &[LabelledDevice],
     newest: &Label,
     regions: Regions,
     options: &AssembleOptions,
@@ -204,7 +209,7 @@ fn state_of(
             MemberState::Spare => spares.push(Spare {
                 uuid: known.uuid,
                 device: find(known).map(|m| Arc::clone(&m.device)),
-                name: find(known).map_or_else(|| known.name.clone(), Labelled::name),
+                name: find(known).map_or_else(|| known.name.clone(), LabelledDevice::name),
                 bytes: known.bytes,
             }),
             _ => {
@@ -241,7 +246,7 @@ fn state_of(
 /// holder of a region, this device is not the holder: the leg counts as missing.
 fn set_aside(
     state: &mut State,
-    members: &[Labelled],
+    members: &[LabelledDevice],
     newest: &Label,
     trusted: &[usize],
     options: &AssembleOptions,
@@ -274,7 +279,7 @@ fn set_aside(
 }
 
 /// Whether a leg that was out of use is as it left.
-fn is_back(leg: &Leg, found: &Labelled, newest: &Label) -> bool {
+fn is_back(leg: &Leg, found: &LabelledDevice, newest: &Label) -> bool {
     found.overwritten.is_none()
         && leg
             .left
@@ -314,7 +319,7 @@ fn refuse_without(state: &State, gone: u8, options: &AssembleOptions) -> Result<
 /// Which legs are active from now on, and their stale regions.
 fn take_up(
     state: &mut State,
-    members: &[Labelled],
+    members: &[LabelledDevice],
     newest: &Label,
     trusted: &[usize],
     gone: u8,
@@ -438,7 +443,7 @@ fn check_room(state: &State) -> Result<()> {
 }
 
 /// What must be written before the first change.
-fn to_write_down(state: &State, members: &[Labelled], trusted: &[usize]) -> AssemblyChanges {
+fn to_write_down(state: &State, members: &[LabelledDevice], trusted: &[usize]) -> AssemblyChanges {
     let mut work = AssemblyChanges::default();
     for (n, found) in members.iter().enumerate() {
         let is_leg =
@@ -466,7 +471,7 @@ impl Mirror {
         Volume {
             uuid,
             name,
-            kind: Kind::Mirror,
+            kind: LayoutKind::Mirror,
             device: Arc::new(self.clone()),
             mirror: Some(self),
             members,

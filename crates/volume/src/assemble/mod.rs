@@ -19,10 +19,10 @@ use steadfast_block::BlockDevice;
 use uuid::Uuid;
 
 use crate::error::{Result, VolumeError};
-use crate::member::{Labelled, read_label};
+use crate::member::{LabelledDevice, read_label};
 use crate::mirror::Mirror;
-use crate::ondisk::label::Kind;
-use crate::planted::Planted;
+use crate::ondisk::label::LayoutKind;
+use crate::planted::VolumeBug;
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -39,7 +39,7 @@ pub struct AssembleOptions {
     /// Bytes of memory that the checksums of a mirror take; 64 MiB by default.
     pub checksum_memory: Option<usize>,
     /// For tests of the tests.
-    pub planted: Planted,
+    pub planted: VolumeBug,
 }
 
 /// A volume that was assembled.
@@ -50,7 +50,7 @@ pub struct Volume {
     /// Name.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: LayoutKind,
     /// The volume as a device.
     pub device: Device,
     /// The same, where it is a mirror.
@@ -67,7 +67,7 @@ const DEPTH_MAX: usize = 16;
 
 /// What was found among devices.
 #[derive(Clone, Default)]
-pub struct Assembled {
+pub struct AssemblyReport {
     /// Volumes, members before what they are members of.
     pub volumes: Vec<Volume>,
     /// What could not be assembled, and why.
@@ -79,7 +79,7 @@ pub struct Assembled {
 }
 
 impl Volume {
-    /// Closes it, if it is a mirror. What it is made of stays open: [`Assembled::close`].
+    /// Closes it, if it is a mirror. What it is made of stays open: [`AssemblyReport::close`].
     ///
     /// # Errors
     /// As [`Mirror::close`].
@@ -95,7 +95,7 @@ impl Volume {
     }
 }
 
-impl Assembled {
+impl AssemblyReport {
     /// Closes all mirrors, outer ones first. The caller of the assembly calls this after the last
     /// user, also after errors.
     ///
@@ -116,10 +116,10 @@ impl Assembled {
 }
 
 /// Assembles all volumes that the devices are members of. The caller closes them
-/// ([`Assembled::close`]).
-pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
-    let mut done = Assembled::default();
-    let mut groups: BTreeMap<Uuid, Vec<Labelled>> = BTreeMap::new();
+/// ([`AssemblyReport::close`]).
+pub fn assemble(devices: &[Device], options: &AssembleOptions) -> AssemblyReport {
+    let mut done = AssemblyReport::default();
+    let mut groups: BTreeMap<Uuid, Vec<LabelledDevice>> = BTreeMap::new();
     for device in devices {
         if let Err(error) = sort_in(device, &mut groups, &mut done) {
             done.problems.push((device.info().name, error));
@@ -162,7 +162,7 @@ pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
 }
 
 /// How many volumes it is made of, one inside of the other.
-fn depth_of(volume: &Volume, done: &Assembled) -> usize {
+fn depth_of(volume: &Volume, done: &AssemblyReport) -> usize {
     let inside = done.volumes.iter().filter(|v| v.member_of == Some(volume.uuid));
     1 + inside.map(|v| depth_of(v, done)).max().unwrap_or(0)
 }
@@ -182,8 +182,8 @@ fn refuse_deeper(device: &Device, name: &str) -> Result<Option<Uuid>> {
 /// one.
 fn sort_in(
     device: &Device,
-    groups: &mut BTreeMap<Uuid, Vec<Labelled>>,
-    done: &mut Assembled,
+    groups: &mut BTreeMap<Uuid, Vec<LabelledDevice>>,
+    done: &mut AssemblyReport,
 ) -> Result<Option<Uuid>> {
     let Some(found) = read_label(device)? else {
         done.blank.push(Arc::clone(device));
@@ -207,27 +207,27 @@ fn sort_in(
 /// # Errors
 /// If a member exists twice, a required one is missing, or the newest data cannot be determined.
 /// Nothing was written.
-pub fn assemble_one(members: Vec<Labelled>, options: &AssembleOptions) -> Result<Volume> {
+pub fn assemble_one(members: Vec<LabelledDevice>, options: &AssembleOptions) -> Result<Volume> {
     let volume = assemble_group(members, options)?;
     volume.opened();
     Ok(volume)
 }
 
-fn assemble_group(members: Vec<Labelled>, options: &AssembleOptions) -> Result<Volume> {
+fn assemble_group(members: Vec<LabelledDevice>, options: &AssembleOptions) -> Result<Volume> {
     let Some(first) = members.first() else {
         return Err(VolumeError::refused("no members were given"));
     };
     refuse_twins(&members)?;
     match first.label.kind {
-        Kind::Mirror => Ok(mirror::assemble(members, options)?.into_volume()),
-        Kind::Concat | Kind::Stripe => rows::assemble(members),
+        LayoutKind::Mirror => Ok(mirror::assemble(members, options)?.into_volume()),
+        LayoutKind::Concat | LayoutKind::Stripe => rows::assemble(members),
     }
 }
 
 /// Two devices have the label of one member: one is a copy, and it is unknown which.
-fn refuse_twins(members: &[Labelled]) -> Result<()> {
+fn refuse_twins(members: &[LabelledDevice]) -> Result<()> {
     for (n, a) in members.iter().enumerate() {
-        let same = |b: &&Labelled| lineage::own_uuid(&b.label) == lineage::own_uuid(&a.label);
+        let same = |b: &&LabelledDevice| lineage::own_uuid(&b.label) == lineage::own_uuid(&a.label);
         if let Some(b) = members[n + 1..].iter().find(same) {
             return Err(VolumeError::refused(format!(
                 "{} and {} carry the label of the same member of volume '{}': one is a copy of \

@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 use super::lineage::own_uuid;
 use super::{AssembleOptions, Volume, assemble_group};
-use crate::member::{Labelled, read_label};
+use crate::member::{LabelledDevice, read_label};
 use crate::ondisk::label::MemberState;
 
-type Groups = BTreeMap<Uuid, Vec<Labelled>>;
+type Groups = BTreeMap<Uuid, Vec<LabelledDevice>>;
 
 /// The group whose volume waits for no other of these.
 pub(super) fn innermost(groups: &Groups, options: &AssembleOptions) -> Option<Uuid> {
@@ -31,7 +31,7 @@ pub(super) fn innermost(groups: &Groups, options: &AssembleOptions) -> Option<Uu
 
 /// Whether all members of the newest label are present. A former member that could not be wiped
 /// when it was replaced does not count.
-fn is_complete(members: &[Labelled]) -> bool {
+fn is_complete(members: &[LabelledDevice]) -> bool {
     let newest = members.iter().map(|m| &m.label).max_by_key(|label| label.generation);
     let named = newest.into_iter().flat_map(|label| &label.members);
     let is_there = |uuid: Uuid| members.iter().any(|m| own_uuid(&m.label) == uuid);

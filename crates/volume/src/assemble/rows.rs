@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::{Volume, lineage};
 use crate::error::{Result, VolumeError};
-use crate::member::Labelled;
-use crate::ondisk::label::{Kind, Label};
+use crate::member::LabelledDevice;
+use crate::ondisk::label::{Label, LayoutKind};
 use crate::rows::{Component, Rows};
 
-pub(super) fn assemble(members: Vec<Labelled>) -> Result<Volume> {
+pub(super) fn assemble(members: Vec<LabelledDevice>) -> Result<Volume> {
     // OK to unwrap by default: the caller gives at least one.
     let Some(newest) = members.iter().map(|m| &m.label).max_by_key(|l| l.generation).cloned()
     else {
@@ -47,7 +47,7 @@ pub(super) fn assemble(members: Vec<Labelled>) -> Result<Volume> {
     })
 }
 
-fn refuse_damaged(found: &Labelled, newest: &Label) -> Result<()> {
+fn refuse_damaged(found: &LabelledDevice, newest: &Label) -> Result<()> {
     let device = found.name();
     if let Some(end) = found.overwritten {
         let what = format!(
@@ -75,7 +75,7 @@ pub(crate) fn rows(label: &Label, components: Vec<Component>) -> Result<Rows> {
         }
     }
     match label.kind {
-        Kind::Concat => {
+        LayoutKind::Concat => {
             let all = components.iter().map(|c| c.bytes).fold(0, u64::saturating_add);
             if all < label.size {
                 return Err(corrupt("the components are smaller than the volume"));

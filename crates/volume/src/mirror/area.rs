@@ -19,13 +19,13 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, Completion, Request, Result};
 
 use super::Core;
-use super::checksums::Written;
+use super::checksums::UnflushedRecord;
 use super::events::{Event, LegError};
-use super::leg::{Failed, bit, mask_of};
+use super::leg::{LegFailure, bit, mask_of};
 use super::ranges::Ticket;
 use super::state::State;
 use super::verify::Holder;
-use crate::ondisk::checksums::{self, Record, record_at};
+use crate::ondisk::checksums::{self, ChecksumRecord, record_at};
 use crate::ondisk::label::LEGS_MAX;
 use crate::ondisk::map::{Region, RegionState};
 
@@ -35,10 +35,10 @@ const SAVED_AT_ONCE: usize = 16;
 const LEARNED_BYTES: u64 = 1 << 20;
 
 /// A record that is to be written, and to which legs.
-struct Ready {
+struct PendingRecord {
     region: u32,
     version: u64,
-    record: Record,
+    record: ChecksumRecord,
     legs: Vec<Holder>,
     /// Legs that have it already.
     have: u8,
@@ -63,7 +63,7 @@ impl Drop for Pin {
 impl State {
     /// Whether the map may say that a region has a record: all durable legs that hold it do, and
     /// it is what is known. They were flushed since it was written.
-    pub(super) fn is_summable(&self, region: u32, written: &Written) -> bool {
+    pub(super) fn is_summable(&self, region: u32, written: &UnflushedRecord) -> bool {
         let holders = self.durable() & !self.regions.get(region).stale;
         let have = written.took & self.of_same_epoch(written.epochs);
         let known = self.checksums.as_ref();
@@ -73,7 +73,12 @@ impl State {
     /// Legs were given a region, and flushed: they do not lack it any more, durably once the map
     /// is. Where the map has a record of the region that they may not have, there is none from now
     /// on: an older one of theirs must not be taken for it.
-    pub(super) fn set_fresh(&mut self, region: u32, legs: u8, records: &BTreeMap<u32, Written>) {
+    pub(super) fn set_fresh(
+        &mut self,
+        region: u32,
+        legs: u8,
+        records: &BTreeMap<u32, UnflushedRecord>,
+    ) {
         self.regions.set_fresh(region, legs);
         let now = self.regions.get(region);
         let durable = legs & self.durable();
@@ -91,7 +96,7 @@ impl State {
     }
 
     /// Legs were flushed since these records were written.
-    pub(super) fn set_summed(&mut self, written: &BTreeMap<u32, Written>) {
+    pub(super) fn set_summed(&mut self, written: &BTreeMap<u32, UnflushedRecord>) {
         for (region, written) in written {
             let now = self.regions.get(*region);
             if now.state == RegionState::Clean && self.is_summable(*region, written) {
@@ -136,17 +141,20 @@ impl Core {
             (holders, known.blocks_of(region), state.regions.region_bytes())
         };
         let mut failed = Vec::new();
-        let mut found: Vec<(&Holder, Option<Record>)> = Vec::new();
+        let mut found: Vec<(&Holder, Option<ChecksumRecord>)> = Vec::new();
         for holder in &holders {
             let (at, len) = record_at(holder.map_blocks, region_bytes, region);
             match holder.device.read(at, len) {
                 Ok(bytes) => {
-                    found.push((holder, Record::decode(&bytes, self.volume, region, blocks)));
+                    found.push((
+                        holder,
+                        ChecksumRecord::decode(&bytes, self.volume, region, blocks),
+                    ));
                 }
                 Err(error) => {
                     let (slot, epoch) = (holder.slot, holder.epoch);
                     self.answered((slot, epoch), None, false);
-                    failed.push(Failed { slot, epoch, error });
+                    failed.push(LegFailure { slot, epoch, error });
                 }
             }
         }
@@ -169,7 +177,8 @@ impl Core {
             }
         }
         let Some(newest) = newest else { return };
-        let is_behind = |(_, record): &&(&Holder, Option<Record>)| record.as_ref() != Some(&newest);
+        let is_behind =
+            |(_, record): &&(&Holder, Option<ChecksumRecord>)| record.as_ref() != Some(&newest);
         let behind: Vec<&Holder> = found.iter().filter(is_behind).map(|(h, _)| *h).collect();
         if behind.is_empty() && failed.is_empty() {
             // Who only reads has nothing written down.
@@ -181,7 +190,7 @@ impl Core {
             let (slot, epoch) = (holder.slot, holder.epoch);
             let (at, _) = record_at(holder.map_blocks, region_bytes, region);
             if may && let Err(error) = holder.device.write(at, bytes.clone().into()) {
-                failed.push(Failed { slot, epoch, error });
+                failed.push(LegFailure { slot, epoch, error });
             }
             self.report_record(holder, at, may);
         }
@@ -196,7 +205,7 @@ impl Core {
     fn rewrite(
         &self,
         holders: &[Holder],
-        failed: &Failed,
+        failed: &LegFailure,
         region_bytes: u64,
         region: u32,
         bytes: &Bytes,
@@ -253,7 +262,7 @@ impl Core {
 
     /// The record of a region that is held, if all of it is known and it may be written. `also`
     /// are legs that are being given the region.
-    fn ready(&self, region: u32, also: u8) -> Option<Ready> {
+    fn ready(&self, region: u32, also: u8) -> Option<PendingRecord> {
         let mut state = self.state.lock();
         let generation = state.generation;
         let (record, saved, version) = state.checksums.as_ref()?.record(region)?;
@@ -286,15 +295,18 @@ impl Core {
                 durable: true,
             });
         }
-        let record = Record { edition, ..record };
+        let record = ChecksumRecord { edition, ..record };
         let (have, epochs) = (holders & !targets, state.epochs());
-        Some(Ready { region, version, record, legs, have, epochs })
+        Some(PendingRecord { region, version, record, legs, have, epochs })
     }
 
     /// Writes records; those that are on all legs that hold their region.
-    fn write_records(self: &Arc<Self>, ready: Vec<Ready>) -> Result<BTreeMap<u32, Written>> {
+    fn write_records(
+        self: &Arc<Self>,
+        ready: Vec<PendingRecord>,
+    ) -> Result<BTreeMap<u32, UnflushedRecord>> {
         let region_bytes = self.state.lock().regions.region_bytes();
-        let mut sent: Vec<(Ready, Vec<Completion>)> = Vec::new();
+        let mut sent: Vec<(PendingRecord, Vec<Completion>)> = Vec::new();
         for ready in ready {
             let bytes = Bytes::from(ready.record.encode(self.volume, ready.region, region_bytes));
             let ask = |holder: &Holder| {
@@ -313,7 +325,7 @@ impl Core {
                 let (slot, epoch) = (holder.slot, holder.epoch);
                 match completion.wait() {
                     Ok(_) => took |= bit(slot),
-                    Err(error) => failed.push(Failed { slot, epoch, error }),
+                    Err(error) => failed.push(LegFailure { slot, epoch, error }),
                 }
             }
             let region = ready.region;
@@ -327,7 +339,7 @@ impl Core {
             if stays == 0 && took & same != 0 {
                 let edition = ready.record.edition;
                 known.saved(region, ready.version, edition);
-                let written = Written { edition, took, epochs: ready.epochs };
+                let written = UnflushedRecord { edition, took, epochs: ready.epochs };
                 all.insert(region, written);
             } else {
                 known.not_saved(region);
@@ -350,7 +362,10 @@ impl Core {
     }
 
     /// Writes the records of regions that are about to be clean, many at once.
-    pub(super) fn save(self: &Arc<Self>, regions: &[u32]) -> Result<BTreeMap<u32, Written>> {
+    pub(super) fn save(
+        self: &Arc<Self>,
+        regions: &[u32],
+    ) -> Result<BTreeMap<u32, UnflushedRecord>> {
         let mut all = BTreeMap::new();
         for batch in regions.chunks(SAVED_AT_ONCE) {
             let mut held: Vec<(u32, Ticket)> = Vec::new();
@@ -381,7 +396,7 @@ impl Core {
     }
 
     /// A region that cannot be read has no record.
-    fn learned(self: &Arc<Self>, region: u32) -> Option<Ready> {
+    fn learned(self: &Arc<Self>, region: u32) -> Option<PendingRecord> {
         if self.state.lock().regions.is_blank(region) {
             return None;
         }

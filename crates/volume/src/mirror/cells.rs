@@ -58,16 +58,16 @@ impl Holders {
 }
 
 /// All regions.
-pub(super) struct Cells {
+pub(super) struct RegionCells {
     cells: Vec<Cell>,
     holders: Arc<Holders>,
 }
 
-impl Cells {
+impl RegionCells {
     /// So many regions of this state.
-    pub fn new(count: usize, all: Region) -> Cells {
+    pub fn new(count: usize, all: Region) -> RegionCells {
         let cells = vec![Cell::new(all); count];
-        Cells { holders: Holders::of(&cells), cells }
+        RegionCells { holders: Holders::of(&cells), cells }
     }
 
     /// What is published; another one once there are more regions.
@@ -90,7 +90,7 @@ impl Cells {
     }
 }
 
-impl Deref for Cells {
+impl Deref for RegionCells {
     type Target = [Cell];
     fn deref(&self) -> &[Cell] {
         &self.cells
@@ -103,9 +103,9 @@ mod tests {
 
     #[test]
     fn who_may_answer_follows_every_change() {
-        let mut cells = Cells::new(3, Region::UNWRITTEN);
+        let mut cells = RegionCells::new(3, Region::UNWRITTEN);
         let state = |state, stale| Region { state, stale, summed: false };
-        let holders = |cells: &Cells| cells.holders().get(1);
+        let holders = |cells: &RegionCells| cells.holders().get(1);
         assert_eq!(holders(&cells), 0, "zeros are no leg's");
         cells.change(1, |cell| cell.now = state(RegionState::Filling, 0b100));
         assert_eq!(holders(&cells), 0, "not on the legs yet");

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::regions::Regions;
 use crate::ondisk::BLOCK;
-use crate::ondisk::checksums::{Edition, Record};
+use crate::ondisk::checksums::{ChecksumRecord, Edition};
 use crate::ondisk::label::LEGS_MAX;
 
 /// Bytes of memory that checksums take at most, where those that are not saved do not take more.
@@ -46,7 +46,7 @@ struct Entry {
 
 /// A record that was written to legs, and not flushed yet.
 #[derive(Debug, Clone, Copy)]
-pub struct Written {
+pub struct UnflushedRecord {
     /// The record's own.
     pub edition: Edition,
     /// Legs that have it, and what their epochs were then.
@@ -64,7 +64,7 @@ pub enum Verdict {
 }
 
 /// The checksums of a mirror.
-pub struct Checksums {
+pub struct MirrorChecksums {
     region_bytes: u64,
     size: u64,
     entries: BTreeMap<u32, Entry>,
@@ -78,17 +78,17 @@ pub struct Checksums {
     /// Regions in use: their checksums stay in memory.
     pins: BTreeMap<u32, usize>,
     /// Records that legs were given while they were copied to, or scrubbed.
-    pub written: BTreeMap<u32, Written>,
+    pub written: BTreeMap<u32, UnflushedRecord>,
 }
 
 fn weight(blocks: usize) -> usize {
     ENTRY_BYTES + blocks * size_of::<Sum>()
 }
 
-impl Checksums {
+impl MirrorChecksums {
     /// As the map says; in so many bytes of memory, or as many as is usual.
-    pub fn new(regions: &Regions, memory_max: Option<usize>) -> Checksums {
-        Checksums {
+    pub fn new(regions: &Regions, memory_max: Option<usize>) -> MirrorChecksums {
+        MirrorChecksums {
             region_bytes: regions.region_bytes(),
             size: regions.size(),
             entries: BTreeMap::new(),
@@ -317,7 +317,7 @@ impl Checksums {
     }
 
     /// The newest record; `None`: no trusted one.
-    pub fn loaded(&mut self, region: u32, record: Option<&Record>) {
+    pub fn loaded(&mut self, region: u32, record: Option<&ChecksumRecord>) {
         if record.is_none()
             && let Some(stored) = self.stored.get_mut(region as usize)
         {
@@ -342,14 +342,18 @@ impl Checksums {
 
     /// The record of a region of which every checksum is known, and whether it is on the legs as
     /// it is; with the version of the entry.
-    pub fn record(&self, region: u32) -> Option<(Record, bool, u64)> {
+    pub fn record(&self, region: u32) -> Option<(ChecksumRecord, bool, u64)> {
         let entry = self.entries.get(&region)?;
         let sum = |sum: &Sum| match sum {
             Sum::Known(sum) => Some(*sum),
             Sum::None | Sum::Stored => None,
         };
         let sums: Option<Vec<u32>> = entry.blocks.iter().map(sum).collect();
-        Some((Record { edition: entry.edition, sums: sums? }, !entry.unsaved, entry.version))
+        Some((
+            ChecksumRecord { edition: entry.edition, sums: sums? },
+            !entry.unsaved,
+            entry.version,
+        ))
     }
 
     /// A new record's edition, under this generation of the labels.
@@ -386,7 +390,7 @@ impl Checksums {
     }
 
     /// Whether the record that was written is still what is known.
-    pub fn is_as_written(&self, region: u32, written: &Written) -> bool {
+    pub fn is_as_written(&self, region: u32, written: &UnflushedRecord) -> bool {
         match self.entries.get(&region) {
             // It may have been evicted and loaded again since.
             Some(entry) => entry.edition == written.edition && !entry.unsaved,
@@ -403,10 +407,10 @@ mod tests {
 
     const REGION: u64 = 64 << 10;
 
-    fn fixture(summed: bool) -> Checksums {
+    fn fixture(summed: bool) -> MirrorChecksums {
         let state = if summed { RegionState::Clean } else { RegionState::Dirty };
         let all = Region { state, stale: 0, summed };
-        Checksums::new(&Regions::new(64 * REGION, REGION as u32, all), Some(8 * weight(16)))
+        MirrorChecksums::new(&Regions::new(64 * REGION, REGION as u32, all), Some(8 * weight(16)))
     }
 
     #[test]
@@ -417,7 +421,7 @@ mod tests {
         assert_eq!(sums.verdict(REGION - BLOCK, &[7, 8]), Verdict::Good);
         assert_eq!(sums.verdict(REGION - BLOCK, &[7, 9]), Verdict::Unsure);
         assert!(sums.needs_load(0) && sums.record(0).is_none());
-        let record = Record { edition: Edition::default(), sums: (0..16).collect() };
+        let record = ChecksumRecord { edition: Edition::default(), sums: (0..16).collect() };
         sums.loaded(0, Some(&record));
         let (found, saved, _) = sums.record(0).unwrap();
         assert_eq!((found.sums[14], found.sums[15], saved), (14, 7, false));
@@ -441,7 +445,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_keeps_what_is_not_saved() {
         let mut sums = fixture(true);
-        let record = Record { edition: Edition::default(), sums: vec![5; 16] };
+        let record = ChecksumRecord { edition: Edition::default(), sums: vec![5; 16] };
         sums.set(0, &[1]);
         for region in 1..40 {
             sums.loaded(region, Some(&record));
@@ -465,7 +469,7 @@ mod tests {
     #[test]
     fn what_somebody_is_using_stays() {
         let mut sums = fixture(true);
-        let record = Record { edition: Edition::default(), sums: vec![5; 16] };
+        let record = ChecksumRecord { edition: Edition::default(), sums: vec![5; 16] };
         sums.pin(0);
         sums.pin(0);
         sums.loaded(0, Some(&record));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, Result};
 
 use super::Core;
-use super::leg::{Failed, slots};
+use super::leg::{LegFailure, slots};
 use super::legs::clear_blocks;
 use super::state::AssemblyChanges;
 use crate::ondisk::second_label_at;
@@ -49,7 +49,7 @@ impl Core {
             (Arc::clone(device), leg.epoch)
         };
         if let Err(error) = work(&device) {
-            let failed = [Failed { slot, epoch, error }];
+            let failed = [LegFailure { slot, epoch, error }];
             self.drop_all(&mut self.state.lock(), &failed);
         }
     }

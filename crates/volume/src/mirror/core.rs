@@ -8,13 +8,13 @@ use uuid::Uuid;
 
 use super::lanes::Lanes;
 use super::state::State;
-use crate::planted::Planted;
+use crate::planted::VolumeBug;
 
 /// A mirror in use, as its tasks have it.
 pub(crate) struct Core {
     pub volume: Uuid,
     pub name: String,
-    pub planted: Planted,
+    pub planted: VolumeBug,
     /// Regions have checksums.
     pub checksums: bool,
     pub state: Mutex<State>,
@@ -31,7 +31,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub fn new(volume: Uuid, name: String, planted: Planted, state: State) -> Core {
+    pub fn new(volume: Uuid, name: String, planted: VolumeBug, state: State) -> Core {
         Core {
             volume,
             name,

@@ -8,7 +8,7 @@ pub enum Event {
     /// A leg failed a request, and is out of use; other legs have what it had.
     Dropped(LegError),
     /// A leg failed a request, and stays in use.
-    Erred(LegError, Kept),
+    Erred(LegError, KeepReason),
     /// A leg holds blocks that are not what was written, or checksums that are damaged.
     WrongData {
         /// The leg, and what is wrong.
@@ -35,7 +35,7 @@ pub enum Event {
 
 /// Why a leg that failed stays in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeepReason {
     /// It holds what no other durable leg has.
     OnlyCopy,
     /// The same request failed on every durable leg: none of them is better.
@@ -68,13 +68,13 @@ impl std::fmt::Display for Event {
                  replace it",
                 leg(t)
             ),
-            Event::Erred(t, Kept::OnlyCopy) => write!(
+            Event::Erred(t, KeepReason::OnlyCopy) => write!(
                 f,
                 "{}; it stays in use, because it holds what no other leg has: add a leg and resync \
                  while it can still be read",
                 leg(t)
             ),
-            Event::Erred(t, Kept::AllFailed) => write!(
+            Event::Erred(t, KeepReason::AllFailed) => write!(
                 f,
                 "{}; it stays in use, because no durable leg took the request: repair what they \
                  share and take it online, or add a leg and resync",

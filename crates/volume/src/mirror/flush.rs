@@ -12,7 +12,7 @@ use steadfast_block::{BlockDevice, Completion, Request, Result};
 use steadfast_runtime::spawn;
 
 use super::Core;
-use super::leg::{Failed, slots};
+use super::leg::{LegFailure, slots};
 use super::state::State;
 use crate::ondisk::map::{Region, RegionState};
 use crate::planted::Bug;
@@ -49,7 +49,7 @@ impl Core {
         device.submit(Request::Flush).on_done(move |answer| match answer.clone() {
             Ok(_) => completer.complete(Ok(Bytes::new())),
             Err(error) => drop(spawn("mirror flush failed", move || {
-                let outcome = core.flush_failed(&[Failed { slot, epoch, error }]);
+                let outcome = core.flush_failed(&[LegFailure { slot, epoch, error }]);
                 completer.complete(outcome.map(|()| Bytes::new()));
             })),
         });
@@ -99,7 +99,7 @@ impl Core {
         let mut failed = Vec::new();
         for (slot, epoch, completion) in sent {
             if let Err(error) = completion.wait() {
-                failed.push(Failed { slot, epoch, error });
+                failed.push(LegFailure { slot, epoch, error });
             }
         }
         if failed.is_empty() { Ok(()) } else { self.flush_failed(&failed) }
@@ -107,7 +107,7 @@ impl Core {
 
     /// A leg whose flush failed is dropped: unflushed data on it is unknown. If the mirror cannot
     /// do without the leg, it fails.
-    fn flush_failed(&self, failed: &[Failed]) -> Result<()> {
+    fn flush_failed(&self, failed: &[LegFailure]) -> Result<()> {
         {
             let mut state = self.state.lock();
             self.drop_all(&mut state, failed);

@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::core::Core;
 use super::events::Listener;
 use super::policy::{Policies, check_policies};
-use super::resync::{Resynced, Throttle};
-use super::scrub::Scrubbed;
+use super::resync::{ResyncReport, ResyncThrottle};
+use super::scrub::ScrubReport;
 
 /// The shortest time between two passes of the timer.
 const SHORTEST_TICK: Duration = Duration::from_millis(1);
@@ -98,7 +98,7 @@ impl Mirror {
 
     /// Calls [`tick`](Self::tick) and resyncs in the background, until the mirror is dropped,
     /// closed or has failed.
-    pub fn keep(&self, every: Duration, throttle: Throttle) {
+    pub fn keep(&self, every: Duration, throttle: ResyncThrottle) {
         let handle: Weak<Handle> = Arc::downgrade(&self.0);
         spawn("mirror upkeep", move || {
             loop {
@@ -120,7 +120,7 @@ impl Mirror {
     /// # Errors
     /// If the mirror has failed or is closed, or the throttle would never let anything through.
     /// Regions that cannot be read are counted, no error.
-    pub fn resync(&self, throttle: Throttle) -> crate::Result<Resynced> {
+    pub fn resync(&self, throttle: ResyncThrottle) -> crate::Result<ResyncReport> {
         throttle.check("resync")?;
         Ok(self.0.resync(throttle)?)
     }
@@ -131,7 +131,7 @@ impl Mirror {
     ///
     /// # Errors
     /// If the mirror has failed or is closed, or the throttle would never let anything through.
-    pub fn scrub(&self, repair: bool, throttle: Throttle) -> crate::Result<Scrubbed> {
+    pub fn scrub(&self, repair: bool, throttle: ResyncThrottle) -> crate::Result<ScrubReport> {
         throttle.check("scrub")?;
         Ok(self.0.scrub(repair, throttle)?)
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::cells::Holders;
 use super::heat::{Heats, Reader};
-use super::leg::{Counters, Failed, Leg};
+use super::leg::{Counters, Leg, LegFailure};
 use super::policy::{ReadPolicy, choose};
 use crate::ondisk::label::LEGS_MAX;
 
@@ -21,7 +21,7 @@ const LANES: usize = 16;
 const COOL_EVERY: u64 = 64;
 
 /// What a read needs of the legs.
-pub(super) struct View {
+pub(super) struct ReadView {
     pub version: u64,
     pub policy: ReadPolicy,
     pub size: u64,
@@ -29,7 +29,7 @@ pub(super) struct View {
     pub within_block: u64,
     /// A region is 2 to the power of this in bytes.
     pub shift: u32,
-    pub legs: [Option<Readable>; LEGS_MAX],
+    pub legs: [Option<ReadableLeg>; LEGS_MAX],
     /// Those, as bits.
     pub active: u8,
     pub holders: Arc<Holders>,
@@ -37,7 +37,7 @@ pub(super) struct View {
 }
 
 /// A leg that takes reads.
-pub(super) struct Readable {
+pub(super) struct ReadableLeg {
     pub uuid: Uuid,
     pub epoch: u64,
     pub device: Arc<dyn BlockDevice>,
@@ -72,9 +72,9 @@ impl Tally {
 /// A place for one task at a time. Apart from its neighbours, as processors keep memory.
 #[repr(align(128))]
 #[derive(Default)]
-pub(super) struct Lane {
+pub(super) struct ReaderSlot {
     /// No task waits for it: a task that finds it in use reads with the lock.
-    pub view: SpinMutex<Option<Arc<View>>>,
+    pub view: SpinMutex<Option<Arc<ReadView>>>,
     /// The legs that the tallies are of, by their UUIDs, as far as a number can identify them.
     counted_of: [AtomicU64; LEGS_MAX],
     tallies: [Tally; LEGS_MAX],
@@ -86,7 +86,7 @@ pub(super) struct Lane {
 /// The lanes of a mirror.
 pub(super) struct Lanes {
     version: AtomicU64,
-    lanes: [Lane; LANES],
+    lanes: [ReaderSlot; LANES],
 }
 
 impl Default for Lanes {
@@ -97,7 +97,7 @@ impl Default for Lanes {
 
 /// A read that was made in a lane.
 pub(super) struct LaneRead {
-    pub answer: Result<Bytes, Failed>,
+    pub answer: Result<Bytes, LegFailure>,
     /// The view that it used is one of the past by now, and still in the lane.
     pub view_ended: bool,
 }
@@ -122,9 +122,9 @@ fn lane_of_thread() -> usize {
     })
 }
 
-impl Lane {
+impl ReaderSlot {
     /// Gives what was counted to the legs that it was counted of. The lane is the caller's.
-    pub fn settle(&self, view: &View, legs: &mut [Option<Leg>; LEGS_MAX]) {
+    pub fn settle(&self, view: &ReadView, legs: &mut [Option<Leg>; LEGS_MAX]) {
         for ((tally, of), leg) in self.tallies.iter().zip(&view.legs).zip(legs) {
             let same = |leg: &&mut Leg| of.as_ref().is_some_and(|of| of.uuid == leg.uuid);
             if let Some(leg) = leg.as_mut().filter(same) {
@@ -151,7 +151,7 @@ impl Lane {
 impl Lanes {
     /// The lane of this thread.
     #[inline]
-    pub fn of_thread(&self) -> &Lane {
+    pub fn of_thread(&self) -> &ReaderSlot {
         &self.lanes[lane_of_thread()]
     }
 
@@ -182,14 +182,18 @@ impl Lanes {
         let answer = leg.device.read(leg.data_start + offset, len);
         let (version, epoch) = (view.version, leg.epoch);
         drop(kept);
-        let answer = answer.map_err(|error| Failed { slot, epoch, error });
+        let answer = answer.map_err(|error| LegFailure { slot, epoch, error });
         Some(LaneRead { answer, view_ended: self.version() != version })
     }
 
     /// Gives this thread's lane a view, unless it has that one, or somebody reads in it at this
     /// moment. The view that was there is to be dropped without the lock.
     #[must_use = "to be dropped without the lock"]
-    pub fn open(&self, view: Arc<View>, legs: &mut [Option<Leg>; LEGS_MAX]) -> Option<Arc<View>> {
+    pub fn open(
+        &self,
+        view: Arc<ReadView>,
+        legs: &mut [Option<Leg>; LEGS_MAX],
+    ) -> Option<Arc<ReadView>> {
         let lane = self.of_thread();
         let mut kept = lane.view.try_lock()?;
         if kept.as_ref().is_some_and(|kept| kept.version == view.version) {
@@ -222,7 +226,7 @@ impl Lanes {
     /// Brings counters up to date, and takes views out that nobody can use: to be dropped without
     /// the lock, for theirs may be the last hold on a device.
     #[must_use = "to be dropped without the lock"]
-    pub fn sweep(&self, legs: &mut [Option<Leg>; LEGS_MAX]) -> Vec<Arc<View>> {
+    pub fn sweep(&self, legs: &mut [Option<Leg>; LEGS_MAX]) -> Vec<Arc<ReadView>> {
         let version = self.version.load(Ordering::Relaxed);
         let mut dead = Vec::new();
         for lane in &self.lanes {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, BlockError};
 use uuid::Uuid;
 
-use super::partial::Frames;
-use super::policy::Measured;
-use crate::ondisk::label::{LEGS_MAX, Left, MemberState};
+use super::partial::PartialFrames;
+use super::policy::LegLatency;
+use crate::ondisk::label::{DepartureRange, LEGS_MAX, MemberState};
 
 /// What a leg has been asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,10 +40,10 @@ pub(crate) struct Leg {
     /// It is smaller than the volume, and holds what there is room for.
     pub partial: bool,
     /// Of a partial leg that is there: `device` are these.
-    pub frames: Option<Arc<Frames>>,
+    pub frames: Option<Arc<PartialFrames>>,
     pub state: MemberState,
     /// When it left, if it has. Forgotten when a label that has it in use again is on all legs.
-    pub left: Option<Left>,
+    pub left: Option<DepartureRange>,
     /// Changes whenever the leg leaves, comes back or is another one: what was begun before does
     /// not count for it any more.
     pub epoch: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Leg {
     pub joining: bool,
     /// The last error of a leg that failed, or that cannot be done without.
     pub erred: Option<String>,
-    pub measured: Measured,
+    pub measured: LegLatency,
     pub counters: Counters,
 }
 
@@ -68,7 +68,7 @@ impl Leg {
 
 /// A leg that failed a request.
 #[derive(Debug, Clone)]
-pub(crate) struct Failed {
+pub(crate) struct LegFailure {
     pub slot: usize,
     /// The leg's epoch when it was asked.
     pub epoch: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Failed {
 }
 
 /// The slots of legs that failed.
-pub(crate) fn mask_of(failed: &[Failed]) -> u8 {
+pub(crate) fn mask_of(failed: &[LegFailure]) -> u8 {
     failed.iter().fold(0, |mask, failed| mask | bit(failed.slot))
 }
 

@@ -13,12 +13,12 @@ use steadfast_block::{BlockDevice, DeviceInfo};
 use steadfast_runtime::MutexGuard;
 
 use super::leg::{Leg, bit};
-use super::partial::Frames;
+use super::partial::PartialFrames;
 use super::state::State;
 use super::{Core, Mirror, describe};
 use crate::assemble::lineage::{is_as_it_left, own_uuid};
 use crate::error::{Result, VolumeError};
-use crate::member::{Labelled, check_new, read_label, wipe_label};
+use crate::member::{LabelledDevice, check_new, read_label, wipe_label};
 use crate::ondisk::label::{LEGS_MAX, MemberState};
 use crate::ondisk::map::RECORDS;
 use crate::ondisk::{BLOCK, Layout, MAP_AT, REGIONS_MAX, checksums, random_uuid};
@@ -87,7 +87,7 @@ pub(crate) fn leg_on(
 fn with_frames(leg: Leg, new: &NewLeg, region_bytes: u32) -> Result<Leg> {
     let size = leg.device_bytes;
     let start = Layout::of_component(size).data_start;
-    let frames = Frames::new(Arc::clone(&new.device), start, u64::from(region_bytes));
+    let frames = PartialFrames::new(Arc::clone(&new.device), start, u64::from(region_bytes));
     if frames.count() == 0 {
         let need = start + u64::from(region_bytes) + BLOCK;
         return Err(VolumeError::refused(format!(
@@ -449,7 +449,7 @@ impl Mirror {
             let layout = Layout { map_blocks: label.map_blocks, data_start: label.data_start };
             let frames = now.partial.then(|| {
                 let region = state.regions.region_bytes();
-                Frames::new(Arc::clone(&found.device), label.data_start, region)
+                PartialFrames::new(Arc::clone(&found.device), label.data_start, region)
             });
             let device: Device = match &frames {
                 Some(frames) => Arc::clone(frames) as Device,
@@ -494,7 +494,7 @@ impl Mirror {
     }
 
     /// Whether the leg is volatile; and its device, if it is still that leg, as it left.
-    fn recognised(&self, slot: usize, device: Option<Device>) -> Result<(bool, Labelled)> {
+    fn recognised(&self, slot: usize, device: Option<Device>) -> Result<(bool, LabelledDevice)> {
         let (uuid, name, known, left, volatile) = {
             let state = self.0.state.lock();
             let leg = state.member(slot)?;

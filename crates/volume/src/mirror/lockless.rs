@@ -2,9 +2,9 @@
 //!
 //! Most reads are in one region that is in sync, from a leg whose latency is not measured. Memory
 //! serves such a read faster than taking the lock and counting the device as in use. So the
-//! information for these reads is in an immutable [`View`], kept in *lanes*. A task has a lane for
-//! itself while it reads, and uses the view there. If its lane is in use, the task reads with the
-//! lock.
+//! information for these reads is in an immutable [`ReadView`], kept in *lanes*. A task has a lane
+//! for itself while it reads, and uses the view there. If its lane is in use, the task reads with
+//! the lock.
 //!
 //! # Invariants
 //!
@@ -21,8 +21,8 @@ use bytes::Bytes;
 use steadfast_block::Result;
 
 use super::Core;
-use super::lanes::{LaneRead, Lanes, Readable, View};
-use super::leg::{Failed, Leg, bit};
+use super::lanes::{LaneRead, Lanes, ReadView, ReadableLeg};
+use super::leg::{Leg, LegFailure, bit};
 use super::policy::{Policies, ReadPolicy, WritePolicy};
 use super::state::State;
 use crate::ondisk::label::LEGS_MAX;
@@ -57,14 +57,14 @@ impl Core {
     /// reads at this moment is left to it. The view that was there is to be dropped without the
     /// lock.
     #[must_use = "to be dropped without the lock"]
-    pub(super) fn open_lane(&self, state: &mut State) -> Option<Arc<View>> {
+    pub(super) fn open_lane(&self, state: &mut State) -> Option<Arc<ReadView>> {
         let view = state.view(&self.lanes)?;
         state.legs.settle(|legs| self.lanes.open(view, legs))
     }
 
     /// A leg could not answer.
     #[cold]
-    fn read_failed(self: &Arc<Self>, offset: u64, len: u64, failed: Failed) -> Result<Bytes> {
+    fn read_failed(self: &Arc<Self>, offset: u64, len: u64, failed: LegFailure) -> Result<Bytes> {
         self.answered((failed.slot, failed.epoch), None, false);
         self.retry_read(offset, len, failed)
     }
@@ -72,7 +72,7 @@ impl Core {
 
 impl State {
     /// The view of now, if reads can do with one.
-    fn view(&mut self, lanes: &Lanes) -> Option<Arc<View>> {
+    fn view(&mut self, lanes: &Lanes) -> Option<Arc<ReadView>> {
         let Policies { read, write, .. } = self.policies;
         // These need what all reads share: who was last, or how long each leg takes.
         let shared = matches!(read, ReadPolicy::RoundRobin | ReadPolicy::Adaptive);
@@ -88,7 +88,7 @@ impl State {
         }
         let readable = |leg: &Option<Leg>| {
             let leg = leg.as_ref().filter(|leg| leg.is_active())?;
-            Some(Readable {
+            Some(ReadableLeg {
                 uuid: leg.uuid,
                 epoch: leg.epoch,
                 device: Arc::clone(leg.device.as_ref()?),
@@ -99,9 +99,9 @@ impl State {
         if !block.is_power_of_two() {
             return None;
         }
-        let legs: [Option<Readable>; LEGS_MAX] = self.legs.each_ref().map(readable);
+        let legs: [Option<ReadableLeg>; LEGS_MAX] = self.legs.each_ref().map(readable);
         let (heats, holders) = self.regions.published();
-        let view = Arc::new(View {
+        let view = Arc::new(ReadView {
             version: lanes.version(),
             policy: read,
             size: self.regions.size(),

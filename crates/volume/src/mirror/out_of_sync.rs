@@ -13,11 +13,11 @@ use std::sync::Arc;
 use steadfast_block::{BlockError, Result};
 
 use super::Core;
-use super::leg::{Failed, bit, slots};
-use super::resync::Resynced;
+use super::leg::{LegFailure, bit, slots};
+use super::resync::ResyncReport;
 use super::state::State;
 use crate::ondisk::map::RegionState;
-use crate::planted::{Bug, Planted};
+use crate::planted::{Bug, VolumeBug};
 
 impl State {
     /// Whether any of these regions must be synced, or an assembly committed, before it is read or
@@ -54,12 +54,12 @@ impl State {
     /// Otherwise the legs that stay in use, because no other leg has better data.
     pub(super) fn write_failed(
         &mut self,
-        failed: &[Failed],
+        failed: &[LegFailure],
         regions: Range<u32>,
-        planted: Planted,
+        planted: VolumeBug,
     ) -> Option<u8> {
         let failing = self.still_in_use(failed);
-        let is_gone = |f: &&Failed| matches!(f.error, BlockError::Gone { .. });
+        let is_gone = |f: &&LegFailure| matches!(f.error, BlockError::Gone { .. });
         let gone = failed.iter().filter(is_gone).fold(0, |all, f| all | bit(f.slot)) & failing;
         let mut lost = None;
         for region in regions {
@@ -150,7 +150,7 @@ impl Core {
     fn sync_regions(self: &Arc<Self>, regions: &[u32]) -> Result<()> {
         let mut unreadable = false;
         for region in regions {
-            let mut done = Resynced::default();
+            let mut done = ResyncReport::default();
             self.copy_region(*region, &mut done)?;
             if done.unreadable > 0 {
                 // No leg holds all of it: from now on only the primary counts.

@@ -31,7 +31,7 @@ const SPACE: u64 = 1 << 62;
 const LOOKED_AT: usize = 32;
 
 /// The frames of a device.
-pub(crate) struct Frames {
+pub(crate) struct PartialFrames {
     device: Device,
     data_start: u64,
     region_bytes: u64,
@@ -44,14 +44,14 @@ pub(crate) struct Frames {
 struct Table {
     of: HashMap<u32, usize>,
     /// Those that were ever used: a device may be larger than any volume.
-    frames: Vec<Frame>,
+    frames: Vec<PartialFrame>,
     free: Vec<usize>,
     /// Where the search for a cold frame goes on.
     hand: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Frame {
+struct PartialFrame {
     region: Option<u32>,
     /// Reads in flight.
     pins: u32,
@@ -64,13 +64,13 @@ struct Part {
     bytes: Range<u64>,
 }
 
-impl Frames {
+impl PartialFrames {
     /// Of a device with labels, and data from `data_start` on.
-    pub fn new(device: Device, data_start: u64, region_bytes: u64) -> Arc<Frames> {
+    pub fn new(device: Device, data_start: u64, region_bytes: u64) -> Arc<PartialFrames> {
         let end = second_label_at(device.info().size);
         let count = (end.saturating_sub(data_start) / region_bytes) as usize;
         let table = Mutex::new(Table::default());
-        Arc::new(Frames { device, data_start, region_bytes, count, table })
+        Arc::new(PartialFrames { device, data_start, region_bytes, count, table })
     }
 
     /// Bytes of the device.
@@ -107,7 +107,7 @@ impl Frames {
         }
         if table.free.is_empty() && table.frames.len() < self.count {
             let new = table.frames.len();
-            table.frames.push(Frame::default());
+            table.frames.push(PartialFrame::default());
             table.free.push(new);
         }
         let Some(frame) = table.free.pop() else { return false };
@@ -139,9 +139,9 @@ impl Frames {
 
     /// The device for one read of regions that have frames: they keep them until it is dropped and
     /// what it was asked is answered.
-    pub fn pinned(self: &Arc<Frames>, offset: u64, len: u64) -> Device {
+    pub fn pinned(self: &Arc<PartialFrames>, offset: u64, len: u64) -> Device {
         let pins = self.pin(offset, len);
-        Arc::new(Pinned { frames: Arc::clone(self), pins: Arc::new(pins) })
+        Arc::new(FramePin { frames: Arc::clone(self), pins: Arc::new(pins) })
     }
 
     /// Where a request goes.
@@ -172,7 +172,7 @@ impl Frames {
         parts
     }
 
-    fn pin(self: &Arc<Frames>, offset: u64, len: u64) -> Pins {
+    fn pin(self: &Arc<PartialFrames>, offset: u64, len: u64) -> Pins {
         let mut table = self.table.lock();
         let parts = self.parts_in(&table, offset, len);
         for frame in parts.iter().filter_map(|part| part.frame) {
@@ -206,7 +206,7 @@ impl Frames {
     }
 }
 
-impl BlockDevice for Frames {
+impl BlockDevice for PartialFrames {
     fn info(&self) -> DeviceInfo {
         DeviceInfo { size: SPACE, ..self.device.info() }
     }
@@ -263,7 +263,7 @@ impl BlockDevice for Frames {
 
 /// Frames that nobody else gets.
 struct Pins {
-    frames: Arc<Frames>,
+    frames: Arc<PartialFrames>,
     offset: u64,
     parts: Vec<Part>,
 }
@@ -281,13 +281,13 @@ impl Drop for Pins {
     }
 }
 
-/// See [`Frames::pinned`].
-struct Pinned {
-    frames: Arc<Frames>,
+/// See [`PartialFrames::pinned`].
+struct FramePin {
+    frames: Arc<PartialFrames>,
     pins: Arc<Pins>,
 }
 
-impl BlockDevice for Pinned {
+impl BlockDevice for FramePin {
     fn info(&self) -> DeviceInfo {
         self.frames.info()
     }
@@ -333,9 +333,9 @@ mod tests {
     const START: u64 = 64 << 10;
 
     /// Room for three regions.
-    fn frames() -> Arc<Frames> {
+    fn frames() -> Arc<PartialFrames> {
         let ram = Ram::new("ram", START + 3 * REGION + 4096);
-        Frames::new(Arc::new(ram), START, REGION)
+        PartialFrames::new(Arc::new(ram), START, REGION)
     }
 
     fn at(region: u32) -> u64 {

@@ -171,14 +171,14 @@ impl Policies {
 
 /// What is measured of a leg's reads.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Measured {
+pub(crate) struct LegLatency {
     /// Mean time of a read, in nanoseconds; 0: none yet.
     pub latency_ns: u64,
     /// Reads in flight.
     pub in_flight: u64,
 }
 
-impl Measured {
+impl LegLatency {
     pub fn answered(&mut self, took: Duration) {
         // At least one, so that zero means "none yet".
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).max(1);
@@ -202,7 +202,7 @@ pub(super) fn choose(
     candidates: u8,
     (offset, size): (u64, u64),
     (reads, last): (u64, usize),
-    measured: &[Measured],
+    measured: &[LegLatency],
 ) -> usize {
     let first = candidates.trailing_zeros() as usize;
     let has = |slot: usize| slot < 8 && candidates >> slot & 1 == 1;
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     fn at(policy: ReadPolicy, candidates: u8, offset: u64, last: usize) -> usize {
-        choose(policy, candidates, (offset, 1000), (0, last), &[Measured::default(); 4])
+        choose(policy, candidates, (offset, 1000), (0, last), &[LegLatency::default(); 4])
     }
 
     #[test]
@@ -259,9 +259,9 @@ mod tests {
 
     #[test]
     fn adaptive_prefers_the_fast_leg_until_it_is_busy() {
-        let mut legs = [Measured::default(); 2];
+        let mut legs = [LegLatency::default(); 2];
         let choice =
-            |legs: &[Measured]| choose(ReadPolicy::Adaptive, 0b11, (0, 1000), (0, 0), legs);
+            |legs: &[LegLatency]| choose(ReadPolicy::Adaptive, 0b11, (0, 1000), (0, 0), legs);
         legs[0].answered(Duration::from_micros(8000));
         assert_eq!(choice(&legs), 1, "never measured");
         legs[1].answered(Duration::from_micros(2000));

@@ -12,9 +12,9 @@ use steadfast_runtime::{now, spawn};
 
 use super::Core;
 use super::leg::{bit, slots};
-use super::partial::Frames;
+use super::partial::PartialFrames;
 use super::promotion::is_hotter;
-use super::resync::{Resynced, Throttle};
+use super::resync::{ResyncReport, ResyncThrottle};
 use super::state::State;
 
 /// After a demotion the task pauses this many times as long as the copy took, otherwise once as
@@ -23,11 +23,11 @@ const REST: u32 = 4;
 
 impl State {
     /// The partial leg in use: its place and frames.
-    pub(super) fn frames(&self) -> Option<(usize, &Arc<Frames>)> {
+    pub(super) fn frames(&self) -> Option<(usize, &Arc<PartialFrames>)> {
         self.frames_among(self.active())
     }
 
-    fn frames_among(&self, active: u8) -> Option<(usize, &Arc<Frames>)> {
+    fn frames_among(&self, active: u8) -> Option<(usize, &Arc<PartialFrames>)> {
         slots(active).find_map(|slot| {
             let frames = self.legs[slot].as_ref()?.frames.as_ref()?;
             Some((slot, frames))
@@ -134,7 +134,11 @@ impl Core {
     }
 
     /// Promotes the hottest regions while the partial leg has room; `done` counts them.
-    pub(super) fn refill(self: &Arc<Self>, throttle: Throttle, done: &mut Resynced) -> Result<()> {
+    pub(super) fn refill(
+        self: &Arc<Self>,
+        throttle: ResyncThrottle,
+        done: &mut ResyncReport,
+    ) -> Result<()> {
         let (slot, frames, hottest) = {
             let state = self.settled()?;
             let Some((slot, frames)) = state.frames() else { return Ok(()) };

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, BlockError, Completion, Request};
 
 use super::Core;
-use super::events::Kept;
-use super::leg::{Failed, bit, slots};
-use super::regions::Snapshot;
+use super::events::KeepReason;
+use super::leg::{LegFailure, bit, slots};
+use super::regions::MapBlockWrite;
 use super::state::State;
 use crate::ondisk::label::GENERATION_MAX;
 use crate::ondisk::map::slot_at;
@@ -30,7 +30,7 @@ struct ToLeg {
 }
 
 /// One generation of the labels.
-struct Edition {
+struct LabelGeneration {
     generation: u64,
     /// Up to which change of the members.
     version: u64,
@@ -41,7 +41,7 @@ struct Edition {
 }
 
 /// Writes all at once, with FUA; which legs failed, and how.
-fn write_all(writes: Vec<ToLeg>) -> Vec<Failed> {
+fn write_all(writes: Vec<ToLeg>) -> Vec<LegFailure> {
     let sent: Vec<(usize, u64, Completion)> = writes
         .into_iter()
         .map(|w| {
@@ -50,12 +50,12 @@ fn write_all(writes: Vec<ToLeg>) -> Vec<Failed> {
             (w.slot, w.epoch, completion)
         })
         .collect();
-    let mut failed: Vec<Failed> = Vec::new();
+    let mut failed: Vec<LegFailure> = Vec::new();
     for (slot, epoch, completion) in sent {
         if let Err(error) = completion.wait()
             && !failed.iter().any(|f| f.slot == slot)
         {
-            failed.push(Failed { slot, epoch, error });
+            failed.push(LegFailure { slot, epoch, error });
         }
     }
     failed
@@ -99,7 +99,7 @@ impl Core {
     }
 
     /// The labels to be written now; `None` if they are as they should be.
-    fn next_edition(&self, closed: bool) -> Result<Option<Edition>, BlockError> {
+    fn next_edition(&self, closed: bool) -> Result<Option<LabelGeneration>, BlockError> {
         let mut state = self.state.lock();
         if let Some(failed) = state.failed.clone() {
             return Err(failed);
@@ -120,7 +120,7 @@ impl Core {
             let (leg, _) = state.leg(slot).filter(|(leg, _)| leg.left.is_some())?;
             Some((slot, leg.epoch))
         });
-        Ok(Some(Edition {
+        Ok(Some(LabelGeneration {
             generation: state.generation,
             version: state.membership,
             back: back.collect(),
@@ -152,12 +152,12 @@ impl Core {
 
     /// Drops legs; where the mirror cannot do without one of them, nothing works any more. If no
     /// durable leg would be left all stay: none of them holds less than another.
-    pub(super) fn drop_all(&self, state: &mut State, failed: &[Failed]) {
+    pub(super) fn drop_all(&self, state: &mut State, failed: &[LegFailure]) {
         let in_use = state.active() & state.durable();
         let all = in_use != 0 && in_use & !state.still_in_use(failed) == 0;
         for failed in failed {
             if all && in_use & bit(failed.slot) != 0 {
-                state.keep_failed(failed, Kept::AllFailed);
+                state.keep_failed(failed, KeepReason::AllFailed);
                 state.failed.get_or_insert(failed.error.clone());
                 self.changed.notify_all();
                 continue;
@@ -230,7 +230,7 @@ impl Core {
     }
 
     /// Drops legs that did not take a part of the map, durably.
-    fn without(&self, failed: &[Failed]) -> Result<(), BlockError> {
+    fn without(&self, failed: &[LegFailure]) -> Result<(), BlockError> {
         if failed.is_empty() {
             return Ok(());
         }
@@ -238,10 +238,10 @@ impl Core {
         self.publish()
     }
 
-    fn map_writes(&self, state: &State, snapshots: &[Snapshot]) -> Vec<ToLeg> {
+    fn map_writes(&self, state: &State, snapshots: &[MapBlockWrite]) -> Vec<ToLeg> {
         let keepers = state.active() & state.durable();
         let mut writes = Vec::new();
-        for Snapshot { block, contents } in snapshots {
+        for MapBlockWrite { block, contents } in snapshots {
             let bytes = Bytes::from(contents.encode(self.volume, *block));
             let offset = slot_at(*block, contents.sequence);
             for slot in slots(keepers) {
@@ -258,7 +258,7 @@ impl Core {
     /// of these regions that others hold become stale, durably.
     pub(super) fn fail(
         &self,
-        failed: &[Failed],
+        failed: &[LegFailure],
         regions: std::ops::Range<u32>,
         stay: u8,
     ) -> Result<(), BlockError> {
@@ -270,7 +270,8 @@ impl Core {
                 if let Some(leg) = state.legs[slot].as_mut().filter(|l| l.epoch == failed.epoch) {
                     leg.counters.errors += 1;
                 }
-                let stays = stay & bit(slot) != 0 && state.keep_failed(failed, Kept::AllFailed);
+                let stays =
+                    stay & bit(slot) != 0 && state.keep_failed(failed, KeepReason::AllFailed);
                 if stays || !state.drop_failed(failed) {
                     kept |= bit(slot);
                 }

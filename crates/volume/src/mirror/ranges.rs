@@ -11,7 +11,7 @@ use steadfast_block::{Completer, Completion};
 pub struct Ticket(u64);
 
 #[derive(Debug)]
-struct Held {
+struct RangeLock {
     ticket: Ticket,
     start: u64,
     end: u64,
@@ -21,7 +21,7 @@ struct Held {
     may_be_behind: bool,
 }
 
-struct Waiting {
+struct RangeWaiter {
     ticket: Ticket,
     start: u64,
     end: u64,
@@ -32,8 +32,8 @@ struct Waiting {
 #[derive(Default)]
 pub struct Ranges {
     next: u64,
-    held: Vec<Held>,
-    waiting: VecDeque<Waiting>,
+    held: Vec<RangeLock>,
+    waiting: VecDeque<RangeWaiter>,
     behind: usize,
     may_be_behind: usize,
 }
@@ -71,7 +71,7 @@ impl Ranges {
             return None;
         }
         let ticket = self.ticket();
-        self.held.push(Held { ticket, start, end, behind: 0, may_be_behind: false });
+        self.held.push(RangeLock { ticket, start, end, behind: 0, may_be_behind: false });
         Some(ticket)
     }
 
@@ -82,7 +82,7 @@ impl Ranges {
         }
         let (turn, completion) = Completion::pending();
         let ticket = self.ticket();
-        self.waiting.push_back(Waiting { ticket, start, end, turn });
+        self.waiting.push_back(RangeWaiter { ticket, start, end, turn });
         (ticket, completion)
     }
 
@@ -104,7 +104,7 @@ impl Ranges {
                 earlier.push((from, to));
             } else if let Some(w) = self.waiting.remove(at) {
                 let (ticket, behind, may_be_behind) = (w.ticket, 0, false);
-                self.held.push(Held { ticket, start: from, end: to, behind, may_be_behind });
+                self.held.push(RangeLock { ticket, start: from, end: to, behind, may_be_behind });
                 turns.0.push(w.turn);
             }
             // No other waiter can get a part of it.

@@ -12,15 +12,15 @@ use steadfast_block::{BlockDevice, BlockError, Completion, Request, Result, chec
 use steadfast_runtime::{Nanos, now, spawn};
 
 use super::Core;
-use super::leg::{Failed, bit, mask_of, slots};
-use super::policy::{Measured, ReadPolicy, choose};
+use super::leg::{LegFailure, bit, mask_of, slots};
+use super::policy::{LegLatency, ReadPolicy, choose};
 use super::state::State;
 use crate::joined::{Piece, joined_read};
 use crate::ondisk::label::LEGS_MAX;
 use crate::ondisk::whole_blocks;
 
 /// Where a read goes.
-pub(super) enum Way {
+pub(super) enum ReadRoute {
     /// It is zeros.
     Zeros,
     /// To this leg. `timed`: how long it takes is wanted.
@@ -53,14 +53,14 @@ impl Core {
         completion
     }
 
-    fn go(self: &Arc<Self>, way: Way, offset: u64, len: u64) -> Completion {
+    fn go(self: &Arc<Self>, way: ReadRoute, offset: u64, len: u64) -> Completion {
         match way {
-            Way::Zeros => Completion::ready(Ok(vec![0; len as usize].into())),
-            Way::Nowhere(error) => Completion::ready(Err(error)),
-            Way::Leg { slot, epoch, device, at, timed } => {
+            ReadRoute::Zeros => Completion::ready(Ok(vec![0; len as usize].into())),
+            ReadRoute::Nowhere(error) => Completion::ready(Err(error)),
+            ReadRoute::Leg { slot, epoch, device, at, timed } => {
                 self.from_leg((slot, epoch, timed), &device, at, (offset, len))
             }
-            Way::NeedsSync => {
+            ReadRoute::NeedsSync => {
                 let (core, (completer, completion)) = (Arc::clone(self), Completion::pending());
                 spawn("mirror read", move || {
                     let decided = core.sync_to_read(offset, len);
@@ -68,7 +68,7 @@ impl Core {
                 });
                 completion
             }
-            Way::Pieces(pieces) => {
+            ReadRoute::Pieces(pieces) => {
                 let read = |(at, len)| Piece {
                     at: (at - offset) as usize,
                     completion: self.submit_read(at, len),
@@ -95,22 +95,22 @@ impl Core {
                 drop(before);
                 return device.read(at, len).or_else(|error| {
                     self.answered((slot, epoch), None, false);
-                    self.retry_read(offset, len, Failed { slot, epoch, error })
+                    self.retry_read(offset, len, LegFailure { slot, epoch, error })
                 });
             }
             self.way(&mut state, offset, len, 0)
         };
-        if matches!(way, Way::NeedsSync) {
+        if matches!(way, ReadRoute::NeedsSync) {
             self.sync_to_read(offset, len)?;
             way = self.way(&mut self.state.lock(), offset, len, 0);
         }
-        let Way::Leg { slot, epoch, device, at, timed } = way else {
+        let ReadRoute::Leg { slot, epoch, device, at, timed } = way else {
             return self.go(way, offset, len).wait();
         };
         let begun = timed.then(now);
         let answer = device.read(at, len);
         self.answered((slot, epoch), begun, answer.is_ok());
-        answer.or_else(|error| self.retry_read(offset, len, Failed { slot, epoch, error }))
+        answer.or_else(|error| self.retry_read(offset, len, LegFailure { slot, epoch, error }))
     }
 
     pub(super) fn way(
@@ -119,14 +119,14 @@ impl Core {
         offset: u64,
         len: u64,
         tried: u8,
-    ) -> Way {
+    ) -> ReadRoute {
         if let Some(closed) = state.closed.as_ref().and_then(|_| state.stopped()) {
-            return Way::Nowhere(closed);
+            return ReadRoute::Nowhere(closed);
         }
         let regions = state.regions.of(offset, len);
         let looks_only = state.looks_only();
         if !looks_only && state.needs_sync(regions.clone()) {
-            return Way::NeedsSync;
+            return ReadRoute::NeedsSync;
         }
         let (mut blank, mut lacking) = (0, 0);
         for region in regions.clone() {
@@ -142,7 +142,7 @@ impl Core {
             }
         }
         if blank == regions.len() {
-            return Way::Zeros;
+            return ReadRoute::Zeros;
         }
         let active = state.active();
         self.request_promotion(state, active, regions.clone());
@@ -152,16 +152,16 @@ impl Core {
             return self.to_one(state, candidates, offset, len);
         }
         if regions.len() > 1 {
-            return Way::Pieces(cut(state, (offset, len)));
+            return ReadRoute::Pieces(cut(state, (offset, len)));
         }
-        Way::Nowhere(self.no_leg(state, regions, offset))
+        ReadRoute::Nowhere(self.no_leg(state, regions, offset))
     }
 
-    fn to_one(&self, state: &mut State, candidates: u8, offset: u64, len: u64) -> Way {
+    fn to_one(&self, state: &mut State, candidates: u8, offset: u64, len: u64) -> ReadRoute {
         // Nobody else asks how long a leg takes, and to look at the clock takes as long as to read
         // memory.
         let timed = state.policies.read == ReadPolicy::Adaptive;
-        let measured: [Measured; LEGS_MAX] = match timed {
+        let measured: [LegLatency; LEGS_MAX] = match timed {
             true => std::array::from_fn(|slot| {
                 state.legs[slot].as_ref().map(|leg| leg.measured).unwrap_or_default()
             }),
@@ -178,13 +178,13 @@ impl Core {
             counters.read_bytes += len;
         }
         let Some(leg) = &state.legs[slot] else {
-            return Way::Nowhere(self.no_leg(state, 0..0, offset));
+            return ReadRoute::Nowhere(self.no_leg(state, 0..0, offset));
         };
         let (at, epoch) = (leg.data_start + offset, leg.epoch);
         let pinned = leg.frames.as_ref().map(|frames| frames.pinned(at, len));
         match pinned.or_else(|| leg.device.clone()) {
-            Some(device) => Way::Leg { slot, epoch, device, at, timed },
-            None => Way::Nowhere(self.no_leg(state, 0..0, offset)),
+            Some(device) => ReadRoute::Leg { slot, epoch, device, at, timed },
+            None => ReadRoute::Nowhere(self.no_leg(state, 0..0, offset)),
         }
     }
 
@@ -222,7 +222,7 @@ impl Core {
                     });
                 })),
                 Err(error) => drop(spawn("mirror read failed", move || {
-                    let failed = Failed { slot, epoch, error };
+                    let failed = LegFailure { slot, epoch, error };
                     completer.complete(core.retry_read(offset, len, failed));
                 })),
             }
@@ -250,7 +250,7 @@ impl Core {
         self: &Arc<Self>,
         offset: u64,
         len: u64,
-        first: Failed,
+        first: LegFailure,
     ) -> Result<Bytes> {
         if self.checksums {
             return self.verify_range(offset, len, None, Some(first));
@@ -261,12 +261,12 @@ impl Core {
             let tried = mask_of(&failed);
             let way = self.way(&mut self.state.lock(), offset, len, tried);
             match way {
-                Way::Leg { slot, epoch, device, at, timed } => {
+                ReadRoute::Leg { slot, epoch, device, at, timed } => {
                     let begun = timed.then(now);
                     let answer = device.read(at, len);
                     self.answered((slot, epoch), begun, answer.is_ok());
                     match answer {
-                        Err(error) => failed.push(Failed { slot, epoch, error }),
+                        Err(error) => failed.push(LegFailure { slot, epoch, error }),
                         Ok(bytes) => {
                             self.repair(&failed, offset, len, &regions);
                             return Ok(bytes);
@@ -274,12 +274,12 @@ impl Core {
                     }
                 }
                 // No other leg holds all of it, but perhaps of each region one does.
-                Way::Nowhere(_) | Way::Pieces(_) if regions.len() > 1 => {
+                ReadRoute::Nowhere(_) | ReadRoute::Pieces(_) if regions.len() > 1 => {
                     return self.read_by_region(offset, len, regions);
                 }
-                Way::Zeros => return Ok(vec![0; len as usize].into()),
-                Way::NeedsSync => self.sync_to_read(offset, len)?,
-                Way::Nowhere(_) | Way::Pieces(_) => {
+                ReadRoute::Zeros => return Ok(vec![0; len as usize].into()),
+                ReadRoute::NeedsSync => self.sync_to_read(offset, len)?,
+                ReadRoute::Nowhere(_) | ReadRoute::Pieces(_) => {
                     let first = failed.swap_remove(0);
                     self.note_error(&first);
                     return Err(first.error);
@@ -307,7 +307,7 @@ impl Core {
     }
 
     /// Records the error of a leg that is the only holder and failed.
-    pub(super) fn note_error(&self, failed: &Failed) {
+    pub(super) fn note_error(&self, failed: &LegFailure) {
         let mut state = self.state.lock();
         if let Some(leg) = state.legs[failed.slot].as_mut().filter(|l| l.epoch == failed.epoch) {
             leg.erred = Some(failed.error.to_string());
@@ -316,20 +316,26 @@ impl Core {
 
     /// Writes the data of a good leg to legs that could not read it. Those that fail the write, or
     /// are gone, are dropped.
-    fn repair(self: &Arc<Self>, failed: &[Failed], offset: u64, len: u64, regions: &Range<u32>) {
+    fn repair(
+        self: &Arc<Self>,
+        failed: &[LegFailure],
+        offset: u64,
+        len: u64,
+        regions: &Range<u32>,
+    ) {
         // Being assembled, read-only, closed or failed: no repair.
         if self.state.lock().assembling {
             return;
         }
         let Ok(state) = self.settled() else { return };
         let (_, ticket) = self.take_regions(state, regions.clone());
-        let mut dropped: Vec<Failed> = Vec::new();
-        for Failed { slot, epoch, error } in failed {
+        let mut dropped: Vec<LegFailure> = Vec::new();
+        for LegFailure { slot, epoch, error } in failed {
             let (slot, epoch) = (*slot, *epoch);
             if matches!(error, BlockError::Gone { .. }) {
-                dropped.push(Failed { slot, epoch, error: error.clone() });
+                dropped.push(LegFailure { slot, epoch, error: error.clone() });
             } else if let Err(error) = self.copy_range(slot, mask_of(failed), offset, len) {
-                dropped.push(Failed { slot, epoch, error });
+                dropped.push(LegFailure { slot, epoch, error });
             }
         }
         if !dropped.is_empty() {

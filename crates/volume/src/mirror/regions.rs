@@ -13,12 +13,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::cells::{Cells, Holders};
+use super::cells::{Holders, RegionCells};
 use super::heat::{Heats, Reader};
 use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState, SEQUENCE_MAX};
 
 /// A block of the map that is being written to the legs.
-pub struct Snapshot {
+pub struct MapBlockWrite {
     /// Its number.
     pub block: u32,
     /// Its contents, with the next sequence number.
@@ -27,7 +27,7 @@ pub struct Snapshot {
 
 /// What only writes ask of a region: cells are small, for reads.
 #[derive(Debug, Clone, Copy, Default)]
-struct Numbers {
+struct WriteNumbers {
     /// Its first write is on all legs, not flushed yet: its number among such. 0: it is not.
     filled: u64,
     /// The number of the last write.
@@ -40,8 +40,8 @@ pub struct Regions {
     /// A region is 2 to the power of this in bytes: every read asks.
     shift: u32,
     size: u64,
-    cells: Cells,
-    numbers: Vec<Numbers>,
+    cells: RegionCells,
+    numbers: Vec<WriteNumbers>,
     disk: Vec<Region>,
     heats: Arc<Heats>,
     /// Of reads that take the lock.
@@ -76,7 +76,7 @@ impl Regions {
             region_bytes: u64::from(region_bytes),
             shift: region_bytes.trailing_zeros(),
             size,
-            cells: Cells::new(count, all),
+            cells: RegionCells::new(count, all),
             numbers: vec![Default::default(); count],
             disk: vec![all; count],
             heats: Arc::new(Heats::new(count)),
@@ -424,10 +424,10 @@ impl Regions {
     }
 
     /// The changed blocks, to be written. Invariant 1.
-    pub fn begin_commit(&mut self) -> Vec<Snapshot> {
+    pub fn begin_commit(&mut self) -> Vec<MapBlockWrite> {
         self.committing = std::mem::take(&mut self.freshened);
         let changed: Vec<u32> = std::mem::take(&mut self.changed).into_iter().collect();
-        let snapshots: Vec<Snapshot> = changed.into_iter().map(|b| self.snapshot(b)).collect();
+        let snapshots: Vec<MapBlockWrite> = changed.into_iter().map(|b| self.snapshot(b)).collect();
         for snapshot in &snapshots {
             self.each(snapshot, |disk, new| Region {
                 state: if promises_work(new.state) { disk.state } else { new.state },
@@ -439,13 +439,13 @@ impl Regions {
     }
 
     /// A block as it is now, with the next sequence number.
-    fn snapshot(&mut self, block: u32) -> Snapshot {
+    fn snapshot(&mut self, block: u32) -> MapBlockWrite {
         let records = self.records(block);
         self.sequences[block as usize] += 1;
         let states = self.cells[records.clone()].iter().map(|c| c.now.to_byte()).collect();
         let heat = self.heats.range(records);
         let sequence = self.sequences[block as usize];
-        Snapshot { block, contents: MapBlock { sequence, states, heat } }
+        MapBlockWrite { block, contents: MapBlock { sequence, states, heat } }
     }
 
     fn records(&self, block: u32) -> Range<usize> {
@@ -453,7 +453,7 @@ impl Regions {
         first..(first + RECORDS).min(self.cells.len())
     }
 
-    fn each(&mut self, snapshot: &Snapshot, new: impl Fn(Region, Region) -> Region) {
+    fn each(&mut self, snapshot: &MapBlockWrite, new: impl Fn(Region, Region) -> Region) {
         let records = self.records(snapshot.block);
         for (disk, byte) in self.disk[records].iter_mut().zip(&snapshot.contents.states) {
             *disk = new(*disk, Region::from_byte(*byte));
@@ -461,7 +461,7 @@ impl Regions {
     }
 
     /// The blocks are durable.
-    pub fn end_commit(&mut self, written: &[Snapshot]) {
+    pub fn end_commit(&mut self, written: &[MapBlockWrite]) {
         self.committing = 0;
         for snapshot in written {
             self.each(snapshot, |_, new| new);
@@ -469,7 +469,7 @@ impl Regions {
     }
 
     /// The blocks may be there or not.
-    pub fn fail_commit(&mut self, snapshots: &[Snapshot]) {
+    pub fn fail_commit(&mut self, snapshots: &[MapBlockWrite]) {
         self.freshened |= std::mem::take(&mut self.committing);
         self.changed.extend(snapshots.iter().map(|s| s.block));
     }
@@ -513,7 +513,7 @@ impl Regions {
         let count = size.div_ceil(self.region_bytes) as usize;
         self.size = size;
         self.cells.grow(count);
-        self.numbers.resize(count, Numbers::default());
+        self.numbers.resize(count, WriteNumbers::default());
         self.disk.resize(count, Region::UNWRITTEN);
         self.heats = Arc::new(self.heats.grown(count));
         let before = self.sequences.len() as u32;

@@ -16,8 +16,8 @@ use steadfast_block::{BlockDevice, BlockError, Completion, Request, Result};
 use steadfast_runtime::now;
 
 use super::Core;
-use super::checksums::Written;
-use super::leg::{Failed, bit, mask_of, slots};
+use super::checksums::UnflushedRecord;
+use super::leg::{LegFailure, bit, mask_of, slots};
 use super::state::State;
 use crate::error::VolumeError;
 use crate::ondisk::checksums;
@@ -28,7 +28,7 @@ use crate::planted::Bug;
 /// The epochs of all legs.
 type Epochs = [u64; LEGS_MAX];
 /// What a leg is to be asked: its place and epoch, its device, the request.
-type Asked = (usize, u64, Arc<dyn BlockDevice>, Request);
+type LegRequest = (usize, u64, Arc<dyn BlockDevice>, Request);
 
 /// Bytes that are copied at once.
 const COPY_BYTES: u64 = 1 << 20;
@@ -37,14 +37,14 @@ const CHECKPOINT_REGIONS: usize = 64;
 
 /// How fast a resync or a scrub goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Throttle {
+pub struct ResyncThrottle {
     /// At most so many bytes a second, at least one; `None`: as fast as the legs.
     pub bytes_per_second: Option<u64>,
     /// Stops after so many regions; `None`: when all is done.
     pub regions: Option<usize>,
 }
 
-impl Throttle {
+impl ResyncThrottle {
     /// Refuses one that lets nothing through.
     pub(super) fn check(self, what: &str) -> crate::Result<()> {
         match self.bytes_per_second {
@@ -58,7 +58,7 @@ impl Throttle {
 
 /// What a resync did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Resynced {
+pub struct ResyncReport {
     /// Regions copied.
     pub regions: u64,
     /// Bytes copied.
@@ -105,11 +105,11 @@ impl State {
 
 impl Core {
     /// Copies regions until nothing is lacking or the throttle says stop.
-    pub(super) fn resync(self: &Arc<Self>, throttle: Throttle) -> Result<Resynced> {
+    pub(super) fn resync(self: &Arc<Self>, throttle: ResyncThrottle) -> Result<ResyncReport> {
         {
             let mut state = self.settled()?;
             if state.resyncing {
-                return Ok(Resynced::default());
+                return Ok(ResyncReport::default());
             }
             state.resyncing = true;
         }
@@ -125,8 +125,8 @@ impl Core {
         done
     }
 
-    fn resync_alone(self: &Arc<Self>, throttle: Throttle) -> Result<Resynced> {
-        let mut done = Resynced::default();
+    fn resync_alone(self: &Arc<Self>, throttle: ResyncThrottle) -> Result<ResyncReport> {
+        let mut done = ResyncReport::default();
         let limit = throttle.regions.unwrap_or(usize::MAX);
         let work = self.settled()?.to_copy();
         let (mut complete, mut since, mut copied) = (true, 0, 0);
@@ -152,7 +152,7 @@ impl Core {
     }
 
     /// Waits as long as so many bytes take.
-    pub(super) fn keep_to(&self, throttle: Throttle, bytes: u64) {
+    pub(super) fn keep_to(&self, throttle: ResyncThrottle, bytes: u64) {
         if let Some(rate) = throttle.bytes_per_second.filter(|rate| *rate > 0) {
             self.pause(Duration::from_secs_f64(bytes as f64 / rate as f64));
         }
@@ -169,7 +169,7 @@ impl Core {
 
     /// Makes durable what was copied.
     pub(super) fn checkpoint(&self) -> Result<()> {
-        let (copied, epochs, records): (Vec<(u32, u8)>, Epochs, BTreeMap<u32, Written>) = {
+        let (copied, epochs, records): (Vec<(u32, u8)>, Epochs, BTreeMap<u32, UnflushedRecord>) = {
             let mut state = self.settled()?;
             let known = state.checksums.as_mut();
             let records = known.map(|known| std::mem::take(&mut known.written));
@@ -196,7 +196,11 @@ impl Core {
     }
 
     /// Copies a region to all legs that lack it; how many bytes that were.
-    pub(super) fn copy_region(self: &Arc<Self>, region: u32, done: &mut Resynced) -> Result<u64> {
+    pub(super) fn copy_region(
+        self: &Arc<Self>,
+        region: u32,
+        done: &mut ResyncReport,
+    ) -> Result<u64> {
         let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
         let whole = !self.state.lock().partial();
         let copied = self.copy_held(region, whole);
@@ -341,8 +345,8 @@ impl Core {
         epochs: Epochs,
         offset: u64,
         bytes: &bytes::Bytes,
-    ) -> (u8, Vec<Failed>) {
-        let (there, asked): (u8, Vec<Asked>) = {
+    ) -> (u8, Vec<LegFailure>) {
+        let (there, asked): (u8, Vec<LegRequest>) = {
             let state = self.state.lock();
             let there = targets & state.of_same_epoch(epochs);
             let legs = slots(there).filter_map(|slot| Some((slot, state.leg(slot)?)));
@@ -359,7 +363,7 @@ impl Core {
             .map(|(slot, epoch, device, request)| (slot, epoch, device.submit(request)))
             .collect();
         let failed = sent.into_iter().filter_map(|(slot, epoch, completion)| {
-            Some(Failed { slot, epoch, error: completion.wait().err()? })
+            Some(LegFailure { slot, epoch, error: completion.wait().err()? })
         });
         (there, failed.collect())
     }

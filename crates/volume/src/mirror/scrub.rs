@@ -15,8 +15,8 @@ use steadfast_block::{BlockDevice, Result};
 
 use super::Core;
 use super::checksums::Sum;
-use super::leg::{Failed, bit};
-use super::resync::Throttle;
+use super::leg::{LegFailure, bit};
+use super::resync::ResyncThrottle;
 use super::verify::Holder;
 use crate::ondisk::checksums;
 
@@ -29,7 +29,7 @@ const BLOCK: usize = 4096;
 
 /// What a scrub found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Scrubbed {
+pub struct ScrubReport {
     /// Bytes of the volume that were compared: what was ever written, and more than one leg holds
     /// or checksums show.
     pub bytes: u64,
@@ -45,7 +45,7 @@ pub struct Scrubbed {
     pub complete: bool,
 }
 
-impl Scrubbed {
+impl ScrubReport {
     /// Whether all legs hold the same now, and what was written.
     pub fn is_clean(&self) -> bool {
         self.repaired == self.differing + self.unreadable && self.lost == 0
@@ -54,8 +54,12 @@ impl Scrubbed {
 
 impl Core {
     /// See [`super::Mirror::scrub`].
-    pub(super) fn scrub(self: &Arc<Self>, repair: bool, throttle: Throttle) -> Result<Scrubbed> {
-        let mut done = Scrubbed::default();
+    pub(super) fn scrub(
+        self: &Arc<Self>,
+        repair: bool,
+        throttle: ResyncThrottle,
+    ) -> Result<ScrubReport> {
+        let mut done = ScrubReport::default();
         let count = self.settled()?.regions.count();
         let most = throttle.regions.unwrap_or(usize::MAX);
         let mut looked_at = 0;
@@ -88,7 +92,12 @@ impl Core {
         Ok(done)
     }
 
-    fn scrub_held(self: &Arc<Self>, region: u32, repair: bool, done: &mut Scrubbed) -> Result<u64> {
+    fn scrub_held(
+        self: &Arc<Self>,
+        region: u32,
+        repair: bool,
+        done: &mut ScrubReport,
+    ) -> Result<u64> {
         let _pin = self.pin(region);
         self.inspect(region, repair);
         self.load(region, repair);
@@ -121,8 +130,8 @@ impl Core {
         holders: &[Holder],
         (region, at, len): (u32, u64, u64),
         repair: bool,
-        done: &mut Scrubbed,
-    ) -> Vec<Failed> {
+        done: &mut ScrubReport,
+    ) -> Vec<LegFailure> {
         let read: Vec<Option<Bytes>> =
             holders.iter().map(|h| h.device.read(h.data_start + at, len).ok()).collect();
         let unread = holders.iter().zip(&read).filter(|(_, read)| read.is_none());
@@ -185,7 +194,7 @@ impl Core {
             };
             match written {
                 Ok(written) => done.repaired += if written { blocks } else { 0 },
-                Err(error) => failed.push(Failed { slot, epoch, error }),
+                Err(error) => failed.push(LegFailure { slot, epoch, error }),
             }
         }
         failed

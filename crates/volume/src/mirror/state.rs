@@ -6,15 +6,17 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, BlockError, DeviceInfo};
 use uuid::Uuid;
 
-use super::checksums::Checksums;
-use super::events::{Event, Kept, LegError, Listener};
-use super::leg::{Failed, Leg, Spare, bit, slots};
+use super::checksums::MirrorChecksums;
+use super::events::{Event, KeepReason, LegError, Listener};
+use super::leg::{Leg, LegFailure, Spare, bit, slots};
 use super::policy::Policies;
 use super::promotion::Promotion;
 use super::ranges::Ranges;
 use super::regions::Regions;
 use super::table::Legs;
-use crate::ondisk::label::{Ancestor, HISTORY, Kind, LEGS_MAX, Label, Left, Member, MemberState};
+use crate::ondisk::label::{
+    Ancestor, DepartureRange, HISTORY, LEGS_MAX, Label, LayoutKind, Member, MemberState,
+};
 use crate::ondisk::map::RegionState;
 use crate::ondisk::random_uuid;
 
@@ -33,7 +35,7 @@ pub(crate) struct State {
     pub spares: Vec<Spare>,
     pub regions: Regions,
     /// Of mirrors that have them.
-    pub checksums: Option<Checksums>,
+    pub checksums: Option<MirrorChecksums>,
     pub ranges: Ranges,
     pub policies: Policies,
     pub generation: u64,
@@ -193,8 +195,8 @@ impl State {
 
     /// The slots of those that failed and are in use all the same: not of one that was replaced
     /// meanwhile, or is back.
-    pub fn still_in_use(&self, failed: &[Failed]) -> u8 {
-        let same = |f: &&Failed| self.leg(f.slot).is_some_and(|(leg, _)| leg.epoch == f.epoch);
+    pub fn still_in_use(&self, failed: &[LegFailure]) -> u8 {
+        let same = |f: &&LegFailure| self.leg(f.slot).is_some_and(|(leg, _)| leg.epoch == f.epoch);
         failed.iter().filter(same).fold(0, |mask, f| mask | bit(f.slot))
     }
 
@@ -259,9 +261,11 @@ impl State {
     /// somebody's, those go that came with a return that failed.
     fn least_needed(&self) -> usize {
         let left = || self.legs.iter().flatten().filter_map(|leg| leg.left);
-        let within =
-            |n: usize, left: Left| (left.first..=left.last).contains(&self.history[n].generation);
-        let oldest_within = |left: Left| (0..self.history.len()).rev().find(|n| within(*n, left));
+        let within = |n: usize, left: DepartureRange| {
+            (left.first..=left.last).contains(&self.history[n].generation)
+        };
+        let oldest_within =
+            |left: DepartureRange| (0..self.history.len()).rev().find(|n| within(*n, left));
         let some_leg_has = |n: usize| left().any(|left| within(n, left));
         let leg_left_with = |n: usize| left().any(|left| oldest_within(left) == Some(n));
         let from_the_oldest = || (0..self.history.len()).rev();
@@ -279,7 +283,7 @@ impl State {
             // A leg of which the return is not on all labels may still have the one that it left
             // with before.
             let before = leg.left.map_or(first, |left| left.first);
-            leg.left = Some(Left { first: first.min(before), last });
+            leg.left = Some(DepartureRange { first: first.min(before), last });
         }
         leg.state = state;
         let durable = !leg.volatile && was_in_use;
@@ -302,7 +306,7 @@ impl State {
     /// Drops a leg that failed, unless the mirror cannot do without it. False: it stays, and what
     /// it may not hold must be said of the regions. What failed before the leg left or was replaced
     /// is nothing against who is there now.
-    pub fn drop_failed(&mut self, failed: &Failed) -> bool {
+    pub fn drop_failed(&mut self, failed: &LegFailure) -> bool {
         let slot = failed.slot;
         let can = self.can_do_without(bit(slot));
         let Some(leg) = self.legs[slot].as_mut() else { return true };
@@ -311,7 +315,7 @@ impl State {
         }
         let volatile = leg.volatile;
         if !can && !volatile {
-            self.keep_failed(failed, Kept::OnlyCopy);
+            self.keep_failed(failed, KeepReason::OnlyCopy);
             return false;
         }
         let (name, error) = (leg.name.clone(), failed.error.to_string());
@@ -323,7 +327,7 @@ impl State {
     }
 
     /// A leg that failed is in use all the same. False: it is not, or is another one by now.
-    pub fn keep_failed(&mut self, failed: &Failed, why: Kept) -> bool {
+    pub fn keep_failed(&mut self, failed: &LegFailure, why: KeepReason) -> bool {
         let slot = failed.slot;
         let leg = self.legs[slot].as_mut();
         let Some(leg) = leg.filter(|l| l.is_active() && l.epoch == failed.epoch) else {
@@ -351,7 +355,7 @@ impl State {
         Label {
             volume,
             name: name.to_owned(),
-            kind: Kind::Mirror,
+            kind: LayoutKind::Mirror,
             slot,
             generation: self.generation,
             base: self.base,

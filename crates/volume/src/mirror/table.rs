@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 
-use super::lanes::{Lanes, View};
+use super::lanes::{Lanes, ReadView};
 use super::leg::{Counters, Leg, bit};
-use super::policy::Measured;
+use super::policy::LegLatency;
 use crate::ondisk::label::LEGS_MAX;
 
 /// The legs of a mirror.
@@ -18,7 +18,7 @@ pub(crate) struct Legs {
     /// look at all of them takes a good part of the time of a read from memory.
     whole: Option<u8>,
     /// The same for reads that take no lock.
-    view: Option<Arc<View>>,
+    view: Option<Arc<ReadView>>,
     lanes: Arc<Lanes>,
 }
 
@@ -34,12 +34,12 @@ impl Legs {
     }
 
     /// The answer for such reads, once computed.
-    pub(super) fn view(&self) -> Option<&Arc<View>> {
+    pub(super) fn view(&self) -> Option<&Arc<ReadView>> {
         self.view.as_ref()
     }
 
     /// The cached answer, until a leg changes.
-    pub(super) fn set_view(&mut self, view: &Arc<View>) {
+    pub(super) fn set_view(&mut self, view: &Arc<ReadView>) {
         self.view = Some(Arc::clone(view));
     }
 
@@ -54,7 +54,7 @@ impl Legs {
     /// Counters are brought up to date, and views taken out that nobody can use: to be dropped
     /// without the lock.
     #[must_use = "to be dropped without the lock"]
-    pub(super) fn sweep(&mut self) -> Vec<Arc<View>> {
+    pub(super) fn sweep(&mut self) -> Vec<Arc<ReadView>> {
         self.lanes.sweep(&mut self.legs)
     }
 
@@ -81,7 +81,7 @@ impl Legs {
 
     /// What is counted and measured of a leg, to be added to, and its epoch: no view shows
     /// these.
-    pub fn tallied(&mut self, slot: usize) -> Option<(u64, &mut Counters, &mut Measured)> {
+    pub fn tallied(&mut self, slot: usize) -> Option<(u64, &mut Counters, &mut LegLatency)> {
         let leg = self.legs.get_mut(slot)?.as_mut()?;
         Some((leg.epoch, &mut leg.counters, &mut leg.measured))
     }

@@ -19,9 +19,9 @@ use steadfast_block::{BlockDevice, BlockError, Request, Result, check};
 use super::Core;
 use super::checksums::{Sum, Verdict};
 use super::events::{Event, LegError};
-use super::leg::{Failed, bit, mask_of, slots};
+use super::leg::{LegFailure, bit, mask_of, slots};
 use super::ranges::Ticket;
-use super::read::Way;
+use super::read::ReadRoute;
 use super::state::State;
 use crate::ondisk::{BLOCK, checksums, whole_blocks};
 use crate::planted::Bug;
@@ -37,14 +37,14 @@ pub(super) struct Holder {
 }
 
 /// Bytes whose blocks are all verified, or come from a trusted leg.
-pub(super) struct Verified {
+pub(super) struct VerifiedBytes {
     pub bytes: Vec<u8>,
     /// Of each block: the leg that it is from, and whether a checksum proves it.
     from: Vec<(usize, bool)>,
     /// Legs that held something else, by their slot and the number of the block.
     pub wrong: Vec<(usize, usize)>,
     /// Legs that could not be read.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<LegFailure>,
 }
 
 impl State {
@@ -91,12 +91,12 @@ impl Core {
             self.way(&mut state, at, blocks, 0)
         };
         // A write that fails on all legs may leave them out of sync at any time.
-        while matches!(way, Way::NeedsSync) {
+        while matches!(way, ReadRoute::NeedsSync) {
             self.sync_to_read(at, blocks)?;
             way = self.way(&mut self.state.lock(), at, blocks, 0);
         }
         let bytes = match way {
-            Way::Leg { slot, epoch, device, at: below, timed } => {
+            ReadRoute::Leg { slot, epoch, device, at: below, timed } => {
                 let begun = timed.then(steadfast_runtime::now);
                 let answer = device.read(below, blocks);
                 self.answered((slot, epoch), begun, answer.is_ok());
@@ -104,22 +104,22 @@ impl Core {
                     Ok(bytes) if self.is_good(at, &bytes) || self.is_good_now(at, &bytes) => bytes,
                     Ok(_) => self.verify_range(at, blocks, Some(slot), None)?,
                     Err(error) => {
-                        let failed = Failed { slot, epoch, error };
+                        let failed = LegFailure { slot, epoch, error };
                         self.verify_range(at, blocks, None, Some(failed))?
                     }
                 }
             }
-            Way::Pieces(pieces) => {
+            ReadRoute::Pieces(pieces) => {
                 let mut all = Vec::with_capacity(blocks as usize);
                 for (at, len) in pieces {
                     all.extend_from_slice(&self.read_verified(at, len)?);
                 }
                 all.into()
             }
-            Way::Zeros => vec![0; blocks as usize].into(),
-            Way::Nowhere(error) => return Err(error),
+            ReadRoute::Zeros => vec![0; blocks as usize].into(),
+            ReadRoute::Nowhere(error) => return Err(error),
             // Not after the loop above.
-            Way::NeedsSync => return Err(self.unverified(at, "its legs are out of sync")),
+            ReadRoute::NeedsSync => return Err(self.unverified(at, "its legs are out of sync")),
         };
         let from = (offset - at) as usize;
         Ok(bytes.slice(from..from + len as usize))
@@ -158,7 +158,7 @@ impl Core {
         at: u64,
         len: u64,
         first: Option<usize>,
-        failed: Option<Failed>,
+        failed: Option<LegFailure>,
     ) -> Result<Bytes> {
         let pieces = {
             let state = self.state.lock();
@@ -199,7 +199,7 @@ impl Core {
         at: u64,
         len: u64,
         first: Option<usize>,
-        failed: Option<Failed>,
+        failed: Option<LegFailure>,
     ) -> Result<Vec<u8>> {
         let _pin = self.pin(region);
         self.load(region, true);
@@ -227,13 +227,13 @@ impl Core {
         (at, len): (u64, u64),
         order: &[Holder],
         trusted: u8,
-        failed: Option<Failed>,
-    ) -> Result<Verified> {
+        failed: Option<LegFailure>,
+    ) -> Result<VerifiedBytes> {
         let known = self.state.lock().sums(region, at, len);
         let mut bytes = vec![0; len as usize];
         let mut from: Vec<Option<(usize, bool)>> = vec![None; known.len()];
         let mut wrong = Vec::new();
-        let mut failed: Vec<Failed> = failed.into_iter().collect();
+        let mut failed: Vec<LegFailure> = failed.into_iter().collect();
         for holder in order {
             if from.iter().all(Option::is_some) {
                 break;
@@ -246,7 +246,7 @@ impl Core {
                 Ok(answer) => answer,
                 Err(error) => {
                     self.answered((slot, holder.epoch), None, false);
-                    failed.push(Failed { slot, epoch: holder.epoch, error });
+                    failed.push(LegFailure { slot, epoch: holder.epoch, error });
                     continue;
                 }
             };
@@ -271,7 +271,7 @@ impl Core {
         }
         let missing = from.iter().position(Option::is_none);
         match (from.into_iter().collect::<Option<Vec<_>>>(), missing) {
-            (Some(from), _) => Ok(Verified { bytes, from, wrong, failed }),
+            (Some(from), _) => Ok(VerifiedBytes { bytes, from, wrong, failed }),
             (None, block) => {
                 let block = block.unwrap_or(0);
                 self.count_wrong(at, &wrong, order, false);
@@ -286,7 +286,7 @@ impl Core {
         at: u64,
         block: usize,
         wrong: &[(usize, usize)],
-        failed: &[Failed],
+        failed: &[LegFailure],
     ) -> BlockError {
         let here = wrong.iter().filter(|(_, n)| *n == block);
         let here = slots(here.fold(0, |all, (slot, _)| all | bit(*slot)));
@@ -344,7 +344,7 @@ impl Core {
         self: &Arc<Self>,
         region: u32,
         at: u64,
-        verified: &Verified,
+        verified: &VerifiedBytes,
         order: &[Holder],
     ) {
         if verified.wrong.is_empty() && verified.failed.is_empty() {
@@ -352,7 +352,7 @@ impl Core {
         }
         // Read-only, closed or failed, or being assembled: no repair.
         let may = !self.state.lock().assembling && self.settled().is_ok();
-        let mut dropped: Vec<Failed> = Vec::new();
+        let mut dropped: Vec<LegFailure> = Vec::new();
         let writes = |holder: &Holder, from: usize, to: usize| {
             let bytes = Bytes::copy_from_slice(&verified.bytes[from..to]);
             holder.device.write(holder.data_start + at + from as u64, bytes.into())
@@ -363,7 +363,7 @@ impl Core {
             for (_, block) in wrong {
                 let from = block * BLOCK as usize;
                 if let Err(error) = writes(holder, from, from + BLOCK as usize) {
-                    dropped.push(Failed { slot, epoch, error });
+                    dropped.push(LegFailure { slot, epoch, error });
                     break;
                 }
             }
@@ -375,7 +375,7 @@ impl Core {
             let sources = self.state.lock().repairs(region, slot);
             let may = verified.from.iter().all(|(from, sure)| *sure || sources & bit(*from) != 0);
             if may && let Err(error) = writes(holder, 0, verified.bytes.len()) {
-                dropped.push(Failed { slot, epoch, error });
+                dropped.push(LegFailure { slot, epoch, error });
             }
         }
         // One that was gone before it was asked: no holder any more.

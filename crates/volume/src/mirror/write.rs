@@ -18,7 +18,7 @@ use steadfast_block::{
 use steadfast_runtime::{Mutex, MutexGuard, spawn};
 
 use super::Core;
-use super::leg::{Failed, bit};
+use super::leg::{LegFailure, bit};
 use super::plan::{Piece, Plan, filled_up, plan, plan_held, sums_of};
 use super::policy::WritePolicy;
 use super::ranges::Ticket;
@@ -31,7 +31,7 @@ use crate::planted::Bug;
 struct Progress {
     left_awaited: usize,
     left: usize,
-    failed: Vec<Failed>,
+    failed: Vec<LegFailure>,
     completer: Option<Completer>,
 }
 
@@ -156,13 +156,13 @@ impl Core {
                 (Arc::clone(self), Arc::clone(&progress), regions.clone());
             device.submit(request).on_done(move |answer| {
                 let failed = answer.as_ref().err().cloned();
-                let failed = failed.map(|error| Failed { slot, epoch, error });
+                let failed = failed.map(|error| LegFailure { slot, epoch, error });
                 core.leg_answered((slot, awaited), failed, &progress, ticket, (regions, range));
             });
         }
         if let Some(Piece { slot, epoch, device, request }) = own_piece {
             let failed = write_here(&device, request).err();
-            let failed = failed.map(|error| Failed { slot, epoch, error });
+            let failed = failed.map(|error| LegFailure { slot, epoch, error });
             self.leg_answered((slot, awaited), failed, &progress, ticket, (regions, range));
         }
         completion
@@ -171,7 +171,7 @@ impl Core {
     fn leg_answered(
         self: &Arc<Self>,
         (slot, awaited): (usize, u8),
-        failed: Option<Failed>,
+        failed: Option<LegFailure>,
         progress: &Mutex<Progress>,
         ticket: Ticket,
         (regions, range): (Range<u32>, (u64, u64)),
@@ -219,7 +219,7 @@ impl Core {
     /// Drops legs that failed; whether a durable leg has the write all the same.
     fn after_failure(
         &self,
-        failed: &[Failed],
+        failed: &[LegFailure],
         regions: Range<u32>,
         range: (u64, u64),
     ) -> Result<()> {
@@ -497,7 +497,7 @@ fn write_here(device: &Arc<dyn BlockDevice>, request: Request) -> Result<()> {
 }
 
 /// Sends a plan and waits for all of it; which legs failed.
-fn carry_out(plan: Plan, serial: bool) -> Vec<Failed> {
+fn carry_out(plan: Plan, serial: bool) -> Vec<LegFailure> {
     let mut sent = Vec::new();
     for Piece { slot, epoch, device, request } in plan.pieces {
         let completion = device.submit(request);
@@ -507,7 +507,7 @@ fn carry_out(plan: Plan, serial: bool) -> Vec<Failed> {
         sent.push((slot, epoch, completion));
     }
     let failed = sent.into_iter().filter_map(|(slot, epoch, completion)| {
-        Some(Failed { slot, epoch, error: completion.wait().err()? })
+        Some(LegFailure { slot, epoch, error: completion.wait().err()? })
     });
     failed.collect()
 }

@@ -31,7 +31,7 @@ pub struct Edition {
 
 /// What is known of a region's contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct ChecksumRecord {
     /// When it was written.
     pub edition: Edition,
     /// One for each block of the region.
@@ -88,7 +88,7 @@ pub fn of(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks(BLOCK as usize).map(crc32c::crc32c).collect()
 }
 
-impl Record {
+impl ChecksumRecord {
     /// The record's bytes.
     pub fn encode(&self, volume: Uuid, region: u32, region_bytes: u64) -> Vec<u8> {
         let blocks = blocks_for(region_bytes);
@@ -118,8 +118,13 @@ impl Record {
 
     /// What these bytes say of a region of so many blocks; `None` if they are not its record as it
     /// was written, all of it at once.
-    pub fn decode(bytes: &[u8], volume: Uuid, region: u32, blocks: usize) -> Option<Record> {
-        let mut record: Option<Record> = None;
+    pub fn decode(
+        bytes: &[u8],
+        volume: Uuid,
+        region: u32,
+        blocks: usize,
+    ) -> Option<ChecksumRecord> {
+        let mut record: Option<ChecksumRecord> = None;
         for (part, block) in bytes.chunks(BLOCK as usize).enumerate() {
             let raw = Raw::ref_from_bytes(block).ok()?;
             let edition = Edition { generation: raw.generation.get(), number: raw.number.get() };
@@ -133,7 +138,7 @@ impl Record {
             if !ours {
                 return None;
             }
-            let record = record.get_or_insert_with(|| Record { edition, sums: Vec::new() });
+            let record = record.get_or_insert_with(|| ChecksumRecord { edition, sums: Vec::new() });
             if record.edition != edition {
                 return None;
             }
@@ -149,9 +154,9 @@ mod tests {
 
     const VOLUME: Uuid = Uuid::from_bytes([7; 16]);
 
-    fn record(blocks: u32) -> Record {
+    fn record(blocks: u32) -> ChecksumRecord {
         let edition = Edition { generation: 5, number: 9 };
-        Record { edition, sums: (0..blocks).map(|n| n * 77).collect() }
+        ChecksumRecord { edition, sums: (0..blocks).map(|n| n * 77).collect() }
     }
 
     #[test]
@@ -161,27 +166,28 @@ mod tests {
             let written = record(blocks).encode(VOLUME, 3, bytes);
             let count = blocks as usize;
             assert_eq!(written.len() as u64, blocks_for(bytes) * BLOCK);
-            assert_eq!(Record::decode(&written, VOLUME, 3, count), Some(record(blocks)));
-            assert_eq!(Record::decode(&written, VOLUME, 4, count), None);
-            assert_eq!(Record::decode(&written, Uuid::nil(), 3, count), None);
-            assert_eq!(Record::decode(&written, VOLUME, 3, count - 1), None);
+            assert_eq!(ChecksumRecord::decode(&written, VOLUME, 3, count), Some(record(blocks)));
+            assert_eq!(ChecksumRecord::decode(&written, VOLUME, 4, count), None);
+            assert_eq!(ChecksumRecord::decode(&written, Uuid::nil(), 3, count), None);
+            assert_eq!(ChecksumRecord::decode(&written, VOLUME, 3, count - 1), None);
             for at in [0, 40, 70, written.len() - 1] {
                 let mut bad = written.clone();
                 bad[at] ^= 1;
-                assert_eq!(Record::decode(&bad, VOLUME, 3, count), None, "byte {at}");
+                assert_eq!(ChecksumRecord::decode(&bad, VOLUME, 3, count), None, "byte {at}");
             }
         }
-        assert_eq!(Record::decode(&[0; 4096], VOLUME, 3, 16), None);
-        assert_eq!(Record::decode(&[], VOLUME, 3, 16), None);
+        assert_eq!(ChecksumRecord::decode(&[0; 4096], VOLUME, 3, 16), None);
+        assert_eq!(ChecksumRecord::decode(&[], VOLUME, 3, 16), None);
     }
 
     #[test]
     fn parts_of_two_editions_are_no_record() {
         let bytes = 2048 * BLOCK;
         let mut written = record(2048).encode(VOLUME, 3, bytes);
-        let later = Record { edition: Edition { generation: 5, number: 10 }, ..record(2048) };
+        let later =
+            ChecksumRecord { edition: Edition { generation: 5, number: 10 }, ..record(2048) };
         written[..4096].copy_from_slice(&later.encode(VOLUME, 3, bytes)[..4096]);
-        assert_eq!(Record::decode(&written, VOLUME, 3, 2048), None);
+        assert_eq!(ChecksumRecord::decode(&written, VOLUME, 3, 2048), None);
     }
 
     #[test]

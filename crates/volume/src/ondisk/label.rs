@@ -11,7 +11,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{BLOCK, REGION_MAX, REGION_MIN, REGIONS_MAX, checksum, checksums};
 
 const MAGIC: [u8; 8] = *b"SFVOLUME";
-/// The version that is written and read here. Version 1 knew no [`Left`], and was never released.
+/// The version that is written and read here. Version 1 knew no [`DepartureRange`], and was never
+/// released.
 pub const VERSION: u32 = 2;
 /// What a volume has that who does not know it must not assemble: regions have checksums.
 pub(crate) const CHECKSUMS: u32 = 1;
@@ -32,7 +33,7 @@ pub const NAME_MAX: usize = 32;
 
 /// What a volume is made as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum LayoutKind {
     /// One component after the other.
     Concat = 1,
     /// Components in turn, `interlace` bytes of each.
@@ -41,13 +42,13 @@ pub enum Kind {
     Mirror = 3,
 }
 
-impl Kind {
+impl LayoutKind {
     /// For people.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Concat => "concat",
-            Kind::Stripe => "stripe",
-            Kind::Mirror => "mirror",
+            LayoutKind::Concat => "concat",
+            LayoutKind::Stripe => "stripe",
+            LayoutKind::Mirror => "mirror",
         }
     }
 }
@@ -86,13 +87,13 @@ pub struct Member {
     /// The device's name when it was last seen, for messages.
     pub name: String,
     /// Of a leg that is out of use: when it left.
-    pub left: Option<Left>,
+    pub left: Option<DepartureRange>,
 }
 
 /// When a leg left: it is the same leg, with what it had then, if its label's generation is in this
 /// range. An older one is an old copy of the leg, a newer one was used without the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Left {
+pub struct DepartureRange {
     /// The newest generation that was known to be on all legs.
     pub first: u64,
     /// The newest that had been begun.
@@ -131,7 +132,7 @@ pub struct Label {
     /// The volume's name.
     pub name: String,
     /// What the volume is.
-    pub kind: Kind,
+    pub kind: LayoutKind,
     /// This member's place in the table.
     pub slot: usize,
     /// Grows with every change of the label.
@@ -246,7 +247,7 @@ const CHECKSUM_AT: usize = 12;
 
 /// Why bytes are no label that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unlabelled {
+pub enum LabelProblem {
     /// There seems never to have been a label here.
     None,
     /// A label, but not as it was written.
@@ -280,7 +281,7 @@ impl Label {
         }
         let mut left = [RawLeft { first: U64::ZERO, last: U64::ZERO }; LEGS_MAX];
         for (raw, m) in left.iter_mut().zip(&self.members) {
-            if let Some(Left { first, last }) = m.left {
+            if let Some(DepartureRange { first, last }) = m.left {
                 *raw = RawLeft { first: first.into(), last: last.into() };
             }
         }
@@ -327,41 +328,41 @@ impl Label {
     ///
     /// # Errors
     /// If they are no label, or an invalid one.
-    pub fn decode(bytes: &[u8]) -> Result<Label, Unlabelled> {
-        let raw = Raw::ref_from_bytes(bytes).map_err(|_| Unlabelled::None)?;
+    pub fn decode(bytes: &[u8]) -> Result<Label, LabelProblem> {
+        let raw = Raw::ref_from_bytes(bytes).map_err(|_| LabelProblem::None)?;
         if raw.magic != MAGIC {
-            return Err(Unlabelled::None);
+            return Err(LabelProblem::None);
         }
         if raw.version.get() > VERSION {
             // Where a newer version keeps its checksum is not known. But a label of ours whose
             // version alone is wrong has ours.
             let ours = Raw { version: VERSION.into(), ..*raw };
             if raw.checksum.get() == checksum(ours.as_bytes(), CHECKSUM_AT) {
-                return Err(Unlabelled::Damaged("the label's version is wrong"));
+                return Err(LabelProblem::Damaged("the label's version is wrong"));
             }
-            return Err(Unlabelled::Newer(raw.version.get()));
+            return Err(LabelProblem::Newer(raw.version.get()));
         }
         if raw.checksum.get() != checksum(bytes, CHECKSUM_AT) {
-            return Err(Unlabelled::Damaged("the label's checksum is wrong"));
+            return Err(LabelProblem::Damaged("the label's checksum is wrong"));
         }
         if raw.version.get() < VERSION {
             let what = "the label has a version from before the first release";
-            return Err(Unlabelled::Damaged(what));
+            return Err(LabelProblem::Damaged(what));
         }
         let unknown = raw.features.get() & !FEATURES;
         if unknown != 0 {
-            return Err(Unlabelled::Features(unknown));
+            return Err(LabelProblem::Features(unknown));
         }
-        raw.validated().map_err(Unlabelled::Damaged)
+        raw.validated().map_err(LabelProblem::Damaged)
     }
 }
 
 impl Raw {
     fn validated(&self) -> Result<Label, &'static str> {
         let kind = match self.kind {
-            1 => Kind::Concat,
-            2 => Kind::Stripe,
-            3 => Kind::Mirror,
+            1 => LayoutKind::Concat,
+            2 => LayoutKind::Stripe,
+            3 => LayoutKind::Mirror,
             _ => return Err("the label names a kind of volume that there is not"),
         };
         let mut members = Vec::new();
@@ -373,7 +374,7 @@ impl Raw {
         }
         for (member, left) in members.iter_mut().zip(&self.left) {
             let (first, last) = (left.first.get(), left.last.get());
-            member.left = (last != 0).then_some(Left { first, last });
+            member.left = (last != 0).then_some(DepartureRange { first, last });
         }
         if self.generation.get() > GENERATION_MAX || self.base.get() > self.generation.get() {
             return Err("the label's generation cannot be");
@@ -389,10 +390,10 @@ impl Raw {
         if members.iter().enumerate().any(twice) {
             return Err("the label names a member twice");
         }
-        if own.partial && (!own.volatile || kind != Kind::Mirror) {
+        if own.partial && (!own.volatile || kind != LayoutKind::Mirror) {
             return Err("the label is of a partial leg that is not volatile");
         }
-        if members.len() > LEGS_MAX + SPARES_MAX && kind == Kind::Mirror {
+        if members.len() > LEGS_MAX + SPARES_MAX && kind == LayoutKind::Mirror {
             return Err("the label names more legs than a mirror can have");
         }
         let (size, region) = (self.size.get(), self.region_bytes.get());
@@ -400,13 +401,15 @@ impl Raw {
             return Err("the label's size of the volume is not whole blocks");
         }
         let good_region = region.is_power_of_two() && (REGION_MIN..=REGION_MAX).contains(&region);
-        if kind == Kind::Mirror
+        if kind == LayoutKind::Mirror
             && (!good_region || size.div_ceil(u64::from(region)) > self.regions_max(own))
         {
             return Err("the label's regions do not fit in its map");
         }
         let interlace = self.interlace.get();
-        if kind == Kind::Stripe && (interlace == 0 || !u64::from(interlace).is_multiple_of(BLOCK)) {
+        if kind == LayoutKind::Stripe
+            && (interlace == 0 || !u64::from(interlace).is_multiple_of(BLOCK))
+        {
             return Err("the label's interlace is not whole blocks");
         }
         let (start, device) = (self.data_start.get(), self.device_bytes.get());
@@ -416,7 +419,7 @@ impl Raw {
         // What a program allocates for a volume is bounded by the device that names it. Nothing is
         // for what a partial leg's label says: it is not trusted of the volume.
         let end = start.checked_add(size).and_then(|end| end.checked_add(BLOCK));
-        if kind == Kind::Mirror && !own.partial && end.is_none_or(|end| end > device) {
+        if kind == LayoutKind::Mirror && !own.partial && end.is_none_or(|end| end > device) {
             return Err("the label's volume is larger than its device");
         }
         let map_end = super::MAP_AT + 2 * BLOCK * u64::from(self.map_blocks.get());
@@ -450,12 +453,12 @@ impl Raw {
     }
 
     /// Only mirrors have checksums, and those of all regions lie before the data.
-    fn check_area(&self, checksums: bool, kind: Kind) -> Result<(), &'static str> {
+    fn check_area(&self, checksums: bool, kind: LayoutKind) -> Result<(), &'static str> {
         if !checksums {
             return Ok(());
         }
         let region = self.region_bytes.get();
-        if kind != Kind::Mirror || region < checksums::REGION_MIN {
+        if kind != LayoutKind::Mirror || region < checksums::REGION_MIN {
             return Err("the label gives checksums to a volume that cannot have them");
         }
         let room = checksums::room(self.map_blocks.get(), self.data_start.get(), region.into());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::cache::{CacheSettings, WriteCache};
-use steadfast_devices::filter::fault::{Effect, Fault, Faults, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, Fault, FaultRule, Faults, Ops};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_volume::NewLeg;
@@ -108,11 +108,11 @@ impl Plugged {
     }
 
     pub fn slow(&self, micros: u64) {
-        self.faults.add(Rule::new(Ops::ALL, Effect::Delay(Duration::from_micros(micros))));
+        self.faults.add(FaultRule::new(Ops::ALL, Effect::Delay(Duration::from_micros(micros))));
     }
 
     /// Replaces all rules: the fault comes before the delay.
-    pub fn with(&self, rule: Option<Rule>, micros: u64) {
+    pub fn with(&self, rule: Option<FaultRule>, micros: u64) {
         self.faults.clear();
         if let Some(rule) = rule {
             self.faults.add(rule);

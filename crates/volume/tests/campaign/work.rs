@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::{JoinHandle, now, sleep, spawn};
-use steadfast_volume::{LegState, Mirror, Throttle};
+use steadfast_volume::{LegState, Mirror, ResyncThrottle};
 
 use super::media::{LEG_BYTES, Medium};
 use super::truth::{BLOCK, bytes_of};
@@ -194,7 +194,7 @@ impl Admin {
             let text = "injected in all".to_owned();
             let effect = if rng.percent(40) { Effect::FailAfter(text) } else { Effect::Fail(text) };
             // Where labels and map fail the mirror is at its end.
-            let rule = Rule::new(ops, effect).within(DATA..LEG_BYTES - DATA).nth(1);
+            let rule = FaultRule::new(ops, effect).within(DATA..LEG_BYTES - DATA).nth(1);
             disk.plugged.with(Some(rule), micros(&mut rng));
         }
         self.world.tally.lock().together += 1;
@@ -230,7 +230,7 @@ impl Admin {
                 // Nothing here goes bad by itself: legs that hold a region hold the same.
                 let world = Arc::clone(&self.world);
                 let repair = self.world.rot.is_some() && self.rng.percent(50);
-                let scrub = move |m: &Mirror| match m.scrub(repair, Throttle::default()) {
+                let scrub = move |m: &Mirror| match m.scrub(repair, ResyncThrottle::default()) {
                     Ok(found) if found.differing > 0 && !world.stopped() && !is_rotten(&world) => {
                         world.wrong(format!("legs differ while they are used: {found:?}"));
                         true
@@ -256,8 +256,9 @@ impl Admin {
             }
             0..=2 => self.in_background(|m| m.tick().is_err(), |t| &mut t.failed),
             3..=5 => {
-                let throttle = Throttle { regions: Some(4), ..Throttle::default() };
-                let throttle = if self.rng.percent(50) { throttle } else { Throttle::default() };
+                let throttle = ResyncThrottle { regions: Some(4), ..ResyncThrottle::default() };
+                let throttle =
+                    if self.rng.percent(50) { throttle } else { ResyncThrottle::default() };
                 let resync = move |m: &Mirror| m.resync(throttle).is_ok_and(|r| r.regions > 0);
                 self.in_background(resync, |t| &mut t.resynced);
             }
@@ -341,9 +342,9 @@ impl Admin {
     fn drop_in_resync(&mut self, disks: &[Disk]) {
         let Some((slot, name)) = self.leg(|s| s == LegState::Resyncing, false) else { return };
         let Some(disk) = disks.iter().find(|d| d.medium.name == name) else { return };
-        self.in_background(|m| m.resync(Throttle::default()).is_ok(), |t| &mut t.resynced);
+        self.in_background(|m| m.resync(ResyncThrottle::default()).is_ok(), |t| &mut t.resynced);
         sleep(Duration::from_micros(self.rng.below(200)));
-        let failing = Rule::new(Ops::FLUSH, Effect::Fail("injected".into())).nth(1);
+        let failing = FaultRule::new(Ops::FLUSH, Effect::Fail("injected".into())).nth(1);
         disk.plugged.with(Some(failing), micros(&mut self.rng));
         self.in_background(
             move |m| m.flush().is_ok() && m.online(slot, None).is_ok(),
@@ -370,10 +371,10 @@ impl Admin {
         let ops = [Ops::WRITE, Ops::FLUSH, Ops::READ, Ops::ALL][self.rng.below(4) as usize];
         let nth = 1 + self.rng.below(6);
         let rule = match self.rng.below(6) {
-            0 => Some(Rule::new(ops, Effect::Fail(text())).nth(nth)),
-            1 => Some(Rule::new(ops, Effect::Fail(text()))),
-            2 => Some(Rule::new(Ops::WRITE, Effect::Torn(4096)).nth(nth)),
-            3 => Some(Rule::new(ops, Effect::FailAfter(text())).nth(nth)),
+            0 => Some(FaultRule::new(ops, Effect::Fail(text())).nth(nth)),
+            1 => Some(FaultRule::new(ops, Effect::Fail(text()))),
+            2 => Some(FaultRule::new(Ops::WRITE, Effect::Torn(4096)).nth(nth)),
+            3 => Some(FaultRule::new(ops, Effect::FailAfter(text())).nth(nth)),
             _ => None,
         };
         let micros = micros(&mut self.rng);

@@ -2,8 +2,8 @@
 //! be lost afterwards.
 
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
-use steadfast_volume::Throttle;
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
+use steadfast_volume::ResyncThrottle;
 use steadfast_volume::mirror::LegState;
 
 use crate::bench::{BLOCK, Bench, DATA, REGION, bench, degraded, plain, simulated};
@@ -26,7 +26,7 @@ fn fail_writes(b: &Bench, legs: &[(usize, bool)], range: std::ops::Range<u64>) {
     for (leg, late) in legs {
         let text = "injected".to_owned();
         let effect = if *late { Effect::FailAfter(text) } else { Effect::Fail(text) };
-        let rule = Rule::new(Ops::WRITE, effect).within(range.clone()).nth(1);
+        let rule = FaultRule::new(Ops::WRITE, effect).within(range.clone()).nth(1);
         b.plugs[*leg].with(Some(rule), 10);
     }
 }
@@ -141,7 +141,7 @@ fn rule_a_failed_write_over_two_regions() {
             let found = b.mirror.read(second * BLOCK, BLOCK).unwrap();
             let tag = EITHER.into_iter().find(|tag| found == bytes_of(*tag, second)).unwrap();
             assert!(b.is_everywhere(second, tag));
-            assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+            assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
             assert!(b.is_everywhere(0, 1) && b.is_everywhere(1, 6));
             assert!(b.is_everywhere(second, tag));
         }
@@ -177,7 +177,7 @@ fn rule_memory_alone_does_not_hold_what_failed() {
         write_fails(&b, 2, false);
         sound(&b, &[0, 1]);
         assert!(b.is(0, 1) && b.is_everywhere(0, 1));
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert!(b.is_everywhere(0, 1));
         b.cut(0);
         b.assemble(&[0, 1], &degraded()).unwrap();
@@ -193,7 +193,10 @@ fn rule_a_flush_that_fails_on_all_legs_leaves_what_was_flushed_on_each() {
             let mut b = flushed(&[false, false]);
             b.write(0, 2);
             for plug in &b.plugs {
-                plug.with(Some(Rule::new(Ops::FLUSH, Effect::Fail("injected".into())).nth(1)), 10);
+                plug.with(
+                    Some(FaultRule::new(Ops::FLUSH, Effect::Fail("injected".into())).nth(1)),
+                    10,
+                );
             }
             b.mirror.flush().unwrap_err();
             b.mirror.flush().unwrap_err();
@@ -221,7 +224,7 @@ fn legs_that_all_failed_are_reported_and_taken_online() {
         assert_eq!((b.state(0), b.state(1)), (LegState::LastErred, LegState::LastErred));
         b.mirror.online(0, None).unwrap();
         b.mirror.online(1, None).unwrap();
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         assert_eq!((b.state(0), b.state(1)), (LegState::Okay, LegState::Okay));
         b.mirror.online(1, None).unwrap_err();
         assert!(b.is_everywhere(0, 1));

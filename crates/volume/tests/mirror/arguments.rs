@@ -10,7 +10,7 @@ use steadfast_devices::store::Store;
 use steadfast_runtime::sleep;
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::{
-    MirrorOptions, NewLeg, Policies, ReadPolicy, Throttle, check_mirror, create_mirror,
+    MirrorOptions, NewLeg, Policies, ReadPolicy, ResyncThrottle, check_mirror, create_mirror,
     create_rows, planned_rows,
 };
 
@@ -131,7 +131,7 @@ fn a_growth_that_cannot_be_is_an_error() {
             assert!(refused.contains(says), "{wrong}: {refused}");
         }
         assert_eq!(b.mirror.info().size, 1 << 20);
-        let throttle = Throttle { bytes_per_second: Some(0), ..Throttle::default() };
+        let throttle = ResyncThrottle { bytes_per_second: Some(0), ..ResyncThrottle::default() };
         let refused = b.mirror.resync(throttle).unwrap_err().to_string();
         assert!(refused.contains("0 bytes a second"), "{refused}");
     });
@@ -145,7 +145,7 @@ fn a_throttled_resync_ends_when_the_mirror_is_closed() {
         (0..64).for_each(|n| b.write(n, 1));
         b.mirror.flush().unwrap();
         b.mirror.replace(1, None).unwrap();
-        let throttle = Throttle { bytes_per_second: Some(1), ..Throttle::default() };
+        let throttle = ResyncThrottle { bytes_per_second: Some(1), ..ResyncThrottle::default() };
         b.mirror.keep(Duration::from_millis(5), throttle);
         sleep(Duration::from_millis(50));
         let begun = steadfast_runtime::now();
@@ -178,7 +178,7 @@ fn a_spare_that_is_too_small_is_not_used() {
         let gate = Gate::new(Arc::clone(&plug.device));
         b.mirror.add_spare(&NewLeg::new(Arc::new(gate.clone()))).unwrap();
         b.mirror.tick().unwrap();
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         b.mirror.flush().unwrap();
         (b.disks[0], b.plugs[0], b.gates[0]) = (fits, plug, gate);
         b.cut(0);

@@ -6,11 +6,13 @@ mod reading;
 use std::sync::Arc;
 
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::{Mutex, Sim, spawn};
 use steadfast_volume::member::read_label;
 use steadfast_volume::ondisk::checksums::record_at;
-use steadfast_volume::{Event, LegState, MirrorOptions, NewLeg, Policies, ReadPolicy, Throttle};
+use steadfast_volume::{
+    Event, LegState, MirrorOptions, NewLeg, Policies, ReadPolicy, ResyncThrottle,
+};
 
 use crate::bench::{
     BLOCK, Bench, REGION, bench_of_with, bench_with, degraded, options, plain, simulated,
@@ -157,7 +159,7 @@ fn rule_checksums_count_only_where_the_map_says_so() {
                 b.assemble(&[0, 1], &plain()).unwrap();
                 assert_eq!(b.mirror.status().unchecked_bytes, REGION);
                 assert!(b.is_everywhere(1, 7) && b.is_everywhere(0, 1) && b.is_everywhere(20, 1));
-                b.mirror.resync(Throttle::default()).unwrap();
+                b.mirror.resync(ResyncThrottle::default()).unwrap();
                 assert_eq!(b.mirror.status().unchecked_bytes, 0);
                 b.settle();
                 assert!(b.mirror.region_at(0).unwrap().checked_durably);
@@ -181,7 +183,9 @@ fn rule_a_cut_in_a_repair_loses_nothing() {
                 b.spoil(0, 1);
                 b.prefer(0);
                 let at = b.data_start(0) + BLOCK;
-                b.plugs[0].faults.add(Rule::new(Ops::WRITE, Effect::Torn(512)).within(at..at + 1));
+                b.plugs[0]
+                    .faults
+                    .add(FaultRule::new(Ops::WRITE, Effect::Torn(512)).within(at..at + 1));
                 assert!(b.is(1, 1), "also if it does not take the repair");
                 b.cut(seed);
                 b.assemble(&[0, 1], &plain()).unwrap();
@@ -215,7 +219,7 @@ fn rule_wrong_on_all_legs_is_an_error() {
             "{error}"
         );
         assert!(b.is_everywhere(0, 1), "the other blocks can be read");
-        let found = b.mirror.scrub(true, Throttle::default()).unwrap();
+        let found = b.mirror.scrub(true, ResyncThrottle::default()).unwrap();
         assert_eq!((found.lost, found.repaired, found.is_clean()), (1, 0, false));
         // A part of the block cannot be written: what is around it is not there.
         let part = b.mirror.write(BLOCK + 512, vec![3; 512].into()).unwrap_err().to_string();
@@ -225,7 +229,7 @@ fn rule_wrong_on_all_legs_is_an_error() {
         assert!(b.mirror.read(BLOCK, BLOCK).is_err());
         b.write(1, 5);
         assert!(b.is_everywhere(1, 5));
-        assert!(b.mirror.scrub(false, Throttle::default()).unwrap().is_clean());
+        assert!(b.mirror.scrub(false, ResyncThrottle::default()).unwrap().is_clean());
     });
 }
 
@@ -262,7 +266,7 @@ fn rule_a_part_of_a_block_is_written_to_what_is_right() {
                     assert_eq!(b.mirror.read(20 * BLOCK, BLOCK).unwrap(), over);
                     assert_eq!(b.mirror.read(20 * BLOCK - 512, 512).unwrap(), vec![4; 512]);
                 }
-                assert!(b.mirror.scrub(false, Throttle::default()).unwrap().is_clean());
+                assert!(b.mirror.scrub(false, ResyncThrottle::default()).unwrap().is_clean());
             })
             .unwrap();
     }
@@ -287,11 +291,11 @@ fn rule_a_damaged_record_is_replaced_by_another_legs() {
         // A scrub looks at the records too, though they are known by now.
         let mut b = written(&[false, false]);
         b.spoil_record(0, 0);
-        b.mirror.scrub(true, Throttle::default()).unwrap();
+        b.mirror.scrub(true, ResyncThrottle::default()).unwrap();
         assert_eq!(b.errors(0), 1);
         b.cut(0);
         b.assemble(&[0], &degraded()).unwrap();
-        b.mirror.scrub(true, Throttle::default()).unwrap();
+        b.mirror.scrub(true, ResyncThrottle::default()).unwrap();
         assert_eq!(b.errors(0), 0);
     });
 }
@@ -310,9 +314,9 @@ fn rule_lost_checksums_refuse_nothing_and_a_scrub_makes_new_ones() {
         let lost = Event::ChecksumsLost { offset: REGION, len: REGION };
         assert!(events.lock().contains(&lost), "{:?}", events.lock());
         assert_eq!(b.mirror.status().unchecked_bytes, REGION);
-        b.mirror.scrub(false, Throttle::default()).unwrap();
+        b.mirror.scrub(false, ResyncThrottle::default()).unwrap();
         assert_eq!(b.mirror.status().unchecked_bytes, REGION, "it writes nothing by itself");
-        b.mirror.scrub(true, Throttle::default()).unwrap();
+        b.mirror.scrub(true, ResyncThrottle::default()).unwrap();
         assert_eq!(b.mirror.status().unchecked_bytes, 0);
         b.cut(0);
         b.assemble(&[0, 1], &plain()).unwrap();
@@ -330,7 +334,7 @@ fn rule_a_wrong_source_is_not_copied() {
         let new = Medium::used("new", false, &mut steadfast_block::rng::Rng::new(9));
         let plug = new.plug(10);
         b.mirror.attach(&NewLeg::new(Arc::clone(&plug.device))).unwrap();
-        let done = b.mirror.resync(Throttle::default()).unwrap();
+        let done = b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert_eq!((done.unreadable, done.complete), (0, true));
         assert_eq!(b.errors(0), 1);
         b.prefer(2);
@@ -362,7 +366,7 @@ fn rule_memory_is_verified_and_what_is_proved_repairs_a_disk() {
         b.cut(0);
         b.assemble(&[0, 1], &plain()).unwrap();
         assert!(b.is(20, 1) && b.is(1, 1));
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         b.prefer(1);
         assert!(b.is(20, 1) && b.is(1, 1));
     });
@@ -399,14 +403,14 @@ fn rule_a_scrub_believes_checksums_and_no_majority() {
             let at = b.data_start(leg);
             b.disks[leg].ram().write(at, bytes_of(66, 0).into()).unwrap();
         }
-        let found = b.mirror.scrub(false, Throttle::default()).unwrap();
+        let found = b.mirror.scrub(false, ResyncThrottle::default()).unwrap();
         assert_eq!((found.differing, found.repaired, found.lost), (2, 0, 0));
-        let found = b.mirror.scrub(true, Throttle::default()).unwrap();
+        let found = b.mirror.scrub(true, ResyncThrottle::default()).unwrap();
         assert!(found.is_clean() && found.repaired == 2);
         assert!((0..3).all(|leg| b.holds(leg, 0, 1)));
         let b = written(&[false]);
         b.spoil(0, 20);
-        let found = b.mirror.scrub(true, Throttle::default()).unwrap();
+        let found = b.mirror.scrub(true, ResyncThrottle::default()).unwrap();
         assert_eq!((found.lost, found.bytes), (1, 2 * REGION));
     });
 }
@@ -444,7 +448,7 @@ fn rule_a_leg_that_comes_back_gets_checksums_too() {
         b.mirror.flush().unwrap();
         b.settle();
         b.mirror.online(1, None).unwrap();
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         b.cut(0);
         b.assemble(&[1], &degraded()).unwrap();
         assert_eq!(b.mirror.status().unchecked_bytes, 0);
@@ -477,13 +481,13 @@ fn rule_no_checksums_are_made_of_what_is_in_doubt() {
                     let late = Effect::FailAfter("injected".into());
                     let fails = [late, Effect::Fail("injected".into())];
                     for (plug, effect) in b.plugs.iter().zip(fails) {
-                        let rule = Rule::new(Ops::WRITE, effect).within(at.clone()).nth(1);
+                        let rule = FaultRule::new(Ops::WRITE, effect).within(at.clone()).nth(1);
                         plug.with(Some(rule), 10);
                     }
                     b.mirror.write(0, bytes_of(2, 0).into()).unwrap_err();
                     b.plugs.iter().for_each(|plug| plug.with(None, 10));
                 }
-                let scrubbed = b.mirror.scrub(true, Throttle::default()).unwrap();
+                let scrubbed = b.mirror.scrub(true, ResyncThrottle::default()).unwrap();
                 assert_eq!((scrubbed.lost, b.mirror.status().unchecked_bytes), (0, 0));
                 b.plugs[lost].unplug();
                 let found = b.mirror.read(0, BLOCK).unwrap();

@@ -3,7 +3,7 @@
 use steadfast_block::{BlockDevice, Request};
 use steadfast_devices::source::Ram;
 use steadfast_volume::mirror::LegState;
-use steadfast_volume::{AssembleOptions, NewLeg, Policies, ReadPolicy, Throttle};
+use steadfast_volume::{AssembleOptions, NewLeg, Policies, ReadPolicy, ResyncThrottle};
 
 use crate::bench::{BLOCK, Bench, bench, degraded, plain, simulated};
 use crate::campaign::truth::bytes_of;
@@ -84,7 +84,7 @@ fn refusals(b: &Bench) -> usize {
     let small = NewLeg::new(std::sync::Arc::new(Ram::new("small", 1 << 20)));
     let tiny = NewLeg::new(std::sync::Arc::new(Ram::new("tiny", 4096)));
     let read = ReadPolicy::Preferred(4);
-    let nothing = Throttle { bytes_per_second: Some(0), ..Throttle::default() };
+    let nothing = ResyncThrottle { bytes_per_second: Some(0), ..ResyncThrottle::default() };
     let here = b.mirror.status().legs.iter().find(|l| l.state == LegState::Okay).unwrap().slot;
     let refused = [
         b.mirror.attach(&small).map(drop),
@@ -145,7 +145,7 @@ fn rule_read_only_writes_nothing() {
         b.mirror.flush().unwrap();
         b.mirror.tick().unwrap();
         b.mirror.write(0, bytes_of(2, 0).into()).unwrap_err();
-        b.mirror.resync(Throttle::default()).unwrap_err();
+        b.mirror.resync(ResyncThrottle::default()).unwrap_err();
         b.mirror.offline(0).unwrap_err();
         b.mirror.close().unwrap();
         assert!(b.device(1).read(0, 1 << 20).unwrap() == before);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::{sleep, spawn};
 use steadfast_volume::member::read_label;
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::ondisk::{LABEL_AT, second_label_at};
-use steadfast_volume::{AssembleOptions, Throttle, assemble};
+use steadfast_volume::{AssembleOptions, ResyncThrottle, assemble};
 
 use crate::bench::{BLOCK, Bench, DATA, Device, REGION, bench, degraded, plain, simulated};
 use crate::campaign::media::LEG_BYTES;
@@ -57,7 +57,7 @@ fn a_resync_copies_every_region() {
         blocks().for_each(|block| b.write(block, 1));
         b.mirror.flush().unwrap();
         b.mirror.online(1, Some(b.device(1))).unwrap();
-        let resynced = b.mirror.resync(Throttle::default()).unwrap();
+        let resynced = b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert_eq!((resynced.regions, resynced.complete), (regions, true));
         // What is read now is what was copied.
         b.mirror.offline(0).unwrap();
@@ -79,7 +79,7 @@ fn rule_an_old_copy_of_a_missing_leg_lacks_everything() {
         b.assemble(&[0, 1], &plain()).unwrap();
         assert_eq!(b.state(1), LegState::Resyncing);
         assert!(b.is_everywhere(0, 2) && b.is_everywhere(100, 3));
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert!(b.is_everywhere(0, 2) && b.is_everywhere(100, 3));
     });
 }
@@ -116,7 +116,7 @@ fn rule_a_leg_is_known_however_long_it_was_away() {
         (10..30).for_each(|tag| comes_and_goes(&b, tag));
         b.cut(0);
         b.assemble(&[0, 1, 2], &plain()).unwrap();
-        let resynced = b.mirror.resync(Throttle::default()).unwrap();
+        let resynced = b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert_eq!((resynced.regions, resynced.complete), (1, true), "only what it missed");
         assert!(b.is_everywhere(0, 29));
         // A copy of it from before, with the name of data that nobody remembers by now.
@@ -140,7 +140,7 @@ fn comes_and_goes(b: &Bench, tag: u64) {
     b.mirror.offline(1).unwrap();
     b.write(0, tag);
     b.mirror.online(1, None).unwrap();
-    assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+    assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
 }
 
 /// A leg that was missing at the assembly comes back with its data where it was.
@@ -154,7 +154,7 @@ fn rule_a_missing_leg_comes_online_with_what_it_missed() {
         b.assemble(&[0], &degraded()).unwrap();
         b.write(40, 2);
         b.mirror.online(1, Some(b.device(1))).unwrap();
-        let resynced = b.mirror.resync(Throttle::default()).unwrap();
+        let resynced = b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert!(resynced.complete && resynced.regions <= 2, "{resynced:?}");
         assert!(b.is_everywhere(0, 1) && b.is_everywhere(40, 2));
         b.write(41, 3);
@@ -177,7 +177,7 @@ fn rule_a_leg_whose_end_was_overwritten_is_not_believed() {
         assert!(refused.contains("its end was overwritten"), "{refused}");
         b.assemble(&[0, 1], &plain()).unwrap();
         assert_eq!(b.state(0), LegState::Resyncing);
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert!(b.is_everywhere(0, 1));
     });
 }
@@ -225,7 +225,7 @@ fn rule_interrupted_label_changes_leave_all_legs_believed() {
                 }
                 b.assemble(&[0, 1], &plain()).unwrap();
                 assert!((0..64).all(|n| b.is(n, 1)));
-                b.mirror.resync(Throttle::default()).unwrap();
+                b.mirror.resync(ResyncThrottle::default()).unwrap();
                 assert_eq!((b.state(0), b.state(1)), (LegState::Okay, LegState::Okay));
                 assert!((0..64).all(|n| b.is_everywhere(n, 1)));
             })
@@ -275,10 +275,10 @@ fn parts_of_a_resync_reach_what_lies_behind_unreadable_regions() {
         (0..8).for_each(|region| b.write(in_region(region), region + 1));
         b.mirror.flush().unwrap();
         b.mirror.online(1, Some(b.device(1))).unwrap();
-        let bad = Rule::new(Ops::READ, Effect::Fail("bad sectors".into()));
+        let bad = FaultRule::new(Ops::READ, Effect::Fail("bad sectors".into()));
         b.plugs[0].faults.clear();
         b.plugs[0].faults.add(bad.within(DATA..DATA + 4 * REGION));
-        let part = Throttle { regions: Some(2), ..Throttle::default() };
+        let part = ResyncThrottle { regions: Some(2), ..ResyncThrottle::default() };
         for _ in 0..2 {
             let done = b.mirror.resync(part).unwrap();
             assert_eq!((done.regions, done.unreadable), (2, 4), "{done:?}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::Sim;
 use steadfast_volume::mirror::LegState;
 
@@ -27,9 +27,9 @@ fn grown_with_a_cut(legs: &'static [bool], n: u64) -> bool {
         // One sector of that write arrives, on every leg, and nothing after it.
         let writes = Arc::new(AtomicU64::new(0));
         for plug in &b.plugs {
-            let torn = Rule::new(Ops::WRITE, Effect::Torn(512)).nth(n);
+            let torn = FaultRule::new(Ops::WRITE, Effect::Torn(512)).nth(n);
             let gone = Effect::Gone("the power was cut".into());
-            let after = Rule { skip: n, count: None, ..Rule::new(Ops::WRITE, gone) };
+            let after = FaultRule { skip: n, count: None, ..FaultRule::new(Ops::WRITE, gone) };
             plug.faults.clear();
             plug.faults.add(torn);
             plug.faults.add(after);

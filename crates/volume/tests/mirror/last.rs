@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::{Sim, sleep, spawn};
 use steadfast_volume::member::read_label;
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::ondisk::{LABEL_AT, second_label_at};
-use steadfast_volume::{AssembleOptions, NewLeg, Policies, ReadPolicy, Throttle, assemble};
+use steadfast_volume::{AssembleOptions, NewLeg, Policies, ReadPolicy, ResyncThrottle, assemble};
 
 use crate::bench::{BLOCK, Bench, DATA, bench, degraded, plain, simulated};
 use crate::campaign::media::{LEG_BYTES, Medium};
@@ -60,7 +60,7 @@ fn rule_a_return_that_a_cut_interrupts_makes_no_old_copy() {
                 b.cut(0);
                 b.assemble(&[0, 1], &plain()).unwrap();
                 assert!(b.is_everywhere(0, 2), "leg 1 alone has it");
-                assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+                assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
                 b.cut(0);
                 b.assemble(&[0, 1], &plain()).unwrap();
                 assert!(
@@ -85,7 +85,7 @@ fn rule_a_return_that_fails_can_be_tried_again() {
                 (0..4).for_each(|_| b.relabel());
                 b.write(0, 2);
                 for at in [LABEL_AT, second_label_at(LEG_BYTES)].repeat(10) {
-                    let label = Rule::new(Ops::WRITE, effect.clone()).within(at..at + BLOCK);
+                    let label = FaultRule::new(Ops::WRITE, effect.clone()).within(at..at + BLOCK);
                     b.plugs[1].with(Some(label), 10);
                     drop(b.mirror.online(1, None));
                     assert_eq!(b.state(1), LegState::NeedsMaintenance);
@@ -95,7 +95,7 @@ fn rule_a_return_that_fails_can_be_tried_again() {
                 b.cut(0);
                 b.assemble(&[0, 1], &plain()).unwrap();
                 b.mirror.online(1, None).unwrap();
-                let resynced = b.mirror.resync(Throttle::default()).unwrap();
+                let resynced = b.mirror.resync(ResyncThrottle::default()).unwrap();
                 assert_eq!((resynced.regions, resynced.complete), (1, true), "what it missed");
                 b.mirror.flush().unwrap();
                 b.cut(0);
@@ -120,7 +120,7 @@ fn rule_a_copy_from_before_one_change_is_old() {
             b.mirror.grow(Some(size + (64 << 10))).unwrap();
         },
         |b| {
-            b.plugs[2].with(Some(Rule::new(Ops::FLUSH, Effect::Fail("injected".into()))), 10);
+            b.plugs[2].with(Some(FaultRule::new(Ops::FLUSH, Effect::Fail("injected".into()))), 10);
             b.mirror.flush().unwrap();
         },
     ];
@@ -145,7 +145,7 @@ fn rule_a_copy_from_before_one_change_is_old() {
                 b.assemble(&[0, 1], &degraded()).unwrap();
                 assert_eq!(b.state(0), LegState::Resyncing, "change {n}");
                 assert!(b.is_everywhere(0, 2) && b.is_everywhere(17, 4));
-                b.mirror.resync(Throttle::default()).unwrap();
+                b.mirror.resync(ResyncThrottle::default()).unwrap();
                 assert!(b.is_everywhere(0, 2) && b.is_everywhere(17, 4));
             })
             .unwrap();
@@ -209,7 +209,7 @@ fn rule_a_leg_that_alone_can_be_read_stays() {
         for refused in [b.mirror.offline(1), b.mirror.detach(1), b.mirror.replace(1, None)] {
             assert!(refused.is_err());
         }
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         b.mirror.detach(1).unwrap();
         assert!(b.is(0, 2));
     });
@@ -242,7 +242,7 @@ fn what_is_given_up_reads_as_zeros() {
                 b.assemble(here, &plain()).unwrap();
                 assert!(b.is_everywhere(0, 0) && b.is_everywhere(16, 1) && b.is_everywhere(100, 3));
                 b.write(1, 5);
-                assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+                assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
                 assert!(b.mirror.status().is_whole() && b.is_everywhere(1, 5));
             })
             .unwrap();
@@ -257,7 +257,7 @@ fn rule_a_spare_leaves_the_only_holder_its_place() {
         b.write(0, 1);
         b.mirror.flush().unwrap();
         b.settle();
-        b.plugs[0].with(Some(Rule::new(Ops::FLUSH, Effect::Fail("injected".into()))), 10);
+        b.plugs[0].with(Some(FaultRule::new(Ops::FLUSH, Effect::Fail("injected".into()))), 10);
         b.mirror.flush().unwrap();
         assert_eq!(b.state(0), LegState::NeedsMaintenance);
         for name in ["leg2", "spare"] {
@@ -276,7 +276,7 @@ fn rule_a_spare_leaves_the_only_holder_its_place() {
         b.mirror.tick().unwrap();
         assert_eq!(b.state(0), LegState::NeedsMaintenance, "it alone has block 0");
         b.mirror.online(0, None).unwrap();
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         b.mirror.flush().unwrap();
         b.cut(0);
         b.assemble(&[2], &degraded()).unwrap();
@@ -351,9 +351,9 @@ fn rule_a_late_failure_is_not_its_successors() {
         let fresh = Medium::used("leg2", false, &mut Rng::new(3));
         let plug = fresh.plug(10);
         b.mirror.replace(0, Some(&NewLeg::new(Arc::clone(&plug.device)))).unwrap();
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         b.mirror.offline(1).unwrap();
-        b.plugs[0].with(Some(Rule::new(Ops::FLUSH, Effect::Fail("injected".into()))), 10);
+        b.plugs[0].with(Some(FaultRule::new(Ops::FLUSH, Effect::Fail("injected".into()))), 10);
         b.gates[0].open();
         flush.wait().unwrap();
         assert_eq!(b.mirror.status().failed, None);
@@ -373,7 +373,8 @@ fn rule_a_read_is_repaired_from_a_durable_leg() {
         b.settle();
         // Memory has gone bad.
         b.disks[1].ram().write(DATA, bytes_of(9, 0).into()).unwrap();
-        b.plugs[0].with(Some(Rule::new(Ops::READ, Effect::Fail("injected".into())).nth(1)), 10);
+        b.plugs[0]
+            .with(Some(FaultRule::new(Ops::READ, Effect::Fail("injected".into())).nth(1)), 10);
         let first = Policies { read: ReadPolicy::First, ..Policies::default() };
         b.mirror.set_policies(first).unwrap();
         drop(b.mirror.read(0, BLOCK).unwrap());
@@ -394,7 +395,7 @@ fn the_only_durable_leg_is_repaired_from_memory() {
         b.write(0, 1);
         b.mirror.flush().unwrap();
         b.settle();
-        let bad = Rule::new(Ops::READ, Effect::Fail("injected".into())).nth(1);
+        let bad = FaultRule::new(Ops::READ, Effect::Fail("injected".into())).nth(1);
         b.plugs[0].with(Some(bad), 10);
         b.disks[0].ram().write(DATA, vec![7; BLOCK as usize].into()).unwrap();
         let first = Policies { read: ReadPolicy::First, ..Policies::default() };

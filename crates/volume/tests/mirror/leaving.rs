@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::{sleep, spawn};
-use steadfast_volume::Throttle;
+use steadfast_volume::ResyncThrottle;
 use steadfast_volume::mirror::LegState;
 
 use crate::bench::{BLOCK, Bench, DATA, REGION, bench, degraded, simulated};
@@ -31,8 +31,8 @@ fn unequal(volatile: &[bool]) -> Bench {
     b
 }
 
-fn failing(range: std::ops::Range<u64>) -> Option<Rule> {
-    Some(Rule::new(Ops::WRITE, Effect::Fail("injected".into())).within(range).nth(1))
+fn failing(range: std::ops::Range<u64>) -> Option<FaultRule> {
+    Some(FaultRule::new(Ops::WRITE, Effect::Fail("injected".into())).within(range).nth(1))
 }
 
 /// A write is not acknowledged that only a leg took which is out of use by then; and one that was
@@ -100,10 +100,10 @@ fn rule_a_write_is_not_acknowledged_for_a_copy_that_cannot_be_flushed() {
         // The first region is copied, the second one is not, and nothing is flushed yet.
         b.gates[1].shut(writes(DATA + REGION..DATA + 2 * REGION));
         let mirror = b.mirror.clone();
-        let resync = spawn("resync", move || drop(mirror.resync(Throttle::default())));
+        let resync = spawn("resync", move || drop(mirror.resync(ResyncThrottle::default())));
         b.gates[1].wait();
         b.plugs[0].with(failing(DATA..DATA + BLOCK), 10);
-        let flush = Rule::new(Ops::FLUSH, Effect::Fail("injected".into())).nth(1);
+        let flush = FaultRule::new(Ops::FLUSH, Effect::Fail("injected".into())).nth(1);
         b.plugs[1].with(Some(flush), 10);
         let acknowledged = b.mirror.write(0, bytes_of(3, 0).into()).is_ok();
         b.gates[1].open();

@@ -11,7 +11,7 @@ use steadfast_volume::member::{read_label, write_label};
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::ondisk::label::{GENERATION_MAX, Label};
 use steadfast_volume::ondisk::map::{MapBlock, Slot, slot_at};
-use steadfast_volume::{MirrorOptions, NewLeg, Throttle, create_mirror};
+use steadfast_volume::{MirrorOptions, NewLeg, ResyncThrottle, create_mirror};
 
 use crate::bench::{BLOCK, Bench, REGION, bench, bench_with, degraded, options, plain, simulated};
 use crate::campaign::truth::bytes_of;
@@ -175,8 +175,8 @@ fn used_with_any_map(seed: u64) {
         for n in 0..24 {
             let block = rng.below(256);
             match rng.below(10) {
-                0 => drop(b.mirror.scrub(rng.percent(50), Throttle::default())),
-                1 => drop(b.mirror.resync(Throttle::default())),
+                0 => drop(b.mirror.scrub(rng.percent(50), ResyncThrottle::default())),
+                1 => drop(b.mirror.resync(ResyncThrottle::default())),
                 2 => drop(b.mirror.tick()),
                 3 => drop(b.mirror.offline(rng.below(3) as usize)),
                 4 => drop(b.mirror.online(rng.below(3) as usize, None)),

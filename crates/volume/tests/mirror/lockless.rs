@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_devices::source::Ram;
 use steadfast_runtime::{Mutex, spawn};
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::{
-    Mirror, NewLeg, Policies, ReadPolicy, Throttle, VolumeError, WritePolicy, create_mirror,
+    Mirror, NewLeg, Policies, ReadPolicy, ResyncThrottle, VolumeError, WritePolicy, create_mirror,
 };
 
 use crate::bench::{BLOCK, Bench, DATA, Device, REGION, bench, options, simulated};
@@ -47,7 +47,7 @@ fn a_leg_that_leaves_answers_no_more() {
         assert!(b.is(20, 2), "what the leg that left has is old");
         b.mirror.online(1, None).unwrap();
         assert!(b.is(20, 2), "it does not hold the region yet");
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         let (before, _) = reads_of(&b.mirror, 1);
         (0..5).for_each(|_| assert!(b.is(20, 2)));
         assert_eq!(reads_of(&b.mirror, 1).0, before + 5, "and then answers again");
@@ -103,7 +103,7 @@ fn a_leg_that_fails_without_the_lock_is_noted() {
         let b = bench(&[false, false]);
         prefers(&b.mirror, 1);
         warmed(&b, 20);
-        let once = Rule::new(Ops::READ, Effect::Fail("bad".into())).nth(1);
+        let once = FaultRule::new(Ops::READ, Effect::Fail("bad".into())).nth(1);
         b.plugs[1].with(Some(once), 10);
         assert!(b.is(20, 1));
         let status = b.mirror.status();
@@ -122,7 +122,7 @@ fn a_read_that_hangs_holds_up_nobody() {
         let slot = b.mirror.attach(&NewLeg::new(Arc::clone(&extra))).unwrap();
         prefers(&b.mirror, 0);
         warmed(&b, 20);
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         b.gates[0].shut(|request| matches!(request, Request::Read { .. }));
         let mirror = b.mirror.clone();
         let hanging = spawn("hanging", move || mirror.read(20 * BLOCK, BLOCK).unwrap());
@@ -150,7 +150,7 @@ fn the_device_of_a_leg_that_leaves_is_given_back() {
         let slot = b.mirror.attach(&NewLeg::new(Arc::clone(&extra))).unwrap();
         prefers(&b.mirror, slot);
         warmed(&b, 20);
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         (0..3).for_each(|_| assert!(b.is(20, 1)));
         assert!(Arc::strong_count(&extra) > 2, "a view has it: without one this shows nothing");
         b.mirror.detach(slot).unwrap();
@@ -181,7 +181,7 @@ fn reads_without_the_lock_make_regions_hot() {
             false
         });
         b.mirror.attach(&NewLeg { volatile: true, ..NewLeg::new(Arc::new(memory)) }).unwrap();
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         let mut given = given.lock().clone();
         given.dedup();
         given.truncate(2);
@@ -242,14 +242,14 @@ fn no_read_is_older_than_what_was_acknowledged_before_it() {
                 if !matches!(left, Err(VolumeError::Refused(_))) {
                     break;
                 }
-                mirror.resync(Throttle::default()).unwrap();
+                mirror.resync(ResyncThrottle::default()).unwrap();
                 left = mirror.offline(slot);
             }
             left.unwrap();
             prefers(&mirror, rng.below(3) as usize);
             mirror.online(slot, None).unwrap();
             prefers(&mirror, slot);
-            mirror.resync(Throttle::default()).unwrap();
+            mirror.resync(ResyncThrottle::default()).unwrap();
             mirror.tick().unwrap();
         }
         drop(ends);
@@ -280,7 +280,9 @@ fn what_was_discarded_is_not_read_from_a_leg() {
         let b = bench(&[false, false]);
         prefers(&b.mirror, 1);
         warmed(&b, 20);
-        b.plugs.iter().for_each(|plug| plug.with(Some(Rule::new(Ops::DISCARD, Effect::Lost)), 10));
+        b.plugs
+            .iter()
+            .for_each(|plug| plug.with(Some(FaultRule::new(Ops::DISCARD, Effect::Lost)), 10));
         b.mirror.discard(REGION, REGION).unwrap();
         (0..3).for_each(|_| assert!(b.is(20, 0)));
     });
@@ -297,7 +299,7 @@ fn what_is_in_doubt_is_decided_before_it_is_read() {
         for (leg, effect) in [(0, Effect::Fail("bad".into())), (1, Effect::FailAfter("bad".into()))]
         {
             let data = DATA + 20 * BLOCK..DATA + 21 * BLOCK;
-            let rule = Rule::new(Ops::WRITE, effect).within(data).nth(1);
+            let rule = FaultRule::new(Ops::WRITE, effect).within(data).nth(1);
             b.plugs[leg].with(Some(rule), 10);
         }
         b.mirror.write(20 * BLOCK, bytes_of(2, 20).into()).unwrap_err();

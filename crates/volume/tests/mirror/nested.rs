@@ -8,8 +8,8 @@ use steadfast_devices::source::Ram;
 use steadfast_runtime::Sim;
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::{
-    AssembleOptions, Assembled, MirrorOptions, NewLeg, Throttle, Volume, assemble, create_mirror,
-    create_rows,
+    AssembleOptions, AssemblyReport, MirrorOptions, NewLeg, ResyncThrottle, Volume, assemble,
+    create_mirror, create_rows,
 };
 
 use crate::bench::{Device, degraded, plain};
@@ -26,7 +26,7 @@ fn mirror_of(name: &str, legs: &[&Device]) -> steadfast_volume::Mirror {
     create_mirror(name, &legs, &options).unwrap()
 }
 
-fn names(found: &Assembled) -> Vec<&str> {
+fn names(found: &AssemblyReport) -> Vec<&str> {
     found.volumes.iter().map(|v| v.name.as_str()).collect()
 }
 
@@ -35,7 +35,7 @@ fn for_seeds(body: fn()) {
     (0..6).for_each(|seed| Sim::new(seed).run(body).unwrap());
 }
 
-fn outer(found: &Assembled) -> &Volume {
+fn outer(found: &AssemblyReport) -> &Volume {
     let outer: Vec<&Volume> = found.outer().collect();
     assert_eq!(outer.len(), 1, "{:?}", names(found));
     outer[0]
@@ -89,7 +89,7 @@ fn rule_who_was_a_member_does_not_make_a_volume_complete() {
         top.detach(1).unwrap();
         top.attach(&NewLeg::new(Arc::new(inner.clone()))).unwrap();
         top.write(1 << 20, vec![7; 4096].into()).unwrap();
-        assert!(top.resync(Throttle::default()).unwrap().complete);
+        assert!(top.resync(ResyncThrottle::default()).unwrap().complete);
         top.close().unwrap();
         inner.close().unwrap();
         let found = assemble(&[a, Arc::new(gone), c, d], &plain());
@@ -163,7 +163,7 @@ fn rule_a_stale_start_does_not_stop_what_lies_above() {
         drop(found);
         let found = assemble(&[a, b, c], &degraded());
         let mirror = outer(&found).mirror.as_ref().unwrap();
-        assert!(mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(mirror.resync(ResyncThrottle::default()).unwrap().complete);
         for (at, byte) in [(1u64, 7u8), (2, 8), (3, 9)] {
             assert_eq!(mirror.read(at << 20, 4096).unwrap(), vec![byte; 4096], "{at} MiB");
         }

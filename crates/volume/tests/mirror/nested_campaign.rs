@@ -8,7 +8,8 @@ use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
 use steadfast_runtime::{Mutex, Sim, sleep, spawn};
 use steadfast_volume::{
-    AssembleOptions, Assembled, Mirror, MirrorOptions, NewLeg, Throttle, assemble, create_mirror,
+    AssembleOptions, AssemblyReport, Mirror, MirrorOptions, NewLeg, ResyncThrottle, assemble,
+    create_mirror,
 };
 
 use crate::campaign::media::{Medium, Plugged};
@@ -61,7 +62,7 @@ fn simulated(seed: u64) -> Result<Tally, String> {
         for mirror in inner.iter().chain([&outer]) {
             let mirror = mirror.clone();
             spawn("upkeep", move || {
-                while mirror.tick().is_ok() && mirror.resync(Throttle::default()).is_ok() {
+                while mirror.tick().is_ok() && mirror.resync(ResyncThrottle::default()).is_ok() {
                     sleep(Duration::from_micros(700));
                 }
             });
@@ -93,7 +94,7 @@ fn simulated(seed: u64) -> Result<Tally, String> {
     Ok(*world.tally.lock())
 }
 
-fn reboot(plugs: &[Plugged], missing: usize, rng: &mut Rng) -> Result<Assembled, String> {
+fn reboot(plugs: &[Plugged], missing: usize, rng: &mut Rng) -> Result<AssemblyReport, String> {
     let here = plugs.iter().enumerate().filter(|(n, _)| *n != missing);
     let mut devices: Vec<Arc<dyn BlockDevice>> = here.map(|(_, p)| Arc::clone(&p.device)).collect();
     if rng.percent(50) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_runtime::{Sim, sleep, spawn};
@@ -13,7 +13,8 @@ use steadfast_volume::member::read_label;
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::ondisk::checksums::record_at;
 use steadfast_volume::{
-    AssembleOptions, MirrorOptions, NewLeg, Policies, ReadPolicy, Throttle, assemble, create_mirror,
+    AssembleOptions, MirrorOptions, NewLeg, Policies, ReadPolicy, ResyncThrottle, assemble,
+    create_mirror,
 };
 
 use crate::bench::{
@@ -113,9 +114,9 @@ fn rule_what_was_copied_before_a_leg_left_is_not_what_it_holds() {
         // The first region is copied when leg 1 fails a flush.
         b.gates[1].shut(writes(DATA + REGION..DATA + 2 * REGION));
         let mirror = b.mirror.clone();
-        let resync = spawn("resync", move || drop(mirror.resync(Throttle::default())));
+        let resync = spawn("resync", move || drop(mirror.resync(ResyncThrottle::default())));
         b.gates[1].wait();
-        let failing = Rule::new(Ops::FLUSH, Effect::Fail("injected".into())).nth(1);
+        let failing = FaultRule::new(Ops::FLUSH, Effect::Fail("injected".into())).nth(1);
         b.plugs[1].with(Some(failing), 10);
         b.mirror.flush().unwrap();
         assert_eq!(b.state(1), LegState::NeedsMaintenance);
@@ -126,7 +127,7 @@ fn rule_what_was_copied_before_a_leg_left_is_not_what_it_holds() {
         b.settle();
         b.mirror.online(1, None).unwrap();
         assert!(b.is_everywhere(0, 3) && b.is_everywhere(SECOND, 2));
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         assert!(b.is_everywhere(0, 3) && b.is_everywhere(SECOND, 2));
     });
 }
@@ -228,10 +229,11 @@ fn rule_an_old_record_of_a_leg_that_is_back_disproves_nothing() {
         // copied.
         let label = read_label(&b.device(0)).unwrap().unwrap().label;
         let (at, len) = record_at(label.map_blocks, REGION, 1);
-        let bad = Rule::new(Ops::READ, Effect::Fail("a bad sector".into())).within(at..at + len);
+        let bad =
+            FaultRule::new(Ops::READ, Effect::Fail("a bad sector".into())).within(at..at + len);
         b.plugs[0].with(Some(bad), 10);
         b.mirror.online(1, None).unwrap();
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         assert!(b.mirror.status().legs[0].counters.errors > 0);
         b.mirror.flush().unwrap();
         b.cut(0);
@@ -252,7 +254,10 @@ fn rule_a_write_that_fails_on_all_legs_has_no_checksum() {
             for (plug, late) in b.plugs.iter().zip(late) {
                 let text = "injected".to_owned();
                 let effect = if late { Effect::FailAfter(text) } else { Effect::Fail(text) };
-                plug.with(Some(Rule::new(Ops::WRITE, effect).within(data..data + 1).nth(1)), 10);
+                plug.with(
+                    Some(FaultRule::new(Ops::WRITE, effect).within(data..data + 1).nth(1)),
+                    10,
+                );
             }
             b.mirror.write(0, bytes_of(2, 0).into()).unwrap_err();
             let found = b.mirror.read(0, BLOCK).unwrap();

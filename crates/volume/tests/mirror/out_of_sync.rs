@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::sleep;
-use steadfast_volume::Throttle;
+use steadfast_volume::ResyncThrottle;
 use steadfast_volume::mirror::LegState;
 
 use crate::bench::{BLOCK, Bench, DATA, REGION, bench, degraded, plain, simulated};
@@ -85,7 +85,7 @@ fn rule_what_was_read_from_the_first_that_is_back_stays() {
         assert!(b.is(0, 2));
         b.mirror.online(1, Some(b.device(1))).unwrap();
         assert!(b.is_everywhere(0, 2));
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         assert!(b.is_everywhere(0, 2));
     });
 }
@@ -113,7 +113,7 @@ fn rule_any_leg_may_stand_for_what_nobody_has_read() {
             b.mirror.flush().unwrap();
             b.cut(0);
             b.assemble(&[0, 1], &plain()).unwrap();
-            assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+            assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
             assert!(b.is_everywhere(1, 5));
             assert!(b.is_everywhere(0, if behind == 0 { 2 } else { 1 }));
         }
@@ -125,7 +125,8 @@ fn rule_any_leg_may_stand_for_what_nobody_has_read() {
 fn rule_a_leg_that_cannot_be_read_does_not_stand_for_it() {
     simulated(|| {
         let mut b = in_doubt(3, &[0]);
-        let bad = Rule::new(Ops::READ, Effect::Fail("injected".into())).within(DATA..DATA + REGION);
+        let bad =
+            FaultRule::new(Ops::READ, Effect::Fail("injected".into())).within(DATA..DATA + REGION);
         b.plugs[0].with(Some(bad), 10);
         b.assemble(&[0, 1, 2], &plain()).unwrap();
         assert!(b.is(0, 2) && b.is(1, 1));
@@ -143,7 +144,7 @@ fn what_no_leg_holds_whole_is_read_where_it_can_be() {
         let mut b = in_doubt(2, &[1]);
         let broken = |at: u64| {
             let place = DATA + at * BLOCK..DATA + (at + 1) * BLOCK;
-            Some(Rule::new(Ops::READ, Effect::Fail("injected".into())).within(place))
+            Some(FaultRule::new(Ops::READ, Effect::Fail("injected".into())).within(place))
         };
         b.plugs[0].with(broken(3), 10);
         b.plugs[1].with(broken(2), 10);
@@ -152,7 +153,7 @@ fn what_no_leg_holds_whole_is_read_where_it_can_be() {
         b.mirror.read(3 * BLOCK, BLOCK).unwrap_err();
         b.plugs.iter().for_each(|plug| plug.with(None, 10));
         b.write(3, 7);
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         assert!(b.is_everywhere(0, 2) && b.is_everywhere(3, 7));
     });
 }
@@ -205,7 +206,7 @@ fn rule_memory_does_not_keep_what_another_leg_stood_for() {
         b.gates[1].shut(writes(DATA..1 << 20));
         let mirror = b.mirror.clone();
         let copy = steadfast_runtime::spawn("resync", move || {
-            drop(mirror.resync(Throttle::default()));
+            drop(mirror.resync(ResyncThrottle::default()));
         });
         b.gates[1].wait();
         sleep(Duration::from_millis(1));
@@ -214,7 +215,7 @@ fn rule_memory_does_not_keep_what_another_leg_stood_for() {
         copy.join().unwrap();
         let found = b.mirror.read(0, BLOCK).unwrap();
         assert!([1, 2].iter().any(|tag| found == bytes_of(*tag, 0)));
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         let tag = if found == bytes_of(1, 0) { 1 } else { 2 };
         assert!(b.is_everywhere(0, tag));
     });

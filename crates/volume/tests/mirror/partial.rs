@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::{sleep, spawn};
 use steadfast_volume::mirror::LegState;
-use steadfast_volume::{NewLeg, Policies, ReadPolicy, Throttle};
+use steadfast_volume::{NewLeg, Policies, ReadPolicy, ResyncThrottle};
 
 use crate::bench::{BLOCK, Bench, REGION, bench_of, plain, simulated};
 use crate::campaign::media::Medium;
@@ -88,7 +88,7 @@ fn rule_what_the_partial_leg_holds_is_written_too() {
         b.mirror.write(blocks.start * BLOCK, data.into()).unwrap();
         assert!(is_in_memory(&b, 4) && !is_in_memory(&b, 5));
         assert!(blocks.clone().all(|n| b.is_everywhere(n, 1000 + n)));
-        let scrubbed = b.mirror.scrub(false, Throttle::default()).unwrap();
+        let scrubbed = b.mirror.scrub(false, ResyncThrottle::default()).unwrap();
         assert_eq!((scrubbed.differing, scrubbed.bytes), (0, held(&b)));
         let before = held(&b);
         // What is discarded is not there any more, and gives its place to something else.
@@ -117,7 +117,7 @@ fn rule_a_partial_leg_is_filled_hottest_first_after_a_restart() {
         assert!(b.mirror.status().is_whole());
         let new = NewLeg { partial: true, ..NewLeg::new(b.device(1)) };
         b.mirror.replace(1, Some(&new)).unwrap();
-        let done = b.mirror.resync(Throttle::default()).unwrap();
+        let done = b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert!(done.complete && done.regions == FRAMES);
         assert!([3, 9, 12, 15].iter().all(|r| is_in_memory(&b, *r)));
         assert!((0..BLOCKS).all(|n| b.is_everywhere(n, 100 + n)));
@@ -157,7 +157,7 @@ fn rule_a_partial_leg_is_never_the_last_copy() {
         let made = steadfast_volume::create_mirror("alone", &[alone], &crate::bench::options());
         assert!(made.is_err());
         // It fails: nothing is lost, and nobody waits for it.
-        b.plugs[1].with(Some(Rule::new(Ops::WRITE, Effect::Fail("broken".into()))), 10);
+        b.plugs[1].with(Some(FaultRule::new(Ops::WRITE, Effect::Fail("broken".into()))), 10);
         b.write(3 * IN_REGION, 7);
         b.mirror.flush().unwrap();
         assert_eq!(b.state(1), LegState::NeedsMaintenance);
@@ -168,7 +168,7 @@ fn rule_a_partial_leg_is_never_the_last_copy() {
         heat(&b, &[9], 6);
         assert!(is_in_memory(&b, 9) && b.is(3 * IN_REGION, 7));
         // The disk fails reads: what is in memory can still be read.
-        b.plugs[0].with(Some(Rule::new(Ops::READ, Effect::Fail("broken".into()))), 10);
+        b.plugs[0].with(Some(FaultRule::new(Ops::READ, Effect::Fail("broken".into()))), 10);
         assert!(b.is(9 * IN_REGION, 100 + 9 * IN_REGION));
         assert!(b.mirror.read(0, 512).is_err());
     });

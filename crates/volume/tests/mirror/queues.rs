@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, Request};
 use steadfast_devices::model::{Model, ModelParams, SsdParams};
 use steadfast_runtime::{sleep, spawn};
-use steadfast_volume::{NewLeg, Throttle, create_mirror};
+use steadfast_volume::{NewLeg, ResyncThrottle, create_mirror};
 
 use crate::bench::{BLOCK, REGION, options, simulated};
 use crate::campaign::truth::bytes_of;
@@ -23,7 +23,7 @@ fn a_leg_that_takes_one_request_at_a_time_holds_nobody_up() {
     simulated(|| {
         let legs = [narrow("a"), narrow("b")];
         let mirror = create_mirror("m", &legs, &options()).unwrap();
-        mirror.keep(std::time::Duration::from_millis(3), Throttle::default());
+        mirror.keep(std::time::Duration::from_millis(3), ResyncThrottle::default());
         let tasks: Vec<_> = (0..8)
             .map(|task| {
                 let mirror = mirror.clone();
@@ -47,7 +47,7 @@ fn a_leg_that_takes_one_request_at_a_time_holds_nobody_up() {
             .collect();
         // A leg is given what it lacks meanwhile.
         mirror.replace(1, Some(&narrow("c"))).unwrap();
-        while !mirror.resync(Throttle::default()).unwrap().complete {
+        while !mirror.resync(ResyncThrottle::default()).unwrap().complete {
             sleep(std::time::Duration::from_millis(1));
         }
         tasks.into_iter().for_each(|task| task.join().unwrap());

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::{Sim, sleep, spawn};
 use steadfast_volume::mirror::LegState;
-use steadfast_volume::{NewLeg, Throttle};
+use steadfast_volume::{NewLeg, ResyncThrottle};
 
 use crate::bench::{BLOCK, DATA, bench, degraded, plain, simulated};
 use crate::campaign::media::{LEG_BYTES, Medium};
@@ -61,7 +61,7 @@ fn discarded_under_a_flush(seed: u64) {
     let mut b = bench(&[false, false]);
     // The legs take discards, and forget nothing.
     for plug in &b.plugs {
-        plug.with(Some(Rule::new(Ops::DISCARD, Effect::Lost)), 10);
+        plug.with(Some(FaultRule::new(Ops::DISCARD, Effect::Lost)), 10);
     }
     b.write(20, 5);
     let mut held = false;
@@ -95,9 +95,9 @@ fn rule_a_leg_that_leaves_during_a_copy_does_not_hold_the_region() {
         b.gates[0]
             .shut(|request| matches!(request, Request::Read { offset, .. } if *offset >= DATA));
         let mirror = b.mirror.clone();
-        let resync = spawn("resync", move || mirror.resync(Throttle::default()));
+        let resync = spawn("resync", move || mirror.resync(ResyncThrottle::default()));
         b.gates[0].wait();
-        b.plugs[1].with(Some(Rule::new(Ops::FLUSH, Effect::Fail("injected".into()))), 10);
+        b.plugs[1].with(Some(FaultRule::new(Ops::FLUSH, Effect::Fail("injected".into()))), 10);
         b.mirror.flush().unwrap();
         assert_eq!(b.state(1), LegState::NeedsMaintenance);
         b.plugs[1].with(None, 10);
@@ -170,7 +170,7 @@ fn rule_a_new_leg_is_named_when_the_map_is_durable() {
         let (mirror, new) = (b.mirror.clone(), NewLeg::new(Arc::new(gate.clone())));
         drop(spawn("attach", move || drop(mirror.attach(&new))));
         b.gates[0].wait();
-        b.plugs[1].with(Some(Rule::new(Ops::WRITE, Effect::Fail("injected".into()))), 10);
+        b.plugs[1].with(Some(FaultRule::new(Ops::WRITE, Effect::Fail("injected".into()))), 10);
         b.gates[1].open();
         // The failed leg is dropped, durably.
         late.wait().unwrap();
@@ -202,10 +202,10 @@ fn rule_what_was_copied_is_flushed_before_its_source_is_stale() {
         // second one is still on leg 0 alone, so that leg 0 cannot be dropped.
         b.gates[1].shut(is_flush);
         let mirror = b.mirror.clone();
-        let one = Throttle { regions: Some(1), ..Throttle::default() };
+        let one = ResyncThrottle { regions: Some(1), ..ResyncThrottle::default() };
         drop(spawn("resync", move || drop(mirror.resync(one))));
         b.gates[1].wait();
-        let failing = Rule::new(Ops::WRITE, Effect::Fail("injected".into()));
+        let failing = FaultRule::new(Ops::WRITE, Effect::Fail("injected".into()));
         b.plugs[0].with(Some(failing.within(DATA..DATA + (64 << 10))), 10);
         let data = bytes_of(3, 1).into();
         let late = b.mirror.submit(Request::Write { offset: BLOCK, data, fua: false });
@@ -235,7 +235,8 @@ fn rule_a_leg_is_okay_when_a_cut_would_leave_it_so() {
                 b.mirror.online(1, None).unwrap();
                 hold(&b.gates[1]);
                 let mirror = b.mirror.clone();
-                let resync = spawn("resync", move || mirror.resync(Throttle::default()).is_ok());
+                let resync =
+                    spawn("resync", move || mirror.resync(ResyncThrottle::default()).is_ok());
                 b.gates[1].wait();
                 sleep(std::time::Duration::from_millis(5));
                 assert_eq!(b.mirror.status().legs[1].lacking_bytes, 0);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_runtime::Sim;
 use steadfast_volume::member::read_label;
 use steadfast_volume::mirror::LegState;
-use steadfast_volume::{AssembleOptions, NewLeg, Throttle, create_mirror};
+use steadfast_volume::{AssembleOptions, NewLeg, ResyncThrottle, create_mirror};
 
 use crate::bench::{BLOCK, Device, bench, degraded, options, plain, simulated};
 use crate::campaign::media::{LEG_BYTES, Medium};
@@ -48,7 +48,7 @@ fn rule_a_failed_leg_is_dropped_before_the_write_is_acknowledged() {
         let mut b = bench(&[false, false]);
         b.write(0, 1);
         b.mirror.flush().unwrap();
-        b.plugs[0].with(Some(Rule::new(Ops::WRITE, Effect::Torn(512))), 10);
+        b.plugs[0].with(Some(FaultRule::new(Ops::WRITE, Effect::Torn(512))), 10);
         let fua = Request::Write { offset: 0, data: bytes_of(2, 0).into(), fua: true };
         b.mirror.submit(fua).wait().unwrap();
         b.cut(0);
@@ -57,7 +57,7 @@ fn rule_a_failed_leg_is_dropped_before_the_write_is_acknowledged() {
         assert!(b.is_everywhere(0, 2));
         // It is taken back with what it missed, not with everything.
         b.mirror.online(0, None).unwrap();
-        let resynced = b.mirror.resync(Throttle::default()).unwrap();
+        let resynced = b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert_eq!((resynced.regions, resynced.complete), (1, true));
         assert!(b.is_everywhere(0, 2));
     });
@@ -100,7 +100,7 @@ fn rule_blank_foreign_and_old_legs_are_not_good_ones() {
         b.assemble(&[1, 0], &plain()).unwrap();
         assert_eq!(b.state(1), LegState::Resyncing);
         assert!(b.is_everywhere(0, 2));
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert!(b.is_everywhere(0, 2));
         b.cut(0);
         // Blank: nobody; the other one does not go on without a command.
@@ -141,7 +141,7 @@ fn rule_two_halves_written_apart_are_refused() {
         assert!(refused.contains(&format!("--keep {uuid}")), "{refused}");
         b.assemble(&[0, 1], &AssembleOptions { keep: Some(uuid), ..plain() }).unwrap();
         assert!(b.is_everywhere(0, 20));
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert!(b.is_everywhere(0, 20));
     });
 }
@@ -182,12 +182,12 @@ fn rule_a_spare_takes_over() {
         b.plugs[0].faults.take_away("broken");
         b.write(0, 2);
         b.mirror.tick().unwrap();
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         b.mirror.flush().unwrap();
         b.cut(0);
         b.assemble(&[2, 1], &plain()).unwrap();
         assert!(b.is_everywhere(0, 2));
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert!(b.mirror.status().is_whole());
         assert!(b.is_everywhere(0, 2));
     });
@@ -205,7 +205,7 @@ fn rule_an_overwritten_leg_is_not_believed() {
         assert!(refused.contains("its start was overwritten"), "{refused}");
         b.assemble(&[0, 1], &plain()).unwrap();
         assert_eq!(b.state(0), LegState::Resyncing);
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert!(b.is_everywhere(0, 1));
     });
 }

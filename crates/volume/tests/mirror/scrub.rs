@@ -1,10 +1,10 @@
 //! Scrubbing: legs that do not hold the same, sectors that cannot be read, and cuts in the middle.
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::{Sim, sleep, spawn};
 use steadfast_volume::mirror::LegState;
-use steadfast_volume::{Scrubbed, Throttle};
+use steadfast_volume::{ResyncThrottle, ScrubReport};
 
 use crate::bench::{BLOCK, Bench, DATA, REGION, bench, plain, simulated};
 use crate::campaign::media::LEG_BYTES;
@@ -27,8 +27,8 @@ impl Bench {
         self.disks[leg].ram().write(DATA + block * BLOCK, bad).unwrap();
     }
 
-    fn scrub(&self, repair: bool) -> Scrubbed {
-        self.mirror.scrub(repair, Throttle::default()).unwrap()
+    fn scrub(&self, repair: bool) -> ScrubReport {
+        self.mirror.scrub(repair, ResyncThrottle::default()).unwrap()
     }
 
     fn contents(&self) -> Vec<bytes::Bytes> {
@@ -42,15 +42,15 @@ impl Bench {
 fn a_scrub_counts_what_differs_and_writes_nothing_by_itself() {
     simulated(|| {
         let b = written(&[false, false]);
-        let all = Scrubbed { bytes: 2 * REGION, complete: true, ..Scrubbed::default() };
+        let all = ScrubReport { bytes: 2 * REGION, complete: true, ..ScrubReport::default() };
         assert_eq!(b.scrub(false), all);
         [0, 17].into_iter().for_each(|block| b.rot(1, block));
         let before = b.contents();
         let found = b.scrub(false);
-        assert_eq!(found, Scrubbed { differing: 2, ..all });
+        assert_eq!(found, ScrubReport { differing: 2, ..all });
         assert!(!found.is_clean() && b.contents() == before);
         let found = b.scrub(true);
-        assert_eq!(found, Scrubbed { differing: 2, repaired: 2, ..all });
+        assert_eq!(found, ScrubReport { differing: 2, repaired: 2, ..all });
         assert!(found.is_clean());
         assert_eq!(b.scrub(false), all);
         assert!(b.is_everywhere(0, 1) && b.is_everywhere(17, 1));
@@ -112,11 +112,11 @@ fn what_cannot_be_read_is_written_again() {
                 let b = written(&[false, false]);
                 b.rot(0, 0);
                 let at = DATA..DATA + BLOCK;
-                let bad = Rule::new(Ops::READ, Effect::Fail("a bad sector".into()));
+                let bad = FaultRule::new(Ops::READ, Effect::Fail("a bad sector".into()));
                 b.plugs[0].faults.clear();
                 b.plugs[0].faults.add(bad.within(at.clone()).nth(1));
                 if !takes_it {
-                    let failing = Rule::new(Ops::WRITE, Effect::Fail("a bad sector".into()));
+                    let failing = FaultRule::new(Ops::WRITE, Effect::Fail("a bad sector".into()));
                     b.plugs[0].faults.add(failing.within(at));
                 }
                 let found = b.scrub(false);
@@ -140,7 +140,7 @@ fn rule_a_cut_in_a_scrub_loses_nothing() {
                 [0, 1, 16].into_iter().for_each(|block| b.rot(1, block));
                 b.gates[1].shut(writes(DATA + REGION..DATA + 2 * REGION));
                 let mirror = b.mirror.clone();
-                drop(spawn("scrub", move || drop(mirror.scrub(true, Throttle::default()))));
+                drop(spawn("scrub", move || drop(mirror.scrub(true, ResyncThrottle::default()))));
                 b.gates[1].wait();
                 sleep(std::time::Duration::from_millis(1));
                 b.cut(seed);
@@ -161,18 +161,18 @@ fn a_scrub_beside_writes_finds_nothing() {
     simulated(|| {
         let b = written(&[false, false, true]);
         let mirror = b.mirror.clone();
-        let slow = Throttle { bytes_per_second: Some(64 << 20), regions: None };
+        let slow = ResyncThrottle { bytes_per_second: Some(64 << 20), regions: None };
         let scrub = spawn("scrub", move || mirror.scrub(false, slow));
         (0..200).for_each(|n| b.write(n % 40, 100 + n));
         let found = scrub.join().unwrap().unwrap();
         assert_eq!((found.differing, found.complete), (0, true));
         let mirror = b.mirror.clone();
-        let hours = Throttle { bytes_per_second: Some(1), regions: None };
+        let hours = ResyncThrottle { bytes_per_second: Some(1), regions: None };
         let scrub = spawn("scrub", move || mirror.scrub(false, hours));
         sleep(std::time::Duration::from_millis(5));
         b.mirror.close().unwrap();
         assert!(!scrub.join().unwrap().unwrap().complete);
-        let none = Throttle { bytes_per_second: Some(0), regions: None };
+        let none = ResyncThrottle { bytes_per_second: Some(0), regions: None };
         assert!(b.mirror.scrub(false, none).unwrap_err().to_string().contains("never ends"));
     });
 }

@@ -8,7 +8,7 @@ use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
 use steadfast_runtime::{Sim, sleep, spawn};
 use steadfast_volume::member::read_label;
-use steadfast_volume::{LegState, NewLeg, Throttle};
+use steadfast_volume::{LegState, NewLeg, ResyncThrottle};
 
 use crate::bench::{Bench, bench, plain, simulated};
 use crate::campaign::media::Medium;
@@ -47,7 +47,7 @@ fn a_spare_that_was_removed_takes_no_place_and_is_free() {
         assert_eq!(b.state(0), LegState::NeedsMaintenance);
         // Nothing has to be forced.
         b.mirror.replace(0, Some(&NewLeg::new(b.device(2)))).unwrap();
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         assert!(b.is_everywhere(0, 2));
     });
 }
@@ -150,7 +150,7 @@ fn cut_at(writes: usize) -> (bool, bool) {
     b.plugs[0].faults.take_away("broken");
     b.write(0, 2);
     b.mirror.tick().unwrap();
-    assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+    assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
     assert_eq!(b.state(0), LegState::Okay, "the spare stands in");
     (kept, finished)
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_devices::source::Ram;
 use steadfast_runtime::spawn;
 use steadfast_volume::mirror::LegState;
-use steadfast_volume::{NewLeg, Policies, ReadPolicy, Throttle};
+use steadfast_volume::{NewLeg, Policies, ReadPolicy, ResyncThrottle};
 
 use crate::bench::{BLOCK, Device, bench, plain, simulated};
 use crate::campaign::media::Medium;
@@ -25,18 +25,18 @@ fn trap_memory_is_never_the_only_source_of_a_resync() {
         (0..64).for_each(|n| b.write(n, 100 + n));
         b.mirror.flush().unwrap();
         // A leg is replaced: all of it is copied. What memory returns is wrong from now on.
-        b.plugs[0].with(Some(Rule::new(Ops::READ, Effect::Corrupt)), 10);
+        b.plugs[0].with(Some(FaultRule::new(Ops::READ, Effect::Corrupt)), 10);
         let fresh = Medium::used("new", false, &mut Rng::new(3));
         let plug = fresh.plug(10);
         b.mirror.replace(2, Some(&NewLeg::new(Arc::clone(&plug.device)))).unwrap();
-        b.mirror.resync(Throttle { regions: Some(2), ..Throttle::default() }).unwrap();
+        b.mirror.resync(ResyncThrottle { regions: Some(2), ..ResyncThrottle::default() }).unwrap();
         b.disks[2] = fresh;
         plug.unplug();
         // In the middle of it the power goes: the one whole copy is there, and goes on.
         b.cut(0);
         b.assemble(&[1, 2], &plain()).unwrap();
         assert!((0..64).all(|n| b.is(n, 100 + n)));
-        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().complete);
         assert!((0..64).all(|n| b.is_everywhere(n, 100 + n)));
         assert_eq!(b.state(0), LegState::Unavailable);
         assert!(b.mirror.status().is_whole(), "an absent RAM leg is no alarm");
@@ -62,7 +62,7 @@ fn trap_a_blank_ram_disk_is_not_okay() {
         b.mirror.set_policies(Policies { read, ..Policies::default() }).unwrap();
         assert!(b.is(3, 7), "before the resync it is asked for nothing");
         assert_eq!(b.state(0), LegState::Resyncing);
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert_eq!(b.state(0), LegState::Okay);
         assert!(b.is_everywhere(3, 7));
     });
@@ -86,7 +86,7 @@ fn trap_old_contents_of_memory_are_not_believed() {
         b.assemble(&[0, 1], &plain()).unwrap();
         assert_eq!(b.state(0), LegState::Resyncing);
         assert!(b.is_everywhere(3, 8));
-        b.mirror.resync(Throttle::default()).unwrap();
+        b.mirror.resync(ResyncThrottle::default()).unwrap();
         assert!(b.is_everywhere(3, 8));
     });
 }

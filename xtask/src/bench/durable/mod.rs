@@ -15,11 +15,11 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use steadfast_statistics::load::Load;
-use steadfast_suite::Kind;
+use steadfast_suite::TargetKind;
 use steadfast_suite::kernel_ext4::KernelExt4;
-use steadfast_suite::mounted::Mounted;
+use steadfast_suite::mounted::TargetMount;
 
-use self::sides::{Part, Side, What};
+use self::sides::{Part, Side, SideKind};
 
 use super::print_machine;
 use crate::{conformance, packages, step, value};
@@ -42,7 +42,7 @@ struct Row {
 
 /// What one side did in all turns, with so many tasks.
 #[derive(Debug, Serialize)]
-struct Measured {
+struct SideTurns {
     part: &'static str,
     side: &'static str,
     ours: bool,
@@ -83,7 +83,7 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let example = example(root)?;
     let mounts = parts.iter().any(|part| [Part::Mount, Part::MountDisk].contains(part));
     let steadfast = match mounts.then(|| conformance::kind(root, &program)).transpose()? {
-        Some(Kind::Steadfast(binary)) => binary,
+        Some(TargetKind::Steadfast(binary)) => binary,
         // Nothing is mounted.
         _ => PathBuf::new(),
     };
@@ -104,7 +104,7 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let mut behind = Vec::new();
     let mut wide_rows = Vec::new();
     for (at, (part, tasks, measured)) in all.iter().enumerate() {
-        let rows = tables::Rows::of(*part, *tasks, measured, before)?;
+        let rows = tables::TableRows::of(*part, *tasks, measured, before)?;
         behind.extend(rows.behind.iter().cloned());
         if !wide {
             rows.print(*part, *tasks);
@@ -133,13 +133,13 @@ fn measure(
     tasks: usize,
     rounds: u32,
     quick: bool,
-) -> anyhow::Result<Vec<Measured>> {
+) -> anyhow::Result<Vec<SideTurns>> {
     let sides = part.sides(files);
-    let mut measured: Vec<Measured> = sides
+    let mut measured: Vec<SideTurns> = sides
         .iter()
         .map(|side| {
             let (part, side, ours) = (part.name(), side.name, side.is_ours());
-            Measured { part, side, ours, turns: Vec::new() }
+            SideTurns { part, side, ours, turns: Vec::new() }
         })
         .collect();
     for round in 0..rounds as usize {
@@ -163,18 +163,18 @@ fn turn(
     let mut command = Command::new(example);
     let (mut kernel, mut mounted) = (None, None);
     match &side.what {
-        What::Ours(words) => {
+        SideKind::Ours(words) => {
             command.args(words);
         }
-        What::Mounted(how) => {
-            let mount = Mounted::new(how).context(side.name)?;
+        SideKind::Mounted(how) => {
+            let mount = TargetMount::new(how).context(side.name)?;
             command.arg("host").arg(mount.mountpoint());
             if let Some(pid) = mount.pid() {
                 command.args(["--daemon", &pid.to_string()]);
             }
             mounted = Some(mount);
         }
-        What::Kernel(how) => {
+        SideKind::Kernel(how) => {
             let mount = KernelExt4::new(how).context(side.name)?;
             command.arg("host").arg(mount.mountpoint());
             kernel = Some(mount);
@@ -188,7 +188,7 @@ fn turn(
     }
     let out = command.stderr(Stdio::inherit()).output()?;
     kernel.map_or(Ok(()), KernelExt4::unmount)?;
-    mounted.map_or(Ok(()), Mounted::unmount)?;
+    mounted.map_or(Ok(()), TargetMount::unmount)?;
     anyhow::ensure!(out.status.success(), "{}: the example 'durable' failed", side.name);
     serde_json::from_slice(&out.stdout).context("what the example 'durable' printed")
 }

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use steadfast_suite::kernel_ext4::{Kernel, On};
-use steadfast_suite::mounted::{Mounting, Place};
+use steadfast_suite::kernel_ext4::{BackingDevice, KernelExt4Setup};
+use steadfast_suite::mounted::{Mounting, TargetMedium};
 
 const MIB: u64 = 1 << 20;
 /// Bytes of a file system.
@@ -37,21 +37,21 @@ pub(super) enum Part {
 #[derive(Debug)]
 pub(super) struct Side {
     pub name: &'static str,
-    pub what: What,
+    pub what: SideKind,
 }
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum SideKind {
     /// Ours: the words for the example.
     Ours(Vec<String>),
     /// Ours: `steadfast mount`.
     Mounted(Mounting),
-    Kernel(Kernel),
+    Kernel(KernelExt4Setup),
 }
 
 impl Side {
     pub fn is_ours(&self) -> bool {
-        !matches!(self.what, What::Kernel(_))
+        !matches!(self.what, SideKind::Kernel(_))
     }
 }
 
@@ -116,17 +116,17 @@ fn ours(name: &'static str, words: &[&str], journal: Option<(&Path, u64)>) -> Si
         words.extend(["--journal".to_owned(), path.display().to_string()]);
         words.extend(["--journal-mib".to_owned(), (bytes / MIB).to_string()]);
     }
-    Side { name, what: What::Ours(words) }
+    Side { name, what: SideKind::Ours(words) }
 }
 
-fn kernel(name: &'static str, on: On, fast_commit: bool) -> Side {
-    let kernel = Kernel { on, fast_commit, journal: None, options: "noatime".to_owned() };
-    Side { name, what: What::Kernel(kernel) }
+fn kernel(name: &'static str, on: BackingDevice, fast_commit: bool) -> Side {
+    let kernel = KernelExt4Setup { on, fast_commit, journal: None, options: "noatime".to_owned() };
+    Side { name, what: SideKind::Kernel(kernel) }
 }
 
 /// Ours through a mount: on memory with files in place, or on the disk with its journal on memory.
-fn mounted(name: &'static str, files: &Files, place: Place, fast_commit: bool) -> Side {
-    let on_disk = matches!(place, Place::Disk(_));
+fn mounted(name: &'static str, files: &Files, place: TargetMedium, fast_commit: bool) -> Side {
+    let on_disk = matches!(place, TargetMedium::Disk(_));
     let how = Mounting {
         binary: files.steadfast.clone(),
         place,
@@ -134,7 +134,7 @@ fn mounted(name: &'static str, files: &Files, place: Place, fast_commit: bool) -
         fast_commit,
         options: if on_disk { "data=journal" } else { "" }.to_owned(),
     };
-    Side { name, what: What::Mounted(how) }
+    Side { name, what: SideKind::Mounted(how) }
 }
 
 impl Part {
@@ -178,16 +178,16 @@ impl Part {
             ours("ours", &words, Some((&files.journal, bytes)))
         };
         let external = |bytes: u64| {
-            let on = On::DirectLoop(files.kernels.clone());
+            let on = BackingDevice::DirectLoop(files.kernels.clone());
             let options = "noatime,data=journal".to_owned();
-            let kernel = Kernel { on, fast_commit: false, journal: Some(bytes), options };
-            Side { name: "zram", what: What::Kernel(kernel) }
+            let kernel = KernelExt4Setup { on, fast_commit: false, journal: Some(bytes), options };
+            Side { name: "zram", what: SideKind::Kernel(kernel) }
         };
-        let tmpfs = || On::Loop(files.tmpfs.clone());
-        let direct = || On::DirectLoop(files.kernels.clone());
+        let tmpfs = || BackingDevice::Loop(files.tmpfs.clone());
+        let direct = || BackingDevice::DirectLoop(files.kernels.clone());
         match self {
             Part::Memory | Part::Mount => {
-                let range = || Place::Memory(files.memory.clone(), SIZE);
+                let range = || TargetMedium::Memory(files.memory.clone(), SIZE);
                 let [fast, plain] = match self {
                     Part::Mount => [
                         mounted("fast commits", files, range(), true),
@@ -201,8 +201,8 @@ impl Part {
                 vec![
                     fast,
                     plain,
-                    kernel("zram", On::Zram(SIZE), false),
-                    kernel("zram fc", On::Zram(SIZE), true),
+                    kernel("zram", BackingDevice::Zram(SIZE), false),
+                    kernel("zram fc", BackingDevice::Zram(SIZE), true),
                     kernel("loop", tmpfs(), false),
                     kernel("loop fc", tmpfs(), true),
                 ]
@@ -210,7 +210,7 @@ impl Part {
             Part::Inside | Part::MountDisk => {
                 let first = match self {
                     Part::MountDisk => {
-                        mounted("ours", files, Place::Disk(files.ours.clone()), false)
+                        mounted("ours", files, TargetMedium::Disk(files.ours.clone()), false)
                     }
                     _ => with(ROOMY),
                 };

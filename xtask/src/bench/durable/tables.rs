@@ -7,10 +7,10 @@ use steadfast_statistics::median_of_whole;
 use super::super::spread::{self, Times};
 use super::super::table;
 use super::sides::Part;
-use super::{Measured, Row};
+use super::{Row, SideTurns};
 
 /// One figure of a row, of each turn.
-fn each(measured: &Measured, row: usize, of: fn(&Row) -> u64) -> Vec<u64> {
+fn each(measured: &SideTurns, row: usize, of: fn(&Row) -> u64) -> Vec<u64> {
     measured.turns.iter().filter_map(|turn| turn.get(row)).map(of).collect()
 }
 
@@ -34,26 +34,26 @@ fn range(values: &[u64]) -> String {
 }
 
 /// A percentile, where each turn has calls enough for one.
-fn p99(measured: &Measured, row: usize) -> Option<Vec<u64>> {
+fn p99(measured: &SideTurns, row: usize) -> Option<Vec<u64>> {
     measured.turns.iter().map(|turn| turn.get(row)?.p99_nanos).collect()
 }
 
 /// Processor time, where in each turn it was enough to be counted.
-fn cpu(measured: &Measured, row: usize) -> Option<Vec<u64>> {
+fn cpu(measured: &SideTurns, row: usize) -> Option<Vec<u64>> {
     measured.turns.iter().map(|turn| turn.get(row)?.cpu_nanos_each).collect()
 }
 
 /// What was measured with so many tasks, a row for each call.
-pub(super) struct Rows {
+pub(super) struct TableRows {
     /// Of the first of our sides, which is the one that is compared, and of the others.
     first: &'static str,
     others: Vec<&'static str>,
-    rows: Vec<Cells>,
+    rows: Vec<SideCells>,
     /// What is behind its goal.
     pub behind: Vec<String>,
 }
 
-struct Cells {
+struct SideCells {
     call: String,
     ours: String,
     others: Vec<String>,
@@ -65,29 +65,29 @@ struct Cells {
     p99: [String; 2],
 }
 
-impl Rows {
+impl TableRows {
     pub fn of(
         part: Part,
         tasks: usize,
-        all: &[Measured],
+        all: &[SideTurns],
         before: Option<Load>,
-    ) -> anyhow::Result<Rows> {
+    ) -> anyhow::Result<TableRows> {
         let (ours, kernels): (Vec<_>, Vec<_>) = all.iter().partition(|side| side.ours);
         let (first, others) = ours.split_first().context("a side of ours")?;
         let turn = first.turns.first().context("a turn")?;
-        let mut rows = Rows {
+        let mut rows = TableRows {
             first: first.side,
             others: others.iter().map(|side| side.side).collect(),
             rows: Vec::new(),
             behind: Vec::new(),
         };
         for (i, row) in turn.iter().enumerate() {
-            let nanos = |side: &Measured| each(side, i, |row| row.nanos_each);
+            let nanos = |side: &SideTurns| each(side, i, |row| row.nanos_each);
             let medians: Vec<u64> = kernels.iter().map(|side| median(&nanos(side))).collect();
             let best = kernels[spread::best(&medians).context("a side of the kernel's")?];
             let times = Times::of(&nanos(first), &nanos(best), before).context("turns")?;
             let cpu = |side| cpu(side, i).map_or("-".to_owned(), |each| micros(median(&each)));
-            let percentile = |side: &&Measured| p99(side, i).map(|v| (median(&v), v));
+            let percentile = |side: &&SideTurns| p99(side, i).map(|v| (median(&v), v));
             // The best by its percentile may be another.
             let theirs = kernels.iter().filter_map(percentile).min_by_key(|(median, _)| *median);
             let mine = percentile(first);
@@ -95,7 +95,7 @@ impl Rows {
                 p.as_ref().map_or("too few".to_owned(), |(_, values)| range(values))
             };
             let call = if row.call == "create-written" { "create+write" } else { &row.call };
-            rows.rows.push(Cells {
+            rows.rows.push(SideCells {
                 call: call.to_owned(),
                 ours: range(&nanos(first)),
                 others: others.iter().map(|side| micros(median(&nanos(side)))).collect(),
@@ -125,7 +125,7 @@ impl Rows {
     /// Two tables, within 80 columns.
     pub fn print(&self, part: Part, tasks: usize) {
         println!("\n{}; tasks: {tasks}.\n", part.title());
-        let cells = |row: &Cells| {
+        let cells = |row: &SideCells| {
             let set_up = row.set_up.to_owned();
             vec![row.call.clone(), row.ours.clone(), row.kernel.clone(), set_up, row.times.clone()]
         };
@@ -135,7 +135,7 @@ impl Rows {
         let mut head = vec!["call"];
         head.extend(&self.others);
         head.extend(["CPU", "kernel's", "p99", "kernel's p99"]);
-        let cells = |row: &Cells| {
+        let cells = |row: &SideCells| {
             let mut cells = vec![row.call.clone()];
             cells.extend(row.others.iter().chain(&row.cpu).chain(&row.p99).cloned());
             cells
@@ -146,7 +146,7 @@ impl Rows {
 
     /// For [`print_wide`].
     pub fn wide(&self, tasks: usize) -> Vec<Vec<String>> {
-        let cells = |row: &Cells| {
+        let cells = |row: &SideCells| {
             let mut cells = vec![row.call.clone(), tasks.to_string(), row.ours.clone()];
             cells.extend([row.kernel.clone(), row.set_up.to_owned(), row.times.clone()]);
             cells.extend(row.cpu.iter().chain(&row.p99).cloned());

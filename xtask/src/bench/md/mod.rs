@@ -23,7 +23,7 @@ const MEMORY_MIB: u32 = 6144;
 const LIMIT: Duration = Duration::from_secs(40 * 60);
 
 /// Nanoseconds a request: of a row and side, by round.
-type Measured = BTreeMap<(usize, &'static str), Vec<u64>>;
+type MdTimings = BTreeMap<(usize, &'static str), Vec<u64>>;
 
 pub(super) fn run(root: &Path, rounds: u64) -> anyhow::Result<bool> {
     let needed = [("fio", "fio"), ("mdadm", "mdadm")];
@@ -105,8 +105,8 @@ struct SpeedLine {
 }
 
 /// Ours under `mirror` and `mirror alone`, md's under its sides. The first round of each warms up.
-fn measured(output: &str) -> anyhow::Result<Measured> {
-    let mut measured = Measured::new();
+fn measured(output: &str) -> anyhow::Result<MdTimings> {
+    let mut measured = MdTimings::new();
     for line in output.lines() {
         if let Ok(speed) = serde_json::from_str::<SpeedLine>(line) {
             let row = ROWS.iter().position(|row| row.what == speed.what);
@@ -128,7 +128,7 @@ fn measured(output: &str) -> anyhow::Result<Measured> {
 }
 
 /// What is printed. A row of the table for each mirror, so that it fits a terminal.
-fn report(kernel: &str, output: &str, measured: &Measured, rounds: u64) -> String {
+fn report(kernel: &str, output: &str, measured: &MdTimings, rounds: u64) -> String {
     // The first line says what it is.
     let mdadm = output.lines().next().unwrap_or_default();
     // "mdadm - v4.2 - 2021-12-30 - Debian 4.2-5"
@@ -185,7 +185,7 @@ mod tests {
     /// Also with the widest numbers that were ever measured: more than a millisecond is added.
     #[test]
     fn what_is_printed_fits_a_terminal() {
-        let mut all = Measured::new();
+        let mut all = MdTimings::new();
         for (number, row) in ROWS.iter().enumerate() {
             let sides = ["mirror", "mirror alone", "alone", "md", "bitmap"];
             for side in sides.iter().filter(|side| row.md.is_some() || side.starts_with("mirror")) {

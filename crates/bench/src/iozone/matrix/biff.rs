@@ -4,8 +4,8 @@
 //! DIMENSIONS, a LABEL or NUMBER for each cell, EOF (Microsoft's Excel 2.1 file format).
 
 use super::results::MatrixResults;
-use super::table::{Figure, records, reports};
-use crate::iozone::results::Results;
+use super::table::{ReportNumber, records, reports};
+use crate::iozone::results::IozoneResults;
 
 const BOF: u16 = 0x0009;
 const EOF: u16 = 0x000a;
@@ -83,8 +83,8 @@ pub fn spreadsheet(results: &MatrixResults) -> Vec<u8> {
             sheet.number(row, 0, (file >> 10) as f64);
             for (column, figure) in (1..).zip(figures) {
                 let number = match figure {
-                    Figure::Rate(rate) => rate as f64,
-                    Figure::Percent(percent) => percent,
+                    ReportNumber::Rate(rate) => rate as f64,
+                    ReportNumber::Percent(percent) => percent,
                 };
                 sheet.number(row, column, number);
             }
@@ -95,7 +95,7 @@ pub fn spreadsheet(results: &MatrixResults) -> Vec<u8> {
 }
 
 /// The report of throughput mode: a line a test, a column for each number of children.
-pub fn spreadsheet_of_runs(results: &Results) -> Vec<u8> {
+pub fn spreadsheet_of_runs(results: &IozoneResults) -> Vec<u8> {
     let mut sheet = Sheet::default();
     sheet.text(0, 0, &results.options.command_line);
     sheet.text(1, 0, &format!("Output is in {}/sec", results.unit));

@@ -6,7 +6,7 @@ use steadfast_runtime::now;
 use steadfast_vfs::{FileSystem, FsError, path};
 
 use super::column::Column;
-use super::place::Place;
+use super::place::MatrixTarget;
 use super::results::{Cell, Measure, RunOf};
 use crate::iozone::data::{FileData, Shape};
 use crate::iozone::engine::RunError;
@@ -17,8 +17,8 @@ use crate::iozone::results::Surroundings;
 
 /// Who has a part in a run beside the file system.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'a> {
-    pub place: &'a dyn Place,
+pub(super) struct RunContext<'a> {
+    pub place: &'a dyn MatrixTarget,
     pub observer: &'a dyn Observer,
     pub surroundings: &'a Surroundings,
     /// Of the cell: all cells have one file, and no two writes of a run the same tag.
@@ -30,7 +30,7 @@ pub(super) struct Runner<'a> {
     pub(super) fs: &'a Arc<dyn FileSystem>,
     pub(super) options: Options,
     pub(super) matrix: &'a Matrix,
-    pub(super) around: Around<'a>,
+    pub(super) around: RunContext<'a>,
     /// Path from the root.
     pub(super) file: String,
     pub(super) data: FileData,
@@ -44,7 +44,7 @@ impl<'a> Runner<'a> {
         folder: &str,
         options: &Options,
         matrix: &'a Matrix,
-        around: Around<'a>,
+        around: RunContext<'a>,
         (file_bytes, record_bytes): (u64, u64),
     ) -> Runner<'a> {
         let options = Options { file_bytes, record_bytes, ..options.clone() };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::iozone::options::{Matrix, Options};
-use crate::iozone::plan::{Opening, Order, Role, Test, Wall, role};
+use crate::iozone::plan::{OpenMode, RecordOrder, Role, Test, Wall, role};
 
 /// A column: a test, or its second pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub enum Column {
 }
 
 /// What is in the heading and the table of a column.
-struct Shown {
+struct ColumnHeading {
     column: Column,
     /// The number that -i selects it with.
     number: u8,
@@ -54,12 +54,12 @@ const fn shown(
     width: usize,
     (top, name): (&'static str, &'static str),
     title: &'static str,
-) -> Shown {
-    Shown { column, number, repeat, width, top, name, title }
+) -> ColumnHeading {
+    ColumnHeading { column, number, repeat, width, top, name, title }
 }
 
 /// In the order in which they run and are printed.
-const SHOWN: [Shown; 21] = [
+const SHOWN: [ColumnHeading; 21] = [
     shown(Column::Write, (0, false), 9, ("         ", "    write"), "Writer"),
     shown(Column::Rewrite, (0, true), 9, ("         ", "  rewrite"), "Re-writer"),
     shown(Column::Read, (1, false), 9, ("         ", "    read "), "Reader"),
@@ -84,7 +84,7 @@ const SHOWN: [Shown; 21] = [
 ];
 
 impl Column {
-    fn shown(self) -> &'static Shown {
+    fn shown(self) -> &'static ColumnHeading {
         // OK to index: they are in the order of the variants; a test compares.
         &SHOWN[self as usize]
     }
@@ -186,7 +186,7 @@ impl Column {
     }
 
     /// There is no stdio through a mapping.
-    fn is_mapped_stdio(shown: &Shown, matrix: &Matrix) -> bool {
+    fn is_mapped_stdio(shown: &ColumnHeading, matrix: &Matrix) -> bool {
         matrix.mapped.is_some() && matches!(shown.number, 6 | 7)
     }
 
@@ -210,10 +210,10 @@ impl Column {
         };
         let mut role = Role { wall: Wall::None, ..role(test, 0, 1, options) };
         match self {
-            Column::RecordRewrite => role.order = Order::Same,
-            Column::Fwrite => role.opening = Opening::Empty,
+            Column::RecordRewrite => role.order = RecordOrder::Same,
+            Column::Fwrite => role.opening = OpenMode::Empty,
             Column::Repwrite | Column::Repwritev | Column::Frewrite => {
-                role.opening = Opening::Existing;
+                role.opening = OpenMode::Existing;
             }
             _ => {}
         }

@@ -24,7 +24,7 @@ use steadfast_vfs::FileSystem;
 
 pub use biff::{spreadsheet, spreadsheet_of_runs};
 pub use column::Column;
-pub use place::{Mapping, NoPlace, Place, PlaceError};
+pub use place::{Mapping, MatrixTarget, NoPlace, PlaceError};
 pub use results::{Cell, LatencyLine, MatrixResults, Measure, RunOf};
 pub use table::{end, head, row, text};
 
@@ -45,9 +45,9 @@ pub trait Cells {
 }
 
 /// Nobody is notified.
-pub struct Nobody;
+pub struct SilentWatcher;
 
-impl Cells for Nobody {}
+impl Cells for SilentWatcher {}
 
 /// Runs a command line of these modes. `folder` is as for [`run`](super::run).
 ///
@@ -58,10 +58,10 @@ pub fn run(
     folder: &str,
     options: &Options,
     surroundings: &Surroundings,
-    place: &dyn Place,
+    place: &dyn MatrixTarget,
     cells: &mut dyn Cells,
 ) -> Result<MatrixResults, RunError> {
-    run_observed(fs, folder, options, surroundings, (place, &observer::Nobody), cells)
+    run_observed(fs, folder, options, surroundings, (place, &observer::SilentObserver), cells)
 }
 
 /// As [`run()`], with an observer of every change and every promise. With several calls under way
@@ -74,7 +74,7 @@ pub fn run_observed(
     folder: &str,
     options: &Options,
     surroundings: &Surroundings,
-    (place, observer): (&dyn Place, &dyn Observer),
+    (place, observer): (&dyn MatrixTarget, &dyn Observer),
     cells: &mut dyn Cells,
 ) -> Result<MatrixResults, RunError> {
     let matrix = options.matrix.clone().unwrap_or_default();
@@ -95,7 +95,7 @@ pub fn run_observed(
         let cell = match known {
             Some(cell) => cell,
             None => {
-                let around = cell::Around { place, observer, surroundings, number };
+                let around = cell::RunContext { place, observer, surroundings, number };
                 cell::Runner::new(fs, folder, options, &matrix, around, (file, record)).run()?
             }
         };

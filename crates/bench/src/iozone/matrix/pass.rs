@@ -20,8 +20,8 @@ use crate::iozone::child::{MODE, SYSCALL, Stride};
 use crate::iozone::engine::RunError;
 use crate::iozone::latency::{Latencies, Operation};
 use crate::iozone::observer::Action;
-use crate::iozone::options::{Depth, Mapped};
-use crate::iozone::plan::{Opening, Order, Role};
+use crate::iozone::options::{MmapSync, QueueDepth};
+use crate::iozone::plan::{OpenMode, RecordOrder, Role};
 
 /// Bytes of a telemetry file, at most.
 const TELEMETRY_MAX: u64 = 64 << 20;
@@ -36,14 +36,14 @@ struct Step {
 
 /// What is kept of a test while it runs.
 #[derive(Default)]
-struct Kept {
+struct TestTotals {
     untimed: Duration,
     bytes: u64,
     latencies: Latencies,
     lines: Vec<LatencyLine>,
 }
 
-impl Kept {
+impl TestTotals {
     fn note(&mut self, operation: Operation, step: Step, took: Duration, lines: bool) {
         self.bytes += step.len;
         self.latencies.record(operation, took);
@@ -74,7 +74,7 @@ impl Runner<'_> {
         let mut mapping = self.mapping(&role)?;
         let used = cpu_used();
         let start = now();
-        let mut kept = Kept::default();
+        let mut kept = TestTotals::default();
         let done = match (&mut mapping, self.matrix.depth) {
             (None, Some(depth)) => self.in_flight(fh, &role, &steps, depth, &mut kept),
             (mapping, _) => self.one_by_one(fh, &role, &steps, mapping, &mut kept),
@@ -93,7 +93,7 @@ impl Runner<'_> {
         fh: Fh,
         role: &Role,
         start: Nanos,
-        mut kept: Kept,
+        mut kept: TestTotals,
         done: Result<(), RunError>,
     ) -> Result<RunOf, RunError> {
         let Err(e) = done else {
@@ -164,14 +164,14 @@ impl Runner<'_> {
         let mut stride = Stride::default();
         let step = |i: u64| {
             let (first, count) = match role.order {
-                Order::Forward => {
+                RecordOrder::Forward => {
                     let first = i * role.vector;
                     (first, role.vector.min(records - first))
                 }
-                Order::Backward => (records - 1 - i, 1),
-                Order::Shuffled => (self.shuffled[i as usize], 1),
-                Order::Stride => (stride.next(records, self.options.stride), 1),
-                Order::Same => (0, 1),
+                RecordOrder::Backward => (records - 1 - i, 1),
+                RecordOrder::Shuffled => (self.shuffled[i as usize], 1),
+                RecordOrder::Stride => (stride.next(records, self.options.stride), 1),
+                RecordOrder::Same => (0, 1),
             };
             Step { offset: first * record, len: count * record, compute }
         };
@@ -250,7 +250,7 @@ impl Runner<'_> {
                 return Err(self.failed("this is no regular file".into(), None));
             }
             Ok(attr) => Some(attr),
-            Err(FsError::NotFound) if role.opening != Opening::Existing => None,
+            Err(FsError::NotFound) if role.opening != OpenMode::Existing => None,
             Err(e) => {
                 let doing = "opening (this test reads or overwrites the file that -i 0 makes)";
                 return Err(self.failed(doing.into(), Some(e)));
@@ -262,7 +262,7 @@ impl Runner<'_> {
                 let truncates = OpenFlags::WRITE | OpenFlags::TRUNCATE;
                 let empty = || fs.open(attr.ino, truncates).and_then(|fh| fs.release(fh));
                 let emptied = match role.opening {
-                    Opening::Empty => self.observed(Action::Truncate, false, empty),
+                    OpenMode::Empty => self.observed(Action::Truncate, false, empty),
                     _ => Ok(()),
                 };
                 emptied.and_then(|()| fs.open(attr.ino, flags))
@@ -273,7 +273,7 @@ impl Runner<'_> {
                 self.observed(Action::Truncate, false, create)
             }),
         };
-        if role.opening == Opening::Empty || found.is_none() {
+        if role.opening == OpenMode::Empty || found.is_none() {
             self.data.emptied();
         }
         opened.map_err(|e| self.failed("opening".into(), Some(e)))
@@ -285,7 +285,7 @@ impl Runner<'_> {
         role: &Role,
         steps: &[Step],
         mapping: &mut Option<Box<dyn Mapping>>,
-        kept: &mut Kept,
+        kept: &mut TestTotals,
     ) -> Result<(), RunError> {
         let durable = self.flags(role).intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
         for (i, step) in steps.iter().enumerate() {
@@ -304,7 +304,7 @@ impl Runner<'_> {
                     let action = Action::Write { offset, len, tag };
                     match mapped {
                         Some(mapping) => {
-                            let durable = self.matrix.mapped == Some(Mapped::Sync);
+                            let durable = self.matrix.mapped == Some(MmapSync::Sync);
                             self.observed(action, durable, || {
                                 self.store(&mut **mapping, *step, &data)
                             })?;
@@ -351,8 +351,8 @@ impl Runner<'_> {
     fn store(&self, to: &mut dyn Mapping, step: Step, data: &[u8]) -> Result<(), RunError> {
         to.write(step.offset, data);
         let wait = match self.matrix.mapped {
-            Some(Mapped::Sync) => true,
-            Some(Mapped::Async) => false,
+            Some(MmapSync::Sync) => true,
+            Some(MmapSync::Async) => false,
             _ => return Ok(()),
         };
         let synced = to.sync(step.offset, step.len, wait);
@@ -382,8 +382,8 @@ impl Runner<'_> {
         fh: Fh,
         role: &Role,
         steps: &[Step],
-        depth: Depth,
-        kept: &mut Kept,
+        depth: QueueDepth,
+        kept: &mut TestTotals,
     ) -> Result<(), RunError> {
         let before = now();
         let most = steps.iter().map(|s| s.len).max().unwrap_or(0);

@@ -38,7 +38,7 @@ pub enum PlaceError {
 }
 
 /// The folder's machine.
-pub trait Place: Send + Sync {
+pub trait MatrixTarget: Send + Sync {
     /// Lets the caches forget a file; says how.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ pub trait Mapping: Send {
 /// A file system in this process: nobody else locks its files, and no page of it can be mapped.
 pub struct NoPlace;
 
-impl Place for NoPlace {
+impl MatrixTarget for NoPlace {
     fn drop_caches(&self, _file: &str) -> Result<String, PlaceError> {
         Err(PlaceError::NotHere("this file system's caches cannot be dropped here"))
     }

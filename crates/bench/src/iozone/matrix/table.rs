@@ -84,8 +84,8 @@ pub fn end(results: &MatrixResults) -> String {
                 let _ = write!(out, "\"{}\"  ", file >> 10);
                 for figure in cells {
                     let _ = match figure {
-                        Figure::Rate(rate) => write!(out, " {rate} "),
-                        Figure::Percent(percent) => write!(out, " {percent:6.2}"),
+                        ReportNumber::Rate(rate) => write!(out, " {rate} "),
+                        ReportNumber::Percent(percent) => write!(out, " {percent:6.2}"),
                     };
                 }
                 out.push('\n');
@@ -116,7 +116,7 @@ fn intervals(results: &MatrixResults) -> String {
 
 /// A number of the report.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Figure {
+pub(super) enum ReportNumber {
     /// As in the table.
     Rate(u64),
     /// Processor use.
@@ -124,7 +124,7 @@ pub(super) enum Figure {
 }
 
 /// A file size, in bytes, with its figures, by record.
-pub(super) type Line = (u64, Vec<Figure>);
+pub(super) type Line = (u64, Vec<ReportNumber>);
 
 /// The records of the run, in kB.
 pub(super) fn records(results: &MatrixResults) -> Vec<u64> {
@@ -162,14 +162,14 @@ pub(super) fn reports(results: &MatrixResults) -> Vec<(String, Vec<Line>)> {
 }
 
 /// Of each record up to the file's size; 0 where the cutoff left it out.
-fn figures(results: &MatrixResults, column: Column, file: u64, cpu: bool) -> Vec<Figure> {
+fn figures(results: &MatrixResults, column: Column, file: u64, cpu: bool) -> Vec<ReportNumber> {
     let records = records(results).into_iter().filter(|record| *record <= file);
     let figure = |record: u64| {
         let cell = results.cells.iter().find(|c| (c.file_bytes, c.record_bytes) == (file, record));
         let measure = cell.and_then(|c| c.measure(column));
         match cpu {
-            true => Figure::Percent(measure.and_then(Measure::cpu_percent).unwrap_or(0.0)),
-            false => Figure::Rate(measure.map_or(0, |m| m.figure(record, &results.options))),
+            true => ReportNumber::Percent(measure.and_then(Measure::cpu_percent).unwrap_or(0.0)),
+            false => ReportNumber::Rate(measure.map_or(0, |m| m.figure(record, &results.options))),
         }
     };
     records.map(figure).collect()

@@ -8,7 +8,7 @@ use super::size::{bytes, number};
 /// How a mapped file's changes get to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mapped {
+pub enum MmapSync {
     /// When the system likes (-B).
     Plain,
     /// MS_ASYNC after each record (-B -D).
@@ -19,7 +19,7 @@ pub enum Mapped {
 
 /// Several requests at a time (-H, -k).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Depth {
+pub struct QueueDepth {
     /// How many.
     pub requests: usize,
     /// Data is copied to and from the requests' own buffers (-H).
@@ -50,11 +50,11 @@ pub struct Matrix {
     /// The pread and pwrite tests (-E).
     pub extended: bool,
     /// Through a mapping (-B).
-    pub mapped: Option<Mapped>,
+    pub mapped: Option<MmapSync>,
     /// Every other record of a mapped file by read and write (-Z).
     pub mapped_mixed: bool,
     /// Several requests at a time (-H, -k).
-    pub depth: Option<Depth>,
+    pub depth: Option<QueueDepth>,
     /// Milliseconds of computing before each operation, taken off (-J).
     pub compute_ms: u64,
     /// Reads at other places in between (-K).
@@ -142,18 +142,18 @@ impl Matrix {
 
 /// What was given, for the mode to decide on.
 #[derive(Default)]
-pub(super) struct Given {
+pub(super) struct MatrixOptions {
     pub(super) matrix: Matrix,
     /// Options that only these modes have.
     pub(super) only_here: Vec<String>,
     /// -D or -G without -B: they change how a mapping is used, but make none.
-    pub(super) sync_mapped: Option<Mapped>,
+    pub(super) sync_mapped: Option<MmapSync>,
     pub(super) is_mapped: bool,
     /// -n, -g, -y, -q: bounds of auto mode.
     pub(super) bounds: Vec<String>,
 }
 
-impl Given {
+impl MatrixOptions {
     /// Takes an option: the line of the header, if it is one of these modes.
     pub(super) fn option(&mut self, name: &str, text: &str) -> Result<Option<String>, UsageError> {
         let m = &mut self.matrix;
@@ -198,13 +198,13 @@ impl Given {
                 "Using mmap files".into()
             }
             "-D" => {
-                self.sync_mapped = Some(Mapped::Async);
+                self.sync_mapped = Some(MmapSync::Async);
                 // As IOzone has it: -D maps by itself, -G does not.
                 self.is_mapped = true;
                 "Using msync(MS_ASYNC) on mmap files".into()
             }
             "-G" => {
-                self.sync_mapped = Some(Mapped::Sync);
+                self.sync_mapped = Some(MmapSync::Sync);
                 "Using msync(MS_SYNC) on mmap files".into()
             }
             "-Z" => {
@@ -213,7 +213,7 @@ impl Given {
             }
             "-H" | "-k" => {
                 let requests = number(name, text, 1, 1024)? as usize;
-                m.depth = Some(Depth { requests, copies: name == "-H" });
+                m.depth = Some(QueueDepth { requests, copies: name == "-H" });
                 match name {
                     "-H" => format!("POSIX async I/O (with bcopy). Depth {requests}"),
                     _ => format!("POSIX Async I/O (no bcopy). Depth {requests} "),
@@ -268,7 +268,7 @@ impl Given {
             return Err(UsageError::new(255, message));
         }
         if self.is_mapped {
-            m.mapped = Some(self.sync_mapped.unwrap_or(Mapped::Plain));
+            m.mapped = Some(self.sync_mapped.unwrap_or(MmapSync::Plain));
         }
         let refused = [
             (m.mapped_mixed && m.mapped.is_none(), "-Z mixes mapped and other I/O: give -B, too"),

@@ -18,8 +18,8 @@ mod usage_error;
 use serde::Serialize;
 
 pub use help::HELP;
-pub use matrix::{Depth, Mapped, Matrix};
-pub use parse::{Parsed, parse};
+pub use matrix::{Matrix, MmapSync, QueueDepth};
+pub use parse::{CommandLine, parse};
 pub(crate) use size::RECORD_BYTES_MAX;
 pub use usage_error::UsageError;
 

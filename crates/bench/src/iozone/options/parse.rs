@@ -1,7 +1,7 @@
 //! Options into [`Options`], with IOzone's header lines and its checks.
 
 use super::getopt::{Word, Words, unknown};
-use super::matrix::Given;
+use super::matrix::MatrixOptions;
 use super::size::{bytes, number};
 use super::{BannerLine, CHILDREN_MAX, Options, RECORD_BYTES_MAX, UsageError};
 
@@ -10,7 +10,7 @@ const RECORDS_MAX: u64 = 1 << 28;
 
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parsed {
+pub enum CommandLine {
     /// A run.
     Run(Box<Options>),
     /// -h.
@@ -20,13 +20,13 @@ pub enum Parsed {
 }
 
 /// Reads a command line, without the program's own name.
-pub fn parse(args: &[String]) -> Result<Parsed, UsageError> {
+pub fn parse(args: &[String]) -> Result<CommandLine, UsageError> {
     let mut reader = Reader { options: Options::default(), ..Reader::default() };
     let mut words = Words::new(args);
     while let Some(word) = words.option()? {
         match word.name.as_str() {
-            "-h" | "--help" => return Ok(Parsed::Help),
-            "-v" => return Ok(Parsed::Version),
+            "-h" | "--help" => return Ok(CommandLine::Help),
+            "-v" => return Ok(CommandLine::Version),
             _ => reader.option(&word, &mut words)?,
         }
     }
@@ -35,7 +35,7 @@ pub fn parse(args: &[String]) -> Result<Parsed, UsageError> {
         .chain(args.iter().map(String::as_str))
         .collect::<Vec<_>>()
         .join(" ");
-    Ok(Parsed::Run(Box::new(options)))
+    Ok(CommandLine::Run(Box::new(options)))
 }
 
 /// Why an option cannot be combined with -t, and IOzone's own words for it where it has some.
@@ -87,7 +87,7 @@ struct Reader {
     children: Vec<usize>,
     lower: Option<usize>,
     upper: Option<usize>,
-    given: Given,
+    given: MatrixOptions,
     base: Option<String>,
 }
 
@@ -441,7 +441,7 @@ mod tests {
     fn of(line: &str) -> Result<Options, UsageError> {
         let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         match parse(&args)? {
-            Parsed::Run(options) => Ok(*options),
+            CommandLine::Run(options) => Ok(*options),
             other => panic!("{other:?}"),
         }
     }
@@ -519,9 +519,9 @@ mod tests {
 
     #[test]
     fn help_and_version_win() {
-        assert_eq!(parse(&["-h".into()]), Ok(Parsed::Help));
-        assert_eq!(parse(&["--help".into()]), Ok(Parsed::Help));
-        assert_eq!(parse(&["-Rv".into()]), Ok(Parsed::Version));
+        assert_eq!(parse(&["-h".into()]), Ok(CommandLine::Help));
+        assert_eq!(parse(&["--help".into()]), Ok(CommandLine::Help));
+        assert_eq!(parse(&["-Rv".into()]), Ok(CommandLine::Version));
     }
 
     #[test]

@@ -14,11 +14,11 @@ use steadfast_block::{DeviceInfo, Persistence};
 use steadfast_devices::filter::record::{
     Action, DeviceId, Durability, Event, Media, Moment, Note, RecordedDevice, Recording,
 };
-use steadfast_devices::store::{Packed, Store};
+use steadfast_devices::store::{PackedBytes, Store};
 use steadfast_runtime::Nanos;
 
-use super::super::calls::{Call, Kind, Origin};
-use super::super::{Contents, Line, Run};
+use super::super::calls::{Call, CallKind, Origin};
+use super::super::{Contents, Line, ProgramRun};
 use super::DEVICE_BYTES_MAX;
 
 /// Bytes of a base in one piece.
@@ -48,7 +48,7 @@ const UNIT_MIN: u32 = 8;
 
 /// A run.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Kept<'r> {
+pub(super) struct SavedRun<'r> {
     about: BTreeMap<String, String>,
     devices: Vec<Device>,
     /// One for each device: what it held at first.
@@ -148,7 +148,7 @@ enum ActionForm {
     Write {
         offset: u64,
         #[serde(with = "packed")]
-        data: Packed,
+        data: PackedBytes,
         fua: bool,
     },
     Flush,
@@ -159,7 +159,7 @@ enum ActionForm {
     Store {
         offset: u64,
         #[serde(with = "packed")]
-        data: Packed,
+        data: PackedBytes,
     },
     Persist {
         offset: u64,
@@ -193,14 +193,14 @@ mod raw {
 
 /// The same of what is packed in memory.
 mod packed {
-    use super::{Packed, raw};
+    use super::{PackedBytes, raw};
 
-    pub fn serialize<S: serde::Serializer>(data: &Packed, to: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: serde::Serializer>(data: &PackedBytes, to: S) -> Result<S::Ok, S::Error> {
         raw::serialize(&data.unpack(), to)
     }
 
-    pub fn deserialize<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Packed, D::Error> {
-        raw::deserialize(from).map(|bytes| Packed::pack(&bytes))
+    pub fn deserialize<'d, D: serde::Deserializer<'d>>(from: D) -> Result<PackedBytes, D::Error> {
+        raw::deserialize(from).map(|bytes| PackedBytes::pack(&bytes))
     }
 }
 
@@ -258,11 +258,11 @@ impl Times {
     }
 }
 
-impl<'r> Kept<'r> {
-    pub fn of(run: &'r Run) -> Kept<'r> {
+impl<'r> SavedRun<'r> {
+    pub fn of(run: &'r ProgramRun) -> SavedRun<'r> {
         let (first_tick, times) = run.recording.times();
         let (devices, events) = (run.recording.devices(), run.recording.events());
-        Kept {
+        SavedRun {
             about: run.about.clone(),
             devices: devices.iter().cloned().map(Device).collect(),
             bases: run.bases.iter().map(pieces).collect(),
@@ -277,7 +277,7 @@ impl<'r> Kept<'r> {
 
     /// The run, if it can be one; else what is wrong, in words. `file_bytes` is how long the file
     /// is.
-    pub fn run(self, file_bytes: u64) -> Result<Run, String> {
+    pub fn run(self, file_bytes: u64) -> Result<ProgramRun, String> {
         self.check_spread(TABLES_FEW + file_bytes / BYTES_A_TABLE)?;
         self.check_pieces(PIECES_FEW + file_bytes / BYTES_A_PIECE)?;
         let devices: Vec<RecordedDevice> = self.devices.into_iter().map(|d| d.0).collect();
@@ -295,7 +295,7 @@ impl<'r> Kept<'r> {
         let moments = calls.iter_mut().flat_map(|c| [Some(&mut c.started), c.returned.as_mut()]);
         times.put(moments.flatten())?;
         for (place, call) in calls.iter().enumerate() {
-            let written = call.contents.filter(|_| call.kind == Kind::Write);
+            let written = call.contents.filter(|_| call.kind == CallKind::Write);
             if let Some(Contents { size, .. }) = written
                 && size > CALL_BYTES_MAX
             {
@@ -309,11 +309,11 @@ impl<'r> Kept<'r> {
         }
         let recording = Recording::rebuild(devices, events, notes, times.times, times.first_tick)
             .map_err(|e| format!("the recording does not fit together: {e}"))?;
-        Ok(Run { about: self.about, bases, recording, lines, calls })
+        Ok(ProgramRun { about: self.about, bases, recording, lines, calls })
     }
 }
 
-impl Kept<'_> {
+impl SavedRun<'_> {
     /// Refuses contents and writes that lie in more tables, of all devices together.
     fn check_spread(&self, tables_max: u64) -> Result<(), String> {
         let bases = self.bases.iter().zip(0..).flat_map(|(pieces, device)| {
@@ -341,7 +341,7 @@ impl Kept<'_> {
     }
 }
 
-impl Kept<'_> {
+impl SavedRun<'_> {
     /// Refuses more pieces of discards in doubt at one cut, and of persists of the whole run. They
     /// carry no bytes: their length costs a file nothing.
     fn check_pieces(&self, pieces_max: u64) -> Result<(), String> {
@@ -468,7 +468,7 @@ fn contents(devices: &[RecordedDevice], bases: &[Vec<Piece>]) -> Result<Vec<Stor
 }
 
 #[cfg(test)]
-impl Kept<'_> {
+impl SavedRun<'_> {
     /// One byte in each of so many MiB of a device of 64 GiB: at the start, or written.
     pub(super) fn spread_out(&mut self, tables: u64, of_base: bool) {
         self.devices[0].0.info.size = DEVICE_BYTES_MAX;
@@ -480,7 +480,7 @@ impl Kept<'_> {
         }
         self.repeated(tables, || {
             let offset = places.next().unwrap_or_default();
-            Action::Write { offset, data: Packed::pack(&bytes), fua: false }
+            Action::Write { offset, data: PackedBytes::pack(&bytes), fua: false }
         });
     }
 

@@ -6,10 +6,10 @@ use steadfast_devices::filter::record::{Action, DeviceId, Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 
-use super::super::{Call, Contents, Kind, Line, Origin};
+use super::super::{Call, CallKind, Contents, Line, Origin};
 use super::*;
 
-fn run() -> Run {
+fn run() -> ProgramRun {
     let log = RecordLog::new();
     let ram = Ram::new("ram0", 1 << 20).with_volatile_cache();
     let mut base = Store::new(1 << 20);
@@ -27,7 +27,7 @@ fn run() -> Run {
     let returned = Some(log.note(1, [5, 6, 7]));
     let contents = Some(Contents { size: 3, digest: 1 << 100 });
     let call = Call {
-        kind: Kind::Rename,
+        kind: CallKind::Rename,
         origin: Origin::Kernel,
         promises: false,
         unplaced: true,
@@ -42,7 +42,7 @@ fn run() -> Run {
         contents,
         lost: None,
     };
-    Run {
+    ProgramRun {
         about: [("fs", "ext4"), ("judge", "true")].map(|(k, v)| (k.into(), v.into())).into(),
         bases: vec![base],
         recording: log.take(),
@@ -51,7 +51,7 @@ fn run() -> Run {
     }
 }
 
-fn saved(run: &Run) -> Vec<u8> {
+fn saved(run: &ProgramRun) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     save(run, &path).unwrap();
@@ -69,17 +69,18 @@ fn a_run_comes_back_whole() {
     assert_eq!((&back.about, &back.lines), (&run.about, &run.lines));
     assert_eq!(back.bases, run.bases);
     assert_eq!(back.recording.devices(), run.recording.devices());
-    let requests = |run: &Run| -> Vec<_> {
+    let requests = |run: &ProgramRun| -> Vec<_> {
         run.recording.events().iter().map(|e| (e.submitted.tick, e.action.clone())).collect()
     };
     assert_eq!(requests(&back), requests(&run));
-    let ticks = |run: &Run| -> Vec<_> {
+    let ticks = |run: &ProgramRun| -> Vec<_> {
         run.calls.iter().map(|c| (c.started.tick, c.returned.map(|r| r.tick))).collect()
     };
     assert_eq!(ticks(&back), ticks(&run));
     assert_eq!(back.calls, run.calls);
     assert_eq!(back.recording.last_crash_point(), run.recording.last_crash_point());
-    let notes = |run: &Run| run.recording.notes().iter().map(|n| n.detail).collect::<Vec<_>>();
+    let notes =
+        |run: &ProgramRun| run.recording.notes().iter().map(|n| n.detail).collect::<Vec<_>>();
     assert_eq!(notes(&back), notes(&run));
 }
 
@@ -145,7 +146,7 @@ fn spread(at_start: u64, written: u64) -> Vec<u8> {
     let mut base = Store::new(SIZE);
     (0..at_start).for_each(|place| base.write_slice(place << 20, &[1]));
     let (lines, calls) = (Vec::new(), Vec::new());
-    saved(&Run { bases: vec![base], recording: log.take(), lines, calls, ..run() })
+    saved(&ProgramRun { bases: vec![base], recording: log.take(), lines, calls, ..run() })
 }
 
 /// The memory that contents take goes by the bytes of the file.
@@ -158,7 +159,7 @@ fn contents_are_not_spread_over_more_than_the_file_can_fill() {
     // One byte in each MiB, as nobody saves it.
     let run = run();
     let far = |tables: u64, of_base: bool| {
-        let mut kept = Kept::of(&run);
+        let mut kept = SavedRun::of(&run);
         kept.spread_out(tables, of_base);
         let payload = postcard::to_stdvec(&kept).unwrap();
         parse(&resealed([MAGIC, &VERSION.to_le_bytes()[..], &payload, &[0; 4]].concat()))
@@ -173,7 +174,7 @@ fn contents_are_not_spread_over_more_than_the_file_can_fill() {
 /// A device of 64 GiB on which so many discards of all of it are in doubt, or persists.
 fn of_all(requests: u64, action: impl Fn() -> Action) -> Vec<u8> {
     let run = run();
-    let mut kept = Kept::of(&run);
+    let mut kept = SavedRun::of(&run);
     kept.repeated(requests, action);
     let payload = postcard::to_stdvec(&kept).unwrap();
     resealed([MAGIC, &VERSION.to_le_bytes()[..], &payload, &[0; 4]].concat())
@@ -224,13 +225,13 @@ fn a_call_writes_no_more_than_the_kernel_lets_it() {
     let mut run = run();
     let contents = |size| Some(Contents { size, digest: 0 });
     run.calls[0] =
-        Call { kind: Kind::Write, contents: contents(0x7fff_f000), ..run.calls[0].clone() };
+        Call { kind: CallKind::Write, contents: contents(0x7fff_f000), ..run.calls[0].clone() };
     parse(&saved(&run)).unwrap();
     run.calls[0].contents = contents(1 << 60);
     let said = parse(&saved(&run)).unwrap_err();
     assert!(said.contains("a call that writes"), "{said}");
     // What was synced or moved may be of any size.
-    run.calls[0].kind = Kind::Fsync;
+    run.calls[0].kind = CallKind::Fsync;
     parse(&saved(&run)).unwrap();
 }
 

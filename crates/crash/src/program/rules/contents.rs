@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_vfs::FileType;
 
-use super::{Broken, History, Verdict, key, named};
-use crate::program::calls::{Call, Kind, Origin};
+use super::{History, Verdict, Violation, key, named};
+use crate::program::calls::{Call, CallKind, Origin};
 use crate::tree::{Contents, Node, shown};
 
 /// A range that a call has written, and nobody since.
-struct Written {
+struct WriteRange {
     /// The call's place in the list.
     place: usize,
     /// The range's end.
@@ -22,7 +22,7 @@ struct Written {
 #[derive(Default)]
 struct Ranges {
     /// By their beginnings; they do not overlap.
-    written: BTreeMap<u64, Written>,
+    written: BTreeMap<u64, WriteRange>,
     /// Changes that may be going on: beginning, end, when they returned.
     going_on: Vec<(u64, u64, Option<u64>)>,
     /// Calls that wrote over what had been promised.
@@ -36,7 +36,7 @@ impl Ranges {
         self.going_on.retain(|(_, _, returned)| returned.is_none_or(|tick| tick > started));
         let alone = !self.going_on.iter().any(|(a, b, _)| *a < end && from < *b);
         self.going_on.push((from, end, call.returned.map(|returned| returned.tick)));
-        let overlap = |at: &u64, w: &Written| *at < end && from < w.end;
+        let overlap = |at: &u64, w: &WriteRange| *at < end && from < w.end;
         // They do not overlap each other: only the last before `from` can reach into it.
         let first = self.written.range(..=from).next_back().map_or(from, |(at, _)| *at);
         let hit: Vec<u64> = self
@@ -88,28 +88,28 @@ impl History<'_> {
         for (place, call) in self.calls.iter().enumerate().filter(|(_, call)| !call.failed) {
             let (from, started) = (call.offset, call.started.tick);
             match (call.kind, call.contents) {
-                (Kind::Write, Some(contents)) if contents.size > 0 => {
+                (CallKind::Write, Some(contents)) if contents.size > 0 => {
                     let ranges = inodes.entry(call.ino).or_default();
                     let end = from.saturating_add(contents.size);
                     if ranges.change(place, call, from, end) {
                         let promised = self.kept(place);
-                        ranges.written.insert(from, Written { place, end, contents, promised });
+                        ranges.written.insert(from, WriteRange { place, end, contents, promised });
                     }
                 }
-                (Kind::Truncate, _) => {
+                (CallKind::Truncate, _) => {
                     inodes.entry(call.ino).or_default().change(place, call, from, u64::MAX);
                 }
-                (Kind::Fallocate, _) => {
+                (CallKind::Fallocate, _) => {
                     inodes.entry(call.ino).or_default().change(place, call, 0, u64::MAX);
                 }
                 // Another file by the same number.
-                (Kind::Create, _) => drop(inodes.remove(&call.ino)),
-                (Kind::Fsync | Kind::Fdatasync, _) if self.kept(place) => {
+                (CallKind::Create, _) => drop(inodes.remove(&call.ino)),
+                (CallKind::Fsync | CallKind::Fdatasync, _) if self.kept(place) => {
                     if let Some(ranges) = inodes.get_mut(&call.ino) {
                         ranges.synced(self.calls, started);
                     }
                 }
-                (Kind::Sync, _) if self.kept(place) => {
+                (CallKind::Sync, _) if self.kept(place) => {
                     inodes.values_mut().for_each(|ranges| ranges.synced(self.calls, started));
                 }
                 _ => {}
@@ -120,7 +120,7 @@ impl History<'_> {
     }
 
     /// Judges the ranges of an inode that were promised.
-    fn kept_ranges(&self, ino: u64, promised: &[(&u64, &Written)], verdict: &mut Verdict) {
+    fn kept_ranges(&self, ino: u64, promised: &[(&u64, &WriteRange)], verdict: &mut Verdict) {
         let Some(first) = promised.first() else { return };
         let call = &self.calls[first.1.place];
         let Some((path, node)) = self.file(ino) else {
@@ -143,7 +143,7 @@ impl History<'_> {
             shown(path),
             written.contents.size
         );
-        verdict.broken.push(Broken { what, promised: true });
+        verdict.broken.push(Violation { what, promised: true });
     }
 
     /// The regular file of this number in the recovered tree.
@@ -169,7 +169,7 @@ impl History<'_> {
         let gone = self.tree.get(&call.path).is_none() && !self.moved_after(&call.path, since);
         if gone && self.name_is_promised(&call.path, call.ino) {
             let what = format!("{}: was {how}, its name too, and is gone", shown(&call.path));
-            verdict.broken.push(Broken { what, promised: true });
+            verdict.broken.push(Violation { what, promised: true });
         } else if gone {
             let why = "is gone, and nothing had promised its name: its folder was not synced";
             verdict.unmeasured.insert(format!("{}: {how}, {why}", shown(&call.path)));
@@ -180,7 +180,7 @@ impl History<'_> {
     fn synced(&self, verdict: &mut Verdict) -> BTreeSet<u64> {
         let (mut seen, mut reported) = (BTreeSet::new(), BTreeSet::new());
         for (place, sync) in self.calls.iter().enumerate().rev() {
-            let is_sync = matches!(sync.kind, Kind::Fsync | Kind::Fdatasync);
+            let is_sync = matches!(sync.kind, CallKind::Fsync | CallKind::Fdatasync);
             let is_own = sync.origin == Origin::Program;
             if !is_sync || !is_own || !self.kept(place) || sync.ino == 0 || !seen.insert(sync.ino) {
                 continue;
@@ -199,7 +199,7 @@ impl History<'_> {
             let before = verdict.broken.len();
             match self.file(sync.ino) {
                 Some((_, node)) if node.contents() == held => {}
-                Some((path, node)) => verdict.broken.push(Broken {
+                Some((path, node)) => verdict.broken.push(Violation {
                     what: format!(
                         "{}: synced with {} bytes: {}",
                         shown(path),
@@ -220,7 +220,7 @@ impl History<'_> {
     pub(super) fn replaced(&self, verdict: &mut Verdict) {
         let mut seen = BTreeSet::new();
         for rename in self.calls.iter().rev() {
-            if rename.kind != Kind::Rename || rename.replaced == 0 || rename.failed {
+            if rename.kind != CallKind::Rename || rename.replaced == 0 || rename.failed {
                 continue;
             }
             let Some(new) = rename.contents else { continue };
@@ -244,7 +244,7 @@ impl History<'_> {
                 now_holds(node, new),
                 new.size
             );
-            verdict.broken.push(Broken { what, promised });
+            verdict.broken.push(Violation { what, promised });
         }
     }
 
@@ -265,7 +265,7 @@ impl History<'_> {
             return true;
         }
         self.calls.iter().any(|call| {
-            matches!(call.kind, Kind::Fsync | Kind::Fdatasync)
+            matches!(call.kind, CallKind::Fsync | CallKind::Fdatasync)
                 && call.promises
                 && call.ino == rename.ino
                 && call.started.tick > last_change.unwrap_or(0)

@@ -24,12 +24,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_devices::filter::record::Moment;
 
-use super::calls::{Call, Kind, file_id, number_of, returns};
+use super::calls::{Call, CallKind, file_id, number_of, returns};
 use crate::tree::{Node, Tree, shown};
 
 /// Something that should not be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
+pub struct Violation {
     /// In words.
     pub what: String,
     /// The file system had promised it; else the program has forgotten to ask for it.
@@ -40,7 +40,7 @@ pub struct Broken {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// What is wrong.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<Violation>,
     /// What had been promised and could not be judged, with the reason; in words.
     pub unmeasured: BTreeSet<String>,
 }
@@ -100,7 +100,7 @@ impl History<'_> {
     /// Whether the bytes of an inode may have changed after a tick.
     fn changed_after(&self, ino: u64, tick: u64) -> bool {
         self.calls.iter().any(|call| {
-            let touches = call.kind.changes_contents() || call.kind == Kind::Create;
+            let touches = call.kind.changes_contents() || call.kind == CallKind::Create;
             let late = call.returned.is_none_or(|returned| returned.tick > tick);
             call.ino == ino && touches && late && !call.failed
         })
@@ -111,7 +111,11 @@ impl History<'_> {
         self.calls.iter().any(|call| {
             let renames = matches!(
                 call.kind,
-                Kind::Rename | Kind::Exchange | Kind::Unlink | Kind::Rmdir | Kind::Link
+                CallKind::Rename
+                    | CallKind::Exchange
+                    | CallKind::Unlink
+                    | CallKind::Rmdir
+                    | CallKind::Link
             );
             let late = call.returned.is_none_or(|returned| returned.tick > tick);
             renames && late && !call.failed && concerns(call, path)
@@ -121,8 +125,8 @@ impl History<'_> {
     /// Whether an inode may have lost a name, and with it everything.
     fn removed(&self, ino: u64) -> bool {
         self.calls.iter().any(|call| match call.kind {
-            Kind::Unlink => call.ino == ino && !call.failed,
-            Kind::Rename => call.replaced == ino && call.ino != ino && !call.failed,
+            CallKind::Unlink => call.ino == ino && !call.failed,
+            CallKind::Rename => call.replaced == ino && call.ino != ino && !call.failed,
             _ => false,
         })
     }
@@ -141,8 +145,9 @@ impl History<'_> {
             return false;
         }
         let made = self.calls.iter().rev().find(|call| {
-            let gives = matches!(call.kind, Kind::Create | Kind::Mknod) && call.path == path
-                || matches!(call.kind, Kind::Rename | Kind::Link | Kind::Exchange)
+            let gives = matches!(call.kind, CallKind::Create | CallKind::Mknod)
+                && call.path == path
+                || matches!(call.kind, CallKind::Rename | CallKind::Link | CallKind::Exchange)
                     && (call.other == path || call.path == path);
             gives && !call.failed
         });
@@ -160,8 +165,8 @@ impl History<'_> {
         (0..self.calls.len()).any(|place| {
             let call = &self.calls[place];
             let covers = match call.kind {
-                Kind::FsyncDir => call.path == folder && !call.unplaced,
-                Kind::Sync => true,
+                CallKind::FsyncDir => call.path == folder && !call.unplaced,
+                CallKind::Sync => true,
                 _ => false,
             };
             covers && call.started.tick > tick && self.kept(place)

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Broken, History, Verdict, concerns, is_at_or_above, key, parent};
-use crate::program::calls::{Call, Kind, file_id};
+use super::{History, Verdict, Violation, concerns, is_at_or_above, key, parent};
+use crate::program::calls::{Call, CallKind, file_id};
 use crate::tree::shown;
 
 /// What a name was left with by the last call about it.
-struct Last<'c> {
+struct LastCall<'c> {
     call: &'c Call,
     /// The inode that has it; `None`: nobody.
     has: Option<u64>,
@@ -21,8 +21,8 @@ impl<'c> History<'c> {
         let taken = |path: &[u8]| {
             self.calls.iter().any(|call| {
                 let other = match call.kind {
-                    Kind::Unlink | Kind::Rmdir | Kind::Rename => false,
-                    Kind::Exchange => is_at_or_above(&call.other, path),
+                    CallKind::Unlink | CallKind::Rmdir | CallKind::Rename => false,
+                    CallKind::Exchange => is_at_or_above(&call.other, path),
                     _ => return false,
                 };
                 let concerned = other || is_at_or_above(&call.path, path);
@@ -31,7 +31,7 @@ impl<'c> History<'c> {
         };
         let gone = |path: &[u8]| self.tree.get(path).is_none() && !taken(path);
         let gone = self.base.nodes().filter(|(path, _)| gone(path));
-        verdict.broken.extend(gone.map(|(path, _)| Broken {
+        verdict.broken.extend(gone.map(|(path, _)| Violation {
             what: format!("{}: was there before the run and is gone", shown(path)),
             promised: true,
         }));
@@ -41,7 +41,8 @@ impl<'c> History<'c> {
     pub(super) fn folders(&self, verdict: &mut Verdict) {
         let mut unknown = false;
         let syncs = self.calls.iter().enumerate().filter(|(place, call)| {
-            let of_names = matches!(call.kind, Kind::FsyncDir | Kind::Sync) && self.kept(*place);
+            let of_names =
+                matches!(call.kind, CallKind::FsyncDir | CallKind::Sync) && self.kept(*place);
             unknown |= of_names && call.unplaced;
             of_names && !call.unplaced
         });
@@ -55,15 +56,15 @@ impl<'c> History<'c> {
     }
 
     /// The last call about each name.
-    fn last(&self) -> BTreeMap<&'c [u8], Last<'c>> {
-        let mut names: BTreeMap<&[u8], Last<'_>> = BTreeMap::new();
+    fn last(&self) -> BTreeMap<&'c [u8], LastCall<'c>> {
+        let mut names: BTreeMap<&[u8], LastCall<'_>> = BTreeMap::new();
         for call in self.calls.iter().filter(|call| !call.failed && call.kind.changes_names()) {
             // Two names of one file: rename(2) does nothing.
-            if call.kind == Kind::Rename && call.ino == call.replaced && call.ino != 0 {
+            if call.kind == CallKind::Rename && call.ino == call.replaced && call.ino != 0 {
                 continue;
             }
             let (path, other) = (&call.path[..], &call.other[..]);
-            if matches!(call.kind, Kind::Rename | Kind::Exchange) {
+            if matches!(call.kind, CallKind::Rename | CallKind::Exchange) {
                 // What is in a directory that was moved is not followed.
                 names.retain(|name, _| name == &path || name == &other || !concerns(call, name));
             }
@@ -72,16 +73,16 @@ impl<'c> History<'c> {
                 let unsure = earlier.is_some_and(|(unsure, returned)| {
                     unsure || returned.is_none_or(|r| r.tick > call.started.tick)
                 });
-                names.insert(name, Last { call, has, unsure });
+                names.insert(name, LastCall { call, has, unsure });
             };
             match call.kind {
-                Kind::Unlink | Kind::Rmdir => set(path, None),
-                Kind::Link => set(other, Some(call.ino)),
-                Kind::Rename => {
+                CallKind::Unlink | CallKind::Rmdir => set(path, None),
+                CallKind::Link => set(other, Some(call.ino)),
+                CallKind::Rename => {
                     set(path, None);
                     set(other, Some(call.ino));
                 }
-                Kind::Exchange => {
+                CallKind::Exchange => {
                     set(path, Some(call.replaced));
                     set(other, Some(call.ino));
                 }
@@ -91,7 +92,7 @@ impl<'c> History<'c> {
         names
     }
 
-    fn name(&self, path: &[u8], last: &Last<'_>) -> Option<Broken> {
+    fn name(&self, path: &[u8], last: &LastCall<'_>) -> Option<Violation> {
         let returned = last.call.returned?.tick;
         let folder = parent(path);
         let folder_is_there = folder.is_empty() || self.tree.get(folder).is_some();
@@ -108,6 +109,6 @@ impl<'c> History<'c> {
         };
         let did = last.call.kind.name();
         let what = format!("{}: its folder was synced after {did}, and it {now}", shown(path));
-        Some(Broken { what, promised: true })
+        Some(Violation { what, promised: true })
     }
 }

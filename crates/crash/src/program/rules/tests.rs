@@ -11,7 +11,7 @@ use steadfast_ext4_mkfs::{Options, make};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, RenameFlags};
 
 use super::{Verdict, judge};
-use crate::program::Watched;
+use crate::program::WatchedFs;
 use crate::tree::Tree;
 
 const TEXT: &[u8] = b"AAAA";
@@ -37,7 +37,7 @@ fn verdict(sync_folder: bool) -> Verdict {
     let fs: Arc<dyn FileSystem> = Ext4::mount(disk, MountOptions::default()).unwrap();
     write(&*fs, b"a");
     let (base, old) = (Tree::read(&*fs).unwrap(), number(&*fs, b"a"));
-    let watched = Watched::new(Arc::clone(&fs), &log);
+    let watched = WatchedFs::new(Arc::clone(&fs), &log);
     let root = fs.root();
     write(&watched, b"a.tmp");
     watched.rename(root, b"a.tmp", root, b"a", RenameFlags::empty()).unwrap();

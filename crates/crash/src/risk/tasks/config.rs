@@ -8,19 +8,19 @@ use super::super::task::{Task, TaskClient};
 const BYTES: u64 = 8 << 10;
 
 /// See the module's text.
-pub struct Config {
+pub struct ConfigTask {
     configs: u64,
     written: u64,
 }
 
-impl Config {
+impl ConfigTask {
     /// So many configurations.
     pub fn new(configs: u64) -> Self {
-        Config { configs, written: 0 }
+        ConfigTask { configs, written: 0 }
     }
 }
 
-impl Task for Config {
+impl Task for ConfigTask {
     fn folders(&self) -> &'static [&'static str] {
         &["config"]
     }

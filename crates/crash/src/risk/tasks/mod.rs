@@ -10,12 +10,12 @@ mod store;
 mod table;
 
 pub(super) use backup::Backup;
-pub(super) use config::Config;
+pub(super) use config::ConfigTask;
 pub(super) use database::Database;
 pub(super) use download::Download;
 pub(super) use log::Log;
 pub(super) use mail::Mail;
-pub(super) use store::Store;
+pub(super) use store::StoreTask;
 pub(super) use table::Table;
 
 /// Every so many records a program that syncs its records does it.

@@ -28,13 +28,13 @@ const SMALL: (u64, u64) = (64 << 10, 128 << 10);
 
 /// See the module's text.
 #[derive(Default)]
-pub struct Store {
+pub struct StoreTask {
     open: Option<Open>,
     size: u64,
     rounds: u64,
 }
 
-impl Store {
+impl StoreTask {
     fn place(&self, client: &mut TaskClient, len: u64) -> u64 {
         let sector = SECTOR as u64;
         client.choices.below((self.size - len) / sector + 1) * sector
@@ -67,7 +67,7 @@ impl Store {
     }
 }
 
-impl Task for Store {
+impl Task for StoreTask {
     fn folders(&self) -> &'static [&'static str] {
         &["store"]
     }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use steadfast_block::{BlockError, DirectMemory, Result};
 use steadfast_runtime::{Mutex, MutexGuard};
 
-use super::find::Found;
-use super::flog::{HALF, LOG_BYTES, Places};
+use super::find::LocatedArena;
+use super::flog::{FlogSlots, HALF, LOG_BYTES};
 use super::layout::Layout;
 use super::map::{ENTRY_BYTES, Entry};
 use super::reading::Reading;
@@ -33,7 +33,7 @@ pub(super) struct Arena {
     /// Where it begins on the device.
     pub at: u64,
     pub layout: Layout,
-    pub places: Places,
+    pub places: FlogSlots,
     /// Marked as one with an error, or of a device that is read only.
     pub read_only: bool,
     lanes: Box<[Mutex<Lane>]>,
@@ -50,8 +50,8 @@ pub(super) struct Arena {
 impl Arena {
     pub fn new(
         name: String,
-        found: &Found,
-        places: Places,
+        found: &LocatedArena,
+        places: FlogSlots,
         lanes: &[Lane],
         read_only: bool,
     ) -> Arena {

@@ -3,7 +3,7 @@
 use steadfast_block::BlockDevice;
 
 use super::error::{BttError, Result};
-use super::find::{Found, Info, find, read, summary};
+use super::find::{BttInfo, LocatedArena, find, read, summary};
 use super::info::{PAGE, Version};
 use super::map::{BLOCKS_MAX, ENTRY_BYTES, Entry, State};
 use super::recover::{flog, pending};
@@ -28,7 +28,7 @@ pub struct Problem {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// What the namespace is; `None` if its info blocks cannot be trusted: a problem then.
-    pub info: Option<Info>,
+    pub info: Option<BttInfo>,
     /// What is wrong; the first hundred.
     pub problems: Vec<Problem>,
     /// How many there are.
@@ -96,7 +96,7 @@ pub fn check_as(device: &dyn BlockDevice, version: Option<Version>) -> Result<Re
     Ok(report)
 }
 
-fn info_blocks(device: &dyn BlockDevice, arena: &Found, report: &mut Report) {
+fn info_blocks(device: &dyn BlockDevice, arena: &LocatedArena, report: &mut Report) {
     if arena.info.error {
         report.add(
             arena.at,
@@ -117,7 +117,7 @@ fn info_blocks(device: &dyn BlockDevice, arena: &Found, report: &mut Report) {
     }
 }
 
-fn tables(device: &dyn BlockDevice, arena: &Found, report: &mut Report) -> Result<()> {
+fn tables(device: &dyn BlockDevice, arena: &LocatedArena, report: &mut Report) -> Result<()> {
     let layout = &arena.info.layout;
     let name = device.info().name;
     let log = match flog(device, &name, arena) {
@@ -144,7 +144,7 @@ fn tables(device: &dyn BlockDevice, arena: &Found, report: &mut Report) -> Resul
     let mut first = 0;
     while first < layout.blocks {
         let end = layout.blocks.min(first.saturating_add(PASS)).min(BLOCKS_MAX);
-        let mut named = Named::new(first, end);
+        let mut named = BlockBitmap::new(first, end);
         for lane in &log.lanes {
             named.add(lane.block);
         }
@@ -181,15 +181,15 @@ fn tables(device: &dyn BlockDevice, arena: &Found, report: &mut Report) -> Resul
 }
 
 /// Which of some blocks were named.
-struct Named {
+struct BlockBitmap {
     first: u32,
     end: u32,
     bits: Vec<u64>,
 }
 
-impl Named {
-    fn new(first: u32, end: u32) -> Named {
-        Named { first, end, bits: vec![0; (end - first).div_ceil(64) as usize] }
+impl BlockBitmap {
+    fn new(first: u32, end: u32) -> BlockBitmap {
+        BlockBitmap { first, end, bits: vec![0; (end - first).div_ceil(64) as usize] }
     }
 
     /// Names a block; false if it was before. Others are left alone.
@@ -207,7 +207,7 @@ impl Named {
 
 fn each_entry(
     device: &dyn BlockDevice,
-    arena: &Found,
+    arena: &LocatedArena,
     mut each: impl FnMut(u32, Entry),
 ) -> Result<()> {
     let layout = &arena.info.layout;

@@ -9,9 +9,9 @@ use steadfast_block::{
 
 use super::arena::Arena;
 use super::error::{BttError, Result};
-use super::find::{Info, find, summary};
+use super::find::{BttInfo, find, summary};
 use super::info::Version;
-use super::planted::Planted;
+use super::planted::BttBug;
 use super::recover;
 
 /// Only where each request is one sector does Linux read a discarded one right; see `discard`.
@@ -24,10 +24,10 @@ const DISCARD_SECTOR: u32 = 4096;
 /// store to its tables has failed, an arena is read only until it is opened again.
 pub struct Btt {
     device: Arc<dyn BlockDevice>,
-    info: Info,
+    info: BttInfo,
     device_info: DeviceInfo,
     arenas: Vec<Arena>,
-    planted: Planted,
+    planted: BttBug,
 }
 
 /// Opens a sector namespace: reads its flog, and finishes the writes that a power cut interrupted.
@@ -38,7 +38,7 @@ pub struct Btt {
 /// [`probe`](super::probe). [`Refused`](BttError::Refused) if something has to be finished and the
 /// device is read only.
 pub fn open(device: &Arc<dyn BlockDevice>) -> Result<Btt> {
-    Btt::open(device, None, Planted::default())
+    Btt::open(device, None, BttBug::default())
 }
 
 /// As [`open`], of a namespace whose label says of which version it is.
@@ -46,20 +46,20 @@ pub fn open(device: &Arc<dyn BlockDevice>) -> Result<Btt> {
 /// # Errors
 /// Those of [`open`].
 pub fn open_as(device: &Arc<dyn BlockDevice>, version: Option<Version>) -> Result<Btt> {
-    Btt::open(device, version, Planted::default())
+    Btt::open(device, version, BttBug::default())
 }
 
 impl Btt {
     /// As [`open`], with a bug.
     #[cfg(feature = "planted-bugs")]
-    pub fn open_planted(device: &Arc<dyn BlockDevice>, planted: Planted) -> Result<Btt> {
+    pub fn open_planted(device: &Arc<dyn BlockDevice>, planted: BttBug) -> Result<Btt> {
         Btt::open(device, None, planted)
     }
 
     fn open(
         device: &Arc<dyn BlockDevice>,
         version: Option<Version>,
-        planted: Planted,
+        planted: BttBug,
     ) -> Result<Btt> {
         let below = device.info();
         let Some(memory) = device.direct_memory() else {
@@ -89,7 +89,7 @@ impl Btt {
     }
 
     /// What it is, as it was when it was opened.
-    pub fn namespace(&self) -> &Info {
+    pub fn namespace(&self) -> &BttInfo {
         &self.info
     }
 

@@ -21,7 +21,7 @@ use super::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN};
 
 /// What a sector namespace is, by its info blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Info {
+pub struct BttInfo {
     /// The layout.
     pub version: Version,
     /// Its own UUID.
@@ -36,7 +36,7 @@ pub struct Info {
     pub arenas: Vec<ArenaInfo>,
 }
 
-impl Info {
+impl BttInfo {
     /// Bytes that it holds, as a block device.
     pub fn bytes(&self) -> u64 {
         self.sectors * u64::from(self.sector)
@@ -62,7 +62,7 @@ pub struct ArenaInfo {
 
 /// An arena that was found.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct LocatedArena {
     pub at: u64,
     pub info: InfoBlock,
     pub from_copy: bool,
@@ -74,7 +74,7 @@ pub(super) struct Found {
 /// # Errors
 /// [`Io`](BttError::Io); [`Corrupt`](BttError::Corrupt) if there is one that cannot be trusted;
 /// [`Unsupported`](BttError::Unsupported).
-pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
+pub fn probe(device: &dyn BlockDevice) -> Result<Option<BttInfo>> {
     probe_as(device, None)
 }
 
@@ -82,13 +82,13 @@ pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
 ///
 /// # Errors
 /// Those of [`probe`].
-pub fn probe_as(device: &dyn BlockDevice, version: Option<Version>) -> Result<Option<Info>> {
+pub fn probe_as(device: &dyn BlockDevice, version: Option<Version>) -> Result<Option<BttInfo>> {
     Ok(find(device, version)?.map(|arenas| summary(&arenas)))
 }
 
-pub(super) fn summary(arenas: &[Found]) -> Info {
+pub(super) fn summary(arenas: &[LocatedArena]) -> BttInfo {
     let first = &arenas[0].info;
-    let arena = |found: &Found| ArenaInfo {
+    let arena = |found: &LocatedArena| ArenaInfo {
         at: found.at,
         bytes: found.info.layout.bytes(),
         sectors: found.info.layout.sectors,
@@ -96,7 +96,7 @@ pub(super) fn summary(arenas: &[Found]) -> Info {
         error: found.info.error,
         from_copy: found.from_copy,
     };
-    Info {
+    BttInfo {
         version: first.version,
         uuid: first.uuid,
         parent_uuid: first.parent_uuid,
@@ -122,7 +122,10 @@ fn page(device: &dyn BlockDevice, at: u64) -> block::Result<Vec<u8>> {
 }
 
 /// All arenas, in order; `None` if there are none. `label`: the version that the label says.
-pub(super) fn find(device: &dyn BlockDevice, label: Option<Version>) -> Result<Option<Vec<Found>>> {
+pub(super) fn find(
+    device: &dyn BlockDevice,
+    label: Option<Version>,
+) -> Result<Option<Vec<LocatedArena>>> {
     let info = device.info();
     let first = |version| first(device, &info.name, info.size, version, false);
     let found = match label {
@@ -159,7 +162,7 @@ pub(super) fn find(device: &dyn BlockDevice, label: Option<Version>) -> Result<O
 pub(super) fn by_copy(
     device: &dyn BlockDevice,
     label: Option<Version>,
-) -> Result<Option<Vec<Found>>> {
+) -> Result<Option<Vec<LocatedArena>>> {
     let info = device.info();
     let versions = [Version::V1_1, Version::V2_0];
     for version in versions.into_iter().filter(|v| label.is_none_or(|label| label == *v)) {
@@ -175,17 +178,22 @@ pub(super) fn by_copy(
 ///
 /// # Errors
 /// Those of [`probe`].
-pub fn probe_copy(device: &dyn BlockDevice, version: Option<Version>) -> Result<Option<Info>> {
+pub fn probe_copy(device: &dyn BlockDevice, version: Option<Version>) -> Result<Option<BttInfo>> {
     Ok(by_copy(device, version)?.map(|arenas| summary(&arenas)))
 }
 
-fn copy_is_same(device: &dyn BlockDevice, found: &Found) -> bool {
+fn copy_is_same(device: &dyn BlockDevice, found: &LocatedArena) -> bool {
     let copy = page(device, found.at + found.info.layout.copy);
     copy.is_ok_and(|copy| copy == found.info.bytes())
 }
 
 /// The arenas from the first one on.
-fn follow(device: &dyn BlockDevice, name: &str, size: u64, first: Found) -> Result<Vec<Found>> {
+fn follow(
+    device: &dyn BlockDevice,
+    name: &str,
+    size: u64,
+    first: LocatedArena,
+) -> Result<Vec<LocatedArena>> {
     let mut arenas = vec![first];
     loop {
         let last = &arenas[arenas.len() - 1];
@@ -216,7 +224,7 @@ fn first(
     size: u64,
     version: Version,
     trust_copy: bool,
-) -> Result<Option<Found>> {
+) -> Result<Option<LocatedArena>> {
     let at = version.start();
     let Some(room) = size.checked_sub(at).filter(|room| *room >= ARENA_BYTES_MIN) else {
         return Ok(None);
@@ -225,7 +233,7 @@ fn first(
     let fault = match &primary {
         Ok(bytes) => match InfoBlock::parse(bytes, room) {
             Ok(info) if info.version == version => {
-                return Ok(Some(Found { at, info, from_copy: false }));
+                return Ok(Some(LocatedArena { at, info, from_copy: false }));
             }
             // One of the other version is at a place that means nothing to it.
             Ok(_) => Fault::Absent,
@@ -240,7 +248,7 @@ fn first(
     if let Some(info) = copy {
         let same_uuid = |bytes: &Vec<u8>| bytes[UUID_AT..][..16] == *info.uuid.as_bytes();
         let trace = fault == Fault::Damaged || primary.as_ref().is_ok_and(same_uuid);
-        return Ok((trace || trust_copy).then_some(Found { at, info, from_copy: true }));
+        return Ok((trace || trust_copy).then_some(LocatedArena { at, info, from_copy: true }));
     }
     match (primary, fault) {
         // The other version may be there, at a place that can be read.
@@ -252,7 +260,7 @@ fn first(
 }
 
 /// An arena that the one before it names.
-fn another(device: &dyn BlockDevice, name: &str, size: u64, at: u64) -> Result<Found> {
+fn another(device: &dyn BlockDevice, name: &str, size: u64, at: u64) -> Result<LocatedArena> {
     // The one before it was found to end within the device.
     let room = size.saturating_sub(at);
     if room < ARENA_BYTES_MIN {
@@ -260,14 +268,14 @@ fn another(device: &dyn BlockDevice, name: &str, size: u64, at: u64) -> Result<F
         return Err(BttError::corrupt(name, at, what));
     }
     let fault = match InfoBlock::parse(&page(device, at).unwrap_or_default(), room) {
-        Ok(info) => return Ok(Found { at, info, from_copy: false }),
+        Ok(info) => return Ok(LocatedArena { at, info, from_copy: false }),
         Err(fault @ (Fault::Impossible(_) | Fault::Unsupported(_))) => {
             return Err(bad_info_block(name, at, fault));
         }
         Err(fault) => fault,
     };
     match copy(device, at, room, size) {
-        Some(info) => Ok(Found { at, info, from_copy: true }),
+        Some(info) => Ok(LocatedArena { at, info, from_copy: true }),
         None => Err(bad_info_block(name, at, fault)),
     }
 }

@@ -90,18 +90,18 @@ const _: () = assert!(size_of::<Group>() as u64 == GROUP_BYTES);
 
 /// Which two places of each group are used: 0 and 1 since Linux 4.15, 0 and 2 before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Places(pub [usize; 2]);
+pub(super) struct FlogSlots(pub [usize; 2]);
 
-impl Places {
-    pub const NEW: Places = Places([0, 1]);
-    const OLD: Places = Places([0, 2]);
+impl FlogSlots {
+    pub const NEW: FlogSlots = FlogSlots([0, 1]);
+    const OLD: FlogSlots = FlogSlots([0, 2]);
 
     /// Finds out; groups in which only the first place was ever used fit both. `None`: neither.
-    pub fn of(groups: &[Group]) -> Option<Places> {
+    pub fn of(groups: &[Group]) -> Option<FlogSlots> {
         let used = |place: usize| groups.iter().any(|group| !group.0[place].is_padding());
         match (used(1), used(2), used(3)) {
-            (_, false, false) => Some(Places::NEW),
-            (false, true, false) => Some(Places::OLD),
+            (_, false, false) => Some(FlogSlots::NEW),
+            (false, true, false) => Some(FlogSlots::OLD),
             _ => None,
         }
     }
@@ -117,7 +117,7 @@ impl Group {
 
     /// The newer entry, and which of the two places it has; `None` if their numbers do not follow
     /// each other.
-    pub fn newest(&self, places: Places) -> Option<(Log, usize)> {
+    pub fn newest(&self, places: FlogSlots) -> Option<(Log, usize)> {
         let [first, second] = places.0.map(|place| self.0[place]);
         match (first.sequence(), second.sequence()) {
             // The second was never finished.
@@ -129,7 +129,7 @@ impl Group {
     }
 
     /// For messages.
-    pub fn sequences(&self, places: Places) -> [u32; 2] {
+    pub fn sequences(&self, places: FlogSlots) -> [u32; 2] {
         places.0.map(|place| self.0[place].sequence())
     }
 }

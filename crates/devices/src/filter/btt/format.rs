@@ -12,7 +12,7 @@ use uuid::{Builder, Uuid};
 use zerocopy::IntoBytes;
 
 use super::error::{BttError, Result};
-use super::find::{Found, Info, by_copy, find, has_signature, summary};
+use super::find::{BttInfo, LocatedArena, by_copy, find, has_signature, summary};
 use super::flog::Group;
 use super::info::{InfoBlock, LANES_MAX, PAGE, Version};
 use super::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Layout, arenas};
@@ -57,7 +57,7 @@ impl Default for Options {
 /// # Errors
 /// [`NotMemory`](BttError::NotMemory), [`Refused`](BttError::Refused) if the device is too small
 /// (16 MiB, and 4 KiB for version 1.1) or cannot be written, [`Io`](BttError::Io).
-pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<Info> {
+pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<BttInfo> {
     format_in_arenas(device, options, ARENA_BYTES_MAX)
 }
 
@@ -66,7 +66,7 @@ pub(super) fn format_in_arenas(
     device: &Arc<dyn BlockDevice>,
     options: Options,
     arena_max: u64,
-) -> Result<Info> {
+) -> Result<BttInfo> {
     let below = device.info();
     let name = &below.name;
     let Some(memory) = device.direct_memory() else {
@@ -77,14 +77,14 @@ pub(super) fn format_in_arenas(
         return Err(BttError::refused(name, "is read only"));
     }
     invalidate(&**device, memory, &found)?;
-    for Found { at, info, .. } in &found {
+    for LocatedArena { at, info, .. } in &found {
         tables(memory, *at, &info.layout)?;
     }
-    for Found { at, info, .. } in &found {
+    for LocatedArena { at, info, .. } in &found {
         put(memory, at + info.layout.copy, &info.bytes())?;
     }
     memory.fence()?;
-    for Found { at, info, .. } in found.iter().rev() {
+    for LocatedArena { at, info, .. } in found.iter().rev() {
         put(memory, *at, &info.bytes())?;
         memory.fence()?;
     }
@@ -92,7 +92,7 @@ pub(super) fn format_in_arenas(
 }
 
 /// What is to be made.
-fn plan(name: &str, size: u64, options: Options, arena_max: u64) -> Result<Vec<Found>> {
+fn plan(name: &str, size: u64, options: Options, arena_max: u64) -> Result<Vec<LocatedArena>> {
     let Options { sector, nfree, version, .. } = options;
     let refused = |what: String| Err(BttError::refused(name, what));
     if ![512, 4096].contains(&sector) {
@@ -121,13 +121,17 @@ fn plan(name: &str, size: u64, options: Options, arena_max: u64) -> Result<Vec<F
         };
         let parent_uuid = options.parent_uuid;
         let info = InfoBlock { uuid, parent_uuid, version, error: false, layout };
-        found.push(Found { at: start + at, info, from_copy: false });
+        found.push(LocatedArena { at: start + at, info, from_copy: false });
     }
     Ok(found)
 }
 
 /// Takes away what could be taken for the info blocks of a namespace, first ones before copies.
-fn invalidate(device: &dyn BlockDevice, memory: &dyn DirectMemory, new: &[Found]) -> Result<()> {
+fn invalidate(
+    device: &dyn BlockDevice,
+    memory: &dyn DirectMemory,
+    new: &[LocatedArena],
+) -> Result<()> {
     let old = find(device, None).ok().flatten().unwrap_or_default();
     let firsts = [Version::V1_1.start(), Version::V2_0.start()];
     let others = old.iter().chain(new).map(|found| found.at);
@@ -193,7 +197,7 @@ pub fn restore(device: &Arc<dyn BlockDevice>, version: Option<Version>) -> Resul
         None => by_copy(&**device, version)?.ok_or(BttError::None { device: below.name })?,
     };
     let mut written = 0;
-    for Found { at, info, .. } in found.iter().rev() {
+    for LocatedArena { at, info, .. } in found.iter().rev() {
         let bytes = info.bytes();
         for place in [at + info.layout.copy, *at] {
             let mut now = [0; PAGE as usize];

@@ -6,7 +6,7 @@ use zerocopy::IntoBytes;
 use super::arena::{Arena, Lane};
 use super::flog::{HALF, Log, following};
 use super::map::{Entry, State};
-use super::planted::{Bug, Planted};
+use super::planted::{BttBug, Bug};
 
 impl Arena {
     /// Reads a sector.
@@ -64,7 +64,7 @@ impl Arena {
         (device, memory): (&dyn BlockDevice, &dyn DirectMemory),
         sector: u32,
         data: &[u8],
-        planted: Planted,
+        planted: BttBug,
     ) -> Result<()> {
         self.check_writable()?;
         let (number, mut lane) = self.lane()?;
@@ -118,7 +118,7 @@ impl Arena {
         memory: &dyn DirectMemory,
         (sector, old): (u32, Entry),
         (number, lane): (u32, &mut Lane),
-        planted: Planted,
+        planted: BttBug,
     ) -> Result<()> {
         let log = Log::new(sector, old.logged(), lane.block, lane.sequence);
         let (first, second) = log.as_bytes().split_at(HALF);

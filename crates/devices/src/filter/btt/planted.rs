@@ -29,16 +29,16 @@ pub enum Bug {
 
 /// Which bug a namespace has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Planted {
+pub struct BttBug {
     #[cfg(feature = "planted-bugs")]
     bug: Option<Bug>,
 }
 
-impl Planted {
+impl BttBug {
     /// With this bug.
     #[cfg(feature = "planted-bugs")]
-    pub fn with(bug: Bug) -> Planted {
-        Planted { bug: Some(bug) }
+    pub fn with(bug: Bug) -> BttBug {
+        BttBug { bug: Some(bug) }
     }
 
     /// Whether this bug is switched on.

@@ -8,23 +8,23 @@ use zerocopy::FromBytes;
 
 use super::arena::{Arena, Lane};
 use super::error::{BttError, Result};
-use super::find::{Found, read};
-use super::flog::{GROUP_BYTES, Group, Places, following};
+use super::find::{LocatedArena, read};
+use super::flog::{FlogSlots, GROUP_BYTES, Group, following};
 use super::info::PAGE;
 use super::layout::Layout;
 use super::map::{ENTRY_BYTES, Entry, State, logged_block};
-use super::planted::{Bug, Planted};
+use super::planted::{BttBug, Bug};
 
 /// What an arena's flog says.
 pub(super) struct Flog {
-    pub places: Places,
+    pub places: FlogSlots,
     pub lanes: Vec<Lane>,
     /// Of each lane its newest change: the sector, its old block and its new one.
     pub changes: Vec<(u32, u32, u32)>,
 }
 
 /// Reads the flog.
-pub(super) fn flog(device: &dyn BlockDevice, name: &str, found: &Found) -> Result<Flog> {
+pub(super) fn flog(device: &dyn BlockDevice, name: &str, found: &LocatedArena) -> Result<Flog> {
     let layout = &found.info.layout;
     let flog_at = found.at + layout.flog;
     let len = u64::from(layout.lanes) * GROUP_BYTES;
@@ -34,7 +34,7 @@ pub(super) fn flog(device: &dyn BlockDevice, name: &str, found: &Found) -> Resul
     let groups = <[Group]>::ref_from_bytes(&bytes[..len as usize]);
     // OK to unwrap: the length is that of whole groups, and they need no alignment.
     let groups = groups.unwrap();
-    let places = Places::of(groups).ok_or_else(|| {
+    let places = FlogSlots::of(groups).ok_or_else(|| {
         let what = "flog: its entries are in places that no known program uses";
         BttError::corrupt(name, flog_at, what)
     })?;
@@ -96,8 +96,8 @@ pub(super) fn open(
     device: &dyn BlockDevice,
     memory: &dyn DirectMemory,
     (name, own_name): (&str, &str),
-    found: &Found,
-    planted: Planted,
+    found: &LocatedArena,
+    planted: BttBug,
 ) -> Result<Arena> {
     let flog = flog(device, name, found)?;
     let layout = &found.info.layout;

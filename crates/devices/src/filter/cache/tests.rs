@@ -3,7 +3,7 @@ use steadfast_block::{conformance, pattern};
 use steadfast_runtime::Sim;
 
 use super::*;
-use crate::filter::{Effect, Fault, Ops, Rule};
+use crate::filter::{Effect, Fault, FaultRule, Ops};
 use crate::source::Ram;
 
 const SIZE: u64 = 128 * 1024;
@@ -32,8 +32,8 @@ fn conforms_over_a_slow_device() {
     let make = || -> Arc<dyn BlockDevice> {
         let fault = Fault::new(Arc::new(Ram::new("disk", SIZE)));
         let slow = |us| Effect::Delay(std::time::Duration::from_micros(us));
-        fault.faults().add(Rule::new(Ops::WRITE, slow(90)));
-        fault.faults().add(Rule::new(Ops::ALL, slow(40)));
+        fault.faults().add(FaultRule::new(Ops::WRITE, slow(90)));
+        fault.faults().add(FaultRule::new(Ops::ALL, slow(40)));
         let settings = CacheSettings { capacity: 16 * 1024, lying: false };
         Arc::new(WriteCache::new(Arc::new(fault), settings))
     };
@@ -113,7 +113,7 @@ fn without_power_nothing_works() {
 #[test]
 fn a_failed_drain_is_final() {
     let fault = Fault::new(Arc::new(Ram::new("disk", SIZE)));
-    fault.faults().add(Rule::new(Ops::WRITE, Effect::Fail("bad sector".into())).nth(1));
+    fault.faults().add(FaultRule::new(Ops::WRITE, Effect::Fail("bad sector".into())).nth(1));
     let cache = WriteCache::new(Arc::new(fault), CacheSettings::default());
     cache.write(0, data(1, 0, 1)).unwrap();
     let first = cache.flush().unwrap_err();

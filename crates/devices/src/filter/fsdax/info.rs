@@ -50,7 +50,7 @@ impl Map {
 
 /// What an fsdax namespace is, by its info block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Info {
+pub struct FsdaxInfo {
     /// Its own UUID.
     pub uuid: Uuid,
     /// That of the label it was made under; nil: there was none.
@@ -80,7 +80,7 @@ pub(super) enum Fault {
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct OnDisk {
+struct FsdaxInfoBlock {
     signature: [u8; 16],
     uuid: [u8; 16],
     parent_uuid: [u8; 16],
@@ -103,12 +103,12 @@ struct OnDisk {
     checksum: U64,
 }
 
-const _: () = assert!(size_of::<OnDisk>() == BLOCK as usize);
-const _: () = assert!(std::mem::offset_of!(OnDisk, checksum) == SUM_AT);
-const _: () = assert!(std::mem::offset_of!(OnDisk, dataoff) == 56);
-const _: () = assert!(std::mem::offset_of!(OnDisk, page_struct_size) == 92);
+const _: () = assert!(size_of::<FsdaxInfoBlock>() == BLOCK as usize);
+const _: () = assert!(std::mem::offset_of!(FsdaxInfoBlock, checksum) == SUM_AT);
+const _: () = assert!(std::mem::offset_of!(FsdaxInfoBlock, dataoff) == 56);
+const _: () = assert!(std::mem::offset_of!(FsdaxInfoBlock, page_struct_size) == 92);
 
-impl Info {
+impl FsdaxInfo {
     /// What is made of a range of so many bytes, as Linux does it (`nd_pfn_init`).
     ///
     /// The address of the range is not known here. It is taken for one of whole `align`, as that
@@ -119,7 +119,7 @@ impl Info {
         parent_uuid: Uuid,
         align: u64,
         map: Map,
-    ) -> Option<Info> {
+    ) -> Option<FsdaxInfo> {
         // The kernel maps memory in parts of 2 MiB, whatever the alignment.
         let end = size - size % align.max(ALIGNS[1]);
         let pages = size.checked_sub(RESERVED)? / PAGE;
@@ -129,12 +129,12 @@ impl Info {
         };
         let start = (RESERVED + structures).checked_next_multiple_of(align)?;
         let bytes = end.checked_sub(start).filter(|bytes| *bytes > 0)?;
-        Some(Info { uuid, parent_uuid, map, align, start, bytes })
+        Some(FsdaxInfo { uuid, parent_uuid, map, align, start, bytes })
     }
 
     /// The info block in a range of so many bytes, of which what is behind the data is not used.
     pub(super) fn block(&self, size: u64) -> [u8; BLOCK as usize] {
-        let mut disk = OnDisk {
+        let mut disk = FsdaxInfoBlock {
             signature: SIGNATURE,
             uuid: *self.uuid.as_bytes(),
             parent_uuid: *self.parent_uuid.as_bytes(),
@@ -161,10 +161,10 @@ impl Info {
 
     /// Reads the info block of a range of so many bytes, whose last `behind` hold no data; the
     /// rules are those of `nd_pfn_validate`.
-    pub(super) fn parse(bytes: &[u8], size: u64, behind: u64) -> Result<Info, Fault> {
+    pub(super) fn parse(bytes: &[u8], size: u64, behind: u64) -> Result<FsdaxInfo, Fault> {
         let impossible = |what: String| Err(Fault::Impossible(what));
         let unsupported = |what: String| Err(Fault::Unsupported(what));
-        let Ok(disk) = OnDisk::read_from_bytes(bytes) else { return Err(Fault::Absent) };
+        let Ok(disk) = FsdaxInfoBlock::read_from_bytes(bytes) else { return Err(Fault::Absent) };
         if disk.signature != SIGNATURE && disk.signature != DEVDAX {
             return Err(Fault::Absent);
         }
@@ -230,7 +230,7 @@ impl Info {
                 offset - RESERVED
             ));
         }
-        Ok(Info {
+        Ok(FsdaxInfo {
             uuid: Uuid::from_bytes(disk.uuid),
             parent_uuid: Uuid::from_bytes(disk.parent_uuid),
             map,
@@ -248,8 +248,8 @@ mod tests {
 
     const SIZE: u64 = (128 << 20) - (128 << 10);
 
-    fn made(align: u64, map: Map) -> Info {
-        Info::of(SIZE, Uuid::from_u128(7), Uuid::nil(), align, map).unwrap()
+    fn made(align: u64, map: Map) -> FsdaxInfo {
+        FsdaxInfo::of(SIZE, Uuid::from_u128(7), Uuid::nil(), align, map).unwrap()
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         for map in [Map::Memory, Map::Device] {
             for align in [4 << 10, 2 << 20] {
                 let info = made(align, map);
-                assert_eq!(Info::parse(&info.block(SIZE), SIZE, 0), Ok(info));
+                assert_eq!(FsdaxInfo::parse(&info.block(SIZE), SIZE, 0), Ok(info));
                 assert!(info.start.is_multiple_of(align));
                 assert!((info.start + info.bytes).is_multiple_of(2 << 20), "the kernel's parts");
             }
@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(made(2 << 20, Map::Memory).start, 2 << 20);
         // 64 bytes for each of 32734 pages, and 8 KiB: more than 2 MiB by little is less.
         assert_eq!(made(4 << 10, Map::Device).start, 2_105_344);
-        assert_eq!(Info::of(1 << 20, Uuid::nil(), Uuid::nil(), 2 << 20, Map::Memory), None);
-        assert_eq!(Info::of(100, Uuid::nil(), Uuid::nil(), 4096, Map::Memory), None);
+        assert_eq!(FsdaxInfo::of(1 << 20, Uuid::nil(), Uuid::nil(), 2 << 20, Map::Memory), None);
+        assert_eq!(FsdaxInfo::of(100, Uuid::nil(), Uuid::nil(), 4096, Map::Memory), None);
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
             block[at..at + bytes.len()].copy_from_slice(bytes);
             let sum = fletcher64_without(&block, SUM_AT);
             block[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
-            Info::parse(&block, SIZE, 0)
+            FsdaxInfo::parse(&block, SIZE, 0)
         };
         let impossible = |found| matches!(found, Err(Fault::Impossible(_)));
         let unsupported = |found| matches!(found, Err(Fault::Unsupported(_)));
@@ -294,7 +294,7 @@ mod tests {
         assert!(unsupported(with(88, &(64u32 << 10).to_le_bytes())), "pages");
         let mut block = info.block(SIZE);
         block[3000] = 1;
-        assert_eq!(Info::parse(&block, SIZE, 0), Err(Fault::Damaged));
+        assert_eq!(FsdaxInfo::parse(&block, SIZE, 0), Err(Fault::Damaged));
     }
 
     #[test]
@@ -306,15 +306,15 @@ mod tests {
         block[76..94].fill(0xff);
         let sum = fletcher64_without(&block, SUM_AT);
         block[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
-        let found = Info::parse(&block, SIZE, 0).unwrap();
+        let found = FsdaxInfo::parse(&block, SIZE, 0).unwrap();
         // The pages it counts are those of before.
         assert_eq!((found.start, found.bytes), (info.start, info.bytes));
         block[64..72].copy_from_slice(&u64::MAX.to_le_bytes());
         let sum = fletcher64_without(&block, SUM_AT);
         block[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
-        let found = Info::parse(&block, SIZE, 0).unwrap();
+        let found = FsdaxInfo::parse(&block, SIZE, 0).unwrap();
         assert_eq!((found.start, found.bytes), (info.start, SIZE - info.start));
-        let found = Info::parse(&block, SIZE, 128 << 10).unwrap();
+        let found = FsdaxInfo::parse(&block, SIZE, 128 << 10).unwrap();
         assert_eq!(found.bytes, SIZE - info.start - (128 << 10), "no data behind its end");
     }
 
@@ -329,7 +329,7 @@ mod tests {
             for (word, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
                 torn[word * 8..][..8].copy_from_slice(&whole[word * 8..][..8]);
             }
-            match Info::parse(&torn, SIZE, 0) {
+            match FsdaxInfo::parse(&torn, SIZE, 0) {
                 Ok(found) => prop_assert_eq!(found, info),
                 Err(fault) => prop_assert!(matches!(fault, Fault::Absent | Fault::Damaged)),
             }
@@ -346,7 +346,7 @@ mod tests {
             }
             let sum = fletcher64_without(&block, SUM_AT);
             block[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
-            if let Ok(found) = Info::parse(&block, size, 0) {
+            if let Ok(found) = FsdaxInfo::parse(&block, size, 0) {
                 prop_assert!(found.bytes > 0 && found.start + found.bytes <= size);
             }
         }

@@ -25,7 +25,7 @@ use uuid::{Builder, Uuid};
 
 use super::Window;
 use info::{ALIGNS, BLOCK, Fault};
-pub use info::{Info, Map};
+pub use info::{FsdaxInfo, Map};
 
 /// Result of an operation on an fsdax namespace.
 pub type Result<T> = std::result::Result<T, FsdaxError>;
@@ -112,7 +112,7 @@ impl Default for Options {
 /// # Errors
 /// [`NotMemory`](FsdaxError::NotMemory), [`Refused`](FsdaxError::Refused) if the device is too
 /// small or cannot be written, [`Io`](FsdaxError::Io).
-pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<Info> {
+pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<FsdaxInfo> {
     let below = device.info();
     let refused = |what: String| FsdaxError::Refused { device: below.name.clone(), what };
     let Some(memory) = device.direct_memory() else {
@@ -132,7 +132,7 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<Info> {
         Builder::from_random_bytes(Uuid::from_u64_pair(halves[0], halves[1]).into_bytes())
             .into_uuid()
     });
-    let Some(info) = Info::of(below.size, uuid, parent_uuid, align, map) else {
+    let Some(info) = FsdaxInfo::of(below.size, uuid, parent_uuid, align, map) else {
         return Err(refused(format!(
             "has {} bytes; with pages of {align} nothing would be left for data",
             below.size
@@ -149,7 +149,7 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<Info> {
 /// # Errors
 /// [`Io`](FsdaxError::Io); [`Corrupt`](FsdaxError::Corrupt) if there is one that cannot be
 /// trusted; [`Unsupported`](FsdaxError::Unsupported).
-pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
+pub fn probe(device: &dyn BlockDevice) -> Result<Option<FsdaxInfo>> {
     probe_as(device, 0)
 }
 
@@ -157,7 +157,7 @@ pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
 ///
 /// # Errors
 /// Those of [`probe`].
-pub fn probe_as(device: &dyn BlockDevice, behind: u64) -> Result<Option<Info>> {
+pub fn probe_as(device: &dyn BlockDevice, behind: u64) -> Result<Option<FsdaxInfo>> {
     let below = device.info();
     if below.size < 2 * BLOCK {
         return Ok(None);
@@ -168,7 +168,7 @@ pub fn probe_as(device: &dyn BlockDevice, behind: u64) -> Result<Option<Info>> {
         None => bytes.copy_from_slice(&device.read(BLOCK, BLOCK)?),
     }
     let corrupt = |what: String| FsdaxError::Corrupt { device: below.name.clone(), what };
-    match Info::parse(&bytes, below.size.saturating_add(behind), behind) {
+    match FsdaxInfo::parse(&bytes, below.size.saturating_add(behind), behind) {
         Ok(info) => Ok(Some(info)),
         Err(Fault::Absent) => Ok(None),
         Err(Fault::Damaged) => Err(corrupt("the checksum is wrong".into())),
@@ -195,12 +195,12 @@ pub fn open(device: &Arc<dyn BlockDevice>, behind: u64) -> Result<Fsdax> {
 pub struct Fsdax {
     window: Window,
     below: Arc<dyn BlockDevice>,
-    info: Info,
+    info: FsdaxInfo,
 }
 
 impl Fsdax {
     /// What it is.
-    pub fn namespace(&self) -> Info {
+    pub fn namespace(&self) -> FsdaxInfo {
         self.info
     }
 

@@ -5,15 +5,15 @@ use std::time::Duration;
 use steadfast_block::rng::Rng;
 use steadfast_runtime::Nanos;
 
-use super::media::{Doubted, Left};
+use super::media::{UncertainUnit, UnitAfterCut};
 use super::memory::{Lines, WORD};
 use super::recording::Track;
 use super::{Action, Durability, Event, RecordedDevice};
-use crate::store::{Packed, Store};
+use crate::store::{PackedBytes, Store};
 
 /// What a power cut may do to a write or discard that was submitted before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum CutEffect {
     /// It is there, unless something later overwrote it.
     Durable,
     /// Each atomic unit of it is there or not. (A discarded unit: zeros, or as before.)
@@ -75,7 +75,7 @@ impl<'a> AtCrashPoint<'a> {
 
     /// The device's writes and discards that were submitted before the crash point, from its
     /// `from`th request on, in the order of submission, with what the power cut may do to them.
-    pub fn changes(&self, from: usize) -> impl Iterator<Item = (&'a Event, Fate)> + use<'a> {
+    pub fn changes(&self, from: usize) -> impl Iterator<Item = (&'a Event, CutEffect)> + use<'a> {
         let this = *self;
         this.indices[from.min(this.indices.len())..].iter().filter_map(move |i| {
             let event = &this.all[*i];
@@ -91,15 +91,15 @@ impl<'a> AtCrashPoint<'a> {
 
     /// What the cut may do to an event of this device; `None` for what changes nothing (a flush, a
     /// fence), and for what was not yet submitted.
-    pub fn fate(&self, event: &Event) -> Option<Fate> {
+    pub fn fate(&self, event: &Event) -> Option<CutEffect> {
         let fate = self.promised(event)?;
         let safe = self.at_risk.is_none_or(|from| event.completed.is_some_and(|c| c.tick < from));
         let is_memory = matches!(event.action, Action::Store { .. });
-        Some(if safe || is_memory { fate } else { Fate::InDoubt })
+        Some(if safe || is_memory { fate } else { CutEffect::InDoubt })
     }
 
     /// What an honest medium does to it.
-    fn promised(&self, event: &Event) -> Option<Fate> {
+    fn promised(&self, event: &Event) -> Option<CutEffect> {
         if event.submitted.tick >= self.cut {
             return None;
         }
@@ -119,12 +119,12 @@ impl<'a> AtCrashPoint<'a> {
                         self.lines.all_durable(*offset, len, stored.tick, self.cut)
                     }
                 });
-                return Some(if durable { Fate::Durable } else { Fate::InDoubt });
+                return Some(if durable { CutEffect::Durable } else { CutEffect::InDoubt });
             }
         };
         let done = match event.completed {
             Some(done) if event.done_before(self.cut) => done,
-            _ => return Some(Fate::InDoubt),
+            _ => return Some(CutEffect::InDoubt),
         };
         let durable = done.tick < self.covered
             || match self.device.durability {
@@ -134,7 +134,7 @@ impl<'a> AtCrashPoint<'a> {
                     drained(done.at, drains_within, self.time)
                 }
             };
-        Some(if durable { Fate::Durable } else { Fate::InDoubt })
+        Some(if durable { CutEffect::Durable } else { CutEffect::InDoubt })
     }
 
     /// The device's first request, not before its `from`th, that is in doubt; [`len`](Self::len)
@@ -142,7 +142,7 @@ impl<'a> AtCrashPoint<'a> {
     /// can be applied once, to a base that many crash points share.
     pub fn settled(&self, from: usize) -> usize {
         let from = from.min(self.indices.len());
-        let in_doubt = |i: &usize| self.fate(&self.all[*i]) == Some(Fate::InDoubt);
+        let in_doubt = |i: &usize| self.fate(&self.all[*i]) == Some(CutEffect::InDoubt);
         self.indices[from..].iter().position(in_doubt).map_or(self.indices.len(), |n| from + n)
     }
 
@@ -171,7 +171,7 @@ impl<'a> AtCrashPoint<'a> {
         if self.device.media.is_plain() {
             return self.chosen(base, from, keep);
         }
-        let mut units: Vec<Doubted> = Vec::new();
+        let mut units: Vec<UncertainUnit> = Vec::new();
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         // The contents are thrown away: this asks.
         self.chosen(base, from, |event, offset| {
@@ -181,12 +181,12 @@ impl<'a> AtCrashPoint<'a> {
             chosen
         });
         let left = self.device.media.settle(&units, self.track.flushed_at());
-        let mut next = left.iter().map(|left| *left == Left::New);
+        let mut next = left.iter().map(|left| *left == UnitAfterCut::New);
         let mut store = self.chosen(base, from, |_, _| next.next().unwrap_or(false));
-        if let Some(spoiled) = left.iter().position(|left| *left == Left::Garbage) {
+        if let Some(spoiled) = left.iter().position(|left| *left == UnitAfterCut::Garbage) {
             let (offset, len) = ranges[spoiled];
             // What was written there later is not undone.
-            let later = |n: usize| ranges[n].0 == offset && left[n] == Left::New;
+            let later = |n: usize| ranges[n].0 == offset && left[n] == UnitAfterCut::New;
             let submitted = units[spoiled].submitted;
             let over = |event: &Event| match &event.action {
                 Action::Write { offset: at, data, .. } => {
@@ -195,7 +195,7 @@ impl<'a> AtCrashPoint<'a> {
                 }
                 _ => false,
             };
-            let durable = |(event, fate)| fate == Fate::Durable && over(event);
+            let durable = |(event, fate)| fate == CutEffect::Durable && over(event);
             let covered = (spoiled + 1..left.len()).any(later) || self.changes(from).any(durable);
             if !covered {
                 self.spoil(&mut store, offset, len);
@@ -216,8 +216,8 @@ impl<'a> AtCrashPoint<'a> {
         let lies = matches!(self.device.durability, Durability::Lying { .. });
         for (event, fate) in self.changes(from) {
             match fate {
-                Fate::Durable => apply(&mut store, &event.action),
-                Fate::InDoubt => {
+                CutEffect::Durable => apply(&mut store, &event.action),
+                CutEffect::InDoubt => {
                     let (unit, stored) = match &event.action {
                         Action::Store { .. } => {
                             (WORD, event.completed.filter(|_| !lies).map(|done| done.tick))
@@ -235,14 +235,14 @@ impl<'a> AtCrashPoint<'a> {
         store
     }
 
-    fn doubted(&self, event: &Event, chosen: bool) -> Doubted {
+    fn doubted(&self, event: &Event, chosen: bool) -> UncertainUnit {
         let fua = matches!(event.action, Action::Write { fua: true, .. });
-        Doubted {
+        UncertainUnit {
             submitted: event.submitted.tick,
             completed: event.completed.filter(|_| event.done_before(self.cut)).map(|c| c.tick),
             fua,
             written_before: self.track.written_before(event.submitted.tick),
-            promised: self.promised(event) == Some(Fate::Durable),
+            promised: self.promised(event) == Some(CutEffect::Durable),
             chosen,
         }
     }
@@ -315,7 +315,7 @@ fn apply(store: &mut Store, action: &Action) {
 
 /// Applies those units that `keep` says; neighbours that are kept go together.
 fn apply_some(store: &mut Store, action: &Action, unit: u32, mut keep: impl FnMut(u64) -> bool) {
-    let (offset, len, data): (u64, u64, Option<&Packed>) = match action {
+    let (offset, len, data): (u64, u64, Option<&PackedBytes>) = match action {
         Action::Write { offset, data, .. } | Action::Store { offset, data } => {
             (*offset, data.len() as u64, Some(data))
         }

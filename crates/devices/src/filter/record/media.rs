@@ -63,7 +63,7 @@ const ERASE_BYTES: u64 = 64 << 10;
 
 /// A unit in doubt, while it is settled what becomes of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Doubted {
+pub(super) struct UncertainUnit {
     /// Ticks of its request.
     pub submitted: u64,
     pub completed: Option<u64>,
@@ -79,7 +79,7 @@ pub(super) struct Doubted {
 
 /// What becomes of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum UnitAfterCut {
     Old,
     New,
     Garbage,
@@ -141,16 +141,16 @@ impl Media {
 
     /// What becomes of the units in doubt, in the order of submission. `flushes`: when the
     /// device's flushes were submitted, ascending.
-    pub(super) fn settle(self, units: &[Doubted], flushes: &[u64]) -> Vec<Left> {
-        let left = |there: bool| if there { Left::New } else { Left::Old };
+    pub(super) fn settle(self, units: &[UncertainUnit], flushes: &[u64]) -> Vec<UnitAfterCut> {
+        let left = |there: bool| if there { UnitAfterCut::New } else { UnitAfterCut::Old };
         match self {
             Media::Sectors | Media::Whole | Media::Words => {
                 units.iter().map(|unit| left(unit.chosen)).collect()
             }
             Media::Garbage | Media::Unreadable | Media::Neighbours => {
                 let first = units.iter().position(|unit| !unit.chosen);
-                let one = |(n, unit): (usize, &Doubted)| match Some(n) == first {
-                    true => Left::Garbage,
+                let one = |(n, unit): (usize, &UncertainUnit)| match Some(n) == first {
+                    true => UnitAfterCut::Garbage,
                     false => left(unit.chosen),
                 };
                 units.iter().enumerate().map(one).collect()
@@ -161,7 +161,7 @@ impl Media {
             }
             Media::Barrier { .. } => {
                 let mut lost_from = u64::MAX;
-                let one = |unit: &Doubted| {
+                let one = |unit: &UncertainUnit| {
                     let there = unit.chosen && unit.submitted <= lost_from;
                     if !there {
                         lost_from = lost_from.min(unit.fenced_at(flushes));
@@ -171,9 +171,9 @@ impl Media {
                 units.iter().map(one).collect()
             }
             Media::EraseBlock { bytes } => {
-                let block = |unit: &Doubted| unit.written_before / bytes.max(1);
+                let block = |unit: &UncertainUnit| unit.written_before / bytes.max(1);
                 let first = units.iter().find(|unit| !unit.chosen).map(block);
-                let one = |unit: &Doubted| {
+                let one = |unit: &UncertainUnit| {
                     left(Some(block(unit)) != first && (unit.promised || unit.chosen))
                 };
                 units.iter().map(one).collect()
@@ -182,7 +182,7 @@ impl Media {
     }
 }
 
-impl Doubted {
+impl UncertainUnit {
     /// The first tick after which nothing is there if this is not.
     fn fenced_at(&self, flushes: &[u64]) -> u64 {
         let Some(completed) = self.completed else { return u64::MAX };
@@ -255,8 +255,8 @@ impl fmt::Display for Media {
 mod tests {
     use super::*;
 
-    fn units(chosen: &str) -> Vec<Doubted> {
-        let unit = |(n, c): (usize, char)| Doubted {
+    fn units(chosen: &str) -> Vec<UncertainUnit> {
+        let unit = |(n, c): (usize, char)| UncertainUnit {
             submitted: 10 * n as u64,
             completed: Some(10 * n as u64 + 1),
             fua: false,
@@ -268,10 +268,10 @@ mod tests {
     }
 
     fn settled(media: Media, chosen: &str, flushes: &[u64]) -> String {
-        let letter = |left: Left| match left {
-            Left::Old => '0',
-            Left::New => '1',
-            Left::Garbage => 'x',
+        let letter = |left: UnitAfterCut| match left {
+            UnitAfterCut::Old => '0',
+            UnitAfterCut::New => '1',
+            UnitAfterCut::Garbage => 'x',
         };
         media.settle(&units(chosen), flushes).into_iter().map(letter).collect()
     }

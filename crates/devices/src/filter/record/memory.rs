@@ -6,7 +6,7 @@ use bytes::Bytes;
 use steadfast_block::{BlockError, DirectMemory, Result};
 
 use super::{Action, Event, Record};
-use crate::store::Packed;
+use crate::store::PackedBytes;
 
 /// Bytes of a cache line: what is written back at a time.
 const LINE: u64 = 64;
@@ -105,7 +105,7 @@ impl DirectMemory for Record {
 
     fn store(&self, offset: u64, data: &[u8]) -> Result<()> {
         let memory = self.memory()?;
-        let packed = Packed::pack(&Bytes::copy_from_slice(data));
+        let packed = PackedBytes::pack(&Bytes::copy_from_slice(data));
         self.noted((offset, data.len() as u64), Action::Store { offset, data: packed }, || {
             memory.store(offset, data)
         })
@@ -120,7 +120,7 @@ impl DirectMemory for Record {
     /// way for both.
     fn store_through(&self, offset: u64, data: &[u8]) -> Result<()> {
         let memory = self.memory()?;
-        let (packed, len) = (Packed::pack(&Bytes::copy_from_slice(data)), data.len() as u64);
+        let (packed, len) = (PackedBytes::pack(&Bytes::copy_from_slice(data)), data.len() as u64);
         self.noted((offset, len), Action::Store { offset, data: packed }, || {
             memory.store_through(offset, data)
         })?;

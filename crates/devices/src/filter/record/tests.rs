@@ -6,7 +6,7 @@ use steadfast_block::{conformance, pattern};
 use steadfast_runtime::{Sim, sleep};
 
 use super::*;
-use crate::filter::{CacheSettings, Effect, Fault, Ops, Rule, WriteCache};
+use crate::filter::{CacheSettings, Effect, Fault, FaultRule, Ops, WriteCache};
 use crate::source::Ram;
 use crate::store::Store;
 
@@ -24,7 +24,7 @@ fn recorded(durability: Durability) -> (Record, RecordLog) {
 
 /// The fates of a device's changes at a power cut: d(urable) or ? in order.
 fn fates(recording: &Recording, device: DeviceId, cut: u64) -> String {
-    let letter = |(_, fate)| if fate == Fate::Durable { 'd' } else { '?' };
+    let letter = |(_, fate)| if fate == CutEffect::Durable { 'd' } else { '?' };
     recording.at(device, cut).changes(0).map(letter).collect()
 }
 
@@ -129,7 +129,7 @@ fn what_is_in_flight_when_the_flush_comes_is_not_covered() {
     let order = Sim::new(1).run(|| {
         let fault = Fault::new(Arc::new(Ram::new("disk", SIZE)));
         let slow = Effect::Delay(Duration::from_millis(5));
-        fault.faults().add(Rule::new(Ops::WRITE, slow).nth(1));
+        fault.faults().add(FaultRule::new(Ops::WRITE, slow).nth(1));
         let log = RecordLog::new();
         let disk = Record::with_durability(Arc::new(fault), &log, Durability::OnFlush);
         let late = disk.submit(write(1, 0, 1, false));
@@ -159,8 +159,8 @@ fn failures_promise_nothing() {
     let faults = fault.faults();
     let log = RecordLog::new();
     let disk = Record::with_durability(Arc::new(fault), &log, Durability::OnFlush);
-    faults.add(Rule::new(Ops::WRITE, Effect::Fail("x".into())).nth(1));
-    faults.add(Rule::new(Ops::FLUSH, Effect::Fail("x".into())).nth(1));
+    faults.add(FaultRule::new(Ops::WRITE, Effect::Fail("x".into())).nth(1));
+    faults.add(FaultRule::new(Ops::FLUSH, Effect::Fail("x".into())).nth(1));
     assert!(disk.submit(write(1, 0, 1, true)).wait().is_err());
     disk.submit(write(2, 1, 1, false)).wait().unwrap();
     assert!(disk.flush().is_err());
@@ -236,7 +236,7 @@ fn two_devices_are_in_one_order_and_the_log_can_be_emptied() {
 fn a_completion_after_the_log_was_taken_is_forgotten() {
     let end = Sim::new(1).run(|| {
         let fault = Fault::new(Arc::new(Ram::new("disk", SIZE)));
-        fault.faults().add(Rule::new(Ops::WRITE, Effect::Delay(Duration::from_millis(1))));
+        fault.faults().add(FaultRule::new(Ops::WRITE, Effect::Delay(Duration::from_millis(1))));
         let log = RecordLog::new();
         let disk = Record::new(Arc::new(fault), &log);
         let late = disk.submit(write(1, 0, 1, false));
@@ -331,7 +331,7 @@ proptest! {
         let recording = Sim::new(seed).run(move || {
             let settings = CacheSettings { capacity: 4096, lying: false };
             let fault = Fault::new(Arc::new(Ram::new("disk", SIZE)));
-            fault.faults().add(Rule::new(Ops::WRITE, Effect::Delay(Duration::from_millis(1))));
+            fault.faults().add(FaultRule::new(Ops::WRITE, Effect::Delay(Duration::from_millis(1))));
             let cache = WriteCache::new(Arc::new(fault), settings);
             let log = RecordLog::new();
             let disk = Record::new(Arc::new(cache), &log);
@@ -382,7 +382,7 @@ fn a_recording_begins_anew_only_when_nothing_is_in_flight() {
             let ram: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", SIZE));
             let slow = Fault::new(ram);
             let later = Effect::Delay(std::time::Duration::from_millis(1));
-            slow.faults().add(Rule::new(Ops::WRITE, later));
+            slow.faults().add(FaultRule::new(Ops::WRITE, later));
             let disk = Record::new(Arc::new(slow), &log);
             let pending = disk.submit(write(1, 0, 1, false));
             assert_eq!(log.begin_anew(|| ()), None);

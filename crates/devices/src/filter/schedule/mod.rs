@@ -4,10 +4,10 @@
 //! # What it keeps
 //!
 //! 1. A submitter waits only for a place in the queue, never for a completion: while the queue
-//!    holds [`Settings::queue_bytes`] of its direction, or, with throttling, while too many writes
-//!    are in flight.
-//! 2. At most [`Settings::depth`] requests are at the device. Flushes do not count: they go to the
-//!    device at once, because they cover only completed writes.
+//!    holds [`SchedulerSettings::queue_bytes`] of its direction, or, with throttling, while too
+//!    many writes are in flight.
+//! 2. At most [`SchedulerSettings::depth`] requests are at the device. Flushes do not count: they
+//!    go to the device at once, because they cover only completed writes.
 //! 3. Its task ends when the filter is dropped; requests that still wait fail with
 //!    [`BlockError::Gone`].
 
@@ -23,11 +23,12 @@ use steadfast_block::{
 };
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, MutexGuard, Nanos, is_simulated, now, spawn};
 
-pub use order::{DeadlineSettings, Direction, Waiting};
+use order::PendingRequest;
+pub use order::{DeadlineSettings, Direction};
 pub use throttle::ThrottleSettings;
 
 use order::{Deadline, Fifo, Order};
-use throttle::Throttle;
+use throttle::DepthLimit;
 
 /// The order in which waiting requests are served.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,7 +42,7 @@ pub enum Policy {
 
 /// How requests are scheduled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct SchedulerSettings {
     /// The order.
     pub policy: Policy,
     /// Requests that the device has at once; at least 1.
@@ -53,10 +54,10 @@ pub struct Settings {
     pub throttle: Option<ThrottleSettings>,
 }
 
-impl Default for Settings {
+impl Default for SchedulerSettings {
     fn default() -> Self {
         // 32 tags as SATA has them, and 256 requests of 128 KiB.
-        Settings { policy: Policy::Fifo, depth: 32, queue_bytes: 32 << 20, throttle: None }
+        SchedulerSettings { policy: Policy::Fifo, depth: 32, queue_bytes: 32 << 20, throttle: None }
     }
 }
 
@@ -84,16 +85,16 @@ pub struct QueueState {
 }
 
 /// A request with who waits for its answer.
-struct Held {
+struct QueuedRequest {
     request: Request,
     completer: Completer,
-    waiting: Waiting,
+    waiting: PendingRequest,
 }
 
 struct State {
     order: Box<dyn Order>,
-    throttle: Option<Throttle>,
-    held: BTreeMap<u64, Held>,
+    throttle: Option<DepthLimit>,
+    held: BTreeMap<u64, QueuedRequest>,
     flushes: VecDeque<(Request, Completer)>,
     next_id: u64,
     /// Reads that are not answered yet, by number: since when.
@@ -108,7 +109,7 @@ struct State {
     stopped: bool,
 }
 
-struct Shared {
+struct SchedulerCore {
     state: Mutex<State>,
     /// There is something to do for the task.
     work: Condvar,
@@ -117,23 +118,23 @@ struct Shared {
 }
 
 /// Schedules the requests of the device below.
-pub struct Schedule {
+pub struct Scheduler {
     next: Arc<dyn BlockDevice>,
-    shared: Arc<Shared>,
-    settings: Settings,
+    shared: Arc<SchedulerCore>,
+    settings: SchedulerSettings,
     task: Option<JoinHandle<()>>,
 }
 
-impl Schedule {
+impl Scheduler {
     /// A scheduler before a device; it has a task of its own.
-    pub fn new(next: Arc<dyn BlockDevice>, settings: Settings) -> Self {
+    pub fn new(next: Arc<dyn BlockDevice>, settings: SchedulerSettings) -> Self {
         let order: Box<dyn Order> = match &settings.policy {
             Policy::Fifo => Box::new(Fifo::default()),
             Policy::Deadline(settings) => Box::new(Deadline::new(settings.clone())),
         };
         let state = State {
             order,
-            throttle: settings.throttle.clone().map(Throttle::new),
+            throttle: settings.throttle.clone().map(DepthLimit::new),
             held: BTreeMap::new(),
             flushes: VecDeque::new(),
             next_id: 0,
@@ -144,7 +145,7 @@ impl Schedule {
             queue: QueueState::default(),
             stopped: false,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SchedulerCore {
             state: Mutex::new(state),
             work: Condvar::new(),
             room: Condvar::new(),
@@ -152,18 +153,18 @@ impl Schedule {
         let name = format!("{} (scheduler)", next.info().name);
         let (serving, device, depth) = (Arc::clone(&shared), Arc::clone(&next), settings.depth);
         let task = spawn(name, move || serve(&serving, &device, depth.max(1)));
-        Schedule { next, shared, settings, task: Some(task) }
+        Scheduler { next, shared, settings, task: Some(task) }
     }
 
     /// How it schedules.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &SchedulerSettings {
         &self.settings
     }
 
     /// What waits now.
     pub fn queue(&self) -> QueueState {
         let state = self.shared.state.lock();
-        QueueState { write_limit: state.throttle.as_ref().map(Throttle::limit), ..state.queue }
+        QueueState { write_limit: state.throttle.as_ref().map(DepthLimit::limit), ..state.queue }
     }
 
     /// Waits until there is a place for a request.
@@ -172,7 +173,7 @@ impl Schedule {
         loop {
             let bytes = state.bytes[direction as usize];
             let fits = bytes == 0 || bytes.saturating_add(len) <= self.settings.queue_bytes;
-            let limit = state.throttle.as_ref().map_or(u64::MAX, Throttle::limit);
+            let limit = state.throttle.as_ref().map_or(u64::MAX, DepthLimit::limit);
             let let_in = direction == Direction::Read || state.writes < limit;
             if (fits && let_in) || state.stopped {
                 return state;
@@ -185,7 +186,7 @@ impl Schedule {
     }
 }
 
-impl BlockDevice for Schedule {
+impl BlockDevice for Scheduler {
     fn info(&self) -> DeviceInfo {
         self.next.info()
     }
@@ -205,15 +206,15 @@ impl BlockDevice for Schedule {
             _ => Direction::Write,
         };
         let mut state = self.with_room(direction, len);
-        let waiting = Waiting { id: state.next_id, since: now(), direction, offset, len };
-        state.entered(waiting, Held { request, completer, waiting });
+        let waiting = PendingRequest { id: state.next_id, since: now(), direction, offset, len };
+        state.entered(waiting, QueuedRequest { request, completer, waiting });
         drop(state);
         self.shared.work.notify_one();
         completion
     }
 }
 
-impl Drop for Schedule {
+impl Drop for Scheduler {
     fn drop(&mut self) {
         self.shared.state.lock().stopped = true;
         self.shared.work.notify_all();
@@ -227,7 +228,7 @@ impl Drop for Schedule {
 }
 
 impl State {
-    fn entered(&mut self, waiting: Waiting, held: Held) {
+    fn entered(&mut self, waiting: PendingRequest, held: QueuedRequest) {
         self.next_id += 1;
         self.order.add(waiting);
         self.held.insert(waiting.id, held);
@@ -248,7 +249,7 @@ impl State {
     }
 
     /// Takes the next request for the device.
-    fn next(&mut self, present: Nanos) -> Option<Held> {
+    fn next(&mut self, present: Nanos) -> Option<QueuedRequest> {
         let waiting = self.order.take(present)?;
         let queue = &mut self.queue;
         match waiting.direction {
@@ -267,7 +268,7 @@ impl State {
     }
 
     /// The device has answered.
-    fn answered(&mut self, waiting: &Waiting, at: Nanos) {
+    fn answered(&mut self, waiting: &PendingRequest, at: Nanos) {
         self.queue.with_device -= 1;
         self.bytes[waiting.direction as usize] -= waiting.len;
         let time = at.since(waiting.since);
@@ -305,7 +306,7 @@ impl State {
 }
 
 /// The task: hands requests to the device.
-fn serve(shared: &Arc<Shared>, device: &Arc<dyn BlockDevice>, depth: u64) {
+fn serve(shared: &Arc<SchedulerCore>, device: &Arc<dyn BlockDevice>, depth: u64) {
     let mut state = shared.state.lock();
     while !state.stopped {
         let present = now();
@@ -327,7 +328,7 @@ fn serve(shared: &Arc<Shared>, device: &Arc<dyn BlockDevice>, depth: u64) {
             state = shared.state.lock();
             continue;
         }
-        let window_ends = state.throttle.as_ref().and_then(Throttle::window_ends);
+        let window_ends = state.throttle.as_ref().and_then(DepthLimit::window_ends);
         let until = window_ends.into_iter().chain(held_until).min();
         state = match until {
             Some(until) => shared.work.wait_timeout(state, until.since(present)).0,
@@ -344,8 +345,8 @@ fn serve(shared: &Arc<Shared>, device: &Arc<dyn BlockDevice>, depth: u64) {
     }
 }
 
-fn hand_over(shared: &Arc<Shared>, device: &Arc<dyn BlockDevice>, held: Held) {
-    let Held { request, completer, waiting } = held;
+fn hand_over(shared: &Arc<SchedulerCore>, device: &Arc<dyn BlockDevice>, held: QueuedRequest) {
+    let QueuedRequest { request, completer, waiting } = held;
     let shared = Arc::clone(shared);
     device.submit(request).on_done(move |answer: &Result<_>| {
         shared.state.lock().answered(&waiting, now());

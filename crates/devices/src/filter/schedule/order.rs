@@ -16,7 +16,7 @@ pub enum Direction {
 
 /// A waiting request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
+pub(super) struct PendingRequest {
     /// Its number in the order of arrival.
     pub id: u64,
     /// When it came.
@@ -32,10 +32,10 @@ pub struct Waiting {
 /// Keeps waiting requests and says which is next.
 pub(super) trait Order: Send {
     /// One more waits.
-    fn add(&mut self, waiting: Waiting);
+    fn add(&mut self, waiting: PendingRequest);
 
     /// Takes the next; `None` if none waits.
-    fn take(&mut self, now: Nanos) -> Option<Waiting>;
+    fn take(&mut self, now: Nanos) -> Option<PendingRequest>;
 
     /// Until when nothing is to be taken, if a read was answered at `read_answered`: another may
     /// follow it, which would come too late if a write were begun now.
@@ -46,14 +46,14 @@ pub(super) trait Order: Send {
 
 /// First come, first served.
 #[derive(Default)]
-pub(super) struct Fifo(VecDeque<Waiting>);
+pub(super) struct Fifo(VecDeque<PendingRequest>);
 
 impl Order for Fifo {
-    fn add(&mut self, waiting: Waiting) {
+    fn add(&mut self, waiting: PendingRequest) {
         self.0.push_back(waiting);
     }
 
-    fn take(&mut self, _: Nanos) -> Option<Waiting> {
+    fn take(&mut self, _: Nanos) -> Option<PendingRequest> {
         self.0.pop_front()
     }
 }
@@ -89,16 +89,16 @@ impl Default for DeadlineSettings {
 
 /// The requests of one direction: by place, and by age.
 #[derive(Default)]
-struct Queue {
-    by_place: BTreeMap<(u64, u64), Waiting>,
+struct DirectionQueue {
+    by_place: BTreeMap<(u64, u64), PendingRequest>,
     /// By number; the oldest first.
     by_age: BTreeMap<u64, (u64, u64)>,
     /// Behind the request that was last taken.
     position: u64,
 }
 
-impl Queue {
-    fn add(&mut self, waiting: Waiting) {
+impl DirectionQueue {
+    fn add(&mut self, waiting: PendingRequest) {
         let key = (waiting.offset, waiting.id);
         self.by_place.insert(key, waiting);
         self.by_age.insert(waiting.id, key);
@@ -108,16 +108,16 @@ impl Queue {
         self.by_place.is_empty()
     }
 
-    fn next_by_place(&self) -> Option<Waiting> {
+    fn next_by_place(&self) -> Option<PendingRequest> {
         self.by_place.range((self.position, 0)..).next().map(|(_, waiting)| *waiting)
     }
 
-    fn oldest(&self) -> Option<Waiting> {
+    fn oldest(&self) -> Option<PendingRequest> {
         let (_, key) = self.by_age.first_key_value()?;
         self.by_place.get(key).copied()
     }
 
-    fn remove(&mut self, waiting: Waiting) {
+    fn remove(&mut self, waiting: PendingRequest) {
         self.by_place.remove(&(waiting.offset, waiting.id));
         self.by_age.remove(&waiting.id);
         self.position = waiting.offset + waiting.len;
@@ -129,8 +129,8 @@ impl Queue {
 /// not known here; all are as one.
 pub(super) struct Deadline {
     settings: DeadlineSettings,
-    reads: Queue,
-    writes: Queue,
+    reads: DirectionQueue,
+    writes: DirectionQueue,
     /// The direction of the batch that is being served.
     batch: Direction,
     batched: u64,
@@ -139,13 +139,13 @@ pub(super) struct Deadline {
 
 impl Deadline {
     pub fn new(settings: DeadlineSettings) -> Deadline {
-        let (reads, writes) = (Queue::default(), Queue::default());
+        let (reads, writes) = (DirectionQueue::default(), DirectionQueue::default());
         // A batch begins with the first request.
         let batched = u64::MAX;
         Deadline { settings, reads, writes, batch: Direction::Read, batched, starved: 0 }
     }
 
-    fn queue(&mut self, direction: Direction) -> &mut Queue {
+    fn queue(&mut self, direction: Direction) -> &mut DirectionQueue {
         match direction {
             Direction::Read => &mut self.reads,
             Direction::Write => &mut self.writes,
@@ -181,11 +181,11 @@ impl Deadline {
 }
 
 impl Order for Deadline {
-    fn add(&mut self, waiting: Waiting) {
+    fn add(&mut self, waiting: PendingRequest) {
         self.queue(waiting.direction).add(waiting);
     }
 
-    fn take(&mut self, now: Nanos) -> Option<Waiting> {
+    fn take(&mut self, now: Nanos) -> Option<PendingRequest> {
         if self.batched < self.settings.fifo_batch {
             let batch = self.batch;
             if let Some(next) = self.queue(batch).next_by_place() {
@@ -223,8 +223,8 @@ impl Order for Deadline {
 mod tests {
     use super::*;
 
-    fn waiting(id: u64, direction: Direction, offset: u64) -> Waiting {
-        Waiting { id, since: Nanos(id), direction, offset, len: 4096 }
+    fn waiting(id: u64, direction: Direction, offset: u64) -> PendingRequest {
+        PendingRequest { id, since: Nanos(id), direction, offset, len: 4096 }
     }
 
     #[test]

@@ -9,8 +9,8 @@ const MS: Duration = Duration::from_millis(1);
 const READS: u64 = 6;
 const PIECE: u64 = 128 << 10;
 
-fn settings(policy: Policy) -> Settings {
-    Settings { policy, depth: 4, queue_bytes: 1 << 20, throttle: None }
+fn settings(policy: Policy) -> SchedulerSettings {
+    SchedulerSettings { policy, depth: 4, queue_bytes: 1 << 20, throttle: None }
 }
 
 fn throttled(target: Duration) -> Option<ThrottleSettings> {
@@ -21,10 +21,10 @@ fn throttled(target: Duration) -> Option<ThrottleSettings> {
 fn conforms() {
     for policy in [Policy::Fifo, Policy::Deadline(DeadlineSettings::default())] {
         for throttle in [None, throttled(2 * MS)] {
-            let settings = Settings { throttle, ..settings(policy.clone()) };
+            let settings = SchedulerSettings { throttle, ..settings(policy.clone()) };
             let make = move || -> Arc<dyn BlockDevice> {
                 let disk = Arc::new(Ram::new("disk", 1 << 20));
-                Arc::new(Schedule::new(disk, settings.clone()))
+                Arc::new(Scheduler::new(disk, settings.clone()))
             };
             conformance::run(&make);
             Sim::new(1).run(move || conformance::run(&make)).unwrap();
@@ -39,11 +39,11 @@ fn write(offset: u64) -> Request {
 
 /// A disk of 2001 under a storm of writes, and reads that depend on each other: the mean time of
 /// a read in milliseconds, and the queue at its end.
-fn reads_under_a_storm(settings: Settings) -> (u64, QueueState) {
+fn reads_under_a_storm(settings: SchedulerSettings) -> (u64, QueueState) {
     let storm = move || {
         let params = HddParams { queue_depth: 1, ..HddParams::cheetah_15k6_146() };
         let disk = Arc::new(Hdd::new("sda", &params).unwrap());
-        let device = Arc::new(Schedule::new(disk, settings));
+        let device = Arc::new(Scheduler::new(disk, settings));
         let (writer, end) = (Arc::clone(&device), Arc::new(Mutex::new(false)));
         let is_over = Arc::clone(&end);
         let storm = spawn("storm", move || {
@@ -70,7 +70,8 @@ fn reads_under_a_storm(settings: Settings) -> (u64, QueueState) {
 
 #[test]
 fn a_read_waits_behind_a_long_queue_and_not_with_a_deadline_or_a_throttle() {
-    let fifo = Settings { depth: 1, queue_bytes: 30 << 20, ..Settings::default() };
+    let fifo =
+        SchedulerSettings { depth: 1, queue_bytes: 30 << 20, ..SchedulerSettings::default() };
     let (slow, queue) = reads_under_a_storm(fifo.clone());
     // 240 writes that wait, each a revolution.
     assert!((500..2000).contains(&slow), "{slow} ms");
@@ -78,12 +79,13 @@ fn a_read_waits_behind_a_long_queue_and_not_with_a_deadline_or_a_throttle() {
     assert!(queue.read_wait_max >= 150 * MS, "{queue:?}");
 
     let deadline = Policy::Deadline(DeadlineSettings::default());
-    let (with_deadline, _) = reads_under_a_storm(Settings { policy: deadline, ..fifo.clone() });
+    let (with_deadline, _) =
+        reads_under_a_storm(SchedulerSettings { policy: deadline, ..fifo.clone() });
     // A batch of sixteen writes that has begun, a revolution each, is ended first.
     assert!(with_deadline < 100, "{with_deadline} ms");
 
     let throttle = throttled(75 * MS);
-    let (with_throttle, queue) = reads_under_a_storm(Settings { throttle, ..fifo });
+    let (with_throttle, queue) = reads_under_a_storm(SchedulerSettings { throttle, ..fifo });
     assert!(with_throttle < 75, "{with_throttle} ms");
     assert!(queue.write_limit.is_some_and(|limit| limit <= 12), "{queue:?}");
     assert!(queue.writes <= 12, "{queue:?}");
@@ -94,8 +96,8 @@ fn a_request_larger_than_the_queue_goes_through() {
     Sim::new(1)
         .run(|| {
             let disk = Arc::new(Ram::new("disk", 8 << 20));
-            let settings = Settings { queue_bytes: 4096, ..settings(Policy::Fifo) };
-            let device = Schedule::new(disk, settings);
+            let settings = SchedulerSettings { queue_bytes: 4096, ..settings(Policy::Fifo) };
+            let device = Scheduler::new(disk, settings);
             device.write(0, pattern::bytes(1, 0, 4 << 20).into()).unwrap();
             assert_eq!(device.queue().with_device, 0);
         })
@@ -107,8 +109,9 @@ fn what_waits_is_answered_when_the_scheduler_goes() {
     Sim::new(1)
         .run(|| {
             let disk = Arc::new(Hdd::new("sda", &HddParams::cheetah_15k6_146()).unwrap());
-            let settings = Settings { depth: 1, queue_bytes: u64::MAX, ..settings(Policy::Fifo) };
-            let device = Schedule::new(disk, settings);
+            let settings =
+                SchedulerSettings { depth: 1, queue_bytes: u64::MAX, ..settings(Policy::Fifo) };
+            let device = Scheduler::new(disk, settings);
             let all: Vec<_> = (0..20).map(|i| device.submit(write(i * PIECE))).collect();
             drop(device);
             let gone = all.iter().filter(|c| matches!(c.wait(), Err(BlockError::Gone { .. })));
@@ -130,7 +133,7 @@ fn what_was_flushed_survives_a_power_cut() {
             .run(move || {
                 let disk = Arc::new(Ram::new("disk", 64 << 20));
                 let cache = Arc::new(WriteCache::new(disk, CacheSettings::default()));
-                let device = Schedule::new(Arc::clone(&cache) as Arc<_>, settings(policy));
+                let device = Scheduler::new(Arc::clone(&cache) as Arc<_>, settings(policy));
                 let mut promised = Vec::new();
                 for round in 0..6 {
                     let places: Vec<u64> = (0..8).map(|i| (i * 37 + round * 8) % 300).collect();

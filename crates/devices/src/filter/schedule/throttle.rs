@@ -27,7 +27,7 @@ const UNKNOWN_MAX: u32 = 5;
 
 /// The limit, and what it goes by.
 #[derive(Debug)]
-pub(super) struct Throttle {
+pub(super) struct DepthLimit {
     settings: ThrottleSettings,
     /// Positive: throttled; negative: more than usual; each step doubles or halves.
     step: i32,
@@ -41,9 +41,9 @@ pub(super) struct Throttle {
     unknown: u32,
 }
 
-impl Throttle {
-    pub fn new(settings: ThrottleSettings) -> Throttle {
-        let mut throttle = Throttle {
+impl DepthLimit {
+    pub fn new(settings: ThrottleSettings) -> DepthLimit {
+        let mut throttle = DepthLimit {
             settings,
             step: 0,
             depth: 0,
@@ -167,13 +167,13 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn throttle() -> Throttle {
+    fn throttle() -> DepthLimit {
         let (target, window) = (75 * MS, 100 * MS);
-        Throttle::new(ThrottleSettings { target, window, queue_depth: 32 })
+        DepthLimit::new(ThrottleSettings { target, window, queue_depth: 32 })
     }
 
     /// Windows, one after the other, in each of which one read took this long; the limits.
-    fn limits(throttle: &mut Throttle, reads: &[Option<Duration>]) -> Vec<u64> {
+    fn limits(throttle: &mut DepthLimit, reads: &[Option<Duration>]) -> Vec<u64> {
         throttle.look(Nanos(0), None, true);
         let each = |read: &Option<Duration>| {
             if let Some(time) = read {
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_device_without_a_queue_has_one_or_two() {
         let (target, window) = (2 * MS, 100 * MS);
-        let mut throttle = Throttle::new(ThrottleSettings { target, window, queue_depth: 1 });
+        let mut throttle = DepthLimit::new(ThrottleSettings { target, window, queue_depth: 1 });
         assert_eq!(throttle.limit(), 2);
         assert_eq!(limits(&mut throttle, &[Some(9 * MS); 3]), [1, 1, 1]);
         assert_eq!(limits(&mut throttle, &[Some(MS); 2]), [2, 2]);

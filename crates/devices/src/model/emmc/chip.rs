@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::params::Derived;
+use super::params::EmmcTimings;
 use crate::model::agenda::Agenda;
-use crate::model::engine::{Command, Done, Op, Physics};
+use crate::model::engine::{Command, CommandCompletion, CommandKind, Physics};
 
 /// An erase group open for writing.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ struct Group {
 
 #[derive(Debug)]
 pub(super) struct Chip {
-    p: Derived,
+    p: EmmcTimings,
     bus_until_ns: u64,
     flash_until_ns: u64,
     /// Open groups, the one written last at the end.
@@ -35,7 +35,7 @@ pub(super) struct Chip {
 }
 
 impl Chip {
-    pub(super) fn new(p: Derived) -> Self {
+    pub(super) fn new(p: EmmcTimings) -> Self {
         Chip {
             p,
             bus_until_ns: 0,
@@ -168,10 +168,10 @@ impl Physics for Chip {
         let at = self.bus_until_ns.max(at_ns) + self.p.command_ns;
         let Command { id, op, offset, len } = command;
         let done_ns = match op {
-            Op::Read => self.read(at, offset, len),
-            Op::Write { fua } => self.write(at, offset, len, fua),
-            Op::Flush => self.flush(at),
-            Op::Discard => {
+            CommandKind::Read => self.read(at, offset, len),
+            CommandKind::Write { fua } => self.write(at, offset, len, fua),
+            CommandKind::Flush => self.flush(at),
+            CommandKind::Discard => {
                 self.discard(offset, len);
                 at
             }
@@ -184,9 +184,9 @@ impl Physics for Chip {
         self.host_events.next()
     }
 
-    fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>) {
+    fn advance(&mut self, until_ns: u64, done: &mut Vec<CommandCompletion>) {
         while let Some((_, id)) = self.host_events.take_due(until_ns) {
-            done.push(Done::well(id));
+            done.push(CommandCompletion::well(id));
         }
     }
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
 
 use super::engine::Engine;
-use super::parameters::{Describe, Kind, describe_parameters};
+use super::parameters::{Describe, ModelKind, describe_parameters};
 use super::{Model, ModelError, ModelParams};
 use crate::store::Store;
 use chip::Chip;
@@ -78,7 +78,7 @@ impl Model for Emmc {
 }
 
 impl Describe for EmmcParams {
-    const KIND: Kind = Kind {
+    const KIND: ModelKind = ModelKind {
         name: "emmc",
         title: "embedded flash chip",
         preset: "Samsung eMMC Pro Class 1500, 16 GB",

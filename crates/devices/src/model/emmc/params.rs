@@ -1,7 +1,7 @@
 //! What describes an embedded flash chip.
 
 use crate::model::ModelError;
-use crate::model::checker::{Checker, Rate};
+use crate::model::checker::{ByteRate, ParameterChecker};
 use crate::model::parameters::{Source, parameters};
 
 const SHEET: Source = Source::Sheet("Samsung, announcement of eMMC Pro Class 1500, August 2012");
@@ -56,13 +56,13 @@ impl EmmcParams {
 
 /// The parameters in the units the model computes with.
 #[derive(Debug)]
-pub(super) struct Derived {
+pub(super) struct EmmcTimings {
     pub command_ns: u64,
-    pub bus: Rate,
+    pub bus: ByteRate,
     pub read_access_ns: u64,
-    pub read: Rate,
+    pub read: ByteRate,
     pub write_access_ns: u64,
-    pub write: Rate,
+    pub write: ByteRate,
     pub group: u64,
     pub open_groups: usize,
     pub erase_ns: u64,
@@ -72,10 +72,10 @@ pub(super) struct Derived {
 }
 
 impl EmmcParams {
-    pub(super) fn derive(&self) -> Result<Derived, ModelError> {
-        let c = Checker("emmc");
+    pub(super) fn derive(&self) -> Result<EmmcTimings, ModelError> {
+        let c = ParameterChecker("emmc");
         c.count("sectors", self.sectors, 1, 1 << 40)?;
-        Ok(Derived {
+        Ok(EmmcTimings {
             command_ns: c.us("command_us", self.command_us)?,
             bus: c.rate("bus_mb_per_s", self.bus_mb_per_s)?,
             read_access_ns: c.us("read_access_us", self.read_access_us)?,

@@ -14,11 +14,11 @@ use steadfast_runtime::random_u64;
 
 use super::geometry::Track;
 use super::mechanics::Transfer;
-use super::params::{Derived, QueuePolicy, WriteCache};
+use super::params::{HddTimings, QueuePolicy, WriteCacheMode};
 use super::read_cache::ReadCache;
 use super::write_buffer::WriteBuffer;
 use crate::model::agenda::Agenda;
-use crate::model::engine::{Command, Done, Op, Physics};
+use crate::model::engine::{Command, CommandCompletion, CommandKind, Physics};
 
 const SECTOR: u64 = 512;
 
@@ -28,7 +28,7 @@ const RUNS_WEIGHED: usize = 128;
 
 /// A command that waits: for its overhead, for the arm, or for space in the write buffer.
 #[derive(Debug, Clone)]
-struct Waiting {
+struct PendingCommand {
     command: Command,
     sectors: Range<u64>,
     arrived_ns: u64,
@@ -37,9 +37,9 @@ struct Waiting {
     data_ns: u64,
 }
 
-impl Waiting {
+impl PendingCommand {
     fn writes(&self) -> bool {
-        matches!(self.command.op, Op::Write { .. })
+        matches!(self.command.op, CommandKind::Write { .. })
     }
 }
 
@@ -54,8 +54,8 @@ enum HostEvent {
 
 /// Whose transfer the arm is making.
 #[derive(Debug)]
-enum Purpose {
-    Host { waiting: Waiting, segment: Option<u64> },
+enum TransferPurpose {
+    Host { waiting: PendingCommand, segment: Option<u64> },
     Buffer,
 }
 
@@ -71,12 +71,12 @@ struct LookAhead {
 enum ArmState {
     Nothing,
     LookAhead(LookAhead),
-    Transfer { transfer: Transfer, sectors: u64, ends_ns: u64, purpose: Purpose },
+    Transfer { transfer: Transfer, sectors: u64, ends_ns: u64, purpose: TransferPurpose },
 }
 
 /// A flush that waits until everything up to `covers` is on the medium.
 #[derive(Debug)]
-struct Flush {
+struct QueuedFlush {
     id: u64,
     covers: u64,
 }
@@ -90,12 +90,12 @@ enum Choice {
 
 #[derive(Debug)]
 pub(super) struct Drive {
-    p: Derived,
-    arriving: VecDeque<Waiting>,
-    queue: Vec<Waiting>,
+    p: HddTimings,
+    arriving: VecDeque<PendingCommand>,
+    queue: Vec<PendingCommand>,
     /// Writes that found the buffer full, in order.
-    for_space: VecDeque<Waiting>,
-    flushes: Vec<Flush>,
+    for_space: VecDeque<PendingCommand>,
+    flushes: Vec<QueuedFlush>,
     cache: ReadCache,
     buffer: WriteBuffer,
     host_events: Agenda<HostEvent>,
@@ -111,7 +111,7 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    pub(super) fn new(p: Derived) -> Self {
+    pub(super) fn new(p: HddTimings) -> Self {
         Drive {
             arriving: VecDeque::new(),
             queue: Vec::new(),
@@ -145,20 +145,20 @@ impl Drive {
     }
 
     /// A command has been decoded.
-    fn become_ready(&mut self, at: u64, mut w: Waiting) {
+    fn become_ready(&mut self, at: u64, mut w: PendingCommand) {
         let id = w.command.id;
         match w.command.op {
             // Nothing to do on a disk that does not know which sectors are in use.
-            Op::Discard => self.host_events.enter(at, HostEvent::Answered(id)),
-            Op::Flush => self.flush(at, id),
-            Op::Read => {
+            CommandKind::Discard => self.host_events.enter(at, HostEvent::Answered(id)),
+            CommandKind::Flush => self.flush(at, id),
+            CommandKind::Read => {
                 if !self.answer_from_cache(at, &w) {
                     self.queue.push(w);
                 }
             }
-            Op::Write { fua } => {
-                let lying = self.p.write_cache == WriteCache::Lying;
-                let buffered = self.p.write_cache != WriteCache::Off
+            CommandKind::Write { fua } => {
+                let lying = self.p.write_cache == WriteCacheMode::Lying;
+                let buffered = self.p.write_cache != WriteCacheMode::Off
                     && (!fua || lying)
                     && self.buffer.can_hold(w.sectors.end - w.sectors.start);
                 if buffered {
@@ -174,10 +174,10 @@ impl Drive {
 
     fn flush(&mut self, at: u64, id: u64) {
         let covers = self.buffer.completed();
-        if self.p.write_cache == WriteCache::Lying || self.buffer.is_durable(covers) {
+        if self.p.write_cache == WriteCacheMode::Lying || self.buffer.is_durable(covers) {
             self.host_events.enter(at, HostEvent::Answered(id));
         } else {
-            self.flushes.push(Flush { id, covers });
+            self.flushes.push(QueuedFlush { id, covers });
         }
     }
 
@@ -188,13 +188,13 @@ impl Drive {
     }
 
     /// Sends the data of a read that could begin at `from` and is complete in the drive at `at`.
-    fn send(&mut self, from: u64, at: u64, w: &Waiting) {
+    fn send(&mut self, from: u64, at: u64, w: &PendingCommand) {
         let link = self.link_out_free_ns.max(from) + self.p.interface.time(w.command.len);
         self.link_out_free_ns = link.max(at);
         self.host_events.enter(self.link_out_free_ns, HostEvent::Answered(w.command.id));
     }
 
-    fn answer_from_cache(&mut self, at: u64, w: &Waiting) -> bool {
+    fn answer_from_cache(&mut self, at: u64, w: &PendingCommand) -> bool {
         self.note_look_ahead(at);
         let cached = self.cache.missing_from(&w.sectors) == w.sectors.end;
         if !cached && !self.buffer.holds(&w.sectors) {
@@ -222,12 +222,12 @@ impl Drive {
         }
     }
 
-    fn happen(&mut self, at: u64, what: HostEvent, done: &mut Vec<Done>) {
+    fn happen(&mut self, at: u64, what: HostEvent, done: &mut Vec<CommandCompletion>) {
         match what {
-            HostEvent::Answered(id) => done.push(Done::well(id)),
+            HostEvent::Answered(id) => done.push(CommandCompletion::well(id)),
             HostEvent::Buffered { id, sectors } => {
                 self.buffer.accept(sectors, at);
-                done.push(Done::well(id));
+                done.push(CommandCompletion::well(id));
             }
         }
     }
@@ -239,17 +239,17 @@ impl Drive {
         let end = transfer.sector + sectors;
         self.track = self.p.mechanics.finish(transfer, sectors).1;
         match purpose {
-            Purpose::Buffer => {
+            TransferPurpose::Buffer => {
                 self.buffer.finish();
                 self.fill_buffer(at);
                 self.finish_flushes(at);
             }
-            Purpose::Host { waiting, segment: Some(segment) } => {
+            TransferPurpose::Host { waiting, segment: Some(segment) } => {
                 self.cache.fill(segment, end);
                 self.send(waiting.data_ns, at, &waiting);
                 self.look_ahead(at, end, segment);
             }
-            Purpose::Host { waiting, segment: None } => {
+            TransferPurpose::Host { waiting, segment: None } => {
                 self.host_events.enter(at, HostEvent::Answered(waiting.command.id));
             }
         }
@@ -349,7 +349,7 @@ impl Drive {
             Some(Choice::Buffered(i)) => {
                 let sectors = self.buffer.begin(i);
                 let start_ns = self.arrive(at, sectors.start, true);
-                self.transfer(start_ns, sectors, 0, Purpose::Buffer);
+                self.transfer(start_ns, sectors, 0, TransferPurpose::Buffer);
             }
         }
     }
@@ -427,12 +427,17 @@ impl Drive {
     }
 
     /// Begins the transfer of a queued command, at the first sector that is not cached.
-    fn begin(&mut self, at: u64, next: Option<u64>, mut w: Waiting) {
+    fn begin(&mut self, at: u64, next: Option<u64>, mut w: PendingCommand) {
         if w.writes() {
             self.forget_cached(at, &w.sectors);
             let start_ns = self.arrive(at, w.sectors.start, true);
             let (sectors, data_ns) = (w.sectors.clone(), w.data_ns);
-            self.transfer(start_ns, sectors, data_ns, Purpose::Host { waiting: w, segment: None });
+            self.transfer(
+                start_ns,
+                sectors,
+                data_ns,
+                TransferPurpose::Host { waiting: w, segment: None },
+            );
             return;
         }
         let first = self.cache.missing_from(&w.sectors);
@@ -441,23 +446,29 @@ impl Drive {
             // The head is moving over just these sectors.
             let l = *l;
             w.data_ns = at;
-            let purpose = Purpose::Host { waiting: w, segment: Some(l.segment) };
+            let purpose = TransferPurpose::Host { waiting: w, segment: Some(l.segment) };
             self.transfer(l.next.start_ns, l.next.sector..end, 0, purpose);
             return;
         }
         let segment = self.cache.open(first);
         let start_ns = self.arrive(at, first, false);
         w.data_ns = start_ns;
-        let purpose = Purpose::Host { waiting: w, segment: Some(segment) };
+        let purpose = TransferPurpose::Host { waiting: w, segment: Some(segment) };
         self.transfer(start_ns, first..end, 0, purpose);
     }
 
-    fn transfer(&mut self, start_ns: u64, range: Range<u64>, data_ns: u64, purpose: Purpose) {
+    fn transfer(
+        &mut self,
+        start_ns: u64,
+        range: Range<u64>,
+        data_ns: u64,
+        purpose: TransferPurpose,
+    ) {
         let writes = match &purpose {
-            Purpose::Buffer => true,
-            Purpose::Host { waiting, .. } => waiting.writes(),
+            TransferPurpose::Buffer => true,
+            TransferPurpose::Host { waiting, .. } => waiting.writes(),
         };
-        self.wrote_out = matches!(purpose, Purpose::Buffer);
+        self.wrote_out = matches!(purpose, TransferPurpose::Buffer);
         let transfer = Transfer { start_ns, sector: range.start, writes };
         let sectors = range.end - range.start;
         let (ends_ns, _) = self.p.mechanics.finish(transfer, sectors);
@@ -471,7 +482,7 @@ impl Physics for Drive {
 
     fn arrive(&mut self, at_ns: u64, command: Command) {
         let sectors = command.offset / SECTOR..(command.offset + command.len) / SECTOR;
-        self.arriving.push_back(Waiting { command, sectors, arrived_ns: at_ns, data_ns: 0 });
+        self.arriving.push_back(PendingCommand { command, sectors, arrived_ns: at_ns, data_ns: 0 });
     }
 
     fn next_event(&self) -> Option<u64> {
@@ -483,7 +494,7 @@ impl Physics for Drive {
         [ready, ends, self.host_events.next()].into_iter().flatten().min()
     }
 
-    fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>) {
+    fn advance(&mut self, until_ns: u64, done: &mut Vec<CommandCompletion>) {
         while let Some(at) = self.next_event().filter(|at| *at <= until_ns) {
             while let Some((_, what)) = self.host_events.take_due(at) {
                 self.happen(at, what, done);

@@ -9,7 +9,7 @@
 
 use super::params::HddParams;
 use crate::model::ModelError;
-use crate::model::checker::Checker;
+use crate::model::checker::ParameterChecker;
 
 #[derive(Debug, Clone, Copy)]
 struct Zone {
@@ -27,7 +27,7 @@ pub(super) struct Track {
 
 /// A sector's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SectorPosition {
     pub track: Track,
     /// Number within the track.
     pub sector: u32,
@@ -48,7 +48,7 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    pub(super) fn new(p: &HddParams, c: &Checker) -> Result<Self, ModelError> {
+    pub(super) fn new(p: &HddParams, c: &ParameterChecker) -> Result<Self, ModelError> {
         let rpm = c.count("rpm", p.rpm.into(), 60, 1_000_000)?;
         let heads = c.count("heads", p.heads.into(), 1, 64)?;
         let zones = c.count("zones", p.zones.into(), 1, 1024)?;
@@ -102,7 +102,7 @@ impl Geometry {
     }
 
     /// Where a sector is. Sectors beyond the capacity but within the last cylinders have places.
-    pub(super) fn locate(&self, sector: u64) -> Place {
+    pub(super) fn locate(&self, sector: u64) -> SectorPosition {
         let zone = &self.zones[self.zones.partition_point(|z| z.first_sector <= sector) - 1];
         let per_track = u64::from(zone.sectors_per_track);
         let within = sector - zone.first_sector;
@@ -110,7 +110,7 @@ impl Geometry {
         let heads = u64::from(self.heads);
         let cylinder = zone.first_cylinder + (track_number / heads) as u32;
         let track = Track { cylinder, head: (track_number % heads) as u32 };
-        Place {
+        SectorPosition {
             track,
             sector: (within % per_track) as u32,
             sectors_per_track: zone.sectors_per_track,
@@ -127,13 +127,13 @@ impl Geometry {
 
     /// Nanoseconds of rotation from the beginning of a track to the beginning of its sector `n`
     /// (or to its end, for the number of sectors).
-    pub(super) fn rotation_to(&self, place: &Place, n: u32) -> u64 {
+    pub(super) fn rotation_to(&self, place: &SectorPosition, n: u32) -> u64 {
         u64::from(n) * self.revolution_ns / u64::from(place.sectors_per_track)
     }
 
     /// Sectors of the track of `place` that have wholly passed after `ns` of rotation from the
     /// track's beginning.
-    pub(super) fn passed(&self, place: &Place, ns: u64) -> u32 {
+    pub(super) fn passed(&self, place: &SectorPosition, ns: u64) -> u32 {
         // The last n for which rotation_to(n) <= ns.
         let per_track = u64::from(place.sectors_per_track);
         let estimate = (ns * per_track).div_ceil(self.revolution_ns).min(per_track) as u32;
@@ -141,7 +141,7 @@ impl Geometry {
     }
 
     /// When, not before `at_ns`, the beginning of `place` is under its head.
-    pub(super) fn passes(&self, place: &Place, at_ns: u64) -> u64 {
+    pub(super) fn passes(&self, place: &SectorPosition, at_ns: u64) -> u64 {
         let angle =
             (place.begins_at_ns + self.rotation_to(place, place.sector)) % self.revolution_ns;
         let now = at_ns % self.revolution_ns;

@@ -1,6 +1,6 @@
 //! Arm and platters: when the head reaches a sector, and how long a transfer takes.
 
-use super::geometry::{Geometry, Place, Track};
+use super::geometry::{Geometry, SectorPosition, Track};
 use super::seek::SeekCurve;
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Mechanics {
         curve.time(from.cylinder.abs_diff(to.cylinder))
     }
 
-    fn reach_place(&self, at_ns: u64, from: Track, place: &Place, writes: bool) -> u64 {
+    fn reach_place(&self, at_ns: u64, from: Track, place: &SectorPosition, writes: bool) -> u64 {
         self.geometry.passes(place, at_ns + self.move_time(from, place.track, writes))
     }
 

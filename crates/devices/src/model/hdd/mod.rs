@@ -44,17 +44,17 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
 
 use super::engine::Engine;
-use super::parameters::{Describe, Kind, describe_parameters};
-use super::{Model, ModelError, ModelParams, Promise};
+use super::parameters::{Describe, ModelKind, describe_parameters};
+use super::{FlushBehaviour, Model, ModelError, ModelParams};
 use crate::store::Store;
 use drive::Drive;
-pub use params::{CacheAtReset, HddParams, QueuePolicy, WriteCache};
+pub use params::{CacheAtReset, HddParams, QueuePolicy, WriteCacheMode};
 
 /// A modelled disk.
 pub struct Hdd {
     engine: Engine<Drive>,
     info: DeviceInfo,
-    promise: Promise,
+    promise: FlushBehaviour,
 }
 
 impl Hdd {
@@ -67,10 +67,10 @@ impl Hdd {
         let size = params.sectors * 512;
         let mut info = DeviceInfo::new(name, params.description.clone(), size);
         info.rotational = true;
-        info.volatile_cache = params.write_cache != WriteCache::Off;
+        info.volatile_cache = params.write_cache != WriteCacheMode::Off;
         let promise = match params.write_cache {
-            WriteCache::Lying => Promise::LyingFlush,
-            WriteCache::Off | WriteCache::On => Promise::Honest,
+            WriteCacheMode::Lying => FlushBehaviour::LyingFlush,
+            WriteCacheMode::Off | WriteCacheMode::On => FlushBehaviour::Honest,
         };
         let engine = Engine::start(name, Drive::new(derived), size, params.queue_depth.into());
         Ok(Hdd { engine, info, promise })
@@ -96,13 +96,13 @@ impl Model for Hdd {
         self.engine.set_contents(contents)
     }
 
-    fn promise(&self) -> Promise {
+    fn promise(&self) -> FlushBehaviour {
         self.promise
     }
 }
 
 impl Describe for HddParams {
-    const KIND: Kind = Kind {
+    const KIND: ModelKind = ModelKind {
         name: "hdd",
         title: "disk drive",
         preset: "Seagate Cheetah 15K.6, 146 GB",
@@ -119,9 +119,9 @@ impl Describe for HddParams {
 
     fn description(&self) -> String {
         let cache = match self.write_cache {
-            WriteCache::Off => "write cache off",
-            WriteCache::On => "write cache on",
-            WriteCache::Lying => "write cache on, flushes ignored",
+            WriteCacheMode::Off => "write cache off",
+            WriteCacheMode::On => "write cache on",
+            WriteCacheMode::Lying => "write cache on, flushes ignored",
         };
         let reset = match self.cache_at_reset {
             CacheAtReset::Kept => "",
@@ -143,7 +143,7 @@ impl Describe for HddParams {
     }
 
     fn test_disk(self, bytes: u64) -> Self {
-        HddParams { sectors: bytes / 512, write_cache: WriteCache::On, ..self }
+        HddParams { sectors: bytes / 512, write_cache: WriteCacheMode::On, ..self }
     }
 
     /// Capacity shrinks as the files do; tracks, rotation and the times for a third of the stroke
@@ -162,7 +162,7 @@ impl Describe for HddParams {
     }
 
     fn lying_cache_bytes(&self) -> Option<u64> {
-        (self.write_cache == WriteCache::Lying).then(|| u64::from(self.write_buffer_kb) << 10)
+        (self.write_cache == WriteCacheMode::Lying).then(|| u64::from(self.write_buffer_kb) << 10)
     }
 }
 

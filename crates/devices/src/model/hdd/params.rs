@@ -6,7 +6,7 @@ use super::geometry::Geometry;
 use super::mechanics::Mechanics;
 use super::seek::SeekCurve;
 use crate::model::ModelError;
-use crate::model::checker::{Checker, Rate};
+use crate::model::checker::{ByteRate, ParameterChecker};
 use crate::model::parameters::{Source, parameters};
 
 /// In which order queued commands are carried out.
@@ -26,7 +26,7 @@ pub enum QueuePolicy {
 /// What the drive does with a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum WriteCache {
+pub enum WriteCacheMode {
     /// Complete when on the medium (SCSI: WCE = 0).
     #[default]
     Off,
@@ -115,7 +115,7 @@ parameters! {
         /// Whether the drive reads on after a read while nothing else is to be done.
         look_ahead: bool = true, "", Source::Assumed("not published");
         /// What completes a write.
-        write_cache: WriteCache = WriteCache::Off, "", Source::Choice;
+        write_cache: WriteCacheMode = WriteCacheMode::Off, "", Source::Choice;
         /// What becomes of completed writes when the machine is reset.
         cache_at_reset: CacheAtReset = CacheAtReset::Kept, "", Source::Choice;
         /// Buffer for completed writes in KiB.
@@ -133,24 +133,24 @@ impl HddParams {
 
 /// The parameters in the units the model computes with.
 #[derive(Debug)]
-pub(super) struct Derived {
+pub(super) struct HddTimings {
     pub mechanics: Mechanics,
     pub sectors: u64,
     pub overhead_ns: u64,
-    pub interface: Rate,
+    pub interface: ByteRate,
     pub policy: QueuePolicy,
     pub age_limit_ns: u64,
     pub seek_variation_ns: u64,
     pub segments: usize,
     pub segment_sectors: u64,
     pub look_ahead: bool,
-    pub write_cache: WriteCache,
+    pub write_cache: WriteCacheMode,
     pub buffer_sectors: u64,
 }
 
 impl HddParams {
-    pub(super) fn derive(&self) -> Result<Derived, ModelError> {
-        let c = Checker("hdd");
+    pub(super) fn derive(&self) -> Result<HddTimings, ModelError> {
+        let c = ParameterChecker("hdd");
         c.count("queue_depth", self.queue_depth.into(), 1, 1 << 20)?;
         let sectors = c.count("sectors", self.sectors, 1, 1 << 40)?;
         let segments = c.count("read_segments", self.read_segments.into(), 1, 1024)?;
@@ -161,7 +161,7 @@ impl HddParams {
             let why = format!("must be at most the shortest seek, {shortest} ms");
             return Err(c.refuse("seek_variation_ms", self.seek_variation_ms, why));
         }
-        Ok(Derived {
+        Ok(HddTimings {
             seek_variation_ns: c.ms("seek_variation_ms", self.seek_variation_ms)?,
             mechanics: self.mechanics(&c)?,
             sectors,
@@ -177,7 +177,7 @@ impl HddParams {
         })
     }
 
-    fn mechanics(&self, c: &Checker) -> Result<Mechanics, ModelError> {
+    fn mechanics(&self, c: &ParameterChecker) -> Result<Mechanics, ModelError> {
         let geometry = Geometry::new(self, c)?;
         let last = geometry.cylinders() - 1;
         let curve = |track, average, full, name| {

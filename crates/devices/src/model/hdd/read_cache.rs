@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// A run of sectors in the cache.
 #[derive(Debug, Clone)]
-struct Segment {
+struct CacheSegment {
     id: u64,
     sectors: Range<u64>,
     used: u64,
@@ -14,7 +14,7 @@ struct Segment {
 
 #[derive(Debug)]
 pub(super) struct ReadCache {
-    segments: Vec<Segment>,
+    segments: Vec<CacheSegment>,
     most_segments: usize,
     segment_sectors: u64,
     clock: u64,
@@ -35,7 +35,7 @@ impl ReadCache {
     }
 
     /// The end of the run that holds `sector`, and its segment.
-    fn holding(&self, sector: u64) -> Option<&Segment> {
+    fn holding(&self, sector: u64) -> Option<&CacheSegment> {
         self.segments.iter().find(|s| s.sectors.contains(&sector))
     }
 
@@ -65,7 +65,7 @@ impl ReadCache {
             let oldest = (0..self.segments.len()).min_by_key(|i| self.segments[*i].used).unwrap();
             self.segments.swap_remove(oldest);
         }
-        self.segments.push(Segment { id: now, sectors: sector..sector, used: now });
+        self.segments.push(CacheSegment { id: now, sectors: sector..sector, used: now });
         now
     }
 

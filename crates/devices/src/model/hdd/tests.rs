@@ -171,7 +171,7 @@ fn nobody_is_passed_over_for_longer_than_the_limit() {
 #[test]
 fn a_write_cache_answers_at_link_rate_and_a_flush_pays_for_it() {
     simulate(|| {
-        let d = disk(|p| p.write_cache = WriteCache::On);
+        let d = disk(|p| p.write_cache = WriteCacheMode::On);
         assert!(d.info().volatile_cache);
         let took = time(&d, write(GIB, KIB_256));
         assert_eq!(took, OVERHEAD + 873_813, "overhead and 256 KiB at 300 MB/s");
@@ -187,7 +187,7 @@ fn a_write_cache_answers_at_link_rate_and_a_flush_pays_for_it() {
 #[test]
 fn a_full_write_cache_runs_at_media_rate() {
     simulate(|| {
-        let d = disk(|p| p.write_cache = WriteCache::On);
+        let d = disk(|p| p.write_cache = WriteCacheMode::On);
         let rate = throughput(&d, 1, 2000, |_, i| write(i * KIB_256, KIB_256));
         assert!((150.0..180.0).contains(&rate), "{rate} MB/s");
     });
@@ -202,7 +202,7 @@ fn a_write_cache_sorts_random_writes() {
             mb * 1e6 / 4096.0
         })
     };
-    let (off, on) = (run(WriteCache::Off), run(WriteCache::On));
+    let (off, on) = (run(WriteCacheMode::Off), run(WriteCacheMode::On));
     assert!((120.0..220.0).contains(&off), "{off}");
     assert!(on > 2.0 * off, "{on} {off}");
 }
@@ -210,7 +210,7 @@ fn a_write_cache_sorts_random_writes() {
 #[test]
 fn buffered_writes_get_their_turn_among_reads() {
     simulate(|| {
-        let d = disk(|p| p.write_cache = WriteCache::On);
+        let d = disk(|p| p.write_cache = WriteCacheMode::On);
         for t in 0..4 {
             let d = Arc::clone(&d);
             spawn(format!("reader {t}"), move || {
@@ -233,8 +233,8 @@ fn buffered_writes_get_their_turn_among_reads() {
 #[test]
 fn a_lying_cache_does_not_wait() {
     simulate(|| {
-        let d = disk(|p| p.write_cache = WriteCache::Lying);
-        assert_eq!(d.promise(), Promise::LyingFlush);
+        let d = disk(|p| p.write_cache = WriteCacheMode::Lying);
+        assert_eq!(d.promise(), FlushBehaviour::LyingFlush);
         assert!(d.info().volatile_cache);
         time(&d, write(GIB, KIB_256));
         assert_eq!(time(&d, Request::Flush), OVERHEAD);
@@ -263,7 +263,7 @@ fn the_same_run_twice_gives_the_same_trace() {
             .unwrap();
         (mb.to_bits(), stats, trace)
     };
-    for cache in [WriteCache::Off, WriteCache::On, WriteCache::Lying] {
+    for cache in [WriteCacheMode::Off, WriteCacheMode::On, WriteCacheMode::Lying] {
         assert!(run(cache) == run(cache));
     }
 }
@@ -302,7 +302,7 @@ fn works_in_real_time_and_ends_with_the_device() {
 #[test]
 fn parameters_read_from_toml_and_nonsense_is_refused() {
     let p: HddParams = toml::from_str("write_cache = \"lying\"\nheads = 4").unwrap();
-    assert_eq!((p.write_cache, p.heads, p.rpm), (WriteCache::Lying, 4, 15_000));
+    assert_eq!((p.write_cache, p.heads, p.rpm), (WriteCacheMode::Lying, 4, 15_000));
     assert!(toml::from_str::<HddParams>("write_cach = \"on\"").is_err());
     let text = toml::to_string(&HddParams::default()).unwrap();
     assert_eq!(toml::from_str::<HddParams>(&text).unwrap(), HddParams::default());

@@ -43,7 +43,7 @@ use steadfast_block::{
 };
 use steadfast_runtime::{Mutex, cpu, now};
 
-use super::parameters::{Describe, Kind, describe_parameters};
+use super::parameters::{Describe, ModelKind, describe_parameters};
 use super::{Model, ModelError, ModelParams};
 use crate::store::Store;
 use module::Module;
@@ -229,7 +229,7 @@ impl Model for Nvdimm {
 }
 
 impl Describe for NvdimmParams {
-    const KIND: Kind = Kind {
+    const KIND: ModelKind = ModelKind {
         name: "nvdimm",
         title: "memory module that saves itself",
         preset: "HPE 8GB NVDIMM-N, DDR4-2133",

@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
-use super::params::{Derived, LINE};
+use super::params::{LINE, NvdimmTimings};
 
 /// The open rows, and the controller's queue.
 #[derive(Debug)]
 pub(super) struct Module {
-    p: Derived,
+    p: NvdimmTimings,
     /// Of each bank the row that is open.
     open_rows: Vec<Option<u64>>,
     /// When the memory will have taken each line that the controller holds, ascending.
@@ -18,7 +18,7 @@ pub(super) struct Module {
 }
 
 impl Module {
-    pub fn new(p: Derived) -> Module {
+    pub fn new(p: NvdimmTimings) -> Module {
         Module { open_rows: vec![None; p.banks], queue: VecDeque::new(), on_their_way: false, p }
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::ModelError;
-use crate::model::checker::Checker;
+use crate::model::checker::ParameterChecker;
 use crate::model::parameters::{Source, parameters};
 
 /// The state of what feeds the module while it saves itself: a battery or supercapacitors.
@@ -107,7 +107,7 @@ pub(super) const LINE: u64 = 64;
 
 /// The parameters in the units the model computes with.
 #[derive(Debug, Clone)]
-pub(super) struct Derived {
+pub(super) struct NvdimmTimings {
     pub size: u64,
     /// A line on the channel, with its share of the refreshes.
     pub burst_ns: f64,
@@ -124,8 +124,8 @@ pub(super) struct Derived {
 }
 
 impl NvdimmParams {
-    pub(super) fn derive(&self) -> Result<Derived, ModelError> {
-        let c = Checker("nvdimm");
+    pub(super) fn derive(&self) -> Result<NvdimmTimings, ModelError> {
+        let c = ParameterChecker("nvdimm");
         let ns = |name, value: f64| c.us(name, value / 1e3).map(|_| value);
         let width = c.count("channel_bits", self.channel_bits.into(), 8, 1024)? / 8;
         let rate = c.count("data_rate_mt_per_s", self.data_rate_mt_per_s.into(), 1, 1 << 20)?;
@@ -142,7 +142,7 @@ impl NvdimmParams {
         let burst_ns = (LINE.div_ceil(width)) as f64 * 1e3 / rate as f64;
         let buffers = c.count("fill_buffers", self.fill_buffers.into(), 1, 1024)?;
         let queue = c.count("write_queue_lines", self.write_queue_lines.into(), 1, 1 << 16)?;
-        Ok(Derived {
+        Ok(NvdimmTimings {
             size: c.count("size_mib", self.size_mib.into(), 1, 1 << 24)? << 20,
             burst_ns: burst_ns / (1.0 - refresh / interval),
             column_ns: ns("column_ns", self.column_ns)?,

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::params::Derived;
-use crate::model::engine::{Command, Done, Op, Physics};
+use super::params::NvramTimings;
+use crate::model::engine::{Command, CommandCompletion, CommandKind, Physics};
 
 const SECTOR: u64 = 512;
 
 /// A request of which some descriptors have not been put into a chain.
 #[derive(Debug)]
-struct Queued {
+struct NvramRequest {
     command: Command,
     left: u64,
 }
@@ -24,8 +24,8 @@ struct Chain {
 
 #[derive(Debug)]
 pub(super) struct Card {
-    p: Derived,
-    queue: VecDeque<Queued>,
+    p: NvramTimings,
+    queue: VecDeque<NvramRequest>,
     chain: Option<Chain>,
     /// A bit for each sector that was never written, and how many there are.
     unwritten: Vec<u64>,
@@ -33,7 +33,7 @@ pub(super) struct Card {
 }
 
 impl Card {
-    pub(super) fn new(p: Derived, initialised: bool) -> Self {
+    pub(super) fn new(p: NvramTimings, initialised: bool) -> Self {
         let sectors = p.size / SECTOR;
         let (words, count) = if initialised { (0, 0) } else { (sectors.div_ceil(64), sectors) };
         Card {
@@ -98,19 +98,19 @@ impl Card {
         }
     }
 
-    fn finish(&mut self, command: Command) -> Done {
+    fn finish(&mut self, command: Command) -> CommandCompletion {
         let Command { id, op, offset, len } = command;
-        if let Op::Write { .. } = op {
+        if let CommandKind::Write { .. } = op {
             self.note_written(offset, len);
         }
-        let bad = if op == Op::Read { self.first_unwritten(offset, len) } else { None };
+        let bad = if op == CommandKind::Read { self.first_unwritten(offset, len) } else { None };
         let fault = bad.map(|sector| {
             format!(
                 "uncorrectable ECC error in sector {sector}: the card was never initialised; \
                  write all of it once"
             )
         });
-        Done { id, fault }
+        CommandCompletion { id, fault }
     }
 }
 
@@ -119,10 +119,10 @@ impl Physics for Card {
 
     fn arrive(&mut self, at_ns: u64, command: Command) {
         let left = match command.op {
-            Op::Read | Op::Write { .. } => command.len,
-            Op::Flush | Op::Discard => 0,
+            CommandKind::Read | CommandKind::Write { .. } => command.len,
+            CommandKind::Flush | CommandKind::Discard => 0,
         };
-        self.queue.push_back(Queued { command, left });
+        self.queue.push_back(NvramRequest { command, left });
         if self.chain.is_none() {
             self.start(at_ns);
         }
@@ -132,7 +132,7 @@ impl Physics for Card {
         self.chain.as_ref().map(|chain| chain.answered_ns)
     }
 
-    fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>) {
+    fn advance(&mut self, until_ns: u64, done: &mut Vec<CommandCompletion>) {
         while let Some(chain) = self.chain.take_if(|chain| chain.answered_ns <= until_ns) {
             for command in chain.finishes {
                 let answer = self.finish(command);

@@ -35,7 +35,7 @@ use steadfast_block::{
 use steadfast_runtime::Mutex;
 
 use super::engine::Engine;
-use super::parameters::{Describe, Kind, describe_parameters};
+use super::parameters::{Describe, ModelKind, describe_parameters};
 use super::{Model, ModelError, ModelParams};
 use crate::store::Store;
 use card::Card;
@@ -137,7 +137,7 @@ impl Model for Nvram {
 }
 
 impl Describe for NvramParams {
-    const KIND: Kind = Kind {
+    const KIND: ModelKind = ModelKind {
         name: "nvram",
         title: "battery-backed memory card",
         preset: "Micro Memory MM-5425CN, 256 MB",

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::ModelError;
-use crate::model::checker::Checker;
+use crate::model::checker::ParameterChecker;
 use crate::model::parameters::{Source, parameters};
 
 /// The state of a battery.
@@ -84,7 +84,7 @@ impl NvramParams {
 
 /// The parameters in the units the model computes with.
 #[derive(Debug)]
-pub(super) struct Derived {
+pub(super) struct NvramTimings {
     pub size: u64,
     pub clock_ns: f64,
     pub bytes_per_clock: u64,
@@ -97,15 +97,15 @@ pub(super) struct Derived {
 }
 
 impl NvramParams {
-    pub(super) fn derive(&self) -> Result<Derived, ModelError> {
-        let c = Checker("nvram");
+    pub(super) fn derive(&self) -> Result<NvramTimings, ModelError> {
+        let c = ParameterChecker("nvram");
         c.count("queue_depth", self.queue_depth.into(), 1, 1 << 20)?;
         c.count("batteries_needed", self.batteries_needed.into(), 1, 2)?;
         // A clock of so many MHz is a rate of as many million ticks a second.
         c.rate("bus_clock_mhz", self.bus_clock_mhz)?;
         let descriptor = c.count("descriptor_bytes", self.descriptor_bytes.into(), 512, 1 << 24)?;
         let overhead = self.burst_overhead_clocks;
-        Ok(Derived {
+        Ok(NvramTimings {
             size: c.count("size_mib", self.size_mib.into(), 1, 1 << 16)? << 20,
             clock_ns: 1e3 / self.bus_clock_mhz,
             bytes_per_clock: c.count("bus_width_bits", self.bus_width_bits.into(), 8, 1024)? / 8,
@@ -124,7 +124,7 @@ impl NvramParams {
     }
 }
 
-impl Derived {
+impl NvramTimings {
     /// Nanoseconds that one descriptor of `bytes` takes.
     pub(super) fn descriptor_time(&self, bytes: u64) -> u64 {
         let clocks = bytes.div_ceil(self.bytes_per_clock)

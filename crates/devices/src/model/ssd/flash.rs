@@ -2,9 +2,9 @@
 //! has happened already, so the completion is computed at once: each part is busy until some
 //! instant.
 
-use super::params::{Derived, SsdCache};
+use super::params::{SsdCache, SsdTimings};
 use crate::model::agenda::Agenda;
-use crate::model::engine::{Command, Done, Op, Physics};
+use crate::model::engine::{Command, CommandCompletion, CommandKind, Physics};
 
 /// Sequential streams that the drive recognises.
 const STREAMS: usize = 16;
@@ -18,7 +18,7 @@ struct Die {
 
 #[derive(Debug)]
 pub(super) struct Flash {
-    p: Derived,
+    p: SsdTimings,
     command_until_ns: u64,
     link_in_until_ns: u64,
     link_out_until_ns: u64,
@@ -39,7 +39,7 @@ pub(super) struct Flash {
 }
 
 impl Flash {
-    pub(super) fn new(p: Derived) -> Self {
+    pub(super) fn new(p: SsdTimings) -> Self {
         Flash {
             command_until_ns: 0,
             link_in_until_ns: 0,
@@ -204,10 +204,10 @@ impl Physics for Flash {
         let at = self.command_until_ns;
         let Command { id, op, offset, len } = command;
         let done_ns = match op {
-            Op::Read => self.read(at, offset, len),
-            Op::Write { fua } => self.write(at, offset, len, fua),
-            Op::Flush => self.flush(at),
-            Op::Discard => at,
+            CommandKind::Read => self.read(at, offset, len),
+            CommandKind::Write { fua } => self.write(at, offset, len, fua),
+            CommandKind::Flush => self.flush(at),
+            CommandKind::Discard => at,
         };
         self.host_events.enter(done_ns, id);
     }
@@ -216,9 +216,9 @@ impl Physics for Flash {
         self.host_events.next()
     }
 
-    fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>) {
+    fn advance(&mut self, until_ns: u64, done: &mut Vec<CommandCompletion>) {
         while let Some((_, id)) = self.host_events.take_due(until_ns) {
-            done.push(Done::well(id));
+            done.push(CommandCompletion::well(id));
         }
     }
 }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
 
 use super::engine::Engine;
-use super::parameters::{Describe, Kind, describe_parameters};
+use super::parameters::{Describe, ModelKind, describe_parameters};
 use super::{Model, ModelError, ModelParams};
 use crate::store::Store;
 use flash::Flash;
@@ -81,7 +81,7 @@ impl Model for Ssd {
 }
 
 impl Describe for SsdParams {
-    const KIND: Kind = Kind {
+    const KIND: ModelKind = ModelKind {
         name: "ssd",
         title: "solid-state disk",
         preset: "Intel DC S3700, 400 GB",

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::ModelError;
-use crate::model::checker::{Checker, Rate};
+use crate::model::checker::{ByteRate, ParameterChecker};
 use crate::model::parameters::{Source, parameters};
 
 /// What completes a write.
@@ -80,12 +80,12 @@ impl SsdParams {
 
 /// The parameters in the units the model computes with.
 #[derive(Debug)]
-pub(super) struct Derived {
+pub(super) struct SsdTimings {
     pub command_ns: u64,
-    pub interface: Rate,
+    pub interface: ByteRate,
     pub channels: usize,
     pub dies: usize,
-    pub channel: Rate,
+    pub channel: ByteRate,
     pub page: u64,
     pub read_ns: u64,
     pub program_ns: u64,
@@ -100,8 +100,8 @@ pub(super) struct Derived {
 }
 
 impl SsdParams {
-    pub(super) fn derive(&self) -> Result<Derived, ModelError> {
-        let c = Checker("ssd");
+    pub(super) fn derive(&self) -> Result<SsdTimings, ModelError> {
+        let c = ParameterChecker("ssd");
         c.count("sectors", self.sectors, 1, 1 << 40)?;
         c.count("queue_depth", self.queue_depth.into(), 1, 1 << 20)?;
         let channels = c.count("channels", self.channels.into(), 1, 1024)?;
@@ -112,7 +112,7 @@ impl SsdParams {
         if amplification < 1.0 {
             return Err(c.refuse("random_write_amplification", amplification, "must be 1 or more"));
         }
-        Ok(Derived {
+        Ok(SsdTimings {
             command_ns: c.us("command_us", self.command_us)?,
             interface: c.rate("interface_mb_per_s", self.interface_mb_per_s)?,
             channels: channels as usize,

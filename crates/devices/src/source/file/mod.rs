@@ -35,9 +35,9 @@ pub(super) use host::device_persistence;
 use image::Image;
 pub(crate) use open::locked;
 pub use open::{Direct, FileOptions, OpenError};
-use pool::Pool;
+use pool::ThreadPool;
 
-use crate::source::Made;
+use crate::source::NewFile;
 
 /// Longest read or write of a file in memory that is not handed over, in bytes.
 const AT_ONCE_MAX: u64 = 128 << 10;
@@ -50,7 +50,7 @@ pub struct FileDevice {
     /// An image file in a file system that is memory: no request waits for a device.
     in_memory: bool,
     image: Arc<Image>,
-    pool: Pool,
+    pool: ThreadPool,
     /// The file under a loop device: locked until it is closed.
     _under: Option<OwnedFd>,
 }
@@ -87,7 +87,7 @@ impl FileDevice {
         path: impl AsRef<Path>,
         size: u64,
         options: &FileOptions,
-    ) -> Result<(Self, Made), OpenError> {
+    ) -> Result<(Self, NewFile), OpenError> {
         let path = path.as_ref();
         FileDevice::create_in(open::folder_of(path)?, path, size, options)
     }
@@ -103,7 +103,7 @@ impl FileDevice {
         path: impl AsRef<Path>,
         size: u64,
         options: &FileOptions,
-    ) -> Result<(Self, Made), OpenError> {
+    ) -> Result<(Self, NewFile), OpenError> {
         let path = path.as_ref();
         let made = open::create(folder, path, size)?;
         match FileDevice::over(&made, path, options) {
@@ -117,14 +117,18 @@ impl FileDevice {
     }
 
     /// A file that was made, by its own descriptor.
-    pub(super) fn over(made: &Made, path: &Path, options: &FileOptions) -> Result<Self, OpenError> {
+    pub(super) fn over(
+        made: &NewFile,
+        path: &Path,
+        options: &FileOptions,
+    ) -> Result<Self, OpenError> {
         let options = FileOptions { read_only: false, ..options.clone() };
         Ok(FileDevice::from_opened(open::opened(made, path, &options)?, &options))
     }
 
-    fn from_opened(opened: open::Opened, options: &FileOptions) -> Self {
-        let open::Opened { info, notes, direct, in_memory, image, under } = opened;
-        let pool = Pool::new(format!("io {}", info.name), options.workers);
+    fn from_opened(opened: open::FileProbe, options: &FileOptions) -> Self {
+        let open::FileProbe { info, notes, direct, in_memory, image, under } = opened;
+        let pool = ThreadPool::new(format!("io {}", info.name), options.workers);
         FileDevice { info, notes, direct, in_memory, image: Arc::new(image), pool, _under: under }
     }
 

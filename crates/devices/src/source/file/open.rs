@@ -17,7 +17,7 @@ use steadfast_runtime::{is_simulated, sleep};
 use super::holder::{locked_by, mounted_at, opened_by};
 use super::host;
 use super::image::{DirectAlign, Image};
-use crate::source::made::Made;
+use crate::source::made::NewFile;
 
 /// Whether requests bypass the host's page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -168,7 +168,7 @@ enum NoDirect {
 }
 
 /// What opening found.
-pub(super) struct Opened {
+pub(super) struct FileProbe {
     pub info: DeviceInfo,
     pub notes: Vec<String>,
     pub direct: bool,
@@ -189,7 +189,7 @@ struct Opening<'a> {
     notes: Vec<String>,
 }
 
-pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened, OpenError> {
+pub(super) fn open(path: &Path, options: &FileOptions) -> Result<FileProbe, OpenError> {
     let stat = rustix::fs::stat(path).map_err(|e| system(path, "open it", e))?;
     // Before the open: opening a FIFO would wait for its other end.
     let is_device = is_device(path, &stat)?;
@@ -198,7 +198,11 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened, OpenErr
 }
 
 /// Opens a file that was made, by its own descriptor: its name may be another file's by now.
-pub(super) fn opened(made: &Made, path: &Path, options: &FileOptions) -> Result<Opened, OpenError> {
+pub(super) fn opened(
+    made: &NewFile,
+    path: &Path,
+    options: &FileOptions,
+) -> Result<FileProbe, OpenError> {
     let file = made.file.try_clone().map_err(failed(path, "open it"))?.into();
     // It is one open file with that, whatever was done with it.
     let wanted = |flags: OFlags| match options.direct {
@@ -216,15 +220,15 @@ pub(super) fn opened(made: &Made, path: &Path, options: &FileOptions) -> Result<
 
 /// The folder that a path leads to.
 pub(super) fn folder_of(path: &Path) -> Result<OwnedFd, OpenError> {
-    Made::folder_of(path).map_err(failed(path, "create it"))
+    NewFile::folder_of(path).map_err(failed(path, "create it"))
 }
 
 /// Creates a sparse file in a folder, durably.
-pub(super) fn create(folder: OwnedFd, path: &Path, size: u64) -> Result<Made, OpenError> {
+pub(super) fn create(folder: OwnedFd, path: &Path, size: u64) -> Result<NewFile, OpenError> {
     if size == 0 || !size.is_multiple_of(512) || i64::try_from(size).is_err() {
         return Err(OpenError::BadSize { path: path.into(), size });
     }
-    let made = Made::new_in(folder, path).map_err(failed(path, "create it"))?;
+    let made = NewFile::new_in(folder, path).map_err(failed(path, "create it"))?;
     let file = &made.file;
     let sized = file.set_len(size).map_err(|e| match Errno::from_io_error(&e) {
         Some(Errno::FBIG) => {
@@ -349,7 +353,7 @@ pub(crate) fn locked(path: &Path, file: &OwnedFd) -> OpenError {
 
 impl Opening<'_> {
     /// What is to be done with an open file; direct I/O may have been refused.
-    fn go_on(mut self, refused: Option<NoDirect>) -> Result<Opened, OpenError> {
+    fn go_on(mut self, refused: Option<NoDirect>) -> Result<FileProbe, OpenError> {
         self.secure()?;
         let size = self.size()?;
         let align = match refused {
@@ -479,7 +483,7 @@ impl Opening<'_> {
         mut self,
         size: u64,
         align: Result<DirectAlign, NoDirect>,
-    ) -> Result<Opened, OpenError> {
+    ) -> Result<FileProbe, OpenError> {
         let path = self.path;
         if let Err(reason) = &align
             && self.options.direct == Direct::Required
@@ -508,7 +512,7 @@ impl Opening<'_> {
         let least = if self.is_device { 0 } else { info.size };
         let image = Image::new(info.name.clone(), self.file, self.options.read_only, direct, least);
         let (notes, under) = (self.notes, self.under);
-        Ok(Opened { info, notes, direct: direct.is_some(), in_memory, image, under })
+        Ok(FileProbe { info, notes, direct: direct.is_some(), in_memory, image, under })
     }
 
     fn describe(

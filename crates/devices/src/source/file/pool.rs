@@ -19,21 +19,21 @@ struct State {
 /// Std locks, not the runtime's: the pool exists in real time only, and a device that was opened
 /// there may be dropped inside a simulation, which cannot wait for a thread.
 #[derive(Default)]
-struct Shared {
+struct PoolCore {
     state: Mutex<State>,
     more: Condvar,
 }
 
 /// At most so many threads. When it is dropped they finish the queued jobs and end.
-pub(super) struct Pool {
+pub(super) struct ThreadPool {
     name: String,
     threads_max: usize,
-    shared: Arc<Shared>,
+    shared: Arc<PoolCore>,
 }
 
-impl Pool {
+impl ThreadPool {
     pub(super) fn new(name: String, threads_max: usize) -> Self {
-        Pool { name, threads_max: threads_max.max(1), shared: Arc::default() }
+        ThreadPool { name, threads_max: threads_max.max(1), shared: Arc::default() }
     }
 
     pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) {
@@ -53,14 +53,14 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.shared.more.notify_all();
     }
 }
 
-fn work(shared: &Shared) {
+fn work(shared: &PoolCore) {
     let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         if let Some(job) = state.jobs.pop_front() {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn jobs_run_side_by_side_and_all_of_them() {
-        let pool = Pool::new("test".into(), 3);
+        let pool = ThreadPool::new("test".into(), 3);
         let (tx, rx) = mpsc::channel();
         let gate = Arc::new((Mutex::new(0), Condvar::new()));
         for i in 0..20 {

@@ -20,7 +20,7 @@ pub(super) const LINE: usize = 64;
 
 /// Memory answered with an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Poisoned;
+pub(super) struct MemoryFailure;
 
 /// How the processor writes lines back, for people; `None`: it is not known here how.
 pub(super) fn writes_back() -> Option<&'static str> {
@@ -33,7 +33,7 @@ pub(super) fn writes_back() -> Option<&'static str> {
 /// `from` is mapped for `len` bytes, though it may be poisoned; `to` is valid for as many, and
 /// apart from it.
 // SAFETY: the caller's promise is above.
-pub(super) unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+pub(super) unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), MemoryFailure> {
     // SAFETY: as the caller promises.
     unsafe { imp::load(to, from, len) }
 }
@@ -44,7 +44,7 @@ pub(super) unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<()
 /// # Safety
 /// As [`load`], the other way around.
 // SAFETY: the caller's promise is above.
-pub(super) unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+pub(super) unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), MemoryFailure> {
     // SAFETY: as the caller promises.
     unsafe { imp::store(to, from, len) }
 }
@@ -54,7 +54,7 @@ pub(super) unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(
 /// # Safety
 /// As [`store`]; `to` and `len` are multiples of [`LINE`].
 // SAFETY: the caller's promise is above.
-pub(super) unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+pub(super) unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), MemoryFailure> {
     debug_assert!((to as usize).is_multiple_of(LINE) && len.is_multiple_of(LINE));
     // SAFETY: as the caller promises.
     unsafe { imp::stream(to, from, len) }
@@ -65,7 +65,7 @@ pub(super) unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<
 /// # Safety
 /// They are mapped, though they may be poisoned.
 // SAFETY: the caller's promise is above.
-pub(super) unsafe fn write_back(at: *const u8, len: usize) -> Result<(), Poisoned> {
+pub(super) unsafe fn write_back(at: *const u8, len: usize) -> Result<(), MemoryFailure> {
     // SAFETY: as the caller promises.
     unsafe { imp::write_lines_back(at, len) }
 }
@@ -85,7 +85,7 @@ mod imp {
     use std::arch::{asm, global_asm};
     use std::sync::OnceLock;
 
-    use super::{LINE, Poisoned};
+    use super::{LINE, MemoryFailure};
 
     // Each is a leaf that does not touch the stack, so the handler can send it to its end from any
     // instruction: it returns 1 then, 0 otherwise. Arguments: to (rdi), from (rsi), bytes (rdx).
@@ -272,24 +272,24 @@ mod imp {
         safe static steadfast_pmem_poisoned: u8;
     }
 
-    fn checked(answer: u32) -> Result<(), Poisoned> {
-        if answer == 0 { Ok(()) } else { Err(Poisoned) }
+    fn checked(answer: u32) -> Result<(), MemoryFailure> {
+        if answer == 0 { Ok(()) } else { Err(MemoryFailure) }
     }
 
     // SAFETY: as for `super::load`.
-    pub unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+    pub unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), MemoryFailure> {
         // SAFETY: the caller's promise; the function touches nothing else.
         checked(unsafe { steadfast_pmem_load(to, from, len) })
     }
 
     // SAFETY: as for `super::store`.
-    pub unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+    pub unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), MemoryFailure> {
         // SAFETY: the caller's promise; the function touches nothing else.
         checked(unsafe { steadfast_pmem_store(to, from, len) })
     }
 
     // SAFETY: as for `super::stream`.
-    pub unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+    pub unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), MemoryFailure> {
         // SAFETY: the caller's promise; the function touches nothing else.
         checked(unsafe { steadfast_pmem_stream(to, from, len) })
     }
@@ -336,7 +336,7 @@ mod imp {
     }
 
     // SAFETY: as for `super::write_back`.
-    pub unsafe fn write_lines_back(at: *const u8, len: usize) -> Result<(), Poisoned> {
+    pub unsafe fn write_lines_back(at: *const u8, len: usize) -> Result<(), MemoryFailure> {
         let from = at as usize / LINE * LINE;
         let lines = (at as usize + len - from).div_ceil(LINE);
         // SAFETY: the lines are mapped, and their contents stay as they are. The processor has the
@@ -430,23 +430,23 @@ mod imp {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod imp {
-    use super::Poisoned;
+    use super::MemoryFailure;
 
     // SAFETY: as for `super::load`.
-    pub unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+    pub unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), MemoryFailure> {
         // SAFETY: the caller's promise.
         unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
         Ok(())
     }
 
     // SAFETY: as for `super::store`.
-    pub unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+    pub unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), MemoryFailure> {
         // SAFETY: the caller's promise.
         unsafe { load(to, from, len) }
     }
 
     // SAFETY: as for `super::stream`.
-    pub unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+    pub unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), MemoryFailure> {
         // SAFETY: the caller's promise.
         unsafe { load(to, from, len) }
     }
@@ -464,7 +464,7 @@ mod imp {
     }
 
     // SAFETY: it touches nothing.
-    pub unsafe fn write_lines_back(_: *const u8, _: usize) -> Result<(), Poisoned> {
+    pub unsafe fn write_lines_back(_: *const u8, _: usize) -> Result<(), MemoryFailure> {
         Ok(())
     }
 

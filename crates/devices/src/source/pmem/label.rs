@@ -91,7 +91,7 @@ impl Mode {
 
 /// The label of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Label {
+pub struct RangeLabel {
     /// Its own number.
     pub uuid: Uuid,
     /// A name, up to 63 bytes; may be empty.
@@ -106,7 +106,7 @@ pub struct Label {
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Index {
+struct IndexBlock {
     signature: [u8; 16],
     flags: [u8; 3],
     /// Bytes of a label: 2 to the power of this, times 128.
@@ -145,19 +145,19 @@ struct OnDisk {
     checksum: U64,
 }
 
-const _: () = assert!(size_of::<Index>() == UNIT && size_of::<OnDisk>() == UNIT);
+const _: () = assert!(size_of::<IndexBlock>() == UNIT && size_of::<OnDisk>() == UNIT);
 
 fn of_guid(guid: Uuid) -> [u8; 16] {
     // GUIDs have their first three fields in the order of bytes of the processor.
     guid.to_bytes_le()
 }
 
-impl Index {
-    fn of(copy: u64, sequence: u32) -> Index {
+impl IndexBlock {
+    fn of(copy: u64, sequence: u32) -> IndexBlock {
         let unit = UNIT as u64;
         let mut free = [0xff; UNIT - 72];
         free[0] = 0xfe;
-        let mut index = Index {
+        let mut index = IndexBlock {
             signature: SIGNATURE,
             flags: [0; 3],
             label_size: 1,
@@ -177,8 +177,8 @@ impl Index {
     }
 
     /// An index block that is whole; copy 0 or 1.
-    fn read(bytes: &[u8], copy: u64) -> Option<Index> {
-        let index = Index::read_from_bytes(bytes).ok()?;
+    fn read(bytes: &[u8], copy: u64) -> Option<IndexBlock> {
+        let index = IndexBlock::read_from_bytes(bytes).ok()?;
         let unit = UNIT as u64;
         let whole = index.signature == SIGNATURE
             && index.checksum.get() == fletcher64_without(bytes, INDEX_SUM)
@@ -197,7 +197,7 @@ fn is_newer(old: u32, new: u32) -> bool {
     new == old % 3 + 1
 }
 
-impl Label {
+impl RangeLabel {
     fn to_disk(&self) -> OnDisk {
         let mut name = [0; 64];
         let len = self.name.len().min(63);
@@ -224,7 +224,7 @@ impl Label {
         disk
     }
 
-    fn of_disk(bytes: &[u8], room: u64) -> Option<Label> {
+    fn of_disk(bytes: &[u8], room: u64) -> Option<RangeLabel> {
         let disk = OnDisk::read_from_bytes(bytes).ok()?;
         let mode = Mode::ALL.into_iter().find(|mode| mode.abstraction() == disk.within)?;
         let whole = disk.checksum.get() == fletcher64_without(bytes, LABEL_SUM)
@@ -233,7 +233,7 @@ impl Label {
             && disk.address.get() == 0
             && (1..=room).contains(&disk.bytes.get());
         let name = disk.name.split(|b| *b == 0).next().unwrap_or_default();
-        whole.then(|| Label {
+        whole.then(|| RangeLabel {
             uuid: Uuid::from_bytes_le(disk.uuid),
             name: String::from_utf8_lossy(name).into_owned(),
             mode,
@@ -252,29 +252,30 @@ impl Label {
     pub(super) fn write(&self, file: impl AsFd, file_bytes: u64) -> Result<(), Errno> {
         let area = file_bytes - LABEL_BYTES;
         let mut bytes = vec![0; 3 * UNIT];
-        bytes[..UNIT].copy_from_slice(Index::of(0, 1).as_bytes());
-        bytes[UNIT..2 * UNIT].copy_from_slice(Index::of(1, 2).as_bytes());
+        bytes[..UNIT].copy_from_slice(IndexBlock::of(0, 1).as_bytes());
+        bytes[UNIT..2 * UNIT].copy_from_slice(IndexBlock::of(1, 2).as_bytes());
         bytes[2 * UNIT..].copy_from_slice(self.to_disk().as_bytes());
         put(&file, area + 2 * UNIT as u64, &bytes[2 * UNIT..])?;
         put(&file, area, &bytes[..2 * UNIT])
     }
 
     /// The label at the end of a file, if there is one.
-    pub(super) fn read(file: impl AsFd, file_bytes: u64) -> Option<Label> {
+    pub(super) fn read(file: impl AsFd, file_bytes: u64) -> Option<RangeLabel> {
         let area = file_bytes.checked_sub(LABEL_BYTES).filter(|area| *area > 0)?;
         let mut bytes = vec![0; 2 * UNIT];
         get(&file, area, &mut bytes)?;
-        let newest = match [Index::read(&bytes[..UNIT], 0), Index::read(&bytes[UNIT..], 1)] {
-            [Some(a), Some(b)] if is_newer(a.sequence.get(), b.sequence.get()) => b,
-            [Some(a), _] => a,
-            [None, b] => b?,
-        };
+        let newest =
+            match [IndexBlock::read(&bytes[..UNIT], 0), IndexBlock::read(&bytes[UNIT..], 1)] {
+                [Some(a), Some(b)] if is_newer(a.sequence.get(), b.sequence.get()) => b,
+                [Some(a), _] => a,
+                [None, b] => b?,
+            };
         let slot = (0..newest.slots.get() as usize).find(|slot| {
             newest.free.get(slot / 8).is_some_and(|byte| byte >> (slot % 8) & 1 == 0)
         })?;
         let mut label = vec![0; UNIT];
         get(&file, area + (2 * UNIT + slot * UNIT) as u64, &mut label)?;
-        Label::of_disk(&label, area)
+        RangeLabel::of_disk(&label, area)
     }
 }
 
@@ -300,9 +301,9 @@ mod tests {
 
     const SIZE: u64 = 1 << 20;
 
-    fn label() -> Label {
+    fn label() -> RangeLabel {
         let uuid = uuid!("00112233-4455-6677-8899-aabbccddeeff");
-        Label {
+        RangeLabel {
             uuid,
             name: "scratch".into(),
             mode: Mode::Sector(Version::V1_1),
@@ -320,28 +321,28 @@ mod tests {
     #[test]
     fn a_label_is_read_as_it_was_written() {
         let file = file();
-        assert_eq!(Label::read(&file, SIZE), None);
+        assert_eq!(RangeLabel::read(&file, SIZE), None);
         label().write(&file, SIZE).unwrap();
-        assert_eq!(Label::read(&file, SIZE), Some(label()));
+        assert_eq!(RangeLabel::read(&file, SIZE), Some(label()));
         // The first index block is damaged: the other one counts.
         put(&file, SIZE - LABEL_BYTES + 20, &[9]).unwrap();
-        assert_eq!(Label::read(&file, SIZE), Some(label()));
+        assert_eq!(RangeLabel::read(&file, SIZE), Some(label()));
         put(&file, SIZE - LABEL_BYTES + UNIT as u64 + 20, &[9]).unwrap();
-        assert_eq!(Label::read(&file, SIZE), None);
+        assert_eq!(RangeLabel::read(&file, SIZE), None);
     }
 
     #[test]
     fn the_layout_is_the_published_one() {
-        let index = Index::of(1, 2);
+        let index = IndexBlock::of(1, 2);
         let bytes = index.as_bytes();
         assert_eq!(&bytes[..16], b"NAMESPACE_INDEX\0");
         assert_eq!((bytes[19], bytes[20], bytes[56], bytes[60], bytes[62]), (1, 2, 254, 1, 2));
         let disk = label().to_disk();
         assert_eq!(&disk.as_bytes()[16..23], b"scratch");
         for (mode, first) in Mode::ALL.into_iter().zip([0, 0xa2, 0xfc, 0xba]) {
-            let of = Label { mode, ..label() };
+            let of = RangeLabel { mode, ..label() };
             assert_eq!(of.to_disk().within[0], first);
-            assert_eq!(Label::of_disk(of.to_disk().as_bytes(), SIZE).unwrap().mode, of.mode);
+            assert_eq!(RangeLabel::of_disk(of.to_disk().as_bytes(), SIZE).unwrap().mode, of.mode);
         }
         assert_eq!(disk.as_bytes()[128..132], [0x79, 0xd3, 0xf0, 0x66]);
     }
@@ -353,7 +354,7 @@ mod tests {
             let file = file();
             label().write(&file, SIZE).unwrap();
             put(&file, SIZE - LABEL_BYTES + keep as u64, &bytes[keep..]).unwrap();
-            let found = Label::read(&file, SIZE);
+            let found = RangeLabel::read(&file, SIZE);
             prop_assert!(found.is_none_or(|found| found.bytes <= SIZE - LABEL_BYTES));
         }
     }

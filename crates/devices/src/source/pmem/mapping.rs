@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 
-use super::instructions::{self, LINE, Poisoned};
+use super::instructions::{self, LINE, MemoryFailure};
 
 /// Bytes from which on it is worth it to store past the caches: a line and what is beside it.
 const STREAM_MIN: usize = 4 * LINE;
@@ -63,14 +63,14 @@ impl Mapping {
     }
 
     /// Copies from the mapping.
-    pub fn load(&self, offset: usize, out: &mut [u8]) -> Result<(), Poisoned> {
+    pub fn load(&self, offset: usize, out: &mut [u8]) -> Result<(), MemoryFailure> {
         let from = self.at(offset, out.len());
         // SAFETY: `at` has checked the range; `out` is other memory.
         unsafe { instructions::load(out.as_mut_ptr(), from, out.len()) }
     }
 
     /// Copies into the mapping, by way of the caches.
-    pub fn store(&self, offset: usize, data: &[u8]) -> Result<(), Poisoned> {
+    pub fn store(&self, offset: usize, data: &[u8]) -> Result<(), MemoryFailure> {
         let to = self.at(offset, data.len());
         // SAFETY: `at` has checked the range; `data` is other memory.
         unsafe { instructions::store(to, data.as_ptr(), data.len()) }
@@ -78,7 +78,7 @@ impl Mapping {
 
     /// Copies into the mapping so that a fence makes it durable: whole lines past the caches where
     /// there are some, and what is left of it written back.
-    pub fn store_through(&self, offset: usize, data: &[u8]) -> Result<(), Poisoned> {
+    pub fn store_through(&self, offset: usize, data: &[u8]) -> Result<(), MemoryFailure> {
         let head = if data.len() < STREAM_MIN {
             data.len()
         } else {
@@ -96,7 +96,7 @@ impl Mapping {
         self.store_back(at + lines.len(), tail)
     }
 
-    fn store_back(&self, offset: usize, data: &[u8]) -> Result<(), Poisoned> {
+    fn store_back(&self, offset: usize, data: &[u8]) -> Result<(), MemoryFailure> {
         if data.is_empty() {
             return Ok(());
         }
@@ -105,7 +105,7 @@ impl Mapping {
     }
 
     /// Starts to write lines back.
-    pub fn write_back(&self, offset: usize, len: usize) -> Result<(), Poisoned> {
+    pub fn write_back(&self, offset: usize, len: usize) -> Result<(), MemoryFailure> {
         let at = self.at(offset, len);
         // SAFETY: `at` has checked the range.
         unsafe { instructions::write_back(at, len) }

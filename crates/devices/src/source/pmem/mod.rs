@@ -32,7 +32,7 @@ use steadfast_block::{
 use steadfast_runtime::Mutex;
 
 use super::file::FileDevice;
-pub use label::{LABEL_BYTES, Label, Mode};
+pub use label::{LABEL_BYTES, Mode, RangeLabel};
 use mapping::Mapping;
 pub use open::{PmemError, PmemOptions};
 pub use promise::Promise;
@@ -43,7 +43,7 @@ pub struct Pmem {
     info: DeviceInfo,
     mapping: Mapping,
     promise: Promise,
-    label: Option<Label>,
+    label: Option<RangeLabel>,
     /// The same file by system calls; locks it, too. `None`: a DAX device has no such way.
     file: Option<FileDevice>,
     /// A DAX device, locked.
@@ -63,7 +63,7 @@ impl Pmem {
     }
 
     /// The label of an emulated range that has one. Its bytes are not part of the device.
-    pub fn label(&self) -> Option<&Label> {
+    pub fn label(&self) -> Option<&RangeLabel> {
         self.label.as_ref()
     }
 

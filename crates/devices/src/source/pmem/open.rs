@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
 
 use super::super::file::{Direct, FileDevice, FileOptions, OpenError, locked};
-use super::super::made::Made;
-use super::label::{LABEL_BYTES, Label};
+use super::super::made::NewFile;
+use super::label::{LABEL_BYTES, RangeLabel};
 use super::mapping::Mapping;
 use super::{Pmem, Promise, dax, promise};
 
@@ -85,7 +85,7 @@ impl Pmem {
         let whole = steadfast_block::BlockDevice::info(&file).size;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let label =
-            if is_file && !options.whole { Label::read(file.as_file(), whole) } else { None };
+            if is_file && !options.whole { RangeLabel::read(file.as_file(), whole) } else { None };
         let size = label.as_ref().map_or(whole, |label| label.bytes);
         let promise = |synchronous| promise::of(&stat, synchronous);
         let mut pmem = Pmem::map(path, file.as_file(), size, options, promise)?;
@@ -95,12 +95,12 @@ impl Pmem {
 
     /// The label of the emulated range at `path`, if it is one, which is then opened as
     /// memory. What cannot be read has none.
-    pub fn label_of(path: impl AsRef<Path>) -> Option<Label> {
+    pub fn label_of(path: impl AsRef<Path>) -> Option<RangeLabel> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = rustix::fs::open(path.as_ref(), flags, Mode::empty()).ok()?;
         let stat = rustix::fs::fstat(&file).ok()?;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        is_file.then(|| Label::read(&file, stat.st_size as u64)).flatten()
+        is_file.then(|| RangeLabel::read(&file, stat.st_size as u64)).flatten()
     }
 
     /// A `/dev/daxN.M`.
@@ -169,7 +169,7 @@ impl Pmem {
     /// If there is something at `path`, the size is not whole pages or does not fit into memory.
     pub fn create_emulated(path: impl AsRef<Path>, size: u64) -> Result<(), PmemError> {
         let path = path.as_ref();
-        let folder = Made::folder_of(path).map_err(|source| PmemError::System {
+        let folder = NewFile::folder_of(path).map_err(|source| PmemError::System {
             path: path.into(),
             action: "create it",
             source,
@@ -177,7 +177,7 @@ impl Pmem {
         Pmem::make(folder, path, size).map(drop)
     }
 
-    fn make(folder: OwnedFd, path: &Path, size: u64) -> Result<Made, PmemError> {
+    fn make(folder: OwnedFd, path: &Path, size: u64) -> Result<NewFile, PmemError> {
         let bad = |reason: String| PmemError::BadSize { path: path.into(), size, reason };
         if size == 0 || !size.is_multiple_of(PAGE) {
             return Err(bad("it is to be whole pages of 4096 bytes, at least one".into()));
@@ -187,7 +187,7 @@ impl Pmem {
         }
         let failed =
             |action| move |source| PmemError::System { path: path.to_owned(), action, source };
-        let made = Made::new_in(folder, path).map_err(failed("create it"))?;
+        let made = NewFile::new_in(folder, path).map_err(failed("create it"))?;
         match made.file.set_len(size).map_err(failed("give it its size")) {
             Ok(()) => Ok(made),
             Err(e) => {
@@ -210,15 +210,15 @@ impl Pmem {
         folder: OwnedFd,
         path: impl AsRef<Path>,
         size: u64,
-        label: Label,
-    ) -> Result<(Pmem, Made), PmemError> {
+        label: RangeLabel,
+    ) -> Result<(Pmem, NewFile), PmemError> {
         let path = path.as_ref();
         if size <= LABEL_BYTES {
             let reason = format!("its label takes {LABEL_BYTES} of them: make it larger");
             return Err(PmemError::BadSize { path: path.into(), size, reason });
         }
         let made = Pmem::make(folder, path, size)?;
-        let label = Label { bytes: size - LABEL_BYTES, ..label };
+        let label = RangeLabel { bytes: size - LABEL_BYTES, ..label };
         if let Err(e) = label.write(&made.file, size) {
             made.remove();
             return Err(system(path, "write its label", e));

@@ -186,11 +186,11 @@ fn a_new_range_is_made_where_the_folder_is() {
     let at = |name: &str| folder.path().join(name);
     std::fs::create_dir(at("dir")).unwrap();
     std::fs::create_dir(at("roots")).unwrap();
-    let found = crate::source::Made::folder_of(&at("dir/range")).unwrap();
+    let found = crate::source::NewFile::folder_of(&at("dir/range")).unwrap();
     std::fs::rename(at("dir"), at("moved")).unwrap();
     std::os::unix::fs::symlink("roots", at("dir")).unwrap();
     let uuid = uuid::Uuid::from_u128(7);
-    let label = Label { uuid, name: "a".into(), mode: Mode::Raw, bytes: 0, cookie: 0 };
+    let label = RangeLabel { uuid, name: "a".into(), mode: Mode::Raw, bytes: 0, cookie: 0 };
     let (pmem, made) = Pmem::create_labelled(found, at("dir/range"), 1 << 20, label).unwrap();
     pmem.write(0, pattern::bytes(1, 0, 4096).into()).unwrap();
     pmem.flush().unwrap();

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::Ram;
-use crate::model::parameters::{Describe, Kind, Size, Source, describe_parameters, parameters};
+use crate::model::parameters::{
+    Describe, ModelKind, Size, Source, describe_parameters, parameters,
+};
 use crate::model::{Model, ModelError, ModelParams};
 
 parameters! {
@@ -19,7 +21,7 @@ parameters! {
 }
 
 impl Describe for RamParams {
-    const KIND: Kind = Kind {
+    const KIND: ModelKind = ModelKind {
         name: "ram",
         title: "RAM disk",
         preset: "",

@@ -103,12 +103,12 @@ fn fold_without(name: &[u8], is_ignored: &dyn Fn(char) -> bool) -> Option<Vec<u8
     let mut folded = Vec::with_capacity(name.len());
     for piece in Pieces(name) {
         match piece? {
-            Piece::Stray(byte) => folded.push(Folded::Stray(byte)),
-            Piece::Letter(c) if is_ignored(c) => folded.push(Folded::Ignored),
-            Piece::Letter(c) if is_unassigned(c) => folded.push(Folded::Letter(c, STARTER)),
+            Piece::Stray(byte) => folded.push(FoldedChar::Stray(byte)),
+            Piece::Letter(c) if is_ignored(c) => folded.push(FoldedChar::Ignored),
+            Piece::Letter(c) if is_unassigned(c) => folded.push(FoldedChar::Letter(c, STARTER)),
             Piece::Letter(c) => std::iter::once(c).default_case_fold().for_each(|c| {
                 decompose_canonical(c, |c| {
-                    folded.push(Folded::Letter(c, canonical_combining_class(c)));
+                    folded.push(FoldedChar::Letter(c, canonical_combining_class(c)));
                 });
             }),
         }
@@ -152,7 +152,7 @@ impl Iterator for Pieces<'_> {
 }
 
 /// A part of a folded name.
-enum Folded {
+enum FoldedChar {
     /// With its canonical combining class.
     Letter(char, u8),
     Stray(u8),
@@ -162,20 +162,21 @@ enum Folded {
 
 /// Puts marks into the order of their classes. Stray bytes among them come once for each walk over
 /// them, as the kernel has it: one to find the classes, then one for each.
-fn in_order(folded: &[Folded]) -> Vec<u8> {
+fn in_order(folded: &[FoldedChar]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(folded.len());
     let mut rest = folded;
     while let Some(first) = rest.first() {
-        let is_mark = |f: &Folded| matches!(f, Folded::Letter(_, class) if *class != STARTER);
+        let is_mark =
+            |f: &FoldedChar| matches!(f, FoldedChar::Letter(_, class) if *class != STARTER);
         let marks = if is_mark(first) {
-            let end = rest.iter().position(|f| !is_mark(f) && !matches!(f, Folded::Stray(_)));
+            let end = rest.iter().position(|f| !is_mark(f) && !matches!(f, FoldedChar::Stray(_)));
             end.unwrap_or(rest.len())
         } else {
             0
         };
         let (walked, behind) = rest.split_at(marks.max(1));
         rest = behind;
-        let classes: BTreeSet<u8> = walked.iter().filter_map(Folded::class).collect();
+        let classes: BTreeSet<u8> = walked.iter().filter_map(FoldedChar::class).collect();
         let to_find_them = (marks > 0).then_some(STARTER);
         for class in to_find_them.into_iter().chain(classes.iter().copied()) {
             put(walked, class, &mut bytes);
@@ -187,24 +188,24 @@ fn in_order(folded: &[Folded]) -> Vec<u8> {
     bytes
 }
 
-impl Folded {
+impl FoldedChar {
     fn class(&self) -> Option<u8> {
         match self {
-            Folded::Letter(_, class) => Some(*class),
-            Folded::Stray(_) | Folded::Ignored => None,
+            FoldedChar::Letter(_, class) => Some(*class),
+            FoldedChar::Stray(_) | FoldedChar::Ignored => None,
         }
     }
 }
 
 /// Adds the letters of one class, and stray bytes.
-fn put(folded: &[Folded], class: u8, bytes: &mut Vec<u8>) {
+fn put(folded: &[FoldedChar], class: u8, bytes: &mut Vec<u8>) {
     for part in folded {
         match part {
-            Folded::Letter(c, its) if *its == class => {
+            FoldedChar::Letter(c, its) if *its == class => {
                 bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            Folded::Stray(byte) => bytes.push(*byte),
-            Folded::Letter(..) | Folded::Ignored => {}
+            FoldedChar::Stray(byte) => bytes.push(*byte),
+            FoldedChar::Letter(..) | FoldedChar::Ignored => {}
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::file::in_place::is_dax;
 use crate::file::journalled::write_journalled;
 use crate::file::large_blocks::{has_large_blocks, zero_part};
 use crate::file::out_of_place::{release_clean_page, reserve_page};
-use crate::file::pieces::Place;
+use crate::file::pieces::PieceSource;
 use crate::file::reserve::{place_beside, unreserve};
 use crate::file::truncate::revokes_max;
 use crate::meta::Txn;
@@ -113,7 +113,7 @@ pub(crate) fn zero_journalled(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> R
         return Ok(());
     }
     for piece in fs.parts.pieces(inode, from, to, None)? {
-        if !matches!(piece.place, Place::Device(_)) {
+        if !matches!(piece.place, PieceSource::Device(_)) {
             continue;
         }
         let mut at = piece.offset;

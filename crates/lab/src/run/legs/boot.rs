@@ -10,7 +10,7 @@ use steadfast_devices::store::Store;
 use steadfast_setup::mirrors::Leg as PeerLeg;
 use steadfast_setup::{Devices, OpenVolumes, Volumes, peer_setup};
 use steadfast_volume::{
-    AssembleOptions, LegState, Mirror, Policies, ReadPolicy, Throttle, assemble,
+    AssembleOptions, LegState, Mirror, Policies, ReadPolicy, ResyncThrottle, assemble,
 };
 
 use super::history::{BLOCK, Leg};
@@ -20,7 +20,7 @@ use crate::VariantError;
 type Device = Arc<dyn BlockDevice>;
 
 /// What a boot brought.
-pub enum Found {
+pub enum BootResult {
     /// Nothing that could be read: a person must decide.
     Refused,
     /// The volume.
@@ -48,7 +48,7 @@ pub fn boot(
     contents: Vec<Store>,
     away: Option<usize>,
     blocks: u64,
-) -> Result<Found, VariantError> {
+) -> Result<BootResult, VariantError> {
     let devices = Devices::build(&machine.setup)?;
     for (device, contents) in devices.all().zip(contents) {
         // What is memory is blank.
@@ -61,7 +61,11 @@ pub fn boot(
     let Some(spec) = volume else {
         let none = Arc::new(Ram::new("away", 512)) as Device;
         let disk = if away == Some(0) { &none } else { &all[0] };
-        return Ok(Found::Up { read: reads(&**disk, blocks), legs: Vec::new(), by_hand: false });
+        return Ok(BootResult::Up {
+            read: reads(&**disk, blocks),
+            legs: Vec::new(),
+            by_hand: false,
+        });
     };
     if let Some(model) = spec.model {
         let leg = |(n, device): (usize, &Device)| PeerLeg {
@@ -70,11 +74,11 @@ pub fn boot(
         };
         let legs = all.iter().enumerate().map(leg).collect();
         let setup = peer_setup(spec, &all);
-        let Ok(up) = model.boot(legs, setup) else { return Ok(Found::Refused) };
+        let Ok(up) = model.boot(legs, setup) else { return Ok(BootResult::Refused) };
         let kept = up.legs.into_iter().zip(&all).filter(|(_, device)| is_kept(&***device));
         let legs = kept.filter_map(|(leg, _)| Some(reads(&*leg?, blocks))).collect();
         let read = reads(&*up.volume, blocks);
-        return Ok(Found::Up { read, legs, by_hand: up.by_hand });
+        return Ok(BootResult::Up { read, legs, by_hand: up.by_hand });
     }
     ours(&devices, &all, away, blocks)
 }
@@ -85,7 +89,7 @@ fn ours(
     all: &[Device],
     away: Option<usize>,
     blocks: u64,
-) -> Result<Found, VariantError> {
+) -> Result<BootResult, VariantError> {
     let present: Vec<Device> =
         (0..all.len()).filter(|n| away != Some(*n)).map(|n| Arc::clone(&all[n])).collect();
     let mut by_hand = false;
@@ -96,7 +100,7 @@ fn ours(
         assembled = assemble(&present, &options);
     }
     if assembled.volumes.is_empty() {
-        return Ok(Found::Refused);
+        return Ok(BootResult::Refused);
     }
     // In the place of one that is away: nobody asks it.
     let dead: Device = Arc::new(Ram::new("away", 512));
@@ -105,9 +109,9 @@ fn ours(
     let mut open = OpenVolumes::with(assembled);
     let volume = devices.open_disk(&each, Volumes::Found, &mut open)?;
     let Some(mirror) = open.last_mirror() else {
-        return Ok(Found::Up { read: reads(&*volume, blocks), legs: Vec::new(), by_hand });
+        return Ok(BootResult::Up { read: reads(&*volume, blocks), legs: Vec::new(), by_hand });
     };
-    while !mirror.resync(Throttle::default())?.complete {
+    while !mirror.resync(ResyncThrottle::default())?.complete {
         // Another one is under way: the mirror's own upkeep.
         steadfast_runtime::sleep(std::time::Duration::from_millis(10));
     }
@@ -116,7 +120,7 @@ fn ours(
     let kept = in_use.iter().filter(|l| !l.volatile && l.state == LegState::Okay);
     let legs = kept.map(|leg| of_leg(&mirror, leg.slot, blocks));
     let legs = legs.collect::<Result<_, VariantError>>()?;
-    Ok(Found::Up { read, legs, by_hand })
+    Ok(BootResult::Up { read, legs, by_hand })
 }
 
 /// A leg as the mirror reads it.

@@ -23,7 +23,7 @@ struct Version {
 }
 
 #[derive(Default)]
-struct Inner {
+struct HistoryCore {
     /// Of each block its writes, oldest first; before the first it holds zeros.
     blocks: Vec<Vec<Version>>,
     /// When each flush was asked for and answered.
@@ -35,12 +35,12 @@ struct Inner {
 #[derive(Clone)]
 pub struct History {
     log: RecordLog,
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<HistoryCore>>,
 }
 
 /// What a cut took, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Lost {
+pub struct LostBytes {
     /// Promised by a flush, and not read any more.
     pub flushed: u64,
     /// Of these, what no leg holds.
@@ -52,7 +52,7 @@ pub struct Lost {
 }
 
 /// Reads a block at an offset; `None`: it cannot be read.
-pub type Read<'a> = dyn Fn(u64) -> Option<Bytes> + 'a;
+pub type ReadBlock<'a> = dyn Fn(u64) -> Option<Bytes> + 'a;
 /// The same of a leg.
 pub type Leg = Box<dyn Fn(u64) -> Option<Bytes>>;
 
@@ -60,7 +60,7 @@ impl History {
     /// Of so many blocks.
     pub fn new(log: &RecordLog, blocks: u64) -> History {
         let blocks = (0..blocks).map(|_| Vec::new()).collect();
-        let inner = Inner { blocks, ..Inner::default() };
+        let inner = HistoryCore { blocks, ..HistoryCore::default() };
         History { log: log.clone(), inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -102,12 +102,12 @@ impl History {
 
     /// Compares what is there with what had been promised by a cut. `went_on`: nothing was cut, and
     /// what was acknowledged counts as promised.
-    pub fn judge(&self, cut: u64, went_on: bool, read: &Read<'_>, legs: &[Leg]) -> Lost {
+    pub fn judge(&self, cut: u64, went_on: bool, read: &ReadBlock<'_>, legs: &[Leg]) -> LostBytes {
         let inner = self.inner.lock();
         // Of several flushes that were answered by then the one that began last promises most.
         let flushed = inner.flushes.iter().filter(|(_, done)| *done < cut).map(|(began, _)| *began);
         let promised_before = if went_on { Some(u64::MAX) } else { flushed.max() };
-        let mut lost = Lost::default();
+        let mut lost = LostBytes::default();
         for (block, versions) in (0..).zip(&inner.blocks) {
             let before = |limit: u64| {
                 let done = |v: &Version| v.acknowledged.is_some_and(|at| at < limit);

@@ -1,13 +1,13 @@
 //! What a reader of the table of legs must know.
 
-use crate::results::{LegRow, Note, Run};
+use crate::results::{LegRow, Note, SeedResults};
 use crate::scenario::{Scenario, Variant};
 
 /// Says whether the controls have shown that the check can fail, and what of ours has failed.
-pub(in crate::run) fn notes(scenario: &Scenario, runs: &[Run]) -> Vec<Note> {
+pub(in crate::run) fn notes(scenario: &Scenario, runs: &[SeedResults]) -> Vec<Note> {
     let each = scenario.variants.iter().filter_map(|variant| {
         let rows = || {
-            let all = runs.iter().flat_map(Run::of::<LegRow>);
+            let all = runs.iter().flat_map(SeedResults::of::<LegRow>);
             all.filter(|r| r.variant == variant.name)
         };
         rows().next()?;

@@ -10,8 +10,8 @@ pub(super) const KEYS: &[Key] = &[
         Required,
         "What happens to a request: `fail`, it is not done and fails; `fail-after`, it is done and \
          fails; `torn`, of a write only the beginning is done, and it fails; `lost`, a write or \
-         flush is not done and succeeds; `corrupt`, a read returns a bit of each block turned over; \
-         `delay`; `gone`, it and all later ones fail.",
+         flush is not done and succeeds; `corrupt`, a read returns a bit of each block turned \
+         over; `delay`; `gone`, it and all later ones fail.",
     ),
     key(
         Table::Fault,

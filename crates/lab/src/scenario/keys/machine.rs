@@ -133,9 +133,9 @@ pub(super) const KEYS: &[Key] = &[
         Table::Device,
         "path",
         Optional("`kind`"),
-        "A file, a block device, a range of memory (`pmem:PATH`) or a volume (`volume:A,B`) of this \
-         machine instead of a model: for `mount --stack`, and `dd`, `iozone` and `hdparm` with \
-         `--stack --real-time`. What it holds is overwritten with `--destroy` only.",
+        "A file, a block device, a range of memory (`pmem:PATH`) or a volume (`volume:A,B`) of \
+         this machine instead of a model: for `mount --stack`, and `dd`, `iozone` and `hdparm` \
+         with `--stack --real-time`. What it holds is overwritten with `--destroy` only.",
     ),
     key(
         Table::Device,
@@ -168,8 +168,8 @@ pub(super) const KEYS: &[Key] = &[
         "media",
         Default("'sectors'"),
         "What a power cut does to it, as `crash run --media`: `sectors`, `whole`, `words`, \
-         `garbage`, `unreadable`, `neighbours`, `fifo`, `barrier`, `erase-block`, `mapping`; of the \
-         last three a size in KiB may follow, as `mapping=64` (docs/risk.md).",
+         `garbage`, `unreadable`, `neighbours`, `fifo`, `barrier`, `erase-block`, `mapping`; of \
+         the last three a size in KiB may follow, as `mapping=64` (docs/risk.md).",
     ),
     key(Table::Volume, "kind", Required, "`mirror`, `stripe` or `concat` (docs/mirrors.md)."),
     key(

@@ -4,7 +4,7 @@ use steadfast_runtime::Nanos;
 
 use super::*;
 use crate::mixed::operation::fill;
-use crate::mixed::seen::Kind;
+use crate::mixed::seen::NodeKind;
 
 const LEN: u64 = 4096;
 
@@ -15,18 +15,18 @@ fn moment(tick: u64) -> Moment {
 /// What these make of a state, of which each was acknowledged before the next began: "a" is made,
 /// its folder synced, it is written (operation 2), and then what `then` says is done. The file
 /// holds `data`.
-fn verdict(how: How, then: Option<Operation>, data: Vec<u8>) -> StateFigures {
+fn verdict(how: WriteKind, then: Option<Operation>, data: Vec<u8>) -> StateFigures {
     let name = || "a".to_owned();
     let write = Operation::Write { name: name(), offset: 0, len: LEN, how };
     let made = Operation::Create { name: name() };
     let all = [made, Operation::FsyncDir { name: String::new() }, write].into_iter().chain(then);
     let done = |(n, op): (usize, Operation)| {
         let tick = 2 * n as u64;
-        Done { op, started: moment(tick), acknowledged: moment(tick + 1) }
+        OperationAck { op, started: moment(tick), acknowledged: moment(tick + 1) }
     };
     let history = History { tasks: vec![all.enumerate().map(done).collect()] };
     let judge = MixedJudge::new(history, Promises { stale_allowed: false, points: None });
-    let seen = |kind, ino, mode, links, data| Seen {
+    let seen = |kind, ino, mode, links, data| NodeView {
         kind,
         ino,
         mode,
@@ -35,8 +35,8 @@ fn verdict(how: How, then: Option<Operation>, data: Vec<u8>) -> StateFigures {
         attribute: Vec::new(),
         data,
     };
-    let folder = seen(Kind::Folder, 2, 0o755, 2, Vec::new());
-    let tree = [(String::new(), folder), (name(), seen(Kind::File, 12, 0o644, 1, data))];
+    let folder = seen(NodeKind::Folder, 2, 0o755, 2, Vec::new());
+    let tree = [(String::new(), folder), (name(), seen(NodeKind::File, 12, 0o644, 1, data))];
     let mut figures = StateFigures::default();
     judge.judge_view(&JudgeView::Trees(vec![tree.into()]), moment(100), &mut figures);
     figures
@@ -46,15 +46,15 @@ fn verdict(how: How, then: Option<Operation>, data: Vec<u8>) -> StateFigures {
 fn every_way_to_make_a_write_durable_is_a_promise() {
     let fsync = |data_only| Some(Operation::Fsync { name: "a".to_owned(), data_only });
     let promised = [
-        (How::Sync, None),
-        (How::DataSync, None),
-        (How::Buffered, fsync(false)),
-        (How::Buffered, fsync(true)),
-        (How::Direct, fsync(true)),
-        (How::Mapped, fsync(true)),
-        (How::Buffered, Some(Operation::Sync)),
+        (WriteKind::Sync, None),
+        (WriteKind::DataSync, None),
+        (WriteKind::Buffered, fsync(false)),
+        (WriteKind::Buffered, fsync(true)),
+        (WriteKind::Direct, fsync(true)),
+        (WriteKind::Mapped, fsync(true)),
+        (WriteKind::Buffered, Some(Operation::Sync)),
     ];
-    let not = [How::Buffered, How::Direct, How::Mapped].map(|how| (how, None));
+    let not = [WriteKind::Buffered, WriteKind::Direct, WriteKind::Mapped].map(|how| (how, None));
     let cases = promised.into_iter().map(|case| (case, 1)).chain(not.map(|case| (case, 0)));
     for ((how, then), broken) in cases {
         let what = format!("{how:?}, {then:?}");

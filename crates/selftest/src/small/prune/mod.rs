@@ -5,8 +5,8 @@
 //! state that holds the same in these sectors recovers to the same, whatever the others hold: the
 //! [tree](trie) of all such paths leads a new state to the outcome of a former one, or to none.
 //!
-//! An [`Outcome`] is what was found after recovery. What had been promised at the cut is no part
-//! of it: every state is judged by its own promises.
+//! An [`RecoveryResult`] is what was found after recovery. What had been promised at the cut is no
+//! part of it: every state is judged by its own promises.
 //!
 //! # What it stands on
 //!
@@ -36,12 +36,12 @@ use steadfast_devices::store::Store;
 use steadfast_runtime::Sim;
 
 pub(super) use self::sectors::Base;
-use self::sectors::{Numbers, Sectors};
-use self::traced::{Forgotten, Look, Part, Trace};
+use self::sectors::{Numbers, SectorContents};
+use self::traced::{Look, Part, Trace, TraceOmission};
 use self::trie::{Answer, Trie};
 use super::machine::SmallMachine;
 use crate::mixed::judge::{JudgeView, MixedJudge};
-use steadfast_crash::explore::{Booted, structure_on};
+use steadfast_crash::explore::{BootedMachine, structure_on};
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::states::versions::{CutStates, Units};
 
@@ -56,14 +56,15 @@ pub struct Pruning {
     /// Every n-th state recovers on devices that are not traced too, and must show the same; 0:
     /// none.
     pub compare_every: u64,
-    forgotten: Forgotten,
+    forgotten: TraceOmission,
 }
 
 impl Pruning {
     /// Each state recovers.
     pub const OFF: Pruning = Pruning { on: false, ..Pruning::ON };
     /// States are pruned, one in 200 is compared.
-    pub const ON: Pruning = Pruning { on: true, compare_every: 200, forgotten: Forgotten::Nothing };
+    pub const ON: Pruning =
+        Pruning { on: true, compare_every: 200, forgotten: TraceOmission::Nothing };
 }
 
 impl Default for Pruning {
@@ -74,7 +75,7 @@ impl Default for Pruning {
 
 /// What was found after a recovery.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Outcome {
+struct RecoveryResult {
     /// What the judge saw, or why the mount was refused.
     seen: Result<JudgeView, String>,
     /// What the structure check found, or why the file system could not be unmounted.
@@ -88,21 +89,21 @@ pub(super) type OutcomeNo = u32;
 pub(super) struct Pruner {
     machine: SmallMachine,
     seed: u64,
-    forgotten: Forgotten,
+    forgotten: TraceOmission,
     numbers: Numbers,
     /// By the number of tasks whose folders the judge reads.
     tries: HashMap<usize, Trie>,
-    outcomes: Vec<Arc<Outcome>>,
-    known: HashMap<Arc<Outcome>, OutcomeNo>,
+    outcomes: Vec<Arc<RecoveryResult>>,
+    known: HashMap<Arc<RecoveryResult>, OutcomeNo>,
     /// See [`trie`].
     pub contradictions: u64,
 }
 
 /// A state of a cut.
-pub(super) struct Place {
+pub(super) struct CutPosition {
     tasks: usize,
     base: Arc<Base>,
-    sectors: Sectors,
+    sectors: SectorContents,
 }
 
 impl Pruner {
@@ -130,15 +131,15 @@ impl Pruner {
         base: &Arc<Base>,
         (units, cut_states, sure): (&Units, &CutStates, &[Store]),
         tasks: usize,
-    ) -> Place {
-        let sectors = Sectors::at(&mut self.numbers, base, units, cut_states, sure);
-        Place { tasks, base: Arc::clone(base), sectors }
+    ) -> CutPosition {
+        let sectors = SectorContents::at(&mut self.numbers, base, units, cut_states, sure);
+        CutPosition { tasks, base: Arc::clone(base), sectors }
     }
 
     /// The outcome of a state, if one that recovery cannot distinguish from it has recovered.
     pub fn find(
         &mut self,
-        place: &mut Place,
+        place: &mut CutPosition,
         (units, cut_states): (&Units, &CutStates),
         choice: &[u8],
     ) -> Option<OutcomeNo> {
@@ -151,7 +152,7 @@ impl Pruner {
     /// it contradicts what is known.
     pub fn recover(
         &mut self,
-        place: &mut Place,
+        place: &mut CutPosition,
         (units, cut_states): (&Units, &CutStates),
         choice: &[u8],
         (contents, judge): (Vec<Store>, &Arc<MixedJudge>),
@@ -184,7 +185,7 @@ impl Pruner {
         base: &Base,
         contents: Vec<Store>,
         judge: &Arc<MixedJudge>,
-    ) -> Option<(Outcome, Vec<Look>)> {
+    ) -> Option<(RecoveryResult, Vec<Look>)> {
         let trace = Trace::new(&base.first, self.forgotten);
         let (machine, judge, noted) = (self.machine.clone(), Arc::clone(judge), trace.clone());
         let recovered =
@@ -195,12 +196,12 @@ impl Pruner {
             let disk = Ram::from_store("recovered disk", contents[0].snapshot());
             structure_on(&trace.device(0, disk))
         });
-        Some((Outcome { seen, left }, trace.take()))
+        Some((RecoveryResult { seen, left }, trace.take()))
     }
 
     /// Judges an outcome by what was promised at a cut.
     pub fn judge(&self, outcome: OutcomeNo, judge: &MixedJudge, at: Moment) -> StateFigures {
-        let Outcome { seen, left } = &*self.outcomes[outcome as usize];
+        let RecoveryResult { seen, left } = &*self.outcomes[outcome as usize];
         let mut cut = match seen {
             Ok(view) => {
                 let mut cut = StateFigures { at: at.at, ..StateFigures::default() };
@@ -217,7 +218,7 @@ impl Pruner {
     }
 }
 
-type Recovered = (Result<JudgeView, String>, Result<Vec<Store>, String>);
+type PrunedRecovery = (Result<JudgeView, String>, Result<Vec<Store>, String>);
 
 /// Recovers, looks and unmounts, on devices that are traced.
 fn recovered(
@@ -225,10 +226,10 @@ fn recovered(
     contents: Vec<Store>,
     judge: &MixedJudge,
     trace: &Trace,
-) -> Recovered {
+) -> PrunedRecovery {
     let device =
         |number: usize, ram: &Ram| -> Arc<dyn BlockDevice> { trace.device(number, ram.clone()) };
-    let Booted { fs, shut_down } = match machine.boot(contents, &device) {
+    let BootedMachine { fs, shut_down } = match machine.boot(contents, &device) {
         Ok(booted) => booted,
         Err(why) => return (Err(format!("the mount was refused: {why}")), Err(String::new())),
     };

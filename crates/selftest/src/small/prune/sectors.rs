@@ -67,7 +67,7 @@ impl Numbers {
 }
 
 /// A sector of which a cut leaves parts in doubt.
-struct Torn {
+struct TornSector {
     sector: usize,
     sure: Vec<u8>,
     /// Which units in doubt lie in it, and where.
@@ -75,14 +75,14 @@ struct Torn {
 }
 
 /// The sectors in one state of a cut after the other.
-pub(super) struct Sectors {
+pub(super) struct SectorContents {
     numbers: Vec<Answer>,
     /// Units in doubt that are a sector: the sector, and the number of each option.
     whole: Vec<(usize, usize, Vec<Answer>)>,
-    torn: Vec<Torn>,
+    torn: Vec<TornSector>,
 }
 
-impl Sectors {
+impl SectorContents {
     /// Of a cut that leaves `doubts`; `sure` is what is beyond doubt.
     pub(super) fn at(
         numbers: &mut Numbers,
@@ -90,9 +90,9 @@ impl Sectors {
         units: &Units,
         cut_states: &CutStates,
         sure: &[Store],
-    ) -> Sectors {
+    ) -> SectorContents {
         let mut sectors =
-            Sectors { numbers: base.numbers.clone(), whole: Vec::new(), torn: Vec::new() };
+            SectorContents { numbers: base.numbers.clone(), whole: Vec::new(), torn: Vec::new() };
         let sector = |(device, offset): (u32, u64)| {
             base.first[device as usize] as usize + (offset / SECTOR) as usize
         };
@@ -124,7 +124,7 @@ impl Sectors {
             }
             if sectors.torn.last().is_none_or(|torn| torn.sector != at) {
                 let sure = read(place).to_vec();
-                sectors.torn.push(Torn { sector: at, sure, units: Vec::new() });
+                sectors.torn.push(TornSector { sector: at, sure, units: Vec::new() });
             }
             if let Some(torn) = sectors.torn.last_mut() {
                 torn.units.push((unit, (place.1 % SECTOR) as usize));
@@ -144,7 +144,7 @@ impl Sectors {
         for (unit, sector, options) in &self.whole {
             self.numbers[*sector] = options[usize::from(choice[*unit])];
         }
-        for Torn { sector, sure, units: parts } in &self.torn {
+        for TornSector { sector, sure, units: parts } in &self.torn {
             let mut bytes = sure.clone();
             for (unit, at) in parts {
                 let options = &cut_states.options()[*unit].1;

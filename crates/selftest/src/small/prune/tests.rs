@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use steadfast_crash::explore::Plan;
-use steadfast_crash::states::Bound;
+use steadfast_crash::states::StateBound;
 
 use super::*;
 use crate::mixed::Setup;
 use crate::small::explore::Explorer;
 use crate::small::sequence::Sequence;
-use crate::small::twice::{Twice, explore_both};
+use crate::small::twice::{PruningCheck, explore_both};
 
 const SMALL: Setup = Setup { block_size: 1024, ..Setup::PLAIN };
 const EXTERNAL: Setup = Setup { external: true, ..SMALL };
 /// Here something is found.
 const LYING: Setup = Setup { lying: true, ..SMALL };
-const PLAN: Plan = Plan { bound: Bound::exhaustive(8, false, 1), ..Plan::EVERYWHERE };
+const PLAN: Plan = Plan { bound: StateBound::exhaustive(8, false, 1), ..Plan::EVERYWHERE };
 
 /// One operation each, of which little is promised; or two, the second of which promises.
 fn sequences(promises: bool) -> Vec<Sequence> {
@@ -24,7 +24,7 @@ fn sequences(promises: bool) -> Vec<Sequence> {
     Sequence::all(1 + usize::from(promises)).into_iter().filter(promised).step_by(every).collect()
 }
 
-fn twice(setup: Setup, forgotten: Forgotten) -> Twice {
+fn twice(setup: Setup, forgotten: TraceOmission) -> PruningCheck {
     let machine = SmallMachine::new(setup).unwrap();
     let pruning = Pruning { compare_every: 0, forgotten, ..Pruning::ON };
     let (sequences, no_clock) = (sequences(setup.lying), || Duration::ZERO);
@@ -32,7 +32,7 @@ fn twice(setup: Setup, forgotten: Forgotten) -> Twice {
 }
 
 /// Whether it is found by the comparison of all states, and by that of one in ten.
-fn found(name: &str, setup: Setup, forgotten: Forgotten) {
+fn found(name: &str, setup: Setup, forgotten: TraceOmission) {
     let whole = twice(setup, forgotten);
     assert!(whole.differing > 0, "{name}: {}", whole.pruned);
     let machine = SmallMachine::new(setup).unwrap();
@@ -48,7 +48,7 @@ fn found(name: &str, setup: Setup, forgotten: Forgotten) {
 #[test]
 fn nothing_forgotten_nothing_differs() {
     for setup in [SMALL, EXTERNAL, LYING] {
-        let whole = twice(setup, Forgotten::Nothing);
+        let whole = twice(setup, TraceOmission::Nothing);
         let figures = whole.pruned;
         assert_eq!((whole.differing, figures.contradictions), (0, 0), "{figures}");
         assert_eq!(whole.agreed, figures.distinct, "{figures}");
@@ -60,34 +60,34 @@ fn nothing_forgotten_nothing_differs() {
 
 #[test]
 fn a_forgotten_journal_device_is_found() {
-    found("journal device", EXTERNAL, Forgotten::Device(1));
+    found("journal device", EXTERNAL, TraceOmission::Device(1));
 }
 
 #[test]
 fn a_forgotten_disk_is_found() {
-    found("disk", EXTERNAL, Forgotten::Device(0));
+    found("disk", EXTERNAL, TraceOmission::Device(0));
 }
 
 #[test]
 fn forgotten_beginnings_are_found() {
-    found("beginnings", SMALL, Forgotten::Beginnings);
+    found("beginnings", SMALL, TraceOmission::Beginnings);
 }
 
 // On honest devices all states are good, whatever of them is looked at.
 
 #[test]
 fn a_forgotten_recovery_is_found() {
-    found("recovery", LYING, Forgotten::Part(Part::Mount));
+    found("recovery", LYING, TraceOmission::Part(Part::Mount));
 }
 
 #[test]
 fn a_forgotten_judge_is_found() {
-    found("judge", LYING, Forgotten::Part(Part::Judge));
+    found("judge", LYING, TraceOmission::Part(Part::Judge));
 }
 
 #[test]
 fn a_forgotten_check_is_found() {
     // A mount reads nearly all that the check reads: few states differ, so all are compared.
-    let whole = twice(Setup { block_size: 4096, ..LYING }, Forgotten::Part(Part::Check));
+    let whole = twice(Setup { block_size: 4096, ..LYING }, TraceOmission::Part(Part::Check));
     assert!(whole.differing > 0, "{}", whole.pruned);
 }

@@ -44,7 +44,7 @@ impl Look {
 
 /// What of a sector is known, or follows from what is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum SectorKnowledge {
     Nothing,
     Beginning,
     All,
@@ -61,7 +61,7 @@ pub(super) enum Part {
 
 /// What is not noted: for tests, which must notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Forgotten {
+pub(super) enum TraceOmission {
     Nothing,
     /// Reads of this device.
     #[cfg(test)]
@@ -74,51 +74,51 @@ pub(super) enum Forgotten {
     Beginnings,
 }
 
-impl Forgotten {
+impl TraceOmission {
     #[cfg(test)]
     fn has(self, part: Part, device: usize, beginning: bool) -> bool {
         match self {
-            Forgotten::Nothing => false,
-            Forgotten::Device(forgotten) => device == forgotten,
-            Forgotten::Part(forgotten) => part == forgotten,
-            Forgotten::Beginnings => beginning,
+            TraceOmission::Nothing => false,
+            TraceOmission::Device(forgotten) => device == forgotten,
+            TraceOmission::Part(forgotten) => part == forgotten,
+            TraceOmission::Beginnings => beginning,
         }
     }
 
     #[cfg(not(test))]
     fn has(self, _: Part, _: usize, _: bool) -> bool {
-        self != Forgotten::Nothing
+        self != TraceOmission::Nothing
     }
 }
 
-struct Noted {
+struct TraceEntry {
     part: Part,
     looks: Vec<Look>,
-    known: Vec<Known>,
+    known: Vec<SectorKnowledge>,
 }
 
 /// What is looked at on the devices of one machine, in order.
 #[derive(Clone)]
 pub(super) struct Trace {
-    noted: Arc<Mutex<Noted>>,
+    noted: Arc<Mutex<TraceEntry>>,
     /// The first sector of each device.
     first: Arc<[u32]>,
-    forgotten: Forgotten,
+    forgotten: TraceOmission,
 }
 
 impl Trace {
     /// Of devices whose first sectors these are; the last number is one beyond all sectors.
-    pub(super) fn new(first: &[u32], forgotten: Forgotten) -> Trace {
+    pub(super) fn new(first: &[u32], forgotten: TraceOmission) -> Trace {
         let sectors = first.last().map_or(0, |end| *end as usize);
-        let known = vec![Known::Nothing; sectors];
-        let noted = Noted { part: Part::Mount, looks: Vec::new(), known };
+        let known = vec![SectorKnowledge::Nothing; sectors];
+        let noted = TraceEntry { part: Part::Mount, looks: Vec::new(), known };
         Trace { noted: Arc::new(Mutex::new(noted)), first: first.into(), forgotten }
     }
 
     /// A device that is noted.
     pub(super) fn device(&self, number: usize, ram: Ram) -> Arc<dyn BlockDevice> {
         let info = ram.info();
-        Arc::new(Traced { ram, info, number, trace: self.clone() })
+        Arc::new(TracedDisk { ram, info, number, trace: self.clone() })
     }
 
     /// Says who looks from now on.
@@ -131,7 +131,7 @@ impl Trace {
         std::mem::take(&mut self.lock().looks)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Noted> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, TraceEntry> {
         // Nothing panics while it is held.
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,8 +154,8 @@ impl Trace {
         let mut noted = self.lock();
         let forgotten = self.forgotten.has(noted.part, device, true);
         let known = &mut noted.known[sector as usize];
-        if *known == Known::Nothing && !forgotten {
-            *known = Known::Beginning;
+        if *known == SectorKnowledge::Nothing && !forgotten {
+            *known = SectorKnowledge::Beginning;
             noted.looks.push(Look::beginning(sector));
         }
     }
@@ -168,30 +168,30 @@ impl Trace {
             if at * SECTOR < offset || (at + 1) * SECTOR > end {
                 noted.look(sector);
             }
-            noted.known[sector as usize] = Known::All;
+            noted.known[sector as usize] = SectorKnowledge::All;
         }
     }
 }
 
-impl Noted {
+impl TraceEntry {
     fn look(&mut self, sector: u32) {
         let known = &mut self.known[sector as usize];
-        if *known != Known::All {
-            *known = Known::All;
+        if *known != SectorKnowledge::All {
+            *known = SectorKnowledge::All;
             self.looks.push(Look::contents(sector));
         }
     }
 }
 
 /// A RAM disk that notes what is looked at.
-struct Traced {
+struct TracedDisk {
     ram: Ram,
     info: DeviceInfo,
     number: usize,
     trace: Trace,
 }
 
-impl Traced {
+impl TracedDisk {
     fn note(&self, request: &Request) {
         // What is refused does nothing.
         if steadfast_block::check(&self.info, request).is_err() {
@@ -208,7 +208,7 @@ impl Traced {
     }
 }
 
-impl BlockDevice for Traced {
+impl BlockDevice for TracedDisk {
     fn info(&self) -> DeviceInfo {
         self.info.clone()
     }
@@ -255,7 +255,7 @@ impl BlockDevice for Traced {
     }
 }
 
-impl DirectMemory for Traced {
+impl DirectMemory for TracedDisk {
     fn load(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         if offset.checked_add(out.len() as u64).is_some_and(|end| end <= self.info.size) {
             self.trace.looked(self.number, offset, out.len() as u64);
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_was_written_before_is_not_looked_at() {
-        let trace = Trace::new(&[0, 8, 16], Forgotten::Nothing);
+        let trace = Trace::new(&[0, 8, 16], TraceOmission::Nothing);
         let ram = || Ram::new("ram", 4096);
         let (disk, log) = (trace.device(0, ram()), trace.device(1, ram()));
         disk.write(512, vec![1; 1024].into()).unwrap();
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_in_part_is_looked_at_first() {
-        let trace = Trace::new(&[0, 8], Forgotten::Nothing);
+        let trace = Trace::new(&[0, 8], TraceOmission::Nothing);
         let disk = trace.device(0, Ram::new("ram", 4096));
         let memory = disk.direct_memory().unwrap();
         memory.store(500, &[1; 600]).unwrap();

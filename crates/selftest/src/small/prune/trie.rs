@@ -18,12 +18,12 @@ use super::traced::Look;
 pub(super) type Answer = u32;
 
 /// A run of looks without a choice, then what comes after it.
-struct Run {
+struct LookRun {
     looks: Box<[(Look, Answer)]>,
-    then: Then,
+    then: TrieNode,
 }
 
-enum Then {
+enum TrieNode {
     /// Number of the outcome.
     Outcome(u32),
     /// A look at which paths part; the number of the run that follows each answer.
@@ -37,7 +37,7 @@ pub(super) struct Contradiction;
 /// The tree.
 #[derive(Default)]
 pub(super) struct Trie {
-    runs: Vec<Run>,
+    runs: Vec<LookRun>,
     /// Looks held in all runs.
     held: usize,
 }
@@ -56,8 +56,10 @@ impl Trie {
                 return None;
             }
             match &run.then {
-                Then::Outcome(outcome) => return Some(*outcome),
-                Then::Parting(look, ways) => run = &self.runs[*ways.get(&answer(*look))? as usize],
+                TrieNode::Outcome(outcome) => return Some(*outcome),
+                TrieNode::Parting(look, ways) => {
+                    run = &self.runs[*ways.get(&answer(*look))? as usize]
+                }
             }
         }
     }
@@ -69,7 +71,7 @@ impl Trie {
         outcome: u32,
     ) -> Result<(), Contradiction> {
         if self.runs.is_empty() {
-            self.push(path, Then::Outcome(outcome));
+            self.push(path, TrieNode::Outcome(outcome));
             return Ok(());
         }
         let (mut at, mut left) = (0, path);
@@ -80,21 +82,21 @@ impl Trie {
                 let parts = left.get(equal).filter(|(look, _)| *look == run.looks[equal].0);
                 let (_, answer) = *parts.ok_or(Contradiction)?;
                 self.part(at, equal);
-                let new = self.push(&left[equal + 1..], Then::Outcome(outcome));
-                if let Then::Parting(_, ways) = &mut self.runs[at].then {
+                let new = self.push(&left[equal + 1..], TrieNode::Outcome(outcome));
+                if let TrieNode::Parting(_, ways) = &mut self.runs[at].then {
                     ways.insert(answer, new);
                 }
                 return Ok(());
             }
             left = &left[equal..];
             match &self.runs[at].then {
-                Then::Outcome(known) => {
+                TrieNode::Outcome(known) => {
                     return match left.is_empty() && *known == outcome {
                         true => Ok(()),
                         false => Err(Contradiction),
                     };
                 }
-                Then::Parting(look, ways) => {
+                TrieNode::Parting(look, ways) => {
                     let ((found, answer), rest) = left.split_first().ok_or(Contradiction)?;
                     if found != look {
                         return Err(Contradiction);
@@ -104,8 +106,8 @@ impl Trie {
                         Some(next) => at = *next as usize,
                         None => {
                             let answer = *answer;
-                            let new = self.push(left, Then::Outcome(outcome));
-                            if let Then::Parting(_, ways) = &mut self.runs[at].then {
+                            let new = self.push(left, TrieNode::Outcome(outcome));
+                            if let TrieNode::Parting(_, ways) = &mut self.runs[at].then {
                                 ways.insert(answer, new);
                             }
                             return Ok(());
@@ -116,23 +118,24 @@ impl Trie {
         }
     }
 
-    fn push(&mut self, looks: &[(Look, Answer)], then: Then) -> u32 {
+    fn push(&mut self, looks: &[(Look, Answer)], then: TrieNode) -> u32 {
         self.held += looks.len() + 1;
-        self.runs.push(Run { looks: looks.into(), then });
+        self.runs.push(LookRun { looks: looks.into(), then });
         self.runs.len() as u32 - 1
     }
 
     /// Lets a run end before its look `index`, where paths part from now on.
     fn part(&mut self, at: usize, index: usize) {
-        let Run { looks, then } = std::mem::replace(
+        let LookRun { looks, then } = std::mem::replace(
             &mut self.runs[at],
-            Run { looks: Box::default(), then: Then::Outcome(0) },
+            LookRun { looks: Box::default(), then: TrieNode::Outcome(0) },
         );
         let (look, answer) = looks[index];
         self.held -= looks.len() - index;
         let rest = self.push(&looks[index + 1..], then);
         let ways = HashMap::from([(answer, rest)]);
-        self.runs[at] = Run { looks: looks[..index].into(), then: Then::Parting(look, ways) };
+        self.runs[at] =
+            LookRun { looks: looks[..index].into(), then: TrieNode::Parting(look, ways) };
     }
 }
 

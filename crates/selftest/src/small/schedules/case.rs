@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use steadfast_crash::{CrashError, Result};
 use steadfast_ext4::DataMode;
-use steadfast_runtime::{Passed, Preemption};
+use steadfast_runtime::{Preemption, PreemptionPoint};
 use steadfast_vfs::TransactMask;
 
 use super::Schedule;
 use crate::mixed::Setup;
 use crate::mixed::operation::Operation;
-use crate::small::machine::{Run, SmallMachine};
+use crate::small::machine::{SequenceRun, SmallMachine};
 use crate::small::sequence::Sequence;
 
 /// Transaction points of data=transact.
@@ -39,7 +39,10 @@ impl ScheduledCase {
     }
 
     /// Runs it; which points were passed.
-    pub(in crate::small) fn record(&self, machine: &SmallMachine) -> Result<(Run, Vec<Passed>)> {
+    pub(in crate::small) fn record(
+        &self,
+        machine: &SmallMachine,
+    ) -> Result<(SequenceRun, Vec<PreemptionPoint>)> {
         let preemption = Preemption::at(&self.schedule.points);
         let preemption = if self.locks { preemption.with_locks() } else { preemption };
         let run = machine.record(&self.tasks, Some((&preemption, self.schedule.begins)))?;

@@ -2,13 +2,13 @@
 
 use steadfast_crash::Result;
 
-use super::distinct::{Distinct, Seen};
-use super::{Counts, Prune, Schedules, Tasks, each_run};
+use super::distinct::{Distinct, RunKey};
+use super::{Counts, Prune, Schedules, TaskSequences, each_run};
 use crate::small::machine::SmallMachine;
 
 /// What a comparison has shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Compared {
+pub struct ComparisonReport {
     /// Tasks side by side that were compared.
     pub pairs: u64,
     /// All their schedules.
@@ -21,9 +21,9 @@ pub struct Compared {
     pub lost_by_control: u64,
 }
 
-impl std::fmt::Display for Compared {
+impl std::fmt::Display for ComparisonReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Compared { pairs, all, run, lost, lost_by_control } = self;
+        let ComparisonReport { pairs, all, run, lost, lost_by_control } = self;
         write!(
             f,
             "{pairs} pairs: pruning leaves {run} of {all} schedules and loses {lost} recordings; \
@@ -39,10 +39,10 @@ impl std::fmt::Display for Compared {
 /// If a run could not be recorded, in words: with the case that shows it.
 pub fn compare_pruning(
     machine: &SmallMachine,
-    pairs: &[Tasks],
+    pairs: &[TaskSequences],
     preemptions: usize,
-) -> Result<Compared> {
-    let mut compared = Compared::default();
+) -> Result<ComparisonReport> {
+    let mut compared = ComparisonReport::default();
     let schedules = |prune| Schedules { prune, ..Schedules::all(preemptions) };
     for tasks in pairs {
         let (all, counts) = recordings(machine, tasks, &schedules(Prune::Nothing))?;
@@ -67,13 +67,13 @@ pub fn compare_pruning(
 
 fn recordings(
     machine: &SmallMachine,
-    tasks: &Tasks,
+    tasks: &TaskSequences,
     schedules: &Schedules,
-) -> Result<(Vec<Seen>, Counts)> {
+) -> Result<(Vec<RunKey>, Counts)> {
     let joint = machine.setup.points.is_some();
     let mut seen = Vec::new();
     let counts = each_run(machine, tasks, schedules, &mut |_, run| {
-        seen.push(Seen::of(&run.recorded.recording, joint));
+        seen.push(RunKey::of(&run.recorded.recording, joint));
         true
     })?;
     Ok((seen, counts))

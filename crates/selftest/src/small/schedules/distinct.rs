@@ -29,14 +29,14 @@ enum ScheduleEvent {
 /// A recording, without times: what must be equal, and how late operations started, by task and
 /// index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RunKey {
     key: u64,
     started: Vec<u32>,
 }
 
-impl Seen {
+impl RunKey {
     /// `joint`: the tasks are judged together.
-    pub fn of(recording: &Recording, joint: bool) -> Seen {
+    pub fn of(recording: &Recording, joint: bool) -> RunKey {
         let mut hasher = DefaultHasher::new();
         for event in recording.events() {
             (event.device.0, event.failed).hash(&mut hasher);
@@ -63,7 +63,7 @@ impl Seen {
         flush(&mut acknowledged, &mut hasher);
         started.sort_unstable();
         let started = started.into_iter().map(|(_, _, at)| at).collect();
-        Seen { key: hasher.finish(), started }
+        RunKey { key: hasher.finish(), started }
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Distinct {
 
 impl Distinct {
     /// Whether a recording that was cut stands for this one.
-    pub fn covers(&self, seen: &Seen) -> bool {
+    pub fn covers(&self, seen: &RunKey) -> bool {
         let later = |cut: &Vec<u32>| {
             cut.len() == seen.started.len() && cut.iter().zip(&seen.started).all(|(c, s)| c >= s)
         };
@@ -102,7 +102,7 @@ impl Distinct {
     }
 
     /// Takes one in; false if another one stands for it.
-    pub fn insert(&mut self, seen: Seen) -> bool {
+    pub fn insert(&mut self, seen: RunKey) -> bool {
         let is_new = !self.covers(&seen);
         if is_new {
             self.started.entry(seen.key).or_default().push(seen.started);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_recording_stands_for_those_whose_operations_started_earlier() {
-        let seen = |key, started: &[u32]| Seen { key, started: started.to_vec() };
+        let seen = |key, started: &[u32]| RunKey { key, started: started.to_vec() };
         let mut distinct = Distinct::default();
         assert!(distinct.insert(seen(1, &[0, 4, 9])));
         assert!(!distinct.insert(seen(1, &[0, 4, 9])), "the same");

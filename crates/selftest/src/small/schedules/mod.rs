@@ -24,19 +24,19 @@ mod tests;
 use steadfast_block::rng::Rng;
 use steadfast_crash::Result;
 use steadfast_crash::explore::Plan;
-use steadfast_runtime::Passed;
+use steadfast_runtime::PreemptionPoint;
 
-use self::distinct::{Distinct, Seen};
+use self::distinct::{Distinct, RunKey};
 use self::prune::begins_and_ends;
-use super::explore::{Explored, Explorer};
-use super::machine::{Run, SmallMachine};
+use super::explore::{Explorer, SequenceReport};
+use super::machine::{SequenceRun, SmallMachine};
 
 pub use case::ScheduledCase;
-pub use compare::{Compared, compare_pruning};
+pub use compare::{ComparisonReport, compare_pruning};
 pub use prune::Prune;
 pub use shrink::ShrunkCase;
 pub use steadfast_crash::schedule::Schedule;
-pub use tasks::Tasks;
+pub use tasks::TaskSequences;
 
 /// Cases kept of those that showed something wrong.
 const CASES_KEPT: usize = 12;
@@ -63,7 +63,7 @@ impl Schedules {
 
 /// What was explored.
 #[derive(Debug, Clone, Default)]
-pub struct Scheduled {
+pub struct ScheduleReport {
     /// Tasks side by side: pairs, mostly.
     pub pairs: u64,
     /// Schedules that were run.
@@ -76,14 +76,14 @@ pub struct Scheduled {
     /// The most points of a run.
     pub points_max: u64,
     /// Their cuts and states; what `sequences` counts is the distinct recordings.
-    pub explored: Explored,
+    pub explored: SequenceReport,
     /// The first schedules that showed something wrong.
     pub wrong: Vec<ScheduledCase>,
 }
 
-impl std::fmt::Display for Scheduled {
+impl std::fmt::Display for ScheduleReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Scheduled { pairs, schedules, pruned, distinct, points_max, explored, .. } = self;
+        let ScheduleReport { pairs, schedules, pruned, distinct, points_max, explored, .. } = self;
         write!(
             f,
             "{pairs} pairs, {schedules} schedules ({pruned} pruned, {distinct} distinct, \
@@ -99,18 +99,18 @@ impl std::fmt::Display for Scheduled {
 /// If a run could not be recorded, in words: with the case that shows it.
 pub fn explore_schedules(
     machine: &SmallMachine,
-    pairs: &[Tasks],
+    pairs: &[TaskSequences],
     schedules: &Schedules,
     plan: &Plan,
-    progress: &dyn Fn(&Scheduled),
-) -> Result<Scheduled> {
+    progress: &dyn Fn(&ScheduleReport),
+) -> Result<ScheduleReport> {
     let mut explorer = Explorer::new(machine, plan);
-    let mut done = Scheduled::default();
+    let mut done = ScheduleReport::default();
     for tasks in pairs {
         let joint = machine.setup.points.is_some();
         let mut distinct = Distinct::default();
         let counts = each_run(machine, tasks, schedules, &mut |case, run| {
-            if !distinct.insert(Seen::of(&run.recorded.recording, joint)) {
+            if !distinct.insert(RunKey::of(&run.recorded.recording, joint)) {
                 return true;
             }
             done.distinct += 1;
@@ -140,17 +140,17 @@ struct Counts {
 }
 
 /// A run that was made, and the points that it passed.
-type Made = (ScheduledCase, Vec<Passed>);
+type ScheduleRun = (ScheduledCase, Vec<PreemptionPoint>);
 
 /// Runs the schedules of some tasks, one after the other, as long as `each` wants more.
 fn each_run(
     machine: &SmallMachine,
-    tasks: &Tasks,
+    tasks: &TaskSequences,
     schedules: &Schedules,
-    each: &mut dyn FnMut(ScheduledCase, Run) -> bool,
+    each: &mut dyn FnMut(ScheduledCase, SequenceRun) -> bool,
 ) -> Result<Counts> {
     let mut counts = Counts::default();
-    let mut run = |schedule: Schedule| -> steadfast_crash::Result<Option<Made>> {
+    let mut run = |schedule: Schedule| -> steadfast_crash::Result<Option<ScheduleRun>> {
         let case = ScheduledCase {
             setup: machine.setup,
             tasks: tasks.sequences.clone(),

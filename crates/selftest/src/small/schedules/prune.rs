@@ -4,7 +4,7 @@
 //! the preemption which it adds changes nothing that a device or the judge sees:
 //!
 //! 1. *Alone*: nobody else can take a step until the preempted task comes back
-//!    ([`Passed::alone`]). It does the same, later.
+//!    ([`PreemptionPoint::alone`]). It does the same, later.
 //! 2. *Handed back*: the preemption follows another one of another task, at the same instant, and
 //!    is at the first point that this task comes to at all. What an operation does before its first
 //!    point changes nothing. So the first task comes back at once, as without both preemptions.
@@ -18,7 +18,7 @@
 //! Dates move in steps, and a time shift of a few milliseconds reaches no timer of the file system
 //! (the shortest is of seconds), which is why *later* is *the same*.
 
-use steadfast_runtime::Passed;
+use steadfast_runtime::PreemptionPoint;
 
 use super::Schedule;
 use crate::mixed::run::folder_name;
@@ -37,7 +37,7 @@ pub enum Prune {
 
 /// Of a run without preemptions of two tasks: whether the task that begins has ended when the other
 /// one comes to its first point.
-pub(super) fn begins_and_ends(passed: &[Passed], begins: usize) -> bool {
+pub(super) fn begins_and_ends(passed: &[PreemptionPoint], begins: usize) -> bool {
     let other = folder_name(1 - begins.min(1));
     passed.iter().find(|p| p.task == other).is_some_and(|p| p.alone)
 }
@@ -47,7 +47,7 @@ impl Prune {
     /// of `schedule`; `other_ends`: if the other task begins, it [ends](begins_and_ends) before.
     pub(super) fn leaves_out(
         self,
-        passed: &[Passed],
+        passed: &[PreemptionPoint],
         schedule: &Schedule,
         next: usize,
         other_ends: bool,
@@ -56,11 +56,11 @@ impl Prune {
             return false;
         }
         let point = &passed[next];
-        let is_client = |p: &Passed| p.task.starts_with(CLIENTS);
+        let is_client = |p: &PreemptionPoint| p.task.starts_with(CLIENTS);
         if point.alone {
             return true;
         }
-        let of_other = |before: &Passed| {
+        let of_other = |before: &PreemptionPoint| {
             before.preempted && is_client(before) && before.task != point.task && is_client(point)
         };
         let is_new = passed[..next].iter().all(|p| p.task != point.task);

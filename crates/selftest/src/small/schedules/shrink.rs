@@ -5,15 +5,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use steadfast_crash::Result;
-use steadfast_crash::explore::{Decisive, Machine, Plan, SecondCuts, System, first_wrong};
+use steadfast_crash::explore::{Decisive, Plan, RebootTarget, SecondCuts, System, first_wrong};
 use steadfast_crash::figures::StateFigures;
 
-use super::distinct::{Distinct, Seen};
-use super::{Prune, Schedule, ScheduledCase, Schedules, Tasks, each_run};
+use super::distinct::{Distinct, RunKey};
+use super::{Prune, Schedule, ScheduledCase, Schedules, TaskSequences, each_run};
 use crate::mixed::operation::Operation;
-use crate::small::explore::{Explored, Explorer};
+use crate::small::explore::{Explorer, SequenceReport};
 use crate::small::explored::Verdict;
-use crate::small::machine::{Run, SmallMachine};
+use crate::small::machine::{SequenceRun, SmallMachine};
 use crate::small::sequence::{Sequence, Start};
 
 /// Recoveries that are spent to find the units that matter.
@@ -48,7 +48,7 @@ impl ScheduledCase {
     ///
     /// # Errors
     /// If it cannot be run, in words.
-    pub fn explore(&self, plan: &Plan) -> Result<Explored> {
+    pub fn explore(&self, plan: &Plan) -> Result<SequenceReport> {
         let machine = SmallMachine::new(self.setup)?;
         let mut explorer = Explorer::new(&machine, plan);
         let (run, _) = self.record(&machine)?;
@@ -73,8 +73,8 @@ impl ScheduledCase {
             best = smaller;
         }
         let runs = search.runs;
-        let (Run { recorded, begin, .. }, _) = best.record(&machine)?;
-        let system: Arc<dyn Machine> = Arc::new(machine);
+        let (SequenceRun { recorded, begin, .. }, _) = best.record(&machine)?;
+        let system: Arc<dyn RebootTarget> = Arc::new(machine);
         // Before the first cut what is there at the start was not made yet, as it seems.
         let wrong =
             |cut: &StateFigures| cut.tick >= begin && !Verdict::of(cut.clone()).words.is_empty();
@@ -133,7 +133,7 @@ impl Search<'_> {
     }
 
     fn of_all(&mut self, case: &ScheduledCase, preemptions: usize) -> Option<ScheduledCase> {
-        let tasks = Tasks { number: 0, sequences: case.tasks.clone() };
+        let tasks = TaskSequences { number: 0, sequences: case.tasks.clone() };
         let schedules = Schedules { prune: Prune::Equal, ..Schedules::all(preemptions) };
         let mut explorer = Explorer::new(self.machine, &self.plan);
         let (mut found, mut distinct) = (None, Distinct::default());
@@ -141,7 +141,7 @@ impl Search<'_> {
         let counts = each_run(self.machine, &tasks, &schedules, &mut |case, run| {
             // Fewer have been tried.
             let tried = case.schedule.points.len() < preemptions;
-            if distinct.insert(Seen::of(&run.recorded.recording, joint)) && !tried {
+            if distinct.insert(RunKey::of(&run.recorded.recording, joint)) && !tried {
                 explorer.sequences("", &case.tasks, run);
             }
             found = (explorer.figures.wrong() > 0).then_some(case);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use steadfast_devices::filter::record::{Action, Recording};
 use steadfast_ext4::DataMode;
 
-use super::{Prune, ScheduledCase, Schedules, Tasks, compare_pruning, each_run};
+use super::{Prune, ScheduledCase, Schedules, TaskSequences, compare_pruning, each_run};
 use crate::small::machine::SmallMachine;
 
 /// One pair in so many.
@@ -18,7 +18,7 @@ fn machine(data: DataMode, external: bool) -> SmallMachine {
 /// Of a sample of the pairs: no schedule that is left out leaves what no other leaves, and a
 /// pruning that asks for less does lose some.
 fn compared(data: DataMode, external: bool) {
-    let pairs: Vec<Tasks> = Tasks::of_two().into_iter().step_by(EVERY).collect();
+    let pairs: Vec<TaskSequences> = TaskSequences::of_two().into_iter().step_by(EVERY).collect();
     let compared = compare_pruning(&machine(data, external), &pairs, 2).unwrap();
     assert_eq!(compared.lost, 0, "{compared}");
     assert!(compared.run * 5 < compared.all * 4, "{compared}");
@@ -71,7 +71,7 @@ fn shape(recording: &Recording, swapped: bool) -> Vec<(u64, u64, u64, u64)> {
 fn pairs_are_symmetric() {
     let machine = machine(DataMode::Ordered, false);
     let schedules = Schedules { prune: Prune::Nothing, ..Schedules::all(1) };
-    let shapes = |tasks: &Tasks, swapped| {
+    let shapes = |tasks: &TaskSequences, swapped| {
         let mut found = HashSet::new();
         each_run(&machine, tasks, &schedules, &mut |_, run| {
             found.insert(shape(&run.recorded.recording, swapped));
@@ -81,8 +81,8 @@ fn pairs_are_symmetric() {
         found
     };
     // Of two that do the same only one begins.
-    let differ = |tasks: &&Tasks| tasks.sequences[0] != tasks.sequences[1];
-    for tasks in Tasks::of_two().iter().step_by(EVERY).filter(differ) {
+    let differ = |tasks: &&TaskSequences| tasks.sequences[0] != tasks.sequences[1];
+    for tasks in TaskSequences::of_two().iter().step_by(EVERY).filter(differ) {
         let mut swapped = tasks.clone();
         swapped.sequences.reverse();
         let (one, other) = (shapes(tasks, false), shapes(&swapped, true));

@@ -4,7 +4,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use steadfast_devices::model::parameters::Kind;
+use steadfast_devices::model::parameters::ModelKind;
 use steadfast_devices::model::{KINDS, Model, ModelParams, NvramParams};
 use steadfast_vfs::options::choose;
 
@@ -14,13 +14,13 @@ const CARD_MIB: u32 = 32;
 /// Which disk: a kind that can be the disk of a power-cut test.
 #[derive(Debug, Clone, Copy)]
 pub struct Disk {
-    kind: &'static Kind,
+    kind: &'static ModelKind,
     least_bytes: u64,
 }
 
 /// Where the journal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JournalPlace {
+pub enum JournalMedium {
     /// In the file system.
     Internal,
     /// On a battery-backed card.
@@ -72,18 +72,18 @@ impl FromStr for Disk {
     }
 }
 
-impl JournalPlace {
+impl JournalMedium {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            JournalPlace::Internal => "internal",
-            JournalPlace::Nvram => "nvram",
+            JournalMedium::Internal => "internal",
+            JournalMedium::Nvram => "nvram",
         }
     }
 
     /// The parameters of the model of the journal's own device, if it has one.
     pub fn params(self) -> Option<ModelParams> {
-        if self == JournalPlace::Internal {
+        if self == JournalMedium::Internal {
             return None;
         }
         let card = NvramParams { size_mib: CARD_MIB, initialised: true, ..NvramParams::default() };
@@ -97,13 +97,13 @@ impl JournalPlace {
     }
 }
 
-impl FromStr for JournalPlace {
+impl FromStr for JournalMedium {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "internal" => Ok(JournalPlace::Internal),
-            "nvram" => Ok(JournalPlace::Nvram),
+            "internal" => Ok(JournalMedium::Internal),
+            "nvram" => Ok(JournalMedium::Nvram),
             _ => Err(format!("--journal {text} is unknown: choose internal or nvram")),
         }
     }

@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use steadfast_crash::program::{NoTree, Run, Tree};
+use steadfast_crash::program::{NoTree, ProgramRun, Tree};
 use steadfast_devices::model::Model;
 use steadfast_peers::{KernelFs, Peer, PeerError};
 use steadfast_vfs::HostFs;
 use steadfast_vfs::options::choose;
 
 use super::devices::Disk;
-use super::own::Left;
+use super::own::OwnRun;
 use super::prepare::run_setup;
-use super::printed::Acknowledged;
+use super::printed::AckLines;
 use super::program::{self, Watch};
 use super::setup::Setup;
 use crate::{Usage, terminal};
@@ -145,13 +145,13 @@ pub fn record(
     fs: KernelFs,
     prepare: Option<&str>,
     watch: &mut Watch<'_>,
-) -> Result<Left> {
+) -> Result<OwnRun> {
     let running = peer(setup, fs)?.start(None).map_err(to_anyhow)?;
     if let Some(command) = prepare {
         run_setup(command, running.path(), watch.stops)?;
     }
     let bases = running.begin().map_err(to_anyhow)?;
-    let lines = Acknowledged::new(running.log());
+    let lines = AckLines::new(running.log());
     let ended = program::run(running.path(), &lines, watch)?;
     let tree = tree_of(running.path());
     let (recording, taken_away) = running.end();
@@ -161,8 +161,8 @@ pub fn record(
         let busy = format!("note: something that {user} has started still uses the mount");
         terminal::note(&if e.is_busy() { busy } else { format!("note: {e}") });
     }
-    let run = Run::new(setup.about(), bases, recording, lines.lines(), Vec::new());
-    Ok(Left { run, tree, ended })
+    let run = ProgramRun::new(setup.about(), bases, recording, lines.lines(), Vec::new());
+    Ok(OwnRun { run, tree, ended })
 }
 
 fn tree_of(folder: &Path) -> Result<Tree, NoTree> {

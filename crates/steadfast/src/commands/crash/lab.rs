@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Result, anyhow};
-use steadfast_crash::explore::Reproduced;
+use steadfast_crash::explore::ReproducedState;
 use steadfast_crash::figures::StateFigures;
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::Names;
@@ -15,10 +15,10 @@ use steadfast_setup::options;
 
 use super::cli::CrashShow;
 use super::saved::{write_image, write_tree};
-use crate::{Outcome, Usage};
+use crate::{CommandEnd, Usage};
 
 /// Reproduces the cut and prints what it took.
-pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> Result<Outcome> {
+pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> Result<CommandEnd> {
     let name = args.recording.to_string_lossy();
     let scenario = crate::commands::lab::find(&name)?;
     let run = RunOptions { cuts: args.cuts, seed: args.seed, ..RunOptions::default() };
@@ -32,7 +32,7 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
             LabError::Variant { .. } => anyhow::Error::new(e),
             e => Usage(e.to_string()).into(),
         })?;
-    let Reproduced { run, state, before, after, cut } = reproduced;
+    let ReproducedState { run, state, before, after, cut } = reproduced;
     if let Some(image) = &args.image {
         write_image(&state, image)?;
     }
@@ -64,7 +64,7 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
 }
 
 /// What the cut took, and what is wrong about that.
-fn verdict(cut: &StateFigures, out: &mut dyn Write) -> Result<Outcome> {
+fn verdict(cut: &StateFigures, out: &mut dyn Write) -> Result<CommandEnd> {
     if cut.manual_repair {
         writeln!(out, "\nTaken: everything, until somebody repairs it by hand.")?;
     } else {
@@ -93,5 +93,5 @@ fn verdict(cut: &StateFigures, out: &mut dyn Write) -> Result<Outcome> {
     if wrong.is_empty() {
         writeln!(out, "Nothing is wrong with it.")?;
     }
-    Ok(if wrong.is_empty() { Outcome::Good } else { Outcome::Problem })
+    Ok(if wrong.is_empty() { CommandEnd::Good } else { CommandEnd::Problem })
 }

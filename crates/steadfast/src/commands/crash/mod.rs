@@ -21,12 +21,12 @@ use std::io::Write;
 use anyhow::Result;
 
 use crate::terminal::{self, UntilClosed};
-use crate::{Outcome, Usage};
+use crate::{CommandEnd, Usage};
 use cli::Crash;
 
 /// Runs one of the commands. What is found is an outcome; an error says nothing of what was to be
 /// judged, so it is never of the status of a finding (1).
-pub fn command(command: &Crash, out: &mut dyn Write) -> Result<Outcome> {
+pub fn command(command: &Crash, out: &mut dyn Write) -> Result<CommandEnd> {
     let outcome = match command {
         Crash::Run(args) => run::run(args, out),
         Crash::Show(args) => show::show(args, out),

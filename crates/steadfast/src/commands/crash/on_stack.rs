@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steadfast_crash::explore::StackMachine;
-use steadfast_crash::program::{Names, Run};
+use steadfast_crash::program::{Names, ProgramRun};
 use steadfast_devices::filter::record::{DeviceId, RecordLog};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
@@ -153,13 +153,13 @@ impl OnStack {
     }
 
     /// Each recorded device is of the medium that the description says.
-    pub fn on_media(&self, run: Run) -> Run {
+    pub fn on_media(&self, run: ProgramRun) -> ProgramRun {
         let devices = (0..).zip(self.setup.leaves());
         let recording = devices.fold(run.recording, |recording, (number, name)| {
             let media = self.setup.topology.devices.get(&name).map(|device| device.media);
             recording.with_media(DeviceId(number), media.unwrap_or_default())
         });
-        Run { recording, ..run }
+        ProgramRun { recording, ..run }
     }
 
     /// Whether the file system sees what the devices hold, byte by byte.

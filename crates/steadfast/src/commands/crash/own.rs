@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use anyhow::{Context, Result, anyhow, bail};
 use steadfast_block::BlockDevice;
-use steadfast_crash::program::{NoTree, Run, Tree, Watched};
+use steadfast_crash::program::{NoTree, ProgramRun, Tree, WatchedFs};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
@@ -15,14 +15,14 @@ use steadfast_ext4::DataMode;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::Compat;
 use steadfast_ext4_mkfs::{Contents, JournalChoice, Options};
-use steadfast_fuse::{MountError, Mounted, Serving};
+use steadfast_fuse::{FuseMount, MountError, Serving};
 use steadfast_host::Folder;
 use steadfast_setup::Blocks;
 use steadfast_vfs::FileSystem;
 
 use super::prepare::run_setup;
-use super::printed::Acknowledged;
-use super::program::{self, Ended, Watch};
+use super::printed::AckLines;
+use super::program::{self, ProgramEnd, Watch};
 use super::setup::Setup;
 use crate::cli::FsKind;
 use crate::mount::holders;
@@ -30,13 +30,13 @@ use crate::setup_error::to_anyhow;
 use crate::terminal;
 
 /// A recorded run with what it left.
-pub struct Left {
+pub struct OwnRun {
     /// The recording, without what is known of it above.
-    pub run: Run,
+    pub run: ProgramRun,
     /// The files at its end, without any cut.
     pub tree: Result<Tree, NoTree>,
     /// How the program ended.
-    pub ended: Ended,
+    pub ended: ProgramEnd,
 }
 
 /// Runs the program and records it.
@@ -45,7 +45,7 @@ pub fn record(
     kind: FsKind,
     prepare: Option<&str>,
     watch: &mut Watch<'_>,
-) -> Result<Left> {
+) -> Result<OwnRun> {
     let log = RecordLog::new();
     log.pause(true);
     let (blocks, bases) = match &setup.stack {
@@ -64,9 +64,9 @@ pub fn record(
     };
     log.pause(false);
     let fs = mount(setup, &blocks)?;
-    let watched = Arc::new(Watched::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
-    let served = Served::new(setup, Arc::clone(&watched) as Arc<dyn FileSystem>)?;
-    let lines = Acknowledged::new(&log);
+    let watched = Arc::new(WatchedFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
+    let served = OwnMount::new(setup, Arc::clone(&watched) as Arc<dyn FileSystem>)?;
+    let lines = AckLines::new(&log);
     let ended = program::run(served.path(), &lines, watch)?;
     let recording = log.take();
     let tree = Tree::read(&*fs).map_err(NoTree::from);
@@ -78,7 +78,7 @@ pub fn record(
     drop(fs);
     let _ = blocks.close();
     let about = setup.about();
-    Ok(Left { run: Run::new(about, bases, recording, lines, calls), tree, ended })
+    Ok(OwnRun { run: ProgramRun::new(about, bases, recording, lines, calls), tree, ended })
 }
 
 /// The disk and the journal that were named, as models in real time, recorded; and what they hold
@@ -137,7 +137,7 @@ fn prepared(
 /// Runs the set-up's command in the mounted file system.
 fn set_up(setup: &Setup, blocks: &Blocks, command: &str, stops: &AtomicUsize) -> Result<()> {
     let fs = mount(setup, blocks)?;
-    let served = Served::new(setup, Arc::clone(&fs) as Arc<dyn FileSystem>)?;
+    let served = OwnMount::new(setup, Arc::clone(&fs) as Arc<dyn FileSystem>)?;
     let done = run_setup(command, served.path(), stops);
     served.end("the set-up")?;
     if setup.wanted()?.ext4.data == DataMode::Transact {
@@ -173,14 +173,14 @@ fn make(setup: &Setup, kind: FsKind, blocks: &Blocks) -> Result<()> {
 const SOURCE: &str = "crash-test";
 
 /// A mount in a folder of its own, taken away when dropped.
-struct Served {
+struct OwnMount {
     serving: Serving,
     // Removed last.
     _folder: Folder,
 }
 
-impl Served {
-    fn new(setup: &Setup, fs: Arc<dyn FileSystem>) -> Result<Served> {
+impl OwnMount {
+    fn new(setup: &Setup, fs: Arc<dyn FileSystem>) -> Result<OwnMount> {
         let folder = Folder::new("steadfast-mount-")?;
         let mut options = setup.wanted()?.fuse;
         options.source = SOURCE.to_owned();
@@ -188,8 +188,8 @@ impl Served {
             // Servers run under users of their own; the file system's permissions hold for them.
             options.allow_other = true;
         }
-        let serving = Mounted::new(fs, folder.path(), &options)?.serve_beside()?;
-        Ok(Served { serving, _folder: folder })
+        let serving = FuseMount::new(fs, folder.path(), &options)?.serve_beside()?;
+        Ok(OwnMount { serving, _folder: folder })
     }
 
     fn path(&self) -> &Path {

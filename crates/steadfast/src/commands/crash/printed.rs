@@ -25,13 +25,13 @@ const PIECE: usize = 4096;
 
 /// The lines that were printed.
 #[derive(Clone)]
-pub struct Acknowledged {
+pub struct AckLines {
     log: RecordLog,
-    printed: Arc<Mutex<Printed>>,
+    printed: Arc<Mutex<PrintedLines>>,
 }
 
 #[derive(Default)]
-struct Printed {
+struct PrintedLines {
     lines: Vec<Line>,
     bytes: usize,
     /// Lines for which there was no room.
@@ -41,7 +41,7 @@ struct Printed {
 }
 
 /// Where lines are shown.
-pub struct Shown<'a> {
+pub struct LineOutput<'a> {
     out: &'a mut dyn Write,
     /// What is behind it, which may be full for now; `None`: it takes everything.
     behind: Option<BorrowedFd<'a>>,
@@ -50,10 +50,10 @@ pub struct Shown<'a> {
     bytes: usize,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> LineOutput<'a> {
     /// None yet.
     pub fn new(out: &'a mut dyn Write, behind: Option<BorrowedFd<'a>>) -> Self {
-        Shown { out, behind, lines: 0, bytes: 0 }
+        LineOutput { out, behind, lines: 0, bytes: 0 }
     }
 
     /// Whether a piece can be written without waiting, or fails at once.
@@ -94,10 +94,10 @@ fn piece_of(text: &[u8]) -> usize {
     (last - 3..=last).rev().find(|at| !continues(at)).unwrap_or(last)
 }
 
-impl Acknowledged {
+impl AckLines {
     /// None yet.
     pub fn new(log: &RecordLog) -> Self {
-        Acknowledged { log: log.clone(), printed: Arc::default() }
+        AckLines { log: log.clone(), printed: Arc::default() }
     }
 
     /// Those that are kept so far.
@@ -138,7 +138,7 @@ impl Acknowledged {
     ///
     /// # Errors
     /// Nobody reads any more, or the disk is full.
-    pub fn show(&self, shown: &mut Shown<'_>) -> Result<usize> {
+    pub fn show(&self, shown: &mut LineOutput<'_>) -> Result<usize> {
         let mut any = false;
         while shown.takes_more() {
             let next = self.lock().lines.get(shown.lines).map(|line| line.text.clone());
@@ -152,7 +152,7 @@ impl Acknowledged {
         Ok(self.lock().lines.len() - shown.lines)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Printed> {
+    fn lock(&self) -> MutexGuard<'_, PrintedLines> {
         self.printed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_counted() {
-        let lines = Acknowledged::new(&RecordLog::new());
+        let lines = AckLines::new(&RecordLog::new());
         let line = vec![b'x'; 1 << 20];
         for _ in 0..70 {
             assert!(lines.add(&line));
@@ -175,7 +175,7 @@ mod tests {
         assert!(lines.add(b"y\n"));
         let (kept, left_out) = (lines.lines().len(), lines.left_out());
         assert!((60..64).contains(&kept) && kept as u64 + left_out == 71, "{kept} {left_out}");
-        let empty = Acknowledged::new(&RecordLog::new());
+        let empty = AckLines::new(&RecordLog::new());
         while empty.left_out() == 0 {
             assert!(empty.add(b"\n"));
         }
@@ -187,7 +187,7 @@ mod tests {
     /// Nobody reads for a while; then all is there, in order.
     #[test]
     fn a_full_pipe_is_not_waited_for() {
-        let lines = Acknowledged::new(&RecordLog::new());
+        let lines = AckLines::new(&RecordLog::new());
         let mut text: Vec<u8> = Vec::new();
         for i in 0..2000 {
             let line = format!("{i} {}\n", "gr\u{fc}n ".repeat(i));
@@ -196,7 +196,7 @@ mod tests {
         }
         let (mut reader, mut writer) = std::io::pipe().unwrap();
         let behind = writer.try_clone().unwrap();
-        let mut shown = Shown::new(&mut writer, Some(behind.as_fd()));
+        let mut shown = LineOutput::new(&mut writer, Some(behind.as_fd()));
         let left = lines.show(&mut shown).unwrap();
         assert!((1..2000).contains(&left), "{left}");
         assert_eq!(lines.show(&mut shown).unwrap(), left);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::printed::{Acknowledged, Shown};
+use super::printed::{AckLines, LineOutput};
 use crate::{Usage, terminal};
 
 /// How long a program is waited for that was asked to end.
@@ -24,7 +24,7 @@ pub const PAUSE: Duration = Duration::from_millis(5);
 
 /// How the program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProgramEnd {
     /// By itself.
     By(ExitStatus),
     /// Ctrl-C.
@@ -38,7 +38,7 @@ pub struct Watch<'a> {
     /// How long to go on after its end.
     pub linger: Duration,
     /// Gets what the program prints.
-    pub shown: Shown<'a>,
+    pub shown: LineOutput<'a>,
     /// How often somebody has asked to stop.
     pub stops: &'a AtomicUsize,
     /// How many of these have stopped something: each stops one step.
@@ -58,7 +58,7 @@ impl Watch<'_> {
 
 /// Runs the program in `folder` until it ends or somebody asks to stop, then lingers. Nothing of
 /// its group is left, also after an error, and nothing more is read of it.
-pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result<Ended> {
+pub fn run(folder: &Path, lines: &AckLines, watch: &mut Watch<'_>) -> Result<ProgramEnd> {
     let ended = run_to_the_end(folder, lines, watch);
     lines.end();
     watch.left_out = lines.left_out();
@@ -73,7 +73,7 @@ pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result
     ended
 }
 
-fn run_to_the_end(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result<Ended> {
+fn run_to_the_end(folder: &Path, lines: &AckLines, watch: &mut Watch<'_>) -> Result<ProgramEnd> {
     if watch.is_asked() {
         bail!("the program was not begun");
     }
@@ -134,7 +134,7 @@ fn run_to_the_end(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) ->
         terminal::note(&format!("note: nobody reads: {count} of the program's are not shown"));
     }
     watch.answered += usize::from(watch.is_asked());
-    Ok(if interrupted { Ended::Interrupted } else { Ended::By(status) })
+    Ok(if interrupted { ProgramEnd::Interrupted } else { ProgramEnd::By(status) })
 }
 
 /// A program named by a relative path is looked for where the caller is, not in the mount; if it is
@@ -216,7 +216,7 @@ impl Drop for Group {
     }
 }
 
-fn reader(out: ChildStdout, lines: Acknowledged) -> Result<std::thread::JoinHandle<()>> {
+fn reader(out: ChildStdout, lines: AckLines) -> Result<std::thread::JoinHandle<()>> {
     let thread = std::thread::Builder::new().name("output".into());
     let read = move || {
         let mut out = BufReader::new(out);
@@ -239,27 +239,27 @@ mod tests {
 
     use super::*;
 
-    fn watched(program: &str, stops: usize, answered: usize) -> (Result<Ended>, usize) {
+    fn watched(program: &str, stops: usize, answered: usize) -> (Result<ProgramEnd>, usize) {
         let program = ["sh", "-c", program].map(str::to_owned);
         let (stops, log, mut out) = (AtomicUsize::new(stops), RecordLog::new(), Vec::new());
         let mut watch = Watch {
             program: &program,
             linger: Duration::ZERO,
-            shown: Shown::new(&mut out, None),
+            shown: LineOutput::new(&mut out, None),
             stops: &stops,
             answered,
             left_out: 0,
             progress: &|_, _| {},
         };
         let folder = tempfile::tempdir().unwrap();
-        let ended = run(folder.path(), &Acknowledged::new(&log), &mut watch);
+        let ended = run(folder.path(), &AckLines::new(&log), &mut watch);
         (ended, watch.answered)
     }
 
     /// What has left the group goes on printing: it would fill memory while states are judged.
     #[test]
     fn nothing_is_read_after_the_end() {
-        let lines = Acknowledged::new(&RecordLog::new());
+        let lines = AckLines::new(&RecordLog::new());
         let mut command = Command::new("sh");
         command.args(["-c", "while echo y; do sleep 0.01; done"]);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
@@ -276,7 +276,7 @@ mod tests {
         }
         assert_eq!(lines.lines().len(), taken);
         let mut out = Vec::new();
-        assert_eq!(lines.show(&mut Shown::new(&mut out, None)).unwrap(), 0);
+        assert_eq!(lines.show(&mut LineOutput::new(&mut out, None)).unwrap(), 0);
         assert_eq!(out, b"y\n".repeat(taken));
     }
 
@@ -285,7 +285,7 @@ mod tests {
         let (ended, _) = watched("sleep 600", 1, 0);
         assert!(ended.unwrap_err().to_string().contains("was not begun"));
         let (ended, answered) = watched("exit 0", 1, 1);
-        assert!(matches!(ended.unwrap(), Ended::By(status) if status.success()));
+        assert!(matches!(ended.unwrap(), ProgramEnd::By(status) if status.success()));
         assert_eq!(answered, 1);
     }
 }

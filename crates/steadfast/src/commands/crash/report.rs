@@ -8,15 +8,15 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 use steadfast_crash::program::describe::{bytes, counted, since};
-use steadfast_crash::program::explore::{Outcome, Wrong, grouped};
-use steadfast_crash::program::exposure::{Exposed, Summary, summary};
+use steadfast_crash::program::explore::{ExplorationReport, Wrong, grouped};
+use steadfast_crash::program::exposure::{CutExposure, ExposureSummary, summary};
 use steadfast_crash::program::shrink::Decisive;
-use steadfast_crash::program::{Command, Run};
+use steadfast_crash::program::{Command, ProgramRun};
 
-use super::program::Ended;
+use super::program::ProgramEnd;
 use super::setup::{Fs, Setup};
 use crate::document;
-use crate::terminal::{Harmless, Wrapped};
+use crate::terminal::{Harmless, WrappedOutput};
 
 /// Kinds of findings that are reported in words.
 const KINDS_SHOWN: usize = 5;
@@ -31,17 +31,17 @@ pub struct Report<'a> {
     /// What it was recorded on.
     pub setup: &'a Setup,
     /// The recording.
-    pub run: &'a Run,
+    pub run: &'a ProgramRun,
     /// How the program ended.
-    pub ended: &'a Ended,
+    pub ended: &'a ProgramEnd,
     /// Who judged.
     pub judge: Option<&'a Command>,
     /// What the judge has against the tree that the program left, without any cut.
     pub without_cut: Option<String>,
     /// What came of it.
-    pub outcome: &'a Outcome,
+    pub outcome: &'a ExplorationReport,
     /// What each cut takes at the worst; empty where that is not known.
-    pub exposed: &'a [Exposed],
+    pub exposed: &'a [CutExposure],
     /// Somebody has asked to stop, and not all was done.
     pub stopped: bool,
     /// Where the recording is.
@@ -94,20 +94,20 @@ pub fn show_command(recording: &Path, state: u64, fs: Fs, judge: Option<&Command
     line
 }
 
-impl Ended {
+impl ProgramEnd {
     fn in_words(&self) -> String {
         match self {
-            Ended::By(status) => match status.code() {
+            ProgramEnd::By(status) => match status.code() {
                 Some(code) => format!("ended with status {code}"),
                 None => format!("ended: {status}"),
             },
-            Ended::Interrupted => "was stopped".into(),
+            ProgramEnd::Interrupted => "was stopped".into(),
         }
     }
 }
 
 /// A recording in one line.
-pub fn in_numbers(run: &Run) -> String {
+pub fn in_numbers(run: &ProgramRun) -> String {
     let totals = run.totals();
     format!(
         "{:.3} s, {}, {}; {} ({}), {}",
@@ -143,8 +143,8 @@ fn troubles(troubles: &[String]) -> Vec<String> {
 
 /// What 50 % of the cuts take at most, what 99 % do, and the most; of too few instants there is no
 /// 99 %. By the nearest rank: no median, which may be the mean of two.
-fn in_three(Summary { p50, p99, max, .. }: &Summary) -> String {
-    let three = |of: &dyn Fn(&Exposed) -> String| {
+fn in_three(ExposureSummary { p50, p99, max, .. }: &ExposureSummary) -> String {
+    let three = |of: &dyn Fn(&CutExposure) -> String| {
         let p99 = p99.as_ref().map_or("-".into(), of);
         [of(p50), p99, of(max)].join(" / ")
     };
@@ -159,7 +159,7 @@ fn in_three(Summary { p50, p99, max, .. }: &Summary) -> String {
 /// For people.
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     // Names and what a judge says are anybody's.
-    let out = &mut Harmless::text(Wrapped::new(out));
+    let out = &mut Harmless::text(WrappedOutput::new(out));
     let Report { setup, run, ended, outcome, .. } = report;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
@@ -273,7 +273,7 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         })
         .collect();
     let exposed = summary(report.exposed).map_or(json!({}), |all| {
-        let one = |e: Exposed| {
+        let one = |e: CutExposure| {
             json!({ "bytes": e.bytes, "calls": e.calls, "ms": e.age.as_secs_f64() * 1e3 })
         };
         json!({ "n": all.n, "p50": one(all.p50), "p99": all.p99.map(one), "max": one(all.max) })
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn few_instants_have_no_99_percent() {
-        let cut = |bytes| Exposed { bytes, calls: 1, age: Duration::from_millis(bytes) };
+        let cut = |bytes| CutExposure { bytes, calls: 1, age: Duration::from_millis(bytes) };
         let line = |n: u64| in_three(&summary(&(1..=n).map(cut).collect::<Vec<_>>()).unwrap());
         let expected =
             "20 / - / 40 bytes, 1 / - / 1 calls, 20 / - / 40 ms\n          (50 % / 99 % / most)";

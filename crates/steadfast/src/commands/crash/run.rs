@@ -10,14 +10,14 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, anyhow};
 use steadfast_crash::explore::{Plan, System};
 use steadfast_crash::program::describe::counted;
-use steadfast_crash::program::explore::{Exploration, Outcome};
+use steadfast_crash::program::explore::{Exploration, ExplorationReport};
 use steadfast_crash::program::exposure::exposure;
-use steadfast_crash::program::{Judges, Run, file, shrink};
+use steadfast_crash::program::{Judges, ProgramRun, file, shrink};
 
 use super::cli::CrashRun;
 use super::kernel;
-use super::own::{self, Left};
-use super::printed::Shown;
+use super::own::{self, OwnRun};
+use super::printed::LineOutput;
 use super::program::Watch;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
@@ -26,7 +26,7 @@ use crate::commands::lab::outputs::Output;
 use crate::commands::whole_file::{self, place::Identity};
 use crate::document;
 use crate::terminal::{self, Harmless, Progress, UntilClosed};
-use crate::{Outcome as Exit, Usage};
+use crate::{CommandEnd as Exit, Usage};
 
 /// Every so many states e2fsck is asked too, where it is installed.
 const E2FSCK_EVERY: u64 = 50;
@@ -65,7 +65,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let mut watch = Watch {
         program: &args.program,
         linger,
-        shown: Shown::new(&mut *shown, Some(behind)),
+        shown: LineOutput::new(&mut *shown, Some(behind)),
         stops: &stops,
         answered: 0,
         left_out: 0,
@@ -85,7 +85,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         }
         left => left.map_err(not_judged)?,
     };
-    let Left { mut run, tree, ended } = left;
+    let OwnRun { mut run, tree, ended } = left;
     let (answered, left_out) = (watch.answered, watch.left_out);
     drop(shown);
     run = setup.on_media(run);
@@ -213,13 +213,13 @@ fn workers(args: &CrashRun, fs: Fs) -> usize {
 /// The first finding's state, and the tree before the run.
 fn first(
     exploration: &Exploration<'_>,
-    outcome: &Outcome,
+    outcome: &ExplorationReport,
 ) -> Option<(steadfast_crash::states::State, steadfast_crash::program::Tree)> {
     let state = exploration.state(outcome.findings.first()?.state)?;
     Some((state, exploration.base().ok()?))
 }
 
-fn save(run: &Run, path: &Path) -> Result<()> {
+fn save(run: &ProgramRun, path: &Path) -> Result<()> {
     whole_file::write_by(path, |to| file::save(run, to)).with_context(|| path.display().to_string())
 }
 
@@ -237,7 +237,7 @@ fn is_output(path: &Path) -> bool {
 }
 
 /// Keeps a recording that nobody asked for, because something was found.
-fn saved_aside(run: &Run) -> Result<PathBuf> {
+fn saved_aside(run: &ProgramRun) -> Result<PathBuf> {
     let kept = tempfile::Builder::new().prefix("steadfast-").suffix(".crash").tempfile()?;
     save(run, kept.path())?;
     let (_, path) = kept.keep()?;
@@ -246,7 +246,7 @@ fn saved_aside(run: &Run) -> Result<PathBuf> {
 
 /// Who recovers and judges what, for [`show`](super::show) as well.
 pub fn exploration<'a>(
-    run: &'a Run,
+    run: &'a ProgramRun,
     system: &'a dyn System,
     judge: Option<&'a dyn Judges>,
 ) -> Result<Exploration<'a>, String> {

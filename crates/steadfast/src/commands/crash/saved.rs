@@ -13,7 +13,7 @@ use super::cli::CrashShow;
 use crate::Usage;
 use crate::commands::lab::outputs::{Output, is_same};
 use crate::commands::whole_file;
-use crate::commands::whole_file::place::{self, Found, Place};
+use crate::commands::whole_file::place::{self, FolderName, PathMeaning};
 
 /// Tries `--image` and `--tree`, before minutes are spent on a state. What is there stays as it is,
 /// and nothing is made.
@@ -37,7 +37,7 @@ pub fn tried(args: &CrashShow) -> Result<(), Usage> {
     }
     let Some(tree) = tree else { return Ok(()) };
     let tried = || {
-        let place = Place::of_new(tree)?;
+        let place = FolderName::of_new(tree)?;
         place.remove_folder(&place.make_folder()?)
     };
     tried().map_err(|e| of_tree(tree, &e))
@@ -48,7 +48,8 @@ pub fn tried(args: &CrashShow) -> Result<(), Usage> {
 fn takes_images(path: &Path) -> bool {
     // What cannot be looked at is tried, which says why.
     let Ok(there) = fs::metadata(path) else { return true };
-    let is_output = matches!(place::find(path), Ok(Found::Descriptor(_) | Found::Other(_)));
+    let is_output =
+        matches!(place::find(path), Ok(PathMeaning::Descriptor(_) | PathMeaning::Other(_)));
     // A folder is refused in its own words.
     there.is_dir() || (there.is_file() && !is_output && !whole_file::is_ours(&there, &[]))
 }
@@ -68,7 +69,7 @@ fn of_tree(folder: &Path, e: &io::Error) -> Usage {
 /// be filled is removed.
 pub fn write_tree(tree: &Tree, folder: Option<&Path>, owners: bool) -> Result<()> {
     let Some(folder) = folder else { return Ok(()) };
-    let made = Place::of_new(folder).and_then(|place| {
+    let made = FolderName::of_new(folder).and_then(|place| {
         let open = place.make_folder()?;
         Ok((place, open))
     });
@@ -77,7 +78,7 @@ pub fn write_tree(tree: &Tree, folder: Option<&Path>, owners: bool) -> Result<()
 }
 
 /// Fills a folder that was made; or another one, by now, of which nothing is removed.
-fn fill(tree: &Tree, place: &Place, open: &OwnedFd, owners: bool) -> io::Result<()> {
+fn fill(tree: &Tree, place: &FolderName, open: &OwnedFd, owners: bool) -> io::Result<()> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let written = match owners {
         true => tree.write_into(open),
@@ -173,7 +174,7 @@ mod tests {
         fs::write(at("full/folder/kept"), "kept").unwrap();
         fs::set_permissions(at("full"), fs::Permissions::from_mode(0o755)).unwrap();
         let tree = Tree::read(&HostFs::open(at("from")).unwrap()).unwrap();
-        let place = Place::of_new(&at("there")).unwrap();
+        let place = FolderName::of_new(&at("there")).unwrap();
         place.make_folder().unwrap();
         fs::remove_dir(at("there")).unwrap();
         fs::rename(at("full"), at("there")).unwrap();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_crash::e2fsck::E2fsck;
-use steadfast_crash::explore::{Machine, OnRam, System};
+use steadfast_crash::explore::{OnRam, RebootTarget, System};
 use steadfast_crash::program::file::DEVICE_BYTES_MAX;
-use steadfast_crash::program::{Command, Names, Run};
-use steadfast_crash::states::{Bound, Choice};
+use steadfast_crash::program::{Command, Names, ProgramRun};
+use steadfast_crash::states::{Choice, StateBound};
 use steadfast_devices::filter::record::{DeviceId, Media, MediaError};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
@@ -17,7 +17,7 @@ use steadfast_peers::KernelFs;
 use steadfast_vfs::options::choose;
 
 use super::cli::{CrashRun, JudgeArgs};
-use super::devices::{Disk, JournalPlace};
+use super::devices::{Disk, JournalMedium};
 use super::kernel;
 use super::on_stack::OnStack;
 use crate::Usage;
@@ -41,7 +41,7 @@ pub struct Setup {
     /// Its mount options, separated by commas.
     pub options: String,
     /// Where its journal is.
-    pub journal: JournalPlace,
+    pub journal: JournalMedium,
     /// The disk.
     pub disk: Disk,
     /// What a cut does to it.
@@ -129,7 +129,7 @@ impl Setup {
             let (name, least) = (self.disk.name(), self.disk.least_bytes() >> 20);
             return Err(Usage(format!("--device {name}: the model is of {least}m at the least")));
         }
-        if self.fs == Fs::Own(FsKind::Ext2) && self.journal == JournalPlace::Nvram {
+        if self.fs == Fs::Own(FsKind::Ext2) && self.journal == JournalMedium::Nvram {
             return Err(Usage("--journal nvram: ext2 has no journal".into()));
         }
         match self.fs {
@@ -140,7 +140,7 @@ impl Setup {
     }
 
     /// The mount options of Steadfast's own file system, understood.
-    pub fn wanted(&self) -> Result<options::Wanted, Usage> {
+    pub fn wanted(&self) -> Result<options::MountSettings, Usage> {
         // Reading back what was written must not be a change.
         let mut wanted = options::parse_without_times(std::slice::from_ref(&self.options))?;
         let unwritten = wanted.ext4.read_only || wanted.ext4.no_load || wanted.remount;
@@ -158,11 +158,11 @@ impl Setup {
     }
 
     /// The recorded disk is of this medium.
-    pub fn on_media(&self, run: Run) -> Run {
+    pub fn on_media(&self, run: ProgramRun) -> ProgramRun {
         if let Some(stack) = &self.stack {
             return stack.on_media(run);
         }
-        Run { recording: run.recording.with_media(DeviceId(0), self.media), ..run }
+        ProgramRun { recording: run.recording.with_media(DeviceId(0), self.media), ..run }
     }
 
     /// What recovers from what a cut leaves.
@@ -174,7 +174,7 @@ impl Setup {
         }
         if let Some(stack) = &self.stack {
             let machine = stack.stack_machine(self.wanted()?.for_fs());
-            let machine: Arc<dyn Machine> = Arc::new(machine);
+            let machine: Arc<dyn RebootTarget> = Arc::new(machine);
             return Ok(Box::new(machine));
         }
         let machine = OnRam::new(self.wanted()?.for_fs());
@@ -207,7 +207,7 @@ impl Setup {
     /// kernel takes a hundred times as long to recover.
     fn default_bound(&self) -> (&'static str, u64) {
         match self.fs {
-            Fs::Own(_) => ("200", Bound::default().states),
+            Fs::Own(_) => ("200", StateBound::default().states),
             Fs::Kernel(_) => ("40", 4),
         }
     }
@@ -222,8 +222,8 @@ impl Setup {
             return format!("{}{options}", stack.in_words());
         }
         let journal = match self.journal {
-            JournalPlace::Internal => String::new(),
-            JournalPlace::Nvram => ", its journal on nvram".into(),
+            JournalMedium::Internal => String::new(),
+            JournalMedium::Nvram => ", its journal on nvram".into(),
         };
         let mib = self.size as f64 / f64::from(1 << 20);
         let media = match self.media {
@@ -311,7 +311,7 @@ pub fn choice(setup: &Setup, args: &CrashRun) -> Result<Choice, Usage> {
     if states == 0 {
         return Err(Usage("--states 0: at least one state a cut is needed".into()));
     }
-    let bound = Bound { states, ..Bound::default() };
+    let bound = StateBound { states, ..StateBound::default() };
     within_limits(Choice { places, bound, seed: args.seed }).map_err(Usage)
 }
 
@@ -345,11 +345,11 @@ pub fn about_choice(choice: &Choice, by_lines: bool) -> BTreeMap<String, String>
 
 /// From a recording.
 pub fn choice_from(about: &BTreeMap<String, String>) -> Result<(Choice, bool), String> {
-    let bound = Bound {
+    let bound = StateBound {
         states: number(about, "states")?,
         combinations: number(about, "combinations")?,
         drawn: number(about, "drawn")?,
-        ..Bound::default()
+        ..StateBound::default()
     };
     let choice =
         Choice { places: text(about, "cuts")?.parse()?, bound, seed: number(about, "seed")? };

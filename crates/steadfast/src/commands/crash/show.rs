@@ -7,7 +7,8 @@ use steadfast_crash::program::describe::{self, PRINTED_MAX, since};
 use steadfast_crash::program::explore::{Exploration, Verdict, Wrong};
 use steadfast_crash::program::shrink;
 use steadfast_crash::program::{
-    Command, Judgement, Judges, Left, Names, Run, Tree, file, first_difference, recover, shown,
+    Command, Judgement, Judges, Names, ProgramRun, RecoveredTree, Tree, file, first_difference,
+    recover, shown,
 };
 use steadfast_crash::states::{State, contents_where};
 
@@ -18,13 +19,13 @@ use super::report::in_numbers;
 use super::run::{SHRINK_RECOVERIES, exploration};
 use super::saved::{tried, write_image, write_tree};
 use super::setup::{self, Fs, Setup};
-use crate::terminal::{Harmless, Wrapped};
-use crate::{Outcome, Usage};
+use crate::terminal::{Harmless, WrappedOutput};
+use crate::{CommandEnd, Usage};
 
 /// Reproduces a state and describes it; without a state, describes the recording.
-pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
+pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<CommandEnd> {
     // Names, printed lines and what a judge says are anybody's.
-    let out = &mut Harmless::text(Wrapped::new(out));
+    let out = &mut Harmless::text(WrappedOutput::new(out));
     tried(args)?;
     if let (Some(variant), Some(cut)) = (&args.variant, args.cut) {
         return lab::show(args, variant, cut, out);
@@ -48,7 +49,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
         return Err(bad(what).into());
     }
     let system = setup.system()?;
-    let judge = judge.map(|judge| Unprivileged { judge, owners: args.owners });
+    let judge = judge.map(|judge| UnprivilegedJudge { judge, owners: args.owners });
     let exploration = exploration(&run, &*system, judge.as_ref().map(|judge| judge as &dyn Judges))
         .map_err(bad)?;
     let state = exploration.state(number);
@@ -75,18 +76,18 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
         let decisive = shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES, &|| true);
         describe::print_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
     }
-    Ok(if wrong.is_empty() { Outcome::Good } else { Outcome::Problem })
+    Ok(if wrong.is_empty() { CommandEnd::Good } else { CommandEnd::Problem })
 }
 
 /// A judge who gets a tree without set-id bits: a recording may be anybody's, and the tree is where
 /// others can go. With `owners` the tree is as it was recorded.
-struct Unprivileged {
+struct UnprivilegedJudge {
     judge: Command,
     owners: bool,
 }
 
-impl Judges for Unprivileged {
-    fn judge(&self, left: &Left<'_>, printed: &[u8]) -> std::io::Result<Judgement> {
+impl Judges for UnprivilegedJudge {
+    fn judge(&self, left: &RecoveredTree<'_>, printed: &[u8]) -> std::io::Result<Judgement> {
         match self.owners {
             true => self.judge.judge(left.tree, printed),
             false => self.judge.judge(&left.tree.without_privileges(None), printed),
@@ -94,7 +95,7 @@ impl Judges for Unprivileged {
     }
 }
 
-fn about(setup: &Setup, run: &Run, out: &mut dyn Write) -> Result<Outcome> {
+fn about(setup: &Setup, run: &ProgramRun, out: &mut dyn Write) -> Result<CommandEnd> {
     let program = run.about.get("program").map_or("?", String::as_str);
     writeln!(out, "program   {}", shown(program.as_bytes()))?;
     writeln!(out, "recorded  {}", setup.in_words())?;
@@ -105,10 +106,10 @@ fn about(setup: &Setup, run: &Run, out: &mut dyn Write) -> Result<Outcome> {
         "cut       {}, at most {} states a cut, seed {}; --cut N shows state N",
         choice.places, choice.bound.states, choice.seed
     )?;
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
-fn print_cut(setup: &Setup, run: &Run, state: &State, out: &mut dyn Write) -> Result<()> {
+fn print_cut(setup: &Setup, run: &ProgramRun, state: &State, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "State {} of {}: the power went {:.6} s after the beginning.",
@@ -122,7 +123,7 @@ fn print_cut(setup: &Setup, run: &Run, state: &State, out: &mut dyn Write) -> Re
 }
 
 /// What lies where: after the recovery of this state and, beside that, at the end of the run.
-fn names(setup: &Setup, run: &Run, state: &State) -> Names {
+fn names(setup: &Setup, run: &ProgramRun, state: &State) -> Names {
     let end =
         contents_where(&run.bases, &run.recording, run.recording.last_crash_point(), |_| true);
     let mut names = setup.names(state.contents.clone());

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom, fadvise, fstat, ftruncate, seek};
 use steadfast_bench::dd::place::NotOpened;
-use steadfast_bench::dd::{Conv, Errno, Flags, Operands, Sink, Skipped, Source, always_quoted};
+use steadfast_bench::dd::{Conv, Errno, Flags, Operands, Sink, SkipResult, Source, always_quoted};
 
 use crate::commands::in_use;
 
@@ -188,12 +188,12 @@ impl Source for HostEnd {
         }
     }
 
-    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
-        let Ok(before) = self.position() else { return Ok(Skipped::MustRead) };
+    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
+        let Ok(before) = self.position() else { return Ok(SkipResult::MustRead) };
         let offset = i64::try_from(bytes).map_err(|_| Errno::OVERFLOW)?;
         seek(self.fd(), SeekFrom::Current(offset)).map_err(errno)?;
         let stat = fstat(self.fd()).map_err(errno)?;
-        Ok(Skipped::By(match FileType::from_raw_mode(stat.st_mode) {
+        Ok(SkipResult::By(match FileType::from_raw_mode(stat.st_mode) {
             // Beyond the end there is nothing.
             FileType::RegularFile => bytes.min((stat.st_size as u64).saturating_sub(before)),
             _ => bytes,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use steadfast_bench::dd::{Reporter, Status, Tally, WrongOperand};
+use steadfast_bench::dd::{Reporter, StatusLevel, Tally, WrongOperand};
 
 use crate::stop_signals;
 use crate::terminal::harmless;
@@ -64,9 +64,9 @@ impl Reporter for Stderr {
 }
 
 /// Prints messages, but no counts.
-pub struct Nobody;
+pub struct SilentReporter;
 
-impl Reporter for Nobody {
+impl Reporter for SilentReporter {
     fn says(&self, message: &str) {
         Stderr::default().says(message);
     }
@@ -85,7 +85,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// say is written. Who ignores a signal goes on doing so.
 pub fn on_signals(
     tally: Arc<Tally>,
-    status: Status,
+    status: StatusLevel,
     reporter: Stderr,
     simulated: bool,
     rescue: Option<Box<dyn Fn() -> Result<()> + Send>>,

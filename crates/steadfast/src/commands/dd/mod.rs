@@ -11,23 +11,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use steadfast_bench::dd::place::{self, Named, NotOpened, Opened, Place, Snk, Src, named};
+use steadfast_bench::dd::place::{self, DdPath, DdTarget, NotOpened, OpenResult, Snk, Src, named};
 use steadfast_bench::dd::{
-    self, Errno, Failed, Flags, Job, Operands, Reporter, Tally, WrongOperand,
+    self, DdFailure, Errno, Flags, Job, Operands, Reporter, Tally, WrongOperand,
 };
 use steadfast_block::BlockDevice;
 use steadfast_vfs::{FileSystem, NewNode};
 
 use self::cli::Dd;
-use self::messages::{Nobody, Stderr};
-use super::site::{Site, Wants};
-use crate::{Outcome, Usage};
+use self::messages::{SilentReporter, Stderr};
+use super::site::{ImageAccess, Site};
+use crate::{CommandEnd, Usage};
 
 /// As dd ends when anything went wrong.
-const FAILED: Outcome = Outcome::Status(1);
+const FAILED: CommandEnd = CommandEnd::Status(1);
 
 /// Runs it.
-pub fn run(args: &Dd) -> Result<Outcome> {
+pub fn run(args: &Dd) -> Result<CommandEnd> {
     let operands = match dd::parse(&args.operands) {
         Ok(operands) => operands,
         Err(e) => {
@@ -38,9 +38,9 @@ pub fn run(args: &Dd) -> Result<Outcome> {
     let first = args.first.clone();
     let before = first.iter().map(|line| parsed(line)).collect::<Result<Vec<_>>>()?;
     let is_file = |path: &Option<OsString>| {
-        path.as_deref().is_some_and(|p| matches!(named(p), Named::File(_)))
+        path.as_deref().is_some_and(|p| matches!(named(p), DdPath::File(_)))
     };
-    let wants = Wants {
+    let wants = ImageAccess {
         writes: before.iter().chain([&operands]).any(|o| is_file(&o.output)),
         noatime: operands.iflags.contains(Flags::NOATIME),
         data_bytes: None,
@@ -60,8 +60,8 @@ pub fn run(args: &Dd) -> Result<Outcome> {
             site.rescue(),
         )?;
         match copy(site, &operands, &tally, &reporter)? {
-            Ok(()) => Ok(Outcome::Good),
-            Err(Failed) => Ok(FAILED),
+            Ok(()) => Ok(CommandEnd::Good),
+            Err(DdFailure) => Ok(FAILED),
         }
     });
     messages::end_as_signalled();
@@ -78,7 +78,7 @@ fn parsed(line: &str) -> Result<Operands> {
 /// Runs what is to be done before, without a word; nothing stays in the page cache.
 pub fn before(site: &Site, lines: &[String]) -> Result<()> {
     for line in lines {
-        if let Err(Failed) = copy(site, &parsed(line)?, &Arc::default(), &Nobody)? {
+        if let Err(DdFailure) = copy(site, &parsed(line)?, &Arc::default(), &SilentReporter)? {
             return Err(Usage(format!("--first '{line}': it failed")).into());
         }
     }
@@ -91,14 +91,14 @@ fn copy(
     operands: &Operands,
     tally: &Arc<Tally>,
     reporter: &dyn Reporter,
-) -> Result<Result<(), Failed>> {
+) -> Result<Result<(), DdFailure>> {
     if !site.is_here() && place::is_disk_and_file(operands) {
         let what = "device:@disk holds the files: copy them in two steps, through host:PATH";
         return Err(Usage(what.into()).into());
     }
     let not_opened = |what: &str| {
         reporter.says(what);
-        Ok(Err(Failed))
+        Ok(Err(DdFailure))
     };
     let mut source = match source(site, operands)? {
         Ok(source) => place::charged(site, source, operands),
@@ -121,17 +121,17 @@ fn copy(
 /// The path of this machine that an operand names, if it names one.
 fn on_host(path: &OsStr) -> Option<&Path> {
     match named(path) {
-        Named::Host(path) => Some(Path::new(path)),
+        DdPath::Host(path) => Some(Path::new(path)),
         _ => None,
     }
 }
 
 /// What a path means there.
-fn named_at<'a>(site: &Site, path: &'a OsStr) -> Named<'a> {
-    if site.is_here() { Named::Host(path) } else { named(path) }
+fn named_at<'a>(site: &Site, path: &'a OsStr) -> DdPath<'a> {
+    if site.is_here() { DdPath::Host(path) } else { named(path) }
 }
 
-impl Place for Site {
+impl DdTarget for Site {
     type Error = anyhow::Error;
 
     fn fs(&self) -> Result<Arc<dyn FileSystem>> {
@@ -142,7 +142,7 @@ impl Place for Site {
         Site::device(self, name)
     }
 
-    fn host_source(&self, path: &OsStr, o: &Operands) -> Result<Opened<Src>> {
+    fn host_source(&self, path: &OsStr, o: &Operands) -> Result<OpenResult<Src>> {
         Ok(host::input(Some(path), o.iflags).map(|end| Box::new(end) as Src))
     }
 
@@ -151,7 +151,7 @@ impl Place for Site {
         path: &OsStr,
         o: &Operands,
         reporter: &dyn Reporter,
-    ) -> Result<Opened<(Snk, bool)>> {
+    ) -> Result<OpenResult<(Snk, bool)>> {
         Ok(host::open_output(path, o, &|text| reporter.says(text)).map(boxed))
     }
 
@@ -173,7 +173,7 @@ fn boxed((end, whole): (host::HostEnd, bool)) -> (Snk, bool) {
     (Box::new(end), whole)
 }
 
-fn source(site: &Site, o: &Operands) -> Result<Opened<Src>> {
+fn source(site: &Site, o: &Operands) -> Result<OpenResult<Src>> {
     site.refuse_own_image(o.input.as_deref().and_then(on_host))?;
     match o.input.as_deref() {
         Some(path) => place::source(site, named_at(site, path), o),
@@ -182,7 +182,7 @@ fn source(site: &Site, o: &Operands) -> Result<Opened<Src>> {
 }
 
 /// The sink, and whether all went well with it.
-fn sink(site: &Site, o: &Operands, reporter: &dyn Reporter) -> Result<Opened<(Snk, bool)>> {
+fn sink(site: &Site, o: &Operands, reporter: &dyn Reporter) -> Result<OpenResult<(Snk, bool)>> {
     site.refuse_own_image(o.output.as_deref().and_then(on_host))?;
     match o.output.as_deref() {
         Some(path) => place::sink(site, named_at(site, path), o, reporter),

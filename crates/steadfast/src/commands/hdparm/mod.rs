@@ -12,8 +12,8 @@ use steadfast_pagecache::Settings;
 use steadfast_vfs::{OpenFlags, path};
 
 use super::dd;
-use super::site::{Site, SiteArgs, Wants};
-use crate::{Outcome, Usage, terminal};
+use super::site::{ImageAccess, Site, SiteArgs};
+use crate::{CommandEnd, Usage, terminal};
 
 /// Times reads.
 #[derive(Debug, Args)]
@@ -54,16 +54,16 @@ pub struct Hdparm {
 }
 
 /// Runs it.
-pub fn run(args: Hdparm, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(args: Hdparm, out: &mut dyn Write) -> Result<CommandEnd> {
     if !args.cached && !args.disk {
         return Err(Usage("hdparm: say what to time: -T, -t or both".into()).into());
     }
     let site = args.site.clone();
-    let wants = Wants { writes: !args.first.is_empty(), noatime: true, data_bytes: None };
+    let wants = ImageAccess { writes: !args.first.is_empty(), noatime: true, data_bytes: None };
     let (text, outcome) = site.at(wants, move |site| {
         dd::before(site, &args.first)?;
         let mut text = String::new();
-        let mut outcome = Outcome::Good;
+        let mut outcome = CommandEnd::Good;
         for device in &args.devices {
             text += &format!("\n{device}:\n");
             let all = open(site, &args, device).and_then(|mut from| {
@@ -74,7 +74,7 @@ pub fn run(args: Hdparm, out: &mut dyn Write) -> Result<Outcome> {
                     return Err(e);
                 }
                 terminal::error(&e.context(device.clone()));
-                outcome = Outcome::Problem;
+                outcome = CommandEnd::Problem;
             }
         }
         Ok((text, outcome))

@@ -10,29 +10,31 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use steadfast_bench::iozone::options::HELP;
-use steadfast_bench::iozone::{self, Options, Parsed, Surroundings, latency_files, matrix, report};
+use steadfast_bench::iozone::{
+    self, CommandLine, Options, Surroundings, latency_files, matrix, report,
+};
 use steadfast_vfs::foreign::json;
 use steadfast_vfs::{FileSystem, HostFs};
 
 use self::place::HostPlace;
 use self::resume::Progress;
 use super::in_use;
-use super::site::{Site, Wants};
+use super::site::{ImageAccess, Site};
 use super::whole_file;
-use crate::{Outcome, Usage, terminal};
+use crate::{CommandEnd, Usage, terminal};
 
 /// Runs IOzone with its own options.
-pub fn run(words: &[String], out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(words: &[String], out: &mut dyn Write) -> Result<CommandEnd> {
     let (site, words) = site_options::taken_out(words)?;
     let mut options = match iozone::parse(&words) {
-        Ok(Parsed::Run(options)) => *options,
-        Ok(Parsed::Help) => {
+        Ok(CommandLine::Run(options)) => *options,
+        Ok(CommandLine::Help) => {
             write!(out, "{HELP}")?;
-            return Ok(Outcome::Good);
+            return Ok(CommandEnd::Good);
         }
-        Ok(Parsed::Version) => {
+        Ok(CommandLine::Version) => {
             writeln!(out, "steadfast iozone {}", env!("CARGO_PKG_VERSION"))?;
-            return Ok(Outcome::Good);
+            return Ok(CommandEnd::Good);
         }
         Err(e) => return Err(Usage(format!("iozone: {}", e.message)).into()),
     };
@@ -50,7 +52,7 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<Outcome> {
     // What is printed as it comes cannot be JSON as well.
     let json_to_stdout = options.json.as_deref() == Some("-");
     let data_bytes = Some(options.data_bytes());
-    let wants = Wants { writes: true, noatime: true, data_bytes };
+    let wants = ImageAccess { writes: true, noatime: true, data_bytes };
     let ran = site.at(wants, move |site| work(site, &folder, options, json_to_stdout))?;
     if json_to_stdout {
         writeln!(out, "{}", ran.json)?;
@@ -70,11 +72,11 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<Outcome> {
     for note in &ran.notes {
         terminal::note(&format!("note: {note}"));
     }
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
 /// What a run has to show.
-struct Ran {
+struct IozoneReport {
     options: Options,
     text: String,
     json: String,
@@ -83,7 +85,7 @@ struct Ran {
     notes: Vec<String>,
 }
 
-fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ran> {
+fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<IozoneReport> {
     let fs: Arc<dyn FileSystem> = match site.is_here() {
         true => {
             let host = HostFs::open(folder);
@@ -94,7 +96,7 @@ fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ran
     let surroundings = surroundings(site);
     let Some(plan) = &options.matrix else {
         let results = iozone::run(fs, "", &options, &surroundings, None)?;
-        return Ok(Ran {
+        return Ok(IozoneReport {
             text: report::text(&results),
             json: json(results.to_json()?),
             sheet: options.spreadsheet.as_ref().map(|_| matrix::spreadsheet_of_runs(&results)),
@@ -104,11 +106,11 @@ fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ran
         });
     };
     let host = HostPlace::new(folder);
-    let place: &dyn matrix::Place = if site.is_here() { &host } else { &matrix::NoPlace };
+    let place: &dyn matrix::MatrixTarget = if site.is_here() { &host } else { &matrix::NoPlace };
     let mut progress = Progress::new(&options, plan, &surroundings, quiet)?;
     let results = matrix::run(&fs, "", &options, &surroundings, place, &mut progress)?;
     progress.finish()?;
-    Ok(Ran {
+    Ok(IozoneReport {
         // The header and the rows are printed already.
         text: matrix::end(&results),
         json: json(results.to_json()?),

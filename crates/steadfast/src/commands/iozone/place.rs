@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Advice, FlockOperation, fadvise, fcntl_lock};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
-use steadfast_bench::iozone::matrix::{Mapping, Place, PlaceError};
+use steadfast_bench::iozone::matrix::{Mapping, MatrixTarget, PlaceError};
 
 /// A folder of this machine.
 pub struct HostPlace {
@@ -33,7 +33,7 @@ fn failed(call: &'static str) -> impl Fn(Errno) -> PlaceError {
     move |e| PlaceError::Call { call, source: e.into() }
 }
 
-impl Place for HostPlace {
+impl MatrixTarget for HostPlace {
     fn drop_caches(&self, file: &str) -> Result<String, PlaceError> {
         let file = self.open(file, false)?;
         file.sync_all().map_err(|source| PlaceError::Call { call: "fsync", source })?;

@@ -12,7 +12,7 @@ use steadfast_lab::Recordings;
 
 use crate::Usage;
 use crate::commands::whole_file;
-use crate::commands::whole_file::place::{self, Place, path_of};
+use crate::commands::whole_file::place::{self, FolderName, path_of};
 
 /// A file that can be written.
 pub struct Output {
@@ -151,7 +151,7 @@ impl Folder {
             let but = if whole { "" } else { " (not all of them could be written)" };
             return format!("Recordings: {shown}{but}");
         }
-        let removed = || Place::of_new(&self.path)?.remove_folder(&self.open);
+        let removed = || FolderName::of_new(&self.path)?.remove_folder(&self.open);
         let gone = self.is_new && removed().is_ok();
         let left = if gone { "is not there" } else { "is empty" };
         let why = if whole { "no run that is cut had begun" } else { "it could not be written" };

@@ -16,7 +16,7 @@ use steadfast_vfs::bounded;
 use super::outputs::{self, Folder, Output};
 use crate::cli::{LabRun, LabShow, TableFormat, TableLooks};
 use crate::terminal::{self, Progress};
-use crate::{Outcome, Usage};
+use crate::{CommandEnd, Usage};
 
 /// Seeds of one run, at most: each is a whole run, and its figures are kept.
 const SEEDS_MOST: u64 = 1000;
@@ -27,7 +27,7 @@ pub const INTERRUPTED: u8 = 130;
 const RESULTS_MAX: u64 = 64 << 20;
 
 /// Runs one scenario: tables to `out`, and the files that were asked for.
-pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<CommandEnd> {
     let scenario = super::find(&args.scenario)?;
     let seeds = seeds(args)?;
     let wanted = [
@@ -65,9 +65,9 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
         terminal::error(&anyhow!("variant '{}': {}", failure.variant, failure.what));
     }
     Ok(match results.partial {
-        true => Outcome::Status(INTERRUPTED),
-        false if !results.failures.is_empty() || unexpected_loss(&results) => Outcome::Problem,
-        false => Outcome::Good,
+        true => CommandEnd::Status(INTERRUPTED),
+        false if !results.failures.is_empty() || unexpected_loss(&results) => CommandEnd::Problem,
+        false => CommandEnd::Good,
     })
 }
 

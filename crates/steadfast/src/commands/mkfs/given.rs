@@ -10,9 +10,9 @@ use crate::{Unsupported, Usage};
 
 /// Options and their values, in the table's order.
 #[derive(Debug, Clone, Default)]
-pub struct Given(Vec<(&'static str, String)>);
+pub struct GivenOptions(Vec<(&'static str, String)>);
 
-impl Given {
+impl GivenOptions {
     /// All values of an option.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(n, _)| *n == name).map(|(_, value)| value.as_str())
@@ -57,19 +57,19 @@ fn arg(option: &'static MkfsOption) -> Arg {
         .action(if option.name == "O" { ArgAction::Append } else { ArgAction::Set })
 }
 
-impl Args for Given {
+impl Args for GivenOptions {
     fn augment_args(command: Command) -> Command {
         OPTIONS.iter().fold(command, |command, option| command.arg(arg(option)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        Given::augment_args(command)
+        GivenOptions::augment_args(command)
     }
 }
 
-impl FromArgMatches for Given {
+impl FromArgMatches for GivenOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut given = Given::default();
+        let mut given = GivenOptions::default();
         given.update_from_arg_matches(matches).map(|()| given)
     }
 

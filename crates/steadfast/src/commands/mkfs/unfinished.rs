@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result};
 use signal_hook::iterator::{Handle, Signals};
 
-use steadfast_devices::source::Made;
+use steadfast_devices::source::NewFile;
 
-use crate::commands::whole_file::place::Place;
+use crate::commands::whole_file::place::FolderName;
 use crate::{Usage, stop_signals};
 
 /// A file that is being made, and was not there before.
-pub struct Unfinished {
+pub struct UnfinishedFile {
     signals: Handle,
     /// Held while it is made: a signal waits until it is known whether there is something to
     /// remove.
@@ -23,19 +23,19 @@ pub struct Unfinished {
 /// What there is to remove.
 struct State {
     /// Where it is made: whoever renames folders afterwards does not choose what is removed.
-    place: Place,
+    place: FolderName,
     /// The file, made by us, which is not to be kept yet.
-    made: Option<Made>,
+    made: Option<NewFile>,
 }
 
-impl Unfinished {
+impl UnfinishedFile {
     /// Before it is made: signals are looked after from now on, but none that is ignored, as under
     /// nohup.
     ///
     /// # Errors
     /// There is no such place, or root does not follow the path to it.
-    pub fn new(path: &Path) -> Result<Unfinished> {
-        let place = Place::of_new_file(path).map_err(|e| {
+    pub fn new(path: &Path) -> Result<UnfinishedFile> {
+        let place = FolderName::of_new_file(path).map_err(|e| {
             // What opening it would say, and more where root does not follow a link.
             Usage(format!("{}: cannot create it: {e}", path.display()))
         })?;
@@ -52,12 +52,12 @@ impl Unfinished {
                 std::process::exit(128 + signal);
             }
         })?;
-        Ok(Unfinished { signals: handle, state })
+        Ok(UnfinishedFile { signals: handle, state })
     }
 
     /// Makes it, in the folder that was found. Where that fails it is whoever made it who removes
     /// what there is.
-    pub fn make<T>(&self, make: impl FnOnce(OwnedFd) -> Result<(T, Made)>) -> Result<T> {
+    pub fn make<T>(&self, make: impl FnOnce(OwnedFd) -> Result<(T, NewFile)>) -> Result<T> {
         let mut state = lock(&self.state);
         let (device, made) = make(state.place.folder().try_clone()?)?;
         state.made = Some(made);
@@ -70,7 +70,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         self.signals.close();
         lock(&self.state).remove();
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    fn make(unfinished: &Unfinished, path: &Path) -> Result<FileDevice> {
+    fn make(unfinished: &UnfinishedFile, path: &Path) -> Result<FileDevice> {
         let options = FileOptions::default();
         unfinished.make(|folder| Ok(FileDevice::create_in(folder, path, 1 << 20, &options)?))
     }
@@ -111,7 +111,7 @@ mod tests {
         for kept in [true, false] {
             std::fs::create_dir_all(at("dir")).unwrap();
             std::fs::create_dir_all(at("roots")).unwrap();
-            let unfinished = Unfinished::new(&at("dir/image")).unwrap();
+            let unfinished = UnfinishedFile::new(&at("dir/image")).unwrap();
             std::fs::rename(at("dir"), at("moved")).unwrap();
             symlink("roots", at("dir")).unwrap();
             // It is that file which is opened, and not another one of the name.
@@ -141,7 +141,7 @@ mod tests {
         let path = folder.path().join("image");
         for (made, kept, stays) in [(true, false, false), (true, true, true), (false, false, true)]
         {
-            let unfinished = Unfinished::new(&path).unwrap();
+            let unfinished = UnfinishedFile::new(&path).unwrap();
             if made {
                 make(&unfinished, &path).unwrap();
             } else {

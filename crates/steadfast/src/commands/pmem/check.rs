@@ -9,17 +9,17 @@ use anyhow::Result;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt::{self, BttError, Version};
 use steadfast_devices::filter::fsdax::{self, FsdaxError};
-use steadfast_devices::source::pmem::{Label, Mode};
+use steadfast_devices::source::pmem::{Mode, RangeLabel};
 use steadfast_setup::path::memory;
 
 use crate::setup_error::to_anyhow;
-use crate::{Outcome, Usage, terminal};
+use crate::{CommandEnd, Usage, terminal};
 use steadfast::occupant;
 use steadfast_vfs::foreign::Foreign;
 
 /// Looks at it; with `repair` writes info blocks anew first, and if that says so also where
 /// something else is.
-pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<CommandEnd> {
     let pmem = match repair {
         // The namespace is wanted, and what is in its place is not.
         Some(true) => memory::map_labelled(path).map_err(to_anyhow)?,
@@ -27,7 +27,7 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Out
     };
     let path = memory::file(path);
     let version = pmem.label().and_then(|label| label.mode.version());
-    let behind = pmem.label().map_or(0, Label::behind);
+    let behind = pmem.label().map_or(0, RangeLabel::behind);
     let is_fsdax = match pmem.label() {
         Some(label) => label.mode == Mode::Fsdax,
         // A table, or what is left of one, comes first, as for the kernel.
@@ -60,7 +60,7 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Out
             };
             let line = terminal::harmless(&format!("{shown}: {what}"));
             out.write_all(terminal::hanging("", &line).as_bytes())?;
-            return Ok(Outcome::Problem);
+            return Ok(CommandEnd::Problem);
         }
         Err(error) => return Err(error.into()),
     };
@@ -68,7 +68,7 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Out
         let first = report.problems.first().map_or("none is there", |p| p.what.as_str());
         let first = Foreign::new(first);
         writeln!(out, "{shown}: no block translation table can be read: {first}")?;
-        return Ok(Outcome::Problem);
+        return Ok(CommandEnd::Problem);
     };
     writeln!(out, "{shown}: {} sectors of {} bytes, {}", info.sectors, info.sector, info.uuid)?;
     for problem in &report.problems {
@@ -77,10 +77,10 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Out
     }
     if report.is_good() {
         writeln!(out, "clean")?;
-        return Ok(Outcome::Good);
+        return Ok(CommandEnd::Good);
     }
     writeln!(out, "{}", terminal::counted(report.problem_count, "problem"))?;
-    Ok(Outcome::Problem)
+    Ok(CommandEnd::Problem)
 }
 
 /// Of an fsdax namespace: all that there is is its info block.
@@ -90,19 +90,19 @@ fn of_fsdax(
     path: &Path,
     repair: bool,
     out: &mut dyn Write,
-) -> Result<Outcome> {
+) -> Result<CommandEnd> {
     let shown = path.display();
     match fsdax::probe_as(&**device, behind) {
         Ok(Some(info)) => {
             let (bytes, start, uuid) = (info.bytes, info.start, info.uuid);
             writeln!(out, "{shown}: {bytes} bytes from byte {start} on, {uuid}\nclean")?;
-            Ok(Outcome::Good)
+            Ok(CommandEnd::Good)
         }
         Ok(None) => {
             let what = "its label says that it is an fsdax namespace, and no info block is there";
             let line = terminal::harmless(&format!("{shown}: {what}"));
             out.write_all(terminal::hanging("", &line).as_bytes())?;
-            Ok(Outcome::Problem)
+            Ok(CommandEnd::Problem)
         }
         Err(FsdaxError::Corrupt { .. }) if repair => Err(Usage(format!(
             "{shown}: the info block of an fsdax namespace has no copy to repair it from"

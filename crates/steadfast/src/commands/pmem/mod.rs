@@ -12,13 +12,13 @@ use anyhow::Result;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt;
 use steadfast_devices::filter::fsdax::{self, Map};
-use steadfast_devices::source::pmem::{LABEL_BYTES, Label, Mode};
+use steadfast_devices::source::pmem::{LABEL_BYTES, Mode, RangeLabel};
 use steadfast_devices::source::{Pmem, PmemError};
 use steadfast_setup::path::memory;
 
-use crate::commands::whole_file::place::{self, Found, Identity, Place};
+use crate::commands::whole_file::place::{self, FolderName, Identity, PathMeaning};
 use crate::setup_error::to_anyhow;
-use crate::{Outcome, Usage, terminal};
+use crate::{CommandEnd, Usage, terminal};
 use cli::PmemCommand;
 
 /// Bytes of a name in a label.
@@ -27,12 +27,12 @@ const NAME_MAX: usize = 63;
 const PAGE: u64 = 4096;
 
 /// Runs it.
-pub fn run(command: &PmemCommand, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(command: &PmemCommand, out: &mut dyn Write) -> Result<CommandEnd> {
     match command {
         PmemCommand::Create { emulate: size, mode, sector, align, map, name, path } => {
             let (mode, sector, map) = (Mode::from(*mode), *sector, map.map(Map::from));
             let align = align.as_deref();
-            create(&New { size, name, mode, sector, align, map, path }, out)?;
+            create(&NamespaceSpec { size, name, mode, sector, align, map, path }, out)?;
         }
         PmemCommand::Check { repair, force, path } => {
             return check::run(path, repair.then_some(*force), out);
@@ -41,11 +41,11 @@ pub fn run(command: &PmemCommand, out: &mut dyn Write) -> Result<Outcome> {
         PmemCommand::Info { json, path } => show::info(path, *json, out)?,
         PmemCommand::Destroy { force, path } => destroy(path, *force, out)?,
     }
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
 /// What is to be made.
-struct New<'a> {
+struct NamespaceSpec<'a> {
     size: &'a str,
     name: &'a str,
     mode: Mode,
@@ -55,8 +55,8 @@ struct New<'a> {
     path: &'a Path,
 }
 
-fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
-    let New { size, name, mode, sector, align, map, path } = *new;
+fn create(new: &NamespaceSpec<'_>, out: &mut dyn Write) -> Result<()> {
+    let NamespaceSpec { size, name, mode, sector, align, map, path } = *new;
     let path = memory::file(path);
     let wrong = |why: String| Usage(format!("--emulate {size}: {why}"));
     let bytes = steadfast_lab::size::parse(size).map_err(|e| wrong(e.to_string()))? / PAGE * PAGE;
@@ -86,10 +86,10 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     let align = steadfast_lab::size::parse(align)
         .map_err(|why| Usage(format!("--align {align}: {why}")))?;
     let (uuid, room) = (uuid::Uuid::new_v4(), bytes - LABEL_BYTES);
-    let label = Label { uuid, name: name.into(), mode, bytes: room, cookie: 0 };
+    let label = RangeLabel { uuid, name: name.into(), mode, bytes: room, cookie: 0 };
     // As root no link of another user is followed.
     let cannot = |e| Usage(format!("{}: cannot create it: {e}", path.display()));
-    let place = Place::of_new_file(path).map_err(cannot)?;
+    let place = FolderName::of_new_file(path).map_err(cannot)?;
     let (pmem, made) = Pmem::create_labelled(place.into_folder(), path, bytes, label.clone())
         .map_err(|e| match e {
             // Also a file that is there already.
@@ -135,13 +135,13 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
 
 /// The file that a path led to: what is looked at is what is removed, whoever renames files and
 /// folders meanwhile.
-struct There(Option<(Place, Identity)>);
+struct LocatedFile(Option<(FolderName, Identity)>);
 
-impl There {
-    fn find(path: &Path) -> std::io::Result<There> {
-        let Found::Named(place) = place::find(path)? else { return Ok(There(None)) };
+impl LocatedFile {
+    fn find(path: &Path) -> std::io::Result<LocatedFile> {
+        let PathMeaning::Named(place) = place::find(path)? else { return Ok(LocatedFile(None)) };
         let file = place.present()?.map(|there| Identity::of(&there)).transpose()?;
-        Ok(There(file.map(|file| (place, file))))
+        Ok(LocatedFile(file.map(|file| (place, file))))
     }
 
     fn remove(&self) -> std::io::Result<()> {
@@ -156,7 +156,7 @@ impl There {
 fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
     let path = memory::file(given);
     let shown = path.display();
-    let found = There::find(path);
+    let found = LocatedFile::find(path);
     let found = found.map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
     if Pmem::label_of(path).is_none() {
         std::fs::File::open(path).map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
@@ -205,18 +205,18 @@ mod tests {
             std::fs::create_dir(at(dir)).unwrap();
             std::fs::write(at(dir).join("range"), dir).unwrap();
         }
-        let found = There::find(&at("dir/range")).unwrap();
+        let found = LocatedFile::find(&at("dir/range")).unwrap();
         // The folder: the range is removed where it is.
         std::fs::rename(at("dir"), at("moved")).unwrap();
         std::fs::rename(at("other"), at("dir")).unwrap();
         found.remove().unwrap();
         assert!(!at("moved/range").exists() && at("dir/range").exists());
         // The file itself.
-        let found = There::find(&at("dir/range")).unwrap();
+        let found = LocatedFile::find(&at("dir/range")).unwrap();
         std::fs::rename(at("dir/range"), at("dir/away")).unwrap();
         std::fs::write(at("dir/range"), "another's").unwrap();
         assert!(found.remove().unwrap_err().to_string().contains("another program replaces it"));
         assert!(at("dir/range").exists() && at("dir/away").exists());
-        assert!(There::find(&at("none")).unwrap().remove().is_err());
+        assert!(LocatedFile::find(&at("none")).unwrap().remove().is_err());
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::fsdax::{self, Map};
-use steadfast_devices::source::pmem::Label;
+use steadfast_devices::source::pmem::RangeLabel;
 use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise};
 use steadfast_setup::path::memory::{file, label_of, map};
 
@@ -21,7 +21,7 @@ use steadfast_vfs::path::shown;
 struct Range {
     path: PathBuf,
     bytes: u64,
-    label: Option<Label>,
+    label: Option<RangeLabel>,
     promise: Option<Promise>,
     /// Why nothing is known of its promise.
     why: String,
@@ -29,7 +29,7 @@ struct Range {
 
 const READING: PmemOptions = PmemOptions { read_only: true, name: None, whole: false };
 
-fn looked_at(path: PathBuf, label: Option<Label>) -> Range {
+fn looked_at(path: PathBuf, label: Option<RangeLabel>) -> Range {
     match Pmem::open(&path, &READING) {
         Ok(pmem) => {
             let (bytes, promise) = (pmem.info().size, Some(pmem.promise().clone()));
@@ -132,7 +132,7 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
     let pmem = map(path, true).map_err(to_anyhow)?;
     let path = file(path);
     let info = pmem.info();
-    let behind = pmem.label().map_or(0, Label::behind);
+    let behind = pmem.label().map_or(0, RangeLabel::behind);
     if json {
         let range = Range {
             path: path.into(),

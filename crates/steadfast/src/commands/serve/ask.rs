@@ -6,20 +6,22 @@ use std::time::Duration;
 
 use anyhow::Result;
 use steadfast_stack::client::Client;
-use steadfast_stack::protocol::{Answer, CreateRamDisk, Kind, Named, NewMount, NewName, Request};
+use steadfast_stack::protocol::{
+    Answer, CreateRamDisk, NameRequest, NewMount, NewName, RefusalKind, Request,
+};
 use steadfast_vfs::size;
 
 use super::cli::{HostCommand, HostVerb};
 use super::{client, said, show};
 use crate::mount::Ending;
-use crate::{Outcome, Usage, terminal};
+use crate::{CommandEnd, Usage, terminal};
 
 /// How long the host may take to close everything once it has answered.
 const ENDING_MAX: Duration = Duration::from_secs(60);
 
 /// Does what was asked.
-pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
-    let named = |name: &String| Named { name: name.clone() };
+pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<CommandEnd> {
+    let named = |name: &String| NameRequest { name: name.clone() };
     let request = match &command.what {
         HostVerb::Status { .. } => Request::Status,
         HostVerb::AddDevice { name, path, volatile } => Request::AddDevice(NewName {
@@ -44,7 +46,7 @@ pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
             options: options.clone(),
             journal: journal.as_ref().map(|journal| whole(journal)).transpose()?,
         }),
-        HostVerb::Umount { name } => Request::Umount(Named { name: whole(name)? }),
+        HostVerb::Umount { name } => Request::Umount(NameRequest { name: whole(name)? }),
         HostVerb::Sync => Request::Sync,
         HostVerb::Stop => Request::Stop,
     };
@@ -63,18 +65,18 @@ pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
             if let Some(process) = process {
                 process.wait(ENDING_MAX);
             }
-            Ok(Outcome::Good)
+            Ok(CommandEnd::Good)
         }
-        _ => Ok(Outcome::Good),
+        _ => Ok(CommandEnd::Good),
     }
 }
 
 /// By the name of a mount, or by a folder: one here may be named without a slash.
 fn umount(client: &Client, name: &str, request: &Request) -> Result<Answer> {
     match client.call(request) {
-        Err(refused) if refused.kind == Kind::NotFound && Path::new(name).is_dir() => {
+        Err(refused) if refused.kind == RefusalKind::NotFound && Path::new(name).is_dir() => {
             let name = std::path::absolute(name)?.display().to_string();
-            call(client, &Request::Umount(Named { name }))
+            call(client, &Request::Umount(NameRequest { name }))
         }
         answer => answer.map_err(said),
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use steadfast_stack::client::Client;
-use steadfast_stack::protocol::{Kind, Refusal, Request};
+use steadfast_stack::protocol::{Refusal, RefusalKind, Request};
 
 pub use ask::host;
 pub use run::serve;
@@ -36,8 +36,8 @@ pub fn client(socket: Option<&Path>) -> Result<Client> {
 /// What a host refused, as an error with its exit status.
 pub fn said(refusal: Refusal) -> anyhow::Error {
     match refusal.kind {
-        Kind::Unsupported => Unsupported(refusal.error).into(),
-        Kind::Failed => anyhow!(refusal.error),
+        RefusalKind::Unsupported => Unsupported(refusal.error).into(),
+        RefusalKind::Failed => anyhow!(refusal.error),
         _ => Usage(refusal.error).into(),
     }
 }

@@ -7,14 +7,14 @@ use anyhow::Result;
 use steadfast_block::BlockDevice;
 use steadfast_ext4_tune::JournalDevice;
 use steadfast_fuse::{is_dead, mounts, unmount_lazily};
-use steadfast_stack::protocol::{Kind, Refusal};
-use steadfast_stack::{Mounted, Mounter, ToMount};
+use steadfast_stack::protocol::{Refusal, RefusalKind};
+use steadfast_stack::{MountedFs, Mounter, ToMount};
 
 use crate::commands::journal_device::open_journal;
 use crate::commands::volume::open::refuse_member;
 use crate::mount::options;
-use crate::mount::serve::{Begun, Opened, check_place};
-use crate::mount::served::Served;
+use crate::mount::serve::{MountSource, PendingMount, check_place};
+use crate::mount::served::ServedMount;
 use crate::{Unsupported, Usage};
 
 /// Mounts ext2, ext3 and ext4.
@@ -26,16 +26,16 @@ pub struct Ext4Mounts {
 }
 
 /// A mount that is served by a thread of the host.
-struct Beside(Arc<Served>);
+struct ThreadMount(Arc<ServedMount>);
 
 impl Mounter for Ext4Mounts {
-    fn mount(&self, what: &ToMount) -> Result<Arc<dyn Mounted>, Refusal> {
+    fn mount(&self, what: &ToMount) -> Result<Arc<dyn MountedFs>, Refusal> {
         self.begin(what).map_err(refused)
     }
 }
 
 impl Ext4Mounts {
-    fn begin(&self, what: &ToMount) -> Result<Arc<dyn Mounted>> {
+    fn begin(&self, what: &ToMount) -> Result<Arc<dyn MountedFs>> {
         let mut wanted = options::parse(std::slice::from_ref(&what.options))?;
         if wanted.remount || !wanted.journals.is_empty() {
             let what = "options of a mount of the host: not remount, and the journal is `journal`";
@@ -56,12 +56,12 @@ impl Ext4Mounts {
         // By this name a host finds what it has left, should it be killed while it tries to mount.
         wanted.fuse.source.clone_from(&what.source);
         let claim = check_place(&what.at, &wanted, &self.folder)?;
-        let opened = Opened::on(device, journal, &what.source, &mut wanted)?;
+        let opened = MountSource::on(device, journal, &what.source, &mut wanted)?;
         for note in &opened.notes {
             tracing::warn!("{note}");
         }
         let log = self.log.clone();
-        let begun = Begun::new(opened, &what.at, wanted, log, &self.folder, true)?;
+        let begun = PendingMount::new(opened, &what.at, wanted, log, &self.folder, true)?;
         drop(claim);
         let served = Arc::clone(&begun.served);
         if let Some(note) = served.recovery() {
@@ -73,21 +73,21 @@ impl Ext4Mounts {
             }
         };
         std::thread::Builder::new().name("mount".into()).spawn(serve)?;
-        Ok(Arc::new(Beside(served)))
+        Ok(Arc::new(ThreadMount(served)))
     }
 }
 
-impl Mounted for Beside {
+impl MountedFs for ThreadMount {
     fn unmount(&self, cut_off: bool) -> Result<(), Refusal> {
         self.0.unmount(cut_off).map_err(|e| match self.0.has_ended() {
-            true => Refusal::new(Kind::Failed, format!("{e:#}")),
-            false => Refusal::new(Kind::Busy, format!("{e:#}")),
+            true => Refusal::new(RefusalKind::Failed, format!("{e:#}")),
+            false => Refusal::new(RefusalKind::Busy, format!("{e:#}")),
         })
     }
 
     fn check_unused(&self) -> Result<(), Refusal> {
         let unused = self.0.unmounter.check_unused();
-        unused.map_err(|e| Refusal::new(Kind::Busy, e.to_string()))
+        unused.map_err(|e| Refusal::new(RefusalKind::Busy, e.to_string()))
     }
 
     fn options(&self) -> String {
@@ -125,9 +125,9 @@ fn take_dead_away(at: &Path, source: &str) -> Result<()> {
 
 fn refused(error: anyhow::Error) -> Refusal {
     let kind = match () {
-        () if error.downcast_ref::<Usage>().is_some() => Kind::Refused,
-        () if error.downcast_ref::<Unsupported>().is_some() => Kind::Unsupported,
-        () => Kind::Failed,
+        () if error.downcast_ref::<Usage>().is_some() => RefusalKind::Refused,
+        () if error.downcast_ref::<Unsupported>().is_some() => RefusalKind::Unsupported,
+        () => RefusalKind::Failed,
     };
     Refusal::new(kind, format!("{error:#}"))
 }

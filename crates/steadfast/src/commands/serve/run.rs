@@ -10,10 +10,10 @@ use sd_notify::NotifyState;
 use steadfast_block::BlockDevice;
 use steadfast_block::signatures;
 use steadfast_fuse::mounts::{self, Mount};
-use steadfast_fuse::{Mounted, Options as FuseOptions, is_dead, unmount_lazily};
+use steadfast_fuse::{FuseMount, Options as FuseOptions, is_dead, unmount_lazily};
 use steadfast_stack::listener::check_path;
 use steadfast_stack::metrics::Metrics;
-use steadfast_stack::{Config, Host, Options, Server, Tree, detach_dead};
+use steadfast_stack::{Host, HostConfig, Options, Server, Tree, detach_dead};
 use steadfast_vfs::bounded;
 
 use super::cli::Serve;
@@ -23,7 +23,7 @@ use crate::mount::log::{self, LogFile};
 use crate::mount::serve::not_mounted;
 use crate::mount::{background, place};
 use crate::stop_signals::Stops;
-use crate::{Outcome, Usage, terminal};
+use crate::{CommandEnd, Usage, terminal};
 
 /// How long the end is held up by those who asked for it and wait for the answer.
 const ANSWERS: Duration = Duration::from_secs(5);
@@ -31,12 +31,12 @@ const ANSWERS: Duration = Duration::from_secs(5);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Starts a host, in the background unless asked otherwise.
-pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
+pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<CommandEnd> {
     let (path, config) = configuration(args.config.as_deref())?;
     if !args.foreground && !args.serves_in_background {
         return Ok(match background::start()? {
-            None => Outcome::Good,
-            Some(status) => Outcome::Status(status.code().unwrap_or(1) as u8),
+            None => CommandEnd::Good,
+            Some(status) => CommandEnd::Status(status.code().unwrap_or(1) as u8),
         });
     }
     let folder = place::runtime_folder().context("the folder for control sockets")?;
@@ -79,12 +79,12 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
     served?;
     closed?;
     tracing::info!("the host has ended");
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
 fn serve_host(
     args: &Serve,
-    config: &Config,
+    config: &HostConfig,
     host: &Arc<Host>,
     (socket, tree, is_own): (&Path, &Path, bool),
     log_is_file: bool,
@@ -148,7 +148,7 @@ fn serve_host(
 
 /// Mounts the tree; what a host left behind that was killed is taken away first. `is_own`: it is in
 /// the folder for sockets and logs, where others may have put a link.
-fn mount_tree(host: &Arc<Host>, at: &Path, is_own: bool) -> Result<Mounted> {
+fn mount_tree(host: &Arc<Host>, at: &Path, is_own: bool) -> Result<FuseMount> {
     if is_dead(at) {
         for device in detach_dead(at) {
             let shown = device.display();
@@ -158,7 +158,7 @@ fn mount_tree(host: &Arc<Host>, at: &Path, is_own: bool) -> Result<Mounted> {
     }
     make_tree_folder(at, is_own)?;
     let tree = Arc::new(Tree::new(Arc::clone(host)));
-    Mounted::new(tree, at, &tree_options(host.config())).map_err(not_mounted)
+    FuseMount::new(tree, at, &tree_options(host.config())).map_err(not_mounted)
 }
 
 fn make_tree_folder(at: &Path, is_own: bool) -> Result<()> {
@@ -175,7 +175,7 @@ fn check_tree(at: &Path, is_own: bool, config: &Path) -> Result<()> {
         return Ok(());
     }
     make_tree_folder(at, is_own)?;
-    Mounted::check(at, &tree_options(config)).map_err(not_mounted)
+    FuseMount::check(at, &tree_options(config)).map_err(not_mounted)
 }
 
 fn tree_options(config: &Path) -> FuseOptions {
@@ -191,7 +191,7 @@ fn tree_options(config: &Path) -> FuseOptions {
 }
 
 /// The configuration file and what is in it. One that nobody named need not be there.
-fn configuration(given: Option<&Path>) -> Result<(PathBuf, Config)> {
+fn configuration(given: Option<&Path>) -> Result<(PathBuf, HostConfig)> {
     let path = match given {
         Some(path) => path.to_path_buf(),
         None => default_config(),
@@ -205,7 +205,7 @@ fn configuration(given: Option<&Path>) -> Result<(PathBuf, Config)> {
             return Err(Usage(format!("{shown}: {e}; a file with nothing in it will do")).into());
         }
     };
-    let config = Config::parse(&text, &shown).map_err(|e| Usage(e.to_string()))?;
+    let config = HostConfig::parse(&text, &shown).map_err(|e| Usage(e.to_string()))?;
     Ok((path, config))
 }
 

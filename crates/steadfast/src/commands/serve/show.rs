@@ -9,7 +9,7 @@ use steadfast_stack::protocol::{
 };
 
 use crate::terminal;
-use crate::{Outcome, document};
+use crate::{CommandEnd, document};
 use steadfast_vfs::foreign::Foreign;
 
 /// Text of others below a heading.
@@ -18,7 +18,7 @@ fn hanging(head: &str, text: &str) -> String {
 }
 
 /// Prints everything; whether all is there and whole.
-pub fn stack(stack: &StackStatus, json: bool, out: &mut dyn Write) -> Result<Outcome> {
+pub fn stack(stack: &StackStatus, json: bool, out: &mut dyn Write) -> Result<CommandEnd> {
     if json {
         let mut fields = document::fields(stack)?;
         // The name is the document's.
@@ -55,7 +55,7 @@ pub fn stack(stack: &StackStatus, json: bool, out: &mut dyn Write) -> Result<Out
         }
     }
     let sound = stack.volumes.iter().all(VolumeStatus::is_sound) && stack.problems().is_empty();
-    Ok(if sound { Outcome::Good } else { Outcome::Problem })
+    Ok(if sound { CommandEnd::Good } else { CommandEnd::Problem })
 }
 
 fn device_line(device: &DeviceStatus, out: &mut dyn Write) -> Result<()> {

@@ -3,26 +3,26 @@
 use std::io::Write;
 
 use steadfast_svm::command::{
-    Attach, Clear, CommandError, Init, New, NewRow, Param, Pool, Ramdisk, Replace, Spares,
-    Submirror, Sync, Which,
+    Attach, Clear, ClearTarget, CommandError, Init, InitVolume, Metareplace, NewRow, Param, Pool,
+    Ramdisk, Spares, SubmirrorArgs, Sync,
 };
 use steadfast_svm::state::{self, SubmirrorState};
 use steadfast_svm::{State, forms};
 use steadfast_volume::ondisk::label::SPARES_MAX;
 
-use super::host::{Host, NewVolume};
+use super::host::{NewVolume, SvmHost};
 use super::show::not_set_up;
 use super::{Stop, report};
 
-pub fn init(host: &mut Host, init: &Init, out: &mut dyn Write) -> Result<(), Stop> {
+pub fn init(host: &mut SvmHost, init: &Init, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     let name = &init.name;
     if state.has_volume(name) {
         return Err(CommandError::about(name, "unit already set up").into());
     }
     let (new, what) = match &init.what {
-        New::Concat(rows) => (row(name, rows)?, "Concat/Stripe"),
-        New::Mirror { submirror, read, write, pass } => {
+        InitVolume::Concat(rows) => (row(name, rows)?, "Concat/Stripe"),
+        InitVolume::Mirror { submirror, read, write, pass } => {
             free_submirror(host, &state, submirror)?;
             let (submirror, read, write) = (submirror.clone(), read.clone(), write.clone());
             (NewVolume::Mirror { submirror, read, write, pass: *pass }, "Mirror")
@@ -55,7 +55,7 @@ fn row(name: &str, rows: &[NewRow]) -> Result<NewVolume, CommandError> {
 }
 
 /// A submirror is a concat or stripe that is part of nothing.
-fn free_submirror(host: &Host, state: &State, name: &str) -> Result<(), CommandError> {
+fn free_submirror(host: &SvmHost, state: &State, name: &str) -> Result<(), CommandError> {
     if !state.has_volume(name) {
         return Err(not_set_up(host, name));
     }
@@ -68,7 +68,7 @@ fn free_submirror(host: &Host, state: &State, name: &str) -> Result<(), CommandE
     }
 }
 
-pub fn attach(host: &mut Host, attach: &Attach, out: &mut dyn Write) -> Result<(), Stop> {
+pub fn attach(host: &mut SvmHost, attach: &Attach, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     let name = &attach.mirror;
     mirror(host, &state, name)?;
@@ -88,10 +88,10 @@ pub fn attach(host: &mut Host, attach: &Attach, out: &mut dyn Write) -> Result<(
 
 /// The mirror of this name.
 fn mirror<'s>(
-    host: &Host,
+    host: &SvmHost,
     state: &'s State,
     name: &str,
-) -> Result<&'s state::Mirror, CommandError> {
+) -> Result<&'s state::SvmMirror, CommandError> {
     match state.mirror(name) {
         Some(mirror) => Ok(mirror),
         None if state.has_volume(name) => Err(CommandError::about(name, "unit is not a mirror")),
@@ -101,9 +101,9 @@ fn mirror<'s>(
 
 /// The submirror that a command names.
 fn submirror<'s>(
-    host: &Host,
+    host: &SvmHost,
     state: &'s State,
-    of: &Submirror,
+    of: &SubmirrorArgs,
 ) -> Result<&'s state::Submirror, CommandError> {
     let mirror = mirror(host, state, &of.mirror)?;
     let found = mirror.submirrors.iter().find(|s| s.name == of.submirror);
@@ -114,7 +114,7 @@ fn submirror<'s>(
 }
 
 /// One that is not Okay is taken out by force only: its errors would be forgotten.
-fn sound(of: &Submirror, found: &state::Submirror) -> Result<(), CommandError> {
+fn sound(of: &SubmirrorArgs, found: &state::Submirror) -> Result<(), CommandError> {
     let erred = [SubmirrorState::Erred, SubmirrorState::LastErred, SubmirrorState::Unavailable];
     if erred.contains(&found.state) && !of.force {
         let what = format!("submirror {} has erred components (-f overrides)", of.submirror);
@@ -123,7 +123,7 @@ fn sound(of: &Submirror, found: &state::Submirror) -> Result<(), CommandError> {
     Ok(())
 }
 
-pub fn detach(host: &mut Host, of: &Submirror, out: &mut dyn Write) -> Result<(), Stop> {
+pub fn detach(host: &mut SvmHost, of: &SubmirrorArgs, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     sound(of, submirror(host, &state, of)?)?;
     host.detach(&of.mirror, &of.submirror)?;
@@ -131,7 +131,7 @@ pub fn detach(host: &mut Host, of: &Submirror, out: &mut dyn Write) -> Result<()
     Ok(())
 }
 
-pub fn offline(host: &mut Host, of: &Submirror, out: &mut dyn Write) -> Result<(), Stop> {
+pub fn offline(host: &mut SvmHost, of: &SubmirrorArgs, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     sound(of, submirror(host, &state, of)?)?;
     host.offline(&of.mirror, &of.submirror)?;
@@ -139,7 +139,7 @@ pub fn offline(host: &mut Host, of: &Submirror, out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
-pub fn online(host: &mut Host, of: &Submirror, out: &mut dyn Write) -> Result<(), Stop> {
+pub fn online(host: &mut SvmHost, of: &SubmirrorArgs, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     let found = submirror(host, &state, of)?;
     if found.state == SubmirrorState::Okay {
@@ -151,7 +151,7 @@ pub fn online(host: &mut Host, of: &Submirror, out: &mut dyn Write) -> Result<()
     Ok(())
 }
 
-pub fn replace(host: &mut Host, replace: &Replace, out: &mut dyn Write) -> Result<(), Stop> {
+pub fn replace(host: &mut SvmHost, replace: &Metareplace, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     let (name, old) = (&replace.mirror, &host.shown(&replace.old));
     let mirror = mirror(host, &state, name)?;
@@ -172,10 +172,10 @@ pub fn replace(host: &mut Host, replace: &Replace, out: &mut dyn Write) -> Resul
 }
 
 /// Whether all could be done.
-pub fn sync(host: &mut Host, sync: &Sync, command: &str) -> Result<bool, Stop> {
+pub fn sync(host: &mut SvmHost, sync: &Sync, command: &str) -> Result<bool, Stop> {
     let state = host.state()?;
     let all: Vec<String> = {
-        let mut mirrors: Vec<&state::Mirror> =
+        let mut mirrors: Vec<&state::SvmMirror> =
             state.mirrors.iter().filter(|m| m.pass > 0).collect();
         mirrors.sort_by_key(|mirror| mirror.pass);
         mirrors.into_iter().map(|mirror| mirror.name.clone()).collect()
@@ -197,7 +197,7 @@ pub fn sync(host: &mut Host, sync: &Sync, command: &str) -> Result<bool, Stop> {
     Ok(well)
 }
 
-pub fn param(host: &mut Host, param: &Param, out: &mut dyn Write) -> Result<(), Stop> {
+pub fn param(host: &mut SvmHost, param: &Param, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     let name = &param.name;
     if state.concat(name).is_some() && param.changes.is_empty() {
@@ -214,18 +214,18 @@ pub fn param(host: &mut Host, param: &Param, out: &mut dyn Write) -> Result<(), 
 
 /// Whether all could be cleared.
 pub fn clear(
-    host: &mut Host,
+    host: &mut SvmHost,
     clear: &Clear,
     command: &str,
     out: &mut dyn Write,
 ) -> Result<bool, Stop> {
     let state = host.state()?;
     let names = match &clear.which {
-        Which::These(names) => names.clone(),
-        Which::WithAllUnder(names) => {
+        ClearTarget::These(names) => names.clone(),
+        ClearTarget::WithAllUnder(names) => {
             names.iter().flat_map(|n| with_all_under(&state, n)).collect()
         }
-        Which::All => {
+        ClearTarget::All => {
             let volumes = state.mirrors.iter().map(|m| &m.name);
             let volumes = volumes.chain(state.concats.iter().map(|c| &c.name));
             let tops = volumes.filter(|name| state.parent(name).is_none());
@@ -265,7 +265,7 @@ fn with_all_under(state: &State, name: &str) -> Vec<String> {
     found
 }
 
-fn clear_one(host: &mut Host, name: &str, force: bool) -> Result<&'static str, CommandError> {
+fn clear_one(host: &mut SvmHost, name: &str, force: bool) -> Result<&'static str, CommandError> {
     let state = host.state()?;
     if !state.has_volume(name) {
         return Err(not_set_up(host, name));
@@ -287,7 +287,7 @@ fn clear_one(host: &mut Host, name: &str, force: bool) -> Result<&'static str, C
     Ok("Concat/Stripe")
 }
 
-pub fn ramdisk(host: &mut Host, ramdisk: &Ramdisk, out: &mut dyn Write) -> Result<(), Stop> {
+pub fn ramdisk(host: &mut SvmHost, ramdisk: &Ramdisk, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     match ramdisk {
         Ramdisk::List => write!(out, "{}", forms::ramdisks(&state, &host.ramdisk_folder()))?,
@@ -308,7 +308,11 @@ pub fn ramdisk(host: &mut Host, ramdisk: &Ramdisk, out: &mut dyn Write) -> Resul
 }
 
 /// Refuses hot spares of which a mirror could not have each.
-fn check_spares(host: &Host, of: &state::Mirror, devices: &[String]) -> Result<(), CommandError> {
+fn check_spares(
+    host: &SvmHost,
+    of: &state::SvmMirror,
+    devices: &[String],
+) -> Result<(), CommandError> {
     let (had, more) = (of.spares.len(), devices.len());
     if had + more > SPARES_MAX {
         let what = format!("has {had} hot spares, and at most {SPARES_MAX}");
@@ -323,11 +327,11 @@ fn check_spares(host: &Host, of: &state::Mirror, devices: &[String]) -> Result<(
     Ok(())
 }
 
-pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(), Stop> {
+pub fn spares(host: &mut SvmHost, spares: &Spares, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     match spares {
         Spares::Show(names) => {
-            let mirrors: Vec<&state::Mirror> = match names.is_empty() {
+            let mirrors: Vec<&state::SvmMirror> = match names.is_empty() {
                 true => state.mirrors.iter().collect(),
                 false => {
                     let named = names.iter().map(|name| mirror(host, &state, name));
@@ -364,7 +368,7 @@ pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(
                 let name = match pool {
                     Pool::Of(name) => mirror(host, &state, name)?.name.clone(),
                     Pool::All => {
-                        let has = |m: &&state::Mirror| m.spares.contains(device);
+                        let has = |m: &&state::SvmMirror| m.spares.contains(device);
                         let owner = state.mirrors.iter().find(has).map(|m| m.name.clone());
                         let none = || CommandError::about(device.as_str(), "is nobody's hot spare");
                         owner.ok_or_else(none)?

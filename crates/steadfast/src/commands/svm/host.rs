@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use steadfast_stack::client::Client;
 use steadfast_stack::protocol::{
-    Alias, Answer, Create, CreateRamDisk, Destroy, DeviceKind, Grow, Leg, Named, NewComponent,
-    Refusal, Replace, Request, Resync, Set, StackStatus, VolumeKind,
+    Alias, Answer, Create, CreateRamDisk, Destroy, DeviceKind, Grow, Leg, NameRequest,
+    NewComponent, Refusal, Replace, Request, Resync, Set, StackStatus, VolumeKind,
 };
 use steadfast_svm::State;
 use steadfast_svm::command::{Changes, CommandError, ReadOption, WriteOption};
@@ -49,21 +49,21 @@ pub struct Line {
 }
 
 /// A host.
-pub struct Host {
+pub struct SvmHost {
     client: Client,
     state: State,
     tree: Option<PathBuf>,
     aliases: Vec<Alias>,
 }
 
-type Done = Result<(), CommandError>;
+type HostResult = Result<(), CommandError>;
 
-impl Host {
+impl SvmHost {
     /// Whoever answers at this socket, or at the usual one.
-    pub fn connect(socket: Option<&Path>) -> Result<Host, CommandError> {
+    pub fn connect(socket: Option<&Path>) -> Result<SvmHost, CommandError> {
         let socket = socket.map_or_else(default_socket, Path::to_path_buf);
         let client = Client::connect(&socket).map_err(|error| command_error(&error))?;
-        Ok(Host { client, state: State::default(), tree: None, aliases: Vec::new() })
+        Ok(SvmHost { client, state: State::default(), tree: None, aliases: Vec::new() })
     }
 
     fn call(&self, request: &Request) -> Result<Answer, CommandError> {
@@ -103,7 +103,7 @@ impl Host {
     }
 
     /// Makes a volume, or says whether it could be made.
-    pub fn create(&self, name: &str, new: &NewVolume, force: bool, dry_run: bool) -> Done {
+    pub fn create(&self, name: &str, new: &NewVolume, force: bool, dry_run: bool) -> HostResult {
         let create = Create { name: name.to_owned(), force, dry_run, ..Create::default() };
         let create = match new {
             NewVolume::Concat { components } => {
@@ -128,63 +128,63 @@ impl Host {
     }
 
     /// Gives a mirror a submirror.
-    pub fn attach(&self, mirror: &str, component: &str, force: bool) -> Done {
+    pub fn attach(&self, mirror: &str, component: &str, force: bool) -> HostResult {
         let (name, component) = (mirror.to_owned(), component.to_owned());
         let new = NewComponent { name, component, force, ..NewComponent::default() };
         self.call(&Request::Add(new)).map(drop)
     }
 
     /// Gives a mirror a hot spare, or says whether it could have it.
-    pub fn add_spare(&self, mirror: &str, component: &str, dry_run: bool) -> Done {
+    pub fn add_spare(&self, mirror: &str, component: &str, dry_run: bool) -> HostResult {
         let (name, component) = (mirror.to_owned(), component.to_owned());
         let new = NewComponent { name, component, spare: true, dry_run, ..NewComponent::default() };
         self.call(&Request::Add(new)).map(drop)
     }
 
     /// Takes a hot spare of a mirror back.
-    pub fn remove_spare(&self, mirror: &str, spare: &str) -> Done {
+    pub fn remove_spare(&self, mirror: &str, spare: &str) -> HostResult {
         let leg = Leg { name: mirror.to_owned(), leg: spare.to_owned(), ..Leg::default() };
         self.call(&Request::Remove(leg)).map(drop)
     }
 
     /// Makes a mirror as large as its submirrors allow.
-    pub fn grow(&self, mirror: &str) -> Done {
+    pub fn grow(&self, mirror: &str) -> HostResult {
         let grow = Grow { name: mirror.to_owned(), size: None };
         self.call(&Request::Grow(grow)).map(drop)
     }
 
-    pub fn detach(&self, mirror: &str, submirror: &str) -> Done {
+    pub fn detach(&self, mirror: &str, submirror: &str) -> HostResult {
         self.call(&Request::Remove(leg(mirror, submirror))).map(drop)
     }
 
-    pub fn offline(&self, mirror: &str, submirror: &str) -> Done {
+    pub fn offline(&self, mirror: &str, submirror: &str) -> HostResult {
         self.call(&Request::Offline(leg(mirror, submirror))).map(drop)
     }
 
-    pub fn online(&self, mirror: &str, submirror: &str) -> Done {
+    pub fn online(&self, mirror: &str, submirror: &str) -> HostResult {
         self.call(&Request::Online(leg(mirror, submirror))).map(drop)
     }
 
     /// Uses the same component again, or another one in its place.
-    pub fn replace(&self, mirror: &str, component: &str, with: Option<&str>) -> Done {
+    pub fn replace(&self, mirror: &str, component: &str, with: Option<&str>) -> HostResult {
         let (name, leg) = (mirror.to_owned(), component.to_owned());
         let with = with.map(str::to_owned);
         self.call(&Request::Replace(Replace { name, leg, with, ..Replace::default() })).map(drop)
     }
 
     /// Starts a resync.
-    pub fn resync(&self, mirror: &str) -> Done {
+    pub fn resync(&self, mirror: &str) -> HostResult {
         let resync = Resync { name: mirror.to_owned(), rate: None, wait: false };
         self.call(&Request::Resync(resync)).map(drop)
     }
 
     /// Stops it.
-    pub fn stop_resync(&self, mirror: &str) -> Done {
-        self.call(&Request::CancelResync(Named { name: mirror.to_owned() })).map(drop)
+    pub fn stop_resync(&self, mirror: &str) -> HostResult {
+        self.call(&Request::CancelResync(NameRequest { name: mirror.to_owned() })).map(drop)
     }
 
     /// Changes how a mirror works.
-    pub fn set(&self, mirror: &str, changes: &Changes) -> Done {
+    pub fn set(&self, mirror: &str, changes: &Changes) -> HostResult {
         let set = Set {
             name: mirror.to_owned(),
             read: changes.read.as_ref().map(|read| read.name().to_owned()),
@@ -195,24 +195,24 @@ impl Host {
     }
 
     /// Takes a mirror apart; its data stays on its submirrors.
-    pub fn retire(&self, mirror: &str) -> Done {
+    pub fn retire(&self, mirror: &str) -> HostResult {
         let destroy = Destroy { name: mirror.to_owned(), keep_data: true, recursive: false };
         self.call(&Request::Destroy(destroy)).map(drop)
     }
 
     /// Takes a concat or stripe apart.
-    pub fn wipe(&self, name: &str) -> Done {
+    pub fn wipe(&self, name: &str) -> HostResult {
         let destroy = Destroy { name: name.to_owned(), keep_data: false, recursive: false };
         self.call(&Request::Destroy(destroy)).map(drop)
     }
 
-    pub fn add_ramdisk(&self, name: &str, bytes: u64) -> Done {
+    pub fn add_ramdisk(&self, name: &str, bytes: u64) -> HostResult {
         let new = CreateRamDisk { name: name.to_owned(), bytes };
         self.call(&Request::CreateRamDisk(new)).map(drop)
     }
 
-    pub fn delete_ramdisk(&self, name: &str) -> Done {
-        self.call(&Request::DeleteRamDisk(Named { name: name.to_owned() })).map(drop)
+    pub fn delete_ramdisk(&self, name: &str) -> HostResult {
+        self.call(&Request::DeleteRamDisk(NameRequest { name: name.to_owned() })).map(drop)
     }
 
     /// Counters of everything: disks, volumes, RAM disks.

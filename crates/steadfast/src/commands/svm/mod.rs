@@ -19,8 +19,8 @@ use steadfast_svm::command::{CommandError, Misuse};
 use steadfast_svm::{Command, parse};
 
 use self::cli::{Svm, SvmCommand};
-use self::host::Host;
-use crate::{Outcome, terminal};
+use self::host::SvmHost;
+use crate::{CommandEnd, terminal};
 
 /// Status of an error; ramdiskadm has another one for what it cannot read.
 const FAILED: u8 = 1;
@@ -47,15 +47,15 @@ impl From<std::io::Error> for Stop {
 }
 
 /// Does what was asked.
-pub fn run(svm: &Svm, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(svm: &Svm, out: &mut dyn Write) -> Result<CommandEnd> {
     if let SvmCommand::Link { folder } = &svm.command {
         link::link(folder)?;
-        return Ok(Outcome::Good);
+        return Ok(CommandEnd::Good);
     }
-    let Some((name, words)) = svm.command.called() else { return Ok(Outcome::Good) };
+    let Some((name, words)) = svm.command.called() else { return Ok(CommandEnd::Good) };
     let status = match parse(name, words) {
         Ok(command) => match done(&command, svm.socket.as_deref(), name, out) {
-            Ok(true) => return Ok(Outcome::Good),
+            Ok(true) => return Ok(CommandEnd::Good),
             // It was reported where it happened.
             Ok(false) => FAILED,
             Err(Stop::Refused(error)) => {
@@ -66,7 +66,7 @@ pub fn run(svm: &Svm, out: &mut dyn Write) -> Result<Outcome> {
         },
         Err(Misuse::Help(usage)) => {
             write!(out, "{usage}")?;
-            return Ok(Outcome::Good);
+            return Ok(CommandEnd::Good);
         }
         Err(Misuse::Refused(error)) => {
             report(name, &error);
@@ -80,7 +80,7 @@ pub fn run(svm: &Svm, out: &mut dyn Write) -> Result<Outcome> {
             if name == "ramdiskadm" { RAMDISKADM_USAGE } else { FAILED }
         }
     };
-    Ok(Outcome::Status(status))
+    Ok(CommandEnd::Status(status))
 }
 
 /// Whether all went well.
@@ -90,7 +90,7 @@ fn done(
     name: &str,
     out: &mut dyn Write,
 ) -> Result<bool, Stop> {
-    let mut host = Host::connect(socket)?;
+    let mut host = SvmHost::connect(socket)?;
     match command {
         Command::Init(init) => change::init(&mut host, init, out)?,
         Command::Attach(attach) => change::attach(&mut host, attach, out)?,

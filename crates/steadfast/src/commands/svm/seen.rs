@@ -6,7 +6,7 @@ use steadfast_stack::protocol::{
 use steadfast_svm::State;
 use steadfast_svm::command::{ReadOption, WriteOption};
 use steadfast_svm::state::{
-    BLOCK, Concat, Device, Mirror, Replica, Row, Submirror, SubmirrorState,
+    BLOCK, Concat, Device, Replica, Row, Submirror, SubmirrorState, SvmMirror,
 };
 
 /// Where the first label lies on a member, and where the map does; docs/mirrors.md.
@@ -103,7 +103,7 @@ fn concat(names: &Names, volume: &VolumeStatus) -> Concat {
     Concat { name, bytes, rows, unavailable: volume.problem.is_some() }
 }
 
-fn mirror(names: &Names, volume: &VolumeStatus, mirror: Option<&MirrorStatus>) -> Mirror {
+fn mirror(names: &Names, volume: &VolumeStatus, mirror: Option<&MirrorStatus>) -> SvmMirror {
     let (name, bytes) = (volume.name.clone(), volume.bytes);
     let Some(mirror) = mirror else {
         // It is not assembled: nobody knows what its submirrors hold.
@@ -112,7 +112,7 @@ fn mirror(names: &Names, volume: &VolumeStatus, mirror: Option<&MirrorStatus>) -
             name: names.shown(name),
             state: SubmirrorState::Unavailable,
         });
-        return Mirror { name, bytes, submirrors: submirrors.collect(), ..Mirror::default() };
+        return SvmMirror { name, bytes, submirrors: submirrors.collect(), ..SvmMirror::default() };
     };
     let attached = mirror.legs.iter().filter(|leg| leg.attached).enumerate();
     let submirrors = attached.map(|(slot, leg)| Submirror {
@@ -123,7 +123,7 @@ fn mirror(names: &Names, volume: &VolumeStatus, mirror: Option<&MirrorStatus>) -
     let submirrors: Vec<Submirror> = submirrors.collect();
     let resyncing = submirrors.iter().any(|s| s.state == SubmirrorState::Resyncing);
     let percent = mirror.resync.filter(|_| resyncing).map(|progress| progress.percent().min(100));
-    Mirror {
+    SvmMirror {
         name,
         bytes,
         submirrors,
@@ -199,10 +199,10 @@ mod tests {
     #[test]
     fn what_a_host_has_is_printed_as_by_the_volume_manager() {
         let seen = state(&status(&json!({ "done_bytes": 3, "total_bytes": 20 })));
-        let short = steadfast_svm::command::Stat { short: true, ..Default::default() };
+        let short = steadfast_svm::command::Metastat { short: true, ..Default::default() };
         let text = "d10 -m d13 d11 -r 1\nd13 1 1 c5t0d0s0\nd11 1 1 c0d1s0\n";
         assert_eq!(forms::stat(&seen, &short).0, text);
-        let (whole, _) = forms::stat(&seen, &steadfast_svm::command::Stat::default());
+        let (whole, _) = forms::stat(&seen, &steadfast_svm::command::Metastat::default());
         assert!(whole.contains("    Resync in progress: 15 % done\n"), "{whole}");
         assert!(whole.contains("c5t0d0   No     -\n"), "{whole}");
         assert!(whole.contains("c0d1     Yes    id1,steadfast@uuid-of-d11\n"), "{whole}");

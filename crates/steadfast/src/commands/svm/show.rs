@@ -2,14 +2,19 @@
 
 use std::io::Write;
 
-use steadfast_svm::command::{CommandError, Db, Stat};
+use steadfast_svm::command::{CommandError, Db, Metastat};
 use steadfast_svm::forms;
 
-use super::host::Host;
+use super::host::SvmHost;
 use super::{Stop, report};
 
 /// Whether all names were volumes.
-pub fn stat(host: &mut Host, stat: &Stat, name: &str, out: &mut dyn Write) -> Result<bool, Stop> {
+pub fn stat(
+    host: &mut SvmHost,
+    stat: &Metastat,
+    name: &str,
+    out: &mut dyn Write,
+) -> Result<bool, Stop> {
     let state = host.state()?;
     let (text, unknown) = forms::stat(&state, stat);
     write!(out, "{text}")?;
@@ -21,7 +26,7 @@ pub fn stat(host: &mut Host, stat: &Stat, name: &str, out: &mut dyn Write) -> Re
 }
 
 /// Where the state is kept; or why nothing is added to that, or taken from it.
-pub fn replicas(host: &mut Host, db: &Db, name: &str, out: &mut dyn Write) -> Result<(), Stop> {
+pub fn replicas(host: &mut SvmHost, db: &Db, name: &str, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     let known = |device: &String| match state.device(&host.shown(device)) {
         Some(_) => Ok(()),
@@ -46,7 +51,7 @@ pub fn replicas(host: &mut Host, db: &Db, name: &str, out: &mut dyn Write) -> Re
 }
 
 /// That there is no volume of this name.
-pub fn not_set_up(host: &Host, name: &str) -> CommandError {
+pub fn not_set_up(host: &SvmHost, name: &str) -> CommandError {
     match host.last_state().device(&host.shown(name)) {
         Some(_) => CommandError::about(name, "not a metadevice: it is a device of the host's"),
         None => CommandError::about(name, "unit not set up"),

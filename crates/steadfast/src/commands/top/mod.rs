@@ -17,7 +17,7 @@ use anyhow::Result;
 use clap::Args;
 
 use self::view::{Sort, View};
-use crate::{Outcome, Usage};
+use crate::{CommandEnd, Usage};
 
 /// Columns of the text, unless COLUMNS says otherwise.
 const COLUMNS: u16 = 80;
@@ -59,7 +59,7 @@ pub struct Top {
 ///
 /// # Errors
 /// There is no host, or no terminal.
-pub fn run(top: &Top, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(top: &Top, out: &mut dyn Write) -> Result<CommandEnd> {
     let interval = interval(&top.interval)?;
     let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if !top.once && !is_terminal {
@@ -76,7 +76,7 @@ pub fn run(top: &Top, out: &mut dyn Write) -> Result<Outcome> {
         let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
         let columns = columns.filter(|c| (20..=1000).contains(c)).unwrap_or(COLUMNS);
         out.write_all(draw::text(&view, columns).as_bytes())?;
-        return Ok(Outcome::Good);
+        return Ok(CommandEnd::Good);
     }
     screen::run(view, source::begin(client, interval)?)
 }

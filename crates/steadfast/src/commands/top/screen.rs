@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::draw;
 use super::source::Source;
 use super::view::View;
-use crate::Outcome;
+use crate::CommandEnd;
 
 /// How long a key, a reading or a signal waits to be seen.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const INTERVALS_MS: &[u64] = &[100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
 
 /// What a key does.
-enum Next {
+enum KeyAction {
     Go,
     Draw,
     End,
@@ -30,9 +30,9 @@ enum Next {
 
 /// The terminal's own state, which comes back when this goes; `ratatui::try_init` has it come back
 /// in a panic as well.
-struct Restored;
+struct TerminalGuard;
 
-impl Drop for Restored {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         // OK to ignore: there is no terminal any more.
         let _ = ratatui::try_restore();
@@ -43,7 +43,7 @@ impl Drop for Restored {
 ///
 /// # Errors
 /// The terminal fails.
-pub fn run(mut view: View, source: Source) -> Result<Outcome> {
+pub fn run(mut view: View, source: Source) -> Result<CommandEnd> {
     let signal = Arc::new(AtomicUsize::new(0));
     let twice = Arc::new(AtomicBool::new(false));
     for number in [SIGTERM, SIGINT, SIGHUP] {
@@ -57,7 +57,7 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
             .context("signals")?;
     }
     let mut terminal = ratatui::try_init().context("the terminal")?;
-    let restored = Restored;
+    let restored = TerminalGuard;
     let (mut changed, mut more) = (true, false);
     let ended = loop {
         let number = signal.load(Ordering::Relaxed);
@@ -84,9 +84,9 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
         }
         // After a key there may be another one, which was read with it.
         match waited(if more { Duration::ZERO } else { PATIENCE })? {
-            Waited::Gone => break SIGHUP as usize,
-            Waited::Nothing if !more => continue,
-            Waited::Nothing | Waited::Key => {}
+            KeyWait::Gone => break SIGHUP as usize,
+            KeyWait::Nothing if !more => continue,
+            KeyWait::Nothing | KeyWait::Key => {}
         }
         more = false;
         if !poll(Duration::ZERO).or_else(interrupted)? {
@@ -97,9 +97,9 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
                 let lines = terminal.size()?.height;
                 match pressed(key, &mut view, &source, lines) {
-                    Next::Go => {}
-                    Next::Draw => changed = true,
-                    Next::End => break 0,
+                    KeyAction::Go => {}
+                    KeyAction::Draw => changed = true,
+                    KeyAction::End => break 0,
                 }
             }
             Event::Resize(..) => changed = true,
@@ -108,11 +108,11 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
     };
     drop(restored);
     // As a shell reports a process that a signal has ended.
-    Ok(if ended == 0 { Outcome::Good } else { Outcome::Status((128 + ended) as u8) })
+    Ok(if ended == 0 { CommandEnd::Good } else { CommandEnd::Status((128 + ended) as u8) })
 }
 
 /// What came of waiting for a key.
-enum Waited {
+enum KeyWait {
     Nothing,
     Key,
     /// The terminal was closed.
@@ -121,18 +121,18 @@ enum Waited {
 
 /// Waits less than a second for a key. A terminal that was closed is not left to crossterm: it
 /// reads the end of file again and again, and does not return.
-fn waited(patience: Duration) -> std::io::Result<Waited> {
+fn waited(patience: Duration) -> std::io::Result<KeyWait> {
     let stdin = std::io::stdin();
     let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
     let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
     match rustix::event::poll(&mut keys, Some(&patience)) {
-        Ok(0) => return Ok(Waited::Nothing),
-        Err(rustix::io::Errno::INTR) => return Ok(Waited::Nothing),
+        Ok(0) => return Ok(KeyWait::Nothing),
+        Err(rustix::io::Errno::INTR) => return Ok(KeyWait::Nothing),
         Err(error) => return Err(error.into()),
         Ok(_) => {}
     }
     let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-    Ok(if keys[0].revents().intersects(gone) { Waited::Gone } else { Waited::Key })
+    Ok(if keys[0].revents().intersects(gone) { KeyWait::Gone } else { KeyWait::Key })
 }
 
 /// A signal came while a key was waited for.
@@ -143,12 +143,14 @@ fn interrupted(error: std::io::Error) -> std::io::Result<bool> {
     }
 }
 
-fn pressed(key: KeyEvent, view: &mut View, source: &Source, lines: u16) -> Next {
+fn pressed(key: KeyEvent, view: &mut View, source: &Source, lines: u16) -> KeyAction {
     let page = draw::page(view, lines);
     let last = view.rows().len().saturating_sub(page.max(1));
     match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Next::End,
-        KeyCode::Char('q') | KeyCode::Esc => return Next::End,
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            return KeyAction::End;
+        }
+        KeyCode::Char('q') | KeyCode::Esc => return KeyAction::End,
         KeyCode::Char('s') => view.sort = view.sort.turned(1),
         KeyCode::Char('S') => view.sort = view.sort.before(),
         KeyCode::Char('?' | 'h') => view.explains = !view.explains,
@@ -160,10 +162,10 @@ fn pressed(key: KeyEvent, view: &mut View, source: &Source, lines: u16) -> Next 
         KeyCode::PageDown => view.scrolled += page,
         KeyCode::Home => view.scrolled = 0,
         KeyCode::End => view.scrolled = last,
-        _ => return Next::Go,
+        _ => return KeyAction::Go,
     }
     view.scrolled = view.scrolled.min(last);
-    Next::Draw
+    KeyAction::Draw
 }
 
 fn change_interval(view: &mut View, source: &Source, longer: bool) {

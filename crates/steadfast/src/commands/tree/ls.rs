@@ -4,12 +4,12 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
 use anyhow::Result;
-use steadfast::tree::{Folder, Listed};
+use steadfast::tree::{Folder, FolderEntry};
 use steadfast::{FileSystem, FileType, Metadata};
 use steadfast_vfs::path::shown;
 
 use super::{outcome_of, to_anyhow};
-use crate::{Outcome, terminal};
+use crate::{CommandEnd, terminal};
 
 /// A line: what the object is, as far as that can be read, and its name.
 type Row = (Option<Metadata>, String);
@@ -17,11 +17,11 @@ type Row = (Option<Metadata>, String);
 /// Writes one line an entry: mode, links, owner, group, size, time, name. With `recursive` the
 /// folders below follow, each under its path. An object that cannot be read has its name and
 /// question marks.
-pub fn ls(fs: &FileSystem, path: &str, recursive: bool, out: &mut dyn Write) -> Result<Outcome> {
+pub fn ls(fs: &FileSystem, path: &str, recursive: bool, out: &mut dyn Write) -> Result<CommandEnd> {
     let start = fs.metadata(path).map_err(to_anyhow)?;
     if !start.is_dir() {
         write_rows(&[(Some(start), shown(path.as_bytes()))], out)?;
-        return Ok(Outcome::Good);
+        return Ok(CommandEnd::Good);
     }
     let mut failures = 0;
     let folders = fs.folders(path).map_err(to_anyhow)?;
@@ -42,7 +42,7 @@ pub fn ls(fs: &FileSystem, path: &str, recursive: bool, out: &mut dyn Write) -> 
 }
 
 /// The name, and where a link leads.
-fn text_of(entry: &Listed) -> String {
+fn text_of(entry: &FolderEntry) -> String {
     let name = shown(entry.name.as_bytes());
     match (&entry.target, entry.metadata) {
         (Some(target), _) => format!("{name} -> {}", shown(target.as_os_str().as_bytes())),

@@ -13,12 +13,12 @@ use steadfast::tree::{Options, Report};
 use steadfast_vfs::path::shown;
 
 use super::image::to_anyhow;
-use crate::{Outcome, terminal};
+use crate::{CommandEnd, terminal};
 
 pub use ls::ls;
 
 /// How to copy.
-pub struct Way<'w> {
+pub struct CopyMode<'w> {
     /// Folders with all they hold.
     pub recursive: bool,
     /// The first failure ends it.
@@ -28,23 +28,23 @@ pub struct Way<'w> {
 }
 
 /// Copies a host file (or with `recursive` a tree) into the image.
-pub fn put(fs: &FileSystem, host: &Path, to: &str, way: &Way<'_>) -> Result<Outcome> {
+pub fn put(fs: &FileSystem, host: &Path, to: &str, way: &CopyMode<'_>) -> Result<CommandEnd> {
     let shown = host.display().to_string();
     let copy = |options: Options<'_>| options.copy_in(fs, host, to);
     copied(way, (&shown, host.as_os_str().as_encoded_bytes()), copy)
 }
 
 /// Copies a file (or with `recursive` a tree) out of the image.
-pub fn get(fs: &FileSystem, from: &str, host: &Path, way: &Way<'_>) -> Result<Outcome> {
+pub fn get(fs: &FileSystem, from: &str, host: &Path, way: &CopyMode<'_>) -> Result<CommandEnd> {
     let copy = |options: Options<'_>| options.copy_out(fs, from, host);
     copied(way, (&shown(from.as_bytes()), from.as_bytes()), copy)
 }
 
 fn copied(
-    way: &Way<'_>,
+    way: &CopyMode<'_>,
     (shown, source): (&str, &[u8]),
     copy: impl FnOnce(Options<'_>) -> steadfast::Result<Report>,
-) -> Result<Outcome> {
+) -> Result<CommandEnd> {
     let mut options = Options::new().recursive(way.recursive);
     for file in way.image {
         options = options.exclude(*file);
@@ -63,7 +63,7 @@ fn copied(
 }
 
 /// Removes a file, or with `recursive` a whole tree.
-pub fn rm(fs: &FileSystem, path: &str, recursive: bool) -> Result<Outcome> {
+pub fn rm(fs: &FileSystem, path: &str, recursive: bool) -> Result<CommandEnd> {
     let options = Options::new().recursive(recursive);
     let done = with_reports(options, false, "the rest is removed", |o| o.remove(fs, path));
     if !recursive && is(&done, Errno::ISDIR) {
@@ -77,7 +77,7 @@ pub fn rm(fs: &FileSystem, path: &str, recursive: bool) -> Result<Outcome> {
     })
 }
 
-fn is(done: &steadfast::Result<Outcome>, errno: Errno) -> bool {
+fn is(done: &steadfast::Result<CommandEnd>, errno: Errno) -> bool {
     done.as_ref().is_err_and(|e| e.errno() == errno.raw_os_error())
 }
 
@@ -88,7 +88,7 @@ fn with_reports(
     strict: bool,
     rest: &str,
     work: impl FnOnce(Options<'_>) -> steadfast::Result<Report>,
-) -> steadfast::Result<Outcome> {
+) -> steadfast::Result<CommandEnd> {
     let failures = Cell::new(0_u64);
     let failed = |e: steadfast::Error| {
         failures.set(failures.get() + 1);
@@ -100,11 +100,11 @@ fn with_reports(
 }
 
 /// Says how many objects have failed.
-fn outcome_of(failures: u64, rest: &str) -> Outcome {
+fn outcome_of(failures: u64, rest: &str) -> CommandEnd {
     if failures > 1 {
         terminal::note(&format!("{failures} failures; {rest}"));
     }
-    if failures == 0 { Outcome::Good } else { Outcome::Problem }
+    if failures == 0 { CommandEnd::Good } else { CommandEnd::Problem }
 }
 
 /// Writes a file's contents to `out`.

@@ -19,7 +19,7 @@ Examples:
 
 A new volume reads as zeros. What takes an image takes volume:MEMBER,MEMBER
 too: mkfs, mount, put, check ...")]
-    Create(Create),
+    Create(CreateArgs),
     /// Show volumes, their members and states; reads only
     #[command(after_help = "\
 Examples:
@@ -267,7 +267,7 @@ pub enum VolumeKind {
 
 /// A new volume.
 #[derive(Debug, Args)]
-pub struct Create {
+pub struct CreateArgs {
     /// The volume's name
     pub name: String,
     /// Image files and devices; with --host, names that it knows

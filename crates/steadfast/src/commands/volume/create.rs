@@ -10,7 +10,7 @@ use steadfast_block::signatures;
 use steadfast_setup::path::{members_of, refuse_twice};
 use steadfast_volume::{MirrorOptions, NewLeg, Policies, create_mirror, create_rows};
 
-use super::cli::{Create, Members, VolumeKind};
+use super::cli::{CreateArgs, Members, VolumeKind};
 use super::open::open_all;
 use super::{bytes, bytes_in_32_bits, given, refuse_nobody};
 use crate::Usage;
@@ -22,7 +22,7 @@ use crate::setup_error::to_anyhow;
 const START: usize = 4096;
 
 /// Makes a volume.
-pub fn create(args: &Create, out: &mut dyn Write) -> Result<()> {
+pub fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<()> {
     let all = args.devices.iter().chain(&args.volatile).chain(&args.partial);
     let all: Vec<_> = all.cloned().collect();
     let size = args.size.as_deref().map(|s| bytes("--size", s)).transpose()?;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use steadfast_block::BlockDevice;
 use steadfast_setup::path::members_of;
-use steadfast_volume::member::{End, Labelled, read_label, wipe_label};
-use steadfast_volume::{AssembleOptions, Assembled, LegState, Volume, assemble};
+use steadfast_volume::member::{End, LabelledDevice, read_label, wipe_label};
+use steadfast_volume::{AssembleOptions, AssemblyReport, LegState, Volume, assemble};
 use uuid::Uuid;
 
 use super::cli::Members;
@@ -20,11 +20,11 @@ use crate::Usage;
 use steadfast_vfs::foreign::Foreign;
 
 /// Labels that were found, and whose they are.
-struct Labels {
+struct MemberLabels {
     /// Of the devices that were named.
-    devices: Vec<Labelled>,
+    devices: Vec<LabelledDevice>,
     /// Of volumes inside of others, with their own UUIDs.
-    inner: Vec<(Uuid, Labelled)>,
+    inner: Vec<(Uuid, LabelledDevice)>,
 }
 
 /// A volume to be taken apart; one that lacks too much is not assembled.
@@ -59,16 +59,16 @@ pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
         let what = format!("{name}: is no member of a volume: it has no label; leave it out");
         return Err(Usage(what).into());
     }
-    let labels = Labels::of(&devices, &found);
+    let labels = MemberLabels::of(&devices, &found);
     let target = target(members, &found, &labels)?;
     open::close_at_the_end(&found)?;
     let missing = labels.missing(&target);
     if let Some(volume) = &target.volume {
         volume.close()?;
     }
-    let is_its = |labelled: &&Labelled| labelled.label.volume == target.uuid;
+    let is_its = |labelled: &&LabelledDevice| labelled.label.volume == target.uuid;
     let mut left = Vec::new();
-    let mut wipe = |labelled: &Labelled| match labelled.overwritten {
+    let mut wipe = |labelled: &LabelledDevice| match labelled.overwritten {
         None => wipe_label(&labelled.device),
         Some(end) => {
             left.push((labelled.name(), end));
@@ -93,7 +93,7 @@ pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
 }
 
 /// The volume that is meant: the outermost one, or that of `--volume`.
-fn target(members: &Members, found: &Assembled, labels: &Labels) -> Result<Target> {
+fn target(members: &Members, found: &AssemblyReport, labels: &MemberLabels) -> Result<Target> {
     let targets = labels.targets(found);
     let names = |of: &[&Target]| {
         let mut names: Vec<String> = of.iter().map(|t| Foreign::new(&t.name).to_string()).collect();
@@ -133,28 +133,28 @@ fn target(members: &Members, found: &Assembled, labels: &Labels) -> Result<Targe
     Ok(Target { uuid: one.uuid, name: one.name.clone(), volume: one.volume.clone() })
 }
 
-impl Labels {
-    fn of(devices: &[Arc<dyn BlockDevice>], found: &Assembled) -> Labels {
+impl MemberLabels {
+    fn of(devices: &[Arc<dyn BlockDevice>], found: &AssemblyReport) -> MemberLabels {
         let label = |device: &Arc<dyn BlockDevice>| read_label(device).ok().flatten();
         let inside = |v: &Volume| Some((v.uuid, label(&v.device)?));
-        Labels {
+        MemberLabels {
             devices: devices.iter().filter_map(label).collect(),
             inner: found.volumes.iter().filter_map(inside).collect(),
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Labelled> {
+    fn all(&self) -> impl Iterator<Item = &LabelledDevice> {
         self.devices.iter().chain(self.inner.iter().map(|(_, labelled)| labelled))
     }
 
     /// The label that a volume carries as a component of another one.
-    fn around(&self, uuid: Uuid) -> Option<&Labelled> {
-        let believed = |l: &Labelled| l.overwritten != Some(End::Start);
+    fn around(&self, uuid: Uuid) -> Option<&LabelledDevice> {
+        let believed = |l: &LabelledDevice| l.overwritten != Some(End::Start);
         self.inner.iter().find(|(of, l)| *of == uuid && believed(l)).map(|(_, l)| l)
     }
 
     /// All volumes that these are labels of.
-    fn targets(&self, found: &Assembled) -> Vec<Target> {
+    fn targets(&self, found: &AssemblyReport) -> Vec<Target> {
         let target =
             |v: &Volume| Target { uuid: v.uuid, name: v.name.clone(), volume: Some(v.clone()) };
         let mut targets: Vec<Target> = found.volumes.iter().map(target).collect();
@@ -175,7 +175,8 @@ impl Labels {
             let gone = legs.filter(|leg| leg.state == LegState::Unavailable);
             return gone.map(|leg| leg.name).collect();
         }
-        let its: Vec<&Labelled> = self.all().filter(|l| l.label.volume == target.uuid).collect();
+        let its: Vec<&LabelledDevice> =
+            self.all().filter(|l| l.label.volume == target.uuid).collect();
         let named = its.first().map(|l| l.label.members.as_slice()).unwrap_or_default();
         let is_there = |slot| its.iter().any(|l| l.label.slot == slot);
         let gone =

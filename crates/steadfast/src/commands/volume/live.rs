@@ -9,23 +9,23 @@ use steadfast_setup::path;
 use steadfast_stack::client::Client;
 use steadfast_stack::protocol as ask;
 use steadfast_stack::protocol::{Answer, Request, VolumeStatus};
-use steadfast_volume::Scrubbed;
+use steadfast_volume::ScrubReport;
 
-use super::cli::{Create, Members, PolicyArgs, VolumeCommand, VolumeKind};
+use super::cli::{CreateArgs, Members, PolicyArgs, VolumeCommand, VolumeKind};
 use super::{bytes, bytes_in_32_bits};
 use crate::commands::serve::{ask::call, client, said, show};
-use crate::{Outcome, Usage, document};
+use crate::{CommandEnd, Usage, document};
 
 /// Does what was asked, if it is for a host. `None`: it is for members.
-pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Option<Outcome>> {
+pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Option<CommandEnd>> {
     if let VolumeCommand::AttachKernel { name, socket } = command {
         let answer = call(&client(socket.as_deref())?, &Request::AttachKernel(named(name)))?;
         writeln!(out, "{}", answer.kernel.unwrap_or_default())?;
-        return Ok(Some(Outcome::Good));
+        return Ok(Some(CommandEnd::Good));
     }
     if let VolumeCommand::DetachKernel { name, socket } = command {
         call(&client(socket.as_deref())?, &Request::DetachKernel(named(name)))?;
-        return Ok(Some(Outcome::Good));
+        return Ok(Some(CommandEnd::Good));
     }
     let (given, members) = match command {
         VolumeCommand::Create(args) => (&args.host, None),
@@ -49,8 +49,8 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Option<Outcom
     on_host(&client, command, &name, out).map(Some)
 }
 
-fn named(name: &str) -> ask::Named {
-    ask::Named { name: name.to_owned() }
+fn named(name: &str) -> ask::NameRequest {
+    ask::NameRequest { name: name.to_owned() }
 }
 
 fn members_of(command: &VolumeCommand) -> Option<&Members> {
@@ -106,14 +106,14 @@ fn on_host(
     command: &VolumeCommand,
     name: &str,
     out: &mut dyn Write,
-) -> Result<Outcome> {
+) -> Result<CommandEnd> {
     let mut clean = true;
     match command {
         VolumeCommand::Create(args) => {
             let answer = call(client, &Request::Create(create(args)?))?;
             let bytes = answer.bytes.unwrap_or_default();
             writeln!(out, "{}: {bytes} bytes", args.name)?;
-            return Ok(Outcome::Good);
+            return Ok(CommandEnd::Good);
         }
         VolumeCommand::Status { json, .. } => {
             let volume = find(client, name)?;
@@ -122,13 +122,13 @@ fn on_host(
                 false => show::text(&volume, out)?,
             }
             let sound = volume.is_sound();
-            return Ok(if sound { Outcome::Good } else { Outcome::Problem });
+            return Ok(if sound { CommandEnd::Good } else { CommandEnd::Problem });
         }
         VolumeCommand::Destroy { .. } => {
             let destroy = ask::Destroy { name: name.to_owned(), ..Default::default() };
             call(client, &Request::Destroy(destroy))?;
             writeln!(out, "{name}: is no volume any more")?;
-            return Ok(Outcome::Good);
+            return Ok(CommandEnd::Good);
         }
         VolumeCommand::Scrub { repair, rate, json, .. } => {
             let scrub = ask::Scrub { name: name.to_owned(), repair: *repair, rate: rate_of(rate)? };
@@ -137,7 +137,7 @@ fn on_host(
             if *json {
                 // Under its own name, as without a host.
                 super::show::scrub_json(&find(client, name)?.name, &found, out)?;
-                return Ok(if clean { Outcome::Good } else { Outcome::Problem });
+                return Ok(if clean { CommandEnd::Good } else { CommandEnd::Problem });
             }
             super::show::scrubbed(name, &found, *repair, out)?;
         }
@@ -164,11 +164,11 @@ fn on_host(
         }
     }
     show::text(&find(client, name)?, out)?;
-    Ok(if clean { Outcome::Good } else { Outcome::Problem })
+    Ok(if clean { CommandEnd::Good } else { CommandEnd::Problem })
 }
 
 /// What a scrub of ours found, as a host answers it.
-pub fn as_answer(found: &Scrubbed) -> ask::Scrubbed {
+pub fn as_answer(found: &ScrubReport) -> ask::Scrubbed {
     ask::Scrubbed {
         bytes: found.bytes,
         differing: found.differing,
@@ -270,7 +270,7 @@ fn change(command: &VolumeCommand, name: &str) -> Result<Request> {
     })
 }
 
-fn create(args: &Create) -> Result<ask::Create> {
+fn create(args: &CreateArgs) -> Result<ask::Create> {
     let volatile: Vec<String> = args.volatile.iter().map(|p| component(p)).collect();
     let partial: Vec<String> = args.partial.iter().map(|p| component(p)).collect();
     let durable = args.devices.iter().map(|p| component(p));

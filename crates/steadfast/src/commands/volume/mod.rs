@@ -17,18 +17,18 @@ use std::io::Write;
 use anyhow::Result;
 use steadfast_vfs::size;
 use steadfast_volume::{
-    AssembleOptions, Assembled, LegState, LegStatus, Mirror, NewLeg, Pass, Policies, ReadPolicy,
-    Throttle, Volume, WritePolicy, assemble,
+    AssembleOptions, AssemblyReport, LegState, LegStatus, Mirror, NewLeg, Pass, Policies,
+    ReadPolicy, ResyncThrottle, Volume, WritePolicy, assemble,
 };
 
 use self::cli::{Members, PolicyArgs, VolumeCommand};
 use self::create::{forget_file_system, new_leg};
 use self::open::{assembled, open_all};
-use crate::{Outcome, Usage, terminal};
+use crate::{CommandEnd, Usage, terminal};
 use steadfast_vfs::foreign::Foreign;
 
 /// Does what was asked.
-pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
+pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<CommandEnd> {
     if let Some(done) = live::run(command, out)? {
         return Ok(done);
     }
@@ -86,7 +86,7 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
         }
         VolumeCommand::Resync { members, rate } => {
             let bytes_per_second = rate.as_deref().map(|r| bytes("--rate", r)).transpose()?;
-            let throttle = Throttle { bytes_per_second, regions: None };
+            let throttle = ResyncThrottle { bytes_per_second, regions: None };
             let found = open::joined(members, false)?;
             return with_mirror_at(throttle, members, found, out, |_, _| Ok(()));
         }
@@ -114,7 +114,7 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
             return Err(Usage("this is for volumes of a running host".into()).into());
         }
     }
-    Ok(Outcome::Good)
+    Ok(CommandEnd::Good)
 }
 
 fn scrub(
@@ -123,15 +123,15 @@ fn scrub(
     rate: Option<&str>,
     json: bool,
     out: &mut dyn Write,
-) -> Result<Outcome> {
+) -> Result<CommandEnd> {
     let bytes_per_second = rate.map(|r| bytes("--rate", r)).transpose()?;
-    let throttle = Throttle { bytes_per_second, regions: None };
+    let throttle = ResyncThrottle { bytes_per_second, regions: None };
     let mut scrubbed = None;
     let mut nowhere = std::io::sink();
     let text: &mut dyn Write = if json { &mut nowhere } else { out };
     let closed = with_mirror(members, text, |mirror, text| {
         // What legs lack is no difference: first they get it.
-        mirror.resync(Throttle::default())?;
+        mirror.resync(ResyncThrottle::default())?;
         let found = mirror.scrub(repair, throttle)?;
         show::scrubbed(mirror.name(), &live::as_answer(&found), repair, text)?;
         scrubbed = Some((mirror.name().to_owned(), found));
@@ -142,7 +142,7 @@ fn scrub(
     }
     closed?;
     let clean = scrubbed.is_some_and(|(_, found)| found.is_clean());
-    Ok(if clean { Outcome::Good } else { Outcome::Problem })
+    Ok(if clean { CommandEnd::Good } else { CommandEnd::Problem })
 }
 
 fn remove_spare(mirror: &Mirror, spare: &str, out: &mut dyn Write) -> Result<()> {
@@ -198,7 +198,7 @@ fn refuse_nobody(policies: Policies, has: impl Fn(usize) -> bool) -> Result<()> 
     }
 }
 
-fn status(members: &Members, json: bool, out: &mut dyn Write) -> Result<Outcome> {
+fn status(members: &Members, json: bool, out: &mut dyn Write) -> Result<CommandEnd> {
     let devices = open_all(&members.members, true)?;
     let options = AssembleOptions {
         degraded: true,
@@ -219,12 +219,12 @@ fn still_lacks(leg: &LegStatus) -> bool {
 /// Assembles a mirror, does `work`, copies what legs lack, closes it, and shows it; whether every
 /// leg that is there and in use has everything then.
 fn with_mirror_at(
-    throttle: Throttle,
+    throttle: ResyncThrottle,
     members: &Members,
-    (found, outer): (Assembled, Volume),
+    (found, outer): (AssemblyReport, Volume),
     out: &mut dyn Write,
     work: impl FnOnce(&Mirror, &mut dyn Write) -> Result<()>,
-) -> Result<Outcome> {
+) -> Result<CommandEnd> {
     let volume = open::chosen(members, &found, outer)?;
     let Some(mirror) = &volume.mirror else {
         let what = format!(
@@ -247,7 +247,7 @@ fn with_mirror_at(
         let regions = terminal::counted(resynced.unreadable, "region");
         anyhow::bail!("'{}': {regions} could not be read from any leg", volume.name);
     }
-    Ok(if failed { Outcome::Problem } else { Outcome::Good })
+    Ok(if failed { CommandEnd::Problem } else { CommandEnd::Good })
 }
 
 /// The same, as fast as the legs; what else is wrong with the volume is not the command's matter.
@@ -256,7 +256,8 @@ fn with_mirror(
     out: &mut dyn Write,
     work: impl FnOnce(&Mirror, &mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    with_mirror_at(Throttle::default(), members, assembled(members, false)?, out, work).map(drop)
+    with_mirror_at(ResyncThrottle::default(), members, assembled(members, false)?, out, work)
+        .map(drop)
 }
 
 fn print_lost(mirror: &Mirror, bytes: u64, out: &mut dyn Write) -> Result<()> {

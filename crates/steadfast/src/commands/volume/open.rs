@@ -13,7 +13,7 @@ use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_setup::path::{self, MemberOptions, OpenPath};
 use steadfast_setup::{Blocks, SetupError};
-use steadfast_volume::{Assembled, Event, Mirror, Volume};
+use steadfast_volume::{AssemblyReport, Event, Mirror, Volume};
 
 use super::cli::Members;
 use crate::setup_error::to_anyhow;
@@ -52,7 +52,7 @@ pub fn look_after_stack(blocks: &Blocks) -> Result<()> {
     close_mirrors_at_the_end(blocks.volumes.mirrors().cloned())
 }
 
-fn look_after(found: &Assembled) -> Result<()> {
+fn look_after(found: &AssemblyReport) -> Result<()> {
     close_at_the_end(found)?;
     for mirror in found.volumes.iter().filter_map(|v| v.mirror.as_ref()) {
         let name = mirror.name().to_owned();
@@ -72,16 +72,20 @@ pub fn open_all(paths: &[PathBuf], read_only: bool) -> Result<Vec<Arc<dyn BlockD
 }
 
 /// Assembles what the members belong to. One volume must come of it.
-pub fn assembled(members: &Members, read_only: bool) -> Result<(Assembled, Volume)> {
+pub fn assembled(members: &Members, read_only: bool) -> Result<(AssemblyReport, Volume)> {
     assembled_with(members, read_only, false)
 }
 
 /// The same; blank memory is a leg again.
-pub fn joined(members: &Members, read_only: bool) -> Result<(Assembled, Volume)> {
+pub fn joined(members: &Members, read_only: bool) -> Result<(AssemblyReport, Volume)> {
     assembled_with(members, read_only, true)
 }
 
-fn assembled_with(members: &Members, read_only: bool, rejoin: bool) -> Result<(Assembled, Volume)> {
+fn assembled_with(
+    members: &Members,
+    read_only: bool,
+    rejoin: bool,
+) -> Result<(AssemblyReport, Volume)> {
     let Members { degraded, keep, .. } = *members;
     let options = MemberOptions { read_only, degraded, keep, rejoin };
     let open = path::assembled(&members.members, &options).map_err(to_anyhow)?;
@@ -94,7 +98,7 @@ fn assembled_with(members: &Members, read_only: bool, rejoin: bool) -> Result<(A
 }
 
 /// The volume that the command is for.
-pub fn chosen(members: &Members, found: &Assembled, outer: Volume) -> Result<Volume> {
+pub fn chosen(members: &Members, found: &AssemblyReport, outer: Volume) -> Result<Volume> {
     let Some(name) = &members.volume else { return Ok(outer) };
     let named: Vec<&Volume> = found.volumes.iter().filter(|v| v.name == *name).collect();
     match named[..] {
@@ -130,7 +134,7 @@ pub fn signals_are_looked_after() {
 }
 
 /// Has these closed when the process ends.
-pub fn close_at_the_end(found: &Assembled) -> Result<()> {
+pub fn close_at_the_end(found: &AssemblyReport) -> Result<()> {
     close_mirrors_at_the_end(found.volumes.iter().filter_map(|v| v.mirror.clone()))
 }
 

@@ -5,15 +5,15 @@ use std::io::Write;
 use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_stack::protocol;
-use steadfast_volume::{Assembled, MirrorStatus, Volume};
+use steadfast_volume::{AssemblyReport, MirrorStatus, Volume};
 
 use crate::commands::serve::show::checksums;
 use crate::terminal::{self, counted};
-use crate::{Outcome, document};
+use crate::{CommandEnd, document};
 use steadfast_vfs::foreign::Foreign;
 
 /// Prints all volumes; whether each is whole.
-pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outcome> {
+pub fn status(found: &AssemblyReport, json: bool, out: &mut dyn Write) -> Result<CommandEnd> {
     if json {
         let volumes: Vec<Value> = found.volumes.iter().map(volume_json).collect();
         let problems: Vec<Value> = found
@@ -44,7 +44,7 @@ pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outc
     let whole = found.problems.is_empty()
         && !found.volumes.is_empty()
         && mirrors.map(|m| m.status()).all(|s| s.is_whole());
-    Ok(if whole { Outcome::Good } else { Outcome::Problem })
+    Ok(if whole { CommandEnd::Good } else { CommandEnd::Problem })
 }
 
 /// What a scrub found, by a host or without one, as a document.

@@ -27,9 +27,9 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 const NOWHERE: &str = "it is a symbolic link that leads nowhere: name what it leads to";
 
 /// What a path leads to.
-pub enum Found {
+pub enum PathMeaning {
     /// A name in a folder, which need not be there.
-    Named(Place),
+    Named(FolderName),
     /// An open descriptor of this process (`/dev/stdout`, `/dev/fd/3`), open for writing.
     Descriptor(OwnedFd),
     /// What only the kernel's process files lead to, as another process's descriptor.
@@ -37,7 +37,7 @@ pub enum Found {
 }
 
 /// A name in an open folder.
-pub struct Place {
+pub struct FolderName {
     folder: OwnedFd,
     name: OsString,
 }
@@ -66,17 +66,18 @@ impl Identity {
 ///
 /// # Errors
 /// What the host reports. As root also: a link that another user may put there, or exchange.
-pub fn find(path: &Path) -> io::Result<Found> {
+pub fn find(path: &Path) -> io::Result<PathMeaning> {
     let mut path = path.to_owned();
     for _ in 0..=LINKS {
-        match open_folder(Place::folder_of(&path)?) {
+        match open_folder(FolderName::folder_of(&path)?) {
             Ok(folder) => {
-                let place = Place { folder, name: path.file_name().unwrap_or_default().into() };
+                let place =
+                    FolderName { folder, name: path.file_name().unwrap_or_default().into() };
                 if is_of_processes(&place.folder)? {
                     return place.of_process();
                 }
                 if !place.is_link() {
-                    return Ok(Found::Named(place));
+                    return Ok(PathMeaning::Named(place));
                 }
             }
             Err(Errno::LOOP) => {}
@@ -98,7 +99,7 @@ pub fn folder(path: &Path, make: bool) -> io::Result<OwnedFd> {
         match open_folder(&path) {
             Err(Errno::LOOP) => path = follow_first_link(&path)?,
             Err(Errno::NOENT) if make => {
-                let place = Place::in_folder(&path, true)?;
+                let place = FolderName::in_folder(&path, true)?;
                 let mode = Mode::from_raw_mode(0o777);
                 let made = rustix::fs::mkdirat(&place.folder, &place.name, mode);
                 // Another program may have made it.
@@ -165,15 +166,15 @@ fn only_ours(folder: &Path, link: &Path) -> io::Result<()> {
     Ok(())
 }
 
-impl Place {
+impl FolderName {
     /// Where something new would be made, whose name follows no link, as for mkdir(2).
-    pub fn of_new(path: &Path) -> io::Result<Place> {
-        Place::in_folder(path, false)
+    pub fn of_new(path: &Path) -> io::Result<FolderName> {
+        FolderName::in_folder(path, false)
     }
 
-    fn in_folder(path: &Path, make: bool) -> io::Result<Place> {
+    fn in_folder(path: &Path, make: bool) -> io::Result<FolderName> {
         let name = path.file_name().ok_or(Errno::EXIST)?.to_owned();
-        Ok(Place { folder: folder(parent(path), make)?, name })
+        Ok(FolderName { folder: folder(parent(path), make)?, name })
     }
 
     /// The folder that the last name of a path is in; an error of the host where there is none.
@@ -187,8 +188,8 @@ impl Place {
     }
 
     /// The same for a file, where a link that leads nowhere is an error that says so.
-    pub fn of_new_file(path: &Path) -> io::Result<Place> {
-        let place = Place::of_new(path)?;
+    pub fn of_new_file(path: &Path) -> io::Result<FolderName> {
+        let place = FolderName::of_new(path)?;
         let Some(there) = place.present()? else { return Ok(place) };
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&there)?.st_mode);
         match kind == FileType::Symlink && !path.exists() {
@@ -238,7 +239,7 @@ impl Place {
 
     /// In a folder of the kernel's process files, whose links lead to what is open, and not to a
     /// path.
-    fn of_process(self) -> io::Result<Found> {
+    fn of_process(self) -> io::Result<PathMeaning> {
         let here = Identity::of(&self.folder)?;
         let is_own = ["/proc/self/fd", "/proc/thread-self/fd"]
             .into_iter()
@@ -247,10 +248,10 @@ impl Place {
         if let (true, Some(number)) = (is_own, number.and_then(|name| name.parse().ok())) {
             // It has a descriptor itself, which may have this number.
             drop(self.folder);
-            return given(number).map(Found::Descriptor);
+            return given(number).map(PathMeaning::Descriptor);
         }
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        Ok(Found::Other(openat(&self.folder, &self.name, flags, Mode::empty())?))
+        Ok(PathMeaning::Other(openat(&self.folder, &self.name, flags, Mode::empty())?))
     }
 
     /// Opens a file to append to it, which is made if it is not there.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, renameat_with};
 use tempfile::TempDir;
 
-use super::place::{self, Found};
+use super::place::{self, PathMeaning};
 use super::{write, write_by};
 use crate::commands::lab::outputs::{Folder, Output};
 
@@ -294,7 +294,7 @@ fn root_does_not_write_to_pipes_in_another_users_folder() {
         let pipe = home.path().join(name);
         rustix::fs::mkfifoat(CWD, &pipe, mode).unwrap();
         chown(&pipe, Some(user), Some(user)).unwrap();
-        let Found::Named(place) = place::find(&pipe).unwrap() else { panic!() };
+        let PathMeaning::Named(place) = place::find(&pipe).unwrap() else { panic!() };
         let tried = Output::tried("--report", &pipe).err().unwrap().to_string();
         let written = write(&pipe, "a report").unwrap_err().to_string();
         for refused in [tried, written, place.append().unwrap_err().to_string()] {
@@ -304,12 +304,16 @@ fn root_does_not_write_to_pipes_in_another_users_folder() {
     // With a reader, too.
     let reading = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let reader = rustix::fs::open(home.path().join("own"), reading, Mode::empty()).unwrap();
-    let Found::Named(place) = place::find(&home.path().join("own")).unwrap() else { panic!() };
+    let PathMeaning::Named(place) = place::find(&home.path().join("own")).unwrap() else {
+        panic!()
+    };
     assert!(place.append().is_err());
     drop(reader);
     // Nor to a file of root's by another name.
     fs::hard_link(root.path().join("report"), home.path().join("second")).unwrap();
-    let Found::Named(place) = place::find(&home.path().join("second")).unwrap() else { panic!() };
+    let PathMeaning::Named(place) = place::find(&home.path().join("second")).unwrap() else {
+        panic!()
+    };
     assert!(place.append().is_err());
     is_untouched(&root.path().join("report"));
 }

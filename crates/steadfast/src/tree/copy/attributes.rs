@@ -5,7 +5,7 @@
 use steadfast_vfs::path::shown;
 use steadfast_vfs::{Attr, FileType, FsError, Ino, SetAttr, SetTime, SetXattr};
 
-use super::{Copy, Trouble, nothing_fits};
+use super::{Copy, CopyError, nothing_fits};
 use crate::tree::Side;
 use crate::tree::names::joined;
 
@@ -26,7 +26,7 @@ const FLAGS_REPORTED: u32 = 0x10 | 0x20;
 impl Copy<'_, '_, '_> {
     /// Gives the copy `made` all that the object `attr` has. What cannot be kept is noted; what
     /// cannot be read is in `unread` afterwards.
-    pub(super) fn attributes(&mut self, attr: &Attr, made: Ino) -> Result<(), Trouble> {
+    pub(super) fn attributes(&mut self, attr: &Attr, made: Ino) -> Result<(), CopyError> {
         let owned = self.owner(attr, made)?;
         let acl_lost = self.xattrs(attr, made)?;
         self.flags(attr, made)?;
@@ -52,7 +52,7 @@ impl Copy<'_, '_, '_> {
                 }
                 Ok(())
             }
-            Err(e) if nothing_fits(&e) => Err(Trouble::To(e)),
+            Err(e) if nothing_fits(&e) => Err(CopyError::To(e)),
             Err(e) => {
                 self.note(&format!("mode and times are not kept ({e})"));
                 Ok(())
@@ -66,9 +66,9 @@ impl Copy<'_, '_, '_> {
     }
 
     /// Sets the owner and group. Whether both are what they were.
-    fn owner(&mut self, attr: &Attr, made: Ino) -> Result<bool, Trouble> {
+    fn owner(&mut self, attr: &Attr, made: Ino) -> Result<bool, CopyError> {
         let is = |now: &Attr| (now.uid, now.gid) == (attr.uid, attr.gid);
-        let now = self.to.fs.getattr(made).map_err(Trouble::To)?;
+        let now = self.to.fs.getattr(made).map_err(CopyError::To)?;
         if is(&now) {
             return Ok(true);
         }
@@ -76,7 +76,7 @@ impl Copy<'_, '_, '_> {
         let mut set = self.to.fs.setattr(made, both);
         if let Err(e) = &set {
             if nothing_fits(e) {
-                return Err(Trouble::To(e.clone()));
+                return Err(CopyError::To(e.clone()));
             }
             let why = e.to_string();
             let group = SetAttr { uid: None, ..both };
@@ -89,12 +89,12 @@ impl Copy<'_, '_, '_> {
 
     /// Copies extended attributes and takes away those that the target gave by itself. If an
     /// access control list could not be kept: what it gave the group.
-    fn xattrs(&mut self, attr: &Attr, made: Ino) -> Result<Option<u16>, Trouble> {
+    fn xattrs(&mut self, attr: &Attr, made: Ino) -> Result<Option<u16>, CopyError> {
         let names = match self.from.fs.listxattr(attr.ino) {
             Ok(names) => names,
             Err(e) if has_none(&e) => Vec::new(),
             Err(e) => {
-                self.unread = Some(Trouble::From(e));
+                self.unread = Some(CopyError::From(e));
                 return Ok(None);
             }
         };
@@ -114,13 +114,13 @@ impl Copy<'_, '_, '_> {
                     continue;
                 }
                 Err(e) => {
-                    self.unread = Some(Trouble::From(e));
+                    self.unread = Some(CopyError::From(e));
                     continue;
                 }
             };
             match self.to.fs.setxattr(made, &name, &value, SetXattr::Any) {
                 Ok(()) => {}
-                Err(e @ FsError::ReadOnly { .. }) => return Err(Trouble::To(e)),
+                Err(e @ FsError::ReadOnly { .. }) => return Err(CopyError::To(e)),
                 Err(e) => {
                     if name == ACCESS_ACL {
                         acl_lost = group_of_acl(&value);
@@ -134,7 +134,7 @@ impl Copy<'_, '_, '_> {
 
     /// A default access control list of the folder above, an older file: the copy has what the
     /// source has, no more.
-    fn clear_others(&mut self, wanted: &[Vec<u8>], made: Ino) -> Result<(), Trouble> {
+    fn clear_others(&mut self, wanted: &[Vec<u8>], made: Ino) -> Result<(), CopyError> {
         let there = match self.to.fs.listxattr(made) {
             Ok(names) => names,
             // It has none, or they are not to be seen, and then not to be removed.
@@ -146,7 +146,7 @@ impl Copy<'_, '_, '_> {
             }
             match self.to.fs.removexattr(made, &name) {
                 Ok(()) | Err(FsError::NoData) => {}
-                Err(e) if nothing_fits(&e) => return Err(Trouble::To(e)),
+                Err(e) if nothing_fits(&e) => return Err(CopyError::To(e)),
                 Err(e) => {
                     self.note(&format!("attribute {} is not removed ({e})", shown(&name)));
                 }
@@ -159,7 +159,7 @@ impl Copy<'_, '_, '_> {
         self.note(&format!("attribute {} is not kept ({e})", shown(name)));
     }
 
-    fn flags(&mut self, attr: &Attr, made: Ino) -> Result<(), Trouble> {
+    fn flags(&mut self, attr: &Attr, made: Ino) -> Result<(), CopyError> {
         if !matches!(attr.kind, FileType::Regular | FileType::Directory) {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl Copy<'_, '_, '_> {
             if flags == now { Ok(()) } else { self.to.fs.set_inode_flags(made, flags) }
         });
         match set {
-            Err(e) if nothing_fits(&e) => Err(Trouble::To(e)),
+            Err(e) if nothing_fits(&e) => Err(CopyError::To(e)),
             Err(e) => {
                 self.note(&format!("flags (chattr) are not kept ({e})"));
                 Ok(())

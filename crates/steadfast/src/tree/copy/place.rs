@@ -2,7 +2,7 @@
 
 use steadfast_vfs::{Attr, Fh, FileType, FsError, Ino, OpenFlags, RenameFlags};
 
-use super::{Copy, Trouble};
+use super::{Copy, CopyError};
 use crate::tree::Side;
 use crate::tree::names::joined;
 
@@ -12,21 +12,21 @@ const SPARE_TRIES: u32 = 100;
 impl Copy<'_, '_, '_> {
     /// The name that the caller has given must not be a link, nor a device that would be replaced
     /// by a file.
-    pub(super) fn refuse_top(&self, dir: Ino, name: &[u8]) -> Result<(), Trouble> {
+    pub(super) fn refuse_top(&self, dir: Ino, name: &[u8]) -> Result<(), CopyError> {
         let why = match self.to.fs.lookup(dir, name) {
             Err(FsError::NotFound) => return Ok(()),
-            Err(e) => return Err(Trouble::To(e)),
+            Err(e) => return Err(CopyError::To(e)),
             Ok(there) => match there.kind {
                 FileType::Regular | FileType::Directory => return Ok(()),
                 FileType::Symlink => "the target is a symbolic link, which is not followed",
                 _ => "the target is a device, a FIFO or a socket",
             },
         };
-        Err(Trouble::Blocked(format!("{why}: remove it first, or choose another name")))
+        Err(CopyError::Blocked(format!("{why}: remove it first, or choose another name")))
     }
 
     /// Copies an object that is no folder to the name `name` of `dir`.
-    pub(super) fn object(&mut self, attr: &Attr, dir: Ino, name: &[u8]) -> Result<(), Trouble> {
+    pub(super) fn object(&mut self, attr: &Attr, dir: Ino, name: &[u8]) -> Result<(), CopyError> {
         if self.from.image.contains(&attr.ino) {
             let path = joined(&self.from.path, &self.below);
             self.failures.note("is the image itself, and left out", &path);
@@ -41,7 +41,7 @@ impl Copy<'_, '_, '_> {
             }
         }
         let ino = match self.new_object(attr, dir, name) {
-            Err(Trouble::To(FsError::Exists)) => self.replacement(attr, dir, name)?,
+            Err(CopyError::To(FsError::Exists)) => self.replacement(attr, dir, name)?,
             made => made?,
         };
         self.links.copied(attr, ino);
@@ -52,11 +52,11 @@ impl Copy<'_, '_, '_> {
     }
 
     /// Gives a copy its next name. False if it cannot have it: then it is copied again.
-    fn link(&mut self, copy: Ino, dir: Ino, name: &[u8]) -> Result<bool, Trouble> {
+    fn link(&mut self, copy: Ino, dir: Ino, name: &[u8]) -> Result<bool, CopyError> {
         match self.to.fs.link(copy, dir, name) {
             Ok(_) => Ok(true),
             Err(FsError::Exists) => {
-                let there = self.to.fs.lookup(dir, name).map_err(Trouble::To)?;
+                let there = self.to.fs.lookup(dir, name).map_err(CopyError::To)?;
                 if there.ino == copy {
                     return Ok(true);
                 }
@@ -65,7 +65,7 @@ impl Copy<'_, '_, '_> {
                 self.rename_over(dir, &spare, name)?;
                 Ok(true)
             }
-            Err(e) if super::nothing_fits(&e) => Err(Trouble::To(e)),
+            Err(e) if super::nothing_fits(&e) => Err(CopyError::To(e)),
             Err(e) => {
                 let what = format!("hard links are not kept: copied once more ({e})");
                 let path = joined(&self.to.path, &self.below);
@@ -76,35 +76,35 @@ impl Copy<'_, '_, '_> {
     }
 
     /// Copies an object to a name that is taken.
-    fn replacement(&mut self, attr: &Attr, dir: Ino, name: &[u8]) -> Result<Ino, Trouble> {
-        let there = self.to.fs.lookup(dir, name).map_err(Trouble::To)?;
+    fn replacement(&mut self, attr: &Attr, dir: Ino, name: &[u8]) -> Result<Ino, CopyError> {
+        let there = self.to.fs.lookup(dir, name).map_err(CopyError::To)?;
         self.check_replaceable(&there)?;
         // Without a name as long as it is not finished: a power cut leaves nothing of it.
         if self.to.side == Side::Image && attr.kind == FileType::Regular {
             match self.nameless(attr, dir) {
                 Ok((fh, ino)) => {
                     let named = self.spare(|c, spare| c.to.fs.link(ino, dir, spare).map(drop));
-                    self.to.fs.release(fh).map_err(Trouble::To)?;
+                    self.to.fs.release(fh).map_err(CopyError::To)?;
                     self.rename_over(dir, &named?, name)?;
                     return Ok(ino);
                 }
                 // There is no room for both.
-                Err(Trouble::To(full @ FsError::NoSpace { .. })) => {
+                Err(CopyError::To(full @ FsError::NoSpace { .. })) => {
                     if !self.fits_instead_of(&there, attr) {
-                        return Err(Trouble::To(full));
+                        return Err(CopyError::To(full));
                     }
-                    self.to.fs.unlink(dir, name).map_err(Trouble::To)?;
+                    self.to.fs.unlink(dir, name).map_err(CopyError::To)?;
                     return self.new_object(attr, dir, name);
                 }
                 Err(e) => return Err(e),
             }
         }
-        let mut made = Err(Trouble::To(FsError::Exists));
+        let mut made = Err(CopyError::To(FsError::Exists));
         let mut spare = Vec::new();
         for _ in 0..SPARE_TRIES {
             spare = self.spare_name();
             made = self.new_object(attr, dir, &spare);
-            if !matches!(made, Err(Trouble::To(FsError::Exists))) {
+            if !matches!(made, Err(CopyError::To(FsError::Exists))) {
                 break;
             }
         }
@@ -113,7 +113,7 @@ impl Copy<'_, '_, '_> {
                 self.rename_over(dir, &spare, name)?;
                 Ok(ino)
             }
-            Err(Trouble::To(FsError::Exists)) => Err(Trouble::To(FsError::Exists)),
+            Err(CopyError::To(FsError::Exists)) => Err(CopyError::To(FsError::Exists)),
             Err(e) => {
                 // Half-done; the old one stays. OK to ignore: it may not have come to that.
                 let _ = self.to.fs.unlink(dir, &spare);
@@ -136,22 +136,22 @@ impl Copy<'_, '_, '_> {
         free.saturating_add(freed) >= data + data / 64 + BESIDE
     }
 
-    fn check_replaceable(&self, there: &Attr) -> Result<(), Trouble> {
+    fn check_replaceable(&self, there: &Attr) -> Result<(), CopyError> {
         if there.kind == FileType::Directory {
-            return Err(Trouble::Blocked("is in the way: it exists and is a folder".into()));
+            return Err(CopyError::Blocked("is in the way: it exists and is a folder".into()));
         }
         if self.to.image.contains(&there.ino) {
-            return Err(Trouble::Blocked("is the image itself, and not replaced".into()));
+            return Err(CopyError::Blocked("is the image itself, and not replaced".into()));
         }
         Ok(())
     }
 
-    fn rename_over(&self, dir: Ino, spare: &[u8], name: &[u8]) -> Result<(), Trouble> {
+    fn rename_over(&self, dir: Ino, spare: &[u8], name: &[u8]) -> Result<(), CopyError> {
         let renamed = self.to.fs.rename(dir, spare, dir, name, RenameFlags::empty());
         renamed.map_err(|e| {
             // OK to ignore: the rename's failure is what is reported.
             let _ = self.to.fs.unlink(dir, spare);
-            Trouble::To(e)
+            CopyError::To(e)
         })
     }
 
@@ -164,38 +164,38 @@ impl Copy<'_, '_, '_> {
     fn spare(
         &mut self,
         make: impl Fn(&Self, &[u8]) -> Result<(), FsError>,
-    ) -> Result<Vec<u8>, Trouble> {
+    ) -> Result<Vec<u8>, CopyError> {
         for _ in 0..SPARE_TRIES {
             let name = self.spare_name();
             match make(self, &name) {
                 Err(FsError::Exists) => {}
-                made => return made.map(|()| name).map_err(Trouble::To),
+                made => return made.map(|()| name).map_err(CopyError::To),
             }
         }
-        Err(Trouble::To(FsError::Exists))
+        Err(CopyError::To(FsError::Exists))
     }
 
     /// Makes the object under a name that is free, with all that belongs to it.
-    fn new_object(&mut self, attr: &Attr, dir: Ino, name: &[u8]) -> Result<Ino, Trouble> {
+    fn new_object(&mut self, attr: &Attr, dir: Ino, name: &[u8]) -> Result<Ino, CopyError> {
         let node = self.node(attr, 0o600);
         let made = match attr.kind {
-            FileType::Directory => return Err(Trouble::Refused("is a folder".into())),
+            FileType::Directory => return Err(CopyError::Refused("is a folder".into())),
             FileType::Regular => {
                 let from = self.open(attr)?;
                 let ino = match self.to.fs.create(dir, name, node, OpenFlags::WRITE) {
                     Ok((made, to)) => self.filled(attr, from, (to, made.ino)).map(|()| made.ino),
-                    Err(e) => Err(Trouble::To(e)),
+                    Err(e) => Err(CopyError::To(e)),
                 };
-                self.from.fs.release(from).map_err(Trouble::From)?;
+                self.from.fs.release(from).map_err(CopyError::From)?;
                 ino?
             }
             FileType::Symlink => {
-                let target = self.from.fs.readlink(attr.ino).map_err(Trouble::From)?;
-                self.to.fs.symlink(dir, name, &target, node).map_err(Trouble::To)?.ino
+                let target = self.from.fs.readlink(attr.ino).map_err(CopyError::From)?;
+                self.to.fs.symlink(dir, name, &target, node).map_err(CopyError::To)?.ino
             }
             kind => {
                 let made = self.to.fs.mknod(dir, name, kind, attr.rdev, node);
-                made.map_err(Trouble::To)?.ino
+                made.map_err(CopyError::To)?.ino
             }
         };
         self.attributes(attr, made)?;
@@ -203,33 +203,33 @@ impl Copy<'_, '_, '_> {
     }
 
     /// Makes the file without a name; it is there as long as the handle is open.
-    fn nameless(&mut self, attr: &Attr, dir: Ino) -> Result<(Fh, Ino), Trouble> {
+    fn nameless(&mut self, attr: &Attr, dir: Ino) -> Result<(Fh, Ino), CopyError> {
         let from = self.open(attr)?;
         let node = self.node(attr, 0o600);
         let made = match self.to.fs.tmpfile(dir, node, OpenFlags::WRITE) {
             Ok((made, to)) => match self.contents(attr, from, (to, made.ino)) {
                 Ok(()) => Ok((to, made.ino)),
-                Err(e) => self.to.fs.release(to).map_err(Trouble::To).and(Err(e)),
+                Err(e) => self.to.fs.release(to).map_err(CopyError::To).and(Err(e)),
             },
-            Err(e) => Err(Trouble::To(e)),
+            Err(e) => Err(CopyError::To(e)),
         };
-        self.from.fs.release(from).map_err(Trouble::From)?;
+        self.from.fs.release(from).map_err(CopyError::From)?;
         let (to, ino) = made?;
         match self.attributes(attr, ino) {
             Ok(()) => Ok((to, ino)),
-            Err(e) => self.to.fs.release(to).map_err(Trouble::To).and(Err(e)),
+            Err(e) => self.to.fs.release(to).map_err(CopyError::To).and(Err(e)),
         }
     }
 
-    fn open(&self, attr: &Attr) -> Result<Fh, Trouble> {
+    fn open(&self, attr: &Attr) -> Result<Fh, CopyError> {
         let flags = OpenFlags::READ | OpenFlags::CALLER_CACHES;
-        self.from.fs.open(attr.ino, flags).map_err(Trouble::From)
+        self.from.fs.open(attr.ino, flags).map_err(CopyError::From)
     }
 
     /// Fills a new file and closes it.
-    fn filled(&mut self, attr: &Attr, from: Fh, (to, made): (Fh, Ino)) -> Result<(), Trouble> {
+    fn filled(&mut self, attr: &Attr, from: Fh, (to, made): (Fh, Ino)) -> Result<(), CopyError> {
         let copied = self.contents(attr, from, (to, made));
-        let closed = self.to.fs.release(to).map_err(Trouble::To);
+        let closed = self.to.fs.release(to).map_err(CopyError::To);
         copied.and(closed)
     }
 }

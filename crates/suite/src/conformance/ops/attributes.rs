@@ -6,14 +6,14 @@ use rustix::fs::{FlockOperation, IFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::super::acl;
-use super::super::world::{Fault, Outcome, World, expand, number, ok};
+use super::super::world::{Fault, StepResult, World, expand, number, ok};
 use super::open::runs;
 use crate::raw::record_lock;
 
 /// No value is larger.
 const VALUE_MAX: usize = 65536;
 
-pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
+pub(super) fn call(w: &mut World, words: &[&str]) -> Option<StepResult> {
     let acl_name = |word: &str| match word {
         "access" => "system.posix_acl_access",
         _ => "system.posix_acl_default",
@@ -53,7 +53,7 @@ pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
     })
 }
 
-fn set(w: &World, path: &str, name: &str, value: &str, flags: XattrFlags) -> Outcome {
+fn set(w: &World, path: &str, name: &str, value: &str, flags: XattrFlags) -> StepResult {
     let (name, value) = (expand(name), expand(value));
     ok(rustix::fs::setxattr(w.path(path), name, value.as_bytes(), flags))
 }
@@ -65,13 +65,13 @@ fn get(w: &World, path: &str, name: &str) -> Result<Vec<u8>, Fault> {
     Ok(value)
 }
 
-fn get_into(w: &World, path: &str, name: &str, len: &str) -> Outcome {
+fn get_into(w: &World, path: &str, name: &str, len: &str) -> StepResult {
     let mut value = vec![0; number(len)? as usize];
     Ok(rustix::fs::getxattr(w.path(path), name, &mut value[..])?.to_string())
 }
 
 /// The names in alphabetical order: the file system's own order means nothing.
-fn list(w: &World, path: &str) -> Outcome {
+fn list(w: &World, path: &str) -> StepResult {
     let mut names = vec![0u8; VALUE_MAX];
     let n = rustix::fs::listxattr(w.path(path), &mut names[..])?;
     let parts = names[..n].split(|b| *b == 0).filter(|p| !p.is_empty());
@@ -103,7 +103,7 @@ fn letters(flags: IFlags) -> String {
 }
 
 /// `chattr(1)`: `+ai` sets flags, `-ai` takes them away.
-fn chattr(w: &World, path: &str, change: &str) -> Outcome {
+fn chattr(w: &World, path: &str, change: &str) -> StepResult {
     let named = |letter| LETTERS.iter().find(|(l, _)| *l == letter).map(|(_, flag)| *flag);
     let mut letters = change.chars();
     let sign = letters.next();
@@ -120,7 +120,7 @@ fn chattr(w: &World, path: &str, change: &str) -> Outcome {
 
 /// An ioctl by its number, with an argument that begins with a word; only whether it was done: the
 /// file is opened for reading.
-fn ioctl(w: &World, path: &str, digits: &str, word: &str) -> Outcome {
+fn ioctl(w: &World, path: &str, digits: &str, word: &str) -> StepResult {
     let no = || Fault::Script(format!("ioctl '{digits}'"));
     let command = u32::from_str_radix(digits, 16).map_err(|_| no())?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -130,7 +130,7 @@ fn ioctl(w: &World, path: &str, digits: &str, word: &str) -> Outcome {
     ok(crate::raw::ioctl(file.as_fd(), command, &mut argument))
 }
 
-fn flock(w: &World, handle: &str, what: &str) -> Outcome {
+fn flock(w: &World, handle: &str, what: &str) -> StepResult {
     let operation = match what {
         "shared" => FlockOperation::NonBlockingLockShared,
         "exclusive" => FlockOperation::NonBlockingLockExclusive,
@@ -140,7 +140,7 @@ fn flock(w: &World, handle: &str, what: &str) -> Outcome {
     ok(rustix::fs::flock(w.handle(handle)?, operation))
 }
 
-fn lock(w: &World, handle: &str, what: &str, at: &str, len: &str) -> Outcome {
+fn lock(w: &World, handle: &str, what: &str, at: &str, len: &str) -> StepResult {
     let kind = match what {
         "read" => libc::F_RDLCK,
         "write" => libc::F_WRLCK,

@@ -3,11 +3,11 @@
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::super::world::{Fault, Outcome, World, expand, number, ok};
+use super::super::world::{Fault, StepResult, World, expand, number, ok};
 use super::open::runs;
-use crate::raw::Map;
+use crate::raw::MappedFile;
 
-pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
+pub(super) fn call(w: &mut World, words: &[&str]) -> Option<StepResult> {
     Some(match words {
         ["truncate", path, size] => truncate(w, path, size),
         ["ftruncate", handle, size] => {
@@ -37,12 +37,12 @@ fn no_map() -> Fault {
 }
 
 /// `truncate`, for which rustix has no name: an open would need the right to read as well.
-fn truncate(w: &World, path: &str, size: &str) -> Outcome {
+fn truncate(w: &World, path: &str, size: &str) -> StepResult {
     let path = w.path(path);
     ok(crate::raw::truncate(&path, number(size)?))
 }
 
-fn fallocate(w: &World, handle: &str, mode: &str, at: &str, len: &str) -> Outcome {
+fn fallocate(w: &World, handle: &str, mode: &str, at: &str, len: &str) -> StepResult {
     let mut flags = FallocateFlags::empty();
     for word in mode.split(',') {
         flags |= match word {
@@ -60,7 +60,7 @@ fn fallocate(w: &World, handle: &str, mode: &str, at: &str, len: &str) -> Outcom
     w.handle(handle).and_then(|f| ok(rustix::fs::fallocate(f, flags, at, len)))
 }
 
-fn seek(w: &World, handle: &str, whence: &str, at: &str) -> Outcome {
+fn seek(w: &World, handle: &str, whence: &str, at: &str) -> StepResult {
     let signed: i64 = at.parse().unwrap_or(0);
     let to = match whence {
         "set" => SeekFrom::Start(number(at)?),
@@ -73,7 +73,7 @@ fn seek(w: &World, handle: &str, whence: &str, at: &str) -> Outcome {
     Ok(rustix::fs::seek(w.handle(handle)?, to)?.to_string())
 }
 
-fn copy(w: &World, from: &str, at: &str, to: &str, to_at: &str, len: &str) -> Outcome {
+fn copy(w: &World, from: &str, at: &str, to: &str, to_at: &str, len: &str) -> StepResult {
     let (mut at, mut to_at) = (number(at)?, number(to_at)?);
     let (from, to) = (w.handle(from)?, w.handle(to)?);
     let len = number(len)? as usize;
@@ -81,7 +81,7 @@ fn copy(w: &World, from: &str, at: &str, to: &str, to_at: &str, len: &str) -> Ou
     Ok(n.to_string())
 }
 
-fn map_file(w: &mut World, handle: &str, map: &str, at: &str, len: &str, kind: &str) -> Outcome {
+fn map_file(w: &mut World, handle: &str, map: &str, at: &str, len: &str, kind: &str) -> StepResult {
     let both = ProtFlags::READ | ProtFlags::WRITE;
     let (protection, flags) = match kind {
         "shared" => (both, MapFlags::SHARED),
@@ -92,19 +92,19 @@ fn map_file(w: &mut World, handle: &str, map: &str, at: &str, len: &str, kind: &
     };
     use std::os::fd::AsFd;
     let file = w.handle(handle)?.as_fd();
-    let new = Map::new(file, number(at)?, number(len)? as usize, protection, flags)?;
+    let new = MappedFile::new(file, number(at)?, number(len)? as usize, protection, flags)?;
     w.maps.insert(map.to_owned(), new);
     Ok("ok".to_owned())
 }
 
-fn peek(w: &World, map: &str, at: &str, len: &str) -> Outcome {
+fn peek(w: &World, map: &str, at: &str, len: &str) -> StepResult {
     let map = w.maps.get(map).ok_or_else(no_map)?;
     let mut bytes = vec![0; number(len)? as usize];
     map.read(number(at)? as usize, &mut bytes);
     Ok(runs(&bytes))
 }
 
-fn poke(w: &mut World, map: &str, at: &str, text: &str) -> Outcome {
+fn poke(w: &mut World, map: &str, at: &str, text: &str) -> StepResult {
     let map = w.maps.get_mut(map).ok_or_else(no_map)?;
     map.write(number(at)? as usize, expand(text).as_bytes());
     Ok("ok".to_owned())

@@ -4,12 +4,12 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, RawDir, SeekFrom};
 
-use super::super::world::{Fault, Outcome, World, number, ok};
+use super::super::world::{Fault, StepResult, World, number, ok};
 
 /// Room for the entries that one call gives.
 const BUFFER: usize = 4096;
 
-pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
+pub(super) fn call(w: &mut World, words: &[&str]) -> Option<StepResult> {
     Some(match words {
         ["readdir", path] => readdir(w, path),
         ["count", path] => match std::fs::read_dir(w.path(path)) {
@@ -36,7 +36,7 @@ pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
 }
 
 /// Names and kinds in alphabetical order.
-fn readdir(w: &World, path: &str) -> Outcome {
+fn readdir(w: &World, path: &str) -> StepResult {
     use rustix::fs::OFlags;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(w.path(path), flags, rustix::fs::Mode::empty())?;
@@ -80,7 +80,7 @@ fn next(folder: &OwnedFd) -> Result<Vec<String>, Fault> {
 }
 
 /// How many entries there are from here to the end.
-fn rest(w: &World, handle: &str) -> Outcome {
+fn rest(w: &World, handle: &str) -> StepResult {
     let folder = w.handle(handle)?;
     let mut count = 0;
     loop {
@@ -92,14 +92,14 @@ fn rest(w: &World, handle: &str) -> Outcome {
     }
 }
 
-fn tell(w: &mut World, handle: &str, place: &str) -> Outcome {
+fn tell(w: &mut World, handle: &str, place: &str) -> StepResult {
     let at = rustix::fs::tell(w.handle(handle)?)?;
     w.places.insert(place.to_owned(), at);
     Ok("ok".to_owned())
 }
 
 /// Makes or removes the entries of a range of numbers.
-fn many(w: &World, what: &str, path: &str, from: &str, to: &str) -> Outcome {
+fn many(w: &World, what: &str, path: &str, from: &str, to: &str) -> StepResult {
     let path = w.path(path);
     let (from, to) = (number(from)?, number(to)?);
     for i in from..to {
@@ -117,7 +117,7 @@ fn many(w: &World, what: &str, path: &str, from: &str, to: &str) -> Outcome {
 }
 
 /// Copies a program of the host here.
-fn install(w: &World, program: &str, path: &str) -> Outcome {
+fn install(w: &World, program: &str, path: &str) -> StepResult {
     let from = ["/bin", "/usr/bin"].map(|f| std::path::Path::new(f).join(program));
     let Some(from) = from.iter().find(|f| f.exists()) else {
         return Err(Fault::Script(format!("no program '{program}'")));

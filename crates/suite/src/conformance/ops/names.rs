@@ -5,9 +5,9 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
 
-use super::super::world::{Fault, Outcome, World, expand, expand_path, mode, number, ok};
+use super::super::world::{Fault, StepResult, World, expand, expand_path, mode, number, ok};
 
-pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
+pub(super) fn call(w: &mut World, words: &[&str]) -> Option<StepResult> {
     Some(match words {
         ["make", kind, name] => make(w, kind, name),
         ["umask", bits] => mode(bits).map(|m| {
@@ -37,7 +37,7 @@ pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
 }
 
 /// A thing of some kind, without a word about how.
-fn make(w: &mut World, kind: &str, name: &str) -> Outcome {
+fn make(w: &mut World, kind: &str, name: &str) -> StepResult {
     let path = w.path(name);
     match kind {
         "none" => {}
@@ -72,7 +72,7 @@ fn node(path: &Path, kind: FileType, device: u64) -> Result<(), Fault> {
     Ok(rustix::fs::mknodat(CWD, path, kind, Mode::from_raw_mode(0o644), device)?)
 }
 
-fn mknod(w: &World, path: &str, kind: &str, bits: &str, device: &str) -> Outcome {
+fn mknod(w: &World, path: &str, kind: &str, bits: &str, device: &str) -> StepResult {
     let kind = match kind {
         "file" => FileType::RegularFile,
         "dir" => FileType::Directory,
@@ -91,19 +91,19 @@ fn mknod(w: &World, path: &str, kind: &str, bits: &str, device: &str) -> Outcome
     ok(rustix::fs::mknodat(CWD, w.path(path), kind, mode(bits)?, device))
 }
 
-fn bind(path: &Path) -> Outcome {
+fn bind(path: &Path) -> StepResult {
     // The socket goes; its name stays.
     drop(UnixListener::bind(path)?);
     Ok("ok".to_owned())
 }
 
-fn readlink(path: &Path) -> Outcome {
+fn readlink(path: &Path) -> StepResult {
     let target = rustix::fs::readlink(path, Vec::new())?.into_bytes();
     let text = String::from_utf8_lossy(&target).into_owned();
     Ok(if text.len() > 60 { format!("{} bytes, {}...", text.len(), &text[..10]) } else { text })
 }
 
-fn rename_with(w: &World, old: &str, new: &str, flags: &str) -> Outcome {
+fn rename_with(w: &World, old: &str, new: &str, flags: &str) -> StepResult {
     let mut all = RenameFlags::empty();
     for flag in flags.split(',') {
         all |= match flag {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
-use super::super::world::{Fault, Outcome, World, expand, mode, number, ok};
+use super::super::world::{Fault, StepResult, World, expand, mode, number, ok};
 
 /// Largest buffer of a step.
 const MAX: u64 = 64 << 20;
 
-pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
+pub(super) fn call(w: &mut World, words: &[&str]) -> Option<StepResult> {
     Some(match words {
         ["open", handle, path, flags] => open(w, handle, path, flags, "0666"),
         ["open", handle, path, flags, bits] => open(w, handle, path, flags, bits),
@@ -61,7 +61,7 @@ fn flags_of(text: &str) -> Result<OFlags, Fault> {
     Ok(all)
 }
 
-fn open(w: &mut World, handle: &str, path: &str, flags: &str, bits: &str) -> Outcome {
+fn open(w: &mut World, handle: &str, path: &str, flags: &str, bits: &str) -> StepResult {
     w.handles.remove(handle);
     let file = rustix::fs::open(w.path(path), flags_of(flags)?, mode(bits)?)?;
     w.handles.insert(handle.to_owned(), file);
@@ -69,14 +69,14 @@ fn open(w: &mut World, handle: &str, path: &str, flags: &str, bits: &str) -> Out
 }
 
 /// Opens the file of a handle once more, as one does with a file that has lost its name.
-fn reopen(w: &mut World, handle: &str, old: &str, flags: &str) -> Outcome {
+fn reopen(w: &mut World, handle: &str, old: &str, flags: &str) -> StepResult {
     let path = format!("/proc/self/fd/{}", w.handle(old)?.as_raw_fd());
     let file = rustix::fs::open(path, flags_of(flags)?, Mode::empty())?;
     w.handles.insert(handle.to_owned(), file);
     Ok("ok".to_owned())
 }
 
-fn link_handle(w: &World, handle: &str, path: &str) -> Outcome {
+fn link_handle(w: &World, handle: &str, path: &str) -> StepResult {
     let old = format!("/proc/self/fd/{}", w.handle(handle)?.as_raw_fd());
     ok(rustix::fs::linkat(CWD, old, CWD, w.path(path), AtFlags::SYMLINK_FOLLOW))
 }
@@ -89,7 +89,7 @@ fn len_of(word: &str) -> Result<usize, Fault> {
     Ok(len as usize)
 }
 
-fn read(w: &World, handle: &str, len: &str, at: Option<&str>) -> Outcome {
+fn read(w: &World, handle: &str, len: &str, at: Option<&str>) -> StepResult {
     let file: &OwnedFd = w.handle(handle)?;
     let mut bytes = vec![0; len_of(len)?];
     let n = match at {
@@ -99,7 +99,7 @@ fn read(w: &World, handle: &str, len: &str, at: Option<&str>) -> Outcome {
     Ok(runs(&bytes[..n]))
 }
 
-fn write(w: &World, handle: &str, at: Option<&str>, bytes: &[u8]) -> Outcome {
+fn write(w: &World, handle: &str, at: Option<&str>, bytes: &[u8]) -> StepResult {
     let file = w.handle(handle)?;
     let n = match at {
         Some(at) => rustix::io::pwrite(file, bytes, number(at)?)?,
@@ -109,7 +109,7 @@ fn write(w: &World, handle: &str, at: Option<&str>, bytes: &[u8]) -> Outcome {
 }
 
 /// O_DIRECT with a buffer that is `shift` bytes off the alignment.
-fn direct(w: &World, what: &str, handle: &str, at: &str, len: &str, shift: &str) -> Outcome {
+fn direct(w: &World, what: &str, handle: &str, at: &str, len: &str, shift: &str) -> StepResult {
     const ALIGN: usize = 4096;
     let (len, shift) = (len_of(len)?, len_of(shift)?);
     let mut buffer = vec![b'd'; len + shift + ALIGN];
@@ -127,13 +127,13 @@ fn direct(w: &World, what: &str, handle: &str, at: &str, len: &str, shift: &str)
 }
 
 /// Runs a copy of true(1) of this name.
-fn execute(w: &World, path: &str) -> Outcome {
+fn execute(w: &World, path: &str) -> StepResult {
     let status = start(w, Command::new(w.path(path)))?.wait()?;
     Ok(status.code().map_or_else(|| "killed".to_owned(), |c| format!("exit {c}")))
 }
 
 /// Starts a copy of sleep(1) of this name and leaves it running.
-fn execute_long(w: &mut World, path: &str) -> Outcome {
+fn execute_long(w: &mut World, path: &str) -> StepResult {
     let mut command = Command::new(w.path(path));
     command.arg("1000");
     let child = start(w, command)?;

@@ -2,9 +2,9 @@
 
 use rustix::fs::{Access, AtFlags, CWD, FileType, Stat};
 
-use super::super::world::{Fault, Outcome, World, ok};
+use super::super::world::{Fault, StepResult, World, ok};
 
-pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
+pub(super) fn call(w: &mut World, words: &[&str]) -> Option<StepResult> {
     Some(match words {
         ["stat", path, fields] => match rustix::fs::stat(w.path(path)) {
             Ok(stat) => show(&stat, fields),
@@ -26,7 +26,7 @@ pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
     })
 }
 
-fn show(stat: &Stat, fields: &str) -> Outcome {
+fn show(stat: &Stat, fields: &str) -> StepResult {
     let mut shown = Vec::new();
     for field in fields.split(',') {
         shown.push(match field {
@@ -73,13 +73,13 @@ fn kind(kind: FileType) -> &'static str {
 }
 
 /// Whether two names mean one file.
-fn same(w: &World, a: &str, b: &str) -> Outcome {
+fn same(w: &World, a: &str, b: &str) -> StepResult {
     let (a, b) = (rustix::fs::lstat(w.path(a))?, rustix::fs::lstat(w.path(b))?);
     let is_same = a.st_ino == b.st_ino && a.st_dev == b.st_dev;
     Ok(if is_same { "same" } else { "different" }.to_owned())
 }
 
-fn access(w: &World, path: &str, rights: &str, flags: AtFlags) -> Outcome {
+fn access(w: &World, path: &str, rights: &str, flags: AtFlags) -> StepResult {
     let mut all = Access::EXISTS;
     for (letter, right) in [('r', Access::READ_OK), ('w', Access::WRITE_OK), ('x', Access::EXEC_OK)]
     {
@@ -90,7 +90,7 @@ fn access(w: &World, path: &str, rights: &str, flags: AtFlags) -> Outcome {
     ok(rustix::fs::accessat(CWD, w.path(path), all, flags))
 }
 
-fn statvfs(w: &World, path: &str, fields: &str) -> Outcome {
+fn statvfs(w: &World, path: &str, fields: &str) -> StepResult {
     let stat = rustix::fs::statvfs(w.path(path))?;
     let mut shown = Vec::new();
     for field in fields.split(',') {
@@ -113,7 +113,7 @@ fn statvfs(w: &World, path: &str, fields: &str) -> Outcome {
 }
 
 /// Space that a file uses, in units: rounded, as it includes blocks of the mapping.
-fn blocks(w: &World, path: &str, unit: &str) -> Outcome {
+fn blocks(w: &World, path: &str, unit: &str) -> StepResult {
     let unit = super::super::world::number(unit)?;
     let bytes = rustix::fs::lstat(w.path(path))?.st_blocks as u64 * 512;
     Ok((bytes / unit).to_string())

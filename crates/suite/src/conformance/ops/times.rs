@@ -5,12 +5,12 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, CWD, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::fs::{Gid, Uid};
 
-use super::super::world::{Fault, Outcome, World, mode, number, ok};
+use super::super::world::{Fault, StepResult, World, mode, number, ok};
 
 /// Longer than the steps of the clock that files get their times from.
 const TICK: Duration = Duration::from_millis(12);
 
-pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
+pub(super) fn call(w: &mut World, words: &[&str]) -> Option<StepResult> {
     Some(match words {
         ["chmod", path, bits] => {
             let path = w.path(path);
@@ -44,12 +44,12 @@ fn owner(uid: &str, gid: &str) -> Result<(Option<Uid>, Option<Gid>), Fault> {
     Ok((id(uid)?.map(Uid::from_raw), id(gid)?.map(Gid::from_raw)))
 }
 
-fn chown(w: &World, path: &str, uid: &str, gid: &str, flags: AtFlags) -> Outcome {
+fn chown(w: &World, path: &str, uid: &str, gid: &str, flags: AtFlags) -> StepResult {
     let (uid, gid) = owner(uid, gid)?;
     ok(rustix::fs::chownat(CWD, w.path(path), uid, gid, flags))
 }
 
-fn fchown(w: &World, handle: &str, uid: &str, gid: &str) -> Outcome {
+fn fchown(w: &World, handle: &str, uid: &str, gid: &str) -> StepResult {
     let (uid, gid) = owner(uid, gid)?;
     ok(rustix::fs::fchown(w.handle(handle)?, uid, gid))
 }
@@ -69,13 +69,13 @@ fn time(word: &str) -> Result<Timespec, Fault> {
     })
 }
 
-fn utimens(w: &World, path: &str, atime: &str, mtime: &str, flags: AtFlags) -> Outcome {
+fn utimens(w: &World, path: &str, atime: &str, mtime: &str, flags: AtFlags) -> StepResult {
     let times = Timestamps { last_access: time(atime)?, last_modification: time(mtime)? };
     ok(rustix::fs::utimensat(CWD, w.path(path), &times, flags))
 }
 
 /// Notes the times of files, and waits until the clock has moved on.
-fn remember(w: &mut World, paths: &[&str]) -> Outcome {
+fn remember(w: &mut World, paths: &[&str]) -> StepResult {
     for path in paths {
         let stat = rustix::fs::lstat(w.path(path))?;
         w.remembered.insert((*path).to_owned(), stat);
@@ -94,7 +94,7 @@ fn times_of(stat: &Stat) -> [(&'static str, (i64, i64)); 3] {
 }
 
 /// Which times of a file are others than were remembered.
-fn changed(w: &World, path: &str) -> Outcome {
+fn changed(w: &World, path: &str) -> StepResult {
     let now = rustix::fs::lstat(w.path(path))?;
     let Some(before) = w.remembered.get(path) else {
         return Err(Fault::Script(format!("'{path}' is not remembered")));
@@ -106,7 +106,7 @@ fn changed(w: &World, path: &str) -> Outcome {
 }
 
 /// How two times of a file stand to each other.
-fn order(w: &World, path: &str, first: &str, second: &str) -> Outcome {
+fn order(w: &World, path: &str, first: &str, second: &str) -> StepResult {
     let stat = rustix::fs::lstat(w.path(path))?;
     let time = |name: &str| {
         let found = times_of(&stat).into_iter().find(|(n, _)| *n == name);

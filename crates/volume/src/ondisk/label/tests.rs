@@ -9,12 +9,12 @@ pub(crate) fn sample() -> Label {
         volatile: n == 2,
         partial: false,
         name: format!("disk{n}"),
-        left: (n == 2).then_some(Left { first: 3, last: 4 }),
+        left: (n == 2).then_some(DepartureRange { first: 3, last: 4 }),
     };
     Label {
         volume: Uuid::from_bytes([9; 16]),
         name: "d10".into(),
-        kind: Kind::Mirror,
+        kind: LayoutKind::Mirror,
         slot: 1,
         generation: 7,
         base: 6,
@@ -40,8 +40,8 @@ fn a_label_comes_back() {
     let label = sample();
     let bytes = label.encode();
     assert_eq!(Label::decode(&bytes), Ok(label));
-    assert_eq!(Label::decode(&[0; 4096]), Err(Unlabelled::None));
-    assert_eq!(Label::decode(&bytes[1..]), Err(Unlabelled::None));
+    assert_eq!(Label::decode(&[0; 4096]), Err(LabelProblem::None));
+    assert_eq!(Label::decode(&bytes[1..]), Err(LabelProblem::None));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_newer_version_is_named_whatever_its_checksum() {
     let mut bytes = sample().encode();
     bytes[8] = 3;
     bytes[4000] = 1;
-    assert_eq!(Label::decode(&bytes), Err(Unlabelled::Newer(3)));
+    assert_eq!(Label::decode(&bytes), Err(LabelProblem::Newer(3)));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_version_that_alone_is_wrong_is_damage() {
     for bit in 0..32 {
         let mut bytes = sample().encode();
         bytes[8 + bit / 8] ^= 1 << (bit % 8);
-        let damaged = matches!(Label::decode(&bytes), Err(Unlabelled::Damaged(_)));
+        let damaged = matches!(Label::decode(&bytes), Err(LabelProblem::Damaged(_)));
         assert!(damaged, "bit {bit}");
     }
 }
@@ -68,7 +68,7 @@ fn what_is_not_known_here_is_named_by_its_bits() {
     bytes[148] = 0b110;
     let sum = checksum(&bytes, CHECKSUM_AT);
     bytes[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
-    assert_eq!(Label::decode(&bytes), Err(Unlabelled::Features(0b110)));
+    assert_eq!(Label::decode(&bytes), Err(LabelProblem::Features(0b110)));
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn checksums_need_room_before_the_data() {
     // Map: one block of two slots. Eight regions have a block of the area each.
     assert_eq!(Label::decode(&with(48 << 10).encode()), Ok(with(48 << 10)));
     let refused = Label::decode(&with(44 << 10).encode());
-    assert!(matches!(refused, Err(Unlabelled::Damaged(_))));
-    let stripe = Label { kind: Kind::Stripe, interlace: 4096, ..with(48 << 10) };
-    assert!(matches!(Label::decode(&stripe.encode()), Err(Unlabelled::Damaged(_))));
+    assert!(matches!(refused, Err(LabelProblem::Damaged(_))));
+    let stripe = Label { kind: LayoutKind::Stripe, interlace: 4096, ..with(48 << 10) };
+    assert!(matches!(Label::decode(&stripe.encode()), Err(LabelProblem::Damaged(_))));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn an_earlier_version_is_not_taken_for_this_one() {
     bytes[8] = 1;
     let sum = checksum(&bytes, CHECKSUM_AT);
     bytes[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
-    assert!(matches!(Label::decode(&bytes), Err(Unlabelled::Damaged(_))));
+    assert!(matches!(Label::decode(&bytes), Err(LabelProblem::Damaged(_))));
 }
 
 #[test]
@@ -114,7 +114,7 @@ proptest! {
         if let Ok(label) = Label::decode(&bytes) {
             prop_assert!(label.slot < label.members.len());
             prop_assert!(label.members.len() <= MEMBERS_MAX);
-            if label.kind == Kind::Mirror {
+            if label.kind == LayoutKind::Mirror {
                 let regions = label.size.div_ceil(u64::from(label.region_bytes));
                 prop_assert!(regions <= REGIONS_MAX);
             }

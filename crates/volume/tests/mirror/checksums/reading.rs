@@ -1,7 +1,7 @@
 //! Reads of a mirror with checksums: what they ask of the legs, and what they leave alone.
 
 use steadfast_block::{BlockDevice, Request};
-use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_devices::filter::fault::{Effect, FaultRule, Ops};
 use steadfast_runtime::Sim;
 use steadfast_volume::{MirrorOptions, Policies, ReadPolicy};
 
@@ -74,7 +74,7 @@ fn rule_an_assembly_repairs_nothing() {
                 b.mirror.close().unwrap();
                 b.cut(0);
                 let at = b.data_start(0);
-                let bad = Rule::new(Ops::READ, Effect::Fail("a bad sector".into()));
+                let bad = FaultRule::new(Ops::READ, Effect::Fail("a bad sector".into()));
                 b.plugs[0].faults.clear();
                 b.plugs[0].faults.add(bad.within(at..at + REGION));
                 let all = |b: &Bench| -> Vec<_> {
@@ -103,7 +103,7 @@ fn a_read_that_is_right_asks_one_leg_once() {
                 let nothing = std::time::Duration::ZERO;
                 for leg in [0, 1] {
                     let at = b.data_start(leg) + REGION;
-                    let counted = Rule::new(Ops::READ, Effect::Delay(nothing));
+                    let counted = FaultRule::new(Ops::READ, Effect::Delay(nothing));
                     b.plugs[leg].faults.clear();
                     b.plugs[leg].faults.add(counted.within(at..at + REGION));
                 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::filter::btt::info::PAGE;
 
 /// An arena with sectors 0 to 2 written, and its layout.
-fn written() -> (Device, find::Found) {
+fn written() -> (Device, find::LocatedArena) {
     let (memory, btt) = made(Options { nfree: 2, ..Options::default() });
     btt.write(0, pattern::bytes(1, 0, 3 * 4096).into()).unwrap();
     let found = arena(&memory);

@@ -30,7 +30,7 @@ fn load<const N: usize>(memory: &Device, at: u64) -> [u8; N] {
 }
 
 /// The first arena, as it is found.
-fn arena(memory: &Device) -> find::Found {
+fn arena(memory: &Device) -> find::LocatedArena {
     find::find(&**memory, None).unwrap().unwrap().remove(0)
 }
 

@@ -53,7 +53,7 @@ const LAYERS: [Layer; 27] = [
     layer(
         "ext4",
         &["runtime", "block", "vfs", "journal", "pagecache", "ext4-format"],
-        &["devices", "host", "ext4-mkfs", "ext4-check"],
+        &["devices", "host", "ext4-mkfs", "ext4-check", "suite"],
     ),
     layer(
         "ext4-tune",
@@ -126,8 +126,9 @@ const LAYERS: [Layer; 27] = [
     ),
     // Command lines and output forms of another volume manager: knows none of us.
     layer("svm", &[], &[]),
-    // Looks at a mounted folder, whoever serves it: knows none of us but what it counts with.
-    layer("suite", &["host", "statistics"], &[]),
+    // The language of operations, and judges of a mounted folder, whoever serves it: knows the
+    // interface and none of those behind it.
+    layer("suite", &["host", "statistics", "runtime", "vfs"], &[]),
     // Tests of the whole: nothing that is published knows it.
     layer(
         "selftest",
@@ -145,6 +146,7 @@ const LAYERS: [Layer; 27] = [
             "bench",
             "crash",
             "peers",
+            "suite",
         ],
         &["journal", "ext4-check"],
     ),

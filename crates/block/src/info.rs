@@ -60,6 +60,18 @@ impl DeviceInfo {
         }
     }
 
+    /// Refuses bytes that are not all in the device.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](crate::BlockError::OutOfRange) with the name of the operation.
+    pub fn inside(&self, op: &'static str, offset: u64, len: u64) -> crate::Result<()> {
+        if offset.checked_add(len).is_some_and(|end| end <= self.size) {
+            return Ok(());
+        }
+        let (device, size) = (self.name.clone(), self.size);
+        Err(crate::BlockError::OutOfRange { device, op, offset, len, size })
+    }
+
     /// Why this device must not hold what a power cut may not take; `None` if it may.
     pub fn unfit_to_persist(&self) -> Option<String> {
         if !self.initialised {

@@ -1,23 +1,22 @@
 //! Text that fits a terminal.
 
+/// Words in lines of at most `width` characters, or of one word.
+pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
 /// Lines of at most 78 columns, indented.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {
-    let (mut lines, mut column) = (String::new(), 0);
-    for word in text.split_whitespace() {
-        let width = word.chars().count();
-        if column == 0 || column + 1 + width > 78 {
-            if column > 0 {
-                lines.push('\n');
-            }
-            lines.extend(std::iter::repeat_n(' ', indent));
-            column = indent;
-        } else {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += width;
-    }
-    lines.push('\n');
-    lines
+    let space = " ".repeat(indent);
+    lines(text, 78 - indent).iter().map(|line| format!("{space}{line}\n")).collect()
 }

@@ -104,7 +104,7 @@ fn pruned_with_findings() {
     let machine = SmallMachine::new(Setup { lying: true, ..SMALL }).unwrap();
     let bound = StateBound::exhaustive(8, false, 1);
     let plan = Plan { bound, ..Plan::EVERYWHERE };
-    let with_promise = |s: &&Sequence| s.to_string().contains("sync");
+    let with_promise = |s: &&Sequence| s.to_string().contains("fsync");
     let sequences: Vec<Sequence> =
         Sequence::all(2).iter().filter(with_promise).step_by(4).cloned().collect();
     let no_clock = || Duration::ZERO;

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use steadfast_block::BlockError;
-use steadfast_devices::filter::btt::BttError;
-use steadfast_devices::filter::fsdax::FsdaxError;
+use steadfast_devices::filter::NamespaceError;
 use steadfast_devices::model::ModelError;
 use steadfast_devices::source::OpenError;
 use steadfast_ext4::Ext4Error;
@@ -19,20 +18,17 @@ pub enum SetupError {
     /// A model cannot be so, or hold that.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A sector namespace cannot be made or opened.
+    /// A namespace cannot be made or opened.
     #[error(transparent)]
-    Namespace(#[from] BttError),
+    Namespace(#[from] NamespaceError),
     /// What is found of namespaces on a range of memory contradicts itself.
     #[error("{name} uses the range as it is")]
     Namespaces {
         /// The range, with what stands before it then.
         name: String,
         /// What was found.
-        source: FsdaxError,
+        source: NamespaceError,
     },
-    /// An fsdax namespace cannot be opened.
-    #[error(transparent)]
-    Fsdax(#[from] FsdaxError),
     /// A file or device cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),

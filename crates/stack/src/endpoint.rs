@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use steadfast_block::{
-    BlockDevice, BlockError, Completion, DeviceInfo, Payload, Persistence, Request, Result,
+    BlockDevice, BlockError, Completion, DeviceInfo, Persistence, Request, Result,
 };
 use steadfast_devices::filter::{Stat, StatCounters};
 use steadfast_runtime::RwLock;
@@ -29,24 +29,8 @@ impl BlockDevice for EndpointDevice {
         self.device().submit(request)
     }
 
-    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
-        self.device().read(offset, len)
-    }
-
-    fn write(&self, offset: u64, data: Payload) -> Result<()> {
-        self.device().write(offset, data)
-    }
-
-    fn write_fua(&self, offset: u64, data: Payload) -> Result<()> {
-        self.device().write_fua(offset, data)
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.device().flush()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<()> {
-        self.device().discard(offset, len)
+    fn execute(&self, request: Request) -> Result<Bytes> {
+        self.device().execute(request)
     }
 }
 
@@ -174,23 +158,7 @@ impl BlockDevice for Endpoint {
         self.stat.submit(request)
     }
 
-    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
-        self.stat.read(offset, len)
-    }
-
-    fn write(&self, offset: u64, data: Payload) -> Result<()> {
-        self.stat.write(offset, data)
-    }
-
-    fn write_fua(&self, offset: u64, data: Payload) -> Result<()> {
-        self.stat.write_fua(offset, data)
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.stat.flush()
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<()> {
-        self.stat.discard(offset, len)
+    fn execute(&self, request: Request) -> Result<Bytes> {
+        self.stat.execute(request)
     }
 }

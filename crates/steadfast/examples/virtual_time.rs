@@ -37,10 +37,10 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
 /// The time of a small write with fsync at the end of a log.
 fn fsync_time(card: bool, data: DataMode) -> Result<Duration, Box<dyn Error>> {
-    let disk = HddParams { write_cache: WriteCacheMode::On, ..HddParams::cheetah_15k6_146() };
+    let disk = HddParams { write_cache: WriteCacheMode::On, ..HddParams::default() };
     let disk = Arc::new(Hdd::new("disk", &disk)?);
     let journal = match card {
-        true => Journal::external(Arc::new(Nvram::new("card", &NvramParams::mm_5425cn())?)),
+        true => Journal::external(Arc::new(Nvram::new("card", &NvramParams::default())?)),
         false => Journal::Internal,
     };
     let fs = Image::create(disk).zeroed(true).journal(journal).data(data).mount()?;

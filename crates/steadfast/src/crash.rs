@@ -84,7 +84,8 @@ pub use running::{NextBoot, ProgramFs};
 pub use tasks::{ScheduledReport, TaskExploration, Tasks};
 
 use self::tasks::ScheduleOptions;
-use crate::fs::{FileSystem, FileSystemCore};
+use crate::fs::FileSystem;
+use crate::methods::builders;
 
 /// Bytes of the disk, unless somebody says otherwise.
 const SIZE: u64 = 32 << 20;
@@ -143,74 +144,6 @@ impl PowerCut {
         PowerCut { inside, cuts: 100, states: 16, seed: 1, prepare: None, schedules }
     }
 
-    /// What the journal promises about the data of files.
-    ///
-    /// ```
-    /// use steadfast::{DataMode, crash::PowerCut};
-    ///
-    /// let test = PowerCut::new().data(DataMode::Journal);
-    /// ```
-    pub fn data(mut self, mode: DataMode) -> PowerCut {
-        self.inside.options.data = mode;
-        self
-    }
-
-    /// Whether the journal is on a battery-backed card of its own.
-    ///
-    /// ```
-    /// let test = steadfast::crash::PowerCut::new().external_journal(true);
-    /// ```
-    pub fn external_journal(mut self, external: bool) -> PowerCut {
-        let card = || NvramParams { size_mib: CARD_MIB, initialised: true, ..Default::default() };
-        self.inside.journal = external.then(|| ModelParams::Nvram(card()));
-        self
-    }
-
-    /// The disk; it gets a volatile cache, and this size in bytes.
-    ///
-    /// ```
-    /// use steadfast::crash::PowerCut;
-    /// use steadfast::devices::model::{HddParams, ModelParams};
-    ///
-    /// let disk = ModelParams::Hdd(HddParams::default());
-    /// let test = PowerCut::new().disk(disk, 1 << 30);
-    /// ```
-    pub fn disk(mut self, model: ModelParams, size: u64) -> PowerCut {
-        self.inside.disk = model.test_disk(size);
-        self
-    }
-
-    /// How often the power is cut, once at the least: half of the instants evenly over the time,
-    /// half over what happened.
-    ///
-    /// ```
-    /// let test = steadfast::crash::PowerCut::new().cuts(1000);
-    /// ```
-    pub fn cuts(mut self, count: u64) -> PowerCut {
-        self.cuts = count.max(1);
-        self
-    }
-
-    /// The most states that are made of one cut: which of the writes in doubt are there.
-    ///
-    /// ```
-    /// let test = steadfast::crash::PowerCut::new().states(48);
-    /// ```
-    pub fn states(mut self, count: u64) -> PowerCut {
-        self.states = count.max(1);
-        self
-    }
-
-    /// Decides everything that is random: the same seed gives the same cuts.
-    ///
-    /// ```
-    /// let test = steadfast::crash::PowerCut::new().seed(7);
-    /// ```
-    pub fn seed(mut self, seed: u64) -> PowerCut {
-        (self.seed, self.inside.seed) = (seed, seed);
-        self
-    }
-
     /// The control: a disk that ignores flushes, on which no program can keep a promise. A test
     /// that finds nothing there either would find nothing at all.
     ///
@@ -234,19 +167,6 @@ impl PowerCut {
         self
     }
 
-    /// Changes any other mount option: without `auto_da_alloc`, for example, a rename over a file
-    /// writes nothing out by itself.
-    ///
-    /// ```
-    /// use steadfast::crash::PowerCut;
-    ///
-    /// let test = PowerCut::new().mount_options(|o| o.auto_da_alloc = false);
-    /// ```
-    pub fn mount_options(mut self, change: impl FnOnce(&mut MountOptions)) -> PowerCut {
-        change(&mut self.inside.options);
-        self
-    }
-
     /// What is done before the recording begins, and is durable then.
     ///
     /// ```
@@ -259,7 +179,7 @@ impl PowerCut {
         work: impl FnOnce(&FileSystem) -> Result<(), E> + 'static,
     ) -> PowerCut {
         self.prepare = Some(Box::new(move |fs, _| {
-            let fs = FileSystem::of(FileSystemCore::new(fs, None, "disk".into(), (0, 0)));
+            let fs = FileSystem::over(fs, "disk");
             work(&fs).map_err(|e| CrashError::Run(format!("the preparation failed: {e}")))
         }));
         self
@@ -330,19 +250,6 @@ impl PowerCut {
         ProgramRecording::new(run, inside.options, choice)
     }
 
-    /// How long time goes on after the program's end, so that what was written and not synced
-    /// reaches the disk by itself.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// let test = steadfast::crash::PowerCut::new().linger(Duration::from_secs(30));
-    /// ```
-    pub fn linger(mut self, time: Duration) -> PowerCut {
-        self.inside.linger = time;
-        self
-    }
-
     fn choice(&self) -> Choice {
         let bound = StateBound { states: self.states, ..StateBound::default() };
         Choice { places: CrashPoints::Sampled(self.cuts), bound, seed: self.seed }
@@ -402,38 +309,60 @@ impl PowerCut {
         let prepare = prepare.unwrap_or_else(nothing);
         TaskExploration { inside, choice, prepare, schedules, tasks: Box::new(tasks) }
     }
+}
 
+builders! {
+    PowerCut;
+    /// What the journal promises about the data of files.
+    data(mode: DataMode) = |test| test.inside.options.data = mode,
+        ["let test = steadfast::crash::PowerCut::new().data(steadfast::DataMode::Journal);"];
+    /// Whether the journal is on a battery-backed card of its own.
+    external_journal(external: bool) = |test| test.inside.journal = external.then(card),
+        ["let test = steadfast::crash::PowerCut::new().external_journal(true);"];
+    /// The disk; it gets a volatile cache, and this size in bytes.
+    disk(model: ModelParams, size: u64) = |test| test.inside.disk = model.test_disk(size), [
+        "use steadfast::devices::model::{HddParams, ModelParams};", "",
+        "let disk = ModelParams::Hdd(HddParams::default());",
+        "let test = steadfast::crash::PowerCut::new().disk(disk, 1 << 30);"
+    ];
+    /// How often the power is cut, once at the least: half of the instants evenly over the time,
+    /// half over what happened.
+    cuts(count: u64) = |test| test.cuts = count.max(1),
+        ["let test = steadfast::crash::PowerCut::new().cuts(1000);"];
+    /// The most states that are made of one cut: which of the writes in doubt are there.
+    states(count: u64) = |test| test.states = count.max(1),
+        ["let test = steadfast::crash::PowerCut::new().states(48);"];
+    /// Decides everything that is random: the same seed gives the same cuts.
+    seed(seed: u64) = |test| (test.seed, test.inside.seed) = (seed, seed),
+        ["let test = steadfast::crash::PowerCut::new().seed(7);"];
+    /// Changes any other mount option: without `auto_da_alloc`, for example, a rename over a file
+    /// writes nothing out by itself.
+    mount_options(change: impl FnOnce(&mut MountOptions)) = |test| change(&mut test.inside.options),
+        ["let test = steadfast::crash::PowerCut::new();",
+        "let test = test.mount_options(|o| o.auto_da_alloc = false);"];
+    /// How long time goes on after the program's end, so that what was written and not synced
+    /// reaches the disk by itself.
+    linger(time: Duration) = |test| test.inside.linger = time, [
+        "let time = std::time::Duration::from_secs(30);",
+        "let test = steadfast::crash::PowerCut::new().linger(time);"
+    ];
     /// How often a task may be preempted in a run of [`run_tasks`](Self::run_tasks): once, unless
     /// somebody says otherwise.
-    ///
-    /// ```
-    /// let test = steadfast::crash::PowerCut::new().preemptions(2);
-    /// ```
-    pub fn preemptions(mut self, most: usize) -> PowerCut {
-        self.schedules.preemptions = most;
-        self
-    }
-
+    preemptions(most: usize) = |test| test.schedules.preemptions = most,
+        ["let test = steadfast::crash::PowerCut::new().preemptions(2);"];
     /// How many schedules are run at the most, those with fewer preemptions first: 1000. The
     /// [report](ScheduledReport) says how many are left.
-    ///
-    /// ```
-    /// let test = steadfast::crash::PowerCut::new().schedules(50);
-    /// ```
-    pub fn schedules(mut self, most: u64) -> PowerCut {
-        self.schedules.most = most.max(1);
-        self
-    }
-
+    schedules(most: u64) = |test| test.schedules.most = most.max(1),
+        ["let test = steadfast::crash::PowerCut::new().schedules(50);"];
     /// Runs only this schedule, in the words of a failure of [`run_tasks`](Self::run_tasks).
-    ///
-    /// ```
-    /// let test = steadfast::crash::PowerCut::new().only_schedule("begins=0 points=2,5");
-    /// ```
-    pub fn only_schedule(mut self, words: &str) -> PowerCut {
-        self.schedules.only = Some(words.parse());
-        self
-    }
+    only_schedule(words: &str) = |test| test.schedules.only = Some(words.parse()),
+        ["let test = steadfast::crash::PowerCut::new().only_schedule(\"begins=0 points=2,5\");"];
+}
+
+/// A battery-backed card for the journal.
+fn card() -> ModelParams {
+    let params = NvramParams { size_mib: CARD_MIB, initialised: true, ..NvramParams::default() };
+    ModelParams::Nvram(params)
 }
 
 /// What is prepared if nothing is.

@@ -12,6 +12,7 @@ use steadfast_vfs::{FileType, FsError, Ino};
 use crate::error::{Error, Result};
 use crate::fs::FileSystemCore;
 use crate::metadata::Metadata;
+use crate::methods::getters;
 
 /// The entries of a folder, without "." and "..": an iterator. What is added or removed meanwhile
 /// may be met or not. After an error there is no more.
@@ -25,7 +26,6 @@ use crate::metadata::Metadata;
 /// }
 /// names.sort();
 /// assert_eq!(names, ["a", "lost+found"]);
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct ReadDir {
@@ -116,8 +116,6 @@ impl std::fmt::Debug for ReadDir {
 /// assert_eq!(entry.file_type(), FileType::Regular);
 /// assert_eq!(entry.metadata()?.len(), 5);
 /// assert_eq!(entry.ino(), fs.metadata("/folder/file")?.ino());
-/// # drop(entry);
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct DirEntry {
@@ -128,55 +126,21 @@ pub struct DirEntry {
     path: PathBuf,
 }
 
-impl DirEntry {
+getters! {
+    DirEntry, "let entry = fs.read_dir(\"/\")?.next().unwrap()?;";
     /// Its name.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let entry = fs.read_dir("/")?.next().unwrap()?;
-    /// assert_eq!(entry.file_name(), "lost+found");
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn file_name(&self) -> OsString {
-        self.name.clone()
-    }
-
+    file_name -> OsString = |e| e.name.clone(), "assert_eq!(entry.file_name(), \"lost+found\");";
     /// Its path: that of the folder as it was given, and the name.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let entry = fs.read_dir("/")?.next().unwrap()?;
-    /// assert_eq!(entry.path().to_str(), Some("/lost+found"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn path(&self) -> PathBuf {
-        self.path.clone()
-    }
-
+    path -> PathBuf = |e| e.path.clone(),
+        "assert_eq!(entry.path().to_str(), Some(\"/lost+found\"));";
     /// What it is, as the folder says.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let entry = fs.read_dir("/")?.next().unwrap()?;
-    /// assert_eq!(entry.file_type(), steadfast::FileType::Directory);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn file_type(&self) -> FileType {
-        self.kind
-    }
-
+    file_type -> FileType = |e| e.kind,
+        "assert_eq!(entry.file_type(), steadfast::FileType::Directory);";
     /// Its inode number.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let entry = fs.read_dir("/")?.next().unwrap()?;
-    /// assert_eq!(entry.ino(), 11);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn ino(&self) -> u64 {
-        self.ino.0
-    }
+    ino -> u64 = |e| e.ino.0, "assert_eq!(entry.ino(), 11);";
+}
 
+impl DirEntry {
     /// What there is to know of it; a link is not followed.
     ///
     /// ```

@@ -33,7 +33,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// let error = std::io::Error::from(error);
 /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
 /// assert_eq!(Error::of(&error).map(Error::errno), Some(2));
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +98,6 @@ impl Error {
     /// ```
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// assert_eq!(fs.create_dir("/lost+found").unwrap_err().errno(), 17); // EEXIST
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn errno(&self) -> i32 {
@@ -134,7 +132,6 @@ impl Error {
     ///
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// assert_eq!(fs.remove_dir("/none").unwrap_err().kind(), ErrorKind::NotFound);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn kind(&self) -> io::ErrorKind {
@@ -150,7 +147,6 @@ impl Error {
     /// let fs = Image::in_memory(16 << 20).mount()?;
     /// let error = fs.open("/lost+found")?.read(&mut [0]).unwrap_err();
     /// assert_eq!(Error::of(&error).map(Error::errno), Some(21)); // EISDIR
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn of(error: &io::Error) -> Option<&Error> {

@@ -1,7 +1,6 @@
 //! Which exit status an error has.
 
-use steadfast_devices::filter::btt::BttError;
-use steadfast_devices::filter::fsdax::FsdaxError;
+use steadfast_devices::filter::NamespaceError;
 use steadfast_devices::source::OpenError;
 use steadfast_volume::VolumeError;
 
@@ -30,8 +29,7 @@ fn is_unsupported(e: &(dyn std::error::Error + 'static)) -> bool {
     let by_volume =
         |e: &VolumeError| matches!(e, VolumeError::Newer { .. } | VolumeError::Features { .. });
     e.is::<Unsupported>()
-        || matches!(e.downcast_ref(), Some(BttError::Unsupported { .. }))
-        || matches!(e.downcast_ref(), Some(FsdaxError::Unsupported { .. }))
+        || matches!(e.downcast_ref(), Some(NamespaceError::Unsupported { .. }))
         || e.downcast_ref().is_some_and(by_volume)
         || e.downcast_ref().is_some_and(by_fs)
         || match e.downcast_ref::<Ext4Error>() {
@@ -47,10 +45,12 @@ fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
     use steadfast_ext4::Ext4Error;
     use steadfast_journal::JournalError;
     let by_volume = |e: &VolumeError| matches!(e, VolumeError::Refused(_));
+    let by_namespace = |e: &NamespaceError| {
+        matches!(e, NamespaceError::None { .. } | NamespaceError::Refused { .. })
+    };
     e.is::<Usage>()
         || output::is_unwritten(e)
-        || matches!(e.downcast_ref(), Some(BttError::None { .. } | BttError::Refused { .. }))
-        || matches!(e.downcast_ref(), Some(FsdaxError::None { .. } | FsdaxError::Refused { .. }))
+        || e.downcast_ref().is_some_and(by_namespace)
         || matches!(e.downcast_ref(), Some(steadfast::Error::Refused { .. }))
         || e.downcast_ref().is_some_and(by_volume)
         || e.downcast_ref().is_some_and(is_wrong_file)

@@ -1,6 +1,5 @@
 //! Open files.
 
-mod attributes;
 mod space;
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_runtime::Mutex;
-use steadfast_vfs::{Fh, FsError, Ino, OpenFlags, SetAttr};
+use steadfast_vfs::{Fh, FileSystem as Vfs, FsError, Ino, OpenFlags, SetAttr};
 
 use crate::error::{Error, Result};
 use crate::fs::FileSystemCore;
@@ -36,8 +35,6 @@ const CHUNK: usize = 1 << 20;
 /// let mut text = String::new();
 /// file.read_to_string(&mut text)?;
 /// assert_eq!(text, "contents");
-/// # drop(file);
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct File {
@@ -70,6 +67,15 @@ impl File {
         Error::at(operation, &self.path)
     }
 
+    /// Does something with its inode.
+    pub(crate) fn on_inode<T>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&dyn Vfs, Ino) -> std::result::Result<T, FsError>,
+    ) -> Result<T> {
+        work(&**self.mounted.fs(), self.ino).map_err(self.failed(operation))
+    }
+
     /// The handle of a regular file that was opened for what `flag` says.
     fn fh(&self, flag: OpenFlags) -> std::result::Result<Fh, FsError> {
         match self.handle {
@@ -88,7 +94,6 @@ impl File {
     /// let mut two = [0; 2];
     /// assert_eq!(fs.open("/file")?.read_at(&mut two, 3)?, 2);
     /// assert_eq!(&two, b"45");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -115,8 +120,6 @@ impl File {
     /// let file = fs.open("/file")?;
     /// file.read_exact_at(&mut [0; 5], 0)?;
     /// assert!(file.read_exact_at(&mut [0; 5], 1).is_err());
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -143,8 +146,6 @@ impl File {
     /// let file = fs.create("/file")?;
     /// assert_eq!(file.write_at(b"end", 1 << 20)?, 3);
     /// assert_eq!(file.metadata()?.len(), (1 << 20) + 3);
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -169,8 +170,6 @@ impl File {
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// let file = fs.create("/file")?;
     /// file.write_all_at(b"12345", 0)?;
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -234,8 +233,6 @@ impl File {
     /// file.write_all(b"kept")?;
     /// file.sync_all()?;
     /// fs.open("/")?.sync_all()?;
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -252,8 +249,6 @@ impl File {
     /// let file = fs.create("/file")?;
     /// file.write_all_at(b"kept", 0)?;
     /// file.sync_data()?;
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -278,8 +273,6 @@ impl File {
     /// let file = fs.create("/file")?;
     /// file.set_len(1 << 30)?;
     /// assert_eq!(file.metadata()?.len(), 1 << 30);
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -300,15 +293,13 @@ impl File {
     /// ```
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// assert!(fs.create("/file")?.metadata()?.is_empty());
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Errors
     /// As fstat(2).
     pub fn metadata(&self) -> Result<Metadata> {
-        let attr = self.mounted.fs().getattr(self.ino).map_err(self.failed("metadata"))?;
-        Ok(Metadata::new(attr))
+        self.on_inode("metadata", |fs, ino| fs.getattr(ino)).map(Metadata::new)
     }
 
     /// The path it was opened by; it may have another name by now.
@@ -316,7 +307,6 @@ impl File {
     /// ```
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// assert_eq!(fs.create("/file")?.path().to_str(), Some("/file"));
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn path(&self) -> &Path {

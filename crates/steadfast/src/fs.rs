@@ -1,6 +1,5 @@
 //! A mounted file system: the whole of it. What goes by path is in `paths`.
 
-mod attributes;
 mod paths;
 mod points;
 mod trees;
@@ -198,7 +197,6 @@ impl FileSystem {
     /// let (vfs, ino) = (fs.vfs(), fs.metadata("/file")?.ino());
     /// let extents = vfs.extents(steadfast::vfs::Ino(ino), 0, 8192).unwrap();
     /// assert_eq!(extents.iter().map(|e| e.len).sum::<u64>(), 8192);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn vfs(&self) -> &Arc<dyn Vfs> {
@@ -210,7 +208,6 @@ impl FileSystem {
     /// ```
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// assert!(fs.ext4().is_some_and(|ext4| ext4.read_only_because().is_none()));
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn ext4(&self) -> Option<&Arc<Ext4>> {
@@ -223,7 +220,6 @@ impl FileSystem {
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// fs.write("/file", "x")?;
     /// fs.sync()?;
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -239,7 +235,6 @@ impl FileSystem {
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// let space = fs.statfs()?;
     /// assert!(space.blocks_free * u64::from(space.block_size) > 8 << 20);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///

@@ -19,6 +19,7 @@ pub use source::{Journal, Source};
 use crate::error::{Error, Result};
 use crate::fs::{FileSystem, FileSystemCore};
 use crate::journal::find_journal;
+use crate::methods::builders;
 
 /// Memory for what is read of an image and written to it, in bytes.
 const CACHE: u64 = 64 << 20;
@@ -30,7 +31,6 @@ const CACHE: u64 = 64 << 20;
 ///
 /// let fs = Image::in_memory(16 << 20).kind(ExtVersion::Ext2).mount()?;
 /// fs.write("/file", "no journal, no extents")?;
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,15 +42,6 @@ pub enum ExtVersion {
     /// With a journal and extents, checksums, directories of any size.
     #[default]
     Ext4,
-}
-
-/// What happens before the mount.
-#[derive(Clone)]
-enum Step {
-    /// The file system is there.
-    Open,
-    /// It is made.
-    Create(make::ImageSpec),
 }
 
 /// An image file, a device or some memory, and how it is to be mounted: a builder, which
@@ -74,7 +65,8 @@ enum Step {
 #[must_use = "nothing happens before `mount`"]
 pub struct Image {
     source: Source,
-    step: Step,
+    /// What is made before the mount, if anything is.
+    make: Option<make::ImageSpec>,
     journal: Option<Journal>,
     accept_volatile: bool,
     owner: (u32, u32),
@@ -86,12 +78,12 @@ pub struct Image {
 type Change = Arc<dyn Fn(&mut MountOptions) + Send + Sync>;
 
 impl Image {
-    fn new(source: Source, step: Step) -> Image {
+    fn new(source: Source, make: Option<make::ImageSpec>) -> Image {
         let owner = match rustix::process::geteuid() {
             user if user.is_root() => (0, 0),
             user => (user.as_raw(), rustix::process::getegid().as_raw()),
         };
-        Image { source, step, journal: None, accept_volatile: false, owner, changes: Vec::new() }
+        Image { source, make, journal: None, accept_volatile: false, owner, changes: Vec::new() }
     }
 
     /// What holds of mounting where nothing is said.
@@ -119,7 +111,7 @@ impl Image {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn create(source: impl Into<Source>) -> Image {
-        Image::new(source.into(), Step::Create(make::ImageSpec::default()))
+        Image::new(source.into(), Some(make::ImageSpec::default()))
     }
 
     /// A file system that is there. An image file or a block device that is in use is refused; a
@@ -134,7 +126,7 @@ impl Image {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn open(source: impl Into<Source>) -> Image {
-        Image::new(source.into(), Step::Open)
+        Image::new(source.into(), None)
     }
 
     /// A new file system in memory, gone when its last user is.
@@ -144,7 +136,6 @@ impl Image {
     ///
     /// let fs = Image::in_memory(16 << 20).mount()?;
     /// fs.write("/file", "fleeting")?;
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn in_memory(size: u64) -> Image {
@@ -152,100 +143,106 @@ impl Image {
         Image::create(memory).zeroed(true)
     }
 
-    fn wanted(mut self, change: impl FnOnce(&mut make::ImageSpec)) -> Image {
-        let mut wanted = match self.step {
-            Step::Create(wanted) => wanted,
-            // Reported by `mount`, which can fail.
-            Step::Open => make::ImageSpec { of_open: true, ..make::ImageSpec::default() },
-        };
-        change(&mut wanted);
-        self.step = Step::Create(wanted);
-        self
+    /// What is to be made; of an image that is to be opened `mount` refuses it.
+    fn wanted(&mut self) -> &mut make::ImageSpec {
+        let of_open = || make::ImageSpec { of_open: true, ..make::ImageSpec::default() };
+        self.make.get_or_insert_with(of_open)
     }
 
+    fn change(&mut self, change: impl Fn(&mut MountOptions) + Send + Sync + 'static) {
+        self.changes.push(Arc::new(change));
+    }
+}
+
+builders! {
+    Image;
     /// Bytes of the image file that is made.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("disk.img");
-    /// use steadfast::Image;
-    ///
-    /// let fs = Image::create(&path).size(64 << 20).mount()?;
-    /// assert_eq!(path.metadata()?.len(), 64 << 20);
-    /// fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn size(self, bytes: u64) -> Image {
-        self.wanted(|w| w.size = Some(bytes))
-    }
-
+    size(bytes: u64) = |image| image.wanted().size = Some(bytes), [
+        "# let folder = tempfile::tempdir()?;", "# let path = folder.path().join(\"disk.img\");",
+        "let fs = steadfast::Image::create(&path).size(64 << 20).mount()?;",
+        "assert_eq!(path.metadata()?.len(), 64 << 20);"
+    ];
     /// Which of the family is made; ext4 unless this says otherwise.
-    ///
-    /// ```
-    /// use steadfast::{ExtVersion, Image};
-    ///
-    /// let fs = Image::in_memory(16 << 20).kind(ExtVersion::Ext3).mount()?;
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn kind(self, kind: ExtVersion) -> Image {
-        self.wanted(|w| w.kind = kind)
-    }
-
+    kind(kind: ExtVersion) = |image| image.wanted().kind = kind, [
+        "use steadfast::{ExtVersion, Image};",
+        "let fs = Image::in_memory(16 << 20).kind(ExtVersion::Ext3).mount()?;"
+    ];
     /// Bytes a block, 1024 to 65536; what mke2fs would choose unless this says otherwise.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).block_size(4096).mount()?;
-    /// assert_eq!(fs.statfs()?.block_size, 4096);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn block_size(self, bytes: u32) -> Image {
-        self.wanted(|w| w.block_size = Some(bytes))
-    }
-
+    block_size(bytes: u32) = |image| image.wanted().block_size = Some(bytes), [
+        "let fs = steadfast::Image::in_memory(16 << 20).block_size(4096).mount()?;",
+        "assert_eq!(fs.statfs()?.block_size, 4096);"
+    ];
     /// The label of the file system that is made, at most 16 bytes.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).label("scratch").mount()?;
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn label(self, label: impl Into<String>) -> Image {
-        self.wanted(|w| w.label = label.into())
-    }
-
+    label(label: impl Into<String>) = |image| image.wanted().label = label.into(), [
+        "let fs = steadfast::Image::in_memory(16 << 20).label(\"scratch\").mount()?;"
+    ];
     /// Whether a device that is given is known to hold zeros only, as a new model does: then its
     /// tables need not be overwritten.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use steadfast::Image;
-    /// use steadfast::devices::source::Ram;
-    ///
-    /// let disk = Arc::new(Ram::new("disk", 16 << 20));
-    /// let fs = Image::create(disk).zeroed(true).mount()?;
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn zeroed(self, zeros: bool) -> Image {
-        self.wanted(|w| w.zeroed = zeros)
-    }
-
+    zeroed(zeros: bool) = |image| image.wanted().zeroed = zeros, [
+        "let disk = std::sync::Arc::new(steadfast::devices::source::Ram::new(\"disk\", 16 << 20));",
+        "let fs = steadfast::Image::create(disk).zeroed(true).mount()?;"
+    ];
     /// Changes anything else of what is made, after what the other methods say.
-    ///
-    /// ```
-    /// use steadfast::Image;
-    ///
-    /// let fs = Image::in_memory(16 << 20).mkfs_options(|o| o.inodes = Some(100)).mount()?;
-    /// assert!(fs.statfs()?.inodes < 200);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn mkfs_options(self, change: impl Fn(&mut Options) + Send + Sync + 'static) -> Image {
-        self.wanted(|w| w.change = Some(Arc::new(change)))
-    }
+    mkfs_options(change: impl Fn(&mut Options) + Send + Sync + 'static)
+        = |image| image.wanted().change = Some(Arc::new(change)), [
+        "let image = steadfast::Image::in_memory(16 << 20).mkfs_options(|o| o.inodes = Some(100));",
+        "assert!(image.mount()?.statfs()?.inodes < 200);"
+    ];
+    /// Bytes of a journal that is made; what mke2fs would choose unless this says otherwise.
+    journal_size(bytes: u64) = |image| image.wanted().journal_size = Some(bytes), [
+        "# let folder = tempfile::tempdir()?;", "# let card = folder.path().join(\"card.img\");",
+        "let journal = steadfast::Journal::external(&card);",
+        "let image = steadfast::Image::in_memory(32 << 20).journal(journal);",
+        "image.journal_size(8 << 20).mount()?;", "assert_eq!(card.metadata()?.len(), 8 << 20);"
+    ];
+    /// What the journal promises about the data of files; [`DataMode::Ordered`] unless this says
+    /// otherwise.
+    data(mode: DataMode) = |image| image.change(move |o| o.data = mode), [
+        "use steadfast::{DataMode, Image};", "",
+        "let fs = Image::in_memory(16 << 20).data(DataMode::Transact).mount()?;",
+        "fs.transaction_point()?;"
+    ];
+    /// When transaction points are made by themselves, with [`DataMode::Transact`].
+    transaction_points(policy: TransactPolicy)
+        = |image| image.change(move |o| o.transact = policy), [
+        "use steadfast::{DataMode, Image, TransactPolicy};", "",
+        "let image = Image::in_memory(16 << 20).data(DataMode::Transact);",
+        "let fs = image.transaction_points(TransactPolicy::MANUAL).mount()?;",
+        "fs.write(\"/file\", \"\")?;", "fs.rollback()?;", "assert!(!fs.exists(\"/file\")?);"
+    ];
+    /// Whether nothing at all is written. A journal that needs recovery is replayed in memory.
+    read_only(read_only: bool) = |image| image.change(move |o| o.read_only = read_only), [
+        "# let folder = tempfile::tempdir()?;", "# let path = folder.path().join(\"disk.img\");",
+        "use steadfast::Image;", "", "Image::create(&path).size(16 << 20).mount()?.unmount()?;",
+        "let fs = Image::open(&path).read_only(true).mount()?;",
+        "assert_eq!(fs.create(\"/file\").unwrap_err().errno(), 30); // EROFS"
+    ];
+    /// Bytes for everything that is kept in memory of the disk's contents; 64 MiB unless this says
+    /// otherwise.
+    cache(bytes: u64) = |image| image.change(move |o| o.cache_bytes = Some(bytes)), [
+        "let fs = steadfast::Image::in_memory(16 << 20).cache(8 << 20).mount()?;"
+    ];
+    /// Whether reading changes the times of access, as `relatime` does unless this says otherwise.
+    access_times(times: AccessTimes) = |image| image.change(move |o| o.access_times = times), [
+        "use steadfast::{AccessTimes, Image};", "",
+        "let fs = Image::in_memory(16 << 20).access_times(AccessTimes::Never).mount()?;"
+    ];
+    /// User and group of what is made, the root folder too; the caller's unless this says
+    /// otherwise.
+    owner(user: u32, group: u32) = |image| image.owner = (user, group), [
+        "let fs = steadfast::Image::in_memory(16 << 20).owner(1000, 100).mount()?;",
+        "fs.write(\"/file\", \"\")?;", "assert_eq!(fs.metadata(\"/file\")?.uid(), 1000);"
+    ];
+    /// Changes any other mount option. What nobody changes is as the superblock of a file system
+    /// that is there asks for (`tune2fs -o`, `-E mount_opts=`), else as a mount has it.
+    mount_options(change: impl Fn(&mut MountOptions) + Send + Sync + 'static)
+        = |image| image.change(change), [
+        "let image = steadfast::Image::in_memory(16 << 20);",
+        "let fs = image.mount_options(|o| o.auto_da_alloc = false).mount()?;"
+    ];
+}
 
+impl Image {
     /// Where the journal is. A new file system has an internal one unless this says otherwise; of
     /// one that is there only an external journal need be said, and a block device that holds it is
     /// found without.
@@ -255,10 +252,9 @@ impl Image {
     /// # let (disk, card) = (folder.path().join("disk.img"), folder.path().join("card.img"));
     /// use steadfast::{Image, Journal};
     ///
-    /// let fs = Image::create(&disk).size(32 << 20).journal(Journal::external(&card)).mount()?;
-    /// fs.unmount()?;
-    /// let fs = Image::open(&disk).journal(Journal::external(&card)).mount()?;
-    /// fs.unmount()?;
+    /// let image = Image::create(&disk).size(32 << 20).journal(Journal::external(&card));
+    /// image.mount()?.unmount()?;
+    /// Image::open(&disk).journal(Journal::external(&card)).mount()?.unmount()?;
     /// // It does not mount without its journal.
     /// assert!(Image::open(&disk).mount().is_err());
     /// # Ok::<(), std::io::Error>(())
@@ -268,151 +264,21 @@ impl Image {
         self
     }
 
-    /// Bytes of a journal that is made; what mke2fs would choose unless this says otherwise.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir()?;
-    /// # let card = folder.path().join("card.img");
-    /// use steadfast::{Image, Journal};
-    ///
-    /// let journal = Journal::external(&card);
-    /// let fs = Image::in_memory(32 << 20).journal(journal).journal_size(8 << 20).mount()?;
-    /// assert_eq!(card.metadata()?.len(), 8 << 20);
-    /// fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn journal_size(self, bytes: u64) -> Image {
-        self.wanted(|w| w.journal_size = Some(bytes))
-    }
-
     /// Takes a journal device that would lose the journal with the power (memory, a file on tmpfs)
     /// for a disk that would not. For a disk that is as volatile itself nobody has to say so.
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use steadfast::devices::source::Ram;
-    /// use steadfast::{Image, Journal};
+    /// use steadfast::{Image, Journal, devices::source::Ram};
     ///
     /// let disk = || Arc::new(Ram::new("disk", 32 << 20).persistent());
     /// let journal = || Journal::external(Arc::new(Ram::new("card", 8 << 20)));
     /// assert!(Image::create(disk()).journal(journal()).mount().is_err());
-    /// let fs = Image::create(disk()).journal(journal()).accept_volatile(true).mount()?;
-    /// # fs.unmount()?;
+    /// Image::create(disk()).journal(journal()).accept_volatile(true).mount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn accept_volatile(mut self, accept: bool) -> Image {
         self.accept_volatile = accept;
-        self
-    }
-
-    /// What the journal promises about the data of files; [`DataMode::Ordered`] unless this says
-    /// otherwise.
-    ///
-    /// ```
-    /// use steadfast::{DataMode, Image};
-    ///
-    /// let fs = Image::in_memory(16 << 20).data(DataMode::Transact).mount()?;
-    /// fs.transaction_point()?;
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn data(self, mode: DataMode) -> Image {
-        self.mount_options(move |o| o.data = mode)
-    }
-
-    /// When transaction points are made by themselves, with [`DataMode::Transact`].
-    ///
-    /// ```
-    /// use steadfast::{DataMode, Image, TransactPolicy};
-    ///
-    /// let image = Image::in_memory(16 << 20).data(DataMode::Transact);
-    /// let fs = image.transaction_points(TransactPolicy::MANUAL).mount()?;
-    /// fs.write("/file", "")?;
-    /// fs.rollback()?;
-    /// assert!(!fs.exists("/file")?);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn transaction_points(self, policy: TransactPolicy) -> Image {
-        self.mount_options(move |o| o.transact = policy)
-    }
-
-    /// Whether nothing at all is written. A journal that needs recovery is replayed in memory.
-    ///
-    /// ```
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("disk.img");
-    /// use steadfast::Image;
-    ///
-    /// Image::create(&path).size(16 << 20).mount()?.unmount()?;
-    /// let fs = Image::open(&path).read_only(true).mount()?;
-    /// let error = std::io::Error::from(fs.create("/file").unwrap_err());
-    /// assert_eq!(error.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn read_only(self, read_only: bool) -> Image {
-        self.mount_options(move |o| o.read_only = read_only)
-    }
-
-    /// Bytes for everything that is kept in memory of the disk's contents; 64 MiB unless this says
-    /// otherwise.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).cache(8 << 20).mount()?;
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn cache(self, bytes: u64) -> Image {
-        self.mount_options(move |o| o.cache_bytes = Some(bytes))
-    }
-
-    /// Whether reading changes the times of access, as `relatime` does unless this says otherwise.
-    ///
-    /// ```
-    /// use steadfast::{AccessTimes, Image};
-    ///
-    /// let fs = Image::in_memory(16 << 20).access_times(AccessTimes::Never).mount()?;
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn access_times(self, times: AccessTimes) -> Image {
-        self.mount_options(move |o| o.access_times = times)
-    }
-
-    /// User and group of what is made, the root folder too; the caller's unless this says
-    /// otherwise.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).owner(1000, 100).mount()?;
-    /// fs.write("/file", "")?;
-    /// let file = fs.metadata("/file")?;
-    /// assert_eq!((file.uid(), file.gid()), (1000, 100));
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn owner(mut self, user: u32, group: u32) -> Image {
-        self.owner = (user, group);
-        self
-    }
-
-    /// Changes any other mount option. What nobody changes is as the superblock of a file system
-    /// that is there asks for (`tune2fs -o`, `-E mount_opts=`), else as a mount has it.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use steadfast::Image;
-    ///
-    /// let image = Image::in_memory(16 << 20);
-    /// let fs = image.mount_options(|o| o.auto_da_alloc = false).mount()?;
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn mount_options(
-        mut self,
-        change: impl Fn(&mut MountOptions) + Send + Sync + 'static,
-    ) -> Image {
-        self.changes.push(Arc::new(change));
         self
     }
 
@@ -422,7 +288,6 @@ impl Image {
     /// ```
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// assert!(fs.exists("/lost+found")?);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -432,10 +297,10 @@ impl Image {
     /// implemented, a journal that is missing or the wrong one, damage. What was made by a call
     /// that fails is removed again.
     pub fn mount(self) -> Result<FileSystem> {
-        let Image { source, step, journal, accept_volatile, owner, changes } = self;
+        let Image { source, make, journal, accept_volatile, owner, changes } = self;
         let mut options = over(Image::defaults(), &changes);
-        let (device, journal) = match step {
-            Step::Open => {
+        let (device, journal) = match make {
+            None => {
                 let device = source.open(options.read_only)?;
                 let (asked, _) = default_options(&device, Image::defaults());
                 options = over(asked, &changes);
@@ -449,7 +314,7 @@ impl Image {
                 };
                 (device, journal.map(|at| at.opened(options.read_only)).transpose()?)
             }
-            Step::Create(wanted) => {
+            Some(wanted) => {
                 if options.read_only {
                     let what = "a new file system cannot be mounted read-only: mount it, \
                                 unmount it, and open it again";
@@ -495,7 +360,7 @@ impl std::fmt::Debug for Image {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Image")
             .field("source", &self.source)
-            .field("new", &matches!(self.step, Step::Create(_)))
+            .field("new", &self.make.is_some())
             .field("journal", &self.journal)
             .field("options", &over(Image::defaults(), &self.changes))
             .finish_non_exhaustive()

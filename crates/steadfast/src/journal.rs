@@ -6,6 +6,7 @@
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use steadfast_ext4_format::ondisk::{Incompat, Superblock};
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
@@ -23,27 +24,19 @@ struct Names {
 impl Names {
     /// `None` of anything that has no such superblock, or that cannot be read.
     fn of(path: &Path) -> Option<Names> {
-        /// `EXT4_FEATURE_COMPAT_HAS_JOURNAL`
-        const HAS_JOURNAL: u32 = 4;
-        /// `EXT4_FEATURE_INCOMPAT_JOURNAL_DEV`
-        const JOURNAL_DEV: u32 = 8;
         // Opening a FIFO would wait.
         let kind = std::fs::metadata(path).ok()?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
             return None;
         }
         let file = std::fs::File::open(path).ok()?;
-        let mut sb = [0; 1024];
-        file.read_exact_at(&mut sb, 1024).ok()?;
-        let word = |at: usize| Some(u32::from_le_bytes(sb.get(at..at + 4)?.try_into().ok()?));
-        let uuid = |at: usize| Uuid::from_slice(sb.get(at..at + 16)?).ok();
-        if sb[0x38..0x3a] != [0x53, 0xef] {
-            return None;
-        }
-        let is_journal = word(0x60)? & JOURNAL_DEV != 0;
-        let external = !is_journal && word(0x5c)? & HAS_JOURNAL != 0 && word(0xe0)? == 0;
-        let journal = if external { Some((uuid(0xd0)?, word(0xe4)?)) } else { None };
-        Some(Names { uuid: uuid(0x68)?, is_journal, journal })
+        let mut bytes = [0; 1024];
+        file.read_exact_at(&mut bytes, 1024).ok()?;
+        let sb = Superblock::parse_unchecked(&bytes).ok()?;
+        let is_journal = sb.features().incompat.contains(Incompat::JOURNAL_DEV);
+        let journal = (Uuid::from_bytes(sb.journal_uuid), sb.journal_device.get());
+        let journal = (!is_journal && sb.has_external_journal()).then_some(journal);
+        Some(Names { uuid: Uuid::from_bytes(sb.uuid), is_journal, journal })
     }
 }
 

@@ -45,6 +45,7 @@
 #![cfg_attr(feature = "fuse", doc = "* `fuse`: [`FileSystem::mount_at`].")]
 #![cfg_attr(not(feature = "fuse"), doc = "* `fuse`: `FileSystem::mount_at`.")]
 
+mod attributes;
 pub mod crash;
 mod dir;
 mod error;
@@ -53,6 +54,7 @@ mod fs;
 mod image;
 mod journal;
 mod metadata;
+mod methods;
 #[cfg(feature = "fuse")]
 mod mount_point;
 mod open_options;

@@ -3,6 +3,9 @@
 //!
 //! Exit status: 0 good, 1 a problem was found, 2 used wrongly, 3 not supported by Steadfast.
 
+#[macro_use]
+mod outcome;
+
 mod allocator;
 mod cli;
 mod commands;
@@ -10,7 +13,6 @@ mod document;
 mod exit_status;
 mod helper;
 mod mount;
-mod outcome;
 mod output;
 mod setup_error;
 mod stop_signals;

@@ -25,7 +25,6 @@ const TRIES: u32 = 100;
 ///     log.write_all(line.as_bytes())?;
 /// }
 /// assert_eq!(fs.read_to_string("/log")?, "one\ntwo\n");
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -54,7 +53,6 @@ macro_rules! switches {
             /// let fs = Image::in_memory(16 << 20).mount()?;
             /// fs.write("/file", "12345")?;
             #[doc = $example]
-            /// # fs.unmount()?;
             /// # Ok::<(), std::io::Error>(())
             /// ```
             pub fn $name(&mut self, $name: bool) -> &mut Self {
@@ -95,7 +93,6 @@ impl OpenOptions {
     ///
     /// let fs = Image::in_memory(16 << 20).mount()?;
     /// assert!(OpenOptions::new().open(&fs, "/lost+found").is_err());
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[allow(clippy::new_without_default, reason = "as in std: there is no default way to open")]
@@ -122,7 +119,6 @@ impl OpenOptions {
     /// let fs = Image::in_memory(16 << 20).mount()?;
     /// OpenOptions::new().write(true).create(true).mode(0o600).open(&fs, "/secret")?;
     /// assert_eq!(fs.metadata("/secret")?.mode() & 0o777, 0o600);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn mode(&mut self, mode: u32) -> &mut Self {
@@ -137,8 +133,6 @@ impl OpenOptions {
     ///
     /// let fs = Image::in_memory(16 << 20).mount()?;
     /// let file = OpenOptions::new().read(true).write(true).create(true).open(&fs, "/file")?;
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///

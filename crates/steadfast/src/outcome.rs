@@ -5,6 +5,13 @@
 #[error("{0}")]
 pub struct Usage(pub String);
 
+/// Returns with a [`Usage`] of this text.
+macro_rules! usage {
+    ($($text:tt)+) => {
+        return Err($crate::Usage(format!($($text)+)).into())
+    };
+}
+
 /// Something that others have and Steadfast has not: exit status 3.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

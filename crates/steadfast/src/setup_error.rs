@@ -11,7 +11,6 @@ pub fn to_anyhow(error: SetupError) -> anyhow::Error {
         SetupError::Block(e) => e.into(),
         SetupError::Model(e) => e.into(),
         SetupError::Namespace(e) => e.into(),
-        SetupError::Fsdax(e) => e.into(),
         SetupError::Namespaces { ref source, .. } => {
             let what = error.to_string();
             anyhow::Error::from(source.clone()).context(what)

@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+/// So many of a thing: `1 write`, `2 writes`.
+pub use steadfast_crash::program::describe::counted;
 /// A text of lines in which others have chosen words, as a terminal may have it.
 pub use steadfast_vfs::foreign::lines as harmless;
 use steadfast_vfs::foreign::{json, line};
@@ -162,11 +164,6 @@ impl<W: Write> Write for UntilClosed<W> {
         let done = self.next.flush();
         self.or(done, ())
     }
-}
-
-/// So many of a thing: `1 write`, `2 writes`.
-pub fn counted(count: u64, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A text of several words after a heading, as lines of at most 79 columns; what does not fit goes

@@ -4,6 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use steadfast_vfs::{SetAttr, SetTime, Timestamp};
 
+use crate::methods::builders;
+
 /// Times to give a file, as [`std::fs::FileTimes`]: what is not set stays as it is.
 ///
 /// ```
@@ -15,10 +17,10 @@ use steadfast_vfs::{SetAttr, SetTime, Timestamp};
 /// let times = FileTimes::new().set_accessed(SystemTime::UNIX_EPOCH);
 /// fs.set_times("/file", times)?;
 /// assert_eq!(fs.metadata("/file")?.accessed(), SystemTime::UNIX_EPOCH);
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[must_use]
 pub struct FileTimes {
     accessed: Option<SystemTime>,
     modified: Option<SystemTime>,
@@ -34,32 +36,20 @@ impl FileTimes {
         FileTimes::default()
     }
 
-    /// The last time of reading.
-    ///
-    /// ```
-    /// let times = steadfast::FileTimes::new().set_accessed(std::time::SystemTime::now());
-    /// ```
-    #[must_use]
-    pub fn set_accessed(mut self, time: SystemTime) -> FileTimes {
-        self.accessed = Some(time);
-        self
-    }
-
-    /// The last change of the contents.
-    ///
-    /// ```
-    /// let times = steadfast::FileTimes::new().set_modified(std::time::SystemTime::now());
-    /// ```
-    #[must_use]
-    pub fn set_modified(mut self, time: SystemTime) -> FileTimes {
-        self.modified = Some(time);
-        self
-    }
-
     pub(crate) fn to_set(self) -> SetAttr {
         let set = |time: Option<SystemTime>| time.map(|time| SetTime::At(timestamp(time)));
         SetAttr { atime: set(self.accessed), mtime: set(self.modified), ..SetAttr::default() }
     }
+}
+
+builders! {
+    FileTimes;
+    /// The last time of reading.
+    set_accessed(time: SystemTime) = |times| times.accessed = Some(time),
+        ["let times = steadfast::FileTimes::new().set_accessed(std::time::SystemTime::now());"];
+    /// The last change of the contents.
+    set_modified(time: SystemTime) = |times| times.modified = Some(time),
+        ["let times = steadfast::FileTimes::new().set_modified(std::time::SystemTime::now());"];
 }
 
 /// Seconds since 1970 and the nanoseconds after that second, before 1970 too.

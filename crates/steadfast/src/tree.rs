@@ -24,7 +24,6 @@
 //! }
 //! fs.copy_out("/in", folder.path().join("out"))?;
 //! assert_eq!(std::fs::read(folder.path().join("out/file"))?, b"text");
-//! # fs.unmount()?;
 //! # Ok::<(), std::io::Error>(())
 //! ```
 

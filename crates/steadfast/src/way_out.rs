@@ -1,6 +1,6 @@
 //! What to do next, after an error.
 
-use steadfast_devices::source::{OpenError, PmemError};
+use steadfast_devices::source::OpenError;
 use steadfast_ext4::Ext4Error;
 use steadfast_journal::JournalError;
 use steadfast_vfs::FsError;
@@ -53,9 +53,6 @@ pub fn of(e: &anyhow::Error, reads: bool) -> Option<String> {
 
 /// What opening has failed with, by itself or inside an error that shows it as its own.
 fn busy<'e>(e: &'e (dyn std::error::Error + 'static)) -> Option<&'e OpenError> {
-    if let Some(PmemError::Open(e)) = e.downcast_ref() {
-        return Some(e);
-    }
     if let Some(steadfast::Error::Open(e)) = e.downcast_ref() {
         return Some(e);
     }

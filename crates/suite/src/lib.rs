@@ -1,4 +1,7 @@
-//! Judges of a mounted file system: of the kernel's, of Steadfast's, or of another server's.
+//! The language that tests of file systems are written in, and judges of a mounted one: of the
+//! kernel's, of Steadfast's, or of another server's.
+//!
+//! An [`operation`] is applied to any file system, and to the model of [`names`].
 //!
 //! A [`Target`] is an ext4 image mounted by the kernel, by `steadfast mount` or by fuse2fs. The
 //! [`conformance`] cases run on a mounted folder and leave transcripts, which are compared between
@@ -11,7 +14,9 @@ pub mod conformance;
 mod error;
 pub mod kernel_ext4;
 pub mod mounted;
+pub mod names;
 mod namespace;
+pub mod operation;
 mod program;
 pub mod programs;
 pub mod promises;

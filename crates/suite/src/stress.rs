@@ -6,14 +6,12 @@
 //! the same pages as others'. Contents are written and read buffered, direct and mapped in turn.
 
 mod contents;
-mod model;
+mod draw;
 mod random;
 mod shared;
 mod task;
-mod verify;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use crate::{Result, SuiteError, Target, TargetKind};
 use shared::SharedFile;
@@ -75,15 +73,15 @@ impl Stress {
             std::fs::create_dir(&folder).map_err(SuiteError::host(&folder))?;
             let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(i as u64);
             let shared = SharedFile::new(&root, i, self.tasks);
-            tasks.push(Task::new(folder, shared, seed).map_err(of)?);
+            tasks.push(Task::new(folder, i, shared, seed).map_err(of)?);
         }
         let rounds = self.remounts + 1;
         let each = self.operations.div_ceil(rounds * self.tasks as u64).max(1);
         for _ in 0..rounds {
             at_once(&mut tasks, |task| task.run(each)).map_err(of)?;
-            at_once(&mut tasks, |task| compare(task)).map_err(of)?;
+            at_once(&mut tasks, |task| task.compare()).map_err(of)?;
             target.remount()?;
-            at_once(&mut tasks, |task| compare(task))
+            at_once(&mut tasks, |task| task.compare())
                 .map_err(|what| of(format!("after a remount: {what}")))?;
             progress(tasks.iter().map(|t| t.done).sum());
         }
@@ -97,16 +95,11 @@ impl Stress {
             report.direct += task.direct + task.shared.direct;
             report.mapped += task.mapped + task.shared.mapped;
             for (name, count) in &task.refused {
-                *report.refused.entry((*name).to_owned()).or_default() += count;
+                *report.refused.entry(name.clone()).or_default() += count;
             }
         }
         Ok(report)
     }
-}
-
-fn compare(task: &Task) -> std::result::Result<(), Fault> {
-    verify::tree(Path::new(&task.root), &task.model)?;
-    task.shared.verify()
 }
 
 /// Has all tasks do something at the same time; the first fault, if there is one.

@@ -1,6 +1,7 @@
 //! Options as getopt(3C) takes them apart: single letters, joined or not, up to the first operand.
 
-use crate::command::CommandError;
+use crate::command::{CommandError, Misuse, wrong};
+use crate::name;
 
 /// An option, and its argument if it takes one.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,9 +12,25 @@ pub struct OptionWord<'a> {
     pub argument: &'a str,
 }
 
-/// Takes options off the front of `words`. In `letters` a colon follows each that takes an
-/// argument.
+/// Options off the front of `words`, and the rest. In `letters` a colon follows each that takes an
+/// argument. What `-h` and `-s` mean in all commands is answered here.
 pub fn options<'a>(
+    letters: &str,
+    usage: &str,
+    words: &'a [String],
+) -> Result<(Vec<OptionWord<'a>>, &'a [String]), Misuse> {
+    let (found, rest) = taken_apart(letters, words).map_err(|e| wrong(e, usage))?;
+    for option in &found {
+        match option.letter {
+            'h' if option.argument.is_empty() => return Err(Misuse::Help(usage.into())),
+            's' => return Err(name::no_such_set(option.argument).into()),
+            _ => {}
+        }
+    }
+    Ok((found, rest))
+}
+
+fn taken_apart<'a>(
     letters: &str,
     words: &'a [String],
 ) -> Result<(Vec<OptionWord<'a>>, &'a [String]), CommandError> {
@@ -59,7 +76,7 @@ mod tests {
 
     fn of(letters: &str, line: &str) -> Result<(String, String), String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let (found, rest) = options(letters, &words).map_err(|e| e.text)?;
+        let (found, rest) = taken_apart(letters, &words).map_err(|e| e.text)?;
         let found = found.iter().map(|g| format!("{}{}", g.letter, g.argument));
         Ok((found.collect::<Vec<_>>().join(" "), rest.join(" ")))
     }

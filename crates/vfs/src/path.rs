@@ -1,15 +1,10 @@
 //! Operations by path, built on [`FileSystem`], for callers in the same process.
 
-use std::collections::HashSet;
-
 pub use crate::foreign::shown;
 use crate::{Attr, Dirent, FileSystem, FileType, FsError, Ino, Result};
 
 /// Symbolic links followed in one resolution before [`FsError::Loop`] (as Linux).
 const LINKS_MAX: u32 = 40;
-
-/// Deepest folder that [`remove_tree`] goes down to: far beyond what paths can name.
-const DEPTH_MAX: usize = 4096;
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,70 +152,6 @@ pub fn why_refused(name: &[u8]) -> Option<&'static str> {
         _ if name.len() > NAME_MAX => Some("a name of more than 255 bytes: refused"),
         _ => None,
     }
-}
-
-/// A folder whose entries [`remove_tree`] is removing.
-struct OpenFolder {
-    above: Ino,
-    name: Vec<u8>,
-    ino: Ino,
-    todo: Vec<Dirent>,
-}
-
-/// Removes the folder that has `name` in `dir`, with all it holds. What cannot be removed ends it;
-/// what was removed before stays removed. Links are removed, not followed.
-///
-/// # Errors
-/// Corrupt: a folder of the tree belongs to another place, or is inside itself. As for
-/// [`FileSystem::unlink`] and [`FileSystem::rmdir`].
-pub fn remove_tree(fs: &dyn FileSystem, dir: Ino, name: &[u8]) -> Result<()> {
-    let top = fs.lookup(dir, name)?;
-    if top.kind != FileType::Directory {
-        return Err(FsError::NotDirectory);
-    }
-    let mut been = HashSet::new();
-    let mut folders = vec![open_folder(fs, dir, name, top.ino, &mut been)?];
-    while let Some(folder) = folders.last_mut() {
-        if folder.todo.is_empty() {
-            // Names that are gone move those that follow, so each part is read from the start.
-            let part = fs.readdir(folder.ino, 0)?;
-            folder.todo = part.into_iter().filter(|e| e.name != b"." && e.name != b"..").collect();
-            if folder.todo.is_empty() {
-                folder.todo = list(fs, folder.ino)?;
-            }
-        }
-        let (ino, next) = (folder.ino, folder.todo.pop());
-        let Some(entry) = next else {
-            fs.rmdir(folder.above, &folder.name)?;
-            folders.pop();
-            continue;
-        };
-        if fs.lookup(ino, &entry.name)?.kind != FileType::Directory {
-            fs.unlink(ino, &entry.name)?;
-            continue;
-        }
-        if folders.len() >= DEPTH_MAX {
-            return Err(FsError::Invalid { what: "more than 4096 folders deep" });
-        }
-        folders.push(open_folder(fs, ino, &entry.name, entry.ino, &mut been)?);
-    }
-    Ok(())
-}
-
-/// Opens a folder for removal, if its name is its own. A folder of another place, or that was
-/// visited before, is refused.
-fn open_folder(
-    fs: &dyn FileSystem,
-    above: Ino,
-    name: &[u8],
-    ino: Ino,
-    been: &mut HashSet<Ino>,
-) -> Result<OpenFolder> {
-    if fs.lookup(ino, b"..")?.ino != above || !been.insert(ino) {
-        let what = "a second name of a folder that has another parent".into();
-        return Err(FsError::Corrupt { what, place: format!("inode {}", ino.0) });
-    }
-    Ok(OpenFolder { above, name: name.to_vec(), ino, todo: Vec::new() })
 }
 
 #[cfg(test)]

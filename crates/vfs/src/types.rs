@@ -1,5 +1,7 @@
 //! Values that go in and out of a file system.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 /// Inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ino(pub u64);
@@ -34,6 +36,19 @@ pub struct Timestamp {
     pub secs: i64,
     /// Nanoseconds, below 1,000,000,000.
     pub nanos: u32,
+}
+
+impl From<Timestamp> for SystemTime {
+    /// What a damaged disk says is beyond all calendars is no time at all: the beginning of 1970.
+    fn from(t: Timestamp) -> SystemTime {
+        let whole = Duration::from_secs(t.secs.unsigned_abs());
+        let whole = match t.secs < 0 {
+            true => UNIX_EPOCH.checked_sub(whole),
+            false => UNIX_EPOCH.checked_add(whole),
+        };
+        let at = whole.and_then(|at| at.checked_add(Duration::from_nanos(t.nanos.into())));
+        at.unwrap_or(UNIX_EPOCH)
+    }
 }
 
 /// What `stat` says.

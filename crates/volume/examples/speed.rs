@@ -128,7 +128,7 @@ fn file(folder: &Path, name: &str) -> Result<Device, Failure> {
 }
 
 fn ssd(name: &str) -> Result<Device, Failure> {
-    let params = SsdParams { sectors: LEG / 512, ..SsdParams::dc_s3700_400() };
+    let params = SsdParams { sectors: LEG / 512, ..SsdParams::default() };
     let model = Ssd::new(name, &params)?;
     debug_assert_eq!(model.info().size, LEG);
     let model: Arc<dyn Model> = Arc::new(model);

@@ -167,8 +167,8 @@ pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Re
     state.checksums =
         options.checksums.then(|| MirrorChecksums::new(&state.regions, options.checksum_memory));
     state.legs.iter_mut().zip(made).for_each(|(place, leg)| *place = Some(leg));
-    (0..LEGS_MAX).for_each(|slot| state.new_epoch(slot));
-    let partial = state.partial();
+    (0..LEGS_MAX).for_each(|slot| state.legs.new_epoch(slot));
+    let partial = state.legs.partial();
     state.regions.set_all_stale(partial);
     state.assembling = false;
     let core = Arc::new(Core::new(random_uuid(), name.to_owned(), options.planted, state));

@@ -1,9 +1,10 @@
-//! One completion for a request that was split into several.
+//! Requests that are split into several, with one completion.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockError, Completer, Completion, Result};
+use steadfast_block::{BlockDevice, BlockError, Completer, Completion, Request, Result};
 use steadfast_runtime::Mutex;
 
 /// A piece of a read: its bytes' place in the answer, and their completion.
@@ -12,6 +13,40 @@ pub(crate) struct Piece {
     pub at: usize,
     /// The answer of the device.
     pub completion: Completion,
+}
+
+/// A part of a request.
+pub(crate) struct Part<'a> {
+    pub device: &'a Arc<dyn BlockDevice>,
+    /// Byte of the device.
+    pub at: u64,
+    /// Which bytes of the request.
+    pub bytes: Range<u64>,
+}
+
+/// Sends the parts of a request to their devices.
+pub(crate) fn submit_parts(parts: &[Part<'_>], request: &Request) -> Completion {
+    let submit = |part: &Part<'_>| {
+        let (offset, len) = (part.at, part.bytes.end - part.bytes.start);
+        part.device.submit(match request {
+            Request::Read { .. } => Request::Read { offset, len },
+            Request::Write { data, fua, .. } => {
+                let data = data.slice(part.bytes.start as usize, len as usize);
+                Request::Write { offset, data, fua: *fua }
+            }
+            Request::Discard { .. } => Request::Discard { offset, len },
+            Request::Flush => Request::Flush,
+        })
+    };
+    match (parts, request) {
+        ([only], _) => submit(only),
+        (_, Request::Read { len, .. }) => {
+            let piece =
+                |part: &Part<'_>| Piece { at: part.bytes.start as usize, completion: submit(part) };
+            joined_read(*len as usize, parts.iter().map(piece).collect())
+        }
+        _ => joined(parts.iter().map(submit).collect()),
+    }
 }
 
 struct Gather {

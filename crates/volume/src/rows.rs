@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use steadfast_block::{
-    BlockDevice, BlockError, Completion, DeviceInfo, Payload, Persistence, Request, check,
+    BlockDevice, BlockError, Completion, DeviceInfo, Persistence, Request, check,
 };
 
-use crate::joined::{Piece, joined, joined_read};
+use crate::joined::{Part, joined, submit_parts};
 
 /// A component: a device, and where its data begins and how long it is.
 #[derive(Clone)]
@@ -29,14 +29,6 @@ pub(crate) struct Rows {
     components: Vec<Component>,
     way: RowLayout,
     size: u64,
-}
-
-/// A piece of a request: on which component, where there, how long, where in the request.
-struct Part {
-    component: usize,
-    offset: u64,
-    len: u64,
-    at: u64,
 }
 
 /// What is made of such components, as a device.
@@ -116,55 +108,34 @@ impl Rows {
         }
     }
 
-    fn parts(&self, offset: u64, len: u64) -> Vec<Part> {
-        let mut parts: Vec<Part> = Vec::new();
-        let mut at = 0;
-        while at < len {
-            let (component, offset, room) = self.place(offset + at);
-            let piece = room.min(len - at);
-            parts.push(Part { component, offset, len: piece, at });
-            at += piece;
+    fn parts(&self, offset: u64, len: u64) -> Vec<Part<'_>> {
+        let mut parts = Vec::new();
+        let mut done = 0;
+        while done < len {
+            let (component, at, room) = self.place(offset + done);
+            let bytes = done..done + room.min(len - done);
+            done = bytes.end;
+            parts.push(Part { device: &self.components[component].device, at, bytes });
         }
         parts
     }
 
     /// A discard of a stripe is one range on each component, however many units it has.
-    fn discards(&self, offset: u64, len: u64) -> Vec<Part> {
-        let mut by_component: Vec<Option<Part>> = self.components.iter().map(|_| None).collect();
+    fn discards(&self, offset: u64, len: u64) -> Vec<Part<'_>> {
+        let mut by_component: Vec<Option<Part<'_>>> =
+            self.components.iter().map(|_| None).collect();
         let mut others = Vec::new();
         for part in self.parts(offset, len) {
-            match &mut by_component[part.component] {
-                Some(first) if first.offset + first.len == part.offset => first.len += part.len,
+            let is_its = |c: &Component| Arc::ptr_eq(&c.device, part.device);
+            let component = self.components.iter().position(is_its).unwrap_or(0);
+            let len = |part: &Part<'_>| part.bytes.end - part.bytes.start;
+            match &mut by_component[component] {
+                Some(first) if first.at + len(first) == part.at => first.bytes.end += len(&part),
                 slot @ None => *slot = Some(part),
                 Some(_) => others.push(part),
             }
         }
         by_component.into_iter().flatten().chain(others).collect()
-    }
-
-    fn to_component(&self, part: &Part, request: Request) -> Completion {
-        self.components[part.component].device.submit(request)
-    }
-
-    fn read_parts(&self, offset: u64, len: u64) -> Completion {
-        let parts = self.parts(offset, len);
-        let read = |part: &Part| {
-            self.to_component(part, Request::Read { offset: part.offset, len: part.len })
-        };
-        if let [only] = &parts[..] {
-            return read(only);
-        }
-        let pieces = parts.iter().map(|p| Piece { at: p.at as usize, completion: read(p) });
-        joined_read(len as usize, pieces.collect())
-    }
-
-    fn write_parts(&self, offset: u64, data: &Payload, fua: bool) -> Completion {
-        let parts = self.parts(offset, data.len() as u64);
-        let write = |part: &Part| {
-            let data = data.slice(part.at as usize, part.len as usize);
-            self.to_component(part, Request::Write { offset: part.offset, data, fua })
-        };
-        joined(parts.iter().map(write).collect())
     }
 }
 
@@ -180,17 +151,13 @@ impl BlockDevice for Rows {
             return Completion::ready(Err(refused));
         }
         match request {
-            Request::Read { offset, len } => self.read_parts(offset, len),
-            Request::Write { offset, data, fua } => self.write_parts(offset, &data, fua),
-            Request::Discard { offset, len } => {
-                let discard = |p: &Part| {
-                    self.to_component(p, Request::Discard { offset: p.offset, len: p.len })
-                };
-                joined(self.discards(offset, len).iter().map(discard).collect())
-            }
-            Request::Flush => {
-                joined(self.components.iter().map(|c| c.device.submit(Request::Flush)).collect())
-            }
+            Request::Discard { offset, len } => submit_parts(&self.discards(offset, len), &request),
+            _ => match request.range() {
+                Some((offset, len)) => submit_parts(&self.parts(offset, len), &request),
+                None => joined(
+                    self.components.iter().map(|c| c.device.submit(request.clone())).collect(),
+                ),
+            },
         }
     }
 }

@@ -41,6 +41,7 @@ use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
 use crate::explore::{Boot, System, structure};
+use crate::states::{State, contents_where};
 
 pub use crate::tree::{Contents, NoTree, Node, Tree, Unreadable, first_difference, shown};
 pub use calls::{Call, CallKind, Origin};
@@ -123,6 +124,20 @@ impl ProgramRun {
     pub fn printed_text(&self, tick: u64) -> Vec<u8> {
         let lines = &self.lines[..self.printed_before(tick)];
         lines.iter().flat_map(|line| line.text.iter().chain(b"\n")).copied().collect()
+    }
+
+    /// What the devices hold at its end, with everything that was written.
+    pub fn contents_at_end(&self) -> Vec<Store> {
+        let end = self.recording.last_crash_point();
+        contents_where(&self.bases, &self.recording, end, |_| true)
+    }
+
+    /// What lies where: after the recovery of a state and, beside that, at the end of the run; `of`
+    /// says it of contents.
+    pub fn names(&self, state: &State, of: impl Fn(Vec<Store>) -> Names) -> Names {
+        let mut names = of(state.contents.clone());
+        names.add(of(self.contents_at_end()));
+        names
     }
 
     /// The run in numbers.

@@ -53,7 +53,7 @@ impl Names {
     }
 
     /// Adds what another map knows and this one does not.
-    pub fn add(&mut self, other: Names) {
+    pub(super) fn add(&mut self, other: Names) {
         for (start, piece) in other.pieces {
             let taken = self.at(start).is_some();
             if !taken {

@@ -8,6 +8,7 @@ pub mod btt;
 pub mod cache;
 pub mod fault;
 pub mod fsdax;
+mod namespace;
 pub mod read_only;
 pub mod record;
 pub mod schedule;
@@ -16,6 +17,7 @@ pub mod window;
 
 pub use cache::{CacheSettings, Cut, WriteCache};
 pub use fault::{Effect, Fault, FaultRule, Faults, Ops};
+pub use namespace::NamespaceError;
 pub use read_only::ReadOnly;
 pub use record::{CutEffect, Durability, RebuildError, Record, RecordLog, Recording};
 pub use schedule::Scheduler;

@@ -129,6 +129,21 @@ pub enum Action {
     Fence,
 }
 
+impl Action {
+    /// The bytes that it is about: the first, how many, and what they are to be.
+    fn range(&self) -> (u64, u64, Option<&PackedBytes>) {
+        match self {
+            Action::Write { offset, data, .. } | Action::Store { offset, data } => {
+                (*offset, data.len() as u64, Some(data))
+            }
+            Action::Discard { offset, len } | Action::Persist { offset, len } => {
+                (*offset, *len, None)
+            }
+            Action::Flush | Action::Fence => (0, 0, None),
+        }
+    }
+}
+
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {

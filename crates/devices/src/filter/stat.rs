@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, Completion, DeviceInfo, Payload, Request, Result};
+use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request, Result};
 use steadfast_runtime::{Mutex, Nanos, now};
 
 /// One kind of request.
@@ -159,14 +159,6 @@ impl Stat {
         counters.in_flight_max = counters.in_flight_max.max(counters.in_flight);
         submitted
     }
-
-    /// Counts a request that the caller waits for.
-    fn waited<T>(&self, class: &Class, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let submitted = self.begin();
-        let answer = work();
-        count(&mut self.counters.lock(), class, submitted, answer.is_ok());
-        answer
-    }
 }
 
 impl BlockDevice for Stat {
@@ -186,28 +178,12 @@ impl BlockDevice for Stat {
 
     // The device below may answer a waiting caller faster than by a hand-over.
 
-    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
-        let class = Class::of(&Request::Read { offset, len });
-        self.waited(&class, || self.next.read(offset, len))
-    }
-
-    fn write(&self, offset: u64, data: Payload) -> Result<()> {
-        let class = Class { op: |c| &mut c.write, bytes: data.len() as u64, fua: false };
-        self.waited(&class, || self.next.write(offset, data))
-    }
-
-    fn write_fua(&self, offset: u64, data: Payload) -> Result<()> {
-        let class = Class { op: |c| &mut c.write, bytes: data.len() as u64, fua: true };
-        self.waited(&class, || self.next.write_fua(offset, data))
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.waited(&Class::of(&Request::Flush), || self.next.flush())
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<()> {
-        let class = Class::of(&Request::Discard { offset, len });
-        self.waited(&class, || self.next.discard(offset, len))
+    fn execute(&self, request: Request) -> Result<Bytes> {
+        let class = Class::of(&request);
+        let submitted = self.begin();
+        let answer = self.next.execute(request);
+        count(&mut self.counters.lock(), &class, submitted, answer.is_ok());
+        answer
     }
 }
 

@@ -18,16 +18,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::{
-    BlockError, Completer, Completion, DeviceInfo, Request, Result as BlockResult, check,
+    BlockDevice, BlockError, Completer, Completion, DeviceInfo, Request, Result as BlockResult,
+    check,
 };
 use steadfast_runtime::{Condvar, Mutex, MutexGuard, Nanos, now, spawn, trace};
 
-use super::ModelError;
+use super::agenda::Agenda;
+use super::parameters::Describe;
+use super::{FlushBehaviour, Model, ModelError, exchange};
 use crate::store::Store;
 
 /// What a command asks for, without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CommandKind {
+pub enum CommandKind {
     Read,
     Write { fua: bool },
     Flush,
@@ -36,7 +39,7 @@ pub(super) enum CommandKind {
 
 /// A command as the hardware sees it. Offsets and lengths are bytes; 0 for a flush.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Command {
+pub struct Command {
     pub id: u64,
     pub op: CommandKind,
     pub offset: u64,
@@ -45,7 +48,7 @@ pub(super) struct Command {
 
 /// A command that has been carried out, or has failed for the reason given.
 #[derive(Debug)]
-pub(super) struct CommandCompletion {
+pub struct CommandCompletion {
     pub id: u64,
     pub fault: Option<String>,
 }
@@ -57,24 +60,49 @@ impl CommandCompletion {
 }
 
 /// The hardware: when is which command done? Times are nanoseconds of the world's clock.
-pub(super) trait Physics: Send + 'static {
+pub trait Physics: Send + Sized + 'static {
+    /// What describes it.
+    type Params: Describe;
+
     /// Whether a discard empties the range (otherwise it changes nothing).
     const DISCARDS: bool;
 
-    /// A command arrives.
-    fn arrive(&mut self, at_ns: u64, command: Command);
+    /// The hardware that parameters describe, each of which makes sense.
+    fn new(params: &Self::Params) -> Result<Self, ModelError>;
+
+    /// Requests that it has at a time; more wait before it.
+    fn queue_depth(params: &Self::Params) -> u32;
+
+    /// A command arrives. The instant at which it is done, if that is known; [`advance`] says it
+    /// of the others.
+    ///
+    /// [`advance`]: Self::advance
+    fn arrive(&mut self, at_ns: u64, command: Command) -> Option<u64>;
 
     /// When something will happen next, if no command arrives before.
-    fn next_event(&self) -> Option<u64>;
+    fn next_event(&self) -> Option<u64> {
+        None
+    }
 
     /// Lets time pass up to and including `until_ns`; pushes what was done, in order.
-    fn advance(&mut self, until_ns: u64, done: &mut Vec<CommandCompletion>);
+    fn advance(&mut self, _until_ns: u64, _done: &mut Vec<CommandCompletion>) {}
+
+    /// Whether what [`Self::describe_health`] says can change.
+    const HEALTH_CHANGES: bool = false;
+
+    /// Enters how it is now.
+    fn describe_health(&self, _info: &mut DeviceInfo) {}
+
+    /// The contents were replaced at once.
+    fn contents_replaced(&mut self, _contents: &Store) {}
 }
 
 struct State<P> {
     physics: P,
     store: Store,
     arrivals: VecDeque<(Nanos, Command)>,
+    /// When commands are done, where their arrival decided that.
+    answers: Agenda<u64>,
     in_flight: BTreeMap<u64, (Request, Completer)>,
     next_id: u64,
     stopped: bool,
@@ -89,18 +117,27 @@ struct EngineCore<P> {
     room: Condvar,
 }
 
-/// A device that a [`Physics`] drives. Dropping it stops the service task.
-pub(super) struct Engine<P: Physics> {
+/// A modelled device: a queue, its hardware, its contents. Dropping it stops the service task.
+pub struct Engine<P: Physics> {
+    info: DeviceInfo,
+    promise: FlushBehaviour,
     shared: Arc<EngineCore<P>>,
     queue_depth: usize,
 }
 
 impl<P: Physics> Engine<P> {
-    pub(super) fn start(name: &str, physics: P, size: u64, queue_depth: u64) -> Self {
+    /// An empty device, working in the caller's world.
+    ///
+    /// # Errors
+    /// [`ModelError::Parameter`] names the parameter that makes no sense.
+    pub fn new(name: &str, params: &P::Params) -> Result<Self, ModelError> {
+        params.check()?;
+        let info = params.info(name);
         let state = State {
-            physics,
-            store: Store::new(size),
+            physics: P::new(params)?,
+            store: Store::new(info.size),
             arrivals: VecDeque::new(),
+            answers: Agenda::default(),
             in_flight: BTreeMap::new(),
             next_id: 0,
             stopped: false,
@@ -113,12 +150,31 @@ impl<P: Physics> Engine<P> {
         });
         let service = Arc::clone(&shared);
         spawn(format!("{name} (model)"), move || service.serve());
-        Engine { shared, queue_depth: usize::try_from(queue_depth).unwrap_or(usize::MAX) }
+        let promise = match params.lying_cache_bytes() {
+            Some(_) => FlushBehaviour::LyingFlush,
+            None => FlushBehaviour::Honest,
+        };
+        Ok(Engine { info, promise, shared, queue_depth: P::queue_depth(params) as usize })
+    }
+
+    /// Looks at, or changes, the hardware's own state.
+    pub(super) fn with_physics<T>(&self, f: impl FnOnce(&mut P) -> T) -> T {
+        f(&mut self.shared.state.lock().physics)
+    }
+}
+
+impl<P: Physics> BlockDevice for Engine<P> {
+    fn info(&self) -> DeviceInfo {
+        let mut info = self.info.clone();
+        if P::HEALTH_CHANGES {
+            self.with_physics(|physics| physics.describe_health(&mut info));
+        }
+        info
     }
 
     /// Queues a request, waiting for a place in the queue.
-    pub(super) fn submit(&self, info: &DeviceInfo, request: Request) -> Completion {
-        if let Err(refusal) = check(info, &request) {
+    fn submit(&self, request: Request) -> Completion {
+        if let Err(refusal) = check(&self.info, &request) {
             return Completion::ready(Err(refusal));
         }
         let (completer, completion) = Completion::pending();
@@ -141,24 +197,23 @@ impl<P: Physics> Engine<P> {
         self.shared.work.notify_one();
         completion
     }
+}
 
-    pub(super) fn contents(&self) -> Store {
+impl<P: Physics> Model for Engine<P> {
+    fn contents(&self) -> Store {
         self.shared.state.lock().store.snapshot()
     }
 
-    pub(super) fn set_contents(&self, contents: Store) -> Result<(), ModelError> {
-        let mut state = self.shared.state.lock();
-        let (got, size) = (contents.size(), state.store.size());
-        if got != size {
-            return Err(ModelError::ContentsSize { name: self.shared.name.clone(), got, size });
-        }
-        state.store = contents;
+    fn set_contents(&self, contents: Store) -> Result<(), ModelError> {
+        let mut guard = self.shared.state.lock();
+        let state = &mut *guard;
+        exchange(&self.info.name, &mut state.store, contents)?;
+        state.physics.contents_replaced(&state.store);
         Ok(())
     }
 
-    /// Looks at, or changes, the hardware's own state.
-    pub(super) fn with_physics<T>(&self, f: impl FnOnce(&mut P) -> T) -> T {
-        f(&mut self.shared.state.lock().physics)
+    fn promise(&self) -> FlushBehaviour {
+        self.promise
     }
 }
 
@@ -182,7 +237,7 @@ impl<P: Physics> EngineCore<P> {
                 state = self.state.lock();
                 continue;
             }
-            state = match state.physics.next_event() {
+            state = match state.next_event() {
                 Some(at) => self.work.wait_timeout(state, Nanos(at).since(present)).0,
                 None => self.work.wait(state),
             };
@@ -231,10 +286,23 @@ impl<P: Physics> State<P> {
     /// Advances the hardware from its last time to the present.
     fn catch_up(&mut self, present: Nanos, done: &mut Vec<CommandCompletion>) {
         while let Some((at, command)) = self.arrivals.pop_front() {
-            self.physics.advance(at.0, done);
-            self.physics.arrive(at.0, command);
+            self.advance(at.0, done);
+            if let Some(done_ns) = self.physics.arrive(at.0, command) {
+                self.answers.enter(done_ns, command.id);
+            }
         }
-        self.physics.advance(present.0, done);
+        self.advance(present.0, done);
+    }
+
+    fn next_event(&self) -> Option<u64> {
+        [self.physics.next_event(), self.answers.next()].into_iter().flatten().min()
+    }
+
+    fn advance(&mut self, until_ns: u64, done: &mut Vec<CommandCompletion>) {
+        self.physics.advance(until_ns, done);
+        while let Some((_, id)) = self.answers.take_due(until_ns) {
+            done.push(CommandCompletion::well(id));
+        }
     }
 
     fn carry_out(&mut self, request: &Request) -> Bytes {

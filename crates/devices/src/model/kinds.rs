@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::parameters::{Describe, ModelKind};
-use super::{EmmcParams, HddParams, Model, ModelError, NvdimmParams, NvramParams, SsdParams};
-use crate::source::ram::RamParams;
+use super::parameters::{Describe, ModelKind, ParameterTable};
+use super::{
+    Emmc, EmmcParams, Hdd, HddParams, Model, ModelError, Nvdimm, NvdimmParams, Nvram, NvramParams,
+    Ssd, SsdParams,
+};
+use crate::source::ram::{Ram, RamParams};
 
 /// The list, and what all in it have in common by delegation.
 macro_rules! kinds {
-    ($($(#[doc = $text:literal])+ $variant:ident($params:ty),)*) => {
+    ($($(#[doc = $text:literal])+ $variant:ident($params:ty) = $make:path,)*) => {
         /// The parameters of a device of any kind, as a scenario gives them: `kind = "hdd"` and so
         /// on, with any of the parameters that differ from the defaults.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,7 +66,7 @@ macro_rules! kinds {
             /// # Errors
             /// [`ModelError::Parameter`] names the parameter that makes no sense.
             pub fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
-                match self { $(ModelParams::$variant(p) => Describe::build(p, name),)* }
+                Ok(match self { $(ModelParams::$variant(p) => Arc::new($make(name, p)?),)* })
             }
 
             /// Its size in bytes.
@@ -103,17 +106,17 @@ macro_rules! kinds {
 
 kinds! {
     /// A disk drive.
-    Hdd(HddParams),
+    Hdd(HddParams) = Hdd::new,
     /// A battery-backed memory card.
-    Nvram(NvramParams),
+    Nvram(NvramParams) = Nvram::new,
     /// A memory module that saves itself.
-    Nvdimm(NvdimmParams),
+    Nvdimm(NvdimmParams) = Nvdimm::new,
     /// A solid-state disk.
-    Ssd(SsdParams),
+    Ssd(SsdParams) = Ssd::new,
     /// An embedded flash chip.
-    Emmc(EmmcParams),
+    Emmc(EmmcParams) = Emmc::new,
     /// Memory of the program's own, which takes no time.
-    Ram(RamParams),
+    Ram(RamParams) = Ram::described,
 }
 
 impl ModelParams {

@@ -11,7 +11,7 @@
 //! only one more fact: whether its flush can be trusted ([`Model::promise`]).
 
 mod agenda;
-mod checker;
+mod buffer;
 pub mod emmc;
 mod engine;
 pub mod hdd;
@@ -22,16 +22,47 @@ pub mod parameters;
 pub mod ssd;
 #[cfg(test)]
 mod testbench;
+mod units;
 
 use steadfast_block::BlockDevice;
 
 use crate::store::Store;
+use parameters::{ParameterValue, choice};
+
 pub use emmc::{Emmc, EmmcParams};
 pub use hdd::{Hdd, HddParams};
 pub use kinds::{KINDS, ModelParams};
 pub use nvdimm::{Nvdimm, NvdimmParams};
 pub use nvram::{Nvram, NvramParams};
 pub use ssd::{Ssd, SsdParams};
+
+choice! {
+    /// The state of a battery, or of supercapacitors, that keeps memory or lets it save itself.
+    pub enum Battery {
+        /// Charged and healthy.
+        #[default]
+        Good = "good",
+        /// Not yet charged: it cannot be relied on.
+        Charging = "charging",
+        /// Broken.
+        Failed = "failed",
+        /// Not there, or switched off.
+        Disabled = "disabled",
+    }
+}
+
+impl Battery {
+    fn in_words(self) -> &'static str {
+        match self {
+            Battery::Good => "is good",
+            Battery::Charging => "is charging",
+            Battery::Failed => "has failed",
+            Battery::Disabled => "is disabled",
+        }
+    }
+}
+
+impl ParameterValue for [Battery; 2] {}
 
 /// Why a model could not be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -58,6 +89,16 @@ pub enum ModelError {
         /// The device's size in bytes.
         size: u64,
     },
+}
+
+/// Replaces contents by others, which must be of the same size.
+pub(crate) fn exchange(name: &str, contents: &mut Store, new: Store) -> Result<(), ModelError> {
+    let (got, size) = (new.size(), contents.size());
+    if got != size {
+        return Err(ModelError::ContentsSize { name: name.to_owned(), got, size });
+    }
+    *contents = new;
+    Ok(())
 }
 
 /// Whether a device keeps its word about flush and FUA.

@@ -1,14 +1,15 @@
 //! What a model's parameters say of themselves, and what all kinds of devices have in common.
 //!
 //! A model declares each parameter once, in its `params.rs`, with `parameters!`: name, type,
-//! default, unit, source and text. Scenarios, `lab devices` and the documents read that.
+//! default, bounds, unit, source and text. Scenarios, `lab devices`, the documents and the checks
+//! read that.
 
-use std::sync::Arc;
+use std::fmt::Display;
 
-use serde::de::value::Error as Plain;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, Visitor};
+use steadfast_block::DeviceInfo;
 
-use super::{Model, ModelError, ModelParams};
+use super::{ModelError, ModelParams};
 
 /// Where a parameter's default comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Parameter {
     pub text: &'static str,
     /// Of its value; empty: none.
     pub unit: &'static str,
+    /// The least and the greatest value of a number, if its unit does not say them; one or none.
+    pub bounds: &'static [(u64, u64)],
     /// Of its default.
     pub source: Source,
     /// The words that it can be, if it is one of several.
@@ -53,6 +56,18 @@ impl Parameter {
     /// What it is, in one line.
     pub fn summary(&self) -> String {
         self.text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The least and the greatest value. No time is longer than a minute.
+    fn limits(&self) -> Option<(f64, f64)> {
+        match (self.bounds, self.unit) {
+            ([(low, high), ..], _) => Some((*low as f64, *high as f64)),
+            ([], "ms") => Some((0.0, 60e3)),
+            ([], "us") => Some((0.0, 60e6)),
+            ([], "ns") => Some((0.0, 60e9)),
+            ([], "MB/s" | "MHz") => Some((0.001, 1e6)),
+            ([], _) => None,
+        }
     }
 }
 
@@ -77,10 +92,44 @@ pub struct ModelKind {
     pub test_disk_bytes_min: Option<u64>,
 }
 
-/// What the parameters of every kind of device can do.
-pub trait Describe: Default {
-    /// Its kind.
-    const KIND: ModelKind;
+/// A value that a parameter can have.
+pub trait ParameterValue: DeserializeOwned {
+    /// The words of an enumeration.
+    const WORDS: &'static [&'static str] = &[];
+
+    /// Itself, if it is a number.
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl ParameterValue for bool {}
+impl ParameterValue for String {}
+
+/// The types that are numbers, and how they are one.
+macro_rules! numbers {
+    ($($type:ty: $number:expr,)*) => {$(
+        impl ParameterValue for $type {
+            fn number(&self) -> Option<f64> {
+                let number: fn(Self) -> f64 = $number;
+                Some(number(*self))
+            }
+        }
+    )*};
+}
+
+numbers! {
+    f64: |x| x,
+    u32: f64::from,
+    // OK to cast: what no longer is exact is beyond every limit, or far within it.
+    u64: |n| n as f64,
+    Size: |Size(n)| n as f64,
+}
+
+/// The parameters of a kind as a table, which `parameters!` writes.
+pub trait ParameterTable: Default + Clone {
+    /// Each of them.
+    const PARAMETERS: &'static [Parameter];
 
     /// Gives the parameter `name` a value; `None` if there is no such parameter.
     fn set<'de, D: Deserializer<'de>>(
@@ -92,23 +141,57 @@ pub trait Describe: Default {
     /// Gives the parameter `name` its default again.
     fn reset(&mut self, name: &str);
 
+    /// The value of the parameter `name`, if it is a number.
+    fn number(&self, name: &str) -> Option<f64>;
+}
+
+/// What the parameters of every kind of device can do.
+pub trait Describe: ParameterTable {
+    /// Its kind.
+    const KIND: ModelKind;
+
+    /// The device, as it says of itself when it is new.
+    fn info(&self, name: &str) -> DeviceInfo;
+
     /// What it is, for people.
-    fn description(&self) -> String;
+    fn description(&self) -> String {
+        self.info("").model
+    }
+
+    /// Its size in bytes.
+    fn bytes(&self) -> u64 {
+        self.info("").size
+    }
 
     /// Whether the values make sense, each and together.
     ///
     /// # Errors
     /// [`ModelError::Parameter`] names the first that makes none.
-    fn check(&self) -> Result<(), ModelError>;
+    fn check(&self) -> Result<(), ModelError> {
+        for parameter in Self::PARAMETERS {
+            let Some((low, high)) = parameter.limits() else { continue };
+            let outside = |value: &f64| !(low..=high).contains(value);
+            if let Some(value) = self.number(parameter.name).filter(outside) {
+                let why = format!("must be between {low} and {high}");
+                return Err(Self::refusal(parameter.name, value, why));
+            }
+        }
+        self.check_together()
+    }
 
-    /// Makes the device, empty, in the caller's world.
+    /// Whether values that make sense each do so together.
     ///
     /// # Errors
-    /// As [`Self::check`].
-    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError>;
+    /// As [`check`](Self::check).
+    fn check_together(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
 
-    /// Its size in bytes.
-    fn bytes(&self) -> u64;
+    /// That a parameter makes no sense.
+    fn refusal(name: &'static str, value: impl Display, why: impl Into<String>) -> ModelError {
+        let (model, value) = (Self::KIND.name, value.to_string());
+        ModelError::Parameter { model, name, value, why: why.into() }
+    }
 
     /// As the disk of a power-cut test: of this size, with a volatile cache.
     #[must_use]
@@ -117,10 +200,7 @@ pub trait Describe: Default {
     /// For a run whose files have `part / whole` of their size: a scale model, where distances
     /// matter.
     #[must_use]
-    fn scaled(&self, _part: u64, _whole: u64) -> Self
-    where
-        Self: Clone,
-    {
+    fn scaled(&self, _part: u64, _whole: u64) -> Self {
         self.clone()
     }
 
@@ -136,14 +216,16 @@ pub trait Describe: Default {
 }
 
 /// Declares a model's parameters: a structure with serde's traits and its default, and the table
-/// of [`Parameter`]s; `type = default, unit, source;` each.
+/// of [`Parameter`]s; `type = default, unit, source;` each, or with bounds
+/// `type = default, [low, high], unit, source;`.
 macro_rules! parameters {
     (
         $(#[$about:meta])*
         pub struct $name:ident {
             $(
                 $(#[doc = $text:literal])+
-                $field:ident: $type:ty = $default:expr, $unit:literal, $source:expr;
+                $field:ident: $type:ty = $default:expr,
+                    $([$low:expr, $high:expr],)? $unit:literal, $source:expr;
             )*
         }
     ) => {
@@ -163,18 +245,19 @@ macro_rules! parameters {
             }
         }
 
-        impl $name {
-            pub(crate) const PARAMETERS: &[$crate::model::parameters::Parameter] = &[$(
+        impl $crate::model::parameters::ParameterTable for $name {
+            const PARAMETERS: &'static [$crate::model::parameters::Parameter] = &[$(
                 $crate::model::parameters::Parameter {
                     name: stringify!($field),
                     text: concat!($($text, "\n"),+),
                     unit: $unit,
+                    bounds: &[$(($low, $high))?],
                     source: $source,
-                    words: $crate::model::parameters::words::<$type>,
+                    words: || <$type as $crate::model::parameters::ParameterValue>::WORDS,
                 },
             )*];
 
-            pub(crate) fn set_parameter<'de, D: serde::Deserializer<'de>>(
+            fn set<'de, D: serde::Deserializer<'de>>(
                 &mut self,
                 name: &str,
                 value: D,
@@ -188,10 +271,18 @@ macro_rules! parameters {
                 }
             }
 
-            pub(crate) fn reset_parameter(&mut self, name: &str) {
+            fn reset(&mut self, name: &str) {
                 match name {
                     $(stringify!($field) => self.$field = $default,)*
                     _ => {}
+                }
+            }
+
+            fn number(&self, name: &str) -> Option<f64> {
+                use $crate::model::parameters::ParameterValue;
+                match name {
+                    $(stringify!($field) => self.$field.number(),)*
+                    _ => None,
                 }
             }
         }
@@ -199,57 +290,25 @@ macro_rules! parameters {
 }
 pub(crate) use parameters;
 
-/// The methods of [`Describe`] that [`parameters!`] has written.
-macro_rules! describe_parameters {
-    () => {
-        fn set<'de, D: serde::Deserializer<'de>>(
-            &mut self,
-            name: &str,
-            value: D,
-        ) -> Option<Result<(), D::Error>> {
-            self.set_parameter(name, value)
+/// Declares an enumeration that is the value of a parameter, with the word for each variant.
+macro_rules! choice {
+    (
+        $(#[$about:meta])*
+        pub enum $name:ident { $($(#[$text:meta])* $variant:ident = $word:literal,)+ }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[derive(serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $($(#[$text])* #[serde(rename = $word)] $variant,)+
         }
 
-        fn reset(&mut self, name: &str) {
-            self.reset_parameter(name);
+        impl $crate::model::parameters::ParameterValue for $name {
+            const WORDS: &'static [&'static str] = &[$($word),+];
         }
     };
 }
-pub(crate) use describe_parameters;
-
-/// The words that a type of parameter can be: those of an enumeration, none of other types.
-pub fn words<T: DeserializeOwned>() -> &'static [&'static str] {
-    let mut words: &'static [&'static str] = &[];
-    // What it would be is of no interest, what it asks for is.
-    let _ = T::deserialize(WordList(&mut words));
-    words
-}
-
-/// Notes which words an enumeration asks for.
-struct WordList<'a>(&'a mut &'static [&'static str]);
-
-impl<'de> Deserializer<'de> for WordList<'_> {
-    type Error = Plain;
-
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Plain> {
-        Err(Plain::custom("nothing is read"))
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        variants: &'static [&'static str],
-        _: V,
-    ) -> Result<V::Value, Plain> {
-        *self.0 = variants;
-        Err(Plain::custom("nothing is read"))
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
-        unit unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
-    }
-}
+pub(crate) use choice;
 
 /// A number of bytes: 4096, or with k, m, g, t.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

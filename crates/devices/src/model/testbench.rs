@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use steadfast_block::{BlockDevice, Request, pattern};
+use steadfast_block::pattern;
+pub(super) use steadfast_block::{BlockDevice, Completion, Persistence, Request};
 use steadfast_runtime::{Nanos, Sim, now, random_u64, spawn};
+
+pub(super) use super::{FlushBehaviour, Model};
+pub(super) use crate::store::Store;
 
 /// Runs in a simulation.
 pub(super) fn simulate<T: 'static>(body: impl FnOnce() -> T + 'static) -> T {

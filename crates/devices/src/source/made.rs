@@ -35,6 +35,17 @@ impl NewFile {
         Ok(NewFile { folder, name, file })
     }
 
+    /// It, with what something done with it has given; if that failed, it is removed.
+    pub(super) fn kept<T, E>(self, done: Result<T, E>) -> Result<(T, NewFile), E> {
+        match done {
+            Ok(given) => Ok((given, self)),
+            Err(e) => {
+                self.remove();
+                Err(e)
+            }
+        }
+    }
+
     /// Makes its name durable.
     pub(super) fn sync_name(&self) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::{
-    BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Payload, Persistence, Request,
-    Result, check,
+    BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Persistence, Request, Result,
+    check,
 };
 use steadfast_runtime::Mutex;
 
-use crate::model::{Model, ModelError};
+use crate::model::parameters::Describe;
+use crate::model::{Model, ModelError, exchange};
 use crate::store::Store;
 pub use params::RamParams;
 
@@ -38,6 +39,13 @@ pub struct Ram {
     store: Arc<Mutex<Store>>,
 }
 
+/// A RAM disk as it says of itself if nothing else is asked for.
+fn ram_info(name: impl Into<String>, size: u64) -> DeviceInfo {
+    let reason = "a RAM disk loses its contents when power is lost".into();
+    let info = DeviceInfo::new(name, "RAM disk", size - size % 512);
+    DeviceInfo { persistence: Persistence::Volatile { reason }, ..info }
+}
+
 impl Ram {
     /// An empty RAM disk of `size` bytes in 512-byte blocks; a rest of `size` that is no whole
     /// block is not used. It says of itself that it loses its contents with the power.
@@ -47,12 +55,17 @@ impl Ram {
 
     /// A RAM disk with these contents.
     pub fn from_store(name: impl Into<String>, store: Store) -> Self {
-        let size = store.size();
-        let mut info = DeviceInfo::new(name, "RAM disk", size - size % 512);
-        info.persistence = Persistence::Volatile {
-            reason: "a RAM disk loses its contents when power is lost".into(),
-        };
-        Ram { info, store: Arc::new(Mutex::new(store)) }
+        Ram { info: ram_info(name, store.size()), store: Arc::new(Mutex::new(store)) }
+    }
+
+    /// What parameters describe.
+    pub(crate) fn described(
+        name: &str,
+        params: &RamParams,
+    ) -> std::result::Result<Ram, ModelError> {
+        params.check()?;
+        let info = params.info(name);
+        Ok(Ram { store: Arc::new(Mutex::new(Store::new(info.size))), info })
     }
 
     /// Says that the contents survive: for a stand-in of a persistent device in a test.
@@ -137,20 +150,8 @@ impl BlockDevice for Ram {
 
     // A waiting caller needs no completion: nothing takes time.
 
-    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
-        self.perform(&Request::Read { offset, len })
-    }
-
-    fn write(&self, offset: u64, data: Payload) -> Result<()> {
-        self.perform(&Request::Write { offset, data, fua: false }).map(drop)
-    }
-
-    fn write_fua(&self, offset: u64, data: Payload) -> Result<()> {
-        self.perform(&Request::Write { offset, data, fua: true }).map(drop)
-    }
-
-    fn flush(&self) -> Result<()> {
-        Ok(())
+    fn execute(&self, request: Request) -> Result<Bytes> {
+        self.perform(&request)
     }
 }
 
@@ -160,42 +161,26 @@ impl Model for Ram {
     }
 
     fn set_contents(&self, contents: Store) -> std::result::Result<(), ModelError> {
-        let (size, got) = (self.store.lock().size(), contents.size());
-        if size != got {
-            return Err(ModelError::ContentsSize { name: self.info.name.clone(), got, size });
-        }
-        self.replace(contents);
-        Ok(())
-    }
-}
-
-impl Ram {
-    /// Refuses what is not inside the device.
-    fn inside(&self, op: &'static str, offset: u64, len: u64) -> Result<()> {
-        if offset.checked_add(len).is_some_and(|end| end <= self.info.size) {
-            return Ok(());
-        }
-        let (device, size) = (self.info.name.clone(), self.info.size);
-        Err(BlockError::OutOfRange { device, op, offset, len, size })
+        exchange(&self.info.name, &mut self.store.lock(), contents)
     }
 }
 
 /// What is stored is there at once; nothing has to be written back.
 impl DirectMemory for Ram {
     fn load(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.inside("load", offset, out.len() as u64)?;
+        self.info.inside("load", offset, out.len() as u64)?;
         out.copy_from_slice(&self.store.lock().read(offset, out.len() as u64));
         Ok(())
     }
 
     fn store(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.inside("store", offset, data.len() as u64)?;
+        self.info.inside("store", offset, data.len() as u64)?;
         self.store.lock().write_slice(offset, data);
         Ok(())
     }
 
     fn persist(&self, offset: u64, len: u64) -> Result<()> {
-        self.inside("persist", offset, len)
+        self.info.inside("persist", offset, len)
     }
 
     fn fence(&self) -> Result<()> {

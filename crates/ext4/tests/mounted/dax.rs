@@ -9,6 +9,7 @@ use steadfast_ext4::Dax;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_vfs::{Fallocate, Fh, FileSystem, OpenFlags, SetAttr};
 
+use crate::fallocate::{fallocate, write};
 use crate::image::Image;
 use crate::{RW, contents, create, read_all};
 
@@ -39,16 +40,13 @@ fn step(fs: &Ext4, fh: Fh, model: &mut Vec<u8>, rng: &mut Rng, (extents, shifts)
     match rng.below(12) {
         0..4 => {
             let data = contents(rng.below(100), at, len as usize);
-            model.resize(model.len().max(to), 0);
-            model[from..to].copy_from_slice(&data);
+            write(model, at, &data);
             assert_eq!(fs.write(fh, at, data), Ok(len as usize));
         }
         4 => {
             // A few bytes somewhere.
             let data = contents(rng.below(100), at, 1 + (len % 9) as usize);
-            let to = from + data.len();
-            model.resize(model.len().max(to), 0);
-            model[from..to].copy_from_slice(&data);
+            write(model, at, &data);
             assert_eq!(fs.write(fh, at, data.clone()), Ok(data.len()));
         }
         5 => {
@@ -57,30 +55,21 @@ fn step(fs: &Ext4, fh: Fh, model: &mut Vec<u8>, rng: &mut Rng, (extents, shifts)
             fs.setattr(fs.lookup(fs.root(), b"file").unwrap().ino, set).unwrap();
         }
         6 => fs.fsync(fh, true).unwrap(),
-        7 | 8 => {
-            let end = to.min(model.len());
-            model[from.min(end)..end].fill(0);
-            fs.fallocate(fh, Fallocate::PunchHole, at, len).unwrap();
-        }
+        7 | 8 => fallocate(fs, fh, model, Fallocate::PunchHole, at, len),
         9 if extents => {
-            model.resize(model.len().max(to), 0);
-            fs.fallocate(fh, Fallocate::Allocate { keep_size: false }, at, len).unwrap();
+            fallocate(fs, fh, model, Fallocate::Allocate { keep_size: false }, at, len);
         }
         10 if extents => {
-            model.resize(model.len().max(to), 0);
-            model[from..to].fill(0);
-            fs.fallocate(fh, Fallocate::ZeroRange { keep_size: false }, at, len).unwrap();
+            fallocate(fs, fh, model, Fallocate::ZeroRange { keep_size: false }, at, len);
         }
         11 if shifts && model.len() > 3 * 4096 => {
             let blocks = model.len() as u64 / 4096;
             let at = rng.below(blocks - 1) * 4096;
             let len = (1 + rng.below(3)) * 4096;
             if rng.below(2) == 0 {
-                model.splice(at as usize..at as usize, vec![0; len as usize]);
-                fs.fallocate(fh, Fallocate::InsertRange, at, len).unwrap();
+                fallocate(fs, fh, model, Fallocate::InsertRange, at, len);
             } else if at + len < model.len() as u64 {
-                model.drain(at as usize..(at + len) as usize);
-                fs.fallocate(fh, Fallocate::CollapseRange, at, len).unwrap();
+                fallocate(fs, fh, model, Fallocate::CollapseRange, at, len);
             }
         }
         _ => {}

@@ -8,6 +8,7 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::source::Ram;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_ext4_mkfs::{Options, make};
+use steadfast_suite::operation::Change;
 use steadfast_vfs::{Fallocate, Fh, FileSystem, FsError, Ino, OpenFlags, SeekTo, SetAttr};
 
 use crate::image::Image;
@@ -17,52 +18,31 @@ const KEEP: Fallocate = Fallocate::Allocate { keep_size: true };
 const GROW: Fallocate = Fallocate::Allocate { keep_size: false };
 const ZERO: Fallocate = Fallocate::ZeroRange { keep_size: false };
 
-/// The bytes that the file should have.
-struct Model(Vec<u8>);
-
-impl Model {
-    fn write(&mut self, at: usize, data: &[u8]) {
-        let end = at + data.len();
-        self.0.resize(self.0.len().max(end), 0);
-        self.0[at..end].copy_from_slice(data);
-    }
-
-    fn apply(&mut self, what: Fallocate, at: usize, len: usize) {
-        let end = at + len;
-        match what {
-            Fallocate::Allocate { keep_size } | Fallocate::ZeroRange { keep_size } => {
-                if !keep_size {
-                    self.0.resize(self.0.len().max(end), 0);
-                }
-                if matches!(what, Fallocate::ZeroRange { .. }) {
-                    self.zero(at, end);
-                }
-            }
-            Fallocate::PunchHole => self.zero(at, end),
-            Fallocate::CollapseRange => drop(self.0.drain(at..end)),
-            Fallocate::InsertRange => drop(self.0.splice(at..at, vec![0; len])),
-        }
-    }
-
-    fn zero(&mut self, at: usize, end: usize) {
-        let size = self.0.len();
-        self.0[at.min(size)..end.min(size)].fill(0);
-    }
+/// Changes what the file should have.
+pub fn write(model: &mut Vec<u8>, offset: u64, data: &[u8]) {
+    let change = Change::Write { offset, len: data.len() as u64 };
+    change.make(model, |_, out| out.copy_from_slice(data));
 }
 
-fn step(fs: &Ext4, fh: Fh, model: &mut Model, rng: &mut Rng, setup: Setup) {
-    let (size, block) = (model.0.len() as u64, setup.cluster);
+/// The same, with the file.
+pub fn fallocate(fs: &Ext4, fh: Fh, model: &mut Vec<u8>, what: Fallocate, offset: u64, len: u64) {
+    Change::Fallocate { what, offset, len }.make(model, |_, _| ());
+    fs.fallocate(fh, what, offset, len).unwrap();
+}
+
+fn step(fs: &Ext4, fh: Fh, model: &mut Vec<u8>, rng: &mut Rng, setup: Setup) {
+    let (size, block) = (model.len() as u64, setup.cluster);
     let (at, len) = (rng.below(300_000), 1 + rng.below(60_000));
     let kinds = [KEEP, GROW, Fallocate::PunchHole, Fallocate::PunchHole, ZERO];
     match rng.below(11) {
         10 => {
-            model.0.resize(at as usize, 0);
+            model.resize(at as usize, 0);
             let set = SetAttr { size: Some(at), ..SetAttr::default() };
             fs.setattr(fs.lookup(fs.root(), b"file").unwrap().ino, set).unwrap();
         }
         0..3 => {
             let data = contents(rng.below(100), at, len as usize);
-            model.write(at as usize, &data);
+            write(model, at, &data);
             assert_eq!(fs.write(fh, at, data), Ok(len as usize));
         }
         3 => fs.fsync(fh, true).unwrap(),
@@ -70,21 +50,18 @@ fn step(fs: &Ext4, fh: Fh, model: &mut Model, rng: &mut Rng, setup: Setup) {
             let at = rng.below(size / block - 1) * block;
             let len = (1 + rng.below((size - at) / block)) * block;
             if at + len < size {
-                model.apply(Fallocate::CollapseRange, at as usize, len as usize);
-                fs.fallocate(fh, Fallocate::CollapseRange, at, len).unwrap();
+                fallocate(fs, fh, model, Fallocate::CollapseRange, at, len);
             }
         }
         5 if setup.extents && size > block && size < 600_000 => {
             let at = rng.below(size / block) * block;
             let len = (1 + rng.below(20)) * block;
-            model.apply(Fallocate::InsertRange, at as usize, len as usize);
-            fs.fallocate(fh, Fallocate::InsertRange, at, len).unwrap();
+            fallocate(fs, fh, model, Fallocate::InsertRange, at, len);
         }
         _ => {
             let any = kinds[rng.below(5) as usize];
             let what = if setup.extents { any } else { Fallocate::PunchHole };
-            model.apply(what, at as usize, len as usize);
-            fs.fallocate(fh, what, at, len).unwrap();
+            fallocate(fs, fh, model, what, at, len);
         }
     }
 }
@@ -156,7 +133,7 @@ fn sequence(setup: Setup, seed: u64) {
     let mut fs = mount(&image, setup.options());
     let free = fs.statfs().unwrap().blocks_free;
     let (attr, mut fh) = create(&*fs, "file", RW);
-    let (mut rng, mut model) = (Rng::new(seed), Model(Vec::new()));
+    let (mut rng, mut model) = (Rng::new(seed), Vec::new());
     for i in 0..150 {
         step(&fs, fh, &mut model, &mut rng, setup);
         if rng.percent(4) {
@@ -167,13 +144,13 @@ fn sequence(setup: Setup, seed: u64) {
             fh = fs.open(attr.ino, RW).unwrap();
         }
         let what = format!("{setup:?}, seed {seed}, step {i}");
-        assert_eq!(fs.getattr(attr.ino).unwrap().size, model.0.len() as u64, "{what}");
+        assert_eq!(fs.getattr(attr.ino).unwrap().size, model.len() as u64, "{what}");
         read_long(&fs, attr.ino, &model, &mut rng, &what);
         if rng.percent(50) {
             continue;
         }
         let found = read_all(&*fs, "file");
-        let differs = found.iter().zip(&model.0).position(|(a, b)| a != b);
+        let differs = found.iter().zip(&model).position(|(a, b)| a != b);
         assert_eq!(differs, None, "{what}");
     }
     fs.sync().unwrap();
@@ -182,7 +159,7 @@ fn sequence(setup: Setup, seed: u64) {
     drop(fs);
     image.assert_clean();
     if setup.kernel_mounts() {
-        assert!(read_all(image.mount("ro").fs(), "file") == model.0, "the kernel reads the same");
+        assert!(read_all(image.mount("ro").fs(), "file") == model, "the kernel reads the same");
     }
     let fs = mount(&image, setup.options());
     assert_eq!(fs.statfs().unwrap().blocks_free, free_at_end, "{setup:?}, seed {seed}: reserved");
@@ -194,13 +171,13 @@ fn sequence(setup: Setup, seed: u64) {
 }
 
 /// A read that leaves nothing in memory unless something of it is there.
-fn read_long(fs: &Ext4, ino: Ino, model: &Model, rng: &mut Rng, what: &str) {
+fn read_long(fs: &Ext4, ino: Ino, model: &[u8], rng: &mut Rng, what: &str) {
     let fh = fs.open(ino, OpenFlags::READ | OpenFlags::CALLER_CACHES).unwrap();
-    let from = rng.below(model.0.len() as u64 / 4096 + 1) * 4096;
+    let from = rng.below(model.len() as u64 / 4096 + 1) * 4096;
     let len = (128 << 10) + rng.below(64) as usize * 1024;
     let found = fs.read(fh, from, len).unwrap();
     fs.release(fh).unwrap();
-    let rest = &model.0[model.0.len().min(from as usize)..];
+    let rest = &model[model.len().min(from as usize)..];
     assert!(found == rest[..rest.len().min(len)], "{what}: {len} bytes at {from}");
 }
 
@@ -320,11 +297,11 @@ fn many_extents_move_in_many_transactions() {
     let image = Image::mke2fs(64 << 20, &["-b", "1024", "-J", "size=1"]);
     let fs = mount(&image, MountOptions::default());
     let (_, fh) = create(&*fs, "holes", RW);
-    let mut model = Model(Vec::new());
-    for i in 0..6000usize {
-        let data = contents(i as u64, 0, 1024);
-        model.write(i * 2048, &data);
-        fs.write(fh, i as u64 * 2048, data).unwrap();
+    let mut model = Vec::new();
+    for i in 0..6000 {
+        let data = contents(i, 0, 1024);
+        write(&mut model, i * 2048, &data);
+        fs.write(fh, i * 2048, data).unwrap();
     }
     for (what, at, len) in [
         (Fallocate::InsertRange, 3 << 10, 5 << 10),
@@ -332,9 +309,8 @@ fn many_extents_move_in_many_transactions() {
         (Fallocate::PunchHole, 5000, 4 << 20),
         (ZERO, 9_000_000, 1_000_000),
     ] {
-        model.apply(what, at, len);
-        fs.fallocate(fh, what, at as u64, len as u64).unwrap();
-        assert!(read_all(&*fs, "holes") == model.0, "{what:?}");
+        fallocate(&fs, fh, &mut model, what, at, len);
+        assert!(read_all(&*fs, "holes") == model, "{what:?}");
     }
     fs.unmount().unwrap();
     image.assert_clean();
@@ -368,18 +344,18 @@ fn blocks_of_a_page_that_nobody_wrote_stay_unwritten() {
         let (attr, fh) = create(&*fs, "file", RW);
         fs.fallocate(fh, GROW, 0, 64 * 1024).unwrap();
         fs.fsync(fh, false).unwrap();
-        let mut model = Model(vec![0; 64 * 1024]);
-        let mut write = |at: usize, len: usize| {
-            let bytes = contents(1, at as u64, len);
-            model.write(at, &bytes);
-            fs.write(fh, at as u64, bytes).unwrap();
+        let mut model = vec![0; 64 * 1024];
+        let mut put = |at: u64, len: usize| {
+            let bytes = contents(1, at, len);
+            write(&mut model, at, &bytes);
+            fs.write(fh, at, bytes).unwrap();
         };
-        write(5 * 1024, 1024);
-        write(9 * 1024 + 100, 10);
-        write(19 * 1024, 2048);
+        put(5 * 1024, 1024);
+        put(9 * 1024 + 100, 10);
+        put(19 * 1024, 2048);
         fs.fsync(fh, false).unwrap();
         assert_eq!(written_blocks(&fs, attr.ino), [5, 9, 19, 20], "{what}");
-        write(6 * 1024 + 1, 1);
+        put(6 * 1024 + 1, 1);
         fs.fsync(fh, false).unwrap();
         let left = [5, 6, 9, 19, 20];
         assert_eq!(written_blocks(&fs, attr.ino), left, "{what}");
@@ -389,7 +365,7 @@ fn blocks_of_a_page_that_nobody_wrote_stay_unwritten() {
         let after: Arc<dyn BlockDevice> = Arc::new(after);
         let cut = Ext4::mount(Arc::clone(&after), options).unwrap();
         assert_eq!(written_blocks(&cut, attr.ino), left, "{what}");
-        assert!(read_all(&*cut, "file") == model.0, "{what}");
+        assert!(read_all(&*cut, "file") == model, "{what}");
         cut.unmount().unwrap();
         let found = steadfast_ext4_check::check(&after, None).unwrap();
         assert!(found.is_clean(), "{what}: {:?}", found.findings);

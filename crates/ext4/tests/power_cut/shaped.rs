@@ -6,6 +6,7 @@ use steadfast_devices::filter::RecordLog;
 use steadfast_devices::filter::record::Note;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::Incompat;
+use steadfast_suite::operation::Change;
 use steadfast_vfs::{Fallocate, FileSystem, NewNode, OpenFlags};
 
 /// Notes: so many operations have begun; so many are durable.
@@ -17,11 +18,6 @@ pub const NAME: &str = "shaped";
 /// Every byte written is one of these few: what is anything else is of somebody else.
 const OWN: std::ops::Range<u8> = 0xc0..0xc8;
 
-enum Operation {
-    Write(u64, Bytes),
-    Shape(Fallocate, u64, u64),
-}
-
 /// What the file system is like: bytes a block or cluster, and whether files have block maps,
 /// which can only be punched.
 #[derive(Clone, Copy)]
@@ -31,16 +27,16 @@ pub struct Ground {
 }
 
 /// The operation number `i` on a file that is `size` bytes long.
-fn operation(i: u64, size: u64, ground: Ground) -> Operation {
+fn operation(i: u64, size: u64, ground: Ground) -> Change {
     match any_operation(i, size, ground.unit) {
-        Operation::Shape(_, at, len) if ground.block_maps => {
-            Operation::Shape(Fallocate::PunchHole, at, len)
+        Change::Fallocate { offset, len, .. } if ground.block_maps => {
+            Change::Fallocate { what: Fallocate::PunchHole, offset, len }
         }
         any => any,
     }
 }
 
-fn any_operation(i: u64, size: u64, block: u64) -> Operation {
+fn any_operation(i: u64, size: u64, block: u64) -> Change {
     let mut rng = Rng::new(i);
     let blocks = size / block;
     let (at, len) = (rng.below(200_000), 1 + rng.below(40_000));
@@ -48,59 +44,31 @@ fn any_operation(i: u64, size: u64, block: u64) -> Operation {
         let at = rng.below(blocks - 1);
         (at * block, (1 + rng.below(blocks - 1 - at)) * block)
     };
-    match rng.below(7) {
+    let keep_size = i.is_multiple_of(2);
+    let (what, (offset, len)) = match rng.below(7) {
         0 if blocks > 8 => {
             let (at, len) = whole(&mut rng);
-            Operation::Shape(Fallocate::CollapseRange, at, len.min(8 * block))
+            (Fallocate::CollapseRange, (at, len.min(8 * block)))
         }
-        1 if blocks > 8 && size < 300_000 => {
-            let (at, len) = whole(&mut rng);
-            Operation::Shape(Fallocate::InsertRange, at, len)
-        }
-        2 => Operation::Shape(Fallocate::PunchHole, at, len),
-        3 => Operation::Shape(Fallocate::ZeroRange { keep_size: i.is_multiple_of(2) }, at, len),
-        4 => Operation::Shape(Fallocate::Allocate { keep_size: i.is_multiple_of(2) }, at, len),
-        _ => {
-            let own = OWN.start + (i % 8) as u8;
-            Operation::Write(at, Bytes::from(vec![own; len as usize]))
-        }
-    }
+        1 if blocks > 8 && size < 300_000 => (Fallocate::InsertRange, whole(&mut rng)),
+        2 => (Fallocate::PunchHole, (at, len)),
+        3 => (Fallocate::ZeroRange { keep_size }, (at, len)),
+        4 => (Fallocate::Allocate { keep_size }, (at, len)),
+        _ => return Change::Write { offset: at, len },
+    };
+    Change::Fallocate { what, offset, len }
+}
+
+/// What operation `i` writes.
+fn own(i: u64) -> u8 {
+    OWN.start + (i % 8) as u8
 }
 
 /// What the file holds after `steps` operations.
 fn model(steps: u64, ground: Ground) -> Vec<u8> {
     let mut file: Vec<u8> = Vec::new();
     for i in 0..steps {
-        let size = file.len();
-        let mut grow = |end: u64| file.resize(size.max(end as usize), 0);
-        match operation(i, size as u64, ground) {
-            Operation::Write(at, data) => {
-                grow(at + data.len() as u64);
-                file[at as usize..][..data.len()].copy_from_slice(&data);
-            }
-            Operation::Shape(what, at, len) => {
-                let zeroed = match what {
-                    Fallocate::Allocate { keep_size } | Fallocate::ZeroRange { keep_size } => {
-                        if !keep_size {
-                            grow(at + len);
-                        }
-                        matches!(what, Fallocate::ZeroRange { .. })
-                    }
-                    Fallocate::PunchHole => true,
-                    _ => false,
-                };
-                let (from, to) = (at as usize, (at + len) as usize);
-                let size = file.len();
-                match what {
-                    Fallocate::CollapseRange => drop(file.drain(from..to)),
-                    Fallocate::InsertRange => {
-                        drop(file.splice(from..from, vec![0; len as usize]));
-                    }
-                    _ if zeroed => file[from.min(size)..to.min(size)].fill(0),
-                    _ => {}
-                }
-            }
-        }
+        operation(i, file.len() as u64, ground).make(&mut file, |_, out| out.fill(own(i)));
     }
     file
 }
@@ -118,8 +86,13 @@ pub fn run(fs: &Ext4, log: &RecordLog) {
         log.note(BEGUN, [i + 1, 0, 0]);
         let size = fs.getattr(attr.ino).unwrap().size;
         match operation(i, size, ground) {
-            Operation::Write(at, data) => drop(fs.write(fh, at, data).unwrap()),
-            Operation::Shape(what, at, len) => fs.fallocate(fh, what, at, len).unwrap(),
+            Change::Fallocate { what, offset, len } => {
+                fs.fallocate(fh, what, offset, len).unwrap();
+            }
+            Change::Write { offset, len } => {
+                fs.write(fh, offset, Bytes::from(vec![own(i); len as usize])).unwrap();
+            }
+            Change::Truncate { .. } => unreachable!("none is drawn"),
         }
         // Now and then several at once.
         if i % 3 > 0 {

@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::RecordLog;
 use steadfast_devices::filter::record::Note;
 use steadfast_ext4::{DataMode, Ext4};
 use steadfast_ext4_format::ondisk::Incompat;
-use steadfast_vfs::{Fallocate, Fh, FileSystem, FsError, NewNode, OpenFlags, RenameFlags, SetAttr};
+use steadfast_suite::names::Tree;
+use steadfast_suite::operation::Operation;
+use steadfast_vfs::{Fallocate, FileSystem, FsError, NewNode, OpenFlags};
 
 use crate::between::commits;
 use crate::judge::Judge;
@@ -28,69 +29,50 @@ const RW: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);
 const BLOCK: u64 = 1024;
 /// Bytes of each file: several times what one transaction frees of journalled blocks of 1 KiB.
 const SIZE: u64 = 150 * BLOCK + 300;
-/// A range of whole blocks, which several transactions take.
-const RANGE: (u64, u64) = (3 * BLOCK, 100 * BLOCK);
 /// Names in the folder, so long that it has some forty blocks and an index.
 const NAMES: u64 = 140;
 
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    Cut(u64),
-    Shape(Fallocate, u64, u64),
-    Unlink,
-    /// Of a file that is open until another one has been made durable.
-    UnlinkOpen,
-    /// A new file takes its name.
-    Replace,
-}
-
-const STEPS: [Step; 9] = [
-    Step::Cut(0),
-    Step::Cut(700),
-    Step::Shape(Fallocate::PunchHole, 500, RANGE.1),
-    Step::Shape(Fallocate::ZeroRange { keep_size: true }, 500, RANGE.1),
-    Step::Shape(Fallocate::CollapseRange, RANGE.0, RANGE.1),
-    Step::Shape(Fallocate::InsertRange, RANGE.0, RANGE.1),
-    Step::Unlink,
-    Step::UnlinkOpen,
-    Step::Replace,
+/// Each of a file of its own; of "unlinkopen" until another file has been made durable.
+const STEPS: [&str; 9] = [
+    "truncate step0 0",
+    "truncate step1 700",
+    "falloc step2 punch_hole 500 102400",
+    "falloc step3 zero_range,keep_size 500 102400",
+    // Whole blocks, which several transactions take.
+    "falloc step4 collapse 3072 102400",
+    "falloc step5 insert 3072 102400",
+    "unlink step6",
+    "unlinkopen step7",
+    // A new file takes its name.
+    "rename new step8",
 ];
 
-fn name(step: usize) -> Vec<u8> {
-    format!("step{step}").into_bytes()
+fn name(step: usize) -> String {
+    format!("step{step}")
 }
 
-/// A byte that is no zero, and differs from block to block.
-fn byte(step: usize, at: u64) -> u8 {
-    (at / BLOCK * 7 + step as u64 * 31) as u8 | 1
+fn operation(step: usize) -> Operation {
+    STEPS[step].parse().unwrap()
 }
 
-fn before(step: usize) -> Vec<u8> {
-    (0..SIZE).map(|at| byte(step, at)).collect()
+/// Makes a file of this name: the operations, and the numbers that say what it holds.
+fn creation(step: usize, name: &str) -> [((usize, usize), Operation); 2] {
+    let write = format!("write {name} 0 {SIZE}");
+    [((0, 10 * step), format!("create {name}")), ((0, 10 * step + 1), write)]
+        .map(|(by, text)| (by, text.parse().unwrap()))
 }
 
-/// What the file holds after its operation; `None`: it is gone.
-fn after(step: usize) -> Option<Vec<u8>> {
-    let mut data = before(step);
-    let range = |at: u64, len: u64| at as usize..(at + len) as usize;
-    match STEPS[step] {
-        Step::Cut(size) => data.truncate(size as usize),
-        Step::Shape(Fallocate::CollapseRange, at, len) => drop(data.drain(range(at, len))),
-        Step::Shape(Fallocate::InsertRange, at, len) => {
-            let at = at as usize;
-            drop(data.splice(at..at, vec![0; len as usize]));
-        }
-        Step::Shape(_, at, len) => data[range(at, len)].fill(0),
-        Step::Unlink | Step::UnlinkOpen => return None,
-        Step::Replace => data = before(STEPS.len()),
+/// What the file of a step holds before its operation, and after it; `None`: it is gone.
+fn contents(step: usize) -> (Vec<u8>, Option<Vec<u8>>) {
+    let mut tree = Tree::default();
+    let found = |tree: &Tree| tree.names.node(&name(step)).map(|n| tree.data(n).to_vec());
+    let new = creation(STEPS.len(), "new");
+    for (by, op) in creation(step, &name(step)).iter().chain(&new) {
+        tree.apply(*by, op);
     }
-    Some(data)
-}
-
-fn create(fs: &Ext4, name: &[u8], data: Vec<u8>) -> Fh {
-    let (_, fh) = fs.create(fs.root(), name, NewNode::default(), RW).unwrap();
-    fs.write(fh, 0, Bytes::from(data)).unwrap();
-    fh
+    let before = found(&tree).unwrap();
+    tree.apply((0, 0), &operation(step));
+    (before, found(&tree))
 }
 
 fn sync_root(fs: &Ext4) {
@@ -100,47 +82,47 @@ fn sync_root(fs: &Ext4) {
 /// Block maps can only be punched.
 fn is_possible(fs: &Ext4, step: usize) -> bool {
     let extents = fs.volume().layout.features.incompat.contains(Incompat::EXTENT);
-    match STEPS[step] {
-        Step::Shape(what, ..) => extents || what == Fallocate::PunchHole,
+    match operation(step) {
+        Operation::Fallocate { what, .. } => extents || what == Fallocate::PunchHole,
         _ => true,
     }
 }
 
 fn carry_out(fs: &Ext4, step: usize) {
-    let (root, name) = (fs.root(), name(step));
-    let ino = fs.lookup(root, &name).unwrap().ino;
-    let fh = fs.open(ino, RW).unwrap();
-    match STEPS[step] {
-        Step::Cut(size) => {
-            fs.setattr(ino, SetAttr { size: Some(size), ..SetAttr::default() }).unwrap();
-        }
-        Step::Shape(what, at, len) => fs.fallocate(fh, what, at, len).unwrap(),
-        Step::Unlink => {
+    let (op, name) = (operation(step), name(step));
+    let apply = |op: &Operation, by| op.apply(fs, fs.root(), by).unwrap();
+    let sync = |name: &str| apply(&format!("fsync {name}").parse().unwrap(), (0, 0));
+    match &op {
+        Operation::UnlinkOpen { .. } => {
+            let ino = fs.lookup(fs.root(), name.as_bytes()).unwrap().ino;
+            let fh = fs.open(ino, OpenFlags::WRITE).unwrap();
+            fs.unlink(fs.root(), name.as_bytes()).unwrap();
+            sync_root(fs);
+            fs.fsync(fh, false).unwrap();
             fs.release(fh).unwrap();
-            fs.unlink(root, &name).unwrap();
-            return sync_root(fs);
         }
-        Step::UnlinkOpen => {
-            fs.unlink(root, &name).unwrap();
+        Operation::Unlink { .. } => {
+            apply(&op, (0, 0));
             sync_root(fs);
         }
-        Step::Replace => {
-            fs.release(fh).unwrap();
-            let new = create(fs, b"new", before(STEPS.len()));
-            fs.fsync(new, false).unwrap();
-            fs.release(new).unwrap();
-            fs.rename(root, b"new", root, &name, RenameFlags::empty()).unwrap();
-            return sync_root(fs);
+        Operation::Rename { from, .. } => {
+            creation(STEPS.len(), from).iter().for_each(|(by, op)| apply(op, *by));
+            sync(from);
+            apply(&op, (0, 0));
+            sync_root(fs);
+        }
+        _ => {
+            apply(&op, (0, 0));
+            sync(&name);
         }
     }
-    fs.fsync(fh, false).unwrap();
-    fs.release(fh).unwrap();
 }
 
 fn run(fs: &Arc<Ext4>, log: &RecordLog) {
     for step in 0..STEPS.len() {
-        let fh = create(fs, &name(step), before(step));
-        fs.release(fh).unwrap();
+        for (by, op) in creation(step, &name(step)) {
+            op.apply(&**fs, fs.root(), by).unwrap();
+        }
     }
     fs.sync().unwrap();
     log.note(MADE, [0; 3]);
@@ -168,9 +150,10 @@ pub fn judge(fs: &Ext4, notes: &[Note], what: &str) {
     }
     for (step, said) in STEPS.iter().enumerate() {
         let noted = |label| notes.iter().any(|n| n.label == label && n.detail[0] == step as u64);
-        let found = read(fs, &name(step));
-        let (old, new) = (Some(before(step)), after(step));
-        let what = format!("{what}: {said:?}");
+        let found = read(fs, name(step).as_bytes());
+        let (old, new) = contents(step);
+        let old = Some(old);
+        let what = format!("{what}: {said}");
         match (noted(BEGUN), noted(DONE)) {
             (false, _) => assert!(found == old, "{what}: it is not as it was"),
             (_, true) => assert!(found == new, "{what}: it is not done"),

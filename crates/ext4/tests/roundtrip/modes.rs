@@ -11,7 +11,7 @@ use steadfast_ext4_mkfs::{make, make_journal_device};
 use steadfast_vfs::FileSystem;
 
 use crate::image::Image;
-use crate::sequence::{assert_same, run, sequence, tree_of};
+use crate::sequence::{assert_holds, run, sequence};
 use crate::stage::Stage;
 
 const IMAGE_BYTES: u64 = 48 << 20;
@@ -61,15 +61,15 @@ pub fn check(
     let outcome = TestRunner::new_with_rng(config, rng).run(&sequence(60, false), |ops| {
         let mut stage = Mounted::new(image(), options());
         let model = run(&mut stage, &ops);
-        assert_same(&tree_of(stage.fs()), &model.tree(), "we");
+        assert_holds(stage.fs(), &model, "we");
         stage.remount();
-        assert_same(&tree_of(stage.fs()), &model.tree(), "we, mounted again");
+        assert_holds(stage.fs(), &model, "we, mounted again");
         let image = stage.unmount();
         if kernel {
             image.assert_clean();
             let mount =
                 if image.has_large_blocks() { image.mount_by_fuse2fs() } else { image.mount("ro") };
-            assert_same(&tree_of(mount.fs()), &model.tree(), "the kernel");
+            assert_holds(mount.fs(), &model, "the kernel");
         }
         Ok(())
     });

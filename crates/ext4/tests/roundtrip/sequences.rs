@@ -4,7 +4,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use steadfast_ext4::{AccessTimes, DataMode, MountOptions};
 
 use crate::image::Image;
-use crate::sequence::{Op, assert_same, assert_same_attrs, attrs_of, run, sequence, tree_of};
+use crate::sequence::{Choice, assert_holds, assert_same_attrs, attrs_of, run, sequence};
 use crate::stage::{Kernel, Ours, Stage};
 
 const IMAGE_BYTES: u64 = 48 << 20;
@@ -41,7 +41,7 @@ fn mounts() -> Vec<MountOptions> {
 }
 
 /// Runs `check` on variants of mke2fs, mount options and sequences; the same ones each time.
-fn for_sequences(cases: u32, only_names: bool, check: impl Fn(&[&str], MountOptions, &[Op])) {
+fn for_sequences(cases: u32, only_names: bool, check: impl Fn(&[&str], MountOptions, &[Choice])) {
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 300, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -67,13 +67,13 @@ fn our_trees_are_read_by_the_kernel() {
     for_sequences(200, false, |options, mount, ops| {
         let mut ours = Ours::mount_as(Image::mke2fs(IMAGE_BYTES, options), unmoved(mount));
         let model = run(&mut ours, ops);
-        assert_same(&tree_of(ours.fs()), &model.tree(), "we");
+        assert_holds(ours.fs(), &model, "we");
         ours.remount();
         let attrs = attrs_of(ours.fs());
         let image = ours.unmount();
         image.assert_clean();
         let mount = image.mount("ro");
-        assert_same(&tree_of(mount.fs()), &model.tree(), "the kernel");
+        assert_holds(mount.fs(), &model, "the kernel");
         assert_same_attrs(&attrs, &attrs_of(mount.fs()));
     });
 }
@@ -86,7 +86,7 @@ fn names_by_us_are_names_for_the_kernel() {
         let image = ours.unmount();
         image.assert_clean();
         let mount = image.mount("ro");
-        assert_same(&tree_of(mount.fs()), &model.tree(), "the kernel");
+        assert_holds(mount.fs(), &model, "the kernel");
     });
 }
 
@@ -99,13 +99,13 @@ fn trees_of_the_kernel_are_read_by_us() {
         }
         let mut kernel = Kernel::mount(Image::mke2fs(IMAGE_BYTES, options));
         let model = run(&mut kernel, ops);
-        assert_same(&tree_of(kernel.fs()), &model.tree(), "the kernel");
+        assert_holds(kernel.fs(), &model, "the kernel");
         kernel.remount();
         let attrs = attrs_of(kernel.fs());
         let image = kernel.unmount();
         image.assert_clean();
         let ours = Ours::mount_as(image, unmoved(mount));
-        assert_same(&tree_of(ours.fs()), &model.tree(), "we");
+        assert_holds(ours.fs(), &model, "we");
         assert_same_attrs(&attrs_of(ours.fs()), &attrs);
         ours.unmount().assert_clean();
     });

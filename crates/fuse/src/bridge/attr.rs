@@ -1,6 +1,6 @@
 //! Values of the file system as FUSE has them, and back.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, INodeNo, TimeOrNow};
 use steadfast_vfs::{Attr, Dirent, FileType, OpenFlags, SetTime, Timestamp};
@@ -34,17 +34,6 @@ pub(super) fn kind_of_mode(mode: u32) -> Option<FileType> {
         Raw::Socket => FileType::Socket,
         _ => return None,
     })
-}
-
-/// A time; one that the system's clock type cannot hold becomes the nearest end.
-fn system_time(t: Timestamp) -> SystemTime {
-    let nanos = Duration::from_nanos(t.nanos.into());
-    let whole = Duration::from_secs(t.secs.unsigned_abs());
-    let base = match t.secs < 0 {
-        true => UNIX_EPOCH.checked_sub(whole),
-        false => UNIX_EPOCH.checked_add(whole),
-    };
-    base.and_then(|b| b.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
 }
 
 /// A time that the kernel sent. Before 1970 the library subtracts the nanoseconds instead of adding
@@ -86,10 +75,10 @@ pub(super) fn attr(a: &Attr, ino: u64) -> FileAttr {
         ino: INodeNo(ino),
         size: a.size,
         blocks: a.blocks_512,
-        atime: system_time(a.atime),
-        mtime: system_time(a.mtime),
-        ctime: system_time(a.ctime),
-        crtime: system_time(a.crtime),
+        atime: a.atime.into(),
+        mtime: a.mtime.into(),
+        ctime: a.ctime.into(),
+        crtime: a.crtime.into(),
         kind: kind(a.kind),
         perm: a.mode & 0o7777,
         nlink: a.nlink,
@@ -140,6 +129,8 @@ pub(super) fn appends(flags: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -153,7 +144,7 @@ mod tests {
 
     #[test]
     fn times_before_1970_keep_their_nanoseconds() {
-        let t = system_time(Timestamp { secs: -2, nanos: 800_000_000 });
+        let t = SystemTime::from(Timestamp { secs: -2, nanos: 800_000_000 });
         assert_eq!(UNIX_EPOCH.duration_since(t).unwrap(), Duration::from_millis(1200));
         // What the library makes of (-2 s, 800 ms).
         let sent = UNIX_EPOCH - Duration::from_millis(2800);

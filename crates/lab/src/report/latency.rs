@@ -1,14 +1,14 @@
 //! How long calls took: the share of them that took as long or longer, on two logarithmic axes, so
 //! that the few slow ones can be seen.
 
-use super::lines::{AxisSpec, LineSeries, Lines, svg};
+use super::plot::{Frame, Plot};
+use super::scale::Scale;
+use super::svg::Drawing;
 use crate::results::{FilesRow, LatencyHistogram, Percentiles, Results};
 use crate::table;
 
-const SIZE: (f64, f64) = (500.0, 320.0);
-
 /// A chart a test: a line a variant. Calls of all seeds are taken together.
-pub(super) fn panels(results: &Results) -> Vec<String> {
+pub(super) fn panels(results: &Results) -> Vec<Drawing> {
     let of_tests = table::tests(results).into_iter().filter_map(|test| {
         let lines = table::measured(results).into_iter().enumerate().map(|(number, name)| {
             let rows = table::find(results, test, name);
@@ -22,7 +22,7 @@ pub(super) fn panels(results: &Results) -> Vec<String> {
 }
 
 /// The fsyncs of the workload of files; of several ways to a file system a chart each.
-fn fsyncs(results: &Results) -> Vec<String> {
+fn fsyncs(results: &Results) -> Vec<Drawing> {
     let rows = || results.all::<FilesRow>();
     let of_way = |way: &String| {
         let variants = results.variants.iter().enumerate();
@@ -60,34 +60,28 @@ fn chart<'a>(
     title: &str,
     x: &str,
     lines: impl Iterator<Item = (&'a str, usize, Vec<(f64, f64)>)>,
-) -> Option<String> {
-    let series: Vec<LineSeries> = lines
-        .filter(|(_, _, points)| !points.is_empty())
-        .map(|(name, number, points)| LineSeries {
-            name: name.into(),
-            number,
-            marked: points.len() <= 6,
-            points,
-        })
-        .collect();
-    let described = |s: &LineSeries| {
-        let most = s.points.last().map_or(0.0, |(ms, _)| *ms);
-        format!("{}: the slowest took {most:.2} ms", s.name)
+) -> Option<Drawing> {
+    let lines: Vec<_> = lines.filter(|(_, _, points)| !points.is_empty()).collect();
+    let described = |(name, _, points): &(&str, usize, Vec<(f64, f64)>)| {
+        let most = points.last().map_or(0.0, |(ms, _)| *ms);
+        format!("{name}: the slowest took {most:.2} ms")
     };
-    let description = series.iter().map(described).collect::<Vec<_>>().join("; ");
-    (!series.is_empty()).then(|| {
-        svg(&Lines {
-            title: title.into(),
-            description,
-            x: AxisSpec::logarithmic(x),
-            y: AxisSpec::logarithmic("share of calls that took as long or longer"),
-            series,
-            levels: vec![],
-            instants: vec![],
-            at_least: (0.0, 0.0),
-            size: SIZE,
-        })
-    })
+    let all = || lines.iter().flat_map(|(_, _, points)| points);
+    let names: Vec<_> = lines.iter().map(|(name, number, _)| (*number, *name)).collect();
+    let mut plot = Plot::new(Frame {
+        title,
+        description: &lines.iter().map(described).collect::<Vec<_>>().join("; "),
+        x: (Scale::of(true, all().map(|p| p.0)), x),
+        y: (Scale::of(true, all().map(|p| p.1)), "share of calls that took as long or longer"),
+        legend: (&names, true),
+        width: 500.0,
+        height: 200.0,
+        right: 22.0,
+    });
+    for (name, number, points) in &lines {
+        plot.line(points, *number, name);
+    }
+    (!lines.is_empty()).then(|| plot.end())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::svg::Drawing;
 use super::{ages, latency, matrix, risk, sentences, speed, style, tables, waiting};
 use crate::results::{FilesRow, Results, RiskRow, SpeedRow, VariantInfo, VariantTime};
 
@@ -79,7 +80,7 @@ fn sections(results: &Results) -> Vec<Section> {
     if let Some(body) = matrix::all(results) {
         sections.push(Section { id: "sizes", heading: "Speed by file and record size", body });
     }
-    let mut add = |id, heading, charts: Vec<String>, class: &str, caption: &str| {
+    let mut add = |id, heading, charts: Vec<Drawing>, class: &str, caption: &str| {
         if !charts.is_empty() {
             let body = figures(&charts, class, caption);
             sections.push(Section { id, heading, body });
@@ -93,10 +94,10 @@ fn sections(results: &Results) -> Vec<Section> {
     add("files", "Speed", speed::of_files(results), "panels", FILES);
     add("peers", "Beside the kernel's file systems", speed::of_peers(results), "panels", PEERS);
     add("latency", "How long calls took", latency::panels(results), "panels", LATENCY);
-    add("queue", "What waited in the queue", waiting::panels(results), "panels", QUEUE);
+    add("queue", "What waited in the queue", waiting::all(results), "panels", QUEUE);
     let risk = risk::against_speed(results).into_iter().chain(risk::exposure(results));
     add("risk", "Speed and data at risk", risk.collect(), "", RISK);
-    add("ages", "How old what a cut took was", ages::panels(results), "panels", AGES);
+    add("ages", "How old what a cut took was", ages::all(results), "panels", AGES);
     sections.push(Section { id: "tables", heading: "All figures", body: tables::all(results) });
     if results.all::<RiskRow>().any(|r| !r.findings.is_empty()) {
         let body = findings(results);
@@ -131,10 +132,10 @@ const AGES: &str = "The oldest acknowledged call that each cut took, of the firs
     the cuts are drawn before anything is known of what they take.";
 
 /// Charts with what is to be known of them.
-fn figures(charts: &[String], class: &str, caption: &str) -> Markup {
+fn figures(charts: &[Drawing], class: &str, caption: &str) -> Markup {
     html! {
         p.caption { (caption) }
-        div class=(class) { @for chart in charts { figure { (PreEscaped(chart)) } } }
+        div class=(class) { @for chart in charts { figure { (PreEscaped(&chart.svg)) } } }
     }
 }
 

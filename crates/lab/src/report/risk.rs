@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::marks::{self, Mark, Marks};
-use super::scatter::{self, Scatter};
-use super::svg::MarkShape;
+use super::plot::{Frame, Plot, ROW, widest};
+use super::scale::Scale;
+use super::svg::{Drawing, compact};
 use crate::results::{Percentiles, Point, Results, RiskRow, Spread};
 
 /// What a cut takes of acknowledged work; of several seeds the median. Beside the kernel's variants
 /// of as many cuts of each.
-pub(super) fn exposure(results: &Results) -> Option<String> {
+pub(super) fn exposure(results: &Results) -> Option<Drawing> {
     let risk = || results.all::<RiskRow>();
     let few = risk().any(|r| r.comparable_bytes().p99().is_none());
     let of = |variant: &str, value: fn(&Percentiles) -> Option<f64>| {
@@ -23,45 +23,75 @@ pub(super) fn exposure(results: &Results) -> Option<String> {
         Some(n) if cuts.len() == 1 => format!("most of {n} cuts"),
         _ => "most".to_owned(),
     };
-    let row = |name: &str| {
+    let row = |name| {
         let p50 = of(name, |p| Some(p.p50()))?;
-        Some((name.to_owned(), vec![Some(p50), of(name, Percentiles::p99), of(name, max)]))
+        Some((name, [Some(p50), of(name, Percentiles::p99), of(name, |p| Some(p.max()))]))
     };
-    let mark = |name: &str, shape| Mark { name: name.into(), shape };
-    let chart = Marks {
-        title: "acknowledged work lost at power failure".into(),
-        unit: "KiB, logarithmic; at the left end: nothing".into(),
-        marks: vec![
-            mark("p50", MarkShape::Circle),
-            mark(if few { "p99: too few cuts" } else { "p99" }, MarkShape::Diamond),
-            mark(&most, MarkShape::Down),
-        ],
-        rows: names.filter_map(row).collect(),
-    };
-    (!chart.rows.is_empty()).then(|| marks::svg(&chart))
-}
-
-fn max(p: &Percentiles) -> Option<f64> {
-    Some(p.max())
+    let rows: Vec<(&str, [Option<f64>; 3])> = names.filter_map(row).collect();
+    let figures = |row: &[Option<f64>; 3]| row.map(|v| v.map_or("-".into(), compact)).join(" | ");
+    let texts: Vec<String> = rows.iter().map(|(_, row)| figures(row)).collect();
+    let described: Vec<_> =
+        rows.iter().zip(&texts).map(|((n, _), t)| format!("{n}: {t}")).collect();
+    let marks = ["p50", if few { "p99: too few cuts" } else { "p99" }, &most];
+    let named = marks.join(" | ");
+    let mut plot = Plot::new(Frame {
+        title: "acknowledged work lost at power failure",
+        description: &format!("{named}. {}", described.join("; ")),
+        x: (
+            Scale::of(true, rows.iter().flat_map(|(_, row)| row.iter().flatten()).copied()),
+            "KiB, logarithmic; at the left end: nothing",
+        ),
+        y: (Scale::names(rows.iter().map(|(name, _)| *name)), ""),
+        legend: (&[0, 1, 2].map(|i| (i, marks[i])), false),
+        width: 742.0,
+        height: ROW * rows.len() as f64,
+        right: widest(texts.iter().map(String::as_str)) + 20.0,
+    });
+    plot.above(&named);
+    for (i, ((name, row), text)) in rows.iter().zip(&texts).enumerate() {
+        for (series, value) in row.iter().enumerate() {
+            let Some(value) = value else { continue };
+            let tooltip = format!("{name}: {} {}", marks[series], compact(*value));
+            plot.mark((*value, i as f64), series, &tooltip);
+        }
+        plot.row_text(i, text);
+    }
+    (!rows.is_empty()).then(|| plot.end())
 }
 
 /// One point a variant: what it does in a second, and what a cut takes; the medians of the seeds.
-pub(super) fn against_speed(results: &Results) -> Option<String> {
+pub(super) fn against_speed<'r>(results: &'r Results) -> Option<Drawing> {
     let all = || results.all::<Point>();
     let first = all().next()?;
     let same = all().all(|p| p.exposure_is == first.exposure_is);
     let which = if same { &first.exposure_is } else { "p99, of few cuts the greatest" };
-    let of = |name: &str| {
+    let of = |name: &'r str| {
         let own = || all().filter(|p| p.variant == name);
         own().next()?;
         let median = |f: fn(&Point) -> f64| Spread::of(&own().map(f).collect::<Vec<_>>()).median();
         let (lost, speed) = (median(|p| p.exposure_bytes / 1024.0), median(|p| p.speed.median()));
-        Some((name.to_owned(), lost, speed))
+        Some((name, (lost, speed)))
     };
-    Some(scatter::svg(&Scatter {
-        title: "speed against exposure".into(),
-        x: format!("KiB of acknowledged work lost at power failure, {which}"),
-        y: first.speed_unit.clone(),
-        points: results.variants.iter().filter_map(|v| of(&v.name)).collect(),
-    }))
+    let points = results.variants.iter().filter_map(|v| of(&v.name));
+    let (names, points): (Vec<&str>, Vec<(f64, f64)>) = points.unzip();
+    let (x, y) = (
+        format!("KiB of acknowledged work lost at power failure, {which}"),
+        first.speed_unit.as_str(),
+    );
+    let tooltip = |(name, at): (&&str, &(f64, f64))| {
+        format!("{name}: {} {y}, {} {x}", compact(at.1), compact(at.0))
+    };
+    let tooltips: Vec<String> = names.iter().zip(&points).map(tooltip).collect();
+    let mut plot = Plot::new(Frame {
+        title: "speed against exposure",
+        description: &tooltips.join("; "),
+        x: (Scale::of(true, points.iter().map(|p| p.0)), &x),
+        y: (Scale::of(true, points.iter().map(|p| p.1)), y),
+        legend: (&[], false),
+        width: 742.0,
+        height: 320.0,
+        right: 130.0,
+    });
+    plot.labelled(&points, &names.into_iter().zip(tooltips).collect::<Vec<_>>());
+    Some(plot.end())
 }

@@ -4,17 +4,19 @@ use super::svg::compact;
 
 /// An axis.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Scale {
-    /// From 0 to a round number.
-    Linear { step: f64, max: f64 },
+pub(crate) enum Scale {
+    /// Between round numbers.
+    Linear { from: f64, step: f64, max: f64 },
     /// Around what is above zero; the ends' logarithms, and whether between two powers of ten
     /// twice and five times of it are named too.
     Logarithmic { first: f64, last: f64, fine: bool },
+    /// Places side by side, 0, 1, 2 ..., and the names of some.
+    Names { places: usize, names: Vec<(usize, String)> },
 }
 
 impl Scale {
-    /// An axis for these values.
-    pub(super) fn of(logarithmic: bool, values: impl Iterator<Item = f64>) -> Scale {
+    /// An axis for these values; a linear one is from 0.
+    pub(crate) fn of(logarithmic: bool, values: impl Iterator<Item = f64>) -> Scale {
         let values = values.filter(|v| v.is_finite());
         if logarithmic { Scale::logarithmic(values) } else { Scale::linear(values) }
     }
@@ -22,7 +24,30 @@ impl Scale {
     fn linear(values: impl Iterator<Item = f64>) -> Scale {
         let max = values.fold(0.0, f64::max);
         let step = nice_step(max / 5.0);
-        Scale::Linear { step, max: (max / step).ceil().max(1.0) * step }
+        Scale::Linear { from: 0.0, step, max: (max / step).ceil().max(1.0) * step }
+    }
+
+    /// A linear axis that reaches from one value to another.
+    pub(crate) fn between(least: f64, most: f64) -> Scale {
+        let step = nice_step((most - least) / 5.0);
+        let from = (least / step).floor() * step;
+        Scale::Linear { from, step, max: ((most / step).ceil() * step).max(from + step) }
+    }
+
+    /// An axis of names, each with its place.
+    pub(crate) fn names<'n>(names: impl IntoIterator<Item = &'n str>) -> Scale {
+        let names: Vec<_> = names.into_iter().map(str::to_owned).enumerate().collect();
+        Scale::Names { places: names.len(), names }
+    }
+
+    /// Whether it is of names.
+    pub(crate) fn is_of_names(&self) -> bool {
+        matches!(self, Scale::Names { .. })
+    }
+
+    /// Whether it begins at zero.
+    pub(crate) fn is_from_zero(&self) -> bool {
+        matches!(self, Scale::Linear { from: 0.0, .. })
     }
 
     fn logarithmic(values: impl Iterator<Item = f64>) -> Scale {
@@ -49,9 +74,10 @@ impl Scale {
     }
 
     /// Where a value is, from 0 to 1. On a logarithmic axis zero is at its lower end.
-    pub(super) fn share(&self, value: f64) -> f64 {
+    pub(crate) fn share(&self, value: f64) -> f64 {
         let share = match self {
-            Scale::Linear { max, .. } => value / max,
+            Scale::Linear { from, max, .. } => (value - from) / (max - from),
+            Scale::Names { places, .. } => (value + 0.5) / (*places).max(1) as f64,
             Scale::Logarithmic { .. } if value <= 0.0 => 0.0,
             Scale::Logarithmic { first, last, .. } => (value.log10() - first) / (last - first),
         };
@@ -59,12 +85,21 @@ impl Scale {
     }
 
     /// Marks of the axis with what is written there.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+    pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         let with_text = |v: f64| (v, compact(v));
         match self {
-            Scale::Linear { step, max } => {
-                // OK to cast: five or ten.
-                (0..=(max / step).round() as u32).map(|i| with_text(f64::from(i) * step)).collect()
+            Scale::Linear { from, step, max } => {
+                // OK to cast: five or ten, and the digits of a fraction.
+                let (count, digits) =
+                    (((max - from) / step).round() as u32, -step.log10().floor() as usize);
+                let tick = |i| match from + f64::from(i) * step {
+                    v if *step >= 1.0 || v == 0.0 => with_text(v),
+                    v => (v, format!("{v:.digits$}")),
+                };
+                (0..=count).map(tick).collect()
+            }
+            Scale::Names { names, .. } => {
+                names.iter().map(|(at, name)| (*at as f64, name.clone())).collect()
             }
             Scale::Logarithmic { first, last, fine: true } => {
                 let shown = |at: &f64| (first - 1e-9..=last + 1e-9).contains(at);
@@ -90,7 +125,7 @@ fn steps(first: f64, last: f64) -> impl Iterator<Item = f64> {
 }
 
 /// 1, 2 or 5 times a power of ten, at least `rough`.
-pub(super) fn nice_step(rough: f64) -> f64 {
+pub(crate) fn nice_step(rough: f64) -> f64 {
     if rough.is_nan() || rough <= 0.0 {
         return 1.0;
     }
@@ -106,11 +141,23 @@ mod tests {
     fn steps_are_round() {
         assert_eq!((nice_step(0.7), nice_step(12.0), nice_step(0.0)), (1.0, 20.0, 1.0));
         let scale = Scale::of(false, [3.0, 42.0].into_iter());
-        assert_eq!(scale, Scale::Linear { step: 10.0, max: 50.0 });
+        assert_eq!(scale, Scale::Linear { from: 0.0, step: 10.0, max: 50.0 });
         assert_eq!(scale.ticks().last(), Some(&(50.0, "50".into())));
         assert_eq!((scale.share(25.0), scale.share(99.0)), (0.5, 1.0));
         let none = Scale::of(false, [f64::NAN, f64::INFINITY].into_iter());
-        assert_eq!(none, Scale::Linear { step: 1.0, max: 1.0 });
+        assert_eq!(none, Scale::Linear { from: 0.0, step: 1.0, max: 1.0 });
+    }
+
+    #[test]
+    fn an_axis_between_two_values_names_fractions_in_full() {
+        let texts = |least, most| -> Vec<String> {
+            Scale::between(least, most).ticks().into_iter().map(|(_, text)| text).collect()
+        };
+        assert_eq!(texts(2.62, 3.94), ["2.5", "3.0", "3.5", "4.0"]);
+        assert_eq!(texts(1.011, 1.052), ["1.01", "1.02", "1.03", "1.04", "1.05", "1.06"]);
+        assert_eq!(Scale::between(2.0, 2.0).ticks().len(), 2);
+        let names = Scale::names(["a", "b"]);
+        assert_eq!((names.share(0.0), names.share(1.0)), (0.25, 0.75));
     }
 
     #[test]

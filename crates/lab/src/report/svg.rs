@@ -16,6 +16,14 @@ pub(super) enum Anchor {
 /// A drawing under way.
 pub(super) struct Svg {
     out: String,
+    size: (f64, f64),
+}
+
+/// A chart: a complete `<svg>` element, and its size.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Drawing {
+    pub svg: String,
+    size: (f64, f64),
 }
 
 /// About how wide a character is, of text of 12 units.
@@ -32,7 +40,7 @@ impl Svg {
              <title>{title}</title><desc>{description}</desc>\
              <rect class=\"paper\" width=\"{width:.0}\" height=\"{height:.0}\"/>"
         );
-        Svg { out }
+        Svg { out, size: (width, height) }
     }
 
     fn add(&mut self, element: std::fmt::Arguments<'_>) {
@@ -106,24 +114,13 @@ impl Svg {
         self.shape(at, shape, &colour(series), tooltip);
     }
 
-    /// A mark of a shape.
-    pub(super) fn shape(
-        &mut self,
-        (x, y): (f64, f64),
-        shape: MarkShape,
-        class: &str,
-        tooltip: &str,
-    ) {
+    /// An upright mark: across a bar that lies.
+    pub(super) fn upright(&mut self, at: (f64, f64), tooltip: &str) {
+        self.shape(at, "M-1.5 -8h3v16h-3z", "ink", tooltip);
+    }
+
+    fn shape(&mut self, (x, y): (f64, f64), path: &str, class: &str, tooltip: &str) {
         let tooltip = escape(tooltip);
-        let path = match shape {
-            MarkShape::Circle => "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
-            MarkShape::Square => "M-4 -4h8v8h-8z",
-            MarkShape::Up => "M0 -5l5 9h-10z",
-            MarkShape::Diamond => "M0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z",
-            MarkShape::Down => "M0 5l5 -9h-10z",
-            MarkShape::Plus => "M-1.5 -5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z",
-            MarkShape::Bar => "M-1.5 -8h3v16h-3z",
-        };
         self.add(format_args!(
             "<path transform=\"translate({x:.1} {y:.1})\" d=\"{path}\" class=\"{class}\">\
              <title>{tooltip}</title></path>"
@@ -131,33 +128,20 @@ impl Svg {
     }
 
     /// The whole element.
-    pub(super) fn end(mut self) -> String {
+    pub(super) fn end(mut self) -> Drawing {
         self.out.push_str("</svg>");
-        self.out
+        Drawing { svg: self.out, size: self.size }
     }
 }
 
-/// What a mark looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MarkShape {
-    Circle,
-    Square,
-    Up,
-    Diamond,
-    Down,
-    Plus,
-    /// Upright: across a bar that lies.
-    Bar,
-}
-
-/// The marks of series, in their order.
-const SHAPES: [MarkShape; 6] = [
-    MarkShape::Circle,
-    MarkShape::Square,
-    MarkShape::Up,
-    MarkShape::Diamond,
-    MarkShape::Down,
-    MarkShape::Plus,
+/// The marks of series, in their order: a circle, a square, triangles, a diamond, a plus.
+const SHAPES: [&str; 6] = [
+    "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
+    "M-4 -4h8v8h-8z",
+    "M0 -5l5 9h-10z",
+    "M0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z",
+    "M0 5l5 -9h-10z",
+    "M-1.5 -5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z",
 ];
 
 /// The strokes of series, in their order.
@@ -168,10 +152,34 @@ pub(super) fn colour(series: usize) -> String {
     format!("c{}", series % COLOURS)
 }
 
-/// A chart with its own colours, as a file by itself.
-pub(super) fn alone(svg: &str) -> String {
-    let head = svg.find('>').map_or(0, |at| at + 1);
-    format!("{}<style>{}</style>{}", &svg[..head], LIGHT.rules(), &svg[head..])
+/// Charts with their own colours, as a file by itself: of several two side by side.
+pub(crate) fn alone(title: &str, charts: &[Drawing]) -> String {
+    let all = match charts {
+        [] => return String::new(),
+        [one] => one.svg.clone(),
+        _ => beside(title, charts).svg,
+    };
+    let head = all.find('>').map_or(0, |at| at + 1);
+    format!("{}<style>{}</style>{}", &all[..head], LIGHT.rules(), &all[head..])
+}
+
+fn beside(title: &str, charts: &[Drawing]) -> Drawing {
+    const BETWEEN: (f64, f64) = (20.0, 16.0);
+    let greatest =
+        |of: fn(&Drawing) -> f64, all: &[Drawing]| all.iter().map(of).fold(0.0, f64::max);
+    let column = greatest(|c| c.size.0, charts) + BETWEEN.0;
+    let mut tops = vec![30.0];
+    for row in charts.chunks(2) {
+        tops.push(tops[tops.len() - 1] + greatest(|c| c.size.1, row) + BETWEEN.1);
+    }
+    let height = tops[tops.len() - 1] - BETWEEN.1;
+    let mut svg = Svg::new(2.0 * column - BETWEEN.0, height, title, title);
+    svg.heading(title);
+    for (i, chart) in charts.iter().enumerate() {
+        let (x, y) = ((i % 2) as f64 * column, tops[i / 2]);
+        svg.add(format_args!("<svg x=\"{x:.0}\" y=\"{y:.0}\"{}", &chart.svg["<svg".len()..]));
+    }
+    svg.end()
 }
 
 /// A text that is shorter than it was, if it was too long.
@@ -200,7 +208,7 @@ pub(super) fn compact(v: f64) -> String {
 }
 
 /// A text without characters that have a meaning in SVG or HTML.
-pub(crate) fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -232,8 +240,12 @@ mod tests {
         svg.rect((0.0, 0.0), (1.0, 1.0), "c0", bad);
         svg.path(&[(0.0, 0.0)], 7, bad);
         svg.mark((0.0, 0.0), 7, bad);
-        let s = alone(&svg.end());
+        let one = svg.end();
+        let s = alone(bad, std::slice::from_ref(&one));
         assert!(!s.contains("<script") && s.matches("&lt;script&gt;&quot;&amp;").count() == 8);
+        let s = alone(bad, &[one.clone(), one.clone(), one]);
+        assert!(!s.contains("<script") && s.matches("</svg>").count() == 4, "{s}");
+        assert!(s.contains("viewBox=\"0 0 40 66\"") && s.contains("x=\"0\" y=\"56\""), "{s}");
         assert_eq!(shortened("abcdef", 4), "abc\u{2026}");
     }
 }

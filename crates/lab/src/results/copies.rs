@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Results;
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
 use super::measurement::{Order, Row, TableLine};
@@ -27,7 +28,7 @@ pub struct CopyRow {
 }
 
 impl Row for CopyRow {
-    fn lines(&self) -> Vec<TableLine> {
+    fn lines(&self, _results: &Results) -> Vec<TableLine> {
         let published = self.published_records_per_s;
         let mut columns = vec![
             wide("records", Cell::count(self.records)),

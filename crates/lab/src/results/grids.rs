@@ -2,7 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::measurement::Row;
+use super::Results;
+use super::cell::Cell;
+use super::column::{always, wide};
+use super::measurement::{Order, Row, TableLine};
+use crate::scenario::sized;
+
+/// Tests whose speeds are shown by file size also without `--wide`: of those a source speaks.
+const ALWAYS_SHOWN: [&str; 3] = ["write", "read", "random write"];
 
 /// One test's speeds on one variant.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -16,7 +23,22 @@ pub struct GridRow {
     pub cells: Vec<GridCell>,
 }
 
-impl Row for GridRow {}
+impl Row for GridRow {
+    fn lines(&self, results: &Results) -> Vec<TableLine> {
+        let configuration = results.variant(&self.variant).and_then(|v| v.configuration.as_ref());
+        let of = configuration.map_or(String::new(), |name| format!(", {name}"));
+        let title = format!("{}, MB/s by file size{of}", self.test);
+        let column = if ALWAYS_SHOWN.contains(&self.test.as_str()) { always } else { wide };
+        let mut files: Vec<u64> = self.cells.iter().map(|cell| cell.file_kb).collect();
+        files.dedup();
+        let line = |file: u64| {
+            let mb = Cell::plain(self.mean_of_file(file)? / 1024.0, 1);
+            let columns = vec![column(self.variant.clone(), mb)];
+            Some(TableLine::new(Order::Sizes, &title, sized(file << 10), columns))
+        };
+        files.into_iter().filter_map(line).collect()
+    }
+}
 
 /// The speed with one size of file and one of records.
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use super::column::Column;
 use super::{
     AgeSeries, CopyRow, FilesRow, GridRow, LegRow, LossRow, Point, QueueSeries, RandomReadRow,
-    Ratio, ReadRow, RiskRow, ShownRow, SpeedRow, TimingRow, VariantTime,
+    Ratio, ReadRow, Results, RiskRow, ShownRow, SpeedRow, TimingRow, VariantTime,
 };
 
 /// A kind of measurement.
 pub(crate) trait Row {
-    /// The lines of tables that it makes; none: it is for charts and notes, or its table has
-    /// another shape.
-    fn lines(&self) -> Vec<TableLine> {
+    /// The lines of tables that it makes, as one row of these results; none: it is for charts and
+    /// notes.
+    fn lines(&self, _results: &Results) -> Vec<TableLine> {
         Vec::new()
     }
 }
@@ -59,6 +59,8 @@ pub(crate) enum Order {
     First,
     /// What the source says in words.
     Sentences,
+    /// Test by test the speeds over the baseline's.
+    Ratio,
     /// Speeds test by test.
     Speed,
     /// Speeds of devices.
@@ -155,9 +157,9 @@ measurements! {
 }
 
 impl Measurement {
-    /// The lines of tables that it makes.
-    pub(crate) fn lines(&self) -> Vec<TableLine> {
-        self.as_row().lines()
+    /// The lines of tables that it makes, as one row of these results.
+    pub(crate) fn lines(&self, results: &Results) -> Vec<TableLine> {
+        self.as_row().lines(results)
     }
 
     /// The row, if it is of a kind.

@@ -54,6 +54,7 @@ pub use timings::TimingRow;
 pub(crate) use {
     column::Column,
     measurement::{Order, TableLine},
+    speed::peer_lines,
 };
 
 use crate::scenario::{Medium, Source, Variant};
@@ -218,6 +219,18 @@ impl Results {
             }
         }
         ways
+    }
+
+    /// The test's name, with the figure where it is not the children's sum.
+    pub(crate) fn test_label(&self, test: &str) -> String {
+        let mut rows = self.all::<SpeedRow>();
+        let parent = rows.any(|r| r.test == test && r.figure == SumKind::Parent);
+        if parent { format!("{test} (parent)") } else { test.into() }
+    }
+
+    /// At what size the benchmark ran.
+    fn size(&self) -> &'static str {
+        if self.full { "published size" } else { "reduced size" }
     }
 
     /// What a variant is.

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::cell::{Cell, Unit};
+use super::column::{always, wide};
+use super::measurement::{Order, TableLine};
 use super::{GridRow, SeedResults, Spread};
 use crate::scenario::{Check, Medium, Scenario, Sentence, sized};
 
@@ -64,6 +67,23 @@ impl Verdict {
 }
 
 impl SentenceRow {
+    /// The title of the sentences' table.
+    pub(crate) const TITLE: &str = "what the source says";
+
+    /// The line of a table: whether the figures bear it out.
+    pub(crate) fn line(&self) -> TableLine {
+        let times = |x| Cell::maybe((self.cells > 0).then_some(x), Unit::Times);
+        let holds = format!("{} of {}", self.cells_that_fit, self.cells);
+        let columns = vec![
+            always("figures say", Cell::Text(self.verdict.name().into())),
+            always("holds in cells", Cell::Text(holds)),
+            wide("needed %", Cell::plain(self.needed * 100.0, 0)),
+            always("median", times(self.median)),
+            always("worst cell", times(self.worst)),
+        ];
+        TableLine::new(Order::Sentences, Self::TITLE, &self.name, columns)
+    }
+
     /// What was measured, in words.
     pub fn measured(&self) -> String {
         if self.verdict == Verdict::NotMeasured {

@@ -7,10 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ResultsError;
 use super::cell::Cell;
 use super::column::{always, wide};
 use super::measurement::{Order, Row, TableLine};
+use super::{Results, ResultsError};
 use crate::scenario::Scenario;
 
 /// What comes with the program.
@@ -128,7 +128,7 @@ impl PlantedRuns {
 }
 
 impl Row for ShownRow {
-    fn lines(&self) -> Vec<TableLine> {
+    fn lines(&self, _results: &Results) -> Vec<TableLine> {
         let names = |all: &[String]| match all {
             [] => Cell::None,
             all => Cell::Text(all.join(", ")),

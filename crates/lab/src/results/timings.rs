@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Results;
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
 use super::measurement::{Order, Row, TableLine};
@@ -25,7 +26,7 @@ pub struct TimingRow {
 }
 
 impl Row for TimingRow {
-    fn lines(&self) -> Vec<TableLine> {
+    fn lines(&self, _results: &Results) -> Vec<TableLine> {
         let published = self.published_kb_per_s;
         let percent = published.map(|kb| (self.kb_per_s / kb - 1.0) * 100.0);
         let columns = vec![

@@ -253,7 +253,7 @@ pub(super) fn test_names() -> [&'static str; 15] {
     Test::ALL.map(test_name)
 }
 
-/// The name by which a test is known in scenarios and results; `None` for those without one.
+/// The name by which a test is known in scenarios and results.
 pub(super) fn test_name(test: Test) -> &'static str {
     match test {
         Test::InitialWrite => "initial write",

@@ -91,7 +91,7 @@ pub(super) fn run(
     let mut state = State::new(settings, jobs, kept);
     loop {
         if watch.stop.load(Ordering::Relaxed) {
-            // Jobs not yet begun are not begun any more.
+            // No further job is begun. Those that run are left alone, but for mounts of the kernel's.
             next.store(jobs.len(), Ordering::Relaxed);
             if !state.must_end() {
                 return state.end();

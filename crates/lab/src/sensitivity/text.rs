@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::conclusions::{UNMOVED, range};
 use super::{ChangeEffect, Sensitivity};
 use crate::results::Ratio;
+use crate::wrap::lines;
 
 const COLUMNS: usize = 80;
 /// Lines of the tornado.
@@ -178,18 +179,5 @@ fn cut(text: &str, width: usize) -> String {
 
 /// A sentence as a point of a list.
 fn wrapped(sentence: &str) -> String {
-    let mut text = String::from("*");
-    let mut column = 1;
-    for word in sentence.split(' ') {
-        let width = word.chars().count();
-        if column + 1 + width > COLUMNS - 1 {
-            text.push_str("\n ");
-            column = 1;
-        }
-        text.push(' ');
-        text.push_str(word);
-        column += 1 + width;
-    }
-    text.push('\n');
-    text
+    format!("* {}\n", lines(sentence, COLUMNS - 3).join("\n  "))
 }

@@ -4,9 +4,10 @@ use comfy_table::{Cell as Drawn, CellAlignment, Color, Table, presets};
 
 use steadfast_vfs::foreign::lines as harmless;
 
-use super::matrix::sentences_in_words;
+use super::sentences::in_words;
 use super::{Choice, Grid, Heading, Line, grids};
 use crate::results::{Results, SpeedRow};
+use crate::wrap::lines as wrapped;
 
 /// How text is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub fn chosen_text(results: &Results, layout: Layout, choice: &Choice) -> String
         }
     }
     if choice.is_all() {
-        out.push_str(&harmless(&sentences_in_words(results)));
+        out.push_str(&harmless(&in_words(results)));
     }
     for note in results.notes.iter().filter(|_| choice.is_all()) {
         let lines = wrapped(&format!("Note: {}", harmless(&note.text)), layout.width);
@@ -173,21 +174,6 @@ fn visible(line: &str) -> usize {
         }
     }
     count
-}
-
-/// Words in lines of at most `width` characters, or of one word.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.into()),
-        }
-    }
-    lines
 }
 
 /// How wide the terminal is, if the standard output is one.

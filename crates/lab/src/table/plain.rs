@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use steadfast_vfs::foreign::lines;
 
-use super::matrix::{SENTENCES, sentences_as_markdown};
+use super::sentences::as_markdown;
 use super::{Choice, grids};
-use crate::results::{Cell, Results};
+use crate::results::{Cell, Results, SentenceRow};
 
 /// Tables as Markdown, the range of a figure behind it; of all tables with the notes.
 pub fn markdown(results: &Results, wide: bool, choice: &Choice) -> String {
@@ -32,8 +32,10 @@ pub fn markdown(results: &Results, wide: bool, choice: &Choice) -> String {
         }
         out.push('\n');
     }
-    if choice.is_all() || choice.tables.iter().any(|part| SENTENCES.contains(part.as_str())) {
-        out.push_str(&sentences_as_markdown(results));
+    if choice.is_all()
+        || choice.tables.iter().any(|part| SentenceRow::TITLE.contains(part.as_str()))
+    {
+        out.push_str(&as_markdown(results));
     }
     for note in results.notes.iter().filter(|_| choice.is_all()) {
         let mark = if note.alarm { "**" } else { "" };

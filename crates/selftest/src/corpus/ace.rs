@@ -12,16 +12,23 @@
 //! once and not once for each point; a directory that was renamed takes its files with it. What
 //! follows when a needed name is in the way is here: it is removed first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use steadfast_suite::names::{Names, Node, NodeKind, parent};
+use steadfast_suite::operation::{Operation, WriteKind};
 use steadfast_vfs::Fallocate;
 
-use super::step::{Op, Path, Range, Workload, WriteMode};
+use super::step::Workload;
+
+/// A path below the root, without a leading '/'; empty: the root.
+type Path = &'static str;
 
 const FILES: [Path; 2] = ["foo", "A/foo"];
 const SECOND_FILES: [Path; 2] = ["bar", "A/bar"];
 /// What an append adds.
 const APPENDED: u64 = 32_768;
+/// Bytes of an attribute.
+const ATTRIBUTE: usize = 7;
 
 /// Which part of a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,10 +141,6 @@ fn sibling(path: Path) -> Path {
     }
 }
 
-fn parent(path: Path) -> Path {
-    path.rfind('/').map_or("", |cut| &path[..cut])
-}
-
 /// What may be made durable after operations on these files.
 fn related(cores: &[Core]) -> Vec<Point> {
     let used: BTreeSet<Path> = cores.iter().flat_map(|core| core.files()).collect();
@@ -146,195 +149,154 @@ fn related(cores: &[Core]) -> Vec<Point> {
     all.into_iter().map(Point::Fsync).chain([Point::Sync]).collect()
 }
 
-/// What there is while a workload is written down.
+/// A workload while it is written down, and what there is after it.
 #[derive(Default)]
 struct Writer {
-    /// Files with their lengths.
-    files: BTreeMap<Path, u64>,
-    /// Of files that have had bytes.
-    filled: BTreeSet<Path>,
-    folders: BTreeSet<Path>,
-    ops: Vec<Op>,
+    names: Names,
+    /// Files that have had bytes.
+    filled: BTreeSet<Node>,
+    ops: Vec<Operation>,
 }
 
 impl Writer {
-    fn need_parent(&mut self, path: Path) {
-        let folder = parent(path);
-        if !folder.is_empty() && self.folders.insert(folder) {
-            self.ops.push(Op::Mkdir(folder));
+    fn push(&mut self, op: Operation) {
+        self.names.apply(self.ops.len(), &op);
+        self.ops.push(op);
+    }
+
+    fn need_folder(&mut self, folder: &str) {
+        if self.names.kind(folder).is_none() {
+            self.push(Operation::Mkdir { name: folder.into() });
         }
     }
 
     fn need_file(&mut self, path: Path) {
-        self.need_parent(path);
-        if !self.files.contains_key(path) {
-            self.files.insert(path, 0);
-            self.ops.push(Op::Creat(path));
+        self.need_folder(parent(path));
+        if self.names.kind(path).is_none() {
+            self.push(Operation::Create { name: path.into() });
         }
     }
 
     fn need_bytes(&mut self, path: Path) {
         self.need_file(path);
-        if !self.filled.contains(path) {
-            let range = self.range(path, Part::Append);
-            self.ops.push(Op::Write(path, range, WriteMode::Buffered));
+        if !self.names.node(path).is_some_and(|node| self.filled.contains(&node)) {
+            self.write(path, Part::Append, WriteKind::Buffered);
         }
     }
 
-    fn no_file(&mut self, path: Path) {
-        if self.files.remove(path).is_some() {
-            self.filled.remove(path);
-            self.ops.push(Op::Unlink(path));
+    fn no_file(&mut self, path: &str) {
+        if self.names.kind(path).is_some() {
+            self.push(Operation::Unlink { name: path.into() });
         }
     }
 
     fn no_folder(&mut self, folder: Path) {
-        if self.folders.remove(folder) {
-            let inside: Vec<Path> =
-                self.files.keys().copied().filter(|path| parent(path) == folder).collect();
-            inside.into_iter().for_each(|path| self.no_file(path));
-            self.ops.push(Op::Rmdir(folder));
+        if self.names.kind(folder) == Some(NodeKind::Folder) {
+            let inside = self.names.entries.keys().filter(|path| parent(path) == folder).cloned();
+            inside.collect::<Vec<_>>().iter().for_each(|path| self.no_file(path));
+            self.push(Operation::Rmdir { name: folder.into() });
         }
     }
 
-    /// Where a part of a file is, and the file's length after it was written.
-    fn range(&mut self, path: Path, part: Part) -> Range {
-        let len = self.files.get(path).copied().unwrap_or(0);
-        let range = match part {
-            Part::Append => Range { at: len, len: APPENDED },
-            Part::OverlapStart(bytes) => Range { at: 0, len: bytes },
-            Part::OverlapExtend => Range { at: len.saturating_sub(2000), len: 5000 },
-        };
-        self.files.insert(path, len.max(range.at + range.len));
-        self.filled.insert(path);
-        range
+    /// Where a part of a file is.
+    fn range(&mut self, path: Path, part: Part) -> (u64, u64) {
+        let len = self.names.size(path);
+        self.filled.extend(self.names.node(path));
+        match part {
+            Part::Append => (len, APPENDED),
+            Part::OverlapStart(bytes) => (0, bytes),
+            Part::OverlapExtend => (len.saturating_sub(2000), 5000),
+        }
+    }
+
+    fn write(&mut self, path: Path, part: Part, how: WriteKind) {
+        let (offset, len) = self.range(path, part);
+        self.push(Operation::Write { name: path.into(), offset, len, how });
     }
 
     fn core(&mut self, core: Core) {
         match core {
             Core::Creat(path) => {
-                self.need_parent(path);
+                self.need_folder(parent(path));
                 self.no_file(path);
                 self.need_file(path);
             }
             Core::Mkdir(path) => {
                 self.no_folder(path);
-                self.folders.insert(path);
-                self.ops.push(Op::Mkdir(path));
+                self.need_folder(path);
             }
             Core::Falloc(path, what, part) => {
                 self.need_bytes(path);
-                let len = self.files[path];
-                let range = self.range(path, part);
-                let keeps = matches!(
-                    what,
-                    Fallocate::PunchHole
-                        | Fallocate::Allocate { keep_size: true }
-                        | Fallocate::ZeroRange { keep_size: true }
-                );
-                if keeps {
-                    self.files.insert(path, len);
-                }
-                self.ops.push(Op::Falloc(path, what, range));
+                let (offset, len) = self.range(path, part);
+                self.push(Operation::Fallocate { name: path.into(), what, offset, len });
             }
-            Core::Write(path, part) => {
-                self.written(path, part, |range| Op::Write(path, range, WriteMode::Buffered));
+            Core::Write(path, part) => self.written(path, part, WriteKind::Buffered),
+            Core::Direct(path, part) => self.written(path, part, WriteKind::Direct),
+            // What reaches the file system of a changed map and its msync.
+            Core::Map(path, part) => {
+                self.written(path, part, WriteKind::Buffered);
+                self.push(Operation::Fsync { name: path.into(), data_only: true });
             }
-            Core::Direct(path, part) => {
-                self.written(path, part, |range| Op::Write(path, range, WriteMode::Direct));
-            }
-            Core::Map(path, part) => self.written(path, part, |range| Op::MapWrite(path, range)),
             Core::Link(old, new) => {
                 self.need_file(old);
-                self.need_parent(new);
+                self.need_folder(parent(new));
                 self.no_file(new);
-                self.same(old, new);
-                self.ops.push(Op::Link(old, new));
+                self.push(Operation::Link { from: old.into(), to: new.into() });
             }
             Core::Unlink(path) | Core::Remove(path) => {
                 self.need_file(path);
-                self.files.remove(path);
-                self.filled.remove(path);
-                let removes = matches!(core, Core::Remove(_));
-                self.ops.push(if removes { Op::Remove(path) } else { Op::Unlink(path) });
-            }
-            Core::Rename("A", new) => {
-                self.no_folder(new);
-                self.need_parent("A/foo");
-                self.folders.remove("A");
-                self.folders.insert(new);
-                for (old, new) in [("A/foo", "B/foo"), ("A/bar", "B/bar")] {
-                    self.same(old, new);
-                    self.files.remove(old);
-                    self.filled.remove(old);
-                }
-                self.ops.push(Op::Rename("A", new));
+                self.no_file(path);
             }
             Core::Rename(old, new) => {
-                self.need_file(old);
-                self.need_parent(new);
-                self.same(old, new);
-                self.files.remove(old);
-                self.filled.remove(old);
-                self.ops.push(Op::Rename(old, new));
+                match old {
+                    "A" => {
+                        self.no_folder(new);
+                        self.need_folder(old);
+                    }
+                    _ => {
+                        self.need_file(old);
+                        self.need_folder(parent(new));
+                    }
+                }
+                self.push(Operation::Rename { from: old.into(), to: new.into() });
             }
-            Core::SetXattr(path) => {
+            Core::SetXattr(path) | Core::RemoveXattr(path) => {
                 self.need_file(path);
-                self.ops.push(Op::SetXattr(path));
-            }
-            Core::RemoveXattr(path) => {
-                self.need_file(path);
-                self.ops.extend([Op::SetXattr(path), Op::RemoveXattr(path)]);
+                self.push(Operation::SetAttribute { name: path.into(), len: ATTRIBUTE });
+                if core == Core::RemoveXattr(path) {
+                    self.push(Operation::RemoveAttribute { name: path.into() });
+                }
             }
             Core::Truncate(path, size) => {
                 self.need_bytes(path);
-                self.files.insert(path, size);
-                self.ops.push(Op::Truncate(path, size));
+                self.push(Operation::Truncate { name: path.into(), size });
             }
             Core::Fdatasync(path) => {
                 self.need_file(path);
-                self.ops.push(Op::Fdatasync(path));
+                self.push(Operation::Fsync { name: path.into(), data_only: true });
             }
         }
     }
 
-    fn written(&mut self, path: Path, part: Part, op: impl Fn(Range) -> Op) {
-        if part == Part::Append {
-            self.need_file(path);
-        } else {
-            self.need_bytes(path);
+    fn written(&mut self, path: Path, part: Part, how: WriteKind) {
+        match part {
+            Part::Append => self.need_file(path),
+            _ => self.need_bytes(path),
         }
-        let range = self.range(path, part);
-        self.ops.push(op(range));
-    }
-
-    /// `new` is what `old` is.
-    fn same(&mut self, old: Path, new: Path) {
-        match self.files.get(old).copied() {
-            Some(len) => drop(self.files.insert(new, len)),
-            None => drop(self.files.remove(new)),
-        }
-        match self.filled.contains(old) {
-            true => self.filled.insert(new),
-            false => self.filled.remove(new),
-        };
+        self.write(path, part, how);
     }
 
     fn point(&mut self, point: Point) {
         match point {
             Point::None => {}
-            Point::Sync => self.ops.push(Op::Sync),
+            Point::Sync => self.push(Operation::Sync),
+            Point::Fsync(path @ ("" | "A" | "B")) => {
+                self.need_folder(path);
+                self.push(Operation::FsyncDir { name: path.into() });
+            }
             Point::Fsync(path) => {
-                match path {
-                    "" => {}
-                    "A" | "B" => {
-                        if self.folders.insert(path) {
-                            self.ops.push(Op::Mkdir(path));
-                        }
-                    }
-                    _ => self.need_file(path),
-                }
-                self.ops.push(Op::Fsync(path));
+                self.need_file(path);
+                self.push(Operation::Fsync { name: path.into(), data_only: false });
             }
         }
     }
@@ -400,9 +362,9 @@ mod tests {
     fn what_is_needed_is_done_before() {
         let all: Vec<String> = seq1().map(|workload| workload.to_string()).collect();
         let has = |text: &str| all.iter().any(|line| line.ends_with(text));
-        assert!(has(": mkdir A; creat A/foo; unlink A/foo; fsync A"), "{all:#?}");
-        assert!(has(": creat foo; setxattr foo; removexattr foo; fsync foo"), "{all:#?}");
-        assert!(has(": creat foo; write foo 0+32768; truncate foo 2500; sync"), "{all:#?}");
-        assert!(has(": creat foo; mkdir A; link foo A/bar; fsync A"), "{all:#?}");
+        assert!(has(": mkdir A; create A/foo; unlink A/foo; fsyncdir A"), "{all:#?}");
+        assert!(has(": create foo; setxattr foo 7; removexattr foo; fsync foo"), "{all:#?}");
+        assert!(has(": create foo; write foo 0 32768; truncate foo 2500; sync"), "{all:#?}");
+        assert!(has(": create foo; mkdir A; link foo A/bar; fsyncdir A"), "{all:#?}");
     }
 }

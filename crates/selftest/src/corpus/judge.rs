@@ -22,11 +22,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_crash::program::{Node, Tree, shown};
+use steadfast_suite::operation::Operation;
 use steadfast_vfs::{Fallocate, FileType, Ino};
 
 use super::foreign::first_foreign;
 use super::run::OperationTrace;
-use super::step::{Op, Persists};
+use super::step::{Persists, persists};
 
 /// Allocation is judged in blocks of so many bytes.
 const BLOCK: u64 = 4096;
@@ -59,7 +60,7 @@ pub(super) fn judge(trace: &OperationTrace, found: &Tree, tick: u64) -> Vec<Stri
     judge.promised(0, Persists::Everything);
     for (number, done) in trace.done.iter().enumerate() {
         let kept = !done.refused && done.returned.tick < tick;
-        if let Some(what) = done.op.persists().filter(|_| kept) {
+        if let Some(what) = persists(&done.op).filter(|_| kept) {
             judge.promised(number + 1, what);
         }
     }
@@ -90,7 +91,7 @@ fn miscounted(tree: &Tree) -> Option<String> {
 }
 
 impl Judge<'_> {
-    fn promised(&mut self, state: usize, what: Persists) {
+    fn promised(&mut self, state: usize, what: Persists<'_>) {
         match what {
             Persists::Everything => {
                 let files: BTreeSet<u64> = self.trace.files[state].values().copied().collect();
@@ -256,8 +257,8 @@ impl Judge<'_> {
     fn bytes_change(&self, file: u64, state: usize) -> bool {
         (state..self.last).any(|number| {
             let done = &self.trace.done[number];
-            let changed = done.op.changes_bytes();
-            changed.is_some_and(|path| self.file_of(number, path) == Some(file))
+            let changed = done.op.changed_file();
+            changed.is_some_and(|(path, _)| self.file_of(number, path) == Some(file))
         })
     }
 
@@ -270,10 +271,10 @@ impl Judge<'_> {
     fn allocated(&self, file: u64, state: usize) -> u64 {
         let mut blocks: BTreeSet<u64> = BTreeSet::new();
         for (number, done) in self.trace.done[..state].iter().enumerate() {
-            match done.op {
-                _ if done.refused => {}
-                Op::Falloc(path, what, range) if self.file_of(number, path) == Some(file) => {
-                    let of = range.at / BLOCK..(range.at + range.len).div_ceil(BLOCK);
+            let is_of = |name: &str| !done.refused && self.file_of(number, name) == Some(file);
+            match &done.op {
+                Operation::Fallocate { name, what, offset, len } if is_of(name) => {
+                    let of = offset / BLOCK..(offset + len).div_ceil(BLOCK);
                     match what {
                         Fallocate::Allocate { .. } | Fallocate::ZeroRange { .. } => {
                             blocks.extend(of);
@@ -281,7 +282,7 @@ impl Judge<'_> {
                         _ => blocks.retain(|block| !of.contains(block)),
                     }
                 }
-                Op::Truncate(path, size) if self.file_of(number, path) == Some(file) => {
+                Operation::Truncate { name, size } if is_of(name) => {
                     blocks.retain(|block| *block < size.div_ceil(BLOCK));
                 }
                 _ => {}

@@ -1,7 +1,8 @@
 //! Workloads with names: the bugs that CrashMonkey's authors collected ([`KNOWN`]), and the spaces
 //! of workloads that they explored ([`ace`]), on any file system, with one judge.
 //!
-//! * A [`Workload`] is a list of operations ([`Op`]), some of which make something durable.
+//! * A [`Workload`] is a list of [operations](steadfast_suite::operation), some of which make
+//!   something durable.
 //! * A [`Subject`] is a file system: it records a run, and has a
 //!   [`System`](steadfast_crash::explore::System) that recovers. [`Own`] is Steadfast's,
 //!   [`InCorpus`] one of the kernel's.
@@ -24,4 +25,4 @@ pub use known::{KNOWN, KnownBug};
 pub use own::{Own, OwnKind};
 pub use peer::InCorpus;
 pub use run::OperationTrace;
-pub use step::{Op, Path, Range, Workload, WriteMode};
+pub use step::Workload;

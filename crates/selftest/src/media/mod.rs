@@ -13,7 +13,7 @@ use steadfast_crash::explore::Plan;
 use steadfast_crash::states::{CrashPoints, StateBound};
 use steadfast_devices::filter::record::Media;
 
-use crate::corpus::{KNOWN, Op, Range, Subject, Workload, WriteMode, try_out};
+use crate::corpus::{KNOWN, Subject, Workload, try_out};
 
 pub use setups::Setups;
 
@@ -45,37 +45,18 @@ pub fn kinds() -> Vec<Media> {
     all.chain([Media::EraseBlock { bytes: 8 << 10 }]).collect()
 }
 
-const fn write(at: u64, len: u64, how: WriteMode) -> Op {
-    Op::Write("foo", Range { at, len }, how)
-}
-
 /// Bytes that are durable are overwritten: the place to see what a cut does to them.
-const IN_PLACE: [(&str, &[Op], &[Op]); 3] = [
-    (
-        "overwrite",
-        &[Op::Creat("foo"), write(0, 65536, WriteMode::Buffered)],
-        &[write(4096, 8192, WriteMode::Buffered), Op::Fsync("foo")],
-    ),
-    (
-        "overwrite of a part",
-        &[Op::Creat("foo"), write(0, 65536, WriteMode::Buffered)],
-        &[write(5000, 600, WriteMode::Buffered), Op::Fsync("foo")],
-    ),
-    (
-        "direct overwrite of a sector",
-        &[Op::Creat("foo"), write(0, 65536, WriteMode::Buffered)],
-        &[write(8704, 512, WriteMode::Direct), Op::Fsync("foo")],
-    ),
+const IN_PLACE: [(&str, &str); 3] = [
+    ("overwrite", "write foo 4096 8192; fsync foo"),
+    ("overwrite of a part", "write foo 5000 600; fsync foo"),
+    ("direct overwrite of a sector", "write foo 8704 512 direct; fsync foo"),
 ];
 
 /// The workloads of the table.
 pub fn workloads() -> Vec<Workload> {
     let known = KNOWN.iter().filter(|known| known.name != "generic/041");
-    let in_place = IN_PLACE.iter().map(|(name, setup, ops)| Workload {
-        name: (*name).into(),
-        setup: setup.to_vec(),
-        ops: ops.to_vec(),
-    });
+    let setup = "create foo; write foo 0 65536";
+    let in_place = IN_PLACE.iter().map(|(name, ops)| Workload::read(name, setup, ops));
     known.map(|known| known.workload()).chain(in_place).collect()
 }
 

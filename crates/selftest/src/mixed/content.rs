@@ -1,8 +1,7 @@
 //! The model of one file's data: what it is, and what a power cut may leave of it.
 
+use steadfast_suite::operation::{Change as ContentChange, OperationIndex, byte, fill};
 use steadfast_vfs::Fallocate;
-
-use super::operation::{Change as ContentChange, OperationIndex, byte, fill};
 
 /// A change of the data.
 #[derive(Debug, Clone, Copy)]

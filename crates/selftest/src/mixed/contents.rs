@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use steadfast_suite::names::{FOLDER, Names, Node};
+use steadfast_suite::operation::{Operation, OperationIndex};
+
 use super::content::Content;
-use super::names::{FOLDER, Names, Node};
-use super::operation::{Operation, OperationIndex};
 
 /// The data of a task's files.
 pub(super) struct Contents {

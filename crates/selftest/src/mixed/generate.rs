@@ -1,12 +1,8 @@
 //! Draws operations that can succeed.
 
-use std::collections::BTreeMap;
-
 use steadfast_block::rng::Rng;
-
-use super::names::{Names, Node, parent};
-use super::operation::{Operation, OperationIndex, WriteKind};
-use super::seen::NodeKind;
+use steadfast_suite::names::{Names, NodeKind, is_inside};
+use steadfast_suite::operation::{Operation, OperationIndex, WriteKind};
 
 /// Files grow to about this size.
 const SIZE_MAX: u64 = 96 << 10;
@@ -17,7 +13,6 @@ const ALIGN: u64 = 4096;
 pub(super) struct Generator {
     rng: Rng,
     names: Names,
-    sizes: BTreeMap<Node, u64>,
     next: OperationIndex,
     like: WorkloadMix,
 }
@@ -36,18 +31,11 @@ pub struct WorkloadMix {
 
 impl Generator {
     pub fn new(seed: u64, like: WorkloadMix) -> Self {
-        Generator {
-            rng: Rng::new(seed),
-            names: Names::new(),
-            sizes: BTreeMap::new(),
-            next: 0,
-            like,
-        }
+        Generator { rng: Rng::new(seed), names: Names::new(), next: 0, like }
     }
 
     fn pick(&mut self, kind: NodeKind) -> Option<String> {
-        let of_kind: Vec<&String> =
-            self.names.entries.keys().filter(|n| self.names.kind(n) == Some(kind)).collect();
+        let of_kind = self.names.of_kind(kind);
         let count = of_kind.len() as u64;
         (count > 0).then(|| of_kind[self.rng.below(count) as usize].clone())
     }
@@ -71,7 +59,8 @@ impl Generator {
                 break op;
             }
         };
-        self.apply(&op);
+        self.names.apply(self.next, &op);
+        self.next += 1;
         op
     }
 
@@ -125,7 +114,7 @@ impl Generator {
 
     fn write(&mut self) -> Option<Operation> {
         let name = self.pick(NodeKind::File)?;
-        let size = self.sizes.get(&self.names.node(&name)?).copied().unwrap_or(0);
+        let size = self.names.size(&name);
         let how = match self.rng.below(20) {
             0..12 => WriteKind::Buffered,
             12..14 => WriteKind::Sync,
@@ -146,37 +135,22 @@ impl Generator {
         let kind = if self.rng.percent(75) { NodeKind::File } else { NodeKind::Folder };
         let from = self.pick(kind).filter(|n| !n.is_empty())?;
         let to = self.name(if kind == NodeKind::File { files } else { &["p", "q", "s"] });
-        let into_itself = to == from || to.starts_with(&format!("{from}/"));
+        let into_itself = to == from || is_inside(&to, &from);
         let deep = kind == NodeKind::Folder && to.len() > 5;
         if self.like.fast_commits && self.names.kind(&to).is_some() && self.rng.percent(85) {
             return None;
         }
         let fits = match self.names.kind(&to) {
             None => true,
-            Some(NodeKind::Folder) => kind == NodeKind::Folder && self.is_empty(&to),
+            Some(NodeKind::Folder) => kind == NodeKind::Folder && self.names.is_empty(&to),
             Some(_) => kind != NodeKind::Folder,
         };
-        (!into_itself && !deep && fits && !from.starts_with(&format!("{to}/")))
+        (!into_itself && !deep && fits && !is_inside(&from, &to))
             .then_some(Operation::Rename { from, to })
     }
 
-    fn is_empty(&self, folder: &str) -> bool {
-        !self.names.entries.keys().any(|n| !n.is_empty() && n != folder && parent(n) == folder)
-    }
-
     fn empty_folder(&mut self) -> Option<String> {
-        self.pick(NodeKind::Folder).filter(|n| !n.is_empty() && self.is_empty(n))
-    }
-
-    fn apply(&mut self, op: &Operation) {
-        if let Some((name, change)) = op.changed_file()
-            && let Some(node) = self.names.node(name)
-        {
-            let size = self.sizes.entry(node).or_default();
-            *size = change.size(*size);
-        }
-        self.names.apply(self.next, op);
-        self.next += 1;
+        self.pick(NodeKind::Folder).filter(|n| !n.is_empty() && self.names.is_empty(n))
     }
 }
 
@@ -184,16 +158,26 @@ impl Generator {
 mod tests {
     use std::collections::HashSet;
 
+    use steadfast_suite::operation::OperationKind;
     use strum::VariantArray;
 
     use super::*;
-    use crate::mixed::operation::Sort;
 
     /// Whoever adds an operation draws it, or says here that only the smallest sequences have it.
     #[test]
     fn every_operation_is_drawn_or_named() {
-        const NOT_DRAWN: [Sort; 3] = [Sort::Fallocate, Sort::SetAttribute, Sort::Exchange];
-        let mut drawn: HashSet<Sort> = HashSet::new();
+        use OperationKind as Sort;
+        const NOT_DRAWN: [Sort; 8] = [
+            Sort::Mkfifo,
+            Sort::RenameNew,
+            Sort::Exchange,
+            Sort::Fallocate,
+            Sort::SetAttribute,
+            Sort::RemoveAttribute,
+            Sort::Chown,
+            Sort::SetTimes,
+        ];
+        let mut drawn: HashSet<OperationKind> = HashSet::new();
         for like in [
             WorkloadMix { transact: true, ..WorkloadMix::default() },
             WorkloadMix { churn: true, ..WorkloadMix::default() },

@@ -7,15 +7,15 @@ use steadfast_crash::figures::StateFigures;
 use steadfast_crash::judge::Judge;
 use steadfast_crash::program::Tree;
 use steadfast_devices::filter::record::Moment;
+use steadfast_suite::names::{FOLDER, Names, Node, NodeKind, Views};
+use steadfast_suite::operation::{Operation, OperationIndex, WriteKind};
 use steadfast_vfs::{FileSystem, TransactMask};
 
 use super::content::{Content, Fault};
 use super::contents::Contents;
-use super::names::{FOLDER, Names, Node};
-use super::operation::{Operation, OperationIndex, WriteKind};
 use super::points;
 use super::run::folder_name;
-use super::seen::{self, NodeView};
+use super::seen;
 
 /// An operation that was carried out.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ impl Judge for MixedJudge {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum JudgeView {
     /// What is in the folder of each task.
-    Trees(Vec<BTreeMap<String, NodeView>>),
+    Trees(Vec<Views>),
     /// This task's folder is missing.
     Missing(usize),
     /// Why it could not be read.
@@ -176,7 +176,7 @@ impl Task {
         &self,
         number: usize,
         tick: u64,
-        tree: &BTreeMap<String, NodeView>,
+        tree: &Views,
         stale_allowed: bool,
         cut: &mut StateFigures,
     ) {
@@ -213,7 +213,7 @@ impl Task {
         &self,
         folder: &str,
         promised: &FolderPromise,
-        tree: &BTreeMap<String, NodeView>,
+        tree: &Views,
         cut: &mut StateFigures,
     ) {
         let earlier = (0..promised.least).rev().find(|k| self.names[*k].compare(tree).is_ok());
@@ -221,7 +221,7 @@ impl Task {
             cut.broken_promises += 1;
             let op = &self.done[promised.least - 1].op;
             cut.findings.push(format!(
-                "{folder} is as after {k} operations; {} were promised, the last of them {op:?}",
+                "{folder} is as after {k} operations; {} were promised, the last of them {op}",
                 promised.least
             ));
             return;
@@ -250,10 +250,10 @@ impl FolderPromise {
             Operation::Write { name, offset, len, how } => {
                 let node = named(name);
                 match how {
-                    WriteKind::Buffered | WriteKind::Direct | WriteKind::Mapped => return,
                     WriteKind::Sync | WriteKind::DataSync => {
                         self.contents.of(node).promise(*offset, *len)
                     }
+                    _ => return,
                 }
                 if *how == WriteKind::Sync { since(node) } else { node }
             }
@@ -270,20 +270,7 @@ impl FolderPromise {
                 index
             }
             // A transaction point is judged with all tasks together.
-            Operation::Transact
-            | Operation::Create { .. }
-            | Operation::Mkdir { .. }
-            | Operation::Symlink { .. }
-            | Operation::Link { .. }
-            | Operation::Unlink { .. }
-            | Operation::UnlinkOpen { .. }
-            | Operation::Rmdir { .. }
-            | Operation::Rename { .. }
-            | Operation::Exchange { .. }
-            | Operation::Chmod { .. }
-            | Operation::SetAttribute { .. }
-            | Operation::Truncate { .. }
-            | Operation::Fallocate { .. } => return,
+            _ => return,
         };
         self.least = self.least.max(least);
     }
@@ -291,13 +278,13 @@ impl FolderPromise {
     fn judge_data(
         &self,
         names: &Names,
-        tree: &BTreeMap<String, NodeView>,
+        tree: &Views,
         stale_allowed: bool,
     ) -> Result<(), (String, Fault)> {
         let empty = Content::default();
         for (name, seen) in tree {
             let Some(node) = names.node(name) else { continue };
-            if seen.kind == seen::NodeKind::File {
+            if seen.kind == NodeKind::File {
                 let content = self.contents.get(node).unwrap_or(&empty);
                 content.judge(&seen.data, stale_allowed).map_err(|f| (name.clone(), f))?;
             }

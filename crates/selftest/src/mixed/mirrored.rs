@@ -118,7 +118,7 @@ impl MirrorDisk {
             sleep(TICK);
         }
         let scrubbed = mirror.scrub(false, ResyncThrottle::default()).map_err(said)?;
-        if !scrubbed.is_clean() || !scrubbed.complete {
+        if !scrubbed.clean || !scrubbed.complete {
             return Err(format!("legs differ after the resync: {scrubbed:?}").into());
         }
         let status = mirror.status();

@@ -20,8 +20,6 @@ mod generate;
 pub(crate) mod judge;
 pub(crate) mod machine;
 mod mirrored;
-pub(crate) mod names;
-pub(crate) mod operation;
 mod points;
 pub(crate) mod run;
 pub(crate) mod seen;

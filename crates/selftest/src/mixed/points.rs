@@ -1,16 +1,14 @@
 //! Exactly the last transaction point.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use steadfast_crash::figures::StateFigures;
+use steadfast_suite::names::{FOLDER, NodeKind, Views};
 use steadfast_vfs::TransactMask;
 
 use super::contents::Contents;
 use super::judge::Task;
-use super::names::FOLDER;
 use super::run::folder_name;
-use super::seen::{NodeKind, NodeView};
 
 /// A transaction point: made by operation `index` of `task`, some time in `start..=end` ticks.
 struct Point {
@@ -28,7 +26,7 @@ pub(super) fn judge(
     tasks: &[Task],
     mask: TransactMask,
     tick: u64,
-    found: &[BTreeMap<String, NodeView>],
+    found: &[Views],
     cut: &mut StateFigures,
 ) {
     let candidates = candidates(tasks, mask, tick);
@@ -110,12 +108,7 @@ struct Matches {
 }
 
 impl Matches {
-    fn find(
-        task: &Task,
-        number: usize,
-        tree: &BTreeMap<String, NodeView>,
-        range: RangeInclusive<usize>,
-    ) -> Matches {
+    fn find(task: &Task, number: usize, tree: &Views, range: RangeInclusive<usize>) -> Matches {
         let mut contents = Contents::new(number);
         let mut matches = Matches { equal: Vec::new(), nearest: String::new() };
         for k in 0..=*range.end() {
@@ -134,14 +127,9 @@ impl Matches {
     }
 }
 
-fn equal(
-    task: &Task,
-    k: usize,
-    contents: &Contents,
-    tree: &BTreeMap<String, NodeView>,
-) -> steadfast_crash::Result<()> {
+fn equal(task: &Task, k: usize, contents: &Contents, tree: &Views) -> steadfast_crash::Result<()> {
     let names = &task.names[k];
-    names.compare(tree)?;
+    names.compare(tree).map_err(String::from)?;
     for (name, seen) in tree.iter().filter(|(_, s)| s.kind == NodeKind::File) {
         let node = names.node(name).unwrap_or(FOLDER);
         let data = contents.get(node).map_or(&[][..], |c| &c.data[..]);

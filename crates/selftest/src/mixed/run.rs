@@ -1,21 +1,14 @@
 //! Runs the tasks and notes what they did.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use steadfast_devices::filter::record::{Moment, RecordLog, Recording};
-use steadfast_runtime::{sleep, spawn, yield_now};
-use steadfast_vfs::{
-    FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr, SetXattr,
-};
+use steadfast_runtime::{spawn, yield_now};
+use steadfast_suite::operation::{Operation, OperationIndex};
+use steadfast_vfs::{FileSystem, Ino, NewNode, Result};
 
 use super::generate::{Generator, WorkloadMix};
 use super::judge::{History, OperationAck};
-use super::operation::{Operation, OperationIndex, WriteKind, attribute, fill};
-use super::seen::ATTRIBUTE;
-
-/// How long a file is kept open that has lost its name.
-const OPEN_WITHOUT_NAME: Duration = Duration::from_millis(3);
 
 /// Notes of operations in the record carry this label.
 const NOTE: u64 = 0x006d_6978_6564;
@@ -92,7 +85,7 @@ impl Script {
     /// The operations in words, a line each.
     pub fn lines(&self) -> Vec<String> {
         let line =
-            |(task, index): (usize, usize)| format!("task {task}: {:?}", self.tasks[task][index]);
+            |(task, index): (usize, usize)| format!("task {task}: {}", self.tasks[task][index]);
         self.places().into_iter().map(line).collect()
     }
 }
@@ -139,9 +132,7 @@ pub fn record(
                         Ok(()) => done.push(OperationAck { op, started, acknowledged }),
                         Err(_) if may_fail => {}
                         Err(e) => {
-                            return Err(
-                                format!("task {task}, operation {index}, {op:?}: {e}").into()
-                            );
+                            return Err(format!("task {task}, operation {index}, {op}: {e}").into());
                         }
                     }
                     yield_now();
@@ -169,125 +160,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    fn at(&self, name: &str) -> Result<(Ino, Vec<u8>)> {
-        let mut dir = self.folder;
-        let (folders, last) = name.rsplit_once('/').unwrap_or(("", name));
-        for step in folders.split('/').filter(|s| !s.is_empty()) {
-            dir = self.fs.lookup(dir, step.as_bytes())?.ino;
-        }
-        Ok((dir, last.as_bytes().to_vec()))
-    }
-
-    fn find(&self, name: &str) -> Result<Ino> {
-        if name.is_empty() {
-            return Ok(self.folder);
-        }
-        let (dir, last) = self.at(name)?;
-        Ok(self.fs.lookup(dir, &last)?.ino)
-    }
-
     pub fn carry_out(&self, index: OperationIndex, op: &Operation) -> Result<()> {
-        let fs = &*self.fs;
-        let rw = OpenFlags::READ | OpenFlags::WRITE;
-        match op {
-            Operation::Create { name } => {
-                let (dir, last) = self.at(name)?;
-                let (_, fh) = fs.create(dir, &last, NewNode::default(), rw)?;
-                fs.release(fh)
-            }
-            Operation::Mkdir { name } => {
-                let (dir, last) = self.at(name)?;
-                fs.mkdir(dir, &last, NewNode { mode: 0o755, ..NewNode::default() }).map(drop)
-            }
-            Operation::Symlink { name, target } => {
-                let (dir, last) = self.at(name)?;
-                fs.symlink(dir, &last, target.as_bytes(), NewNode::default()).map(drop)
-            }
-            Operation::Link { from, to } => {
-                let (ino, (dir, last)) = (self.find(from)?, self.at(to)?);
-                fs.link(ino, dir, &last).map(drop)
-            }
-            Operation::Unlink { name } => {
-                let (dir, last) = self.at(name)?;
-                fs.unlink(dir, &last)
-            }
-            Operation::UnlinkOpen { name } => {
-                let fh = fs.open(self.find(name)?, rw)?;
-                let (dir, last) = self.at(name)?;
-                let removed = fs.unlink(dir, &last);
-                // Others commit meanwhile.
-                sleep(OPEN_WITHOUT_NAME);
-                fs.release(fh)?;
-                removed
-            }
-            Operation::Rmdir { name } => {
-                let (dir, last) = self.at(name)?;
-                fs.rmdir(dir, &last)
-            }
-            Operation::Rename { from, to } => {
-                let ((from_dir, from), (to_dir, to)) = (self.at(from)?, self.at(to)?);
-                fs.rename(from_dir, &from, to_dir, &to, RenameFlags::empty())
-            }
-            Operation::Write { name, offset, len, how } => {
-                let flags = match how {
-                    WriteKind::Buffered | WriteKind::Mapped => rw,
-                    WriteKind::Sync => rw | OpenFlags::SYNC,
-                    WriteKind::DataSync => rw | OpenFlags::DSYNC,
-                    WriteKind::Direct => rw | OpenFlags::DIRECT,
-                };
-                self.write(index, name, (*offset, *len), (flags, *how))
-            }
-            Operation::Truncate { name, size } => {
-                let set = SetAttr { size: Some(*size), ..SetAttr::default() };
-                fs.setattr(self.find(name)?, set).map(drop)
-            }
-            Operation::Fallocate { name, what, offset, len } => {
-                let fh = fs.open(self.find(name)?, rw)?;
-                fs.fallocate(fh, *what, *offset, *len)?;
-                fs.release(fh)
-            }
-            Operation::SetAttribute { name, len } => {
-                fs.setxattr(self.find(name)?, ATTRIBUTE, &attribute(*len), SetXattr::Any)
-            }
-            Operation::Exchange { one, other } => {
-                let ((from_dir, from), (to_dir, to)) = (self.at(one)?, self.at(other)?);
-                fs.rename(from_dir, &from, to_dir, &to, RenameFlags::EXCHANGE)
-            }
-            Operation::Chmod { name, mode } => {
-                let set = SetAttr { mode: Some(*mode), ..SetAttr::default() };
-                fs.setattr(self.find(name)?, set).map(drop)
-            }
-            Operation::Fsync { name, data_only } => {
-                let fh = fs.open(self.find(name)?, rw)?;
-                fs.fsync(fh, *data_only)?;
-                fs.release(fh)
-            }
-            Operation::FsyncDir { name } => fs.fsyncdir(self.find(name)?),
-            Operation::Sync => fs.sync(),
-            Operation::Transact => fs.transact(),
-        }
-    }
-
-    fn write(
-        &self,
-        index: OperationIndex,
-        name: &str,
-        (offset, len): (u64, u64),
-        (flags, how): (OpenFlags, WriteKind),
-    ) -> Result<()> {
-        let fh = self.fs.open(self.find(name)?, flags)?;
-        let mut data = vec![0; len as usize];
-        fill(self.task, index, offset, &mut data);
-        let written = match how {
-            WriteKind::Mapped => {
-                self.fs.write_as(fh, offset, data.into(), OpenFlags::WRITTEN_BACK)?
-            }
-            _ => self.fs.write(fh, offset, data.into())?,
-        };
-        self.fs.release(fh)?;
-        if written as u64 != len {
-            return Err(FsError::Io { what: format!("{written} of {len} bytes written") });
-        }
-        Ok(())
+        op.apply(&*self.fs, self.folder, (self.task, index))
     }
 }

@@ -1,36 +1,9 @@
 //! What a recovered file system holds.
 
-use std::collections::BTreeMap;
-
 use steadfast_crash::program::{Node, Tree, shown};
+use steadfast_suite::names::{NodeKind, NodeView, Views};
+use steadfast_suite::operation::ATTRIBUTE;
 use steadfast_vfs::FileType;
-
-/// The attribute that is looked at.
-pub(crate) const ATTRIBUTE: &[u8] = b"user.x";
-
-/// What a name stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum NodeKind {
-    File,
-    Folder,
-    Symlink,
-}
-
-/// One name that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct NodeView {
-    pub kind: NodeKind,
-    pub ino: u64,
-    pub mode: u16,
-    pub links: u32,
-    pub target: String,
-    /// The value of [`ATTRIBUTE`]; nothing if it has none.
-    pub attribute: Vec<u8>,
-    pub data: Vec<u8>,
-}
-
-/// What is in a task's folder, by path; the folder itself is "".
-pub(crate) type Names = BTreeMap<String, NodeView>;
 
 /// The path of a FIFO, a socket or a device, if there is one: no task makes any, so an inode has
 /// the wrong type.
@@ -42,18 +15,14 @@ pub(crate) fn special(tree: &Tree) -> Option<String> {
 }
 
 /// Everything below the task's folder. `None` if there is no such folder.
-pub(crate) fn folder(tree: &Tree, name: &str) -> Option<Names> {
+pub(crate) fn folder(tree: &Tree, name: &str) -> Option<Views> {
     let below = |path: &[u8]| {
         let inside = path.strip_prefix(name.as_bytes())?;
         let inside = if inside.is_empty() { inside } else { inside.strip_prefix(b"/")? };
         Some(String::from_utf8_lossy(inside).into_owned())
     };
     let seen = |node: &Node| NodeView {
-        kind: match node.attr.kind {
-            FileType::Directory => NodeKind::Folder,
-            FileType::Symlink => NodeKind::Symlink,
-            _ => NodeKind::File,
-        },
+        kind: NodeKind::of(node.attr.kind).unwrap_or(NodeKind::File),
         ino: node.attr.ino.0,
         mode: node.attr.mode,
         links: node.attr.nlink,
@@ -64,7 +33,7 @@ pub(crate) fn folder(tree: &Tree, name: &str) -> Option<Names> {
             _ => Vec::new(),
         },
     };
-    let found: Names =
+    let found: Views =
         tree.nodes().filter_map(|(path, node)| Some((below(path)?, seen(node)))).collect();
     found.contains_key("").then_some(found)
 }

@@ -18,12 +18,11 @@
 
 use std::collections::HashSet;
 
+use steadfast_suite::names::{NodeKind, parent};
+use steadfast_suite::operation::{Operation, WriteKind};
 use steadfast_vfs::Fallocate;
 
 use super::sequence::{APPEND, ATTRIBUTE, FILES, LARGE, Sequence, Start, State, in_folder, write};
-use crate::mixed::names::parent;
-use crate::mixed::operation::{Operation, WriteKind};
-use crate::mixed::seen::NodeKind;
 
 /// The file whose data changes.
 const FILE: &str = "a";
@@ -126,7 +125,7 @@ impl Sequence {
         let start = Start::Inline;
         let name = || FILE.to_owned();
         let fsync = || Operation::Fsync { name: name(), data_only: false };
-        let size = State::new(start).size(FILE);
+        let size = State::new(start).names.size(FILE);
         let leave = [
             write(FILE, size, 200),
             Operation::Truncate { name: name(), size: size + 200 },
@@ -189,7 +188,7 @@ fn grown(
 
 /// What can be done to the data of the file.
 fn data(state: &State, block: u64) -> Vec<Operation> {
-    let size = state.size(FILE);
+    let size = state.names.size(FILE);
     if state.names.kind(FILE) != Some(NodeKind::File) || size == 0 {
         return Vec::new();
     }
@@ -226,11 +225,11 @@ fn names(state: &State) -> Vec<Operation> {
     };
     let mut found = state.possible();
     found.retain(|op| !is_first_write(op) && !is_sync(op));
-    let files: Vec<&str> =
-        FILES.into_iter().filter(|name| state.names.kind(name) == Some(NodeKind::File)).collect();
+    let is_file = |name: &&str| state.names.kind(name) == Some(NodeKind::File);
+    let files: Vec<&str> = FILES.into_iter().filter(is_file).collect();
     for name in &files {
         let node = state.names.node(name);
-        if node.is_some_and(|node| state.names.nodes[&node].attribute == 0) {
+        if state.names.info(name).is_some_and(|info| info.attribute == 0) {
             found.push(Operation::SetAttribute { name: (*name).into(), len: ATTRIBUTE });
         }
         for other in files.iter().filter(|other| *other > name) {
@@ -246,13 +245,13 @@ fn names(state: &State) -> Vec<Operation> {
 /// and beyond it.
 fn inline(state: &State) -> Vec<Operation> {
     let mut found = Vec::new();
-    let size = state.size(FILE);
-    if let Some(node) = state.names.node(FILE) {
+    let size = state.names.size(FILE);
+    if let Some(info) = state.names.info(FILE) {
         found.extend([write(FILE, 0, 20), write(FILE, size, 20), write(FILE, size, 200)]);
         for size in [0, 10, size + 20, size + 200] {
             found.push(Operation::Truncate { name: FILE.into(), size });
         }
-        if state.names.nodes[&node].attribute == 0 {
+        if info.attribute == 0 {
             let attribute = |len| Operation::SetAttribute { name: FILE.into(), len };
             found.extend([attribute(30), attribute(ATTRIBUTE)]);
         }
@@ -313,7 +312,7 @@ fn taken_back(state: &State, op: &Operation) -> Option<Operation> {
             Operation::Rename { from: to.clone(), to: from.clone() }
         }
         Operation::Exchange { .. } => op.clone(),
-        Operation::Write { name, offset, .. } if *offset == state.size(name) => {
+        Operation::Write { name, offset, .. } if *offset == state.names.size(name) => {
             Operation::Truncate { name: name.clone(), size: *offset }
         }
         _ => return None,
@@ -337,7 +336,7 @@ mod tests {
             assert_eq!(different.len(), family.len());
         }
         let words: Vec<String> = back.iter().map(ToString::to_string).collect();
-        assert!(words.iter().any(|s| s.contains("Rmdir")), "{words:#?}");
-        assert!(words.iter().any(|s| s.contains("Truncate")), "{words:#?}");
+        assert!(words.iter().any(|s| s.contains("rmdir")), "{words:#?}");
+        assert!(words.iter().any(|s| s.contains("truncate")), "{words:#?}");
     }
 }

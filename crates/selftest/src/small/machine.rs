@@ -21,13 +21,13 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::{JournalChoice, JournalDeviceOptions, Options};
 use steadfast_runtime::{Preemption, Sim, sleep, spawn};
+use steadfast_suite::operation::Operation;
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, TransactMask};
 
 use super::sequence::Sequence;
 use crate::devices::{EPOCH, flash, held, memory};
 use crate::mixed::Setup;
 use crate::mixed::judge::{History, MixedJudge, OperationAck};
-use crate::mixed::operation::Operation;
 use crate::mixed::run::{Worker, folder_name, note};
 
 const DISK: u64 = 4 << 20;
@@ -269,7 +269,7 @@ impl Task {
 
     fn carry_out(&mut self, op: &Operation) -> steadfast_crash::Result<()> {
         let started = self.note(0);
-        self.worker.carry_out(self.done.len(), op).map_err(|e| format!("{op:?}: {e}"))?;
+        self.worker.carry_out(self.done.len(), op).map_err(|e| format!("{op}: {e}"))?;
         let acknowledged = self.note(1);
         self.done.push(OperationAck { op: op.clone(), started, acknowledged });
         Ok(())

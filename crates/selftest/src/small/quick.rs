@@ -96,10 +96,7 @@ impl Family {
 /// Of all sequences of up to two operations the single ones, and those that make something durable:
 /// of an operation alone nothing is promised but by the unmount.
 fn durable() -> Vec<Sequence> {
-    let is_durable = |s: &Sequence| {
-        let words = s.to_string();
-        s.len() == 1 || words.contains("sync") || words.contains("Sync")
-    };
+    let is_durable = |s: &Sequence| s.len() == 1 || s.to_string().contains("sync");
     Sequence::all(2).into_iter().filter(is_durable).collect()
 }
 

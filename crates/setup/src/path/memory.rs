@@ -7,9 +7,9 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt::{self, Version};
-use steadfast_devices::filter::fsdax::{self, FsdaxError};
+use steadfast_devices::filter::{NamespaceError, fsdax};
 use steadfast_devices::source::pmem::{Mode, RangeLabel};
-use steadfast_devices::source::{FileDevice, FileOptions, Pmem, PmemError, PmemOptions, Promise};
+use steadfast_devices::source::{FileDevice, FileOptions, Pmem, PmemOptions, Promise};
 use steadfast_volume::member::read_label;
 
 use super::OpenPath;
@@ -141,7 +141,7 @@ pub fn made(pmem: &Pmem) -> Result<RangeFormat> {
         None => match fsdax::probe(pmem) {
             Ok(None) => RangeFormat::Raw,
             Ok(Some(_)) => RangeFormat::Fsdax { behind: 0 },
-            Err(error @ FsdaxError::Corrupt { .. }) => {
+            Err(error @ NamespaceError::Corrupt { .. }) => {
                 let name = pmem.info().name;
                 return Err(SetupError::Namespaces { name: format!("{RAW}{name}"), source: error });
             }
@@ -181,10 +181,7 @@ pub fn map_labelled(path: &Path) -> Result<Pmem> {
 }
 
 fn map_as(path: &Path, options: PmemOptions) -> Result<Pmem> {
-    Pmem::open(path, &options).map_err(|e| match e {
-        PmemError::Open(e) => e.into(),
-        e => SetupError::Refused(e.to_string()),
-    })
+    Ok(Pmem::open(path, &options)?)
 }
 
 /// That what is stored is lost with the power, or takes an msync.

@@ -8,7 +8,7 @@ use steadfast_volume::{ReadPolicy, ResyncThrottle};
 
 use super::create::changed_policies;
 use super::{Device, Host, Result, of_volume, said};
-use crate::protocol::{Answer, Destroy, Grow, Refusal, RefusalKind, Scrub, Scrubbed, Set};
+use crate::protocol::{Answer, Destroy, Grow, Refusal, RefusalKind, Scrub, Set};
 use crate::record::{Records, VolumeRecord};
 
 impl Host {
@@ -67,22 +67,14 @@ impl Host {
         said(&name, mirror.resync(ResyncThrottle::default()))?;
         let throttle = ResyncThrottle { bytes_per_second: scrub.rate, regions: None };
         let found = said(&name, mirror.scrub(scrub.repair, throttle))?;
-        let scrubbed = Scrubbed {
-            bytes: found.bytes,
-            differing: found.differing,
-            unreadable: found.unreadable,
-            repaired: found.repaired,
-            lost: found.lost,
-            clean: found.is_clean(),
-        };
-        if !scrubbed.clean {
+        if !found.clean {
             tracing::error!("{name}: a scrub found {} blocks that differ", found.differing);
             if found.lost > 0 {
                 let lost = found.lost;
                 tracing::error!("{name}: of {lost} blocks no leg holds what was written");
             }
         }
-        Ok(Answer { scrubbed: Some(scrubbed), ..Answer::default() })
+        Ok(Answer { scrubbed: Some(found), ..Answer::default() })
     }
 
     pub(super) fn destroy(self: &Arc<Self>, destroy: &Destroy) -> Result<Answer> {

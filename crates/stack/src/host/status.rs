@@ -242,12 +242,7 @@ fn leg_status(leg: VolumeLeg, record: &VolumeRecord) -> LegStatus {
         held_bytes: leg.held_bytes,
         room: leg.room,
         error: leg.error,
-        reads: leg.counters.reads,
-        read_bytes: leg.counters.read_bytes,
-        writes: leg.counters.writes,
-        written_bytes: leg.counters.written_bytes,
-        errors: leg.counters.errors,
-        checksum_errors: leg.counters.checksum_errors,
+        counters: leg.counters,
         read_latency_ns: leg.read_latency_ns,
     }
 }

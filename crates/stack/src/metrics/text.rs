@@ -81,7 +81,7 @@ pub(super) fn of(status: &StackStatus, counters: &StackCounters) -> String {
     for volume in &status.volumes {
         for leg in volume.mirror.iter().filter(|m| m.checksums).flat_map(|m| &m.legs) {
             let labels = leg_labels(volume, leg);
-            let errors = leg.checksum_errors;
+            let errors = leg.counters.checksum_errors;
             let _ = writeln!(out, "steadfast_leg_checksum_errors_total{{{labels}}} {errors}");
         }
     }

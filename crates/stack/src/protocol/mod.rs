@@ -12,6 +12,7 @@ mod status;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use steadfast_volume::ScrubReport;
 
 pub use request::{
     Assemble, Create, CreateRamDisk, Destroy, Grow, Leg, NameRequest, NewComponent, NewMount,
@@ -44,31 +45,13 @@ pub struct Answer {
     pub bytes: Option<u64>,
     /// Of [`Request::Scrub`].
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub scrubbed: Option<Scrubbed>,
+    pub scrubbed: Option<ScrubReport>,
     /// A kernel block device that was made, or removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// Sentences for people: what is not as they might think.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-}
-
-/// What a scrub found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Scrubbed {
-    /// Bytes of the volume that were compared.
-    pub bytes: u64,
-    /// Blocks of 4096 bytes of which legs differed.
-    pub differing: u64,
-    /// Reads that failed.
-    pub unreadable: u64,
-    /// Writes that made legs the same again.
-    pub repaired: u64,
-    /// Blocks of which no leg holds what the checksum says.
-    #[serde(default)]
-    pub lost: u64,
-    /// Whether all is the same now.
-    pub clean: bool,
 }
 
 /// Why a request was not done.

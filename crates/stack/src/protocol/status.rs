@@ -233,19 +233,9 @@ pub struct LegStatus {
     pub room: u64,
     /// The last error, if it failed.
     pub error: Option<String>,
-    /// Reads since the mirror was assembled.
-    pub reads: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Writes.
-    pub writes: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
-    /// Requests that failed.
-    pub errors: u64,
-    /// Blocks that were not what their checksum says, and damaged records of checksums.
-    #[serde(default)]
-    pub checksum_errors: u64,
+    /// What it was asked for since the mirror was assembled.
+    #[serde(flatten)]
+    pub counters: steadfast_volume::mirror::Counters,
     /// Mean time of a read in nanoseconds; 0: none yet.
     pub read_latency_ns: u64,
 }

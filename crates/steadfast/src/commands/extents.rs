@@ -7,7 +7,8 @@ use serde_json::json;
 use steadfast_vfs::path::{resolve, shown};
 use steadfast_vfs::{FileExtent, FileSystem, FileType, Ino};
 
-use crate::{Usage, document};
+use crate::document;
+use crate::terminal::counted;
 
 /// Bytes of the file that are asked about at a time.
 const PART: u64 = 1 << 30;
@@ -19,37 +20,26 @@ const FILE_BLOCKS: u64 = 1 << 32;
 pub fn extents(fs: &dyn FileSystem, path: &[u8], json: bool, out: &mut dyn Write) -> Result<()> {
     let attr = resolve(fs, path, true).with_context(|| shown(path))?;
     if !matches!(attr.kind, FileType::Regular | FileType::Directory) {
-        return Err(Usage(format!("{}: neither a file nor a directory", shown(path))).into());
+        usage!("{}: neither a file nor a directory", shown(path));
     }
     let all = all_of(fs, attr.ino).with_context(|| shown(path))?;
     if json {
-        let list: Vec<_> = all
-            .iter()
-            .map(|e| {
-                json!({
-                    "logical": e.logical,
-                    "physical": e.physical,
-                    "len": e.len,
-                    "unwritten": e.unwritten,
-                    "delayed": e.delayed,
-                    "inline": e.inline,
-                })
+        let extent = |e: &FileExtent| {
+            json!({
+                "logical": e.logical, "physical": e.physical, "len": e.len,
+                "unwritten": e.unwritten, "delayed": e.delayed, "inline": e.inline,
             })
-            .collect();
-        let body = json!({
-            "path": shown(path),
-            "size": attr.size,
-            "extents": list,
-        });
-        document::print(out, "steadfast-extents", 1, body)?;
-        return Ok(());
+        };
+        let list: Vec<_> = all.iter().map(extent).collect();
+        let body = json!({ "path": shown(path), "size": attr.size, "extents": list });
+        return Ok(document::print(out, "steadfast-extents", 1, body)?);
     }
     writeln!(out, "{:>16} {:>20} {:>16}  state", "file byte", "device byte", "bytes")?;
     for e in &all {
         writeln!(out, "{:>16} {:>20} {:>16}  {}", e.logical, e.physical, e.len, state(e))?;
     }
-    let plural = if all.len() == 1 { "" } else { "s" };
-    writeln!(out, "{}: {} bytes in {} extent{plural}", shown(path), attr.size, all.len())?;
+    let extents = counted(all.len() as u64, "extent");
+    writeln!(out, "{}: {} bytes in {extents}", shown(path), attr.size)?;
     Ok(())
 }
 

@@ -297,8 +297,7 @@ pub fn info(image: &Image, json: bool, out: &mut dyn Write) -> Result<()> {
             }
             fields.insert(name, field(value));
         }
-        document::print(out, "steadfast-info", 2, json!({ "info": fields }))?;
-        return Ok(());
+        return Ok(document::print(out, "steadfast-info", 2, json!({ "info": fields }))?);
     }
     let width = rows.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
     for (name, value) in rows {

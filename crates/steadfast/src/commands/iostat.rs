@@ -102,9 +102,7 @@ fn asked(words: &[String]) -> Result<IostatArgs> {
         [interval] => (Some(interval), None),
         [interval, count] => (Some(interval), Some(count)),
         _ => {
-            return Err(
-                Usage("iostat: an interval, and a count, and no more numbers".into()).into()
-            );
+            usage!("iostat: an interval, and a count, and no more numbers");
         }
     };
     let interval = interval.map(|text| {
@@ -132,9 +130,7 @@ fn report(
     out: &mut dyn Write,
 ) -> Result<()> {
     if let Some(absent) = devices.iter().find(|d| !now.lines.iter().any(|l| l.name == **d)) {
-        return Err(
-            Usage(format!("{absent}: the host has no device or volume of this name")).into()
-        );
+        usage!("{absent}: the host has no device or volume of this name");
     }
     match iostat.time {
         Some(TimeForm::U) => writeln!(out, "{}", Zoned::now().timestamp().as_second())?,

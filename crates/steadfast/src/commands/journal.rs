@@ -77,7 +77,7 @@ fn new_journal(image: &Path, args: &NewJournalArgs) -> Result<NewJournal> {
     if let Some(path) = &args.device {
         let place = |path| std::fs::canonicalize(memory::file(path)).ok();
         if place(path).is_some_and(|path| Some(path) == place(image)) {
-            return Err(Usage("the journal is to be on another device".into()).into());
+            usage!("the journal is to be on another device");
         }
         return Ok(NewJournal::External(open_journal(path, false, args.accept_volatile)?));
     }

@@ -8,8 +8,8 @@ use std::io::Write;
 use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_devices::model::parameters::ModelKind;
-use steadfast_lab::devices;
 use steadfast_lab::scenario::{Scenario, Variant, keys};
+use steadfast_lab::{LabError, devices};
 
 use crate::Usage;
 use crate::cli::ListFormat;
@@ -75,6 +75,14 @@ pub fn find(name_or_file: &str) -> Result<Scenario, Usage> {
     Scenario::find(name_or_file).map_err(|e| Usage(e.to_string()))
 }
 
+/// An error of a run: of a variant it is a finding, all else is the caller's.
+pub fn to_anyhow(e: LabError) -> anyhow::Error {
+    match e {
+        LabError::Variant { .. } => e.into(),
+        e => Usage(e.to_string()).into(),
+    }
+}
+
 /// Reads a scenario, makes and mounts the file systems of its variants; runs nothing.
 pub fn check(name_or_file: &str, json: bool, out: &mut dyn Write) -> Result<()> {
     let scenario = find(name_or_file)?;
@@ -85,7 +93,7 @@ pub fn check(name_or_file: &str, json: bool, out: &mut dyn Write) -> Result<()> 
         .filter_map(|variant| Some(steadfast_lab::try_out(&scenario, variant).err()?.to_string()))
         .collect();
     if !wrong.is_empty() {
-        return Err(Usage(format!("{}: {}", scenario.name, wrong.join("\n  "))).into());
+        usage!("{}: {}", scenario.name, wrong.join("\n  "));
     }
     let (variants, devices) = (scenario.variants.len(), scenario.topology.devices.len());
     if json {

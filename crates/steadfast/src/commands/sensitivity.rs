@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use steadfast_lab::Watch;
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::sensitivity::{self, Options};
-use steadfast_lab::{LabError, Watch};
 use steadfast_vfs::foreign;
 use steadfast_vfs::options::choose;
 
@@ -20,7 +20,7 @@ use crate::{CommandEnd, Usage};
 
 /// Measures, and prints tables or JSON.
 pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<CommandEnd> {
-    let scenario = Scenario::find(&args.scenario).map_err(|e| Usage(e.to_string()))?;
+    let scenario = super::lab::find(&args.scenario)?;
     let figure = args.figure.as_deref().map(figure_of).transpose()?;
     check_figure(&scenario, figure)?;
     let (size, only) = (args.size.clone(), args.only.clone());
@@ -35,10 +35,7 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<CommandEnd> {
     let watch = Watch { progress: &|share, what| progress.set(share, what), stop: &stop };
     let found = sensitivity::run(&scenario, &options, &watch);
     progress.finish();
-    let found = found.map_err(|e| match e {
-        LabError::Variant { .. } => anyhow::Error::new(e),
-        e => Usage(e.to_string()).into(),
-    })?;
+    let found = found.map_err(super::lab::to_anyhow)?;
     let json = foreign::json(serde_json::to_string_pretty(&found)? + "\n");
     let printed = match to_stdout {
         true => write!(out, "{json}"),

@@ -210,7 +210,7 @@ impl Site {
         let is_own = own.into_iter().flatten().any(|o| identity(o) == identity(path));
         if is_own && path.exists() {
             let shown = path.display();
-            return Err(Usage(format!("host:{shown}: is the image, which is in use")).into());
+            usage!("host:{shown}: is the image, which is in use");
         }
         Ok(())
     }
@@ -230,8 +230,7 @@ impl Site {
             }
             SiteTarget::Devices(devices, ..) => devices.get(name),
             SiteTarget::Here | SiteTarget::Image(..) => {
-                let what = format!("device {name}: devices have names with --stack only");
-                return Err(Usage(what).into());
+                usage!("device {name}: devices have names with --stack only");
             }
         };
         Ok(device.map_err(|e| Usage(e.to_string()))?)

@@ -13,7 +13,7 @@ use steadfast_host::{Folder, Guard};
 use steadfast_runtime::sleep;
 use steadfast_vfs::FileSystem as Vfs;
 
-use crate::fs::{FileSystem, FileSystemCore};
+use crate::fs::FileSystem;
 
 /// Longest line that is one acknowledgement, in bytes.
 const LINE_MAX: u64 = 1 << 20;
@@ -124,7 +124,7 @@ fn mounted<E: std::fmt::Display>(
         allow_other: rustix::process::geteuid().is_root(),
         ..Options::default()
     };
-    let fs = FileSystem::of(FileSystemCore::new(fs, None, "disk".into(), (0, 0)));
+    let fs = FileSystem::over(fs, "disk");
     let mounted = fs.mount_at_with(folder.path(), &options).map_err(|e| cannot(e.to_string()))?;
     // Killed, this process would wait for itself. Without one everything else works.
     let _guard = Guard::of(folder.path()).ok();

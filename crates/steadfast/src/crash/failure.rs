@@ -9,7 +9,6 @@ use steadfast_crash::program::describe::{
 use steadfast_crash::program::explore::{Exploration, ExplorationReport, Wrong, WrongState};
 use steadfast_crash::program::shrink::shrink;
 use steadfast_crash::program::{Names, recover};
-use steadfast_crash::states::contents_where;
 use steadfast_ext4::MountOptions;
 
 /// Calls before the cut that are printed.
@@ -114,10 +113,7 @@ fn describe(
         writeln!(out, "{count} had been made, the last of them: {last}")?;
     }
     print_calls(run, &state, CALLS, out)?;
-    let end =
-        contents_where(&run.bases, &run.recording, run.recording.last_crash_point(), |_| true);
-    let mut names = Names::of(state.contents.clone(), options);
-    names.add(Names::of(end, options));
+    let names = run.names(&state, |contents| Names::of(contents, options));
     print_writes(run, &names, &state, out)?;
     let Ok(base) = exploration.base() else { return Ok(()) };
     let recovered = recover(exploration.system, state.contents.clone());

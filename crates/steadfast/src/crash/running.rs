@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steadfast_crash::program::inside::AckLog;
 use steadfast_vfs::FileSystem as Vfs;
 
-use crate::fs::{FileSystem, FileSystemCore};
+use crate::fs::FileSystem;
 
 /// The file system that a program runs on: a [`FileSystem`], and somebody to acknowledge to.
 ///
@@ -31,7 +31,7 @@ pub struct ProgramFs {
 
 impl ProgramFs {
     pub(super) fn new(fs: Arc<dyn Vfs>, said: AckLog) -> ProgramFs {
-        ProgramFs { fs: FileSystem::of(FileSystemCore::new(fs, None, "disk".into(), (0, 0))), said }
+        ProgramFs { fs: FileSystem::over(fs, "disk"), said }
     }
 
     /// Acknowledges that something is done, as a server answers its client. A judge is given the
@@ -89,7 +89,7 @@ pub struct NextBoot {
 
 impl NextBoot {
     pub(super) fn new(fs: Arc<dyn Vfs>, lines: Vec<Vec<u8>>) -> NextBoot {
-        let fs = FileSystem::of(FileSystemCore::new(fs, None, "disk".into(), (0, 0)));
+        let fs = FileSystem::over(fs, "disk");
         let lines = lines.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect();
         NextBoot { fs, lines }
     }

@@ -5,6 +5,59 @@ use steadfast_vfs::{Fallocate, FileExtent, FsError, OpenFlags, SeekTo};
 use super::{File, Handle};
 use crate::error::Result;
 
+/// Calls of fallocate(2): what each asks for, the range of its example, and what holds afterwards of
+/// a file of two blocks, one of ones and one of twos.
+macro_rules! ranges {
+    ($($(#[doc = $text:literal])+
+     $name:ident = $what:expr, $range:literal, $after:literal;)*) => {
+        impl File {
+            $($(#[doc = $text])+
+            ///
+            /// ```
+            /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+            /// let file = fs.create("/file")?;
+            /// file.write_all_at(&[[1; 4096], [2; 4096]].concat(), 0)?;
+            #[doc = concat!("file.", stringify!($name), "(", $range, ")?;")]
+            #[doc = $after]
+            /// # Ok::<(), std::io::Error>(())
+            /// ```
+            ///
+            /// # Errors
+            /// As fallocate(2).
+            pub fn $name(&self, offset: u64, len: u64) -> Result<()> {
+                self.fallocate(stringify!($name), $what, offset, len)
+            })*
+        }
+    };
+}
+
+ranges! {
+    /// Gives the range of `len` bytes storage where it has none, which reads as zeros; the file
+    /// grows to the end of the range. Later writes there do not fail for want of space.
+    allocate = Fallocate::Allocate { keep_size: false },
+        "0, 1 << 20", "assert_eq!(file.metadata()?.len(), 1 << 20);";
+    /// As [`File::allocate`], but the file does not grow: storage beyond its end waits for what is
+    /// appended (FALLOC_FL_KEEP_SIZE).
+    allocate_keep_size = Fallocate::Allocate { keep_size: true },
+        "0, 1 << 20", "assert!(file.metadata()?.len() == 8192 && file.metadata()?.blocks() >= 2048);";
+    /// Gives the storage of a range back; it reads as zeros and the size stays
+    /// (FALLOC_FL_PUNCH_HOLE).
+    punch_hole = Fallocate::PunchHole,
+        "0, 4096", "assert_eq!(fs.read(\"/file\")?, [[0; 4096], [2; 4096]].concat());";
+    /// Makes a range zeros that keep their storage; the file grows to the end of the range
+    /// (FALLOC_FL_ZERO_RANGE).
+    zero_range = Fallocate::ZeroRange { keep_size: false },
+        "0, 4096", "assert_eq!(fs.read(\"/file\")?, [[0; 4096], [2; 4096]].concat());";
+    /// Takes a range out; what follows moves to its start. In whole blocks and before the end of
+    /// the file (FALLOC_FL_COLLAPSE_RANGE).
+    collapse_range = Fallocate::CollapseRange,
+        "0, 4096", "assert_eq!(fs.read(\"/file\")?, [2; 4096]);";
+    /// Puts a hole in; what was there moves behind it. In whole blocks and before the end of the
+    /// file (FALLOC_FL_INSERT_RANGE).
+    insert_range = Fallocate::InsertRange,
+        "0, 4096", "assert_eq!(fs.read(\"/file\")?, [[0; 4096], [1; 4096], [2; 4096]].concat());";
+}
+
 impl File {
     /// As fallocate(2); of what was not opened for writing EBADF, as there.
     fn fallocate(
@@ -23,126 +76,6 @@ impl File {
         done.map_err(self.failed(operation))
     }
 
-    /// Gives the range of `len` bytes storage where it has none, which reads as zeros; the file
-    /// grows to the end of the range. Later writes there do not fail for want of space.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let file = fs.create("/file")?;
-    /// file.allocate(0, 1 << 20)?;
-    /// assert_eq!(file.metadata()?.len(), 1 << 20);
-    /// assert!(file.metadata()?.blocks() >= (1 << 20) / 512);
-    /// # drop(file);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As fallocate(2).
-    pub fn allocate(&self, offset: u64, len: u64) -> Result<()> {
-        self.fallocate("allocate", Fallocate::Allocate { keep_size: false }, offset, len)
-    }
-
-    /// As [`File::allocate`], but the file does not grow: storage beyond its end waits for what is
-    /// appended (FALLOC_FL_KEEP_SIZE).
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let file = fs.create("/log")?;
-    /// file.allocate_keep_size(0, 1 << 20)?;
-    /// assert_eq!(file.metadata()?.len(), 0);
-    /// assert!(file.metadata()?.blocks() >= (1 << 20) / 512);
-    /// # drop(file);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As fallocate(2).
-    pub fn allocate_keep_size(&self, offset: u64, len: u64) -> Result<()> {
-        self.fallocate("allocate_keep_size", Fallocate::Allocate { keep_size: true }, offset, len)
-    }
-
-    /// Gives the storage of a range back; it reads as zeros and the size stays
-    /// (FALLOC_FL_PUNCH_HOLE).
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let file = fs.create("/file")?;
-    /// file.write_all_at(&[1; 8192], 0)?;
-    /// file.punch_hole(0, 4096)?;
-    /// assert_eq!(fs.read("/file")?, [[0; 4096], [1; 4096]].concat());
-    /// # drop(file);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As fallocate(2).
-    pub fn punch_hole(&self, offset: u64, len: u64) -> Result<()> {
-        self.fallocate("punch_hole", Fallocate::PunchHole, offset, len)
-    }
-
-    /// Makes a range zeros that keep their storage; the file grows to the end of the range
-    /// (FALLOC_FL_ZERO_RANGE).
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let file = fs.create("/file")?;
-    /// file.write_all_at(b"12345", 0)?;
-    /// file.zero_range(1, 3)?;
-    /// assert_eq!(fs.read("/file")?, b"1\0\0\x005");
-    /// # drop(file);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As fallocate(2).
-    pub fn zero_range(&self, offset: u64, len: u64) -> Result<()> {
-        self.fallocate("zero_range", Fallocate::ZeroRange { keep_size: false }, offset, len)
-    }
-
-    /// Takes a range out; what follows moves to its start. In whole blocks and before the end of
-    /// the file (FALLOC_FL_COLLAPSE_RANGE).
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let file = fs.create("/file")?;
-    /// file.write_all_at(&[[1; 4096], [2; 4096]].concat(), 0)?;
-    /// file.collapse_range(0, 4096)?;
-    /// assert_eq!(fs.read("/file")?, [2; 4096]);
-    /// # drop(file);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As fallocate(2).
-    pub fn collapse_range(&self, offset: u64, len: u64) -> Result<()> {
-        self.fallocate("collapse_range", Fallocate::CollapseRange, offset, len)
-    }
-
-    /// Puts a hole in; what was there moves behind it. In whole blocks and before the end of the
-    /// file (FALLOC_FL_INSERT_RANGE).
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let file = fs.create("/file")?;
-    /// file.write_all_at(&[1; 4096], 0)?;
-    /// file.insert_range(0, 4096)?;
-    /// assert_eq!(fs.read("/file")?, [[0; 4096], [1; 4096]].concat());
-    /// # drop(file);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As fallocate(2).
-    pub fn insert_range(&self, offset: u64, len: u64) -> Result<()> {
-        self.fallocate("insert_range", Fallocate::InsertRange, offset, len)
-    }
-
     /// Where the first data at or behind `offset` begins; `None` if there is none (SEEK_DATA). It
     /// has no say in where [`Read`](std::io::Read) goes on.
     ///
@@ -152,8 +85,6 @@ impl File {
     /// file.write_all_at(b"data", 1 << 20)?;
     /// assert_eq!(file.seek_data(0)?, Some(1 << 20));
     /// assert_eq!(file.seek_data(2 << 20)?, None);
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -172,8 +103,6 @@ impl File {
     /// file.write_all_at(b"data", 0)?;
     /// assert_eq!(file.seek_hole(0)?, Some(4));
     /// assert_eq!(file.seek_hole(5)?, None);
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -205,8 +134,6 @@ impl File {
     /// file.sync_all()?;
     /// let extents = file.extents(0, 1 << 20)?;
     /// assert_eq!((extents.len(), extents[0].logical, extents[0].len), (1, 8192, 4096));
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///

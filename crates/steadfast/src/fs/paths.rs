@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use steadfast_vfs::path::{parent_and_name, place, remove_tree, resolve};
+use steadfast_vfs::path::{parent_and_name, place, resolve};
 use steadfast_vfs::{Attr, FileType, FsError, Ino, RenameFlags};
 
 use super::FileSystem;
@@ -17,7 +17,7 @@ use crate::open_options::OpenOptions;
 
 impl FileSystem {
     /// The inode of a path.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         operation: &'static str,
         path: &Path,
@@ -27,7 +27,10 @@ impl FileSystem {
     }
 
     /// The folder and the name of what is to be made, moved or removed.
-    fn entry<'p>(&self, path: &'p Path) -> std::result::Result<(Ino, &'p [u8]), FsError> {
+    pub(crate) fn entry<'p>(
+        &self,
+        path: &'p Path,
+    ) -> std::result::Result<(Ino, &'p [u8]), FsError> {
         let all = bytes(path);
         if all.iter().all(|b| *b == b'/') {
             return Err(FsError::Busy { what: "the root" });
@@ -49,7 +52,6 @@ impl FileSystem {
     /// let mut text = String::new();
     /// fs.open("/file")?.read_to_string(&mut text)?;
     /// assert_eq!(text, "text");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -69,8 +71,6 @@ impl FileSystem {
     /// let mut file = fs.create("/file")?;
     /// file.write_all(b"durable")?;
     /// file.sync_all()?;
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -86,7 +86,6 @@ impl FileSystem {
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// fs.write("/file", [1, 2, 3])?;
     /// assert_eq!(fs.read("/file")?, [1, 2, 3]);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -104,7 +103,6 @@ impl FileSystem {
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// fs.write("/file", "text")?;
     /// assert_eq!(fs.read_to_string("/file")?, "text");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -123,7 +121,6 @@ impl FileSystem {
     /// ```
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// fs.write("/file", "text")?;
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -143,7 +140,6 @@ impl FileSystem {
     /// fs.write("/file", "text")?;
     /// assert_eq!(fs.copy("/file", "/copy")?, 4);
     /// assert_eq!(fs.read_to_string("/copy")?, "text");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -184,7 +180,6 @@ impl FileSystem {
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// fs.create_dir("/folder")?;
     /// assert!(fs.create_dir("/no/folder").is_err());
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -208,7 +203,6 @@ impl FileSystem {
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// fs.create_dir_all("/a/b/c")?;
     /// fs.create_dir_all("/a/b/c")?;
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -247,7 +241,6 @@ impl FileSystem {
     /// for entry in fs.read_dir("/")? {
     ///     assert_eq!(entry?.file_name(), "lost+found");
     /// }
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -269,7 +262,6 @@ impl FileSystem {
     /// fs.write("/file", "")?;
     /// fs.remove_file("/file")?;
     /// assert!(!fs.exists("/file")?);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -288,7 +280,6 @@ impl FileSystem {
     /// fs.create_dir_all("/a/b")?;
     /// assert!(fs.remove_dir("/a").is_err());
     /// fs.remove_dir("/a/b")?;
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -298,30 +289,6 @@ impl FileSystem {
         let path = path.as_ref();
         let removed = self.entry(path).and_then(|(dir, name)| self.vfs().rmdir(dir, name));
         removed.map_err(Error::at("remove_dir", path))
-    }
-
-    /// Removes a folder with all it holds; of a link, the link. What cannot be removed ends it.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// fs.create_dir_all("/a/b")?;
-    /// fs.write("/a/b/file", "")?;
-    /// fs.remove_dir_all("/a")?;
-    /// assert!(!fs.exists("/a")?);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As unlink(2) and rmdir(2); a folder that, on a damaged disk, is in two places.
-    pub fn remove_dir_all(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let fs = &**self.vfs();
-        let removed = self.entry(path).and_then(|(dir, name)| match fs.lookup(dir, name)?.kind {
-            FileType::Symlink => fs.unlink(dir, name),
-            _ => remove_tree(fs, dir, name),
-        });
-        removed.map_err(Error::at("remove_dir_all", path))
     }
 
     /// Moves a name; a file at the new one is replaced as a whole, which is how contents are
@@ -340,8 +307,6 @@ impl FileSystem {
     /// fs.rename("/config.new", "/config")?;
     /// fs.open("/")?.sync_all()?;
     /// assert_eq!(fs.read_to_string("/config")?, "new");
-    /// # drop(file);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -363,7 +328,6 @@ impl FileSystem {
     /// fs.write("/file", "")?;
     /// fs.hard_link("/file", "/same")?;
     /// assert_eq!(fs.metadata("/file")?.nlink(), 2);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -387,7 +351,6 @@ impl FileSystem {
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// fs.symlink("../data", "/link")?;
     /// assert_eq!(fs.read_link("/link")?.to_str(), Some("../data"));
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -408,7 +371,6 @@ impl FileSystem {
     /// fs.symlink("/anywhere", "/link")?;
     /// assert_eq!(fs.read_link("/link")?.to_str(), Some("/anywhere"));
     /// assert!(fs.read_link("/lost+found").is_err());
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -432,7 +394,6 @@ impl FileSystem {
     /// fs.write("/file", "12345")?;
     /// let file = fs.metadata("/file")?;
     /// assert!(file.is_file() && file.len() == 5);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -449,7 +410,6 @@ impl FileSystem {
     /// fs.symlink("nowhere", "/link")?;
     /// assert!(fs.symlink_metadata("/link")?.is_symlink());
     /// assert!(fs.metadata("/link").is_err());
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -464,7 +424,6 @@ impl FileSystem {
     /// ```
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// assert!(fs.exists("/")? && !fs.exists("/none/at/all")?);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -486,7 +445,6 @@ impl FileSystem {
     /// fs.create_dir_all("/a/b")?;
     /// fs.symlink("/a/b", "/link")?;
     /// assert_eq!(fs.canonicalize("link/../../../a/./b")?.to_str(), Some("/a/b"));
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///

@@ -22,7 +22,6 @@ impl FileSystem {
     /// fs.write("/a", "both")?;
     /// fs.write("/b", "or none")?;
     /// fs.transaction_point()?;
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -44,7 +43,6 @@ impl FileSystem {
     /// fs.write("/file", "taken back")?;
     /// fs.rollback()?;
     /// assert_eq!(fs.read_to_string("/file")?, "kept");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -61,7 +59,6 @@ impl FileSystem {
     ///
     /// let fs = Image::in_memory(16 << 20).data(DataMode::Transact).mount()?;
     /// fs.set_transaction_points("fsync,timed=5s".parse().unwrap())?;
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -87,7 +84,6 @@ impl FileSystem {
     /// });
     /// assert!(done.is_err());
     /// assert_eq!(fs.read_to_string("/account")?, "100");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///

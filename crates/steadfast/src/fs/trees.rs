@@ -16,7 +16,6 @@ impl FileSystem {
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// fs.copy_in(folder.path(), "/copy")?;
     /// assert_eq!(fs.read_to_string("/copy/file")?, "text");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -36,7 +35,6 @@ impl FileSystem {
     /// fs.write("/folder/file", "text")?;
     /// fs.copy_out("/folder", folder.path().join("copy"))?;
     /// assert_eq!(std::fs::read(folder.path().join("copy/file"))?, b"text");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///

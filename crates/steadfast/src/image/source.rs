@@ -78,35 +78,18 @@ fn refuse_member(device: &Arc<dyn BlockDevice>) -> Result<()> {
     }
 }
 
-impl From<&Path> for Source {
-    fn from(path: &Path) -> Source {
-        Source::Path(path.to_path_buf())
-    }
+/// What names a path.
+macro_rules! paths {
+    ($($of:ty),+) => {
+        $(impl From<$of> for Source {
+            fn from(path: $of) -> Source {
+                Source::Path(path.into())
+            }
+        })+
+    };
 }
 
-impl From<&PathBuf> for Source {
-    fn from(path: &PathBuf) -> Source {
-        Source::Path(path.clone())
-    }
-}
-
-impl From<PathBuf> for Source {
-    fn from(path: PathBuf) -> Source {
-        Source::Path(path)
-    }
-}
-
-impl From<&str> for Source {
-    fn from(path: &str) -> Source {
-        Source::Path(path.into())
-    }
-}
-
-impl From<String> for Source {
-    fn from(path: String) -> Source {
-        Source::Path(path.into())
-    }
-}
+paths!(&Path, &PathBuf, PathBuf, &str, String);
 
 impl From<Arc<dyn BlockDevice>> for Source {
     fn from(device: Arc<dyn BlockDevice>) -> Source {
@@ -136,7 +119,6 @@ impl fmt::Debug for Source {
 ///
 /// let fs = Image::in_memory(16 << 20).journal(Journal::None).mount()?;
 /// fs.write("/file", "as durable as with one, but a power cut needs e2fsck")?;
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone)]

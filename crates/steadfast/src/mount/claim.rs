@@ -40,7 +40,7 @@ impl MountpointLock {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Err(Errno::WOULDBLOCK) => {
                     let what = "another mount is being made there: wait for it, or choose another";
-                    return Err(Usage(format!("mount point {}: {what}", at.display())).into());
+                    usage!("mount point {}: {what}", at.display());
                 }
                 locked => locked.with_context(failed)?,
             }

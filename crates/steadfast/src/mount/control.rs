@@ -53,11 +53,8 @@ pub fn running() -> Vec<RunningMount> {
             sockets.extend(place::sockets_of(&mount.device, user));
         }
     }
-    sockets.sort();
-    sockets.dedup();
-    let asked = sockets.into_iter();
     let mut found: Vec<RunningMount> =
-        asked.filter_map(|s| answering(s, user, Instant::now() + PATIENCE)).collect();
+        sockets.into_iter().filter_map(|s| answering(s, user, Instant::now() + PATIENCE)).collect();
     found.sort_by_key(|r| r.status["mountpoint"].to_string());
     found
 }

@@ -118,19 +118,17 @@ fn each(base: MountSettings, lists: &[String]) -> Result<(MountSettings, Vec<Str
         }
     }
     if wanted.fuse.sync && wanted.fuse.writeback_cache {
-        return Err(Usage(
+        usage!(
             "mount options sync and writeback_cache exclude each other: with writeback_cache the \
              kernel keeps writes to itself, and none would be durable when it returns"
-                .into(),
-        ));
+        );
     }
     if wanted.ext4.data == DataMode::Transact && wanted.fuse.writeback_cache {
-        return Err(Usage(
+        usage!(
             "mount options data=transact and writeback_cache exclude each other: with \
              writeback_cache the kernel keeps writes and sizes to itself, so that a point would \
              not have them and a rollback not take them back"
-                .into(),
-        ));
+        );
     }
     wanted.ext4.data_given = words.iter().find(|word| ext4::speaks_of_journal(word)).cloned();
     wanted.ext4.cache_bytes.get_or_insert(CACHE_BYTES);

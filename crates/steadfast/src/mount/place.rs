@@ -3,6 +3,7 @@
 //! The folder depends on who mounted, and from where: a session, cron, sudo. So whoever looks for
 //! a mount goes by its device number, which the socket's name holds, not by his own environment.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
@@ -180,22 +181,15 @@ pub fn sockets_of(device: &str, user: u32) -> Vec<PathBuf> {
 }
 
 /// Sockets of this user's mounts, as far as its folders show them.
-pub fn own_sockets() -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        folders(geteuid().as_raw()).iter().flat_map(|f| sockets_in(f)).collect();
-    found.sort();
-    found.dedup();
-    found
+pub fn own_sockets() -> BTreeSet<PathBuf> {
+    folders(geteuid().as_raw()).iter().flat_map(|f| sockets_in(f)).collect()
 }
 
 /// The same, and those that are bound anywhere.
-pub fn all_sockets() -> Vec<PathBuf> {
-    let mut found = own_sockets();
-    found
-        .extend(bound_sockets().into_iter().filter(|p| p.extension().is_some_and(|e| e == "sock")));
-    found.sort();
-    found.dedup();
-    found
+pub fn all_sockets() -> BTreeSet<PathBuf> {
+    let bound = bound_sockets().into_iter();
+    let bound = bound.filter(|p| p.extension().is_some_and(|e| e == "sock"));
+    own_sockets().into_iter().chain(bound).collect()
 }
 
 /// Whether there is a socket at the path, no link to one, that one of these users has made. Anybody

@@ -72,10 +72,10 @@ fn refuse_lasting(had: &str, given: &[String]) -> Result<(), Usage> {
     let (was, is) = (before.lasting(), options::parse(&both)?.lasting());
     let changed: Vec<String> = is.into_iter().filter(|option| !was.contains(option)).collect();
     if !changed.is_empty() {
-        return Err(Usage(format!(
+        usage!(
             "{} cannot be changed by a remount: unmount it and mount it anew",
             changed.join(", ")
-        )));
+        );
     }
     Ok(())
 }
@@ -116,8 +116,7 @@ fn may_remount(served: &ServedMount, read_only: bool) -> Result<()> {
     }
     let source = &served.source;
     if served.wanted.ext4.read_only {
-        let what = format!("{source} was mounted read-only: unmount it and mount it anew");
-        return Err(Usage(what).into());
+        usage!("{source} was mounted read-only: unmount it and mount it anew");
     }
     match served.fs.read_only_because() {
         Some(why) => Err(anyhow!("{source} has become read-only: {why}; check it (e2fsck)")),

@@ -32,11 +32,10 @@ pub fn build(
     let scenario = crate::commands::lab::find(file)?;
     let variant = choose(&scenario, variant)?;
     if let Some(kernel) = &variant.kernel {
-        let why = format!(
+        usage!(
             "variant '{}' is the kernel's own {kernel}: mount(8) mounts it, not steadfast",
             variant.name
         );
-        return Err(Usage(why).into());
     }
     let setup = scenario.setup_of(variant);
     // Those that are there: the status has them joined by commas.
@@ -79,7 +78,7 @@ pub fn choose<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Vari
         None if scenario.variants.len() == 1 => scenario.variants.first(),
         None => {
             let which = format!("say which variant with --variant: {}", names());
-            return Err(Usage(format!("{}: {which}", scenario.name)).into());
+            usage!("{}: {which}", scenario.name);
         }
     };
     found.ok_or_else(|| {

@@ -50,8 +50,7 @@ fn ask(mountpoint: &Path, request: &Value) -> Result<Value> {
             Some(data) => format!("no transaction points with data={data}: mount data=transact"),
             None => "no transaction points without a journal: give it one (tune2fs -j)".into(),
         };
-        let what = format!("{shown}: {what}");
-        return Err(Usage(what).into());
+        usage!("{shown}: {what}");
     }
     control::ask(&running.socket, request, None)
 }

@@ -36,12 +36,11 @@ pub fn umount(mountpoint: &Path, timeout: Option<Duration>) -> Result<CommandEnd
         return Err(not_ours(&place, &at));
     };
     if !is_dead(&at) {
-        return Err(Usage(format!(
+        usage!(
             "{shown}: its process ({}) does not answer here; it may be another user's: umount or \
              fusermount3 -u works too, but does not wait for the flush",
             mount.source
-        ))
-        .into());
+        );
     }
     steadfast_fuse::unmount_lazily(&at)?;
     terminal::note(&format!(

@@ -24,7 +24,6 @@ impl FileSystem {
     /// let mut out = Vec::new();
     /// assert_eq!(fs.read_to_writer("/file", &mut out)?, 4);
     /// assert_eq!(out, b"text");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///

@@ -27,7 +27,6 @@ const KINDS_MAX: usize = 100;
 /// let options = tree::Options::new().on_note(|note| notes.push(note.to_string()));
 /// options.copy_out(&fs, "/file", folder.path())?;
 /// assert!(notes.iter().all(|note| note.contains("not kept")));
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +136,6 @@ impl<'h> TreeFailures<'h> {
 /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
 /// let report = fs.copy_in(folder.path(), "/folder")?;
 /// assert_eq!(report.failures, 0);
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

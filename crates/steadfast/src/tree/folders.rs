@@ -27,7 +27,6 @@ use crate::metadata::Metadata;
 /// fs.create_dir_all("/a/b")?;
 /// let folders: Vec<_> = fs.folders("/a")?.map(|folder| folder.path).collect();
 /// assert_eq!(folders, [std::path::Path::new("/a"), "/a/b".as_ref()]);
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Folders<'f> {
@@ -47,7 +46,6 @@ pub struct Folders<'f> {
 /// let folder = fs.folders("/")?.next().unwrap();
 /// assert_eq!(folder.entries[0].name, "lost+found");
 /// assert!(folder.errors.is_empty());
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
@@ -71,7 +69,6 @@ pub struct Folder {
 /// let folder = fs.folders("/")?.next().unwrap();
 /// assert_eq!(folder.entries[0].target.as_deref(), Some("target".as_ref()));
 /// assert!(folder.entries[0].metadata.unwrap().is_symlink());
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +88,6 @@ impl FileSystem {
     /// ```
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// assert_eq!(fs.folders("/")?.count(), 2);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///

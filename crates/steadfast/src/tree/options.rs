@@ -19,7 +19,6 @@ use crate::fs::FileSystem;
 /// let options = tree::Options::new().on_failure(|error| failures.push(error));
 /// let report = options.copy_in(&fs, folder.path(), "/")?;
 /// assert_eq!((report.failures, failures.len()), (0, 0));
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Default)]
@@ -50,7 +49,6 @@ impl<'h> Options<'h> {
     /// fs.create_dir("/folder")?;
     /// let error = tree::Options::new().recursive(false).remove(&fs, "/folder").unwrap_err();
     /// assert_eq!(error.errno(), 21); // EISDIR
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn recursive(mut self, recursive: bool) -> Self {
@@ -69,7 +67,6 @@ impl<'h> Options<'h> {
     /// let fs = Image::create(&image).size(16 << 20).mount()?;
     /// tree::Options::new().exclude(&image).copy_in(&fs, folder.path(), "/folder")?;
     /// assert!(!fs.exists("/folder/disk.img")?);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn exclude(mut self, file: impl Into<PathBuf>) -> Self {
@@ -91,7 +88,6 @@ impl<'h> Options<'h> {
     /// let options = tree::Options::new().on_failure(|error| failures.push(error.to_string()));
     /// options.copy_in(&fs, folder.path().join("name"), "/in")?;
     /// assert_eq!(failures, ["/in/name: is in the way: it exists and is a folder"]);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn on_failure(mut self, handler: impl FnMut(Error) + 'h) -> Self {
@@ -124,7 +120,6 @@ impl<'h> Options<'h> {
     /// let fs = Image::in_memory(16 << 20).mount()?;
     /// tree::Options::new().copy_in(&fs, folder.path().join("file"), "/")?;
     /// assert_eq!(fs.read_to_string("/file")?, "text");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -153,7 +148,6 @@ impl<'h> Options<'h> {
     /// fs.write("/file", "text")?;
     /// tree::Options::new().copy_out(&fs, "/file", folder.path())?;
     /// assert_eq!(std::fs::read(folder.path().join("file"))?, b"text");
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -185,7 +179,6 @@ impl<'h> Options<'h> {
     /// fs.create_dir_all("/a/b/c")?;
     /// tree::Options::new().remove(&fs, "/a")?;
     /// assert!(!fs.exists("/a")?);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///

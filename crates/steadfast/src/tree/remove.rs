@@ -1,12 +1,41 @@
 //! Removing a file, or a tree.
 
+use std::path::Path;
+
 use steadfast_vfs::path::parent_and_name;
 use steadfast_vfs::{Attr, FileSystem as Vfs, FileType, FsError, Ino};
 
 use super::descent::{Descent, WalkStep};
 use super::failures::TreeFailures;
-use crate::error::Result;
+use crate::error::{Error, Result, bytes};
 use crate::fs::FileSystem;
+
+impl FileSystem {
+    /// Removes a folder with all it holds; of a link, the link. What cannot be removed ends it.
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// fs.create_dir_all("/a/b")?;
+    /// fs.write("/a/b/file", "")?;
+    /// fs.remove_dir_all("/a")?;
+    /// assert!(!fs.exists("/a")?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As unlink(2) and rmdir(2); a folder that, on a damaged disk, is in two places.
+    pub fn remove_dir_all(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let found = self.entry(path).and_then(|(dir, name)| self.vfs().lookup(dir, name));
+        let checked = found.and_then(|attr| match attr.kind {
+            FileType::Directory | FileType::Symlink => Ok(()),
+            _ => Err(FsError::NotDirectory),
+        });
+        checked.map_err(Error::at("remove_dir_all", path))?;
+        let mut failures = TreeFailures::new("remove_dir_all", None, None);
+        remove(self, bytes(path), true, &mut failures)
+    }
+}
 
 /// A folder that is being emptied.
 struct FolderRemoval {

@@ -12,6 +12,7 @@ use super::failures::{TreeFailures, to_path};
 use crate::error::{Error, Result, bytes};
 use crate::fs::FileSystem;
 use crate::metadata::Metadata;
+use crate::methods::getters;
 
 /// Everything below a folder: an iterator. A folder comes before what it holds, and is entered by
 /// the next step unless [`skip_folder`](Self::skip_folder) says otherwise; symbolic links are not
@@ -35,8 +36,6 @@ use crate::metadata::Metadata;
 ///     }
 /// }
 /// assert_eq!(bytes, 5);
-/// # drop(walk);
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Walk<'f> {
@@ -53,7 +52,6 @@ pub struct Walk<'f> {
 /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
 /// let entry = fs.walk("/")?.next().unwrap()?;
 /// assert_eq!(entry.path(), std::path::Path::new("/lost+found"));
-/// # fs.unmount()?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +69,6 @@ impl FileSystem {
     /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
     /// fs.create_dir_all("/a/b/c")?;
     /// assert_eq!(fs.walk("/a")?.count(), 2);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -105,8 +102,6 @@ impl Walk<'_> {
     /// walk.next();
     /// walk.skip_folder();
     /// assert!(walk.next().is_none());
-    /// # drop(walk);
-    /// # fs.unmount()?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn skip_folder(&mut self) {
@@ -158,53 +153,14 @@ impl std::fmt::Debug for Walk<'_> {
     }
 }
 
-impl Entry {
+getters! {
+    Entry, "let entry = fs.walk(\"/\")?.next().unwrap()?;";
     /// The name alone.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// assert_eq!(fs.walk("/")?.next().unwrap()?.file_name(), "lost+found");
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn file_name(&self) -> &OsStr {
-        &self.name
-    }
-
+    file_name -> &OsStr = |e| &e.name, "assert_eq!(entry.file_name(), \"lost+found\");";
     /// The path: that of the walk's start, and the names from there.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// let entry = fs.walk("/")?.next().unwrap()?;
-    /// assert!(fs.metadata(entry.path())?.is_dir());
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
+    path -> &Path = |e| &e.path, "assert!(fs.metadata(entry.path())?.is_dir());";
     /// How deep below the start it is: 1 in the folder itself.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// assert_eq!(fs.walk("/")?.next().unwrap()?.depth(), 1);
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn depth(&self) -> usize {
-        self.depth
-    }
-
+    depth -> usize = |e| e.depth, "assert_eq!(entry.depth(), 1);";
     /// What it is; of a symbolic link the link.
-    ///
-    /// ```
-    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-    /// assert!(fs.walk("/")?.next().unwrap()?.metadata().is_dir());
-    /// # fs.unmount()?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
+    metadata -> &Metadata = |e| &e.metadata, "assert!(entry.metadata().is_dir());";
 }

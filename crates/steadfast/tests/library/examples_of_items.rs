@@ -86,7 +86,8 @@ fn every_public_item_has_an_example() {
         missing.extend(without.into_iter().map(|name| format!("{}: {name}", file.display())));
     }
     assert!(missing.is_empty(), "without an example:\n{}", missing.join("\n"));
-    assert!(good > 150, "only {good} items were found");
+    // Lists of methods (`src/methods.rs`) give each entry one; they are not counted.
+    assert!(good > 120, "only {good} items were found");
 }
 
 #[test]

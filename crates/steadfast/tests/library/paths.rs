@@ -51,6 +51,25 @@ fn links_are_followed_inside_and_not_for_ever() {
 }
 
 #[test]
+fn a_tree_is_removed_and_what_its_links_name_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = FileSystem::host(folder.path()).unwrap();
+    for fs in [memory(), here] {
+        fs.create_dir_all("/a/b/c").unwrap();
+        fs.create_dir("/kept").unwrap();
+        for n in 0..500 {
+            fs.write(format!("/a/b/c/{n}"), "").unwrap();
+        }
+        fs.symlink("../../../kept", "/a/b/c/link").unwrap();
+        fs.symlink("a", "/link").unwrap();
+        fs.remove_dir_all("/link").unwrap();
+        assert!(fs.exists("/a/b/c/499").unwrap());
+        fs.remove_dir_all("/a").unwrap();
+        assert!(!fs.exists("/a").unwrap() && fs.exists("/kept").unwrap());
+    }
+}
+
+#[test]
 fn each_wrong_use_has_its_error() {
     let fs = memory();
     fs.create_dir("/folder").unwrap();

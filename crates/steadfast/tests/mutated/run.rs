@@ -18,7 +18,7 @@ pub fn is_possible() -> bool {
         && std::path::Path::new("/usr/bin/time").exists()
 }
 
-/// Runs a line in the test's folder; `None` if it was killed after its time.
+/// Runs a line in the test's folder; it is killed after its time.
 pub fn other(bench: &Bench, line: &str) -> Output {
     let limit = WALL_SECONDS_MAX.to_string();
     Command::new("timeout")

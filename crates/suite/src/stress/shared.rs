@@ -1,16 +1,15 @@
 //! What all tasks share: a folder in which they race for names, and a file of which each has parts.
 
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
 
-use super::contents::{AlignedBuffer, differ, put, read_all, write_all};
+use super::contents::{call, map, open};
 use super::random::SplitMix64;
-use super::task::{Fault, call, open};
-use crate::raw::MappedFile;
+use super::task::Fault;
+use crate::names::differ;
 
 /// Names raced for: few, so that tasks meet.
 const NAMES: usize = 12;
@@ -122,7 +121,7 @@ impl SharedFile {
                 let bytes = random.bytes(STRIPE);
                 let file = open(&self.file, OFlags::RDWR)?;
                 write_all(&file, self.start_of_stripe(i), &bytes)?;
-                put(&mut self.stripes, i * STRIPE, &bytes);
+                self.stripes[i * STRIPE..][..STRIPE].copy_from_slice(&bytes);
                 Ok(())
             }
             4 => {
@@ -130,7 +129,7 @@ impl SharedFile {
                 let bytes = random.bytes(len);
                 let file = open(&self.file, OFlags::RDWR)?;
                 write_all(&file, self.start_of_blocks() + at, &bytes)?;
-                put(&mut self.blocks, at, &bytes);
+                self.blocks[at..][..len].copy_from_slice(&bytes);
                 Ok(())
             }
             _ => self.verify_some(random),
@@ -142,10 +141,12 @@ impl SharedFile {
         let at = random.below(BLOCKS / 4096) * 4096;
         let file = open(&self.file, OFlags::RDWR | OFlags::DIRECT)?;
         let bytes = random.bytes(4096);
-        let mut buffer = AlignedBuffer::new(4096);
-        buffer.bytes().copy_from_slice(&bytes);
-        write_all(&file, self.start_of_blocks() + at, buffer.bytes())?;
-        put(&mut self.blocks, at, &bytes);
+        // Some page of twice as much begins where it must.
+        let mut buffer = vec![0; 8192];
+        let start = buffer.as_ptr().align_offset(4096);
+        buffer[start..][..4096].copy_from_slice(&bytes);
+        write_all(&file, self.start_of_blocks() + at, &buffer[start..][..4096])?;
+        self.blocks[at..][..4096].copy_from_slice(&bytes);
         Ok(())
     }
 
@@ -154,15 +155,10 @@ impl SharedFile {
         self.mapped += 1;
         let i = random.below(STRIPES);
         let start = self.start_of_stripe(i);
-        let page = start / 4096 * 4096;
-        let len = start - page + STRIPE;
-        let file = open(&self.file, OFlags::RDWR)?;
-        let both = ProtFlags::READ | ProtFlags::WRITE;
-        let map = MappedFile::new(file.as_fd(), page as u64, len, both, MapFlags::SHARED);
-        let mut map = call("mmap", map)?;
         let bytes = random.bytes(STRIPE);
-        map.write(start - page, &bytes);
-        put(&mut self.stripes, i * STRIPE, &bytes);
+        let (mut map, at) = map(&self.file, start, STRIPE, true)?;
+        map.write(at, &bytes);
+        self.stripes[i * STRIPE..][..STRIPE].copy_from_slice(&bytes);
         Ok(())
     }
 
@@ -170,12 +166,15 @@ impl SharedFile {
         let file = open(&self.file, OFlags::RDONLY)?;
         if random.one_in(2) {
             let found = read_all(&file, self.start_of_blocks(), BLOCKS)?;
-            return differ("own blocks of the shared file", &found, &self.blocks);
+            return Ok(differ("own blocks of the shared file", &found, &self.blocks)?);
         }
-        let i = random.below(STRIPES);
-        let found = read_all(&file, self.start_of_stripe(i), STRIPE)?;
+        self.verify_stripe(&file, random.below(STRIPES))
+    }
+
+    fn verify_stripe(&self, file: &OwnedFd, i: usize) -> Result<(), Fault> {
+        let found = read_all(file, self.start_of_stripe(i), STRIPE)?;
         let expected = &self.stripes[i * STRIPE..][..STRIPE];
-        differ(&format!("stripe {i} of the shared file"), &found, expected)
+        Ok(differ(&format!("stripe {i} of the shared file"), &found, expected)?)
     }
 
     /// All the own parts.
@@ -183,11 +182,18 @@ impl SharedFile {
         let file = open(&self.file, OFlags::RDONLY)?;
         let found = read_all(&file, self.start_of_blocks(), BLOCKS)?;
         differ("own blocks of the shared file", &found, &self.blocks)?;
-        for i in 0..STRIPES {
-            let found = read_all(&file, self.start_of_stripe(i), STRIPE)?;
-            let expected = &self.stripes[i * STRIPE..][..STRIPE];
-            differ(&format!("stripe {i} of the shared file"), &found, expected)?;
-        }
-        Ok(())
+        (0..STRIPES).try_for_each(|i| self.verify_stripe(&file, i))
     }
+}
+
+fn write_all(file: &OwnedFd, at: usize, bytes: &[u8]) -> Result<(), Fault> {
+    let n = call("write", rustix::io::pwrite(file, bytes, at as u64))?;
+    if n == bytes.len() { Ok(()) } else { Err(format!("wrote {n} bytes of {}", bytes.len())) }
+}
+
+fn read_all(file: &OwnedFd, at: usize, len: usize) -> Result<Vec<u8>, Fault> {
+    let mut bytes = vec![0; len];
+    let n = call("read", rustix::io::pread(file, &mut bytes[..], at as u64))?;
+    bytes.truncate(n);
+    Ok(bytes)
 }

@@ -1,18 +1,17 @@
-//! One task in a folder of its own: random calls on the folder and on a model of it.
+//! One task in a folder of its own: random operations on the folder and on a model of it.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 
-use rustix::fs::{CWD, Mode, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
+use steadfast_vfs::{FileSystem, HostFs, path};
 
-use super::model::{FileId, Node, TreeModel};
+use super::contents::call;
 use super::random::SplitMix64;
 use super::shared::SharedFile;
-use super::{contents, verify};
+use crate::names::{NodeKind, Tree, look, parent};
+use crate::operation::{Operation, WriteKind};
 
-/// More names than this are not made.
-const NAMES_MAX: usize = 60;
 /// Calls that are listed when something is wrong.
 const RECENT: usize = 30;
 
@@ -22,14 +21,15 @@ pub(super) type Fault = String;
 /// A task and what it knows.
 pub(super) struct Task {
     pub(super) root: PathBuf,
+    number: usize,
     pub(super) random: SplitMix64,
-    pub(super) model: TreeModel,
+    pub(super) tree: Tree,
     pub(super) shared: SharedFile,
     /// Calls refused as not supported, by name: not faults, but reported.
-    pub(super) refused: BTreeMap<&'static str, u64>,
+    pub(super) refused: BTreeMap<String, u64>,
     recent: VecDeque<String>,
     /// Bytes of a block, as the file system says.
-    block_size: usize,
+    pub(super) block_size: usize,
     pub(super) done: u64,
     /// Of these, on its own files: with O_DIRECT, and through a map.
     pub(super) direct: u64,
@@ -37,13 +37,19 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(root: PathBuf, shared: SharedFile, seed: u64) -> Result<Task, Fault> {
+    pub(super) fn new(
+        root: PathBuf,
+        number: usize,
+        shared: SharedFile,
+        seed: u64,
+    ) -> Result<Task, Fault> {
         let block_size = call("statvfs", rustix::fs::statvfs(&root))?.f_bsize as usize;
         Ok(Task {
             block_size,
             root,
+            number,
             random: SplitMix64::new(seed),
-            model: TreeModel::default(),
+            tree: Tree::default(),
             shared,
             refused: BTreeMap::new(),
             recent: VecDeque::new(),
@@ -55,8 +61,9 @@ impl Task {
 
     /// Does so many calls; each is one call or a few that belong together.
     pub(super) fn run(&mut self, operations: u64) -> Result<(), Fault> {
+        let fs = call("the folder", HostFs::open(&self.root))?;
         for _ in 0..operations {
-            self.one().map_err(|what| {
+            self.one(&fs).map_err(|what| {
                 let recent: Vec<String> = self.recent.iter().cloned().collect();
                 format!(
                     "{}, operation {}: {what}\nbefore that:\n  {}",
@@ -70,6 +77,15 @@ impl Task {
         Ok(())
     }
 
+    /// Whether the folder is what the model has, with all contents.
+    pub(super) fn compare(&self) -> Result<(), Fault> {
+        let of = |what: Fault| format!("{}: {what}", self.root.display());
+        let fs = call("the folder", HostFs::open(&self.root))?;
+        let views = call("look", look(&fs, fs.root())).map_err(of)?;
+        self.tree.compare(&views).map_err(|what| of(what.into()))?;
+        self.shared.verify()
+    }
+
     /// Notes what is about to be done.
     pub(super) fn note(&mut self, what: String) {
         if self.recent.len() == RECENT {
@@ -79,238 +95,86 @@ impl Task {
         self.recent.push_back(what.replace(&"n".repeat(25), "~"));
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.root.join(name)
-    }
-
-    /// Whether a call that may be unsupported was done.
-    pub(super) fn unless_refused(
-        &mut self,
-        name: &'static str,
-        result: Result<(), Errno>,
-    ) -> Result<bool, Fault> {
-        match result {
-            Ok(()) => Ok(true),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY) => {
-                *self.refused.entry(name).or_default() += 1;
-                Ok(false)
-            }
-            Err(errno) => Err(format!("{name}: {errno}")),
-        }
-    }
-
-    fn one(&mut self) -> Result<(), Fault> {
-        match self.random.below(100) {
-            0..8 => self.create(),
-            8..10 => self.mkdir(),
-            10..12 => self.symlink(),
-            12..15 => self.link(),
-            15..21 => self.remove(),
-            21..26 => self.rename(),
-            26..28 => self.exchange(),
-            28..30 => self.list(),
-            30..33 => self.look(),
-            33..36 => self.attribute(),
-            36..39 => self.shared.race(&mut self.random),
-            39..45 => self.shared.ranges(&mut self.random),
-            _ => match self.model.pick_file(&mut self.random) {
-                Some((path, id)) => contents::operate(self, &path, id),
-                None => self.create(),
+    fn one(&mut self, fs: &HostFs) -> Result<(), Fault> {
+        let drawn = match self.random.below(100) {
+            0..31 => self.draw_names(),
+            31..36 => return self.list(fs),
+            36..39 => return self.shared.race(&mut self.random),
+            39..45 => return self.shared.ranges(&mut self.random),
+            drawn => match self.pick(Some(NodeKind::File)) {
+                Some(name) if drawn < 66 => return self.use_content(fs, &name),
+                Some(name) => self.draw_change(name),
+                None => self.draw_names(),
             },
-        }
-    }
-
-    /// A name that is not taken, in some folder.
-    fn new_name(&mut self) -> String {
-        let folder = match self.random.one_in(2) {
-            true => self.model.pick(&mut self.random, |n| *n == Node::Folder),
-            false => None,
         };
-        loop {
-            let len = [1, 5, 30, 255][self.random.below(4)];
-            let number = format!("{:x}", self.random.next() % 4096);
-            let name = format!("{number}{}", "n".repeat(len)).chars().take(255).collect::<String>();
-            let path = match &folder {
-                // Paths must not become too long for a call.
-                Some(folder) if folder.len() < 1000 => format!("{folder}/{name}"),
-                _ => name,
-            };
-            if !self.model.names.contains_key(&path) {
-                return path;
-            }
-        }
+        drawn.map_or(Ok(()), |op| self.apply(fs, &op))
     }
 
-    fn create(&mut self) -> Result<(), Fault> {
-        if self.model.names.len() >= NAMES_MAX {
-            return self.remove();
-        }
-        let name = self.new_name();
-        self.note(format!("create {name}"));
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        call("create", rustix::fs::open(self.path(&name), flags, Mode::from_raw_mode(0o644)))?;
-        self.model.create(&name);
-        Ok(())
-    }
-
-    fn mkdir(&mut self) -> Result<(), Fault> {
-        if self.model.names.len() >= NAMES_MAX {
-            return self.remove();
-        }
-        let name = self.new_name();
-        self.note(format!("mkdir {name}"));
-        call("mkdir", rustix::fs::mkdir(self.path(&name), Mode::from_raw_mode(0o755)))?;
-        self.model.names.insert(name, Node::Folder);
-        Ok(())
-    }
-
-    fn symlink(&mut self) -> Result<(), Fault> {
-        if self.model.names.len() >= NAMES_MAX {
-            return self.remove();
-        }
-        let name = self.new_name();
-        let len = [1, 59, 60, 200, 3000][self.random.below(5)];
-        // It must fit into a block.
-        let len = len.min(self.block_size - 1);
-        let target = "t".repeat(len);
-        self.note(format!("symlink of {len} bytes {name}"));
-        call("symlink", rustix::fs::symlink(&target, self.path(&name)))?;
-        self.model.names.insert(name, Node::Symlink(target));
-        Ok(())
-    }
-
-    fn link(&mut self) -> Result<(), Fault> {
-        let Some((old, id)) = self.model.pick_file(&mut self.random) else { return Ok(()) };
-        if self.model.names.len() >= NAMES_MAX {
-            return self.remove();
-        }
-        let new = self.new_name();
-        self.note(format!("link {old} {new}"));
-        call("link", rustix::fs::link(self.path(&old), self.path(&new)))?;
-        self.model.names.insert(new, Node::File(id));
-        Ok(())
-    }
-
-    fn remove(&mut self) -> Result<(), Fault> {
-        let Some(name) = self.model.pick(&mut self.random, |_| true) else { return Ok(()) };
-        self.note(format!("remove {name}"));
-        if self.model.names[&name] != Node::Folder {
-            call("unlink", rustix::fs::unlink(self.path(&name)))?;
-            self.model.remove(&name);
-        } else {
-            let result = rustix::fs::rmdir(self.path(&name));
-            if self.model.is_empty_folder(&name) {
-                call("rmdir", result)?;
-                self.model.remove(&name);
-            } else if result != Err(Errno::NOTEMPTY) {
-                return Err(format!("rmdir of a folder with entries: {result:?}"));
-            }
-        }
-        Ok(())
-    }
-
-    fn rename(&mut self) -> Result<(), Fault> {
-        let Some(old) = self.model.pick(&mut self.random, |_| true) else { return Ok(()) };
-        let over = match self.random.one_in(2) {
-            true => self.model.pick(&mut self.random, |_| true),
-            false => None,
-        };
-        let new = over.unwrap_or_else(|| self.new_name());
-        self.note(format!("rename {old} {new}"));
-        let result = rustix::fs::rename(self.path(&old), self.path(&new));
-        let expected = self.rename_error(&old, &new);
-        match (result, expected) {
-            (Ok(()), None) => {
-                self.model.rename(&old, &new);
+    /// Carries it out, and on the model; or sees that it is refused as it must be.
+    fn apply(&mut self, fs: &HostFs, op: &Operation) -> Result<(), Fault> {
+        self.note(op.to_string());
+        let (by, due) = ((self.number, self.done as usize), self.tree.names.refusal(op));
+        let found = match op {
+            Operation::Write { name, offset, len, how: WriteKind::Mapped } => {
+                self.mapped += 1;
+                self.write_mapped(name, *offset as usize, *len as usize, by)?;
                 Ok(())
             }
-            (Err(errno), Some(expected)) if expected.contains(&errno) => Ok(()),
-            (result, expected) => Err(format!("rename: {result:?}, expected {expected:?}")),
+            _ => op.apply(fs, fs.root(), by).map_err(|e| Errno::from_raw_os_error(e.errno())),
+        };
+        self.direct += u64::from(matches!(op, Operation::Write { how: WriteKind::Direct, .. }));
+        match (found, due) {
+            (Ok(()), None) => self.tree.apply(by, op),
+            (Err(found), Some(due)) if found == due => {}
+            (Err(errno), None) if may_be_unsupported(op, errno) => {
+                let text = op.to_string();
+                let mut words = text.split(' ');
+                let verb = words.next().filter(|verb| *verb != "falloc");
+                let name = verb.or_else(|| words.nth(1)).unwrap_or_default();
+                *self.refused.entry(name.to_owned()).or_default() += 1;
+            }
+            (found, due) => return Err(format!("{op}: {found:?}, expected {due:?}")),
         }
+        Ok(())
     }
 
-    /// What is wrong with a rename; any one of several errors may be returned.
-    fn rename_error(&self, old: &str, new: &str) -> Option<Vec<Errno>> {
-        let is_folder = |path: &str| self.model.names.get(path) == Some(&Node::Folder);
-        let mut errors = Vec::new();
-        if is_folder(old) && new.starts_with(&format!("{old}/")) {
-            errors.push(Errno::INVAL);
-        }
-        if old.starts_with(&format!("{new}/")) {
-            errors.push(Errno::NOTEMPTY);
-        }
-        if old != new && self.model.names.contains_key(new) {
-            match (is_folder(old), is_folder(new)) {
-                (true, false) => errors.push(Errno::NOTDIR),
-                (false, true) => errors.push(Errno::ISDIR),
-                (true, true) if !self.model.is_empty_folder(new) => errors.push(Errno::NOTEMPTY),
-                _ => {}
+    /// The names in a folder.
+    fn list(&mut self, fs: &HostFs) -> Result<(), Fault> {
+        let folder = self.pick(Some(NodeKind::Folder)).unwrap_or_default();
+        self.note(format!("readdir '{folder}'"));
+        let ino = call("lookup", path::resolve(fs, folder.as_bytes(), false))?.ino;
+        let mut found = BTreeSet::new();
+        for entry in call("readdir", path::list(fs, ino))? {
+            let attr = call("lookup", fs.lookup(ino, &entry.name))?;
+            let name = String::from_utf8_lossy(&entry.name).into_owned();
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            let (kind, size) = (self.tree.names.kind(&path), self.tree.names.size(&path));
+            if kind != NodeKind::of(attr.kind) || kind == Some(NodeKind::File) && attr.size != size
+            {
+                return Err(format!("{path} is {attr:?}, not {kind:?} of {size} bytes"));
+            }
+            if !found.insert(path) {
+                return Err(format!("'{folder}' has a name twice"));
             }
         }
-        (!errors.is_empty()).then_some(errors)
-    }
-
-    fn exchange(&mut self) -> Result<(), Fault> {
-        let any = |_: &Node| true;
-        let (Some(a), Some(b)) =
-            (self.model.pick(&mut self.random, any), self.model.pick(&mut self.random, any))
-        else {
-            return Ok(());
-        };
-        let inside = |a: &str, b: &str| b.starts_with(&format!("{a}/"));
-        if a == b || inside(&a, &b) || inside(&b, &a) {
-            return Ok(());
+        let names = self.tree.names.entries.keys();
+        let inside = names.filter(|name| !name.is_empty() && parent(name) == folder);
+        match inside.filter(|name| !found.contains(*name)).collect::<Vec<_>>().as_slice() {
+            [] => Ok(()),
+            missing => Err(format!("folder '{folder}': missing {missing:?}")),
         }
-        self.note(format!("exchange {a} {b}"));
-        let (from, to) = (self.path(&a), self.path(&b));
-        let result = rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::EXCHANGE);
-        let result = if result == Err(Errno::INVAL) { Err(Errno::OPNOTSUPP) } else { result };
-        if self.unless_refused("exchange", result)? {
-            self.model.exchange(&a, &b);
-        }
-        Ok(())
-    }
-
-    fn list(&mut self) -> Result<(), Fault> {
-        let folder = self.model.pick(&mut self.random, |n| *n == Node::Folder);
-        let folder = folder.unwrap_or_default();
-        self.note(format!("readdir '{folder}'"));
-        verify::folder(&self.root, &self.model, &folder)
-    }
-
-    fn look(&mut self) -> Result<(), Fault> {
-        let Some(name) = self.model.pick(&mut self.random, |_| true) else { return Ok(()) };
-        self.note(format!("look at {name}"));
-        verify::name(&self.root, &self.model, &name, false)
-    }
-
-    fn attribute(&mut self) -> Result<(), Fault> {
-        let Some((path, id)) = self.model.pick_file(&mut self.random) else { return Ok(()) };
-        // So must all attributes of a file.
-        let len = [0, 10, 300, 3000][self.random.below(4)].min(self.block_size * 3 / 4 - 32);
-        let value = self.random.bytes(len);
-        self.note(format!("attribute of {len} bytes, {path}"));
-        let file = self.path(&path);
-        let none = XattrFlags::empty();
-        let result = rustix::fs::setxattr(&file, "user.stress", &value, none);
-        if self.unless_refused("setxattr", result)? {
-            self.file(id).attribute = Some(value);
-        }
-        Ok(())
-    }
-
-    pub(super) fn file(&mut self, id: FileId) -> &mut super::model::File {
-        // A file has an entry as long as it has a name, and callers come from a name.
-        self.model.files.entry(id).or_default()
     }
 }
 
-/// The value of a call that has to succeed.
-pub(super) fn call<T>(name: &str, result: Result<T, Errno>) -> Result<T, Fault> {
-    result.map_err(|errno| format!("{name}: {errno}"))
-}
-
-/// Opens a file that has to be there.
-pub(super) fn open(path: &Path, flags: OFlags) -> Result<rustix::fd::OwnedFd, Fault> {
-    call("open", rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()))
+/// Whether a file system may do without this.
+fn may_be_unsupported(op: &Operation, errno: Errno) -> bool {
+    match op {
+        Operation::Exchange { .. } if errno == Errno::INVAL => true,
+        Operation::Exchange { .. }
+        | Operation::SetAttribute { .. }
+        | Operation::Fallocate { .. } => {
+            matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY)
+        }
+        _ => false,
+    }
 }

@@ -57,6 +57,6 @@ pub(super) fn usage(usage: &str) -> Misuse {
 }
 
 /// The same, with what was noticed first.
-pub(super) fn wrong(hint: CommandError, usage: &str) -> Misuse {
+pub(crate) fn wrong(hint: CommandError, usage: &str) -> Misuse {
     Misuse::Usage { hint: Some(hint), usage: usage.to_owned() }
 }

@@ -1,6 +1,6 @@
 //! metaclear(1M): takes volumes apart.
 
-use super::error::{CommandError, Misuse, usage, wrong};
+use super::error::{CommandError, Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -38,12 +38,10 @@ pub enum ClearTarget {
 }
 
 pub(super) fn parse(words: &[String]) -> Result<Clear, Misuse> {
-    let (given, rest) = options("hs:afrp", words).map_err(|e| wrong(e, USAGE))?;
+    let (given, rest) = options("hs:afrp", USAGE, words)?;
     let (mut all, mut force, mut under) = (false, false, false);
     for option in given {
         match option.letter {
-            'h' => return Err(Misuse::Help(USAGE.into())),
-            's' => return Err(name::no_such_set(option.argument).into()),
             'p' => {
                 return Err(CommandError::about("-p", "soft partitions are not supported").into());
             }

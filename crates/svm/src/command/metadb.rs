@@ -30,13 +30,11 @@ pub enum Db {
 }
 
 pub(super) fn parse(words: &[String]) -> Result<Db, Misuse> {
-    let (given, rest) = options("ac:dfhik:l:ps:", words).map_err(|e| wrong(e, USAGE))?;
+    let (given, rest) = options("ac:dfhik:l:ps:", USAGE, words)?;
     let mut asked = None;
     let mut explain = false;
     for option in given {
         match option.letter {
-            'h' => return Err(Misuse::Help(USAGE.into())),
-            's' => return Err(name::no_such_set(option.argument).into()),
             'a' | 'd' if asked.is_some_and(|other| other != option.letter) => {
                 return Err(usage(USAGE));
             }

@@ -1,6 +1,6 @@
 //! metahs(1M): hot spares. A mirror has its own here; its name is that of the pool.
 
-use super::error::{CommandError, Misuse, usage, wrong};
+use super::error::{CommandError, Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -40,12 +40,10 @@ pub enum Pool {
 }
 
 pub(super) fn parse(words: &[String]) -> Result<Spares, Misuse> {
-    let (given, rest) = options("hs:aderi", words).map_err(|e| wrong(e, USAGE))?;
+    let (given, rest) = options("hs:aderi", USAGE, words)?;
     let mut asked = None;
     for option in given {
         match option.letter {
-            'h' => return Err(Misuse::Help(USAGE.into())),
-            's' => return Err(name::no_such_set(option.argument).into()),
             _ if asked.is_some() => return Err(usage(USAGE)),
             letter => asked = Some(letter),
         }

@@ -70,12 +70,10 @@ pub struct NewRow {
 }
 
 pub(super) fn parse(words: &[String]) -> Result<Init, Misuse> {
-    let (given, rest) = options("hfnrs:a", words).map_err(|e| wrong(e, USAGE))?;
+    let (given, rest) = options("hfnrs:a", USAGE, words)?;
     let (mut force, mut check_only) = (false, false);
     for option in given {
         match option.letter {
-            'h' => return Err(Misuse::Help(USAGE.into())),
-            's' => return Err(name::no_such_set(option.argument).into()),
             'f' => force = true,
             'n' => check_only = true,
             // Volumes are assembled when the host starts, and it keeps no table that a person

@@ -1,6 +1,6 @@
 //! metaparam(1M): how a mirror reads and writes.
 
-use super::error::{CommandError, Misuse, usage, wrong};
+use super::error::{CommandError, Misuse, usage};
 use super::mirror_options::{ReadOption, WriteOption, pass};
 use crate::getopt::options;
 use crate::name;
@@ -49,13 +49,12 @@ pub(super) fn parse(words: &[String]) -> Result<Param, Misuse> {
     if words.len() == 1 && ["-h", "-?"].contains(&words[0].as_str()) {
         return Err(Misuse::Help(USAGE.into()));
     }
-    let (given, rest) = options("h:r:w:p:s:", words).map_err(|e| wrong(e, USAGE))?;
+    let (given, rest) = options("h:r:w:p:s:", USAGE, words)?;
     let mut changes = Changes::default();
     for option in given {
         let argument = option.argument;
         let refused = |what: &str| CommandError::about(argument, what);
         match option.letter {
-            's' => return Err(name::no_such_set(argument).into()),
             'h' => {
                 let what = "hot spare pools are not supported: a hot spare is given to a mirror \
                             (metahs -a MIRROR COMPONENT)";

@@ -1,6 +1,6 @@
 //! metareplace(1M): enables a component again, or puts another one into its place.
 
-use super::error::{CommandError, Misuse, usage, wrong};
+use super::error::{CommandError, Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -24,12 +24,10 @@ pub struct Metareplace {
 }
 
 pub(super) fn parse(words: &[String]) -> Result<Metareplace, Misuse> {
-    let (given, rest) = options("hs:ef", words).map_err(|e| wrong(e, USAGE))?;
+    let (given, rest) = options("hs:ef", USAGE, words)?;
     let mut enable = false;
     for option in given {
         match option.letter {
-            'h' => return Err(Misuse::Help(USAGE.into())),
-            's' => return Err(name::no_such_set(option.argument).into()),
             'f' => {
                 let what = "is for RAID-5 volumes, which are not supported";
                 return Err(CommandError::about("-f", what).into());

@@ -1,6 +1,6 @@
 //! metastat(1M): shows volumes.
 
-use super::error::{CommandError, Misuse, usage, wrong};
+use super::error::{CommandError, Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -37,12 +37,10 @@ pub struct Metastat {
 }
 
 pub(super) fn parse(words: &[String]) -> Result<Metastat, Misuse> {
-    let (given, rest) = options("acs:hpBDrtiq", words).map_err(|e| wrong(e, USAGE))?;
+    let (given, rest) = options("acs:hpBDrtiq", USAGE, words)?;
     let mut stat = Metastat::default();
     for option in given {
         match option.letter {
-            'h' => return Err(Misuse::Help(USAGE.into())),
-            's' => return Err(name::no_such_set(option.argument).into()),
             't' => {
                 let what = "when a state changed is not kept; the host's log has it";
                 return Err(CommandError::about("-t", what).into());

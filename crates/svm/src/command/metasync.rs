@@ -1,6 +1,6 @@
 //! metasync(1M): starts a resync, or stops one.
 
-use super::error::{CommandError, Misuse, usage, wrong};
+use super::error::{CommandError, Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -29,12 +29,10 @@ pub enum Sync {
 }
 
 pub(super) fn parse(words: &[String]) -> Result<Sync, Misuse> {
-    let (given, rest) = options("phs:rc", words).map_err(|e| wrong(e, USAGE))?;
+    let (given, rest) = options("phs:rc", USAGE, words)?;
     let (mut all, mut stop) = (false, false);
     for option in given {
         match option.letter {
-            'h' => return Err(Misuse::Help(USAGE.into())),
-            's' => return Err(name::no_such_set(option.argument).into()),
             'p' => {
                 let what = "is for RAID-5 volumes, which are not supported";
                 return Err(CommandError::about("-p", what).into());

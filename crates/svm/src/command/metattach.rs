@@ -1,6 +1,6 @@
 //! metattach(1M), metadetach(1M), metaoffline(1M), metaonline(1M): a mirror's submirrors.
 
-use super::error::{CommandError, Misuse, usage, wrong};
+use super::error::{CommandError, Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -91,12 +91,10 @@ fn operands<'a>(
     words: &'a [String],
     text: &str,
 ) -> Result<(bool, &'a [String]), Misuse> {
-    let (given, rest) = options(letters, words).map_err(|e| wrong(e, text))?;
+    let (given, rest) = options(letters, text, words)?;
     let mut force = false;
     for option in given {
         match option.letter {
-            'h' => return Err(Misuse::Help(text.into())),
-            's' => return Err(name::no_such_set(option.argument).into()),
             'i' => {
                 let what = "a concat or stripe does not take further components";
                 return Err(CommandError::about("-i", what).into());

@@ -16,6 +16,7 @@ mod metattach;
 mod mirror_options;
 mod ramdiskadm;
 
+pub(crate) use error::wrong;
 pub use error::{CommandError, Misuse};
 pub use metaclear::{Clear, ClearTarget};
 pub use metadb::Db;

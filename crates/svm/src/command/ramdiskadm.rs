@@ -1,6 +1,6 @@
 //! ramdiskadm(1M): RAM disks.
 
-use super::error::{CommandError, Misuse, usage, wrong};
+use super::error::{CommandError, Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -36,10 +36,9 @@ pub enum Ramdisk {
 }
 
 pub(super) fn parse(words: &[String]) -> Result<Ramdisk, Misuse> {
-    let (given, rest) = options("adh", words).map_err(|e| wrong(e, USAGE))?;
+    let (given, rest) = options("adh", USAGE, words)?;
     let asked: Vec<char> = given.iter().map(|option| option.letter).collect();
     let command = match (&asked[..], rest) {
-        (['h'], _) => return Err(Misuse::Help(USAGE.into())),
         ([], []) => Ramdisk::List,
         (['a'], [name, size]) => Ramdisk::Add { bytes: bytes(name, size)?, name: named(name)? },
         (['d'], [name]) => Ramdisk::Delete { name: named(name)? },

@@ -9,11 +9,11 @@ use super::lineage::{is_as_it_left, is_current, newest, own_uuid, place_in, unkn
 use super::{AssembleOptions, Device, Volume, map};
 use crate::error::{Result, VolumeError};
 use crate::member::LabelledDevice;
-use crate::mirror::partial::PartialFrames;
 use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
 use crate::mirror::{
-    AssemblyChanges, Core, Leg, Legs, Mirror, MirrorChecksums, Spare, State, bit, describe, slots,
+    AssemblyChanges, Core, Leg, Legs, Mirror, MirrorChecksums, Spare, State, bit, describe,
+    partial_leg, slots,
 };
 use crate::ondisk::BLOCK;
 use crate::ondisk::label::{LEGS_MAX, Label, LayoutKind, Member, MemberState};
@@ -149,22 +149,6 @@ fn trusted_legs(
     (0..members.len()).filter(trusted).collect()
 }
 
-/// A partial leg that is there, as it is while the mirror is in use: blank.
-fn partial_leg_of(known: &Member, found: &LabelledDevice, region_bytes: u32) -> Leg {
-    let start = found.label.data_start;
-    let frames = PartialFrames::new(Arc::clone(&found.device), start, u64::from(region_bytes));
-    Leg {
-        device: Some(Arc::clone(&frames) as Device),
-        name: found.name(),
-        room: frames.room(),
-        data_start: start,
-        map_blocks: found.label.map_blocks,
-        device_bytes: frames.info().size,
-        frames: Some(frames),
-        ..leg_of(known, None)
-    }
-}
-
 fn leg_of(known: &Member, found: Option<&LabelledDevice>) -> Leg {
     let info = found.map(|m| m.device.info());
     let device_bytes = info.as_ref().map_or(0, |i| i.size);
@@ -213,10 +197,11 @@ fn state_of(
                 bytes: known.bytes,
             }),
             _ => {
-                let leg = match find(known).filter(|_| known.partial) {
-                    Some(found) => partial_leg_of(known, found, newest.region_bytes),
-                    None => leg_of(known, find(known)),
-                };
+                let mut leg = leg_of(known, find(known));
+                if let Some(found) = find(known).filter(|_| known.partial) {
+                    let (start, region) = (found.label.data_start, newest.region_bytes.into());
+                    leg = partial_leg(leg, &found.device, start, region);
+                }
                 if leg.device.is_some() && leg.room < newest.size && !leg.partial {
                     let what = "is too small for the volume that its label names".into();
                     return Err(VolumeError::Corrupt { device: leg.name, what });
@@ -238,7 +223,7 @@ fn state_of(
     state.data = newest.data;
     state.history = newest.history.clone();
     state.forgotten = newest.forgotten;
-    (0..LEGS_MAX).for_each(|slot| state.new_epoch(slot));
+    (0..LEGS_MAX).for_each(|slot| state.legs.new_epoch(slot));
     Ok(state)
 }
 
@@ -376,7 +361,7 @@ fn believe(state: &mut State, kept: uuid::Uuid) {
     let Some(slot) = state.legs.iter().position(|l| l.as_ref().is_some_and(is_kept)) else {
         return;
     };
-    let durable = state.active() & state.durable();
+    let durable = state.legs.active() & state.legs.durable();
     for region in 0..state.regions.count() {
         let now = state.regions.get(region);
         if now.stale & bit(slot) != 0 && durable & !now.stale == 0 {
@@ -391,8 +376,8 @@ fn believe(state: &mut State, kept: uuid::Uuid) {
 /// legs are synced from it before the first read or write (`mirror::out_of_sync`); missing legs
 /// become stale.
 fn settle_out_of_sync(state: &mut State, options: &AssembleOptions) {
-    let (known, durable) = (state.known(), state.durable());
-    let active = state.active();
+    let (known, durable) = (state.legs.known(), state.legs.durable());
+    let active = state.legs.active();
     for region in 0..state.regions.count() {
         let mut now = state.regions.get(region);
         let mut out_of_sync = 0;
@@ -446,10 +431,11 @@ fn check_room(state: &State) -> Result<()> {
 fn to_write_down(state: &State, members: &[LabelledDevice], trusted: &[usize]) -> AssemblyChanges {
     let mut work = AssemblyChanges::default();
     for (n, found) in members.iter().enumerate() {
-        let is_leg =
-            |slot: &usize| state.leg(*slot).is_some_and(|(l, _)| l.uuid == own_uuid(&found.label));
+        let is_leg = |slot: &usize| {
+            state.legs.leg(*slot).is_some_and(|(l, _)| l.uuid == own_uuid(&found.label))
+        };
         let Some(slot) = (0..LEGS_MAX).find(is_leg) else { continue };
-        let Some((leg, device)) = state.leg(slot) else { continue };
+        let Some((leg, device)) = state.legs.leg(slot) else { continue };
         if !leg.volatile && !trusted.contains(&n) {
             work.clear |= bit(slot);
         }

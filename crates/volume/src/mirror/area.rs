@@ -13,14 +13,13 @@
 //! written.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, Completion, Request, Result};
+use steadfast_block::{Completion, Request, Result};
 
-use super::Core;
 use super::checksums::UnflushedRecord;
-use super::events::{Event, LegError};
+use super::core::Replicas;
+use super::events::Event;
 use super::leg::{LegFailure, bit, mask_of};
 use super::ranges::Ticket;
 use super::state::State;
@@ -47,14 +46,14 @@ struct PendingRecord {
 
 /// While it is there, what is known of a region stays in memory: between reading a record and
 /// comparing with it others may be short of memory.
-pub(super) struct Pin {
-    core: Arc<Core>,
+pub(super) struct Pin<'a> {
+    replicas: &'a Replicas,
     region: u32,
 }
 
-impl Drop for Pin {
+impl Drop for Pin<'_> {
     fn drop(&mut self) {
-        if let Some(known) = self.core.state.lock().checksums.as_mut() {
+        if let Some(known) = self.replicas.state.lock().checksums.as_mut() {
             known.unpin(self.region);
         }
     }
@@ -64,8 +63,8 @@ impl State {
     /// Whether the map may say that a region has a record: all durable legs that hold it do, and
     /// it is what is known. They were flushed since it was written.
     pub(super) fn is_summable(&self, region: u32, written: &UnflushedRecord) -> bool {
-        let holders = self.durable() & !self.regions.get(region).stale;
-        let have = written.took & self.of_same_epoch(written.epochs);
+        let holders = self.legs.durable() & !self.regions.get(region).stale;
+        let have = written.took & self.legs.of_same_epoch(written.epochs);
         let known = self.checksums.as_ref();
         holders & !have == 0 && known.is_some_and(|known| known.is_as_written(region, written))
     }
@@ -81,9 +80,9 @@ impl State {
     ) {
         self.regions.set_fresh(region, legs);
         let now = self.regions.get(region);
-        let durable = legs & self.durable();
+        let durable = legs & self.legs.durable();
         let took = records.get(&region).is_some_and(|record| {
-            let have = record.took & self.of_same_epoch(record.epochs);
+            let have = record.took & self.legs.of_same_epoch(record.epochs);
             let known = self.checksums.as_ref();
             durable & !have == 0 && known.is_some_and(|known| known.is_as_written(region, record))
         });
@@ -106,18 +105,18 @@ impl State {
     }
 }
 
-impl Core {
+impl Replicas {
     /// Keeps in memory what is known of a region that is held.
-    pub(super) fn pin(self: &Arc<Self>, region: u32) -> Pin {
+    pub(super) fn pin(&self, region: u32) -> Pin<'_> {
         if let Some(known) = self.state.lock().checksums.as_mut() {
             known.pin(region);
         }
-        Pin { core: Arc::clone(self), region }
+        Pin { replicas: self, region }
     }
 
     /// Loads the record of a locked region, if it has one. With `self_heal` a leg with a damaged or
     /// old record gets the newest one.
-    pub(super) fn load(self: &Arc<Self>, region: u32, self_heal: bool) {
+    pub(super) fn load(&self, region: u32, self_heal: bool) {
         let known = |state: &State| state.checksums.as_ref().is_some_and(|k| k.needs_load(region));
         if known(&self.state.lock()) {
             self.load_all(region, self_heal);
@@ -125,14 +124,14 @@ impl Core {
     }
 
     /// The same for who wants to know that all legs have the record, also if it is known here.
-    pub(super) fn inspect(self: &Arc<Self>, region: u32, self_heal: bool) {
+    pub(super) fn inspect(&self, region: u32, self_heal: bool) {
         let is_saved = |state: &State| state.checksums.as_ref().is_some_and(|k| k.is_saved(region));
         if is_saved(&self.state.lock()) {
             self.load_all(region, self_heal);
         }
     }
 
-    fn load_all(self: &Arc<Self>, region: u32, self_heal: bool) {
+    fn load_all(&self, region: u32, self_heal: bool) {
         let (holders, blocks, region_bytes) = {
             let state = self.state.lock();
             let Some(known) = state.checksums.as_ref() else { return };
@@ -140,27 +139,20 @@ impl Core {
             holders.retain(|holder| holder.durable);
             (holders, known.blocks_of(region), state.regions.region_bytes())
         };
-        let mut failed = Vec::new();
-        let mut found: Vec<(&Holder, Option<ChecksumRecord>)> = Vec::new();
+        let mut found: Vec<(&Holder, Result<Option<ChecksumRecord>>)> = Vec::new();
         for holder in &holders {
             let (at, len) = record_at(holder.map_blocks, region_bytes, region);
-            match holder.device.read(at, len) {
-                Ok(bytes) => {
-                    found.push((
-                        holder,
-                        ChecksumRecord::decode(&bytes, self.volume, region, blocks),
-                    ));
-                }
-                Err(error) => {
-                    let (slot, epoch) = (holder.slot, holder.epoch);
-                    self.answered((slot, epoch), None, false);
-                    failed.push(LegFailure { slot, epoch, error });
-                }
+            let answer = holder.device.read(at, len);
+            if answer.is_err() {
+                self.answered((holder.slot, holder.epoch), None, false);
             }
+            let decode = |bytes: Bytes| ChecksumRecord::decode(&bytes, self.volume, region, blocks);
+            found.push((holder, answer.map(decode)));
         }
-        let records = found.iter().filter_map(|(_, record)| record.as_ref());
+        let records = found.iter().filter_map(|(_, record)| record.as_ref().ok()?.as_ref());
         let newest = records.max_by_key(|record| record.edition).cloned();
-        if newest.is_none() && (!failed.is_empty() || holders.is_empty()) {
+        let unread = found.iter().any(|(_, record)| record.is_err());
+        if newest.is_none() && (unread || holders.is_empty()) {
             // Not all legs could be read: the record stays unknown.
             return;
         }
@@ -177,64 +169,34 @@ impl Core {
             }
         }
         let Some(newest) = newest else { return };
-        let is_behind =
-            |(_, record): &&(&Holder, Option<ChecksumRecord>)| record.as_ref() != Some(&newest);
-        let behind: Vec<&Holder> = found.iter().filter(is_behind).map(|(h, _)| *h).collect();
-        if behind.is_empty() && failed.is_empty() {
+        found.retain(|(_, record)| !matches!(record, Ok(Some(record)) if *record == newest));
+        if found.is_empty() {
             // Who only reads has nothing written down.
             return;
         }
         let may = self_heal && !self.state.lock().assembling && self.settled().is_ok();
         let bytes = Bytes::from(newest.encode(self.volume, region, region_bytes));
-        for holder in behind {
+        let mut failed = Vec::new();
+        for (holder, record) in found {
             let (slot, epoch) = (holder.slot, holder.epoch);
             let (at, _) = record_at(holder.map_blocks, region_bytes, region);
+            // What cannot be read cannot be relied on either when the others are gone.
             if may && let Err(error) = holder.device.write(at, bytes.clone().into()) {
                 failed.push(LegFailure { slot, epoch, error });
             }
-            self.report_record(holder, at, may);
+            if record.is_ok() {
+                let what = format!("the checksums at byte {at} of the device are damaged or old");
+                self.report_wrong(holder, 1, what, may);
+            }
         }
-        // What cannot be read cannot be relied on when the others are gone.
-        failed.retain(|f| may && self.rewrite(&holders, f, region_bytes, region, &bytes).is_err());
         if !failed.is_empty() {
             drop(self.fail(&failed, region..region + 1, 0));
         }
     }
 
-    /// Writes a record to a leg on which it could not be read.
-    fn rewrite(
-        &self,
-        holders: &[Holder],
-        failed: &LegFailure,
-        region_bytes: u64,
-        region: u32,
-        bytes: &Bytes,
-    ) -> Result<()> {
-        let holder = holders.iter().find(|holder| holder.slot == failed.slot);
-        holder.map_or(Ok(()), |holder| {
-            let (at, _) = record_at(holder.map_blocks, region_bytes, region);
-            holder.device.write(at, bytes.clone().into())
-        })
-    }
-
-    fn report_record(&self, holder: &Holder, at: u64, repaired: bool) {
-        let mut state = self.state.lock();
-        let slot = holder.slot;
-        let Some(leg) = state.legs[slot].as_mut().filter(|leg| leg.epoch == holder.epoch) else {
-            return;
-        };
-        leg.counters.checksum_errors += 1;
-        let (name, volatile) = (leg.name.clone(), leg.volatile);
-        let error = format!("the checksums at byte {at} of the device are damaged or old");
-        state.notify(&Event::WrongData {
-            leg_error: LegError { slot, name, volatile, error },
-            repaired,
-        });
-    }
-
     /// Learns what is not known of a region that is held, from what its legs hold: what a power cut
     /// left is what counts from now on.
-    fn learn(self: &Arc<Self>, region: u32) -> Result<()> {
+    fn learn(&self, region: u32) -> Result<()> {
         let _pin = self.pin(region);
         self.load(region, true);
         let (order, (start, len)) = {
@@ -249,15 +211,29 @@ impl Core {
         let mut at = start;
         while at < start + len {
             let piece = LEARNED_BYTES.min(start + len - at);
-            let verified = self.verify_blocks(region, (at, piece), &order, u8::MAX, None)?;
-            self.self_heal(region, at, &verified, &order);
+            self.learn_from(region, (at, piece), &order, u8::MAX)?;
+            at += piece;
+        }
+        Ok(())
+    }
+
+    /// Bytes of a region that is held, from these legs in their order; they count from now on.
+    pub(super) fn learn_from(
+        &self,
+        region: u32,
+        (at, len): (u64, u64),
+        order: &[Holder],
+        trusted: u8,
+    ) -> Result<Bytes> {
+        let verified = self.verify_blocks(region, (at, len), order, trusted, None)?;
+        self.self_heal(region, at, &verified, order);
+        if self.checksums {
             let sums = checksums::of(&verified.bytes);
             if let Some(known) = self.state.lock().checksums.as_mut() {
                 known.learn(at, &sums);
             }
-            at += piece;
         }
-        Ok(())
+        Ok(verified.bytes)
     }
 
     /// The record of a region that is held, if all of it is known and it may be written. `also`
@@ -266,7 +242,7 @@ impl Core {
         let mut state = self.state.lock();
         let generation = state.generation;
         let (record, saved, version) = state.checksums.as_ref()?.record(region)?;
-        let (active, durable) = (state.active(), state.durable());
+        let (active, durable) = (state.legs.active(), state.legs.durable());
         let Region { stale, summed, .. } = state.regions.get(region);
         let lacking = state.regions.lacking(region) & !also;
         let holders = active & durable & !lacking;
@@ -283,28 +259,14 @@ impl Core {
             true => record.edition,
             false => state.checksums.as_mut()?.next_edition(generation),
         };
-        let mut legs = Vec::new();
-        for slot in super::slots(targets) {
-            let (leg, device) = state.leg(slot)?;
-            legs.push(Holder {
-                slot,
-                epoch: leg.epoch,
-                device: Arc::clone(device),
-                data_start: leg.data_start,
-                map_blocks: leg.map_blocks,
-                durable: true,
-            });
-        }
+        let legs = state.holders(targets);
         let record = ChecksumRecord { edition, ..record };
-        let (have, epochs) = (holders & !targets, state.epochs());
+        let (have, epochs) = (holders & !targets, state.legs.epochs());
         Some(PendingRecord { region, version, record, legs, have, epochs })
     }
 
     /// Writes records; those that are on all legs that hold their region.
-    fn write_records(
-        self: &Arc<Self>,
-        ready: Vec<PendingRecord>,
-    ) -> Result<BTreeMap<u32, UnflushedRecord>> {
+    fn write_records(&self, ready: Vec<PendingRecord>) -> Result<BTreeMap<u32, UnflushedRecord>> {
         let region_bytes = self.state.lock().regions.region_bytes();
         let mut sent: Vec<(PendingRecord, Vec<Completion>)> = Vec::new();
         for ready in ready {
@@ -333,8 +295,8 @@ impl Core {
                 self.fail(&failed, region..region + 1, 0)?;
             }
             let mut state = self.state.lock();
-            let stays = state.still_in_use(&failed) & mask_of(&failed);
-            let same = state.of_same_epoch(ready.epochs);
+            let stays = state.legs.still_in_use(&failed) & mask_of(&failed);
+            let same = state.legs.of_same_epoch(ready.epochs);
             let Some(known) = state.checksums.as_mut() else { continue };
             if stays == 0 && took & same != 0 {
                 let edition = ready.record.edition;
@@ -350,7 +312,7 @@ impl Core {
 
     /// After a region that is held was copied to `also`, or compared: its record is written. Legs
     /// that hold the region have it; the map says so with the next checkpoint.
-    pub(super) fn save_copied(self: &Arc<Self>, region: u32, also: u8) -> Result<()> {
+    pub(super) fn save_copied(&self, region: u32, also: u8) -> Result<()> {
         let _pin = self.pin(region);
         self.load(region, true);
         let Some(ready) = self.ready(region, also) else { return Ok(()) };
@@ -362,10 +324,7 @@ impl Core {
     }
 
     /// Writes the records of regions that are about to be clean, many at once.
-    pub(super) fn save(
-        self: &Arc<Self>,
-        regions: &[u32],
-    ) -> Result<BTreeMap<u32, UnflushedRecord>> {
+    pub(super) fn save(&self, regions: &[u32]) -> Result<BTreeMap<u32, UnflushedRecord>> {
         let mut all = BTreeMap::new();
         for batch in regions.chunks(SAVED_AT_ONCE) {
             let mut held: Vec<(u32, Ticket)> = Vec::new();
@@ -396,7 +355,7 @@ impl Core {
     }
 
     /// A region that cannot be read has no record.
-    fn learned(self: &Arc<Self>, region: u32) -> Option<PendingRecord> {
+    fn learned(&self, region: u32) -> Option<PendingRecord> {
         if self.state.lock().regions.is_blank(region) {
             return None;
         }
@@ -406,7 +365,7 @@ impl Core {
 
     /// Where memory is short of checksums that are not on the legs, those that were not used for
     /// longest are written.
-    pub(super) fn save_oldest(self: &Arc<Self>) -> Result<()> {
+    pub(super) fn save_oldest(&self) -> Result<()> {
         let oldest = {
             let state = self.state.lock();
             match state.checksums.as_ref().filter(|known| known.must_save()) {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, Result};
 
-use super::Core;
 use super::leg::{LegFailure, slots};
 use super::legs::clear_blocks;
+use super::metadata::Metadata;
 use super::state::AssemblyChanges;
 use crate::ondisk::second_label_at;
 
-impl Core {
+impl Metadata {
     /// Makes the decisions of the assembly durable: the map first, then the labels. Once.
     pub(super) fn commit_assembly(&self) -> Result<()> {
         let _one = self.committing_assembly.lock();
@@ -45,7 +45,7 @@ impl Core {
     fn with_leg(&self, slot: usize, work: impl FnOnce(&Arc<dyn BlockDevice>) -> Result<()>) {
         let (device, epoch) = {
             let state = self.state.lock();
-            let Some((leg, device)) = state.leg(slot) else { return };
+            let Some((leg, device)) = state.legs.leg(slot) else { return };
             (Arc::clone(device), leg.epoch)
         };
         if let Err(error) = work(&device) {

@@ -1,5 +1,11 @@
-//! What the requests and the tasks of a mirror share.
+//! What the requests and the tasks of a mirror share, in three parts. Each uses those below it, and
+//! knows nothing of those above.
+//!
+//! 1. [`Metadata`]: who the members are and what the map says, in memory and on the legs.
+//! 2. [`Replicas`]: what the legs hold.
+//! 3. [`Core`]: requests, and what a mirror does by itself.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use steadfast_block::{DeviceInfo, Persistence};
@@ -7,43 +13,57 @@ use steadfast_runtime::{Condvar, Mutex};
 use uuid::Uuid;
 
 use super::lanes::Lanes;
+use super::metadata::Metadata;
 use super::state::State;
 use crate::planted::VolumeBug;
 
-/// A mirror in use, as its tasks have it.
+/// A mirror in use, as its tasks have it: it takes requests.
 pub(crate) struct Core {
-    pub volume: Uuid,
-    pub name: String,
-    pub planted: VolumeBug,
-    /// Regions have checksums.
-    pub checksums: bool,
-    pub state: Mutex<State>,
-    /// For reads that do without that lock.
+    replicas: Replicas,
+    /// For reads that do without the lock of the state.
     pub(super) lanes: Arc<Lanes>,
-    /// A range was given back, the map or the labels were written, or nothing works any more.
-    pub changed: Condvar,
-    /// Held while labels are written: one after the other. Taken before `state`.
-    pub labels: Mutex<()>,
-    /// Held while what the assembly decided is written down. Taken before `labels`.
-    pub committing_assembly: Mutex<()>,
     /// Held during a requested change of legs. Taken before `committing_assembly`.
     pub admin: Mutex<()>,
 }
 
 impl Core {
     pub fn new(volume: Uuid, name: String, planted: VolumeBug, state: State) -> Core {
-        Core {
-            volume,
-            name,
-            planted,
+        let lanes = Arc::clone(state.legs.lanes());
+        let replicas = Replicas {
             checksums: state.checksums.is_some(),
-            lanes: Arc::clone(state.legs.lanes()),
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            labels: Mutex::new(()),
-            committing_assembly: Mutex::new(()),
-            admin: Mutex::new(()),
-        }
+            metadata: Metadata {
+                volume,
+                name,
+                planted,
+                state: Mutex::new(state),
+                changed: Condvar::new(),
+                labels: Mutex::new(()),
+                committing_assembly: Mutex::new(()),
+            },
+        };
+        Core { replicas, lanes, admin: Mutex::new(()) }
+    }
+}
+
+impl Deref for Core {
+    type Target = Replicas;
+    fn deref(&self) -> &Replicas {
+        &self.replicas
+    }
+}
+
+/// What the legs hold, region by region: read, proved, repaired and copied while the region is
+/// locked.
+pub(crate) struct Replicas {
+    /// Regions have checksums.
+    pub checksums: bool,
+    metadata: Metadata,
+}
+
+impl Deref for Replicas {
+    type Target = Metadata;
+    fn deref(&self) -> &Metadata {
+        &self.metadata
     }
 }
 

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use steadfast_block::{BlockDevice, Completion, Request, Result};
+use steadfast_block::{Request, Result};
 
 use super::Core;
-use super::leg::slots;
+use super::leg::{Leg, send_all};
 use crate::ondisk::map::Region;
 
 impl Core {
@@ -33,28 +33,22 @@ impl Core {
                     known.forget(region);
                 }
             }
-            if let Some((_, frames)) = state.frames() {
+            if let Some((_, frames)) = state.legs.frames() {
                 regions.clone().for_each(|r| frames.vacate(r));
             }
         }
         // Before the legs forget: a cut in between must not find the region to be read.
         self.commit()?;
-        let asked: Vec<(Arc<dyn BlockDevice>, Request)> = {
+        let requests = {
             let state = self.state.lock();
             let (start, _) = state.regions.bytes_of(regions.start);
             let (last, bytes) = state.regions.bytes_of(regions.end - 1);
             let len = last + bytes - start;
-            let legs = slots(state.active()).filter_map(|slot| state.leg(slot));
-            legs.map(|(leg, device)| {
-                (Arc::clone(device), Request::Discard { offset: leg.data_start + start, len })
-            })
-            .collect()
+            let discard = |leg: &Leg| Request::Discard { offset: leg.data_start + start, len };
+            state.legs.requests(u8::MAX, discard)
         };
-        // Without the lock: see `flush_some`.
-        let sent: Vec<Completion> =
-            asked.into_iter().map(|(d, request)| d.submit(request)).collect();
         // Whatever a leg holds there by now does not matter.
-        sent.iter().for_each(|c| drop(c.wait()));
+        drop(send_all(requests));
         Ok(())
     }
 }

@@ -12,7 +12,8 @@ use steadfast_block::{BlockDevice, Completion, Request, Result};
 use steadfast_runtime::spawn;
 
 use super::Core;
-use super::leg::{LegFailure, slots};
+use super::leg::{LegFailure, send_all};
+use super::metadata::Metadata;
 use super::state::State;
 use crate::ondisk::map::{Region, RegionState};
 use crate::planted::Bug;
@@ -23,7 +24,7 @@ const IDLE_PASSES: u8 = 2;
 impl State {
     /// The leg, if a flush is no more than the flush of one leg: its place, epoch and device.
     fn flushed_alone(&self) -> Option<(usize, u64, Arc<dyn BlockDevice>)> {
-        let legs = self.active() & self.durable();
+        let legs = self.legs.active() & self.legs.durable();
         let quick = self.stopped().is_none()
             && !self.info.read_only
             && self.is_settled()
@@ -33,7 +34,7 @@ impl State {
             && self.regions.is_committed()
             && self.passes_begun == self.passes_done;
         let slot = legs.trailing_zeros() as usize;
-        let (leg, device) = quick.then(|| self.leg(slot)).flatten()?;
+        let (leg, device) = quick.then(|| self.legs.leg(slot)).flatten()?;
         Some((slot, leg.epoch, Arc::clone(device)))
     }
 }
@@ -72,52 +73,6 @@ impl Core {
         }
         // Also what another flush has promised and is still writing.
         self.commit()
-    }
-
-    /// Flushes all durable legs that are in use.
-    pub(super) fn flush_legs(&self) -> Result<()> {
-        self.flush_some(u8::MAX)
-    }
-
-    /// Flushes those of these legs that are durable and in use.
-    pub(super) fn flush_some(&self, legs: u8) -> Result<()> {
-        // Asked without the lock: a leg whose queue is full goes on when it has answered, and who
-        // takes the answer takes the lock.
-        let asked: Vec<(usize, u64, Arc<dyn BlockDevice>)> = {
-            let state = self.settled()?;
-            let legs = slots(legs & state.active() & state.durable());
-            legs.filter_map(|slot| {
-                let (leg, device) = state.leg(slot)?;
-                Some((slot, leg.epoch, Arc::clone(device)))
-            })
-            .collect()
-        };
-        let sent: Vec<(usize, u64, Completion)> = asked
-            .into_iter()
-            .map(|(slot, epoch, device)| (slot, epoch, device.submit(Request::Flush)))
-            .collect();
-        let mut failed = Vec::new();
-        for (slot, epoch, completion) in sent {
-            if let Err(error) = completion.wait() {
-                failed.push(LegFailure { slot, epoch, error });
-            }
-        }
-        if failed.is_empty() { Ok(()) } else { self.flush_failed(&failed) }
-    }
-
-    /// A leg whose flush failed is dropped: unflushed data on it is unknown. If the mirror cannot
-    /// do without the leg, it fails.
-    fn flush_failed(&self, failed: &[LegFailure]) -> Result<()> {
-        {
-            let mut state = self.state.lock();
-            self.drop_all(&mut state, failed);
-            if state.active() & state.durable() & !state.still_in_use(failed) == 0 {
-                let error = failed.first().map(|f| f.error.clone());
-                state.failed = state.failed.take().or(error);
-            }
-        }
-        self.changed.notify_all();
-        self.publish()
     }
 
     /// Regions without a write for so many timer passes become clean.
@@ -174,5 +129,37 @@ impl Core {
             }
         }
         self.clean(IDLE_PASSES)
+    }
+}
+
+impl Metadata {
+    /// Flushes all durable legs that are in use.
+    pub(super) fn flush_legs(&self) -> Result<()> {
+        self.flush_some(u8::MAX)
+    }
+
+    /// Flushes those of these legs that are durable and in use.
+    pub(super) fn flush_some(&self, legs: u8) -> Result<()> {
+        let requests = {
+            let state = self.settled()?;
+            state.legs.requests(legs & state.legs.durable(), |_| Request::Flush)
+        };
+        let failed = send_all(requests);
+        if failed.is_empty() { Ok(()) } else { self.flush_failed(&failed) }
+    }
+
+    /// A leg whose flush failed is dropped: unflushed data on it is unknown. If the mirror cannot
+    /// do without the leg, it fails.
+    fn flush_failed(&self, failed: &[LegFailure]) -> Result<()> {
+        {
+            let mut state = self.state.lock();
+            self.drop_all(&mut state, failed);
+            if state.legs.active() & state.legs.durable() & !state.legs.still_in_use(failed) == 0 {
+                let error = failed.first().map(|f| f.error.clone());
+                state.failed = state.failed.take().or(error);
+            }
+        }
+        self.changed.notify_all();
+        self.publish()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Payload, Request, check};
+use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Request, check};
 use steadfast_runtime::{sleep, spawn};
 use uuid::Uuid;
 
@@ -133,7 +133,9 @@ impl Mirror {
     /// If the mirror has failed or is closed, or the throttle would never let anything through.
     pub fn scrub(&self, repair: bool, throttle: ResyncThrottle) -> crate::Result<ScrubReport> {
         throttle.check("scrub")?;
-        Ok(self.0.scrub(repair, throttle)?)
+        let mut done = self.0.scrub(repair, throttle)?;
+        done.clean = done.repaired == done.differing + done.unreadable && done.lost == 0;
+        Ok(done)
     }
 
     /// Closes the mirror: waits for requests in flight, syncs out-of-sync regions to all legs,
@@ -176,19 +178,13 @@ impl BlockDevice for Mirror {
 
     // A waiting caller does the work itself: no hand-over.
 
-    fn read(&self, offset: u64, len: u64) -> steadfast_block::Result<Bytes> {
-        self.0.read_now(offset, len)
-    }
-
-    fn write(&self, offset: u64, data: Payload) -> steadfast_block::Result<()> {
-        self.0.write_now(offset, data, false)
-    }
-
-    fn write_fua(&self, offset: u64, data: Payload) -> steadfast_block::Result<()> {
-        self.0.write_now(offset, data, true)
-    }
-
-    fn flush(&self) -> steadfast_block::Result<()> {
-        self.0.flush_slowly()
+    fn execute(&self, request: Request) -> steadfast_block::Result<Bytes> {
+        let done = match request {
+            Request::Read { offset, len } => return self.0.read_now(offset, len),
+            Request::Write { offset, data, fua } => self.0.write_now(offset, data, fua),
+            Request::Flush => self.0.flush_slowly(),
+            Request::Discard { .. } => return self.submit(request).wait(),
+        };
+        done.map(|()| Bytes::new())
     }
 }

@@ -12,15 +12,12 @@ impl State {
     /// Regions that this leg holds and no other durable leg of the mirror, there or not: lost for
     /// good without it.
     pub(crate) fn held_alone(&self, slot: usize) -> Vec<u32> {
-        self.held_without(slot, self.durable())
+        self.held_without(slot, self.legs.durable())
     }
 
     /// Regions that this leg holds and none of these others.
     fn held_without(&self, slot: usize, others: u8) -> Vec<u32> {
-        let joining = (0..self.legs.len())
-            .filter(|n| self.legs[*n].as_ref().is_some_and(|leg| leg.joining))
-            .fold(0, |mask, n| mask | bit(n));
-        let others = others & !bit(slot) & !joining;
+        let others = others & !bit(slot) & !self.legs.mask(|leg| leg.joining);
         let alone = |r: &u32| {
             let region = self.regions.get(*r);
             region.state != RegionState::Unwritten
@@ -41,7 +38,7 @@ impl State {
         if !self.legs[slot].as_ref().is_some_and(Leg::is_active) {
             return Ok(());
         }
-        let unread = self.held_without(slot, self.active() & self.durable());
+        let unread = self.held_without(slot, self.legs.active() & self.legs.durable());
         if unread.is_empty() {
             return Ok(());
         }
@@ -68,7 +65,7 @@ impl State {
 
     /// Refuses to give up the only durable leg in use.
     pub(super) fn check_not_only(&self, slot: usize, what: &str) -> Result<()> {
-        let only = self.active() & self.durable() == bit(slot);
+        let only = self.legs.active() & self.legs.durable() == bit(slot);
         let advice = "; add another durable leg first";
         if only { Err(self.last_copy(slot, what, "", advice)) } else { Ok(()) }
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use steadfast_block::{BlockDevice, BlockError};
+use serde::{Deserialize, Serialize};
+use steadfast_block::{BlockDevice, BlockError, Request};
 use uuid::Uuid;
 
 use super::partial::PartialFrames;
@@ -10,7 +11,7 @@ use super::policy::LegLatency;
 use crate::ondisk::label::{DepartureRange, LEGS_MAX, MemberState};
 
 /// What a leg has been asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Reads.
     pub reads: u64,
@@ -23,6 +24,7 @@ pub struct Counters {
     /// Errors.
     pub errors: u64,
     /// Blocks that were not what their checksum says, and damaged records of checksums.
+    #[serde(default)]
     pub checksum_errors: u64,
 }
 
@@ -73,6 +75,26 @@ pub(crate) struct LegFailure {
     /// The leg's epoch when it was asked.
     pub epoch: u64,
     pub error: BlockError,
+}
+
+/// A request to a leg.
+pub(crate) struct LegRequest {
+    pub slot: usize,
+    /// The leg's epoch.
+    pub epoch: u64,
+    pub device: Arc<dyn BlockDevice>,
+    pub request: Request,
+}
+
+/// Sends all of them, then waits; which failed, and how. Not with the lock of the state: a leg whose
+/// queue is full goes on when it has answered, and who takes the answer takes the lock.
+pub(crate) fn send_all(requests: Vec<LegRequest>) -> Vec<LegFailure> {
+    let send = |r: LegRequest| (r.slot, r.epoch, r.device.submit(r.request));
+    let sent: Vec<_> = requests.into_iter().map(send).collect();
+    let failed = sent.into_iter().filter_map(|(slot, epoch, completion)| {
+        Some(LegFailure { slot, epoch, error: completion.wait().err()? })
+    });
+    failed.collect()
 }
 
 /// The slots of legs that failed.

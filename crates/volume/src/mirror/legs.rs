@@ -13,9 +13,10 @@ use steadfast_block::{BlockDevice, DeviceInfo};
 use steadfast_runtime::MutexGuard;
 
 use super::leg::{Leg, bit};
+use super::metadata::Metadata;
 use super::partial::PartialFrames;
 use super::state::State;
-use super::{Core, Mirror, describe};
+use super::{Mirror, describe};
 use crate::assemble::lineage::{is_as_it_left, own_uuid};
 use crate::error::{Result, VolumeError};
 use crate::member::{LabelledDevice, check_new, read_label, wipe_label};
@@ -87,8 +88,8 @@ pub(crate) fn leg_on(
 fn with_frames(leg: Leg, new: &NewLeg, region_bytes: u32) -> Result<Leg> {
     let size = leg.device_bytes;
     let start = Layout::of_component(size).data_start;
-    let frames = PartialFrames::new(Arc::clone(&new.device), start, u64::from(region_bytes));
-    if frames.count() == 0 {
+    let leg = partial_leg(Leg { map_blocks: 0, ..leg }, &new.device, start, region_bytes.into());
+    if leg.room == 0 {
         let need = start + u64::from(region_bytes) + BLOCK;
         return Err(VolumeError::refused(format!(
             "{}: is too small to hold a single region: with labels it needs {need} bytes, and has \
@@ -96,17 +97,22 @@ fn with_frames(leg: Leg, new: &NewLeg, region_bytes: u32) -> Result<Leg> {
             leg.name
         )));
     }
-    Ok(Leg {
+    Ok(leg)
+}
+
+/// The leg on a device as a partial one, with data from `start` on: blank.
+pub(crate) fn partial_leg(leg: Leg, device: &Device, start: u64, region_bytes: u64) -> Leg {
+    let frames = PartialFrames::new(Arc::clone(device), start, region_bytes);
+    Leg {
         device: Some(Arc::clone(&frames) as Device),
         room: frames.room(),
         data_start: start,
-        map_blocks: 0,
         device_bytes: frames.info().size,
         volatile: true,
         partial: true,
         frames: Some(frames),
         ..leg
-    })
+    }
 }
 
 /// Zeros where the map will be: what is there from an earlier life must not be taken for it.
@@ -153,7 +159,7 @@ impl State {
         place: Option<usize>,
     ) -> Result<()> {
         let (name, size) = (&leg.name, self.regions.size());
-        let other = self.partial() & !place.map_or(0, bit);
+        let other = self.legs.partial() & !place.map_or(0, bit);
         if leg.partial && other != 0 {
             return Err(VolumeError::refused(format!("{name}: {}", ONE_PARTIAL)));
         }
@@ -192,7 +198,7 @@ impl State {
     /// count: waiting would not help.
     pub(super) fn check_busy(&self, what: &str) -> Result<()> {
         // What memory lacks, which is all after each start, makes nothing less durable.
-        let active = self.active() & self.durable();
+        let active = self.legs.active() & self.legs.durable();
         let to_copy = |r: u32| {
             !self.regions.is_blank(r)
                 && self.regions.lacking(r) & active != 0
@@ -234,7 +240,7 @@ impl State {
     }
 }
 
-impl Core {
+impl Metadata {
     /// Checks, with what is known now. Nothing is written down.
     pub(super) fn would<T>(&self, check: impl Fn(&State) -> Result<T>) -> Result<T> {
         let state = self.state.lock();
@@ -265,7 +271,7 @@ impl Core {
         {
             let mut state = self.settled()?;
             state.legs[slot] = Some(Leg { joining: true, ..leg });
-            state.new_epoch(slot);
+            state.legs.new_epoch(slot);
             state.regions.forget_copied(bit(slot));
             if !believed {
                 state.regions.set_all_stale(bit(slot));
@@ -447,25 +453,17 @@ impl Mirror {
             let now = state.member(slot)?;
             let label = &found.label;
             let layout = Layout { map_blocks: label.map_blocks, data_start: label.data_start };
-            let frames = now.partial.then(|| {
-                let region = state.regions.region_bytes();
-                PartialFrames::new(Arc::clone(&found.device), label.data_start, region)
-            });
-            let device: Device = match &frames {
-                Some(frames) => Arc::clone(frames) as Device,
-                None => Arc::clone(&found.device),
-            };
             let back = Leg {
-                device_bytes: frames.as_ref().map_or(label.device_bytes, |f| f.info().size),
                 // Of the device as its label knows it: that is where the second copy is.
-                room: frames.as_ref().map_or(layout.room(label.device_bytes), |f| f.room()),
-                device: Some(device),
+                device_bytes: label.device_bytes,
+                room: layout.room(label.device_bytes),
+                device: Some(Arc::clone(&found.device)),
                 name: info.name.clone(),
                 data_start: label.data_start,
                 map_blocks: label.map_blocks,
                 volatile: now.volatile,
-                partial: now.partial,
-                frames,
+                partial: false,
+                frames: None,
                 uuid: now.uuid,
                 state: MemberState::Active,
                 left: now.left,
@@ -475,11 +473,16 @@ impl Mirror {
                 measured: Default::default(),
                 counters: now.counters,
             };
+            let region_bytes = state.regions.region_bytes();
+            let back = match now.partial {
+                true => partial_leg(back, &found.device, label.data_start, region_bytes),
+                false => back,
+            };
             state.check_leg(&back, &info, Some(slot))?;
             Ok(back)
         })?;
         state.legs[slot] = Some(back);
-        state.new_epoch(slot);
+        state.legs.new_epoch(slot);
         if volatile {
             state.regions.set_all_stale(bit(slot));
         } else {

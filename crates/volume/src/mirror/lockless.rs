@@ -17,33 +17,17 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use steadfast_block::Result;
-
 use super::Core;
-use super::lanes::{LaneRead, Lanes, ReadView, ReadableLeg};
-use super::leg::{Leg, LegFailure, bit};
+use super::lanes::{Lanes, ReadView, ReadableLeg};
+use super::leg::{Leg, bit};
 use super::policy::{Policies, ReadPolicy, WritePolicy};
 use super::state::State;
 use crate::ondisk::label::LEGS_MAX;
 
 impl Core {
-    /// A read as most are, if the lane's view is of now and this read is such a one.
-    #[inline]
-    pub(super) fn read_lockless(self: &Arc<Self>, offset: u64, len: u64) -> Option<Result<Bytes>> {
-        let LaneRead { answer, view_ended } = self.lanes.read(offset, len)?;
-        if view_ended {
-            self.leave_lane();
-        }
-        match answer {
-            Ok(bytes) => Some(Ok(bytes)),
-            Err(failed) => Some(self.read_failed(offset, len, failed)),
-        }
-    }
-
     /// Drops the view that this task has used, if it has ended meanwhile.
     #[cold]
-    fn leave_lane(&self) {
+    pub(super) fn leave_lane(&self) {
         let (lane, version) = (self.lanes.of_thread(), self.lanes.version());
         let Some(mut kept) = lane.view.try_lock() else { return };
         if let Some(view) = kept.take_if(|view| view.version != version) {
@@ -60,13 +44,6 @@ impl Core {
     pub(super) fn open_lane(&self, state: &mut State) -> Option<Arc<ReadView>> {
         let view = state.view(&self.lanes)?;
         state.legs.settle(|legs| self.lanes.open(view, legs))
-    }
-
-    /// A leg could not answer.
-    #[cold]
-    fn read_failed(self: &Arc<Self>, offset: u64, len: u64, failed: LegFailure) -> Result<Bytes> {
-        self.answered((failed.slot, failed.epoch), None, false);
-        self.retry_read(offset, len, failed)
     }
 }
 

@@ -8,11 +8,10 @@
 //! the region as dirty all the time, so another power cut in between changes nothing.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use steadfast_block::{BlockError, Result};
 
-use super::Core;
+use super::core::Replicas;
 use super::leg::{LegFailure, bit, slots};
 use super::resync::ResyncReport;
 use super::state::State;
@@ -31,7 +30,7 @@ impl State {
     /// If the primary of an out-of-sync region is gone, the first other leg becomes the primary.
     pub(super) fn replace_primaries(&mut self, regions: impl IntoIterator<Item = u32>) {
         for region in regions {
-            let able = self.active() & self.durable();
+            let able = self.legs.active() & self.legs.durable();
             self.choose_primary(region, able);
         }
     }
@@ -39,7 +38,7 @@ impl State {
     /// A leg is back that is the only present holder of dirty regions. Missing legs may hold other
     /// unflushed data, so the regions become stale on them.
     pub(super) fn mark_absent_stale(&mut self, slot: usize) {
-        let (known, able) = (self.known(), self.active() & self.durable());
+        let (known, able) = (self.legs.known(), self.legs.active() & self.legs.durable());
         for region in self.regions.active() {
             let now = self.regions.get(region);
             if now.state == RegionState::Dirty && able & !now.stale == bit(slot) {
@@ -58,7 +57,7 @@ impl State {
         regions: Range<u32>,
         planted: VolumeBug,
     ) -> Option<u8> {
-        let failing = self.still_in_use(failed);
+        let failing = self.legs.still_in_use(failed);
         let is_gone = |f: &&LegFailure| matches!(f.error, BlockError::Gone { .. });
         let gone = failed.iter().filter(is_gone).fold(0, |all, f| all | bit(f.slot)) & failing;
         let mut lost = None;
@@ -66,7 +65,7 @@ impl State {
             // Out-of-sync legs were written too, before they became out of sync.
             let out_of_sync = self.regions.out_of_sync(region);
             let holds = !self.regions.lacking(region);
-            let given = self.active() & self.durable() & (holds | out_of_sync);
+            let given = self.legs.active() & self.legs.durable() & (holds | out_of_sync);
             let took = given & !failing;
             if took != 0 {
                 if out_of_sync != 0 {
@@ -90,7 +89,7 @@ impl State {
             let keeper = slots(flushed).chain(slots(stay)).next().map_or(0, bit);
             let alike = if planted.has(Bug::FailedWriteLeavesOne) { 0 } else { flushed & !keeper };
             // Memory that completed the write does not become the primary.
-            self.regions.set_stale(region, self.active() & holds & !keeper & !alike);
+            self.regions.set_stale(region, self.legs.active() & holds & !keeper & !alike);
             self.regions.set_out_of_sync(region, alike);
         }
         lost
@@ -107,7 +106,7 @@ impl State {
 
     /// Makes this leg the primary of an out-of-sync region. The former primaries differ from it.
     fn set_primary(&mut self, region: u32, slot: usize) {
-        let (active, durable) = (self.active(), self.durable());
+        let (active, durable) = (self.legs.active(), self.legs.durable());
         let before = active & durable & !self.regions.get(region).stale;
         // Memory was synced from another leg.
         self.regions.set_stale(region, active & !durable);
@@ -116,10 +115,10 @@ impl State {
     }
 }
 
-impl Core {
+impl Replicas {
     /// Before a read or a write: commits the assembly, and makes all present legs equal, durably,
     /// in the regions of these bytes.
-    pub(super) fn sync_range(self: &Arc<Self>, offset: u64, len: u64) -> Result<()> {
+    pub(super) fn sync_range(&self, offset: u64, len: u64) -> Result<()> {
         let regions: Vec<u32> = {
             let state = self.settled()?;
             state.regions.out_of_sync_regions(state.regions.of(offset, len)).collect()
@@ -136,18 +135,18 @@ impl Core {
     }
 
     /// Before a read. If nothing can be written any more, a leg is read as it is.
-    pub(super) fn sync_to_read(self: &Arc<Self>, offset: u64, len: u64) -> Result<()> {
+    pub(super) fn sync_to_read(&self, offset: u64, len: u64) -> Result<()> {
         let decided = self.sync_range(offset, len);
         if self.state.lock().failed.is_some() { Ok(()) } else { decided }
     }
 
     /// The same for all regions.
-    pub(super) fn sync_all_regions(self: &Arc<Self>) -> Result<()> {
+    pub(super) fn sync_all_regions(&self) -> Result<()> {
         let regions = self.settled()?.regions.all_out_of_sync();
         self.sync_regions(&regions)
     }
 
-    fn sync_regions(self: &Arc<Self>, regions: &[u32]) -> Result<()> {
+    fn sync_regions(&self, regions: &[u32]) -> Result<()> {
         let mut unreadable = false;
         for region in regions {
             let mut done = ResyncReport::default();
@@ -163,13 +162,13 @@ impl Core {
         let (given, epochs) = {
             let state = self.settled()?;
             let given = |r: &u32| (*r, state.regions.copied(*r) & state.regions.out_of_sync(*r));
-            (regions.iter().map(given).collect::<Vec<_>>(), state.epochs())
+            (regions.iter().map(given).collect::<Vec<_>>(), state.legs.epochs())
         };
         self.flush_legs()?;
         {
             let mut state = self.settled()?;
             // A leg that was missing in between may not have been flushed.
-            let flushed = state.of_same_epoch(epochs);
+            let flushed = state.legs.of_same_epoch(epochs);
             for (region, legs) in given {
                 state.regions.set_fresh(region, legs & flushed);
             }
@@ -185,7 +184,7 @@ impl Core {
         if out_of_sync == 0 || state.stopped().is_some() {
             return false;
         }
-        let able = state.active() & state.durable();
+        let able = state.legs.active() & state.legs.durable();
         let first = *tried == 0;
         *tried |= able & !state.regions.lacking(region);
         match slots(able & out_of_sync & !*tried).next() {

@@ -17,10 +17,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Payload, Request, Result};
+use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Request, Result};
 use steadfast_runtime::Mutex;
 
-use crate::joined::{Piece, joined, joined_read};
+use crate::joined::{Part, submit_parts};
 use crate::ondisk::second_label_at;
 
 type Device = Arc<dyn BlockDevice>;
@@ -58,7 +58,7 @@ struct PartialFrame {
 }
 
 /// A part of a request: where on the device, and which bytes of the request.
-struct Part {
+struct FramePart {
     frame: Option<usize>,
     at: u64,
     bytes: Range<u64>,
@@ -145,18 +145,18 @@ impl PartialFrames {
     }
 
     /// Where a request goes.
-    fn parts(&self, offset: u64, len: u64) -> Vec<Part> {
+    fn parts(&self, offset: u64, len: u64) -> Vec<FramePart> {
         self.parts_in(&self.table.lock(), offset, len)
     }
 
-    fn parts_in(&self, table: &Table, offset: u64, len: u64) -> Vec<Part> {
+    fn parts_in(&self, table: &Table, offset: u64, len: u64) -> Vec<FramePart> {
         let label = second_label_at(SPACE);
         if offset >= label {
             let at = offset - label + second_label_at(self.device.info().size);
-            return vec![Part { frame: None, at, bytes: 0..len }];
+            return vec![FramePart { frame: None, at, bytes: 0..len }];
         }
         if offset < self.data_start {
-            return vec![Part { frame: None, at: offset, bytes: 0..len }];
+            return vec![FramePart { frame: None, at: offset, bytes: 0..len }];
         }
         let (mut parts, mut done) = (Vec::new(), 0);
         while done < len {
@@ -166,7 +166,11 @@ impl PartialFrames {
             let frame = u32::try_from(from / self.region_bytes).ok();
             let frame = frame.and_then(|region| table.of.get(&region)).copied();
             let start = frame.map_or(u64::MAX, |f| self.data_start + f as u64 * self.region_bytes);
-            parts.push(Part { frame, at: start.saturating_add(within), bytes: done..done + bytes });
+            parts.push(FramePart {
+                frame,
+                at: start.saturating_add(within),
+                bytes: done..done + bytes,
+            });
             done += bytes;
         }
         parts
@@ -182,27 +186,20 @@ impl PartialFrames {
         Pins { frames: Arc::clone(self), offset, parts }
     }
 
-    fn no_frame(&self, op: &'static str, offset: u64) -> BlockError {
-        let reason = "the region is not held by this leg".into();
-        BlockError::Io { device: self.device.info().name, op, offset, reason }
-    }
-
-    fn read_parts(&self, offset: u64, len: u64, parts: &[Part]) -> Completion {
-        if let [part] = parts {
-            if part.at == u64::MAX {
-                return Completion::ready(Err(self.no_frame("read", offset)));
-            }
-            return self.device.submit(Request::Read { offset: part.at, len });
+    /// Nothing can be read or written without a frame.
+    fn send(&self, parts: &[FramePart], request: &Request) -> Completion {
+        let there = parts.iter().filter(|part| part.at != u64::MAX);
+        let part = |p: &FramePart| Part { device: &self.device, at: p.at, bytes: p.bytes.clone() };
+        let there: Vec<Part<'_>> = there.map(part).collect();
+        if there.len() == parts.len() || matches!(request, Request::Discard { .. }) {
+            return submit_parts(&there, request);
         }
-        if parts.iter().any(|part| part.at == u64::MAX) {
-            return Completion::ready(Err(self.no_frame("read", offset)));
-        }
-        let pieces = parts.iter().map(|part| {
-            let len = part.bytes.end - part.bytes.start;
-            let completion = self.device.submit(Request::Read { offset: part.at, len });
-            Piece { at: part.bytes.start as usize, completion }
-        });
-        joined_read(len as usize, pieces.collect())
+        Completion::ready(Err(BlockError::Io {
+            device: self.device.info().name,
+            op: request.op(),
+            offset: request.range().map_or(0, |(offset, _)| offset),
+            reason: "the region is not held by this leg".into(),
+        }))
     }
 }
 
@@ -213,50 +210,26 @@ impl BlockDevice for PartialFrames {
 
     // A waiting caller hands nothing over.
 
-    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
-        match self.parts(offset, len).as_slice() {
-            [part] if part.at != u64::MAX => self.device.read(part.at, len),
-            parts => self.read_parts(offset, len, parts).wait(),
-        }
-    }
-
-    fn write(&self, offset: u64, data: Payload) -> Result<()> {
-        match self.parts(offset, data.len() as u64).as_slice() {
-            [part] if part.at != u64::MAX => self.device.write(part.at, data),
-            _ => self.submit(Request::Write { offset, data, fua: false }).wait().map(drop),
+    fn execute(&self, request: Request) -> Result<Bytes> {
+        let parts = request.range().map(|(offset, len)| self.parts(offset, len));
+        match (parts.as_deref(), request) {
+            (Some([part]), Request::Read { len, .. }) if part.at != u64::MAX => {
+                self.device.read(part.at, len)
+            }
+            (Some(parts), Request::Read { offset, len }) => {
+                self.send(parts, &Request::Read { offset, len }).wait()
+            }
+            (Some([part]), Request::Write { data, fua: false, .. }) if part.at != u64::MAX => {
+                self.device.write(part.at, data).map(|()| Bytes::new())
+            }
+            (_, request) => self.submit(request).wait(),
         }
     }
 
     fn submit(&self, request: Request) -> Completion {
-        match request {
-            Request::Flush => self.device.submit(Request::Flush),
-            Request::Read { offset, len } => {
-                let parts = self.parts(offset, len);
-                self.read_parts(offset, len, &parts)
-            }
-            Request::Write { offset, data, fua } => {
-                let parts = self.parts(offset, data.len() as u64);
-                if parts.iter().any(|part| part.at == u64::MAX) {
-                    return Completion::ready(Err(self.no_frame("write", offset)));
-                }
-                let write = |part: &Part| {
-                    let len = (part.bytes.end - part.bytes.start) as usize;
-                    let data = data.slice(part.bytes.start as usize, len);
-                    self.device.submit(Request::Write { offset: part.at, data, fua })
-                };
-                match parts.as_slice() {
-                    [part] => write(part),
-                    parts => joined(parts.iter().map(write).collect()),
-                }
-            }
-            Request::Discard { offset, len } => {
-                let parts = self.parts(offset, len).into_iter().filter(|p| p.at != u64::MAX);
-                let discard = |part: Part| {
-                    let len = part.bytes.end - part.bytes.start;
-                    self.device.submit(Request::Discard { offset: part.at, len })
-                };
-                joined(parts.map(discard).collect())
-            }
+        match request.range() {
+            Some((offset, len)) => self.send(&self.parts(offset, len), &request),
+            None => self.device.submit(request),
         }
     }
 }
@@ -265,7 +238,7 @@ impl BlockDevice for PartialFrames {
 struct Pins {
     frames: Arc<PartialFrames>,
     offset: u64,
-    parts: Vec<Part>,
+    parts: Vec<FramePart>,
 }
 
 impl Drop for Pins {
@@ -292,14 +265,15 @@ impl BlockDevice for FramePin {
         self.frames.info()
     }
 
-    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
-        match self.pins.parts.as_slice() {
-            [part]
-                if (offset, len) == (self.pins.offset, part.bytes.end) && part.frame.is_some() =>
+    fn execute(&self, request: Request) -> Result<Bytes> {
+        match (self.pins.parts.as_slice(), &request) {
+            ([part], Request::Read { offset, len })
+                if (*offset, *len) == (self.pins.offset, part.bytes.end)
+                    && part.frame.is_some() =>
             {
-                self.frames.device.read(part.at, len)
+                self.frames.device.read(part.at, *len)
             }
-            _ => self.submit(Request::Read { offset, len }).wait(),
+            _ => self.submit(request).wait(),
         }
     }
 
@@ -313,7 +287,7 @@ impl BlockDevice for FramePin {
             // Not what was pinned.
             return self.frames.submit(request);
         }
-        let below = self.frames.read_parts(offset, len, &pins.parts);
+        let below = self.frames.send(&pins.parts, &request);
         let (completer, completion) = Completion::pending();
         below.on_done(move |answer| {
             drop(pins);

@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, Payload, Request};
+use steadfast_block::{Payload, Request};
 
-use super::leg::{bit, slots};
+use super::leg::{LegRequest, bit, slots};
 use super::policy::{BEHIND_MAX, WritePolicy};
 use super::ranges::Ticket;
 use super::regions::Regions;
@@ -16,18 +16,9 @@ use crate::ondisk::BLOCK;
 /// Zeros to fill a region with.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// A piece of a write for one leg.
-pub(super) struct Piece {
-    pub slot: usize,
-    /// The leg's epoch.
-    pub epoch: u64,
-    pub device: Arc<dyn BlockDevice>,
-    pub request: Request,
-}
-
 /// Which legs a write goes to, and what of it.
 pub(super) struct Plan {
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<LegRequest>,
     pub regions: Range<u32>,
     /// Bytes of the volume: where, and how many.
     pub range: (u64, u64),
@@ -48,18 +39,18 @@ pub(super) fn plan(
 ) -> Plan {
     let len = data.len() as u64;
     let regions = state.regions.of(offset, len);
-    let (active, durable) = (state.active(), state.durable());
+    let (active, durable) = (state.legs.active(), state.legs.durable());
     let mut pieces = Vec::new();
     for slot in slots(active) {
         let held = |r: u32| state.regions.lacking(r) & bit(slot) == 0;
         let runs = runs(&state.regions, &regions, (offset, len), held);
-        let Some((leg, device)) = state.leg(slot) else { continue };
+        let Some((leg, device)) = state.legs.leg(slot) else { continue };
         let epoch = leg.epoch;
         for (at, bytes) in &runs {
             let data = data.slice((at - offset) as usize, *bytes as usize);
             let fua = fua && durable & bit(slot) != 0;
             let request = Request::Write { offset: leg.data_start + at, data, fua };
-            pieces.push(Piece { slot, epoch, device: Arc::clone(device), request });
+            pieces.push(LegRequest { slot, epoch, device: Arc::clone(device), request });
         }
         if let Some((_, counters, _)) = state.legs.tallied(slot) {
             counters.writes += runs.len() as u64;

@@ -11,8 +11,8 @@ use steadfast_block::Result;
 use steadfast_runtime::{now, spawn};
 
 use super::Core;
-use super::leg::{bit, slots};
-use super::partial::PartialFrames;
+use super::core::Replicas;
+use super::leg::bit;
 use super::promotion::is_hotter;
 use super::resync::{ResyncReport, ResyncThrottle};
 use super::state::State;
@@ -20,20 +20,6 @@ use super::state::State;
 /// After a demotion the task pauses this many times as long as the copy took, otherwise once as
 /// long: other requests to the disks come first.
 const REST: u32 = 4;
-
-impl State {
-    /// The partial leg in use: its place and frames.
-    pub(super) fn frames(&self) -> Option<(usize, &Arc<PartialFrames>)> {
-        self.frames_among(self.active())
-    }
-
-    fn frames_among(&self, active: u8) -> Option<(usize, &Arc<PartialFrames>)> {
-        slots(active).find_map(|slot| {
-            let frames = self.legs[slot].as_ref()?.frames.as_ref()?;
-            Some((slot, frames))
-        })
-    }
-}
 
 impl Core {
     /// These regions were read: requests the promotion of those that are hot enough, to one of the
@@ -44,7 +30,7 @@ impl Core {
         active: u8,
         regions: Range<u32>,
     ) {
-        let Some((slot, frames)) = state.frames_among(active) else { return };
+        let Some((slot, frames)) = state.legs.frames_among(active) else { return };
         let worth = |region: &u32| {
             let lacks = state.regions.lacking(*region) & bit(slot) != 0;
             lacks
@@ -92,7 +78,7 @@ impl Core {
     fn promote_one(self: &Arc<Self>, region: u32) -> Result<Option<bool>> {
         let (slot, frames, victim) = {
             let mut state = self.settled()?;
-            let Some((slot, frames)) = state.frames() else { return Ok(None) };
+            let Some((slot, frames)) = state.legs.frames() else { return Ok(None) };
             let frames = Arc::clone(frames);
             let held = |r: u32| state.regions.lacking(r) & bit(slot) == 0;
             if held(region) || region >= state.regions.count() {
@@ -121,8 +107,10 @@ impl Core {
         self.copy_to_partial(region, slot)?;
         Ok(Some(victim.is_some()))
     }
+}
 
-    fn copy_to_partial(self: &Arc<Self>, region: u32, slot: usize) -> Result<u64> {
+impl Replicas {
+    fn copy_to_partial(&self, region: u32, slot: usize) -> Result<u64> {
         let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
         let copied = self.copy_held(region, bit(slot));
         self.release(ticket);
@@ -134,14 +122,10 @@ impl Core {
     }
 
     /// Promotes the hottest regions while the partial leg has room; `done` counts them.
-    pub(super) fn refill(
-        self: &Arc<Self>,
-        throttle: ResyncThrottle,
-        done: &mut ResyncReport,
-    ) -> Result<()> {
+    pub(super) fn refill(&self, throttle: ResyncThrottle, done: &mut ResyncReport) -> Result<()> {
         let (slot, frames, hottest) = {
             let state = self.settled()?;
-            let Some((slot, frames)) = state.frames() else { return Ok(()) };
+            let Some((slot, frames)) = state.legs.frames() else { return Ok(()) };
             let lacks = |r: &u32| {
                 !state.regions.is_blank(*r)
                     && state.regions.lacking(*r) & bit(slot) != 0

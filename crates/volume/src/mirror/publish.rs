@@ -6,62 +6,29 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use steadfast_block::{BlockDevice, BlockError, Completion, Request};
+use steadfast_block::{BlockError, Payload, Request};
 
-use super::Core;
 use super::events::KeepReason;
-use super::leg::{LegFailure, bit, slots};
+use super::leg::{Leg, LegFailure, LegRequest, bit, send_all, slots};
+use super::metadata::Metadata;
 use super::regions::MapBlockWrite;
 use super::state::State;
 use crate::ondisk::label::GENERATION_MAX;
 use crate::ondisk::map::slot_at;
 use crate::ondisk::{LABEL_AT, MAP_AT, second_label_at};
 
-type Device = Arc<dyn BlockDevice>;
-
-/// A write to one leg: the leg's slot and epoch, its device, where, and what.
-struct ToLeg {
-    slot: usize,
-    epoch: u64,
-    device: Device,
-    offset: u64,
-    bytes: Bytes,
-}
-
 /// One generation of the labels.
 struct LabelGeneration {
     generation: u64,
     /// Up to which change of the members.
     version: u64,
-    first: Vec<ToLeg>,
-    second: Vec<ToLeg>,
+    first: Vec<LegRequest>,
+    second: Vec<LegRequest>,
     /// Legs that are in use again since the generation before, and their epochs.
     back: Vec<(usize, u64)>,
 }
 
-/// Writes all at once, with FUA; which legs failed, and how.
-fn write_all(writes: Vec<ToLeg>) -> Vec<LegFailure> {
-    let sent: Vec<(usize, u64, Completion)> = writes
-        .into_iter()
-        .map(|w| {
-            let (offset, data) = (w.offset, w.bytes.into());
-            let completion = w.device.submit(Request::Write { offset, data, fua: true });
-            (w.slot, w.epoch, completion)
-        })
-        .collect();
-    let mut failed: Vec<LegFailure> = Vec::new();
-    for (slot, epoch, completion) in sent {
-        if let Err(error) = completion.wait()
-            && !failed.iter().any(|f| f.slot == slot)
-        {
-            failed.push(LegFailure { slot, epoch, error });
-        }
-    }
-    failed
-}
-
-impl Core {
+impl Metadata {
     /// Makes the labels say who the members are, durably. Each change is written twice: the first
     /// edition still has the generation from before the change as the newest that is on all legs
     /// (`base`), so a copy of a leg from then would be trusted. Of the second one only the first
@@ -76,9 +43,9 @@ impl Core {
         let mut once = None;
         loop {
             let Some(edition) = self.next_edition(closed)? else { return Ok(()) };
-            let mut failed = write_all(edition.first);
+            let mut failed = send_all(edition.first);
             if failed.is_empty() {
-                failed = write_all(edition.second);
+                failed = send_all(edition.second);
             }
             let mut state = self.state.lock();
             if !failed.is_empty() {
@@ -116,8 +83,8 @@ impl Core {
         }
         state.generation += 1;
         let (first, second) = self.labels_of(&state, closed);
-        let back = slots(state.active()).filter_map(|slot| {
-            let (leg, _) = state.leg(slot).filter(|(leg, _)| leg.left.is_some())?;
+        let back = slots(state.legs.active()).filter_map(|slot| {
+            let (leg, _) = state.legs.leg(slot).filter(|(leg, _)| leg.left.is_some())?;
             Some((slot, leg.epoch))
         });
         Ok(Some(LabelGeneration {
@@ -131,7 +98,7 @@ impl Core {
 
     /// Without a durable leg nothing can be promised, now or later.
     fn nobody_durable(&self, state: &mut State) -> Option<BlockError> {
-        if state.active() & state.durable() != 0 {
+        if state.legs.active() & state.legs.durable() != 0 {
             return None;
         }
         let (device, reason) = (self.name.clone(), "no durable leg is in use".into());
@@ -153,8 +120,8 @@ impl Core {
     /// Drops legs; where the mirror cannot do without one of them, nothing works any more. If no
     /// durable leg would be left all stay: none of them holds less than another.
     pub(super) fn drop_all(&self, state: &mut State, failed: &[LegFailure]) {
-        let in_use = state.active() & state.durable();
-        let all = in_use != 0 && in_use & !state.still_in_use(failed) == 0;
+        let in_use = state.legs.active() & state.legs.durable();
+        let all = in_use != 0 && in_use & !state.legs.still_in_use(failed) == 0;
         for failed in failed {
             if all && in_use & bit(failed.slot) != 0 {
                 state.keep_failed(failed, KeepReason::AllFailed);
@@ -170,19 +137,21 @@ impl Core {
     }
 
     /// Both copies of the label of every active leg.
-    fn labels_of(&self, state: &State, closed: bool) -> (Vec<ToLeg>, Vec<ToLeg>) {
+    fn labels_of(&self, state: &State, closed: bool) -> (Vec<LegRequest>, Vec<LegRequest>) {
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        for slot in slots(state.active()) {
-            let Some((leg, device)) = state.leg(slot).filter(|(leg, _)| !leg.joining) else {
+        for slot in slots(state.legs.active()) {
+            let Some((leg, device)) = state.legs.leg(slot).filter(|(leg, _)| !leg.joining) else {
                 continue;
             };
             let label = state.label(self.volume, &self.name, slot, leg, closed);
-            let (bytes, device) = (Bytes::from(label.encode()), Arc::clone(device));
-            let (end, epoch) = (second_label_at(leg.device_bytes), leg.epoch);
-            let to =
-                |offset, bytes| ToLeg { slot, epoch, device: Arc::clone(&device), offset, bytes };
-            first.push(to(LABEL_AT, bytes.clone()));
-            second.push(to(end, bytes));
+            let (data, epoch) = (Payload::from(label.encode()), leg.epoch);
+            let end = second_label_at(leg.device_bytes);
+            let to = |offset, data| {
+                let request = Request::Write { offset, data, fua: true };
+                LegRequest { slot, epoch, device: Arc::clone(device), request }
+            };
+            first.push(to(LABEL_AT, data.clone()));
+            second.push(to(end, data));
         }
         (first, second)
     }
@@ -216,7 +185,7 @@ impl Core {
             let snapshots = state.regions.begin_commit();
             let writes = self.map_writes(&state, &snapshots);
             drop(state);
-            let failed = write_all(writes);
+            let failed = send_all(writes);
             let published = self.without(&failed);
             state = self.state.lock();
             if published.is_ok() {
@@ -238,19 +207,15 @@ impl Core {
         self.publish()
     }
 
-    fn map_writes(&self, state: &State, snapshots: &[MapBlockWrite]) -> Vec<ToLeg> {
-        let keepers = state.active() & state.durable();
-        let mut writes = Vec::new();
-        for MapBlockWrite { block, contents } in snapshots {
-            let bytes = Bytes::from(contents.encode(self.volume, *block));
+    fn map_writes(&self, state: &State, snapshots: &[MapBlockWrite]) -> Vec<LegRequest> {
+        let durable = state.legs.durable();
+        let writes = snapshots.iter().flat_map(|MapBlockWrite { block, contents }| {
+            let data = Payload::from(contents.encode(self.volume, *block));
             let offset = slot_at(*block, contents.sequence);
-            for slot in slots(keepers) {
-                let Some((leg, device)) = state.leg(slot) else { continue };
-                let (device, bytes) = (Arc::clone(device), bytes.clone());
-                writes.push(ToLeg { slot, epoch: leg.epoch, device, offset, bytes });
-            }
-        }
-        writes
+            let write = |_: &Leg| Request::Write { offset, data: data.clone(), fua: true };
+            state.legs.requests(durable, write)
+        });
+        writes.collect()
     }
 
     /// After writes or flushes to `failed` legs: drops them durably, except for those that are to
@@ -284,7 +249,8 @@ impl Core {
         self.keep_copied(regions.clone())?;
         {
             let mut state = self.state.lock();
-            let others = state.active() & state.durable() & !state.still_in_use(failed);
+            let others =
+                state.legs.active() & state.legs.durable() & !state.legs.still_in_use(failed);
             for region in regions {
                 if others & !state.regions.get(region).stale != 0 {
                     state.regions.set_stale(region, kept);
@@ -299,14 +265,14 @@ impl Core {
     /// hold them for another one. The map says so with the next commit.
     fn keep_copied(&self, regions: std::ops::Range<u32>) -> Result<(), BlockError> {
         let copied = |state: &State| -> Vec<(u32, u8)> {
-            let whole = !state.partial();
+            let whole = !state.legs.partial();
             let all = regions.clone().map(|r| (r, state.regions.copied(r) & whole));
             all.filter(|(_, legs)| *legs != 0).collect()
         };
         let (before, epochs, records) = {
             let state = self.settled()?;
             let records = state.checksums.as_ref().map(|known| known.written.clone());
-            (copied(&state), state.epochs(), records.unwrap_or_default())
+            (copied(&state), state.legs.epochs(), records.unwrap_or_default())
         };
         let legs = before.iter().fold(0, |all, (_, legs)| all | legs);
         if legs == 0 {
@@ -314,7 +280,7 @@ impl Core {
         }
         self.flush_some(legs)?;
         let mut state = self.state.lock();
-        let flushed = state.of_same_epoch(epochs);
+        let flushed = state.legs.of_same_epoch(epochs);
         for (region, legs) in before {
             state.set_fresh(region, legs & flushed, &records);
         }

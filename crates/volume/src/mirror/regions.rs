@@ -147,13 +147,10 @@ impl Regions {
         self.cells[region as usize].lacking()
     }
 
-    /// The region of a range inside of one region that is written and in sync, and the legs that
-    /// hold it.
-    pub fn only(&self, offset: u64, len: u64) -> Option<(u32, u8)> {
-        let region = (offset >> self.shift) as u32;
-        let holders = self.cells.get(region as usize)?.holders();
-        let inside = (offset + len - 1) >> self.shift == u64::from(region);
-        (inside && holders != 0).then_some((region, holders))
+    /// Legs that hold all of these regions, if all are written and in sync.
+    pub fn holders(&self, regions: Range<u32>) -> u8 {
+        let cells = self.cells.get(regions.start as usize..regions.end as usize);
+        cells.map_or(0, |cells| cells.iter().fold(u8::MAX, |all, cell| all & cell.holders()))
     }
 
     /// Legs that differ after a power cut from the primary of the region, or may.

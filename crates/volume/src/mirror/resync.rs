@@ -9,26 +9,23 @@
 //! mirror, present or missing, holds the region.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_block::{BlockDevice, BlockError, Completion, Request, Result};
+use bytes::Bytes;
+use steadfast_block::{Request, Result};
 use steadfast_runtime::now;
 
-use super::Core;
 use super::checksums::UnflushedRecord;
-use super::leg::{LegFailure, bit, mask_of, slots};
+use super::core::Replicas;
+use super::leg::{Leg, LegFailure, bit, mask_of, send_all, slots};
 use super::state::State;
 use crate::error::VolumeError;
-use crate::ondisk::checksums;
 use crate::ondisk::label::LEGS_MAX;
 use crate::ondisk::map::RegionState;
 use crate::planted::Bug;
 
 /// The epochs of all legs.
 type Epochs = [u64; LEGS_MAX];
-/// What a leg is to be asked: its place and epoch, its device, the request.
-type LegRequest = (usize, u64, Arc<dyn BlockDevice>, Request);
 
 /// Bytes that are copied at once.
 const COPY_BYTES: u64 = 1 << 20;
@@ -74,12 +71,12 @@ impl State {
     /// is filled, the hottest first.
     fn to_copy(&self) -> Vec<u32> {
         // Regions of a partial leg are promoted (`promote`), not resynced.
-        let active = self.active() & !self.partial();
+        let active = self.legs.active() & !self.legs.partial();
         let lacks = |mask: u8| {
             move |r: &u32| !self.regions.is_blank(*r) && self.regions.lacking(*r) & mask != 0
         };
         let all = || 0..self.regions.count();
-        let durable = active & self.durable();
+        let durable = active & self.legs.durable();
         // Durable legs come first.
         let mut first: Vec<u32> = all().filter(lacks(durable)).collect();
         let behind = |r: &u32| !lacks(durable)(r) && lacks(active)(r);
@@ -92,8 +89,8 @@ impl State {
     /// Legs that a region may be copied from, the best first.
     pub(super) fn sources(&self, region: u32, volatile_too: bool) -> Vec<usize> {
         let lacking = self.regions.lacking(region);
-        let durable = self.durable();
-        let good = self.active() & !lacking;
+        let durable = self.legs.durable();
+        let good = self.legs.active() & !lacking;
         if volatile_too {
             return slots(good & !durable).chain(slots(good & durable)).collect();
         }
@@ -103,9 +100,9 @@ impl State {
     }
 }
 
-impl Core {
+impl Replicas {
     /// Copies regions until nothing is lacking or the throttle says stop.
-    pub(super) fn resync(self: &Arc<Self>, throttle: ResyncThrottle) -> Result<ResyncReport> {
+    pub(super) fn resync(&self, throttle: ResyncThrottle) -> Result<ResyncReport> {
         {
             let mut state = self.settled()?;
             if state.resyncing {
@@ -125,7 +122,7 @@ impl Core {
         done
     }
 
-    fn resync_alone(self: &Arc<Self>, throttle: ResyncThrottle) -> Result<ResyncReport> {
+    fn resync_alone(&self, throttle: ResyncThrottle) -> Result<ResyncReport> {
         let mut done = ResyncReport::default();
         let limit = throttle.regions.unwrap_or(usize::MAX);
         let work = self.settled()?.to_copy();
@@ -173,10 +170,10 @@ impl Core {
             let mut state = self.settled()?;
             let known = state.checksums.as_mut();
             let records = known.map(|known| std::mem::take(&mut known.written));
-            let whole = !state.partial();
+            let whole = !state.legs.partial();
             let all = (0..state.regions.count()).map(|r| (r, state.regions.copied(r) & whole));
             let copied = all.filter(|(_, legs)| *legs != 0).collect();
-            (copied, state.epochs(), records.unwrap_or_default())
+            (copied, state.legs.epochs(), records.unwrap_or_default())
         };
         if copied.is_empty() && records.is_empty() {
             return Ok(());
@@ -185,7 +182,7 @@ impl Core {
         {
             let mut state = self.settled()?;
             // A leg that was away meanwhile may not have been flushed.
-            let flushed = state.of_same_epoch(epochs);
+            let flushed = state.legs.of_same_epoch(epochs);
             for (region, legs) in copied {
                 state.set_fresh(region, legs & flushed, &records);
                 state.regions.set_clean_if_untouched(region);
@@ -196,13 +193,9 @@ impl Core {
     }
 
     /// Copies a region to all legs that lack it; how many bytes that were.
-    pub(super) fn copy_region(
-        self: &Arc<Self>,
-        region: u32,
-        done: &mut ResyncReport,
-    ) -> Result<u64> {
+    pub(super) fn copy_region(&self, region: u32, done: &mut ResyncReport) -> Result<u64> {
         let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
-        let whole = !self.state.lock().partial();
+        let whole = !self.state.lock().legs.partial();
         let copied = self.copy_held(region, whole);
         self.release(ticket);
         match copied {
@@ -222,7 +215,7 @@ impl Core {
     /// Copies a region, whose range is locked, to those of these legs on which it is stale. An
     /// out-of-sync region is copied to all that differ; if its primary cannot be read, another leg
     /// becomes the primary.
-    pub(super) fn copy_held(self: &Arc<Self>, region: u32, legs: u8) -> Result<u64> {
+    pub(super) fn copy_held(&self, region: u32, legs: u8) -> Result<u64> {
         let mut tried = 0;
         loop {
             match self.copy_once(region, legs) {
@@ -233,7 +226,7 @@ impl Core {
         }
     }
 
-    fn copy_once(self: &Arc<Self>, region: u32, legs: u8) -> Result<u64> {
+    fn copy_once(&self, region: u32, legs: u8) -> Result<u64> {
         let _pin = self.pin(region);
         self.load(region, true);
         let (sources, targets, epochs, (start, len)) = {
@@ -243,25 +236,23 @@ impl Core {
             }
             let volatile_too = self.planted.has(Bug::VolatileSource);
             let legs = legs | state.regions.out_of_sync(region);
-            let targets = state.active() & state.regions.lacking(region) & legs;
+            let targets = state.legs.active() & state.regions.lacking(region) & legs;
             let room =
-                |slot: &usize| match state.leg(*slot).and_then(|(leg, _)| leg.frames.as_ref()) {
+                |slot: &usize| match state.legs.leg(*slot).and_then(|(leg, _)| leg.frames.as_ref())
+                {
                     Some(frames) => frames.place(region),
                     None => true,
                 };
             let targets = slots(targets).filter(room).fold(0, |all, slot| all | bit(slot));
             let sources = state.sources(region, volatile_too);
-            (sources, targets, state.epochs(), state.regions.bytes_of(region))
+            (sources, targets, state.legs.epochs(), state.regions.bytes_of(region))
         };
         // A leg that is removed meanwhile, and perhaps comes back, does not have all of it.
         let mut good = targets;
         let mut at = start;
         while at < start + len && good != 0 {
             let piece = COPY_BYTES.min(start + len - at);
-            let bytes = match self.checksums {
-                true => self.verify_source(region, &sources, at, piece)?,
-                false => self.read_source(&sources, at, piece)?,
-            };
+            let bytes = self.read_source(region, &sources, at, piece)?;
             let (sent_to, failed) = self.write_targets(good, epochs, at, &bytes);
             good = sent_to & !mask_of(&failed);
             if !failed.is_empty() {
@@ -272,7 +263,7 @@ impl Core {
         if self.checksums {
             let (durable, clean) = {
                 let state = self.state.lock();
-                (state.durable(), state.regions.get(region).state == RegionState::Clean)
+                (state.legs.durable(), state.regions.get(region).state == RegionState::Clean)
             };
             // What memory is given of a region that is written to is not worth a record.
             if clean || good & durable != 0 {
@@ -280,7 +271,7 @@ impl Core {
             }
         }
         let mut state = self.state.lock();
-        good &= state.of_same_epoch(epochs);
+        good &= state.legs.of_same_epoch(epochs);
         if self.planted.has(Bug::CopyToWhoLeft) {
             good = targets;
         }
@@ -288,53 +279,15 @@ impl Core {
         Ok(if good == 0 { 0 } else { len })
     }
 
-    /// Verified blocks of a region, from any leg. For a block without a checksum, the data of the
-    /// first source, which counts from now on.
-    fn verify_source(
-        self: &Arc<Self>,
-        region: u32,
-        sources: &[usize],
-        at: u64,
-        len: u64,
-    ) -> Result<bytes::Bytes> {
+    /// A part of a region that is held, from the first source that can be read; with checksums what
+    /// they prove, whichever leg has it, and of other blocks what counts from now on.
+    fn read_source(&self, region: u32, sources: &[usize], at: u64, len: u64) -> Result<Bytes> {
         let mut order = self.state.lock().holders_of(region);
-        let place = |slot| sources.iter().position(|s| *s == slot).unwrap_or(usize::MAX);
-        order.sort_by_key(|holder| place(holder.slot));
+        let place = |slot| sources.iter().position(|s| *s == slot);
+        order.retain(|holder| self.checksums || place(holder.slot).is_some());
+        order.sort_by_key(|holder| place(holder.slot).unwrap_or(usize::MAX));
         let trusted = sources.iter().fold(0, |all, slot| all | bit(*slot));
-        let verified = self.verify_blocks(region, (at, len), &order, trusted, None)?;
-        self.self_heal(region, at, &verified, &order);
-        let sums = checksums::of(&verified.bytes);
-        if let Some(known) = self.state.lock().checksums.as_mut() {
-            known.learn(at, &sums);
-        }
-        Ok(verified.bytes.into())
-    }
-
-    fn read_source(&self, sources: &[usize], offset: u64, len: u64) -> Result<bytes::Bytes> {
-        let mut error = None;
-        for slot in sources {
-            let source = {
-                let state = self.state.lock();
-                state.leg(*slot).map(|(leg, device)| (Arc::clone(device), leg.data_start))
-            };
-            let Some((device, data_start)) = source else { continue };
-            match device.read(data_start + offset, len) {
-                Ok(bytes) => return Ok(bytes),
-                Err(e) => {
-                    if let Some(leg) = self.state.lock().legs[*slot].as_mut() {
-                        leg.erred = Some(e.to_string());
-                        leg.counters.errors += 1;
-                    }
-                    error = Some(e);
-                }
-            }
-        }
-        Err(error.unwrap_or_else(|| BlockError::Io {
-            device: self.name.clone(),
-            op: "read",
-            offset,
-            reason: "no leg that is there can be the source of this region".into(),
-        }))
+        self.learn_from(region, (at, len), &order, trusted)
     }
 
     /// Writes to those of these legs that were in use all the time; which they were, and which
@@ -344,27 +297,17 @@ impl Core {
         targets: u8,
         epochs: Epochs,
         offset: u64,
-        bytes: &bytes::Bytes,
+        bytes: &Bytes,
     ) -> (u8, Vec<LegFailure>) {
-        let (there, asked): (u8, Vec<LegRequest>) = {
+        let (there, requests) = {
             let state = self.state.lock();
-            let there = targets & state.of_same_epoch(epochs);
-            let legs = slots(there).filter_map(|slot| Some((slot, state.leg(slot)?)));
-            let asked = legs.map(|(slot, (leg, device))| {
-                let (offset, data) = (leg.data_start + offset, bytes.clone().into());
-                let request = Request::Write { offset, data, fua: false };
-                (slot, leg.epoch, Arc::clone(device), request)
-            });
-            (there, asked.collect())
+            let there = targets & state.legs.of_same_epoch(epochs);
+            let write = |leg: &Leg| {
+                let data = bytes.clone().into();
+                Request::Write { offset: leg.data_start + offset, data, fua: false }
+            };
+            (there, state.legs.requests(there, write))
         };
-        // Without the lock: see `flush_some`.
-        let sent: Vec<(usize, u64, Completion)> = asked
-            .into_iter()
-            .map(|(slot, epoch, device, request)| (slot, epoch, device.submit(request)))
-            .collect();
-        let failed = sent.into_iter().filter_map(|(slot, epoch, completion)| {
-            Some(LegFailure { slot, epoch, error: completion.wait().err()? })
-        });
-        (there, failed.collect())
+        (there, send_all(requests))
     }
 }

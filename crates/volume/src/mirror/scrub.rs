@@ -8,13 +8,12 @@
 //! With checksums the right leg is known, also in a mirror of one leg. A repair creates checksums
 //! that a power cut or damage has removed.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, Result};
+use serde::{Deserialize, Serialize};
+use steadfast_block::Result;
 
-use super::Core;
 use super::checksums::Sum;
+use super::core::Replicas;
 use super::leg::{LegFailure, bit};
 use super::resync::ResyncThrottle;
 use super::verify::Holder;
@@ -28,7 +27,7 @@ const CHECKPOINT_REGIONS: usize = 64;
 const BLOCK: usize = 4096;
 
 /// What a scrub found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ScrubReport {
     /// Bytes of the volume that were compared: what was ever written, and more than one leg holds
     /// or checksums show.
@@ -40,25 +39,18 @@ pub struct ScrubReport {
     /// Differing blocks and failed reads of which the leg was written again.
     pub repaired: u64,
     /// Blocks of which no leg holds what the checksum says: they cannot be read.
+    #[serde(default)]
     pub lost: u64,
+    /// All legs hold the same now, and what was written.
+    pub clean: bool,
     /// It came to the end.
+    #[serde(skip)]
     pub complete: bool,
 }
 
-impl ScrubReport {
-    /// Whether all legs hold the same now, and what was written.
-    pub fn is_clean(&self) -> bool {
-        self.repaired == self.differing + self.unreadable && self.lost == 0
-    }
-}
-
-impl Core {
+impl Replicas {
     /// See [`super::Mirror::scrub`].
-    pub(super) fn scrub(
-        self: &Arc<Self>,
-        repair: bool,
-        throttle: ResyncThrottle,
-    ) -> Result<ScrubReport> {
+    pub(super) fn scrub(&self, repair: bool, throttle: ResyncThrottle) -> Result<ScrubReport> {
         let mut done = ScrubReport::default();
         let count = self.settled()?.regions.count();
         let most = throttle.regions.unwrap_or(usize::MAX);
@@ -92,12 +84,7 @@ impl Core {
         Ok(done)
     }
 
-    fn scrub_held(
-        self: &Arc<Self>,
-        region: u32,
-        repair: bool,
-        done: &mut ScrubReport,
-    ) -> Result<u64> {
+    fn scrub_held(&self, region: u32, repair: bool, done: &mut ScrubReport) -> Result<u64> {
         let _pin = self.pin(region);
         self.inspect(region, repair);
         self.load(region, repair);
@@ -159,19 +146,19 @@ impl Core {
                 self.count_differing(holder, &known, bytes);
             }
             let (blocks, written) = match (read, &right) {
-                (None, Some((right, lost))) if self.checksums => {
+                (None, Some((right, lost))) => {
                     done.unreadable += 1;
                     let source = known.iter().all(|sum| matches!(sum, Sum::Known(_)))
                         || self.state.lock().repairs(region, slot) & !unread != 0;
                     let to = holder.data_start + at;
                     match lost.is_empty() && source {
-                        true => (1, holder.device.write(to, right.clone().into()).map(|()| true)),
+                        true => (1, holder.device.write(to, right.clone().into())),
                         false => continue,
                     }
                 }
-                (None, _) => {
+                (None, None) => {
                     done.unreadable += 1;
-                    (1, self.copy_range(slot, unread, at, len))
+                    continue;
                 }
                 (Some(bytes), Some((right, lost))) if bytes != right => {
                     let pairs = bytes.chunks(BLOCK).zip(right.chunks(BLOCK)).enumerate();
@@ -188,12 +175,12 @@ impl Core {
                         whole[here.clone()].copy_from_slice(&bytes[here]);
                     }
                     let to = holder.data_start + at;
-                    (count, holder.device.write(to, whole.into()).map(|()| true))
+                    (count, holder.device.write(to, whole.into()))
                 }
                 (Some(_), _) => continue,
             };
             match written {
-                Ok(written) => done.repaired += if written { blocks } else { 0 },
+                Ok(()) => done.repaired += blocks,
                 Err(error) => failed.push(LegFailure { slot, epoch, error }),
             }
         }

@@ -1,21 +1,20 @@
 //! The state of a mirror in use, under one lock that is never held across a request.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use steadfast_block::{BlockDevice, BlockError, DeviceInfo};
+use steadfast_block::{BlockError, DeviceInfo};
 use uuid::Uuid;
 
 use super::checksums::MirrorChecksums;
 use super::events::{Event, KeepReason, LegError, Listener};
-use super::leg::{Leg, LegFailure, Spare, bit, slots};
+use super::leg::{Leg, LegFailure, Spare, bit};
 use super::policy::Policies;
 use super::promotion::Promotion;
 use super::ranges::Ranges;
 use super::regions::Regions;
 use super::table::Legs;
 use crate::ondisk::label::{
-    Ancestor, DepartureRange, HISTORY, LEGS_MAX, Label, LayoutKind, Member, MemberState,
+    Ancestor, DepartureRange, HISTORY, Label, LayoutKind, Member, MemberState,
 };
 use crate::ondisk::map::RegionState;
 use crate::ondisk::random_uuid;
@@ -53,8 +52,6 @@ pub(crate) struct State {
     /// Regions that nobody may read until it is written down which legs count: those differ after a
     /// power cut, also from some that are away.
     pub undecided: BTreeSet<u32>,
-    /// Where the next epoch of a leg comes from.
-    pub epochs: u64,
     /// Changes of the members in memory, and how many of them are in the labels. While they differ
     /// no request begins: what it does might depend on a change that a power cut takes back.
     pub membership: u64,
@@ -98,7 +95,6 @@ impl State {
             pending: None,
             assembling: true,
             undecided: BTreeSet::new(),
-            epochs: 0,
             // The first change is that it is assembled, or made.
             membership: 1,
             published: 0,
@@ -113,48 +109,6 @@ impl State {
             fill: Promotion::default(),
             listener: None,
         }
-    }
-
-    fn mask(&self, of: impl Fn(&Leg) -> bool) -> u8 {
-        let mut mask = 0;
-        for (slot, leg) in self.legs.iter().enumerate() {
-            if leg.as_ref().is_some_and(&of) {
-                mask |= bit(slot);
-            }
-        }
-        mask
-    }
-
-    /// Legs that take requests.
-    pub fn active(&self) -> u8 {
-        self.mask(Leg::is_active)
-    }
-
-    /// Legs whose contents survive the loss of power.
-    pub fn durable(&self) -> u8 {
-        self.mask(|leg| !leg.volatile)
-    }
-
-    /// Legs that belong to the mirror and miss what is written now, and those that the map always
-    /// has as stale.
-    pub fn absent(&self) -> u8 {
-        self.mask(|leg| !leg.is_active() || leg.partial)
-    }
-
-    /// Legs that hold some regions only.
-    pub fn partial(&self) -> u8 {
-        self.mask(|leg| leg.partial)
-    }
-
-    /// All legs that belong to the mirror.
-    pub fn known(&self) -> u8 {
-        self.mask(|_| true)
-    }
-
-    /// An active leg and its device.
-    pub fn leg(&self, slot: usize) -> Option<(&Leg, &Arc<dyn BlockDevice>)> {
-        let leg = self.legs.get(slot)?.as_ref().filter(|leg| leg.state == MemberState::Active)?;
-        Some((leg, leg.device.as_ref()?))
     }
 
     /// Why no request can begin: closed or failed.
@@ -182,49 +136,22 @@ impl State {
             && !self.legs.iter().flatten().any(|leg| leg.joining)
     }
 
-    /// The legs' epochs, for [`of_same_epoch`](Self::of_same_epoch).
-    pub fn epochs(&self) -> [u64; LEGS_MAX] {
-        std::array::from_fn(|slot| self.legs[slot].as_ref().map_or(0, |leg| leg.epoch))
-    }
-
-    /// Active legs that have been so since these epochs were noted.
-    pub fn of_same_epoch(&self, epochs: [u64; LEGS_MAX]) -> u8 {
-        let now = self.epochs();
-        slots(self.active()).filter(|slot| now[*slot] == epochs[*slot]).map(bit).sum()
-    }
-
-    /// The slots of those that failed and are in use all the same: not of one that was replaced
-    /// meanwhile, or is back.
-    pub fn still_in_use(&self, failed: &[LegFailure]) -> u8 {
-        let same = |f: &&LegFailure| self.leg(f.slot).is_some_and(|(leg, _)| leg.epoch == f.epoch);
-        failed.iter().filter(same).fold(0, |mask, f| mask | bit(f.slot))
-    }
-
-    /// A leg is not what it was: what was begun with it does not count any more.
-    pub fn new_epoch(&mut self, slot: usize) {
-        self.epochs += 1;
-        if let Some(leg) = self.legs[slot].as_mut() {
-            leg.epoch = self.epochs;
-            leg.measured.in_flight = 0;
-        }
-    }
-
     /// A region of these that no durable leg in use holds: no write to it can be acknowledged.
     pub fn orphan(&self, mut regions: std::ops::Range<u32>) -> Option<u32> {
-        let durable = self.active() & self.durable();
+        let durable = self.legs.active() & self.legs.durable();
         regions.find(|r| !self.regions.is_blank(*r) && durable & !self.regions.lacking(*r) == 0)
     }
 
     /// Whether a write may go to the legs, as far as this region is concerned.
     pub fn is_ready(&self, region: u32) -> bool {
-        let absent = self.absent();
-        self.regions.is_ready(region, absent, absent & self.durable())
+        let absent = self.legs.absent();
+        self.regions.is_ready(region, absent, absent & self.legs.durable())
     }
 
     /// The same, where the region's first write may be made now.
     pub fn is_covered(&self, region: u32) -> bool {
-        let absent = self.absent();
-        self.regions.is_covered(region, absent, absent & self.durable())
+        let absent = self.legs.absent();
+        self.regions.is_covered(region, absent, absent & self.legs.durable())
     }
 
     /// Whether something must be durable before the region is written, that can be made so.
@@ -235,8 +162,8 @@ impl State {
     /// Whether every region that was written is on a durable active leg other than these. A leg
     /// that got a region and was not flushed does not count.
     pub fn can_do_without(&self, legs: u8) -> bool {
-        let joining = self.mask(|leg| leg.joining);
-        let others = self.active() & self.durable() & !legs & !joining;
+        let joining = self.legs.mask(|leg| leg.joining);
+        let others = self.legs.active() & self.legs.durable() & !legs & !joining;
         let held = |r: u32| {
             let region = self.regions.get(r);
             region.state == RegionState::Unwritten || others & !region.stale != 0
@@ -287,9 +214,9 @@ impl State {
         }
         leg.state = state;
         let durable = !leg.volatile && was_in_use;
-        self.new_epoch(slot);
+        self.legs.new_epoch(slot);
         self.regions.forget_copied(bit(slot));
-        let others = self.active() & self.durable();
+        let others = self.legs.active() & self.legs.durable();
         for region in self.regions.active() {
             // What it alone has stays its own, until it comes back.
             if others & !self.regions.get(region).stale != 0 {

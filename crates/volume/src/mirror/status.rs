@@ -143,7 +143,7 @@ impl Mirror {
         let now = state.regions.get(region);
         Some(RegionStatus {
             unwritten: state.regions.is_blank(region),
-            legs: state.active() & !state.regions.lacking(region),
+            legs: state.legs.active() & !state.regions.lacking(region),
             checked: state.checksums.as_ref().is_some_and(|known| known.covers_all(region)),
             checked_durably: now.summed,
         })

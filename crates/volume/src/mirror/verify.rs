@@ -1,29 +1,28 @@
-//! Verified reads, for mirrors with checksums.
+//! Reads region by region, each locked, so that no write is in flight: of what a leg could not
+//! give, or gave wrong, and of everything that is copied.
 //!
-//! A read goes to one leg, and its data is compared with the checksums (`verdict`). If it does not
-//! match, or no checksum is in memory, the region is locked, so that no write is in flight, its
-//! record is loaded, and the legs are read one after the other until every block is verified. The
-//! right block is written to a leg that was wrong (self-healing). If no leg is right the read
-//! fails.
+//! The legs are asked one after the other until every block is right. With checksums a block is
+//! right if it matches (`verdict`), whichever leg holds it: its checksum comes from the write
+//! itself, or from a durable leg. A block of which nothing is known is that of the first trusted
+//! leg that answers. If no leg is right the read fails.
 //!
-//! A verified block is right, whichever leg holds it: its checksum comes from the write itself, or
-//! from a durable leg. So a durable leg may be repaired from a volatile one, which is not allowed
-//! without a matching checksum.
+//! Legs that were wrong, or could not be read, are given what is right (self-healing). A durable
+//! leg may be repaired from a volatile one only with a matching checksum, or if no durable leg
+//! holds the region.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, BlockError, Request, Result, check};
+use steadfast_block::{BlockDevice, BlockError, Result};
 
-use super::Core;
 use super::checksums::{Sum, Verdict};
+use super::core::Replicas;
 use super::events::{Event, LegError};
 use super::leg::{LegFailure, bit, mask_of, slots};
 use super::ranges::Ticket;
-use super::read::ReadRoute;
 use super::state::State;
-use crate::ondisk::{BLOCK, checksums, whole_blocks};
+use crate::ondisk::{BLOCK, checksums};
 use crate::planted::Bug;
 
 /// A leg that holds a region.
@@ -38,26 +37,29 @@ pub(super) struct Holder {
 
 /// Bytes whose blocks are all verified, or come from a trusted leg.
 pub(super) struct VerifiedBytes {
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     /// Of each block: the leg that it is from, and whether a checksum proves it.
     from: Vec<(usize, bool)>,
     /// Legs that held something else, by their slot and the number of the block.
-    pub wrong: Vec<(usize, usize)>,
+    wrong: Vec<(usize, usize)>,
     /// Legs that could not be read.
-    pub failed: Vec<LegFailure>,
+    failed: Vec<LegFailure>,
 }
 
 impl State {
     /// The legs that hold a region, durable ones first.
     pub(super) fn holders_of(&self, region: u32) -> Vec<Holder> {
-        let durable = self.durable();
-        let holders = match self.regions.is_blank(region) {
-            true => 0,
-            false => self.active() & !self.regions.lacking(region),
-        };
-        let order = slots(holders & durable).chain(slots(holders & !durable));
-        let found = order.filter_map(|slot| {
-            let (leg, device) = self.leg(slot)?;
+        match self.regions.is_blank(region) {
+            true => Vec::new(),
+            false => self.holders(!self.regions.lacking(region)),
+        }
+    }
+
+    /// Those of these legs that are in use, durable ones first.
+    pub(super) fn holders(&self, legs: u8) -> Vec<Holder> {
+        let (legs, durable) = (self.legs.active() & legs, self.legs.durable());
+        let found = slots(legs & durable).chain(slots(legs & !durable)).filter_map(|slot| {
+            let (leg, device) = self.legs.leg(slot)?;
             Some(Holder {
                 slot,
                 epoch: leg.epoch,
@@ -70,64 +72,37 @@ impl State {
         found.collect()
     }
 
-    /// What is known of the blocks of a range inside of a region.
+    /// What is known of the blocks of a range inside of a region. A mirror without checksums knows
+    /// nothing of the range as a whole.
     pub(super) fn sums(&self, region: u32, at: u64, len: u64) -> Vec<Sum> {
-        let count = (len / BLOCK) as usize;
+        let Some(known) = &self.checksums else { return vec![Sum::None] };
         let first = ((at - self.regions.bytes_of(region).0) / BLOCK) as usize;
-        match &self.checksums {
-            Some(known) => known.known(region, first, count),
-            None => vec![Sum::None; count],
+        known.known(region, first, (len / BLOCK) as usize)
+    }
+
+    /// Whether a read changes no state: the mirror is only being assembled, or nothing can be
+    /// written any more.
+    pub(super) fn looks_only(&self) -> bool {
+        self.assembling || self.info.read_only || self.failed.is_some()
+    }
+
+    /// Legs from which a region may be repaired on another holder. Not a volatile leg if another
+    /// durable leg, present or missing, holds the region.
+    pub(super) fn repairs(&self, region: u32, to: usize) -> u8 {
+        let holders = !self.regions.lacking(region) & !bit(to);
+        if self.regions.is_blank(region) || self.regions.lacking(region) & bit(to) != 0 {
+            return 0;
         }
+        let durable = self.legs.durable() & holders;
+        let only = if durable != 0 { durable } else { u8::MAX };
+        self.legs.active() & holders & only
     }
 }
 
-impl Core {
-    /// A verified read for a waiting caller.
-    pub(super) fn read_verified(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
-        let (at, blocks) = whole_blocks(offset, len);
-        let mut way = {
-            let mut state = self.state.lock();
-            check(&state.info, &Request::Read { offset, len })?;
-            self.way(&mut state, at, blocks, 0)
-        };
-        // A write that fails on all legs may leave them out of sync at any time.
-        while matches!(way, ReadRoute::NeedsSync) {
-            self.sync_to_read(at, blocks)?;
-            way = self.way(&mut self.state.lock(), at, blocks, 0);
-        }
-        let bytes = match way {
-            ReadRoute::Leg { slot, epoch, device, at: below, timed } => {
-                let begun = timed.then(steadfast_runtime::now);
-                let answer = device.read(below, blocks);
-                self.answered((slot, epoch), begun, answer.is_ok());
-                match answer {
-                    Ok(bytes) if self.is_good(at, &bytes) || self.is_good_now(at, &bytes) => bytes,
-                    Ok(_) => self.verify_range(at, blocks, Some(slot), None)?,
-                    Err(error) => {
-                        let failed = LegFailure { slot, epoch, error };
-                        self.verify_range(at, blocks, None, Some(failed))?
-                    }
-                }
-            }
-            ReadRoute::Pieces(pieces) => {
-                let mut all = Vec::with_capacity(blocks as usize);
-                for (at, len) in pieces {
-                    all.extend_from_slice(&self.read_verified(at, len)?);
-                }
-                all.into()
-            }
-            ReadRoute::Zeros => vec![0; blocks as usize].into(),
-            ReadRoute::Nowhere(error) => return Err(error),
-            // Not after the loop above.
-            ReadRoute::NeedsSync => return Err(self.unverified(at, "its legs are out of sync")),
-        };
-        let from = (offset - at) as usize;
-        Ok(bytes.slice(from..from + len as usize))
-    }
-
+impl Replicas {
     /// Whether bytes that a leg answered are what was written, as far as anything is known.
     pub(super) fn is_good(&self, at: u64, bytes: &[u8]) -> bool {
-        if self.planted.has(Bug::NothingCompared) {
+        if !self.checksums || self.planted.has(Bug::NothingCompared) {
             return true;
         }
         let sums = checksums::of(bytes);
@@ -137,7 +112,7 @@ impl Core {
     }
 
     /// The same where records are to be read first: `false` also where none is.
-    pub(super) fn is_good_now(self: &Arc<Self>, at: u64, bytes: &[u8]) -> bool {
+    pub(super) fn is_good_now(&self, at: u64, bytes: &[u8]) -> bool {
         let cold: Vec<u32> = {
             let state = self.state.lock();
             let cold = |r: &u32| state.checksums.as_ref().is_some_and(|k| k.needs_load(*r));
@@ -151,31 +126,30 @@ impl Core {
         !cold.is_empty() && self.is_good(at, bytes)
     }
 
-    /// Reads whole blocks region by region, each held meanwhile. `first` is the leg that is asked
-    /// first, because its answer was not right; `failed` is one that could not be read.
-    pub(super) fn verify_range(
-        self: &Arc<Self>,
+    /// Reads region by region, each locked meanwhile. `first` is the leg that is asked first,
+    /// because its answer was not right; `failed` is one that could not be read.
+    pub(super) fn read_by_region(
+        &self,
         at: u64,
         len: u64,
         first: Option<usize>,
         failed: Option<LegFailure>,
     ) -> Result<Bytes> {
-        let pieces = {
-            let state = self.state.lock();
-            super::read::cut(&state, (at, len))
-        };
+        let pieces = super::read::cut(&self.state.lock(), (at, len));
+        // Of several regions it may be the only leg with one of them, and can be read there.
+        let failed = failed.filter(|_| pieces.len() == 1);
         let mut all = Vec::with_capacity(len as usize);
         for (at, len) in pieces {
             let (regions, ticket) = self.take_synced(at, len)?;
-            let verified = self.read_held(regions.start, at, len, first, failed.clone());
+            let read = self.read_held(regions.start, at, len, first, failed.clone());
             self.release(ticket);
-            all.extend_from_slice(&verified?);
+            all.extend_from_slice(&read?);
         }
         Ok(all.into())
     }
 
     /// Locks regions that are in sync, or cannot be synced.
-    fn take_synced(self: &Arc<Self>, at: u64, len: u64) -> Result<(Range<u32>, Ticket)> {
+    fn take_synced(&self, at: u64, len: u64) -> Result<(Range<u32>, Ticket)> {
         loop {
             let state = self.state.lock();
             let regions = state.regions.of(at, len);
@@ -192,27 +166,33 @@ impl Core {
         }
     }
 
-    /// Reads whole blocks of a region that is held; legs that are wrong are repaired.
+    /// Reads a part of a region that is held; legs that are wrong are repaired.
     pub(super) fn read_held(
-        self: &Arc<Self>,
+        &self,
         region: u32,
         at: u64,
         len: u64,
         first: Option<usize>,
         failed: Option<LegFailure>,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<Bytes> {
         let _pin = self.pin(region);
         self.load(region, true);
-        let (mut order, blank) = {
+        let mut order = {
             let state = self.state.lock();
             if let Some(closed) = state.closed.as_ref().and_then(|_| state.stopped()) {
                 return Err(closed);
             }
-            (state.holders_of(region), state.regions.is_blank(region))
+            if state.regions.is_blank(region) {
+                return Ok(vec![0; len as usize].into());
+            }
+            let mut order = state.holders_of(region);
+            if state.looks_only() {
+                // Who only looks, and cannot read one leg, may be answered by another.
+                let out_of_sync = state.regions.out_of_sync(region) & state.regions.lacking(region);
+                order.extend(state.holders(out_of_sync));
+            }
+            order
         };
-        if blank {
-            return Ok(vec![0; len as usize]);
-        }
         order.sort_by_key(|holder| Some(holder.slot) != first);
         let verified = self.verify_blocks(region, (at, len), &order, u8::MAX, failed)?;
         self.self_heal(region, at, &verified, &order);
@@ -230,32 +210,30 @@ impl Core {
         failed: Option<LegFailure>,
     ) -> Result<VerifiedBytes> {
         let known = self.state.lock().sums(region, at, len);
-        let mut bytes = vec![0; len as usize];
-        let mut from: Vec<Option<(usize, bool)>> = vec![None; known.len()];
+        let unit = if self.checksums { BLOCK } else { len } as usize;
+        let mut found: Vec<Option<(usize, bool, Bytes)>> = vec![None; known.len()];
         let mut wrong = Vec::new();
         let mut failed: Vec<LegFailure> = failed.into_iter().collect();
         for holder in order {
-            if from.iter().all(Option::is_some) {
+            if found.iter().all(Option::is_some) {
                 break;
             }
-            let slot = holder.slot;
+            let (slot, epoch) = (holder.slot, holder.epoch);
             if mask_of(&failed) & bit(slot) != 0 {
                 continue;
             }
             let answer = match holder.device.read(holder.data_start + at, len) {
                 Ok(answer) => answer,
                 Err(error) => {
-                    self.answered((slot, holder.epoch), None, false);
-                    failed.push(LegFailure { slot, epoch: holder.epoch, error });
+                    self.answered((slot, epoch), None, false);
+                    failed.push(LegFailure { slot, epoch, error });
                     continue;
                 }
             };
-            for (n, block) in answer.chunks(BLOCK as usize).enumerate() {
-                if from[n].is_some() {
-                    continue;
-                }
+            for (n, found) in found.iter_mut().enumerate().filter(|(_, found)| found.is_none()) {
+                let block = answer.slice(n * unit..(n + 1) * unit);
                 let proves = match known[n] {
-                    Sum::Known(sum) if crc32c::crc32c(block) == sum => true,
+                    Sum::Known(sum) if crc32c::crc32c(&block) == sum => true,
                     Sum::Known(_) => {
                         wrong.push((slot, n));
                         continue;
@@ -264,20 +242,23 @@ impl Core {
                     Sum::None | Sum::Stored if trusted & bit(slot) != 0 => false,
                     Sum::None | Sum::Stored => continue,
                 };
-                let start = n * BLOCK as usize;
-                bytes[start..start + block.len()].copy_from_slice(block);
-                from[n] = Some((slot, proves));
+                *found = Some((slot, proves, block));
+            }
+            if found.iter().flatten().filter(|(from, ..)| *from == slot).count() == known.len() {
+                let from = found.into_iter().flatten().map(|(slot, proves, _)| (slot, proves));
+                return Ok(VerifiedBytes { bytes: answer, from: from.collect(), wrong, failed });
             }
         }
-        let missing = from.iter().position(Option::is_none);
-        match (from.into_iter().collect::<Option<Vec<_>>>(), missing) {
-            (Some(from), _) => Ok(VerifiedBytes { bytes, from, wrong, failed }),
-            (None, block) => {
-                let block = block.unwrap_or(0);
-                self.count_wrong(at, &wrong, order, false);
-                Err(self.mismatch(at, block, &wrong, &failed))
-            }
+        if let Some(block) = found.iter().position(Option::is_none) {
+            self.count_wrong(at, &wrong, order, false);
+            return Err(self.mismatch(at, block, &wrong, &failed));
         }
+        let (mut bytes, mut from) = (Vec::with_capacity(len as usize), Vec::new());
+        for (slot, proves, block) in found.into_iter().flatten() {
+            bytes.extend_from_slice(&block);
+            from.push((slot, proves));
+        }
+        Ok(VerifiedBytes { bytes: bytes.into(), from, wrong, failed })
     }
 
     /// Why a block cannot be read: which legs hold something else.
@@ -296,13 +277,9 @@ impl Core {
             here.map(|slot| format!("leg {slot} ({})", name(slot))).collect()
         };
         if legs.is_empty() {
-            return match failed.first() {
-                Some(failed) => {
-                    self.note_error(failed);
-                    failed.error.clone()
-                }
-                None => self.unverified(at, "no leg that is there holds it"),
-            };
+            failed.iter().for_each(|failed| self.note_error(failed));
+            let nobody = || self.unverified(at, "no leg that is there holds it");
+            return failed.first().map_or_else(nobody, |failed| failed.error.clone());
         }
         let unread: String = failed
             .first()
@@ -322,26 +299,29 @@ impl Core {
 
     /// Counts and reports wrong blocks, leg by leg.
     fn count_wrong(&self, at: u64, wrong: &[(usize, usize)], order: &[Holder], repaired: bool) {
-        let mut state = self.state.lock();
         for holder in order {
             let of_leg = || wrong.iter().filter(|(slot, _)| *slot == holder.slot);
-            let Some((slot, first)) = of_leg().next().copied() else { continue };
-            let Some(leg) = state.legs[slot].as_mut().filter(|l| l.epoch == holder.epoch) else {
-                continue;
-            };
-            let blocks = of_leg().count() as u64;
-            leg.counters.checksum_errors += blocks;
-            let (name, volatile) = (leg.name.clone(), leg.volatile);
-            let offset = at + first as u64 * BLOCK;
-            let error = format!("{blocks} blocks from byte {offset} on are not what was written");
-            let leg_error = LegError { slot, name, volatile, error };
-            state.notify(&Event::WrongData { leg_error, repaired });
+            let Some((_, first)) = of_leg().next() else { continue };
+            let (blocks, offset) = (of_leg().count() as u64, at + *first as u64 * BLOCK);
+            let what = format!("{blocks} blocks from byte {offset} on are not what was written");
+            self.report_wrong(holder, blocks, what, repaired);
         }
+    }
+
+    /// Counts and reports what a leg holds and nobody has written.
+    pub(super) fn report_wrong(&self, holder: &Holder, count: u64, error: String, repaired: bool) {
+        let mut state = self.state.lock();
+        let slot = holder.slot;
+        let leg = state.legs[slot].as_mut().filter(|leg| leg.epoch == holder.epoch);
+        let Some(leg) = leg else { return };
+        leg.counters.checksum_errors += count;
+        let leg_error = LegError { slot, name: leg.name.clone(), volatile: leg.volatile, error };
+        state.notify(&Event::WrongData { leg_error, repaired });
     }
 
     /// Gives legs that were wrong, or could not be read, what was proved; the region is held.
     pub(super) fn self_heal(
-        self: &Arc<Self>,
+        &self,
         region: u32,
         at: u64,
         verified: &VerifiedBytes,
@@ -354,7 +334,7 @@ impl Core {
         let may = !self.state.lock().assembling && self.settled().is_ok();
         let mut dropped: Vec<LegFailure> = Vec::new();
         let writes = |holder: &Holder, from: usize, to: usize| {
-            let bytes = Bytes::copy_from_slice(&verified.bytes[from..to]);
+            let bytes = verified.bytes.slice(from..to);
             holder.device.write(holder.data_start + at + from as u64, bytes.into())
         };
         for holder in order.iter().filter(|_| may) {

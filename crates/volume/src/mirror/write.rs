@@ -18,8 +18,8 @@ use steadfast_block::{
 use steadfast_runtime::{Mutex, MutexGuard, spawn};
 
 use super::Core;
-use super::leg::{LegFailure, bit};
-use super::plan::{Piece, Plan, filled_up, plan, plan_held, sums_of};
+use super::leg::{LegFailure, LegRequest, bit, send_all};
+use super::plan::{Plan, filled_up, plan, plan_held, sums_of};
 use super::policy::WritePolicy;
 use super::ranges::Ticket;
 use super::state::State;
@@ -151,7 +151,7 @@ impl Core {
                 own_piece = Some(piece);
                 continue;
             }
-            let Piece { slot, epoch, device, request } = piece;
+            let LegRequest { slot, epoch, device, request } = piece;
             let (core, progress, regions) =
                 (Arc::clone(self), Arc::clone(&progress), regions.clone());
             device.submit(request).on_done(move |answer| {
@@ -160,7 +160,7 @@ impl Core {
                 core.leg_answered((slot, awaited), failed, &progress, ticket, (regions, range));
             });
         }
-        if let Some(Piece { slot, epoch, device, request }) = own_piece {
+        if let Some(LegRequest { slot, epoch, device, request }) = own_piece {
             let failed = write_here(&device, request).err();
             let failed = failed.map(|error| LegFailure { slot, epoch, error });
             self.leg_answered((slot, awaited), failed, &progress, ticket, (regions, range));
@@ -208,12 +208,6 @@ impl Core {
                 completer.complete(outcome.map(|()| Bytes::new()));
             }
         });
-    }
-
-    /// Gives a range back and wakes those who wait.
-    pub(super) fn release(&self, ticket: Ticket) {
-        let turns = self.state.lock().ranges.release(ticket);
-        turns.wake();
     }
 
     /// Drops legs that failed; whether a durable leg has the write all the same.
@@ -361,20 +355,6 @@ impl Core {
         needed.then(|| self.write_held(offset, data, fua, regions))
     }
 
-    /// Waits for the right to write whole regions.
-    pub(super) fn take_regions(
-        &self,
-        mut state: MutexGuard<'_, State>,
-        regions: Range<u32>,
-    ) -> (Range<u32>, Ticket) {
-        let (start, _) = state.regions.bytes_of(regions.start);
-        let (last, len) = state.regions.bytes_of(regions.end - 1);
-        let (ticket, turn) = state.ranges.queue(start, last + len);
-        drop(state);
-        drop(turn.wait());
-        (regions, ticket)
-    }
-
     fn write_held(
         self: &Arc<Self>,
         offset: u64,
@@ -411,7 +391,7 @@ impl Core {
         let (at, len) = whole_blocks(offset, data.len() as u64);
         let block = |at: u64| {
             let region = self.state.lock().regions.of(at, BLOCK).start;
-            Ok::<Bytes, BlockError>(self.read_held(region, at, BLOCK, None, None)?.into())
+            self.read_held(region, at, BLOCK, None, None)
         };
         let mut all = Payload::new();
         if offset > at {
@@ -435,7 +415,7 @@ impl Core {
     fn opened(&self, regions: &Range<u32>, late: bool) -> Result<MutexGuard<'_, State>> {
         loop {
             let mut state = self.settled()?;
-            let absent = state.absent();
+            let absent = state.legs.absent();
             let open: Vec<u32> = regions.clone().filter(|r| state.must_open(*r)).collect();
             open.iter().for_each(|region| state.regions.open(*region, absent));
             if late || open.is_empty() {
@@ -444,36 +424,6 @@ impl Core {
             drop(state);
             self.commit()?;
         }
-    }
-
-    /// The state, once all changes of the members are in the labels. What the assembly decided is
-    /// written down now, if it was not yet.
-    pub(super) fn settled(&self) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.state.lock();
-        loop {
-            if let Some(stopped) = state.stopped() {
-                return Err(stopped);
-            }
-            if state.info.read_only {
-                return Err(BlockError::ReadOnly { device: self.name.clone() });
-            }
-            if state.is_settled() {
-                return Ok(state);
-            }
-            if state.pending.is_some() {
-                drop(state);
-                self.commit_assembly()?;
-                state = self.state.lock();
-                continue;
-            }
-            state = self.changed.wait(state);
-        }
-    }
-
-    /// The same, for what changes the volume.
-    pub(super) fn settled_for_writes(&self) -> Result<MutexGuard<'_, State>> {
-        let state = self.settled()?;
-        state.refuses_writes().map_or(Ok(state), Err)
     }
 
     /// A write with FUA to a region whose first write is not promised yet: it is from now on.
@@ -498,16 +448,8 @@ fn write_here(device: &Arc<dyn BlockDevice>, request: Request) -> Result<()> {
 
 /// Sends a plan and waits for all of it; which legs failed.
 fn carry_out(plan: Plan, serial: bool) -> Vec<LegFailure> {
-    let mut sent = Vec::new();
-    for Piece { slot, epoch, device, request } in plan.pieces {
-        let completion = device.submit(request);
-        if serial {
-            drop(completion.wait());
-        }
-        sent.push((slot, epoch, completion));
+    match serial {
+        true => plan.pieces.into_iter().flat_map(|piece| send_all(vec![piece])).collect(),
+        false => send_all(plan.pieces),
     }
-    let failed = sent.into_iter().filter_map(|(slot, epoch, completion)| {
-        Some(LegFailure { slot, epoch, error: completion.wait().err()? })
-    });
-    failed.collect()
 }

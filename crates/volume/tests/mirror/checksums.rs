@@ -220,7 +220,7 @@ fn rule_wrong_on_all_legs_is_an_error() {
         );
         assert!(b.is_everywhere(0, 1), "the other blocks can be read");
         let found = b.mirror.scrub(true, ResyncThrottle::default()).unwrap();
-        assert_eq!((found.lost, found.repaired, found.is_clean()), (1, 0, false));
+        assert_eq!((found.lost, found.repaired, found.clean), (1, 0, false));
         // A part of the block cannot be written: what is around it is not there.
         let part = b.mirror.write(BLOCK + 512, vec![3; 512].into()).unwrap_err().to_string();
         assert!(part.contains("its checksum says"), "{part}");
@@ -229,7 +229,7 @@ fn rule_wrong_on_all_legs_is_an_error() {
         assert!(b.mirror.read(BLOCK, BLOCK).is_err());
         b.write(1, 5);
         assert!(b.is_everywhere(1, 5));
-        assert!(b.mirror.scrub(false, ResyncThrottle::default()).unwrap().is_clean());
+        assert!(b.mirror.scrub(false, ResyncThrottle::default()).unwrap().clean);
     });
 }
 
@@ -266,7 +266,7 @@ fn rule_a_part_of_a_block_is_written_to_what_is_right() {
                     assert_eq!(b.mirror.read(20 * BLOCK, BLOCK).unwrap(), over);
                     assert_eq!(b.mirror.read(20 * BLOCK - 512, 512).unwrap(), vec![4; 512]);
                 }
-                assert!(b.mirror.scrub(false, ResyncThrottle::default()).unwrap().is_clean());
+                assert!(b.mirror.scrub(false, ResyncThrottle::default()).unwrap().clean);
             })
             .unwrap();
     }
@@ -406,7 +406,7 @@ fn rule_a_scrub_believes_checksums_and_no_majority() {
         let found = b.mirror.scrub(false, ResyncThrottle::default()).unwrap();
         assert_eq!((found.differing, found.repaired, found.lost), (2, 0, 0));
         let found = b.mirror.scrub(true, ResyncThrottle::default()).unwrap();
-        assert!(found.is_clean() && found.repaired == 2);
+        assert!(found.clean && found.repaired == 2);
         assert!((0..3).all(|leg| b.holds(leg, 0, 1)));
         let b = written(&[false]);
         b.spoil(0, 20);

@@ -266,3 +266,31 @@ fn rule_a_write_that_fails_on_all_legs_has_no_checksum() {
         }
     });
 }
+
+/// Each leg cannot be read in one of two regions: the other one has it.
+#[test]
+fn rule_of_each_region_that_leg_is_asked_that_can_be_read() {
+    simulated(|| {
+        for options in [options(), with_checksums()] {
+            for waits in [true, false] {
+                let b = bench_with(&[false, false], &options);
+                [0, SECOND].iter().for_each(|block| b.write(*block, 1));
+                b.mirror.flush().unwrap();
+                let data = read_label(&b.device(0)).unwrap().unwrap().label.data_start;
+                for (plug, at) in b.plugs.iter().zip([data, data + REGION]) {
+                    let bad = FaultRule::new(Ops::READ, Effect::Fail("a bad sector".into()));
+                    plug.with(Some(bad.within(at..at + BLOCK)), 10);
+                }
+                let len = 2 * REGION;
+                let found = match waits {
+                    true => b.mirror.read(0, len).unwrap(),
+                    false => b.mirror.submit(Request::Read { offset: 0, len }).wait().unwrap(),
+                };
+                for block in [0, SECOND] {
+                    let at = (block * BLOCK) as usize;
+                    assert!(found[at..].starts_with(&bytes_of(1, block)), "{block} {waits}");
+                }
+            }
+        }
+    });
+}

@@ -99,7 +99,7 @@ pub(super) const MODULES: [&str; 3] =
 const _: () = assert!(LEG_MIB << 10 == 307_200, "rd_size is in KiB");
 
 /// What the modelled SSD takes from a request until it says that it has been done: command, link
-/// and buffer (`SsdParams::dc_s3700_400`).
+/// and buffer (`SsdParams::default`).
 fn ssd_nanos(bytes: u64) -> u64 {
     13_300 + bytes * 2 + 43_500
 }

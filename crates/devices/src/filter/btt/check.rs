@@ -2,11 +2,12 @@
 
 use steadfast_block::BlockDevice;
 
-use super::error::{BttError, Result};
-use super::find::{BttInfo, LocatedArena, find, read, summary};
+use super::error::none;
+use super::find::{BttInfo, LocatedArena, find, page, summary};
 use super::info::{PAGE, Version};
 use super::map::{BLOCKS_MAX, ENTRY_BYTES, Entry, State};
 use super::recover::{flog, pending};
+use crate::filter::namespace::{NamespaceError, Result, read};
 
 /// So many blocks are counted in one pass over the map: 32 MiB of memory, four passes at most.
 const PASS: u32 = 1 << 28;
@@ -56,8 +57,8 @@ impl Report {
         self.problem_count += 1;
     }
 
-    fn add_error(&mut self, error: BttError) {
-        let at = if let BttError::Corrupt { at, .. } = &error { *at } else { 0 };
+    fn add_error(&mut self, error: NamespaceError) {
+        let at = if let NamespaceError::Corrupt { at, .. } = &error { *at } else { 0 };
         self.add(at, error.to_string());
     }
 }
@@ -67,7 +68,7 @@ impl Report {
 /// meanwhile; nothing is changed, and the device need not be memory.
 ///
 /// # Errors
-/// [`None`](BttError::None) if there is no sector namespace, [`Io`](BttError::Io). What is wrong
+/// [`None`](NamespaceError::None) if there is no sector namespace, [`Io`](NamespaceError::Io). What is wrong
 /// with it is in the report.
 pub fn check(device: &dyn BlockDevice) -> Result<Report> {
     check_as(device, None)
@@ -81,8 +82,8 @@ pub fn check_as(device: &dyn BlockDevice, version: Option<Version>) -> Result<Re
     let mut report = Report::default();
     let arenas = match find(device, version) {
         Ok(Some(arenas)) => arenas,
-        Ok(None) => return Err(BttError::None { device: device.info().name }),
-        Err(error @ BttError::Corrupt { .. }) => {
+        Ok(None) => return Err(none(device.info().name)),
+        Err(error @ NamespaceError::Corrupt { .. }) => {
             report.add_error(error);
             return Ok(report);
         }
@@ -111,8 +112,7 @@ fn info_blocks(device: &dyn BlockDevice, arena: &LocatedArena, report: &mut Repo
         return;
     }
     let at = arena.at + arena.info.layout.copy;
-    let mut copy = vec![0; PAGE as usize];
-    if read(device, at, &mut copy).is_err() || copy != arena.info.bytes() {
+    if page(device, at).ok() != Some(arena.info.bytes()) {
         report.add(at, "the copy of the info block is damaged: restore it");
     }
 }
@@ -122,7 +122,7 @@ fn tables(device: &dyn BlockDevice, arena: &LocatedArena, report: &mut Report) -
     let name = device.info().name;
     let log = match flog(device, &name, arena) {
         Ok(log) => log,
-        Err(error @ BttError::Corrupt { .. }) => {
+        Err(error @ NamespaceError::Corrupt { .. }) => {
             report.add_error(error);
             return Ok(());
         }
@@ -130,8 +130,7 @@ fn tables(device: &dyn BlockDevice, arena: &LocatedArena, report: &mut Report) -
     };
     let one = |sector: u32| {
         let at = layout.entry_at(sector);
-        let mut page = vec![0; PAGE as usize];
-        read(device, arena.at + (at - at % PAGE), &mut page)?;
+        let page = page(device, arena.at + (at - at % PAGE))?;
         let within = (at % PAGE) as usize;
         // OK to unwrap: four bytes; the map begins with a page.
         let raw = u32::from_le_bytes(page[within..within + 4].try_into().unwrap());

@@ -8,11 +8,12 @@ use steadfast_block::{
 };
 
 use super::arena::Arena;
-use super::error::{BttError, Result};
+use super::error::{NEEDS_MEMORY, none};
 use super::find::{BttInfo, find, summary};
 use super::info::Version;
 use super::planted::BttBug;
 use super::recover;
+use crate::filter::namespace::{Result, memory};
 
 /// Only where each request is one sector does Linux read a discarded one right; see `discard`.
 const DISCARD_SECTOR: u32 = 4096;
@@ -34,8 +35,8 @@ pub struct Btt {
 /// Takes some hundred bytes of memory for each lane, whatever the size; the map stays where it is.
 ///
 /// # Errors
-/// [`NotMemory`](BttError::NotMemory), [`None`](BttError::None), and all of
-/// [`probe`](super::probe). [`Refused`](BttError::Refused) if something has to be finished and the
+/// [`NotMemory`](NamespaceError::NotMemory), [`None`](NamespaceError::None), and all of
+/// [`probe`](super::probe). [`Refused`](NamespaceError::Refused) if something has to be finished and the
 /// device is read only.
 pub fn open(device: &Arc<dyn BlockDevice>) -> Result<Btt> {
     Btt::open(device, None, BttBug::default())
@@ -62,11 +63,9 @@ impl Btt {
         planted: BttBug,
     ) -> Result<Btt> {
         let below = device.info();
-        let Some(memory) = device.direct_memory() else {
-            return Err(BttError::NotMemory { device: below.name });
-        };
+        let memory = memory(&**device, NEEDS_MEMORY)?;
         let Some(found) = find(&**device, version)? else {
-            return Err(BttError::None { device: below.name });
+            return Err(none(below.name));
         };
         let info = summary(&found);
         let name = format!("{} (sectors)", below.name);

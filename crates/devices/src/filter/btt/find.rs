@@ -15,9 +15,10 @@
 use steadfast_block::{self as block, BlockDevice};
 use uuid::Uuid;
 
-use super::error::{BttError, Result};
-use super::info::{Fault, InfoBlock, PAGE, SIGNATURE, UUID_AT, Version};
+use super::error::corrupt;
+use super::info::{InfoBlock, PAGE, SIGNATURE, UUID_AT, Version};
 use super::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN};
+use crate::filter::namespace::{Fault, NamespaceError, Result, read};
 
 /// What a sector namespace is, by its info blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,8 +73,8 @@ pub(super) struct LocatedArena {
 /// and the device need not be memory.
 ///
 /// # Errors
-/// [`Io`](BttError::Io); [`Corrupt`](BttError::Corrupt) if there is one that cannot be trusted;
-/// [`Unsupported`](BttError::Unsupported).
+/// [`Io`](NamespaceError::Io); [`Corrupt`](NamespaceError::Corrupt) if there is one that cannot be trusted;
+/// [`Unsupported`](NamespaceError::Unsupported).
 pub fn probe(device: &dyn BlockDevice) -> Result<Option<BttInfo>> {
     probe_as(device, None)
 }
@@ -106,16 +107,7 @@ pub(super) fn summary(arenas: &[LocatedArena]) -> BttInfo {
     }
 }
 
-/// Bytes of a device, whether it is memory or not. Offset and length are whole pages.
-pub(super) fn read(device: &dyn BlockDevice, at: u64, out: &mut [u8]) -> block::Result<()> {
-    if let Some(memory) = device.direct_memory() {
-        return memory.load(at, out);
-    }
-    out.copy_from_slice(&device.read(at, out.len() as u64)?);
-    Ok(())
-}
-
-fn page(device: &dyn BlockDevice, at: u64) -> block::Result<Vec<u8>> {
+pub(super) fn page(device: &dyn BlockDevice, at: u64) -> block::Result<Vec<u8>> {
     let mut bytes = vec![0; PAGE as usize];
     read(device, at, &mut bytes)?;
     Ok(bytes)
@@ -143,7 +135,7 @@ pub(super) fn find(
                 both.retain(|found| copy_is_same(device, found));
                 if both.len() != 1 {
                     let what = "info blocks of version 1.1 and of 2.0, both or none with a copy";
-                    return Err(BttError::corrupt(&info.name, 0, what));
+                    return Err(corrupt(&info.name, 0, what));
                 }
                 both.pop()
             }
@@ -211,7 +203,7 @@ fn follow(
             || one.layout.sector != other.layout.sector
         {
             let what = "the info block of an arena is not of the same namespace as the first one";
-            return Err(BttError::corrupt(name, at, what));
+            return Err(corrupt(name, at, what));
         }
         arenas.push(found);
     }
@@ -265,7 +257,7 @@ fn another(device: &dyn BlockDevice, name: &str, size: u64, at: u64) -> Result<L
     let room = size.saturating_sub(at);
     if room < ARENA_BYTES_MIN {
         let what = format!("an arena is to begin here, with {room} bytes up to the device's end");
-        return Err(BttError::corrupt(name, at, what));
+        return Err(corrupt(name, at, what));
     }
     let fault = match InfoBlock::parse(&page(device, at).unwrap_or_default(), room) {
         Ok(info) => return Ok(LocatedArena { at, info, from_copy: false }),
@@ -296,14 +288,14 @@ pub(super) fn has_signature(bytes: &[u8]) -> bool {
     bytes.starts_with(&SIGNATURE)
 }
 
-fn bad_info_block(name: &str, at: u64, fault: Fault) -> BttError {
+fn bad_info_block(name: &str, at: u64, fault: Fault) -> NamespaceError {
     match fault {
-        Fault::Absent => BttError::corrupt(name, at, "no info block, and no copy of it"),
+        Fault::Absent => corrupt(name, at, "no info block, and no copy of it"),
         Fault::Damaged => {
             let what = "the info block has a wrong checksum, and there is no copy of it";
-            BttError::corrupt(name, at, what)
+            corrupt(name, at, what)
         }
-        Fault::Impossible(what) => BttError::corrupt(name, at, format!("info block: {what}")),
-        Fault::Unsupported(what) => BttError::unsupported(name, what),
+        Fault::Impossible(what) => corrupt(name, at, format!("info block: {what}")),
+        Fault::Unsupported(what) => NamespaceError::unsupported(name, what),
     }
 }

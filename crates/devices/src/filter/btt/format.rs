@@ -7,15 +7,15 @@
 use std::sync::Arc;
 
 use steadfast_block::{BlockDevice, DirectMemory};
-use steadfast_runtime::random_u64;
-use uuid::{Builder, Uuid};
+use uuid::Uuid;
 use zerocopy::IntoBytes;
 
-use super::error::{BttError, Result};
+use super::error::{NEEDS_MEMORY, none};
 use super::find::{BttInfo, LocatedArena, by_copy, find, has_signature, summary};
 use super::flog::Group;
 use super::info::{InfoBlock, LANES_MAX, PAGE, Version};
 use super::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Layout, arenas};
+use crate::filter::namespace::{NamespaceError, Result, memory_to_write, random_uuid};
 
 /// Free blocks of an arena that Linux and the UEFI firmware make (kernel: `ND_MAX_LANES`).
 const LANES: u32 = 256;
@@ -55,8 +55,8 @@ impl Default for Options {
 /// for each sector, and the data is not.
 ///
 /// # Errors
-/// [`NotMemory`](BttError::NotMemory), [`Refused`](BttError::Refused) if the device is too small
-/// (16 MiB, and 4 KiB for version 1.1) or cannot be written, [`Io`](BttError::Io).
+/// [`NotMemory`](NamespaceError::NotMemory), [`Refused`](NamespaceError::Refused) if the device is too small
+/// (16 MiB, and 4 KiB for version 1.1) or cannot be written, [`Io`](NamespaceError::Io).
 pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<BttInfo> {
     format_in_arenas(device, options, ARENA_BYTES_MAX)
 }
@@ -68,14 +68,8 @@ pub(super) fn format_in_arenas(
     arena_max: u64,
 ) -> Result<BttInfo> {
     let below = device.info();
-    let name = &below.name;
-    let Some(memory) = device.direct_memory() else {
-        return Err(BttError::NotMemory { device: below.name });
-    };
-    let found = plan(name, below.size, options, arena_max)?;
-    if below.read_only {
-        return Err(BttError::refused(name, "is read only"));
-    }
+    let memory = memory_to_write(&**device, NEEDS_MEMORY)?;
+    let found = plan(&below.name, below.size, options, arena_max)?;
     invalidate(&**device, memory, &found)?;
     for LocatedArena { at, info, .. } in &found {
         tables(memory, *at, &info.layout)?;
@@ -94,7 +88,7 @@ pub(super) fn format_in_arenas(
 /// What is to be made.
 fn plan(name: &str, size: u64, options: Options, arena_max: u64) -> Result<Vec<LocatedArena>> {
     let Options { sector, nfree, version, .. } = options;
-    let refused = |what: String| Err(BttError::refused(name, what));
+    let refused = |what: String| Err(NamespaceError::refused(name, what));
     if ![512, 4096].contains(&sector) {
         return refused(format!("sectors of {sector} bytes cannot be made; 512 and 4096 can"));
     }
@@ -109,10 +103,7 @@ fn plan(name: &str, size: u64, options: Options, arena_max: u64) -> Result<Vec<L
             "has {size} bytes; a sector namespace of version {version} needs {least}"
         ));
     }
-    let uuid = options.uuid.unwrap_or_else(|| {
-        let random = Uuid::from_u64_pair(random_u64(), random_u64());
-        Builder::from_random_bytes(random.into_bytes()).into_uuid()
-    });
+    let uuid = options.uuid.unwrap_or_else(random_uuid);
     let count = parts.len();
     let mut found = Vec::new();
     for (n, (at, bytes)) in parts.into_iter().enumerate() {
@@ -182,19 +173,13 @@ fn put(memory: &dyn DirectMemory, at: u64, bytes: &[u8]) -> Result<()> {
 /// done again.
 ///
 /// # Errors
-/// [`None`](BttError::None) if there is no copy either; [`Refused`](BttError::Refused) if the
+/// [`None`](NamespaceError::None) if there is no copy either; [`Refused`](NamespaceError::Refused) if the
 /// device cannot be written; all of [`probe`](super::probe).
 pub fn restore(device: &Arc<dyn BlockDevice>, version: Option<Version>) -> Result<usize> {
-    let below = device.info();
-    let Some(memory) = device.direct_memory() else {
-        return Err(BttError::NotMemory { device: below.name });
-    };
-    if below.read_only {
-        return Err(BttError::refused(&below.name, "is read only"));
-    }
+    let memory = memory_to_write(&**device, NEEDS_MEMORY)?;
     let found = match find(&**device, version)? {
         Some(found) => found,
-        None => by_copy(&**device, version)?.ok_or(BttError::None { device: below.name })?,
+        None => by_copy(&**device, version)?.ok_or_else(|| none(device.info().name))?,
     };
     let mut written = 0;
     for LocatedArena { at, info, .. } in found.iter().rev() {

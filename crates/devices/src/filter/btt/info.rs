@@ -4,11 +4,11 @@ use uuid::Uuid;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::checksum::fletcher64;
-
 use super::flog::GROUP_BYTES;
 use super::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Layout};
 use super::map::{BLOCKS_MAX, ENTRY_BYTES};
+use crate::checksum::fletcher64;
+use crate::filter::namespace::Fault;
 
 /// Bytes of an info block, and what all parts of an arena are aligned to.
 pub(super) const PAGE: u64 = 4096;
@@ -16,6 +16,8 @@ pub(super) const PAGE: u64 = 4096;
 pub(super) const SIGNATURE: [u8; 16] = *b"BTT_ARENA_INFO\0\0";
 /// Where the UUID is in it.
 pub(super) const UUID_AT: usize = 16;
+/// Where the checksum is in it.
+const SUM_AT: usize = 4088;
 /// The arena has an error: it is read only (kernel: `IB_FLAG_ERROR`).
 const ERROR: u32 = 1;
 /// Most lanes that are supported here; the kernel and the UEFI firmware make 256.
@@ -101,7 +103,7 @@ const _: () = assert!(size_of::<Raw>() as u64 == PAGE);
 const _: () = assert!(std::mem::offset_of!(Raw, uuid) == UUID_AT);
 const _: () = assert!(std::mem::offset_of!(Raw, flags) == 48);
 const _: () = assert!(std::mem::offset_of!(Raw, next) == 80);
-const _: () = assert!(std::mem::offset_of!(Raw, checksum) == 4088);
+const _: () = assert!(std::mem::offset_of!(Raw, checksum) == SUM_AT);
 
 /// An info block that has been looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,19 +116,6 @@ pub(super) struct InfoBlock {
     pub layout: Layout,
 }
 
-/// Why bytes are no info block.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// Nothing says that they are one.
-    Absent,
-    /// They are one, damaged.
-    Damaged,
-    /// A right checksum, and contents that cannot be: which, in words.
-    Impossible(String),
-    /// It is of a kind that is not supported.
-    Unsupported(String),
-}
-
 impl InfoBlock {
     /// Reads an info block of an arena for which there is room of `room` bytes from its start to
     /// the device's end.
@@ -135,7 +124,7 @@ impl InfoBlock {
         if raw.signature != SIGNATURE {
             return Err(Fault::Absent);
         }
-        if raw.checksum.get() != checksum(raw) {
+        if raw.checksum.get() != checksum_of(bytes) {
             return Err(Fault::Damaged);
         }
         let (major, minor) = (raw.version_major.get(), raw.version_minor.get());
@@ -217,7 +206,7 @@ impl InfoBlock {
             padding: [0; 3968],
             checksum: U64::new(0),
         };
-        raw.checksum = U64::new(checksum(&raw));
+        raw.checksum = U64::new(checksum_of(raw.as_bytes()));
         raw.as_bytes().to_vec()
     }
 }
@@ -263,15 +252,7 @@ fn impossible(layout: &Layout, room: u64) -> Option<String> {
     None
 }
 
-/// The sum over a block whose checksum counts as zero.
-fn checksum(raw: &Raw) -> u64 {
-    let mut raw = raw.clone();
-    raw.checksum = U64::new(0);
-    fletcher64(raw.as_bytes())
-}
-
-/// Of an info block in bytes, for tests that change it.
-#[cfg(test)]
+/// Of an info block in bytes: its own place counts as zeros.
 pub(super) fn checksum_of(bytes: &[u8]) -> u64 {
-    Raw::ref_from_bytes(bytes).map(checksum).unwrap()
+    fletcher64(bytes, SUM_AT)
 }

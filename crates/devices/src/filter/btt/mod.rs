@@ -51,7 +51,6 @@ mod tests;
 
 pub use check::{Problem, Report, check, check_as};
 pub use device::{Btt, open, open_as};
-pub use error::{BttError, Result};
 pub use find::{ArenaInfo, BttInfo, probe, probe_as, probe_copy};
 pub use format::{Options, format, restore};
 pub use info::Version;

@@ -7,13 +7,14 @@ use steadfast_block::{BlockDevice, DirectMemory};
 use zerocopy::FromBytes;
 
 use super::arena::{Arena, Lane};
-use super::error::{BttError, Result};
-use super::find::{LocatedArena, read};
+use super::error::corrupt;
+use super::find::LocatedArena;
 use super::flog::{FlogSlots, GROUP_BYTES, Group, following};
 use super::info::PAGE;
 use super::layout::Layout;
 use super::map::{ENTRY_BYTES, Entry, State, logged_block};
 use super::planted::{BttBug, Bug};
+use crate::filter::namespace::{NamespaceError, Result, read};
 
 /// What an arena's flog says.
 pub(super) struct Flog {
@@ -36,13 +37,12 @@ pub(super) fn flog(device: &dyn BlockDevice, name: &str, found: &LocatedArena) -
     let groups = groups.unwrap();
     let places = FlogSlots::of(groups).ok_or_else(|| {
         let what = "flog: its entries are in places that no known program uses";
-        BttError::corrupt(name, flog_at, what)
+        corrupt(name, flog_at, what)
     })?;
     let mut flog = Flog { places, lanes: Vec::new(), changes: Vec::new() };
     for (lane, group) in groups.iter().enumerate() {
         let at = flog_at + lane as u64 * GROUP_BYTES;
-        let wrong =
-            |what: String| BttError::corrupt(name, at, format!("flog, lane {lane}: {what}"));
+        let wrong = |what: String| corrupt(name, at, format!("flog, lane {lane}: {what}"));
         let (newest, place) = group.newest(places).ok_or_else(|| {
             let [a, b] = group.sequences(places);
             wrong(format!("the sequence numbers {a} and {b} do not follow each other"))
@@ -70,7 +70,7 @@ pub(super) fn flog(device: &dyn BlockDevice, name: &str, found: &LocatedArena) -
     free.sort_unstable();
     if let Some(twice) = free.windows(2).find(|two| two[0] == two[1]) {
         let what = format!("flog: block {} is the free one of two lanes", twice[0]);
-        return Err(BttError::corrupt(name, flog_at, what));
+        return Err(corrupt(name, flog_at, what));
     }
     Ok(flog)
 }
@@ -111,7 +111,7 @@ pub(super) fn open(
     if device_read_only && !pending.is_empty() {
         let what = "a power cut has interrupted a write, and it cannot be finished on a device \
                     that is read only: open it for writing once";
-        return Err(BttError::refused(name, what));
+        return Err(NamespaceError::refused(name, what));
     }
     let read_only = device_read_only || found.info.error;
     let arena = Arena::new(own_name.to_owned(), found, flog.places, &flog.lanes, read_only);

@@ -4,7 +4,8 @@ use uuid::Uuid;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::checksum::fletcher64_without;
+use crate::checksum::fletcher64;
+use crate::filter::namespace::Fault;
 
 /// Bytes of the info block, and where it is.
 pub(super) const BLOCK: u64 = 4096;
@@ -63,19 +64,6 @@ pub struct FsdaxInfo {
     pub start: u64,
     /// Bytes of the data.
     pub bytes: u64,
-}
-
-/// What is wrong with an info block.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// There is none.
-    Absent,
-    /// Its checksum is wrong.
-    Damaged,
-    /// It says what cannot be.
-    Impossible(String),
-    /// It is whole, and of another kind.
-    Unsupported(String),
 }
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -153,7 +141,7 @@ impl FsdaxInfo {
             padding: [0; 3994],
             checksum: 0.into(),
         };
-        disk.checksum = fletcher64_without(disk.as_bytes(), SUM_AT).into();
+        disk.checksum = fletcher64(disk.as_bytes(), SUM_AT).into();
         let mut bytes = [0; BLOCK as usize];
         bytes.copy_from_slice(disk.as_bytes());
         bytes
@@ -168,7 +156,7 @@ impl FsdaxInfo {
         if disk.signature != SIGNATURE && disk.signature != DEVDAX {
             return Err(Fault::Absent);
         }
-        if disk.checksum.get() != fletcher64_without(bytes, SUM_AT) {
+        if disk.checksum.get() != fletcher64(bytes, SUM_AT) {
             return Err(Fault::Damaged);
         }
         if disk.signature == DEVDAX {
@@ -275,7 +263,7 @@ mod tests {
         let with = |at: usize, bytes: &[u8]| {
             let mut block = info.block(SIZE);
             block[at..at + bytes.len()].copy_from_slice(bytes);
-            let sum = fletcher64_without(&block, SUM_AT);
+            let sum = fletcher64(&block, SUM_AT);
             block[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
             FsdaxInfo::parse(&block, SIZE, 0)
         };
@@ -304,13 +292,13 @@ mod tests {
         // Version 1.0, and anything where `start_pad` and `end_trunc` came later.
         block[54] = 0;
         block[76..94].fill(0xff);
-        let sum = fletcher64_without(&block, SUM_AT);
+        let sum = fletcher64(&block, SUM_AT);
         block[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
         let found = FsdaxInfo::parse(&block, SIZE, 0).unwrap();
         // The pages it counts are those of before.
         assert_eq!((found.start, found.bytes), (info.start, info.bytes));
         block[64..72].copy_from_slice(&u64::MAX.to_le_bytes());
-        let sum = fletcher64_without(&block, SUM_AT);
+        let sum = fletcher64(&block, SUM_AT);
         block[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
         let found = FsdaxInfo::parse(&block, SIZE, 0).unwrap();
         assert_eq!((found.start, found.bytes), (info.start, SIZE - info.start));
@@ -344,7 +332,7 @@ mod tests {
             for (at, value) in fields {
                 block[at & !3..][..8].copy_from_slice(&value.to_le_bytes());
             }
-            let sum = fletcher64_without(&block, SUM_AT);
+            let sum = fletcher64(&block, SUM_AT);
             block[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
             if let Ok(found) = FsdaxInfo::parse(&block, size, 0) {
                 prop_assert!(found.bytes > 0 && found.start + found.bytes <= size);

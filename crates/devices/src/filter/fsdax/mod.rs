@@ -16,66 +16,15 @@ mod info;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use steadfast_block::{
-    self as block, BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Payload, Request,
+    self as block, BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Request,
 };
-use steadfast_runtime::random_u64;
-use uuid::{Builder, Uuid};
+use uuid::Uuid;
 
 use super::Window;
-use info::{ALIGNS, BLOCK, Fault};
+use super::namespace::{Fault, NamespaceError, Result, memory_to_write, random_uuid, read};
+use info::{ALIGNS, BLOCK};
 pub use info::{FsdaxInfo, Map};
-
-/// Result of an operation on an fsdax namespace.
-pub type Result<T> = std::result::Result<T, FsdaxError>;
-
-/// Why an operation on an fsdax namespace was not done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FsdaxError {
-    /// The device failed.
-    #[error(transparent)]
-    Io(#[from] BlockError),
-    /// The processor cannot load and store what the device holds.
-    #[error("{device}: is not memory, which an fsdax namespace needs")]
-    NotMemory {
-        /// The device's name.
-        device: String,
-    },
-    /// No info block is where one must be.
-    #[error("{device}: holds no fsdax namespace; one has to be made first")]
-    None {
-        /// The device's name.
-        device: String,
-    },
-    /// What the info block says cannot be, or its checksum is wrong.
-    #[error(
-        "{device}: byte 4096: info block of an fsdax namespace: {what}; what it said cannot be \
-         found without it (the data begins at a whole 2 MiB mostly)"
-    )]
-    Corrupt {
-        /// The device's name.
-        device: String,
-        /// What is wrong, in words.
-        what: String,
-    },
-    /// It is whole, but of a kind that is not supported here.
-    #[error("{device}: {what}")]
-    Unsupported {
-        /// The device's name.
-        device: String,
-        /// What is not supported, in words.
-        what: String,
-    },
-    /// The request cannot be met; nothing was changed.
-    #[error("{device}: {what}")]
-    Refused {
-        /// The device's name.
-        device: String,
-        /// Why, in words.
-        what: String,
-    },
-}
 
 /// How an fsdax namespace is made.
 #[derive(Debug, Clone, Copy)]
@@ -110,33 +59,24 @@ impl Default for Options {
 /// Makes an fsdax namespace of all of a device; only the info block is written.
 ///
 /// # Errors
-/// [`NotMemory`](FsdaxError::NotMemory), [`Refused`](FsdaxError::Refused) if the device is too
-/// small or cannot be written, [`Io`](FsdaxError::Io).
+/// [`NotMemory`](NamespaceError::NotMemory), [`Refused`](NamespaceError::Refused) if the device is too
+/// small or cannot be written, [`Io`](NamespaceError::Io).
 pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<FsdaxInfo> {
     let below = device.info();
-    let refused = |what: String| FsdaxError::Refused { device: below.name.clone(), what };
-    let Some(memory) = device.direct_memory() else {
-        return Err(FsdaxError::NotMemory { device: below.name });
-    };
+    let refused = |what: String| Err(NamespaceError::refused(&below.name, what));
+    let memory = memory_to_write(&**device, "an fsdax namespace needs")?;
     let Options { uuid, parent_uuid, align, map, behind } = options;
     if !ALIGNS.contains(&align) {
-        return Err(refused(format!(
+        return refused(format!(
             "pages of {align} bytes: there are some of 4096, 2097152 and 1073741824"
-        )));
+        ));
     }
-    if below.read_only {
-        return Err(refused("is read only".into()));
-    }
-    let uuid = uuid.unwrap_or_else(|| {
-        let halves = [random_u64(), random_u64()];
-        Builder::from_random_bytes(Uuid::from_u64_pair(halves[0], halves[1]).into_bytes())
-            .into_uuid()
-    });
+    let uuid = uuid.unwrap_or_else(random_uuid);
     let Some(info) = FsdaxInfo::of(below.size, uuid, parent_uuid, align, map) else {
-        return Err(refused(format!(
+        return refused(format!(
             "has {} bytes; with pages of {align} nothing would be left for data",
             below.size
-        )));
+        ));
     };
     memory.store_through(BLOCK, &info.block(below.size + behind))?;
     memory.fence()?;
@@ -147,8 +87,8 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<FsdaxIn
 /// and the device need not be memory.
 ///
 /// # Errors
-/// [`Io`](FsdaxError::Io); [`Corrupt`](FsdaxError::Corrupt) if there is one that cannot be
-/// trusted; [`Unsupported`](FsdaxError::Unsupported).
+/// [`Io`](NamespaceError::Io); [`Corrupt`](NamespaceError::Corrupt) if there is one that cannot be
+/// trusted; [`Unsupported`](NamespaceError::Unsupported).
 pub fn probe(device: &dyn BlockDevice) -> Result<Option<FsdaxInfo>> {
     probe_as(device, 0)
 }
@@ -163,17 +103,20 @@ pub fn probe_as(device: &dyn BlockDevice, behind: u64) -> Result<Option<FsdaxInf
         return Ok(None);
     }
     let mut bytes = vec![0; BLOCK as usize];
-    match device.direct_memory() {
-        Some(memory) => memory.load(BLOCK, &mut bytes)?,
-        None => bytes.copy_from_slice(&device.read(BLOCK, BLOCK)?),
-    }
-    let corrupt = |what: String| FsdaxError::Corrupt { device: below.name.clone(), what };
+    read(device, BLOCK, &mut bytes)?;
+    let name = &below.name;
+    let corrupt = |what: String| NamespaceError::Corrupt {
+        device: name.clone(),
+        at: BLOCK,
+        what: format!("info block of an fsdax namespace: {what}"),
+        advice: "what it said cannot be found without it (the data begins at a whole 2 MiB mostly)",
+    };
     match FsdaxInfo::parse(&bytes, below.size.saturating_add(behind), behind) {
         Ok(info) => Ok(Some(info)),
         Err(Fault::Absent) => Ok(None),
         Err(Fault::Damaged) => Err(corrupt("the checksum is wrong".into())),
         Err(Fault::Impossible(what)) => Err(corrupt(what)),
-        Err(Fault::Unsupported(what)) => Err(FsdaxError::Unsupported { device: below.name, what }),
+        Err(Fault::Unsupported(what)) => Err(NamespaceError::unsupported(name, what)),
     }
 }
 
@@ -181,10 +124,11 @@ pub fn probe_as(device: &dyn BlockDevice, behind: u64) -> Result<Option<FsdaxInf
 /// part of it: its data, as a device.
 ///
 /// # Errors
-/// Those of [`probe`]; [`None`](FsdaxError::None).
+/// Those of [`probe`]; [`None`](NamespaceError::None).
 pub fn open(device: &Arc<dyn BlockDevice>, behind: u64) -> Result<Fsdax> {
     let Some(info) = probe_as(&**device, behind)? else {
-        return Err(FsdaxError::None { device: device.info().name });
+        let (device, kind) = (device.info().name, "fsdax namespace");
+        return Err(NamespaceError::None { device, kind });
     };
     let name = device.info().name;
     let window = Window::new(name, device.clone(), info.start, info.bytes)?;
@@ -237,14 +181,6 @@ impl BlockDevice for Fsdax {
 
     fn direct_memory(&self) -> Option<&dyn DirectMemory> {
         self.below.direct_memory().is_some().then_some(self as &dyn DirectMemory)
-    }
-
-    fn read(&self, offset: u64, len: u64) -> block::Result<Bytes> {
-        self.window.read(offset, len)
-    }
-
-    fn write(&self, offset: u64, data: Payload) -> block::Result<()> {
-        self.window.write(offset, data)
     }
 }
 

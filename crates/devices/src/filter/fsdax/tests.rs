@@ -78,7 +78,7 @@ fn refusals_change_nothing() {
     let ram: Arc<dyn BlockDevice> = Arc::new(Ram::new("memory", SIZE));
     let refused = |device: &Arc<dyn BlockDevice>, options| {
         let refused = format(device, options).unwrap_err();
-        assert!(matches!(refused, FsdaxError::Refused { .. }), "{refused}");
+        assert!(matches!(refused, NamespaceError::Refused { .. }), "{refused}");
     };
     refused(&ram, Options { align: 8192, ..Options::default() });
     refused(&ram, Options { align: 1 << 30, ..Options::default() });
@@ -86,11 +86,14 @@ fn refusals_change_nothing() {
     refused(&small, Options::default());
     assert_eq!(probe(&*ram), Ok(None));
     let none = open(&ram, 0).err();
-    assert_eq!(none, Some(FsdaxError::None { device: "memory".into() }));
+    assert_eq!(
+        none,
+        Some(NamespaceError::None { device: "memory".into(), kind: "fsdax namespace" })
+    );
     let blocks: Arc<dyn BlockDevice> = Arc::new(ReadOnly::new(ram));
     assert!(matches!(
         format(&blocks, Options::default()),
-        Err(FsdaxError::NotMemory { .. } | FsdaxError::Refused { .. })
+        Err(NamespaceError::NotMemory { .. } | NamespaceError::Refused { .. })
     ));
 }
 

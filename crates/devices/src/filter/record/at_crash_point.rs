@@ -9,7 +9,7 @@ use super::media::{UncertainUnit, UnitAfterCut};
 use super::memory::{Lines, WORD};
 use super::recording::Track;
 use super::{Action, Durability, Event, RecordedDevice};
-use crate::store::{PackedBytes, Store};
+use crate::store::Store;
 
 /// What a power cut may do to a write or discard that was submitted before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -315,13 +315,7 @@ fn apply(store: &mut Store, action: &Action) {
 
 /// Applies those units that `keep` says; neighbours that are kept go together.
 fn apply_some(store: &mut Store, action: &Action, unit: u32, mut keep: impl FnMut(u64) -> bool) {
-    let (offset, len, data): (u64, u64, Option<&PackedBytes>) = match action {
-        Action::Write { offset, data, .. } | Action::Store { offset, data } => {
-            (*offset, data.len() as u64, Some(data))
-        }
-        Action::Discard { offset, len } => (*offset, *len, None),
-        Action::Flush | Action::Persist { .. } | Action::Fence => return,
-    };
+    let (offset, len, data) = action.range();
     let unit = u64::from(unit.max(1));
     // A discard may be of the whole device: in coarser pieces then.
     let unit = if data.is_some() { unit } else { unit.max((len >> 12).next_multiple_of(unit)) };

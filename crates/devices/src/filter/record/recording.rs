@@ -6,6 +6,7 @@ use super::memory::Lines;
 use super::{
     Action, AtCrashPoint, DeviceId, Durability, Event, Media, Moment, Note, RecordedDevice,
 };
+use crate::store::PackedBytes;
 
 /// A flush that succeeded.
 #[derive(Debug, Clone, Copy)]
@@ -182,15 +183,7 @@ impl Recording {
                 return wrong("answered before it was submitted");
             }
             last = Some(event.submitted.tick);
-            let (offset, len) = match &event.action {
-                Action::Write { offset, data, .. } | Action::Store { offset, data } => {
-                    (*offset, data.len() as u64)
-                }
-                Action::Discard { offset, len } | Action::Persist { offset, len } => {
-                    (*offset, *len)
-                }
-                Action::Flush | Action::Fence => (0, 0),
-            };
+            let (offset, len, _) = event.action.range();
             if offset.checked_add(len).is_none_or(|end| end > device.info.size) {
                 return wrong("beyond the end of its device");
             }
@@ -334,15 +327,8 @@ impl Recording {
 
     /// About how many bytes of memory the recording takes.
     pub fn footprint(&self) -> u64 {
-        let data: u64 = self
-            .events
-            .iter()
-            .map(|event| match &event.action {
-                Action::Write { data, .. } | Action::Store { data, .. } => data.footprint(),
-                Action::Flush | Action::Fence => 0,
-                Action::Discard { .. } | Action::Persist { .. } => 0,
-            })
-            .sum();
+        let data = self.events.iter().filter_map(|event| event.action.range().2);
+        let data: u64 = data.map(PackedBytes::footprint).sum();
         let fixed = size_of_val(&self.events[..]) + size_of_val(&self.notes[..]);
         data + (fixed + size_of_val(&self.times[..])) as u64
     }

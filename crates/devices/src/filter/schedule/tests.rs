@@ -41,7 +41,7 @@ fn write(offset: u64) -> Request {
 /// a read in milliseconds, and the queue at its end.
 fn reads_under_a_storm(settings: SchedulerSettings) -> (u64, QueueState) {
     let storm = move || {
-        let params = HddParams { queue_depth: 1, ..HddParams::cheetah_15k6_146() };
+        let params = HddParams { queue_depth: 1, ..HddParams::default() };
         let disk = Arc::new(Hdd::new("sda", &params).unwrap());
         let device = Arc::new(Scheduler::new(disk, settings));
         let (writer, end) = (Arc::clone(&device), Arc::new(Mutex::new(false)));
@@ -108,7 +108,7 @@ fn a_request_larger_than_the_queue_goes_through() {
 fn what_waits_is_answered_when_the_scheduler_goes() {
     Sim::new(1)
         .run(|| {
-            let disk = Arc::new(Hdd::new("sda", &HddParams::cheetah_15k6_146()).unwrap());
+            let disk = Arc::new(Hdd::new("sda", &HddParams::default()).unwrap());
             let settings =
                 SchedulerSettings { depth: 1, queue_bytes: u64::MAX, ..settings(Policy::Fifo) };
             let device = Scheduler::new(disk, settings);

@@ -21,61 +21,16 @@
 mod chip;
 mod params;
 
-use std::sync::Arc;
+use steadfast_block::DeviceInfo;
 
-use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
-
+use super::ModelParams;
 use super::engine::Engine;
-use super::parameters::{Describe, ModelKind, describe_parameters};
-use super::{Model, ModelError, ModelParams};
-use crate::store::Store;
+use super::parameters::{Describe, ModelKind, ParameterTable};
 use chip::Chip;
 pub use params::EmmcParams;
 
 /// A modelled embedded flash chip.
-pub struct Emmc {
-    engine: Engine<Chip>,
-    info: DeviceInfo,
-}
-
-impl Emmc {
-    /// An empty chip, working in the caller's world.
-    ///
-    /// # Errors
-    /// [`ModelError::Parameter`] names the parameter that makes no sense.
-    pub fn new(name: &str, params: &EmmcParams) -> Result<Self, ModelError> {
-        let derived = params.derive()?;
-        let size = params.sectors * 512;
-        let mut info = DeviceInfo::new(name, params.description.clone(), size);
-        info.physical_block = 4096;
-        info.volatile_cache = params.cache;
-        Ok(Emmc { engine: Engine::start(name, Chip::new(derived), size, 1), info })
-    }
-}
-
-impl BlockDevice for Emmc {
-    fn info(&self) -> DeviceInfo {
-        self.info.clone()
-    }
-
-    fn submit(&self, request: Request) -> Completion {
-        self.engine.submit(&self.info, request)
-    }
-}
-
-impl Model for Emmc {
-    fn contents(&self) -> Store {
-        self.engine.contents()
-    }
-
-    /// Counts every erase group that is not empty as written before.
-    fn set_contents(&self, contents: Store) -> Result<(), ModelError> {
-        let populated: Vec<_> = contents.populated().collect();
-        self.engine.set_contents(contents)?;
-        self.engine.with_physics(|chip| chip.set_used(&populated));
-        Ok(())
-    }
-}
+pub type Emmc = Engine<Chip>;
 
 impl Describe for EmmcParams {
     const KIND: ModelKind = ModelKind {
@@ -83,28 +38,17 @@ impl Describe for EmmcParams {
         title: "embedded flash chip",
         preset: "Samsung eMMC Pro Class 1500, 16 GB",
         physics: "one command at a time, erase groups, cache",
-        parameters: EmmcParams::PARAMETERS,
+        parameters: Self::PARAMETERS,
         is_memory: false,
         default: || ModelParams::Emmc(EmmcParams::default()),
         test_disk_bytes_min: Some(1 << 20),
     };
 
-    describe_parameters!();
-
-    fn description(&self) -> String {
-        self.description.clone()
-    }
-
-    fn check(&self) -> Result<(), ModelError> {
-        self.derive().map(drop)
-    }
-
-    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
-        Ok(Arc::new(Emmc::new(name, self)?))
-    }
-
-    fn bytes(&self) -> u64 {
-        self.sectors * 512
+    fn info(&self, name: &str) -> DeviceInfo {
+        let mut info = DeviceInfo::new(name, self.description.clone(), self.sectors * 512);
+        info.physical_block = 4096;
+        info.volatile_cache = self.cache;
+        info
     }
 
     fn test_disk(self, bytes: u64) -> Self {

@@ -6,7 +6,7 @@ use crate::model::testbench::*;
 const MIB: u64 = 1 << 20;
 
 fn chip(change: impl FnOnce(&mut EmmcParams)) -> Arc<Emmc> {
-    let mut params = EmmcParams::pro_class_1500_16();
+    let mut params = EmmcParams::default();
     change(&mut params);
     Arc::new(Emmc::new("mmcblk0", &params).unwrap())
 }

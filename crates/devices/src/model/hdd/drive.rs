@@ -13,12 +13,14 @@ use steadfast_block::rng::Rng;
 use steadfast_runtime::random_u64;
 
 use super::geometry::Track;
-use super::mechanics::Transfer;
-use super::params::{HddTimings, QueuePolicy, WriteCacheMode};
+use super::mechanics::{Mechanics, Transfer};
+use super::params::{HddParams, QueuePolicy, WriteCacheMode};
 use super::read_cache::ReadCache;
 use super::write_buffer::WriteBuffer;
+use crate::model::ModelError;
 use crate::model::agenda::Agenda;
 use crate::model::engine::{Command, CommandCompletion, CommandKind, Physics};
+use crate::model::units::{kib, ms, transfer_ns};
 
 const SECTOR: u64 = 512;
 
@@ -89,8 +91,9 @@ enum Choice {
 }
 
 #[derive(Debug)]
-pub(super) struct Drive {
-    p: HddTimings,
+pub struct Drive {
+    p: HddParams,
+    mechanics: Mechanics,
     arriving: VecDeque<PendingCommand>,
     queue: Vec<PendingCommand>,
     /// Writes that found the buffer full, in order.
@@ -111,28 +114,9 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    pub(super) fn new(p: HddTimings) -> Self {
-        Drive {
-            arriving: VecDeque::new(),
-            queue: Vec::new(),
-            for_space: VecDeque::new(),
-            flushes: Vec::new(),
-            cache: ReadCache::new(p.segments, p.segment_sectors),
-            buffer: WriteBuffer::new(p.buffer_sectors),
-            host_events: Agenda::default(),
-            arm_state: ArmState::Nothing,
-            track: Track { cylinder: 0, head: 0 },
-            wrote_out: false,
-            luck: Rng::new(random_u64()),
-            link_in_free_ns: 0,
-            link_out_free_ns: 0,
-            p,
-        }
-    }
-
     #[cfg(test)]
     pub(super) fn sectors_per_track(&self, sector: u64) -> u64 {
-        self.p.mechanics.geometry.locate(sector).sectors_per_track.into()
+        self.mechanics.geometry.locate(sector).sectors_per_track.into()
     }
 
     #[cfg(test)]
@@ -183,13 +167,15 @@ impl Drive {
 
     /// When `len` bytes from the host will have come, if they are asked for at `at`.
     fn receive(&mut self, at: u64, len: u64) -> u64 {
-        self.link_in_free_ns = self.link_in_free_ns.max(at) + self.p.interface.time(len);
+        self.link_in_free_ns =
+            self.link_in_free_ns.max(at) + transfer_ns(len, self.p.interface_mb_per_s);
         self.link_in_free_ns
     }
 
     /// Sends the data of a read that could begin at `from` and is complete in the drive at `at`.
     fn send(&mut self, from: u64, at: u64, w: &PendingCommand) {
-        let link = self.link_out_free_ns.max(from) + self.p.interface.time(w.command.len);
+        let link =
+            self.link_out_free_ns.max(from) + transfer_ns(w.command.len, self.p.interface_mb_per_s);
         self.link_out_free_ns = link.max(at);
         self.host_events.enter(self.link_out_free_ns, HostEvent::Answered(w.command.id));
     }
@@ -237,7 +223,7 @@ impl Drive {
         let arm_state = std::mem::replace(&mut self.arm_state, ArmState::Nothing);
         let ArmState::Transfer { transfer, sectors, purpose, .. } = arm_state else { return };
         let end = transfer.sector + sectors;
-        self.track = self.p.mechanics.finish(transfer, sectors).1;
+        self.track = self.mechanics.finish(transfer, sectors).1;
         match purpose {
             TransferPurpose::Buffer => {
                 self.buffer.finish();
@@ -269,7 +255,7 @@ impl Drive {
     fn look_ahead(&mut self, at: u64, sector: u64, segment: u64) {
         let until = self.look_ahead_limit(sector);
         if self.p.look_ahead && sector < until {
-            let start_ns = self.p.mechanics.reach(at, self.track, sector, false);
+            let start_ns = self.mechanics.reach(at, self.track, sector, false);
             let next = Transfer { start_ns, sector, writes: false };
             self.arm_state = ArmState::LookAhead(LookAhead { next, until, segment });
         }
@@ -290,7 +276,7 @@ impl Drive {
             return;
         }
         if l.next.sector == l.until {
-            l.next.start_ns = self.p.mechanics.reach(at, self.track, l.next.sector, false);
+            l.next.start_ns = self.mechanics.reach(at, self.track, l.next.sector, false);
         }
         l.until = limit;
     }
@@ -301,7 +287,7 @@ impl Drive {
         if l.next.sector == l.until {
             return None;
         }
-        let mechanics = &self.p.mechanics;
+        let mechanics = &self.mechanics;
         let (read, track) = mechanics.progress(l.next, l.until - l.next.sector, at);
         self.track = track;
         if read > 0 {
@@ -358,7 +344,7 @@ impl Drive {
     /// each the policy decides. A limit on age so cuts off starvation without giving up the
     /// policy when everything is old.
     fn choose(&self, at: u64, next: Option<u64>) -> Option<Choice> {
-        let aged = |since: u64| at.saturating_sub(since) > self.p.age_limit_ns;
+        let aged = |since: u64| at.saturating_sub(since) > ms(self.p.queue_age_limit_ms);
         let queued = (0..self.queue.len()).map(|i| (Choice::Queued(i), self.queue[i].arrived_ns));
         let queued: Vec<_> = queued.collect();
         let runs: Vec<_> = self.runs_to_write_out(at).collect();
@@ -368,7 +354,7 @@ impl Drive {
         let old_runs = if self.wrote_out { Vec::new() } else { old(&runs) };
         let all = [queued.as_slice(), &runs].concat();
         let candidates = [old_runs, old(&queued), all].into_iter().find(|c| !c.is_empty())?;
-        let order = |(choice, since): &(Choice, u64)| match self.p.policy {
+        let order = |(choice, since): &(Choice, u64)| match self.p.queue_policy {
             QueuePolicy::Fifo => *since,
             QueuePolicy::Sptf => self.positioned_at(at, next, *choice),
         };
@@ -388,7 +374,7 @@ impl Drive {
         let limit = self.flushes.first().map_or(u64::MAX, |flush| flush.covers);
         let runs = self.buffer.waiting().iter().enumerate();
         runs.filter(move |(_, run)| {
-            let aged = at.saturating_sub(run.since_ns) > self.p.age_limit_ns;
+            let aged = at.saturating_sub(run.since_ns) > ms(self.p.queue_age_limit_ms);
             run.sequence <= limit && (all || aged)
         })
         .map(|(i, run)| (Choice::Buffered(i), run.since_ns))
@@ -411,13 +397,13 @@ impl Drive {
         if !writes && next == Some(sector) {
             return at;
         }
-        self.p.mechanics.reach(at, self.track, sector, writes)
+        self.mechanics.reach(at, self.track, sector, writes)
     }
 
     /// When the head really is at `sector`: the arm may take longer or shorter than the curve.
     fn arrive(&mut self, at: u64, sector: u64, writes: bool) -> u64 {
-        let mechanics = &self.p.mechanics;
-        let variation = self.p.seek_variation_ns;
+        let mechanics = &self.mechanics;
+        let variation = ms(self.p.seek_variation_ms);
         if variation == 0 || mechanics.geometry.locate(sector).track == self.track {
             return mechanics.reach(at, self.track, sector, writes);
         }
@@ -471,22 +457,51 @@ impl Drive {
         self.wrote_out = matches!(purpose, TransferPurpose::Buffer);
         let transfer = Transfer { start_ns, sector: range.start, writes };
         let sectors = range.end - range.start;
-        let (ends_ns, _) = self.p.mechanics.finish(transfer, sectors);
+        let (ends_ns, _) = self.mechanics.finish(transfer, sectors);
         let ends_ns = ends_ns.max(data_ns);
         self.arm_state = ArmState::Transfer { transfer, sectors, ends_ns, purpose };
     }
 }
 
 impl Physics for Drive {
+    type Params = HddParams;
+
     const DISCARDS: bool = false;
 
-    fn arrive(&mut self, at_ns: u64, command: Command) {
+    fn new(params: &HddParams) -> Result<Self, ModelError> {
+        let cache_sectors = kib(params.read_cache_kb) / SECTOR;
+        let segment_sectors = cache_sectors / u64::from(params.read_segments);
+        Ok(Drive {
+            mechanics: Mechanics::new(params)?,
+            arriving: VecDeque::new(),
+            queue: Vec::new(),
+            for_space: VecDeque::new(),
+            flushes: Vec::new(),
+            cache: ReadCache::new(params.read_segments as usize, segment_sectors),
+            buffer: WriteBuffer::new(kib(params.write_buffer_kb) / SECTOR),
+            host_events: Agenda::default(),
+            arm_state: ArmState::Nothing,
+            track: Track { cylinder: 0, head: 0 },
+            wrote_out: false,
+            luck: Rng::new(random_u64()),
+            link_in_free_ns: 0,
+            link_out_free_ns: 0,
+            p: params.clone(),
+        })
+    }
+
+    fn queue_depth(params: &HddParams) -> u32 {
+        params.queue_depth
+    }
+
+    fn arrive(&mut self, at_ns: u64, command: Command) -> Option<u64> {
         let sectors = command.offset / SECTOR..(command.offset + command.len) / SECTOR;
         self.arriving.push_back(PendingCommand { command, sectors, arrived_ns: at_ns, data_ns: 0 });
+        None
     }
 
     fn next_event(&self) -> Option<u64> {
-        let ready = self.arriving.front().map(|w| w.arrived_ns + self.p.overhead_ns);
+        let ready = self.arriving.front().map(|w| w.arrived_ns + ms(self.p.controller_overhead_ms));
         let ends = match &self.arm_state {
             ArmState::Transfer { ends_ns, .. } => Some(*ends_ns),
             _ => None,
@@ -502,7 +517,11 @@ impl Physics for Drive {
             if matches!(&self.arm_state, ArmState::Transfer { ends_ns, .. } if *ends_ns <= at) {
                 self.finish_transfer(at);
             }
-            while self.arriving.front().is_some_and(|w| w.arrived_ns + self.p.overhead_ns <= at) {
+            while self
+                .arriving
+                .front()
+                .is_some_and(|w| w.arrived_ns + ms(self.p.controller_overhead_ms) <= at)
+            {
                 // OK to unwrap: it was just there.
                 let w = self.arriving.pop_front().unwrap();
                 self.become_ready(at, w);

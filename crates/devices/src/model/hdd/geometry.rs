@@ -9,7 +9,8 @@
 
 use super::params::HddParams;
 use crate::model::ModelError;
-use crate::model::checker::ParameterChecker;
+use crate::model::parameters::Describe;
+use crate::model::units::ms;
 
 #[derive(Debug, Clone, Copy)]
 struct Zone {
@@ -48,22 +49,16 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    pub(super) fn new(p: &HddParams, c: &ParameterChecker) -> Result<Self, ModelError> {
-        let rpm = c.count("rpm", p.rpm.into(), 60, 1_000_000)?;
-        let heads = c.count("heads", p.heads.into(), 1, 64)?;
-        let zones = c.count("zones", p.zones.into(), 1, 1024)?;
-        let revolution_ns = 60_000_000_000 / rpm;
-        let track_skew_ns = c.ms("track_skew_ms", p.track_skew_ms)?;
-        let cylinder_skew_ns = c.ms("cylinder_skew_ms", p.cylinder_skew_ms)?;
-        for (name, skew) in
-            [("track_skew_ms", track_skew_ns), ("cylinder_skew_ms", cylinder_skew_ns)]
-        {
-            if skew >= revolution_ns {
-                return Err(c.refuse(name, skew / 1_000_000, "must be less than a revolution"));
-            }
-        }
-        c.rate("sustained_outer_mb_per_s", p.sustained_outer_mb_per_s)?;
-        c.rate("sustained_inner_mb_per_s", p.sustained_inner_mb_per_s)?;
+    /// That of a disk whose parameters make sense each.
+    pub(super) fn new(p: &HddParams) -> Result<Self, ModelError> {
+        let (heads, zones) = (u64::from(p.heads), u64::from(p.zones));
+        let revolution_ns = 60_000_000_000 / u64::from(p.rpm);
+        let skew = |name, skew_ms| match ms(skew_ms) < revolution_ns {
+            true => Ok(ms(skew_ms)),
+            false => Err(HddParams::refusal(name, skew_ms, "must be less than a revolution")),
+        };
+        let track_skew_ns = skew("track_skew_ms", p.track_skew_ms)?;
+        let cylinder_skew_ns = skew("cylinder_skew_ms", p.cylinder_skew_ms)?;
         // A cylinder is read in the revolutions of its tracks and the skews between them.
         let cylinder_ns = heads * revolution_ns + (heads - 1) * track_skew_ns + cylinder_skew_ns;
         let per_track: Vec<u64> = (0..zones)
@@ -76,11 +71,14 @@ impl Geometry {
             .collect();
         if let Some(bad) = per_track.iter().find(|n| !(1..=1_000_000).contains(*n)) {
             let why = "must give between 1 and 1000000 sectors a track";
-            return Err(c.refuse("sustained_*_mb_per_s", bad, why));
+            return Err(HddParams::refusal("sustained_*_mb_per_s", bad, why));
         }
         let per_zone_cylinder: u64 = per_track.iter().map(|n| n * heads).sum();
         let cylinders = p.sectors.div_ceil(per_zone_cylinder);
-        c.count("sectors", cylinders * zones, 2, u64::from(u32::MAX))?;
+        if !(2..=u64::from(u32::MAX)).contains(&(cylinders * zones)) {
+            let why = format!("makes {} cylinders, not 2 to {}", cylinders * zones, u32::MAX);
+            return Err(HddParams::refusal("sectors", p.sectors, why));
+        }
         let mut first_sector = 0;
         let zones = (0..).zip(&per_track).map(|(z, n)| {
             let zone = Zone {

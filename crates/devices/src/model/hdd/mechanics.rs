@@ -1,7 +1,10 @@
 //! Arm and platters: when the head reaches a sector, and how long a transfer takes.
 
 use super::geometry::{Geometry, SectorPosition, Track};
+use super::params::HddParams;
 use super::seek::SeekCurve;
+use crate::model::ModelError;
+use crate::model::parameters::Describe;
 
 #[derive(Debug)]
 pub(super) struct Mechanics {
@@ -19,6 +22,33 @@ pub(super) struct Transfer {
 }
 
 impl Mechanics {
+    /// Those of a disk whose parameters make sense each.
+    pub(super) fn new(p: &HddParams) -> Result<Self, ModelError> {
+        let geometry = Geometry::new(p)?;
+        let last = geometry.cylinders() - 1;
+        let curve = |name, track, average, full| {
+            SeekCurve::fit(track, average, full, last).ok_or_else(|| {
+                let text = format!("{track} / {average} / {full} ms over {last} cylinders");
+                let why = "no curve of a root and a line has this time to the next cylinder, \
+                           average and full stroke";
+                HddParams::refusal(name, text, why)
+            })
+        };
+        let read_seek = curve(
+            "seek_read_*",
+            p.seek_read_track_to_track_ms,
+            p.seek_read_average_ms,
+            p.seek_read_full_stroke_ms,
+        )?;
+        let write_seek = curve(
+            "seek_write_*",
+            p.seek_write_track_to_track_ms,
+            p.seek_write_average_ms,
+            p.seek_write_full_stroke_ms,
+        )?;
+        Ok(Mechanics { geometry, read_seek, write_seek })
+    }
+
     fn move_time(&self, from: Track, to: Track, writes: bool) -> u64 {
         if from == to {
             return 0;
@@ -85,13 +115,12 @@ impl Mechanics {
 
 #[cfg(test)]
 mod tests {
-    use super::super::params::HddParams;
     use super::*;
 
     const REVOLUTION: u64 = 4_000_000;
 
     fn mechanics() -> Mechanics {
-        HddParams::cheetah_15k6_146().derive().unwrap().mechanics
+        Mechanics::new(&HddParams::default()).unwrap()
     }
 
     fn track(m: &Mechanics, sector: u64) -> Track {

@@ -39,67 +39,17 @@ mod read_cache;
 mod seek;
 mod write_buffer;
 
-use std::sync::Arc;
-
-use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
+use steadfast_block::DeviceInfo;
 
 use super::engine::Engine;
-use super::parameters::{Describe, ModelKind, describe_parameters};
-use super::{FlushBehaviour, Model, ModelError, ModelParams};
-use crate::store::Store;
+use super::parameters::{Describe, ModelKind, ParameterTable};
+use super::{ModelError, ModelParams};
 use drive::Drive;
+use mechanics::Mechanics;
 pub use params::{CacheAtReset, HddParams, QueuePolicy, WriteCacheMode};
 
 /// A modelled disk.
-pub struct Hdd {
-    engine: Engine<Drive>,
-    info: DeviceInfo,
-    promise: FlushBehaviour,
-}
-
-impl Hdd {
-    /// An empty disk, working in the caller's world.
-    ///
-    /// # Errors
-    /// [`ModelError::Parameter`] names the parameter that makes no sense.
-    pub fn new(name: &str, params: &HddParams) -> Result<Self, ModelError> {
-        let derived = params.derive()?;
-        let size = params.sectors * 512;
-        let mut info = DeviceInfo::new(name, params.description.clone(), size);
-        info.rotational = true;
-        info.volatile_cache = params.write_cache != WriteCacheMode::Off;
-        let promise = match params.write_cache {
-            WriteCacheMode::Lying => FlushBehaviour::LyingFlush,
-            WriteCacheMode::Off | WriteCacheMode::On => FlushBehaviour::Honest,
-        };
-        let engine = Engine::start(name, Drive::new(derived), size, params.queue_depth.into());
-        Ok(Hdd { engine, info, promise })
-    }
-}
-
-impl BlockDevice for Hdd {
-    fn info(&self) -> DeviceInfo {
-        self.info.clone()
-    }
-
-    fn submit(&self, request: Request) -> Completion {
-        self.engine.submit(&self.info, request)
-    }
-}
-
-impl Model for Hdd {
-    fn contents(&self) -> Store {
-        self.engine.contents()
-    }
-
-    fn set_contents(&self, contents: Store) -> Result<(), ModelError> {
-        self.engine.set_contents(contents)
-    }
-
-    fn promise(&self) -> FlushBehaviour {
-        self.promise
-    }
-}
+pub type Hdd = Engine<Drive>;
 
 impl Describe for HddParams {
     const KIND: ModelKind = ModelKind {
@@ -109,13 +59,18 @@ impl Describe for HddParams {
         physics: "seek curve through three points, rotation from absolute time, 16 zones, skews, \
                   command queue by shortest positioning time with an age limit, segmented read \
                   cache, write cache off, on or lying",
-        parameters: HddParams::PARAMETERS,
+        parameters: Self::PARAMETERS,
         is_memory: false,
         default: || ModelParams::Hdd(HddParams::default()),
         test_disk_bytes_min: Some(1 << 30),
     };
 
-    describe_parameters!();
+    fn info(&self, name: &str) -> DeviceInfo {
+        let mut info = DeviceInfo::new(name, self.description.clone(), self.sectors * 512);
+        info.rotational = true;
+        info.volatile_cache = self.write_cache != WriteCacheMode::Off;
+        info
+    }
 
     fn description(&self) -> String {
         let cache = match self.write_cache {
@@ -130,16 +85,17 @@ impl Describe for HddParams {
         format!("{}, {cache}{reset}", self.description)
     }
 
-    fn check(&self) -> Result<(), ModelError> {
-        self.derive().map(drop)
-    }
-
-    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
-        Ok(Arc::new(Hdd::new(name, self)?))
-    }
-
-    fn bytes(&self) -> u64 {
-        self.sectors * 512
+    fn check_together(&self) -> Result<(), ModelError> {
+        if self.read_cache_kb < self.read_segments {
+            let why = format!("must be at least read_segments, {}", self.read_segments);
+            return Err(Self::refusal("read_cache_kb", self.read_cache_kb, why));
+        }
+        let shortest = self.seek_read_track_to_track_ms.min(self.seek_write_track_to_track_ms);
+        if self.seek_variation_ms > shortest {
+            let why = format!("must be at most the shortest seek, {shortest} ms");
+            return Err(Self::refusal("seek_variation_ms", self.seek_variation_ms, why));
+        }
+        Mechanics::new(self).map(drop)
     }
 
     fn test_disk(self, bytes: u64) -> Self {

@@ -1,7 +1,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_block::BlockDevice;
 use steadfast_runtime::{now, sleep, spawn};
 
 use super::*;
@@ -14,7 +13,7 @@ const OVERHEAD: u64 = 200_000;
 
 fn disk(change: impl FnOnce(&mut HddParams)) -> Arc<Hdd> {
     // Exact times follow only from seeks that take exactly what the curve says.
-    let mut params = HddParams { seek_variation_ms: 0.0, ..HddParams::cheetah_15k6_146() };
+    let mut params = HddParams { seek_variation_ms: 0.0, ..HddParams::default() };
     change(&mut params);
     Arc::new(Hdd::new("sda", &params).unwrap())
 }
@@ -34,7 +33,7 @@ fn rewriting_one_sector_takes_a_revolution() {
 fn the_next_sector_is_missed_by_the_overhead_and_costs_a_revolution_and_a_sector() {
     simulate(|| {
         let d = disk(|_| {});
-        let per_track = d.engine.with_physics(|p| p.sectors_per_track(0));
+        let per_track = d.with_physics(|p| p.sectors_per_track(0));
         time(&d, write(0, 512));
         let sector = time(&d, write(512, 512)) - REVOLUTION;
         // From the end of the first sector to the end of the second, in whole nanoseconds.
@@ -51,7 +50,7 @@ fn a_first_access_is_overhead_seek_and_rotation() {
         let seek_and_rotation = took - OVERHEAD;
         assert!((3_000_000..9_000_000).contains(&seek_and_rotation), "{seek_and_rotation}");
         // Sector 0 begins at every whole revolution, wherever the arm comes from.
-        let per_track = d.engine.with_physics(|p| p.sectors_per_track(0));
+        let per_track = d.with_physics(|p| p.sectors_per_track(0));
         time(&d, write(0, 512));
         assert_eq!(now().0 % REVOLUTION, REVOLUTION / per_track);
     });
@@ -225,7 +224,7 @@ fn buffered_writes_get_their_turn_among_reads() {
         let took = time(&d, write(110 * GIB, 6 << 20));
         assert!(took < 600_000_000, "{took}");
         sleep(Duration::from_millis(1500));
-        let left = d.engine.with_physics(|drive| drive.runs_buffered());
+        let left = d.with_physics(|drive| drive.runs_buffered());
         assert_eq!(left, 0);
     });
 }

@@ -33,21 +33,21 @@
 mod module;
 mod params;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::{
-    BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Persistence, Request,
-    Result as BlockResult, check,
+    BlockDevice, Completion, DeviceInfo, DirectMemory, Persistence, Request, Result as BlockResult,
+    check,
 };
 use steadfast_runtime::{Mutex, cpu, now};
 
-use super::parameters::{Describe, ModelKind, describe_parameters};
-use super::{Model, ModelError, ModelParams};
+use super::parameters::{Describe, ModelKind, ParameterTable};
+use super::units::{mib, us};
+use super::{Battery, Model, ModelError, ModelParams, exchange};
 use crate::store::Store;
 use module::Module;
-pub use params::{EnergySource, NvdimmParams, PowerFailDomain};
+pub use params::{NvdimmParams, PowerFailDomain};
 
 /// Bytes that a power cut leaves old or new, never mixed, where they are aligned.
 const WORD: u32 = 8;
@@ -55,9 +55,8 @@ const WORD: u32 = 8;
 /// A modelled NVDIMM-N.
 pub struct Nvdimm {
     info: DeviceInfo,
-    saves_caches: bool,
     armed: bool,
-    energy: Mutex<EnergySource>,
+    energy: Mutex<Battery>,
     module: Mutex<Module>,
     store: Mutex<Store>,
 }
@@ -68,30 +67,27 @@ impl Nvdimm {
     /// # Errors
     /// [`ModelError::Parameter`] names the parameter that makes no sense.
     pub fn new(name: &str, params: &NvdimmParams) -> Result<Self, ModelError> {
-        let derived = params.derive()?;
-        let mut info = DeviceInfo::new(name, params.description.clone(), derived.size);
-        info.atomic_write = WORD;
-        info.volatile_cache = !derived.saves_caches;
+        params.check()?;
+        let info = params.info(name);
         Ok(Nvdimm {
-            info,
-            saves_caches: derived.saves_caches,
             armed: params.armed,
             energy: Mutex::new(params.energy_source),
-            store: Mutex::new(Store::new(derived.size)),
-            module: Mutex::new(Module::new(derived)),
+            store: Mutex::new(Store::new(info.size)),
+            module: Mutex::new(Module::new(params.clone())),
+            info,
         })
     }
 
     /// Changes the state of the energy source.
-    pub fn set_energy_source(&self, state: EnergySource) {
+    pub fn set_energy_source(&self, state: Battery) {
         *self.energy.lock() = state;
     }
 
     fn persistence(&self) -> Persistence {
         let energy = *self.energy.lock();
         let reason = match (energy, self.armed) {
-            (EnergySource::Good, true) => return Persistence::Persistent,
-            (EnergySource::Good, false) => {
+            (Battery::Good, true) => return Persistence::Persistent,
+            (Battery::Good, false) => {
                 "the module is not armed: it does not save itself when the power fails".to_owned()
             }
             (bad, _) => format!("its energy source {}: it cannot save itself", bad.in_words()),
@@ -104,14 +100,6 @@ impl Nvdimm {
     fn take(&self, work: impl FnOnce(&mut Module, u64) -> u64) {
         let ns = work(&mut self.module.lock(), now().0);
         cpu(Duration::from_nanos(ns));
-    }
-
-    fn inside(&self, op: &'static str, offset: u64, len: u64) -> BlockResult<()> {
-        if offset.checked_add(len).is_some_and(|end| end <= self.info.size) {
-            return Ok(());
-        }
-        let (device, size) = (self.info.name.clone(), self.info.size);
-        Err(BlockError::OutOfRange { device, op, offset, len, size })
     }
 
     /// What the driver does: a copy.
@@ -156,7 +144,7 @@ impl BlockDevice for Nvdimm {
 impl DirectMemory for Nvdimm {
     fn load(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
         let len = out.len() as u64;
-        self.inside("load", offset, len)?;
+        self.info.inside("load", offset, len)?;
         self.take(|module, _| module.fetch(offset, len, true));
         out.copy_from_slice(&self.store.lock().read(offset, len));
         Ok(())
@@ -165,14 +153,14 @@ impl DirectMemory for Nvdimm {
     /// The lines are fetched into the caches to be changed there.
     fn store(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
         let len = data.len() as u64;
-        self.inside("store", offset, len)?;
+        self.info.inside("store", offset, len)?;
         self.take(|module, _| module.fetch(offset, len, false));
         self.store.lock().write_slice(offset, data);
         Ok(())
     }
 
     fn persist(&self, offset: u64, len: u64) -> BlockResult<()> {
-        self.inside("persist", offset, len)?;
+        self.info.inside("persist", offset, len)?;
         self.take(|module, at| module.write_back(at, offset, len));
         Ok(())
     }
@@ -180,7 +168,7 @@ impl DirectMemory for Nvdimm {
     /// Whole lines go past the caches; what remains at the ends is stored and written back.
     fn store_through(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
         let len = data.len() as u64;
-        self.inside("store", offset, len)?;
+        self.info.inside("store", offset, len)?;
         let first = offset.next_multiple_of(params::LINE);
         let end = (offset + len) / params::LINE * params::LINE;
         self.take(|module, at| match first < end {
@@ -215,16 +203,11 @@ impl Model for Nvdimm {
     }
 
     fn set_contents(&self, contents: Store) -> Result<(), ModelError> {
-        let (got, size) = (contents.size(), self.info.size);
-        if got != size {
-            return Err(ModelError::ContentsSize { name: self.info.name.clone(), got, size });
-        }
-        *self.store.lock() = contents;
-        Ok(())
+        exchange(&self.info.name, &mut self.store.lock(), contents)
     }
 
     fn saves_caches(&self) -> bool {
-        self.saves_caches
+        !self.info.volatile_cache
     }
 }
 
@@ -234,28 +217,29 @@ impl Describe for NvdimmParams {
         title: "memory module that saves itself",
         preset: "HPE 8GB NVDIMM-N, DDR4-2133",
         physics: "bursts, open rows, refreshes, lines on their way, fences; energy source; ADR",
-        parameters: NvdimmParams::PARAMETERS,
+        parameters: Self::PARAMETERS,
         is_memory: true,
         default: || ModelParams::Nvdimm(NvdimmParams::default()),
         test_disk_bytes_min: None,
     };
 
-    describe_parameters!();
-
-    fn description(&self) -> String {
-        self.description.clone()
+    fn info(&self, name: &str) -> DeviceInfo {
+        let mut info = DeviceInfo::new(name, self.description.clone(), mib(self.size_mib));
+        info.atomic_write = WORD;
+        info.volatile_cache = self.power_fail_domain != PowerFailDomain::Eadr;
+        info
     }
 
-    fn check(&self) -> Result<(), ModelError> {
-        self.derive().map(drop)
-    }
-
-    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
-        Ok(Arc::new(Nvdimm::new(name, self)?))
-    }
-
-    fn bytes(&self) -> u64 {
-        u64::from(self.size_mib) << 20
+    fn check_together(&self) -> Result<(), ModelError> {
+        let interval = self.refresh_interval_us;
+        if us(self.refresh_ns / 1e3) >= us(interval) {
+            let why = format!("must be less than refresh_interval_us, {interval} us");
+            return Err(Self::refusal("refresh_ns", self.refresh_ns, why));
+        }
+        if !self.row_bytes.is_power_of_two() {
+            return Err(Self::refusal("row_bytes", self.row_bytes, "must be a power of two"));
+        }
+        Ok(())
     }
 
     fn test_disk(self, bytes: u64) -> Self {

@@ -3,12 +3,15 @@
 
 use std::collections::VecDeque;
 
-use super::params::{LINE, NvdimmTimings};
+use super::params::{LINE, NvdimmParams, PowerFailDomain};
+use crate::model::units::us;
 
 /// The open rows, and the controller's queue.
 #[derive(Debug)]
 pub(super) struct Module {
-    p: NvdimmTimings,
+    p: NvdimmParams,
+    /// A line on the channel, with its share of the refreshes.
+    burst_ns: f64,
     /// Of each bank the row that is open.
     open_rows: Vec<Option<u64>>,
     /// When the memory will have taken each line that the controller holds, ascending.
@@ -18,18 +21,26 @@ pub(super) struct Module {
 }
 
 impl Module {
-    pub fn new(p: NvdimmTimings) -> Module {
-        Module { open_rows: vec![None; p.banks], queue: VecDeque::new(), on_their_way: false, p }
+    pub fn new(p: NvdimmParams) -> Module {
+        let transfers = LINE.div_ceil(u64::from(p.channel_bits / 8));
+        let burst_ns = transfers as f64 * 1e3 / f64::from(p.data_rate_mt_per_s);
+        Module {
+            burst_ns: burst_ns / (1.0 - p.refresh_ns / us(p.refresh_interval_us) as f64),
+            open_rows: vec![None; p.banks as usize],
+            queue: VecDeque::new(),
+            on_their_way: false,
+            p,
+        }
     }
 
     /// Opens the row of a line; what that takes, none if it is open.
     fn open(&mut self, line: u64) -> f64 {
         // Rows that follow each other are in banks that follow each other.
-        let row = line * LINE / self.p.row_bytes;
-        let bank = (row % self.p.banks as u64) as usize;
+        let row = line * LINE / u64::from(self.p.row_bytes);
+        let bank = (row % u64::from(self.p.banks)) as usize;
         match self.open_rows[bank].replace(row) {
             Some(open) if open == row => 0.0,
-            _ => self.p.row_miss_ns,
+            _ => self.p.precharge_ns + self.p.row_ns,
         }
     }
 
@@ -39,10 +50,10 @@ impl Module {
         let mut ns = 0.0;
         for (n, line) in lines(offset, len).enumerate() {
             let miss = self.open(line);
-            let latency = self.p.controller_ns + miss + self.p.column_ns + self.p.burst_ns;
+            let latency = self.p.controller_ns + miss + self.p.column_ns + self.burst_ns;
             ns += match n == 0 && waits {
                 true => latency,
-                false => self.p.burst_ns.max(latency / self.p.fill_buffers),
+                false => self.burst_ns.max(latency / f64::from(self.p.fill_buffers)),
             };
         }
         ns.round() as u64
@@ -57,14 +68,14 @@ impl Module {
             while self.queue.front().is_some_and(|taken| *taken as f64 <= at) {
                 self.queue.pop_front();
             }
-            if self.queue.len() >= self.p.write_queue_lines
+            if self.queue.len() >= self.p.write_queue_lines as usize
                 && let Some(taken) = self.queue.pop_front()
             {
                 at = at.max(taken as f64);
             }
             let miss = self.open(line);
             let free = self.queue.back().map_or(at, |last| at.max(*last as f64));
-            self.queue.push_back((free + miss + self.p.burst_ns).ceil() as u64);
+            self.queue.push_back((free + miss + self.burst_ns).ceil() as u64);
             self.on_their_way = true;
         }
         (at - now_ns as f64).round() as u64
@@ -72,15 +83,15 @@ impl Module {
 
     /// Non-temporal stores.
     pub fn stream(&mut self, now_ns: u64, offset: u64, len: u64) -> u64 {
-        let each = self.p.burst_ns.max(self.p.controller_ns / self.p.fill_buffers);
+        let each = self.burst_ns.max(self.p.controller_ns / f64::from(self.p.fill_buffers));
         self.send(now_ns, offset, len, each)
     }
 
     /// Writing lines back from the caches. Where these are saved, nobody does.
     pub fn write_back(&mut self, now_ns: u64, offset: u64, len: u64) -> u64 {
-        match self.p.saves_caches {
-            true => 0,
-            false => self.send(now_ns, offset, len, self.p.write_back_ns),
+        match self.p.power_fail_domain {
+            PowerFailDomain::Eadr => 0,
+            PowerFailDomain::Adr => self.send(now_ns, offset, len, self.p.write_back_ns),
         }
     }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::model::testbench::*;
 
 fn module(change: impl FnOnce(&mut NvdimmParams)) -> Arc<Nvdimm> {
-    let mut params = NvdimmParams::hpe_8gb();
+    let mut params = NvdimmParams::default();
     change(&mut params);
     Arc::new(Nvdimm::new("pmem0", &params).unwrap())
 }
@@ -112,12 +112,12 @@ fn its_energy_source_decides_what_survives() {
     simulate(|| {
         let d = module(|_| {});
         assert_eq!(d.info().unfit_to_persist(), None);
-        d.set_energy_source(EnergySource::Charging);
+        d.set_energy_source(Battery::Charging);
         let why = "pmem0: its energy source is charging: it cannot save itself";
         assert_eq!(d.info().unfit_to_persist().as_deref(), Some(why));
-        d.set_energy_source(EnergySource::Good);
+        d.set_energy_source(Battery::Good);
         assert_eq!(d.info().persistence, Persistence::Persistent);
-        let failed = module(|p| p.energy_source = EnergySource::Failed);
+        let failed = module(|p| p.energy_source = Battery::Failed);
         assert!(failed.info().unfit_to_persist().unwrap().contains("has failed"));
         let idle = module(|p| p.armed = false);
         assert!(idle.info().unfit_to_persist().unwrap().contains("not armed"));
@@ -128,10 +128,10 @@ fn its_energy_source_decides_what_survives() {
 fn parameters_read_from_toml() {
     let p: NvdimmParams =
         toml::from_str("energy_source = \"disabled\"\npower_fail_domain = \"eadr\"").unwrap();
-    assert_eq!(p.energy_source, EnergySource::Disabled);
+    assert_eq!(p.energy_source, Battery::Disabled);
     assert!(toml::from_str::<NvdimmParams>("energy = \"good\"").is_err());
     let wrong = |change: fn(&mut NvdimmParams)| {
-        let mut p = NvdimmParams::hpe_8gb();
+        let mut p = NvdimmParams::default();
         change(&mut p);
         Nvdimm::new("x", &p).map(drop).unwrap_err().to_string()
     };

@@ -2,8 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::params::NvramTimings;
+use steadfast_block::{DeviceInfo, Persistence};
+
+use super::params::NvramParams;
 use crate::model::engine::{Command, CommandCompletion, CommandKind, Physics};
+use crate::model::units::{mib, us};
+use crate::model::{Battery, ModelError};
+use crate::store::Store;
 
 const SECTOR: u64 = 512;
 
@@ -23,8 +28,9 @@ struct Chain {
 }
 
 #[derive(Debug)]
-pub(super) struct Card {
-    p: NvramTimings,
+pub struct Card {
+    p: NvramParams,
+    pub(super) batteries: [Battery; 2],
     queue: VecDeque<NvramRequest>,
     chain: Option<Chain>,
     /// A bit for each sector that was never written, and how many there are.
@@ -32,26 +38,19 @@ pub(super) struct Card {
     unwritten_count: u64,
 }
 
+impl NvramParams {
+    /// Nanoseconds that one descriptor of `bytes` takes.
+    fn descriptor_time(&self, bytes: u64) -> u64 {
+        let clocks = bytes.div_ceil(u64::from(self.bus_width_bits / 8))
+            + bytes.div_ceil(self.burst_bytes.into()) * u64::from(self.burst_overhead_clocks);
+        (clocks as f64 * (1e3 / self.bus_clock_mhz)).round() as u64
+            + us(self.descriptor_overhead_us)
+    }
+}
+
 impl Card {
-    pub(super) fn new(p: NvramTimings, initialised: bool) -> Self {
-        let sectors = p.size / SECTOR;
-        let (words, count) = if initialised { (0, 0) } else { (sectors.div_ceil(64), sectors) };
-        Card {
-            p,
-            queue: VecDeque::new(),
-            chain: None,
-            unwritten: vec![u64::MAX; words as usize],
-            unwritten_count: count,
-        }
-    }
-
-    pub(super) fn is_initialised(&self) -> bool {
+    fn is_initialised(&self) -> bool {
         self.unwritten_count == 0
-    }
-
-    pub(super) fn set_initialised(&mut self) {
-        self.unwritten = Vec::new();
-        self.unwritten_count = 0;
     }
 
     fn first_unwritten(&self, offset: u64, len: u64) -> Option<u64> {
@@ -80,7 +79,7 @@ impl Card {
         let mut finishes = Vec::new();
         while let Some(q) = self.queue.front_mut() {
             while q.left > 0 && room > 0 {
-                let bytes = q.left.min(self.p.descriptor_bytes);
+                let bytes = q.left.min(self.p.descriptor_bytes.into());
                 busy_ns += self.p.descriptor_time(bytes);
                 q.left -= bytes;
                 room -= 1;
@@ -93,7 +92,7 @@ impl Card {
         }
         if busy_ns > 0 || !finishes.is_empty() {
             // A chain of commands that move nothing (flush, discard) is none: no interrupt.
-            let interrupt_ns = if busy_ns > 0 { self.p.interrupt_ns } else { 0 };
+            let interrupt_ns = if busy_ns > 0 { us(self.p.interrupt_us) } else { 0 };
             self.chain = Some(Chain { answered_ns: at + busy_ns + interrupt_ns, finishes });
         }
     }
@@ -115,9 +114,28 @@ impl Card {
 }
 
 impl Physics for Card {
+    type Params = NvramParams;
+
     const DISCARDS: bool = false;
 
-    fn arrive(&mut self, at_ns: u64, command: Command) {
+    fn new(params: &NvramParams) -> Result<Self, ModelError> {
+        let sectors = mib(params.size_mib) / SECTOR;
+        let unwritten_count = if params.initialised { 0 } else { sectors };
+        Ok(Card {
+            p: params.clone(),
+            batteries: params.batteries,
+            queue: VecDeque::new(),
+            chain: None,
+            unwritten: vec![u64::MAX; unwritten_count.div_ceil(64) as usize],
+            unwritten_count,
+        })
+    }
+
+    fn queue_depth(params: &NvramParams) -> u32 {
+        params.queue_depth
+    }
+
+    fn arrive(&mut self, at_ns: u64, command: Command) -> Option<u64> {
         let left = match command.op {
             CommandKind::Read | CommandKind::Write { .. } => command.len,
             CommandKind::Flush | CommandKind::Discard => 0,
@@ -126,6 +144,7 @@ impl Physics for Card {
         if self.chain.is_none() {
             self.start(at_ns);
         }
+        None
     }
 
     fn next_event(&self) -> Option<u64> {
@@ -140,5 +159,29 @@ impl Physics for Card {
             }
             self.start(chain.answered_ns);
         }
+    }
+
+    const HEALTH_CHANGES: bool = true;
+
+    fn describe_health(&self, info: &mut DeviceInfo) {
+        info.initialised = self.is_initialised();
+        let needed = self.p.batteries_needed as usize;
+        let good = self.batteries.iter().filter(|b| **b == Battery::Good).count();
+        if good >= needed {
+            return;
+        }
+        let [first, second] = self.batteries.map(Battery::in_words);
+        let states = format!("battery 1 {first}, battery 2 {second}");
+        let reason = match good {
+            0 => format!("no battery is good ({states})"),
+            _ => format!("only {good} of the {needed} batteries it needs is good ({states})"),
+        };
+        info.persistence = Persistence::Volatile { reason };
+    }
+
+    /// Contents given are contents written.
+    fn contents_replaced(&mut self, _: &Store) {
+        self.unwritten = Vec::new();
+        self.unwritten_count = 0;
     }
 }

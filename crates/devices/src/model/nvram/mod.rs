@@ -27,52 +27,29 @@
 mod card;
 mod params;
 
-use std::sync::Arc;
+use steadfast_block::{BlockDevice, DeviceInfo, Payload, Result as BlockResult};
 
-use steadfast_block::{
-    BlockDevice, Completion, DeviceInfo, Payload, Persistence, Request, Result as BlockResult,
-};
-use steadfast_runtime::Mutex;
-
+use super::ModelParams;
 use super::engine::Engine;
-use super::parameters::{Describe, ModelKind, describe_parameters};
-use super::{Model, ModelError, ModelParams};
-use crate::store::Store;
+use super::parameters::{Describe, ModelKind, ParameterTable};
+use super::units::mib;
 use card::Card;
-pub use params::{Battery, NvramParams};
+
+pub use super::Battery;
+pub use params::NvramParams;
 
 /// A modelled NVRAM card.
-pub struct Nvram {
-    engine: Engine<Card>,
-    info: DeviceInfo,
-    batteries_needed: usize,
-    batteries: Mutex<Vec<Battery>>,
-}
+pub type Nvram = Engine<Card>;
 
 impl Nvram {
-    /// A card, working in the caller's world.
-    ///
-    /// # Errors
-    /// [`ModelError::Parameter`] names the parameter that makes no sense.
-    pub fn new(name: &str, params: &NvramParams) -> Result<Self, ModelError> {
-        let derived = params.derive()?;
-        let size = derived.size;
-        let info = DeviceInfo::new(name, params.description.clone(), size);
-        let card = Card::new(derived, params.initialised);
-        Ok(Nvram {
-            engine: Engine::start(name, card, size, params.queue_depth.into()),
-            info,
-            batteries_needed: params.batteries_needed as usize,
-            batteries: Mutex::new(params.batteries.to_vec()),
-        })
-    }
-
     /// Changes the state of a battery, counted from 1. There are two; others do not exist and
     /// nothing happens.
     pub fn set_battery(&self, number: usize, state: Battery) {
-        if let Some(b) = self.batteries.lock().get_mut(number.wrapping_sub(1)) {
-            *b = state;
-        }
+        self.with_physics(|card| {
+            if let Some(battery) = card.batteries.get_mut(number.wrapping_sub(1)) {
+                *battery = state;
+            }
+        });
     }
 
     /// Writes zeros to the whole card, which takes its time, so that every sector can be read.
@@ -81,58 +58,9 @@ impl Nvram {
     /// That of the first write that fails.
     pub fn initialise(&self) -> BlockResult<()> {
         const PIECE: u64 = 1 << 20;
-        let zeros = bytes::Bytes::from(vec![0; PIECE as usize]);
-        let mut offset = 0;
-        while offset < self.info.size {
-            let len = PIECE.min(self.info.size - offset);
-            self.write(offset, Payload::from(zeros.slice(..len as usize)))?;
-            offset += len;
-        }
-        Ok(())
-    }
-
-    fn persistence(&self) -> Persistence {
-        let batteries = self.batteries.lock();
-        let good = batteries.iter().filter(|b| **b == Battery::Good).count();
-        if good >= self.batteries_needed {
-            return Persistence::Persistent;
-        }
-        let states: Vec<String> = (1..)
-            .zip(batteries.iter())
-            .map(|(n, b)| format!("battery {n} {}", b.in_words()))
-            .collect();
-        let (states, needed) = (states.join(", "), self.batteries_needed);
-        let reason = match good {
-            0 => format!("no battery is good ({states})"),
-            _ => format!("only {good} of the {needed} batteries it needs is good ({states})"),
-        };
-        Persistence::Volatile { reason }
-    }
-}
-
-impl BlockDevice for Nvram {
-    fn info(&self) -> DeviceInfo {
-        let mut info = self.info.clone();
-        info.persistence = self.persistence();
-        info.initialised = self.engine.with_physics(|card| card.is_initialised());
-        info
-    }
-
-    fn submit(&self, request: Request) -> Completion {
-        self.engine.submit(&self.info, request)
-    }
-}
-
-impl Model for Nvram {
-    fn contents(&self) -> Store {
-        self.engine.contents()
-    }
-
-    /// Also makes the card initialised: contents given are contents written.
-    fn set_contents(&self, contents: Store) -> Result<(), ModelError> {
-        self.engine.set_contents(contents)?;
-        self.engine.with_physics(Card::set_initialised);
-        Ok(())
+        let zeros = Payload::from(vec![0; PIECE as usize]);
+        let pieces = self.info().size / PIECE;
+        (0..pieces).try_for_each(|piece| self.write(piece * PIECE, zeros.clone()))
     }
 }
 
@@ -142,28 +70,14 @@ impl Describe for NvramParams {
         title: "battery-backed memory card",
         preset: "Micro Memory MM-5425CN, 256 MB",
         physics: "bus clocks, bursts, descriptors, interrupts; batteries; initialised or not",
-        parameters: NvramParams::PARAMETERS,
+        parameters: Self::PARAMETERS,
         is_memory: false,
         default: || ModelParams::Nvram(NvramParams::default()),
         test_disk_bytes_min: None,
     };
 
-    describe_parameters!();
-
-    fn description(&self) -> String {
-        self.description.clone()
-    }
-
-    fn check(&self) -> Result<(), ModelError> {
-        self.derive().map(drop)
-    }
-
-    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
-        Ok(Arc::new(Nvram::new(name, self)?))
-    }
-
-    fn bytes(&self) -> u64 {
-        u64::from(self.size_mib) << 20
+    fn info(&self, name: &str) -> DeviceInfo {
+        DeviceInfo::new(name, self.description.clone(), mib(self.size_mib))
     }
 
     fn test_disk(self, bytes: u64) -> Self {

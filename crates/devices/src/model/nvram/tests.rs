@@ -4,7 +4,7 @@ use super::*;
 use crate::model::testbench::*;
 
 fn card(change: impl FnOnce(&mut NvramParams)) -> Arc<Nvram> {
-    let mut params = NvramParams::mm_5425cn();
+    let mut params = NvramParams::default();
     change(&mut params);
     Arc::new(Nvram::new("umema", &params).unwrap())
 }

@@ -27,58 +27,16 @@
 mod flash;
 mod params;
 
-use std::sync::Arc;
+use steadfast_block::DeviceInfo;
 
-use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
-
+use super::ModelParams;
 use super::engine::Engine;
-use super::parameters::{Describe, ModelKind, describe_parameters};
-use super::{Model, ModelError, ModelParams};
-use crate::store::Store;
+use super::parameters::{Describe, ModelKind, ParameterTable};
 use flash::Flash;
 pub use params::{SsdCache, SsdParams};
 
 /// A modelled solid-state disk.
-pub struct Ssd {
-    engine: Engine<Flash>,
-    info: DeviceInfo,
-}
-
-impl Ssd {
-    /// An empty disk, working in the caller's world.
-    ///
-    /// # Errors
-    /// [`ModelError::Parameter`] names the parameter that makes no sense.
-    pub fn new(name: &str, params: &SsdParams) -> Result<Self, ModelError> {
-        let derived = params.derive()?;
-        let size = params.sectors * 512;
-        let mut info = DeviceInfo::new(name, params.description.clone(), size);
-        info.physical_block = 4096;
-        info.volatile_cache = params.write_cache == SsdCache::Volatile;
-        let engine = Engine::start(name, Flash::new(derived), size, params.queue_depth.into());
-        Ok(Ssd { engine, info })
-    }
-}
-
-impl BlockDevice for Ssd {
-    fn info(&self) -> DeviceInfo {
-        self.info.clone()
-    }
-
-    fn submit(&self, request: Request) -> Completion {
-        self.engine.submit(&self.info, request)
-    }
-}
-
-impl Model for Ssd {
-    fn contents(&self) -> Store {
-        self.engine.contents()
-    }
-
-    fn set_contents(&self, contents: Store) -> Result<(), ModelError> {
-        self.engine.set_contents(contents)
-    }
-}
+pub type Ssd = Engine<Flash>;
 
 impl Describe for SsdParams {
     const KIND: ModelKind = ModelKind {
@@ -86,28 +44,17 @@ impl Describe for SsdParams {
         title: "solid-state disk",
         preset: "Intel DC S3700, 400 GB",
         physics: "dies, channels, program and erase, protected or volatile cache",
-        parameters: SsdParams::PARAMETERS,
+        parameters: Self::PARAMETERS,
         is_memory: false,
         default: || ModelParams::Ssd(SsdParams::default()),
         test_disk_bytes_min: Some(1 << 20),
     };
 
-    describe_parameters!();
-
-    fn description(&self) -> String {
-        self.description.clone()
-    }
-
-    fn check(&self) -> Result<(), ModelError> {
-        self.derive().map(drop)
-    }
-
-    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
-        Ok(Arc::new(Ssd::new(name, self)?))
-    }
-
-    fn bytes(&self) -> u64 {
-        self.sectors * 512
+    fn info(&self, name: &str) -> DeviceInfo {
+        let mut info = DeviceInfo::new(name, self.description.clone(), self.sectors * 512);
+        info.physical_block = 4096;
+        info.volatile_cache = self.write_cache == SsdCache::Volatile;
+        info
     }
 
     fn test_disk(self, bytes: u64) -> Self {

@@ -6,7 +6,7 @@ use crate::model::testbench::*;
 const GIB: u64 = 1 << 30;
 
 fn disk(change: impl FnOnce(&mut SsdParams)) -> Arc<Ssd> {
-    let mut params = SsdParams::dc_s3700_400();
+    let mut params = SsdParams::default();
     change(&mut params);
     Arc::new(Ssd::new("sdb", &params).unwrap())
 }
@@ -116,5 +116,6 @@ fn parameters_read_from_toml() {
     assert!(toml::from_str::<SsdParams>("write_cache = \"lying\"").is_err());
     let bad = SsdParams { random_write_amplification: 0.5, ..p };
     let error = Ssd::new("x", &bad).map(drop).unwrap_err().to_string();
-    assert!(error.contains("random_write_amplification = 0.5: must be 1 or more"), "{error}");
+    let why = "random_write_amplification = 0.5: must be between 1 and 1000";
+    assert!(error.contains(why), "{error}");
 }

@@ -27,14 +27,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Payload, Request, check};
+use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Request, check};
 use steadfast_runtime::is_simulated;
 
 pub use holder::{Holder, locked_by};
 pub(super) use host::device_persistence;
 use image::Image;
-pub(crate) use open::locked;
 pub use open::{Direct, FileOptions, OpenError};
+pub(crate) use open::{create_sized, folder_of, locked, system};
 use pool::ThreadPool;
 
 use crate::source::NewFile;
@@ -106,14 +106,8 @@ impl FileDevice {
     ) -> Result<(Self, NewFile), OpenError> {
         let path = path.as_ref();
         let made = open::create(folder, path, size)?;
-        match FileDevice::over(&made, path, options) {
-            Ok(device) => Ok((device, made)),
-            Err(e) => {
-                // Ours, and of no use.
-                made.remove();
-                Err(e)
-            }
-        }
+        let device = FileDevice::over(&made, path, options);
+        made.kept(device)
     }
 
     /// A file that was made, by its own descriptor.
@@ -185,24 +179,8 @@ impl BlockDevice for FileDevice {
 
     // A waiting caller does the work on its own thread: no hand-over, twice the speed.
 
-    fn read(&self, offset: u64, len: u64) -> Result<Bytes, BlockError> {
-        self.perform(Request::Read { offset, len })
-    }
-
-    fn write(&self, offset: u64, data: Payload) -> Result<(), BlockError> {
-        self.perform(Request::Write { offset, data, fua: false }).map(drop)
-    }
-
-    fn write_fua(&self, offset: u64, data: Payload) -> Result<(), BlockError> {
-        self.perform(Request::Write { offset, data, fua: true }).map(drop)
-    }
-
-    fn flush(&self) -> Result<(), BlockError> {
-        self.perform(Request::Flush).map(drop)
-    }
-
-    fn discard(&self, offset: u64, len: u64) -> Result<(), BlockError> {
-        self.perform(Request::Discard { offset, len }).map(drop)
+    fn execute(&self, request: Request) -> Result<Bytes, BlockError> {
+        self.perform(request)
     }
 }
 

@@ -109,16 +109,15 @@ pub enum OpenError {
         /// The block in bytes.
         block: u32,
     },
-    /// A new image was to have a size that is not whole blocks, or that no file can have.
-    #[error(
-        "{}: {size} bytes: an image is a multiple of 512 bytes, less than 8 EiB",
-        path.display()
-    )]
+    /// A new image or range of memory cannot have that size.
+    #[error("{}: {size} bytes: {reason}", path.display())]
     BadSize {
         /// The path given.
         path: PathBuf,
         /// The size asked for in bytes.
         size: u64,
+        /// What it is to be, in words.
+        reason: &'static str,
     },
     /// A new image was to be larger than any file where it is.
     #[error(
@@ -219,15 +218,25 @@ pub(super) fn opened(
 }
 
 /// The folder that a path leads to.
-pub(super) fn folder_of(path: &Path) -> Result<OwnedFd, OpenError> {
+pub(crate) fn folder_of(path: &Path) -> Result<OwnedFd, OpenError> {
     NewFile::folder_of(path).map_err(failed(path, "create it"))
 }
 
 /// Creates a sparse file in a folder, durably.
 pub(super) fn create(folder: OwnedFd, path: &Path, size: u64) -> Result<NewFile, OpenError> {
     if size == 0 || !size.is_multiple_of(512) || i64::try_from(size).is_err() {
-        return Err(OpenError::BadSize { path: path.into(), size });
+        let reason = "an image is a multiple of 512 bytes, less than 8 EiB";
+        return Err(OpenError::BadSize { path: path.into(), size, reason });
     }
+    let made = create_sized(folder, path, size)?;
+    let durable = made.file.sync_all().map_err(failed(path, "make it durable"));
+    let synced = || made.sync_name().map_err(failed(path, "make its folder durable"));
+    let durable = durable.and_then(|()| synced());
+    Ok(made.kept(durable)?.1)
+}
+
+/// Creates a sparse file in a folder.
+pub(crate) fn create_sized(folder: OwnedFd, path: &Path, size: u64) -> Result<NewFile, OpenError> {
     let made = NewFile::new_in(folder, path).map_err(failed(path, "create it"))?;
     let file = &made.file;
     let sized = file.set_len(size).map_err(|e| match Errno::from_io_error(&e) {
@@ -236,16 +245,7 @@ pub(super) fn create(folder: OwnedFd, path: &Path, size: u64) -> Result<NewFile,
         }
         _ => failed(path, "give it its size")(e),
     });
-    let durable = sized.and_then(|()| file.sync_all().map_err(failed(path, "make it durable")));
-    let synced = || made.sync_name().map_err(failed(path, "make its folder durable"));
-    match durable.and_then(|()| synced()) {
-        Ok(()) => Ok(made),
-        Err(e) => {
-            // Ours, and of no use.
-            made.remove();
-            Err(e)
-        }
-    }
+    Ok(made.kept(sized)?.1)
 }
 
 /// The largest size in whole sectors that a new, sparse file takes, below one that it does not.
@@ -265,7 +265,7 @@ fn failed(path: &Path, action: &'static str) -> impl Fn(io::Error) -> OpenError 
     move |source| OpenError::System { path: path.into(), action, source }
 }
 
-fn system(path: &Path, action: &'static str, errno: Errno) -> OpenError {
+pub(crate) fn system(path: &Path, action: &'static str, errno: Errno) -> OpenError {
     failed(path, action)(errno.into())
 }
 

@@ -3,7 +3,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::Command;
 
-use steadfast_block::{Persistence, conformance, pattern};
+use steadfast_block::{Payload, Persistence, conformance, pattern};
 use steadfast_runtime::Sim;
 use tempfile::TempDir;
 

@@ -14,7 +14,7 @@ use uuid::{Uuid, uuid};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::checksum::fletcher64_without;
+use crate::checksum::fletcher64;
 use crate::filter::btt::Version;
 
 /// Bytes of the label area, at the end of the file.
@@ -31,15 +31,15 @@ const LABEL_SUM: usize = 248;
 
 /// Byte-addressable persistent memory.
 const PERSISTENT_MEMORY: Uuid = uuid!("66f0d379-b4f3-4074-ac43-0d3318b78cdc");
-/// A block translation table of version 1.1 (kernel: `NVDIMM_BTT_GUID`), and of 2.0
-/// (`NVDIMM_BTT2_GUID`).
-const BTT: [(Version, Uuid); 2] = [
-    (Version::V1_1, uuid!("8aed63a2-29a2-4c66-8b12-f05d15d3922a")),
-    (Version::V2_0, uuid!("18633bfc-1735-4217-8ac9-17239282d3f8")),
+/// By which GUID a label says what is made of the range: nothing; a block translation table of
+/// version 1.1 (kernel: `NVDIMM_BTT_GUID`), of 2.0 (`NVDIMM_BTT2_GUID`); structures of its pages for
+/// Linux, then data (`NVDIMM_PFN_GUID`).
+const ABSTRACTIONS: [(Mode, Uuid); 4] = [
+    (Mode::Raw, Uuid::nil()),
+    (Mode::Sector(Version::V1_1), uuid!("8aed63a2-29a2-4c66-8b12-f05d15d3922a")),
+    (Mode::Sector(Version::V2_0), uuid!("18633bfc-1735-4217-8ac9-17239282d3f8")),
+    (Mode::Fsdax, uuid!("266400ba-fb9f-4677-bcb0-968f11d0d225")),
 ];
-
-/// Structures of its pages for Linux, then data (kernel: `NVDIMM_PFN_GUID`).
-const FSDAX: Uuid = uuid!("266400ba-fb9f-4677-bcb0-968f11d0d225");
 
 /// What a namespace on a range is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,22 +71,6 @@ impl Mode {
             Mode::Sector(version) => Some(version),
         }
     }
-
-    /// The GUID by which a label says what is made of the range; zeros for nothing.
-    fn abstraction(self) -> [u8; 16] {
-        let of_version = |version| BTT.iter().find(|(of, _)| *of == version);
-        match self {
-            Mode::Raw => [0; 16],
-            Mode::Sector(version) => {
-                of_version(version).map_or([0; 16], |(_, guid)| of_guid(*guid))
-            }
-            Mode::Fsdax => of_guid(FSDAX),
-        }
-    }
-
-    /// All that a label can say.
-    const ALL: [Mode; 4] =
-        [Mode::Raw, Mode::Sector(Version::V1_1), Mode::Sector(Version::V2_0), Mode::Fsdax];
 }
 
 /// The label of a range.
@@ -147,11 +131,6 @@ struct OnDisk {
 
 const _: () = assert!(size_of::<IndexBlock>() == UNIT && size_of::<OnDisk>() == UNIT);
 
-fn of_guid(guid: Uuid) -> [u8; 16] {
-    // GUIDs have their first three fields in the order of bytes of the processor.
-    guid.to_bytes_le()
-}
-
 impl IndexBlock {
     fn of(copy: u64, sequence: u32) -> IndexBlock {
         let unit = UNIT as u64;
@@ -172,7 +151,7 @@ impl IndexBlock {
             checksum: 0.into(),
             free,
         };
-        index.checksum = fletcher64_without(index.as_bytes(), INDEX_SUM).into();
+        index.checksum = fletcher64(index.as_bytes(), INDEX_SUM).into();
         index
     }
 
@@ -181,7 +160,7 @@ impl IndexBlock {
         let index = IndexBlock::read_from_bytes(bytes).ok()?;
         let unit = UNIT as u64;
         let whole = index.signature == SIGNATURE
-            && index.checksum.get() == fletcher64_without(bytes, INDEX_SUM)
+            && index.checksum.get() == fletcher64(bytes, INDEX_SUM)
             && (1..=3).contains(&index.sequence.get())
             && index.own_offset.get() == copy * unit
             && index.own_bytes.get() == unit
@@ -202,8 +181,10 @@ impl RangeLabel {
         let mut name = [0; 64];
         let len = self.name.len().min(63);
         name[..len].copy_from_slice(&self.name.as_bytes()[..len]);
+        let within = ABSTRACTIONS.iter().find(|(mode, _)| *mode == self.mode);
+        // GUIDs have their first three fields in the order of bytes of the processor.
         let mut disk = OnDisk {
-            uuid: of_guid(self.uuid),
+            uuid: self.uuid.to_bytes_le(),
             name,
             flags: 0.into(),
             labels: 1.into(),
@@ -215,20 +196,21 @@ impl RangeLabel {
             slot: 0.into(),
             align: 0,
             reserved: [0; 3],
-            kind: of_guid(PERSISTENT_MEMORY),
-            within: self.mode.abstraction(),
+            kind: PERSISTENT_MEMORY.to_bytes_le(),
+            within: within.map_or([0; 16], |(_, guid)| guid.to_bytes_le()),
             reserved_too: [0; 88],
             checksum: 0.into(),
         };
-        disk.checksum = fletcher64_without(disk.as_bytes(), LABEL_SUM).into();
+        disk.checksum = fletcher64(disk.as_bytes(), LABEL_SUM).into();
         disk
     }
 
     fn of_disk(bytes: &[u8], room: u64) -> Option<RangeLabel> {
         let disk = OnDisk::read_from_bytes(bytes).ok()?;
-        let mode = Mode::ALL.into_iter().find(|mode| mode.abstraction() == disk.within)?;
-        let whole = disk.checksum.get() == fletcher64_without(bytes, LABEL_SUM)
-            && disk.kind == of_guid(PERSISTENT_MEMORY)
+        let within = Uuid::from_bytes_le(disk.within);
+        let (mode, _) = ABSTRACTIONS.into_iter().find(|(_, guid)| *guid == within)?;
+        let whole = disk.checksum.get() == fletcher64(bytes, LABEL_SUM)
+            && disk.kind == PERSISTENT_MEMORY.to_bytes_le()
             && disk.labels.get() == 1
             && disk.address.get() == 0
             && (1..=room).contains(&disk.bytes.get());
@@ -339,7 +321,7 @@ mod tests {
         assert_eq!((bytes[19], bytes[20], bytes[56], bytes[60], bytes[62]), (1, 2, 254, 1, 2));
         let disk = label().to_disk();
         assert_eq!(&disk.as_bytes()[16..23], b"scratch");
-        for (mode, first) in Mode::ALL.into_iter().zip([0, 0xa2, 0xfc, 0xba]) {
+        for ((mode, _), first) in ABSTRACTIONS.into_iter().zip([0, 0xa2, 0xfc, 0xba]) {
             let of = RangeLabel { mode, ..label() };
             assert_eq!(of.to_disk().within[0], first);
             assert_eq!(RangeLabel::of_disk(of.to_disk().as_bytes(), SIZE).unwrap().mode, of.mode);

@@ -34,7 +34,7 @@ use steadfast_runtime::Mutex;
 use super::file::FileDevice;
 pub use label::{LABEL_BYTES, Mode, RangeLabel};
 use mapping::Mapping;
-pub use open::{PmemError, PmemOptions};
+pub use open::PmemOptions;
 pub use promise::Promise;
 pub(super) use promise::of_block_device;
 
@@ -76,13 +76,9 @@ impl Pmem {
     }
 
     fn inside(&self, op: &'static str, offset: u64, len: usize) -> Result<usize> {
-        let len = len as u64;
-        if offset.checked_add(len).is_some_and(|end| end <= self.info.size) {
-            // OK to cast: it is mapped.
-            return Ok(offset as usize);
-        }
-        let (device, size) = (self.info.name.clone(), self.info.size);
-        Err(BlockError::OutOfRange { device, op, offset, len, size })
+        self.info.inside(op, offset, len as u64)?;
+        // OK to cast: it is mapped.
+        Ok(offset as usize)
     }
 
     fn writable(&self) -> Result<()> {
@@ -214,20 +210,8 @@ impl BlockDevice for Pmem {
 
     // A waiting caller needs no completion: a copy is done when it returns.
 
-    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
-        self.perform(&Request::Read { offset, len })
-    }
-
-    fn write(&self, offset: u64, data: Payload) -> Result<()> {
-        self.perform(&Request::Write { offset, data, fua: false }).map(drop)
-    }
-
-    fn write_fua(&self, offset: u64, data: Payload) -> Result<()> {
-        self.perform(&Request::Write { offset, data, fua: true }).map(drop)
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.fence_now()
+    fn execute(&self, request: Request) -> Result<Bytes> {
+        self.perform(&request)
     }
 }
 

@@ -1,13 +1,15 @@
 //! Opening and creating ranges.
 
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
 
-use super::super::file::{Direct, FileDevice, FileOptions, OpenError, locked};
+use super::super::file::{
+    Direct, FileDevice, FileOptions, OpenError, create_sized, folder_of, locked, system,
+};
 use super::super::made::NewFile;
 use super::label::{LABEL_BYTES, RangeLabel};
 use super::mapping::Mapping;
@@ -29,48 +31,12 @@ pub struct PmemOptions {
     pub whole: bool,
 }
 
-/// Why a range was not opened or made.
-#[derive(Debug, thiserror::Error)]
-pub enum PmemError {
-    /// As for an image file or block device.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The system refused something.
-    #[error("{}: cannot {action}: {source}", path.display())]
-    System {
-        /// The path given.
-        path: PathBuf,
-        /// What was tried, in words.
-        action: &'static str,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// It has no whole page.
-    #[error("{}: is too small for a range of memory: {size} bytes, a page is 4096", path.display())]
-    TooSmall {
-        /// The path given.
-        path: PathBuf,
-        /// Its size in bytes.
-        size: u64,
-    },
-    /// A new range cannot be as large.
-    #[error("{}: a range of {size} bytes: {reason}", path.display())]
-    BadSize {
-        /// The path given.
-        path: PathBuf,
-        /// The size asked for in bytes.
-        size: u64,
-        /// What is wrong, in words.
-        reason: String,
-    },
-}
-
 impl Pmem {
     /// Maps the file, block device or DAX device at `path`. An image file is locked.
     ///
     /// # Errors
     /// If it cannot be opened or mapped, is in use, or has no whole page.
-    pub fn open(path: impl AsRef<Path>, options: &PmemOptions) -> Result<Pmem, PmemError> {
+    pub fn open(path: impl AsRef<Path>, options: &PmemOptions) -> Result<Pmem, OpenError> {
         let path = path.as_ref();
         let stat = rustix::fs::stat(path).map_err(|e| system(path, "open it", e))?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice {
@@ -80,7 +46,7 @@ impl Pmem {
     }
 
     /// What is open, mapped.
-    fn over(file: FileDevice, path: &Path, options: &PmemOptions) -> Result<Pmem, PmemError> {
+    fn over(file: FileDevice, path: &Path, options: &PmemOptions) -> Result<Pmem, OpenError> {
         let stat = rustix::fs::fstat(file.as_file()).map_err(|e| system(path, "examine it", e))?;
         let whole = steadfast_block::BlockDevice::info(&file).size;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
@@ -104,21 +70,21 @@ impl Pmem {
     }
 
     /// A `/dev/daxN.M`.
-    fn open_dax_device(path: &Path, options: &PmemOptions) -> Result<Pmem, PmemError> {
+    fn open_dax_device(path: &Path, options: &PmemOptions) -> Result<Pmem, OpenError> {
         let how = if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
         let file = rustix::fs::open(path, how | OFlags::CLOEXEC, Mode::empty())
             .map_err(|e| system(path, "open it", e))?;
         let stat = rustix::fs::fstat(&file).map_err(|e| system(path, "examine it", e))?;
         let Some(device) = dax::of_device(stat.st_rdev) else {
             let what = "a character device without a size, so no DAX device";
-            return Err(OpenError::NotADisk { path: path.into(), what }.into());
+            return Err(OpenError::NotADisk { path: path.into(), what });
         };
         let lock = match options.read_only {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,
         };
         if flock(&file, lock) == Err(Errno::WOULDBLOCK) {
-            return Err(locked(path, &file).into());
+            return Err(locked(path, &file));
         }
         let promise = |synchronous| promise::of_dax_device(&device.folder, synchronous);
         let mut pmem = Pmem::map(path, &file, device.mappable(), options, promise)?;
@@ -132,10 +98,13 @@ impl Pmem {
         size: u64,
         options: &PmemOptions,
         promise: impl FnOnce(bool) -> Promise,
-    ) -> Result<Pmem, PmemError> {
+    ) -> Result<Pmem, OpenError> {
         let size = size / PAGE * PAGE;
         let len = usize::try_from(size).ok().filter(|len| *len > 0);
-        let Some(len) = len else { return Err(PmemError::TooSmall { path: path.into(), size }) };
+        let Some(len) = len else {
+            let (path, block) = (path.into(), PAGE as u32);
+            return Err(OpenError::TooSmall { path, size, block });
+        };
         let mapped = |synchronous| Mapping::new(file, len, !options.read_only, synchronous);
         let (mapping, synchronous) = match mapped(true) {
             Ok(mapping) => (mapping, true),
@@ -167,35 +136,17 @@ impl Pmem {
     ///
     /// # Errors
     /// If there is something at `path`, the size is not whole pages or does not fit into memory.
-    pub fn create_emulated(path: impl AsRef<Path>, size: u64) -> Result<(), PmemError> {
+    pub fn create_emulated(path: impl AsRef<Path>, size: u64) -> Result<(), OpenError> {
         let path = path.as_ref();
-        let folder = NewFile::folder_of(path).map_err(|source| PmemError::System {
-            path: path.into(),
-            action: "create it",
-            source,
-        })?;
-        Pmem::make(folder, path, size).map(drop)
+        Pmem::make(folder_of(path)?, path, size).map(drop)
     }
 
-    fn make(folder: OwnedFd, path: &Path, size: u64) -> Result<NewFile, PmemError> {
-        let bad = |reason: String| PmemError::BadSize { path: path.into(), size, reason };
-        if size == 0 || !size.is_multiple_of(PAGE) {
-            return Err(bad("it is to be whole pages of 4096 bytes, at least one".into()));
+    fn make(folder: OwnedFd, path: &Path, size: u64) -> Result<NewFile, OpenError> {
+        if size == 0 || !size.is_multiple_of(PAGE) || i64::try_from(size).is_err() {
+            let reason = "a range is whole pages of 4096 bytes, less than 8 EiB";
+            return Err(OpenError::BadSize { path: path.into(), size, reason });
         }
-        if i64::try_from(size).is_err() {
-            return Err(bad("no file is larger than 8 EiB".into()));
-        }
-        let failed =
-            |action| move |source| PmemError::System { path: path.to_owned(), action, source };
-        let made = NewFile::new_in(folder, path).map_err(failed("create it"))?;
-        match made.file.set_len(size).map_err(failed("give it its size")) {
-            Ok(()) => Ok(made),
-            Err(e) => {
-                // Ours, and of no use.
-                made.remove();
-                Err(e)
-            }
-        }
+        create_sized(folder, path, size)
     }
 
     /// The same with a label in its last [`LABEL_BYTES`], so that it is known for what it is; the
@@ -211,27 +162,18 @@ impl Pmem {
         path: impl AsRef<Path>,
         size: u64,
         label: RangeLabel,
-    ) -> Result<(Pmem, NewFile), PmemError> {
+    ) -> Result<(Pmem, NewFile), OpenError> {
         let path = path.as_ref();
         if size <= LABEL_BYTES {
-            let reason = format!("its label takes {LABEL_BYTES} of them: make it larger");
-            return Err(PmemError::BadSize { path: path.into(), size, reason });
+            let reason = "its label takes 128 KiB of a range: make it larger";
+            return Err(OpenError::BadSize { path: path.into(), size, reason });
         }
         let made = Pmem::make(folder, path, size)?;
         let label = RangeLabel { bytes: size - LABEL_BYTES, ..label };
-        if let Err(e) = label.write(&made.file, size) {
-            made.remove();
-            return Err(system(path, "write its label", e));
-        }
         let options = PmemOptions::default();
-        let file = FileDevice::over(&made, path, &through(&options)).map_err(PmemError::from);
-        match file.and_then(|file| Pmem::over(file, path, &options)) {
-            Ok(pmem) => Ok((pmem, made)),
-            Err(e) => {
-                made.remove();
-                Err(e)
-            }
-        }
+        let written = label.write(&made.file, size).map_err(|e| system(path, "write its label", e));
+        let file = written.and_then(|()| FileDevice::over(&made, path, &through(&options)));
+        made.kept(file.and_then(|file| Pmem::over(file, path, &options)))
     }
 }
 
@@ -244,8 +186,4 @@ fn through(options: &PmemOptions) -> FileOptions {
         name: options.name.clone(),
         ..FileOptions::default()
     }
-}
-
-fn system(path: &Path, action: &'static str, errno: Errno) -> PmemError {
-    PmemError::System { path: path.into(), action, source: errno.into() }
 }

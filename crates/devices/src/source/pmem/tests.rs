@@ -7,6 +7,7 @@ use steadfast_runtime::Sim;
 use tempfile::TempDir;
 
 use super::*;
+use crate::source::OpenError;
 
 fn in_memory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap()
@@ -164,7 +165,7 @@ fn a_range_is_used_once() {
     let folder = in_memory();
     let (path, pmem) = made(&folder, 1 << 20);
     let refused = Pmem::open(&path, &PmemOptions::default()).unwrap_err();
-    assert!(matches!(refused, PmemError::Open(crate::source::OpenError::Busy { .. })), "{refused}");
+    assert!(matches!(refused, OpenError::Busy { .. }), "{refused}");
     drop(pmem);
     Pmem::open(&path, &PmemOptions::default()).unwrap();
     assert!(Pmem::create_emulated(&path, 1 << 20).is_err(), "it is there already");
@@ -174,7 +175,7 @@ fn a_range_is_used_once() {
     assert!(!folder.path().join("y").exists());
     std::fs::write(folder.path().join("small"), [0; 600]).unwrap();
     let small = Pmem::open(folder.path().join("small"), &PmemOptions::default());
-    assert!(matches!(small, Err(PmemError::TooSmall { .. })));
+    assert!(matches!(small, Err(OpenError::TooSmall { .. })));
     let null = Pmem::open("/dev/null", &PmemOptions::default()).unwrap_err().to_string();
     assert!(null.contains("no DAX device"), "{null}");
 }

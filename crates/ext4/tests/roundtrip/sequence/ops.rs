@@ -1,194 +1,232 @@
-//! What a sequence is made of. Targets are numbers that pick from what exists at that moment.
+//! What a sequence is drawn from. Targets are numbers that pick from what exists at that moment.
 
 use proptest::prelude::*;
-use steadfast_vfs::RenameFlags;
+use proptest::sample::select;
+use steadfast_suite::names::{Names, NodeKind};
+use steadfast_suite::operation::{Operation, OperationKind, WriteKind};
 
-/// How bytes are written.
-#[derive(Debug, Clone, Copy)]
-pub enum Way {
-    Buffered,
-    Sync,
-    Dsync,
-    Direct,
-    Append,
-}
+/// Direct I/O is done in units of this.
+const DIRECT_UNIT: u64 = 4096;
 
-/// One operation.
-#[derive(Debug, Clone)]
-pub enum Op {
-    Create {
-        dir: u16,
-        name: u8,
-    },
-    Mkdir {
-        dir: u16,
-        name: u8,
-    },
-    Symlink {
-        dir: u16,
-        name: u8,
-        len: u16,
-    },
-    Link {
-        of: u16,
-        dir: u16,
-        name: u8,
-    },
-    Unlink {
-        of: u16,
-    },
-    Rmdir {
-        of: u16,
-    },
-    Rename {
-        of: u16,
-        dir: u16,
-        name: u8,
-        flags: RenameFlags,
-    },
+/// What is done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// One operation.
+    One(OperationKind),
     /// Adds many names to a directory, enough for an index.
-    Crowd {
-        dir: u16,
-        count: u16,
-        long: bool,
-    },
+    Crowd,
     /// Removes most names that came by `Crowd`.
-    Thin {
-        dir: u16,
-        keep_each: u8,
-    },
-    Write {
-        file: u16,
-        offset: u32,
-        len: u32,
-        way: Way,
-    },
-    Truncate {
-        file: u16,
-        size: u32,
-    },
-    Mode {
-        of: u16,
-        mode: u16,
-    },
-    Owner {
-        of: u16,
-        uid: u32,
-        gid: u32,
-    },
-    /// Sets mtime and atime, in seconds.
-    Times {
-        of: u16,
-        secs: i64,
-    },
-    Fsync {
-        file: u16,
-        data_only: bool,
-    },
-    Sync,
-    ReadBack {
-        file: u16,
-    },
+    Thin,
+    /// Reads a file.
+    Read,
     /// Opens a file and keeps it open, whatever happens to its name.
-    Hold {
-        file: u16,
-    },
-    /// Writes to the file that is held, and lets go of it.
-    LetGo {
-        write: bool,
-    },
+    Hold,
+    /// Writes to the file that is held, or not, and lets go of it.
+    Release,
     Remount,
 }
 
-/// Names that are asked for again and again, so that operations meet.
-pub fn name(n: u8) -> Vec<u8> {
-    match n % 16 {
-        14 => vec![b'L'; 255],
-        15 => "sch\u{f6}n \u{1f980} \"quoted\"\n".into(),
-        n => format!("n{n}").into_bytes(),
+/// A step, and numbers that say which names and how much.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    pub step: Step,
+    of: u16,
+    dir: u16,
+    name: u8,
+    offset: u64,
+    len: u64,
+    how: WriteKind,
+    secs: i64,
+}
+
+impl Choice {
+    /// Whether the file that is let go of is written to before.
+    pub fn writes(&self) -> bool {
+        self.name % 2 == 0
     }
 }
 
-/// The target of a symbolic link, of this length.
-pub fn target(len: u16) -> Vec<u8> {
-    (0..len).map(|i| b"abc/def.."[usize::from(i) % 9]).collect()
+/// Names that are asked for again and again, so that operations meet.
+fn name(n: u8) -> String {
+    match n {
+        14 => "L".repeat(255),
+        15 => "sch\u{f6}n \u{1f980} \"quoted\"\n".into(),
+        n => format!("n{n}"),
+    }
 }
 
-fn way() -> impl Strategy<Value = Way> {
-    prop_oneof![
-        6 => Just(Way::Buffered),
-        1 => Just(Way::Sync),
-        1 => Just(Way::Dsync),
-        2 => Just(Way::Direct),
-        2 => Just(Way::Append),
-    ]
+fn within(dir: &str, name: &str) -> String {
+    if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
+}
+
+fn pick<'n>(all: &[&'n String], n: u16) -> Option<&'n String> {
+    all.get(usize::from(n).checked_rem(all.len())?).copied()
+}
+
+/// The file that is picked.
+pub fn file<'n>(choice: &Choice, names: &'n Names) -> Option<&'n String> {
+    pick(&names.of_kind(NodeKind::File), choice.of)
+}
+
+/// Operations of a step on what there is: none if it has nothing to work on.
+pub fn operations(choice: &Choice, names: &Names) -> Vec<Operation> {
+    use OperationKind as Kind;
+    match choice.step {
+        Step::One(Kind::Create | Kind::Mkdir | Kind::Symlink | Kind::Sync) => {
+            one(choice, names, String::new()).into_iter().collect()
+        }
+        Step::One(Kind::Write | Kind::Truncate | Kind::Fsync) => {
+            file(choice, names).and_then(|of| one(choice, names, of.clone())).into_iter().collect()
+        }
+        Step::One(kind) => {
+            let attributes = matches!(kind, Kind::Chmod | Kind::Chown | Kind::SetTimes);
+            // Linux cannot change the mode of a symbolic link.
+            let fits = |n: &&String| {
+                !n.is_empty() && !(attributes && names.kind(n) == Some(NodeKind::Symlink))
+            };
+            let all: Vec<&String> = names.entries.keys().filter(fits).collect();
+            let of = pick(&all, choice.of);
+            of.and_then(|of| one(choice, names, of.clone())).into_iter().collect()
+        }
+        Step::Crowd => {
+            let (dir, long) = (dir(choice, names), choice.name % 2 == 0);
+            let crowd = (0..choice.len % 300).map(|i| {
+                let tail = if long { "~".repeat(90 + i as usize % 150) } else { String::new() };
+                within(dir, &format!("crowd-{i}{tail}"))
+            });
+            let new = crowd.filter(|name| names.kind(name).is_none());
+            new.map(|name| Operation::Create { name }).collect()
+        }
+        Step::Thin => {
+            let prefix = within(dir(choice, names), "crowd-");
+            let files = names.of_kind(NodeKind::File);
+            let crowd = files
+                .iter()
+                .filter(|name| name.strip_prefix(&prefix).is_some_and(|rest| !rest.contains('/')));
+            let keep_each = 2 + usize::from(choice.name) % 4;
+            let gone = crowd.enumerate().filter(|(i, _)| i % keep_each != 0);
+            gone.map(|(_, name)| Operation::Unlink { name: (*name).clone() }).collect()
+        }
+        Step::Read | Step::Hold | Step::Release | Step::Remount => Vec::new(),
+    }
+}
+
+fn dir<'n>(choice: &Choice, names: &'n Names) -> &'n str {
+    pick(&names.of_kind(NodeKind::Folder), choice.dir).map_or("", String::as_str)
+}
+
+/// The operation on `of`, or of a new name.
+fn one(choice: &Choice, names: &Names, of: String) -> Option<Operation> {
+    use OperationKind as Kind;
+    let Step::One(kind) = choice.step else { return None };
+    let new = within(dir(choice, names), &name(choice.name));
+    Some(match kind {
+        Kind::Create => Operation::Create { name: new },
+        Kind::Mkdir => Operation::Mkdir { name: new },
+        // The longest target is less than a block.
+        Kind::Symlink => Operation::Symlink {
+            name: new,
+            target: "abc/def..".chars().cycle().take(1 + choice.len as usize % 1000).collect(),
+        },
+        Kind::Link => Operation::Link { from: of, to: new },
+        Kind::Unlink => Operation::Unlink { name: of },
+        Kind::Rmdir => Operation::Rmdir { name: of },
+        Kind::Rename => Operation::Rename { from: of, to: new },
+        Kind::RenameNew => Operation::RenameNew { from: of, to: new },
+        Kind::Exchange => Operation::Exchange { one: of, other: new },
+        Kind::Write => {
+            let Choice { how, offset, len, .. } = *choice;
+            let (offset, len) = match how {
+                WriteKind::Direct => {
+                    (offset - offset % DIRECT_UNIT, len.next_multiple_of(DIRECT_UNIT))
+                }
+                WriteKind::Append => (names.size(&of), len),
+                _ => (offset, len),
+            };
+            Operation::Write { name: of, offset, len, how }
+        }
+        Kind::Truncate => Operation::Truncate { name: of, size: choice.offset },
+        Kind::Chmod => Operation::Chmod { name: of, mode: (choice.offset % 0o1000) as u16 },
+        Kind::Chown => {
+            let uid = (choice.secs.unsigned_abs() % (1 << 31)) as u32;
+            Operation::Chown { name: of, uid, gid: choice.len as u32 % 70_000 }
+        }
+        Kind::SetTimes => Operation::SetTimes { name: of, secs: choice.secs },
+        Kind::Fsync => Operation::Fsync { name: of, data_only: choice.name % 2 == 0 },
+        Kind::Sync => Operation::Sync,
+        _ => return None,
+    })
 }
 
 /// Offsets: the beginning, what an inode may hold, anywhere in a megabyte, or far behind the end,
 /// which leaves a hole.
-fn offset() -> impl Strategy<Value = u32> {
-    prop_oneof![3 => Just(0), 2 => 0..200_u32, 4 => 0..1_u32 << 18, 1 => 0..1_u32 << 22]
+fn offset() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => Just(0), 2 => 0..200_u64, 4 => 0..1_u64 << 18, 1 => 0..1_u64 << 22]
 }
 
-fn len() -> impl Strategy<Value = u32> {
-    prop_oneof![2 => 1..100_u32, 3 => 1..20_000_u32, 1 => 1..200_000_u32]
+fn len() -> impl Strategy<Value = u64> {
+    prop_oneof![2 => 1..100_u64, 3 => 1..20_000_u64, 1 => 1..200_000_u64]
 }
 
-fn flags() -> impl Strategy<Value = RenameFlags> {
-    prop_oneof![
-        6 => Just(RenameFlags::empty()),
-        1 => Just(RenameFlags::NO_REPLACE),
-        2 => Just(RenameFlags::EXCHANGE),
+const WRITES: [WriteKind; 12] = {
+    use WriteKind::{Append, Buffered, DataSync, Direct, Sync};
+    [
+        Buffered, Buffered, Buffered, Buffered, Buffered, Buffered, Sync, DataSync, Direct, Direct,
+        Append, Append,
     ]
+};
+
+/// Steps, each as often as its number says.
+fn steps(of: &[(usize, Step)]) -> Vec<Step> {
+    of.iter().flat_map(|(times, step)| vec![*step; *times]).collect()
 }
 
-fn names() -> BoxedStrategy<Op> {
-    let pick = any::<u16>;
-    let n = || 0..16_u8;
-    prop_oneof![
-        6 => (pick(), n()).prop_map(|(dir, name)| Op::Create { dir, name }),
-        4 => (pick(), n()).prop_map(|(dir, name)| Op::Mkdir { dir, name }),
-        2 => (pick(), n(), prop_oneof![1..80_u16, 1..1100_u16])
-            .prop_map(|(dir, name, len)| Op::Symlink { dir, name, len }),
-        2 => (pick(), pick(), n()).prop_map(|(of, dir, name)| Op::Link { of, dir, name }),
-        2 => pick().prop_map(|of| Op::Unlink { of }),
-        1 => pick().prop_map(|of| Op::Rmdir { of }),
-        6 => (pick(), pick(), n(), flags())
-            .prop_map(|(of, dir, name, flags)| Op::Rename { of, dir, name, flags }),
-        1 => (pick(), 1..300_u16, any::<bool>())
-            .prop_map(|(dir, count, long)| Op::Crowd { dir, count, long }),
-        1 => (pick(), 2..6_u8).prop_map(|(dir, keep_each)| Op::Thin { dir, keep_each }),
-        1 => (pick(), 0..0o1000_u16).prop_map(|(of, mode)| Op::Mode { of, mode }),
-        1 => (pick(), prop_oneof![0..70_000_u32, any::<u32>()], 0..70_000_u32)
-            .prop_map(|(of, uid, gid)| Op::Owner { of, uid: uid & !(1 << 31), gid }),
-        // From 1901 to 2310. An inode can say 2446, but e2fsck takes what is beyond for a mistake.
-        1 => (pick(), -(1_i64 << 31)..5_i64 << 31)
-            .prop_map(|(of, secs)| Op::Times { of, secs }),
-    ]
-    .boxed()
-}
-
-fn contents() -> BoxedStrategy<Op> {
-    let pick = any::<u16>;
-    prop_oneof![
-        8 => (pick(), offset(), len(), way())
-            .prop_map(|(file, offset, len, way)| Op::Write { file, offset, len, way }),
-        3 => (pick(), offset()).prop_map(|(file, size)| Op::Truncate { file, size }),
-        1 => (pick(), any::<bool>()).prop_map(|(file, data_only)| Op::Fsync { file, data_only }),
-        1 => Just(Op::Sync),
-        2 => pick().prop_map(|file| Op::ReadBack { file }),
-        1 => pick().prop_map(|file| Op::Hold { file }),
-        1 => any::<bool>().prop_map(|write| Op::LetGo { write }),
-    ]
-    .boxed()
-}
-
-/// A sequence of up to `max` operations; `only_names` leaves the contents of files alone.
-pub fn sequence(max: usize, only_names: bool) -> BoxedStrategy<Vec<Op>> {
-    let op = if only_names {
-        prop_oneof![30 => names(), 1 => Just(Op::Remount)].boxed()
-    } else {
-        prop_oneof![14 => names(), 14 => contents(), 1 => Just(Op::Remount)].boxed()
-    };
-    prop::collection::vec(op, 1..max).boxed()
+/// A sequence of up to `max` steps; `only_names` leaves the contents of files alone.
+pub fn sequence(max: usize, only_names: bool) -> BoxedStrategy<Vec<Choice>> {
+    use OperationKind as Kind;
+    use Step::One;
+    let names = steps(&[
+        (6, One(Kind::Create)),
+        (4, One(Kind::Mkdir)),
+        (2, One(Kind::Symlink)),
+        (2, One(Kind::Link)),
+        (2, One(Kind::Unlink)),
+        (1, One(Kind::Rmdir)),
+        (4, One(Kind::Rename)),
+        (1, One(Kind::RenameNew)),
+        (1, One(Kind::Exchange)),
+        (1, Step::Crowd),
+        (1, Step::Thin),
+        (1, One(Kind::Chmod)),
+        (1, One(Kind::Chown)),
+        (1, One(Kind::SetTimes)),
+        (1, Step::Remount),
+    ]);
+    let contents = steps(&[
+        (13, One(Kind::Write)),
+        (5, One(Kind::Truncate)),
+        (2, One(Kind::Fsync)),
+        (2, One(Kind::Sync)),
+        (3, Step::Read),
+        (2, Step::Hold),
+        (2, Step::Release),
+    ]);
+    let all = if only_names { names } else { [names, contents].concat() };
+    // Times from 1901 to 2310. An inode can say 2446, but e2fsck takes what is beyond for a
+    // mistake.
+    let secs = -(1_i64 << 31)..5_i64 << 31;
+    let numbers = (any::<u16>(), any::<u16>(), 0..16_u8, offset(), len(), secs);
+    let choice = (select(all), select(&WRITES[..]), numbers).prop_map(
+        |(step, how, (of, dir, name, offset, len, secs))| Choice {
+            step,
+            of,
+            dir,
+            name,
+            offset,
+            len,
+            how,
+            secs,
+        },
+    );
+    prop::collection::vec(choice, 1..max).boxed()
 }

@@ -1,10 +1,10 @@
 //! A judge that takes too little for a promise finds nothing wrong, and nobody else notices.
 
 use steadfast_runtime::Nanos;
+use steadfast_suite::names::NodeView;
+use steadfast_suite::operation::fill;
 
 use super::*;
-use crate::mixed::operation::fill;
-use crate::mixed::seen::NodeKind;
 
 const LEN: u64 = 4096;
 

@@ -19,7 +19,7 @@ const PLAN: Plan = Plan { bound: StateBound::exhaustive(8, false, 1), ..Plan::EV
 
 /// One operation each, of which little is promised; or two, the second of which promises.
 fn sequences(promises: bool) -> Vec<Sequence> {
-    let promised = |s: &Sequence| !promises || s.len() == 2 && s.to_string().contains("sync");
+    let promised = |s: &Sequence| !promises || s.len() == 2 && s.to_string().contains("fsync");
     let every = if promises { 4 } else { 1 };
     Sequence::all(1 + usize::from(promises)).into_iter().filter(promised).step_by(every).collect()
 }

@@ -7,9 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use steadfast_block::{
-    BlockDevice, Completion, DeviceInfo, DirectMemory, Payload, Request, Result,
-};
+use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request, Result};
 use steadfast_devices::source::Ram;
 
 /// Bytes of a sector: what is looked at is noted in these.
@@ -222,23 +220,9 @@ impl BlockDevice for TracedDisk {
         Some(self)
     }
 
-    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
-        self.note(&Request::Read { offset, len });
-        self.ram.read(offset, len)
-    }
-
-    fn write(&self, offset: u64, data: Payload) -> Result<()> {
-        self.trace.written(self.number, offset, data.len() as u64);
-        self.ram.write(offset, data)
-    }
-
-    fn write_fua(&self, offset: u64, data: Payload) -> Result<()> {
-        self.trace.written(self.number, offset, data.len() as u64);
-        self.ram.write_fua(offset, data)
-    }
-
-    fn flush(&self) -> Result<()> {
-        Ok(())
+    fn execute(&self, request: Request) -> Result<Bytes> {
+        self.note(&request);
+        self.ram.execute(request)
     }
 
     fn begins_with(&self, offset: u64, len: u64, with: &[u8]) -> Result<bool> {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use steadfast_crash::Result;
 use steadfast_crash::explore::{Decisive, Plan, RebootTarget, SecondCuts, System, first_wrong};
 use steadfast_crash::figures::StateFigures;
+use steadfast_suite::operation::Operation;
 
 use super::distinct::{Distinct, RunKey};
 use super::{Prune, Schedule, ScheduledCase, Schedules, TaskSequences, each_run};
-use crate::mixed::operation::Operation;
 use crate::small::explore::{Explorer, SequenceReport};
 use crate::small::explored::Verdict;
 use crate::small::machine::{SequenceRun, SmallMachine};

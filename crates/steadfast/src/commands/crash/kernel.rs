@@ -21,71 +21,14 @@ use crate::{Usage, terminal};
 /// Mount options of the kernel's file systems that change how data get to the disk, and what is
 /// kept of it; nothing that names another file or device, gives rights, or ends the machine. What
 /// follows '=' is a word or a number.
-const OPTIONS: &[&str] = &[
-    "acl",
-    "allocsize",
-    "async",
-    "atime",
-    "auto_da_alloc",
-    "autodefrag",
-    "barrier",
-    "commit",
-    "compress",
-    "compress-force",
-    "data",
-    "data_err",
-    "datacow",
-    "datasum",
-    "defaults",
-    "delalloc",
-    "diratime",
-    "dioread_lock",
-    "dioread_nolock",
-    "dirsync",
-    "discard",
-    "flushoncommit",
-    "inode64",
-    "journal_async_commit",
-    "journal_checksum",
-    "largeio",
-    "lazytime",
-    "logbsize",
-    "logbufs",
-    "max_batch_time",
-    "max_inline",
-    "min_batch_time",
-    "noacl",
-    "noatime",
-    "noauto_da_alloc",
-    "nobarrier",
-    "nodatacow",
-    "nodatasum",
-    "nodelalloc",
-    "nodev",
-    "nodiratime",
-    "nodiscard",
-    "noexec",
-    "noflushoncommit",
-    "nojournal_checksum",
-    "nolazytime",
-    "norelatime",
-    "nossd",
-    "nostrictatime",
-    "nosuid",
-    "notreelog",
-    "nouser_xattr",
-    "relatime",
-    "rw",
-    "ssd",
-    "strictatime",
-    "stripe",
-    "swalloc",
-    "sync",
-    "thread_pool",
-    "treelog",
-    "user_xattr",
-    "wsync",
-];
+const OPTIONS: &str = "\
+    acl allocsize async atime auto_da_alloc autodefrag barrier commit compress compress-force \
+    data data_err datacow datasum defaults delalloc diratime dioread_lock dioread_nolock dirsync \
+    discard flushoncommit inode64 journal_async_commit journal_checksum largeio lazytime logbsize \
+    logbufs max_batch_time max_inline min_batch_time noacl noatime noauto_da_alloc nobarrier \
+    nodatacow nodatasum nodelalloc nodev nodiratime nodiscard noexec noflushoncommit \
+    nojournal_checksum nolazytime norelatime nossd nostrictatime nosuid notreelog nouser_xattr \
+    relatime rw ssd strictatime stripe swalloc sync thread_pool treelog user_xattr wsync";
 
 /// Refuses what is not in [`OPTIONS`], by name: a recording may be anybody's, and the kernel is
 /// given its options by root.
@@ -93,9 +36,9 @@ fn allowed(options: &str) -> Result<(), Usage> {
     let plain = |value: &str| value.chars().all(|c| c.is_ascii_alphanumeric() || "_:-".contains(c));
     for option in options.split(',').filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        if !OPTIONS.contains(&name) || !plain(value) {
+        if !OPTIONS.split(' ').any(|known| known == name) || !plain(value) {
             let what = "not among those that the kernel's file systems are given here";
-            return Err(Usage(format!("mount option {option:?}: {what} ({})", OPTIONS.join(", "))));
+            usage!("mount option {option:?}: {what} ({})", OPTIONS.replace(' ', ", "));
         }
     }
     Ok(())
@@ -109,7 +52,7 @@ pub fn peer(setup: &Setup, fs: KernelFs) -> Result<Peer, Usage> {
         let timed = Disk::all().filter(|disk| disk.params(disk.least_bytes()).takes_time());
         let (name, others) = (setup.disk.name(), choose(timed.map(Disk::name)));
         let what = "is for Steadfast's own file systems";
-        return Err(Usage(format!("--device {name} {what}: {others}")));
+        usage!("--device {name} {what}: {others}");
     }
     let card = setup.journal.params();
     let build = move || {

@@ -8,14 +8,14 @@ use steadfast_crash::figures::StateFigures;
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::Names;
 use steadfast_crash::program::describe::{print_calls, print_tree, print_writes, since};
-use steadfast_crash::states::contents_where;
+use steadfast_lab::RunOptions;
 use steadfast_lab::run::{Control, reproduce_state};
-use steadfast_lab::{LabError, RunOptions};
 use steadfast_setup::options;
 
 use super::cli::CrashShow;
 use super::saved::{write_image, write_tree};
-use crate::{CommandEnd, Usage};
+use crate::CommandEnd;
+use crate::commands::lab::to_anyhow;
 
 /// Reproduces the cut and prints what it took.
 pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> Result<CommandEnd> {
@@ -27,11 +27,7 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
         (_, true) => Some(Control::FlushesOmitted),
         _ => None,
     };
-    let reproduced =
-        reproduce_state(&scenario, &run, variant, cut, control).map_err(|e| match e {
-            LabError::Variant { .. } => anyhow::Error::new(e),
-            e => Usage(e.to_string()).into(),
-        })?;
+    let reproduced = reproduce_state(&scenario, &run, variant, cut, control).map_err(to_anyhow)?;
     let ReproducedState { run, state, before, after, cut } = reproduced;
     if let Some(image) = &args.image {
         write_image(&state, image)?;
@@ -48,10 +44,7 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
     print_calls(&run, &state, args.calls, out)?;
     let mount = scenario.variants.iter().find(|v| v.name == variant).map_or("", |v| &v.mount);
     let mount = options::mount(mount).map_err(|e| anyhow!(e))?;
-    let end =
-        contents_where(&run.bases, &run.recording, run.recording.last_crash_point(), |_| true);
-    let mut names = Names::of(state.contents.clone(), &mount);
-    names.add(Names::of(end, &mount));
+    let names = run.names(&state, |contents| Names::of(contents, &mount));
     print_writes(&run, &names, &state, out)?;
     match (&after, &before) {
         (Ok(after), Ok(before)) => {

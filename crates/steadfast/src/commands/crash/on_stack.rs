@@ -51,17 +51,15 @@ impl OnStack {
         })?;
         let name = &variant.name;
         if let Some(kernel) = &variant.kernel {
-            let what = format!("variant '{name}' is the kernel's own {kernel}: say --fs");
-            return Err(Usage(what));
+            usage!("variant '{name}' is the kernel's own {kernel}: say --fs");
         }
         let setup = scenario.setup_of(variant);
         let mkfs = options::mkfs(&setup.mkfs).map_err(|e| Usage(e.to_string()))?;
         if setup.journal.is_none() && matches!(mkfs.journal, JournalChoice::None) {
-            let what = format!(
+            usage!(
                 "variant '{name}' has no journal, and e2fsck repairs no stack at its boot: say \
                  --fs ext2"
             );
-            return Err(Usage(what));
         }
         Ok(OnStack {
             origin: origin.to_owned(),

@@ -22,11 +22,11 @@ use super::program::Watch;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
 use super::stops;
+use crate::CommandEnd as Exit;
 use crate::commands::lab::outputs::Output;
 use crate::commands::whole_file::{self, place::Identity};
 use crate::document;
 use crate::terminal::{self, Harmless, Progress, UntilClosed};
-use crate::{CommandEnd as Exit, Usage};
 
 /// Every so many states e2fsck is asked too, where it is installed.
 const E2FSCK_EVERY: u64 = 50;
@@ -44,7 +44,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         Output::tried("--record", path)?;
         if is_output(path) {
             let what = "what is printed goes there; name another file";
-            return Err(Usage(format!("--record {}: {what}", path.display())).into());
+            usage!("--record {}: {what}", path.display());
         }
     }
     let stops = stops::on_signals("stopping this step; again to stop the next one")?;
@@ -175,10 +175,10 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         let count = counted(outcome.troubles.len() as u64, "state");
         // The report for people has just said why.
         let why = if args.json { format!("; the first: {first}") } else { String::new() };
-        return Err(Usage(format!("{count} could not be judged{why}")).into());
+        usage!("{count} could not be judged{why}");
     }
     if saved.is_some_and(|saved| saved.is_err()) {
-        return Err(Usage("nothing was found, and the recording is not there".into()).into());
+        usage!("nothing was found, and the recording is not there");
     }
     // Also where it was the program that somebody stopped: it has not done what it was to do.
     let asked = stops.load(Ordering::Relaxed) > 0;

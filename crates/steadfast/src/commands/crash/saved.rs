@@ -23,14 +23,14 @@ pub fn tried(args: &CrashShow) -> Result<(), Usage> {
         for path in [image, &journal_of(image)] {
             let shown = path.display();
             if is_same(path, &args.recording) {
-                return Err(Usage(format!("--image {shown}: that is the recording itself")));
+                usage!("--image {shown}: that is the recording itself");
             }
             if tree.is_some_and(|tree| is_same(path, tree)) {
-                return Err(Usage(format!("--image and --tree name the same file, {shown}")));
+                usage!("--image and --tree name the same file, {shown}");
             }
             if !takes_images(path) {
                 let what = "an image is written to a regular file only, which is not the output";
-                return Err(Usage(format!("--image {shown}: {what}; name a new file")));
+                usage!("--image {shown}: {what}; name a new file");
             }
         }
         Output::tried("--image", image)?;

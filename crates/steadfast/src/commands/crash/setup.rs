@@ -123,14 +123,14 @@ impl Setup {
         let Setup { size, .. } = self;
         if !((1 << 20)..=DEVICE_BYTES_MAX).contains(&size) {
             let shown = size::shown(size);
-            return Err(Usage(format!("--size {shown}: choose from 1m to 64g, in steps of 4k")));
+            usage!("--size {shown}: choose from 1m to 64g, in steps of 4k");
         }
         if size < self.disk.least_bytes() {
             let (name, least) = (self.disk.name(), self.disk.least_bytes() >> 20);
-            return Err(Usage(format!("--device {name}: the model is of {least}m at the least")));
+            usage!("--device {name}: the model is of {least}m at the least");
         }
         if self.fs == Fs::Own(FsKind::Ext2) && self.journal == JournalMedium::Nvram {
-            return Err(Usage("--journal nvram: ext2 has no journal".into()));
+            usage!("--journal nvram: ext2 has no journal");
         }
         match self.fs {
             Fs::Own(_) => drop(self.wanted()?),
@@ -145,9 +145,9 @@ impl Setup {
         let mut wanted = options::parse_without_times(std::slice::from_ref(&self.options))?;
         let unwritten = wanted.ext4.read_only || wanted.ext4.no_load || wanted.remount;
         if unwritten || !wanted.journals.is_empty() {
-            let what =
-                "crash run makes and mounts the devices itself: no ro, noload, journal=, remount";
-            return Err(Usage(what.into()));
+            usage!(
+                "crash run makes and mounts the devices itself: no ro, noload, journal=, remount"
+            );
         }
         if let Some(described) = &self.stack {
             stack::apply(described.machine(), &mut wanted);
@@ -289,7 +289,7 @@ pub fn judge(args: &JudgeArgs) -> Result<Option<Command>, Usage> {
     let Some(command) = &args.command else { return Ok(None) };
     let limit = seconds("--judge-limit", args.limit)?;
     if limit.is_zero() {
-        return Err(Usage("--judge-limit 0: no judge would ever end".into()));
+        usage!("--judge-limit 0: no judge would ever end");
     }
     Ok(Some(Command { command: command.clone(), prints: args.prints.clone(), limit }))
 }
@@ -309,7 +309,7 @@ pub fn choice(setup: &Setup, args: &CrashRun) -> Result<Choice, Usage> {
     let places = cuts.parse().map_err(|e| Usage(format!("--cuts: {e}")))?;
     let states = args.states.unwrap_or(states);
     if states == 0 {
-        return Err(Usage("--states 0: at least one state a cut is needed".into()));
+        usage!("--states 0: at least one state a cut is needed");
     }
     let bound = StateBound { states, ..StateBound::default() };
     within_limits(Choice { places, bound, seed: args.seed }).map_err(Usage)

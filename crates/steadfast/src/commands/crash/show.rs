@@ -10,7 +10,7 @@ use steadfast_crash::program::{
     Command, Judgement, Judges, Names, ProgramRun, RecoveredTree, Tree, file, first_difference,
     recover, shown,
 };
-use steadfast_crash::states::{State, contents_where};
+use steadfast_crash::states::State;
 
 use super::cli::CrashShow;
 use super::lab;
@@ -60,7 +60,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<CommandEnd> {
     }
     print_cut(&setup, &run, &state, out)?;
     describe::print_calls(&run, &state, args.calls, out)?;
-    let names = names(&setup, &run, &state);
+    let names = run.names(&state, |contents| setup.names(contents));
     describe::print_writes(&run, &names, &state, out)?;
     let (verdict, tree) = print_recovery(&exploration, &state, args, out)?;
     if let Some(tree) = tree {
@@ -122,15 +122,6 @@ fn print_cut(setup: &Setup, run: &ProgramRun, state: &State, out: &mut dyn Write
     Ok(())
 }
 
-/// What lies where: after the recovery of this state and, beside that, at the end of the run.
-fn names(setup: &Setup, run: &ProgramRun, state: &State) -> Names {
-    let end =
-        contents_where(&run.bases, &run.recording, run.recording.last_crash_point(), |_| true);
-    let mut names = setup.names(state.contents.clone());
-    names.add(setup.names(end));
-    names
-}
-
 fn print_recovery(
     exploration: &Exploration<'_>,
     state: &State,
@@ -169,9 +160,7 @@ fn print_differences(
     out: &mut dyn Write,
 ) -> Result<()> {
     let run = exploration.run;
-    let last = run.recording.last_crash_point();
-    let end = contents_where(&run.bases, &run.recording, last, |_| true);
-    let end = recover(exploration.system, end).map_err(|e| anyhow!(e))?;
+    let end = recover(exploration.system, run.contents_at_end()).map_err(|e| anyhow!(e))?;
     let Ok(end) = end.tree else { return Ok(()) };
     let mut lines = Vec::new();
     for (path, later) in end.nodes() {

@@ -79,7 +79,7 @@ fn parsed(line: &str) -> Result<Operands> {
 pub fn before(site: &Site, lines: &[String]) -> Result<()> {
     for line in lines {
         if let Err(DdFailure) = copy(site, &parsed(line)?, &Arc::default(), &SilentReporter)? {
-            return Err(Usage(format!("--first '{line}': it failed")).into());
+            usage!("--first '{line}': it failed");
         }
     }
     if lines.is_empty() { Ok(()) } else { site.unmount() }
@@ -93,8 +93,7 @@ fn copy(
     reporter: &dyn Reporter,
 ) -> Result<Result<(), DdFailure>> {
     if !site.is_here() && place::is_disk_and_file(operands) {
-        let what = "device:@disk holds the files: copy them in two steps, through host:PATH";
-        return Err(Usage(what.into()).into());
+        usage!("device:@disk holds the files: copy them in two steps, through host:PATH");
     }
     let not_opened = |what: &str| {
         reporter.says(what);

@@ -56,7 +56,7 @@ pub struct Hdparm {
 /// Runs it.
 pub fn run(args: Hdparm, out: &mut dyn Write) -> Result<CommandEnd> {
     if !args.cached && !args.disk {
-        return Err(Usage("hdparm: say what to time: -T, -t or both".into()).into());
+        usage!("hdparm: say what to time: -T, -t or both");
     }
     let site = args.site.clone();
     let wants = ImageAccess { writes: !args.first.is_empty(), noatime: true, data_bytes: None };

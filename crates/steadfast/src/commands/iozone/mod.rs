@@ -136,12 +136,11 @@ fn not_simulated(options: &Options) -> Result<()> {
 /// Runs on one processor from now on.
 fn bind(processor: u32, options: &Options) -> Result<()> {
     if options.matrix.is_none() {
-        let what = "iozone: -P is for one file at a time here: with -t use taskset";
-        return Err(Usage(what.into()).into());
+        usage!("iozone: -P is for one file at a time here: with -t use taskset");
     }
     let mut set = rustix::thread::CpuSet::new();
     if processor as usize >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(Usage(format!("iozone: -P {processor}: there are not so many")).into());
+        usage!("iozone: -P {processor}: there are not so many");
     }
     set.set(processor as usize);
     rustix::thread::sched_setaffinity(None, &set)
@@ -171,7 +170,7 @@ fn split_folder(options: &mut Options) -> Result<PathBuf> {
     for file in files.iter_mut() {
         let (folder, name) = split(file)?;
         if common.as_ref().is_some_and(|c| *c != folder) {
-            return Err(Usage("iozone: the files of -F must be in one folder".into()).into());
+            usage!("iozone: the files of -F must be in one folder");
         }
         common = Some(folder);
         *file = name;

@@ -9,7 +9,7 @@ use steadfast_bench::iozone::options::Matrix;
 use steadfast_bench::iozone::{Options, Surroundings};
 use steadfast_vfs::bounded;
 
-use crate::{Usage, output};
+use crate::output;
 
 /// Bytes of a file of cells, at most.
 const RESUME_MAX: u64 = 64 << 20;
@@ -74,8 +74,7 @@ impl Progress {
         let key = key(&self.options);
         match lines.next() {
             Some(line) if line != key => {
-                let what = format!("iozone: --resume {path}: it is of another run: {line}");
-                return Err(Usage(what).into());
+                usage!("iozone: --resume {path}: it is of another run: {line}");
             }
             Some(_) => {}
             None => writeln!(file, "{key}").with_context(about)?,

@@ -23,8 +23,7 @@ impl Output {
     /// Tries to open the file; what is there stays as it is, and what is not there is not made.
     pub fn tried(option: &str, path: &Path) -> Result<Output, Usage> {
         if path == Path::new("-") {
-            let what = format!("{option} -: it is written to a file only; name one");
-            return Err(Usage(what));
+            usage!("{option} -: it is written to a file only; name one");
         }
         whole_file::try_out(path)
             .map_err(|e| Usage(format!("{option}: cannot write {}: {e}", path.display())))?;
@@ -53,12 +52,10 @@ pub fn tried<const N: usize>(
         wanted.iter().filter_map(|(option, path)| Some((*option, (*path)?))).collect();
     for (i, (option, path)) in named.iter().enumerate() {
         if is_same(path, Path::new(input)) {
-            let what = format!("{option} {}: that is the scenario's own file", path.display());
-            return Err(Usage(what));
+            usage!("{option} {}: that is the scenario's own file", path.display());
         }
         if let Some((other, _)) = named[..i].iter().find(|(_, other)| is_same(path, other)) {
-            let what = format!("{other} and {option} name the same file, {}", path.display());
-            return Err(Usage(what));
+            usage!("{other} and {option} name the same file, {}", path.display());
         }
     }
     let mut outputs = [const { None }; N];
@@ -116,16 +113,14 @@ impl Folder {
         let open = place::folder(path, true).map_err(cannot)?;
         if fs::read_dir(path_of(&open)).map_err(cannot)?.next().is_some() {
             let shown = path.display();
-            let what = format!("--record {shown}: the folder is not empty; name a new one");
-            return Err(Usage(what));
+            usage!("--record {shown}: the folder is not empty; name a new one");
         }
         if place::is_anybodys(&open).map_err(cannot)? {
             let shown = path.display();
-            let what = format!(
+            usage!(
                 "--record {shown}: another user may change this folder while root writes to it; \
                  name a new one"
             );
-            return Err(Usage(what));
         }
         tempfile::tempfile_in(path_of(&open)).map_err(cannot)?;
         Ok(Folder { path: path.into(), open, is_new })

@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use steadfast_lab::results::{Results, RiskRow, summary};
 use steadfast_lab::table::{self, Choice, Layout};
-use steadfast_lab::{LabError, RunOptions, Watch, report, run_seeds};
+use steadfast_lab::{RunOptions, Watch, report, run_seeds};
 use steadfast_vfs::bounded;
 
 use super::outputs::{self, Folder, Output};
@@ -52,10 +52,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<CommandEnd> {
     progress.finish();
     let lost = recordings.and_then(|recordings| recordings.take_failure());
     let recorded = record.map(|folder| folder.end(lost.is_none()));
-    let results = results.map_err(|e| match e {
-        LabError::Variant { .. } => anyhow::Error::new(e),
-        e => Usage(e.to_string()).into(),
-    })?;
+    let results = results.map_err(super::to_anyhow)?;
     let printed = print(args, &results, out);
     let written = write(&outputs, &results);
     recorded.iter().for_each(|what| terminal::note(what));
@@ -96,8 +93,7 @@ pub fn all<const N: usize>(done: [Result<()>; N]) -> Result<()> {
 
 fn seeds(args: &LabRun) -> Result<Vec<u64>> {
     if !(1..=SEEDS_MOST).contains(&args.seeds) {
-        let what = format!("--seeds {}: it must be from 1 to {SEEDS_MOST}", args.seeds);
-        return Err(Usage(what).into());
+        usage!("--seeds {}: it must be from 1 to {SEEDS_MOST}", args.seeds);
     }
     let last = args.seed.checked_add(args.seeds - 1);
     let last = last.ok_or_else(|| Usage(format!("--seed {}: too large", args.seed)))?;
@@ -137,8 +133,7 @@ pub fn show_saved(args: &LabShow, out: &mut dyn Write) -> Result<()> {
     if choice.of(table::grids(&results)).is_empty() {
         let titles = table::grids(&results).into_iter().map(|grid| format!("'{}'", grid.title));
         let known = titles.collect::<Vec<_>>().join(", ");
-        let what = format!("{file}: nothing is called so; the tables are {known}");
-        return Err(Usage(what).into());
+        usage!("{file}: nothing is called so; the tables are {known}");
     }
     let wanted = [("--report", args.report.as_deref()), ("--chart", args.chart.as_deref())];
     let [report, chart] = outputs::tried(wanted, &file.to_string())?;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::btt::{self, BttError, Version};
-use steadfast_devices::filter::fsdax::{self, FsdaxError};
+use steadfast_devices::filter::NamespaceError;
+use steadfast_devices::filter::btt::{self, Version};
+use steadfast_devices::filter::fsdax;
 use steadfast_devices::source::pmem::{Mode, RangeLabel};
 use steadfast_setup::path::memory;
 
@@ -43,7 +44,7 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Com
     let shown = path.display();
     let report = match btt::check_as(&*device, version) {
         Ok(report) => report,
-        Err(none @ BttError::None { .. }) => {
+        Err(none @ NamespaceError::None { .. }) => {
             // Lost, not absent: the label says so, or the copy is there.
             let copy = btt::probe_copy(&*device, version)?;
             let what = match (&copy, version) {
@@ -104,7 +105,7 @@ fn of_fsdax(
             out.write_all(terminal::hanging("", &line).as_bytes())?;
             Ok(CommandEnd::Problem)
         }
-        Err(FsdaxError::Corrupt { .. }) if repair => Err(Usage(format!(
+        Err(NamespaceError::Corrupt { .. }) if repair => Err(Usage(format!(
             "{shown}: the info block of an fsdax namespace has no copy to repair it from"
         ))
         .into()),
@@ -126,11 +127,10 @@ fn mend(
         && !force
         && let Some(occupant) = occupant(device)
     {
-        let what = format!(
+        usage!(
             "{shown}: holds {occupant}, and no info block of a sector namespace: the copy at its \
              end may be of one that was destroyed. --force writes the info block over it"
         );
-        return Err(Usage(what).into());
     }
     match btt::restore(device, version) {
         Ok(0) => Ok(()),
@@ -139,7 +139,7 @@ fn mend(
             Ok(writeln!(out, "{shown}: {blocks} written anew")?)
         }
         // There is nothing to do it with: the check says what is wrong.
-        Err(BttError::None { .. } | BttError::Corrupt { .. }) => Ok(()),
+        Err(NamespaceError::None { .. } | NamespaceError::Corrupt { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

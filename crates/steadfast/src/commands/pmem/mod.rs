@@ -12,8 +12,8 @@ use anyhow::Result;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt;
 use steadfast_devices::filter::fsdax::{self, Map};
+use steadfast_devices::source::Pmem;
 use steadfast_devices::source::pmem::{LABEL_BYTES, Mode, RangeLabel};
-use steadfast_devices::source::{Pmem, PmemError};
 use steadfast_setup::path::memory;
 
 use crate::commands::whole_file::place::{self, FolderName, Identity, PathMeaning};
@@ -64,11 +64,10 @@ fn create(new: &NamespaceSpec<'_>, out: &mut dyn Write) -> Result<()> {
         return Err(wrong("a range is larger than its label of 128k; say 64m, or 1g".into()).into());
     }
     if name.len() > NAME_MAX {
-        let what = format!("--name: {} bytes, a label has room for {NAME_MAX}", name.len());
-        return Err(Usage(what).into());
+        usage!("--name: {} bytes, a label has room for {NAME_MAX}", name.len());
     }
     if name.chars().any(char::is_control) {
-        return Err(Usage("--name: it has a control character".into()).into());
+        usage!("--name: it has a control character");
     }
     let of_mode = [
         ("--sector", sector.is_some(), mode.version().is_some(), "sector"),
@@ -76,11 +75,11 @@ fn create(new: &NamespaceSpec<'_>, out: &mut dyn Write) -> Result<()> {
         ("--map", map.is_some(), mode == Mode::Fsdax, "fsdax"),
     ];
     if let Some((option, .., of)) = of_mode.iter().find(|(_, given, means, _)| *given && !means) {
-        return Err(Usage(format!("{option} is of --mode {of}, not of {}", mode.name())).into());
+        usage!("{option} is of --mode {of}, not of {}", mode.name());
     }
     let sector = sector.unwrap_or(4096);
     if ![512, 4096].contains(&sector) {
-        return Err(Usage(format!("--sector {sector}: 512 or 4096 bytes")).into());
+        usage!("--sector {sector}: 512 or 4096 bytes");
     }
     let (align, map) = (align.unwrap_or("2m"), map.unwrap_or(Map::Device));
     let align = steadfast_lab::size::parse(align)
@@ -90,15 +89,7 @@ fn create(new: &NamespaceSpec<'_>, out: &mut dyn Write) -> Result<()> {
     // As root no link of another user is followed.
     let cannot = |e| Usage(format!("{}: cannot create it: {e}", path.display()));
     let place = FolderName::of_new_file(path).map_err(cannot)?;
-    let (pmem, made) = Pmem::create_labelled(place.into_folder(), path, bytes, label.clone())
-        .map_err(|e| match e {
-            // Also a file that is there already.
-            e @ (PmemError::System { .. } | PmemError::BadSize { .. }) => {
-                anyhow::Error::from(Usage(e.to_string()))
-            }
-            PmemError::Open(e) => e.into(),
-            e => e.into(),
-        })?;
+    let (pmem, made) = Pmem::create_labelled(place.into_folder(), path, bytes, label.clone())?;
     let pmem = Arc::new(pmem);
     let device: Arc<dyn BlockDevice> = Arc::clone(&pmem) as Arc<dyn BlockDevice>;
     // Of any namespace: a kernel that gets the range as memory sees it without its label.
@@ -160,18 +151,16 @@ fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
     let found = found.map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
     if Pmem::label_of(path).is_none() {
         std::fs::File::open(path).map_err(|e| Usage(format!("{shown}: cannot open it: {e}")))?;
-        let what = format!(
+        usage!(
             "{shown}: no emulated range (it has no label): a namespace of an NVDIMM is taken away \
              by ndctl destroy-namespace, a file by rm"
         );
-        return Err(Usage(what).into());
     }
     if !memory::is_memory(given).map_err(to_anyhow)? {
-        let what = format!(
+        usage!(
             "{shown}: is used as it is, and no emulated range: the label at its end is but \
              contents; a file is taken away by rm"
         );
-        return Err(Usage(what).into());
     }
     if force {
         // Whatever it holds, or whatever is left of it; but not while it is in use.
@@ -182,11 +171,10 @@ fn destroy(given: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
     }
     let device = memory::open(given, true).map_err(to_anyhow)?.device;
     if let Ok(info) = steadfast_ext4_check::info(&device) {
-        let what = format!(
+        usage!(
             "{shown}: holds a file system (UUID {}); --force removes it, and what it holds is lost",
             info.uuid
         );
-        return Err(Usage(what).into());
     }
     found.remove()?;
     writeln!(out, "{shown}: removed")?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::fsdax::{self, Map};
 use steadfast_devices::source::pmem::RangeLabel;
-use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise};
+use steadfast_devices::source::{OpenError, Pmem, PmemOptions, Promise};
 use steadfast_setup::path::memory::{file, label_of, map};
 
 use crate::setup_error::to_anyhow;
@@ -38,7 +38,7 @@ fn looked_at(path: PathBuf, label: Option<RangeLabel>) -> Range {
         Err(e) => {
             let bytes = label.as_ref().map_or(0, |label| label.bytes);
             let why = match e {
-                PmemError::Open(OpenError::Busy { reason, .. }) => format!("in use: {reason}"),
+                OpenError::Busy { reason, .. } => format!("in use: {reason}"),
                 e => e.to_string(),
             };
             Range { path, bytes, label, promise: None, why }
@@ -91,8 +91,7 @@ pub fn list(folders: &[PathBuf], json: bool, out: &mut dyn Write) -> Result<()> 
     }
     if json {
         let ranges: Vec<Value> = ranges.iter().map(range_json).collect();
-        document::print(out, "steadfast-pmem", 1, json!({ "ranges": ranges }))?;
-        return Ok(());
+        return Ok(document::print(out, "steadfast-pmem", 1, json!({ "ranges": ranges }))?);
     }
     if ranges.is_empty() {
         let shown: Vec<String> = given.iter().map(|f| f.display().to_string()).collect();
@@ -153,8 +152,7 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
                     "map": info.map.name(),
                 })
             });
-        document::print(out, "steadfast-pmem-range", 1, fields)?;
-        return Ok(());
+        return Ok(document::print(out, "steadfast-pmem-range", 1, fields)?);
     }
     let name = shown(path.as_os_str().as_bytes());
     writeln!(out, "{name}: {} bytes", info.size)?;

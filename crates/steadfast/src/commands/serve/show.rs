@@ -133,8 +133,9 @@ fn mirror_text(mirror: &MirrorStatus, out: &mut dyn Write) -> Result<()> {
         if leg.lacking_bytes > 0 {
             writeln!(out, "    lacks {} bytes", leg.lacking_bytes)?;
         }
-        if leg.checksum_errors > 0 {
-            writeln!(out, "    {} checksum errors since it was assembled", leg.checksum_errors)?;
+        let wrong = leg.counters.checksum_errors;
+        if wrong > 0 {
+            writeln!(out, "    {wrong} checksum errors since it was assembled")?;
         }
         if let Some(error) = &leg.error {
             writeln!(out, "    {}", Foreign::new(error))?;

@@ -63,8 +63,7 @@ pub fn run(top: &Top, out: &mut dyn Write) -> Result<CommandEnd> {
     let interval = interval(&top.interval)?;
     let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if !top.once && !is_terminal {
-        let what = "input or output is no terminal: use steadfast top --once, or steadfast iostat";
-        return Err(Usage(what.into()).into());
+        usage!("input or output is no terminal: use steadfast top --once, or steadfast iostat");
     }
     let client = super::serve::client(top.socket.as_deref())?;
     let first = source::read(&client).map_err(super::serve::said)?;

@@ -26,17 +26,16 @@ pub enum Sort {
 }
 
 impl Sort {
-    const ALL: [Sort; 5] = [Sort::Name, Sort::Read, Sort::Write, Sort::Queue, Sort::Latency];
-
     /// The one `by` places further.
     pub fn turned(self, by: usize) -> Sort {
-        let at = Sort::ALL.iter().position(|sort| *sort == self).unwrap_or(0);
-        Sort::ALL[(at + by) % Sort::ALL.len()]
+        let all = Sort::value_variants();
+        let at = all.iter().position(|sort| *sort == self).unwrap_or(0);
+        all[(at + by) % all.len()]
     }
 
     /// The one before.
     pub fn before(self) -> Sort {
-        self.turned(Sort::ALL.len() - 1)
+        self.turned(Sort::value_variants().len() - 1)
     }
 
     /// For people.
@@ -169,14 +168,9 @@ impl View {
         let mut groups: Vec<Vec<Row>> = stack.volumes.iter().map(|v| self.volume(v)).collect();
         let free = stack.devices.iter().filter(|device| device.used_by.is_none());
         groups.extend(free.map(|device| {
-            vec![Row {
-                name: shown(device.name.as_bytes()),
-                is_part: false,
-                rates: self.rates(&device.name),
-                dirty: None,
-                state: device.problem.clone().map_or("device".to_owned(), |p| shown(p.as_bytes())),
-                alarm: device.problem.is_some(),
-            }]
+            let state = device.problem.as_deref().unwrap_or("device");
+            let alarm = device.problem.is_some();
+            vec![Row { is_part: false, alarm, ..self.part(&device.name, state) }]
         }));
         let key = |group: &Vec<Row>| {
             let rates = group.first().map(|row| row.rates).unwrap_or_default();
@@ -205,17 +199,9 @@ impl View {
                 state = format!("{state}, !");
             }
         }
-        if let Some(problem) = &volume.problem {
-            state = shown(problem.as_bytes());
-        }
-        let mut rows = vec![Row {
-            name: shown(volume.name.as_bytes()),
-            is_part: false,
-            rates: self.rates(&volume.name),
-            dirty,
-            state,
-            alarm,
-        }];
+        let state = volume.problem.as_deref().unwrap_or(&state);
+        let row = Row { is_part: false, dirty, alarm, ..self.part(&volume.name, state) };
+        let mut rows = vec![row];
         match &volume.mirror {
             Some(mirror) => {
                 let region = mirror.region_bytes.max(1);

@@ -9,7 +9,6 @@ use steadfast_setup::path;
 use steadfast_stack::client::Client;
 use steadfast_stack::protocol as ask;
 use steadfast_stack::protocol::{Answer, Request, VolumeStatus};
-use steadfast_volume::ScrubReport;
 
 use super::cli::{CreateArgs, Members, PolicyArgs, VolumeCommand, VolumeKind};
 use super::{bytes, bytes_in_32_bits};
@@ -165,18 +164,6 @@ fn on_host(
     }
     show::text(&find(client, name)?, out)?;
     Ok(if clean { CommandEnd::Good } else { CommandEnd::Problem })
-}
-
-/// What a scrub of ours found, as a host answers it.
-pub fn as_answer(found: &ScrubReport) -> ask::Scrubbed {
-    ask::Scrubbed {
-        bytes: found.bytes,
-        differing: found.differing,
-        unreadable: found.unreadable,
-        repaired: found.repaired,
-        lost: found.lost,
-        clean: found.is_clean(),
-    }
 }
 
 fn rate_of(rate: &Option<String>) -> Result<Option<u64>> {

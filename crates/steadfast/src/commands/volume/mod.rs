@@ -133,15 +133,15 @@ fn scrub(
         // What legs lack is no difference: first they get it.
         mirror.resync(ResyncThrottle::default())?;
         let found = mirror.scrub(repair, throttle)?;
-        show::scrubbed(mirror.name(), &live::as_answer(&found), repair, text)?;
+        show::scrubbed(mirror.name(), &found, repair, text)?;
         scrubbed = Some((mirror.name().to_owned(), found));
         Ok(())
     });
     if let (true, Some((name, found))) = (json, &scrubbed) {
-        show::scrub_json(name, &live::as_answer(found), out)?;
+        show::scrub_json(name, found, out)?;
     }
     closed?;
-    let clean = scrubbed.is_some_and(|(_, found)| found.is_clean());
+    let clean = scrubbed.is_some_and(|(_, found)| found.clean);
     Ok(if clean { CommandEnd::Good } else { CommandEnd::Problem })
 }
 

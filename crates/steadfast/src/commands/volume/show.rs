@@ -4,8 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use steadfast_stack::protocol;
-use steadfast_volume::{AssemblyReport, MirrorStatus, Volume};
+use steadfast_volume::{AssemblyReport, MirrorStatus, ScrubReport, Volume};
 
 use crate::commands::serve::show::checksums;
 use crate::terminal::{self, counted};
@@ -48,11 +47,7 @@ pub fn status(found: &AssemblyReport, json: bool, out: &mut dyn Write) -> Result
 }
 
 /// What a scrub found, by a host or without one, as a document.
-pub fn scrub_json(
-    name: &str,
-    found: &protocol::Scrubbed,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
+pub fn scrub_json(name: &str, found: &ScrubReport, out: &mut dyn Write) -> std::io::Result<()> {
     let mut fields = document::fields(found)?;
     fields.insert("name".into(), name.into());
     document::print(out, "steadfast-scrub", 1, fields)
@@ -61,7 +56,7 @@ pub fn scrub_json(
 /// What a scrub found, by a host or without one. Blocks are of 4096 bytes, reads of up to 1 MiB.
 pub fn scrubbed(
     name: &str,
-    found: &protocol::Scrubbed,
+    found: &ScrubReport,
     repair: bool,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {

@@ -17,7 +17,7 @@ use steadfast_ext4_mkfs::{JournalChoice, Options, make};
 use steadfast_runtime::Sim;
 use steadfast_vfs::path::resolve;
 
-use crate::fs::{FileSystem, FileSystemCore};
+use crate::fs::FileSystem;
 
 const SECTORS: u64 = 32 << 11;
 const CUTS: u64 = 40;
@@ -31,7 +31,7 @@ fn disk() -> Arc<dyn Model> {
 }
 
 fn by_path(fs: &Arc<Ext4>) -> FileSystem {
-    FileSystem::of(FileSystemCore::new(Arc::clone(fs) as Arc<_>, None, "disk".into(), (0, 0)))
+    FileSystem::over(Arc::clone(fs) as Arc<_>, "disk")
 }
 
 fn copy_in(fs: &Arc<Ext4>, host: &Path, to: &str) {

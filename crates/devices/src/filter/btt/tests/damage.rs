@@ -43,7 +43,7 @@ fn a_copy_alone_is_no_namespace_until_somebody_says_so() {
     let (memory, found) = written();
     patch(&memory, found.at, &[0; PAGE as usize]);
     assert_eq!(probe(&*memory), Ok(None));
-    assert_eq!(check(&*memory).err(), Some(BttError::None { device: "pmem0".into() }));
+    assert_eq!(check(&*memory).err(), Some(none("pmem0".into())));
     assert_eq!(restore(&memory, None), Ok(1));
     let btt = open(&memory).unwrap();
     assert_eq!(btt.read(0, 3 * 4096).unwrap(), pattern::bytes(1, 0, 3 * 4096));
@@ -125,7 +125,7 @@ fn what_the_label_says_is_restored() {
     let made = format(&memory, Options { version: Version::V2_0, ..Options::default() }).unwrap();
     patch(&memory, 0, &[0; PAGE as usize]);
     assert_eq!(probe_copy(&*memory, Some(Version::V1_1)), Ok(None));
-    let lost = BttError::None { device: "pmem0".into() };
+    let lost = none("pmem0".into());
     assert_eq!(restore(&memory, Some(Version::V1_1)), Err(lost));
     let copy = probe_copy(&*memory, Some(Version::V2_0)).unwrap().unwrap();
     assert_eq!((copy.uuid, copy.bytes()), (made.uuid, made.bytes()));

@@ -183,7 +183,7 @@ fn what_was_interrupted_is_not_finished_on_a_device_that_is_read_only() {
         read_only: true,
     };
     let read_only: Device = Arc::new(read_only);
-    assert!(matches!(open(&read_only), Err(BttError::Refused { .. })));
+    assert!(matches!(open(&read_only), Err(NamespaceError::Refused { .. })));
     drop(open(&memory).unwrap());
     let btt = open(&read_only).unwrap();
     assert!(btt.info().read_only && btt.write(0, vec![1; 4096].into()).is_err());

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, conformance, pattern};
 use steadfast_runtime::Sim;
 
+use super::error::{NEEDS_MEMORY, none};
 use super::layout::ARENA_BYTES_MIN;
 use super::*;
+use crate::filter::NamespaceError;
 use crate::source::Ram;
 
 type Device = Arc<dyn BlockDevice>;
@@ -104,8 +106,11 @@ fn what_cannot_be_made_is_refused() {
     format(&small, Options { version: Version::V2_0, ..Options::default() }).unwrap();
     let disk = crate::filter::Window::new("disk", Arc::clone(&memory), 0, 1 << 20).unwrap();
     let disk: Device = Arc::new(disk);
-    assert_eq!(open(&disk).err(), Some(BttError::NotMemory { device: "disk".into() }));
-    assert_eq!(open(&memory).err(), Some(BttError::None { device: "pmem0".into() }));
+    assert_eq!(
+        open(&disk).err(),
+        Some(NamespaceError::NotMemory { device: "disk".into(), by: NEEDS_MEMORY })
+    );
+    assert_eq!(open(&memory).err(), Some(none("pmem0".into())));
 }
 
 #[test]

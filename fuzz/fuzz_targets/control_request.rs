@@ -2,7 +2,7 @@
 //! without devices to what changes nothing outside of it.
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
-use steadfast_stack::protocol::{Refusal, RefusalKind, Request, reply};
+use steadfast_stack::protocol::{RefusalKind, Request, reply};
 
 pub fn run(input: &[u8]) {
     for line in input.split(|b| *b == b'\n') {
@@ -14,7 +14,7 @@ pub fn run(input: &[u8]) {
                 assert_eq!(again, request);
             }
             Err(why) => {
-                let refused = Refusal::new(RefusalKind::UsedWrongly, why.to_string());
+                let refused = RefusalKind::UsedWrongly.because(why.to_string());
                 let answer = reply(&Err(refused)).to_string();
                 assert!(!answer.contains('\n'), "an answer is one line");
             }

@@ -81,8 +81,9 @@ const LAYERS: [Layer; 27] = [
         ],
         &[],
     ),
-    // Devices and volumes as files: knows no file system that could be on them.
-    layer("stack", &["host", "runtime", "block", "vfs", "devices", "volume"], &[]),
+    // Devices and volumes as files: knows no file system that could be on them. `setup` opens what
+    // a path names, and makes volumes.
+    layer("stack", &["host", "runtime", "block", "vfs", "devices", "volume", "setup"], &[]),
     layer(
         "crash",
         &[

@@ -1,8 +1,9 @@
 //! e2fsck, where it is installed: a second opinion on the recovered image (`-fn`), and what a
 //! machine does at its start with a file system that has no journal (`-p`).
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use steadfast_devices::store::Store;
 
@@ -44,14 +45,8 @@ impl E2fsck {
         let bad = |e: std::io::Error| format!("an image for e2fsck: {e}");
         let image = tempfile::NamedTempFile::new_in(self.folder.path()).map_err(bad)?;
         disk.export(image.path()).map_err(bad)?;
-        let run = |how: &str| {
-            let mut command = Command::new("timeout");
-            command.args(["-s", "KILL", LIMIT_SECONDS]).arg(&self.program).arg(how);
-            let output = command.arg(image.path()).stdin(Stdio::null()).output();
-            output.map_err(|e| format!("e2fsck could not be run: {e}"))
-        };
         let answered = |how: &str| {
-            let output = run(how)?;
+            let output = self.run(&[how.as_ref(), image.path().as_ref()])?;
             let code = output.status.code().filter(|code| code & NO_ANSWER == 0);
             let code =
                 code.ok_or_else(|| format!("e2fsck {how} did not end: {}", output.status))?;
@@ -66,6 +61,13 @@ impl E2fsck {
             }
         };
         Ok((Store::import(image.path()).map_err(bad)?, person))
+    }
+
+    fn run(&self, words: &[&OsStr]) -> Result<Output, String> {
+        let mut command = Command::new("timeout");
+        command.args(["-s", "KILL", LIMIT_SECONDS]).arg(&self.program).args(words);
+        let output = command.stdin(Stdio::null()).output();
+        output.map_err(|e| format!("e2fsck could not be run: {e}"))
     }
 
     /// What e2fsck says of a disk, and of its journal's device if it has one. May be called by
@@ -87,14 +89,12 @@ impl E2fsck {
 
     /// The same of an image that is there.
     pub(crate) fn judge_image(&self, image: &Path, journal: Option<&Path>) -> Opinion {
-        let mut command = Command::new("timeout");
-        command.args(["-s", "KILL", LIMIT_SECONDS]).arg(&self.program).arg("-fn");
-        if let Some(journal) = journal {
-            command.arg("-j").arg(journal);
-        }
-        let output = match command.arg(image).stdin(Stdio::null()).output() {
+        let mut words: Vec<&OsStr> = vec!["-fn".as_ref()];
+        words.extend(journal.iter().flat_map(|journal| ["-j".as_ref(), journal.as_os_str()]));
+        words.push(image.as_ref());
+        let output = match self.run(&words) {
             Ok(output) => output,
-            Err(e) => return Opinion::NotGiven(format!("e2fsck could not be run: {e}")),
+            Err(why) => return Opinion::NotGiven(why),
         };
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);

@@ -3,20 +3,23 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
 use steadfast_devices::filter::record::{Action as Asked, Recording};
 use steadfast_runtime::Nanos;
 
+use crate::account::Operation;
 use crate::judge::FileLoss;
-use crate::ledger::Operation;
 use crate::opinion::Opinion;
 
 /// Findings kept in words; the counts go on.
 const FINDINGS_KEPT: usize = 8;
 
-/// What was found in one crash state, and what it lacks.
-#[derive(Debug, Clone, Default)]
+/// What was found in one crash state, and what it lacks. As JSON it is a row of a recording
+/// (docs/risk.md).
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct StateFigures {
     /// The instant.
+    #[serde(rename = "at_ns", serialize_with = "instant_ns")]
     pub at: Nanos,
     /// The same in the record's order of all that happened.
     pub tick: u64,
@@ -27,17 +30,20 @@ pub struct StateFigures {
     /// place, and not several trials.
     pub place: u64,
     /// From power on to mounted, virtual time.
+    #[serde(rename = "recovery_ns", serialize_with = "ns")]
     pub recovery: Duration,
     /// Durable writes missing.
     pub broken_promises: u64,
     /// Bytes of acknowledged writes that no promise covered at the cut: the most that it may take.
     /// Counted by [`UnsyncedJudge`](crate::unsynced::UnsyncedJudge) only.
+    #[serde(skip)]
     pub unsynced_bytes: u64,
     /// Acknowledged writes missing, in whole or in part.
     pub lost_operations: u64,
     /// Their missing bytes.
     pub lost_bytes: u64,
     /// From the oldest of them to the cut.
+    #[serde(rename = "lost_age_ns", serialize_with = "ns")]
     pub lost_age: Duration,
     /// Writes half old, half new.
     pub torn_writes: u64,
@@ -56,20 +62,41 @@ pub struct StateFigures {
     /// The mount was refused, or repairs that need nobody were not enough: manual repair is needed.
     pub manual_repair: bool,
     /// Why the mount was refused, if it was.
+    #[serde(skip)]
     pub refused: Option<String>,
     /// How many requests would have changed a device before that; counted where a device was lost
     /// ([`Plan::loss`](crate::explore::Plan::loss)). Must be none: the device may still be found.
+    #[serde(skip)]
     pub changes_refused: u64,
     /// What e2fsck says, where it was asked.
+    #[serde(rename = "e2fsck_clean", serialize_with = "clean")]
     pub e2fsck: Option<Opinion>,
     /// What the kernel's own recovery makes of it, where it was asked.
+    #[serde(skip)]
     pub kernel: Option<Opinion>,
     /// What failed on this machine, so that this cut could not be judged.
+    #[serde(skip)]
     pub trouble: Option<String>,
     /// What the file system held, where that is noted ([`crate::found`]).
     pub found: Option<u64>,
     /// Broken promises and stale data, in words.
+    #[serde(skip)]
     pub findings: Vec<String>,
+}
+
+// The form of these functions is serde's.
+
+fn instant_ns<S: Serializer>(at: &Nanos, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(at.0)
+}
+
+fn ns<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_u64(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn clean<S: Serializer>(opinion: &Option<Opinion>, to: S) -> Result<S::Ok, S::Error> {
+    let given = opinion.as_ref().filter(|opinion| opinion.is_given());
+    given.map(|opinion| *opinion == Opinion::Clean).serialize(to)
 }
 
 impl StateFigures {

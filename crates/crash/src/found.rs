@@ -7,9 +7,9 @@ use steadfast_block::pattern::{self, SECTOR, Stamp};
 use steadfast_devices::filter::record::Moment;
 use steadfast_vfs::{FileSystem, FileType};
 
+use crate::account::Operation;
 use crate::figures::StateFigures;
 use crate::judge::Judge;
-use crate::ledger::Operation;
 use crate::program::Call;
 use crate::tree::{Tree, shown};
 

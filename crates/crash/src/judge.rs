@@ -1,6 +1,6 @@
 //! Compares what a recovered file system holds with what the workload was promised.
 //!
-//! For every sector of a file the ledger gives the operations that touched it, in order. What
+//! For every sector of a file the account gives the operations that touched it, in order. What
 //! may be found there after a cut at tick `t`:
 //!
 //! * the data of any write that touched it and started before `t`, unless a later operation on
@@ -29,8 +29,8 @@ use steadfast_runtime::Nanos;
 use steadfast_vfs::FileSystem;
 
 use self::cut_off::cut_off;
+use crate::account::{Action, Operation};
 use crate::figures::StateFigures;
-use crate::ledger::{Action, Operation};
 use crate::program::Call;
 
 /// Bytes of the unit that a file system may be asked to keep whole where it journals data: the
@@ -77,7 +77,7 @@ pub trait Judge: Send + Sync {
 /// What one cut took from one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileLoss {
-    /// Durable writes whose effect is missing, in whole or in part: indices in the ledger.
+    /// Durable writes whose effect is missing, in whole or in part: indices in the account.
     pub broken: Vec<usize>,
     /// Acknowledged writes (durable or not) whose effect is missing.
     pub lost: Vec<usize>,

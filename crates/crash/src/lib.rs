@@ -9,9 +9,10 @@
 //!   units that must be lost), [`delta`] (the fewest of anything), [`schedule`] (of several tasks).
 //! * The workloads: [`risk`] (programs on files), [`program`] (any program).
 //! * For who counts again: [`found`] (what each recovered file system held).
-//! * What judges use: [`ledger`] (what was written and promised), [`unsynced`] (what was not
+//! * What judges use: [`account`] (what was done and promised), [`unsynced`] (what was not
 //!   promised), [`opinion`], [`e2fsck`] and [`kernel`] (what other programs say).
 
+pub mod account;
 pub mod delta;
 pub mod e2fsck;
 mod error;
@@ -20,7 +21,6 @@ pub mod figures;
 pub mod found;
 pub mod judge;
 pub mod kernel;
-pub mod ledger;
 pub mod opinion;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;

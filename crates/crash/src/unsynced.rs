@@ -1,26 +1,25 @@
 //! What a cut takes of work that nobody had been promised, of runs too large to be read whole.
 //!
-//! The [`Ledger`] as a judge reads every byte of every file, after each
-//! cut. This one reads only where the newest acknowledged write was not promised durable at the
+//! [`FilesJudge`](crate::account::FilesJudge) reads every byte of every file, after each cut. This
+//! one reads only where the newest acknowledged write was not promised durable at the
 //! cut, and there one sector of each 256 KiB: enough to find how much is missing, to that unit. It
 //! says nothing of promises.
 
-use std::collections::BTreeMap;
-
 use steadfast_block::pattern::{self, SECTOR, Stamp};
 use steadfast_devices::filter::record::Moment;
+use steadfast_ext4_format::RangeSet;
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{Fh, FileSystem, FsError, OpenFlags};
 
+use crate::account::{Action, History, Operation};
 use crate::figures::StateFigures;
 use crate::judge::Judge;
-use crate::ledger::{Action, Ledger, Operation};
 
 /// Bytes of which one sector is read.
 const PIECE: u64 = 256 << 10;
 
 /// Judges what is missing of the work that was not promised.
-pub struct UnsyncedJudge(pub Ledger);
+pub struct UnsyncedJudge(pub History);
 
 /// A place of a file whose newest content was acknowledged and not promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,31 +32,31 @@ struct AtRisk {
 
 impl Judge for UnsyncedJudge {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
-        self.0.with_files(|files| {
-            for (name, ops) in files {
-                if let Err(e) = look(fs, name, ops, at, cut) {
-                    cut.damage.push(format!("{name} cannot be read after recovery: {e}"));
-                }
+        for (name, ops) in self.0.files() {
+            if let Err(e) = look(fs, name, ops, at, cut) {
+                cut.damage.push(format!("{name} cannot be read after recovery: {e}"));
             }
-        });
+        }
     }
 
     fn judge_refused(&self, at: Moment, cut: &mut StateFigures) {
-        self.0.with_files(|files| {
-            for ops in files.values() {
-                let mut last = None;
-                for place in at_risk(ops, at.tick) {
-                    if last.replace(place.write) != Some(place.write) {
-                        cut.lost_operations += 1;
-                    }
-                    count(&ops[place.write], place, true, cut);
+        for (_, ops) in self.0.files() {
+            let mut last = None;
+            for place in at_risk(ops, at.tick) {
+                if last.replace(place.write) != Some(place.write) {
+                    cut.lost_operations += 1;
                 }
+                count(&ops[place.write], place, true, cut);
             }
-        });
+        }
     }
 
     fn unsynced(&self) -> Vec<(u64, u64)> {
-        self.0.with_files(|files| merged(files.values().flat_map(|ops| times(ops)).collect()))
+        let mut all = RangeSet::new();
+        for (from, to) in self.0.files().flat_map(|(_, ops)| times(ops)) {
+            all.insert(from, to);
+        }
+        all.iter().collect()
     }
 }
 
@@ -115,7 +114,9 @@ fn holds(fs: &dyn FileSystem, fh: Fh, op: &Operation, place: AtRisk) -> Result<b
 /// The places at risk at a tick, in pieces, in the order of the file.
 fn at_risk(ops: &[Operation], tick: u64) -> Vec<AtRisk> {
     let started = ops.partition_point(|op| op.started.tick < tick);
-    let mut covered = CoveredRanges::default();
+    // What no newer write has taken.
+    let mut left = RangeSet::new();
+    left.insert(0, u64::MAX);
     let mut places = Vec::new();
     for (write, op) in ops[..started].iter().enumerate().rev() {
         let (offset, len) = match op.action {
@@ -125,7 +126,8 @@ fn at_risk(ops: &[Operation], tick: u64) -> Vec<AtRisk> {
         };
         let acknowledged = op.acknowledged.is_some_and(|a| a.tick < tick);
         let promised = op.durable.is_some_and(|d| d.tick < tick);
-        let own = covered.add(offset, offset + len);
+        let own: Vec<(u64, u64)> = left.within(offset, offset + len).collect();
+        left.remove(offset, offset + len);
         if acknowledged && !promised {
             for (mut from, end) in own {
                 while from < end {
@@ -138,33 +140,6 @@ fn at_risk(ops: &[Operation], tick: u64) -> Vec<AtRisk> {
     }
     places.sort_unstable_by_key(|place| place.from);
     places
-}
-
-/// Ranges of a file that newer writes have taken, merged.
-#[derive(Default)]
-struct CoveredRanges(BTreeMap<u64, u64>);
-
-impl CoveredRanges {
-    /// Adds a range; what of it was not covered before.
-    fn add(&mut self, from: u64, to: u64) -> Vec<(u64, u64)> {
-        let (mut own, mut at, mut start, mut end) = (Vec::new(), from, from, to);
-        let before = self.0.range(..=from).next_back().map(|(s, e)| (*s, *e));
-        let touching = before.filter(|(_, e)| *e >= from).map_or(from, |(s, _)| s);
-        let over: Vec<(u64, u64)> = self.0.range(touching..=to).map(|(s, e)| (*s, *e)).collect();
-        for (s, e) in over {
-            if s > at {
-                own.push((at, s));
-            }
-            at = at.max(e);
-            (start, end) = (start.min(s), end.max(e));
-            self.0.remove(&s);
-        }
-        if at < to {
-            own.push((at, to));
-        }
-        self.0.insert(start, end);
-        own
-    }
 }
 
 /// From when to when something of a file was acknowledged and not promised, write by write.
@@ -185,19 +160,6 @@ fn times(ops: &[Operation]) -> Vec<(u64, u64)> {
         }
     }
     times
-}
-
-/// Overlapping ranges made one, ascending.
-fn merged(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    ranges.sort_unstable();
-    let mut all: Vec<(u64, u64)> = Vec::new();
-    for (from, to) in ranges {
-        match all.last_mut() {
-            Some((_, end)) if *end >= from => *end = (*end).max(to),
-            _ => all.push((from, to)),
-        }
-    }
-    all
 }
 
 #[cfg(test)]
@@ -246,19 +208,12 @@ mod tests {
             write(512, 512, [5, 6], None),
             truncate,
         ];
-        assert_eq!(merged(times(&ops)), [(5, 20)]);
-        assert_eq!(merged(times(&ops[..2])), [(5, 9)]);
-        assert_eq!(merged(times(&ops[..1])), []);
-    }
-
-    #[test]
-    fn ranges_are_merged_and_the_new_part_is_returned() {
-        let mut covered = CoveredRanges::default();
-        assert_eq!(covered.add(10, 20), [(10, 20)]);
-        assert_eq!(covered.add(30, 40), [(30, 40)]);
-        assert_eq!(covered.add(15, 35), [(20, 30)]);
-        assert_eq!(covered.add(0, 50), [(0, 10), (40, 50)]);
-        assert_eq!(covered.add(5, 45), []);
-        assert_eq!(covered.0, BTreeMap::from([(0, 50)]));
+        let unsynced = |n: usize| {
+            let all: Vec<_> = times(&ops[..n]).into_iter().filter(|(from, to)| from < to).collect();
+            all
+        };
+        assert_eq!(unsynced(4), [(7, 20), (5, 9)]);
+        assert_eq!(unsynced(2), [(5, 9)]);
+        assert_eq!(unsynced(1), []);
     }
 }

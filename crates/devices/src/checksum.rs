@@ -1,8 +1,8 @@
 //! The checksum of labels and info blocks on memory.
 
 /// Fletcher's checksum of 64 bits over little-endian words of 32 (kernel: `nd_fletcher64`). The
-/// eight bytes at `without`, where the sum itself is kept, count as zeros. What is left of less than
-/// a word does not count.
+/// eight bytes at `without`, where the sum itself is kept, count as zeros. What is left of less
+/// than a word does not count.
 pub(crate) fn fletcher64(bytes: &[u8], without: usize) -> u64 {
     let kept = without..without.saturating_add(8);
     let mut low = 0u32;

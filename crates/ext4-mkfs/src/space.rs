@@ -1,13 +1,11 @@
 //! Which blocks of the new file system are in use: ranges, so that a large file system costs no
 //! more than a small one.
 
-use std::collections::BTreeMap;
+use steadfast_ext4_format::RangeSet;
 
-/// Ranges of used blocks that neither overlap nor touch, start to end (exclusive).
+/// Blocks that are used.
 #[derive(Debug, Default)]
-pub(super) struct UsedRanges {
-    used: BTreeMap<u64, u64>,
-}
+pub(super) struct UsedRanges(RangeSet);
 
 impl UsedRanges {
     /// Marks `len` blocks from `start` on as used.
@@ -15,73 +13,39 @@ impl UsedRanges {
     /// # Panics
     /// If one of them was: two things would lie in one place.
     pub(super) fn mark(&mut self, start: u64, len: u64) {
-        assert!(self.is_free(start, len), "blocks {start}+{len} are used twice");
-        if len == 0 {
-            return;
-        }
-        let (mut from, mut to) = (start, start + len);
-        if let Some((before, end)) = self.used.range(..=start).next_back().map(|(s, e)| (*s, *e))
-            && end == start
-        {
-            self.used.remove(&before);
-            from = before;
-        }
-        if let Some(end) = self.used.remove(&to) {
-            to = end;
-        }
-        self.used.insert(from, to);
+        let new = self.0.insert(start, start + len);
+        assert_eq!(new, len, "blocks {start}+{len} are used twice");
     }
 
     /// Widens what is used to whole clusters of so many blocks: from here on all runs that are
     /// found begin with a cluster.
     pub(super) fn fill_clusters(&mut self, per_cluster: u64) {
-        let mut whole: BTreeMap<u64, u64> = BTreeMap::new();
-        for (start, end) in &self.used {
-            let (start, end) = (start - start % per_cluster, end.next_multiple_of(per_cluster));
-            let before = whole.last_key_value().map(|(from, to)| (*from, *to));
-            match before.filter(|(_, to)| *to >= start) {
-                Some((from, to)) => whole.insert(from, to.max(end)),
-                None => whole.insert(start, end),
-            };
+        let mut whole = RangeSet::new();
+        for (start, end) in self.0.iter() {
+            whole.insert(start - start % per_cluster, end.next_multiple_of(per_cluster));
         }
-        self.used = whole;
+        self.0 = whole;
     }
 
     /// All that is used.
     pub(super) fn used(&self) -> u64 {
-        self.used.iter().map(|(start, end)| end - start).sum()
+        self.0.len()
     }
 
-    /// The end of the used range that covers `block`.
-    fn used_until(&self, block: u64) -> Option<u64> {
-        let (_, end) = self.used.range(..=block).next_back()?;
-        (*end > block).then_some(*end)
-    }
-
-    /// The start of the first used range from `block` on.
-    fn next_used(&self, block: u64) -> u64 {
-        self.used.range(block..).next().map_or(u64::MAX, |(start, _)| *start)
-    }
-
-    /// Whether `len` blocks from `start` on are free.
-    pub(super) fn is_free(&self, start: u64, len: u64) -> bool {
-        self.used_until(start).is_none() && self.next_used(start) >= start + len
+    /// The first used range from `block` on.
+    fn next_used(&self, block: u64) -> (u64, u64) {
+        self.0.within(block, u64::MAX).next().unwrap_or((u64::MAX, u64::MAX))
     }
 
     /// The first run of `len` free blocks in `[from, to)`.
     pub(super) fn find(&self, from: u64, to: u64, len: u64) -> Option<u64> {
         let mut at = from;
         while at + len <= to {
-            match self.used_until(at) {
-                Some(end) => at = end,
-                None => {
-                    let next = self.next_used(at);
-                    if next - at >= len {
-                        return Some(at);
-                    }
-                    at = next;
-                }
+            let (next, end) = self.next_used(at);
+            if next - at >= len {
+                return Some(at);
             }
+            at = end;
         }
         None
     }
@@ -92,7 +56,7 @@ impl UsedRanges {
         let (mut runs, mut left, mut at) = (Vec::new(), len, from);
         while left > 0 {
             at = self.find(at, to, 1)?;
-            let run = left.min(self.next_used(at).min(to) - at);
+            let run = left.min(self.next_used(at).0.min(to) - at);
             runs.push((at, run));
             (at, left) = (at + run, left - run);
         }
@@ -102,11 +66,7 @@ impl UsedRanges {
 
     /// The used ranges within `[from, to)`.
     pub(super) fn used_in(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let first = self.used.range(..from).next_back().filter(|(_, end)| **end > from);
-        first
-            .into_iter()
-            .chain(self.used.range(from..to))
-            .map(move |(start, end)| ((*start).max(from), (*end).min(to)))
+        self.0.within(from, to)
     }
 }
 
@@ -126,6 +86,6 @@ mod tests {
         assert_eq!(s.find(5, 30, 10), None);
         assert_eq!(s.take(5, 30, 8), Some(vec![(5, 5), (25, 3)]));
         assert_eq!(s.take(5, 30, 3), None);
-        assert!(s.is_free(28, 100));
+        assert_eq!(s.used(), 23);
     }
 }

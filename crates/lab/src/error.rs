@@ -1,12 +1,17 @@
 //! Why a scenario could not be run.
 
 use steadfast_devices::model::ModelError;
+use steadfast_setup::SetupError;
+use steadfast_setup::form::WrongFile;
 
-use crate::scenario::{CUTS_MAX, LineError, WrongFile};
+use crate::scenario::LineError;
 
 mod variant;
 
 pub use variant::VariantError;
+
+/// Cuts of a variant, at most.
+pub(crate) const CUTS_MAX: u64 = 1_000_000;
 
 /// Why a scenario could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -98,16 +103,19 @@ pub enum ScenarioError {
     },
     /// A device is no model.
     #[error(
-        "device '{0}' is a path of this machine, which has no virtual time: mount it, or use it \
-         with dd, iozone or hdparm --stack --real-time"
+        "device '{0}' is a path of this machine, which has no virtual time: --real measures on it; \
+         or mount it, or use it with dd, iozone or hdparm --stack --real-time"
     )]
     PathDevice(String),
+    /// A device of this machine cannot be used.
+    #[error(transparent)]
+    Path(SetupError),
+    /// In real time nothing is cut.
+    #[error("--real: it runs nothing that is measured, and what is in real time is not cut")]
+    NothingReal,
     /// A variant of several matrices names none of them.
     #[error("'{0}' has no configuration")]
     NoConfiguration(String),
-    /// The workload is IOzone and its sizes are missing.
-    #[error("[workload] has IOzone without its sizes")]
-    NoSizes,
     /// There is no workload.
     #[error("[workload] names nothing that is run")]
     NoWorkload,

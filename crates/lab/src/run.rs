@@ -11,21 +11,25 @@ mod each;
 mod files;
 mod gather;
 mod jobs;
-mod kernel;
 mod legs;
-mod load;
 mod loss;
 mod matrix;
 mod measured;
+mod on_stack;
 mod peers;
 mod place;
 mod power;
 mod random_reads;
 mod reads;
 mod real;
+mod reals;
 mod record;
+mod recorded;
+mod recordings;
 mod reproduce;
+mod setting;
 mod timings;
+mod workload;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,77 +37,26 @@ use std::sync::atomic::AtomicBool;
 
 pub use controls::Control;
 pub(crate) use each::measure_each;
-pub(crate) use measured::matrix_options;
-pub(crate) use place::parsed as operands;
-pub use record::Recordings;
+pub use recordings::Recordings;
 #[cfg(feature = "planted-bugs")]
 pub use reproduce::cut_until;
 pub use reproduce::reproduce_state;
-use steadfast_bench::iozone;
-use steadfast_bench::iozone::matrix::Column;
+pub use setting::{RunOptions, Watch};
 
+use crate::error::CUTS_MAX;
 use crate::results::Results;
-use crate::scenario::{CUTS_MAX, LineError, ReadFile, Scenario, Variant};
-use crate::size;
+use crate::scenario::{RunKind, Scenario, Variant, WorkloadKind};
 use crate::{LabError, OptionError, ScenarioError, VariantError};
-use load::{JobResult, Load};
-use real::Reals;
-
-/// How to run a scenario.
-#[derive(Debug, Clone)]
-pub struct RunOptions {
-    /// At the published size.
-    pub full: bool,
-    /// Cuts a variant; `None`: as many as the scenario says.
-    pub cuts: Option<u64>,
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// Run the kernel's file systems beside, in real time, as root.
-    pub peers: bool,
-    /// Where recordings and a row for each cut are written, if anywhere. What cannot be written
-    /// is no failure of the run: see [`Recordings::take_failure`].
-    pub record: Option<Arc<Recordings>>,
-}
-
-impl Default for RunOptions {
-    /// The quick run.
-    fn default() -> Self {
-        RunOptions { full: false, cuts: None, seed: 1, peers: false, record: None }
-    }
-}
-
-/// Who looks on while a scenario runs.
-pub struct Watch<'a> {
-    /// Called now and then with the share that is done and what is going on.
-    pub progress: &'a dyn Fn(f64, &str),
-    /// Once it is true no further part is begun, and the results are those of the parts that have
-    /// ended.
-    pub stop: &'a AtomicBool,
-}
-
-/// A variant's benchmark or its power cuts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    Speed,
-    Risk,
-}
-
-/// What all jobs of a seed share.
-struct Setting {
-    scenario: Scenario,
-    /// The scenario with the devices of the benchmark: scale models, at a reduced size.
-    measured: Scenario,
-    options: RunOptions,
-    loads: Vec<Box<dyn Load>>,
-    cuts: u64,
-    /// Cuts of the measured run itself.
-    loss_cuts: u64,
-    /// What was run in real time before.
-    reals: Reals,
-}
-
-/// Reports how far a job is, 0 to 1.
-type Report = Arc<dyn Fn(f64) + Send + Sync>;
+use benchmark::Iozone;
+use copies::Copies;
+use files::Files;
+use legs::LegsLoad;
+use random_reads::RandomReads;
+use reads::Reads;
+use reals::Reals;
+use setting::{Part, Report, Setting};
+use timings::Timings;
+use workload::{JobResult, Workload};
 
 /// Runs a scenario with one seed, to the end. `progress` is called now and then with the share
 /// that is done and what is going on.
@@ -141,6 +94,10 @@ pub fn run_seeds(
         if let Some(why) = setting.refused() {
             return Err(why.of(scenario));
         }
+        // Once, before anything of the run is on them.
+        if done == 0 {
+            setting.look_at_paths()?;
+        }
         setting.reals = real::run_all(
             &setting,
             &Watch {
@@ -164,6 +121,9 @@ pub fn run_seeds(
         None => peers::Peers::default(),
     };
     let jobs = jobs::of(&settings);
+    if options.real.is_some() && jobs.is_empty() {
+        return Err(ScenarioError::NothingReal.of(scenario));
+    }
     let first = first.get();
     let rest = |share: f64, what: &str| (watch.progress)(first + (1.0 - first) * share, what);
     let kept = !peers.rows.is_empty() || settings.iter().any(|s| s.reals.load.is_some());
@@ -181,7 +141,8 @@ impl Setting {
     fn refused(&self) -> Option<ScenarioError> {
         self.measured.topology.devices.iter().find_map(|(name, device)| {
             let Some(model) = device.model() else {
-                return Some(ScenarioError::PathDevice(name.clone()));
+                let simulated = self.options.real.is_none();
+                return simulated.then(|| ScenarioError::PathDevice(name.clone()));
             };
             let why = model.check().err()?;
             Some(ScenarioError::Device { device: name.clone(), why })
@@ -194,7 +155,7 @@ impl Setting {
             return Err(why.of("--cuts"));
         }
         let mut measured = scenario.clone();
-        let loads = load::loads(scenario, &mut measured, options).map_err(|e| e.of(scenario))?;
+        let loads = loads(scenario, &mut measured, options).map_err(|e| e.of(scenario))?;
         let is_quick = !options.full && loads.iter().any(|l| l.is_reduced_by_default());
         let quick_cuts = scenario.workload.quick_cuts.filter(|_| is_quick);
         Ok(Setting {
@@ -218,7 +179,7 @@ impl Setting {
             .flat_map(|(v, variant)| {
                 let loads = self.loads.iter().enumerate();
                 loads.flat_map(move |(l, load)| {
-                    load.parts(self, variant).into_iter().map(move |part| (v, l, part))
+                    self.parts_of(&**load, variant).into_iter().map(move |part| (v, l, part))
                 })
             })
             .collect();
@@ -226,35 +187,58 @@ impl Setting {
         parts
     }
 
+    /// The parts of a workload; in real time there are no cuts.
+    fn parts_of(&self, load: &dyn Workload, variant: &Variant) -> Vec<Part> {
+        if self.options.real.is_none() {
+            return load.parts(self, variant);
+        }
+        let anywhere = variant.run != RunKind::Risk && load.on_file_system(self, variant).is_some();
+        let measured = anywhere || load.parts(self, variant).contains(&Part::Speed);
+        measured.then_some(Part::Speed).into_iter().collect()
+    }
+
     fn job(&self, job: jobs::Job, report: Report) -> Result<JobResult, LabError> {
         let variant = &self.scenario.variants[job.variant];
-        let done = self.loads[job.load].run(self, variant, job.part, report);
+        let load = &*self.loads[job.load];
+        let done = match self.options.real {
+            Some(_) => self.in_real_time(load, variant, report),
+            None => load.run(self, variant, job.part, report),
+        };
         done.map_err(|e| e.of(variant))
     }
+}
 
-    /// Cuts of a variant: as many as were asked for, else as the scenario says.
-    fn cuts_of(&self, variant: &Variant) -> u64 {
-        let kernels = self.scenario.workload.kernel_cuts.filter(|_| variant.kernel.is_some());
-        self.options.cuts.or(kernels).unwrap_or(self.cuts)
+/// The workloads of a scenario; `measured`: with the devices as the measurement has them, which a
+/// workload at a reduced size may scale.
+fn loads(
+    scenario: &Scenario,
+    measured: &mut Scenario,
+    options: &RunOptions,
+) -> Result<Vec<Box<dyn Workload>>, ScenarioError> {
+    let kinds = scenario.workload.kinds();
+    if kinds.is_empty() {
+        return Err(ScenarioError::NoWorkload);
     }
-
-    /// As many cuts as the kernel's variants have, where some were run beside this one of ours.
-    fn cuts_beside(&self, variant: &Variant) -> Option<u64> {
-        let kernels = self.scenario.variants.iter().find(|v| v.kernel.is_some())?;
-        let beside = variant.kernel.is_none() && self.reals.load.is_some();
-        Some(self.cuts_of(kernels)).filter(|cuts| beside && *cuts < self.cuts_of(variant))
+    let is_alone = kinds.len() == 1;
+    let mut loads: Vec<Box<dyn Workload>> = Vec::with_capacity(kinds.len());
+    for kind in kinds {
+        loads.push(match kind {
+            WorkloadKind::Iozone { line, quick_size, risk_size } => {
+                let sizes = (quick_size, risk_size);
+                Box::new(Iozone::throughput(scenario, measured, line, sizes, options.full)?)
+            }
+            WorkloadKind::ReadUnderWrite(spec) => {
+                Box::new(Reads::new(scenario, spec, options.full)?)
+            }
+            WorkloadKind::Dd(copies) => Box::new(Copies(copies.to_vec())),
+            WorkloadKind::RandomReads(specs) => Box::new(RandomReads(specs.to_vec())),
+            WorkloadKind::Hdparm(timings) => Box::new(Timings(timings.to_vec())),
+            WorkloadKind::Matrix => Box::new(Iozone::matrices(scenario, options.full)?),
+            WorkloadKind::Legs(spec) => Box::new(LegsLoad(spec.clone())),
+            WorkloadKind::Files(spec) => Box::new(Files::new(spec, options.seed, is_alone)),
+        });
     }
-
-    /// The page cache of a variant's machine, where the scenario says it.
-    fn memory_of(&self, variant: &Variant) -> Option<u64> {
-        self.scenario.machine_of(variant).memory_mb.map(|mb| mb << 20)
-    }
-
-    /// The page cache of a variant's machine, for a run of `iozone`.
-    fn page_cache_bytes(&self, iozone: &iozone::Options, variant: &Variant) -> u64 {
-        let data = iozone.data_bytes();
-        self.scenario.machine_of(variant).page_cache_bytes(Some(data))
-    }
+    Ok(loads)
 }
 
 /// Looks whether a scenario can be run, at both sizes, as far as that is known before; makes
@@ -285,80 +269,4 @@ pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
     let setup = scenario.setup_of(variant);
     let tried = setup.simulation(1).run(move || setup.try_out().map_err(VariantError::from));
     tried.map_err(VariantError::from).flatten().map_err(|e| e.of(variant))
-}
-
-/// The names of all tests, of whatever workload.
-pub(crate) fn test_names() -> Vec<&'static str> {
-    let reads = ReadFile::ALL.map(ReadFile::test);
-    let cells = Column::all().map(Column::name);
-    benchmark::test_names().into_iter().chain(reads).chain(cells).collect()
-}
-
-/// What a command line of IOzone's runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IozoneMode {
-    /// Many children.
-    Throughput,
-    /// Single and auto mode: a matrix of sizes.
-    Matrix,
-}
-
-/// The mode of a command line; of one that is wrong, throughput mode.
-pub(crate) fn mode_of(line: &str) -> IozoneMode {
-    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    match iozone::parse(&words) {
-        Ok(iozone::CommandLine::Run(options)) if options.matrix.is_some() => IozoneMode::Matrix,
-        _ => IozoneMode::Throughput,
-    }
-}
-
-/// IOzone's options of a command line of throughput mode, with another size if there is one.
-pub(crate) fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::Options, LineError> {
-    let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    if let Some(text) = size {
-        size::parse(text).map_err(|why| LineError::Size { size: text.to_owned(), why })?;
-        replace_size(&mut words, text);
-    }
-    match iozone::parse(&words) {
-        Ok(iozone::CommandLine::Run(options)) if options.matrix.is_some() => {
-            Err(LineError::MatrixForOneSize)
-        }
-        Ok(iozone::CommandLine::Run(options)) => Ok(*options),
-        Ok(_) => Err(LineError::HelpForOneSize),
-        Err(why) => Err(match size {
-            Some(text) => LineError::IozoneOfSize { size: text.to_owned(), why },
-            None => LineError::Throughput(why),
-        }),
-    }
-}
-
-/// Puts `size` in the place of the value of `-s`, or adds it.
-fn replace_size(words: &mut Vec<String>, size: &str) {
-    for i in 0..words.len() {
-        if words[i] == "-s" && i + 1 < words.len() {
-            size.clone_into(&mut words[i + 1]);
-            return;
-        }
-        if words[i].starts_with("-s") && words[i].len() > 2 {
-            words[i] = format!("-s{size}");
-            return;
-        }
-    }
-    words.extend(["-s".to_owned(), size.to_owned()]);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_size_is_replaced_in_either_form() {
-        for (line, want) in
-            [("-t3 -s 4g -I", "-t3 -s 1m -I"), ("-s4g -I", "-s1m -I"), ("-I", "-I -s 1m")]
-        {
-            let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            replace_size(&mut words, "1m");
-            assert_eq!(words.join(" "), want);
-        }
-    }
 }

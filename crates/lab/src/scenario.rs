@@ -1,224 +1,122 @@
 //! Scenario files: what to build, what to run on it, and what to compare.
 //!
-//! A scenario is one TOML file; its keys are listed in [`keys`], of which docs/lab.md has a table.
-//! Unknown keys are errors, so that a misspelt option cannot silently change what is measured. All
-//! that is wrong with a file is reported at once, each with its line.
+//! A scenario is one TOML file. Each of its tables is declared once, in a file below or in the
+//! crate `setup` ([`steadfast_setup::form`]); [`keys`] lists all of their keys, and docs/lab.md has
+//! that list. Unknown keys are errors, so that a misspelt option cannot silently change what is
+//! measured. All that is wrong with a file is reported at once, each with its line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 #[cfg(feature = "planted-bugs")]
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 #[cfg(feature = "planted-bugs")]
 use steadfast_crash::explore::MountChange;
 use steadfast_crash::explore::StackMachine;
-use steadfast_devices::filter::schedule;
+use steadfast_devices::filter::schedule::SchedulerSettings;
 use steadfast_devices::model::ModelParams;
+use steadfast_setup::form::{Fields, WrongFile, did_you_mean, read_text};
 use steadfast_setup::mirrors::Arrangement;
-use steadfast_setup::{DeviceSource, Machine, Setup, Topology};
+use steadfast_setup::{DeviceSource, Machine, Setup, Topology, table};
 use steadfast_vfs::bounded;
+use toml::de::{DeTable, DeValue};
 
 use crate::LabError;
-use crate::results::SumKind;
 
+mod check;
 mod copies;
-mod fields;
+mod files;
+mod iozone_line;
 pub mod keys;
 mod line_error;
-mod machine;
+mod published;
 mod random_reads;
-mod read;
-mod read_copies;
-mod read_device;
-mod read_fault;
-mod read_published;
-mod read_variant;
-mod read_workload;
-mod scheduler;
+mod read_under_write;
 mod sentence;
-mod volume;
+mod source;
+mod variant;
 mod workload;
-mod wrong;
 
-pub(crate) use copies::is_file;
 pub use copies::{DdSpec, HdparmSpec};
+pub(crate) use copies::{is_file, operands};
+pub use files::{FilesSpec, LegsSpec};
+pub(crate) use iozone_line::{iozone_options, matrix_options, test_name};
 pub use line_error::LineError;
+pub use published::{PublishedSpeed, SumKind};
 pub use random_reads::{Distribution, RandomReadSpec};
+pub use read_under_write::{ReadFile, ReadUnderWriteSpec, Storm};
 pub(crate) use sentence::sized;
-pub use sentence::{Check, Medium, Sentence};
-pub use workload::{
-    Configuration, FilesSpec, LegsSpec, Lines, ReadFile, ReadUnderWriteSpec, Storm, Workload,
-    WorkloadKind,
-};
-pub(crate) use wrong::did_you_mean;
-pub use wrong::{Wrong, WrongFile};
-
-/// Cuts of a variant, at most.
-pub(crate) const CUTS_MAX: u64 = read::CUTS_MAX;
+pub use sentence::{Check, Sentence};
+pub use source::{Band, Medium, Source};
+pub use variant::{CutKind, RunKind, Variant};
+pub use workload::{Configuration, Lines, Workload, WorkloadKind};
 
 // `EMBEDDED`: the scenarios that come with the program, name and text. The build script makes it
 // from the folder `scenarios`.
 include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));
 
-/// A scenario as written in its file, checked.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Scenario {
-    /// Layout version of the file: one that `read` knows.
-    pub version: u32,
-    /// Short name.
-    pub name: String,
-    /// One line for people.
-    pub title: String,
-    /// What the scenario shows, for `lab list`.
-    pub about: String,
-    /// Where published figures come from.
-    pub source: Option<Source>,
-    /// The simulated machine.
-    pub machine: Machine,
-    /// What is run.
-    pub workload: Workload,
-    /// Devices and volumes by name.
-    pub topology: Topology,
-    /// Request schedulers by name.
-    pub schedulers: BTreeMap<String, schedule::SchedulerSettings>,
-    /// Variants to compare; the first that is measured is the baseline.
-    pub variants: Vec<Variant>,
-    /// Published figures.
-    pub published: Vec<PublishedSpeed>,
-    /// What the source says that its medium is capable of.
-    pub medium: Option<Medium>,
-    /// Sentences of the source that are checked.
-    pub sentences: Vec<Sentence>,
-    /// Drives that a disk of the source may have been.
-    pub band: Option<Band>,
+table! {
+    /// A scenario as written in its file, checked.
+    pub struct Scenario: "the file", with topology: Topology, check Scenario::check {
+        /// Layout of the file: 2 (1 is read too).
+        version: u32;
+        /// Short name: letters, digits, `-`.
+        name: String;
+        /// One line for people.
+        title: String;
+        /// What it shows, for `lab list`.
+        about: String = "";
+        /// Table: where published figures are from. In version 1 a text.
+        source: Option<Source>, else "none; needed with `[[published]]`";
+        /// Table: the simulated machine.
+        machine: Machine, else "its defaults";
+        /// Table: what is run.
+        workload: Workload;
+        /// Tables: request schedulers, by name.
+        schedulers as "scheduler": BTreeMap<String, SchedulerSettings>, else "none";
+        /// Tables: what is compared; the first that is measured is the baseline of the ratios.
+        variants as "variant": Vec<Variant>;
+        /// Tables: published figures, one for each test.
+        published: Vec<PublishedSpeed>, else "none";
+        /// Table: what the source says that its medium is capable of.
+        medium: Option<Medium>, else "needed with sentences about its speed";
+        /// Tables: what the source says, to be checked.
+        sentences as "sentence": Vec<Sentence>, else "none";
+        /// Table: drives that a device may have been.
+        band: Option<Band>, else "none";
+    }
 }
 
-/// Where the source names no drive: those of its class, each with a data sheet. The sensitivity
-/// puts each in the place of a device.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Band {
-    /// The device.
-    pub device: String,
-    /// The drives' names (see `lab drives`).
-    pub drives: Vec<String>,
-}
+/// What a file is said to be that has nothing of a scenario.
+const NO_SCENARIO: &str = "is no scenario: a scenario is a TOML file with [device.NAME], \
+                           [workload] and [[variant]] (docs/lab.md); `steadfast lab list` lists \
+                           those of the program";
 
-/// Where published figures come from. All but the title is known of files of version 2.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
-    /// Of the page or paper.
-    pub title: String,
-    /// Who wrote it.
-    pub author: Option<String>,
-    /// When it was published.
-    pub year: Option<String>,
-    /// Where it is.
-    pub address: Option<String>,
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(author) = &self.author {
-            write!(f, "{author}, ")?;
+/// Puts what [machine] says into the machines of the variants that do not say otherwise.
+fn machines_inherit(file: &mut DeTable<'_>) {
+    let Some(DeValue::Table(machine)) = file.get("machine").map(|machine| machine.get_ref()) else {
+        return;
+    };
+    let machine = machine.clone();
+    let Some(DeValue::Array(variants)) = file.get_mut("variant").map(|v| v.get_mut()) else {
+        return;
+    };
+    for variant in variants.iter_mut() {
+        let DeValue::Table(variant) = variant.get_mut() else { continue };
+        let Some(DeValue::Table(own)) = variant.get_mut("machine").map(|own| own.get_mut()) else {
+            continue;
+        };
+        // Each is instead of the other.
+        let of_memory = ["memory_mb", "page_cache_per_data"];
+        let has_memory = of_memory.iter().any(|key| own.contains_key(*key));
+        for (key, value) in machine.iter() {
+            let name = &**key.get_ref();
+            let is_replaced = has_memory && of_memory.contains(&name);
+            if !is_replaced && !own.contains_key(name) {
+                own.insert(key.clone(), value.clone());
+            }
         }
-        f.write_str(&self.title)?;
-        [&self.year, &self.address].into_iter().flatten().try_for_each(|part| write!(f, ", {part}"))
     }
-}
-
-/// One variant.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Variant {
-    /// Short name.
-    pub name: String,
-    /// For people.
-    pub label: String,
-    /// The variant that it is compared with; absent: the first that is measured.
-    pub baseline: Option<String>,
-    /// Which of the benchmark's configurations it is run with; absent: there is one.
-    pub configuration: Option<String>,
-    /// The device that holds the file system.
-    pub disk: String,
-    /// The device that holds the journal; absent: the journal is on `disk`.
-    pub journal: Option<String>,
-    /// The request scheduler before the disk; absent: requests go to it as they come.
-    pub scheduler: Option<String>,
-    /// The machine, where it is another than the scenario's.
-    pub machine: Option<Machine>,
-    /// The kernel's file system of this name instead of Steadfast's ext4: a peer, in real time.
-    pub kernel: Option<String>,
-    /// mkfs options.
-    pub mkfs: String,
-    /// Mount options.
-    pub mount: String,
-    /// `both` (default), `speed` or `risk`.
-    pub run: RunKind,
-    /// What a cut is.
-    pub cut: CutKind,
-    /// A bug that the cuts are to find; no file names one.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<steadfast_crash::planted::StackBug>,
-}
-
-/// What happens at a cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum CutKind {
-    /// The power fails.
-    #[default]
-    Power,
-    /// The machine is reset, and the drives keep their power.
-    Reset,
-}
-
-/// Which parts of a run a variant takes part in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum RunKind {
-    /// Benchmark and power cuts.
-    #[default]
-    Both,
-    /// Benchmark only.
-    Speed,
-    /// Power cuts only.
-    Risk,
-    /// The kernel's file system under the benchmark: beside the others, when somebody asks for it.
-    #[serde(skip)]
-    Peer,
-}
-
-impl RunKind {
-    /// Whether the benchmark runs.
-    pub fn speed(self) -> bool {
-        matches!(self, RunKind::Both | RunKind::Speed)
-    }
-
-    /// Whether the power is cut.
-    pub fn risk(self) -> bool {
-        matches!(self, RunKind::Both | RunKind::Risk)
-    }
-}
-
-impl Variant {
-    /// Whether a cut takes what is in the volatile cache of a device.
-    pub(crate) fn loses_cache(&self, device: &ModelParams) -> bool {
-        self.cut == CutKind::Power || device.forgets_at_reset()
-    }
-}
-
-/// Published speeds of one test.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PublishedSpeed {
-    /// The test's name.
-    pub test: String,
-    /// Which of IOzone's sums is quoted.
-    pub figure: SumKind,
-    /// kB/s by variant name; of hdparm on devices by their names.
-    pub kb_per_s: BTreeMap<String, f64>,
-    /// Or seconds, by variant name.
-    pub seconds: BTreeMap<String, f64>,
 }
 
 impl Scenario {
@@ -227,8 +125,18 @@ impl Scenario {
     /// # Errors
     /// [`LabError::File`] with all that is wrong with it.
     pub fn parse(text: &str, origin: &str) -> Result<Scenario, LabError> {
-        read::scenario(text)
-            .map_err(|wrongs| LabError::File(Box::new(WrongFile::new(origin, text, wrongs))))
+        let mut scenario = read_text(text, machines_inherit, Scenario::read_whole)
+            .map_err(|wrongs| WrongFile::new(origin, text, wrongs, NO_SCENARIO))
+            .map_err(|wrong| LabError::File(Box::new(wrong)))?;
+        if scenario.workload.files.is_none() {
+            let of_kernel = scenario.variants.iter_mut().filter(|v| v.kernel.is_some());
+            of_kernel.for_each(|variant| variant.run = RunKind::Peer);
+        }
+        Ok(scenario)
+    }
+
+    fn check(fields: &Fields<'_>, _: Option<&Scenario>) {
+        check::tables(fields);
     }
 
     /// Finds a scenario: one that comes with the program, or a file.
@@ -252,7 +160,7 @@ impl Scenario {
             LabError::NotFound {
                 name: name_or_file.into(),
                 reason: e.to_string(),
-                help: wrong::did_you_mean(name_or_file, EMBEDDED.iter().map(|(name, _)| *name)),
+                help: did_you_mean(name_or_file, EMBEDDED.iter().map(|(name, _)| *name)),
             }
         })
     }
@@ -333,7 +241,7 @@ impl Scenario {
     }
 
     /// The request scheduler of a variant's disk.
-    pub(crate) fn scheduler_of(&self, variant: &Variant) -> Option<&schedule::SchedulerSettings> {
+    pub(crate) fn scheduler_of(&self, variant: &Variant) -> Option<&SchedulerSettings> {
         variant.scheduler.as_ref().and_then(|name| self.schedulers.get(name))
     }
 
@@ -359,5 +267,26 @@ impl Scenario {
             .filter_map(|name| self.model(name))
             .any(|d| d.lying_cache_bytes().is_some() && variant.loses_cache(d))
             || self.model_of(variant).is_some_and(Arrangement::is_control)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_setup::options;
+
+    use super::*;
+
+    #[test]
+    fn dirty_data_waits_as_long_as_on_a_mount_unless_it_is_said() {
+        let scenario = Scenario::find_own("data-at-risk").unwrap();
+        let waits = |name: &str| {
+            let variant = scenario.variants.iter().find(|v| v.name == name).unwrap();
+            let mut options = options::mount(&format!("{},commit=9", variant.mount)).unwrap();
+            scenario.machine_of(variant).apply(64 << 20, &mut options);
+            let pages = options.page_cache;
+            (pages.dirty_expire_ms, pages.writeback_interval_ms)
+        };
+        assert_eq!(waits("ordered"), (9000, 4500));
+        assert_eq!(waits("ordered-30s"), (30_000, 5000));
     }
 }

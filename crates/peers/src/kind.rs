@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use steadfast_host::Mount;
+
 use crate::PeerError;
 use crate::tool::{self, ToolOutput};
 
@@ -132,6 +134,19 @@ impl KernelFs {
         let ([program, _], _) = self.programs();
         let line: Vec<&std::ffi::OsStr> = line.iter().map(AsRef::as_ref).collect();
         tool::succeed(program, &line)
+    }
+
+    /// Mounts it: its device, then that of its journal if there is one.
+    pub(crate) fn mount(
+        self,
+        devices: &[&Path],
+        at: &Path,
+        options: &[&str],
+    ) -> Result<Mount, PeerError> {
+        let given = options.iter().filter(|o| !o.is_empty()).map(|o| (*o).to_owned());
+        let journal = devices.get(1).map(|j| format!("journal_path={}", j.display()));
+        let options: Vec<String> = given.chain(journal).collect();
+        Ok(Mount::of(self.name(), devices[0], at, &options.join(","))?)
     }
 
     /// Its own check, which changes nothing.

@@ -20,6 +20,7 @@ mod device_file;
 mod error;
 mod exported;
 mod kind;
+mod on_path;
 mod peer;
 mod risk;
 mod served;
@@ -29,8 +30,9 @@ mod tool;
 pub use error::PeerError;
 pub use exported::LoopExport;
 pub use kind::{KernelFs, Verdict};
-pub use peer::{Build, KernelRecovery, Peer, PeerMount};
-pub use risk::{PeerSpec, RiskVariant};
+pub use on_path::PathMount;
+pub use peer::{Build, Peer, PeerMount};
+pub use risk::{Begin, PeerRecording};
 pub use served::FolderMount;
 
 #[cfg(doctest)]

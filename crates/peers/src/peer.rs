@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use steadfast_block::BlockDevice;
+use steadfast_crash::explore::BootRecovery;
 use steadfast_devices::filter::record::{Record, RecordLog, Recording};
-use steadfast_devices::model::{Model, ModelError};
+use steadfast_devices::model::{Model, ModelError, ModelParams};
 use steadfast_devices::store::Store;
 use steadfast_host::{Folder, Mount};
 
 use crate::PeerError;
 use crate::exported::LoopExport;
 use crate::kind::{KernelFs, Verdict};
+use crate::tool::new_folder;
 
 /// How long the devices may take to come to rest after a sync, in seconds.
 const REST_SECONDS: u64 = 10;
@@ -43,20 +45,27 @@ pub struct PeerMount {
     folder: Folder,
 }
 
-/// How the kernel recovered from a power cut.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KernelRecovery {
-    /// From power on to mounted: mount(8), for ext2 also the check before it. Real time.
-    pub time: Duration,
-    /// Why the mount was refused, in words.
-    pub refused: Option<String>,
-    /// What its check found after the recovery (for ext2: instead of one), in its words.
-    pub damage: Vec<String>,
-    /// The mount was refused, or the repairs that need nobody were not enough.
-    pub manual_repair: bool,
+/// Gives each to the kernel.
+fn export(models: &[Arc<dyn Model>]) -> Result<Vec<LoopExport>, PeerError> {
+    models.iter().map(|model| LoopExport::new(Arc::clone(model) as Arc<_>)).collect()
 }
 
 impl Peer {
+    /// One on modelled devices: the disk, then that of the journal if it has one. More words for
+    /// its mkfs, separated by spaces, and mount options.
+    pub fn on_models(fs: KernelFs, (mkfs, mount): (&str, &str), devices: Vec<ModelParams>) -> Peer {
+        let build = move || {
+            let named = devices.iter().zip(["disk", "journal"]);
+            named.map(|(params, name)| params.build(name)).collect()
+        };
+        Peer {
+            fs,
+            mount_options: mount.to_owned(),
+            mkfs_words: mkfs.split_whitespace().map(str::to_owned).collect(),
+            build: Arc::new(build),
+        }
+    }
+
     /// Whether this machine can run it.
     ///
     /// # Errors
@@ -81,16 +90,14 @@ impl Peer {
         Ok(models)
     }
 
+    fn make(&self, exported: &[LoopExport]) -> Result<(), PeerError> {
+        let journal = exported.get(1).map(LoopExport::path);
+        self.fs.make(exported[0].path(), journal, &self.mkfs_words)
+    }
+
     fn mount(&self, exported: &[LoopExport], at: &Path, more: &str) -> Result<Mount, PeerError> {
-        let mut options: Vec<String> = [self.mount_options.as_str(), more]
-            .iter()
-            .filter(|o| !o.is_empty())
-            .map(|o| (*o).to_owned())
-            .collect();
-        if let Some(journal) = exported.get(1) {
-            options.push(format!("journal_path={}", journal.path().display()));
-        }
-        Ok(Mount::of(self.fs.name(), exported[0].path(), at, &options.join(","))?)
+        let devices: Vec<&Path> = exported.iter().map(LoopExport::path).collect();
+        self.fs.mount(&devices, at, &[&self.mount_options, more])
     }
 
     /// Makes the file system on devices that hold `old` (what a used disk holds), and mounts it.
@@ -116,13 +123,8 @@ impl Peer {
     pub fn formatted(&self) -> Result<Vec<Store>, PeerError> {
         self.available()?;
         let models = self.devices(None)?;
-        let export = |model: &Arc<dyn Model>| LoopExport::new(Arc::clone(model) as Arc<_>);
-        let exported = models.iter().map(export).collect::<Result<Vec<_>, _>>()?;
-        self.fs.make(
-            exported[0].path(),
-            exported.get(1).map(LoopExport::path),
-            &self.mkfs_words,
-        )?;
+        let exported = export(&models)?;
+        self.make(&exported)?;
         exported.into_iter().try_for_each(LoopExport::take_away)?;
         Ok(models.iter().map(|model| model.contents()).collect())
     }
@@ -137,11 +139,9 @@ impl Peer {
         let devices: Vec<_> = models.iter().map(recorded).collect();
         let exported = devices.into_iter().map(LoopExport::new).collect::<Result<Vec<_>, _>>()?;
         if make {
-            let journal = exported.get(1).map(LoopExport::path);
-            self.fs.make(exported[0].path(), journal, &self.mkfs_words)?;
+            self.make(&exported)?;
         }
-        let folder = Folder::new("steadfast-mount-")
-            .map_err(|e| PeerError::Folder { why: e.to_string() })?;
+        let folder = new_folder()?;
         let mount = self.mount(&exported, folder.path(), "")?;
         Ok(PeerMount { mount: Some(mount), exported, models, log, folder })
     }
@@ -156,7 +156,7 @@ impl Peer {
         &self,
         contents: Vec<Store>,
         look: &mut dyn FnMut(&Path),
-    ) -> Result<KernelRecovery, PeerError> {
+    ) -> Result<BootRecovery, PeerError> {
         self.recover_and_use(contents, look, None)
     }
 
@@ -170,18 +170,14 @@ impl Peer {
         contents: Vec<Store>,
         look: &mut dyn FnMut(&Path),
         then: Option<&mut dyn FnMut(&Path)>,
-    ) -> Result<KernelRecovery, PeerError> {
+    ) -> Result<BootRecovery, PeerError> {
         let models = self.devices(Some(contents))?;
-        let exported = models
-            .iter()
-            .map(|model| LoopExport::new(Arc::clone(model) as Arc<dyn BlockDevice>))
-            .collect::<Result<Vec<_>, _>>()?;
+        let exported = export(&models)?;
         let disk = exported[0].path().to_path_buf();
         let journal = exported.get(1).map(|journal| journal.path().to_path_buf());
-        let folder = Folder::new("steadfast-mount-")
-            .map_err(|e| PeerError::Folder { why: e.to_string() })?;
-        let mut recovery = KernelRecovery::default();
-        let check = |recovery: &mut KernelRecovery| -> Result<(), PeerError> {
+        let folder = new_folder()?;
+        let mut recovery = BootRecovery::default();
+        let check = |recovery: &mut BootRecovery| -> Result<(), PeerError> {
             if let Verdict::Damaged(words) = self.fs.check(&disk, journal.as_deref())? {
                 recovery.damage.push(words);
             }
@@ -205,6 +201,9 @@ impl Peer {
                 mount.unmount()?;
                 if self.fs.recovers_itself() {
                     check(&mut recovery)?;
+                } else if recovery.manual_repair {
+                    let why = "manual repair is needed: the repairs at boot were not enough";
+                    recovery.damage.push(why.into());
                 }
                 if let Some(then) = then {
                     let mount = self.mount(&exported, folder.path(), self.carefully())?;
@@ -213,7 +212,7 @@ impl Peer {
                 }
             }
             Err(refusal) => {
-                recovery.refused = Some(refusal.to_string());
+                recovery.refused = Some(format!("the kernel's mount was refused: {refusal}"));
                 recovery.manual_repair = true;
             }
         }

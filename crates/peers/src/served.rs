@@ -8,6 +8,7 @@ use steadfast_host::{Folder, Guard};
 use steadfast_vfs::FileSystem;
 
 use crate::PeerError;
+use crate::tool::new_folder;
 
 /// A file system mounted by FUSE in a new folder: its calls are system calls, as those of the
 /// kernel's file systems are. Taken away when dropped.
@@ -34,8 +35,7 @@ impl FolderMount {
         fs: Arc<dyn FileSystem>,
         options: &Options,
     ) -> Result<FolderMount, PeerError> {
-        let folder = Folder::new("steadfast-mount-")
-            .map_err(|e| PeerError::Folder { why: e.to_string() })?;
+        let folder = new_folder()?;
         let serving = FuseMount::new(fs, folder.path(), options)?.serve_beside()?;
         // Without one everything works, until the process is killed; so for an ordinary user.
         let guard = Guard::of(folder.path()).ok();

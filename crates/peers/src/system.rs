@@ -47,12 +47,6 @@ impl System for Peer {
         if let Some(why) = failed.or(failed_then) {
             return Err(why);
         }
-        let mut damage = recovery.damage;
-        let refused = recovery.refused.map(|why| format!("the kernel's mount was refused: {why}"));
-        if recovery.manual_repair && refused.is_none() {
-            damage.push("manual repair is needed: the repairs at boot were not enough".into());
-        }
-        let (manual_repair, time) = (recovery.manual_repair, recovery.time);
-        Ok(BootRecovery { refused, manual_repair, damage, time, ..BootRecovery::default() })
+        Ok(recovery)
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use steadfast_host::{ToolError, dead_mounts};
+use steadfast_host::{Folder, ToolError, dead_mounts};
 
 use crate::PeerError;
 
@@ -73,4 +73,9 @@ pub(crate) fn succeed(program: &str, line: &[&OsStr]) -> Result<(), PeerError> {
 pub(crate) fn is_there(program: &str) -> bool {
     let paths = std::env::var("PATH").unwrap_or_default() + ":/usr/local/sbin:/usr/sbin:/sbin";
     paths.split(':').any(|folder| Path::new(folder).join(program).is_file())
+}
+
+/// A folder to mount something on.
+pub(crate) fn new_folder() -> Result<Folder, PeerError> {
+    Folder::new("steadfast-mount-").map_err(|e| PeerError::Folder { why: e.to_string() })
 }

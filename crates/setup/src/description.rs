@@ -14,6 +14,8 @@ use crate::error::SetupError;
 use crate::machine::Machine;
 use crate::mirrors::Arrangement;
 use crate::namespace::Namespace;
+use crate::table;
+use crate::tables::check_members;
 
 /// A stack: what it is made of, its file system, and the machine that it is on.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,14 +36,16 @@ pub struct Setup {
     pub machine: Machine,
 }
 
-/// Devices, and volumes made of them, by name. No volume is made of itself, and no device is in one
-/// twice: whoever reads a description looks.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Topology {
-    /// Devices by name.
-    pub devices: BTreeMap<String, DeviceSpec>,
-    /// Volumes by name.
-    pub volumes: BTreeMap<String, VolumeSpec>,
+table! {
+    /// Devices, and volumes made of them, by name. No volume is made of itself, and no device is in
+    /// one twice: the reader looks.
+    #[derive(Default)]
+    pub struct Topology: "the file", check check_members {
+        /// Tables: the devices, by name.
+        devices as "device": BTreeMap<String, DeviceSpec>;
+        /// Tables: volumes made of devices, by name.
+        volumes as "volume": BTreeMap<String, VolumeSpec>, else "none";
+    }
 }
 
 /// A device.
@@ -197,7 +201,10 @@ impl Topology {
 
     /// The devices that a device or volume is made of, in the order of its members.
     pub fn leaves_of(&self, name: &str) -> Vec<String> {
-        leaves(&self.volumes, name)
+        match self.volumes.get(name) {
+            Some(spec) => spec.members.iter().flat_map(|member| self.leaves_of(member)).collect(),
+            None => vec![name.to_owned()],
+        }
     }
 
     /// About how many bytes a device or volume has: of a volume without what its labels take, and
@@ -223,13 +230,5 @@ impl Topology {
                 each.min().unwrap_or(0).saturating_mul(volume.members.len() as u64)
             }
         }
-    }
-}
-
-/// The devices that a device or volume is made of, in the order of its members.
-pub fn leaves(volumes: &BTreeMap<String, VolumeSpec>, name: &str) -> Vec<String> {
-    match volumes.get(name) {
-        Some(spec) => spec.members.iter().flat_map(|m| leaves(volumes, m)).collect(),
-        None => vec![name.to_owned()],
     }
 }

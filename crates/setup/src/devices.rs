@@ -300,11 +300,15 @@ impl Topology {
     ///
     /// # Errors
     /// There is none of this name, or it cannot be built, with the reason.
-    pub fn open(&self, name: &str) -> Result<Arc<dyn BlockDevice>, SetupError> {
+    pub fn open(
+        &self,
+        name: &str,
+        overwrite: Overwrite,
+    ) -> Result<Arc<dyn BlockDevice>, SetupError> {
         if !self.contains(name) {
             return Err(self.no_device(name));
         }
-        let blocks = Devices::of(self, (name, None), None, Overwrite::Blank)?.blocks()?;
+        let blocks = Devices::of(self, (name, None), None, overwrite)?.blocks()?;
         blocks.arm_faults();
         Ok(blocks.disk)
     }

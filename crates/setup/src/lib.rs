@@ -4,6 +4,7 @@
 //! * [`Topology`]: its devices and volumes by name;
 //! * [`Devices`] and [`Blocks`]: those of its disk and its journal, built and opened; over each
 //!   device the caller may put a filter, such as a recording;
+//! * [`form`] and [`tables`]: how descriptions are read from a file, with all mistakes at once;
 //! * [`Stack`]: a setup that is up: its file system is made when it is first asked for, and mounted
 //!   again after it was unmounted.
 //!
@@ -16,21 +17,25 @@ mod devices;
 mod driver;
 mod error;
 mod file_system;
+pub mod form;
 mod machine;
 pub mod mirrors;
 mod namespace;
+mod new_volume;
 pub mod options;
 pub mod path;
 mod stack;
+pub mod tables;
 mod volumes;
 
-pub use description::{DeviceSource, DeviceSpec, Setup, Topology, VolumeKind, VolumeSpec, leaves};
+pub use description::{DeviceSource, DeviceSpec, Setup, Topology, VolumeKind, VolumeSpec};
 pub use devices::{Blocks, Devices, Overwrite, contents_of};
 pub use driver::{Driver, DriverCost};
 pub use error::{OptionsError, SetupError};
 pub use file_system::make;
 pub use machine::Machine;
 pub use namespace::Namespace;
+pub use new_volume::NewVolume;
 pub use stack::{NamedDevices, Stack};
 pub use volumes::{OpenVolumes, Volumes, peer_setup};
 

@@ -18,7 +18,7 @@ pub(crate) const EPOCH_SECONDS: u64 = 1_704_067_200;
 ///
 /// # Errors
 /// All that cannot be taken: the word, and what is wrong with it.
-pub fn read_mkfs(text: &str) -> Result<Options, Vec<(String, String)>> {
+pub(crate) fn read_mkfs(text: &str) -> Result<Options, Vec<(String, String)>> {
     let mut options = Options::random(seconds());
     let words: Vec<&str> = text.split_whitespace().collect();
     let Some(at) = words.iter().position(|word| *word == "-J") else {
@@ -48,7 +48,7 @@ fn seconds() -> u64 {
 ///
 /// # Errors
 /// All that cannot be taken.
-pub fn read_mount(text: &str) -> Result<MountOptions, Vec<WrongOption>> {
+pub(crate) fn read_mount(text: &str) -> Result<MountOptions, Vec<WrongOption>> {
     let mut read = MountOptions {
         simulated_epoch: EPOCH_SECONDS,
         // What is measured is what the workload asks for.
@@ -92,7 +92,7 @@ fn of_mount_points(_: &str) -> Result<bool, WrongOption> {
     Ok(false)
 }
 
-/// As [`read_mount`], with what is wrong in one line.
+/// The mount options of a text, with what is wrong in one line.
 ///
 /// # Errors
 /// All that cannot be taken.
@@ -100,7 +100,7 @@ pub fn mount(text: &str) -> Result<MountOptions, OptionsError> {
     read_mount(text).map_err(|wrong| OptionsError(wrong.iter().map(ToString::to_string).collect()))
 }
 
-/// As [`read_mkfs`], with what is wrong in one line.
+/// The mkfs options of a text, with what is wrong in one line.
 ///
 /// # Errors
 /// All that cannot be taken.

@@ -17,14 +17,15 @@ use crate::error::SetupError;
 /// each time.
 pub struct NamedDevices {
     topology: Topology,
+    overwrite: Overwrite,
     // Held while one is built.
     open: Mutex<BTreeMap<String, Arc<dyn BlockDevice>>>,
 }
 
 impl NamedDevices {
     /// Those of a description.
-    pub fn new(topology: Topology) -> NamedDevices {
-        NamedDevices { topology, open: Mutex::default() }
+    pub fn new(topology: Topology, overwrite: Overwrite) -> NamedDevices {
+        NamedDevices { topology, overwrite, open: Mutex::default() }
     }
 
     /// The one of this name.
@@ -36,7 +37,7 @@ impl NamedDevices {
         if let Some(device) = open.get(name) {
             return Ok(Arc::clone(device));
         }
-        let device = self.topology.open(name)?;
+        let device = self.topology.open(name, self.overwrite)?;
         open.insert(name.to_owned(), Arc::clone(&device));
         Ok(device)
     }
@@ -57,7 +58,7 @@ pub struct Stack {
 impl Stack {
     /// A setup on a machine with so much page cache. Nothing is built yet.
     pub fn new(setup: Setup, memory_bytes: u64, overwrite: Overwrite) -> Stack {
-        let others = NamedDevices::new(setup.topology.clone());
+        let others = NamedDevices::new(setup.topology.clone(), overwrite);
         Stack {
             setup,
             memory_bytes,

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Persistence};
+use steadfast_volume::ondisk::label::LayoutKind;
 use steadfast_volume::{
     AssembleOptions, AssemblyReport, Contents, LegState, Mirror, MirrorOptions, NewLeg, Policies,
-    ResyncThrottle, assemble, create_mirror, create_rows,
+    ResyncThrottle, assemble,
 };
 
 use crate::SetupError;
 use crate::description::{Topology, VolumeKind, VolumeSpec};
 use crate::mirrors::{Arrangement, Leg, Setup};
+use crate::new_volume::NewVolume;
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -152,37 +154,29 @@ impl OpenVolumes {
         members: Vec<Device>,
         state: Volumes,
     ) -> Result<Device, SetupError> {
-        let interlace = match spec.kind {
-            VolumeKind::Mirror => return self.create_mirror(name, spec, members, state),
-            VolumeKind::Stripe => Some(spec.interlace_bytes),
-            VolumeKind::Concat => None,
+        let legs = members.into_iter().zip(&spec.members).map(|(d, m)| leg(spec, m, d));
+        let new = NewVolume {
+            name,
+            kind: match spec.kind {
+                VolumeKind::Mirror => LayoutKind::Mirror,
+                VolumeKind::Stripe => LayoutKind::Stripe,
+                VolumeKind::Concat => LayoutKind::Concat,
+            },
+            members: legs.collect(),
+            interlace: Some(spec.interlace_bytes),
+            mirror: MirrorOptions {
+                size: spec.size,
+                region_bytes: spec.region_bytes,
+                policies: Policies { read: spec.read, write: spec.write, ..Policies::default() },
+                contents: match state {
+                    Volumes::New => Contents::Same,
+                    _ => Contents::Anything,
+                },
+                ..MirrorOptions::default()
+            },
         };
-        let made = create_rows(name, &members, interlace, true)?;
-        Ok(made.device)
-    }
-
-    fn create_mirror(
-        &mut self,
-        name: &str,
-        spec: &VolumeSpec,
-        members: Vec<Device>,
-        state: Volumes,
-    ) -> Result<Device, SetupError> {
-        let legs: Vec<NewLeg> =
-            members.into_iter().zip(&spec.members).map(|(d, m)| leg(spec, m, d)).collect();
-        let contents = match state {
-            Volumes::New => Contents::Same,
-            _ => Contents::Anything,
-        };
-        let options = MirrorOptions {
-            size: spec.size,
-            region_bytes: spec.region_bytes,
-            policies: Policies { read: spec.read, write: spec.write, ..Policies::default() },
-            contents,
-            ..MirrorOptions::default()
-        };
-        let mirror = create_mirror(name, &legs, &options)?;
-        Ok(self.keep(mirror))
+        let made = new.make()?;
+        Ok(made.mirror.map_or(made.device, |mirror| self.keep(mirror)))
     }
 
     /// Looks after a mirror as a host does.

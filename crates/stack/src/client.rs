@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::protocol::RefusalKind::Failed;
 use crate::protocol::{Answer, LINE_MAX, Refusal, RefusalKind, Request, read_reply};
 
 /// How long a host may take for what it does at once.
@@ -40,7 +41,7 @@ impl Client {
         let mut connection = connected(&self.socket)?;
         let lost = |e: std::io::Error| {
             let what = format!("the host at {} does not answer: {e}", self.socket.display());
-            Refusal::new(RefusalKind::Failed, what)
+            Failed.because(what)
         };
         let timeout = takes_a_moment(request).then_some(TIMEOUT);
         connection.set_read_timeout(timeout).map_err(lost)?;
@@ -53,7 +54,7 @@ impl Client {
         if line.is_empty() {
             let socket = self.socket.display();
             let what = format!("the host at {socket} has ended without an answer: see its log");
-            return Err(Refusal::new(RefusalKind::Failed, what));
+            return Err(Failed.because(what));
         }
         read_reply(&line)
     }
@@ -80,6 +81,6 @@ fn connected(socket: &Path) -> Result<UnixStream, Refusal> {
             }
             _ => (RefusalKind::Failed, e.to_string()),
         };
-        Refusal::new(kind, format!("{shown}: {what}"))
+        kind.because(format!("{shown}: {what}"))
     })
 }

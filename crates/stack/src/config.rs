@@ -22,9 +22,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use steadfast_volume::ondisk::label::LayoutKind;
 use toml::Spanned;
-
-use crate::protocol::VolumeKind;
 
 /// Longest name: labels have this room for it.
 const NAME_MAX: usize = 31;
@@ -89,7 +88,7 @@ pub struct RamDisk {
 pub struct Volume {
     /// What it is.
     #[serde(default)]
-    pub kind: VolumeKind,
+    pub kind: LayoutKind,
     /// Names of its components, in order.
     pub components: Spanned<Vec<Spanned<String>>>,
     /// Names of those that do not count as keeping their contents.
@@ -203,7 +202,7 @@ impl HostConfig {
             {
                 say(interlace.span(), what.to_string());
             }
-            if volume.checksums && volume.kind != VolumeKind::Mirror {
+            if volume.checksums && volume.kind != LayoutKind::Mirror {
                 say(volume.components.span(), "checksums are a mirror's".into());
             }
             if let Some(read) = &volume.read_policy

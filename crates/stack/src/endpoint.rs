@@ -11,6 +11,8 @@ use steadfast_block::{
 use steadfast_devices::filter::{Stat, StatCounters};
 use steadfast_runtime::RwLock;
 
+pub(crate) type Device = Arc<dyn BlockDevice>;
+
 /// The device below, which may be opened again after a failure.
 struct EndpointDevice(RwLock<Arc<dyn BlockDevice>>);
 

@@ -21,7 +21,7 @@ use rustix::net::{
 };
 use serde_json::Value;
 
-use crate::protocol::{LINE_MAX, Refusal, RefusalKind, reply};
+use crate::protocol::{LINE_MAX, RefusalKind, reply};
 
 /// Time limit for a caller to send its request, and for taking the answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ impl Talk {
     /// Lines of JSON, with this process's own user and root.
     fn of_lines(handler: Arc<Handler>) -> Talk {
         let line = |reply: &Value| format!("{reply}\n").into_bytes();
-        let refused = |kind, what| line(&reply(&Err(Refusal::new(kind, what))));
+        let refused = |kind: RefusalKind, what| line(&reply(&Err(kind.because(what))));
         Talk {
             request_max: LINE_MAX,
             is_whole: |request| request.last() == Some(&b'\n'),

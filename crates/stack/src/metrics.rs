@@ -15,7 +15,8 @@ use std::sync::{Arc, Weak};
 
 use crate::host::Host;
 use crate::listener::{Listener, Talk};
-use crate::protocol::{Refusal, RefusalKind};
+use crate::protocol::Refusal;
+use crate::protocol::RefusalKind::{Failed, UsedWrongly};
 use crate::server::bind;
 
 /// Longest request in bytes.
@@ -33,14 +34,14 @@ impl Metrics {
     /// # Errors
     /// It is neither, or cannot be listened at.
     pub fn open(place: &str, host: &Arc<Host>) -> Result<Metrics, Refusal> {
-        let failed = |e: std::io::Error| Refusal::new(RefusalKind::Failed, format!("{place}: {e}"));
+        let failed = |e: std::io::Error| Failed.because(format!("{place}: {e}"));
         if let Some(path) = place.strip_prefix("unix:") {
             let path = PathBuf::from(path);
             let socket = bind(&path, "--metrics")?;
             return listening(socket.into(), Some(&path), place.to_owned(), None, host)
                 .map_err(failed);
         }
-        let wrong = |what: &str| Refusal::new(RefusalKind::UsedWrongly, format!("{place}: {what}"));
+        let wrong = |what: &str| UsedWrongly.because(format!("{place}: {what}"));
         let address: SocketAddr = place.parse().map_err(|_| {
             wrong("metrics are asked for at unix:PATH or ADDRESS:PORT, as 127.0.0.1:9188")
         })?;

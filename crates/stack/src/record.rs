@@ -14,8 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-
-use crate::protocol::VolumeKind;
+use steadfast_volume::ondisk::label::LayoutKind;
 
 pub use file::StateFile;
 
@@ -79,7 +78,7 @@ pub struct VolumeRecord {
     /// UUID, as the labels have it; `None`: it is found by its name.
     pub uuid: Option<String>,
     /// What it is.
-    pub kind: VolumeKind,
+    pub kind: LayoutKind,
     /// Components: of a mirror those that were attached, in that order.
     pub components: Vec<String>,
     /// Legs of a mirror that was taken up again, which nobody has attached since.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::host::Host;
 use crate::listener::{Listener, bind_private};
-use crate::protocol::{Answer, Refusal, RefusalKind, Request, reply};
+use crate::protocol::RefusalKind::{Busy, Failed, Refused, UsedWrongly};
+use crate::protocol::{Answer, Refusal, Request, reply};
 
 /// The listening socket; its file goes with it.
 pub struct Server(Listener);
@@ -22,9 +23,7 @@ impl Server {
         let host = Arc::clone(host);
         let listener =
             Listener::open(listener, path, Arc::new(move |line| reply(&asked(line, &host))));
-        let failed = |e: std::io::Error| {
-            Refusal::new(RefusalKind::Failed, format!("{}: {e}", path.display()))
-        };
+        let failed = |e: std::io::Error| Failed.because(format!("{}: {e}", path.display()));
         listener.map(Server).map_err(failed)
     }
 
@@ -38,14 +37,14 @@ impl Server {
 /// away; anything else is not. `option` is how another path is given.
 pub(crate) fn bind(path: &Path, option: &str) -> Result<UnixListener, Refusal> {
     let shown = path.display();
-    let failed = |e: std::io::Error| Refusal::new(RefusalKind::Failed, format!("{shown}: {e}"));
+    let failed = |e: std::io::Error| Failed.because(format!("{shown}: {e}"));
     if UnixStream::connect(path).is_ok() {
         let what = format!("another host answers there: give this one its own ({option})");
-        return Err(Refusal::new(RefusalKind::Busy, format!("{shown}: {what}")));
+        return Err(Busy.because(format!("{shown}: {what}")));
     }
     if path.symlink_metadata().is_ok_and(|m| !is_socket(&m)) {
         let what = "is there already, and is no socket";
-        return Err(Refusal::new(RefusalKind::Refused, format!("{shown}: {what}")));
+        return Err(Refused.because(format!("{shown}: {what}")));
     }
     bind_private(path).map_err(failed)
 }
@@ -56,9 +55,8 @@ fn is_socket(meta: &std::fs::Metadata) -> bool {
 }
 
 fn asked(line: &[u8], host: &Arc<Host>) -> Result<Answer, Refusal> {
-    let request: Request = serde_json::from_slice(line).map_err(|e| {
-        Refusal::new(RefusalKind::UsedWrongly, format!("a request that makes no sense: {e}"))
-    })?;
+    let request: Request = serde_json::from_slice(line)
+        .map_err(|e| UsedWrongly.because(format!("a request that makes no sense: {e}")))?;
     tracing::debug!("{request:?}");
     host.answer(request)
 }

@@ -123,7 +123,7 @@ impl Tree {
 
     /// What is in a folder, by name.
     fn nodes(&self, dir: Ino) -> BTreeMap<String, Node> {
-        let inner = self.host.lock();
+        let inner = self.host.registry.lock();
         let mut nodes = BTreeMap::new();
         let only_ram = dir == FOLDERS[2].0;
         for endpoint in inner.endpoints() {
@@ -314,8 +314,8 @@ impl FileSystem for Tree {
         let text = |bytes| std::str::from_utf8(bytes).map_err(|_| FsError::NotFound);
         let target = text(target)?.rsplit('/').next().unwrap_or_default();
         let alias = text(name)?;
-        let is_new = !self.host.lock().records.aliases.contains_key(alias);
-        self.host.add_alias(alias, target).map_err(|e| match e.kind {
+        let is_new = !self.host.registry.lock().records.aliases.contains_key(alias);
+        self.host.devices.add_alias(alias, target).map_err(|e| match e.kind {
             RefusalKind::NotFound => FsError::NotFound,
             RefusalKind::Busy => FsError::Exists,
             RefusalKind::UsedWrongly => FsError::Invalid { what: "no name for a device" },
@@ -355,7 +355,7 @@ impl FileSystem for Tree {
             return Ok(());
         }
         self.hidden().retain(|(_, hidden)| hidden != name);
-        self.host.remove_alias(name).map(drop).map_err(|e| FsError::Io { what: e.error })
+        self.host.devices.remove_alias(name).map(drop).map_err(|e| FsError::Io { what: e.error })
     }
 
     fn rmdir(&self, _: Ino, _: &[u8]) -> Result<()> {
@@ -371,7 +371,7 @@ impl FileSystem for Tree {
         let Node::File(endpoint) = node else { return Err(FsError::Loop) };
         {
             // Under the lock of who takes volumes apart.
-            let inner = self.host.lock();
+            let inner = self.host.registry.lock();
             let now = inner.endpoint(endpoint.name()).map_err(|_| FsError::Stale)?;
             if !Arc::ptr_eq(&now, &endpoint) {
                 return Err(FsError::Stale);
@@ -380,7 +380,7 @@ impl FileSystem for Tree {
                 return Err(FsError::Busy { what: "the host is about to end" });
             }
             let writes = flags.contains(OpenFlags::WRITE);
-            if writes && self.host.claim.has(endpoint.name()) {
+            if writes && self.host.registry.claim.has(endpoint.name()) {
                 let what = "it is becoming a component of a volume, or was one until now";
                 return Err(FsError::Busy { what });
             }

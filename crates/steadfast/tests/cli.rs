@@ -11,6 +11,8 @@ mod full_disk;
 mod given;
 #[path = "cli/hang_up.rs"]
 mod hang_up;
+#[path = "cli/paths.rs"]
+mod paths;
 #[path = "cli/recorded.rs"]
 mod recorded;
 

@@ -108,14 +108,13 @@ pub enum Change {
 impl Change {
     /// The size after it of a file that had this one.
     pub fn size(self, before: u64) -> u64 {
+        use Fallocate::{Allocate, ZeroRange};
+        let grows = [Allocate { keep_size: false }, ZeroRange { keep_size: false }];
         match self {
-            Change::Write { offset, len }
-            | Change::Fallocate {
-                what:
-                    Fallocate::Allocate { keep_size: false } | Fallocate::ZeroRange { keep_size: false },
-                offset,
-                len,
-            } => before.max(offset + len),
+            Change::Write { offset, len } => before.max(offset + len),
+            Change::Fallocate { what, offset, len } if grows.contains(&what) => {
+                before.max(offset + len)
+            }
             Change::Truncate { size } => size,
             Change::Fallocate { what: Fallocate::CollapseRange, len, .. } => before - len,
             Change::Fallocate { what: Fallocate::InsertRange, len, .. } => before + len,

@@ -5,7 +5,7 @@
 
 /// Files of the largest cycle of a crate.
 pub const CYCLE: usize = 5;
-pub const CYCLES: &[(&str, usize)] = &[("lab", 54)];
+pub const CYCLES: &[(&str, usize)] = &[];
 
 /// Cycles that stay: the files are one state machine behind one lock. Other files may not join.
 pub const ONE_LOCK: &[OneLock] = &[OneLock {
@@ -44,5 +44,4 @@ pub const NAMES_NOTHING_TODAY: &[(&str, usize)] = &[];
 
 /// Functions of a type.
 pub const FUNCTIONS: usize = 60;
-pub const FUNCTIONS_TODAY: &[(&str, usize)] =
-    &[("ext4::mounted::Ext4", 116), ("stack::host::Host", 108)];
+pub const FUNCTIONS_TODAY: &[(&str, usize)] = &[("ext4::mounted::Ext4", 116)];

@@ -21,20 +21,16 @@ const BELOW: [&str; 8] =
     ["setup", "devices", "volume", "ext4", "ext4-mkfs", "ext4-tune", "ext4-check", "bench"];
 
 /// Crate, file, and why it is there.
-const BESIDE: [(&str, &str, &str); 16] = [
+const BESIDE: [(&str, &str, &str); 12] = [
     ("crash", "explore/ext4.rs", "RAM disks of a power-cut test, by options and not by a text"),
     ("crash", "program/names.rs", "looks at what a cut left"),
     ("lab", "run/legs/boot.rs", "assembles what is left without one device, and by hand"),
     ("lab", "run/real.rs", "a loop device over a model"),
-    ("stack", "host/create.rs", "a host makes volumes"),
-    ("stack", "host/devices.rs", "a host's devices by path"),
-    ("stack", "host/legs.rs", "a host's new leg"),
     ("steadfast", "image.rs", "the library's image, with options of its caller"),
     ("steadfast", "image/make.rs", "the library's new image"),
     ("steadfast", "commands/image.rs", "an image in process"),
     ("steadfast", "commands/in_use.rs", "asks who has a file in use"),
     ("steadfast", "commands/mkfs.rs", "mkfs itself"),
-    ("steadfast", "commands/volume/create.rs", "makes volumes of any devices"),
     ("steadfast", "commands/volume/destroy.rs", "takes volumes apart that may not be whole"),
     ("steadfast", "commands/volume/mod.rs", "shows members that may not be all"),
     ("steadfast", "mount/serve.rs", "a mount point"),

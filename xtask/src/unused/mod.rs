@@ -33,7 +33,7 @@ const LIST: &str = "xtask/public-without-user.txt";
 /// The library for strangers.
 const FOR_STRANGERS: &str = "crates/steadfast/src/lib.rs";
 /// As many as it has entries. This number is only ever made smaller.
-const LISTED: usize = 8;
+const LISTED: usize = 7;
 
 /// Says which public items have no user, and which entries of the list are out of date.
 pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {

@@ -1,7 +1,7 @@
 //! What a truncation has cut off, and whether that is certain.
 
 use super::UNIT;
-use crate::ledger::{Action, Operation};
+use crate::account::{Action, Operation};
 
 /// The truncation that has certainly happened to a file of this length, and from where on it cut:
 /// the last before the call that first made it so long. File systems that have not written all of

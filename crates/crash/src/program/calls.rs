@@ -9,7 +9,7 @@ use steadfast_devices::store::Digest;
 use steadfast_vfs::{Attr, Ino};
 
 use super::file::tick;
-use crate::ledger::{Action, Operation};
+use crate::account::{Action, Operation};
 use crate::tree::{Contents, shown};
 
 /// What was asked of the file system.

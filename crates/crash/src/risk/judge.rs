@@ -13,13 +13,12 @@ use steadfast_block::pattern::{self, SECTOR};
 use steadfast_devices::filter::record::Moment;
 use steadfast_vfs::FileSystem;
 
-use super::history::{Binding, History, Naming, Object};
 use super::tree::Tree;
 use super::words::Words;
+use crate::account::{Binding, History, Object, Operation};
 use crate::figures::StateFigures;
 use crate::judge::{FileLoss, Judge, judge};
-use crate::ledger::Operation;
-use crate::program::Call;
+use crate::program::{Call, CallKind};
 
 impl Judge for History {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
@@ -182,7 +181,7 @@ impl<'a> Verdict<'a> {
         held: &[u8],
     ) -> bool {
         let naming = &self.history.namings[binding.by];
-        if !matches!(naming.naming, Naming::Rename { .. }) {
+        if naming.kind != CallKind::Rename {
             return false;
         }
         let ops = self.operations(object);
@@ -243,8 +242,7 @@ impl<'a> Verdict<'a> {
     /// A name that each file had durably and that nobody has removed since.
     fn promised_names(&self) -> BTreeMap<Object, (&'a str, &'a Binding)> {
         let tick = self.at.tick;
-        let removes =
-            |b: &Binding| matches!(self.history.namings[b.by].naming, Naming::Remove { .. });
+        let removes = |b: &Binding| self.history.namings[b.by].kind == CallKind::Unlink;
         let mut names = BTreeMap::new();
         for (path, bindings) in &self.history.bindings {
             let begun = bindings.partition_point(|b| self.history.begun(b, tick));
@@ -261,8 +259,7 @@ impl<'a> Verdict<'a> {
 
     fn count_lost_namings(&mut self) {
         self.cut.lost_operations += self.lost_namings.len() as u64;
-        let returned =
-            self.lost_namings.iter().filter_map(|i| self.history.namings[*i].acknowledged);
+        let returned = self.lost_namings.iter().filter_map(|i| self.history.namings[*i].returned);
         if let Some(oldest) = returned.map(|a| a.at).min() {
             self.cut.lost_age = self.cut.lost_age.max(self.at.at - oldest);
         }
@@ -302,9 +299,9 @@ mod tests {
     use steadfast_devices::filter::record::RecordLog;
     use steadfast_runtime::Nanos;
 
-    use super::super::history::{Account, Call, CallId};
     use super::*;
-    use crate::ledger::Action;
+    use crate::account::Action;
+    use crate::account::{Account, Call, CallId};
 
     struct World {
         log: RecordLog,

@@ -2,11 +2,8 @@
 //! configurations that are replaced, mail. The same for Steadfast's own file system in virtual
 //! time and for the kernel's in real time; docs/risk.md defines the figures.
 
-mod calls;
-pub mod history;
 mod judge;
 mod old;
-mod peer;
 mod speed;
 mod task;
 mod tasks;
@@ -15,6 +12,5 @@ mod words;
 mod workload;
 
 pub use old::old_contents;
-pub use peer::{PeerRun, RecordedRun, Workload};
 pub use speed::Speed;
-pub use workload::FilesWorkload;
+pub use workload::{FilesRun, FilesWorkload};

@@ -13,8 +13,8 @@ use steadfast_vfs::{
 };
 
 use super::Speed;
-use super::history::{Account, Call, CallId, Object};
-use crate::ledger::Action;
+use crate::account::Action;
+use crate::account::{Account, Call, CallId, Object};
 
 /// A program of the workload.
 pub(super) trait Task: Send {

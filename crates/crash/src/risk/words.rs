@@ -2,9 +2,10 @@
 
 use steadfast_block::pattern::{self, SECTOR};
 
-use super::history::{Binding, History, NameOperation, Naming, Object};
+use crate::account::{Action, Binding, History, Object, Operation};
 use crate::judge::FileLoss;
-use crate::ledger::{Action, Operation};
+use crate::program::{Call, CallKind};
+use crate::tree::shown;
 
 /// Describes what a history holds.
 pub struct Words<'a> {
@@ -48,7 +49,7 @@ impl<'a> Words<'a> {
     pub fn empty_after_rename(
         &self,
         path: &str,
-        rename: &NameOperation,
+        rename: &Call,
         write: &Operation,
         held: &[u8],
     ) -> String {
@@ -90,16 +91,15 @@ impl<'a> Words<'a> {
     }
 }
 
-fn naming(op: &NameOperation) -> String {
-    let what = match &op.naming {
-        Naming::Create { path } => format!("the creation of {path}"),
-        Naming::Rename { from, to } => format!("the rename of {from} to {to}"),
-        Naming::Link { from, to } => format!("the link {to} to {from}"),
-        Naming::Remove { path } => format!("the removal of {path}"),
-        Naming::MakeFolder { path } => format!("the creation of the folder {path}"),
-        Naming::RemoveFolder { path } => format!("the removal of the folder {path}"),
+fn naming(call: &Call) -> String {
+    let (path, other) = (shown(&call.path), shown(&call.other));
+    let what = match call.kind {
+        CallKind::Rename => format!("the rename of {path} to {other}"),
+        CallKind::Link => format!("the link {other} to {path}"),
+        CallKind::Unlink => format!("the removal of {path}"),
+        _ => format!("the creation of {path}"),
     };
-    format!("{what}, called at {:?}", op.started.at)
+    format!("{what}, called at {:?}", call.started.at)
 }
 
 /// What it was, and where its first byte belongs.

@@ -25,10 +25,9 @@ use steadfast_runtime::{now, spawn};
 use steadfast_vfs::{FileSystem, FsError, Result};
 
 use super::Speed;
-use super::history::{Account, Call};
-use super::peer::{PeerRun, Workload};
 use super::task::{Capabilities, Task, TaskClient, make_folder, number_of};
 use super::tasks::{Backup, ConfigTask, Database, Download, Log, Mail, StoreTask, Table};
+use crate::account::{Account, Call, History};
 
 /// The workload's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,13 +77,35 @@ impl Default for FilesWorkload {
     }
 }
 
-impl Workload for FilesWorkload {
-    fn run(
+/// What a run brings beside the recording.
+pub struct FilesRun {
+    /// What it did and was promised.
+    pub history: History,
+    /// How fast it was.
+    pub speed: Speed,
+    /// A number for what the programs did first, whatever the file system made of it.
+    pub programs: u64,
+}
+
+impl FilesWorkload {
+    /// Runs it on `fs`, in either world: on Steadfast's own file system in virtual time, and on the
+    /// kernel's, on the same device, in real time.
+    ///
+    /// Whoever records it builds the devices, puts what a used one holds on them, records them with
+    /// `log` paused, makes the file system (without discarding: what was there before must stay, so
+    /// that a stale block is seen) and mounts it. It prepares, makes that durable, and calls
+    /// `begin`: the devices' contents at that moment, with their own caches written out, are
+    /// [`CutSource::bases`](crate::explore::CutSource::bases); from there on the log is not paused.
+    /// When it is done the recording is taken *before* the unmount.
+    ///
+    /// # Errors
+    /// A call that failed, in words.
+    pub fn run(
         &self,
         fs: &Arc<dyn FileSystem>,
         log: &RecordLog,
         begin: &mut dyn FnMut() -> crate::Result<()>,
-    ) -> crate::Result<PeerRun> {
+    ) -> crate::Result<FilesRun> {
         let account = Arc::new(Account::new(log));
         let can = Capabilities::of(&**fs).map_err(|e| format!("trying what it can: {e}"))?;
         let mut running = Vec::new();
@@ -95,11 +116,9 @@ impl Workload for FilesWorkload {
         self.prepare(fs, &account, &mut running).map_err(|e| format!("preparing: {e}"))?;
         begin()?;
         let (speed, programs) = self.go(running)?;
-        Ok(PeerRun { judge: Arc::new(account.history()), speed, programs })
+        Ok(FilesRun { history: account.take(), speed, programs })
     }
-}
 
-impl FilesWorkload {
     fn tasks(&self) -> Vec<Box<dyn Task>> {
         vec![
             Box::new(Log::new(self.log_bytes, self.logs_kept)),

@@ -93,7 +93,7 @@ pub struct ModelKind {
 }
 
 /// A value that a parameter can have.
-pub trait ParameterValue: DeserializeOwned {
+pub(crate) trait ParameterValue: DeserializeOwned {
     /// The words of an enumeration.
     const WORDS: &'static [&'static str] = &[];
 

@@ -24,3 +24,8 @@ pub(super) fn kib(value: u32) -> u64 {
 pub(super) fn mib(value: u32) -> u64 {
     u64::from(value) << 20
 }
+
+/// Sectors as bytes; at most as many as can be counted, which is too many for any device.
+pub(super) fn sectors(number: u64) -> u64 {
+    number.saturating_mul(512)
+}

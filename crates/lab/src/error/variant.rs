@@ -97,6 +97,17 @@ pub enum VariantError {
     /// The kernel's devices are those that take time.
     #[error("device '{0}' is no model: it has no time of its own")]
     NoModel(String),
+    /// The kernel's file system and a model do not meet in such a run.
+    #[error(
+        "device '{0}' is a model: with --real the kernel's file systems need a device with a path"
+    )]
+    NoPath(String),
+    /// The workload does more than what a file system can do.
+    #[error(
+        "the workload needs devices, and {0} is only a mounted file system: run = \"risk\" leaves \
+         it out"
+    )]
+    NeedsDevices(String),
     /// A file system of the kernel's that nobody knows.
     #[error("kernel = '{0}' is unknown")]
     UnknownKernel(String),
@@ -106,9 +117,6 @@ pub enum VariantError {
     /// A loop device cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Tasks of the workload go on after its end.
-    #[error("the workload still runs")]
-    StillRuns,
     /// The workload of files, or a kernel's file system under it, failed.
     #[error(transparent)]
     Workload(#[from] CrashError),

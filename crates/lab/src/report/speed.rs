@@ -3,7 +3,7 @@
 use super::plot::{Frame, Plot, ROW, widest};
 use super::scale::Scale;
 use super::svg::{Drawing, compact};
-use crate::results::{FilesRow, PeerRow, Results, SpeedRow, Spread, VariantInfo};
+use crate::results::{FilesRow, PeerRow, Results, RowContext, SpeedRow, Spread, VariantInfo};
 use crate::table;
 
 /// A bar that lies in its row.

@@ -20,7 +20,7 @@ pub(crate) struct Column {
 }
 
 /// Shown always.
-pub(super) fn always(heading: impl Into<String>, cell: Cell) -> Column {
+pub(crate) fn always(heading: impl Into<String>, cell: Cell) -> Column {
     Column { heading: heading.into(), wide: false, must_be_zero: false, blind: false, cell }
 }
 

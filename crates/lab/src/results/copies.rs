@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Results;
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
-use super::measurement::{Order, Row, TableLine};
+use super::row::{Order, Row, RowContext, TableLine};
 
 /// A copy by dd on a variant.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -28,7 +27,7 @@ pub struct CopyRow {
 }
 
 impl Row for CopyRow {
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
+    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
         let published = self.published_records_per_s;
         let mut columns = vec![
             wide("records", Cell::count(self.records)),

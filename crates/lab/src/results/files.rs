@@ -7,8 +7,8 @@ use steadfast_statistics::rank::{places, rounds_needed};
 
 use super::cell::{Cell, Unit};
 use super::column::{Column, always, only_wide, percentiles, wide};
-use super::measurement::{Order, Row, TableLine};
-use super::{ClockKind, Path, Percentiles, Results, Spread};
+use super::row::{Order, Row, RowContext, TableLine};
+use super::{ClockKind, Path, Percentiles, Spread};
 
 /// How fast the workload of files was on one variant.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -79,7 +79,7 @@ pub fn place<'f>(
 }
 
 impl Row for FilesRow {
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
+    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
         let how = self.way();
         let calls = Cell::Number(self.operations_per_s, Unit::Plain(0));
         let cut_clock = if self.path == Path::Kernel { "wall" } else { "virtual" };

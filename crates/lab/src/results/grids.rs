@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Results;
 use super::cell::Cell;
 use super::column::{always, wide};
-use super::measurement::{Order, Row, TableLine};
+use super::row::{Order, Row, RowContext, TableLine};
 use crate::scenario::sized;
 
 /// Tests whose speeds are shown by file size also without `--wide`: of those a source speaks.
@@ -24,9 +23,9 @@ pub struct GridRow {
 }
 
 impl Row for GridRow {
-    fn lines(&self, results: &Results) -> Vec<TableLine> {
-        let configuration = results.variant(&self.variant).and_then(|v| v.configuration.as_ref());
-        let of = configuration.map_or(String::new(), |name| format!(", {name}"));
+    fn lines(&self, results: &dyn RowContext) -> Vec<TableLine> {
+        let of =
+            results.configuration(&self.variant).map_or(String::new(), |name| format!(", {name}"));
         let title = format!("{}, MB/s by file size{of}", self.test);
         let column = if ALWAYS_SHOWN.contains(&self.test.as_str()) { always } else { wide };
         let mut files: Vec<u64> = self.cells.iter().map(|cell| cell.file_kb).collect();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use steadfast_statistics::load::Load;
 
-use super::measurement::Row;
+use super::row::Row;
 use super::{Spread, SumKind};
 
 /// A variant.

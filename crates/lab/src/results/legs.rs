@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
 use super::column::{Column, always, wide, zero};
-use super::measurement::{Order, Row, TableLine};
-use super::{Percentiles, Rate, Results};
+use super::row::{Order, Row, RowContext, TableLine};
+use super::{Percentiles, Rate};
 
 /// A variant under one kind of cut.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -36,7 +36,7 @@ pub struct LegRow {
 }
 
 impl Row for LegRow {
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
+    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
         let ours = |column: Column| if self.model { column } else { zero(column) };
         let kib = |p: &Percentiles| Cell::plain(p.max(), 0);
         let columns = vec![

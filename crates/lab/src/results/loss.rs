@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Unit, bytes};
 use super::column::{always, wide};
-use super::measurement::{Order, Row, TableLine};
-use super::{Percentiles, Rate, Results};
+use super::row::{Order, Row, RowContext, TableLine};
+use super::{Percentiles, Rate};
 
 /// What power cuts took from the measured run itself, made while something acknowledged was not
 /// synced.
@@ -49,7 +49,7 @@ pub struct SteadyLoss {
 }
 
 impl Row for LossRow {
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
+    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
         // As much as there was: it says nothing of what a larger run would lose.
         let all = self.bytes.max() >= self.data_bytes as f64;
         let most = match all {

@@ -6,81 +6,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::column::Column;
+use super::row::{Row, RowContext, TableLine};
 use super::{
     AgeSeries, CopyRow, FilesRow, GridRow, LegRow, LossRow, Point, QueueSeries, RandomReadRow,
-    Ratio, ReadRow, Results, RiskRow, ShownRow, SpeedRow, TimingRow, VariantTime,
+    Ratio, ReadRow, RiskRow, ShownRow, SpeedRow, TimingRow, VariantTime,
 };
-
-/// A kind of measurement.
-pub(crate) trait Row {
-    /// The lines of tables that it makes, as one row of these results; none: it is for charts and
-    /// notes.
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
-        Vec::new()
-    }
-}
 
 /// A kind of measurement that is in the list.
 pub trait MeasurementRow: Sized + 'static {
     /// The row, if it is of this kind.
     fn of(measurement: &Measurement) -> Option<&Self>;
-}
-
-/// A line of a table. Of several runs those with the same table and name are one.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TableLine {
-    /// Where the table stands.
-    pub order: Order,
-    /// The table's title.
-    pub title: String,
-    /// A variant or a test.
-    pub name: String,
-    /// Its figures.
-    pub columns: Vec<Column>,
-}
-
-impl TableLine {
-    /// A line of a table.
-    pub fn new(
-        order: Order,
-        title: impl Into<String>,
-        name: impl Into<String>,
-        columns: Vec<Column>,
-    ) -> TableLine {
-        TableLine { order, title: title.into(), name: name.into(), columns }
-    }
-}
-
-/// Where a table stands among the others: first what the scenario asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Order {
-    /// Before all others.
-    First,
-    /// What the source says in words.
-    Sentences,
-    /// Test by test the speeds over the baseline's.
-    Ratio,
-    /// Speeds test by test.
-    Speed,
-    /// Speeds of devices.
-    Devices,
-    /// Beside the kernel's.
-    Peers,
-    /// The speed of the workload of files.
-    Files,
-    /// What cuts took from the measured run.
-    Loss,
-    /// What cuts took.
-    Risk,
-    /// What the zeros of the cuts are worth.
-    Planted,
-    /// The chart of speed against exposure.
-    Exposure,
-    /// What cuts took of volumes.
-    Volumes,
-    /// Speeds by size.
-    Sizes,
 }
 
 macro_rules! measurements {
@@ -158,7 +93,7 @@ measurements! {
 
 impl Measurement {
     /// The lines of tables that it makes, as one row of these results.
-    pub(crate) fn lines(&self, results: &Results) -> Vec<TableLine> {
+    pub(crate) fn lines(&self, results: &dyn RowContext) -> Vec<TableLine> {
         self.as_row().lines(results)
     }
 

@@ -17,6 +17,7 @@ mod measurement;
 mod random_reads;
 mod reads;
 mod risk;
+mod row;
 #[cfg(test)]
 mod schema;
 mod sentences;
@@ -46,17 +47,18 @@ pub use reads::{QueueSeries, ReadRow};
 pub use risk::{AgeSeries, ControlRow, NotJudged, Point, RiskRow, points};
 pub use sentences::{SentenceRow, Verdict, checked};
 pub use shown::{PlantedBug, PlantedRun, PlantedRuns, ShownRow};
-pub use speed::{Ratio, SpeedRow, SumKind, ratios};
+pub use speed::{Ratio, SpeedRow, ratios};
 pub use statistics::{Percentiles, Rate, Spread, Tail};
 pub use steadfast_bench::distribution::LatencyHistogram;
 pub use stored::{FullRatio, FullSize, ResultsError};
 pub use timings::TimingRow;
 pub(crate) use {
-    column::Column,
-    measurement::{Order, TableLine},
-    speed::peer_lines,
+    column::{Column, always},
+    row::{Order, RowContext, TableLine},
+    speed::each_once,
 };
 
+pub use crate::scenario::SumKind;
 use crate::scenario::{Medium, Source, Variant};
 
 /// Version of the JSON layout.
@@ -221,20 +223,42 @@ impl Results {
         ways
     }
 
-    /// The test's name, with the figure where it is not the children's sum.
-    pub(crate) fn test_label(&self, test: &str) -> String {
+    /// What a variant is.
+    pub fn variant(&self, name: &str) -> Option<&VariantInfo> {
+        self.variants.iter().find(|v| v.name == name)
+    }
+}
+
+impl RowContext for Results {
+    fn size(&self) -> &'static str {
+        if self.full { "published size" } else { "reduced size" }
+    }
+
+    fn test_label(&self, test: &str) -> String {
         let mut rows = self.all::<SpeedRow>();
         let parent = rows.any(|r| r.test == test && r.figure == SumKind::Parent);
         if parent { format!("{test} (parent)") } else { test.into() }
     }
 
-    /// At what size the benchmark ran.
-    fn size(&self) -> &'static str {
-        if self.full { "published size" } else { "reduced size" }
+    fn configuration(&self, variant: &str) -> Option<&str> {
+        self.variant(variant)?.configuration.as_deref()
     }
 
-    /// What a variant is.
-    pub fn variant(&self, name: &str) -> Option<&VariantInfo> {
-        self.variants.iter().find(|v| v.name == name)
+    fn baselines(&self) -> String {
+        each_once(self.all::<Ratio>().map(|r| r.baseline.as_str()))
+    }
+
+    fn full_ratio(&self, test: &str, variant: &str) -> Cell {
+        let full = self.full_size.as_ref();
+        let Some(there) = full.and_then(|full| full.ratio(test, variant)) else {
+            return Cell::None;
+        };
+        let own = |r: &&Ratio| r.test == test && r.variant == variant;
+        let here: Vec<f64> = self.all().filter(own).map(|r| r.ratio).collect();
+        let shown = |s: Spread| Cell::of(s.median(), Unit::Times).text();
+        match shown(Spread::of(&here)) == shown(there) {
+            true => Cell::None,
+            false => Cell::Number(there, Unit::Times),
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Percentiles;
 use super::cell::{Cell, Unit};
 use super::column::{Column, always, percentiles, wide};
-use super::measurement::{Order, Row, TableLine};
-use super::{Percentiles, Results};
+use super::row::{Order, Row, RowContext, TableLine};
 
 /// Reads of a variant's disk at random places.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -28,7 +28,7 @@ pub struct RandomReadRow {
 }
 
 impl Row for RandomReadRow {
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
+    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
         let [p50, tail, max] = percentiles("us", &self.latency_us, Unit::Plain(1));
         let columns = vec![
             wide("reads", Cell::count(self.reads)),

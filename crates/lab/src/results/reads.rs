@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Percentiles;
 use super::cell::{Cell, Unit};
 use super::column::{Column, always, only_wide, percentiles, wide};
-use super::measurement::{Order, Row, TableLine};
-use super::{Percentiles, Results};
+use super::row::{Order, Row, RowContext, TableLine};
 
 /// How long it took to read a cold file while another was written flat out.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -50,7 +50,7 @@ pub struct QueueSeries {
 impl Row for QueueSeries {}
 
 impl Row for ReadRow {
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
+    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
         let digits = match self.seconds.max() {
             s if s < 0.1 => 4,
             s if s < 1.0 => 2,

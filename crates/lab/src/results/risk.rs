@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Unit};
 use super::column::{Column, always, only_wide, percentiles, wide, zero};
-use super::measurement::{Order, Row, TableLine};
-use super::{ClockKind, FilesRow, Percentiles, Rate, Results, SeedResults, SpeedRow, Spread};
+use super::row::{Order, Row, RowContext, TableLine};
+use super::{ClockKind, FilesRow, Percentiles, Rate, SeedResults, SpeedRow, Spread};
 
 /// What power cuts took from one variant: the figures that docs/risk.md defines.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -199,7 +199,7 @@ pub fn points(run: &SeedResults) -> Vec<Point> {
 const LOST: &str = "acknowledged data lost (unsynced)";
 
 impl Row for RiskRow {
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
+    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
         let line =
             |title: &str, columns| TableLine::new(Order::Risk, title, &self.variant, columns);
         vec![line("data loss", self.exposure()), line("after recovery", self.found())]
@@ -269,7 +269,7 @@ fn control(heading: &str, row: Option<&ControlRow>) -> Column {
 }
 
 impl Row for Point {
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
+    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
         let columns = vec![
             always(self.speed_unit.clone(), Cell::Number(self.speed, Unit::Plain(0))),
             always(

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
-use super::measurement::{Order, TableLine};
+use super::row::{Order, TableLine};
 use super::{GridRow, SeedResults, Spread};
 use crate::scenario::{Check, Medium, Scenario, Sentence, sized};
 
@@ -216,8 +216,7 @@ fn places<'a, 's: 'a>(
 ) -> impl Iterator<Item = CellKey<'s>> + 'a {
     of.0.keys().copied().filter(|(test, file, _)| {
         let bytes = file << 10;
-        sentence.tests.iter().any(|t| t == test)
-            && (sentence.file_min..=sentence.file_max).contains(&bytes)
+        sentence.tests.iter().any(|t| t == test) && sentence.file_bytes().contains(&bytes)
     })
 }
 
@@ -263,6 +262,8 @@ fn over_medium<'s>(
 
 #[cfg(test)]
 mod tests {
+    use steadfast_devices::model::parameters::Size;
+
     use super::*;
     use crate::results::{GridCell, GridRow};
 
@@ -298,8 +299,8 @@ mod tests {
             variants: words(variants),
             over: words(over),
             tests: words(&["read", "write"]),
-            file_min: 0,
-            file_max: u64::MAX,
+            file_min: None,
+            file_max: None,
             factor: 1.25,
             share: 0.75,
             reason: "why".into(),
@@ -323,7 +324,7 @@ mod tests {
         assert_eq!(of(near), (Verdict::Agrees, 3, 4, "3.00".into()));
         assert_eq!(of(far), (Verdict::Disagrees, 2, 4, "3.00".into()));
         // Tests and files that it does not speak of do not count.
-        let large = Sentence { file_min: 512 << 10, ..both.clone() };
+        let large = Sentence { file_min: Some(Size(512 << 10)), ..both.clone() };
         let runs = [run(&[("a", "read", same), ("b", "read", near)])];
         assert_eq!(judged(&large, &runs), (Verdict::Disagrees, 0, 1, "3.00".into()));
         let runs = [run(&[("a", "reread", same), ("b", "reread", near)])];

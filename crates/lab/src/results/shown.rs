@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
 use super::column::{always, wide};
-use super::measurement::{Order, Row, TableLine};
-use super::{Results, ResultsError};
+use super::row::{Order, Row, RowContext, TableLine};
 use crate::scenario::Scenario;
 
 /// What comes with the program.
@@ -95,8 +94,8 @@ impl PlantedRuns {
     ///
     /// # Errors
     /// It cannot be read: a test sees to it that it can.
-    pub fn kept() -> Result<PlantedRuns, ResultsError> {
-        Ok(serde_json::from_str(KEPT)?)
+    pub fn kept() -> serde_json::Result<PlantedRuns> {
+        serde_json::from_str(KEPT)
     }
 
     /// What is known of the cuts of a run.
@@ -128,7 +127,7 @@ impl PlantedRuns {
 }
 
 impl Row for ShownRow {
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
+    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
         let names = |all: &[String]| match all {
             [] => Cell::None,
             all => Cell::Text(all.join(", ")),

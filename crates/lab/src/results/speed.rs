@@ -5,8 +5,8 @@ use steadfast_bench::distribution::LatencyHistogram;
 
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
-use super::measurement::{Order, Row, TableLine};
-use super::{PeerRow, Percentiles, Results, Spread};
+use super::row::{Order, Row, RowContext, TableLine};
+use super::{Percentiles, SumKind};
 
 /// The speed of one test on one variant.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -42,7 +42,7 @@ pub struct SpeedRow {
 }
 
 impl Row for SpeedRow {
-    fn lines(&self, results: &Results) -> Vec<TableLine> {
+    fn lines(&self, results: &dyn RowContext) -> Vec<TableLine> {
         let variant = &self.variant;
         let mb = |kb: Option<f64>| Cell::maybe(kb.map(|kb| kb / 1024.0), Unit::Plain(1));
         let latency = |of: fn(&Percentiles) -> Option<f64>| {
@@ -60,18 +60,6 @@ impl Row for SpeedRow {
         let title = format!("MB/s, virtual clock, {}", results.size());
         vec![TableLine::new(Order::Speed, title, results.test_label(&self.test), columns)]
     }
-}
-
-/// Which of IOzone's sums a figure is.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum SumKind {
-    /// "Children see throughput".
-    #[default]
-    Children,
-    /// "Parent sees throughput".
-    Parent,
 }
 
 /// One test's speed on a variant over the same on the baseline.
@@ -93,60 +81,22 @@ pub struct Ratio {
 }
 
 impl Row for Ratio {
-    fn lines(&self, results: &Results) -> Vec<TableLine> {
+    fn lines(&self, results: &dyn RowContext) -> Vec<TableLine> {
         let variant = &self.variant;
         let difference = Cell::maybe(self.difference_percent, Unit::Difference);
         let columns = vec![
             always(variant, Cell::of(self.ratio, Unit::Times)),
-            always(format!("{variant}, full size"), self.full_size(results)),
+            always(format!("{variant}, full size"), results.full_ratio(&self.test, variant)),
             always(format!("{variant}, published"), Cell::maybe(self.published_ratio, Unit::Times)),
             always(format!("{variant}, difference"), difference),
         ];
-        let baselines = each_once(results.all::<Ratio>().map(|r| r.baseline.as_str()));
-        let title = format!("speed over {baselines}, {}", results.size());
+        let title = format!("speed over {}, {}", results.baselines(), results.size());
         vec![TableLine::new(Order::Ratio, title, results.test_label(&self.test), columns)]
     }
 }
 
-impl Ratio {
-    /// The ratio at the published size, where it is another than here at a reduced one.
-    fn full_size(&self, results: &Results) -> Cell {
-        let full = results.full_size.as_ref();
-        let Some(there) = full.and_then(|full| full.ratio(&self.test, &self.variant)) else {
-            return Cell::None;
-        };
-        let own = |r: &&Ratio| r.test == self.test && r.variant == self.variant;
-        let here: Vec<f64> = results.all().filter(own).map(|r| r.ratio).collect();
-        let shown = |s: Spread| Cell::of(s.median(), Unit::Times).text();
-        match shown(Spread::of(&here)) == shown(there) {
-            true => Cell::None,
-            false => Cell::Number(there, Unit::Times),
-        }
-    }
-}
-
-/// The lines of the runs in real time beside the kernel's: MB/s by system calls, and their ratios.
-pub(crate) fn peer_lines(results: &Results) -> Vec<TableLine> {
-    let with_ratio = || results.peers.iter().filter(|row| row.ratio.is_some());
-    let baselines = each_once(with_ratio().map(|row| row.baseline.as_str()));
-    let line = |row: &PeerRow, title: String, cell| {
-        let columns = vec![always(&row.variant, cell)];
-        TableLine::new(Order::Peers, title, results.test_label(&row.test), columns)
-    };
-    let speed = |row: &PeerRow| {
-        let mb = Cell::Number(row.kb_per_s.map(|kb| kb / 1024.0), Unit::Plain(1));
-        line(row, "peers: MB/s by system calls, wall clock".into(), mb)
-    };
-    let ratio = |row: &PeerRow| {
-        let title = format!("peers: speed over {baselines}, wall clock");
-        line(row, title, row.ratio.map_or(Cell::None, |r| Cell::Number(r, Unit::Times)))
-    };
-    let speeds = results.peers.iter().map(speed);
-    speeds.chain(with_ratio().map(ratio)).collect()
-}
-
 /// Names in quotes, each once.
-fn each_once<'n>(names: impl Iterator<Item = &'n str>) -> String {
+pub(crate) fn each_once<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let mut all: Vec<String> = Vec::new();
     for name in names.map(|name| format!("'{name}'")) {
         if !all.contains(&name) {

@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Results;
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
-use super::measurement::{Order, Row, TableLine};
+use super::row::{Order, Row, RowContext, TableLine};
 
 /// One timing.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -26,7 +25,7 @@ pub struct TimingRow {
 }
 
 impl Row for TimingRow {
-    fn lines(&self, _results: &Results) -> Vec<TableLine> {
+    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
         let published = self.published_kb_per_s;
         let percent = published.map(|kb| (self.kb_per_s / kb - 1.0) * 100.0);
         let columns = vec![

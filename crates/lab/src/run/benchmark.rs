@@ -1,23 +1,28 @@
 //! One variant's benchmark, in a simulation of its own.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use steadfast_bench::iozone::latency::Operation;
-use steadfast_bench::iozone::{self, Call, Observer, Surroundings, Test, TestResult};
+use steadfast_bench::iozone::{self, Call, Observer, Surroundings};
+use steadfast_crash::account::Account;
 use steadfast_crash::explore::{CutSource, StackMachine};
+use steadfast_crash::unsynced::UnsyncedJudge;
+use steadfast_devices::filter::record::RecordLog;
+use steadfast_devices::store::Store;
 use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Nanos, now};
-use steadfast_setup::{Blocks, DeviceSpec, Devices};
+use steadfast_setup::{Blocks, DeviceSpec, Devices, Volumes};
 use steadfast_vfs::FileSystem;
 
 use super::disk_use::{self, DiskUse, Share};
-use super::load::{Cuttable, JobResult, Load};
-use super::loss::{self, LossRecording};
+use super::loss::{self, Watch};
 use super::measured::{self, IozoneRun};
-use super::{Part, Report, Setting, iozone_options, power};
-use crate::results::{Percentiles, SpeedRow, SumKind, VariantTime};
-use crate::scenario::{RunKind, Scenario, Variant};
+use super::power::{self, AccountWriter};
+use super::setting::{Part, Report, Setting};
+use super::workload::{Cuttable, FileSystemWork, JobResult, Workload};
+use crate::results::VariantTime;
+use crate::scenario::{RunKind, Scenario, Variant, iozone_options};
 use crate::{ScenarioError, VariantError};
 
 /// The run of IOzone's that is measured, and the one that is cut.
@@ -26,49 +31,26 @@ pub(super) struct Pair {
     pub risk: Box<iozone::Options>,
 }
 
-impl Pair {
-    /// [`Load::parts`].
-    pub fn parts(setting: &Setting, variant: &Variant) -> Vec<Part> {
-        let speed = variant.run.speed().then_some(Part::Speed);
-        let risk = (variant.run.risk() && setting.cuts > 0).then_some(Part::Risk);
-        speed.into_iter().chain(risk).collect()
-    }
-
-    /// [`Load::run`].
-    pub fn run(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-        part: Part,
-        report: Report,
-    ) -> Result<JobResult, VariantError> {
-        match part {
-            Part::Speed => run(setting, &self.speed, variant, report),
-            Part::Risk => Ok(JobResult::of([power::run(setting, &self.risk, variant, &report)?])),
-        }
-    }
-
-    /// [`Load::recorded`].
-    pub fn recorded(&self, setting: &Setting, variant: &Variant) -> Result<Cuttable, VariantError> {
-        let plan = power::plan(setting.cuts_of(variant), setting.options.seed);
-        let (machine, recorded) = power::recorded(setting, &self.risk, variant)?;
-        Ok(Cuttable { machine, recorded, plan })
-    }
+/// IOzone as a workload: in throughput mode, or a matrix in single or auto mode.
+pub(super) struct Iozone {
+    /// By variant.
+    pub lines: BTreeMap<String, Arc<Pair>>,
+    pub command: String,
+    pub risk_command: String,
+    /// How long a variant's run takes is by the bytes that are moved.
+    pub takes_by_bytes: bool,
 }
 
-/// IOzone in throughput mode.
-pub(super) struct Throughput(Pair);
-
-impl Throughput {
-    /// Without `full` at the first of the sizes, where also the devices may shrink; the second is
-    /// that of the run that is cut.
-    pub fn new(
+impl Iozone {
+    /// In throughput mode. Without `full` at the first of the sizes, where also the devices may
+    /// shrink; the second is that of the run that is cut.
+    pub fn throughput(
         scenario: &Scenario,
         measured: &mut Scenario,
         line: &str,
         (quick, risk): (&str, &str),
         full: bool,
-    ) -> Result<Throughput, ScenarioError> {
+    ) -> Result<Iozone, ScenarioError> {
         let quick = Some(quick).filter(|_| !full);
         let (speed, whole) = (iozone_options(line, quick)?, iozone_options(line, None)?.file_bytes);
         if scenario.workload.quick_scales_disks && speed.file_bytes < whole {
@@ -79,21 +61,35 @@ impl Throughput {
         files_fit(measured, &measured.variants, &speed, RunKind::speed)?;
         let risk = Box::new(iozone_options(line, Some(risk))?);
         files_fit(scenario, &scenario.variants, &risk, RunKind::risk)?;
-        Ok(Throughput(Pair { speed: Box::new(speed), risk }))
+        let pair = Arc::new(Pair { speed: Box::new(speed), risk });
+        let names = scenario.variants.iter().map(|v| v.name.clone());
+        Ok(Iozone {
+            command: pair.speed.command_line.clone(),
+            risk_command: pair.risk.command_line.clone(),
+            lines: names.map(|name| (name, Arc::clone(&pair))).collect(),
+            takes_by_bytes: false,
+        })
+    }
+
+    fn of(&self, variant: &Variant) -> Result<&Pair, VariantError> {
+        let none = || VariantError::NoLines(variant.name.clone());
+        self.lines.get(&variant.name).map(|pair| &**pair).ok_or_else(none)
     }
 }
 
-impl Load for Throughput {
+impl Workload for Iozone {
     fn command(&self) -> Option<String> {
-        Some(self.0.speed.command_line.clone())
+        Some(self.command.clone())
     }
 
     fn risk_command(&self) -> Option<String> {
-        Some(self.0.risk.command_line.clone())
+        Some(self.risk_command.clone())
     }
 
     fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
-        Pair::parts(setting, variant)
+        let speed = variant.run.speed().then_some(Part::Speed);
+        let risk = (variant.run.risk() && setting.cuts > 0).then_some(Part::Risk);
+        speed.into_iter().chain(risk).collect()
     }
 
     fn run(
@@ -103,7 +99,28 @@ impl Load for Throughput {
         part: Part,
         report: Report,
     ) -> Result<JobResult, VariantError> {
-        self.0.run(setting, variant, part, report)
+        let Pair { speed, risk } = self.of(variant)?;
+        match part {
+            Part::Speed => run(setting, speed, variant, report),
+            Part::Risk => Ok(JobResult::of([power::run(setting, risk, variant, &report)?])),
+        }
+    }
+
+    fn on_file_system(&self, setting: &Setting, variant: &Variant) -> Option<FileSystemWork> {
+        let iozone = self.of(variant).ok()?.speed.clone();
+        let memory_bytes = setting.page_cache_bytes(&iozone, variant);
+        let (scenario, variant) = (setting.scenario.clone(), variant.clone());
+        let run = move |fs| {
+            let surroundings = Surroundings {
+                memory_bytes: Some(memory_bytes),
+                repeat_data: true,
+                ..Surroundings::default()
+            };
+            let ran = measured::iozone(fs, &iozone, &surroundings, None)?;
+            let rows = JobResult::of(ran.rows(&scenario, &variant)).with(ran.grids(&variant));
+            Ok(JobResult { notes: ran.notes(), ..rows })
+        };
+        Some(FileSystemWork { memory_bytes, run: Box::new(run) })
     }
 
     fn recorded(
@@ -111,11 +128,16 @@ impl Load for Throughput {
         setting: &Setting,
         variant: &Variant,
     ) -> Option<Result<Cuttable, VariantError>> {
-        Some(self.0.recorded(setting, variant))
+        let plan = power::plan(setting.cuts_of(variant), setting.options.seed);
+        let ran = self.of(variant).and_then(|pair| power::recorded(setting, &pair.risk, variant));
+        Some(ran.map(|(machine, recorded)| Cuttable { machine, recorded, plan }))
     }
 
     /// What data=journal writes, it writes twice.
     fn weight(&self, variant: &Variant) -> u64 {
+        if self.takes_by_bytes {
+            return self.of(variant).map_or(1, |lines| 1 + (lines.speed.data_bytes() >> 20));
+        }
         if variant.mount.split(',').any(|option| option == "data=journal") { 2 } else { 1 }
     }
 }
@@ -187,21 +209,24 @@ fn simulated(
     report: Report,
 ) -> Result<SimulatedRun, VariantError> {
     let devices = Devices::build(&machine.setup)?;
-    let (log, wrapped) = match record {
-        true => {
-            let (log, devices) = LossRecording::devices(machine, &devices)?;
-            (Some(log), devices)
-        }
-        false => (None, devices.blocks()?),
+    let log = RecordLog::new();
+    log.pause(true);
+    let wrapped = match record {
+        true => machine.recorded(&devices, Volumes::New, &log)?,
+        false => devices.blocks()?,
     };
     wrapped.make(&machine.setup, Contents::Zeros, (0, 0))?;
-    let recording = log.map(|log| LossRecording::begin(log, &devices));
+    log.pause(false);
+    let account = record.then(|| {
+        let bases: Vec<Store> = devices.all().map(|d| d.contents()).collect();
+        (bases, Arc::new(AccountWriter(Account::new(&log))))
+    });
     let (disk, counters) = disk_use::counted(&wrapped.disk);
     let fs = machine.mount(&Blocks { disk, ..wrapped.clone() })?;
     let began = now();
     let counter: Arc<dyn Observer> = Arc::new(Counter::new(iozone, report));
-    let observer = match &recording {
-        Some(recording) => recording.watch(&fs, counter),
+    let observer: Arc<dyn Observer> = match &account {
+        Some((_, account)) => Arc::new(Watch::new(Arc::clone(account), counter, (&log, &fs))),
         None => counter,
     };
     let disk_use = Arc::new(DiskUse::new(counters, observer));
@@ -217,10 +242,11 @@ fn simulated(
     let ran = measured::iozone(shared, iozone, &surroundings, Some(observer))?;
     let log_used = disk_use::log_used(&fs);
     let shares = disk_use.shares();
-    // It holds the recording.
-    drop(disk_use);
     let virtual_seconds = (now() - began).as_secs_f64();
-    let recorded = recording.map(LossRecording::end).transpose()?;
+    let recorded = account.map(|(bases, account)| {
+        let judge = Arc::new(UnsyncedJudge(account.0.take()));
+        CutSource { bases, recording: log.take(), judge }
+    });
     fs.unmount().map_err(VariantError::Unmount)?;
     wrapped.close()?;
     Ok(SimulatedRun { ran, virtual_seconds, recorded, shares, log_used })
@@ -246,63 +272,6 @@ impl Observer for Counter {
             (self.report)((n as f64 / self.expected).min(0.99));
         }
     }
-}
-
-/// The names of all tests.
-pub(super) fn test_names() -> [&'static str; 15] {
-    Test::ALL.map(test_name)
-}
-
-/// The name by which a test is known in scenarios and results.
-pub(super) fn test_name(test: Test) -> &'static str {
-    match test {
-        Test::InitialWrite => "initial write",
-        Test::Rewrite => "rewrite",
-        Test::Read => "read",
-        Test::Reread => "reread",
-        Test::ReverseRead => "reverse read",
-        Test::StrideRead => "stride read",
-        Test::RandomRead => "random read",
-        Test::Mixed => "mixed",
-        Test::RandomWrite => "random write",
-        Test::Pwrite => "pwrite",
-        Test::Pread => "pread",
-        Test::Pwritev => "pwritev",
-        Test::Preadv => "preadv",
-        Test::Fwrite => "fwrite",
-        Test::Fread => "fread",
-    }
-}
-
-pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Option<SpeedRow> {
-    let name = test_name(t.test);
-    let published = scenario.published.iter().find(|p| p.test == name);
-    let figure = published.map_or(SumKind::default(), |p| p.figure);
-    let (children, parent) = (t.summary.children_see, t.summary.parent_sees);
-    let latency = t
-        .latency
-        .iter()
-        .filter(|l| matches!(l.operation, Operation::Read | Operation::Write))
-        .max_by_key(|l| l.count);
-    Some(SpeedRow {
-        test: name.into(),
-        variant: variant.name.clone(),
-        figure,
-        kb_per_s: match figure {
-            SumKind::Children => children,
-            SumKind::Parent => parent,
-        },
-        published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
-        children_kb_per_s: children,
-        parent_kb_per_s: parent,
-        read_from_disk: None,
-        written_to_disk: None,
-        distribution: latency.map(|l| l.distribution.clone()),
-        latency_us: latency.map(|l| {
-            let us = |ns: u64| ns as f64 / 1e3;
-            Percentiles::known(l.count, us(l.p50_ns), l.p99_ns.map(us), us(l.max_ns))
-        }),
-    })
 }
 
 #[cfg(test)]

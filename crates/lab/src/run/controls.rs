@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use steadfast_crash::explore::{CutSource, Plan};
-use steadfast_crash::figures::Figures;
+use steadfast_crash::explore::{CutSource, Plan, System, explore};
 
 use super::power::{ages, few, not_judged, plan, row};
-use super::{Report, Setting, record};
+use super::record;
+use super::setting::{Report, Setting};
 use crate::VariantError;
 use crate::results::{AgeSeries, ControlRow, NotJudged, Rate, RiskRow};
 use crate::scenario::Variant;
@@ -56,9 +56,6 @@ impl Control {
     }
 }
 
-/// Cuts a recorded run as a plan says, and reports how many cuts are done.
-pub(super) type ExploreFn<'a> = dyn Fn(CutSource, &Plan, &dyn Fn(u64)) -> Figures + 'a;
-
 /// The plan of a control's cuts: for every four of the run as many as the scenario says.
 pub(super) fn control_plan(setting: &Setting, cuts: u64) -> Plan {
     let cuts = (cuts * setting.scenario.workload.lying_cuts_per_4).div_ceil(4);
@@ -69,10 +66,9 @@ pub(super) fn control_plan(setting: &Setting, cuts: u64) -> Plan {
 pub(super) fn cut_with_controls(
     setting: &Setting,
     variant: &Variant,
-    recorded: CutSource,
+    (system, recorded): (&dyn System, CutSource),
     honest: &Plan,
     report: &Report,
-    cut: &ExploreFn<'_>,
 ) -> Result<(RiskRow, AgeSeries), VariantError> {
     record::run(setting, variant, &recorded);
     let (recorded, finder) = record::noting(setting, recorded);
@@ -83,7 +79,7 @@ pub(super) fn cut_with_controls(
     let number = controls.iter().flatten().count() as u64;
     let all = (honest.cuts() + number * control_plan.cuts()).max(1) as f64;
     let start = recorded.recording.time_of(recorded.recording.first_crash_point());
-    let figures = cut(recorded, honest, &|done| report(done as f64 / all));
+    let figures = explore(system, recorded, honest, &|done| report(done as f64 / all));
     record::cuts(setting, variant, "cuts", &figures);
     record::found(setting, variant, finder.as_deref());
     let ages = ages(variant, start, &figures);
@@ -95,7 +91,8 @@ pub(super) fn cut_with_controls(
             continue;
         };
         let before = done_before;
-        let figures = cut(control, &control_plan, &|done| report((before + done) as f64 / all));
+        let figures =
+            explore(system, control, &control_plan, &|done| report((before + done) as f64 / all));
         record::cuts(setting, variant, which.file(), &figures);
         done_before += control_plan.cuts();
         if let Some(of_control) = not_judged(&figures) {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Part, RunOptions, Setting, Watch, jobs};
+use super::jobs;
+use super::setting::{Part, RunOptions, Setting, Watch};
 use crate::results::{Measurement, SpeedRow};
 use crate::scenario::Scenario;
 use crate::{LabError, ScenarioError};

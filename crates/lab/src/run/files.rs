@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use steadfast_crash::CrashError;
-use steadfast_crash::explore::{CutSource, Plan, RebootTarget, SecondCuts, StackMachine, explore};
-use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload};
+use steadfast_crash::explore::{Plan, RebootTarget, SecondCuts, System};
+use steadfast_crash::risk::{FilesWorkload, Speed};
 use steadfast_devices::filter::record::RecordLog;
-use steadfast_devices::store::Store;
-use steadfast_ext4_mkfs::Contents;
-use steadfast_setup::Volumes;
 use steadfast_vfs::FileSystem;
 
-use super::controls::{ExploreFn, cut_with_controls};
-use super::load::{Cuttable, JobResult, Load};
+use super::controls::cut_with_controls;
 use super::power::plan;
-use super::real::Real;
-use super::{Part, Report, Setting, kernel};
+use super::reals::{MEMORY, Real, RecordedFiles};
+use super::recorded;
+use super::setting::{Part, Report, Setting};
+use super::workload::{Cuttable, FileSystemWork, JobResult, Workload};
 use crate::VariantError;
 use crate::results::{
     ClockKind, FilesRow, LatencyHistogram, Measurement, Path, Percentiles, RiskRow, Spread,
@@ -23,9 +20,6 @@ use crate::results::{
 };
 use crate::scenario::{FilesSpec, Variant};
 
-/// The simulated machine's page cache: so much more than the workload's files that only their age
-/// makes dirty pages be written.
-pub(super) const MEMORY: u64 = 512 << 20;
 /// After so many cuts in a hundred the power goes a second time. (Not for the kernel's.)
 const AGAIN_PERCENT: u64 = 20;
 
@@ -43,7 +37,7 @@ impl Files {
     }
 }
 
-impl Load for Files {
+impl Workload for Files {
     fn command(&self) -> Option<String> {
         self.is_alone.then(|| self.description.clone())
     }
@@ -64,29 +58,40 @@ impl Load for Files {
         _: Part,
         report: Report,
     ) -> Result<JobResult, VariantError> {
-        let workload = &self.workload;
-        let mut outcome = match setting.reals.take(variant) {
+        let real = match setting.reals.take(variant) {
             Some(Real::LeftOut(why)) => {
                 return Ok(JobResult { left_out: Some(why), ..JobResult::default() });
             }
-            Some(Real::Kernel(speeds, peer, ran)) => {
-                kernel::run(setting, variant, (&speeds, &peer, *ran), &report)?
+            Some(Real::Kernel(speeds, ran)) => {
+                let rows =
+                    |cut_run| files_row(variant, Path::Kernel, ClockKind::Wall, &speeds, cut_run);
+                let Some((peer, ran)) = ran else { return Ok(JobResult::of(rows(None))) };
+                let cut_run = Some(ran.speed.operations_per_second());
+                let rows = rows(cut_run).into_iter().collect();
+                return cut(setting, variant, (&peer, *ran), rows, &report);
             }
-            Some(Real::NotRecorded(speeds)) => {
-                let row = files_row(variant, Path::Kernel, ClockKind::Wall, &speeds, None);
-                JobResult::of(row)
-            }
-            Some(Real::Ours { in_process, mounted }) => {
-                run(setting, workload, variant, Some([in_process, mounted]), &report)?
-            }
-            None => run(setting, workload, variant, None, &report)?,
+            Some(Real::Ours { in_process, mounted }) => Some([in_process, mounted]),
+            None => None,
         };
+        let mut outcome = run(setting, &self.workload, variant, real, &report)?;
         if !self.is_alone {
             let is_speed =
                 |m: &Measurement| m.row::<FilesRow>().is_some() || m.row::<VariantTime>().is_some();
             outcome.measurements.retain(|m| !is_speed(m));
         }
         Ok(outcome)
+    }
+
+    fn on_file_system(&self, setting: &Setting, variant: &Variant) -> Option<FileSystemWork> {
+        let memory_bytes = setting.memory_of(variant).unwrap_or(MEMORY);
+        let (workload, variant) = (self.workload.clone(), variant.clone());
+        let run = move |fs: Arc<dyn FileSystem>| {
+            // Nothing is recorded: nothing is below.
+            let ran = workload.run(&fs, &RecordLog::new(), &mut || Ok(()))?;
+            let path = if variant.kernel.is_some() { Path::Kernel } else { Path::InProcess };
+            Ok(JobResult::of(files_row(&variant, path, ClockKind::Wall, &[ran.speed], None)))
+        };
+        Some(FileSystemWork { memory_bytes, run: Box::new(run) })
     }
 
     fn recorded(
@@ -119,9 +124,7 @@ fn run(
     report: &Report,
 ) -> Result<JobResult, VariantError> {
     let (machine, ran) = recorded(setting, workload, variant)?;
-    let RecordedRun { recorded, speed, programs } = ran;
-    let explored =
-        |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
+    let speed = &ran.speed;
     let cut_run = Some(speed.operations_per_second());
     let rows = match real {
         Some([in_process, mounted]) => [(Path::InProcess, in_process), (Path::Fuse, mounted)]
@@ -129,11 +132,12 @@ fn run(
             .filter_map(|(path, runs)| files_row(variant, path, ClockKind::Wall, &runs, cut_run))
             .collect(),
         None => {
-            let row = files_row(variant, Path::InProcess, ClockKind::Virtual, &[speed], None);
+            let one = std::slice::from_ref(speed);
+            let row = files_row(variant, Path::InProcess, ClockKind::Virtual, one, None);
             row.into_iter().collect()
         }
     };
-    cut(setting, variant, (recorded, programs), rows, report, &explored)
+    cut(setting, variant, (&machine, ran), rows, report)
 }
 
 /// Runs the workload; the machine, and what it did.
@@ -141,13 +145,14 @@ fn recorded(
     setting: &Setting,
     workload: &FilesWorkload,
     variant: &Variant,
-) -> Result<(Arc<dyn RebootTarget>, RecordedRun), VariantError> {
+) -> Result<(Arc<dyn RebootTarget>, RecordedFiles), VariantError> {
     let memory = setting.memory_of(variant).unwrap_or(MEMORY);
-    let machine = Arc::new(setting.scenario.stack_machine(variant, memory));
-    let (inner, workload) = (Arc::clone(&machine), workload.clone());
-    let sim = machine.setup.simulation(setting.options.seed);
-    let ran = sim.run(move || record(&inner, &workload))??;
-    Ok((machine, ran))
+    let workload = workload.clone();
+    let (machine, ran) =
+        recorded::recorded(setting, variant, (memory, false), move |fs, log, begin| {
+            Ok(workload.run(fs, log, begin)?)
+        })?;
+    Ok((machine, ran.into()))
 }
 
 /// The plan of the cuts. After some of them the power goes again while the machine recovers, or
@@ -158,16 +163,16 @@ fn honest_plan(setting: &Setting, variant: &Variant) -> Plan {
 }
 
 /// Cuts a recorded run and its controls; what comes out.
-pub(super) fn cut(
+fn cut(
     setting: &Setting,
     variant: &Variant,
-    (recorded, programs): (CutSource, u64),
+    (system, ran): (&dyn System, RecordedFiles),
     rows: Vec<FilesRow>,
     report: &Report,
-    cut: &ExploreFn<'_>,
 ) -> Result<JobResult, VariantError> {
+    let RecordedFiles { recorded, programs, .. } = ran;
     let honest = honest_plan(setting, variant);
-    let (risk, ages) = cut_with_controls(setting, variant, recorded, &honest, report, cut)?;
+    let (risk, ages) = cut_with_controls(setting, variant, (system, recorded), &honest, report)?;
     let mut risk = RiskRow { programs: Some(programs), ..risk };
     if variant.kernel.is_some() {
         (risk.run_clock, risk.recovery_clock) = (ClockKind::Wall, ClockKind::Wall);
@@ -182,7 +187,7 @@ pub(super) fn cut(
 }
 
 /// What some runs of a variant were like; `None` without one.
-pub(super) fn files_row(
+fn files_row(
     variant: &Variant,
     path: Path,
     clock: ClockKind,
@@ -210,33 +215,4 @@ pub(super) fn files_row(
         fsync_distribution: distribution,
         fsync_ms: Percentiles::of(syncs),
     })
-}
-
-/// Runs the workload with every device recorded, in the caller's simulation. The devices held
-/// something before.
-fn record(machine: &StackMachine, workload: &FilesWorkload) -> Result<RecordedRun, VariantError> {
-    let devices = machine.used_devices()?;
-    let log = RecordLog::new();
-    log.pause(true);
-    let recorded = machine.recorded(&devices, Volumes::NewOnUsed, &log)?;
-    let contents = Contents::UnknownZeroTables;
-    recorded.make(&machine.setup, contents, (0, 0))?;
-    let fs = machine.mount(&recorded)?;
-    let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
-    let mut bases: Vec<Store> = Vec::new();
-    let mut begin = || {
-        recorded.flush().map_err(CrashError::host)?;
-        bases = devices.all().map(|d| d.contents()).collect();
-        // Nothing that happened before can be cut.
-        log.clear();
-        log.pause(false);
-        Ok(())
-    };
-    let ran = workload.run(&shared, &log, &mut begin).map_err(VariantError::Workload)?;
-    let recording = log.take();
-    drop(shared);
-    fs.unmount().map_err(VariantError::Unmount)?;
-    recorded.close()?;
-    let recorded = CutSource { bases, recording, judge: ran.judge };
-    Ok(RecordedRun { recorded, speed: ran.speed, programs: ran.programs })
 }

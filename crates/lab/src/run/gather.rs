@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::jobs::{Job, JobEnd};
 use super::peers::Peers;
-use super::{JobResult, Setting, disk_use, legs};
+use super::setting::Setting;
+use super::workload::JobResult;
+use super::{disk_use, legs};
 use crate::results::{
     ClockKind, ConfigurationInfo, ControlRow, FailureRow, FilesRow, FullSize, GridRow, LegRow,
     Measurement, Note, PlantedRuns, Rate, Results, RiskRow, SeedResults, ShownRow, VERSION,
-    VariantInfo, checked, place, points, ratios,
+    VariantInfo, VariantTime, checked, place, points, ratios,
 };
 use crate::scenario::{RunKind, Scenario, Variant};
 
@@ -22,6 +24,10 @@ const REAL_TIME: &str = "Speeds are of runs in real time on the same modelled de
     through its FUSE mount, the kernel's file systems through theirs; in process there is no \
     system call. What was cut are other, longer runs of the same workload: of the kernel's in real \
     time, of Steadfast's in virtual time, with the same result for the same seed.";
+
+/// What the speeds are of with `--real`.
+const NOT_SIMULATED: &str = "Speeds are of runs in real time on this machine, one at a time: they \
+    depend on it, and on what else it does. Nothing was cut.";
 
 /// Said where places are.
 const PLACES: &str = "'place': the places that each may have by speed. Two have an order if a \
@@ -151,7 +157,11 @@ impl SeedRun {
         run.measurements.extend(ratios.into_iter().map(Measurement::from));
         run.measurements.extend(shown.into_iter().map(Measurement::from));
         run.measurements.extend(points.into_iter().map(Measurement::from));
-        if run.of::<FilesRow>().any(|f| f.clock == ClockKind::Wall) {
+        if setting.options.real.is_some() {
+            // There is no virtual time.
+            run.measurements.retain(|m| m.row::<VariantTime>().is_none());
+            self.notes.push(Note::remark(NOT_SIMULATED));
+        } else if run.of::<FilesRow>().any(|f| f.clock == ClockKind::Wall) {
             self.notes.push(Note::remark(REAL_TIME));
             self.notes.extend(load.map(|load| Note::remark(load.to_string())));
             self.notes.push(Note::remark(match not_ranked {
@@ -176,6 +186,7 @@ impl Setting {
         command += if own { "" } else { ".toml" };
         command += if options.full { " --full" } else { "" };
         command += if options.peers { " --peers" } else { "" };
+        command += if options.real.is_some() { " --real" } else { "" };
         if let Some(cuts) = options.cuts {
             command += &format!(" --cuts {cuts}");
         }
@@ -196,7 +207,8 @@ impl Setting {
             kernel: v.kernel.clone(),
             control: self.scenario.lies(v),
         };
-        let takes_part = |v: &&Variant| v.run != RunKind::Peer || self.options.peers;
+        let kernels = self.options.peers || self.options.real.is_some();
+        let takes_part = |v: &&Variant| v.run != RunKind::Peer || kernels;
         self.scenario.variants.iter().filter(takes_part).map(info).collect()
     }
 

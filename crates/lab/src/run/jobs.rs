@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use steadfast_runtime::spawn;
 
-use super::{JobResult, Part, Report, Setting, Watch};
+use super::setting::{Part, Report, Setting, Watch};
+use super::workload::JobResult;
 use crate::LabError;
 
 /// A job: a seed, a variant and a workload, each by its place, and what of it.
@@ -59,9 +60,11 @@ fn order(settings: &[Arc<Setting>], jobs: &[Job]) -> Vec<usize> {
     order
 }
 
-/// Jobs at a time: as many as the machine has processors, at most.
-fn workers(jobs: usize) -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(jobs)
+/// Jobs at a time: as many as the machine has processors, at most; in real time one.
+fn workers(settings: &[Arc<Setting>], jobs: usize) -> usize {
+    let real = settings.iter().any(|setting| setting.options.real.is_some());
+    let most = if real { Ok(1) } else { std::thread::available_parallelism().map(usize::from) };
+    most.unwrap_or(1).min(jobs)
 }
 
 /// Runs the jobs. `None` stands for one that had not ended when somebody wanted to stop. If
@@ -80,7 +83,7 @@ pub(super) fn run(
     let stopped = watch.stop.load(Ordering::Relaxed);
     let next = Arc::new(AtomicUsize::new(if stopped { jobs.len() } else { 0 }));
     let order = Arc::new(order(settings, jobs));
-    let tasks: Vec<_> = (0..workers(jobs.len()))
+    let tasks: Vec<_> = (0..workers(settings, jobs.len()))
         .map(|i| {
             let (settings, jobs, tx) = (settings.to_vec(), jobs.to_vec(), tx.clone());
             let (order, next) = (Arc::clone(&order), Arc::clone(&next));
@@ -91,7 +94,8 @@ pub(super) fn run(
     let mut state = State::new(settings, jobs, kept);
     loop {
         if watch.stop.load(Ordering::Relaxed) {
-            // No further job is begun. Those that run are left alone, but for mounts of the kernel's.
+            // No further job is begun. Those that run are left alone, but for mounts of the
+            // kernel's.
             next.store(jobs.len(), Ordering::Relaxed);
             if !state.must_end() {
                 return state.end();

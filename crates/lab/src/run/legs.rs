@@ -6,14 +6,15 @@
 //! The volume is assembled again, resynced, and read: as a whole, and each leg by itself.
 
 mod boot;
-mod history;
+mod judge;
 mod notes;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::rng::Rng;
-use steadfast_block::{BlockDevice, Persistence};
+use steadfast_block::{BlockDevice, Persistence, pattern};
+use steadfast_crash::account::{Account, Call};
 use steadfast_crash::explore::StackMachine;
 use steadfast_crash::states::contents_where;
 use steadfast_devices::filter::record::{RecordLog, Recording};
@@ -22,13 +23,13 @@ use steadfast_devices::store::Store;
 use steadfast_runtime::{Sim, random_u64, sleep, spawn};
 use steadfast_setup::{Devices, Volumes};
 
-use super::load::{JobResult, Load};
-use super::{Part, Report, Setting};
+use super::setting::{Part, Report, Setting};
+use super::workload::{JobResult, Workload};
 use crate::VariantError;
 use crate::results::{LegRow, Percentiles, Rate};
 use crate::scenario::{LegsSpec, Variant};
 use boot::{BootResult, boot};
-use history::{BLOCK, History, LostBytes};
+use judge::{BLOCK, BlockRun, LostBytes, judge, object};
 pub(super) use notes::notes;
 
 /// The workload of blocks as what is cut.
@@ -55,7 +56,7 @@ impl LossKind {
     }
 }
 
-impl Load for LegsLoad {
+impl Workload for LegsLoad {
     fn command(&self) -> Option<String> {
         None
     }
@@ -120,7 +121,7 @@ struct CutLoss {
 struct LegsRun {
     bases: Vec<Store>,
     recording: Recording,
-    history: History,
+    written: Arc<BlockRun>,
     /// Which devices keep their contents.
     keeps: Vec<bool>,
     has_memory: bool,
@@ -163,7 +164,7 @@ fn workload(
     let bases: Vec<Store> = devices.all().map(|d| d.contents()).collect();
     log.pause(false);
     let size = blocks.disk.info().size.min(spec.area_kb << 10);
-    let history = History::new(&log, size / BLOCK);
+    let (account, own) = (Arc::new(Account::new(&log)), size / BLOCK / spec.writers);
     if let Some((n, of)) = memory_at {
         let (memory, seconds) = (memory.clone(), spec.seconds);
         let when = Duration::from_secs_f64(seconds * (n as f64 + 0.5) / of as f64);
@@ -174,8 +175,9 @@ fn workload(
     }
     let tasks: Vec<_> = (0..spec.writers)
         .map(|writer| {
-            let (disk, history, spec) = (Arc::clone(&blocks.disk), history.clone(), spec.clone());
-            spawn("writer", move || write(&disk, &history, &spec, writer))
+            let (disk, spec) = (Arc::clone(&blocks.disk), spec.clone());
+            let account = Arc::clone(&account);
+            spawn("writer", move || write(&disk, &account, &spec, (writer, own)))
         })
         .collect();
     for task in tasks {
@@ -183,16 +185,17 @@ fn workload(
         // Who cannot do without the RAM disk fails from then on: what it holds is judged.
         done.or_else(|failed| if memory_at.is_some() { Ok(()) } else { Err(failed) })?;
     }
+    let written = BlockRun { blocks: size / BLOCK, history: account.take() };
     let mut lost = LostBytes::default();
     if memory_at.is_some() {
         // The machine went on: what was acknowledged is to be read.
         let read = |at| blocks.disk.read(at, BLOCK).ok();
-        lost = history.judge(u64::MAX, true, &read, &[]);
+        lost = judge(&written, u64::MAX, true, &read, &[]);
     }
     let recording = log.take();
     let keeps: Vec<bool> = devices.all().map(|d| is_kept(&**d)).collect();
     let has_memory = !memory.is_empty();
-    Ok(LegsRun { bases, recording, history, keeps, has_memory, lost })
+    Ok(LegsRun { bases, recording, written: Arc::new(written), keeps, has_memory, lost })
 }
 
 pub(super) fn is_kept(device: &dyn BlockDevice) -> bool {
@@ -202,11 +205,10 @@ pub(super) fn is_kept(device: &dyn BlockDevice) -> bool {
 /// A task that writes blocks of its own and flushes now and then, until its time is over.
 fn write(
     disk: &Arc<dyn BlockDevice>,
-    history: &History,
+    account: &Account,
     spec: &LegsSpec,
-    writer: u64,
+    (writer, own): (u64, u64),
 ) -> Result<(), VariantError> {
-    let own = history.blocks() / spec.writers;
     let until = steadfast_runtime::now() + Duration::from_secs_f64(spec.seconds);
     let mut rng = Rng::new(random_u64());
     let mut since_flush = 0;
@@ -217,10 +219,16 @@ fn write(
             true => rng.below(own.div_ceil(8)),
             false => rng.below(own),
         };
-        history.write(disk, block * spec.writers + writer)?;
+        let block = block * spec.writers + writer;
+        let begun = account.begin(Call::Write(object(block), block * BLOCK, BLOCK));
+        let data = pattern::bytes(begun.tag, block * BLOCK, BLOCK as usize);
+        disk.write(block * BLOCK, data.into()).map_err(VariantError::request("writing"))?;
+        account.end(&begun);
         since_flush += 1;
         if since_flush >= spec.flush_every {
-            history.flush(disk)?;
+            let begun = account.begin(Call::SyncAll);
+            disk.flush().map_err(VariantError::request("flushing"))?;
+            account.end(&begun);
             since_flush = 0;
         }
     }
@@ -251,16 +259,16 @@ fn cut_all(
             LossKind::OneDisk if !disks.is_empty() => Some(disks[n as usize % disks.len()]),
             _ => None,
         };
-        let (machine, history) = (Arc::clone(machine), run.history.clone());
+        let (machine, written) = (Arc::clone(machine), Arc::clone(&run.written));
         let sim = Sim::new(seed.wrapping_add(tick));
         let found = sim.run(move || -> Result<CutLoss, VariantError> {
-            Ok(match boot(&machine, contents, away, history.blocks())? {
+            Ok(match boot(&machine, contents, away, written.blocks)? {
                 BootResult::Refused => {
-                    let lost = history.judge(tick, false, &|_| None, &[]);
+                    let lost = judge(&written, tick, false, &|_| None, &[]);
                     CutLoss { lost, by_hand: true, refused: true }
                 }
                 BootResult::Up { read, legs, by_hand } => {
-                    let lost = history.judge(tick, false, &*read, &legs);
+                    let lost = judge(&written, tick, false, &*read, &legs);
                     CutLoss { lost, by_hand, refused: false }
                 }
             })

@@ -6,103 +6,55 @@
 //! something was acknowledged and not promised; of that is read how much is missing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use steadfast_bench::iozone::{Call, Observer};
 use steadfast_crash::explore::{
     ActiveTime, CrashPoints, CutSource, Plan, RebootTarget, StackMachine, explore,
 };
 use steadfast_crash::figures::StateFigures;
-use steadfast_crash::ledger::Ledger;
-use steadfast_crash::unsynced::UnsyncedJudge;
 use steadfast_devices::filter::record::RecordLog;
-use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
 use steadfast_runtime::Nanos;
-use steadfast_setup::{Blocks, Devices, Volumes};
 
-use super::power::{LedgerWriter, plan};
-use super::{Report, Setting};
-use crate::VariantError;
+use super::disk_use::log_used;
+use super::power::{AccountWriter, plan};
+use super::setting::{Report, Setting};
 use crate::results::{LossRow, Percentiles, Rate, SteadyLoss};
 use crate::scenario::Variant;
 
 /// Label of the note that the journal has wrapped.
 const WRAPPED: u64 = 0x77_7261_7070;
 
-/// A benchmark while it is recorded.
-pub(super) struct LossRecording {
-    log: RecordLog,
-    bases: Vec<Store>,
-    account: Arc<LedgerWriter>,
-}
-
-impl LossRecording {
-    /// Puts a recording over the devices.
-    ///
-    /// # Errors
-    /// A volume cannot be made.
-    pub fn devices(
-        machine: &StackMachine,
-        devices: &Devices,
-    ) -> Result<(RecordLog, Blocks), VariantError> {
-        let log = RecordLog::new();
-        log.pause(true);
-        let recorded = machine.recorded(devices, Volumes::New, &log)?;
-        Ok((log, recorded))
-    }
-
-    /// Begins, on devices that hold the new file system and do nothing.
-    pub fn begin(log: RecordLog, devices: &Devices) -> LossRecording {
-        log.pause(false);
-        let bases = devices.all().map(|d| d.contents()).collect();
-        let account = Arc::new(LedgerWriter::new(Ledger::new(&log)));
-        LossRecording { log, bases, account }
-    }
-
-    /// Who is notified of the benchmark's calls.
-    pub fn watch(&self, fs: &Arc<Ext4>, also: Arc<dyn Observer>) -> Arc<dyn Observer> {
-        Arc::new(Watch {
-            account: Arc::clone(&self.account),
-            also,
-            log: self.log.clone(),
-            fs: Arc::clone(fs),
-            calls: AtomicU64::new(0),
-            wrapped: AtomicU64::new(0),
-        })
-    }
-
-    /// Ends it: the run, ready to be cut.
-    pub fn end(self) -> Result<CutSource, VariantError> {
-        let recording = self.log.take();
-        let account = Arc::into_inner(self.account).ok_or(VariantError::StillRuns)?;
-        let judge = Arc::new(UnsyncedJudge(account.into_ledger()));
-        Ok(CutSource { bases: self.bases, recording, judge })
-    }
-}
-
 /// Reports each call to the account and to another, and notes when the journal has wrapped.
-struct Watch {
-    account: Arc<LedgerWriter>,
+pub(super) struct Watch {
+    account: Arc<AccountWriter>,
     also: Arc<dyn Observer>,
     log: RecordLog,
     fs: Arc<Ext4>,
     calls: AtomicU64,
-    wrapped: AtomicU64,
+    wrapped: AtomicBool,
 }
 
 impl Watch {
+    /// Of a run on `fs`, whose devices are recorded in `log`.
+    pub fn new(
+        account: Arc<AccountWriter>,
+        also: Arc<dyn Observer>,
+        (log, fs): (&RecordLog, &Arc<Ext4>),
+    ) -> Watch {
+        let (log, fs) = (log.clone(), Arc::clone(fs));
+        Watch { account, also, log, fs, calls: AtomicU64::new(0), wrapped: AtomicBool::new(false) }
+    }
+
     /// A journal has wrapped when more was logged than it has blocks.
     fn look_at_journal(&self) {
         let asked = self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(16);
-        if !asked || self.wrapped.load(Ordering::Relaxed) > 0 {
+        if !asked || self.wrapped.load(Ordering::Relaxed) {
             return;
         }
-        let Some(journal) = self.fs.journal() else { return };
-        let stats = journal.stats();
-        let (_, blocks) = journal.usage();
-        if stats.logged_blocks + stats.fast_blocks > u64::from(blocks) {
-            self.wrapped.store(1, Ordering::Relaxed);
+        if log_used(&self.fs).is_some_and(|used| used > 1.0) {
+            self.wrapped.store(true, Ordering::Relaxed);
             self.log.note(WRAPPED, [0; 3]);
         }
     }

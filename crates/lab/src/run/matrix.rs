@@ -1,27 +1,18 @@
-//! IOzone's single and auto mode as a workload: file sizes by record sizes, on each variant with
-//! the command lines of its configuration.
+//! IOzone's single and auto mode: file sizes by record sizes, on each variant with the command
+//! lines of its configuration.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use steadfast_bench::iozone;
 
-use super::benchmark::{Pair, files_fit};
-use super::load::{Cuttable, JobResult, Load};
-use super::measured::matrix_options;
-use super::{Part, Report, Setting};
-use crate::scenario::{RunKind, Scenario, Variant};
-use crate::{ScenarioError, VariantError};
+use super::benchmark::{Iozone, Pair, files_fit};
+use crate::ScenarioError;
+use crate::scenario::{RunKind, Scenario, Variant, matrix_options};
 
-/// The matrices of a scenario, by variant.
-pub(super) struct Matrices {
-    lines: BTreeMap<String, Pair>,
-    command: String,
-    risk_command: String,
-}
-
-impl Matrices {
-    /// Of all variants; without `full` those of a reduced run.
-    pub fn new(scenario: &Scenario, full: bool) -> Result<Matrices, ScenarioError> {
+impl Iozone {
+    /// The matrices of all variants; without `full` those of a reduced run.
+    pub fn matrices(scenario: &Scenario, full: bool) -> Result<Iozone, ScenarioError> {
         let mut lines = BTreeMap::new();
         let (mut speeds, mut risks) = (Vec::new(), Vec::new());
         for variant in &scenario.variants {
@@ -35,14 +26,10 @@ impl Matrices {
             files_fit(scenario, &one, &risk, RunKind::risk)?;
             add_once(&mut speeds, variant, &speed);
             add_once(&mut risks, variant, &risk);
-            lines.insert(variant.name.clone(), Pair { speed, risk });
+            lines.insert(variant.name.clone(), Arc::new(Pair { speed, risk }));
         }
-        Ok(Matrices { lines, command: speeds.join("; "), risk_command: risks.join("; ") })
-    }
-
-    fn of(&self, variant: &Variant) -> Result<&Pair, VariantError> {
-        let none = || VariantError::NoLines(variant.name.clone());
-        self.lines.get(&variant.name).ok_or_else(none)
+        let (command, risk_command) = (speeds.join("; "), risks.join("; "));
+        Ok(Iozone { lines, command, risk_command, takes_by_bytes: true })
     }
 }
 
@@ -55,42 +42,5 @@ fn add_once(all: &mut Vec<String>, variant: &Variant, options: &iozone::Options)
     };
     if !all.contains(&text) {
         all.push(text);
-    }
-}
-
-impl Load for Matrices {
-    fn command(&self) -> Option<String> {
-        Some(self.command.clone())
-    }
-
-    fn risk_command(&self) -> Option<String> {
-        Some(self.risk_command.clone())
-    }
-
-    fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
-        Pair::parts(setting, variant)
-    }
-
-    fn run(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-        part: Part,
-        report: Report,
-    ) -> Result<JobResult, VariantError> {
-        self.of(variant)?.run(setting, variant, part, report)
-    }
-
-    fn recorded(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-    ) -> Option<Result<Cuttable, VariantError>> {
-        Some(self.of(variant).and_then(|pair| pair.recorded(setting, variant)))
-    }
-
-    /// By the bytes that are moved.
-    fn weight(&self, variant: &Variant) -> u64 {
-        self.of(variant).map_or(1, |lines| 1 + (lines.speed.data_bytes() >> 20))
     }
 }

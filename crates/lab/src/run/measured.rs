@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use steadfast_bench::iozone::latency::Operation;
 use steadfast_bench::iozone::matrix::{self, MatrixResults, MatrixTarget, NoPlace};
-use steadfast_bench::iozone::{self, Observer, Surroundings};
+use steadfast_bench::iozone::{self, Observer, Surroundings, TestResult};
 use steadfast_vfs::FileSystem;
 
-use super::benchmark::row;
 use crate::VariantError;
-use crate::results::{GridCell, GridRow, SpeedRow, SumKind};
-use crate::scenario::{LineError, Scenario, Variant};
+use crate::results::{GridCell, GridRow, Percentiles, SpeedRow, SumKind};
+use crate::scenario::{PublishedSpeed, Scenario, Variant, test_name};
 
 /// What a run brought.
 pub(super) enum IozoneRun {
@@ -48,9 +48,12 @@ impl IozoneRun {
         match self {
             IozoneRun::Throughput(results) => {
                 let tests = results.runs.iter().flat_map(|r| &r.tests);
-                tests.filter_map(|t| row(scenario, variant, t)).collect()
+                tests.map(|t| row(scenario, variant, t)).collect()
             }
-            IozoneRun::Matrix(_) => self.grids(variant).iter().map(|g| mean(scenario, g)).collect(),
+            IozoneRun::Matrix(_) => {
+                let mean = |g: GridRow| speed(scenario, variant, &g.test, g.mean_kb_per_s());
+                self.grids(variant).into_iter().map(mean).collect()
+            }
         }
     }
 
@@ -91,21 +94,57 @@ impl IozoneRun {
     }
 }
 
-fn mean(scenario: &Scenario, grid: &GridRow) -> SpeedRow {
-    let kb_per_s = grid.mean_kb_per_s();
-    let published = scenario.published.iter().find(|p| p.test == grid.test);
+/// What the source says of a test.
+pub(super) fn published<'s>(scenario: &'s Scenario, test: &str) -> Option<&'s PublishedSpeed> {
+    scenario.published.iter().find(|p| p.test == test)
+}
+
+/// The speed of a test, beside the published one; no more is known of it.
+pub(super) fn speed(scenario: &Scenario, variant: &Variant, test: &str, kb_per_s: f64) -> SpeedRow {
+    let published = published(scenario, test);
     SpeedRow {
-        test: grid.test.clone(),
-        variant: grid.variant.clone(),
-        figure: SumKind::default(),
+        test: test.to_owned(),
+        variant: variant.name.clone(),
+        figure: SumKind::Children,
         kb_per_s,
-        published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&grid.variant).copied()),
+        published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
         children_kb_per_s: kb_per_s,
         parent_kb_per_s: kb_per_s,
         read_from_disk: None,
         written_to_disk: None,
         latency_us: None,
         distribution: None,
+    }
+}
+
+/// A test of throughput mode.
+fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> SpeedRow {
+    let test = test_name(t.test);
+    let figure = published(scenario, test).map_or(SumKind::default(), |p| p.figure);
+    let (children, parent) = (t.summary.children_see, t.summary.parent_sees);
+    let latency = t
+        .latency
+        .iter()
+        .filter(|l| matches!(l.operation, Operation::Read | Operation::Write))
+        .max_by_key(|l| l.count);
+    SpeedRow {
+        figure,
+        children_kb_per_s: children,
+        parent_kb_per_s: parent,
+        distribution: latency.map(|l| l.distribution.clone()),
+        latency_us: latency.map(|l| {
+            let us = |ns: u64| ns as f64 / 1e3;
+            Percentiles::known(l.count, us(l.p50_ns), l.p99_ns.map(us), us(l.max_ns))
+        }),
+        ..speed(
+            scenario,
+            variant,
+            test,
+            match figure {
+                SumKind::Children => children,
+                SumKind::Parent => parent,
+            },
+        )
     }
 }
 
@@ -120,33 +159,4 @@ pub(super) fn writes_expected(options: &iozone::Options) -> f64 {
         None => options.children.iter().sum::<usize>().max(1) as u64 * options.records(),
     };
     (records * 5).max(1) as f64
-}
-
-/// IOzone's options of a command line of single or auto mode.
-pub(crate) fn matrix_options(line: &str) -> Result<iozone::Options, LineError> {
-    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    let options = match iozone::parse(&words).map_err(LineError::Matrix)? {
-        iozone::CommandLine::Run(options) => *options,
-        _ => return Err(LineError::HelpForMatrix),
-    };
-    let Some(m) = &options.matrix else {
-        return Err(LineError::OneSizeForMatrix);
-    };
-    let refused = [
-        (m.mapped.is_some(), "-B, -D", "a variant's file system has no mappings in process"),
-        (m.depth.is_some(), "-H, -k", "of calls under way at once no cut can be judged"),
-        (m.drop_caches, "--drop-caches", "a variant's cache is not dropped"),
-        (m.resume.is_some(), "--resume", "a simulated run begins anew"),
-        (m.write_telemetry.is_some(), "-X", "a scenario reads no other files"),
-        (m.read_telemetry.is_some(), "-Y", "a scenario reads no other files"),
-        (options.latency_files, "-Q", "a scenario writes no other files"),
-        (options.spreadsheet.is_some(), "-b", "a scenario writes no other files"),
-        (options.json.is_some(), "--json", "`lab run --json` has every cell"),
-        (options.cpu_use, "-+u", "it is of this process, not of the simulated machine"),
-        (options.processor.is_some(), "-P", "it is of this machine, not of the simulated one"),
-    ];
-    match refused.iter().find(|(given, ..)| *given) {
-        Some((_, option, why)) => Err(LineError::NotForScenario { option, why }),
-        None => Ok(options),
-    }
 }

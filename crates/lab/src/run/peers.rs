@@ -6,26 +6,24 @@
 //! by turns, beginning with another each time. The files are small and the disks scaled down, or it
 //! would take hours; and IOzone does not pause for two seconds after each test.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use steadfast_bench::iozone::{self, Surroundings};
 use steadfast_crash::CrashError;
-use steadfast_crash::ledger::Ledger;
-use steadfast_crash::risk::{PeerRun, Speed, Workload};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::model::ModelParams;
-use steadfast_peers::KernelFs;
+use steadfast_peers::{Begin, KernelFs};
 use steadfast_setup::DeviceSpec;
 use steadfast_statistics::load::Load;
 use steadfast_vfs::FileSystem;
 
-use super::measured::{self, IozoneRun, matrix_options};
-use super::real::{DiskContents, TakenAway, ours, peer, recorded};
-use super::{Setting, Watch, iozone_options};
+use super::measured;
+use super::real::{DiskContents, Turns, by_turns, kernels, ours};
+use super::reals::TakenAway;
+use super::setting::{Setting, Watch};
 use crate::results::{FailureRow, MachineLoad, Note, Path, PeerRow, SpeedRow, Spread};
-use crate::scenario::{RunKind, Scenario, Variant};
+use crate::scenario::{RunKind, Scenario, Variant, iozone_options, matrix_options};
 use crate::{LabError, OptionError, ScenarioError, VariantError};
 
 /// How long IOzone pauses after each test, instead of two seconds.
@@ -70,33 +68,9 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
     let lines = sides.iter().map(|v| workload(&scenario, v)).collect::<Result<Vec<_>, _>>()?;
     let before = Load::now();
     let runs = scenario.workload.speed_runs as usize;
-    let mut rows: BTreeMap<(usize, usize), Vec<SpeedRow>> = BTreeMap::new();
-    let (mut failures, mut failed) = (Vec::new(), BTreeSet::new());
-    for turn in 0..runs {
-        for i in 0..sides.len() {
-            if watch.stop.load(Ordering::Relaxed) {
-                break;
-            }
-            let side = (i + turn) % sides.len();
-            let v = sides[side];
-            let share = (turn * sides.len() + i) as f64 / (runs * sides.len()) as f64;
-            (watch.progress)(share, &format!("{}: {} in real time", v.name, path_of(v).name()));
-            if failed.contains(&side) {
-                continue;
-            }
-            match one(setting, &scenario, &lines[side], v) {
-                Ok((ran, ended)) => {
-                    rows.insert((side, turn), ran);
-                    failures.extend(ended.err().map(|e| FailureRow::of(v, e)));
-                }
-                Err(e) if rows.is_empty() => return Err(e.of(v)),
-                Err(e) => {
-                    failed.insert(side);
-                    failures.push(FailureRow::of(v, e));
-                }
-            }
-        }
-    }
+    let on: Vec<(&Variant, Path)> = sides.iter().map(|v| (*v, path_of(v))).collect();
+    let run = |side: usize| one(setting, &scenario, &lines[side], sides[side]);
+    let Turns { rows, failures } = by_turns(&on, runs, watch, run)?;
     let mut commands: Vec<&str> = lines.iter().map(|o| o.command_line.as_str()).collect();
     commands.dedup();
     let load = MachineLoad::of(before, Load::now());
@@ -158,39 +132,24 @@ fn one(
     iozone: &iozone::Options,
     variant: &Variant,
 ) -> Result<(Vec<SpeedRow>, TakenAway), VariantError> {
-    let run = Benchmark { iozone: iozone.clone(), found: Mutex::new(None) };
-    let taken_away = match variant.kernel {
-        Some(_) => recorded(&peer(scenario, variant, DiskContents::Zeros)?, &run)?.1,
-        None => {
-            let memory = setting.page_cache_bytes(iozone, variant);
-            ours(scenario, &run, variant, Path::Fuse, (memory, DiskContents::Zeros))?.1
-        }
-    };
-    let found = run.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((found.map_or_else(Vec::new, |ran| ran.rows(scenario, variant)), taken_away))
-}
-
-/// The benchmark as a workload that keeps what it has measured. Nothing is cut.
-struct Benchmark {
-    iozone: iozone::Options,
-    found: Mutex<Option<IozoneRun>>,
-}
-
-impl Workload for Benchmark {
-    fn run(
-        &self,
-        fs: &Arc<dyn FileSystem>,
-        log: &RecordLog,
-        _begin: &mut dyn FnMut() -> steadfast_crash::Result<()>,
-    ) -> steadfast_crash::Result<PeerRun> {
+    let surroundings = Surroundings { repeat_data: true, ..Surroundings::default() };
+    let run = |fs: &Arc<dyn FileSystem>, log: &RecordLog, _: Begin<'_>| {
         // Nothing of it is cut: what the devices are asked need not be kept.
         log.pause(true);
-        let surroundings = Surroundings { repeat_data: true, ..Surroundings::default() };
-        let results = measured::iozone(Arc::clone(fs), &self.iozone, &surroundings, None)
-            .map_err(CrashError::host)?;
-        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
-        Ok(PeerRun { judge: Arc::new(Ledger::new(log)), speed: Speed::default(), programs: 0 })
-    }
+        let ran = measured::iozone(Arc::clone(fs), iozone, &surroundings, None);
+        ran.map_err(CrashError::host)
+    };
+    let (ran, taken_away) = match variant.kernel {
+        Some(_) => {
+            let (_, (.., ran), away) = kernels(scenario, variant, DiskContents::Zeros, run)?;
+            (ran, away)
+        }
+        None => {
+            let memory = setting.page_cache_bytes(iozone, variant);
+            ours(scenario, variant, Path::Fuse, (memory, DiskContents::Zeros), run)?
+        }
+    };
+    Ok((ran.rows(scenario, variant), taken_away))
 }
 
 /// A row a test and variant: the speed over the runs, and run by run that over the first variant of

@@ -1,27 +1,20 @@
 //! dd's copies on a variant's stack.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_bench::dd::place::{
     self, DdTarget, NotOpened, OWN_DISK, OpenResult, Snk, Src, named,
 };
-use steadfast_bench::dd::{self, Counts, DdFailure, Job, Operands, Reporter, Tally, WrongOperand};
+use steadfast_bench::dd::{self, Counts, DdFailure, Job, Operands, Reporter, Tally};
 use steadfast_block::BlockDevice;
 use steadfast_runtime::Mutex;
-use steadfast_setup::{Overwrite, Stack};
+use steadfast_setup::Stack;
 use steadfast_vfs::{FileSystem, NewNode};
 
-use super::Setting;
 use crate::VariantError;
-use crate::scenario::Variant;
-
-/// What a variant is built of.
-pub(super) fn stack(setting: &Setting, variant: &Variant) -> Stack {
-    let memory = setting.scenario.machine_of(variant).page_cache_bytes(None);
-    Stack::new(setting.scenario.setup_of(variant), memory, Overwrite::Blank)
-}
+use crate::scenario::operands;
 
 /// A stack as dd sees it.
 pub(super) struct DdPlace<'s>(pub &'s Stack);
@@ -29,7 +22,7 @@ pub(super) struct DdPlace<'s>(pub &'s Stack);
 impl DdPlace<'_> {
     /// Runs dd: the counts, and what it said; `Err` only where nothing could be begun.
     pub fn copy(&self, line: &str) -> Result<(Counts, DdMessages), VariantError> {
-        let operands = parsed(line)?;
+        let operands = operands(line)?;
         let (said, tally) = (DdMessages::default(), Tally::default());
         let failed = |said: String| VariantError::Dd { line: line.to_owned(), said };
         let not_opened = |e: NotOpened| failed(e.to_string());
@@ -57,12 +50,6 @@ impl DdPlace<'_> {
             said => Err(VariantError::Dd { line: line.to_owned(), said }),
         }
     }
-}
-
-/// dd's operands.
-pub(crate) fn parsed(line: &str) -> Result<Operands, WrongOperand> {
-    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    dd::parse(&words)
 }
 
 /// What dd says beside its counts.

@@ -5,19 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_bench::iozone::{self, Action, Call, Observer, Surroundings};
-use steadfast_crash::explore::{CrashPoints, CutSource, Plan, RebootTarget, StackMachine, explore};
+use steadfast_crash::account::{self, Account, FilesJudge};
+use steadfast_crash::explore::{CrashPoints, CutSource, Plan, RebootTarget};
 use steadfast_crash::figures::{Figures, StateFigures};
-use steadfast_crash::ledger::{self, Ledger, OperationId};
 use steadfast_crash::opinion::Opinion;
-use steadfast_devices::filter::record::RecordLog;
-use steadfast_devices::store::{Digest, Store};
-use steadfast_ext4_mkfs::Contents;
-use steadfast_runtime::{Mutex, Nanos};
-use steadfast_setup::Volumes;
-use steadfast_vfs::FileSystem;
+use steadfast_devices::store::Digest;
+use steadfast_runtime::Nanos;
 
 use super::controls::cut_with_controls;
-use super::{Report, Setting, measured};
+use super::measured;
+use super::recorded;
+use super::setting::{Report, Setting};
 use crate::VariantError;
 use crate::results::{AgeSeries, ClockKind, NotJudged, Percentiles, Rate, RiskRow};
 use crate::scenario::Variant;
@@ -34,10 +32,8 @@ pub(super) fn run(
 ) -> Result<RiskRow, VariantError> {
     let (machine, recorded) = recorded(setting, iozone, variant)?;
     let plan = plan(setting.cuts_of(variant), setting.options.seed);
-    let explored =
-        |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
     let programs = programs(&recorded);
-    let (row, _) = cut_with_controls(setting, variant, recorded, &plan, report, &explored)?;
+    let (row, _) = cut_with_controls(setting, variant, (&machine, recorded), &plan, report)?;
     Ok(RiskRow { programs: Some(programs), ..row })
 }
 
@@ -56,12 +52,15 @@ pub(super) fn recorded(
     iozone: &iozone::Options,
     variant: &Variant,
 ) -> Result<(Arc<dyn RebootTarget>, CutSource), VariantError> {
-    let memory = setting.page_cache_bytes(iozone, variant);
-    let machine = Arc::new(setting.scenario.stack_machine(variant, memory));
-    let (inner, iozone) = (Arc::clone(&machine), iozone.clone());
-    let sim = machine.setup.simulation(setting.options.seed);
-    let recorded = sim.run(move || record(&inner, &iozone))??;
-    Ok((machine, recorded))
+    let (memory, iozone) = (setting.page_cache_bytes(iozone, variant), iozone.clone());
+    let (machine, (bases, recording, history)) =
+        recorded::recorded(setting, variant, (memory, true), move |fs, log, _| {
+            let account = Arc::new(AccountWriter(Account::new(log)));
+            let judged = Surroundings { judged: true, ..Surroundings::default() };
+            measured::iozone(Arc::clone(fs), &iozone, &judged, Some(account.clone()))?;
+            Ok(account.0.take())
+        })?;
+    Ok((machine, CutSource { bases, recording, judge: Arc::new(FilesJudge(history)) }))
 }
 
 /// So many cuts, spread over the run.
@@ -69,65 +68,26 @@ pub(super) fn plan(cuts: u64, seed: u64) -> Plan {
     Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::trials(CrashPoints::Spread(cuts), seed) }
 }
 
-/// Runs the workload with every device recorded, in the caller's simulation.
-fn record(machine: &StackMachine, iozone: &iozone::Options) -> Result<CutSource, VariantError> {
-    let devices = machine.used_devices()?;
-    let log = RecordLog::new();
-    log.pause(true);
-    let recorded = machine.recorded(&devices, Volumes::NewOnUsed, &log)?;
-    let contents = Contents::UnknownZeroTables;
-    recorded.make(&machine.setup, contents, (0, 0))?;
-    recorded.flush()?;
-    let bases: Vec<Store> = devices.all().map(|d| d.contents()).collect();
-    log.pause(false);
-    let fs = machine.mount(&recorded)?;
-    let account = Arc::new(LedgerWriter::new(Ledger::new(&log)));
-    let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
-    let judged = Surroundings { judged: true, ..Surroundings::default() };
-    measured::iozone(shared, iozone, &judged, Some(account.clone()))?;
-    let recording = log.take();
-    fs.unmount().map_err(VariantError::Unmount)?;
-    recorded.close()?;
-    let account = Arc::into_inner(account).ok_or(VariantError::StillRuns)?;
-    Ok(CutSource { bases, recording, judge: Arc::new(account.into_ledger()) })
-}
+/// Carries what the benchmark says to the account. Calls on a file come from one task, one after
+/// the other.
+pub(super) struct AccountWriter(pub Account);
 
-/// Carries what the benchmark says to the ledger.
-pub(super) struct LedgerWriter {
-    ledger: Ledger,
-    /// One open call a file: calls on a file come from one task, one after the other.
-    open: Mutex<std::collections::BTreeMap<String, OperationId>>,
-}
-
-impl LedgerWriter {
-    pub fn new(ledger: Ledger) -> LedgerWriter {
-        LedgerWriter { ledger, open: Mutex::default() }
-    }
-
-    pub fn into_ledger(self) -> Ledger {
-        self.ledger
-    }
-}
-
-impl Observer for LedgerWriter {
+impl Observer for AccountWriter {
     fn started(&self, call: &Call<'_>) {
         let action = match call.action {
-            Action::Write { offset, len, tag } => ledger::Action::Write { offset, len, tag },
+            Action::Write { offset, len, tag } => account::Action::Write { offset, len, tag },
             // A removed file holds nothing: the same to a judge as an emptied one.
-            Action::Truncate | Action::Remove => ledger::Action::EMPTY,
+            Action::Truncate | Action::Remove => account::Action::EMPTY,
         };
-        let started = self.ledger.start(call.file, action);
-        self.open.lock().insert(call.file.to_owned(), started);
+        self.0.begin_on(call.file, action);
     }
 
     fn finished(&self, call: &Call<'_>, _at: Nanos, durable: bool) {
-        if let Some(started) = self.open.lock().remove(call.file) {
-            self.ledger.acknowledge(&started, durable);
-        }
+        self.0.end_on(call.file, durable);
     }
 
     fn synced(&self, file: Option<&str>, started: Nanos, _at: Nanos) {
-        self.ledger.synced(file, started);
+        self.0.synced(file, started);
     }
 }
 
@@ -204,7 +164,7 @@ pub(super) fn not_judged(figures: &Figures) -> Option<NotJudged> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{SeedResults, SpeedRow, SumKind, points};
+    use crate::results::{SeedResults, points};
     use crate::scenario::Scenario;
 
     /// The chart compares like with like: no percentile of ours beside a maximum of the kernel's.
@@ -218,27 +178,12 @@ mod tests {
         assert!(ours.exposure_bytes.p99().is_some());
         let kernels = row(&scenario.variants[6], figures(40));
         let risk = [ours, kernels];
-        let speeds = risk.iter().map(|r| speed_of(&r.variant).into()).collect::<Vec<_>>();
+        let speed = |v: &Variant| measured::speed(&scenario, v, "write", 1.0).into();
+        let speeds = [0, 6].map(|v| speed(&scenario.variants[v])).to_vec();
         let measurements = speeds.into_iter().chain(risk.map(Into::into)).collect();
         let points = points(&SeedResults { seed: 1, measurements });
         assert_eq!(points.len(), 2);
         assert!(points.iter().all(|p| p.exposure_is == "max of 40"), "{points:?}");
         assert_eq!((points[0].exposure_bytes, points[1].exposure_bytes), (390.0, 39.0));
-    }
-
-    fn speed_of(variant: &str) -> SpeedRow {
-        SpeedRow {
-            test: "write".into(),
-            variant: variant.into(),
-            figure: SumKind::Children,
-            kb_per_s: 1.0,
-            published_kb_per_s: None,
-            children_kb_per_s: 1.0,
-            parent_kb_per_s: 1.0,
-            read_from_disk: None,
-            written_to_disk: None,
-            latency_us: None,
-            distribution: None,
-        }
     }
 }

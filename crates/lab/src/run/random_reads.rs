@@ -7,10 +7,8 @@ use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_runtime::{cpu, now, spawn};
 
-use super::load::{JobResult, Load};
-use super::place::stack;
-use super::timings::in_simulation;
-use super::{Part, Report, Setting};
+use super::setting::{Part, Report, Setting};
+use super::workload::{JobResult, Workload};
 use crate::VariantError;
 use crate::results::{Percentiles, RandomReadRow};
 use crate::scenario::{Distribution, RandomReadSpec, Variant};
@@ -131,11 +129,10 @@ fn run(
     spec: &RandomReadSpec,
     variant: &Variant,
 ) -> Result<RandomReadRow, VariantError> {
-    let stack = stack(setting, variant);
-    let cost = stack.setup().machine.dd_record(true);
     let (inner, seed) = (spec.clone(), setting.options.seed);
     let reads = spec.count(setting.options.full);
-    let (times, seconds) = in_simulation(setting, variant, move || {
+    let (times, seconds) = setting.on_stack(variant, None, move |stack| {
+        let cost = stack.setup().machine.dd_record(true);
         let disk = stack.own_disk()?;
         let blocks = disk.info().size / inner.bytes;
         if blocks == 0 {
@@ -144,10 +141,7 @@ fn run(
         let chooser = Arc::new(Chooser::new(inner.distribution, blocks));
         let warm_up = reads * inner.warm_up_percent / 100;
         tasks(&disk, &chooser, &inner, (warm_up, cost, seed ^ 0x7761_726d))?;
-        let timed = tasks(&disk, &chooser, &inner, (reads, cost, seed))?;
-        drop(disk);
-        stack.shut_down()?;
-        Ok(timed)
+        tasks(&disk, &chooser, &inner, (reads, cost, seed))
     })?;
     Ok(RandomReadRow {
         test: spec.test.clone(),
@@ -163,7 +157,7 @@ fn run(
 /// Random reads as a workload.
 pub(super) struct RandomReads(pub Vec<RandomReadSpec>);
 
-impl Load for RandomReads {
+impl Workload for RandomReads {
     fn command(&self) -> Option<String> {
         Some(self.0.iter().map(RandomReadSpec::line).collect::<Vec<_>>().join("; "))
     }

@@ -20,9 +20,10 @@ use steadfast_setup::{Blocks, Devices, Setup};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, path};
 
 use super::disk_use;
-use super::load::{JobResult, Load};
-use super::{Part, Report, Setting};
-use crate::results::{Percentiles, QueueSeries, ReadRow, SpeedRow, SumKind, VariantTime};
+use super::measured::{published, speed};
+use super::setting::{Part, Report, Setting};
+use super::workload::{JobResult, Workload};
+use crate::results::{Percentiles, QueueSeries, ReadRow, SpeedRow, VariantTime};
 use crate::scenario::{ReadFile, ReadUnderWriteSpec, Scenario, Variant};
 use crate::{ScenarioError, VariantError};
 
@@ -69,7 +70,7 @@ impl Reads {
     }
 }
 
-impl Load for Reads {
+impl Workload for Reads {
     fn command(&self) -> Option<String> {
         let Reads { spec, trials } = self;
         Some(format!(
@@ -88,9 +89,11 @@ impl Load for Reads {
         let memory = setting.memory_of(variant).unwrap_or(512 << 20);
         let machine = setting.measured.stack_machine(variant, memory);
         let (spec, trials) = (self.spec.clone(), self.trials);
-        let sim = machine.setup.simulation(setting.options.seed);
-        let ran = sim.run(move || Experiment::prepare(machine, spec, trials)?.run(&report));
-        let found = ran??;
+        let (setup, overwrite) = (machine.setup.clone(), setting.overwrite());
+        let found = setting.on_machine(&setup, move || {
+            let devices = Devices::open(&machine.setup, overwrite)?;
+            Experiment::prepare(machine, &devices, spec, trials)?.run(&report)
+        })?;
         Ok(found.outcome(setting, variant, &self.spec))
     }
 }
@@ -125,10 +128,10 @@ struct OfPlace {
 impl Experiment {
     fn prepare(
         machine: StackMachine,
+        devices: &Devices,
         spec: ReadUnderWriteSpec,
         trials: u64,
     ) -> Result<Experiment, VariantError> {
-        let devices = Devices::build(&machine.setup)?;
         let blocks = devices.blocks()?;
         let (journal, queue) = (blocks.journal.clone(), blocks.queue.clone());
         let [first, second] = halves(&blocks.disk)?;
@@ -270,7 +273,7 @@ impl ReadMeasurement {
         let (mut speeds, mut reads) = (Vec::new(), Vec::new());
         for of in self.places {
             let test = of.place.test();
-            let published = setting.scenario.published.iter().find(|p| p.test == test);
+            let published = published(&setting.scenario, test);
             let published = published.and_then(|p| p.seconds.get(&variant.name).copied());
             let under_write = Percentiles::of(of.under_write);
             let idle = Percentiles::of(of.idle);
@@ -278,22 +281,14 @@ impl ReadMeasurement {
             let us = |ms: f64| ms * 1e3;
             let kb_per_s = kb / under_write.p50();
             speeds.push(SpeedRow {
-                test: test.into(),
-                variant: variant.name.clone(),
-                figure: SumKind::Children,
-                kb_per_s,
                 published_kb_per_s: published.map(|seconds| kb / seconds),
-                children_kb_per_s: kb_per_s,
-                parent_kb_per_s: kb_per_s,
-                read_from_disk: None,
-                written_to_disk: None,
                 latency_us: Some(Percentiles::known(
                     calls.n(),
                     us(calls.p50()),
                     calls.p99().map(us),
                     us(calls.max()),
                 )),
-                distribution: None,
+                ..speed(&setting.scenario, variant, test, kb_per_s)
             });
             reads.push(ReadRow {
                 test: test.into(),

@@ -9,74 +9,42 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
 use steadfast_crash::CrashError;
-use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload, old_contents};
+use steadfast_crash::risk::{FilesWorkload, Speed, old_contents};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::{Model, ModelParams};
 use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};
 use steadfast_devices::store::Store;
 use steadfast_ext4_mkfs::Contents;
-use steadfast_peers::{FolderMount, KernelFs, LoopExport, PeerSpec, RiskVariant};
+use steadfast_peers::{Begin, FolderMount, LoopExport, Peer, PeerRecording};
 use steadfast_setup::Blocks;
 use steadfast_statistics::load::Load;
 use steadfast_vfs::{FileSystem, HostFs};
 
-use super::files::MEMORY;
-use super::{Setting, Watch};
+use super::on_stack::kernel_fs;
+use super::reals::{MEMORY, Real, Reals, TakenAway};
+use super::setting::{Setting, Watch};
 use crate::results::{FailureRow, MachineLoad, Path};
 use crate::scenario::{Scenario, Variant};
 use crate::{LabError, VariantError};
-
-/// What the runs in real time of a variant brought.
-pub(super) enum Real {
-    /// A file system of the kernel: its speeds, and the run that is to be cut.
-    Kernel(Vec<Speed>, Box<RiskVariant>, Box<RecordedRun>),
-    /// Ours.
-    Ours {
-        /// In this process.
-        in_process: Vec<Speed>,
-        /// By system calls.
-        mounted: Vec<Speed>,
-    },
-    /// A file system of the kernel whose run that was to be cut has failed.
-    NotRecorded(Vec<Speed>),
-    /// This machine cannot run it, and why.
-    LeftOut(String),
-}
-
-/// Whether all could be taken away after a run whose results are there.
-pub(super) type TakenAway = Result<(), VariantError>;
-
-/// What the runs in real time brought, by variant; each is taken once.
-#[derive(Default)]
-pub(super) struct Reals {
-    by_variant: Mutex<BTreeMap<String, Real>>,
-    /// What else the machine did meanwhile.
-    pub load: Option<MachineLoad>,
-    /// What failed while others brought results.
-    pub failures: Vec<FailureRow>,
-}
-
-impl Reals {
-    pub fn take(&self, variant: &Variant) -> Option<Real> {
-        self.by_variant.lock().unwrap_or_else(PoisonError::into_inner).remove(&variant.name)
-    }
-}
 
 /// Makes the runs in real time that the scenario asks for: none without file systems of the kernel.
 /// Whoever watches may stop it between two of them.
 pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, LabError> {
     let files = setting.loads.iter().find_map(|load| load.in_real_time());
-    let Some(workload) = files else { return Ok(Reals::default()) };
-    let variants = &setting.scenario.variants;
+    let Some(workload) = files.filter(|_| setting.options.real.is_none()) else {
+        return Ok(Reals::default());
+    };
+    let (scenario, spec) = (&setting.scenario, &setting.scenario.workload);
+    let variants = &scenario.variants;
     let mut reals = BTreeMap::new();
     for v in variants {
         if let Some(kernel) = &v.kernel
-            && let Err(why) = available(kernel)
+            && let Err(why) = kernel_fs(kernel).and_then(|fs| Ok(fs.available()?))
         {
             reals.insert(v.name.clone(), Real::LeftOut(why.to_string()));
         }
@@ -87,32 +55,61 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
     }
     let wanted: Vec<&Variant> = variants.iter().filter(|v| !reals.contains_key(&v.name)).collect();
     let before = Load::now();
-    let (mut speeds, mut failures) = by_turns(setting, workload, &wanted, watch)?;
+    let short = FilesWorkload {
+        run_for: workload.run_for.min(Duration::from_secs_f64(spec.speed_seconds)),
+        rounds_least: workload.rounds_least.min(1),
+        ..workload.clone()
+    };
+    let sides: Vec<(&Variant, Path)> = wanted.iter().flat_map(|v| paths(v)).collect();
+    let used = (MEMORY, DiskContents::Before);
+    let progress = |done: f64, what: &str| (watch.progress)(done * SPEED_SHARE, what);
+    let of_speed = Watch { progress: &progress, stop: watch.stop };
+    let turns = by_turns(&sides, spec.speed_runs as usize, &of_speed, |side| {
+        let (v, path) = sides[side];
+        let work =
+            |fs: &Arc<dyn FileSystem>, log: &RecordLog, begin: Begin<'_>| short.run(fs, log, begin);
+        let (ran, taken_away) = match path {
+            Path::Kernel => {
+                let (_, (.., ran), taken_away) = kernels(scenario, v, used.1, work)?;
+                (ran, taken_away)
+            }
+            Path::InProcess | Path::Fuse => ours(scenario, v, path, used, work)?,
+        };
+        Ok((ran.speed, taken_away))
+    });
+    let Turns { rows, mut failures } = turns?;
+    let mut speeds: BTreeMap<usize, Vec<Speed>> = BTreeMap::new();
+    for ((side, _), speed) in rows {
+        speeds.entry(side).or_default().push(speed);
+    }
     let load = Some(MachineLoad::of(before, Load::now()));
-    let scenario = &setting.scenario;
     for v in &wanted {
         if watch.stop.load(Ordering::Relaxed) {
             break;
         }
-        let kernels = speeds.contains_key(&(v.name.as_str(), Path::Kernel));
-        let has_failed = !kernels && failures.iter().any(|f| f.variant == v.name);
-        let mut of = |path: Path| speeds.remove(&(v.name.as_str(), path)).unwrap_or_default();
+        let mut of = |path: Path| {
+            let side = sides.iter().position(|(of, on)| of.name == v.name && *on == path);
+            side.and_then(|side| speeds.remove(&side)).unwrap_or_default()
+        };
         let real = match &v.kernel {
             None => Real::Ours { in_process: of(Path::InProcess), mounted: of(Path::Fuse) },
-            Some(_) if has_failed => Real::NotRecorded(Vec::new()),
             Some(_) => {
-                (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
-                let ran = peer(scenario, v, DiskContents::Before)
-                    .and_then(|peer| recorded(&peer, workload).map(|ran| (peer, ran)));
-                match ran {
-                    Ok((peer, (ran, taken_away))) => {
+                let speeds = of(Path::Kernel);
+                let has_failed = speeds.is_empty() && failures.iter().any(|f| f.variant == v.name);
+                if has_failed {
+                    Real::Kernel(speeds, None)
+                } else {
+                    (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
+                    let work = |fs: &Arc<dyn FileSystem>, log: &RecordLog, begin: Begin<'_>| {
+                        workload.run(fs, log, begin)
+                    };
+                    let ran = kernels(scenario, v, DiskContents::Before, work);
+                    let ran = ran.map(|(peer, ran, taken_away)| {
                         failures.extend(taken_away.err().map(|e| FailureRow::of(v, e)));
-                        Real::Kernel(of(Path::Kernel), Box::new(peer), Box::new(ran))
-                    }
-                    Err(e) => {
-                        failures.push(FailureRow::of(v, e));
-                        Real::NotRecorded(of(Path::Kernel))
-                    }
+                        (peer, Box::new(ran.into()))
+                    });
+                    let ran = ran.map_err(|e| failures.push(FailureRow::of(v, e)));
+                    Real::Kernel(speeds, ran.ok())
                 }
             }
         };
@@ -124,83 +121,58 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
 /// About what share of the runs in real time is for the speeds.
 const SPEED_SHARE: f64 = 0.7;
 
-/// The speeds of each variant on each of its paths, a run after the other.
-type Speeds<'v> = BTreeMap<(&'v str, Path), Vec<Speed>>;
-
-/// Runs every variant on each of its paths, by turns; with what failed. What has failed on a path
-/// is not run there again.
-fn by_turns<'v>(
-    setting: &Setting,
-    workload: &FilesWorkload,
-    wanted: &[&'v Variant],
-    watch: &Watch<'_>,
-) -> Result<(Speeds<'v>, Vec<FailureRow>), LabError> {
-    let spec = &setting.scenario.workload;
-    let short = FilesWorkload {
-        run_for: workload.run_for.min(Duration::from_secs_f64(spec.speed_seconds)),
-        rounds_least: workload.rounds_least.min(1),
-        ..workload.clone()
-    };
-    let paths = |v: &'v Variant| match v.kernel {
+/// The paths on which a variant is measured.
+fn paths(v: &Variant) -> Vec<(&Variant, Path)> {
+    match v.kernel {
         Some(_) => vec![(v, Path::Kernel)],
         None => vec![(v, Path::InProcess), (v, Path::Fuse)],
-    };
-    let sides: Vec<(&'v Variant, Path)> = wanted.iter().flat_map(|v| paths(v)).collect();
-    let (mut speeds, mut failures) = (Speeds::new(), Vec::new());
+    }
+}
+
+/// What runs by turns brought.
+pub(super) struct Turns<T> {
+    /// By side and turn.
+    pub rows: BTreeMap<(usize, usize), T>,
+    pub failures: Vec<FailureRow>,
+}
+
+/// Runs each side so often, by turns, one at a time, beginning with another each time, until
+/// somebody wants to stop. What has failed on a side is not run there again.
+pub(super) fn by_turns<T>(
+    sides: &[(&Variant, Path)],
+    runs: usize,
+    watch: &Watch<'_>,
+    run: impl Fn(usize) -> Result<(T, TakenAway), VariantError>,
+) -> Result<Turns<T>, LabError> {
+    let mut turns = Turns { rows: BTreeMap::new(), failures: Vec::new() };
     let mut failed = BTreeSet::new();
-    let all = sides.len() * spec.speed_runs as usize;
-    for turn in 0..spec.speed_runs as usize {
-        for i in 0..sides.len() {
-            if watch.stop.load(Ordering::Relaxed) {
-                return Ok((speeds, failures));
+    let all = runs * sides.len();
+    for number in 0..all {
+        let (turn, i) = (number / sides.len(), number % sides.len());
+        let side = (i + turn) % sides.len();
+        if watch.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if failed.contains(&side) {
+            continue;
+        }
+        let (v, path) = sides[side];
+        let what = format!("{}: {} in real time", v.name, path.name());
+        (watch.progress)(number as f64 / all as f64, &what);
+        match run(side) {
+            Ok((row, taken_away)) => {
+                turns.rows.insert((side, turn), row);
+                turns.failures.extend(taken_away.err().map(|e| FailureRow::of(v, e)));
             }
-            let (v, path) = sides[(i + turn) % sides.len()];
-            if failed.contains(&(&v.name, path)) {
-                continue;
-            }
-            let share = (turn * sides.len() + i) as f64 / all as f64 * SPEED_SHARE;
-            (watch.progress)(share, &format!("{}: measured in real time", v.name));
-            let ran = match path {
-                Path::Kernel => peer(&setting.scenario, v, DiskContents::Before)
-                    .and_then(|peer| recorded(&peer, &short))
-                    .map(|(ran, taken_away)| (ran.speed, taken_away)),
-                Path::InProcess | Path::Fuse => {
-                    ours(&setting.scenario, &short, v, path, (MEMORY, DiskContents::Before))
-                }
-            };
-            match ran {
-                Ok((speed, taken_away)) => {
-                    speeds.entry((&v.name, path)).or_default().push(speed);
-                    failures.extend(taken_away.err().map(|e| FailureRow::of(v, e)));
-                }
-                // Nothing is lost yet.
-                Err(e) if speeds.is_empty() => return Err(e.of(v)),
-                Err(e) => {
-                    failed.insert((&v.name, path));
-                    failures.push(FailureRow::of(v, e));
-                }
+            // Nothing is lost yet.
+            Err(e) if turns.rows.is_empty() => return Err(e.of(v)),
+            Err(e) => {
+                failed.insert(side);
+                turns.failures.push(FailureRow::of(v, e));
             }
         }
     }
-    Ok((speeds, failures))
-}
-
-/// A run of the kernel's, recorded.
-pub(super) fn recorded(
-    peer: &RiskVariant,
-    workload: &dyn Workload,
-) -> Result<(RecordedRun, TakenAway), VariantError> {
-    let (ran, taken_away) = peer.record(workload).map_err(VariantError::Workload)?;
-    Ok((ran, taken_away.map_err(VariantError::from)))
-}
-
-fn kind_of(kernel: &str) -> Result<KernelFs, VariantError> {
-    // Checked where the scenario is read.
-    KernelFs::of_name(kernel).ok_or_else(|| VariantError::UnknownKernel(kernel.to_owned()))
-}
-
-fn available(kernel: &str) -> Result<(), VariantError> {
-    Ok(kind_of(kernel)?.available()?)
+    Ok(turns)
 }
 
 fn model_of(scenario: &Scenario, device: &str) -> Result<ModelParams, VariantError> {
@@ -226,23 +198,24 @@ impl DiskContents {
     }
 }
 
-/// The kernel's file system that a variant is.
-pub(super) fn peer(
+/// A run on the kernel's file system that a variant is, recorded; what recovers it, and whether
+/// all could be taken away.
+pub(super) fn kernels<T>(
     scenario: &Scenario,
     variant: &Variant,
     used: DiskContents,
-) -> Result<RiskVariant, VariantError> {
+    work: impl FnOnce(&Arc<dyn FileSystem>, &RecordLog, Begin<'_>) -> steadfast_crash::Result<T>,
+) -> Result<(Peer, PeerRecording<T>, TakenAway), VariantError> {
     let disk = model_of(scenario, &variant.disk)?;
-    let bytes = disk.build(&variant.disk)?.info().size;
-    let journal = variant.journal.as_ref().map(|name| model_of(scenario, name)).transpose()?;
-    Ok(RiskVariant::new(&PeerSpec {
-        kind: kind_of(variant.kernel.as_deref().unwrap_or_default())?,
-        mkfs: variant.mkfs.clone(),
-        mount: variant.mount.clone(),
-        disk,
-        journal,
-        old_contents: used.contents(bytes),
-    }))
+    let before = used.contents(disk.build(&variant.disk)?.info().size);
+    let mut devices = vec![disk];
+    if let Some(journal) = &variant.journal {
+        devices.push(model_of(scenario, journal)?);
+    }
+    let kernel = kernel_fs(variant.kernel.as_deref().unwrap_or_default())?;
+    let peer = Peer::on_models(kernel, (&variant.mkfs, &variant.mount), devices);
+    let (ran, taken_away) = peer.record(before, work)?;
+    Ok((peer, ran, taken_away.map_err(VariantError::from)))
 }
 
 /// A modelled device where the kernel has those of its file systems.
@@ -275,15 +248,15 @@ impl ExportedDevice {
     }
 }
 
-/// Runs the workload on Steadfast's file system with so much page cache, in process or through its
+/// Does something on Steadfast's file system with so much page cache, in process or through its
 /// mount; nothing is cut. Whether all could be taken away afterwards is beside what it brought.
-pub(super) fn ours(
+pub(super) fn ours<T>(
     scenario: &Scenario,
-    workload: &dyn Workload,
     variant: &Variant,
     path: Path,
     (memory_bytes, used): (u64, DiskContents),
-) -> Result<(Speed, TakenAway), VariantError> {
+    work: impl FnOnce(&Arc<dyn FileSystem>, &RecordLog, Begin<'_>) -> steadfast_crash::Result<T>,
+) -> Result<(T, TakenAway), VariantError> {
     let log = RecordLog::new();
     let behind = |name: &String| ExportedDevice::new(scenario, name, &log, used);
     let disk = behind(&variant.disk)?;
@@ -303,12 +276,12 @@ pub(super) fn ours(
             let served = FolderMount::new(own)?;
             let ran = HostFs::open(served.path()).map_err(VariantError::from).and_then(|host| {
                 let host: Arc<dyn FileSystem> = Arc::new(host);
-                workload.run(&host, &log, &mut begin).map_err(VariantError::Workload)
+                Ok(work(&host, &log, &mut begin)?)
             });
             (ran, served.take_away().map_err(VariantError::from))
         }
         Path::InProcess | Path::Kernel => {
-            let ran = workload.run(&own, &log, &mut begin).map_err(VariantError::Workload);
+            let ran = work(&own, &log, &mut begin).map_err(VariantError::from);
             // It holds the device, which is to be taken away.
             drop(own);
             (ran, Ok(()))
@@ -319,5 +292,5 @@ pub(super) fn ours(
     // All are taken away, also after one that could not be.
     let gone: Vec<_> = journal.into_iter().chain([disk]).map(ExportedDevice::take_away).collect();
     let gone = gone.into_iter().collect::<Result<(), _>>();
-    ran.map(|ran| (ran.speed, unmounted.and(written).and(gone)))
+    ran.map(|ran| (ran, unmounted.and(written).and(gone)))
 }

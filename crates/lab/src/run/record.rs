@@ -5,53 +5,25 @@
 
 use std::fs::{self, File, create_dir_all};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 use steadfast_block::pattern::{SECTOR, Stamp, stamp_of};
 use steadfast_crash::JOURNAL_MAGIC;
+use steadfast_crash::account;
 use steadfast_crash::explore::CutSource;
 use steadfast_crash::figures::Figures;
 use steadfast_crash::found::{Finder, FoundFile, SectorData};
 use steadfast_crash::judge::Judge;
-use steadfast_crash::ledger;
-use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::Call;
 use steadfast_devices::filter::record::{Action, Durability, Event, Moment};
 use steadfast_devices::store::{Digest, Segment};
 use steadfast_vfs::foreign::{json, shown};
 
-use super::Setting;
+use super::setting::Setting;
+use crate::VariantError;
 use crate::scenario::Variant;
-use crate::{LabError, VariantError};
-
-/// Where recordings are written, and what kept one of them from it. A run goes on without them: its
-/// results are worth more than a copy of what they come from.
-#[derive(Debug)]
-pub struct Recordings {
-    folder: PathBuf,
-    /// What it is called in messages.
-    shown: PathBuf,
-    failed: Mutex<Option<LabError>>,
-}
-
-impl Recordings {
-    /// In this folder, which is called `shown` in messages; it is made if it is not there.
-    pub fn new(folder: PathBuf, shown: PathBuf) -> Recordings {
-        Recordings { folder, shown, failed: Mutex::new(None) }
-    }
-
-    /// Why the recordings are not whole, if they are not: after the first failure nothing more is
-    /// written. The next time it is not there any more.
-    pub fn take_failure(&self) -> Option<LabError> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn has_failed(&self) -> bool {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-}
 
 /// Writes into the folder of a variant's recordings, if there are to be any: `DIR/seed-S/VARIANT`.
 fn keep(
@@ -70,8 +42,7 @@ fn keep(
         {
             *path = recordings.shown.join(inside);
         }
-        let mut failed = recordings.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.get_or_insert(e.of(variant));
+        recordings.fail(e.of(variant));
     }
 }
 
@@ -101,7 +72,9 @@ pub(super) fn found(setting: &Setting, variant: &Variant, finder: Option<&Finder
 
 /// Writes a row for each cut; `which` of the cuts: "cuts", or a control's name.
 pub(super) fn cuts(setting: &Setting, variant: &Variant, which: &str, figures: &Figures) {
-    keep(setting, variant, |folder| write_cuts(folder, which, figures));
+    keep(setting, variant, |folder| {
+        lines(&folder.join(format!("{which}.jsonl")), figures.cuts.iter())
+    });
 }
 
 fn write_run(folder: &Path, recorded: &CutSource) -> Result<(), VariantError> {
@@ -127,35 +100,6 @@ fn write_run(folder: &Path, recorded: &CutSource) -> Result<(), VariantError> {
     let calls = recorded.judge.calls();
     let others = calls.iter().filter(|call| !call.kind.changes_contents());
     lines(&folder.join("calls.jsonl"), others.map(CallRow::of))
-}
-
-fn write_cuts(folder: &Path, which: &str, figures: &Figures) -> Result<(), VariantError> {
-    let rows = figures.cuts.iter().map(|c| CutRow {
-        number: c.number,
-        place: c.place,
-        tick: c.tick,
-        at_ns: c.at.0,
-        found: c.found,
-        broken_promises: c.broken_promises,
-        lost_bytes: c.lost_bytes,
-        lost_operations: c.lost_operations,
-        lost_age_ns: ns(c.lost_age),
-        torn_writes: c.torn_writes,
-        torn_units: c.torn_units,
-        stale_bytes: c.stale_bytes,
-        order_violations: c.order_violations,
-        empty_after_rename: c.empty_after_rename,
-        empty_after_replace: c.empty_after_replace,
-        damage: &c.damage,
-        manual_repair: c.manual_repair,
-        e2fsck_clean: c.e2fsck.as_ref().filter(|o| o.is_given()).map(|o| *o == Opinion::Clean),
-        recovery_ns: ns(c.recovery),
-    });
-    lines(&folder.join(format!("{which}.jsonl")), rows)
-}
-
-fn ns(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A file of rows: all of them, or none.
@@ -360,16 +304,18 @@ impl FoundRow<'_> {
 }
 
 impl WriteRow<'_> {
-    fn of<'a>(file: &'a str, op: &ledger::Operation) -> WriteRow<'a> {
+    fn of<'a>(file: &'a str, op: &account::Operation) -> WriteRow<'a> {
         let (call, offset, bytes) = match op.action {
-            ledger::Action::Write { offset, len, .. } => ("write", offset, len),
-            ledger::Action::Resize { size } => ("resize", size, 0),
-            ledger::Action::Clear { offset, len } => ("clear", offset, len),
-            ledger::Action::Allocate { offset, len, keep_size: false } => ("allocate", offset, len),
-            ledger::Action::Allocate { offset, len, .. } => ("allocate, keep size", offset, len),
+            account::Action::Write { offset, len, .. } => ("write", offset, len),
+            account::Action::Resize { size } => ("resize", size, 0),
+            account::Action::Clear { offset, len } => ("clear", offset, len),
+            account::Action::Allocate { offset, len, keep_size: false } => {
+                ("allocate", offset, len)
+            }
+            account::Action::Allocate { offset, len, .. } => ("allocate, keep size", offset, len),
         };
         let tag = match op.action {
-            ledger::Action::Write { tag, .. } => Some(tag),
+            account::Action::Write { tag, .. } => Some(tag),
             _ => None,
         };
         WriteRow {
@@ -385,37 +331,13 @@ impl WriteRow<'_> {
     }
 }
 
-/// What one cut took.
-#[derive(Serialize)]
-struct CutRow<'a> {
-    number: u64,
-    place: u64,
-    tick: u64,
-    at_ns: u64,
-    found: Option<u64>,
-    broken_promises: u64,
-    lost_bytes: u64,
-    lost_operations: u64,
-    lost_age_ns: u64,
-    torn_writes: u64,
-    torn_units: u64,
-    stale_bytes: u64,
-    order_violations: u64,
-    empty_after_rename: u64,
-    empty_after_replace: u64,
-    damage: &'a [String],
-    manual_repair: bool,
-    e2fsck_clean: Option<bool>,
-    recovery_ns: u64,
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
     use crate::scenario::Scenario;
-    use crate::{RunOptions, run};
+    use crate::{Recordings, RunOptions, run};
 
     /// As on a full disk: the figures are those of a run that nobody recorded.
     #[test]

@@ -7,8 +7,8 @@ use steadfast_crash::explore::{ReproducedState, reproduce};
 use steadfast_crash::figures::StateFigures;
 
 use super::controls::{Control, control_plan};
-use super::load::Cuttable;
-use super::{RunOptions, Setting};
+use super::setting::{RunOptions, Setting};
+use super::workload::Cuttable;
 use crate::scenario::Scenario;
 use crate::{LabError, ScenarioError};
 

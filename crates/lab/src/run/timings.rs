@@ -7,9 +7,10 @@ use steadfast_bench::hdparm::{self, CopyCost, DeviceReader, FileReader, Readable
 use steadfast_pagecache::Settings;
 use steadfast_vfs::{FileSystem, OpenFlags, path};
 
-use super::load::{JobResult, Load};
-use super::place::{DdPlace, stack};
-use super::{Part, Report, Setting};
+use super::measured::published;
+use super::place::DdPlace;
+use super::setting::{Part, Report, Setting};
+use super::workload::{JobResult, Workload};
 use crate::VariantError;
 use crate::results::TimingRow;
 use crate::scenario::{HdparmSpec, Scenario, Variant, is_file};
@@ -39,7 +40,7 @@ fn first_with<'s>(scenario: &'s Scenario, device: &str) -> Option<&'s String> {
     measured().find(has).or_else(|| measured().next()).map(|v| &v.name)
 }
 
-impl Load for Timings {
+impl Workload for Timings {
     fn command(&self) -> Option<String> {
         let lines: Vec<String> = self.0.iter().map(|s| format!("hdparm {}", s.line)).collect();
         Some(lines.join("; "))
@@ -75,10 +76,9 @@ fn device(
     variant: &Variant,
     name: &str,
 ) -> Result<Vec<TimingRow>, VariantError> {
-    let (topology, wanted) = (setting.scenario.topology.clone(), spec.wanted);
-    let called = name.to_owned();
-    let timed = in_simulation(setting, variant, move || {
-        let device = topology.open(&called)?;
+    let (called, wanted) = (name.to_owned(), spec.wanted);
+    let timed = setting.on_stack(variant, None, move |stack| {
+        let device = stack.device(&called)?;
         let settings = Settings::default();
         let (ns_per_kib, ns_per_page) = (settings.cpu_copy_ns_per_kib, settings.cpu_page_ns);
         let cost = CopyCost { ns_per_kib, ns_per_page };
@@ -94,12 +94,10 @@ fn file(
     variant: &Variant,
     name: &str,
 ) -> Result<Vec<TimingRow>, VariantError> {
-    let wanted = spec.wanted;
-    let (called, before) = (name.to_owned(), spec.before.clone());
-    let stack = stack(setting, variant);
-    let timed = in_simulation(setting, variant, move || {
+    let (called, before, wanted) = (name.to_owned(), spec.before.clone(), spec.wanted);
+    let timed = setting.on_stack(variant, None, move |stack| {
         stack.make()?;
-        before.iter().try_for_each(|line| DdPlace(&stack).copy_silently(line))?;
+        before.iter().try_for_each(|line| DdPlace(stack).copy_silently(line))?;
         // What is read next is read from the devices.
         stack.unmount()?;
         let fs: Arc<dyn FileSystem> = stack.mounted()?;
@@ -110,20 +108,9 @@ fn file(
         let fh = fs.open(attr.ino, flags).map_err(&failed)?;
         let timed = timings(&mut FileReader::new(Arc::clone(&fs), fh, attr.size), wanted);
         fs.release(fh).map_err(&failed)?;
-        drop(fs);
-        stack.shut_down()?;
         timed
     })?;
     Ok(rows(&setting.scenario, spec, timed, name, Some(&variant.name)))
-}
-
-/// Runs something in a simulation of its own.
-pub(super) fn in_simulation<T: Send + 'static>(
-    setting: &Setting,
-    variant: &Variant,
-    work: impl FnOnce() -> Result<T, VariantError> + Send + 'static,
-) -> Result<T, VariantError> {
-    setting.scenario.setup_of(variant).simulation(setting.options.seed).run(work)?
 }
 
 /// -T, if it is wanted, and -t.
@@ -144,10 +131,10 @@ fn rows(
     variant: Option<&str>,
 ) -> Vec<TimingRow> {
     let row = |(test, timing): (String, Timing)| {
-        let published = scenario.published.iter().find(|p| p.test == test);
         let by = variant.unwrap_or(target);
         TimingRow {
-            published_kb_per_s: published.and_then(|p| p.kb_per_s.get(by).copied()),
+            published_kb_per_s: published(scenario, &test)
+                .and_then(|p| p.kb_per_s.get(by).copied()),
             test,
             variant: variant.map(str::to_owned),
             bytes: timing.bytes,

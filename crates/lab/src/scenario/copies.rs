@@ -1,29 +1,43 @@
 //! dd's copies and hdparm's timings as a scenario has them.
 
+use std::ffi::OsString;
+
 use steadfast_bench::dd::place::{DdPath, OWN_DISK, is_disk_and_file, named};
+use steadfast_bench::dd::{self, Operands, WrongOperand};
 use steadfast_bench::hdparm::line::{self, TimingSelection};
 
-use super::LineError;
-use crate::run::operands;
+use steadfast_setup::form::{Fields, Place, Value};
+use steadfast_setup::table;
 
-/// A copy by dd, timed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DdSpec {
-    /// What its row is called.
-    pub test: String,
-    /// dd's operands.
-    pub operands: String,
-    /// Others without `--full`.
-    pub quick: Option<String>,
-    /// Operands of copies that are made before and not timed.
-    pub before: Vec<String>,
-    /// What the page cache holds is let go of before.
-    pub cold: bool,
-    /// Names of the variants that run it; all that are measured, if there are none.
-    pub variants: Vec<String>,
+use super::line_error::LineError;
+
+table! {
+    /// A copy by dd, timed.
+    pub struct DdSpec: "[[workload.dd]]", check DdSpec::check {
+        /// What its row is called: `write`, `read` ...
+        test: String;
+        /// dd's operands; `device:NAME` is a device by itself.
+        operands: String;
+        /// The operands without `--full`.
+        quick: Option<String>, else "`operands`";
+        /// Operands of copies that are made before and not timed. Those of a variant run one after
+        /// the other on one file system.
+        before: Vec<String> = [];
+        /// The page cache is dropped before the copy.
+        cold: bool = true;
+        /// Names of the variants that run it; if there are none, all that are measured.
+        variants: Vec<String> = [];
+    }
 }
 
 impl DdSpec {
+    fn check(fields: &Fields<'_>, _: Option<&DdSpec>) {
+        ["operands", "quick"].into_iter().for_each(|key| {
+            fields.get::<String>(key).iter().for_each(|line| check_line(fields, key, line));
+        });
+        check_before(fields);
+    }
+
     /// The operands of a run.
     pub fn line(&self, full: bool) -> &str {
         self.quick.as_deref().filter(|_| !full).unwrap_or(&self.operands)
@@ -35,8 +49,37 @@ impl DdSpec {
     }
 
     /// All operands that it has.
-    pub fn lines(&self) -> impl Iterator<Item = &String> {
+    pub(super) fn lines(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.operands).chain(&self.quick).chain(&self.before)
+    }
+}
+
+table! {
+    /// Reads timed as hdparm does, as a file has them.
+    pub struct HdparmForm: "[[workload.hdparm]]", check HdparmForm::check {
+        /// Command line without the program's name: devices by name, each timed by itself, or files
+        /// (`/f`) of every variant.
+        line: String;
+        /// dd's operands: copies that are made before files are timed.
+        before: Vec<String> = [];
+    }
+}
+
+impl HdparmForm {
+    fn check(fields: &Fields<'_>, _: Option<&HdparmForm>) {
+        check_before(fields);
+    }
+}
+
+impl Value for HdparmSpec {
+    const TITLE: Option<&'static str> = Some(HdparmForm::TITLE);
+
+    fn read(place: &Place<'_>) -> Option<Self> {
+        let fields = place.fields(HdparmForm::TITLE)?;
+        let form = HdparmForm::read_whole(&fields)?;
+        let help = "as `steadfast hdparm` has it, without its name";
+        let wrong = |e: LineError| fields.wrong_line("line", &form.line, &e.to_string(), help);
+        HdparmSpec::parse(&form.line, form.before.clone()).map_err(wrong).ok()
     }
 }
 
@@ -80,8 +123,49 @@ pub(crate) fn is_file(target: &str) -> bool {
     target.starts_with('/')
 }
 
+/// Notes tests that are called as another is.
+pub(super) fn check(workload: &Fields<'_>) {
+    let tables = workload.tables("dd");
+    // A row is identified by its name, and so is a published figure.
+    check_names(&tables, "test", "tests");
+    for fields in &tables {
+        if fields.get::<String>("test").is_some_and(|test| test.starts_with("hdparm ")) {
+            fields.wrong("test", "what begins with `hdparm ` is hdparm's", "another name");
+        }
+    }
+}
+
+/// Notes tables whose `key` is the same as another's.
+pub(super) fn check_names(tables: &[Fields<'_>], key: &str, what: &str) {
+    let mut names: Vec<String> = Vec::new();
+    for fields in tables {
+        let Some(name) = fields.get::<String>(key) else { continue };
+        if names.contains(&name) {
+            fields.wrong(key, format!("two {what} are called `{name}`"), "");
+        }
+        names.push(name);
+    }
+}
+
+fn check_before(fields: &Fields<'_>) {
+    let lines: Vec<String> = fields.get("before").unwrap_or_default();
+    lines.iter().for_each(|line| check_line(fields, "before", line));
+}
+
+fn check_line(fields: &Fields<'_>, key: &str, line: &str) {
+    if let Err(e) = check_operands(line) {
+        fields.wrong_line(key, line, &e.to_string(), "dd's operands: steadfast dd --help");
+    }
+}
+
+/// dd's operands in a line.
+pub(crate) fn operands(line: &str) -> Result<Operands, WrongOperand> {
+    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    dd::parse(&words)
+}
+
 /// Looks at dd's operands: what is wrong with them in a scenario.
-pub(crate) fn check_operands(line: &str) -> Result<(), LineError> {
+fn check_operands(line: &str) -> Result<(), LineError> {
     let quoted = |word: &&str| {
         let value = word.split_once('=').map_or(*word, |(_, value)| value);
         value.starts_with(['"', '\'']) || word.starts_with(['"', '\''])
@@ -100,7 +184,7 @@ pub(crate) fn check_operands(line: &str) -> Result<(), LineError> {
     if is_disk_and_file(&operands) {
         return Err(LineError::FileOfCopiedDisk);
     }
-    let is = |path: &Option<std::ffi::OsString>, sorts: fn(&DdPath<'_>) -> bool| {
+    let is = |path: &Option<OsString>, sorts: fn(&DdPath<'_>) -> bool| {
         path.as_deref().map(named).is_some_and(|named| sorts(&named))
     };
     let endless = is(&operands.input, |n| matches!(n, DdPath::Zero | DdPath::Random));

@@ -1,197 +1,87 @@
-//! The keys of a scenario file: the one list that the reader, its messages and docs/lab.md go by.
-//!
-//! A new key is an entry in a file of `keys/`, a field of the structure that holds it, and the line
-//! in `read` that takes it from the one to the other.
-
-mod fault;
-mod machine;
-mod variants;
-mod workload;
+//! The keys of a scenario file, as its tables declare them, for people, programs and docs/lab.md.
 
 use std::fmt::Write;
 
 use serde::Deserialize;
+use steadfast_setup::form::{Key, Need};
+use steadfast_setup::tables::{DeviceForm, FaultForm, SchedulerForm, VolumeForm};
+use steadfast_setup::{Machine, Topology};
 use toml::de::ValueDeserializer;
 
+use super::Scenario;
+use super::copies::{DdSpec, HdparmForm};
+use super::files::{FilesSpec, LegsSpec};
+use super::published::PublishedSpeed;
+use super::random_reads::RandomReadSpec;
+use super::read_under_write::ReadUnderWriteSpec;
+use super::sentence::Sentence;
+use super::source::{Band, Medium, SourceForm};
+use super::variant::Variant;
+use super::workload::{Configuration, Workload};
 use crate::wrap::wrapped;
 
-/// A table of a scenario file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Table {
-    /// The file itself.
-    Top,
-    /// `[source]`.
-    Source,
-    /// `[machine]`.
-    Machine,
-    /// `[workload]`.
-    Workload,
-    /// `workload.files`.
-    Files,
-    /// `workload.legs`.
-    Legs,
-    /// `[[workload.dd]]`.
-    Dd,
-    /// `[[workload.hdparm]]`.
-    Hdparm,
-    /// `[[workload.random_read]]`.
-    RandomRead,
-    /// `workload.read_under_write`.
-    ReadUnderWrite,
-    /// `[workload.configuration.NAME]`.
-    Configuration,
-    /// `[device.NAME]`; the rest of its keys are the parameters of its kind.
-    Device,
-    /// `fault` of a `[device.NAME]`.
-    Fault,
-    /// `[volume.NAME]`.
-    Volume,
-    /// `[scheduler.NAME]`.
-    Scheduler,
-    /// `[[variant]]`.
-    Variant,
-    /// `[[published]]`.
-    Published,
-    /// `[medium]`.
-    Medium,
-    /// `[[sentence]]`.
-    Sentence,
-    /// `[band]`.
-    Band,
-    /// `machine` of a `[[variant]]`: the keys of `[machine]`.
-    VariantMachine,
-}
+/// All tables, in the order of the documentation: as a file writes each, and its keys.
+const TABLES: [(&str, &[Key]); 21] = [
+    (Scenario::TITLE, Scenario::KEYS),
+    (Topology::TITLE, Topology::KEYS),
+    (SourceForm::TITLE, SourceForm::KEYS),
+    (Machine::TITLE, Machine::KEYS),
+    (Workload::TITLE, Workload::KEYS),
+    (FilesSpec::TITLE, FilesSpec::KEYS),
+    (LegsSpec::TITLE, LegsSpec::KEYS),
+    (DdSpec::TITLE, DdSpec::KEYS),
+    (HdparmForm::TITLE, HdparmForm::KEYS),
+    (RandomReadSpec::TITLE, RandomReadSpec::KEYS),
+    (ReadUnderWriteSpec::TITLE, ReadUnderWriteSpec::KEYS),
+    (Configuration::TITLE, Configuration::KEYS),
+    (DeviceForm::TITLE, DeviceForm::KEYS),
+    (FaultForm::TITLE, FaultForm::KEYS),
+    (VolumeForm::TITLE, VolumeForm::KEYS),
+    (SchedulerForm::TITLE, SchedulerForm::KEYS),
+    (Variant::TITLE, Variant::KEYS),
+    (PublishedSpeed::TITLE, PublishedSpeed::KEYS),
+    (Medium::TITLE, Medium::KEYS),
+    (Sentence::TITLE, Sentence::KEYS),
+    (Band::TITLE, Band::KEYS),
+];
 
-impl Table {
-    /// All of them, in the order of the documentation.
-    pub const ALL: [Table; 20] = [
-        Table::Top,
-        Table::Source,
-        Table::Machine,
-        Table::Workload,
-        Table::Files,
-        Table::Legs,
-        Table::Dd,
-        Table::Hdparm,
-        Table::RandomRead,
-        Table::ReadUnderWrite,
-        Table::Configuration,
-        Table::Device,
-        Table::Fault,
-        Table::Volume,
-        Table::Scheduler,
-        Table::Variant,
-        Table::Published,
-        Table::Medium,
-        Table::Sentence,
-        Table::Band,
-    ];
-
-    /// As a file writes it.
-    pub fn title(self) -> &'static str {
-        match self {
-            Table::Top => "the file",
-            Table::Source => "[source]",
-            Table::Machine => "[machine]",
-            Table::Workload => "[workload]",
-            Table::Files => "workload.files",
-            Table::Legs => "workload.legs",
-            Table::Dd => "[[workload.dd]]",
-            Table::Hdparm => "[[workload.hdparm]]",
-            Table::RandomRead => "[[workload.random_read]]",
-            Table::ReadUnderWrite => "workload.read_under_write",
-            Table::Configuration => "[workload.configuration.NAME]",
-            Table::Device => "[device.NAME]",
-            Table::Fault => "fault of [device.NAME]",
-            Table::Volume => "[volume.NAME]",
-            Table::Scheduler => "[scheduler.NAME]",
-            Table::Variant => "[[variant]]",
-            Table::Published => "[[published]]",
-            Table::Medium => "[medium]",
-            Table::Sentence => "[[sentence]]",
-            Table::Band => "[band]",
-            Table::VariantMachine => "machine of [[variant]]",
-        }
-    }
-}
-
-/// Whether a key must be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    /// Always.
-    Required,
-    /// If it is not, it is this, as TOML writes it.
-    Default(&'static str),
-    /// No; what it means not to be there.
-    Optional(&'static str),
-}
-
-/// A key of a table.
-#[derive(Debug, Clone, Copy)]
-pub struct Key {
-    /// Where it stands.
-    pub table: Table,
-    /// Its name.
-    pub name: &'static str,
-    /// Whether it must be there.
-    pub need: Need,
-    /// What it means, in Markdown.
-    pub text: &'static str,
-}
-
-const fn key(table: Table, name: &'static str, need: Need, text: &'static str) -> Key {
-    Key { table, name, need, text }
-}
-
-use Need::{Default, Optional, Required};
-
-/// All keys, by what they describe.
-const PARTS: [&[Key]; 4] = [machine::KEYS, fault::KEYS, workload::KEYS, variants::KEYS];
-
-/// The keys of a table.
-pub fn of(table: Table) -> impl Iterator<Item = &'static Key> {
-    let listed = if table == Table::VariantMachine { Table::Machine } else { table };
-    PARTS.into_iter().flatten().filter(move |key| key.table == listed)
-}
-
-/// One key; the reader asks only for those that are in the list.
-pub fn find(table: Table, name: &str) -> Option<&'static Key> {
-    of(table).find(|key| key.name == name)
+/// All keys, each with its table.
+fn all() -> impl Iterator<Item = (&'static str, &'static Key)> {
+    TABLES.iter().flat_map(|(table, keys)| keys.iter().map(move |key| (*table, key)))
 }
 
 /// All keys, for a terminal.
 pub fn text() -> String {
-    let mut text = String::new();
-    for table in Table::ALL {
-        text += &format!("{}\n", table.title());
-        for key in of(table) {
-            let without = match key.need {
-                Required => "required".to_owned(),
-                Default(value) => format!("default: {value}"),
-                Optional(what) => format!("without it: {what}"),
-            };
-            text += &wrapped(&format!("{} ({without})", key.name), 2);
-            text += &wrapped(key.text, 6);
+    let (mut text, mut above) = (String::new(), "");
+    for (table, key) in all() {
+        if table != above {
+            text += &format!("{}{table}\n", if above.is_empty() { "" } else { "\n" });
+            above = table;
         }
-        text.push('\n');
+        let without = match key.need {
+            Need::Required => "required".to_owned(),
+            Need::Default(value) => format!("default: {value}"),
+            Need::Optional(what) => format!("without it: {what}"),
+        };
+        text += &wrapped(&format!("{} ({without})", key.name), 2);
+        text += &wrapped(&key.meaning(), 6);
     }
-    text.replace('`', "")
+    text.replace('`', "") + "\n"
 }
 
 /// All keys, for programs: of each `need`, the `default` where that is one, and what it means not
 /// to be there where it is optional.
 pub fn json() -> Vec<serde_json::Value> {
-    let of_key = |key: &Key| {
+    let of_key = |(table, key): (&str, &Key)| {
         let (need, default, without) = match key.need {
-            Required => ("required", None, None),
-            Default(text) => ("default", Some(value_of(text)), None),
-            Optional(what) => ("optional", None, Some(what)),
+            Need::Required => ("required", None, None),
+            Need::Default(text) => ("default", Some(value_of(text)), None),
+            Need::Optional(what) => ("optional", None, Some(what)),
         };
-        let (table, name, text) = (key.table.title(), key.name, key.text);
-        serde_json::json!({ "table": table, "name": name, "need": need, "default": default,
-                            "without": without, "text": text })
+        serde_json::json!({ "table": table, "name": key.name, "need": need, "default": default,
+                            "without": without, "text": key.meaning() })
     };
-    Table::ALL.into_iter().flat_map(|table| of(table).map(of_key)).collect()
+    all().map(of_key).collect()
 }
 
 /// What a default is: a number stays one.
@@ -204,17 +94,28 @@ fn value_of(text: &str) -> serde_json::Value {
 /// The table of docs/lab.md.
 pub fn markdown() -> String {
     let mut text = String::from("| table | key | without it | meaning |\n|---|---|---|---|\n");
-    for table in Table::ALL {
-        for key in of(table) {
-            let without = match key.need {
-                Required => "**required**".to_owned(),
-                Default(value) => format!("`{value}`"),
-                Optional(what) => what.to_owned(),
-            };
-            let (title, name, meaning) = (table.title(), key.name, key.text);
-            // OK to ignore: writing to a string does not fail.
-            let _ = writeln!(text, "| {title} | `{name}` | {without} | {meaning} |");
-        }
+    for (table, key) in all() {
+        let without = match key.need {
+            Need::Required => "**required**".to_owned(),
+            Need::Default(value) => format!("`{value}`"),
+            Need::Optional(what) => what.to_owned(),
+        };
+        // OK to ignore: writing to a string does not fail.
+        let _ = writeln!(text, "| {table} | `{}` | {without} | {} |", key.name, key.meaning());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_and_bounds_can_be_read() {
+        assert_eq!(json().len(), all().count());
+        for (table, key) in all() {
+            let bounds = key.bounds.iter().flat_map(|bounds| [bounds.least, bounds.most]);
+            assert!(bounds.into_iter().all(|n| n.parse::<f64>().is_ok()), "{table} {}", key.name);
+        }
+    }
 }

@@ -92,22 +92,6 @@ pub enum LineError {
     /// The writer writes nothing.
     #[error("count=0 writes nothing")]
     NothingWritten,
-    /// Words of bdflush that are no numbers.
-    #[error("`{0}` is not nine whole numbers")]
-    BdflushNumbers(String),
-    /// More or fewer numbers than bdflush has.
-    #[error("bdflush has nine numbers, not {0}")]
-    BdflushCount(usize),
-    /// A number of bdflush that the kernel refuses.
-    #[error("number {place} of bdflush is at most {most}, not {number}")]
-    BdflushTooLarge {
-        /// From 1 on.
-        place: usize,
-        /// Its limit.
-        most: u32,
-        /// As given.
-        number: u32,
-    },
     /// The exponent of a Zipf distribution.
     #[error("`{0}`: theta is a number from 0.01 to 5, as in zipf:1.1")]
     Theta(String),

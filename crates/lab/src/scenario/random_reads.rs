@@ -1,11 +1,11 @@
 //! `[[workload.random_read]]` of a scenario file: reads of a disk at random places, some of which
 //! are read more than others.
 
-use super::LineError;
-use super::fields::Fields;
-use super::keys::Table;
-use super::read::count;
-use super::wrong::did_you_mean;
+use steadfast_setup::form::{Fields, Place, Value, did_you_mean};
+use steadfast_setup::table;
+
+use super::copies::check_names;
+use super::line_error::LineError;
 
 /// Where the reads go, as fio's `random_distribution` has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,28 +63,44 @@ fn zoned(zones: &str) -> Option<Distribution> {
     (reads + others == 100 && of + rest == 100).then_some(Distribution::Zoned(reads, of))
 }
 
-/// Reads of a disk at random places, timed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RandomReadSpec {
-    /// What its row is called.
-    pub test: String,
-    /// Where they go.
-    pub distribution: Distribution,
-    /// Bytes of a read, aligned to as many.
-    pub bytes: u64,
-    /// How many are timed.
-    pub reads: u64,
-    /// As many without `--full`.
-    pub quick_reads: Option<u64>,
-    /// How many are made before, for each that is timed: caches are as full then as they get.
-    pub warm_up_percent: u64,
-    /// Tasks that read beside each other.
-    pub tasks: u64,
-    /// Names of the variants that run it.
-    pub variants: Vec<String>,
+impl Value for Distribution {
+    fn read(place: &Place<'_>) -> Option<Self> {
+        let text: String = place.single()?;
+        Distribution::parse(&text).map_err(|e| place.wrong(e.to_string(), "")).ok()
+    }
+}
+
+table! {
+    /// Reads of a disk at random places, timed.
+    pub struct RandomReadSpec: "[[workload.random_read]]", check RandomReadSpec::check {
+        /// What its row is called.
+        test: String;
+        /// Where the reads go, as fio's random_distribution: `random`; `zipf:THETA`;
+        /// `zoned:80/20:20/80`, 80 % of them to the first 20 % of the disk.
+        distribution: Distribution = "random";
+        /// Bytes of a read: a power of two.
+        bytes: u64 = 4096, from 512 to 1048576;
+        /// How many are timed.
+        reads: u64, from 100 to 100000000;
+        /// How many without `--full`.
+        quick_reads: Option<u64>, else "`reads`", from 100 to 100000000;
+        /// How many are made before, in % of those that are timed: caches are as full then as they
+        /// get.
+        warm_up_percent: u64 = 100, from 0 to 10000;
+        /// Tasks that read beside each other.
+        tasks: u64 = 1, from 1 to 64;
+        /// Names of the variants that run it; if there are none, all that are measured.
+        variants: Vec<String> = [];
+    }
 }
 
 impl RandomReadSpec {
+    fn check(fields: &Fields<'_>, _: Option<&RandomReadSpec>) {
+        if fields.get::<u64>("bytes").is_some_and(|bytes| !bytes.is_power_of_two()) {
+            fields.wrong("bytes", "a read has a power of two of bytes", "");
+        }
+    }
+
     /// How many are timed.
     pub fn count(&self, full: bool) -> u64 {
         self.quick_reads.filter(|_| !full).unwrap_or(self.reads)
@@ -107,45 +123,9 @@ impl RandomReadSpec {
     }
 }
 
-/// All of a file.
-pub(super) fn random_reads(workload: &Fields<'_, '_>) -> Option<Vec<RandomReadSpec>> {
-    let tables = workload.tables("random_read", Table::RandomRead);
-    let read: Vec<_> = tables.iter().map(one).collect();
-    for (n, (spec, fields)) in read.iter().zip(&tables).enumerate() {
-        let Some(spec) = spec else { continue };
-        if read[..n].iter().flatten().any(|other| other.test == spec.test) {
-            fields.wrong("test", format!("two tests are called `{}`", spec.test), "");
-        }
-    }
-    read.into_iter().collect()
-}
-
-fn one(fields: &Fields<'_, '_>) -> Option<RandomReadSpec> {
-    let distribution: Option<String> = fields.take("distribution");
-    let distribution = distribution.and_then(|text| {
-        let wrong = |e: LineError| fields.wrong("distribution", e.to_string(), "");
-        Distribution::parse(&text).map_err(wrong).ok()
-    });
-    let bytes = count(fields, "bytes", 512, 1 << 20);
-    if bytes.is_some_and(|bytes| !bytes.is_power_of_two()) {
-        fields.wrong("bytes", "a read has a power of two of bytes", "");
-    }
-    let reads = count(fields, "reads", 100, 100_000_000);
-    let quick = fields.value("quick_reads").map(|_| count(fields, "quick_reads", 100, 100_000_000));
-    let warm_up = count(fields, "warm_up_percent", 0, 10_000);
-    let tasks = count(fields, "tasks", 1, 64);
-    let (test, variants): (Option<String>, Option<Vec<String>>) =
-        (fields.take("test"), fields.take("variants"));
-    Some(RandomReadSpec {
-        test: test?,
-        distribution: distribution?,
-        bytes: bytes?,
-        reads: reads?,
-        quick_reads: quick.map_or(Some(None), |quick| quick.map(Some))?,
-        warm_up_percent: warm_up?,
-        tasks: tasks?,
-        variants: variants?,
-    })
+/// Notes tests that are called as another is.
+pub(super) fn check(workload: &Fields<'_>) {
+    check_names(&workload.tables("random_read"), "test", "tests");
 }
 
 #[cfg(test)]

@@ -1,83 +1,89 @@
-//! What a scenario runs: IOzone, the workload of files ...
+//! `[workload]` of a scenario file: what is run, and which kinds may stand beside each other.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use serde::Deserialize;
-use steadfast_crash::risk::FilesWorkload;
+use steadfast_setup::form::Fields;
+use steadfast_setup::table;
+use steadfast_vfs::size;
 
-use super::{DdSpec, HdparmSpec, LineError, RandomReadSpec, Variant};
-use crate::ScenarioError;
+use super::copies::{self, DdSpec, HdparmSpec};
+use super::files::{FilesSpec, LegsSpec};
+use super::iozone_line::{IozoneMode, iozone_options, matrix_options, mode_of};
+use super::random_reads::{self, RandomReadSpec};
+use super::read_under_write::ReadUnderWriteSpec;
+use super::variant::Variant;
 
-/// What is run, as written in the file; which keys may stand beside each other is known where it is
-/// read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Workload {
-    /// IOzone's command line, as published (without the program's name).
-    pub iozone: Option<String>,
-    /// Of a matrix: the command line of a run without `--full`.
-    pub quick_iozone: Option<String>,
-    /// The same of the recorded run whose power is cut.
-    pub risk_iozone: Option<String>,
-    /// The same of the runs in real time beside the kernel's file systems.
-    pub peers_iozone: Option<String>,
-    /// Of several matrices, by name: each variant names its own.
-    pub configurations: BTreeMap<String, Configuration>,
-    /// File size (`-s`) of a run without `--full`.
-    pub quick_size: Option<String>,
-    /// Whether a run at `quick_size` is a scale model: the capacity of its disks (`hdd`) shrinks
-    /// with the files. See [`ModelParams::scaled`](steadfast_devices::model::ModelParams::scaled).
-    pub quick_scales_disks: bool,
-    /// File size (`-s`) of the recorded run whose power is cut.
-    pub risk_size: Option<String>,
-    /// File size (`-s`) of the runs in real time beside the kernel's file systems.
-    pub peers_size: Option<String>,
-    /// For these the capacity of disks (`hdd`) is divided by this.
-    pub peers_scale: u64,
-    /// The workload of files.
-    pub files: Option<FilesSpec>,
-    /// The workload of blocks.
-    pub legs: Option<LegsSpec>,
-    /// A file is read while another is written.
-    pub read_under_write: Option<ReadUnderWriteSpec>,
-    /// Copies by dd.
-    pub dd: Vec<DdSpec>,
-    /// Timings by hdparm.
-    pub hdparm: Vec<HdparmSpec>,
-    /// Reads at random places.
-    pub random_reads: Vec<RandomReadSpec>,
-    /// Cuts for each variant unless `--cuts` says otherwise.
-    pub cuts: u64,
-    /// With `iozone`: as many without `--full`, and a quarter of it of the measured run itself.
-    pub quick_cuts: Option<u64>,
-    /// With `iozone`: cuts of the measured run itself, to see what they take (default 24). 0: none.
-    pub loss_cuts: u64,
-    /// With `files`, where file systems of the kernel take part: how often each variant is run in
-    /// real time for its speed, by turns (default 5).
-    pub speed_runs: u64,
-    /// How long each of these runs makes calls, in seconds (default 2).
-    pub speed_seconds: f64,
-    /// Cuts of a variant of the kernel's, each of which takes a mount in real time; as many as the
-    /// others have if it is absent.
-    pub kernel_cuts: Option<u64>,
-    /// For every four cuts of a variant this many of each of its controls (default 1): the same run
-    /// on drives that ignore flushes, and by a file system that asks for none. 0: none.
-    pub lying_cuts_per_4: u64,
+table! {
+    /// What is run.
+    pub struct Workload: "[workload]", check Workload::check {
+        /// IOzone's command line, as published, without the program's name.
+        iozone: Option<String>, else "another workload is run";
+        /// Table: the workload of files with names (docs/risk.md); `{}` for its defaults. Beside
+        /// `read_under_write` it is what is cut.
+        files: Option<FilesSpec>, else "another workload is run";
+        /// Table: tasks write blocks of the disk, a volume, without a file system; `{}` for its
+        /// defaults. It is cut, also with one disk or only the RAM disk lost.
+        legs: Option<LegsSpec>, else "another workload is run";
+        /// Table: a file is read while another is written flat out.
+        read_under_write: Option<ReadUnderWriteSpec>, else "another workload is run";
+        /// Tables: copies by dd, timed; beside any other kind. The power is not cut in them.
+        dd: Vec<DdSpec>, else "none";
+        /// Tables: timings by hdparm; beside any other kind.
+        hdparm: Vec<HdparmSpec>, else "none";
+        /// Tables: reads of the disk at random places, without a file system; beside any other
+        /// kind.
+        random_reads as "random_read": Vec<RandomReadSpec>, else "none";
+        /// Tables by name: several matrices of single or auto mode; each variant names its own.
+        configurations as "configuration": BTreeMap<String, Configuration>, else "`iozone` is run";
+        /// The whole command line of a run without `--full`.
+        quick_iozone: Option<String>, else "needed with `iozone` in single or auto mode";
+        /// The whole command line of the run that is cut.
+        risk_iozone: Option<String>, else "needed with `iozone` in single or auto mode";
+        /// The whole command line of the runs with `--peers`, in real time.
+        peers_iozone: Option<String>, else "needed with these and `kernel`";
+        /// IOzone's `-s` of a run without `--full`.
+        quick_size: Option<String>, else "needed with `iozone -t`";
+        /// IOzone's `-s` of the run that is cut.
+        risk_size: Option<String>, else "needed with `iozone -t`";
+        /// With `iozone`: without `--full` the capacity of `hdd` devices shrinks with the files, so
+        /// that seeks between them take as long as at the full size.
+        quick_scales_disks: bool = false;
+        /// IOzone's `-s` of the runs with `--peers`, in real time.
+        peers_size: Option<String>, else "needed with `iozone -t` and `kernel`";
+        /// With `--peers`: the capacity of `hdd` devices is divided by this.
+        peers_scale: u64 = 64, from 1 to 4096;
+        /// Power cuts of a variant unless `--cuts` says otherwise.
+        cuts: u64, from 0 to 1000000;
+        /// With `iozone`: cuts of a variant without `--full`; of the measured run a quarter.
+        quick_cuts: Option<u64>, else "`cuts`", from 0 to 1000000;
+        /// Cuts of each control for every four cuts of a variant (docs/risk.md).
+        lying_cuts_per_4: u64 = 1, from 0 to 1000;
+        /// With `iozone`: cuts of the measured run itself, while something acknowledged is unsynced
+        /// (docs/risk.md).
+        loss_cuts: u64 = 24, from 0 to 1000000;
+        /// With variants of the kernel's: runs in real time of each for its speed, by turns.
+        speed_runs: u64 = 5, from 1 to 1000;
+        /// How long each of these runs makes calls.
+        speed_seconds: f64 = 2.0, from 0.01 to 3600;
+        /// Cuts of a variant with `kernel`, each of which is a mount in real time.
+        kernel_cuts: Option<u64>, else "`cuts`", from 0 to 1000000;
+    }
 }
 
-/// A configuration of the benchmark: IOzone's command lines in single or auto mode.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Configuration {
-    /// For people.
-    pub label: String,
-    /// As published.
-    pub iozone: String,
-    /// Of a run without `--full`.
-    pub quick_iozone: String,
-    /// Of the recorded run whose power is cut.
-    pub risk_iozone: String,
-    /// Of the runs in real time beside the kernel's file systems.
-    pub peers_iozone: Option<String>,
+table! {
+    /// A configuration of the benchmark: IOzone's command lines in single or auto mode.
+    pub struct Configuration: "[workload.configuration.NAME]", check Configuration::check {
+        /// One line for people.
+        label: String;
+        /// IOzone's command line in single or auto mode, as published.
+        iozone: String;
+        /// That of a run without `--full`.
+        quick_iozone: String;
+        /// That of the run that is cut.
+        risk_iozone: String;
+        /// That of the runs with `--peers`, in real time.
+        peers_iozone: Option<String>, else "needed with `kernel`";
+    }
 }
 
 /// IOzone's command lines of a variant.
@@ -93,209 +99,146 @@ pub struct Lines<'a> {
     pub peers: Option<&'a str>,
 }
 
-/// The workload of files (`steadfast_crash::risk`).
-#[derive(Debug, Clone, PartialEq)]
-pub struct FilesSpec {
-    /// How long the programs make calls, in seconds.
-    pub seconds: f64,
-    /// Rounds (a few calls each) that each program makes at the least, however long they take.
-    pub rounds_least: u64,
-    /// Mean pause after a call, in milliseconds.
-    pub pause_ms: f64,
-    /// A log file is full at so many KiB.
-    pub log_kb: u64,
-    /// Log files that are kept.
-    pub logs_kept: usize,
-    /// The table, in KiB.
-    pub table_kb: u64,
-    /// Configurations.
-    pub configs: u64,
-    /// Letters that are kept.
-    pub letters_kept: usize,
-    /// Of a hundred letters, so many are synced.
-    pub letters_synced_percent: u64,
-    /// Downloads that are kept.
-    pub downloads_kept: u64,
-}
+/// What small measurements stand beside.
+const BESIDE: &[&str] =
+    &["iozone", "files", "legs", "read_under_write", "dd", "hdparm", "random_read"];
 
-impl FilesSpec {
-    /// The workload, with a seed.
-    pub fn workload(&self, seed: u64) -> FilesWorkload {
-        FilesWorkload {
-            seed,
-            run_for: Duration::from_secs_f64(self.seconds),
-            rounds_least: self.rounds_least,
-            pause: Duration::from_secs_f64(self.pause_ms / 1e3),
-            log_bytes: self.log_kb << 10,
-            logs_kept: self.logs_kept,
-            table_bytes: self.table_kb << 10,
-            configs: self.configs,
-            letters_kept: self.letters_kept,
-            letters_synced_percent: self.letters_synced_percent,
-            downloads_kept: self.downloads_kept,
-        }
-    }
+/// The kinds of workload, by the key that names each, with the others that may stand beside it in
+/// one scenario.
+const KINDS: [(&str, &[&str]); 8] = [
+    ("iozone", &[]),
+    ("configuration", &[]),
+    ("files", &[]),
+    // What is cut, without a file system.
+    ("legs", &[]),
+    // What is cut is then the workload of files.
+    ("read_under_write", &["files"]),
+    // Small measurements, beside whatever else there is.
+    ("dd", BESIDE),
+    ("hdparm", BESIDE),
+    ("random_read", BESIDE),
+];
 
-    /// In words, as a report shows it.
-    pub fn description(&self) -> String {
-        format!(
-            "files: {} s of log ({} KiB x {}), table ({} KiB), {} configurations, mail \
-             ({} letters, {} % synced), database, store, downloads (of 1 MiB x {}), backups; {} ms \
-             between calls",
-            self.seconds,
-            self.log_kb,
-            self.logs_kept,
-            self.table_kb,
-            self.configs,
-            self.letters_kept,
-            self.letters_synced_percent,
-            self.downloads_kept,
-            self.pause_ms
-        )
-    }
-}
+/// Keys of [workload] that belong to some kinds only, and these.
+const BELONGS: [(&str, &[&str]); 8] = [
+    ("quick_iozone", &["iozone"]),
+    ("risk_iozone", &["iozone"]),
+    ("peers_iozone", &["iozone"]),
+    ("quick_size", &["iozone"]),
+    ("risk_size", &["iozone"]),
+    ("quick_scales_disks", &["iozone"]),
+    ("peers_size", &["iozone"]),
+    ("peers_scale", &["iozone", "configuration"]),
+];
 
-/// Tasks write blocks of the variant's disk, without a file system: what cuts of it take is
-/// reported by block and by leg.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LegsSpec {
-    /// How long they write, in seconds.
-    pub seconds: f64,
-    /// Tasks.
-    pub writers: u64,
-    /// Mean pause before a write, in milliseconds.
-    pub pause_ms: f64,
-    /// Each flushes after so many writes.
-    pub flush_every: u64,
-    /// The first so many KiB of the disk are written.
-    pub area_kb: u64,
-}
+/// The sizes of a benchmark's runs.
+const SIZES: [&str; 3] = ["quick_size", "risk_size", "peers_size"];
+/// The other command lines of a matrix.
+const LINES: [&str; 3] = ["quick_iozone", "risk_iozone", "peers_iozone"];
+const IOZONE_HELP: &str = "IOzone's options: steadfast iozone -h";
 
-impl LegsSpec {
-    /// In words, as a report shows it.
-    pub fn description(&self) -> String {
-        format!(
-            "blocks: {} tasks write 4 KiB each of the first {} KiB for {} s, {} ms between writes, \
-             a flush after {}",
-            self.writers, self.area_kb, self.seconds, self.pause_ms, self.flush_every
-        )
-    }
-}
-
-/// A file is read while another is written flat out.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReadUnderWriteSpec {
-    /// The writer.
-    pub storm: Storm,
-    /// The file that is read, in MiB.
-    pub file_mb: u64,
-    /// What a read(2) asks for, in KiB.
-    pub read_kb: u64,
-    /// Where that file is.
-    pub places: Vec<ReadFile>,
-    /// Reads under the writer, of each place.
-    pub trials: u64,
-    /// As many without `--full`.
-    pub quick_trials: Option<u64>,
-    /// Reads before there is a writer.
-    pub idle_trials: u64,
-    /// Seconds of writing before the first read.
-    pub settle_s: f64,
-    /// Mean pause before each read, in seconds.
-    pub pause_s: f64,
-}
-
-impl ReadUnderWriteSpec {
-    /// [`file_mb`](Self::file_mb) in bytes.
-    pub fn file_bytes(&self) -> u64 {
-        self.file_mb << 20
-    }
-
-    /// [`read_kb`](Self::read_kb) in bytes.
-    pub fn read_bytes(&self) -> u64 {
-        self.read_kb << 10
-    }
-}
-
-/// Where the file is that is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReadFile {
-    /// In another file system on the same disk.
-    Other,
-    /// In the one that is written to.
-    Same,
-}
-
-impl ReadFile {
-    /// Both.
-    pub const ALL: [ReadFile; 2] = [ReadFile::Other, ReadFile::Same];
-
-    /// The name of its test.
-    pub fn test(self) -> &'static str {
-        match self {
-            ReadFile::Other => "read, other file system",
-            ReadFile::Same => "read, same file system",
-        }
-    }
-}
-
-/// A dd(1) that is run again and again: zeros into one file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Storm {
-    /// The command, as published.
-    pub line: String,
-    /// `of=`.
-    pub file: String,
-    /// `bs=`, in bytes.
-    pub block_bytes: u64,
-    /// `count=`.
-    pub count: u64,
-}
-
-impl Storm {
-    /// Reads the command; zeros from /dev/zero into a file, `bs=` at a time, `count=` times.
-    ///
-    /// # Errors
-    /// What of it is something else.
-    pub fn parse(line: &str) -> Result<Storm, LineError> {
-        let mut words = line.split_whitespace();
-        if words.next() != Some("dd") {
-            return Err(LineError::NotDd);
-        }
-        let (mut file, mut block_bytes, mut count) = (None, None, None);
-        for word in words {
-            let number =
-                |v: &str| v.parse::<u64>().map_err(|_| LineError::NoNumber(word.to_owned()));
-            match word.split_once('=') {
-                Some(("if", "/dev/zero")) => {}
-                Some(("of", name)) if !name.is_empty() && !name.contains('/') => file = Some(name),
-                Some(("bs", n)) => block_bytes = Some(number(n)?),
-                Some(("count", n)) => count = Some(number(n)?),
-                _ => return Err(LineError::NotOfWriter(word.to_owned())),
+impl Workload {
+    fn check(fields: &Fields<'_>, _: Option<&Workload>) {
+        kinds_go_together(fields);
+        for name in SIZES {
+            let text: Option<String> = fields.get(name);
+            if let Some(Err(e)) = text.map(|text| size::parse(&text)) {
+                fields.wrong(name, e.to_string(), "");
             }
         }
-        let storm = Storm {
-            line: line.split_whitespace().collect::<Vec<_>>().join(" "),
-            file: file.ok_or(LineError::Missing("of="))?.to_owned(),
-            block_bytes: block_bytes.ok_or(LineError::Missing("bs="))?,
-            count: count.ok_or(LineError::Missing("count="))?,
-        };
-        let fits = storm.block_bytes.is_multiple_of(512)
-            && (512..=16 << 20).contains(&storm.block_bytes)
-            && (4 << 20) % storm.block_bytes == 0;
-        if !fits {
-            return Err(LineError::BlockSize);
+        if let Some(line) = fields.get::<String>("iozone") {
+            let is_matrix = mode_of(&line) == IozoneMode::Matrix;
+            let read = match is_matrix {
+                true => matrix_options(&line).map(drop),
+                false => iozone_options(&line, None).map(drop),
+            };
+            match read {
+                // What belongs beside a line that is none nobody knows.
+                Err(e) => fields.wrong_line("iozone", &line, &e.to_string(), IOZONE_HELP),
+                Ok(()) => {
+                    sizes_or_lines(fields, is_matrix);
+                    if !is_matrix {
+                        // A good line may be none with a smaller size: a record no longer fits.
+                        sizes_suit(fields, &line);
+                    }
+                }
+            }
         }
-        if storm.count == 0 {
-            return Err(LineError::NothingWritten);
-        }
-        Ok(storm)
+        LINES.iter().for_each(|name| check_matrix_line(fields, name));
+        copies::check(fields);
+        random_reads::check(fields);
     }
+}
 
-    /// Bytes of the file.
-    pub fn bytes(&self) -> u64 {
-        self.block_bytes.saturating_mul(self.count)
+impl Configuration {
+    fn check(fields: &Fields<'_>, _: Option<&Configuration>) {
+        ["iozone"].iter().chain(&LINES).for_each(|name| check_matrix_line(fields, name));
+    }
+}
+
+/// Notes that a command line is none of single or auto mode.
+fn check_matrix_line(fields: &Fields<'_>, name: &str) {
+    let Some(line) = fields.get::<String>(name) else { return };
+    if let Err(e) = matrix_options(&line) {
+        fields.wrong_line(name, &line, &e.to_string(), IOZONE_HELP);
+    }
+}
+
+/// Notes which of the keys beside `iozone` are missing, and which are of its other mode: in
+/// throughput mode other sizes make the smaller runs, in single and auto mode other lines.
+fn sizes_or_lines(fields: &Fields<'_>, is_matrix: bool) {
+    let (needed, others) = match is_matrix {
+        true => (&LINES[..2], &SIZES[..]),
+        false => (&SIZES[..2], &LINES[..]),
+    };
+    for name in needed.iter().filter(|name| !fields.has(name)) {
+        let what = format!("`{name}` is missing in [workload]");
+        let key = Workload::KEYS.iter().find(|key| key.name == *name);
+        let text = key.map_or_else(String::new, |key| key.meaning());
+        fields.wrong("iozone", what, format!("`iozone` needs it: {text}"));
+    }
+    for name in others.iter().filter(|name| fields.has(name)) {
+        let (mode, needs) = match is_matrix {
+            true => ("single and auto mode have a matrix of sizes", "`quick_iozone`"),
+            false => ("it is of single and auto mode, and `iozone` has -t", "`quick_size`"),
+        };
+        let help = format!("{needs} and the like belong here");
+        fields.wrong(name, format!("`{name}`: {mode}"), help);
+    }
+}
+
+/// Notes the sizes with which the command line is none.
+fn sizes_suit(fields: &Fields<'_>, line: &str) {
+    for name in SIZES {
+        let size = fields.get::<String>(name).filter(|text| size::parse(text).is_ok());
+        if let Some(Err(e)) = size.map(|text| iozone_options(line, Some(&text))) {
+            fields.wrong(name, e.to_string(), "with the options of `iozone`");
+        }
+    }
+}
+
+/// Notes kinds that cannot stand together, and keys of kinds that are not there.
+fn kinds_go_together(fields: &Fields<'_>) {
+    let there: Vec<_> = KINDS.iter().filter(|(key, _)| fields.has(key)).collect();
+    let Some((first, _)) = there.first() else {
+        let all: Vec<String> = KINDS.iter().map(|(key, _)| format!("`{key}`")).collect();
+        let what = format!("[workload] has none of {}", all.join(", "));
+        return fields.wrong("", what, "a scenario runs one of them");
+    };
+    for (i, (kind, beside)) in there.iter().enumerate() {
+        for (other, beside_other) in &there[i + 1..] {
+            if !beside.contains(other) && !beside_other.contains(kind) {
+                let what = format!("[workload] has both `{kind}` and `{other}`");
+                fields.wrong(other, what, "a scenario runs one of the two");
+            }
+        }
+    }
+    for (name, kinds) in BELONGS.iter().filter(|(name, _)| fields.has(name)) {
+        if !there.iter().any(|(kind, _)| kinds.contains(kind)) {
+            let owners: Vec<String> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
+            let owners = owners.join(" and ");
+            fields.wrong(name, format!("`{name}` belongs to {owners}, not to `{first}`"), "");
+        }
     }
 }
 
@@ -328,20 +271,13 @@ pub enum WorkloadKind<'a> {
 }
 
 impl Workload {
-    /// All that it is: what is measured first.
-    ///
-    /// # Errors
-    /// Nothing, or a size that IOzone needs is not there: no file is read so.
-    pub fn kinds(&self) -> Result<Vec<WorkloadKind<'_>>, ScenarioError> {
+    /// All that it is: what is measured first. IOzone in throughput mode needs its sizes.
+    pub fn kinds(&self) -> Vec<WorkloadKind<'_>> {
         let mut kinds = Vec::new();
-        if let Some(line) = &self.iozone {
-            match (&self.quick_size, &self.risk_size) {
-                (Some(quick_size), Some(risk_size)) => {
-                    kinds.push(WorkloadKind::Iozone { line, quick_size, risk_size });
-                }
-                _ if self.is_matrix() => kinds.push(WorkloadKind::Matrix),
-                _ => return Err(ScenarioError::NoSizes),
-            }
+        if let (Some(line), Some(quick_size), Some(risk_size)) =
+            (&self.iozone, &self.quick_size, &self.risk_size)
+        {
+            kinds.push(WorkloadKind::Iozone { line, quick_size, risk_size });
         } else if self.is_matrix() {
             kinds.push(WorkloadKind::Matrix);
         }
@@ -352,10 +288,7 @@ impl Workload {
         kinds.extend((!random.is_empty()).then_some(WorkloadKind::RandomReads(random)));
         kinds.extend(self.files.as_ref().map(WorkloadKind::Files));
         kinds.extend(self.legs.as_ref().map(WorkloadKind::Legs));
-        if kinds.is_empty() {
-            return Err(ScenarioError::NoWorkload);
-        }
-        Ok(kinds)
+        kinds
     }
 
     /// Whether IOzone runs a matrix, in single or auto mode.
@@ -380,26 +313,5 @@ impl Workload {
             risk: self.risk_iozone.as_deref()?,
             peers: self.peers_iozone.as_deref(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_published_writer_is_read_and_others_are_refused() {
-        let line = "dd if=/dev/zero of=largefile bs=16384 count=131072";
-        let storm = Storm::parse(line).unwrap();
-        assert_eq!((storm.bytes(), storm.file.as_str()), (2 << 30, "largefile"));
-        let refused =
-            |from: &str, to: &str| Storm::parse(&line.replace(from, to)).unwrap_err().to_string();
-        assert!(refused("/dev/zero", "/dev/sda").contains("if=/dev/sda"));
-        assert!(refused("largefile", "a/b").contains("of=a/b"));
-        assert!(refused("bs=16384", "").contains("bs= is missing"));
-        assert!(refused("16384", "1000").contains("power of two"));
-        assert!(refused("131072", "0").contains("nothing"));
-        assert!(refused("131072", "1x").contains("count=1x"));
-        assert!(refused("dd ", "cp ").contains("dd"));
     }
 }

@@ -15,11 +15,12 @@ mod tornado;
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
+use steadfast_setup::form::did_you_mean;
 use steadfast_vfs::options::choose;
 
 use crate::results::{Ratio, SpeedRow, ratios};
-use crate::run::{RunOptions, Watch, iozone_options, measure_each};
-use crate::scenario::{Scenario, did_you_mean};
+use crate::run::{RunOptions, Watch, measure_each};
+use crate::scenario::{Scenario, iozone_options};
 use crate::{LabError, OptionError};
 
 pub use drives::{DriveSpec, drive, drives};

@@ -1,10 +1,12 @@
 //! The tables of a run: grids of figures, laid out as text for a width, Markdown or CSV.
 
 mod layout;
+mod peers;
 mod plain;
 mod sentences;
 
-use crate::results::{Cell, Column, Order, Results, SpeedRow, TableLine, peer_lines};
+use crate::results::{Cell, Column, Order, Results, SpeedRow, TableLine};
+use peers::peer_lines;
 
 pub use layout::{Layout, chosen_text, terminal_width, text};
 pub use plain::{csv, markdown};

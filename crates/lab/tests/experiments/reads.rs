@@ -79,7 +79,9 @@ fn a_reader_waits_behind_the_queue_and_not_behind_the_log() {
     }
     assert!(shown.lines().all(|l| l.chars().count() <= 80), "{shown}");
     let chart = report::chart_svg(&results);
-    assert_eq!(chart.matches("<polyline").count(), 4, "{chart}");
+    // Of each variant two lines, and each in the legend.
+    let variants = results.variants.len();
+    assert_eq!(chart.matches("<polyline").count(), 4 * variants, "{chart}");
 }
 
 #[test]

@@ -58,6 +58,13 @@ fn hostile() -> Results {
 }
 
 #[test]
+fn the_picture_in_readme_is_that_of_the_stored_results() {
+    let results = Results::read(STORED[1]).unwrap();
+    let kept = include_str!("../../../../docs/images/data-at-risk.svg");
+    assert!(report::chart_svg(&results) == kept, "lab show FILE --chart draws another");
+}
+
+#[test]
 fn no_word_of_a_scenario_is_markup() {
     let html = report::html(&hostile());
     assert!(!html.contains("<script") && !html.contains("<img"), "a label is markup");

@@ -79,7 +79,7 @@ fn a_scheduler_is_read_with_its_parameters() {
     // What a variant's machine does not say is the scenario's.
     let (base, own) = (scenario.setup_of(old).machine, scenario.setup_of(new).machine);
     assert_eq!((base.memory_mb, own.memory_mb, own.cpus), (Some(16), Some(8), base.cpus));
-    assert_eq!((base.bdflush.map(|b| b[0]), own.bdflush), (Some(40), None));
+    assert_eq!((base.bdflush.0.map(|b| b[0]), own.bdflush.0), (Some(40), None));
 }
 
 #[test]

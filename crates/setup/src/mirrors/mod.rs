@@ -80,11 +80,6 @@ impl Arrangement {
         matches!(self, Arrangement::Control(_))
     }
 
-    /// The one of this name.
-    pub fn of_name(name: &str) -> Option<Arrangement> {
-        Arrangement::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, a)| a)
-    }
-
     /// Makes it of legs that all hold zeros.
     pub fn create(self, legs: Vec<Leg>, setup: Setup) -> PeerMirror {
         match self {

@@ -24,6 +24,9 @@ pub struct PathOptions {
     pub read_only: bool,
     /// What can be mapped is mapped, to be used in place.
     pub in_place: bool,
+    /// All of a file or block device is used: the label of a range of memory is but contents, and
+    /// words before the path are part of it.
+    pub as_it_is: bool,
 }
 
 /// What was opened by a path.
@@ -54,12 +57,12 @@ pub fn open(path: &Path, options: PathOptions) -> Result<OpenPath, SetupError> {
 /// # Errors
 /// It is not there, in use, or not what it is said to be.
 pub fn open_file(path: &Path, options: PathOptions) -> Result<OpenPath, SetupError> {
-    let PathOptions { read_only, in_place } = options;
-    if in_place || memory::is_memory(path)? {
+    let PathOptions { read_only, in_place, as_it_is } = options;
+    if in_place || !as_it_is && memory::is_memory(path)? {
         return memory::open(path, read_only);
     }
-    let options = FileOptions { read_only, ..FileOptions::default() };
-    let device = FileDevice::open(memory::file(path), &options)?;
+    let file = if as_it_is { path } else { memory::file(path) };
+    let device = FileDevice::open(file, &FileOptions { read_only, ..FileOptions::default() })?;
     // Why a request goes through the host's cache matters to a benchmark, not here.
     let matters = |note: &&String| !note.contains("direct") && !note.contains("O_DIRECT");
     let notes = device.notes().iter().filter(matters).cloned().collect();

@@ -58,7 +58,7 @@ pub fn open_all(paths: &[PathBuf], read_only: bool) -> Result<Vec<OpenPath>> {
     // Also beside the volume that it is a member of.
     let inner: Vec<PathBuf> = paths.iter().filter_map(|path| members_of(path)).flatten().collect();
     refuse_twice(paths.iter().chain(&inner).map(PathBuf::as_path))?;
-    let options = PathOptions { read_only, in_place: false };
+    let options = PathOptions { read_only, ..PathOptions::default() };
     let open = |path: &PathBuf| match members_of(path) {
         Some(_) => open(path, options),
         None => open_file(path, options),

@@ -1,24 +1,25 @@
 //! Policies, growing, scrubbing, and taking volumes apart.
 
-use std::sync::Arc;
-
 use steadfast_block::BlockDevice;
 use steadfast_volume::member::{read_label, wipe_label};
+use steadfast_volume::ondisk::label::LayoutKind;
 use steadfast_volume::{ReadPolicy, ResyncThrottle};
 
-use super::create::changed_policies;
-use super::{Device, Host, Result, of_volume, said};
-use crate::protocol::{Answer, Destroy, Grow, Refusal, RefusalKind, Scrub, Set};
+use super::registry::{of_volume, said};
+use super::volumes::HostVolumes;
+use super::{Device, Result};
+use crate::protocol::RefusalKind::{NotFound, Refused};
+use crate::protocol::{Answer, Destroy, Grow, Scrub, Set};
 use crate::record::{Records, VolumeRecord};
 
-impl Host {
+impl HostVolumes {
     pub(super) fn set(&self, set: &Set) -> Result<Answer> {
-        let _one = self.one_change();
-        let (name, mirror) = self.mirror(&set.name)?;
+        let _one = self.registry.one_change();
+        let (name, mirror) = self.registry.mirror(&set.name)?;
         let read = set.read.as_deref();
-        let policies = changed_policies(mirror.policies(), read, set.write.as_deref(), set.pass)?;
+        let policies = set.policies(mirror.policies())?;
         if let Some(read) = read {
-            self.remember(|records| {
+            self.registry.remember(|records| {
                 if let Some(record) = records.volume_mut(&name) {
                     record.reads_first = read == "first";
                 }
@@ -32,9 +33,9 @@ impl Host {
     /// `first` is the leg that was attached first, whatever its place in the labels: the policy is
     /// to prefer that.
     pub(super) fn apply_first(&self, name: &str) -> Result<()> {
-        let Ok((_, mirror)) = self.mirror(name) else { return Ok(()) };
+        let Ok((_, mirror)) = self.registry.mirror(name) else { return Ok(()) };
         let first = {
-            let inner = self.lock();
+            let inner = self.registry.lock();
             let record = inner.records.volume(name).filter(|r| r.reads_first);
             record.and_then(|r| r.components.first().cloned())
         };
@@ -51,18 +52,17 @@ impl Host {
     }
 
     pub(super) fn grow(&self, grow: &Grow) -> Result<Answer> {
-        let _one = self.one_change();
-        let (name, mirror) = self.mirror(&grow.name)?;
-        if let Some(user) = self.lock().records.user_of(&name) {
-            let what = format!("is a component of '{}'", user.name);
-            return Err(Refusal::about(RefusalKind::Refused, &name, what));
+        let _one = self.registry.one_change();
+        let (name, mirror) = self.registry.mirror(&grow.name)?;
+        if let Some(user) = self.registry.lock().records.user_of(&name) {
+            return Err(Refused.about(&name, format!("is a component of '{}'", user.name)));
         }
         let bytes = said(&name, mirror.grow(grow.size))?;
         Ok(Answer { bytes: Some(bytes), ..Answer::default() })
     }
 
     pub(super) fn scrub(&self, scrub: &Scrub) -> Result<Answer> {
-        let (name, mirror) = self.mirror(&scrub.name)?;
+        let (name, mirror) = self.registry.mirror(&scrub.name)?;
         // What legs lack is no difference: first they get it.
         said(&name, mirror.resync(ResyncThrottle::default()))?;
         let throttle = ResyncThrottle { bytes_per_second: scrub.rate, regions: None };
@@ -77,8 +77,8 @@ impl Host {
         Ok(Answer { scrubbed: Some(found), ..Answer::default() })
     }
 
-    pub(super) fn destroy(self: &Arc<Self>, destroy: &Destroy) -> Result<Answer> {
-        let _one = self.one_change();
+    pub(super) fn destroy(&self, destroy: &Destroy) -> Result<Answer> {
+        let _one = self.registry.one_change();
         if destroy.recursive {
             self.check_all_under(&destroy.name)?;
         }
@@ -88,7 +88,7 @@ impl Host {
     /// Refuses to take volumes apart of which one inside is in use: the outer ones would be gone
     /// already.
     fn check_all_under(&self, name: &str) -> Result<()> {
-        let inner = self.lock();
+        let inner = self.registry.lock();
         let mut names = vec![inner.records.resolved(name).to_owned()];
         while let Some(name) = names.pop() {
             if let Some(record) = inner.records.volume(&name) {
@@ -99,26 +99,22 @@ impl Host {
         Ok(())
     }
 
-    fn destroy_one(self: &Arc<Self>, name: &str, how: &Destroy) -> Result<Answer> {
+    fn destroy_one(&self, name: &str, how: &Destroy) -> Result<Answer> {
         let (record, taken, _claim) = {
-            let mut inner = self.lock();
+            let mut inner = self.registry.lock();
             let name = inner.records.resolved(name).to_owned();
             let Some(record) = inner.records.volume(&name).cloned() else {
-                return Err(Refusal::about(
-                    RefusalKind::NotFound,
-                    &name,
-                    "there is no such volume",
-                ));
+                return Err(NotFound.about(&name, "there is no such volume"));
             };
             inner.check_unused(&name)?;
             // From here on nobody can open it; nor what it is made of, before that has no label.
-            let claim = self.claim(&inner, record.uses());
+            let claim = self.registry.claim(&inner, record.uses());
             (record, inner.volumes.remove(&name), claim)
         };
         let name = record.name.as_str();
-        let is_mirror = record.kind == crate::protocol::VolumeKind::Mirror;
+        let is_mirror = record.kind == LayoutKind::Mirror;
         let keep = how.keep_data && is_mirror;
-        let remembered = self.remember(|records| {
+        let remembered = self.registry.remember(|records| {
             records.volumes.retain(|v| v.name != name);
             records.aliases.retain(|_, target| target != name);
             records.removed.insert(name.to_owned());
@@ -130,7 +126,7 @@ impl Host {
         });
         if let Err(e) = remembered {
             if let Some(taken) = taken {
-                self.lock().volumes.insert(name.to_owned(), taken);
+                self.registry.lock().volumes.insert(name.to_owned(), taken);
             }
             return Err(e);
         }
@@ -148,7 +144,7 @@ impl Host {
         tracing::info!("{name}: was taken apart");
         if how.recursive {
             for component in record.uses() {
-                if self.lock().records.volume(component).is_some() {
+                if self.registry.lock().records.volume(component).is_some() {
                     notes.extend(self.destroy_one(component, how)?.notes);
                 }
             }
@@ -160,7 +156,7 @@ impl Host {
     fn wipe(&self, record: &VolumeRecord) -> Vec<String> {
         let mut notes = Vec::new();
         for component in record.uses() {
-            let Ok(endpoint) = self.endpoint(component) else {
+            let Ok(endpoint) = self.registry.endpoint(component) else {
                 notes.push(format!("{component}: was not there, and still has its label"));
                 continue;
             };

@@ -5,14 +5,14 @@
 //! The tree refuses writes to recorded members in any case. But before a member is recorded its
 //! device is read, and the records are written to a disk; and after it is no longer recorded its
 //! label is removed. For this time its name is claimed. A claim is made under the lock of
-//! [`HostState`](super::Inner) after checking that the file is not open, and opens check under the
-//! same lock.
+//! [`HostState`] after checking that the file is not open, and opens check under the same
+//! lock.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Host, HostState};
+use super::registry::{HostState, Registry};
 use crate::endpoint::Endpoint;
 
 /// Claimed names. Locked for moments; after `HostState`, where both are.
@@ -62,7 +62,7 @@ impl Deref for ClaimedComponent<'_> {
     }
 }
 
-impl Host {
+impl Registry {
     /// Claims names; the caller has checked under `seen`'s lock that they are not open for writing.
     /// Only one change runs at a time, so no other claim on them exists.
     pub(super) fn claim<'n>(

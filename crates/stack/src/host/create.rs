@@ -4,65 +4,64 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
+use steadfast_setup::NewVolume;
 use steadfast_volume::member::check_new;
-use steadfast_volume::ondisk::label::LayoutKind as LabelKind;
-use steadfast_volume::{
-    AssembleOptions, MirrorOptions, NewLeg, Pass, Policies, ReadPolicy, Volume, WritePolicy,
-    check_mirror, create_mirror,
-};
+use steadfast_volume::ondisk::label::LayoutKind;
+use steadfast_volume::{AssembleOptions, NewLeg, Policies, ReadPolicy};
 
 use super::claim::ClaimedComponent;
-use super::{Device, Host, Result, failed, said};
+use super::registry::{failed, said};
+use super::volumes::HostVolumes;
+use super::{Device, Result};
 use crate::endpoint::Endpoint;
-use crate::protocol::{Answer, Create, Refusal, RefusalKind, VolumeKind};
+use crate::protocol::RefusalKind::{Failed, Refused, UsedWrongly};
+use crate::protocol::{Answer, Create};
 use crate::record::VolumeRecord;
 
 /// Bytes at the start of a member that are nobody's: a superblock that is left there would be taken
 /// for a file system's.
 const START: usize = 4096;
 
-impl Host {
-    pub(super) fn create(self: &Arc<Self>, create: &Create) -> Result<Answer> {
-        let _one = self.one_change();
-        self.check_volume_name(&create.name)?;
+impl HostVolumes {
+    pub(super) fn create(&self, create: &Create) -> Result<Answer> {
+        let _one = self.registry.one_change();
+        self.registry.check_new_name(&create.name)?;
         let create = &self.with_own_names(create)?;
-        let policies = policies(create, Policies::default())?;
+        let policies = create.policies()?;
         if !create.force
-            && create.kind == VolumeKind::Mirror
+            && create.kind == LayoutKind::Mirror
             && let Some(taken) = self.take_up(create, policies)?
         {
             return Ok(taken);
         }
         let endpoints = self.components(create)?;
         let record = record_of(create);
-        self.check_making(create, &record, &endpoints, policies)?;
+        let new = new_volume(create, &endpoints, policies);
+        said(&create.name, new.look())?;
         if create.dry_run {
             return Ok(Answer::default());
         }
-        let before = self.remember(|records| {
+        let before = self.registry.remember(|records| {
             record.uses().for_each(|name| records.forget_retired(name));
             records.volumes.push(record.clone());
             records.removed.remove(&create.name);
         })?;
         let forgotten = endpoints.iter().try_for_each(|e| self.forget_signatures(e, create.force));
-        let made = forgotten.and_then(|()| match create.kind {
-            VolumeKind::Mirror => self.make_mirror(create, &endpoints, policies),
-            _ => self.make_rows(&record, create.force),
-        });
+        let made = forgotten.and_then(|()| said(&create.name, new.make()));
         let made = made.and_then(|volume| {
             endpoints.iter().try_for_each(|e| self.forget_occupant(e)).map(|()| volume)
         });
         let volume = match made {
             Ok(volume) => volume,
             Err(e) => {
-                self.forget(before);
+                self.registry.forget(before);
                 return Err(e);
             }
         };
         let bytes = volume.device.info().size;
         let uuid = volume.uuid.to_string();
         // OK to go on: without it the volume is found by its name.
-        let noted = self.remember(|records| {
+        let noted = self.registry.remember(|records| {
             if let Some(record) = records.volume_mut(&create.name) {
                 record.uuid = Some(uuid);
             }
@@ -78,7 +77,7 @@ impl Host {
 
     /// The request with the components' own names in place of aliases.
     fn with_own_names(&self, create: &Create) -> Result<Create> {
-        let inner = self.lock();
+        let inner = self.registry.lock();
         let own = |names: &Vec<String>| -> Vec<String> {
             names.iter().map(|n| inner.records.resolved(n).to_owned()).collect()
         };
@@ -91,30 +90,29 @@ impl Host {
         let mut seen: Vec<&String> = Vec::new();
         for name in &own.components {
             if seen.contains(&name) {
-                return Err(Refusal::about(RefusalKind::UsedWrongly, name, "is given twice"));
+                return Err(UsedWrongly.about(name, "is given twice"));
             }
             seen.push(name);
         }
         if own.components.is_empty() {
-            let what = "a volume has at least one component";
-            return Err(Refusal::about(RefusalKind::UsedWrongly, &own.name, what));
+            return Err(UsedWrongly.about(&own.name, "a volume has at least one component"));
         }
         for (names, what) in [(&own.volatile, "volatile"), (&own.partial, "partial")] {
             if let Some(name) = names.iter().find(|name| !seen.contains(name)) {
                 let what = format!("is said to be {what}, and is no component");
-                return Err(Refusal::about(RefusalKind::UsedWrongly, name, what));
+                return Err(UsedWrongly.about(name, what));
             }
         }
-        if own.kind != VolumeKind::Mirror && !own.partial.is_empty() {
+        if own.kind != LayoutKind::Mirror && !own.partial.is_empty() {
             let what = format!("a {} has no partial legs", own.kind.name());
-            return Err(Refusal::about(RefusalKind::UsedWrongly, &own.name, what));
+            return Err(UsedWrongly.about(&own.name, what));
         }
-        if own.kind != VolumeKind::Mirror && !own.volatile.is_empty() {
+        if own.kind != LayoutKind::Mirror && !own.volatile.is_empty() {
             let what = format!(
                 "a {} has no volatile legs: say it of the device, or where it is a leg of a mirror",
                 own.kind.name()
             );
-            return Err(Refusal::about(RefusalKind::UsedWrongly, &own.name, what));
+            return Err(UsedWrongly.about(&own.name, what));
         }
         Ok(own)
     }
@@ -129,7 +127,7 @@ impl Host {
     /// It cannot be opened for writing until it is a component or released.
     pub(super) fn new_component(&self, name: &str, force: bool) -> Result<ClaimedComponent<'_>> {
         let component = {
-            let inner = self.lock();
+            let inner = self.registry.lock();
             let endpoint = inner.endpoint(name)?;
             inner.check_unused(endpoint.name())?;
             let kept = inner.records.retired.iter().find(|r| r.uses().any(|n| n == name));
@@ -139,17 +137,18 @@ impl Host {
                      or overwrite it by force",
                     kept.name
                 );
-                return Err(Refusal::about(RefusalKind::Refused, name, what));
+                return Err(Refused.about(name, what));
             }
-            let claim = self.claim(&inner, [&endpoint.name().to_owned()]);
+            let claim = self.registry.claim(&inner, [&endpoint.name().to_owned()]);
             ClaimedComponent::new(endpoint, claim)
         };
         let device = Arc::clone(&component) as Device;
         said(name, check_new(&device, force))?;
-        match (self.options.occupant)(&device) {
+        match (self.occupant)(&device) {
             Some(what) if !force => {
-                let what = format!("holds {what}; force makes it a member, and that is lost");
-                Err(Refusal::about(RefusalKind::Refused, name, what))
+                let what =
+                    format!("holds {what}; --force makes it a member, and what it holds is lost");
+                Err(Refused.about(name, what))
             }
             _ => Ok(component),
         }
@@ -162,60 +161,24 @@ impl Host {
             return Ok(());
         }
         let device: Device = Arc::clone(endpoint) as Device;
-        (self.options.forget)(&device)
-            .map_err(|what| Refusal::about(RefusalKind::Failed, endpoint.name(), what))
+        (self.forget)(&device).map_err(|what| Failed.about(endpoint.name(), what))
     }
 
     /// Takes a superblock away that is before the label of a new member.
     pub(super) fn forget_occupant(&self, endpoint: &Arc<Endpoint>) -> Result<()> {
         let device: Device = Arc::clone(endpoint) as Device;
-        if (self.options.occupant)(&device).is_some() {
+        if (self.occupant)(&device).is_some() {
             let zeros = Bytes::from(vec![0; START]);
             device.write_fua(0, zeros.into()).map_err(|e| failed(endpoint.name(), e))?;
         }
         Ok(())
     }
 
-    /// Refuses what cannot be made, before anything is written.
-    fn check_making(
-        &self,
-        create: &Create,
-        record: &VolumeRecord,
-        endpoints: &[ClaimedComponent<'_>],
-        policies: Policies,
-    ) -> Result<()> {
-        let name = &create.name;
-        if create.kind == VolumeKind::Mirror {
-            let (legs, options) = mirror_of(create, endpoints, policies);
-            return said(name, check_mirror(name, &legs, &options));
-        }
-        self.planned(record, create.force).map(drop)
-    }
-
-    fn make_mirror(
-        &self,
-        create: &Create,
-        endpoints: &[ClaimedComponent<'_>],
-        policies: Policies,
-    ) -> Result<Volume> {
-        let (legs, options) = mirror_of(create, endpoints, policies);
-        let mirror = said(&create.name, create_mirror(&create.name, &legs, &options))?;
-        Ok(Volume {
-            uuid: mirror.uuid(),
-            name: create.name.clone(),
-            kind: LabelKind::Mirror,
-            device: Arc::new(mirror.clone()),
-            mirror: Some(mirror),
-            members: create.components.clone(),
-            member_of: None,
-        })
-    }
-
     /// A mirror of legs of a retired one is that one again: all its legs are in use at once, so the
     /// data is as safe as it was. `None`: none of the components is a leg of one.
-    fn take_up(self: &Arc<Self>, create: &Create, policies: Policies) -> Result<Option<Answer>> {
+    fn take_up(&self, create: &Create, policies: Policies) -> Result<Option<Answer>> {
         let retired = {
-            let inner = self.lock();
+            let inner = self.registry.lock();
             let of = |r: &&VolumeRecord| r.uses().any(|n| create.components.contains(n));
             inner.records.retired.iter().find(of).cloned()
         };
@@ -228,12 +191,12 @@ impl Host {
                  and add this one then",
                 retired.name
             );
-            return Err(Refusal::about(RefusalKind::Refused, new, what));
+            return Err(Refused.about(new, what));
         }
         let _claim = {
-            let inner = self.lock();
+            let inner = self.registry.lock();
             retired.uses().try_for_each(|name| inner.check_unused(name))?;
-            self.claim(&inner, retired.uses())
+            self.registry.claim(&inner, retired.uses())
         };
         let mut record = VolumeRecord {
             name: create.name.clone(),
@@ -255,9 +218,9 @@ impl Host {
         let has_checksums = volume.mirror.as_ref().is_some_and(|m| m.status().checksums);
         if create.checksums && !has_checksums {
             let what = "is a mirror that was made without checksums, and keeps none";
-            return Err(Refusal::about(RefusalKind::Refused, &retired.name, what));
+            return Err(Refused.about(&retired.name, what));
         }
-        let before = self.remember(|records| {
+        let before = self.registry.remember(|records| {
             records.retired.retain(|r| r.uuid != retired.uuid);
             records.volumes.push(record.clone());
             records.removed.remove(&create.name);
@@ -265,7 +228,7 @@ impl Host {
         if let Some(mirror) = &volume.mirror
             && let Err(e) = mirror.set_policies(policies)
         {
-            self.forget(before);
+            self.registry.forget(before);
             return said(&create.name, Err(e));
         }
         let bytes = volume.device.info().size;
@@ -290,26 +253,19 @@ impl Host {
     }
 }
 
-/// The legs of a new mirror, and how it is made.
-fn mirror_of(
-    create: &Create,
-    endpoints: &[ClaimedComponent<'_>],
+/// What is to be made of these components.
+fn new_volume<'c>(
+    create: &'c Create,
+    components: &[ClaimedComponent<'_>],
     policies: Policies,
-) -> (Vec<NewLeg>, MirrorOptions) {
-    let leg = |endpoint: &ClaimedComponent<'_>| NewLeg {
-        device: Arc::clone(endpoint) as Device,
-        volatile: create.volatile.iter().any(|name| name == endpoint.name()),
-        partial: create.partial.iter().any(|name| name == endpoint.name()),
+) -> NewVolume<'c> {
+    let member = |component: &ClaimedComponent<'_>| NewLeg {
+        device: Arc::clone(component) as Device,
+        volatile: create.volatile.iter().any(|name| name == component.name()),
+        partial: create.partial.iter().any(|name| name == component.name()),
         force: create.force,
     };
-    let options = MirrorOptions {
-        size: create.size,
-        region_bytes: create.region_bytes,
-        policies,
-        checksums: create.checksums,
-        ..MirrorOptions::default()
-    };
-    (endpoints.iter().map(leg).collect(), options)
+    create.new_volume(components.iter().map(member).collect(), policies)
 }
 
 /// The record of a new volume.
@@ -320,46 +276,10 @@ pub(super) fn record_of(create: &Create) -> VolumeRecord {
         components: create.components.clone(),
         volatile: create.volatile.clone(),
         interlace: match create.kind {
-            VolumeKind::Stripe => Some(create.interlace.unwrap_or(64 << 10)),
+            LayoutKind::Stripe => Some(create.interlace.unwrap_or(64 << 10)),
             _ => None,
         },
         reads_first: create.read.as_deref() == Some("first"),
         ..VolumeRecord::default()
     }
-}
-
-fn policies(create: &Create, now: Policies) -> Result<Policies> {
-    let given = (create.read.as_deref(), create.write.as_deref(), create.pass);
-    if create.kind != VolumeKind::Mirror && given != (None, None, None) {
-        let what = format!("is a {}: policies are a mirror's", create.kind.name());
-        return Err(Refusal::about(RefusalKind::UsedWrongly, &create.name, what));
-    }
-    if create.kind != VolumeKind::Mirror && create.checksums {
-        let what = format!("is a {}: checksums are a mirror's", create.kind.name());
-        return Err(Refusal::about(RefusalKind::UsedWrongly, &create.name, what));
-    }
-    changed_policies(now, create.read.as_deref(), create.write.as_deref(), create.pass)
-}
-
-/// The policies that were asked for, the others as they are.
-pub(super) fn changed_policies(
-    now: Policies,
-    read: Option<&str>,
-    write: Option<&str>,
-    pass: Option<u8>,
-) -> Result<Policies> {
-    let no = |what: String| Refusal::new(RefusalKind::UsedWrongly, what);
-    let mut policies = now;
-    if let Some(read) = read {
-        policies.read = ReadPolicy::named(read)
-            .ok_or_else(|| no(format!("'{read}': there is no such read policy")))?;
-    }
-    if let Some(write) = write {
-        policies.write = WritePolicy::named(write)
-            .ok_or_else(|| no(format!("'{write}': there is no such write policy")))?;
-    }
-    if let Some(pass) = pass {
-        policies.pass = Pass::new(pass).ok_or_else(|| no(format!("{pass}: a pass is 0 to 9")))?;
-    }
-    Ok(policies)
 }

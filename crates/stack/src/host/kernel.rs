@@ -11,8 +11,10 @@ use std::sync::Arc;
 
 use steadfast_host::{LoopDevice, is_attached};
 
-use super::{Host, HostState, Result};
-use crate::protocol::{Answer, Refusal, RefusalKind};
+use super::Result;
+use super::registry::{HostState, Registry};
+use crate::protocol::Answer;
+use crate::protocol::RefusalKind::{Busy, Failed, NotFound, Refused};
 use crate::record::KernelRecord;
 
 impl HostState {
@@ -22,67 +24,74 @@ impl HostState {
     }
 }
 
-impl Host {
-    pub(super) fn attach_kernel(&self, name: &str) -> Result<Answer> {
-        let _one = self.one_change();
+/// The kernel's block devices of a host.
+pub(crate) struct KernelDevices {
+    registry: Arc<Registry>,
+}
+
+impl KernelDevices {
+    pub fn new(registry: &Arc<Registry>) -> KernelDevices {
+        KernelDevices { registry: Arc::clone(registry) }
+    }
+
+    pub fn attach(&self, name: &str) -> Result<Answer> {
+        let _one = self.registry.one_change();
         let (name, file) = {
-            let inner = self.lock();
+            let inner = self.registry.lock();
             let name = inner.endpoint(name)?.name().to_owned();
             if let Some(device) = inner.kernel_device(&name) {
-                let what = format!("is {} already", device.name());
-                return Err(Refusal::about(RefusalKind::Refused, &name, what));
+                return Err(Refused.about(&name, format!("is {} already", device.name())));
             }
             inner.check_unused(&name)?;
             let Some(tree) = &inner.tree else {
                 let what = "the host has no tree of files: start it with --tree";
-                return Err(Refusal::about(RefusalKind::Refused, &name, what));
+                return Err(Refused.about(&name, what));
             };
             (name.clone(), tree.join("dsk").join(&name))
         };
         // Without the lock: it opens the file, which we answer.
         let device = LoopDevice::attach_direct(&file).map_err(|e| {
             let what = format!("no block device could be made: {e}");
-            Refusal::about(RefusalKind::Failed, &name, what)
+            Failed.about(&name, what)
         })?;
         if let (Some(sequence), Some(boot)) = (device.sequence(), boot()) {
             let record = KernelRecord { path: device.path().to_path_buf(), sequence, boot };
             // On an error it is dropped, and so detached.
-            self.remember(|records| drop(records.kernel.insert(name.clone(), record)))?;
+            self.registry.remember(|records| drop(records.kernel.insert(name.clone(), record)))?;
         }
         let path = device.name().to_owned();
         tracing::info!("{name}: is {path} of the kernel");
-        self.lock().kernel.insert(name, Arc::new(device));
+        self.registry.lock().kernel.insert(name, Arc::new(device));
         Ok(Answer { kernel: Some(path), ..Answer::default() })
     }
 
-    pub(super) fn detach_kernel(&self, name: &str) -> Result<Answer> {
-        let _one = self.one_change();
+    pub fn detach(&self, name: &str) -> Result<Answer> {
+        let _one = self.registry.one_change();
         let (name, device) = {
-            let inner = self.lock();
+            let inner = self.registry.lock();
             let name = inner.records.resolved(name).to_owned();
             let Some(device) = inner.kernel.get(&name).cloned() else {
-                let what = "is no block device of the kernel";
-                return Err(Refusal::about(RefusalKind::NotFound, &name, what));
+                return Err(NotFound.about(&name, "is no block device of the kernel"));
             };
             (name, device)
         };
         let path = device.name().to_owned();
         if let Some(what) = user_of(device.path()).filter(|_| device.is_attached()) {
-            return Err(Refusal::about(RefusalKind::Busy, &name, format!("{path} is {what}")));
+            return Err(Busy.about(&name, format!("{path} is {what}")));
         }
         if let Err(e) = device.detach() {
             let what = format!("is {path} still ({e}): close it, and ask again");
-            return Err(Refusal::about(RefusalKind::Busy, &name, what));
+            return Err(Busy.about(&name, what));
         }
-        self.lock().kernel.remove(&name);
+        self.registry.lock().kernel.remove(&name);
         self.forget_detached();
         Ok(Answer { kernel: Some(path), ..Answer::default() })
     }
 
     /// Takes the kernel's block devices away, at the end: what is still mounted loses its disk, and
     /// gets that answer. While the tree is still served: what the kernel has to write is written.
-    pub fn let_kernel_go(&self) {
-        let devices = std::mem::take(&mut self.lock().kernel);
+    pub fn let_go(&self) {
+        let devices = std::mem::take(&mut self.registry.lock().kernel);
         for (name, device) in devices {
             let path = device.name().to_owned();
             if let Some(what) = user_of(device.path()).filter(|_| device.is_attached()) {
@@ -96,7 +105,8 @@ impl Host {
 
     /// Forgets what is attached no more; what is stays, for the next host.
     pub(super) fn forget_detached(&self) {
-        let forgotten = self.remember(|records| records.kernel.retain(|_, kept| kept.is_there()));
+        let forgotten =
+            self.registry.remember(|records| records.kernel.retain(|_, kept| kept.is_there()));
         if let Err(e) = forgotten {
             // OK to go on: it is recognised as gone at the next start.
             tracing::warn!("{e}");
@@ -106,7 +116,7 @@ impl Host {
     /// Detaches what a host of this configuration has left that was killed. It is known whatever
     /// became of its tree, also if somebody has unmounted that.
     pub(super) fn detach_left(&self) {
-        let left = self.lock().records.kernel.clone();
+        let left = self.registry.lock().records.kernel.clone();
         for (name, record) in &left {
             let left = || LoopDevice::left(&record.path, record.sequence);
             let Some(device) = record.is_there().then(left).flatten() else { continue };

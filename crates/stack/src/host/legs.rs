@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use steadfast_block::BlockDevice;
-use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_volume::{LegState, Mirror, NewLeg};
 
-use super::{Device, Host, Result, said};
-use crate::protocol::{Answer, Leg, NewComponent, Refusal, RefusalKind, Replace};
+use super::devices::open_path;
+use super::registry::said;
+use super::volumes::HostVolumes;
+use super::{Device, Result};
+use crate::protocol::RefusalKind::{Failed, NotFound};
+use crate::protocol::{Answer, Leg, NewComponent, Replace};
 use crate::record::{Records, VolumeRecord};
 
 /// A leg that was named.
@@ -24,6 +26,22 @@ struct LegRef {
     device: Option<String>,
 }
 
+impl LegRef {
+    /// Whether the mirror would refuse it: asked before anything is written, since what is
+    /// overwritten by force would be gone.
+    fn check_put(&self, new: &NewLeg, lose_data: bool) -> Result<()> {
+        said(&self.name, self.mirror.check_replace(self.slot, Some(new), lose_data))
+    }
+
+    fn put(&self, new: &NewLeg, lose_data: bool) -> Result<Option<u64>> {
+        let (name, slot) = (&self.name, self.slot);
+        if lose_data {
+            return said(name, self.mirror.replace_and_lose(slot, Some(new))).map(Some);
+        }
+        said(name, self.mirror.replace(slot, Some(new))).map(|()| None)
+    }
+}
+
 /// A volume's record without a component.
 fn forgetting<'n>(name: &'n str, component: &'n str) -> impl FnOnce(&mut Records) + 'n {
     move |records| {
@@ -33,10 +51,10 @@ fn forgetting<'n>(name: &'n str, component: &'n str) -> impl FnOnce(&mut Records
     }
 }
 
-impl Host {
+impl HostVolumes {
     fn leg(&self, name: &str, leg: &str) -> Result<LegRef> {
-        let (name, mirror) = self.mirror(name)?;
-        let records = self.lock().records.clone();
+        let (name, mirror) = self.registry.mirror(name)?;
+        let records = self.registry.lock().records.clone();
         let leg = records.resolved(leg);
         let legs = mirror.status().legs;
         let by_name = |wanted: &str| legs.iter().find(|l| l.name == wanted);
@@ -49,7 +67,7 @@ impl Host {
         let Some(found) = named.or_else(|| legs.iter().find(under)) else {
             let names: Vec<&str> = legs.iter().map(|l| l.name.as_str()).collect();
             let what = format!("is no leg of '{name}', which has {}", names.join(", "));
-            return Err(Refusal::about(RefusalKind::NotFound, leg, what));
+            return Err(NotFound.about(leg, what));
         };
         Ok(LegRef {
             slot: found.slot,
@@ -62,14 +80,6 @@ impl Host {
         })
     }
 
-    fn change_record(&self, name: &str, change: impl FnOnce(&mut VolumeRecord)) -> Result<Records> {
-        self.remember(|records| {
-            if let Some(record) = records.volume_mut(name) {
-                change(record);
-            }
-        })
-    }
-
     /// Forgets a component that the labels do not know: it was removed while no host ran. `None`:
     /// there is no such component.
     fn forget_absent(
@@ -79,39 +89,45 @@ impl Host {
         component: &str,
     ) -> Result<Option<Records>> {
         let is_absent = {
-            let (inner, status) = (self.lock(), mirror.status());
+            let (inner, status) = (self.registry.lock(), mirror.status());
             let record = inner.records.volume(name);
             record.is_some_and(|r| inner.absent(&status, r).any(|absent| absent == component))
         };
-        is_absent.then(|| self.change_record(name, |record| record.forget(component))).transpose()
+        is_absent
+            .then(|| self.registry.change_record(name, |record| record.forget(component)))
+            .transpose()
     }
 
-    pub(super) fn add(self: &Arc<Self>, new: &NewComponent) -> Result<Answer> {
-        let _one = self.one_change();
-        let (name, mirror) = self.mirror(&new.name)?;
-        let component = self.lock().records.resolved(&new.component).to_owned();
+    pub(super) fn add(&self, new: &NewComponent) -> Result<Answer> {
+        let _one = self.registry.one_change();
+        let (name, mirror) = self.registry.mirror(&new.name)?;
+        let component = self.registry.lock().records.resolved(&new.component).to_owned();
         let was_absent = self.forget_absent(&name, &mirror, &component)?;
         let added = self.add_component(new, &name, &mirror, component);
         if let (Some(before), true) = (was_absent, added.is_err() || new.dry_run) {
-            self.forget(before);
+            self.registry.forget(before);
         }
         added
     }
 
     fn add_component(
-        self: &Arc<Self>,
+        &self,
         new: &NewComponent,
         name: &str,
         mirror: &Mirror,
         component: String,
     ) -> Result<Answer> {
-        let is_kept =
-            self.lock().records.volume(name).is_some_and(|record| record.kept.contains(&component));
+        let is_kept = self
+            .registry
+            .lock()
+            .records
+            .volume(name)
+            .is_some_and(|record| record.kept.contains(&component));
         if is_kept && new.dry_run {
             return Ok(Answer::default());
         }
         if is_kept {
-            self.change_record(name, |record| {
+            self.registry.change_record(name, |record| {
                 record.kept.retain(|n| *n != component);
                 record.components.push(component.clone());
             })?;
@@ -135,7 +151,7 @@ impl Host {
         if new.dry_run {
             return Ok(Answer::default());
         }
-        let before = self.remember(|records| {
+        let before = self.registry.remember(|records| {
             records.forget_retired(&component);
             if let Some(record) = records.volume_mut(name) {
                 let list = if new.spare { &mut record.spares } else { &mut record.components };
@@ -152,7 +168,7 @@ impl Host {
         let slot = match added {
             Ok(slot) => slot,
             Err(e) => {
-                self.forget(before);
+                self.registry.forget(before);
                 return Err(e);
             }
         };
@@ -163,22 +179,23 @@ impl Host {
     }
 
     pub(super) fn remove(&self, leg: &Leg) -> Result<Answer> {
-        let _one = self.one_change();
+        let _one = self.registry.one_change();
         if let Some(done) = self.remove_spare(leg)? {
             return Ok(done);
         }
-        let (name, mirror) = self.mirror(&leg.name)?;
-        let component = self.lock().records.resolved(&leg.leg).to_owned();
+        let (name, mirror) = self.registry.mirror(&leg.name)?;
+        let component = self.registry.lock().records.resolved(&leg.leg).to_owned();
         if self.forget_absent(&name, &mirror, &component)?.is_some() {
             tracing::info!("{name}: {component} is forgotten: it was no leg any more");
             return Ok(Answer::default());
         }
         let found = self.leg(&leg.name, &leg.leg)?;
         let (name, component) = (&found.name, &found.component);
-        let lost = self.remember_after(forgetting(name, component), || match leg.lose_data {
-            false => said(name, found.mirror.detach(found.slot)).map(|()| None),
-            true => said(name, found.mirror.detach_and_lose(found.slot)).map(Some),
-        })?;
+        let lost =
+            self.registry.remember_after(forgetting(name, component), || match leg.lose_data {
+                false => said(name, found.mirror.detach(found.slot)).map(|()| None),
+                true => said(name, found.mirror.detach_and_lose(found.slot)).map(Some),
+            })?;
         self.apply_first(name)?;
         tracing::info!("{name}: {component} was removed");
         Ok(Answer { bytes: lost, ..Answer::default() })
@@ -186,12 +203,12 @@ impl Host {
 
     /// Takes a spare back, if that is what was named.
     fn remove_spare(&self, leg: &Leg) -> Result<Option<Answer>> {
-        let (name, mirror) = self.mirror(&leg.name)?;
-        let spare = self.lock().records.resolved(&leg.leg).to_owned();
+        let (name, mirror) = self.registry.mirror(&leg.name)?;
+        let spare = self.registry.lock().records.resolved(&leg.leg).to_owned();
         if !mirror.status().spares.contains(&spare) {
             return Ok(None);
         }
-        let wiped = self.remember_after(forgetting(&name, &spare), || {
+        let wiped = self.registry.remember_after(forgetting(&name, &spare), || {
             said(&name, mirror.remove_spare(&spare))
         })?;
         tracing::info!("{name}: {spare} is no spare any more");
@@ -204,35 +221,35 @@ impl Host {
     }
 
     pub(super) fn offline(&self, leg: &Leg) -> Result<Answer> {
-        let _one = self.one_change();
+        let _one = self.registry.one_change();
         let found = self.leg(&leg.name, &leg.leg)?;
         said(&found.name, found.mirror.offline(found.slot))?;
         tracing::info!("{}: {} was taken offline", found.name, found.component);
         Ok(Answer::default())
     }
 
-    pub(super) fn online(self: &Arc<Self>, leg: &Leg) -> Result<Answer> {
-        let _one = self.one_change();
+    pub(super) fn online(&self, leg: &Leg) -> Result<Answer> {
+        let _one = self.registry.one_change();
         let found = self.leg(&leg.name, &leg.leg)?;
         self.reopen_if_away(&found)?;
-        let device: Device = self.endpoint(&found.component)?;
+        let device: Device = self.registry.endpoint(&found.component)?;
         said(&found.name, found.mirror.online(found.slot, Some(device)))?;
         tracing::info!("{}: {} is online", found.name, found.component);
         self.start_resync(&found.name, None);
         Ok(Answer::default())
     }
 
-    pub(super) fn replace(self: &Arc<Self>, replace: &Replace) -> Result<Answer> {
-        let _one = self.one_change();
+    pub(super) fn replace(&self, replace: &Replace) -> Result<Answer> {
+        let _one = self.registry.one_change();
         let found = self.leg(&replace.name, &replace.leg)?;
         let lost = match (&replace.with, &found.device) {
             (None, _) => self.replace_by_itself(&found, replace)?,
             (Some(with), None) => {
-                let with = self.lock().records.resolved(with).to_owned();
+                let with = self.registry.lock().records.resolved(with).to_owned();
                 self.replace_by_other(&found, &with, replace)?
             }
             (Some(with), Some(device)) => {
-                let with = self.lock().records.resolved(with).to_owned();
+                let with = self.registry.lock().records.resolved(with).to_owned();
                 self.replace_under_concat(&found, device, &with, replace)?
             }
         };
@@ -241,26 +258,12 @@ impl Host {
         Ok(Answer { slot: Some(found.slot), bytes: lost, ..Answer::default() })
     }
 
-    /// Whether the mirror would refuse it: asked before anything is written, since what is
-    /// overwritten by force would be gone.
-    fn check_put(&self, found: &LegRef, new: &NewLeg, lose_data: bool) -> Result<()> {
-        said(&found.name, found.mirror.check_replace(found.slot, Some(new), lose_data))
-    }
-
-    fn put(&self, found: &LegRef, new: &NewLeg, lose_data: bool) -> Result<Option<u64>> {
-        let (name, slot) = (&found.name, found.slot);
-        if lose_data {
-            return said(name, found.mirror.replace_and_lose(slot, Some(new))).map(Some);
-        }
-        said(name, found.mirror.replace(slot, Some(new))).map(|()| None)
-    }
-
     fn replace_by_itself(&self, found: &LegRef, replace: &Replace) -> Result<Option<u64>> {
         self.reopen_if_away(found)?;
-        let device: Device = self.endpoint(&found.component)?;
+        let device: Device = self.registry.endpoint(&found.component)?;
         let volatile = (found.volatile || replace.volatile) && !replace.durable;
         let new = NewLeg { volatile, force: true, ..NewLeg::new(device) };
-        let lost = self.put(found, &new, replace.lose_data)?;
+        let lost = found.put(&new, replace.lose_data)?;
         tracing::info!("{}: {} gets everything again", found.name, found.component);
         Ok(lost)
     }
@@ -275,20 +278,21 @@ impl Host {
         let volatile = (found.volatile || replace.volatile) && !replace.durable;
         let device: Device = Arc::clone(&endpoint) as Device;
         let new = NewLeg { volatile, force: replace.force, ..NewLeg::new(device) };
-        self.check_put(found, &new, replace.lose_data)?;
+        found.check_put(&new, replace.lose_data)?;
         // Both are named until the labels say which it is.
-        let before = self.change_record(&found.name, |record| record.kept.push(with.to_owned()))?;
+        let before =
+            self.registry.change_record(&found.name, |record| record.kept.push(with.to_owned()))?;
         let put = self
             .forget_signatures(&endpoint, replace.force)
-            .and_then(|()| self.put(found, &new, replace.lose_data));
+            .and_then(|()| found.put(&new, replace.lose_data));
         let lost = match put {
             Ok(lost) => lost,
             Err(e) => {
-                self.forget(before);
+                self.registry.forget(before);
                 return Err(e);
             }
         };
-        let kept = self.change_record(&found.name, |record| {
+        let kept = self.registry.change_record(&found.name, |record| {
             record.kept.retain(|n| n != with);
             for names in [&mut record.components, &mut record.kept, &mut record.volatile] {
                 for name in names.iter_mut().filter(|n| **n == found.component) {
@@ -307,7 +311,7 @@ impl Host {
 
     /// A leg that is a concat of one device gets another device.
     fn replace_under_concat(
-        self: &Arc<Self>,
+        &self,
         found: &LegRef,
         device: &str,
         with: &str,
@@ -315,37 +319,39 @@ impl Host {
     ) -> Result<Option<u64>> {
         let endpoint = self.new_component(with, replace.force)?;
         let (record, _old) = {
-            let inner = self.lock();
+            let inner = self.registry.lock();
             inner.check_closed(&found.component)?;
             let record = inner.records.volume(&found.component).cloned().unwrap_or_default();
             // It is a component until its label is removed.
-            (record, self.claim(&inner, [&device.to_owned()]))
+            (record, self.registry.claim(&inner, [&device.to_owned()]))
         };
         let record = VolumeRecord { uuid: None, components: vec![with.to_owned()], ..record };
         let volatile = (found.volatile || replace.volatile) && !replace.durable;
         let leg = |device| NewLeg { volatile, force: true, ..NewLeg::new(device) };
-        let planned = self.planned(&record, replace.force)?;
-        self.check_put(found, &leg(planned), replace.lose_data)?;
+        let new = self.new_rows(&record, replace.force)?;
+        if let Some(planned) = said(&record.name, new.look())? {
+            found.check_put(&leg(planned), replace.lose_data)?;
+        }
         self.forget_signatures(&endpoint, replace.force)?;
-        let volume = self.make_rows(&record, replace.force)?;
+        let volume = said(&record.name, new.make())?;
         let record = VolumeRecord { uuid: Some(volume.uuid.to_string()), ..record };
-        let before = self.change_record(&found.component, |now| *now = record.clone())?;
-        let old = self.lock().volumes.remove(&found.component);
+        let before = self.registry.change_record(&found.component, |now| *now = record.clone())?;
+        let old = self.registry.lock().volumes.remove(&found.component);
         self.keep(&record, Ok(volume));
-        let new = leg(self.endpoint(&found.component)? as Device);
-        match self.put(found, &new, replace.lose_data) {
+        let new = leg(self.registry.endpoint(&found.component)? as Device);
+        match found.put(&new, replace.lose_data) {
             Ok(lost) => {
                 self.forget_occupant(&endpoint)?;
-                if let Ok(old) = self.endpoint(device) {
+                if let Ok(old) = self.registry.endpoint(device) {
                     // OK to ignore: it failed, most likely.
                     drop(steadfast_volume::member::wipe_label(&(old as Device)));
                 }
                 Ok(lost)
             }
             Err(e) => {
-                self.forget(before);
+                self.registry.forget(before);
                 if let Some(old) = old {
-                    self.lock().volumes.insert(found.component.clone(), old);
+                    self.registry.lock().volumes.insert(found.component.clone(), old);
                 }
                 drop(steadfast_volume::member::wipe_label(&(Arc::clone(&endpoint) as Device)));
                 Err(e)
@@ -363,7 +369,7 @@ impl Host {
         let mut names = vec![found.component.clone()];
         while let Some(name) = names.pop() {
             let (record, device) = {
-                let inner = self.lock();
+                let inner = self.registry.lock();
                 let volume = inner.records.volume(&name).cloned();
                 names.extend(volume.iter().flat_map(|v| v.uses().cloned()));
                 (volume, inner.records.devices.get(&name).cloned())
@@ -372,19 +378,15 @@ impl Host {
                 continue;
             }
             let Some(device) = device else { continue };
-            let endpoint = self.lock().devices.get(&name).and_then(|d| d.endpoint.clone());
+            let endpoint = self.registry.lock().devices.get(&name).and_then(|d| d.endpoint.clone());
             let Some(endpoint) = endpoint else {
-                let opened = self.open_device(&name, &device);
-                self.lock().devices.insert(name, opened);
+                let opened = self.devices.open_device(&name, &device);
+                self.registry.lock().devices.insert(name, opened);
                 continue;
             };
-            let open = || {
-                let opened = FileDevice::open(&device.path, &FileOptions::default());
-                opened.map(|d| Arc::new(d) as Arc<dyn BlockDevice>)
-            };
-            endpoint.reopen(open).map_err(|e| {
-                Refusal::about(RefusalKind::Failed, &name, format!("is not there: {e}"))
-            })?;
+            endpoint
+                .reopen(|| open_path(&device.path))
+                .map_err(|e| Failed.about(&name, format!("is not there: {e}")))?;
         }
         Ok(())
     }

@@ -6,9 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Device, Host, HostState, Result};
+use super::registry::{HostState, Registry};
+use super::{Device, Result};
 use crate::config::HostConfig;
-use crate::protocol::{Answer, MountStatus, NewMount, Refusal, RefusalKind};
+use crate::protocol::RefusalKind::{Busy, NotFound, UsedWrongly};
+use crate::protocol::{Answer, MountStatus, NewMount, Refusal};
 
 /// Mounts file systems.
 pub trait Mounter: Send + Sync {
@@ -58,7 +60,7 @@ pub struct ToMount {
 }
 
 /// A file system that the host has mounted, or should have.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct MountRecord {
     volume: String,
     at: PathBuf,
@@ -86,8 +88,7 @@ impl HostState {
         };
         let Some((mount, place)) = self.mounts.iter().find(user) else { return Ok(()) };
         let at = place.at.display();
-        let what = format!("is mounted at {at}: steadfast host umount {mount} first");
-        Err(Refusal::about(RefusalKind::Busy, name, what))
+        Err(Busy.about(name, format!("is mounted at {at}: steadfast host umount {mount} first")))
     }
 
     pub(super) fn mount_status(&self) -> Vec<MountStatus> {
@@ -104,10 +105,22 @@ impl HostState {
     }
 }
 
-impl Host {
+/// The file systems that a host has mounted.
+pub(crate) struct HostMounts {
+    registry: Arc<Registry>,
+    mounter: Box<dyn Mounter>,
+    /// The host's configuration file: relative paths are from its folder.
+    config: PathBuf,
+}
+
+impl HostMounts {
+    pub fn new(registry: &Arc<Registry>, mounter: Box<dyn Mounter>, config: &Path) -> HostMounts {
+        HostMounts { registry: Arc::clone(registry), mounter, config: config.to_path_buf() }
+    }
+
     /// Mounts the configured file systems; a failure is reported, and the others are mounted.
     pub fn mount_configured(&self, config: &HostConfig) {
-        let base = self.options.config.parent().map(PathBuf::from).unwrap_or_default();
+        let base = self.config.parent().map(PathBuf::from).unwrap_or_default();
         for (name, mount) in &config.mount {
             let at = base.join(&mount.at);
             let place = MountRecord {
@@ -116,13 +129,11 @@ impl Host {
                 options: mount.options.clone(),
                 journal: mount.journal.as_ref().map(|j| j.get_ref().clone()),
                 configured: true,
-                uses: Vec::new(),
-                mounted: None,
-                problem: None,
+                ..MountRecord::default()
             };
             let name = name.get_ref().clone();
-            let _one = self.one_change();
-            self.lock().mounts.insert(name.clone(), place);
+            let _one = self.registry.one_change();
+            self.registry.lock().mounts.insert(name.clone(), place);
             if let Err(e) = self.mount_place(&name) {
                 tracing::error!("mount '{name}': {e}");
             }
@@ -130,19 +141,19 @@ impl Host {
     }
 
     pub(super) fn mount(&self, new: &NewMount) -> Result<Answer> {
-        let _one = self.one_change();
+        let _one = self.registry.one_change();
         let name = match &new.at {
             None => {
-                if !self.lock().mounts.contains_key(&new.name) {
+                if !self.registry.lock().mounts.contains_key(&new.name) {
                     let what = "the configuration has no such mount: say where to mount it";
-                    return Err(Refusal::about(RefusalKind::NotFound, &new.name, what));
+                    return Err(NotFound.about(&new.name, what));
                 }
                 new.name.clone()
             }
             Some(at) => self.new_place(new, at)?,
         };
         let mounted = self.mount_place(&name);
-        let mut inner = self.lock();
+        let mut inner = self.registry.lock();
         if mounted.is_err() && inner.mounts.get(&name).is_some_and(|place| !place.configured) {
             inner.mounts.remove(&name);
         }
@@ -154,27 +165,20 @@ impl Host {
     fn new_place(&self, new: &NewMount, at: &Path) -> Result<String> {
         if !at.is_absolute() {
             let what = "a folder is named by its whole path, from /";
-            return Err(Refusal::new(
-                RefusalKind::UsedWrongly,
-                format!("{}: {what}", at.display()),
-            ));
+            return Err(UsedWrongly.because(format!("{}: {what}", at.display())));
         }
-        let mut inner = self.lock();
+        let mut inner = self.registry.lock();
         let name = inner.endpoint(&new.name)?.name().to_owned();
         inner.check_unused(&name)?;
         if inner.mounts.get(&name).is_some_and(|place| place.configured || place.is_in_use()) {
-            let what = "a mount of this name is in the configuration";
-            return Err(Refusal::about(RefusalKind::Busy, &name, what));
+            return Err(Busy.about(&name, "a mount of this name is in the configuration"));
         }
         let place = MountRecord {
             volume: name.clone(),
             at: at.to_path_buf(),
             options: new.options.clone(),
             journal: new.journal.clone(),
-            configured: false,
-            uses: Vec::new(),
-            mounted: None,
-            problem: None,
+            ..MountRecord::default()
         };
         inner.mounts.insert(name.clone(), place);
         Ok(name)
@@ -184,11 +188,11 @@ impl Host {
     fn mount_place(&self, name: &str) -> Result<()> {
         let wanted = self.reserve(name);
         let mounted = wanted.and_then(|wanted| {
-            let mounted = self.options.mounter.mount(&wanted)?;
+            let mounted = self.mounter.mount(&wanted)?;
             tracing::info!("{}: mounted at {}", wanted.source, wanted.at.display());
             Ok(mounted)
         });
-        let mut inner = self.lock();
+        let mut inner = self.registry.lock();
         let place = inner.mounts.get_mut(name);
         match (mounted, place) {
             (Ok(mounted), Some(place)) => {
@@ -208,13 +212,12 @@ impl Host {
 
     /// What is to be mounted; nobody else may use it from here on.
     fn reserve(&self, name: &str) -> Result<ToMount> {
-        let mut inner = self.lock();
+        let mut inner = self.registry.lock();
         let Some(place) = inner.mounts.get(name) else {
-            return Err(Refusal::about(RefusalKind::NotFound, name, "there is no such mount"));
+            return Err(NotFound.about(name, "there is no such mount"));
         };
         if place.is_in_use() {
-            let what = format!("is mounted at {} already", place.at.display());
-            return Err(Refusal::about(RefusalKind::Busy, name, what));
+            return Err(Busy.about(name, format!("is mounted at {} already", place.at.display())));
         }
         let (volume, at, options) = (place.volume.clone(), place.at.clone(), place.options.clone());
         let journal = place.journal.clone();
@@ -227,17 +230,17 @@ impl Host {
             journal_path: None,
             at,
             options,
-            source: format!("{}:{}", self.options.config.display(), on.name()),
+            source: format!("{}:{}", self.config.display(), on.name()),
         };
         if let Some(journal) = journal.filter(|j| j.contains('/')) {
-            let base = self.options.config.parent().map(PathBuf::from).unwrap_or_default();
+            let base = self.config.parent().map(PathBuf::from).unwrap_or_default();
             wanted.journal_path = Some(base.join(journal));
         } else if let Some(journal) = &inner.mounts.get(name).and_then(|p| p.journal.clone()) {
             let journal = inner.endpoint(journal)?;
             inner.check_unused(journal.name())?;
             if Arc::ptr_eq(&journal, &on) {
                 let what = "a file system cannot have its journal on itself by another name";
-                return Err(Refusal::about(RefusalKind::UsedWrongly, name, what));
+                return Err(UsedWrongly.about(name, what));
             }
             uses.push(journal.name().to_owned());
             wanted.journal = Some(journal as Device);
@@ -249,9 +252,9 @@ impl Host {
     }
 
     pub(super) fn umount(&self, name: &str) -> Result<Answer> {
-        let _one = self.one_change();
+        let _one = self.registry.one_change();
         let found = {
-            let inner = self.lock();
+            let inner = self.registry.lock();
             let named = |(n, place): &(&String, &MountRecord)| {
                 place.is_in_use() && (*n == name || place.at == Path::new(name))
             };
@@ -259,17 +262,17 @@ impl Host {
         };
         let Some(found) = found else {
             let what = "nothing of this name, or at this place, is mounted by the host";
-            return Err(Refusal::about(RefusalKind::NotFound, name, what));
+            return Err(NotFound.about(name, what));
         };
         self.umount_place(&found, false).map(|()| Answer::default())
     }
 
     fn umount_place(&self, name: &str, cut_off: bool) -> Result<()> {
-        let mounted = self.lock().mounts.get(name).and_then(|place| place.mounted.clone());
+        let mounted = self.registry.lock().mounts.get(name).and_then(|place| place.mounted.clone());
         let Some(mounted) = mounted else { return Ok(()) };
         let unmounted = mounted.unmount(cut_off);
         if mounted.has_ended() {
-            let mut inner = self.lock();
+            let mut inner = self.registry.lock();
             if let Some(place) = inner.mounts.get_mut(name) {
                 (place.mounted, place.uses) = (None, Vec::new());
             }
@@ -285,7 +288,7 @@ impl Host {
     /// mounted again.
     pub(super) fn umount_all_or_none(&self) -> Result<()> {
         let places: Vec<(String, MountRecord)> = {
-            let inner = self.lock();
+            let inner = self.registry.lock();
             let mounted = inner.mounts.iter().filter(|(_, place)| place.is_in_use());
             mounted.map(|(name, place)| (name.clone(), place.clone())).collect()
         };
@@ -314,9 +317,9 @@ impl Host {
     ) -> Refusal {
         let (at, asked) = (place.at.display().to_string(), place.options.clone());
         let back = MountRecord { options, uses: Vec::new(), mounted: None, ..place };
-        self.lock().mounts.insert(name.to_owned(), back);
+        self.registry.lock().mounts.insert(name.to_owned(), back);
         let mounted = self.mount_place(name);
-        if let Some(place) = self.lock().mounts.get_mut(name) {
+        if let Some(place) = self.registry.lock().mounts.get_mut(name) {
             place.options = asked;
         }
         match mounted {
@@ -330,7 +333,7 @@ impl Host {
 
     /// Unmounts everything, at the end: the first error; all are tried.
     pub(super) fn umount_all(&self, cut_off: bool) -> Result<()> {
-        let names: Vec<String> = self.lock().mounts.keys().cloned().collect();
+        let names: Vec<String> = self.registry.lock().mounts.keys().cloned().collect();
         let mut outcome = Ok(());
         for name in names {
             outcome = outcome.and(self.umount_place(&name, cut_off));

@@ -1,13 +1,17 @@
 //! Resyncs in the background, and the timer of the mirrors.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use steadfast_volume::{LegState, Mirror, MirrorStatus, ResyncReport, ResyncThrottle};
+use steadfast_volume::{Mirror, ResyncReport, ResyncThrottle};
 
-use super::{Host, Result, said};
-use crate::protocol::{Answer, Progress, Refusal, RefusalKind, Resync};
+use super::registry::said;
+use super::resync_work::{Work, lacking};
+use super::volumes::HostVolumes;
+use super::{Host, Result};
+use crate::protocol::RefusalKind::{Failed, NotFound, UsedWrongly};
+use crate::protocol::{Answer, Resync};
 use crate::record::VolumeRecord;
 
 /// Between two passes of the timer: after two of them without a write a region is clean.
@@ -15,39 +19,10 @@ const TICK: Duration = Duration::from_secs(2);
 /// Regions between two checks for a stop request.
 const SLICE: usize = 64;
 
-/// A mirror's resync.
-#[derive(Debug, Default)]
-pub(crate) struct Work {
-    running: AtomicBool,
-    /// A stop is requested, and it must not start by itself.
-    stop_requested: AtomicBool,
-    /// What was lacking when it began, in bytes.
-    total: AtomicU64,
-}
-
-impl Work {
-    /// How far it is, if it runs.
-    pub fn progress(&self, status: &MirrorStatus) -> Option<Progress> {
-        if !self.running.load(Ordering::Acquire) {
-            return None;
-        }
-        let total_bytes = self.total.load(Ordering::Acquire);
-        let done_bytes = total_bytes.saturating_sub(lacking(status));
-        Some(Progress { done_bytes, total_bytes })
-    }
-}
-
-/// Bytes that legs in use lack.
-fn lacking(status: &MirrorStatus) -> u64 {
-    let legs = status.legs.iter();
-    let active = legs.filter(|l| matches!(l.state, LegState::Resyncing | LegState::LastErred));
-    active.map(|l| l.lacking_bytes).sum()
-}
-
 impl Host {
     /// Ticks, and begins resyncs that are needed, until the host ends.
     pub(super) fn start_maintenance(self: &Arc<Self>) {
-        self.resync_by_pass();
+        self.volumes.resync_by_pass();
         let host = Arc::downgrade(self);
         let maintenance = move || {
             loop {
@@ -55,15 +30,17 @@ impl Host {
                 if host.is_ending_within(TICK) {
                     return;
                 }
-                host.tick();
+                host.volumes.tick();
             }
         };
         // OK to unwrap: without threads nothing works.
         std::thread::Builder::new().name("upkeep".into()).spawn(maintenance).expect("a thread");
     }
+}
 
+impl HostVolumes {
     fn mirrors(&self) -> Vec<(String, Mirror, Arc<Work>)> {
-        let inner = self.lock();
+        let inner = self.registry.lock();
         let mirrors = inner.volumes.iter().filter_map(|(name, v)| {
             let mirror = v.volume.as_ref()?.mirror.clone()?;
             Some((name.clone(), mirror, Arc::clone(&v.resync)))
@@ -71,7 +48,7 @@ impl Host {
         mirrors.collect()
     }
 
-    fn tick(self: &Arc<Self>) {
+    fn tick(&self) {
         for (name, mirror, _) in self.mirrors() {
             if let Err(e) = mirror.tick() {
                 tracing::debug!("{name}: {e}");
@@ -84,13 +61,13 @@ impl Host {
     /// A spare that took a failed leg's place is a component from then on, and the failed one is
     /// none. Later, if something is being changed now.
     fn remember_active_spares(&self, name: &str, mirror: &Mirror) {
-        let Ok(_one) = self.changes.try_lock() else { return };
+        let Some(_one) = self.registry.try_one_change() else { return };
         let legs: Vec<String> = mirror.status().legs.into_iter().map(|leg| leg.name).collect();
         let is_one = |record: &VolumeRecord| record.spares.iter().any(|s| legs.contains(s));
-        if !self.lock().records.volume(name).is_some_and(is_one) {
+        if !self.registry.lock().records.volume(name).is_some_and(is_one) {
             return;
         }
-        let remembered = self.remember(|records| {
+        let remembered = self.registry.remember(|records| {
             let Some(record) = records.volume_mut(name) else { return };
             let (used, waiting) = record.spares.drain(..).partition(|s| legs.contains(s));
             record.spares = waiting;
@@ -109,7 +86,7 @@ impl Host {
     }
 
     /// Begins the resyncs of the lowest pass that has any to do; those of pass 0 nobody begins.
-    fn resync_by_pass(self: &Arc<Self>) {
+    fn resync_by_pass(&self) {
         let needed: Vec<(u8, String)> = self
             .mirrors()
             .into_iter()
@@ -125,7 +102,7 @@ impl Host {
     }
 
     /// Begins a resync, unless one runs.
-    pub(super) fn start_resync(self: &Arc<Self>, name: &str, rate: Option<u64>) {
+    pub(super) fn start_resync(&self, name: &str, rate: Option<u64>) {
         let found = self.mirrors().into_iter().find(|(n, _, _)| n == name);
         let Some((name, mirror, work)) = found else { return };
         work.stop_requested.store(false, Ordering::Release);
@@ -152,11 +129,10 @@ impl Host {
         std::thread::Builder::new().name("resync".into()).spawn(run).expect("a thread");
     }
 
-    pub(super) fn resync(self: &Arc<Self>, resync: &Resync) -> Result<Answer> {
-        let (name, mirror) = self.mirror(&resync.name)?;
+    pub(super) fn resync(&self, resync: &Resync) -> Result<Answer> {
+        let (name, mirror) = self.registry.mirror(&resync.name)?;
         if resync.rate == Some(0) {
-            let what = "a resync at 0 bytes a second never ends";
-            return Err(Refusal::about(RefusalKind::UsedWrongly, &name, what));
+            return Err(UsedWrongly.about(&name, "a resync at 0 bytes a second never ends"));
         }
         if !resync.wait {
             self.start_resync(&name, resync.rate);
@@ -177,7 +153,7 @@ impl Host {
                 let status = said(&name, Ok(mirror.status()))?;
                 if left > 0 && status.failed.is_some() {
                     let what = status.failed.unwrap_or_default();
-                    return Err(Refusal::about(RefusalKind::Failed, &name, what));
+                    return Err(Failed.about(&name, what));
                 }
                 return Ok(Answer { bytes, ..Answer::default() });
             }
@@ -186,12 +162,12 @@ impl Host {
     }
 
     fn work(&self, name: &str) -> Result<Arc<Work>> {
-        let work = self.lock().volumes.get(name).map(|v| Arc::clone(&v.resync));
-        work.ok_or_else(|| Refusal::about(RefusalKind::NotFound, name, "is gone"))
+        let work = self.registry.lock().volumes.get(name).map(|v| Arc::clone(&v.resync));
+        work.ok_or_else(|| NotFound.about(name, "is gone"))
     }
 
     pub(super) fn cancel_resync(&self, name: &str) -> Result<Answer> {
-        let (name, _) = self.mirror(name)?;
+        let (name, _) = self.registry.mirror(name)?;
         self.work(&name)?.stop_requested.store(true, Ordering::Release);
         Ok(Answer::default())
     }

@@ -3,10 +3,11 @@
 use steadfast_block::BlockDevice;
 use steadfast_runtime::now;
 use steadfast_volume::{
-    LegState, LegStatus as VolumeLeg, Mirror, MirrorStatus as MirrorNow, ReadPolicy,
+    LegState, LegStatus as VolumeLeg, Mirror, MirrorStatus as MirrorNow, ReadPolicy, Volume,
 };
 
-use super::{Host, HostState, VolumeSlot};
+use super::Host;
+use super::registry::{HostState, VolumeSlot};
 use crate::protocol::{
     Alias, Counters, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, RegionCounts,
     RetiredMirror, StackCounters, StackStatus, VolumeStatus,
@@ -16,13 +17,13 @@ use crate::record::VolumeRecord;
 impl Host {
     /// Everything there is.
     pub fn status(&self) -> StackStatus {
-        let inner = self.lock();
+        let inner = self.registry.lock();
         let up = now().since(self.started);
         let mut status = StackStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             up_ns: u64::try_from(up.as_nanos()).unwrap_or(u64::MAX),
-            config: self.options.config.clone(),
+            config: self.config.clone(),
             tree: inner.tree.clone(),
             devices: inner.devices.keys().map(|name| inner.device_status(name)).collect(),
             volumes: inner.records.volumes.iter().map(|v| inner.volume_status(v)).collect(),
@@ -66,7 +67,7 @@ impl Host {
 
     /// What went through everything.
     pub fn counters(&self) -> StackCounters {
-        let endpoints = self.lock().endpoints();
+        let endpoints = self.registry.lock().endpoints();
         let of = endpoints.iter().map(|endpoint| {
             let c = endpoint.counters();
             let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -199,34 +200,54 @@ impl HostState {
         assembled: &VolumeSlot,
     ) -> MirrorStatus {
         let status = mirror.status();
-        let [unwritten, filling, dirty, clean] = status.regions;
-        let is_preferred = matches!(status.policies.read, ReadPolicy::Preferred(_));
-        let read = match record.reads_first && is_preferred {
-            true => "first".to_owned(),
-            false => status.policies.read.name(),
-        };
         let resync = assembled.resync.progress(&status);
         let whole = status.is_whole() && self.absent(&status, record).next().is_none();
-        let mut legs: Vec<LegStatus> =
-            status.legs.into_iter().map(|leg| leg_status(leg, record)).collect();
-        let attached_at =
-            |leg: &LegStatus| record.components.iter().position(|n| *n == leg.component);
-        legs.sort_by_key(|leg| (attached_at(leg).unwrap_or(usize::MAX), leg.slot));
-        MirrorStatus {
-            legs,
-            spares: status.spares,
-            read,
-            write: status.policies.write.name().to_string(),
-            pass: status.policies.pass.number(),
-            region_bytes: status.region_bytes,
-            checksums: status.checksums,
-            unchecked_bytes: status.unchecked_bytes,
-            regions: RegionCounts { unwritten, filling, dirty, clean },
-            generation: status.generation,
-            resync,
-            whole,
-            failed: status.failed,
+        MirrorStatus { resync, whole, ..mirror_status(status, record) }
+    }
+}
+
+impl VolumeStatus {
+    /// The status of a volume that no host keeps.
+    pub fn of(volume: &Volume) -> VolumeStatus {
+        let mirror = volume.mirror.as_ref().map(Mirror::status);
+        VolumeStatus {
+            name: volume.name.clone(),
+            uuid: volume.uuid.to_string(),
+            kind: volume.kind,
+            bytes: volume.device.info().size,
+            components: volume.members.clone(),
+            mirror: mirror.map(|status| mirror_status(status, &VolumeRecord::default())),
+            ..VolumeStatus::default()
         }
+    }
+}
+
+fn mirror_status(status: MirrorNow, record: &VolumeRecord) -> MirrorStatus {
+    let [unwritten, filling, dirty, clean] = status.regions;
+    let is_preferred = matches!(status.policies.read, ReadPolicy::Preferred(_));
+    let read = match record.reads_first && is_preferred {
+        true => "first".to_owned(),
+        false => status.policies.read.name(),
+    };
+    let whole = status.is_whole();
+    let mut legs: Vec<LegStatus> =
+        status.legs.into_iter().map(|leg| leg_status(leg, record)).collect();
+    let attached_at = |leg: &LegStatus| record.components.iter().position(|n| *n == leg.component);
+    legs.sort_by_key(|leg| (attached_at(leg).unwrap_or(usize::MAX), leg.slot));
+    MirrorStatus {
+        legs,
+        spares: status.spares,
+        read,
+        write: status.policies.write.name().to_string(),
+        pass: status.policies.pass.number(),
+        region_bytes: status.region_bytes,
+        checksums: status.checksums,
+        unchecked_bytes: status.unchecked_bytes,
+        regions: RegionCounts { unwritten, filling, dirty, clean },
+        generation: status.generation,
+        resync: None,
+        whole,
+        failed: status.failed,
     }
 }
 

@@ -16,7 +16,7 @@ use steadfast_volume::ScrubReport;
 
 pub use request::{
     Assemble, Create, CreateRamDisk, Destroy, Grow, Leg, NameRequest, NewComponent, NewMount,
-    NewName, Replace, Request, Resync, Scrub, Set, VolumeKind,
+    NewName, Replace, Request, Resync, Scrub, Set,
 };
 pub use status::{
     Alias, Counters, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, MountStatus, Progress,
@@ -86,18 +86,23 @@ pub struct Refusal {
     pub about: Option<String>,
 }
 
-impl Refusal {
+/// Result of what was asked.
+pub type Result<T> = std::result::Result<T, Refusal>;
+
+impl RefusalKind {
     /// A refusal in words.
-    pub fn new(kind: RefusalKind, error: impl Into<String>) -> Refusal {
-        Refusal { kind, error: one_line(&error.into()), about: None }
+    pub fn because(self, error: impl Into<String>) -> Refusal {
+        Refusal { kind: self, error: one_line(&error.into()), about: None }
     }
 
     /// The same, about something with a name.
-    pub fn about(kind: RefusalKind, name: &str, what: impl std::fmt::Display) -> Refusal {
+    pub fn about(self, name: &str, what: impl std::fmt::Display) -> Refusal {
         let error = one_line(&format!("{name}: {what}"));
-        Refusal { kind, error, about: Some(name.to_owned()) }
+        Refusal { kind: self, error, about: Some(name.to_owned()) }
     }
+}
 
+impl Refusal {
     /// With something more to say.
     pub(crate) fn with(self, more: &str) -> Refusal {
         Refusal { error: format!("{}; {more}", self.error), ..self }
@@ -125,7 +130,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// The reply as it goes over the socket.
-pub fn reply(outcome: &Result<Answer, Refusal>) -> Value {
+pub fn reply(outcome: &Result<Answer>) -> Value {
     let (mut reply, ok) = match outcome {
         Ok(answer) => (json!(answer), true),
         Err(refusal) => (json!(refusal), false),
@@ -138,9 +143,8 @@ pub fn reply(outcome: &Result<Answer, Refusal>) -> Value {
 }
 
 /// A reply from the socket.
-pub(crate) fn read_reply(line: &[u8]) -> Result<Answer, Refusal> {
-    let lost =
-        |e| Refusal::new(RefusalKind::Failed, format!("the host's answer makes no sense: {e}"));
+pub(crate) fn read_reply(line: &[u8]) -> Result<Answer> {
+    let lost = |e| RefusalKind::Failed.because(format!("the host's answer makes no sense: {e}"));
     let reply: Value = serde_json::from_slice(line).map_err(lost)?;
     if reply["ok"] == true {
         return serde_json::from_value(reply).map_err(lost);
@@ -149,7 +153,7 @@ pub(crate) fn read_reply(line: &[u8]) -> Result<Answer, Refusal> {
     let text = reply["error"].as_str().unwrap_or("it failed").to_owned();
     let wrongly = reply["used_wrongly"] == true;
     let kind = if wrongly { RefusalKind::UsedWrongly } else { RefusalKind::Failed };
-    Err(serde_json::from_value(reply).unwrap_or(Refusal::new(kind, text)))
+    Err(serde_json::from_value(reply).unwrap_or(kind.because(text)))
 }
 
 #[cfg(test)]
@@ -175,7 +179,7 @@ mod tests {
     #[test]
     fn replies_come_back_as_they_went() {
         let answer = Answer { bytes: Some(7), ..Answer::default() };
-        let refusal = Refusal::about(RefusalKind::Busy, "d10", "is open");
+        let refusal = RefusalKind::Busy.about("d10", "is open");
         for outcome in [Ok(answer), Err(refusal)] {
             let line = reply(&outcome).to_string();
             assert_eq!(read_reply(line.as_bytes()), outcome);

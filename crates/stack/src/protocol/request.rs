@@ -3,6 +3,12 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use steadfast_setup::NewVolume;
+use steadfast_volume::ondisk::label::LayoutKind;
+use steadfast_volume::{MirrorOptions, NewLeg, Pass, Policies, ReadPolicy, WritePolicy};
+
+use super::Refusal;
+use super::RefusalKind::UsedWrongly;
 
 /// What a host can be asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +80,13 @@ pub struct NameRequest {
     pub name: String,
 }
 
+impl NameRequest {
+    /// Of this name.
+    pub fn of(name: &str) -> NameRequest {
+        NameRequest { name: name.to_owned() }
+    }
+}
+
 /// A name for something.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -104,30 +117,6 @@ pub struct NewMount {
     pub journal: Option<String>,
 }
 
-/// Kinds of volumes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum VolumeKind {
-    /// The same on every leg.
-    #[default]
-    Mirror,
-    /// Pieces of each component in turn.
-    Stripe,
-    /// One component after the other.
-    Concat,
-}
-
-impl VolumeKind {
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            VolumeKind::Mirror => "mirror",
-            VolumeKind::Stripe => "stripe",
-            VolumeKind::Concat => "concat",
-        }
-    }
-}
-
 /// A new volume.
 ///
 /// A mirror of components that are legs of a retired mirror takes that mirror's data up. All its
@@ -140,7 +129,7 @@ pub struct Create {
     pub name: String,
     /// What it is.
     #[serde(default)]
-    pub kind: VolumeKind,
+    pub kind: LayoutKind,
     /// Names of devices, RAM disks and volumes, in order.
     pub components: Vec<String>,
     /// Those of them that do not count as keeping their contents without power, though they would
@@ -179,6 +168,42 @@ pub struct Create {
     /// Say whether it could be done, and write nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+}
+
+impl Create {
+    /// The policies of the new volume.
+    ///
+    /// # Errors
+    /// There is no such policy, or it is no mirror.
+    pub fn policies(&self) -> Result<Policies, Refusal> {
+        let (read, write, pass) = (self.read.clone(), self.write.clone(), self.pass);
+        let set = Set { name: String::new(), read, write, pass };
+        let (is_set, what) = (set != Set::default(), ["policies", "checksums"]);
+        if self.kind != LayoutKind::Mirror && (is_set || self.checksums) {
+            let (kind, what) = (self.kind.name(), what[usize::from(!is_set)]);
+            return Err(
+                UsedWrongly.about(&self.name, format!("is a {kind}: {what} are a mirror's"))
+            );
+        }
+        set.policies(Policies::default())
+    }
+
+    /// What is to be made of these members.
+    pub fn new_volume(&self, members: Vec<NewLeg>, policies: Policies) -> NewVolume<'_> {
+        NewVolume {
+            name: &self.name,
+            kind: self.kind,
+            members,
+            interlace: self.interlace,
+            mirror: MirrorOptions {
+                size: self.size,
+                region_bytes: self.region_bytes,
+                policies,
+                checksums: self.checksums,
+                ..MirrorOptions::default()
+            },
+        }
+    }
 }
 
 /// A volume that is to go.
@@ -247,6 +272,13 @@ pub struct Leg {
     /// Give up what this leg alone holds: it reads as zeros from then on. Only to remove it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lose_data: bool,
+}
+
+impl Leg {
+    /// A leg, or a spare, of this mirror.
+    pub fn of(mirror: &str, leg: &str) -> Leg {
+        Leg { name: mirror.to_owned(), leg: leg.to_owned(), lose_data: false }
+    }
 }
 
 /// Another component for a leg's place.
@@ -321,6 +353,28 @@ pub struct Set {
     /// Order of resyncs of several mirrors: 1 first, 9 last, 0 not automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<u8>,
+}
+
+impl Set {
+    /// The policies that are asked for, the others as they are.
+    ///
+    /// # Errors
+    /// There is no such policy.
+    pub fn policies(&self, now: Policies) -> Result<Policies, Refusal> {
+        let none = |name: &str| UsedWrongly.because(format!("'{name}': there is no such policy"));
+        let mut policies = now;
+        if let Some(read) = &self.read {
+            policies.read = ReadPolicy::named(read).ok_or_else(|| none(read))?;
+        }
+        if let Some(write) = &self.write {
+            policies.write = WritePolicy::named(write).ok_or_else(|| none(write))?;
+        }
+        if let Some(pass) = self.pass {
+            let none = || UsedWrongly.because(format!("{pass}: a pass is 0 to 9"));
+            policies.pass = Pass::new(pass).ok_or_else(none)?;
+        }
+        Ok(policies)
+    }
 }
 
 /// A mirror that is to grow.

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-
-use super::VolumeKind;
+use steadfast_volume::ondisk::label::LayoutKind;
 
 /// Everything that a host keeps.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -109,14 +108,14 @@ pub struct DeviceStatus {
 }
 
 /// A volume.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct VolumeStatus {
     /// Its name.
     pub name: String,
     /// UUID, as its labels have it.
     pub uuid: String,
     /// What it is.
-    pub kind: VolumeKind,
+    pub kind: LayoutKind,
     /// Size in bytes; 0 if it is not assembled.
     pub bytes: u64,
     /// Names of its components: of a mirror those that are attached, in the order in which they
@@ -153,6 +152,13 @@ impl VolumeStatus {
 }
 
 impl StackStatus {
+    /// The volume of this name, or with this other name.
+    pub fn into_volume(self, name: &str) -> Option<VolumeStatus> {
+        let alias = self.aliases.iter().find(|alias| alias.name == name);
+        let name = alias.map_or(name, |alias| alias.target.as_str());
+        self.volumes.into_iter().find(|volume| volume.name == name)
+    }
+
     /// What needs attention, a line each: what is not there or not mounted, and what has lost
     /// redundancy.
     pub fn problems(&self) -> Vec<String> {

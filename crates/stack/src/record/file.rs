@@ -9,7 +9,8 @@ use steadfast_devices::source::locked_by;
 use steadfast_vfs::bounded;
 
 use super::{FORMAT, Records, VERSION};
-use crate::protocol::{Refusal, RefusalKind};
+use crate::protocol::Refusal;
+use crate::protocol::RefusalKind::{Busy, Failed, Unsupported};
 
 /// Bytes of a state file, at most: some hundred for each device and volume.
 const STATE_MAX: u64 = 64 << 20;
@@ -88,9 +89,7 @@ impl StateFile {
     pub fn open(config: &Path) -> Result<StateFile, Refusal> {
         let path = beside(config, "state.json");
         let lock_path = beside(config, "lock");
-        let failed = |e: io::Error| {
-            Refusal::new(RefusalKind::Failed, format!("{}: {e}", lock_path.display()))
-        };
+        let failed = |e: io::Error| Failed.because(format!("{}: {e}", lock_path.display()));
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
@@ -100,7 +99,7 @@ impl StateFile {
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let who = locked_by(&lock).map(|holder| format!(": {holder}")).unwrap_or_default();
                 let what = format!("{}: another host has this configuration", config.display());
-                Err(Refusal::new(RefusalKind::Busy, what + &who))
+                Err(Busy.because(what + &who))
             }
             Err(e) => Err(failed(e.into())),
         }
@@ -117,7 +116,7 @@ impl StateFile {
     /// It cannot be read, makes no sense, or is of a newer version.
     pub fn read(&self) -> Result<Records, Refusal> {
         let shown = self.path.display();
-        let failed = |what: String| Refusal::new(RefusalKind::Failed, format!("{shown}: {what}"));
+        let failed = |what: String| Failed.because(format!("{shown}: {what}"));
         let text = match bounded::text(&self.path, STATE_MAX) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Records::default()),
@@ -134,7 +133,7 @@ impl StateFile {
             let version = &version["version"];
             let what =
                 format!("has version {version}, this program knows {VERSION}: use a newer one");
-            return Err(Refusal::new(RefusalKind::Unsupported, format!("{shown}: {what}")));
+            return Err(Unsupported.because(format!("{shown}: {what}")));
         }
         serde_json::from_str(&text).map_err(|e| failed(format!("makes no sense: {e}")))
     }
@@ -167,7 +166,7 @@ impl StateFile {
         // OK to ignore: it is overwritten the next time.
         let _ = std::fs::remove_file(self.new_path());
         let shown = self.path.display();
-        Refusal::new(RefusalKind::Failed, format!("{shown}: cannot be written: {error}"))
+        Failed.because(format!("{shown}: cannot be written: {error}"))
     }
 }
 

@@ -167,7 +167,7 @@ fn what_was_written_is_read_and_one_host_has_it() {
     records.ramdisks.insert("r0".into(), 1 << 20);
     file.write(&records).unwrap();
     assert_eq!(file.read().unwrap().ramdisks, records.ramdisks);
-    assert_eq!(StateFile::open(&config).unwrap_err().kind, RefusalKind::Busy);
+    assert_eq!(StateFile::open(&config).unwrap_err().kind, Busy);
     drop(file);
     StateFile::open(&config).unwrap();
 }
@@ -178,7 +178,7 @@ fn damage_and_newer_versions_are_reported() {
     let config = folder.path().join("stack.toml");
     let file = StateFile::open(&config).unwrap();
     std::fs::write(file.path(), "{\"version\": 2}").unwrap();
-    assert_eq!(file.read().unwrap_err().kind, RefusalKind::Unsupported);
+    assert_eq!(file.read().unwrap_err().kind, Unsupported);
     std::fs::write(file.path(), "{").unwrap();
     assert!(file.read().unwrap_err().error.contains("is damaged"));
 }

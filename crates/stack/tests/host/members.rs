@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use steadfast_stack::Tree;
-use steadfast_stack::protocol::{Create, Destroy, Replace, Request, VolumeKind};
+use steadfast_stack::protocol::{Create, Destroy, Replace, Request};
 use steadfast_vfs::{FileSystem, FsError, OpenFlags};
+use steadfast_volume::ondisk::label::LayoutKind;
 
 use super::{Asked, Desk, Device, Nowhere, component, create, open};
 
@@ -40,7 +41,7 @@ fn who_becomes_a_member_is_not_opened_for_writing() {
         counted.fetch_add(1, Ordering::Relaxed);
     }));
     let concat = |name, component| {
-        let kind = VolumeKind::Concat;
+        let kind = LayoutKind::Concat;
         Request::Create(Create { kind, ..create(name, &[component]) })
     };
     let replace = |leg: &str, with: &str| {

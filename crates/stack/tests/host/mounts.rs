@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use steadfast_stack::protocol::RefusalKind::Busy;
 use steadfast_stack::protocol::{NewMount, Refusal, RefusalKind, Request};
 use steadfast_stack::{MountedFs, Mounter, ToMount};
 use steadfast_vfs::{FileSystem, OpenFlags};
@@ -53,7 +54,7 @@ impl MountedFs for Fake {
         let here =
             |place: &&Mutex<Option<PathBuf>>| place.lock().unwrap().as_ref() == Some(&self.at);
         if !cut_off && in_use.iter().any(here) {
-            return Err(Refusal::new(RefusalKind::Busy, format!("{}: in use", self.at.display())));
+            return Err(Busy.because(format!("{}: in use", self.at.display())));
         }
         self.ended.store(true, Ordering::Relaxed);
         Ok(())
@@ -61,7 +62,7 @@ impl MountedFs for Fake {
 
     fn check_unused(&self) -> Result<(), Refusal> {
         match self.all.in_use.lock().unwrap().as_ref() == Some(&self.at) {
-            true => Err(Refusal::new(RefusalKind::Busy, format!("{}: in use", self.at.display()))),
+            true => Err(Busy.because(format!("{}: in use", self.at.display()))),
             false => Ok(()),
         }
     }

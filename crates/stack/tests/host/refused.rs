@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::FileExt;
 
-use steadfast_stack::protocol::{Create, Destroy, Leg, NewName, Replace, Request, VolumeKind};
+use steadfast_stack::protocol::{Create, Destroy, Leg, NewName, Replace, Request};
 use steadfast_vfs::{FileSystem, OpenFlags};
+use steadfast_volume::ondisk::label::LayoutKind;
 
 use super::{Desk, HELD, component, create, image_at};
 
@@ -11,7 +12,7 @@ use super::{Desk, HELD, component, create, image_at};
 fn desk() -> Desk {
     let desk = Desk::new(&["a", "b", "last"], "");
     for (name, under) in [("d11", "a"), ("d12", "b")] {
-        let concat = Create { kind: VolumeKind::Concat, ..create(name, &[under]) };
+        let concat = Create { kind: LayoutKind::Concat, ..create(name, &[under]) };
         desk.good(Request::Create(concat));
     }
     desk.good(Request::Create(create("d10", &["d11", "d12"])));
@@ -82,7 +83,7 @@ fn a_leg_a_spare_and_a_volume() {
     refused(&desk, forced(large.clone()), "is too small");
     refused(&desk, Request::Create(Create { force: true, dry_run: true, ..large }), "is too small");
     let stripe = Create {
-        kind: VolumeKind::Stripe,
+        kind: LayoutKind::Stripe,
         interlace: Some(4097),
         ..create("d20", &["small", "last"])
     };

@@ -59,6 +59,7 @@ Examples:
   steadfast lab run nvram-journal
   steadfast lab run nvram-journal --full --report report.html
   steadfast lab run nvram-journal --cuts 1000 --seed 7 --json result.json
+  steadfast lab run my-disk.toml --real --destroy
   steadfast lab run my-setup.toml --json - | jq .summary")]
     Run(LabRun),
     /// Show results that `lab run --json` has written
@@ -151,6 +152,13 @@ pub struct LabRun {
     /// Also run the kernel's ext4, in real time, where the scenario has it (root)
     #[arg(long)]
     pub peers: bool,
+    /// Measure in real time, one variant at a time, without cuts: for devices
+    /// that have a path
+    #[arg(long, conflicts_with_all = ["peers", "cuts", "record"])]
+    pub real: bool,
+    /// With --real: overwrite devices that have a path, whatever they hold
+    #[arg(long, requires = "real")]
+    pub destroy: bool,
     #[command(flatten)]
     pub looks: TableLooks,
     /// Write the results as JSON to FILE, or to the standard output with -

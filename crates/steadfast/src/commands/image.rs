@@ -33,19 +33,20 @@ const CACHE: u64 = 64 << 20;
 /// Opens an image file, a block device, the volume that `volume:MEMBER,MEMBER` names, or a range of
 /// memory.
 pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
-    let opened = path::open(path, PathOptions { read_only, in_place: false });
+    let opened = path::open(path, PathOptions { read_only, ..PathOptions::default() });
     volume::open::looked_after(opened, read_only)
 }
 
 /// As [`open`], to be used in place: what can be mapped is mapped.
 pub fn open_in_place(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
-    let opened = path::open(path, PathOptions { read_only, in_place: true });
+    let options = PathOptions { read_only, in_place: true, ..PathOptions::default() };
+    let opened = path::open(path, options);
     volume::open::looked_after(opened, read_only)
 }
 
 /// Opens an image file, a block device or a range of memory, whatever it holds.
 pub fn open_file(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
-    let opened = path::open_file(path, PathOptions { read_only, in_place: false });
+    let opened = path::open_file(path, PathOptions { read_only, ..PathOptions::default() });
     volume::open::looked_after(opened, read_only)
 }
 

@@ -78,19 +78,19 @@ impl SiteArgs {
         let Some(name) = &self.stack else { return Site::new(SiteTarget::Here).finish(work) };
         let scenario = super::lab::find(name)?;
         let memory = self.memory.as_deref().map(memory).transpose()?;
+        let overwrite = Overwrite::of(self.destroy);
         // Whoever asks for nothing but devices need not name a variant.
         let what = match choose(&scenario, self.variant.as_deref()) {
             Err(e) if self.variant.is_some() => return Err(e),
-            Err(which) => SiteTarget::devices(&scenario, which.to_string()),
+            Err(which) => SiteTarget::devices(&scenario, which.to_string(), overwrite),
             Ok(Variant { kernel: Some(kernel), name, .. }) => {
                 let why = format!("variant '{name}' is the kernel's own {kernel}");
-                SiteTarget::devices(&scenario, why)
+                SiteTarget::devices(&scenario, why, overwrite)
             }
             Ok(variant) => {
                 let setup = scenario.setup_of(variant);
                 let said = || setup.machine.page_cache_bytes(wants.data_bytes);
                 let memory = memory.unwrap_or_else(said);
-                let overwrite = Overwrite::of(self.destroy);
                 SiteTarget::Stack(Box::new(Stack::new(setup, memory, overwrite)))
             }
         };
@@ -120,8 +120,8 @@ enum SiteTarget {
 }
 
 impl SiteTarget {
-    fn devices(scenario: &Scenario, why: String) -> SiteTarget {
-        let devices = NamedDevices::new(scenario.topology.clone());
+    fn devices(scenario: &Scenario, why: String, overwrite: Overwrite) -> SiteTarget {
+        let devices = NamedDevices::new(scenario.topology.clone(), overwrite);
         SiteTarget::Devices(Box::new(devices), Box::new(scenario.machine.clone()), why)
     }
 

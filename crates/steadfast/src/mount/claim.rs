@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use steadfast_fuse::mounts;
 
 use super::place::own_file;
-use crate::Usage;
 
 /// A place that this process is about to mount at: a lock that a killed process lets go.
 #[derive(Debug)]
@@ -77,7 +76,7 @@ mod tests {
         let first = MountpointLock::new(folder.path(), &at).unwrap();
         let same = folder.path().join("n/../m/.");
         let said = MountpointLock::new(folder.path(), &same).unwrap_err();
-        assert!(said.downcast_ref::<Usage>().is_some(), "{said}");
+        assert!(said.downcast_ref::<crate::Usage>().is_some(), "{said}");
         let _other = MountpointLock::new(folder.path(), &other).unwrap();
         drop(first);
         let again = MountpointLock::new(folder.path(), &at).unwrap();

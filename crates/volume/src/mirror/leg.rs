@@ -86,8 +86,8 @@ pub(crate) struct LegRequest {
     pub request: Request,
 }
 
-/// Sends all of them, then waits; which failed, and how. Not with the lock of the state: a leg whose
-/// queue is full goes on when it has answered, and who takes the answer takes the lock.
+/// Sends all of them, then waits; which failed, and how. Not with the lock of the state: a leg
+/// whose queue is full goes on when it has answered, and who takes the answer takes the lock.
 pub(crate) fn send_all(requests: Vec<LegRequest>) -> Vec<LegFailure> {
     let send = |r: LegRequest| (r.slot, r.epoch, r.device.submit(r.request));
     let sent: Vec<_> = requests.into_iter().map(send).collect();

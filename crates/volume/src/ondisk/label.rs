@@ -32,13 +32,26 @@ pub(crate) const HISTORY: usize = 16;
 pub const NAME_MAX: usize = 32;
 
 /// What a volume is made as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum LayoutKind {
     /// One component after the other.
     Concat = 1,
     /// Components in turn, `interlace` bytes of each.
     Stripe = 2,
     /// The same on every leg.
+    #[default]
     Mirror = 3,
 }
 

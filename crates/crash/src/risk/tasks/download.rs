@@ -5,7 +5,7 @@
 use steadfast_vfs::Result;
 
 use super::super::task::{Open, Task, TaskClient};
-use crate::ledger::Action;
+use crate::account::Action;
 
 /// Bytes of a piece, and how many a file has.
 const PIECE: u64 = 16 << 10;

@@ -7,7 +7,7 @@ use steadfast_block::pattern::SECTOR;
 use steadfast_vfs::Result;
 
 use super::super::task::{Open, Task, TaskClient};
-use crate::ledger::Action;
+use crate::account::Action;
 
 /// Bytes of a record.
 const RECORD: (u64, u64) = (512, 4 << 10);

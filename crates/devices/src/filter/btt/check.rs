@@ -68,8 +68,8 @@ impl Report {
 /// meanwhile; nothing is changed, and the device need not be memory.
 ///
 /// # Errors
-/// [`None`](NamespaceError::None) if there is no sector namespace, [`Io`](NamespaceError::Io). What is wrong
-/// with it is in the report.
+/// [`None`](NamespaceError::None) if there is no sector namespace, [`Io`](NamespaceError::Io). What
+/// is wrong with it is in the report.
 pub fn check(device: &dyn BlockDevice) -> Result<Report> {
     check_as(device, None)
 }

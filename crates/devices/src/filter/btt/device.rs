@@ -35,8 +35,9 @@ pub struct Btt {
 /// Takes some hundred bytes of memory for each lane, whatever the size; the map stays where it is.
 ///
 /// # Errors
-/// [`NotMemory`](NamespaceError::NotMemory), [`None`](NamespaceError::None), and all of
-/// [`probe`](super::probe). [`Refused`](NamespaceError::Refused) if something has to be finished and the
+/// [`NotMemory`](crate::filter::NamespaceError::NotMemory),
+/// [`None`](crate::filter::NamespaceError::None), and all of [`probe`](super::probe).
+/// [`Refused`](crate::filter::NamespaceError::Refused) if something has to be finished and the
 /// device is read only.
 pub fn open(device: &Arc<dyn BlockDevice>) -> Result<Btt> {
     Btt::open(device, None, BttBug::default())

@@ -73,8 +73,8 @@ pub(super) struct LocatedArena {
 /// and the device need not be memory.
 ///
 /// # Errors
-/// [`Io`](NamespaceError::Io); [`Corrupt`](NamespaceError::Corrupt) if there is one that cannot be trusted;
-/// [`Unsupported`](NamespaceError::Unsupported).
+/// [`Io`](NamespaceError::Io); [`Corrupt`](NamespaceError::Corrupt) if there is one that cannot be
+/// trusted; [`Unsupported`](NamespaceError::Unsupported).
 pub fn probe(device: &dyn BlockDevice) -> Result<Option<BttInfo>> {
     probe_as(device, None)
 }

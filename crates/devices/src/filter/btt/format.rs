@@ -55,8 +55,8 @@ impl Default for Options {
 /// for each sector, and the data is not.
 ///
 /// # Errors
-/// [`NotMemory`](NamespaceError::NotMemory), [`Refused`](NamespaceError::Refused) if the device is too small
-/// (16 MiB, and 4 KiB for version 1.1) or cannot be written, [`Io`](NamespaceError::Io).
+/// [`NotMemory`](NamespaceError::NotMemory), [`Refused`](NamespaceError::Refused) if the device is
+/// too small (16 MiB, and 4 KiB for version 1.1) or cannot be written, [`Io`](NamespaceError::Io).
 pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<BttInfo> {
     format_in_arenas(device, options, ARENA_BYTES_MAX)
 }
@@ -173,8 +173,8 @@ fn put(memory: &dyn DirectMemory, at: u64, bytes: &[u8]) -> Result<()> {
 /// done again.
 ///
 /// # Errors
-/// [`None`](NamespaceError::None) if there is no copy either; [`Refused`](NamespaceError::Refused) if the
-/// device cannot be written; all of [`probe`](super::probe).
+/// [`None`](NamespaceError::None) if there is no copy either; [`Refused`](NamespaceError::Refused)
+/// if the device cannot be written; all of [`probe`](super::probe).
 pub fn restore(device: &Arc<dyn BlockDevice>, version: Option<Version>) -> Result<usize> {
     let memory = memory_to_write(&**device, NEEDS_MEMORY)?;
     let found = match find(&**device, version)? {

@@ -59,8 +59,8 @@ impl Default for Options {
 /// Makes an fsdax namespace of all of a device; only the info block is written.
 ///
 /// # Errors
-/// [`NotMemory`](NamespaceError::NotMemory), [`Refused`](NamespaceError::Refused) if the device is too
-/// small or cannot be written, [`Io`](NamespaceError::Io).
+/// [`NotMemory`](NamespaceError::NotMemory), [`Refused`](NamespaceError::Refused) if the device is
+/// too small or cannot be written, [`Io`](NamespaceError::Io).
 pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<FsdaxInfo> {
     let below = device.info();
     let refused = |what: String| Err(NamespaceError::refused(&below.name, what));

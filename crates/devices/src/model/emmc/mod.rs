@@ -26,6 +26,7 @@ use steadfast_block::DeviceInfo;
 use super::ModelParams;
 use super::engine::Engine;
 use super::parameters::{Describe, ModelKind, ParameterTable};
+use super::units::sectors;
 use chip::Chip;
 pub use params::EmmcParams;
 
@@ -45,7 +46,7 @@ impl Describe for EmmcParams {
     };
 
     fn info(&self, name: &str) -> DeviceInfo {
-        let mut info = DeviceInfo::new(name, self.description.clone(), self.sectors * 512);
+        let mut info = DeviceInfo::new(name, self.description.clone(), sectors(self.sectors));
         info.physical_block = 4096;
         info.volatile_cache = self.cache;
         info

@@ -43,6 +43,7 @@ use steadfast_block::DeviceInfo;
 
 use super::engine::Engine;
 use super::parameters::{Describe, ModelKind, ParameterTable};
+use super::units::sectors;
 use super::{ModelError, ModelParams};
 use drive::Drive;
 use mechanics::Mechanics;
@@ -66,7 +67,7 @@ impl Describe for HddParams {
     };
 
     fn info(&self, name: &str) -> DeviceInfo {
-        let mut info = DeviceInfo::new(name, self.description.clone(), self.sectors * 512);
+        let mut info = DeviceInfo::new(name, self.description.clone(), sectors(self.sectors));
         info.rotational = true;
         info.volatile_cache = self.write_cache != WriteCacheMode::Off;
         info

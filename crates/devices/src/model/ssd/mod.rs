@@ -32,6 +32,7 @@ use steadfast_block::DeviceInfo;
 use super::ModelParams;
 use super::engine::Engine;
 use super::parameters::{Describe, ModelKind, ParameterTable};
+use super::units::sectors;
 use flash::Flash;
 pub use params::{SsdCache, SsdParams};
 
@@ -51,7 +52,7 @@ impl Describe for SsdParams {
     };
 
     fn info(&self, name: &str) -> DeviceInfo {
-        let mut info = DeviceInfo::new(name, self.description.clone(), self.sectors * 512);
+        let mut info = DeviceInfo::new(name, self.description.clone(), sectors(self.sectors));
         info.physical_block = 4096;
         info.volatile_cache = self.write_cache == SsdCache::Volatile;
         info

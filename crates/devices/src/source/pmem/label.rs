@@ -32,8 +32,8 @@ const LABEL_SUM: usize = 248;
 /// Byte-addressable persistent memory.
 const PERSISTENT_MEMORY: Uuid = uuid!("66f0d379-b4f3-4074-ac43-0d3318b78cdc");
 /// By which GUID a label says what is made of the range: nothing; a block translation table of
-/// version 1.1 (kernel: `NVDIMM_BTT_GUID`), of 2.0 (`NVDIMM_BTT2_GUID`); structures of its pages for
-/// Linux, then data (`NVDIMM_PFN_GUID`).
+/// version 1.1 (kernel: `NVDIMM_BTT_GUID`), of 2.0 (`NVDIMM_BTT2_GUID`); structures of its pages
+/// for Linux, then data (`NVDIMM_PFN_GUID`).
 const ABSTRACTIONS: [(Mode, Uuid); 4] = [
     (Mode::Raw, Uuid::nil()),
     (Mode::Sector(Version::V1_1), uuid!("8aed63a2-29a2-4c66-8b12-f05d15d3922a")),

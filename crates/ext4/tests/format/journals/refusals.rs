@@ -203,8 +203,7 @@ fn features_nobody_knows_yet() {
 /// What a card in this state says when a journal is to be made on it, when a file system is to
 /// use that, and when it is mounted.
 fn card_says(spoil: fn(&mut NvramParams), parts: &[&str]) {
-    let mut params = NvramParams::default();
-    params.size_mib = 8;
+    let mut params = NvramParams { size_mib: 8, ..NvramParams::default() };
     spoil(&mut params);
     let nvram = Arc::new(Nvram::new("nvram", &params).unwrap());
     let card = Arc::clone(&nvram) as Arc<dyn BlockDevice>;

@@ -42,7 +42,7 @@ pub struct Choice {
 impl Choice {
     /// Whether the file that is let go of is written to before.
     pub fn writes(&self) -> bool {
-        self.name % 2 == 0
+        self.name.is_multiple_of(2)
     }
 }
 
@@ -81,15 +81,14 @@ pub fn operations(choice: &Choice, names: &Names) -> Vec<Operation> {
         Step::One(kind) => {
             let attributes = matches!(kind, Kind::Chmod | Kind::Chown | Kind::SetTimes);
             // Linux cannot change the mode of a symbolic link.
-            let fits = |n: &&String| {
-                !n.is_empty() && !(attributes && names.kind(n) == Some(NodeKind::Symlink))
-            };
+            let of_link = |n: &str| attributes && names.kind(n) == Some(NodeKind::Symlink);
+            let fits = |n: &&String| !n.is_empty() && !of_link(n);
             let all: Vec<&String> = names.entries.keys().filter(fits).collect();
             let of = pick(&all, choice.of);
             of.and_then(|of| one(choice, names, of.clone())).into_iter().collect()
         }
         Step::Crowd => {
-            let (dir, long) = (dir(choice, names), choice.name % 2 == 0);
+            let (dir, long) = (dir(choice, names), choice.name.is_multiple_of(2));
             let crowd = (0..choice.len % 300).map(|i| {
                 let tail = if long { "~".repeat(90 + i as usize % 150) } else { String::new() };
                 within(dir, &format!("crowd-{i}{tail}"))
@@ -152,7 +151,7 @@ fn one(choice: &Choice, names: &Names, of: String) -> Option<Operation> {
             Operation::Chown { name: of, uid, gid: choice.len as u32 % 70_000 }
         }
         Kind::SetTimes => Operation::SetTimes { name: of, secs: choice.secs },
-        Kind::Fsync => Operation::Fsync { name: of, data_only: choice.name % 2 == 0 },
+        Kind::Fsync => Operation::Fsync { name: of, data_only: choice.name.is_multiple_of(2) },
         Kind::Sync => Operation::Sync,
         _ => return None,
     })

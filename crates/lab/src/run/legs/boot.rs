@@ -13,8 +13,8 @@ use steadfast_volume::{
     AssembleOptions, LegState, Mirror, Policies, ReadPolicy, ResyncThrottle, assemble,
 };
 
-use super::history::{BLOCK, Leg};
 use super::is_kept;
+use super::judge::{BLOCK, Leg};
 use crate::VariantError;
 
 type Device = Arc<dyn BlockDevice>;

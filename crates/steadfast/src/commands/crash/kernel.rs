@@ -1,11 +1,9 @@
 //! A run on the kernel's own file system, on a recorded device of ours; and its recovery.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use steadfast_crash::program::{NoTree, ProgramRun, Tree};
-use steadfast_devices::model::Model;
 use steadfast_peers::{KernelFs, Peer, PeerError};
 use steadfast_vfs::HostFs;
 use steadfast_vfs::options::choose;
@@ -54,20 +52,8 @@ pub fn peer(setup: &Setup, fs: KernelFs) -> Result<Peer, Usage> {
         let what = "is for Steadfast's own file systems";
         usage!("--device {name} {what}: {others}");
     }
-    let card = setup.journal.params();
-    let build = move || {
-        let mut models: Vec<Arc<dyn Model>> = vec![disk.build("disk")?];
-        if let Some(card) = &card {
-            models.push(card.build("journal")?);
-        }
-        Ok(models)
-    };
-    Ok(Peer {
-        fs,
-        mount_options: setup.options.clone(),
-        mkfs_words: Vec::new(),
-        build: Arc::new(build),
-    })
+    let devices = std::iter::once(disk).chain(setup.journal.params()).collect();
+    Ok(Peer::on_models(fs, ("", &setup.options), devices))
 }
 
 /// What a person has to provide or to ask otherwise is a wrong use.

@@ -11,6 +11,7 @@ use signal_hook::flag;
 use steadfast_lab::results::{Results, RiskRow, summary};
 use steadfast_lab::table::{self, Choice, Layout};
 use steadfast_lab::{RunOptions, Watch, report, run_seeds};
+use steadfast_setup::Overwrite;
 use steadfast_vfs::bounded;
 
 use super::outputs::{self, Folder, Output};
@@ -43,6 +44,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<CommandEnd> {
         cuts: args.cuts,
         seed: args.seed,
         peers: args.peers,
+        real: args.real.then(|| Overwrite::of(args.destroy)),
         record: recordings.clone(),
     };
     let stop = stop_on_signals()?;

@@ -21,7 +21,6 @@ const ENDING_MAX: Duration = Duration::from_secs(60);
 
 /// Does what was asked.
 pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<CommandEnd> {
-    let named = |name: &String| NameRequest { name: name.clone() };
     let request = match &command.what {
         HostVerb::Status { .. } => Request::Status,
         HostVerb::AddDevice { name, path, volatile } => Request::AddDevice(NewName {
@@ -29,12 +28,12 @@ pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<CommandEnd> {
             target: std::path::absolute(path)?.display().to_string(),
             volatile: *volatile,
         }),
-        HostVerb::RemoveDevice { name } => Request::RemoveDevice(named(name)),
+        HostVerb::RemoveDevice { name } => Request::RemoveDevice(NameRequest::of(name)),
         HostVerb::CreateRamdisk { name, size } => {
             let bytes = size::parse(size).map_err(|e| Usage(format!("{size}: {e}")))?;
             Request::CreateRamDisk(CreateRamDisk { name: name.clone(), bytes })
         }
-        HostVerb::DeleteRamdisk { name } => Request::DeleteRamDisk(named(name)),
+        HostVerb::DeleteRamdisk { name } => Request::DeleteRamDisk(NameRequest::of(name)),
         HostVerb::Alias { name, target } => Request::AddAlias(NewName {
             name: name.clone(),
             target: target.clone(),

@@ -45,8 +45,5 @@ pub fn said(refusal: Refusal) -> anyhow::Error {
 /// Whether the usual host runs and has a volume of this name.
 pub fn has_volume(name: &str) -> bool {
     let answer = client(None).ok().and_then(|client| client.call(&Request::Status).ok());
-    let stack = answer.and_then(|answer| answer.stack).unwrap_or_default();
-    let alias = stack.aliases.iter().find(|alias| alias.name == name);
-    let name = alias.map_or(name, |alias| alias.target.as_str());
-    stack.volumes.iter().any(|volume| volume.name == name)
+    answer.and_then(|answer| answer.stack?.into_volume(name)).is_some()
 }

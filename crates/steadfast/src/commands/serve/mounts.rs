@@ -7,6 +7,7 @@ use anyhow::Result;
 use steadfast_block::BlockDevice;
 use steadfast_ext4_tune::JournalDevice;
 use steadfast_fuse::{is_dead, mounts, unmount_lazily};
+use steadfast_stack::protocol::RefusalKind::{Busy, Failed};
 use steadfast_stack::protocol::{Refusal, RefusalKind};
 use steadfast_stack::{MountedFs, Mounter, ToMount};
 
@@ -80,14 +81,14 @@ impl Ext4Mounts {
 impl MountedFs for ThreadMount {
     fn unmount(&self, cut_off: bool) -> Result<(), Refusal> {
         self.0.unmount(cut_off).map_err(|e| match self.0.has_ended() {
-            true => Refusal::new(RefusalKind::Failed, format!("{e:#}")),
-            false => Refusal::new(RefusalKind::Busy, format!("{e:#}")),
+            true => Failed.because(format!("{e:#}")),
+            false => Busy.because(format!("{e:#}")),
         })
     }
 
     fn check_unused(&self) -> Result<(), Refusal> {
         let unused = self.0.unmounter.check_unused();
-        unused.map_err(|e| Refusal::new(RefusalKind::Busy, e.to_string()))
+        unused.map_err(|e| Busy.because(e.to_string()))
     }
 
     fn options(&self) -> String {
@@ -129,5 +130,5 @@ fn refused(error: anyhow::Error) -> Refusal {
         () if error.downcast_ref::<Unsupported>().is_some() => RefusalKind::Unsupported,
         () => RefusalKind::Failed,
     };
-    Refusal::new(kind, format!("{error:#}"))
+    kind.because(format!("{error:#}"))
 }

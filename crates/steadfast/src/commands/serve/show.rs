@@ -90,7 +90,7 @@ pub fn text(volume: &VolumeStatus, out: &mut dyn Write) -> Result<()> {
         Some(mirror) => mirror_text(mirror, out),
         None => {
             for (place, component) in volume.components.iter().enumerate() {
-                writeln!(out, "  component {place}: {component}")?;
+                writeln!(out, "  component {place}: {}", Foreign::new(component))?;
             }
             Ok(())
         }
@@ -98,7 +98,7 @@ pub fn text(volume: &VolumeStatus, out: &mut dyn Write) -> Result<()> {
 }
 
 /// What a mirror's checksums cover.
-pub fn checksums(unchecked: u64) -> String {
+fn checksums(unchecked: u64) -> String {
     match unchecked {
         0 => "checksums of all that was written".to_owned(),
         bytes => format!("checksums of what was written, but of {bytes} bytes"),

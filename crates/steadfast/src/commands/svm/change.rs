@@ -2,15 +2,19 @@
 
 use std::io::Write;
 
+use steadfast_stack::protocol::{
+    Create, CreateRamDisk, Destroy, Grow, Leg, NameRequest, NewComponent, Replace, Request, Resync,
+    Set,
+};
 use steadfast_svm::command::{
-    Attach, Clear, ClearTarget, CommandError, Init, InitVolume, Metareplace, NewRow, Param, Pool,
-    Ramdisk, Spares, SubmirrorArgs, Sync,
+    Attach, Changes, Clear, ClearTarget, CommandError, Init, InitVolume, Metareplace, NewRow,
+    Param, Pool, Ramdisk, Spares, SubmirrorArgs, Sync,
 };
 use steadfast_svm::state::{self, SubmirrorState};
 use steadfast_svm::{State, forms};
-use steadfast_volume::ondisk::label::SPARES_MAX;
+use steadfast_volume::ondisk::label::{LayoutKind, SPARES_MAX};
 
-use super::host::{NewVolume, SvmHost};
+use super::host::SvmHost;
 use super::show::not_set_up;
 use super::{Stop, report};
 
@@ -24,27 +28,31 @@ pub fn init(host: &mut SvmHost, init: &Init, out: &mut dyn Write) -> Result<(), 
         InitVolume::Concat(rows) => (row(name, rows)?, "Concat/Stripe"),
         InitVolume::Mirror { submirror, read, write, pass } => {
             free_submirror(host, &state, submirror)?;
-            let (submirror, read, write) = (submirror.clone(), read.clone(), write.clone());
-            (NewVolume::Mirror { submirror, read, write, pass: *pass }, "Mirror")
+            let (read, write) = (Some(read.name().to_owned()), Some(write.name().to_owned()));
+            let (components, pass) = (vec![submirror.clone()], Some(*pass));
+            (Create { components, read, write, pass, ..Create::default() }, "Mirror")
         }
     };
-    host.create(name, &new, init.force, init.check_only)?;
+    let (name, force, dry_run) = (name.clone(), init.force, init.check_only);
+    host.ask(Request::Create(Create { name, force, dry_run, ..new }))?;
     if !init.check_only {
-        writeln!(out, "{name}: {what} is setup")?;
+        writeln!(out, "{}: {what} is setup", init.name)?;
     }
     Ok(())
 }
 
 /// Rows of one component are a concat, one row of several is a stripe.
-fn row(name: &str, rows: &[NewRow]) -> Result<NewVolume, CommandError> {
+fn row(name: &str, rows: &[NewRow]) -> Result<Create, CommandError> {
     match rows {
         [row] if row.components.len() > 1 => {
-            let components = row.components.clone();
-            Ok(NewVolume::Stripe { components, interlace: row.interlace })
+            // OK to saturate: the grammar allows no more than 100 megabytes.
+            let interlace = Some(u32::try_from(row.interlace).unwrap_or(u32::MAX));
+            let (kind, components) = (LayoutKind::Stripe, row.components.clone());
+            Ok(Create { kind, components, interlace, ..Create::default() })
         }
         rows if rows.iter().all(|row| row.components.len() == 1) => {
             let components = rows.iter().flat_map(|row| row.components.clone()).collect();
-            Ok(NewVolume::Concat { components })
+            Ok(Create { kind: LayoutKind::Concat, components, ..Create::default() })
         }
         _ => {
             let what = "a concat of stripes is not made at once: make each stripe with a name of \
@@ -75,11 +83,13 @@ pub fn attach(host: &mut SvmHost, attach: &Attach, out: &mut dyn Write) -> Resul
     match &attach.submirror {
         Some(submirror) => {
             free_submirror(host, &state, submirror)?;
-            host.attach(name, submirror, attach.force)?;
+            let (mirror, component, force) = (name.clone(), submirror.clone(), attach.force);
+            let new = NewComponent { name: mirror, component, force, ..NewComponent::default() };
+            host.ask(Request::Add(new))?;
             writeln!(out, "{name}: submirror {submirror} is attached")?;
         }
         None => {
-            host.grow(name)?;
+            host.ask(Request::Grow(Grow { name: name.clone(), size: None }))?;
             writeln!(out, "{name}: Mirror has been grown")?;
         }
     }
@@ -126,7 +136,7 @@ fn sound(of: &SubmirrorArgs, found: &state::Submirror) -> Result<(), CommandErro
 pub fn detach(host: &mut SvmHost, of: &SubmirrorArgs, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     sound(of, submirror(host, &state, of)?)?;
-    host.detach(&of.mirror, &of.submirror)?;
+    host.ask(Request::Remove(Leg::of(&of.mirror, &of.submirror)))?;
     writeln!(out, "{}: submirror {} is detached", of.mirror, of.submirror)?;
     Ok(())
 }
@@ -134,7 +144,7 @@ pub fn detach(host: &mut SvmHost, of: &SubmirrorArgs, out: &mut dyn Write) -> Re
 pub fn offline(host: &mut SvmHost, of: &SubmirrorArgs, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     sound(of, submirror(host, &state, of)?)?;
-    host.offline(&of.mirror, &of.submirror)?;
+    host.ask(Request::Offline(Leg::of(&of.mirror, &of.submirror)))?;
     writeln!(out, "{}: submirror {} is offlined", of.mirror, of.submirror)?;
     Ok(())
 }
@@ -146,7 +156,7 @@ pub fn online(host: &mut SvmHost, of: &SubmirrorArgs, out: &mut dyn Write) -> Re
         let what = format!("submirror {} is not offline", of.submirror);
         return Err(CommandError::about(of.mirror.as_str(), what).into());
     }
-    host.online(&of.mirror, &of.submirror)?;
+    host.ask(Request::Online(Leg::of(&of.mirror, &of.submirror)))?;
     writeln!(out, "{}: submirror {} is onlined", of.mirror, of.submirror)?;
     Ok(())
 }
@@ -162,7 +172,10 @@ pub fn replace(host: &mut SvmHost, replace: &Metareplace, out: &mut dyn Write) -
     match &replace.new {
         // A host fills memory again by itself: then there is nothing left to enable.
         None if matches!(found.state, SubmirrorState::Okay | SubmirrorState::Resyncing) => {}
-        new => host.replace(name, old, new.as_deref())?,
+        new => {
+            let (name, leg, with) = (name.clone(), old.clone(), new.clone());
+            host.ask(Request::Replace(Replace { name, leg, with, ..Replace::default() }))?;
+        }
     }
     match &replace.new {
         None => writeln!(out, "{name}: device {old} is enabled")?,
@@ -188,7 +201,11 @@ pub fn sync(host: &mut SvmHost, sync: &Sync, command: &str) -> Result<bool, Stop
     let mut well = true;
     for name in names {
         let one = mirror(host, &state, name).map(drop);
-        let one = one.and_then(|()| if stop { host.stop_resync(name) } else { host.resync(name) });
+        let request = match stop {
+            true => Request::CancelResync(NameRequest::of(name)),
+            false => Request::Resync(Resync { name: name.clone(), rate: None, wait: false }),
+        };
+        let one = one.and_then(|()| host.ask(request));
         if let Err(command_error) = one {
             report(command, &command_error);
             well = false;
@@ -207,7 +224,15 @@ pub fn param(host: &mut SvmHost, param: &Param, out: &mut dyn Write) -> Result<(
     let mirror = mirror(host, &state, name)?;
     match param.changes.is_empty() {
         true => write!(out, "{}", forms::params(mirror))?,
-        false => host.set(name, &param.changes)?,
+        false => {
+            let Changes { read, write, pass } = &param.changes;
+            host.ask(Request::Set(Set {
+                name: name.clone(),
+                read: read.as_ref().map(|read| read.name().to_owned()),
+                write: write.as_ref().map(|write| write.name().to_owned()),
+                pass: *pass,
+            }))?;
+        }
     }
     Ok(())
 }
@@ -280,11 +305,11 @@ fn clear_one(host: &mut SvmHost, name: &str, force: bool) -> Result<&'static str
                         (-f overrides)";
             return Err(CommandError::about(name, what));
         }
-        host.retire(name)?;
-        return Ok("Mirror");
     }
-    host.wipe(name)?;
-    Ok("Concat/Stripe")
+    // The data of a mirror stays on its submirrors.
+    let (keep_data, name) = (state.mirror(name).is_some(), name.to_owned());
+    host.ask(Request::Destroy(Destroy { name, keep_data, recursive: false }))?;
+    Ok(if keep_data { "Mirror" } else { "Concat/Stripe" })
 }
 
 pub fn ramdisk(host: &mut SvmHost, ramdisk: &Ramdisk, out: &mut dyn Write) -> Result<(), Stop> {
@@ -297,14 +322,22 @@ pub fn ramdisk(host: &mut SvmHost, ramdisk: &Ramdisk, out: &mut dyn Write) -> Re
                             and fills them by itself";
                 return Err(CommandError::about(name, what).into());
             }
-            host.add_ramdisk(name, *bytes)?;
+            let disk = CreateRamDisk { name: name.clone(), bytes: *bytes };
+            host.ask(Request::CreateRamDisk(disk))?;
             writeln!(out, "{}/{name}", host.ramdisk_folder())?;
         }
         Ramdisk::Delete { name } => {
-            host.delete_ramdisk(name)?;
+            host.ask(Request::DeleteRamDisk(NameRequest::of(name)))?;
         }
     }
     Ok(())
+}
+
+/// Gives a mirror a hot spare, or says whether it could have it.
+fn add_spare(host: &SvmHost, mirror: &str, spare: &str, dry_run: bool) -> Result<(), CommandError> {
+    let (name, component) = (mirror.to_owned(), spare.to_owned());
+    let spare = NewComponent { name, component, spare: true, dry_run, ..NewComponent::default() };
+    host.ask(Request::Add(spare))
 }
 
 /// Refuses hot spares of which a mirror could not have each.
@@ -322,7 +355,7 @@ fn check_spares(
         if devices[..n].contains(device) {
             return Err(CommandError::about(device.as_str(), "is given twice"));
         }
-        host.add_spare(&of.name, device, true)?;
+        add_spare(host, &of.name, device, true)?;
     }
     Ok(())
 }
@@ -355,7 +388,7 @@ pub fn spares(host: &mut SvmHost, spares: &Spares, out: &mut dyn Write) -> Resul
             // All of them, or none.
             check_spares(host, mirror(host, &state, &name)?, devices)?;
             for device in devices {
-                host.add_spare(&name, device, false)?;
+                add_spare(host, &name, device, false)?;
             }
             match devices.len() {
                 1 => writeln!(out, "{name}: Hotspare is added")?,
@@ -381,7 +414,7 @@ pub fn spares(host: &mut SvmHost, spares: &Spares, out: &mut dyn Write) -> Resul
                 owners.push(name);
             }
             for (name, device) in owners.iter().zip(devices) {
-                host.remove_spare(name, device)?;
+                host.ask(Request::Remove(Leg::of(name, device)))?;
                 writeln!(out, "{name}: Hotspare is deleted")?;
             }
         }

@@ -7,27 +7,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use steadfast_stack::client::Client;
-use steadfast_stack::protocol::{
-    Alias, Answer, Create, CreateRamDisk, Destroy, DeviceKind, Grow, Leg, NameRequest,
-    NewComponent, Refusal, Replace, Request, Resync, Set, StackStatus, VolumeKind,
-};
+use steadfast_stack::protocol::{Alias, Answer, DeviceKind, Refusal, Request, StackStatus};
 use steadfast_svm::State;
-use steadfast_svm::command::{Changes, CommandError, ReadOption, WriteOption};
+use steadfast_svm::command::CommandError;
 use steadfast_svm::iostat::{Counters, Queue};
 use steadfast_svm::name;
 
 use super::seen;
 use crate::commands::serve::default_socket;
-
-/// A volume that is to be made.
-pub enum NewVolume {
-    /// One component after the other.
-    Concat { components: Vec<String> },
-    /// Pieces of each in turn.
-    Stripe { components: Vec<String>, interlace: u64 },
-    /// A mirror of one submirror.
-    Mirror { submirror: String, read: ReadOption, write: WriteOption, pass: u8 },
-}
 
 /// Counters of everything, at one time of the host's clock.
 pub struct Reading {
@@ -55,8 +42,6 @@ pub struct SvmHost {
     tree: Option<PathBuf>,
     aliases: Vec<Alias>,
 }
-
-type HostResult = Result<(), CommandError>;
 
 impl SvmHost {
     /// Whoever answers at this socket, or at the usual one.
@@ -102,117 +87,9 @@ impl SvmHost {
         tree.join("ramdisk").display().to_string()
     }
 
-    /// Makes a volume, or says whether it could be made.
-    pub fn create(&self, name: &str, new: &NewVolume, force: bool, dry_run: bool) -> HostResult {
-        let create = Create { name: name.to_owned(), force, dry_run, ..Create::default() };
-        let create = match new {
-            NewVolume::Concat { components } => {
-                Create { kind: VolumeKind::Concat, components: components.clone(), ..create }
-            }
-            NewVolume::Stripe { components, interlace } => {
-                // OK to saturate: the grammar allows no more than 100 megabytes.
-                let interlace = Some(u32::try_from(*interlace).unwrap_or(u32::MAX));
-                let (kind, components) = (VolumeKind::Stripe, components.clone());
-                Create { kind, components, interlace, ..create }
-            }
-            NewVolume::Mirror { submirror, read, write, pass } => Create {
-                kind: VolumeKind::Mirror,
-                components: vec![submirror.clone()],
-                read: Some(read.name().to_owned()),
-                write: Some(write.name().to_owned()),
-                pass: Some(*pass),
-                ..create
-            },
-        };
-        self.call(&Request::Create(create)).map(drop)
-    }
-
-    /// Gives a mirror a submirror.
-    pub fn attach(&self, mirror: &str, component: &str, force: bool) -> HostResult {
-        let (name, component) = (mirror.to_owned(), component.to_owned());
-        let new = NewComponent { name, component, force, ..NewComponent::default() };
-        self.call(&Request::Add(new)).map(drop)
-    }
-
-    /// Gives a mirror a hot spare, or says whether it could have it.
-    pub fn add_spare(&self, mirror: &str, component: &str, dry_run: bool) -> HostResult {
-        let (name, component) = (mirror.to_owned(), component.to_owned());
-        let new = NewComponent { name, component, spare: true, dry_run, ..NewComponent::default() };
-        self.call(&Request::Add(new)).map(drop)
-    }
-
-    /// Takes a hot spare of a mirror back.
-    pub fn remove_spare(&self, mirror: &str, spare: &str) -> HostResult {
-        let leg = Leg { name: mirror.to_owned(), leg: spare.to_owned(), ..Leg::default() };
-        self.call(&Request::Remove(leg)).map(drop)
-    }
-
-    /// Makes a mirror as large as its submirrors allow.
-    pub fn grow(&self, mirror: &str) -> HostResult {
-        let grow = Grow { name: mirror.to_owned(), size: None };
-        self.call(&Request::Grow(grow)).map(drop)
-    }
-
-    pub fn detach(&self, mirror: &str, submirror: &str) -> HostResult {
-        self.call(&Request::Remove(leg(mirror, submirror))).map(drop)
-    }
-
-    pub fn offline(&self, mirror: &str, submirror: &str) -> HostResult {
-        self.call(&Request::Offline(leg(mirror, submirror))).map(drop)
-    }
-
-    pub fn online(&self, mirror: &str, submirror: &str) -> HostResult {
-        self.call(&Request::Online(leg(mirror, submirror))).map(drop)
-    }
-
-    /// Uses the same component again, or another one in its place.
-    pub fn replace(&self, mirror: &str, component: &str, with: Option<&str>) -> HostResult {
-        let (name, leg) = (mirror.to_owned(), component.to_owned());
-        let with = with.map(str::to_owned);
-        self.call(&Request::Replace(Replace { name, leg, with, ..Replace::default() })).map(drop)
-    }
-
-    /// Starts a resync.
-    pub fn resync(&self, mirror: &str) -> HostResult {
-        let resync = Resync { name: mirror.to_owned(), rate: None, wait: false };
-        self.call(&Request::Resync(resync)).map(drop)
-    }
-
-    /// Stops it.
-    pub fn stop_resync(&self, mirror: &str) -> HostResult {
-        self.call(&Request::CancelResync(NameRequest { name: mirror.to_owned() })).map(drop)
-    }
-
-    /// Changes how a mirror works.
-    pub fn set(&self, mirror: &str, changes: &Changes) -> HostResult {
-        let set = Set {
-            name: mirror.to_owned(),
-            read: changes.read.as_ref().map(|read| read.name().to_owned()),
-            write: changes.write.as_ref().map(|write| write.name().to_owned()),
-            pass: changes.pass,
-        };
-        self.call(&Request::Set(set)).map(drop)
-    }
-
-    /// Takes a mirror apart; its data stays on its submirrors.
-    pub fn retire(&self, mirror: &str) -> HostResult {
-        let destroy = Destroy { name: mirror.to_owned(), keep_data: true, recursive: false };
-        self.call(&Request::Destroy(destroy)).map(drop)
-    }
-
-    /// Takes a concat or stripe apart.
-    pub fn wipe(&self, name: &str) -> HostResult {
-        let destroy = Destroy { name: name.to_owned(), keep_data: false, recursive: false };
-        self.call(&Request::Destroy(destroy)).map(drop)
-    }
-
-    pub fn add_ramdisk(&self, name: &str, bytes: u64) -> HostResult {
-        let new = CreateRamDisk { name: name.to_owned(), bytes };
-        self.call(&Request::CreateRamDisk(new)).map(drop)
-    }
-
-    pub fn delete_ramdisk(&self, name: &str) -> HostResult {
-        self.call(&Request::DeleteRamDisk(NameRequest { name: name.to_owned() })).map(drop)
+    /// Has a change made.
+    pub fn ask(&self, request: Request) -> Result<(), CommandError> {
+        self.call(&request).map(drop)
     }
 
     /// Counters of everything: disks, volumes, RAM disks.
@@ -256,10 +133,6 @@ fn shown_names(status: &StackStatus) -> BTreeMap<String, String> {
     let devices = status.devices.iter().map(|d| (d.name.clone(), device(&d.name, d.kind)));
     let volumes = status.volumes.iter().map(|v| (v.name.clone(), format!("md/{}", v.name)));
     devices.chain(volumes).collect()
-}
-
-fn leg(mirror: &str, submirror: &str) -> Leg {
-    Leg { name: mirror.to_owned(), leg: submirror.to_owned(), lose_data: false }
 }
 
 /// What a host refused. Its message says what it is about.

@@ -1,13 +1,14 @@
 //! A host's status as the volume manager's state.
 
 use steadfast_stack::protocol::{
-    Alias, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, StackStatus, VolumeKind, VolumeStatus,
+    Alias, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, StackStatus, VolumeStatus,
 };
 use steadfast_svm::State;
 use steadfast_svm::command::{ReadOption, WriteOption};
 use steadfast_svm::state::{
     BLOCK, Concat, Device, Replica, Row, Submirror, SubmirrorState, SvmMirror,
 };
+use steadfast_volume::ondisk::label::LayoutKind;
 
 /// Where the first label lies on a member, and where the map does; docs/mirrors.md.
 const LABEL_AT: u64 = 4096;
@@ -17,40 +18,31 @@ const PLACE: u64 = 4096;
 
 /// Everything that the volume manager prints.
 pub fn state(status: &StackStatus) -> State {
-    let names = Names(status);
+    let aliases = &status.aliases[..];
     let mut state = State::default();
     for device in &status.devices {
         state.devices.push(Device {
-            name: names.shown(&device.name),
+            name: shown(aliases, &device.name),
             bytes: device.bytes,
             ram_disk: (device.kind == DeviceKind::RamDisk).then(|| device.name.clone()),
             id: identity(status, device),
         });
-        let on = names.shown(&device.name);
+        let on = shown(aliases, &device.name);
         let there = device.problem.is_none();
         let of = (device.used_by.is_some(), device.bytes, device.map_blocks);
         state.replicas.extend(replicas(&on, there, of));
     }
     for volume in &status.volumes {
         match (volume.kind, &volume.mirror) {
-            (VolumeKind::Mirror, mirror) => {
-                state.mirrors.push(self::mirror(&names, volume, mirror.as_ref()));
+            (LayoutKind::Mirror, mirror) => {
+                state.mirrors.push(self::mirror(aliases, volume, mirror.as_ref()));
             }
-            _ => state.concats.push(concat(&names, volume)),
+            _ => state.concats.push(concat(aliases, volume)),
         }
         let of = (volume.used_by.is_some(), volume.bytes, volume.map_blocks);
         state.replicas.extend(replicas(&volume.name, volume.problem.is_none(), of));
     }
     state
-}
-
-/// The names by which devices are shown.
-struct Names<'s>(&'s StackStatus);
-
-impl Names<'_> {
-    fn shown(&self, name: &str) -> String {
-        shown(&self.0.aliases, name)
-    }
 }
 
 /// The name by which a device is shown: its other one, if it has one.
@@ -92,24 +84,24 @@ fn replicas(
     [first].into_iter().chain(map).chain([last]).collect()
 }
 
-fn concat(names: &Names, volume: &VolumeStatus) -> Concat {
-    let components = volume.components.iter().map(|name| names.shown(name));
+fn concat(aliases: &[Alias], volume: &VolumeStatus) -> Concat {
+    let components = volume.components.iter().map(|name| shown(aliases, name));
     let interlace = volume.interlace.map_or(0, u64::from);
     let rows = match volume.kind {
-        VolumeKind::Stripe => vec![Row { components: components.collect(), interlace }],
+        LayoutKind::Stripe => vec![Row { components: components.collect(), interlace }],
         _ => components.map(|name| Row { components: vec![name], interlace }).collect(),
     };
     let (name, bytes) = (volume.name.clone(), volume.bytes);
     Concat { name, bytes, rows, unavailable: volume.problem.is_some() }
 }
 
-fn mirror(names: &Names, volume: &VolumeStatus, mirror: Option<&MirrorStatus>) -> SvmMirror {
+fn mirror(aliases: &[Alias], volume: &VolumeStatus, mirror: Option<&MirrorStatus>) -> SvmMirror {
     let (name, bytes) = (volume.name.clone(), volume.bytes);
     let Some(mirror) = mirror else {
         // It is not assembled: nobody knows what its submirrors hold.
         let submirrors = volume.components.iter().enumerate().map(|(slot, name)| Submirror {
             slot,
-            name: names.shown(name),
+            name: shown(aliases, name),
             state: SubmirrorState::Unavailable,
         });
         return SvmMirror { name, bytes, submirrors: submirrors.collect(), ..SvmMirror::default() };
@@ -117,7 +109,7 @@ fn mirror(names: &Names, volume: &VolumeStatus, mirror: Option<&MirrorStatus>) -
     let attached = mirror.legs.iter().filter(|leg| leg.attached).enumerate();
     let submirrors = attached.map(|(slot, leg)| Submirror {
         slot,
-        name: names.shown(&leg.component),
+        name: shown(aliases, &leg.component),
         state: leg_state(leg, mirror.resync.is_some()),
     });
     let submirrors: Vec<Submirror> = submirrors.collect();
@@ -132,7 +124,7 @@ fn mirror(names: &Names, volume: &VolumeStatus, mirror: Option<&MirrorStatus>) -
         pass: mirror.pass,
         // OK to truncate: at most 100.
         resync_percent: percent.map(|percent| percent as u8),
-        spares: mirror.spares.iter().map(|name| names.shown(name)).collect(),
+        spares: mirror.spares.iter().map(|name| shown(aliases, name)).collect(),
     }
 }
 

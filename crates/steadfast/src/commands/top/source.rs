@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use steadfast_stack::client::Client;
-use steadfast_stack::protocol::{Refusal, RefusalKind, Request, StackCounters, StackStatus};
+use steadfast_stack::protocol::RefusalKind::Failed;
+use steadfast_stack::protocol::{Refusal, Request, StackCounters, StackStatus};
 
 /// What a host was asked at one time.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +23,7 @@ pub struct Reading {
 /// # Errors
 /// It does not answer.
 pub fn read(client: &Client) -> std::result::Result<Reading, Refusal> {
-    let lost = || Refusal::new(RefusalKind::Failed, "the host's answer makes no sense");
+    let lost = || Failed.because("the host's answer makes no sense");
     let stack = client.call(&Request::Status)?.stack.ok_or_else(lost)?;
     let counters = client.call(&Request::Counters)?.counters.ok_or_else(lost)?;
     Ok(Reading { stack, counters })

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+use steadfast_volume::ondisk::label::LayoutKind;
 
 /// What to do with a volume. Its members are named, in any order; it is assembled for the command.
 #[derive(Debug, Subcommand)]
@@ -24,7 +26,7 @@ too: mkfs, mount, put, check ...")]
     #[command(after_help = "\
 Examples:
   steadfast volume status disk1.img disk2.img
-  steadfast volume status --json *.img | jq '.volumes[].legs'
+  steadfast volume status --json *.img | jq '.volumes[].mirror.legs'
 
 Exit status: 0 whole, 1 a leg needs attention or nothing can be assembled,
 2 used wrongly, 3 a label of a newer version.")]
@@ -255,14 +257,18 @@ pub struct Members {
 }
 
 /// Kinds of volumes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum VolumeKind {
-    /// The same on every leg
-    Mirror,
-    /// Pieces of each component in turn
-    Stripe,
-    /// One component after the other
-    Concat,
+const KINDS: [(LayoutKind, &str); 3] = [
+    (LayoutKind::Mirror, "The same on every leg"),
+    (LayoutKind::Stripe, "Pieces of each component in turn"),
+    (LayoutKind::Concat, "One component after the other"),
+];
+
+fn kinds() -> impl TypedValueParser<Value = LayoutKind> {
+    let values = KINDS.map(|(kind, help)| PossibleValue::new(kind.name()).help(help));
+    let named = |name: String| KINDS.iter().find(|(kind, _)| kind.name() == name);
+    // OK to fall back: it is one of these.
+    PossibleValuesParser::new(values)
+        .map(move |name| named(name).map(|(kind, _)| *kind).unwrap_or_default())
 }
 
 /// A new volume.
@@ -278,8 +284,8 @@ pub struct CreateArgs {
         default_missing_value = "")]
     pub host: Option<String>,
     /// What it is
-    #[arg(long, value_enum, default_value = "mirror")]
-    pub kind: VolumeKind,
+    #[arg(long, value_parser = kinds(), default_value = "mirror")]
+    pub kind: LayoutKind,
     /// A further leg, which does not count as keeping its contents without power
     #[arg(long, value_name = "DEVICE")]
     pub volatile: Vec<PathBuf>,
@@ -305,6 +311,13 @@ pub struct CreateArgs {
     /// Overwrite file systems and labels of other volumes on the devices
     #[arg(long)]
     pub force: bool,
+}
+
+impl CreateArgs {
+    /// All devices, in the order of their places.
+    pub fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.devices.iter().chain(&self.volatile).chain(&self.partial)
+    }
 }
 
 /// How a mirror reads and writes.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::cli::Members;
 use super::open;
-use crate::Usage;
+use crate::{CommandEnd, Usage};
 use steadfast_vfs::foreign::Foreign;
 
 /// Labels that were found, and whose they are.
@@ -38,7 +38,7 @@ struct Target {
 ///
 /// # Errors
 /// It is a component of another one, it cannot be assembled, or a device fails.
-pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
+pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<CommandEnd> {
     if members.members.iter().any(|path| members_of(path).is_some()) {
         let what = "volume destroy takes the devices themselves, not volume:MEMBER,MEMBER; of \
                     volumes inside of each other it takes the outermost apart, or that of --volume";
@@ -89,7 +89,7 @@ pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
         let (name, why) = (Foreign::new(&name), End::overwritten(end));
         writeln!(out, "  {name} was left as it is: {why}")?;
     }
-    Ok(())
+    Ok(CommandEnd::Good)
 }
 
 /// The volume that is meant: the outermost one, or that of `--volume`.

@@ -71,29 +71,15 @@ pub fn open_all(paths: &[PathBuf], read_only: bool) -> Result<Vec<Arc<dyn BlockD
     opened.into_iter().map(|open| looked_after(Ok(open), read_only)).collect()
 }
 
-/// Assembles what the members belong to. One volume must come of it.
-pub fn assembled(members: &Members, read_only: bool) -> Result<(AssemblyReport, Volume)> {
-    assembled_with(members, read_only, false)
-}
-
-/// The same; blank memory is a leg again.
-pub fn joined(members: &Members, read_only: bool) -> Result<(AssemblyReport, Volume)> {
-    assembled_with(members, read_only, true)
-}
-
-fn assembled_with(
-    members: &Members,
-    read_only: bool,
-    rejoin: bool,
-) -> Result<(AssemblyReport, Volume)> {
+/// Assembles what the members belong to. One volume must come of it; with `rejoin` blank memory is
+/// a leg again.
+pub fn assembled(members: &Members, rejoin: bool) -> Result<(AssemblyReport, Volume)> {
     let Members { degraded, keep, .. } = *members;
-    let options = MemberOptions { read_only, degraded, keep, rejoin };
+    let options = MemberOptions { read_only: false, degraded, keep, rejoin };
     let open = path::assembled(&members.members, &options).map_err(to_anyhow)?;
     print_notes(&open.notes);
-    if !read_only {
-        open.inner.iter().try_for_each(look_after)?;
-        close_at_the_end(&open.found)?;
-    }
+    open.inner.iter().try_for_each(look_after)?;
+    close_at_the_end(&open.found)?;
     Ok((open.found, open.volume))
 }
 

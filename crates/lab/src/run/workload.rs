@@ -1,0 +1,113 @@
+//! What a scenario's variants run: one implementation a kind of workload.
+
+use std::sync::Arc;
+
+use steadfast_crash::explore::{CutSource, Plan, RebootTarget};
+use steadfast_crash::risk::FilesWorkload;
+use steadfast_vfs::FileSystem;
+
+use super::setting::{Part, Report, Setting};
+use crate::VariantError;
+use crate::results::Measurement;
+use crate::scenario::Variant;
+
+/// A kind of workload, ready to be run on a scenario's variants: over a file system, or over block
+/// devices.
+///
+/// What it does is done on a stack that it asks for ([`Setting::on_stack`]), in a simulation of its
+/// own or in real time. What is cut is recorded with an account of what was promised
+/// ([`steadfast_crash::account`]), and comes to the judges as a [`CutSource`]. What it brings are
+/// [`Measurement`]s.
+pub(super) trait Workload: Send + Sync {
+    /// What is measured, in words or as a command line; `None`: nothing, it is only cut.
+    fn command(&self) -> Option<String>;
+
+    /// What is cut, where that is something else than what is measured.
+    fn risk_command(&self) -> Option<String> {
+        None
+    }
+
+    /// Which parts of it a variant takes part in; each is a job. If nothing else is said: it is
+    /// measured, and not cut.
+    fn parts(&self, _: &Setting, variant: &Variant) -> Vec<Part> {
+        variant.run.speed().then_some(Part::Speed).into_iter().collect()
+    }
+
+    /// Runs a part on a variant.
+    fn run(
+        &self,
+        setting: &Setting,
+        variant: &Variant,
+        part: Part,
+        report: Report,
+    ) -> Result<JobResult, VariantError>;
+
+    /// What it does to a mounted file system, where that is all that it needs: in real time it can
+    /// be run on one of the kernel's, too.
+    fn on_file_system(&self, _: &Setting, _: &Variant) -> Option<FileSystemWork> {
+        None
+    }
+
+    /// The run whose power is cut, run once more; `None`: it has none.
+    fn recorded(&self, _: &Setting, _: &Variant) -> Option<Result<Cuttable, VariantError>> {
+        None
+    }
+
+    /// About how long a variant's measurement takes, beside the others': the longest is begun
+    /// first.
+    fn weight(&self, _variant: &Variant) -> u64 {
+        1
+    }
+
+    /// The workload of files, where it is also run in real time beside the kernel's file systems.
+    fn in_real_time(&self) -> Option<&FilesWorkload> {
+        None
+    }
+
+    /// Whether a run without `--full` is a reduced one.
+    fn is_reduced_by_default(&self) -> bool {
+        true
+    }
+}
+
+/// Runs on a mounted file system.
+type FileSystemFn = dyn FnOnce(Arc<dyn FileSystem>) -> Result<JobResult, VariantError> + Send;
+
+/// What is done to a file system, and what comes of it.
+pub(super) struct FileSystemWork {
+    /// Page cache of the machine.
+    pub memory_bytes: u64,
+    /// The work.
+    pub run: Box<FileSystemFn>,
+}
+
+/// A recorded run, the machine that it is of, and how it is cut.
+pub(super) struct Cuttable {
+    pub machine: Arc<dyn RebootTarget>,
+    pub recorded: CutSource,
+    pub plan: Plan,
+}
+
+/// What one job brought.
+#[derive(Default)]
+pub(super) struct JobResult {
+    /// What it measured.
+    pub measurements: Vec<Measurement>,
+    /// Said of the run.
+    pub notes: Vec<String>,
+    /// This machine cannot run it, and why.
+    pub left_out: Option<String>,
+}
+
+impl JobResult {
+    /// Rows of one kind.
+    pub fn of(rows: impl IntoIterator<Item: Into<Measurement>>) -> JobResult {
+        JobResult::default().with(rows)
+    }
+
+    /// The outcome with further rows.
+    pub fn with(mut self, rows: impl IntoIterator<Item: Into<Measurement>>) -> JobResult {
+        self.measurements.extend(rows.into_iter().map(Into::into));
+        self
+    }
+}

@@ -1,0 +1,92 @@
+//! `[[variant]]` of a scenario file: what is run, on which of the devices and volumes.
+
+use serde::Deserialize;
+use steadfast_devices::model::ModelParams;
+use steadfast_setup::{Machine, single_values, table};
+
+table! {
+    /// One variant.
+    pub struct Variant: "[[variant]]",
+        beside #[cfg(feature = "planted-bugs")]
+            planted: Option<steadfast_crash::planted::StackBug>
+    {
+        /// Short name, different from the others'.
+        name: String;
+        /// One line for people.
+        label: String;
+        /// The device or volume that holds the file system.
+        disk: String;
+        /// The device or volume that holds an external journal.
+        journal: Option<String>, else "on the disk";
+        /// The request scheduler before the disk, a `[scheduler.NAME]`.
+        scheduler: Option<String>, else "none";
+        /// Table: keys of `[machine]` that are others for this variant.
+        machine: Option<Machine>, else "`[machine]`";
+        /// The kernel's `ext2`, `ext3`, `ext4`, `xfs` or `btrfs` instead, in real time, as root:
+        /// with `files` left out without; with `iozone` run only with `--peers`.
+        kernel: Option<String>, else "Steadfast's ext4";
+        /// Options of `steadfast mkfs`, separated by spaces; with `kernel`, of its own mkfs.
+        mkfs: String = "";
+        /// Mount options of the file system, separated by commas (docs/mount.md); with `kernel`,
+        /// words for mount(8).
+        mount: String = "";
+        /// The variant that it is compared with.
+        baseline: Option<String>, else "the first that is measured";
+        /// `both`, `speed` or `risk`: what is measured, the power cuts, or both; not with `files`
+        /// alone.
+        run: RunKind = "both";
+        /// What its cuts are: `power`, or `reset`: the machine is reset and its drives keep their
+        /// power, which takes the caches only of those with `cache_at_reset = "lost"`.
+        cut: CutKind = "power";
+        /// Which configuration of the benchmark it is run with.
+        configuration: Option<String>, else "needed with `workload.configuration`";
+    }
+}
+
+single_values!(CutKind, RunKind);
+
+/// What happens at a cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum CutKind {
+    /// The power fails.
+    #[default]
+    Power,
+    /// The machine is reset, and the drives keep their power.
+    Reset,
+}
+
+/// Which parts of a run a variant takes part in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// Benchmark and power cuts.
+    #[default]
+    Both,
+    /// Benchmark only.
+    Speed,
+    /// Power cuts only.
+    Risk,
+    /// The kernel's file system under the benchmark: beside the others, when somebody asks for it.
+    #[serde(skip)]
+    Peer,
+}
+
+impl RunKind {
+    /// Whether the benchmark runs.
+    pub fn speed(self) -> bool {
+        matches!(self, RunKind::Both | RunKind::Speed)
+    }
+
+    /// Whether the power is cut.
+    pub fn risk(self) -> bool {
+        matches!(self, RunKind::Both | RunKind::Risk)
+    }
+}
+
+impl Variant {
+    /// Whether a cut takes what is in the volatile cache of a device.
+    pub(crate) fn loses_cache(&self, device: &ModelParams) -> bool {
+        self.cut == CutKind::Power || device.forgets_at_reset()
+    }
+}

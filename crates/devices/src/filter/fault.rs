@@ -66,6 +66,10 @@ pub enum Effect {
     /// A write or discard is not done, a flush does not reach the device; the answer is success.
     /// A read: no effect.
     Lost,
+    /// A write is done beside its place, behind it or, at the end of the device, before it; the
+    /// answer is success. Others: no effect. (Misdirected writes: Bairavasundaram et al., FAST
+    /// 2008.)
+    Misdirected,
     /// A read returns its bytes with one bit of each logical block turned over. Others: no effect.
     Corrupt,
     /// It is done at once, but its answer comes no earlier than this long after its submission.
@@ -225,6 +229,7 @@ impl Fault {
                 Request::Read { .. } => self.next.submit(request),
                 _ => Completion::ready(Ok(Bytes::new())),
             },
+            Effect::Misdirected => self.next.submit(beside(request, info.size)),
             Effect::Corrupt => match request {
                 Request::Read { .. } => {
                     let block = info.logical_block as usize;
@@ -283,6 +288,14 @@ impl BlockDevice for Fault {
             Some(effect) => self.apply(effect, request, info),
         }
     }
+}
+
+/// A write of as many bytes beside its place; others as they are.
+fn beside(request: Request, size: u64) -> Request {
+    let Request::Write { offset, data, fua } = request else { return request };
+    let (len, behind) = (data.len() as u64, offset + data.len() as u64);
+    let offset = if behind + len <= size { behind } else { offset.saturating_sub(len) };
+    Request::Write { offset, data, fua }
 }
 
 /// A completion that gets another answer made from the first.
@@ -400,6 +413,21 @@ mod tests {
         assert_eq!(fault.read(0, 4096).unwrap(), want);
         assert!(fault.discard(0, 512).is_err());
         assert_eq!(ram.read(0, 512).unwrap(), vec![0; 512]);
+    }
+
+    #[test]
+    fn a_misdirected_write_is_beside_its_place() {
+        let (fault, faults, ram) = fixture();
+        let end = ram.info().size - 4096;
+        for at in [0, end] {
+            fault.write(at, data(at + 1, 4096)).unwrap();
+        }
+        faults.add(FaultRule::new(Ops::ALL, Effect::Misdirected));
+        for (at, lands) in [(0, 4096), (end, end - 4096)] {
+            fault.write(at, data(2, 4096)).unwrap();
+            assert_eq!(fault.read(at, 4096).unwrap(), pattern::bytes(at + 1, 0, 4096));
+            assert_eq!(ram.read(lands, 4096).unwrap(), pattern::bytes(2, 0, 4096));
+        }
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Plot {
         let left = match &y {
             Scale::Names { names, .. } => {
                 widest(names.iter().map(|(_, name)| name.as_str())).min(NAME as f64 * CHARACTER)
-                    + 10.0
+                    + 16.0
             }
             _ => LEFT,
         };

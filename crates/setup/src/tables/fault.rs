@@ -14,8 +14,9 @@ table! {
     pub struct FaultForm: "fault of [device.NAME]", check FaultForm::check {
         /// What happens to a request: `fail`, it is not done and fails; `fail-after`, it is done
         /// and fails; `torn`, of a write only the beginning is done, and it fails; `lost`, a write
-        /// or flush is not done and succeeds; `corrupt`, a read returns a bit of each block turned
-        /// over; `delay`; `gone`, it and all later ones fail.
+        /// or flush is not done and succeeds; `misdirected`, a write is done beside its place and
+        /// succeeds; `corrupt`, a read returns a bit of each block turned over; `delay`; `gone`, it
+        /// and all later ones fail.
         effect: Effect;
         /// Which requests: `read`, `write`, `flush`, `discard` or `all`.
         on: Ops = "all";
@@ -46,6 +47,7 @@ impl Value for Effect {
             ("fail-after", Effect::FailAfter(INJECTED.into())),
             ("torn", Effect::Torn(0)),
             ("lost", Effect::Lost),
+            ("misdirected", Effect::Misdirected),
             ("corrupt", Effect::Corrupt),
             ("delay", Effect::Delay(Duration::ZERO)),
             ("gone", Effect::Gone(INJECTED.into())),

@@ -63,8 +63,8 @@ pub fn known(fs: &str) -> Result<Fs, Usage> {
         return Ok(Fs::Own(*kind));
     }
     // There is only one of these.
-    let kernel = fs.strip_prefix("kernel-").or_else(|| matches!(fs, "xfs" | "btrfs").then_some(fs));
-    kernel.and_then(KernelFs::of_name).map(Fs::Kernel).ok_or_else(|| {
+    let kernel = fs.strip_prefix("kernel-").unwrap_or(fs);
+    KernelFs::of_name(kernel).map(Fs::Kernel).ok_or_else(|| {
         let own = OWN.map(|(name, _)| name.to_owned());
         let kernel = KernelFs::ALL.map(|fs| format!("kernel-{}", fs.name()));
         Usage(format!("--fs {fs} is unknown: {}", choose(own.into_iter().chain(kernel))))

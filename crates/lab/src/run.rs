@@ -43,6 +43,8 @@ pub use reproduce::cut_until;
 pub use reproduce::reproduce_state;
 pub use setting::{RunOptions, Watch};
 
+use steadfast_setup::{DeviceSpec, Overwrite};
+
 use crate::error::CUTS_MAX;
 use crate::results::Results;
 use crate::scenario::{RunKind, Scenario, Variant, WorkloadKind};
@@ -247,8 +249,11 @@ fn loads(
 /// # Errors
 /// What [`run`] would refuse.
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
+    // What has devices of this machine is for `--real`; which of them are there, only a run asks.
+    let is_path = |device: &DeviceSpec| device.model().is_none();
+    let real = scenario.topology.devices.values().any(is_path).then_some(Overwrite::Blank);
     for full in [false, true] {
-        let setting = Setting::new(scenario, &RunOptions { full, ..RunOptions::default() })?;
+        let setting = Setting::new(scenario, &RunOptions { full, real, ..RunOptions::default() })?;
         if let Some(why) = setting.refused() {
             return Err(why.of(scenario));
         }
@@ -258,15 +263,16 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 
 /// Makes a variant's file system on its devices, mounts and unmounts it, in a simulation
 /// ([`Setup::try_out`](steadfast_setup::Setup::try_out)). Nothing to try of the kernel's file
-/// systems.
+/// systems, nor on devices of this machine.
 ///
 /// # Errors
 /// The variant cannot be built, with the reason.
 pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
-    if variant.kernel.is_some() {
+    let setup = scenario.setup_of(variant);
+    let simulated = setup.leaves().iter().all(|device| scenario.model(device).is_some());
+    if variant.kernel.is_some() || !simulated {
         return Ok(());
     }
-    let setup = scenario.setup_of(variant);
     let tried = setup.simulation(1).run(move || setup.try_out().map_err(VariantError::from));
     tried.map_err(VariantError::from).flatten().map_err(|e| e.of(variant))
 }

@@ -16,7 +16,7 @@ pub(super) fn panels(results: &Results) -> Vec<Drawing> {
             let few = rows.iter().find_map(|r| r.latency_us.as_ref());
             (name, number, points(whole.as_ref(), few, 1e-3))
         });
-        chart(test, "milliseconds of a record (virtual clock)", lines)
+        chart(test, &format!("milliseconds of a record ({})", results.clock), lines)
     });
     of_tests.chain(fsyncs(results)).collect()
 }

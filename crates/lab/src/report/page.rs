@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::svg::Drawing;
 use super::{ages, latency, matrix, risk, sentences, speed, style, tables, waiting};
-use crate::results::{FilesRow, Results, RiskRow, SpeedRow, VariantInfo, VariantTime};
+use crate::results::{ClockKind, FilesRow, Results, RiskRow, SpeedRow, VariantInfo, VariantTime};
 
 /// A part of the page: its place for links, its heading, and what it holds.
 struct Section {
@@ -86,11 +86,12 @@ fn sections(results: &Results) -> Vec<Section> {
             sections.push(Section { id, heading, body });
         }
     };
-    let (heading, caption) = match speed::has_published(results) {
+    let (heading, published) = match speed::has_published(results) {
         true => ("Speed, and the published figures", PUBLISHED),
-        false => ("Speed", MEASURED),
+        false => ("Speed", ""),
     };
-    add("speed", heading, speed::panels(results), "panels", caption);
+    let caption = format!("Bars: measured, {}; {MEASURED}{published}", results.clock);
+    add("speed", heading, speed::panels(results), "panels", &caption);
     add("files", "Speed", speed::of_files(results), "panels", FILES);
     add("peers", "Beside the kernel's file systems", speed::of_peers(results), "panels", PEERS);
     add("latency", "How long calls took", latency::panels(results), "panels", LATENCY);
@@ -107,10 +108,8 @@ fn sections(results: &Results) -> Vec<Section> {
     sections
 }
 
-const PUBLISHED: &str = "Bars: measured, virtual clock; the line across a bar's end is the range \
-    over the seeds. The upright mark and the second figure: published.";
-const MEASURED: &str = "Bars: measured, virtual clock; the line across a bar's end is the range \
-    over the seeds.";
+const MEASURED: &str = "the line across a bar's end is the range over the seeds.";
+const PUBLISHED: &str = " The upright mark and the second figure: published.";
 const FILES: &str = "Bars: the median of the runs; the line across a bar's end is their range. \
     Which of two is faster, 'place' says, where it can be said. By system calls: as a program has \
     it.";
@@ -169,6 +168,7 @@ fn time_of(results: &Results, variant: &VariantInfo) -> String {
     }
     match run.of::<FilesRow>().find(|f| f.variant == variant.name) {
         Some(f) => format!("{:.1} s, {} clock", f.elapsed_seconds, f.clock.name()),
+        None if results.clock == ClockKind::Wall => "wall clock".into(),
         None if results.peers.iter().any(|p| p.variant == variant.name) => "wall clock".into(),
         None if variant.kernel.is_some() => "left out".into(),
         None => "cut only".into(),

@@ -6,10 +6,11 @@ use crate::results::{QueueSeries, Results};
 
 /// A chart a variant; of several seeds the first's.
 pub(super) fn all(results: &Results) -> Vec<Drawing> {
-    panels(&results.only().of().map(chart).collect::<Vec<_>>())
+    let axis = format!("seconds since the writer began ({})", results.clock);
+    panels(&results.only().of().map(|series| chart(series, &axis)).collect::<Vec<_>>())
 }
 
-fn chart(series: &QueueSeries) -> Lines<'_> {
+fn chart<'a>(series: &'a QueueSeries, axis: &'a str) -> Lines<'a> {
     let points = |kb: &[f64]| {
         let at = |i: usize| i as f64 * series.every_ms / 1e3;
         kb.iter().enumerate().map(|(i, kb)| (at(i), kb / 1024.0)).collect()
@@ -19,7 +20,7 @@ fn chart(series: &QueueSeries) -> Lines<'_> {
     Lines {
         title: &series.variant,
         description: format!("{}: at most {deepest:.2} MiB waited in the queue", series.variant),
-        axes: ("seconds since the writer began (virtual clock)", "MiB waiting"),
+        axes: (axis, "MiB waiting"),
         series: vec![("writes", points(&series.write_kb)), ("reads", points(&series.read_kb))],
         instant: Some((series.reads_from_s, "first file is read")),
     }

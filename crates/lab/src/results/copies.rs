@@ -18,7 +18,7 @@ pub struct CopyRow {
     pub records: u64,
     /// Bytes that were written.
     pub bytes: u64,
-    /// How long it took, in virtual seconds.
+    /// How long it took, in seconds of the results' clock.
     pub seconds: f64,
     /// Records a second.
     pub records_per_s: f64,
@@ -27,7 +27,7 @@ pub struct CopyRow {
 }
 
 impl Row for CopyRow {
-    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
+    fn lines(&self, results: &dyn RowContext) -> Vec<TableLine> {
         let published = self.published_records_per_s;
         let mut columns = vec![
             wide("records", Cell::count(self.records)),
@@ -42,7 +42,7 @@ impl Row for CopyRow {
         }
         vec![TableLine::new(
             Order::First,
-            format!("dd: {}, virtual clock", self.test),
+            format!("dd: {}, {}", self.test, results.clock()),
             &self.variant,
             columns,
         )]

@@ -148,16 +148,27 @@ impl Path {
 
 /// Which clock a speed was taken by.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockKind {
     /// The wall clock: all that a run takes, its own code too, and whatever else the machine does.
     Wall,
     /// The simulation's: the modelled devices, and what of the code is declared.
+    #[default]
     Virtual,
 }
 
+impl std::fmt::Display for ClockKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} clock", self.name())
+    }
+}
+
 impl ClockKind {
+    pub(crate) fn is_virtual(&self) -> bool {
+        *self == ClockKind::Virtual
+    }
+
     /// For people.
     pub fn name(self) -> &'static str {
         match self {

@@ -88,6 +88,9 @@ pub struct Results {
     pub source: Option<Source>,
     /// Seeds of the random choices, one a run.
     pub seeds: Vec<u64>,
+    /// Which clock the times were taken by, but for those that say it themselves; absent: virtual.
+    #[serde(default, skip_serializing_if = "ClockKind::is_virtual")]
+    pub clock: ClockKind,
     /// Whether the workload ran at the published size.
     pub full: bool,
     /// The ratios at the published size, beside a reduced one; `null`: not run.
@@ -230,6 +233,10 @@ impl Results {
 }
 
 impl RowContext for Results {
+    fn clock(&self) -> ClockKind {
+        self.clock
+    }
+
     fn size(&self) -> &'static str {
         if self.full { "published size" } else { "reduced size" }
     }

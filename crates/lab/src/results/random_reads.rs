@@ -19,7 +19,7 @@ pub struct RandomReadRow {
     pub reads: u64,
     /// Bytes of each.
     pub bytes: u64,
-    /// How long all took, in virtual seconds.
+    /// How long all took, in seconds of the results' clock.
     pub seconds: f64,
     /// Reads a second.
     pub reads_per_s: f64,
@@ -28,7 +28,7 @@ pub struct RandomReadRow {
 }
 
 impl Row for RandomReadRow {
-    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
+    fn lines(&self, results: &dyn RowContext) -> Vec<TableLine> {
         let [p50, tail, max] = percentiles("us", &self.latency_us, Unit::Plain(1));
         let columns = vec![
             wide("reads", Cell::count(self.reads)),
@@ -40,7 +40,7 @@ impl Row for RandomReadRow {
         ];
         vec![TableLine::new(
             Order::First,
-            format!("random reads: {}, virtual clock", self.test),
+            format!("random reads: {}, {}", self.test, results.clock()),
             &self.variant,
             columns,
         )]

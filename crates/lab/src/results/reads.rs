@@ -50,7 +50,7 @@ pub struct QueueSeries {
 impl Row for QueueSeries {}
 
 impl Row for ReadRow {
-    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
+    fn lines(&self, results: &dyn RowContext) -> Vec<TableLine> {
         let digits = match self.seconds.max() {
             s if s < 0.1 => 4,
             s if s < 1.0 => 2,
@@ -73,7 +73,7 @@ impl Row for ReadRow {
             always("writer, MB/s", Cell::plain(self.written_kb_per_s / 1024.0, 1)),
         ];
         let mib = self.bytes >> 20;
-        let title = format!("{}: {mib} MiB beside a writer, virtual clock", self.test);
+        let title = format!("{}: {mib} MiB beside a writer, {}", self.test, results.clock());
         vec![TableLine::new(Order::First, title, &self.variant, columns)]
     }
 }

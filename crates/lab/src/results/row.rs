@@ -1,5 +1,6 @@
 //! What a kind of measurement says of itself: the lines of tables that it makes.
 
+use super::ClockKind;
 use super::cell::Cell;
 use super::column::Column;
 
@@ -14,6 +15,8 @@ pub(crate) trait Row {
 
 /// What the lines of a row say of the results that it is one of.
 pub(crate) trait RowContext {
+    /// Which clock its times were taken by.
+    fn clock(&self) -> ClockKind;
     /// At what size the benchmark ran.
     fn size(&self) -> &'static str;
     /// A test's name, with the figure where it is not the children's sum.

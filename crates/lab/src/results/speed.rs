@@ -57,7 +57,7 @@ impl Row for SpeedRow {
             wide(format!("{variant}, record ms p99"), latency(Percentiles::p99)),
             wide(format!("{variant}, record ms max"), latency(|l| Some(l.max()))),
         ];
-        let title = format!("MB/s, virtual clock, {}", results.size());
+        let title = format!("MB/s, {}, {}", results.clock(), results.size());
         vec![TableLine::new(Order::Speed, title, results.test_label(&self.test), columns)]
     }
 }

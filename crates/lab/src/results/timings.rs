@@ -25,7 +25,7 @@ pub struct TimingRow {
 }
 
 impl Row for TimingRow {
-    fn lines(&self, _results: &dyn RowContext) -> Vec<TableLine> {
+    fn lines(&self, results: &dyn RowContext) -> Vec<TableLine> {
         let published = self.published_kb_per_s;
         let percent = published.map(|kb| (self.kb_per_s / kb - 1.0) * 100.0);
         let columns = vec![
@@ -37,6 +37,6 @@ impl Row for TimingRow {
         ];
         let variant = self.variant.as_ref().map_or(String::new(), |v| format!("{v}: "));
         let name = format!("{variant}{}", self.test);
-        vec![TableLine::new(Order::Devices, "hdparm, virtual clock", name, columns)]
+        vec![TableLine::new(Order::Devices, format!("hdparm, {}", results.clock()), name, columns)]
     }
 }

@@ -108,6 +108,10 @@ pub(super) fn results(
         variants: first.variants(),
         runs,
         machine_load: first.reals.load.or(peers.load),
+        clock: match first.options.real {
+            Some(_) => ClockKind::Wall,
+            None => ClockKind::Virtual,
+        },
         peers: peers.rows,
         failures,
         notes,

@@ -182,7 +182,7 @@ impl Create {
         if self.kind != LayoutKind::Mirror && (is_set || self.checksums) {
             let (kind, what) = (self.kind.name(), what[usize::from(!is_set)]);
             return Err(
-                UsedWrongly.about(&self.name, format!("is a {kind}: {what} are a mirror's"))
+                UsedWrongly.about(&self.name, format!("is a {kind}: {what} are for mirrors only"))
             );
         }
         set.policies(Policies::default())
@@ -361,13 +361,20 @@ impl Set {
     /// # Errors
     /// There is no such policy.
     pub fn policies(&self, now: Policies) -> Result<Policies, Refusal> {
-        let none = |name: &str| UsedWrongly.because(format!("'{name}': there is no such policy"));
+        let none = |of: &str, name: &str, all: &str| {
+            UsedWrongly.because(format!("{of} policy '{name}': there is no such policy: {all}"))
+        };
+        let (reads, writes) = (
+            "choose roundrobin, geometric, first, adaptive or preferred:PLACE",
+            "choose parallel, serial or write-behind",
+        );
         let mut policies = now;
         if let Some(read) = &self.read {
-            policies.read = ReadPolicy::named(read).ok_or_else(|| none(read))?;
+            policies.read = ReadPolicy::named(read).ok_or_else(|| none("read", read, reads))?;
         }
         if let Some(write) = &self.write {
-            policies.write = WritePolicy::named(write).ok_or_else(|| none(write))?;
+            policies.write =
+                WritePolicy::named(write).ok_or_else(|| none("write", write, writes))?;
         }
         if let Some(pass) = self.pass {
             let none = || UsedWrongly.because(format!("{pass}: a pass is 0 to 9"));

@@ -61,7 +61,16 @@ fn measured(json: &str) -> serde_json::Value {
 fn a_blank_device_is_measured_and_not_cut() {
     let d = desk(OWN);
     assert!(d.bad("lab run own.toml", 2).contains("--real measures on it"));
-    let run = measured(&d.good("lab run own.toml --real --json -"));
+    d.good("lab check own.toml");
+    let text = d.good("lab run own.toml --real --json own.json");
+    // It says of itself which clock it is by.
+    assert!(text.contains("wall clock") && !text.contains("virtual clock"), "{text}");
+    d.good("lab show own.json --report own.html");
+    let page = fs::read_to_string(d.path().join("own.html")).unwrap();
+    assert!(page.contains("wall clock") && !page.contains("virtual clock"), "{page}");
+    let json = fs::read_to_string(d.path().join("own.json")).unwrap();
+    assert!(json.contains("\"clock\": \"wall\""), "{json}");
+    let run = measured(&json);
     let speeds: Vec<_> = rows(&run, "speed").iter().map(|row| row["test"].clone()).collect();
     let tests = ["initial write", "rewrite", "read", "reread", "a file"];
     assert!(tests.iter().all(|test| speeds.iter().any(|t| t == test)), "{speeds:?}");

@@ -56,6 +56,6 @@ fn an_image_that_goes_bad_is_not_believed_and_is_repaired() {
 #[test]
 fn only_mirrors_have_checksums() {
     let desk = Desk::new(&["a", "b"]);
-    desk.bad("volume create s a b --kind stripe --checksums", 2, "checksums are a mirror's");
+    desk.bad("volume create s a b --kind stripe --checksums", 2, "checksums are for mirrors only");
     desk.bad("volume create m a b --checksums --region 4k", 2, "at least 65536");
 }

@@ -165,7 +165,7 @@ fn numbers_and_words() {
             ("volume grow a b --size 3145729", 2, "are not whole regions"),
             ("volume resync a b --rate 0", 2, "never ends"),
             ("volume set a b --pass 11", 2, "a pass is 0 to 9"),
-            ("volume set a b --read-policy fast", 2, "there is no such policy"),
+            ("volume set a b --read-policy fast", 2, "choose roundrobin, geometric, "),
             ("volume set a b --read-policy preferred:4", 2, "there is no such policy"),
             ("volume set a b --read-policy preferred:2", 2, "there is none in this place"),
             ("volume create n plain --read-policy preferred:1", 2, "there is none in this place"),

@@ -82,7 +82,7 @@ const LAYERS: [Layer; 27] = [
         &[],
     ),
     // Devices and volumes as files: knows no file system that could be on them. `setup` opens what
-    // a path names, and makes volumes.
+    // a path names, makes volumes, and reads the configuration.
     layer("stack", &["host", "runtime", "block", "vfs", "devices", "volume", "setup"], &[]),
     layer(
         "crash",

@@ -27,22 +27,21 @@ impl LatencyHistogram {
 
     /// Of times in microseconds that each happened so often.
     pub fn counted(times: impl Iterator<Item = (f64, u64)>) -> LatencyHistogram {
+        // OK to cast: the logarithm of a number is small; of none it is the first step.
+        let step = |us: f64| (us.log10() * STEPS + 1e-9).floor().max(f64::from(FIRST)) as i32;
+        LatencyHistogram::of_steps(times.map(|(us, count)| (step(us), count)))
+    }
+
+    fn of_steps(counts: impl Iterator<Item = (i32, u64)>) -> LatencyHistogram {
         let mut steps: BTreeMap<i32, u64> = BTreeMap::new();
-        for (us, count) in times {
-            // OK to cast: the logarithm of a number is small; of none it is the first step.
-            let step = (us.log10() * STEPS + 1e-9).floor().max(f64::from(FIRST)) as i32;
-            *steps.entry(step).or_default() += count;
-        }
+        counts.for_each(|(step, count)| *steps.entry(step).or_default() += count);
         LatencyHistogram { steps: steps.into_iter().collect() }
     }
 
     /// Several as one; `None` of none.
     pub fn sum<'a>(all: impl Iterator<Item = &'a LatencyHistogram>) -> Option<LatencyHistogram> {
-        let mut steps: BTreeMap<i32, u64> = BTreeMap::new();
-        for (step, count) in all.flat_map(|d| &d.steps) {
-            *steps.entry(*step).or_default() += count;
-        }
-        (!steps.is_empty()).then(|| LatencyHistogram { steps: steps.into_iter().collect() })
+        let sum = LatencyHistogram::of_steps(all.flat_map(|d| &d.steps).copied());
+        (!sum.steps.is_empty()).then_some(sum)
     }
 
     /// How many calls.

@@ -44,7 +44,9 @@ pub trait Readable {
     ///
     /// # Errors
     /// As fsync(2).
-    fn forget(&mut self) -> Result<(), Errno>;
+    fn forget(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
 }
 
 /// What a timing found.
@@ -253,10 +255,6 @@ impl Readable for FileReader {
         cpu(SYSCALL);
         let data: Bytes = self.fs.read(self.fh, offset, BUFFER as usize)?;
         Ok(data.len() as u64)
-    }
-
-    fn forget(&mut self) -> Result<(), Errno> {
-        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ pub mod distribution;
 pub mod hdparm;
 pub mod iozone;
 
+pub(crate) use cpu::cpu_since;
 pub use cpu::cpu_used;
 
 #[cfg(doctest)]

@@ -117,17 +117,23 @@ impl History {
         object
     }
 
-    fn bind(&mut self, path: &str, holds: Option<Object>, by: usize) {
-        let binding = Binding { holds, by, durable: None };
-        self.bindings.entry(path.to_owned()).or_default().push(binding);
-    }
-
-    /// Adds a call that changes names; its number.
-    fn naming(&mut self, started: Moment, kind: CallKind, path: &str, other: &str) -> usize {
+    /// Adds a call that changes names; what the paths hold from then on.
+    fn naming(
+        &mut self,
+        started: Moment,
+        (kind, path, other): (CallKind, &str, &str),
+        object: Option<Object>,
+        holds: &[(&str, Option<Object>)],
+    ) -> (Object, u64, HistoryEvent) {
+        let by = self.namings.len();
         let other = other.as_bytes().to_vec();
         let call = program::Call::plain(kind, path, started, None);
         self.namings.push(program::Call { other, ..call });
-        self.namings.len() - 1
+        for (path, holds) in holds {
+            let binding = Binding { holds: *holds, by, durable: None };
+            self.bindings.entry((*path).to_owned()).or_default().push(binding);
+        }
+        (object.unwrap_or(Object::BEFORE), 0, HistoryEvent::Naming(by))
     }
 
     fn sync(
@@ -157,6 +163,39 @@ impl History {
 
     fn holder(&self, path: &str) -> Option<Object> {
         self.bindings.get(path)?.last()?.holds
+    }
+
+    /// What a sync covers is durable from `now` on: contents of one file, or of all.
+    fn contents_durable(
+        &mut self,
+        object: Option<Object>,
+        covers: impl Fn(Moment) -> bool,
+        now: Moment,
+    ) {
+        let wanted = |o: &Object| object.is_none_or(|wanted| wanted == *o);
+        for (object, ops) in self.contents.iter_mut().filter(|(o, _)| wanted(o)) {
+            let promised = self.promised.entry(*object).or_default();
+            for op in &mut ops[*promised..] {
+                if op.durable.is_none() && op.acknowledged.is_some_and(&covers) {
+                    op.durable = Some(now);
+                }
+            }
+            *promised += ops[*promised..].iter().take_while(|op| op.durable.is_some()).count();
+        }
+    }
+
+    /// The same of the names in one folder, or in all.
+    fn names_durable(&mut self, folder: Option<&[u8]>, begun: u64, now: Moment) {
+        for (path, bindings) in &mut self.bindings {
+            if folder.is_some_and(|folder| folder != folder_of(path).as_bytes()) {
+                continue;
+            }
+            for binding in bindings.iter_mut().filter(|b| b.durable.is_none()) {
+                if self.namings[binding.by].returned.is_some_and(|r| r.tick < begun) {
+                    binding.durable = Some(now);
+                }
+            }
+        }
     }
 }
 
@@ -229,37 +268,25 @@ impl Account {
         let none = Object::BEFORE;
         let (object, tag, what) = match call {
             Call::Create(path) => {
-                let by = history.naming(at, CallKind::Create, path, "");
-                let object = history.new_object();
-                history.bind(path, Some(object), by);
-                (object, 0, HistoryEvent::Naming(by))
+                let new = Some(history.new_object());
+                history.naming(at, (CallKind::Create, path, ""), new, &[(path, new)])
             }
             Call::Rename(from, to) => {
-                let by = history.naming(at, CallKind::Rename, from, to);
                 let object = history.holder(from);
-                history.bind(from, None, by);
-                history.bind(to, object, by);
-                (object.unwrap_or(none), 0, HistoryEvent::Naming(by))
+                let holds = [(from, None), (to, object)];
+                history.naming(at, (CallKind::Rename, from, to), object, &holds)
             }
             Call::Link(from, to) => {
-                let by = history.naming(at, CallKind::Link, from, to);
                 let object = history.holder(from);
-                history.bind(to, object, by);
-                (object.unwrap_or(none), 0, HistoryEvent::Naming(by))
+                history.naming(at, (CallKind::Link, from, to), object, &[(to, object)])
             }
             Call::Remove(path) => {
-                let by = history.naming(at, CallKind::Unlink, path, "");
-                history.bind(path, None, by);
-                (none, 0, HistoryEvent::Naming(by))
+                history.naming(at, (CallKind::Unlink, path, ""), None, &[(path, None)])
             }
             // Its own name is not judged: a program that wants it durable syncs the folder that it
             // is in before it puts anything into it.
-            Call::MakeFolder(path) => {
-                (none, 0, HistoryEvent::Naming(history.naming(at, CallKind::Mkdir, path, "")))
-            }
-            Call::RemoveFolder(path) => {
-                (none, 0, HistoryEvent::Naming(history.naming(at, CallKind::Rmdir, path, "")))
-            }
+            Call::MakeFolder(path) => history.naming(at, (CallKind::Mkdir, path, ""), None, &[]),
+            Call::RemoveFolder(path) => history.naming(at, (CallKind::Rmdir, path, ""), None, &[]),
             Call::Write(object, offset, len) => {
                 let tag = object.tag(history.operations(object) + 1);
                 history.change(at, (object, tag), Action::Write { offset, len, tag })
@@ -348,41 +375,6 @@ impl Account {
     /// The history, which is empty afterwards.
     pub fn take(&self) -> History {
         std::mem::take(&mut *self.history.lock())
-    }
-}
-
-impl History {
-    /// What a sync covers is durable from `now` on: contents of one file, or of all.
-    fn contents_durable(
-        &mut self,
-        object: Option<Object>,
-        covers: impl Fn(Moment) -> bool,
-        now: Moment,
-    ) {
-        let wanted = |o: &Object| object.is_none_or(|wanted| wanted == *o);
-        for (object, ops) in self.contents.iter_mut().filter(|(o, _)| wanted(o)) {
-            let promised = self.promised.entry(*object).or_default();
-            for op in &mut ops[*promised..] {
-                if op.durable.is_none() && op.acknowledged.is_some_and(&covers) {
-                    op.durable = Some(now);
-                }
-            }
-            *promised += ops[*promised..].iter().take_while(|op| op.durable.is_some()).count();
-        }
-    }
-
-    /// The same of the names in one folder, or in all.
-    fn names_durable(&mut self, folder: Option<&[u8]>, begun: u64, now: Moment) {
-        for (path, bindings) in &mut self.bindings {
-            if folder.is_some_and(|folder| folder != folder_of(path).as_bytes()) {
-                continue;
-            }
-            for binding in bindings.iter_mut().filter(|b| b.durable.is_none()) {
-                if self.namings[binding.by].returned.is_some_and(|r| r.tick < begun) {
-                    binding.durable = Some(now);
-                }
-            }
-        }
     }
 }
 

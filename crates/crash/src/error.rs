@@ -1,8 +1,6 @@
 //! Why something could not be explored. What is wrong with a crash state is no error: it is what an
 //! exploration is for.
 
-use crate::tree::{NoTree, Unreadable};
-
 /// Why something could not be explored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CrashError {
@@ -41,20 +39,6 @@ impl From<&str> for CrashError {
     /// What is said of a workload.
     fn from(why: &str) -> CrashError {
         CrashError::Run(why.to_owned())
-    }
-}
-
-impl From<NoTree> for CrashError {
-    /// Of a tree that is there without any power cut.
-    fn from(why: NoTree) -> CrashError {
-        CrashError::Run(why.to_string())
-    }
-}
-
-impl From<Unreadable> for CrashError {
-    /// Of a file system that no power cut has touched.
-    fn from(why: Unreadable) -> CrashError {
-        CrashError::Run(why.to_string())
     }
 }
 

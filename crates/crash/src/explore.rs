@@ -12,7 +12,6 @@
 
 mod decisive;
 pub mod ext4;
-mod losses;
 mod machine;
 mod plan;
 pub mod ram;
@@ -29,11 +28,10 @@ use crate::states::{State, States};
 
 pub use crate::states::{ActiveTime, CrashPoints};
 pub use decisive::Decisive;
-pub use losses::{Loss, lose};
 pub use machine::{BootedMachine, RebootTarget, structure, structure_on};
 pub use plan::{Checks, Plan, SecondCuts};
 pub use ram::OnRam;
-pub use recorded::{CutSource, Source};
+pub use recorded::CutSource;
 pub use reproduce::{ReproducedState, reproduce};
 pub use stack_machine::{MountChange, StackMachine};
 pub use system::{Boot, BootRecovery, Look, System};
@@ -88,8 +86,8 @@ pub fn each_cut(
     for state in cuts.by_ref() {
         let (number, place, moment) = (state.number, state.place, state.cut);
         let checks = plan.checks(number);
-        let trial = others.trial((system, recorded.source()), plan, moment, checks);
-        let cut = trial.run(state.contents.clone(), state.choices.clone());
+        let trial = others.trial((system, &recorded.judge), plan, moment, checks);
+        let cut = trial.run(state.contents.clone(), state.choices.clone()).0;
         if !visit(StateFigures { number, place, ..cut }, &state) {
             break;
         }

@@ -64,10 +64,6 @@ pub struct StateFigures {
     /// Why the mount was refused, if it was.
     #[serde(skip)]
     pub refused: Option<String>,
-    /// How many requests would have changed a device before that; counted where a device was lost
-    /// ([`Plan::loss`](crate::explore::Plan::loss)). Must be none: the device may still be found.
-    #[serde(skip)]
-    pub changes_refused: u64,
     /// What e2fsck says, where it was asked.
     #[serde(rename = "e2fsck_clean", serialize_with = "clean")]
     pub e2fsck: Option<Opinion>,
@@ -121,14 +117,6 @@ impl StateFigures {
             || !self.damage.is_empty()
             || self.manual_repair
             || others.filter_map(Opinion::damage).next().is_some()
-    }
-
-    /// Where a device was lost: neither a refusal that changed nothing nor a whole file system.
-    pub fn is_silent_damage(&self) -> bool {
-        match self.refused {
-            Some(_) => self.changes_refused > 0,
-            None => !self.damage.is_empty() || self.stale_bytes > 0,
-        }
     }
 
     /// Counts what was lost with a file that is missing: work, promised or not.

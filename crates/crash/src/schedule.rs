@@ -1,10 +1,7 @@
 //! Schedules of tasks that work side by side.
 
 use std::fmt;
-use std::hash::{DefaultHasher, Hash};
 use std::str::FromStr;
-
-use steadfast_devices::filter::record::Action;
 
 use crate::error::{CrashError, Result};
 
@@ -60,18 +57,6 @@ impl FromStr for Schedule {
             }
         }
         Ok(schedule)
-    }
-}
-
-/// Adds what a device was asked to a number.
-pub fn hash_action(action: &Action, hasher: &mut DefaultHasher) {
-    match action {
-        Action::Write { offset, data, fua } => (0, offset, data.unpack(), fua).hash(hasher),
-        Action::Flush => 1.hash(hasher),
-        Action::Discard { offset, len } => (2, offset, len).hash(hasher),
-        Action::Store { offset, data } => (3, offset, data.unpack()).hash(hasher),
-        Action::Persist { offset, len } => (4, offset, len).hash(hasher),
-        Action::Fence => 5.hash(hasher),
     }
 }
 

@@ -87,16 +87,6 @@ impl Tree {
         self.nodes.get(path)
     }
 
-    /// How many files, directories and others there are.
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// Whether it holds nothing.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
     /// A number that is the same for trees that look the same to a program: names, types,
     /// permissions, owners, contents, links. Times are left out.
     pub fn digest(&self) -> u128 {

@@ -41,13 +41,8 @@ impl Judge for UnsyncedJudge {
 
     fn judge_refused(&self, at: Moment, cut: &mut StateFigures) {
         for (_, ops) in self.0.files() {
-            let mut last = None;
-            for place in at_risk(ops, at.tick) {
-                if last.replace(place.write) != Some(place.write) {
-                    cut.lost_operations += 1;
-                }
-                count(&ops[place.write], place, true, cut);
-            }
+            // OK to ignore: nothing is read.
+            let _ = count(ops, at_risk(ops, at.tick), cut, |_, _| Ok(false));
         }
     }
 
@@ -76,31 +71,35 @@ fn look(
         Err(FsError::NotFound) => None,
         Err(e) => return Err(e),
     };
-    let mut last = None;
-    for place in places {
-        let op = &ops[place.write];
-        let missing = match file {
-            Some(fh) => !holds(fs, fh, op, place)?,
-            None => true,
-        };
-        // One write may be at risk in several places.
-        if missing && last.replace(place.write) != Some(place.write) {
-            cut.lost_operations += 1;
-        }
-        count(op, place, missing, cut);
-    }
+    count(ops, places, cut, |op, place| match file {
+        Some(fh) => holds(fs, fh, op, place),
+        None => Ok(false),
+    })?;
     file.map_or(Ok(()), |fh| fs.release(fh))
 }
 
-fn count(op: &Operation, place: AtRisk, missing: bool, cut: &mut StateFigures) {
-    let bytes = place.to - place.from;
-    cut.unsynced_bytes += bytes;
-    if missing {
-        cut.lost_bytes += bytes;
-        if let Some(acknowledged) = op.acknowledged {
-            cut.lost_age = cut.lost_age.max(cut.at.since(acknowledged.at));
+/// Counts places that are at risk; `is_there` says of each whether it holds what was written.
+fn count(
+    ops: &[Operation],
+    places: Vec<AtRisk>,
+    cut: &mut StateFigures,
+    is_there: impl Fn(&Operation, AtRisk) -> Result<bool, FsError>,
+) -> Result<(), FsError> {
+    let mut last = None;
+    for place in places {
+        let (op, bytes) = (&ops[place.write], place.to - place.from);
+        let missing = !is_there(op, place)?;
+        cut.unsynced_bytes += bytes;
+        if missing {
+            // One write may be at risk in several places.
+            cut.lost_operations += u64::from(last.replace(place.write) != Some(place.write));
+            cut.lost_bytes += bytes;
+            if let Some(acknowledged) = op.acknowledged {
+                cut.lost_age = cut.lost_age.max(cut.at.since(acknowledged.at));
+            }
         }
     }
+    Ok(())
 }
 
 /// Whether the last sector of a place holds what was written there.

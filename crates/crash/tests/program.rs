@@ -10,7 +10,7 @@ use steadfast_block::BlockDevice;
 use steadfast_crash::explore::{OnRam, Plan, RebootTarget};
 use steadfast_crash::program::explore::{Exploration, ExplorationReport, Wrong};
 use steadfast_crash::program::exposure::{exposure, summary};
-use steadfast_crash::program::{ProgramRun, WatchedFs, file, shrink};
+use steadfast_crash::program::{ProgramRun, WatchedFs, file};
 use steadfast_crash::states::{Choice, CrashPoints, StateBound};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::source::Ram;
@@ -146,7 +146,7 @@ fn a_kept_run_gives_the_same_states_and_shrinks() {
     with(&kept, &own, |e| {
         let (state, base) = (e.state(first).unwrap(), e.base().unwrap());
         assert!(!e.wrong(state.contents.clone(), &state, &base).unwrap().is_empty());
-        let decisive = shrink::shrink(e, &state, &base, 100, &|| true).unwrap();
+        let decisive = e.shrink(&state, &base, 100, &|| true).unwrap();
         assert!(decisive.units.len() <= state.in_doubt.len(), "{decisive}");
     });
 }

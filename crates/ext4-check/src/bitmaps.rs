@@ -1,5 +1,7 @@
 //! Bitmaps and counters against what was found in use.
 
+use std::fmt::Display;
+
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{GroupFlags, GroupNo};
 use steadfast_vfs::FileType;
@@ -73,7 +75,7 @@ impl BitmapCheck<'_, '_> {
         if self.image.is_in_use() {
             return Ok((free_blocks, free_inodes));
         }
-        let place = format_args!("superblock");
+        let place = "superblock";
         let said = self.image.sb.free_blocks();
         if said != free_blocks {
             let text = format_args!("{said} free blocks, counted {free_blocks}");
@@ -87,7 +89,7 @@ impl BitmapCheck<'_, '_> {
         Ok((free_blocks, free_inodes))
     }
 
-    fn bitmap_finding(&mut self, group: GroupNo, kind: FindingKind, text: std::fmt::Arguments) {
+    fn bitmap_finding(&mut self, group: GroupNo, kind: FindingKind, text: impl Display) {
         self.findings.add(kind, format_args!("group {group}"), text);
     }
 
@@ -127,11 +129,11 @@ impl BitmapCheck<'_, '_> {
             let bytes = self.image.source.block(d.block_bitmap())?;
             let cpg = self.image.layout.clusters_per_group();
             if !self.image.layout.checksums.verify_block_bitmap(&bytes, cpg, &d) {
-                let text = format_args!("the block bitmap's checksum is wrong");
+                let text = "the block bitmap's checksum is wrong";
                 self.bitmap_finding(group, FindingKind::BlockBitmapChecksum, text);
             }
             if !all_set(&bytes, bits, self.image.layout.block_size * 8) {
-                let text = format_args!("bits beyond the last block are clear");
+                let text = "bits beyond the last block are clear";
                 self.bitmap_finding(group, FindingKind::BitmapPadding, text);
             }
             words_of(&bytes, bits)
@@ -178,11 +180,11 @@ impl BitmapCheck<'_, '_> {
         let on_disk = if self.image.layout.contains(d.inode_bitmap(), 1) {
             let bytes = self.image.source.block(d.inode_bitmap())?;
             if !self.image.layout.checksums.verify_inode_bitmap(&bytes, ipg, &d) {
-                let text = format_args!("the inode bitmap's checksum is wrong");
+                let text = "the inode bitmap's checksum is wrong";
                 self.bitmap_finding(group, FindingKind::InodeBitmapChecksum, text);
             }
             if !all_set(&bytes, ipg, self.image.layout.block_size * 8) {
-                let text = format_args!("bits beyond the last inode are clear");
+                let text = "bits beyond the last inode are clear";
                 self.bitmap_finding(group, FindingKind::BitmapPadding, text);
             }
             words_of(&bytes, ipg)
@@ -209,8 +211,7 @@ impl BitmapCheck<'_, '_> {
             (FindingKind::UsedDirectories, "directories", d.used_dirs(), counted.directories),
         ] {
             if said != counted {
-                let text = format_args!("{said} {what}, counted {counted}");
-                self.bitmap_finding(group, kind, text);
+                self.bitmap_finding(group, kind, format_args!("{said} {what}, counted {counted}"));
             }
         }
     }

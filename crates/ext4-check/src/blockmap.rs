@@ -61,8 +61,8 @@ impl Checker<'_> {
     fn check_holes(&mut self, walk: &Walk) {
         let mapped: u64 = walk.mapped.runs.iter().map(|(_, _, len)| u64::from(*len)).sum();
         if mapped < walk.mapped.end {
-            let (ino, text) = (walk.ino, format_args!("a directory with holes"));
-            self.findings.add(FindingKind::DirectoryHole, format_args!("inode {ino}"), text);
+            let (ino, text) = (walk.ino, "a directory with holes");
+            self.inode_finding(ino, FindingKind::DirectoryHole, text);
         }
     }
 
@@ -71,7 +71,7 @@ impl Checker<'_> {
         let (ino, block) = (walk.ino, u64::from(block));
         if !self.image.layout.contains(block, 1) {
             let text = format_args!("points to block {block}, outside the file system");
-            self.findings.add(FindingKind::BlockMap, format_args!("inode {ino}"), text);
+            self.inode_finding(ino, FindingKind::BlockMap, text);
             return false;
         }
         let ratio = u64::from(self.image.layout.blocks_per_cluster);

@@ -1,6 +1,7 @@
 //! Directory blocks: every entry, and what it says of the inode it names.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt::Display;
 
 use bytes::Bytes;
 use steadfast_ext4_format::Result;
@@ -69,13 +70,7 @@ impl DirectoryCheck<'_, '_> {
         Ok(())
     }
 
-    fn dir_finding(
-        &mut self,
-        ino: InodeNo,
-        block: u32,
-        kind: FindingKind,
-        text: std::fmt::Arguments<'_>,
-    ) {
+    fn dir_finding(&mut self, ino: InodeNo, block: u32, kind: FindingKind, text: impl Display) {
         self.findings.add(kind, format_args!("directory inode {ino}, block {block}"), text);
     }
 
@@ -91,11 +86,11 @@ impl DirectoryCheck<'_, '_> {
         }
         let sums = self.image.layout.checksums;
         if !sums.verify_dir_block(reading.seed, block) {
-            let text = format_args!("wrong checksum, or none");
+            let text = "wrong checksum, or none";
             self.dir_finding(ino, number, FindingKind::DirectoryChecksum, text);
         }
         if reading.index.as_ref().is_some_and(|i| !i.leaves.contains_key(&number)) {
-            let text = format_args!("no entry of the index leads to this block");
+            let text = "no entry of the index leads to this block";
             self.dir_finding(ino, number, FindingKind::IndexLeaf, text);
         }
         let used = block.len() - if sums.metadata() { DIR_TAIL_LEN } else { 0 };
@@ -106,7 +101,6 @@ impl DirectoryCheck<'_, '_> {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(text) => {
-                    let text = format_args!("{text}");
                     self.dir_finding(ino, number, FindingKind::DirectoryEntry, text);
                     return;
                 }
@@ -131,7 +125,7 @@ impl DirectoryCheck<'_, '_> {
         let mut entries = DirEntries::new(block).map_while(std::result::Result::ok);
         let (dot, dotdot) = (entries.next(), entries.next());
         let bad = |this: &mut Self, text: &str| {
-            this.dir_finding(ino, 0, FindingKind::DirectoryDots, format_args!("{text}"));
+            this.dir_finding(ino, 0, FindingKind::DirectoryDots, text);
         };
         match dot {
             Some(e) if e.inode != InodeNo::NONE && e.name == b"." => {

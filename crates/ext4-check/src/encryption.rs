@@ -82,7 +82,7 @@ impl Encryption {
         };
         if let Err(text) = policy {
             let place = format_args!("inode {ino}");
-            findings.add(FindingKind::Encryption, place, format_args!("{text}"));
+            findings.add(FindingKind::Encryption, place, text);
         }
         self.of.insert(ino, policy.unwrap_or(EncryptionPolicy::Unknown));
     }

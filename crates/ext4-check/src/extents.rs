@@ -55,10 +55,6 @@ impl Checker<'_> {
         Ok(walk.mapped)
     }
 
-    fn extent_finding(&mut self, ino: InodeNo, kind: FindingKind, text: std::fmt::Arguments) {
-        self.findings.add(kind, format_args!("inode {ino}"), text);
-    }
-
     /// The header of a node, if it makes sense.
     fn node_header(
         &mut self,
@@ -71,22 +67,16 @@ impl Checker<'_> {
             Ok(header) => header,
             Err(e) => {
                 let what = as_finding(e)?;
-                self.extent_finding(
-                    walk.ino,
-                    FindingKind::ExtentNode,
-                    format_args!("{what} (extent node in block {block}, 0 is the inode)"),
-                );
+                let text = format_args!("{what} (extent node in block {block}, 0 is the inode)");
+                self.inode_finding(walk.ino, FindingKind::ExtentNode, text);
                 return Ok(None);
             }
         };
         // A writer may leave out as much as a checksum takes, never more.
         if header.max.get() + 2 < ExtentHeader::capacity(node.len()) {
             let max = header.max.get();
-            self.extent_finding(
-                walk.ino,
-                FindingKind::ExtentNode,
-                format_args!("extent node in block {block} says it has room for {max} only"),
-            );
+            let text = format_args!("extent node in block {block} says it has room for {max} only");
+            self.inode_finding(walk.ino, FindingKind::ExtentNode, text);
         }
         Ok(Some(header))
     }
@@ -107,8 +97,7 @@ impl Checker<'_> {
             return Ok(());
         }
         if entries == 0 {
-            let text = format_args!("an inner extent node is empty");
-            self.extent_finding(walk.ino, FindingKind::ExtentNode, text);
+            self.inode_finding(walk.ino, FindingKind::ExtentNode, "an inner extent node is empty");
         }
         let indices: Vec<ExtentIndex> = raw.flat_map(ExtentIndex::read_from_bytes).collect();
         let mut low = span.0;
@@ -116,11 +105,8 @@ impl Checker<'_> {
             let start = u64::from(index.logical.get());
             let end = indices.get(i + 1).map_or(span.1, |n| u64::from(n.logical.get()));
             if start < low || start >= end.min(span.1) {
-                self.extent_finding(
-                    walk.ino,
-                    FindingKind::ExtentOrder,
-                    format_args!("extent indices out of order at file block {start}"),
-                );
+                let text = format_args!("extent indices out of order at file block {start}");
+                self.inode_finding(walk.ino, FindingKind::ExtentOrder, text);
                 continue;
             }
             low = start;
@@ -139,19 +125,19 @@ impl Checker<'_> {
         let (ino, block) = (walk.ino, index.block());
         if !self.image.layout.contains(block, 1) {
             let text = format_args!("extent node at block {block}, outside the file system");
-            self.extent_finding(ino, FindingKind::ExtentRange, text);
+            self.inode_finding(ino, FindingKind::ExtentRange, text);
             return Ok(());
         }
         walk.mapped.blocks += u64::from(self.image.layout.blocks_per_cluster);
         if !self.claims.claim_one(block) {
             let text = format_args!("extent node at block {block}, which has another owner");
-            self.extent_finding(ino, FindingKind::BlockShared, text);
+            self.inode_finding(ino, FindingKind::BlockShared, text);
             return Ok(());
         }
         let node = self.image.source.block(block)?;
         if !self.image.layout.checksums.verify_extent_block(walk.seed, &node) {
             let text = format_args!("wrong checksum of the extent node in block {block}");
-            self.extent_finding(ino, FindingKind::ExtentChecksum, text);
+            self.inode_finding(ino, FindingKind::ExtentChecksum, text);
         }
         let Some(header) = self.node_header(walk, &node, Some(depth), block)? else {
             return Ok(());
@@ -160,7 +146,7 @@ impl Checker<'_> {
         if header.entries.get() > 0 && first.map(u64::from) != Some(span.0) {
             let start = span.0;
             let text = format_args!("extent node in block {block} does not begin at {start}");
-            self.extent_finding(ino, FindingKind::ExtentOrder, text);
+            self.inode_finding(ino, FindingKind::ExtentOrder, text);
         }
         self.walk_node(walk, &node, &header, span)
     }
@@ -226,11 +212,8 @@ impl Checker<'_> {
         let (findings, mut shared) = (&mut self.findings, false);
         self.claims.claim(start, len, |block, n| {
             shared = true;
-            findings.add(
-                FindingKind::BlockShared,
-                format_args!("inode {ino}"),
-                format_args!("{n} blocks from {block} on have another owner too"),
-            );
+            let text = format_args!("{n} blocks from {block} on have another owner too");
+            findings.add(FindingKind::BlockShared, format_args!("inode {ino}"), text);
         });
         shared
     }

@@ -1,6 +1,6 @@
 //! What can be wrong.
 
-use std::fmt;
+use std::fmt::{self, Display};
 
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::JournalError;
@@ -159,12 +159,7 @@ pub(super) struct Findings {
 
 impl Findings {
     /// Adds one; what it says is put together only if it is kept.
-    pub(super) fn add(
-        &mut self,
-        kind: FindingKind,
-        place: fmt::Arguments<'_>,
-        text: fmt::Arguments<'_>,
-    ) {
+    pub(super) fn add(&mut self, kind: FindingKind, place: impl Display, text: impl Display) {
         if self.list.len() < MOST {
             self.list.push(Finding { kind, place: place.to_string(), text: text.to_string() });
         } else {

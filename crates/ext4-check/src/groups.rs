@@ -39,11 +39,8 @@ impl Checker<'_> {
         let l = &self.image.layout;
         let place = format_args!("group {group}");
         if !l.checksums.verify_group_desc(group, &d) {
-            self.findings.add(
-                FindingKind::GroupDescriptorChecksum,
-                place,
-                format_args!("the descriptor's checksum is wrong"),
-            );
+            let text = "the descriptor's checksum is wrong";
+            self.findings.add(FindingKind::GroupDescriptorChecksum, place, text);
         }
         let mut bad = |text: std::fmt::Arguments| {
             self.findings.add(FindingKind::GroupDescriptor, format_args!("group {group}"), text);

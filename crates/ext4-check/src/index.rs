@@ -46,7 +46,7 @@ pub(super) struct Index {
 impl DirectoryCheck<'_, '_> {
     fn bad_index(&mut self, ino: InodeNo, kind: FindingKind, block: u32, text: &str) {
         let place = format_args!("directory inode {ino}, index block {block}");
-        self.findings.add(kind, place, format_args!("{text}"));
+        self.findings.add(kind, place, text);
     }
 
     /// Walks through the index of a directory. `None` if it makes no sense, which is among the

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::{
-    Compat, DefaultMountOptions, ErrorsBehaviour, HashVersion, Incompat, RoCompat, StateFlags,
-    SuperFlags, Superblock,
+    Compat, DefaultMountOptions, HashVersion, Incompat, RoCompat, StateFlags, SuperFlags,
+    Superblock,
 };
 use steadfast_ext4_format::{Result, superblock};
 use uuid::Uuid;
@@ -278,11 +278,11 @@ fn state(sb: &Superblock) -> String {
 }
 
 fn errors(sb: &Superblock) -> String {
-    match ErrorsBehaviour::from(sb.errors.get()) {
-        ErrorsBehaviour::Continue => "Continue".into(),
-        ErrorsBehaviour::ReadOnly => "Remount read-only".into(),
-        ErrorsBehaviour::Panic => "Panic".into(),
-        ErrorsBehaviour::Unknown(code) => format!("Unknown ({code})"),
+    match sb.errors.get() {
+        1 => "Continue".into(),
+        2 => "Remount read-only".into(),
+        3 => "Panic".into(),
+        code => format!("Unknown ({code})"),
     }
 }
 

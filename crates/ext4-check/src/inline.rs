@@ -90,7 +90,7 @@ impl DirectoryCheck<'_, '_> {
                 Err(text) => {
                     let place = format_args!("directory inode {ino}");
                     let kind = FindingKind::DirectoryEntry;
-                    self.findings.add(kind, place, format_args!("{text}"));
+                    self.findings.add(kind, place, text);
                 }
             }
         }

@@ -20,12 +20,10 @@ impl Checker<'_> {
     pub(super) fn check_fields(&mut self, ino: InodeNo, inode: &RawInode, orphan: bool) {
         let deleted = inode.core().dtime.get();
         if deleted != 0 && !orphan {
-            let text = format_args!("it has links and a time of deletion");
-            self.findings.add(FindingKind::InodeField, format_args!("inode {ino}"), text);
+            self.inode_finding(ino, FindingKind::InodeField, "it has links and a time of deletion");
         }
         if ino == InodeNo::ROOT && inode.file_type() != Some(FileType::Directory) {
-            let text = format_args!("the root is no directory");
-            self.findings.add(FindingKind::InodeMode, format_args!("inode {ino}"), text);
+            self.inode_finding(ino, FindingKind::InodeMode, "the root is no directory");
         }
         self.check_flags(ino, inode);
         self.check_odd_fields(ino, inode);
@@ -37,8 +35,7 @@ impl Checker<'_> {
         let (flags, kind) = (inode.flags(), inode.file_type());
         let features = self.image.layout.features;
         let mut bad = |text: &str| {
-            let place = format_args!("inode {ino}");
-            self.findings.add(FindingKind::InodeFlags, place, format_args!("{text}"));
+            self.inode_finding(ino, FindingKind::InodeFlags, text);
         };
         if flags.contains(InodeFlags::CASEFOLD) {
             if !features.incompat.contains(Incompat::CASEFOLD) {
@@ -105,7 +102,7 @@ impl Checker<'_> {
         ];
         for (is, text) in odd {
             if is {
-                self.bad_inode(ino, FindingKind::InodeField, format_args!("{text}"));
+                self.bad_inode(ino, FindingKind::InodeField, text);
             }
         }
     }
@@ -121,22 +118,22 @@ impl Checker<'_> {
             Some(FileType::Regular | FileType::Directory) => {}
             Some(FileType::Symlink) => {
                 if flags.intersects(fixed) {
-                    let text = format_args!("an immutable or append-only symbolic link");
-                    self.findings.add(FindingKind::InodeFlags, format_args!("inode {ino}"), text);
+                    let text = "an immutable or append-only symbolic link";
+                    self.inode_finding(ino, FindingKind::InodeFlags, text);
                 }
             }
             Some(_) => {
                 if flags.intersects(InodeFlags::EXTENTS | InodeFlags::INDEX) {
-                    let text = format_args!("a device, FIFO or socket with extents or an index");
+                    let text = "a device, FIFO or socket with extents or an index";
                     self.bad_inode(ino, FindingKind::InodeFlags, text);
                 } else if flags.intersects(fixed) {
-                    let text = format_args!("an immutable or append-only device, FIFO or socket");
-                    self.findings.add(FindingKind::InodeFlags, format_args!("inode {ino}"), text);
+                    let text = "an immutable or append-only device, FIFO or socket";
+                    self.inode_finding(ino, FindingKind::InodeFlags, text);
                 }
                 if inode.size() != 0 {
                     let size = inode.size();
                     let text = format_args!("a device, FIFO or socket of {size} bytes");
-                    self.findings.add(FindingKind::InodeSize, format_args!("inode {ino}"), text);
+                    self.inode_finding(ino, FindingKind::InodeSize, text);
                 }
             }
         }
@@ -149,7 +146,7 @@ impl Checker<'_> {
             (usize::from(extra.extra_isize.get()), inode.as_bytes().len() - GOOD_OLD_INODE_SIZE);
         if len != 0 && (len < 4 || len > room || !len.is_multiple_of(4)) {
             let text = format_args!("{len} bytes of extra fields");
-            self.findings.add(FindingKind::InodeField, format_args!("inode {ino}"), text);
+            self.inode_finding(ino, FindingKind::InodeField, text);
         }
     }
 
@@ -217,16 +214,16 @@ impl Checker<'_> {
             }
         };
         if wrong {
-            self.findings.add(
+            self.inode_finding(
+                ino,
                 FindingKind::InodeSize,
-                format_args!("inode {ino}"),
                 format_args!("size is {size}, but blocks are mapped up to {}", mapped.end * bs),
             );
         }
         let needs_feature = kind == Some(FileType::Regular) && size > i32::MAX as u64;
         if needs_feature && !self.image.layout.features.ro_compat.contains(RoCompat::LARGE_FILE) {
             let text = format_args!("{size} bytes without the large_file feature");
-            self.findings.add(FindingKind::InodeSize, format_args!("inode {ino}"), text);
+            self.inode_finding(ino, FindingKind::InodeSize, text);
         }
     }
 
@@ -236,11 +233,8 @@ impl Checker<'_> {
         let unit = if huge { 1 } else { u64::from(self.image.layout.block_size / 512) };
         let (found, counted) = (inode.blocks_field(), blocks * unit);
         if found != counted {
-            self.findings.add(
-                FindingKind::InodeBlocks,
-                format_args!("inode {ino}"),
-                format_args!("storage used is {found}, counted {counted}"),
-            );
+            let text = format_args!("storage used is {found}, counted {counted}");
+            self.inode_finding(ino, FindingKind::InodeBlocks, text);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Every inode in use: its fields, what it maps, and who it is for the later phases.
 
+use std::fmt::Display;
+
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Compat, GroupNo, InodeFlags, InodeNo, RawInode};
 use steadfast_vfs::FileType;
@@ -11,8 +13,6 @@ use crate::orphans::Fate;
 
 /// Lists the device's bad blocks (`EXT4_BAD_INO`).
 const BAD_BLOCKS: InodeNo = InodeNo(1);
-const USER_QUOTA: InodeNo = InodeNo(3);
-const GROUP_QUOTA: InodeNo = InodeNo(4);
 
 /// What an inode maps.
 #[derive(Debug, Default)]
@@ -82,14 +82,13 @@ impl Checker<'_> {
         }
     }
 
-    /// Says that an inode's fields make no sense.
-    pub(super) fn bad_inode(
-        &mut self,
-        ino: InodeNo,
-        kind: FindingKind,
-        text: std::fmt::Arguments<'_>,
-    ) {
+    pub(super) fn inode_finding(&mut self, ino: InodeNo, kind: FindingKind, text: impl Display) {
         self.findings.add(kind, format_args!("inode {ino}"), text);
+    }
+
+    /// Says that an inode's fields make no sense.
+    pub(super) fn bad_inode(&mut self, ino: InodeNo, kind: FindingKind, text: impl Display) {
+        self.inode_finding(ino, kind, text);
         if let Some(known) = self.inodes.get_mut(ino) {
             known.bad = true;
         }
@@ -97,11 +96,7 @@ impl Checker<'_> {
 
     fn check_inode(&mut self, ino: InodeNo, inode: &RawInode) -> Result<()> {
         if !self.image.layout.checksums.verify_inode(ino, inode) && !inode.is_blank() {
-            self.findings.add(
-                FindingKind::InodeChecksum,
-                format_args!("inode {ino}"),
-                format_args!("the inode's checksum is wrong"),
-            );
+            self.inode_finding(ino, FindingKind::InodeChecksum, "the inode's checksum is wrong");
         }
         if ino < self.image.layout.first_inode && ino != InodeNo::ROOT {
             return self.check_reserved(ino, inode);
@@ -128,30 +123,25 @@ impl Checker<'_> {
     fn check_free(&mut self, ino: InodeNo, inode: &RawInode) {
         let (mode, deleted) = (inode.core().mode.get(), inode.core().dtime.get());
         if mode != 0 && deleted == 0 {
-            self.findings.add(
-                FindingKind::InodeField,
-                format_args!("inode {ino}"),
-                format_args!("it has no links, but no time of deletion"),
-            );
+            let text = "it has no links, but no time of deletion";
+            self.inode_finding(ino, FindingKind::InodeField, text);
         } else if deleted != 0 && self.image.is_inode_number(deleted) {
-            self.findings.add(
-                FindingKind::Orphan,
-                format_args!("inode {ino}"),
-                format_args!("it was an orphan, but is not in the list of orphans"),
-            );
+            let text = "it was an orphan, but is not in the list of orphans";
+            self.inode_finding(ino, FindingKind::Orphan, text);
         }
     }
 
     fn check_reserved(&mut self, ino: InodeNo, inode: &RawInode) -> Result<()> {
         self.note(ino, inode.file_type(), inode.links());
         if let Some(text) = self.reserved_problem(ino, inode) {
-            let place = format_args!("inode {ino}");
-            self.findings.add(FindingKind::ReservedInode, place, format_args!("{text}"));
+            self.inode_finding(ino, FindingKind::ReservedInode, text);
         }
         if ino == InodeNo::RESIZE {
             return self.check_resize(inode);
         }
-        if matches!(ino, InodeNo::JOURNAL | USER_QUOTA | GROUP_QUOTA) && !self.image.is_named(ino) {
+        if matches!(ino, InodeNo::JOURNAL | InodeNo::USER_QUOTA | InodeNo::GROUP_QUOTA)
+            && !self.image.is_named(ino)
+        {
             // Nobody will look at what it maps.
             return Ok(());
         }
@@ -176,10 +166,10 @@ impl Checker<'_> {
                 let encrypted = inode.flags().contains(InodeFlags::ENCRYPTED);
                 (!file || encrypted, "the journal is no plain regular file with a link")
             }
-            USER_QUOTA | GROUP_QUOTA if self.image.is_named(ino) => {
+            InodeNo::USER_QUOTA | InodeNo::GROUP_QUOTA if self.image.is_named(ino) => {
                 (kind != Some(FileType::Regular), "the quota file is no regular file")
             }
-            InodeNo::JOURNAL | USER_QUOTA | GROUP_QUOTA => {
+            InodeNo::JOURNAL | InodeNo::USER_QUOTA | InodeNo::GROUP_QUOTA => {
                 let used = core.links.get() != 0 || inode.blocks_field() != 0;
                 (
                     used || core.block[..4] != [0; 4],

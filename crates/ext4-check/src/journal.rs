@@ -71,6 +71,6 @@ impl Checker<'_> {
 
     fn bad_journal(&mut self, text: &str) {
         let place = format_args!("inode {} (journal)", self.image.sb.journal_inode);
-        self.findings.add(FindingKind::Journal, place, format_args!("{text}"));
+        self.findings.add(FindingKind::Journal, place, text);
     }
 }

@@ -18,7 +18,7 @@ impl Checker<'_> {
         if let Err(e) = read {
             let text = as_finding(e)?;
             let place = format_args!("block {}", self.image.sb.mmp_block);
-            self.findings.add(FindingKind::Mmp, place, format_args!("{text}"));
+            self.findings.add(FindingKind::Mmp, place, text);
         }
         Ok(())
     }

@@ -43,11 +43,8 @@ impl Checker<'_> {
             let may_be = !is_own(&self.image.layout, ino) && !self.orphans.contains(&ino);
             let inode = if may_be { self.image.read_inode(ino)? } else { None };
             let Some(inode) = inode else {
-                self.findings.add(
-                    FindingKind::Orphan,
-                    format_args!("superblock"),
-                    format_args!("the list of orphans leads to inode {ino}"),
-                );
+                let text = format_args!("the list of orphans leads to inode {ino}");
+                self.findings.add(FindingKind::Orphan, "superblock", text);
                 return Ok(());
             };
             self.orphans.insert(ino);

@@ -55,7 +55,7 @@ impl QuotaCheck {
             }
             let place = format!("{kind:?} quota, inode {no}");
             let Some(said) = self.read_file(image, kind, no)? else {
-                let text = format_args!("it is damaged");
+                let text = "it is damaged";
                 findings.add(FindingKind::Quota, format_args!("{place}"), text);
                 continue;
             };

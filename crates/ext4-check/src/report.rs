@@ -26,7 +26,7 @@ pub struct Counts {
 }
 
 /// The verdict.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// What is wrong, in the order in which it was found.
     pub findings: Vec<Finding>,
@@ -53,14 +53,7 @@ impl Report {
 
     /// Where nothing but the superblock could be looked at.
     pub(super) fn of_superblock(findings: Findings) -> Report {
-        Report {
-            more_findings: findings.dropped(),
-            findings: findings.into_vec(),
-            counts: Counts::default(),
-            needs_recovery: false,
-            unmounted_cleanly: false,
-            error_recorded: false,
-            orphans: Vec::new(),
-        }
+        let more_findings = findings.dropped();
+        Report { more_findings, findings: findings.into_vec(), ..Report::default() }
     }
 }

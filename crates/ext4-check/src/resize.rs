@@ -39,14 +39,14 @@ impl Checker<'_> {
         if inode.blocks_field() != blocks * unit {
             let text =
                 format_args!("storage used is {}, counted {}", inode.blocks_field(), blocks * unit);
-            self.findings.add(FindingKind::InodeBlocks, format_args!("inode 7"), text);
+            self.findings.add(FindingKind::InodeBlocks, "inode 7", text);
         }
         Ok(())
     }
 
     fn bad_resize(&mut self, text: &str) {
-        let place = format_args!("inode 7 (resize)");
-        self.findings.add(FindingKind::ResizeInode, place, format_args!("{text}"));
+        let place = "inode 7 (resize)";
+        self.findings.add(FindingKind::ResizeInode, place, text);
     }
 
     /// Checks the pointers, and counts all blocks that are pointed to.

@@ -22,7 +22,7 @@ pub(super) fn load(
 ) -> Result<Option<(Superblock, Layout)>> {
     let info = device.info();
     let mut add = |what: String| {
-        findings.add(FindingKind::Superblock, format_args!("superblock"), format_args!("{what}"));
+        findings.add(FindingKind::Superblock, "superblock", what);
     };
     let found = match overlay.and_then(overlaid) {
         Some(newer) => Superblock::parse_mended(&newer),
@@ -112,8 +112,8 @@ impl Checker<'_> {
             bad.push("inodes of quotas, but no quota feature".into());
         }
         for text in bad {
-            let place = format_args!("superblock");
-            self.findings.add(FindingKind::Superblock, place, format_args!("{text}"));
+            let place = "superblock";
+            self.findings.add(FindingKind::Superblock, place, text);
         }
     }
 }

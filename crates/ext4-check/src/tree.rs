@@ -23,8 +23,7 @@ impl DirectoryCheck<'_, '_> {
     /// Each directory has one name, in the directory that its ".." says.
     fn check_parents(&mut self, directories: &[ScannedDirectory]) {
         if !self.inodes.get(InodeNo::ROOT).is_some_and(|k| k.used) {
-            let text = format_args!("there is no root directory");
-            self.findings.add(FindingKind::Unattached, format_args!("inode 2"), text);
+            self.findings.add(FindingKind::Unattached, "inode 2", "there is no root directory");
         }
         for ScannedDirectory { ino, .. } in directories {
             let dotdot = self.dotdots.get(ino).copied();
@@ -41,11 +40,7 @@ impl DirectoryCheck<'_, '_> {
                     self.findings.add(FindingKind::DirectoryDots, place, text);
                 }
                 (None, _) if !self.orphans.contains(ino) => {
-                    self.findings.add(
-                        FindingKind::Unattached,
-                        place,
-                        format_args!("the directory has no name"),
-                    );
+                    self.findings.add(FindingKind::Unattached, place, "the directory has no name");
                 }
                 _ => {}
             }
@@ -59,7 +54,7 @@ impl DirectoryCheck<'_, '_> {
             let (mut path, mut at) = (BTreeSet::new(), *ino);
             while !safe.contains(&at) {
                 if !path.insert(at) {
-                    let text = format_args!("the directory is above itself");
+                    let text = "the directory is above itself";
                     let place = format_args!("directory inode {at}");
                     self.findings.add(FindingKind::DirectoryLoop, place, text);
                     break;
@@ -94,7 +89,7 @@ impl DirectoryCheck<'_, '_> {
                     continue;
                 }
                 if known.found == 0 {
-                    let text = format_args!("it is in use, but has no name");
+                    let text = "it is in use, but has no name";
                     self.findings.add(FindingKind::Unattached, place, text);
                 } else if u32::from(known.links) != expected {
                     let text = format_args!("{} links, but {} names", known.links, known.found);

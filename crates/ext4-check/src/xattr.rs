@@ -126,8 +126,7 @@ impl Checker<'_> {
         let charged = self.values.note_uses(&self.image.layout, ino, seen.values);
         self.encryption.set_context(seen.context);
         if let Some(text) = text.filter(|_| self.fate(ino, inode) != Fate::Deleted) {
-            let place = format_args!("inode {ino}");
-            self.findings.add(FindingKind::XattrInode, place, format_args!("{text}"));
+            self.inode_finding(ino, FindingKind::XattrInode, text);
         }
         charged
     }
@@ -160,7 +159,7 @@ impl Checker<'_> {
         let bytes = self.image.source.block(block)?;
         let place = format_args!("attribute block {block} of inode {ino}");
         if !self.image.layout.checksums.verify_xattr_block(block, &bytes) {
-            self.findings.add(FindingKind::XattrChecksum, place, format_args!("wrong checksum"));
+            self.findings.add(FindingKind::XattrChecksum, place, "wrong checksum");
         }
         let Ok((header, _)) = XattrBlockHeader::read_from_prefix(&bytes[..]) else {
             return Ok(own);
@@ -184,7 +183,7 @@ impl Checker<'_> {
             self.findings.add(
                 FindingKind::XattrBlock,
                 format_args!("attribute block {block} of inode {ino}"),
-                format_args!("{text}"),
+                text,
             );
         }
         self.encryption.set_context(context.clone());

@@ -68,6 +68,22 @@ impl Ext4Error {
     }
 }
 
+/// The answer to a request that cannot be met.
+///
+/// # Errors
+/// Always.
+pub fn refused<T>(what: impl Into<String>) -> Result<T> {
+    Err(Ext4Error::Refused { what: what.into() })
+}
+
+/// The answer to what is not implemented.
+///
+/// # Errors
+/// Always.
+pub fn unsupported<T>(what: impl Into<String>) -> Result<T> {
+    Err(Ext4Error::Unsupported { what: what.into() })
+}
+
 impl From<Ext4Error> for FsError {
     fn from(e: Ext4Error) -> FsError {
         match e {

@@ -8,7 +8,8 @@
 //! * [`ondisk`]: structures, one a file; checksums; the layout that follows from a superblock;
 //! * [`superblock`] and [`groups`]: read from a device, and written so that no power cut tears
 //!   them;
-//! * [`extents`] and [`indirect`]: which file block lies where; [`dir`]: names;
+//! * [`extents`] and [`indirect`]: which file block lies where; [`dir`]: names; [`bitmap`]: what
+//!   is free;
 //! * [`inline`] and [`xattr`]: contents and attributes in an inode; attributes in a block;
 //! * [`quota`], [`mmp`] and [`journal`]: which quota files there are, who has the file system in
 //!   use, where the journal is.
@@ -23,6 +24,7 @@
 //! assert!(matches!(superblock::find(&disk), Err(Ext4Error::NoFileSystem { .. })));
 //! ```
 
+pub mod bitmap;
 pub mod dir;
 mod error;
 pub mod extents;
@@ -37,7 +39,7 @@ mod ranges;
 pub mod superblock;
 pub mod xattr;
 
-pub use error::{Ext4Error, Result};
+pub use error::{Ext4Error, Result, refused, unsupported};
 pub use ranges::RangeSet;
 
 #[cfg(doctest)]

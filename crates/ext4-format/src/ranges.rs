@@ -99,6 +99,14 @@ impl RangeSet {
     }
 }
 
+impl Extend<(u64, u64)> for RangeSet {
+    fn extend<I: IntoIterator<Item = (u64, u64)>>(&mut self, ranges: I) {
+        for (start, end) in ranges {
+            self.insert(start, end);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

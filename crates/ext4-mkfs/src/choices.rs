@@ -15,7 +15,7 @@ const CLUSTER_BLOCKS: u32 = 16;
 const CLUSTER_MAX: u32 = 256 << 20;
 
 /// The features that can be made.
-fn possible() -> Features {
+pub(super) fn possible() -> Features {
     let mut all = Options::upstream_features();
     all.compat |= Compat::HAS_JOURNAL | Compat::DIR_PREALLOC | Compat::STABLE_INODES;
     all.compat |= Compat::SPARSE_SUPER2 | Compat::FAST_COMMIT;

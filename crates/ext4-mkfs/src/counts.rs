@@ -2,7 +2,9 @@
 
 use steadfast_block::DeviceInfo;
 use steadfast_ext4_format::Result;
-use steadfast_ext4_format::ondisk::{Compat, Features, Incompat, RoCompat};
+use steadfast_ext4_format::ondisk::{
+    Compat, Features, GroupNo, Incompat, RoCompat, is_sparse_backup,
+};
 
 use crate::choices::{blocks_per_cluster, default_inode_ratio};
 use crate::options::{Options, refused};
@@ -36,19 +38,6 @@ fn grown(blocks: u64) -> u64 {
 fn reserved_gdt(grown: u64, first: u64, bpg: u32, descs_per_block: u32, desc_blocks: u32) -> u32 {
     let groups = (grown - first).div_ceil(u64::from(bpg));
     groups.div_ceil(u64::from(descs_per_block)).saturating_sub(u64::from(desc_blocks)) as u32
-}
-
-fn is_backup(features: Features, group: u32) -> bool {
-    let power_of = |base: u32| {
-        let mut n = group;
-        while n.is_multiple_of(base) {
-            n /= base;
-        }
-        n == 1
-    };
-    let sparse = features.ro_compat.contains(RoCompat::SPARSE_SUPER);
-    let named = features.compat.contains(Compat::SPARSE_SUPER2);
-    named || !sparse || group <= 1 || power_of(3) || power_of(5) || power_of(7)
 }
 
 /// Blocks of a group's inode table, and its inodes: at least `ipg`, whole blocks of the table and
@@ -92,6 +81,11 @@ pub(super) fn counts(
             info.size,
             info.size / u64::from(block_size)
         ))
+    };
+    let is_backup = |group| {
+        let sparse = features.ro_compat.contains(RoCompat::SPARSE_SUPER);
+        let named = features.compat.contains(Compat::SPARSE_SUPER2);
+        named || !sparse || is_sparse_backup(GroupNo(group))
     };
     let bs = u64::from(block_size);
     let per_cluster = blocks_per_cluster(options, block_size)?;
@@ -150,8 +144,7 @@ pub(super) fn counts(
                  fewer inodes or larger blocks"
             )));
         }
-        let last_needs =
-            2 + table + if meta_bg || is_backup(features, groups32 - 1) { backup } else { 0 };
+        let last_needs = 2 + table + if meta_bg || is_backup(groups32 - 1) { backup } else { 0 };
         let rest = (blocks - first) % u64::from(bpg);
         if groups == 1 && rest != 0 && rest < last_needs {
             return Err(too_small());

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Compat, GroupNo, Incompat, Layout};
-use steadfast_journal::external;
-use steadfast_journal::{self as jbd2, FormatOptions, Log, LogBlock, LogExtent};
+use steadfast_journal::{self as jbd2, FormatOptions, Log, LogBlock, LogExtent, external};
 use uuid::Uuid;
 
 use crate::options::{Contents, JournalChoice, Options, refused};

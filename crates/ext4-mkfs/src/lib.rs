@@ -55,8 +55,7 @@ pub use choices::default_block_size;
 pub use journal::default_blocks as default_journal_blocks;
 pub use journal_device::{JournalDeviceOptions, MadeJournalDevice, make_journal_device};
 pub use made::MkfsReport;
-pub use options::random_uuid;
-pub use options::{Contents, JournalChoice, Options};
+pub use options::{Contents, JournalChoice, Options, random_uuid};
 
 /// Makes a file system on `device`. Whatever was there is lost.
 ///

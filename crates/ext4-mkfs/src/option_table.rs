@@ -1,9 +1,13 @@
 //! The options of mke2fs that say what is to be made, each named once: `steadfast mkfs` with its
 //! help and the lab's scenarios go by this table. A new option is an entry here.
 
-use steadfast_ext4_format::ondisk::{Compat, Features, Incompat, RoCompat};
+use std::fmt::Display;
+use std::str::FromStr;
+
+use steadfast_ext4_format::ondisk::Features;
 use steadfast_vfs::options::choose;
 
+use super::choices::possible;
 use super::{JournalChoice, Options};
 
 /// An option and its value.
@@ -53,7 +57,7 @@ pub static OPTIONS: &[MkfsOption] = &[
         shown: "BYTES",
         words: &[],
         help: "Bytes an inode: 128 to the block size, a power of two",
-        set: |options, text| number(text).map(|n| options.inode_size = n),
+        set: |options, text| number(text, u16::MAX).map(|n| options.inode_size = n),
     },
     MkfsOption {
         name: "b",
@@ -62,7 +66,7 @@ pub static OPTIONS: &[MkfsOption] = &[
         help: "Block size in bytes: a power of two from 1024 to 65536 (the kernel mounts up to \
                4096); without it that of the journal device, or 1024 below 512 MiB, and 4096 above \
                and on a range of memory",
-        set: |options, text| number(text).map(|n| options.block_size = Some(n)),
+        set: |options, text| number(text, u32::MAX).map(|n| options.block_size = Some(n)),
     },
     MkfsOption {
         name: "C",
@@ -70,7 +74,7 @@ pub static OPTIONS: &[MkfsOption] = &[
         words: &[],
         help: "Cluster size in bytes, with -O bigalloc: a power of two, more than a block (16 \
                blocks)",
-        set: |options, text| number(text).map(|n| options.cluster_size = Some(n)),
+        set: |options, text| number(text, u32::MAX).map(|n| options.cluster_size = Some(n)),
     },
     MkfsOption {
         name: "O",
@@ -87,21 +91,21 @@ pub static OPTIONS: &[MkfsOption] = &[
         shown: "PERCENT",
         words: &[],
         help: "Share of blocks reserved for root, per cent",
-        set: |options, text| number(text).map(|n| options.reserved_percent = n),
+        set: |options, text| number(text, 50).map(|n| options.reserved_percent = n),
     },
     MkfsOption {
         name: "i",
         shown: "BYTES",
         words: &[],
         help: "Bytes for each inode",
-        set: |options, text| number(text).map(|n| options.inode_ratio = Some(n)),
+        set: |options, text| number(text, u32::MAX).map(|n| options.inode_ratio = Some(n)),
     },
     MkfsOption {
         name: "N",
         shown: "COUNT",
         words: &[],
         help: "Number of inodes",
-        set: |options, text| number(text).map(|n| options.inodes = Some(n)),
+        set: |options, text| number(text, u32::MAX).map(|n| options.inodes = Some(n)),
     },
 ];
 
@@ -160,27 +164,13 @@ pub fn apply_line(options: &mut Options, line: &str) -> Result<(), Vec<(String, 
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-fn number<N: BoundedNumber>(text: &str) -> Result<N, MkfsOptionError> {
-    let wrong = |_| MkfsOptionError::Wrong(format!("a number is needed, at most {}", N::MOST));
+fn number<N: FromStr>(text: &str, most: impl Display) -> Result<N, MkfsOptionError> {
+    let wrong = |_| MkfsOptionError::Wrong(format!("a number is needed, at most {most}"));
     text.parse().map_err(wrong)
 }
 
-/// A number of a command line, and the largest that there can be.
-trait BoundedNumber: std::str::FromStr {
-    const MOST: &'static str;
-}
-
-impl BoundedNumber for u16 {
-    const MOST: &'static str = "65535";
-}
-
-impl BoundedNumber for u32 {
-    const MOST: &'static str = "4294967295";
-}
-
-impl BoundedNumber for f64 {
-    const MOST: &'static str = "50";
-}
+/// What is made for those that ask by [`Options::features`] alone.
+const NOT_BY_NAME: [&str; 3] = ["dir_prealloc", "ea_inode", "stable_inodes"];
 
 /// Adds a feature by its name, or (with ^) takes it away.
 fn feature(options: &mut Options, word: &str) -> Result<(), MkfsOptionError> {
@@ -198,44 +188,17 @@ fn feature(options: &mut Options, word: &str) -> Result<(), MkfsOptionError> {
         options.journal = JournalChoice::None;
         return Ok(());
     }
-    let f = &mut options.features;
-    if let (false, Some(one)) = (on, Features::by_name(name)) {
-        // Also of what is never made: leaving it out is what is done anyway.
-        f.compat -= one.compat;
-        f.incompat -= one.incompat;
-        f.ro_compat -= one.ro_compat;
-        return Ok(());
+    let Some(one) = Features::by_name(name) else {
+        return Err(MkfsOptionError::Wrong(no_such(name)));
+    };
+    // Also of what is never made: leaving it out is what is done anyway.
+    let is_made = possible().union(one) == possible() && !NOT_BY_NAME.contains(&name);
+    if on && !is_made {
+        let what = format!("mkfs cannot make the feature {word}");
+        return Err(MkfsOptionError::Unsupported(what));
     }
-    match name {
-        "dir_index" => f.compat.set(Compat::DIR_INDEX, true),
-        "ext_attr" => f.compat.set(Compat::EXT_ATTR, true),
-        "resize_inode" => f.compat.set(Compat::RESIZE_INODE, true),
-        "orphan_file" => f.compat.set(Compat::ORPHAN_FILE, true),
-        "fast_commit" => f.compat.set(Compat::FAST_COMMIT, true),
-        "sparse_super2" => f.compat.set(Compat::SPARSE_SUPER2, true),
-        "meta_bg" => f.incompat.set(Incompat::META_BG, true),
-        "filetype" => f.incompat.set(Incompat::FILETYPE, true),
-        "extent" | "extents" => f.incompat.set(Incompat::EXTENT, true),
-        "64bit" => f.incompat.set(Incompat::BIT64, true),
-        "flex_bg" => f.incompat.set(Incompat::FLEX_BG, true),
-        "casefold" => f.incompat.set(Incompat::CASEFOLD, true),
-        "metadata_csum_seed" => f.incompat.set(Incompat::CSUM_SEED, true),
-        "sparse_super" => f.ro_compat.set(RoCompat::SPARSE_SUPER, true),
-        "uninit_bg" | "uninit_groups" => f.ro_compat.set(RoCompat::GDT_CSUM, true),
-        "large_file" => f.ro_compat.set(RoCompat::LARGE_FILE, true),
-        "huge_file" => f.ro_compat.set(RoCompat::HUGE_FILE, true),
-        "dir_nlink" => f.ro_compat.set(RoCompat::DIR_NLINK, true),
-        "extra_isize" => f.ro_compat.set(RoCompat::EXTRA_ISIZE, true),
-        "quota" => f.ro_compat.set(RoCompat::QUOTA, true),
-        "project" => f.ro_compat.set(RoCompat::PROJECT, true),
-        "bigalloc" => f.ro_compat.set(RoCompat::BIGALLOC, true),
-        "metadata_csum" => f.ro_compat.set(RoCompat::METADATA_CSUM, true),
-        _ if Features::by_name(name).is_some() => {
-            let what = format!("mkfs cannot make the feature {word}");
-            return Err(MkfsOptionError::Unsupported(what));
-        }
-        _ => return Err(MkfsOptionError::Wrong(no_such(name))),
-    }
+    let f = options.features;
+    options.features = if on { f.union(one) } else { f.without(one) };
     Ok(())
 }
 
@@ -249,6 +212,8 @@ fn no_such(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use steadfast_ext4_format::ondisk::Incompat;
+
     use super::*;
 
     #[test]

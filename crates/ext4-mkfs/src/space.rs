@@ -21,9 +21,8 @@ impl UsedRanges {
     /// found begin with a cluster.
     pub(super) fn fill_clusters(&mut self, per_cluster: u64) {
         let mut whole = RangeSet::new();
-        for (start, end) in self.0.iter() {
-            whole.insert(start - start % per_cluster, end.next_multiple_of(per_cluster));
-        }
+        let widen = |(s, e): (u64, u64)| (s - s % per_cluster, e.next_multiple_of(per_cluster));
+        whole.extend(self.0.iter().map(widen));
         self.0 = whole;
     }
 

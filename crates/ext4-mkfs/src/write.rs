@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, Completion, Payload, Request};
-use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{
     GroupFlags, GroupNo, Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock,
 };
+use steadfast_ext4_format::{Result, bitmap};
 use zerocopy::IntoBytes;
 
 use crate::options::{Contents, Options};
@@ -122,23 +122,8 @@ fn descriptor_blocks(layout: &Layout, plan: &Plan) -> Bytes {
 /// A bitmap of a whole block in which everything from bit `len` on is set.
 fn padded_bitmap(block_size: u32, len: u32) -> Vec<u8> {
     let mut bits = vec![0; block_size as usize];
-    set_bits(&mut bits, len, block_size * 8);
+    bitmap::set(&mut bits, len, block_size * 8 - len);
     bits
-}
-
-/// Sets the bits `[from, to)`.
-fn set_bits(bits: &mut [u8], from: u32, to: u32) {
-    let (from, to) = (from as usize, to as usize);
-    let mut at = from;
-    while at < to {
-        if at.is_multiple_of(8) && to - at >= 8 {
-            bits[at / 8] = 0xff;
-            at += 8;
-        } else {
-            bits[at / 8] |= 1 << (at % 8);
-            at += 1;
-        }
-    }
 }
 
 /// Writes the bitmaps of the groups that have been initialised; their checksums go into the
@@ -154,7 +139,7 @@ fn write_bitmaps(w: &mut Writer, plan: &mut Plan) -> Result<()> {
             let mut bits = padded_bitmap(layout.block_size, layout.clusters_in_group(group));
             for (from, to) in plan.space.used_in(start, start + blocks) {
                 let (from, to) = ((from - start) / ratio, (to - start).div_ceil(ratio));
-                set_bits(&mut bits, from as u32, to as u32);
+                bitmap::set(&mut bits, from as u32, (to - from) as u32);
             }
             layout.checksums.set_block_bitmap(&bits, layout.clusters_per_group(), desc);
             w.put(desc.block_bitmap(), bits.into())?;
@@ -165,7 +150,7 @@ fn write_bitmaps(w: &mut Writer, plan: &mut Plan) -> Result<()> {
             let first = layout.inode_number(group, 0);
             let last = layout.inode_number(group, ipg - 1);
             for (ino, _) in plan.inodes.range(first..=last) {
-                set_bits(&mut bits, ino.0 - first.0, ino.0 - first.0 + 1);
+                bitmap::set(&mut bits, ino.0 - first.0, 1);
             }
             layout.checksums.set_inode_bitmap(&bits, ipg, desc);
             w.put(desc.inode_bitmap(), bits.into())?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_ext4::journal_plan::{Plan, plan_free, plan_new};
 use steadfast_ext4::mount::replay;
-use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Compat, Incompat, Layout, Superblock};
+use steadfast_ext4_format::{Result, refused};
 use steadfast_ext4_mkfs::{default_journal_blocks, random_uuid};
 use steadfast_journal::external::{self, Owner};
 use steadfast_journal::{self as jbd2, FormatOptions};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::bootstrap::commit_only;
 use crate::named::{demand_recovery, name_external, put};
-use crate::prepare::{JournalDevice, load, mount_options, refused, settle};
+use crate::prepare::{JournalDevice, load, mount_options, settle};
 
 /// The journal that a file system is to have.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub enum NewJournal {
 }
 
 /// What was attached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttachReport {
     /// Identity of the external journal; `None`: it is internal.
     pub external: Option<Uuid>,
@@ -130,7 +130,7 @@ fn to_internal(device: &Arc<dyn BlockDevice>, blocks: Option<u32>) -> Result<Att
     put(device, &layout, &mut sb)?;
     replay(device, &mount_options(None))?;
     device.flush()?;
-    Ok(AttachReport { external: None, blocks, discarded_transactions: 0, freed_blocks: 0 })
+    Ok(AttachReport { blocks, ..AttachReport::default() })
 }
 
 /// Writes what must be in its place before the superblock names the journal.

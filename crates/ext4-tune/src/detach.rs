@@ -6,10 +6,9 @@ use steadfast_block::BlockDevice;
 use steadfast_ext4::journal_plan::{Plan, plan_free, plan_without_orphan_file};
 use steadfast_ext4::mount::{discardable, replay};
 use steadfast_ext4_check::{self as check, Report};
-use steadfast_ext4_format::journal::forget_journal;
-use steadfast_ext4_format::journal::internal_log;
+use steadfast_ext4_format::journal::{forget_journal, internal_log};
 use steadfast_ext4_format::ondisk::{Compat, Layout, StateFlags, Superblock};
-use steadfast_ext4_format::{Ext4Error, Result, superblock};
+use steadfast_ext4_format::{Ext4Error, Result, refused, superblock};
 use steadfast_ext4_mkfs::random_uuid;
 use steadfast_journal::{JournalError, Overlay, external};
 use uuid::Uuid;
@@ -18,7 +17,7 @@ use crate::attach::owner;
 use crate::bootstrap::commit_only;
 use crate::give_up;
 use crate::named::{demand_recovery, put};
-use crate::prepare::{JournalDevice, load, mount_options, needs_recovery, refused, settle};
+use crate::prepare::{JournalDevice, load, mount_options, needs_recovery, settle};
 
 /// Whether a journal that is needed may be given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +29,10 @@ pub enum LossPolicy {
 }
 
 /// What was lost with the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DiscardedLog {
     /// Nothing: it was clean, or has been replayed.
+    #[default]
     Nothing,
     /// These changes, which the journal held and nobody replayed.
     Listed {
@@ -51,7 +51,7 @@ pub enum DiscardedLog {
 }
 
 /// What became of the journal.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DetachReport {
     /// Identity of the external journal; `None`: it was internal.
     pub external: Option<Uuid>,
@@ -117,14 +117,8 @@ pub fn detach(
     } else {
         freed_blocks = free_internal(device, &layout, sb)?;
     }
-    Ok(DetachReport {
-        external,
-        discarded: DiscardedLog::Nothing,
-        replayed_transactions,
-        released,
-        freed_blocks,
-        check: None,
-    })
+    let lost_nothing = DetachReport::default();
+    Ok(DetachReport { external, replayed_transactions, released, freed_blocks, ..lost_nothing })
 }
 
 /// What the log held was that the journal is given up: a cut had interrupted that.
@@ -135,14 +129,7 @@ fn given_up_before(
 ) -> Result<DetachReport> {
     // The copies may name it still.
     put(device, layout, &mut load(device)?.0)?;
-    Ok(DetachReport {
-        external: None,
-        discarded: DiscardedLog::Nothing,
-        replayed_transactions,
-        released: false,
-        freed_blocks: 0,
-        check: None,
-    })
+    Ok(DetachReport { replayed_transactions, ..DetachReport::default() })
 }
 
 /// Refuses a device that is not the journal of this file system.

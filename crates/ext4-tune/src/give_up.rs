@@ -13,8 +13,7 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_ext4::journal_plan::{Plan, plan_free};
 use steadfast_ext4::mount::replay;
-use steadfast_ext4_format::journal::forget_journal;
-use steadfast_ext4_format::journal::{find_internal, read_journal_inode};
+use steadfast_ext4_format::journal::{find_internal, forget_journal, read_journal_inode};
 use steadfast_ext4_format::ondisk::{Layout, StateFlags, Superblock};
 use steadfast_ext4_format::{Result, superblock};
 

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_ext4::Ext4;
-use steadfast_ext4::MountOptions;
+use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_ext4_format::ondisk::{
     Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
 };
-use steadfast_ext4_format::{Ext4Error, Result, superblock};
+use steadfast_ext4_format::{Result, refused, superblock};
 
 /// A device that holds nothing but a journal.
 #[derive(Clone)]
@@ -20,10 +19,6 @@ pub struct JournalDevice {
     pub number: u32,
     /// Takes a device that would lose the journal with the power.
     pub accept_volatile: bool,
-}
-
-pub(crate) fn refused<T>(what: impl Into<String>) -> Result<T> {
-    Err(Ext4Error::Refused { what: what.into() })
 }
 
 /// Reads the superblock as it stands.

@@ -6,16 +6,17 @@ use steadfast_block::BlockDevice;
 use steadfast_ext4::mount::{discardable, replayed_blocks};
 use steadfast_ext4_format::journal::internal_log;
 use steadfast_ext4_format::ondisk::{Compat, StateFlags};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, refused};
 use steadfast_journal::{self as jbd2, Overlay, external};
 use uuid::Uuid;
 
-use crate::prepare::{JournalDevice, load, mount_options, needs_recovery, refused};
+use crate::prepare::{JournalDevice, load, mount_options, needs_recovery};
 
 /// Where a journal is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum JournalPlace {
     /// The file system has none.
+    #[default]
     None,
     /// In an inode of the file system.
     Internal {
@@ -48,7 +49,7 @@ pub struct PendingReplay {
 }
 
 /// A journal's state.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct JournalStatus {
     /// Where it is.
     pub place: JournalPlace,
@@ -106,10 +107,8 @@ pub fn status(
         needs_recovery: needs_recovery(&sb),
         home_mark: sb.home_mark(),
         fs_error: StateFlags::from_bits_retain(sb.state.get()).contains(StateFlags::ERROR),
-        superblock: None,
-        pending: None,
-        problem: None,
         place,
+        ..JournalStatus::default()
     };
     if status.place == JournalPlace::None {
         if journal.is_some() {
@@ -160,12 +159,9 @@ fn device_status(device: &Arc<dyn BlockDevice>) -> Result<JournalStatus> {
     }
     Ok(JournalStatus {
         place: JournalPlace::Device { uuid: found.uuid, label: found.label },
-        fs_uuid: None,
-        needs_recovery: false,
-        home_mark: None,
-        fs_error: false,
         superblock: Some(found.superblock),
         pending: waits,
         problem,
+        ..JournalStatus::default()
     })
 }

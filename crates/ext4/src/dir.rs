@@ -1,7 +1,6 @@
 //! The blocks of a directory's inode, in a transaction.
 
-use std::borrow::{Borrow, BorrowMut};
-use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
 use steadfast_ext4_format::dir::{
@@ -13,8 +12,7 @@ use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, InodeNo};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError};
 
-use crate::extents::append_block;
-use crate::extents::find_extent;
+use crate::extents::{append_block, find_extent};
 use crate::meta::Txn;
 use crate::planted::Bug;
 
@@ -22,7 +20,7 @@ use crate::planted::Bug;
 const READ_AHEAD: u32 = 15;
 
 /// Blocks of a directory as a transaction `T` (`&Txn` to look, `&mut Txn` to change) sees them.
-pub(crate) struct InodeBlocks<'v, T> {
+pub(crate) struct InodeBlocks<T> {
     txn: T,
     no: InodeNo,
     block_size: u32,
@@ -31,16 +29,15 @@ pub(crate) struct InodeBlocks<'v, T> {
     /// The contents are in the inode; they are shown as one block.
     inline: bool,
     context: DirContext,
-    volume: PhantomData<&'v ()>,
 }
 
-impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
+impl<'v, T: Deref<Target = Txn<'v>>> InodeBlocks<T> {
     /// The directory with inode `no`.
     ///
     /// # Errors
     /// ENOTDIR if it is something else.
     pub fn directory(txn: T, no: InodeNo) -> Result<Directory<Self>> {
-        let look = txn.borrow();
+        let look = &*txn;
         let (kind, flags, inline, size, generation) = look.look_at(no, |raw| {
             (raw.file_type(), raw.flags(), raw.is_inline(), raw.size(), raw.generation())
         })?;
@@ -63,20 +60,19 @@ impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
         let mut context = DirContext::new(DirFormat::of(look.superblock())?, no, generation);
         context.casefold = casefold;
         context.encrypted = flags.contains(InodeFlags::ENCRYPTED);
-        let volume = PhantomData;
-        let blocks = InodeBlocks { txn, no, block_size, count, indexed, inline, context, volume };
+        let blocks = InodeBlocks { txn, no, block_size, count, indexed, inline, context };
         Ok(Directory::new(blocks, context))
     }
 
     /// The block that shows the contents in the inode.
     fn shown(&self) -> Result<Vec<u8>> {
-        let contents = self.txn.borrow().raw_inode(self.no)?.inline_contents(self.no)?;
+        let contents = self.txn.raw_inode(self.no)?.inline_contents(self.no)?;
         inline::to_block(&self.context, self.block_size as usize, &contents)
     }
 
     /// Where a block is, and how many of the next ones follow it there.
     fn place(&self, block: u32) -> Result<(u64, u32)> {
-        match find_extent(self.txn.borrow(), self.no, block)? {
+        match find_extent(&self.txn, self.no, block)? {
             Lookup::Mapped(e) if !e.unwritten => {
                 let behind = e.end().min(self.count.into()) - u64::from(block);
                 Ok((e.start + u64::from(block - e.logical), behind.saturating_sub(1) as u32))
@@ -89,7 +85,7 @@ impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
     }
 }
 
-impl<'v, T: Borrow<Txn<'v>>> DirBlocks for InodeBlocks<'v, T> {
+impl<'v, T: Deref<Target = Txn<'v>>> DirBlocks for InodeBlocks<T> {
     fn block_size(&self) -> usize {
         self.block_size as usize
     }
@@ -103,7 +99,7 @@ impl<'v, T: Borrow<Txn<'v>>> DirBlocks for InodeBlocks<'v, T> {
             return self.shown().map(Bytes::from);
         }
         let (place, behind) = self.place(block)?;
-        self.txn.borrow().read_ahead(place, behind.min(READ_AHEAD), check)
+        self.txn.read_ahead(place, behind.min(READ_AHEAD), check)
     }
 
     fn is_indexed(&self) -> bool {
@@ -111,19 +107,19 @@ impl<'v, T: Borrow<Txn<'v>>> DirBlocks for InodeBlocks<'v, T> {
     }
 
     fn is_hash_ordered(&self) -> bool {
-        self.txn.borrow().names.is_hash_ordered(self.no)
+        self.txn.names.is_hash_ordered(self.no)
     }
 
     fn set_hash_ordered(&self) {
-        self.txn.borrow().names.set_hash_ordered(self.no);
+        self.txn.names.set_hash_ordered(self.no);
     }
 }
 
-impl<'v, T: BorrowMut<Txn<'v>>> InodeBlocks<'v, T> {
+impl<'v, T: DerefMut<Target = Txn<'v>>> InodeBlocks<T> {
     /// Stores a block in the inode, in the bytes that the directory has there or else in all that
     /// there are; false if it does not fit.
     fn store_inline(&mut self, shown: &[u8]) -> Result<bool> {
-        let raw = self.txn.borrow().raw_inode(self.no)?;
+        let raw = self.txn.raw_inode(self.no)?;
         // A new directory has none. The inode's size may be wrong, and is put right.
         let now = raw.inline_contents(self.no).map_or(INLINE_MIN, |contents| contents.len());
         let Some(room) = raw.inline_room() else { return Ok(false) };
@@ -132,7 +128,7 @@ impl<'v, T: BorrowMut<Txn<'v>>> InodeBlocks<'v, T> {
                 continue;
             }
             if let Some(contents) = inline::from_block(&self.context, shown, len)? {
-                self.txn.borrow_mut().modify_inode(self.no, |raw| {
+                self.txn.modify_inode(self.no, |raw| {
                     raw.set_inline_contents(&contents);
                     raw.set_size(len as u64);
                 })?;
@@ -144,7 +140,7 @@ impl<'v, T: BorrowMut<Txn<'v>>> InodeBlocks<'v, T> {
 
     /// Gives the directory a block in place of the inode; the caller writes it.
     fn move_out(&mut self) -> Result<()> {
-        let txn = self.txn.borrow_mut();
+        let txn = &mut *self.txn;
         let extents = txn.volume().layout.features.incompat.contains(Incompat::EXTENT);
         txn.modify_inode(self.no, |raw| {
             raw.leave_inline(extents);
@@ -155,7 +151,7 @@ impl<'v, T: BorrowMut<Txn<'v>>> InodeBlocks<'v, T> {
     }
 }
 
-impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
+impl<'v, T: DerefMut<Target = Txn<'v>>> DirBlocksMut for InodeBlocks<T> {
     fn write(&mut self, block: u32, contents: Vec<u8>) -> Result<()> {
         if self.inline && self.store_inline(&contents)? {
             return Ok(());
@@ -164,12 +160,12 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
             self.move_out()?;
         }
         let (place, _) = self.place(block)?;
-        self.txn.borrow_mut().create(place, contents);
+        self.txn.create(place, contents);
         Ok(())
     }
 
     fn own_way(&mut self) {
-        self.txn.borrow_mut().mark_ineligible();
+        self.txn.mark_ineligible();
     }
 
     fn append(&mut self) -> Result<u32> {
@@ -183,9 +179,9 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
             self.move_out()?;
             self.write(0, first)?;
         }
-        let (block, place) = append_block(self.txn.borrow_mut(), self.no)?;
+        let (block, place) = append_block(&mut self.txn, self.no)?;
         if self.count == 1 {
-            self.txn.borrow_mut().leave_out(place, Bug::IndexLeafNotLogged);
+            self.txn.leave_out(place, Bug::IndexLeafNotLogged);
         }
         self.count = block + 1;
         Ok(block)
@@ -193,7 +189,7 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
 
     fn set_indexed(&mut self) -> Result<()> {
         self.indexed = true;
-        self.txn.borrow_mut().modify_inode(self.no, |raw| {
+        self.txn.modify_inode(self.no, |raw| {
             raw.set_flags(raw.flags() | InodeFlags::INDEX);
         })
     }

@@ -1,30 +1,25 @@
 //! A file's block map in a transaction.
 
+use std::ops::Deref;
+
 use bytes::Bytes;
 use steadfast_ext4_format::extents::{FILE_END, NodeRead};
 use steadfast_ext4_format::indirect::{BlockMap, PointerStore, blocks_max, has_extents};
 use steadfast_ext4_format::ondisk::{Incompat, InodeNo, RawInode, RoCompat};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Result, unsupported};
 
-use crate::alloc::free_blocks;
-use crate::alloc::{BlockRequest, Purpose};
+use crate::alloc::{BlockRequest, free_blocks};
 use crate::extents::{add_blocks, block_goal};
 use crate::meta::{Txn, Volume};
 use crate::state::Inode;
 
-/// The pointer blocks of an inode, to be read.
-pub(crate) struct Reader<'t, 'v> {
-    txn: &'t Txn<'v>,
+/// The pointer blocks of an inode, to be read or, by a `&mut Txn`, to be changed.
+pub(crate) struct PointerBlocks<T> {
+    txn: T,
     no: InodeNo,
 }
 
-/// The pointer blocks of an inode, to be changed.
-pub(crate) struct Writer<'t, 'v> {
-    txn: &'t mut Txn<'v>,
-    no: InodeNo,
-}
-
-impl NodeRead for Reader<'_, '_> {
+impl<'v, T: Deref<Target = Txn<'v>>> NodeRead for PointerBlocks<T> {
     fn read(&self, block: u64) -> Result<Bytes> {
         self.txn.read(block)
     }
@@ -38,28 +33,14 @@ impl NodeRead for Reader<'_, '_> {
     }
 }
 
-impl NodeRead for Writer<'_, '_> {
-    fn read(&self, block: u64) -> Result<Bytes> {
-        self.txn.read(block)
-    }
-
-    fn valid(&self, start: u64, len: u64) -> bool {
-        self.txn.volume.valid_file_blocks(start, len)
-    }
-
-    fn place(&self) -> String {
-        format!("inode {}", self.no)
-    }
-}
-
-impl PointerStore for Writer<'_, '_> {
+impl PointerStore for PointerBlocks<&mut Txn<'_>> {
     fn create(&mut self, goal: u64) -> Result<u32> {
-        let purpose = Purpose::Metadata;
-        let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
+        let request = BlockRequest::metadata(goal, self.no);
         let (block, _) = self.txn.allocator.allocate(self.txn, request)?;
         let Ok(pointer) = u32::try_from(block) else {
-            let what = "only blocks beyond 2^32 are free, which a block map cannot point to";
-            return Err(Ext4Error::Unsupported { what: what.into() });
+            return unsupported(
+                "only blocks beyond 2^32 are free, which a block map cannot point to",
+            );
         };
         self.txn.create(block, vec![0; self.txn.volume.layout.block_size as usize]);
         add_blocks(self.txn, self.no, 1)?;
@@ -111,23 +92,23 @@ pub(crate) fn read_map<R>(
     txn: &Txn<'_>,
     no: InodeNo,
     raw: &RawInode,
-    look: impl FnOnce(&BlockMap<Reader<'_, '_>>) -> Result<R>,
+    look: impl FnOnce(&BlockMap<PointerBlocks<&Txn<'_>>>) -> Result<R>,
 ) -> Result<R> {
     let size = txn.volume.layout.block_size;
     let storage = raw.sectors(size) / u64::from(size / 512);
-    look(&BlockMap::open(raw.block(), size, storage, Reader { txn, no }))
+    look(&BlockMap::open(raw.block(), size, storage, PointerBlocks { txn, no }))
 }
 
 /// Changes the block map of an inode without extents.
 pub(crate) fn change_map<R>(
     txn: &mut Txn<'_>,
     no: InodeNo,
-    change: impl FnOnce(&mut BlockMap<Writer<'_, '_>>) -> Result<R>,
+    change: impl FnOnce(&mut BlockMap<PointerBlocks<&mut Txn<'_>>>) -> Result<R>,
 ) -> Result<R> {
     let raw = txn.raw_inode(no)?;
     let size = txn.volume.layout.block_size;
     let storage = raw.sectors(size) / u64::from(size / 512);
-    let mut map = BlockMap::open(raw.block(), size, storage, Writer { txn, no });
+    let mut map = BlockMap::open(raw.block(), size, storage, PointerBlocks { txn: &mut *txn, no });
     let result = change(&mut map)?;
     let root = map.root();
     let edit = txn.edit_inode(no)?;

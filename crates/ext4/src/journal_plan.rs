@@ -14,11 +14,11 @@ use steadfast_ext4_format::ondisk::{
     Compat, Extent, GroupNo, Incompat, InodeFlags, InodeNo, Layout, MAX_WRITTEN_LEN, RawInode,
     RoCompat, Superblock,
 };
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Result, refused};
 use steadfast_journal::{Log, LogBlock, LogExtent};
 use steadfast_vfs::FileType;
 
-use crate::alloc::{BlockRequest, Purpose};
+use crate::alloc::BlockRequest;
 use crate::extents::{map_extent, unmap_blocks};
 use crate::inode::delete_inode;
 use crate::meta::{Parts, Txn};
@@ -76,10 +76,6 @@ pub fn plan_new(device: &Arc<dyn BlockDevice>, len: u32) -> Result<Plan> {
     Ok(Plan { images, superblock, extents, first, blocks: taken })
 }
 
-fn refused<T>(what: impl Into<String>) -> Result<T> {
-    Err(Ext4Error::Refused { what: what.into() })
-}
-
 fn check_length(layout: &Layout, free: u64, len: u32) -> Result<()> {
     if len < 1024 {
         return refused(format!(
@@ -107,13 +103,8 @@ fn take_blocks(txn: &mut Txn<'_>, len: u32) -> Result<Vec<LogExtent>> {
     let mut goal = layout.group_start(GroupNo(layout.groups / 2));
     let (mut extents, mut at) = (Vec::<LogExtent>::new(), 0);
     while at < len {
-        let request = BlockRequest {
-            goal,
-            want: (len - at).min(MAX_WRITTEN_LEN),
-            owner: InodeNo::JOURNAL,
-            purpose: Purpose::Metadata,
-            window: 0,
-        };
+        let want = (len - at).min(MAX_WRITTEN_LEN);
+        let request = BlockRequest { want, ..BlockRequest::metadata(goal, InodeNo::JOURNAL) };
         let (start, taken) = txn.allocator.allocate(txn, request)?;
         // Of whole clusters the last may be more than the rest of the log.
         let n = taken.min(len - at);

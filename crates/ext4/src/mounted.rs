@@ -8,7 +8,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::{FileKey, PAGE, PageCache};
 use steadfast_vfs::FsError;
 
-use crate::meta::{MetaLog, Parts, Txn, Volume};
+use crate::meta::{Parts, Txn, Volume};
 use crate::options::{DataMode, MountOptions};
 use crate::state::{AccessRule, Handles, HomeMark, Inode, MountRecovery, Protection, Transact};
 
@@ -44,33 +44,6 @@ pub struct Ext4 {
 const SPACE_RETRIES: u32 = 3;
 
 impl Ext4 {
-    pub(crate) fn new(
-        parts: Parts,
-        pages: Arc<PageCache>,
-        options: MountOptions,
-        dax: bool,
-        recovery: Option<MountRecovery>,
-        me: &Weak<Ext4>,
-    ) -> Self {
-        let transact = parts.transacts().then(|| Transact::new(options.transact));
-        let access_rule = AccessRule::of(&options);
-        let handles = Handles::default();
-        Ext4 {
-            volume: Arc::clone(&parts.volume),
-            parts,
-            home: None,
-            protection: None,
-            pages,
-            options,
-            handles,
-            dax,
-            access_rule,
-            transact,
-            recovery,
-            me: Weak::clone(me),
-        }
-    }
-
     /// What the mount has recovered; `None` if it had been unmounted.
     pub fn recovery(&self) -> Option<&MountRecovery> {
         self.recovery.as_ref()
@@ -107,10 +80,7 @@ impl Ext4 {
 
     /// The journal, if there is one: its counters and how full it is.
     pub fn journal(&self) -> Option<&steadfast_journal::Journal> {
-        match &self.parts.log {
-            MetaLog::Journal(journal) => Some(journal),
-            MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => None,
-        }
+        self.parts.log.journal().map(|journal| &**journal)
     }
 
     /// Why nothing can be written: asked for, or forced by an error; `None` if all is well.
@@ -126,7 +96,7 @@ impl Ext4 {
 
     /// Whether the inode's data goes through the journal.
     pub(crate) fn journals_data(&self, inode: &Inode) -> bool {
-        matches!(self.parts.log, MetaLog::Journal(_))
+        self.journal().is_some()
             && (self.options.data == DataMode::Journal
                 || inode.state().raw.flags().contains(InodeFlags::JOURNAL_DATA))
     }

@@ -85,11 +85,12 @@ fn only(scenario: &Scenario, variant: &str) -> Scenario {
 /// Whether what the bug is in is used in a variant at all.
 fn can_occur(bug: StackBug, scenario: &Scenario, variant: &Variant) -> bool {
     let name = bug.name();
-    let mounted = |word: &str| variant.mount.split(',').any(|w| w.split('=').next() == Some(word));
-    let data = |mode: &str| variant.mount.contains(&format!("data={mode}"));
+    let mounted =
+        |word: &str| variant.stack.mount.split(',').any(|w| w.split('=').next() == Some(word));
+    let data = |mode: &str| variant.stack.mount.contains(&format!("data={mode}"));
     let ordered = !data("writeback") && !data("journal") && !data("transact");
-    let external = variant.journal.is_some();
-    let device = variant.journal.as_ref().unwrap_or(&variant.disk);
+    let external = variant.stack.journal.is_some();
+    let device = variant.stack.journal.as_ref().unwrap_or(&variant.stack.disk);
     let logs_data = data("journal") || data("transact");
     let on_memory = scenario.model(device).unwrap().kind_name() == "nvdimm";
     match bug {

@@ -31,6 +31,12 @@ pub enum LabError {
     /// The scenario file is wrong.
     #[error("{0}")]
     File(Box<WrongFile>),
+    /// The file is a setup's.
+    #[error(
+        "{0} is a setup, without a [workload] to run: mount --stack, dd, hdparm and iozone \
+         --stack, and crash run --stack take it"
+    )]
+    NothingToRun(String),
     /// The scenario cannot be run as it was asked for.
     #[error("scenario {origin}: {why}")]
     Scenario {

@@ -21,7 +21,7 @@ mod wrap;
 pub use error::{LabError, OptionError, ScenarioError, VariantError};
 #[cfg(feature = "planted-bugs")]
 pub use run::cut_until;
-pub use run::{Recordings, RunOptions, Watch, check, run, run_seeds, try_out};
+pub use run::{Recordings, RunOptions, Watch, check, run, run_seeds};
 pub use steadfast_vfs::size;
 
 #[cfg(doctest)]

@@ -48,7 +48,7 @@ use steadfast_setup::{DeviceSpec, Overwrite};
 use crate::error::CUTS_MAX;
 use crate::results::Results;
 use crate::scenario::{RunKind, Scenario, Variant, WorkloadKind};
-use crate::{LabError, OptionError, ScenarioError, VariantError};
+use crate::{LabError, OptionError, ScenarioError};
 use benchmark::Iozone;
 use copies::Copies;
 use files::Files;
@@ -259,20 +259,4 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         }
     }
     Ok(())
-}
-
-/// Makes a variant's file system on its devices, mounts and unmounts it, in a simulation
-/// ([`Setup::try_out`](steadfast_setup::Setup::try_out)). Nothing to try of the kernel's file
-/// systems, nor on devices of this machine.
-///
-/// # Errors
-/// The variant cannot be built, with the reason.
-pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
-    let setup = scenario.setup_of(variant);
-    let simulated = setup.leaves().iter().all(|device| scenario.model(device).is_some());
-    if variant.kernel.is_some() || !simulated {
-        return Ok(());
-    }
-    let tried = setup.simulation(1).run(move || setup.try_out().map_err(VariantError::from));
-    tried.map_err(VariantError::from).flatten().map_err(|e| e.of(variant))
 }

@@ -25,9 +25,9 @@ use crate::LabError;
 
 mod check;
 mod copies;
-mod files;
 mod iozone_line;
 pub mod keys;
+mod legs;
 mod line_error;
 mod published;
 mod random_reads;
@@ -39,8 +39,8 @@ mod workload;
 
 pub use copies::{DdSpec, HdparmSpec};
 pub(crate) use copies::{is_file, operands};
-pub use files::{FilesSpec, LegsSpec};
-pub(crate) use iozone_line::{iozone_options, matrix_options, test_name};
+pub(crate) use iozone_line::{iozone_options, matrix_options};
+pub use legs::LegsSpec;
 pub use line_error::LineError;
 pub use published::{PublishedSpeed, SumKind};
 pub use random_reads::{Distribution, RandomReadSpec};
@@ -127,7 +127,10 @@ impl Scenario {
     pub fn parse(text: &str, origin: &str) -> Result<Scenario, LabError> {
         let mut scenario = read_text(text, machines_inherit, Scenario::read_whole)
             .map_err(|wrongs| WrongFile::new(origin, text, wrongs, NO_SCENARIO))
-            .map_err(|wrong| LabError::File(Box::new(wrong)))?;
+            .map_err(|wrong| match Setup::is_described_by(text) {
+                true => LabError::NothingToRun(origin.to_owned()),
+                false => LabError::File(Box::new(wrong)),
+            })?;
         if scenario.workload.files.is_none() {
             let of_kernel = scenario.variants.iter_mut().filter(|v| v.kernel.is_some());
             of_kernel.for_each(|variant| variant.run = RunKind::Peer);
@@ -212,15 +215,7 @@ impl Scenario {
 
     /// What a variant is built of.
     pub fn setup_of(&self, variant: &Variant) -> Setup {
-        Setup {
-            topology: self.topology.clone(),
-            disk: variant.disk.clone(),
-            journal: variant.journal.clone(),
-            scheduler: self.scheduler_of(variant).cloned(),
-            mkfs: variant.mkfs.clone(),
-            mount: variant.mount.clone(),
-            machine: self.machine_of(variant).clone(),
-        }
+        variant.stack.setup(&self.topology, &self.schedulers, self.machine_of(variant))
     }
 
     /// A variant's machine with so much page cache, whose power can be cut.
@@ -240,14 +235,9 @@ impl Scenario {
         variant.machine.as_ref().unwrap_or(&self.machine)
     }
 
-    /// The request scheduler of a variant's disk.
-    pub(crate) fn scheduler_of(&self, variant: &Variant) -> Option<&SchedulerSettings> {
-        variant.scheduler.as_ref().and_then(|name| self.schedulers.get(name))
-    }
-
     /// Whose mirror a variant's disk is, where it is a model of somebody else's.
     pub(crate) fn model_of(&self, variant: &Variant) -> Option<Arrangement> {
-        self.topology.volumes.get(&variant.disk)?.model
+        self.topology.volumes.get(&variant.stack.disk)?.model
     }
 
     /// Whether a variant's disk is a model of somebody else's mirror.
@@ -281,7 +271,7 @@ mod tests {
         let scenario = Scenario::find_own("data-at-risk").unwrap();
         let waits = |name: &str| {
             let variant = scenario.variants.iter().find(|v| v.name == name).unwrap();
-            let mut options = options::mount(&format!("{},commit=9", variant.mount)).unwrap();
+            let mut options = options::mount(&format!("{},commit=9", variant.stack.mount)).unwrap();
             scenario.machine_of(variant).apply(64 << 20, &mut options);
             let pages = options.page_cache;
             (pages.dirty_expire_ms, pages.writeback_interval_ms)

@@ -22,15 +22,6 @@ pub enum KernelFs {
     Btrfs,
 }
 
-/// What a check found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing.
-    Clean,
-    /// Damage; what the check printed.
-    Damaged(String),
-}
-
 impl KernelFs {
     /// All of them.
     pub const ALL: [KernelFs; 5] =
@@ -149,8 +140,12 @@ impl KernelFs {
         Ok(Mount::of(self.name(), devices[0], at, &options.join(","))?)
     }
 
-    /// Its own check, which changes nothing.
-    pub(crate) fn check(self, disk: &Path, journal: Option<&Path>) -> Result<Verdict, PeerError> {
+    /// Its own check, which changes nothing. If there is damage, what it printed.
+    pub(crate) fn check(
+        self,
+        disk: &Path,
+        journal: Option<&Path>,
+    ) -> Result<Option<String>, PeerError> {
         let mut line: Vec<&std::ffi::OsStr> = match self {
             KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => vec!["-fn".as_ref()],
             KernelFs::Xfs => vec!["-n".as_ref()],
@@ -162,7 +157,7 @@ impl KernelFs {
         line.push(disk.as_os_str());
         let ([_, program], _) = self.programs();
         let said = tool::run(program, &line)?;
-        Ok(if said.code == Some(0) { Verdict::Clean } else { Verdict::Damaged(said.text()) })
+        Ok((said.code != Some(0)).then(|| said.text()))
     }
 
     /// What a machine does at its start with a file system that does not recover by itself: the

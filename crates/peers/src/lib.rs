@@ -22,17 +22,15 @@ mod exported;
 mod kind;
 mod on_path;
 mod peer;
-mod risk;
 mod served;
 mod system;
 mod tool;
 
 pub use error::PeerError;
 pub use exported::LoopExport;
-pub use kind::{KernelFs, Verdict};
+pub use kind::KernelFs;
 pub use on_path::PathMount;
-pub use peer::{Build, Peer, PeerMount};
-pub use risk::{Begin, PeerRecording};
+pub use peer::{Begin, Build, Peer, PeerMount, PeerRecording};
 pub use served::FolderMount;
 
 #[cfg(doctest)]

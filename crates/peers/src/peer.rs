@@ -6,14 +6,16 @@ use std::time::{Duration, Instant};
 
 use steadfast_block::BlockDevice;
 use steadfast_crash::explore::BootRecovery;
+use steadfast_crash::{CrashError, Result as CrashResult};
 use steadfast_devices::filter::record::{Record, RecordLog, Recording};
 use steadfast_devices::model::{Model, ModelError, ModelParams};
 use steadfast_devices::store::Store;
 use steadfast_host::{Folder, Mount};
+use steadfast_vfs::{FileSystem, HostFs};
 
 use crate::PeerError;
 use crate::exported::LoopExport;
-use crate::kind::{KernelFs, Verdict};
+use crate::kind::KernelFs;
 use crate::tool::new_folder;
 
 /// How long the devices may take to come to rest after a sync, in seconds.
@@ -21,6 +23,13 @@ const REST_SECONDS: u64 = 10;
 
 /// Makes the devices anew: the disk, then the journal's device if there is one.
 pub type Build = Arc<dyn Fn() -> Result<Vec<Arc<dyn Model>>, ModelError> + Send + Sync>;
+
+/// What a run left: the devices' contents when recording began, the recording, and what the work
+/// brought.
+pub type PeerRecording<T> = (Vec<Store>, Recording, T);
+
+/// Begins the recording.
+pub type Begin<'b> = &'b mut dyn FnMut() -> CrashResult<()>;
 
 /// A file system of the kernel on devices of ours. The devices are in real time: a modelled disk
 /// takes as long as the disk would.
@@ -64,14 +73,6 @@ impl Peer {
             mkfs_words: mkfs.split_whitespace().map(str::to_owned).collect(),
             build: Arc::new(build),
         }
-    }
-
-    /// Whether this machine can run it.
-    ///
-    /// # Errors
-    /// What is missing.
-    pub fn available(&self) -> Result<(), PeerError> {
-        self.fs.available()
     }
 
     fn devices(&self, contents: Option<Vec<Store>>) -> Result<Vec<Arc<dyn Model>>, PeerError> {
@@ -121,7 +122,7 @@ impl Peer {
     /// # Errors
     /// Something is missing, or a tool refused.
     pub fn formatted(&self) -> Result<Vec<Store>, PeerError> {
-        self.available()?;
+        self.fs.available()?;
         let models = self.devices(None)?;
         let exported = export(&models)?;
         self.make(&exported)?;
@@ -130,7 +131,7 @@ impl Peer {
     }
 
     fn up(&self, contents: Option<Vec<Store>>, make: bool) -> Result<PeerMount, PeerError> {
-        self.available()?;
+        self.fs.available()?;
         let models = self.devices(contents)?;
         let log = RecordLog::new();
         let recorded = |model: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
@@ -146,26 +147,40 @@ impl Peer {
         Ok(PeerMount { mount: Some(mount), exported, models, log, folder })
     }
 
-    /// Power on with these contents, one for each device: lets the kernel recover, calls `look`
-    /// with the mounted folder, unmounts, and asks the file system's own check. `look` must leave
-    /// nothing open.
+    /// Makes and mounts it on a disk that held something before, and does some work there with the
+    /// devices recorded. The work gets the mounted file system, the record that the moments of its
+    /// calls are taken from, and what it calls when it is ready: from there on it is recorded.
+    /// Whether all could be taken away afterwards is beside what it brought.
     ///
     /// # Errors
-    /// The host failed; what the file system did is in the value.
-    pub fn recover(
+    /// What could not be built, mounted or run.
+    pub fn record<T>(
         &self,
-        contents: Vec<Store>,
-        look: &mut dyn FnMut(&Path),
-    ) -> Result<BootRecovery, PeerError> {
-        self.recover_and_use(contents, look, None)
+        before: Store,
+        work: impl FnOnce(&Arc<dyn FileSystem>, &RecordLog, Begin<'_>) -> CrashResult<T>,
+    ) -> CrashResult<(PeerRecording<T>, Result<(), PeerError>)> {
+        let running = self.start(Some(vec![before])).map_err(CrashError::host)?;
+        let mut bases = Vec::new();
+        let brought = {
+            let fs: Arc<dyn FileSystem> =
+                Arc::new(HostFs::open(running.path()).map_err(CrashError::host)?);
+            let mut begin = || {
+                bases = running.begin().map_err(CrashError::host)?;
+                Ok(())
+            };
+            work(&fs, running.log(), &mut begin)?
+        };
+        let (recording, taken_away) = running.end();
+        Ok(((bases, recording, brought), taken_away))
     }
 
-    /// As [`recover`](Self::recover); after the check it is mounted once more, and `then` may
-    /// change what is there.
+    /// Power on with these contents, one for each device: lets the kernel recover, calls `look`
+    /// with the mounted folder, unmounts, and asks the file system's own check. `look` must leave
+    /// nothing open. With `then` it is mounted once more, and that may change what is there.
     ///
     /// # Errors
-    /// The host failed, or refused the second mount.
-    pub(crate) fn recover_and_use(
+    /// The host failed, or refused the second mount; what else the file system did is in the value.
+    pub fn recover(
         &self,
         contents: Vec<Store>,
         look: &mut dyn FnMut(&Path),
@@ -177,15 +192,9 @@ impl Peer {
         let journal = exported.get(1).map(|journal| journal.path().to_path_buf());
         let folder = new_folder()?;
         let mut recovery = BootRecovery::default();
-        let check = |recovery: &mut BootRecovery| -> Result<(), PeerError> {
-            if let Verdict::Damaged(words) = self.fs.check(&disk, journal.as_deref())? {
-                recovery.damage.push(words);
-            }
-            Ok(())
-        };
         let mut spent = Duration::ZERO;
         if !self.fs.recovers_itself() {
-            check(&mut recovery)?;
+            recovery.damage.extend(self.fs.check(&disk, journal.as_deref())?);
             let begun = Instant::now();
             recovery.manual_repair = !self.fs.preen(&disk)?;
             if recovery.manual_repair {
@@ -200,7 +209,7 @@ impl Peer {
                 look(mount.path());
                 mount.unmount()?;
                 if self.fs.recovers_itself() {
-                    check(&mut recovery)?;
+                    recovery.damage.extend(self.fs.check(&disk, journal.as_deref())?);
                 } else if recovery.manual_repair {
                     let why = "manual repair is needed: the repairs at boot were not enough";
                     recovery.damage.push(why.into());
@@ -212,8 +221,8 @@ impl Peer {
                 }
             }
             Err(refusal) => {
-                recovery.refused = Some(format!("the kernel's mount was refused: {refusal}"));
-                recovery.manual_repair = true;
+                let why = format!("the kernel's mount was refused: {refusal}");
+                recovery = BootRecovery { damage: recovery.damage, ..BootRecovery::refused(why) };
             }
         }
         // Before the devices end: an error in taking away is to be seen.

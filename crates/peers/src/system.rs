@@ -4,6 +4,7 @@
 //! For ext2 the check repairs before the mount, as at a boot without a journal. What is drawn at a
 //! boot in virtual time (the seed) has no meaning here; the time is real.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -20,33 +21,20 @@ fn host(why: impl std::fmt::Display) -> CrashError {
     CrashError::Host(format!("the host could not recover this state: {why}"))
 }
 
-/// Shows a mounted folder; what kept it from that is kept.
-fn show(mounted: &Path, look: &Look, failed: &mut Option<CrashError>) {
-    match HostFs::open(mounted) {
-        Ok(fs) => look(&fs),
-        Err(e) => *failed = Some(host(format!("the mounted folder: {e}"))),
-    }
-}
-
 impl System for Peer {
     fn recover(&self, boot: Boot, _: u64) -> steadfast_crash::Result<BootRecovery> {
-        let Boot { contents, missing, look, then, .. } = boot;
-        if missing.is_some() {
-            return Err(host("a lost device is not modelled for the kernel"));
-        }
+        let Boot { contents, look, then } = boot;
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut failed, mut failed_then) = (None, None);
-        let mut first = |mounted: &Path| show(mounted, &look, &mut failed);
-        let mut second = |mounted: &Path| {
-            if let Some(then) = &then {
-                show(mounted, then, &mut failed_then);
-            }
+        let failed = RefCell::new(None);
+        // What keeps it from showing a mounted folder is kept.
+        let show = |mounted: &Path, look: &Look| match HostFs::open(mounted) {
+            Ok(fs) => look(&fs),
+            Err(e) => *failed.borrow_mut() = Some(host(format!("the mounted folder: {e}"))),
         };
-        let second = then.is_some().then_some(&mut second as &mut dyn FnMut(&Path));
-        let recovery = self.recover_and_use(contents, &mut first, second).map_err(host)?;
-        if let Some(why) = failed.or(failed_then) {
-            return Err(why);
-        }
-        Ok(recovery)
+        let mut first = |mounted: &Path| show(mounted, &look);
+        let mut second = then.as_ref().map(|then| |mounted: &Path| show(mounted, then));
+        let second = second.as_mut().map(|second| second as &mut dyn FnMut(&Path));
+        let recovery = Peer::recover(self, contents, &mut first, second).map_err(host)?;
+        failed.into_inner().map_or(Ok(recovery), Err)
     }
 }

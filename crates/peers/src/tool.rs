@@ -30,11 +30,7 @@ impl ToolOutput {
 
 /// Runs a tool under a time limit.
 pub(crate) fn run(program: &str, line: &[&OsStr]) -> Result<ToolOutput, PeerError> {
-    let failed = |said: String| {
-        let words = line.iter().map(|w| w.to_string_lossy().into_owned());
-        let command = std::iter::once(program.to_owned()).chain(words);
-        PeerError::Tool(ToolError { command: command.collect::<Vec<_>>().join(" "), said })
-    };
+    let failed = |said| failed(program, line, said);
     let paths = std::env::var("PATH").unwrap_or_default();
     let ended = Command::new("timeout")
         .args(["-s", "KILL", LIMIT_SECONDS, program])
@@ -61,12 +57,16 @@ pub(crate) fn succeed(program: &str, line: &[&OsStr]) -> Result<(), PeerError> {
     if said.code == Some(0) {
         return Ok(());
     }
-    let words = line.iter().map(|w| w.to_string_lossy().into_owned());
-    let command = std::iter::once(program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");
     // Some look at all loop devices that are mounted, and fail for one over a dead mount.
     let not_connected = said.text().contains("endpoint is not connected");
     let what_to_do = if not_connected { dead_mounts() } else { String::new() };
-    Err(PeerError::Tool(ToolError { command, said: said.text() + &what_to_do }))
+    Err(failed(program, line, said.text() + &what_to_do))
+}
+
+fn failed(program: &str, line: &[&OsStr], said: String) -> PeerError {
+    let words = line.iter().map(|w| w.to_string_lossy().into_owned());
+    let command = std::iter::once(program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");
+    PeerError::Tool(ToolError { command, said })
 }
 
 /// Whether a program is installed.

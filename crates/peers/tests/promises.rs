@@ -104,7 +104,7 @@ fn what_was_promised_through_the_host_is_there() {
         let contents = bases.iter().zip(0..).map(nothing_in_doubt).collect();
         let mut held = None;
         let mut look = |at: &Path| held = std::fs::read(at.join(&name)).ok();
-        assert_eq!(peer.recover(contents, &mut look).unwrap().refused, None);
+        assert_eq!(peer.recover(contents, &mut look, None).unwrap().refused, None);
         if (held.as_ref() == Some(&new)) != (asked != Asked::Nothing) {
             wrong.push((asked, direct));
         }

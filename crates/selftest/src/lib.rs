@@ -6,8 +6,8 @@
 //! * Workloads with judges of their own: [`mixed`] (operations of several tasks), [`small`] (all
 //!   sequences of a few operations, with schedules), [`points`] (transaction points), [`corpus`]
 //!   (CrashMonkey's bugs and ACE's workloads).
-//! * [`media`]: what disks break that do more than lose sectors. [`shrink`]: the fewest operations
-//!   and writes that still fail.
+//! * [`media`]: what disks break that do more than lose sectors. [`losses`]: whole devices that are
+//!   lost. [`shrink`]: the fewest operations and writes that still fail.
 //! * What calls cost: [`operations`] (names, attributes, small writes), [`durable`] (small calls
 //!   that are durable, beside the kernel's).
 //!
@@ -17,6 +17,7 @@
 pub mod corpus;
 mod devices;
 pub mod durable;
+pub mod losses;
 pub mod media;
 pub mod mixed;
 pub mod operations;

@@ -12,9 +12,11 @@ use std::sync::Arc;
 
 use steadfast_crash::delta::minimise;
 use steadfast_crash::e2fsck::E2fsck;
-use steadfast_crash::explore::{Decisive, Plan, RebootTarget, System, first_wrong};
+use steadfast_crash::explore::{
+    Checks, CutSource, Decisive, OtherJudges, Plan, RebootTarget, System, first_wrong,
+};
 use steadfast_crash::figures::StateFigures;
-use steadfast_crash::states::Unit;
+use steadfast_crash::states::{State, Unit};
 use steadfast_crash::{CrashError, Result};
 
 use crate::mixed::{MixedMachine, Script};
@@ -77,9 +79,28 @@ pub fn shrink(
     let by_e2fsck = !wrong(&StateFigures { e2fsck: None, ..cut.clone() });
     let e2fsck = by_e2fsck.then(E2fsck::find).flatten();
     let run: (&dyn System, _) = (&shared, &recorded);
-    let decisive = Decisive::of_state(run, plan, &state, effort.recoveries, e2fsck, wrong);
+    let decisive = decisive_of(run, plan, &state, effort.recoveries, e2fsck, wrong);
     let tries = effort.runs - tries;
     Ok(Some(MinimalCase { operations_before, script, cut, decisive, tries }))
+}
+
+/// The units in doubt that make the difference to a state of `recorded` that is `wrong`, found with
+/// so many recoveries at most. Of each e2fsck is asked, if it is given.
+pub(crate) fn decisive_of(
+    (system, recorded): (&dyn System, &CutSource),
+    plan: &Plan,
+    state: &State,
+    recoveries: u32,
+    e2fsck: Option<E2fsck>,
+    wrong: &dyn Fn(&StateFigures) -> bool,
+) -> Decisive {
+    let others = OtherJudges { e2fsck, kernel: None };
+    let trial = others.trial((system, &recorded.judge), plan, state.cut, Checks::E2FSCK);
+    let run = (&recorded.bases[..], &recorded.recording);
+    // As it was found: recovery draws the same.
+    Decisive::find(run, state, recoveries, &mut |contents| {
+        wrong(&trial.run(contents, state.choices.clone()).0)
+    })
 }
 
 impl fmt::Display for MinimalCase {

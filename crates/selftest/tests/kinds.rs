@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_crash::explore::{
-    CrashPoints, CutSource, Loss, OnRam, Plan, RebootTarget, SecondCuts, explore,
+    CrashPoints, CutSource, OnRam, Plan, RebootTarget, SecondCuts, explore,
 };
 use steadfast_crash::figures::{Figures, StateFigures};
 use steadfast_crash::kernel::Kernel;
@@ -20,6 +20,7 @@ use steadfast_crash::states::StateBound;
 use steadfast_devices::filter::record::Media;
 use steadfast_devices::model::{ModelParams, NvramParams, SsdParams};
 use steadfast_ext4::MountOptions;
+use steadfast_selftest::losses::{LosingMachine, Loss};
 use steadfast_selftest::mixed::{MixedMachine, Setup};
 use steadfast_vfs::{NewNode, OpenFlags};
 
@@ -34,6 +35,8 @@ const AROUND: Plan = Plan::trials(CrashPoints::Boundaries(24), 3);
 struct Ran {
     name: &'static str,
     machine: Arc<dyn RebootTarget>,
+    /// What boots from the disk alone.
+    without: Arc<dyn RebootTarget>,
     recorded: CutSource,
 }
 
@@ -41,7 +44,8 @@ fn mixed() -> Ran {
     let setup = Setup { external: true, ..Setup::PLAIN };
     let machine = MixedMachine { setup, disk_bytes: DISK };
     let recorded = machine.record(1, 2, 40).unwrap();
-    Ran { name: "mixed", machine: Arc::new(machine), recorded }
+    let without = MixedMachine { setup: Setup::PLAIN, ..machine };
+    Ran { name: "mixed", machine: Arc::new(machine), without: Arc::new(without), recorded }
 }
 
 fn program() -> Ran {
@@ -72,12 +76,18 @@ fn program() -> Ran {
     let run = inside.record(prepare, work).unwrap();
     let machine = OnRam::new(options).shared();
     let recorded = run.recorded(&machine).unwrap();
-    Ran { name: "program", machine, recorded }
+    Ran { name: "program", without: Arc::clone(&machine), machine, recorded }
 }
 
 impl Ran {
     fn again(&self) -> CutSource {
         self.recorded.on_media(0, Media::Sectors)
+    }
+
+    fn losing(&self, loss: Loss) -> Arc<LosingMachine> {
+        let last = self.recorded.recording.last_crash_point();
+        let machines = (&self.machine, &self.without);
+        LosingMachine::new(machines, &self.recorded, last, (CARD, loss))
     }
 
     fn explore(&self, recorded: CutSource, plan: &Plan) -> Figures {
@@ -133,13 +143,17 @@ fn by_rule_and_version_by_version() {
 fn a_lost_device_is_refused_and_nothing_is_written() {
     each(|ran| {
         for loss in [Loss::Absent, Loss::Zeros, Loss::Noise(1)] {
-            let plan = Plan { loss: Some((CARD, loss)), ..AROUND };
-            let figures = ran.explore(ran.again(), &plan);
-            let refused = figures.count(|cut| cut.refused.is_some() && !cut.is_silent_damage());
-            assert_eq!(refused, 24, "{}: {loss}: {:#?}", ran.name, figures.findings);
+            let losing = ran.losing(loss);
+            let machine = Arc::clone(&losing) as Arc<dyn RebootTarget>;
+            let figures = explore(&machine, ran.again(), &AROUND, &|_| ());
+            let refused = figures.count(|cut| cut.refused.is_some());
+            let found = (figures.not_judged.is_none(), refused, losing.changes());
+            assert_eq!(found, (true, 24, 0), "{}: {loss}: {:#?}", ran.name, figures.findings);
         }
-        let there = Plan { loss: Some((CARD, Loss::None)), ..AROUND };
-        ran.is_well(&there);
+        let machine: Arc<dyn RebootTarget> = ran.losing(Loss::None);
+        let figures = explore(&machine, ran.again(), &AROUND, &|_| ());
+        assert_eq!(figures.not_judged, None, "{}", ran.name);
+        assert_eq!(figures.count(StateFigures::is_wrong), 0, "{}: {figures:#?}", ran.name);
     });
 }
 

@@ -7,6 +7,7 @@ use steadfast_devices::filter::record::Media;
 use steadfast_devices::filter::{FaultRule, schedule};
 use steadfast_devices::model::ModelParams;
 use steadfast_runtime::Sim;
+use steadfast_volume::ondisk::label::LayoutKind;
 use steadfast_volume::{ReadPolicy, WritePolicy};
 
 use crate::driver::DriverCost;
@@ -73,22 +74,11 @@ pub enum DeviceSource {
     Path(PathBuf),
 }
 
-/// What a volume is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VolumeKind {
-    /// The same on every member.
-    Mirror,
-    /// Pieces on each member in turn.
-    Stripe,
-    /// One member after the other.
-    Concat,
-}
-
 /// A volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumeSpec {
     /// What it is.
-    pub kind: VolumeKind,
+    pub kind: LayoutKind,
     /// Names of devices and of other volumes; of a mirror its legs, in their order.
     pub members: Vec<String>,
     /// Legs that do not count as durable, whatever they say of themselves.
@@ -150,20 +140,6 @@ impl DeviceSpec {
     }
 }
 
-impl VolumeKind {
-    /// The kinds by name.
-    pub const ALL: [(&str, VolumeKind); 3] = [
-        ("mirror", VolumeKind::Mirror),
-        ("stripe", VolumeKind::Stripe),
-        ("concat", VolumeKind::Concat),
-    ];
-
-    /// As a file writes it.
-    pub fn name(self) -> &'static str {
-        VolumeKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
-    }
-}
-
 impl VolumeSpec {
     /// In words, as a report shows it.
     pub fn description(&self) -> String {
@@ -175,14 +151,14 @@ impl VolumeSpec {
             other => other.name(),
         };
         match self.kind {
-            VolumeKind::Mirror if self.model.is_some() => format!("model of a mirror of {members}"),
-            VolumeKind::Mirror => {
+            LayoutKind::Mirror if self.model.is_some() => format!("model of a mirror of {members}"),
+            LayoutKind::Mirror => {
                 format!("mirror of {members}; reads {read}, writes {}", self.write.name())
             }
-            VolumeKind::Stripe => {
+            LayoutKind::Stripe => {
                 format!("{kind} of {members}, {} KiB", self.interlace_bytes >> 10)
             }
-            VolumeKind::Concat => format!("{kind} of {members}"),
+            LayoutKind::Concat => format!("{kind} of {members}"),
         }
     }
 }
@@ -220,13 +196,13 @@ impl Topology {
         };
         let each = volume.members.iter().map(|member| self.bytes_of(member));
         match volume.kind {
-            VolumeKind::Mirror => {
+            LayoutKind::Mirror => {
                 let whole = volume.members.iter().filter(|m| !volume.partial.contains(m));
                 let least = whole.map(|member| self.bytes_of(member)).min().unwrap_or(0);
                 volume.size.map_or(least, |size| size.min(least))
             }
-            VolumeKind::Concat => each.fold(0, u64::saturating_add),
-            VolumeKind::Stripe => {
+            LayoutKind::Concat => each.fold(0, u64::saturating_add),
+            LayoutKind::Stripe => {
                 each.min().unwrap_or(0).saturating_mul(volume.members.len() as u64)
             }
         }

@@ -65,7 +65,9 @@ pub struct Blocks {
     pub disk: Arc<dyn BlockDevice>,
     /// The journal's device.
     pub journal: Option<Arc<dyn BlockDevice>>,
-    /// That scheduler.
+    /// That device's number as the kernel has it; 0: none.
+    pub journal_number: u32,
+    /// The scheduler.
     pub queue: Option<Arc<Scheduler>>,
     /// The volumes of both.
     pub volumes: OpenVolumes,
@@ -227,6 +229,12 @@ impl Devices {
 }
 
 impl Blocks {
+    /// Those of a file system that is there: its disk, and its journal's device with its number.
+    pub fn of(disk: Arc<dyn BlockDevice>, journal: Option<(Arc<dyn BlockDevice>, u32)>) -> Blocks {
+        let (journal, number) = journal.unzip();
+        Blocks { journal_number: number.unwrap_or(0), ..Blocks::new(disk, journal, None) }
+    }
+
     /// Puts the scheduler, if there is one, before the disk.
     pub fn new(
         disk: Arc<dyn BlockDevice>,
@@ -238,6 +246,7 @@ impl Blocks {
         Blocks {
             disk,
             journal,
+            journal_number: 0,
             queue,
             volumes: OpenVolumes::default(),
             faults: Vec::new(),

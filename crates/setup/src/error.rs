@@ -7,6 +7,7 @@ use steadfast_devices::filter::NamespaceError;
 use steadfast_devices::model::ModelError;
 use steadfast_devices::source::OpenError;
 use steadfast_ext4::Ext4Error;
+use steadfast_runtime::SimError;
 use steadfast_volume::VolumeError;
 
 /// Why a stack could not be opened.
@@ -29,6 +30,9 @@ pub enum SetupError {
         /// What was found.
         source: NamespaceError,
     },
+    /// The simulation cannot go on.
+    #[error(transparent)]
+    Simulation(#[from] SimError),
     /// A file or device cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use steadfast_block::BlockDevice;
-use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4::options::default_options;
+use steadfast_ext4::{Ext4, Ext4Error, MountOptions};
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 
 use crate::description::Setup;
@@ -11,38 +11,12 @@ use crate::devices::Blocks;
 use crate::error::SetupError;
 use crate::options;
 
-/// Makes a file system, and its journal where that is on a device of its own; `zeros`: that holds
-/// nothing.
-///
-/// # Errors
-/// A device is too small or fails, or the options do not go together.
-pub fn make(
-    disk: &Arc<dyn BlockDevice>,
-    (journal, zeros): (Option<&Arc<dyn BlockDevice>>, bool),
-    mut options: Options,
-) -> Result<(), SetupError> {
-    if let Some(device) = journal {
-        let block_size = options.block_size.unwrap_or(4096);
-        options.block_size = Some(block_size);
-        let of_journal = JournalDeviceOptions {
-            block_size,
-            zeros,
-            ..JournalDeviceOptions::random(options.time)
-        };
-        mkfs::make_journal_device(device, &of_journal)?;
-        let device = Arc::clone(device);
-        options.journal = JournalChoice::External { device, accept_volatile: false };
-    }
-    mkfs::make(disk, &options)?;
-    Ok(())
-}
-
 impl Blocks {
     /// Makes the file system of a setup on them, with the root folder for this user and group. In a
     /// simulation the identity follows from its seed. `contents` is what a modelled disk holds.
     ///
     /// # Errors
-    /// As [`make`].
+    /// As [`make_with`](Self::make_with), or the setup's options cannot be taken.
     pub fn make(
         &self,
         setup: &Setup,
@@ -51,47 +25,81 @@ impl Blocks {
     ) -> Result<(), SetupError> {
         let contents = if self.is_used { Contents::UnknownZeroTables } else { contents };
         let options = Options { contents, root_owner, ..options::mkfs(&setup.mkfs)? };
-        make(&self.disk, (self.journal.as_ref(), !self.is_used), options)
+        let zeros = !self.is_used;
+        let journal = |time| JournalDeviceOptions { zeros, ..JournalDeviceOptions::random(time) };
+        Ok(self.make_with(options, journal)?)
     }
 
-    /// The mount options of a setup with so much page cache: its own, then what its machine
-    /// decides.
+    /// Makes a file system, and its journal where that is on a device of its own: with the same
+    /// blocks. `journal` makes the other options at a time.
     ///
     /// # Errors
-    /// Those of the description that cannot be taken.
-    pub fn mount_options(
+    /// A device is too small or fails, or the options do not go together.
+    pub fn make_with(
         &self,
-        setup: &Setup,
-        memory_bytes: u64,
-    ) -> Result<MountOptions, SetupError> {
-        let mut options = options::mount(&setup.mount)?;
-        options.journal_device = self.journal.clone();
-        setup.machine.apply(memory_bytes, &mut options);
-        Ok(options)
+        mut options: Options,
+        journal: impl FnOnce(u64) -> JournalDeviceOptions,
+    ) -> Result<(), Ext4Error> {
+        if let Some(device) = &self.journal {
+            let mut journal = journal(options.time);
+            journal.block_size = *options.block_size.get_or_insert(journal.block_size);
+            mkfs::make_journal_device(device, &journal)?;
+            let (device, accept_volatile) = (Arc::clone(device), journal.accept_volatile);
+            options.journal = JournalChoice::External { device, accept_volatile };
+        }
+        mkfs::make(&self.disk, &options).map(drop)
     }
 
-    /// Mounts the file system on them.
+    /// How the file system on them asks to be mounted by its superblock (`tune2fs -o`,
+    /// `-E mount_opts=`), over `base` and with the journal's device; and what it asks for and does
+    /// not get, a line each, for people.
+    pub fn default_options(&self, base: MountOptions) -> (MountOptions, Vec<String>) {
+        let (mut options, notes) = default_options(&self.disk, base);
+        self.put_journal(&mut options);
+        (options, notes)
+    }
+
+    fn put_journal(&self, options: &mut MountOptions) {
+        if let Some(journal) = &self.journal {
+            options.journal_device = Some(Arc::clone(journal));
+            options.journal_number = self.journal_number;
+        }
+    }
+
+    /// Recovers and mounts the file system on them; the journal's device is put in.
     ///
     /// # Errors
     /// There is none, or it cannot be mounted with these options.
-    pub fn mount(&self, options: MountOptions) -> Result<Arc<Ext4>, SetupError> {
+    pub fn mount(&self, mut options: MountOptions) -> Result<Arc<Ext4>, Ext4Error> {
+        self.put_journal(&mut options);
         self.arm_faults();
-        Ok(Ext4::mount(Arc::clone(&self.disk), options)?)
+        Ext4::mount(Arc::clone(&self.disk), options)
     }
 }
 
 impl Setup {
-    /// Makes the file system on new devices, mounts and unmounts it: what mkfs and the mount
-    /// refuse, options that do not go together or a journal that has no room, is known then.
+    /// Its mount options with so much page cache: its own, then what its machine decides.
+    ///
+    /// # Errors
+    /// Those of the description that cannot be taken.
+    pub fn mount_options(&self, memory_bytes: u64) -> Result<MountOptions, SetupError> {
+        let mut options = options::mount(&self.mount)?;
+        self.machine.apply(memory_bytes, &mut options);
+        Ok(options)
+    }
+
+    /// Makes the file system on new devices, mounts and unmounts it, in a simulation: what mkfs and
+    /// the mount refuse, options that do not go together or a journal that has no room, is known
+    /// then.
     ///
     /// # Errors
     /// It cannot be built, with the reason.
-    pub fn try_out(&self) -> Result<(), SetupError> {
-        let blocks = crate::Devices::build(self)?.blocks()?;
-        blocks.make(self, Contents::Zeros, (0, 0))?;
-        let mut options = options::mount(&self.mount)?;
-        options.journal_device = blocks.journal.clone();
-        blocks.mount(options)?.unmount().map_err(SetupError::Unmount)?;
-        blocks.close()
+    pub fn try_out(self) -> Result<(), SetupError> {
+        self.simulation(1).run(move || {
+            let blocks = crate::Devices::build(&self)?.blocks()?;
+            blocks.make(&self, Contents::Zeros, (0, 0))?;
+            blocks.mount(options::mount(&self.mount)?)?.unmount().map_err(SetupError::Unmount)?;
+            blocks.close()
+        })?
     }
 }

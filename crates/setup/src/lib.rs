@@ -1,6 +1,7 @@
 //! What a storage stack is, and the one place where it is opened.
 //!
-//! * [`Setup`]: devices, volumes, request scheduler, file system and machine;
+//! * [`Setup`]: devices, volumes, request scheduler, file system and machine, also read from a file
+//!   ([`Setup::parse`]);
 //! * [`Topology`]: its devices and volumes by name;
 //! * [`Devices`] and [`Blocks`]: those of its disk and its journal, built and opened; over each
 //!   device the caller may put a filter, such as a recording;
@@ -24,15 +25,15 @@ mod namespace;
 mod new_volume;
 pub mod options;
 pub mod path;
+mod setup_file;
 mod stack;
 pub mod tables;
 mod volumes;
 
-pub use description::{DeviceSource, DeviceSpec, Setup, Topology, VolumeKind, VolumeSpec};
+pub use description::{DeviceSource, DeviceSpec, Setup, Topology, VolumeSpec};
 pub use devices::{Blocks, Devices, Overwrite, contents_of};
 pub use driver::{Driver, DriverCost};
 pub use error::{OptionsError, SetupError};
-pub use file_system::make;
 pub use machine::Machine;
 pub use namespace::Namespace;
 pub use new_volume::NewVolume;

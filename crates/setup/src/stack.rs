@@ -109,7 +109,7 @@ impl Stack {
             return Ok(Arc::clone(fs));
         }
         let blocks = self.blocks()?;
-        let fs = blocks.mount(blocks.mount_options(&self.setup, self.memory_bytes)?)?;
+        let fs = blocks.mount(self.setup.mount_options(self.memory_bytes)?)?;
         *mounted = Some(Arc::clone(&fs));
         Ok(fs)
     }

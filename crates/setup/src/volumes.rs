@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Persistence};
-use steadfast_volume::ondisk::label::LayoutKind;
 use steadfast_volume::{
     AssembleOptions, AssemblyReport, Contents, LegState, Mirror, MirrorOptions, NewLeg, Policies,
     ResyncThrottle, assemble,
 };
 
 use crate::SetupError;
-use crate::description::{Topology, VolumeKind, VolumeSpec};
+use crate::description::{Topology, VolumeSpec};
 use crate::mirrors::{Arrangement, Leg, Setup};
 use crate::new_volume::NewVolume;
 
@@ -157,11 +156,7 @@ impl OpenVolumes {
         let legs = members.into_iter().zip(&spec.members).map(|(d, m)| leg(spec, m, d));
         let new = NewVolume {
             name,
-            kind: match spec.kind {
-                VolumeKind::Mirror => LayoutKind::Mirror,
-                VolumeKind::Stripe => LayoutKind::Stripe,
-                VolumeKind::Concat => LayoutKind::Concat,
-            },
+            kind: spec.kind,
             members: legs.collect(),
             interlace: Some(spec.interlace_bytes),
             mirror: MirrorOptions {

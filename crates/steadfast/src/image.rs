@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
-use steadfast_ext4::options::default_options;
-use steadfast_ext4::{AccessTimes, DataMode, Ext4, MountOptions};
+use steadfast_ext4::{AccessTimes, DataMode, MountOptions};
 use steadfast_ext4_mkfs::Options;
+use steadfast_setup::Blocks;
 use steadfast_vfs::{FileSystem as Vfs, TransactPolicy};
 
 pub use make::occupant;
@@ -298,12 +298,10 @@ impl Image {
     /// that fails is removed again.
     pub fn mount(self) -> Result<FileSystem> {
         let Image { source, make, journal, accept_volatile, owner, changes } = self;
-        let mut options = over(Image::defaults(), &changes);
+        let MountOptions { read_only, simulated_epoch, .. } = over(Image::defaults(), &changes);
         let (device, journal) = match make {
             None => {
-                let device = source.open(options.read_only)?;
-                let (asked, _) = default_options(&device, Image::defaults());
-                options = over(asked, &changes);
+                let device = source.open(read_only)?;
                 let journal = match (journal, &source) {
                     (Some(Journal::External(at)), Source::Path(image)) => Some(beside(image, at)?),
                     (Some(Journal::External(at)), Source::Device(_)) => Some(at),
@@ -312,28 +310,24 @@ impl Image {
                     }
                     (None, Source::Path(image)) => find_journal(image, &[])?.map(Source::Path),
                 };
-                (device, journal.map(|at| at.opened(options.read_only)).transpose()?)
+                (device, journal.map(|at| at.opened(read_only)).transpose()?)
             }
             Some(wanted) => {
-                if options.read_only {
+                if read_only {
                     let what = "a new file system cannot be mounted read-only: mount it, \
                                 unmount it, and open it again";
                     return Err(Error::Refused { what: what.into() });
                 }
                 let making = make::Making { wanted, owner, accept_volatile };
-                making.make(&source, journal, options.simulated_epoch)?
+                making.make(&source, journal, simulated_epoch)?
             }
         };
-        if let Some((journal, number)) = journal {
-            options.journal_device = Some(journal);
-            options.journal_number = number;
-        }
-        options.journal.accept_volatile |=
-            accept_volatile || device.info().unfit_to_persist().is_some();
-        let name = device.info().name;
-        let ext4 = Ext4::mount(Arc::clone(&device), options).map_err(|source| {
-            Error::FileSystem { doing: "mounting", device: name.clone(), source }
-        })?;
+        let (info, blocks) = (device.info(), Blocks::of(device, journal));
+        let mut options = over(blocks.default_options(Image::defaults()).0, &changes);
+        options.journal.accept_volatile |= accept_volatile || info.unfit_to_persist().is_some();
+        let name = info.name;
+        let failed = |source| Error::FileSystem { doing: "mounting", device: name.clone(), source };
+        let ext4 = blocks.mount(options).map_err(failed)?;
         let fs = Arc::clone(&ext4) as Arc<dyn Vfs>;
         Ok(FileSystem::of(FileSystemCore::new(fs, Some(ext4), name, owner)))
     }

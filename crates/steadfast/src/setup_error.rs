@@ -15,6 +15,7 @@ pub fn to_anyhow(error: SetupError) -> anyhow::Error {
             let what = error.to_string();
             anyhow::Error::from(source.clone()).context(what)
         }
+        SetupError::Simulation(e) => e.into(),
         SetupError::Open(e) => e.into(),
         SetupError::Volume(e) => e.into(),
         SetupError::Ext4(e) => e.into(),

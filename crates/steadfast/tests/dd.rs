@@ -349,11 +349,12 @@ fn hdparm_prints_the_published_form() {
 }
 
 /// A copy and a benchmark take as long by themselves as in a run of the scenario: the machine of
-/// the variant, and what each record costs it, are the same.
+/// the variant, and what each record costs it, are the same; also as a setup, without a scenario.
 #[test]
 fn a_stack_is_the_same_by_itself_and_in_a_run_of_its_scenario() {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("s.toml"), include_str!("dd/one_stack.toml")).unwrap();
+    std::fs::write(folder.path().join("setup.toml"), include_str!("dd/setup.toml")).unwrap();
     let run = |line: &str| {
         let mut command = Command::new(STEADFAST);
         let out = output(command.args(line.split(' ')).current_dir(folder.path()));
@@ -372,18 +373,58 @@ fn a_stack_is_the_same_by_itself_and_in_a_run_of_its_scenario() {
             "the disk" => "if=device:@disk of=/dev/null bs=512 count=2000",
             _ => "if=/dev/zero of=/file bs=512 count=2000",
         };
-        let [_, said] = run(&format!("dd --stack s.toml {operands}"));
-        let seconds = said.split(" copied, ").nth(1).unwrap().split(' ').next().unwrap();
-        let (seconds, of_run): (f64, f64) =
-            (seconds.parse().unwrap(), copy["seconds"].as_f64().unwrap());
-        // It prints six digits.
-        assert!((seconds / of_run - 1.0).abs() < 1e-5, "{operands}: {seconds} s, {of_run} s");
+        for file in ["s.toml", "setup.toml"] {
+            let [_, said] = run(&format!("dd --stack {file} {operands}"));
+            let seconds = said.split(" copied, ").nth(1).unwrap().split(' ').next().unwrap();
+            let (seconds, of_run): (f64, f64) =
+                (seconds.parse().unwrap(), copy["seconds"].as_f64().unwrap());
+            // It prints six digits.
+            assert!((seconds / of_run - 1.0).abs() < 1e-5, "{operands}: {seconds} s, {of_run} s");
+        }
     }
-    let line = "iozone --stack s.toml -t 3 -s 2m -r 64k -i 0 -i 1 --settle 0 --json -";
-    let own = list(&json(&run(line)[0])["runs"][0]["tests"]);
     let rows = of_kind("speed").filter(|row| row["latency_us"].is_object());
     let rows: Vec<f64> = rows.map(|row| row["children_kb_per_s"].as_f64().unwrap()).collect();
-    let own: Vec<f64> = own.iter().map(|t| t["children_see"].as_f64().unwrap()).collect();
     assert_eq!(rows.len(), 4);
-    assert_eq!(own, rows);
+    for file in ["s.toml", "setup.toml"] {
+        let line = format!("iozone --stack {file} -t 3 -s 2m -r 64k -i 0 -i 1 --settle 0 --json -");
+        let own = list(&json(&run(&line)[0])["runs"][0]["tests"]);
+        let own: Vec<f64> = own.iter().map(|t| t["children_see"].as_f64().unwrap()).collect();
+        assert_eq!(own, rows);
+    }
+}
+
+/// A setup is timed and checked, has nothing to run and no variants, and its mistakes are shown.
+#[test]
+fn a_setup_is_a_stack_and_no_scenario() {
+    let folder = TempDir::new().unwrap();
+    let setup = include_str!("dd/setup.toml");
+    std::fs::write(folder.path().join("setup.toml"), setup).unwrap();
+    let wrong = setup.replace("\"disk\"\nmount", "\"dsk\"\nmount").replace("data=", "date=");
+    std::fs::write(folder.path().join("wrong.toml"), wrong).unwrap();
+    let run = |line: &str, status: i32| {
+        let mut command = Command::new(STEADFAST);
+        let out = output(command.args(line.split(' ')).current_dir(folder.path()));
+        let said = [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        assert_eq!(out.status.code(), Some(status), "{line}: {said}");
+        said
+    };
+    assert!(run("hdparm -t --stack setup.toml disk", 0).contains("buffered disk reads"));
+    assert_eq!(run("lab check setup.toml", 0), "setup.toml: good: a setup, 1 devices\n");
+    assert!(run("lab check --json setup.toml", 0).contains("\"setup\": \"setup.toml\""));
+    let said = run("lab run setup.toml", 2);
+    assert!(said.contains("setup.toml is a setup, without a [workload] to run"), "{said}");
+    let said = run("dd --stack setup.toml --variant small if=/dev/zero of=/f count=1", 2);
+    assert!(said.contains("setup.toml is a setup: it has no variants"), "{said}");
+    for line in ["lab check wrong.toml", "dd --stack wrong.toml if=/dev/zero of=/f count=1"] {
+        let said = run(line, 2);
+        let mistakes = [
+            "2 mistakes",
+            "there is no [device.dsk]",
+            "wrong.toml:14:8",
+            "did you mean `disk`?",
+            "date=ordered",
+            "wrong.toml:15:10",
+        ];
+        assert!(mistakes.iter().all(|mistake| said.contains(mistake)), "{line}: {said}");
+    }
 }

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use super::source::{Crate, CrateModule};
 
 /// What opens or makes a part of a stack: the last names of a path, or an imported function.
-const CALLS: [(&str, &[&str]); 6] = [
+const CALLS: [(&str, &[&str]); 7] = [
     ("a file system is mounted", &["Ext4", "mount"]),
+    ("a superblock's mount options are taken", &["options", "default_options"]),
     ("a file system is made", &["mkfs", "make"]),
     ("a journal device is made", &["mkfs", "make_journal_device"]),
     ("a file or device is opened", &["FileDevice", "open"]),
@@ -21,19 +22,11 @@ const BELOW: [&str; 8] =
     ["setup", "devices", "volume", "ext4", "ext4-mkfs", "ext4-tune", "ext4-check", "bench"];
 
 /// Crate, file, and why it is there.
-const BESIDE: [(&str, &str, &str); 12] = [
-    ("crash", "explore/ext4.rs", "RAM disks of a power-cut test, by options and not by a text"),
-    ("crash", "program/names.rs", "looks at what a cut left"),
+const BESIDE: [(&str, &str, &str); 4] = [
     ("lab", "run/legs/boot.rs", "assembles what is left without one device, and by hand"),
     ("lab", "run/real.rs", "a loop device over a model"),
-    ("steadfast", "image.rs", "the library's image, with options of its caller"),
-    ("steadfast", "image/make.rs", "the library's new image"),
-    ("steadfast", "commands/image.rs", "an image in process"),
-    ("steadfast", "commands/in_use.rs", "asks who has a file in use"),
+    ("steadfast", "image/make.rs", "the library's mkfs: says on which of two devices it failed"),
     ("steadfast", "commands/mkfs.rs", "mkfs itself"),
-    ("steadfast", "commands/volume/destroy.rs", "takes volumes apart that may not be whole"),
-    ("steadfast", "commands/volume/mod.rs", "shows members that may not be all"),
-    ("steadfast", "mount/serve.rs", "a mount point"),
 ];
 
 /// Places that are not listed, and entries of the list that are not needed.

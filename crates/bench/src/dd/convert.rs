@@ -8,13 +8,29 @@ use super::words::Conv;
 struct Table([u8; 256]);
 
 impl Table {
-    fn of(digits: &str) -> Table {
-        let mut table = [0; 256];
-        for (byte, pair) in table.iter_mut().zip(digits.as_bytes().chunks(2)) {
+    fn identity() -> Table {
+        Table(std::array::from_fn(|i| i as u8))
+    }
+
+    fn to_ebcdic() -> Table {
+        let mut table = Table::identity();
+        for (byte, pair) in table.0.iter_mut().zip(tables::TO_EBCDIC.as_bytes().chunks(2)) {
             let digit = |b: u8| char::from(b).to_digit(16).unwrap_or(0) as u8;
             *byte = digit(pair[0]) << 4 | digit(pair[1]);
         }
-        Table(table)
+        table
+    }
+
+    fn to_ibm() -> Table {
+        let mut table = Table::to_ebcdic();
+        tables::IBM.iter().for_each(|(ascii, byte)| table.0[usize::from(*ascii)] = *byte);
+        table
+    }
+
+    fn from_ebcdic() -> Table {
+        let mut table = Table::identity();
+        (0..=255).zip(Table::to_ebcdic().0).for_each(|(ascii, b)| table.0[usize::from(b)] = ascii);
+        table
     }
 
     fn then(&mut self, f: impl Fn(u8) -> u8) {
@@ -42,11 +58,10 @@ pub(super) struct Converter {
 impl Converter {
     pub(super) fn new(operands: &Operands) -> Converter {
         let conv = operands.conv;
-        let identity = || Table(std::array::from_fn(|i| i as u8));
-        let mut table = identity();
-        if conv.contains(Conv::ASCII) {
-            table = Table::of(tables::FROM_EBCDIC);
-        }
+        let mut table = match conv.contains(Conv::ASCII) {
+            true => Table::from_ebcdic(),
+            false => Table::identity(),
+        };
         if conv.contains(Conv::UCASE) {
             table.then(|b| b.to_ascii_uppercase());
         }
@@ -55,8 +70,8 @@ impl Converter {
         }
         let (mut newline, mut space) = (b'\n', b' ');
         let to = match () {
-            () if conv.contains(Conv::EBCDIC) => Some(Table::of(tables::TO_EBCDIC)),
-            () if conv.contains(Conv::IBM) => Some(Table::of(tables::TO_IBM)),
+            () if conv.contains(Conv::EBCDIC) => Some(Table::to_ebcdic()),
+            () if conv.contains(Conv::IBM) => Some(Table::to_ibm()),
             () => None,
         };
         if let Some(to) = to {
@@ -64,7 +79,7 @@ impl Converter {
             newline = to.0[usize::from(b'\n')];
             space = to.0[usize::from(b' ')];
         }
-        let translates = table.0 != identity().0;
+        let translates = table.0 != Table::identity().0;
         Converter {
             conv,
             table: translates.then_some(table),

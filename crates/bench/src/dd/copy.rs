@@ -1,6 +1,5 @@
 //! The loop: reads, converts, writes, counts, and says what went wrong as dd says it.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use steadfast_runtime::{Nanos, now};
@@ -154,7 +153,8 @@ impl Copy<'_> {
         if self.output.leapt
             && let Err((len, e)) = self.output.sink.extend()
         {
-            self.not_truncated(len, e);
+            let file = always_quoted(&self.output_name);
+            self.fails(&format!("failed to truncate to {len} bytes in output file {file}: {e}"));
         }
         Ok(())
     }
@@ -163,16 +163,22 @@ impl Copy<'_> {
         self.reporter.says(message);
     }
 
-    fn not_truncated(&mut self, len: u64, e: Errno) {
-        let file = always_quoted(&self.output_name);
-        self.says(&format!("failed to truncate to {len} bytes in output file {file}: {e}"));
+    /// What ends the copy.
+    fn end(&self, message: &str) -> End {
+        self.says(message);
+        End::Failed
+    }
+
+    /// What does not end it.
+    fn fails(&mut self, message: &str) {
+        self.says(message);
         self.failed = true;
     }
 
     fn block(&self, which: &str, len: usize) -> Result<AlignedBlock, End> {
         let mut room: Vec<u8> = Vec::new();
         if room.try_reserve_exact(len + ALIGN).is_err() {
-            let size = super::tally::binary_size(len as u64);
+            let size = super::tally::size(len as u64, 1024);
             self.says(&format!("memory exhausted by {which} buffer of size {len} bytes ({size})"));
             return Err(End::WithoutCounts);
         }
@@ -204,10 +210,7 @@ impl Copy<'_> {
         let missing = match skipped {
             Ok(SkipResult::By(bytes)) => wanted.is_some_and(|w| bytes < w),
             Ok(SkipResult::MustRead) => self.read_over(wanted)?,
-            Err(e) => {
-                self.says(&format!("{name}: cannot skip: {e}"));
-                return Err(End::Failed);
-            }
+            Err(e) => return Err(self.end(&format!("{name}: cannot skip: {e}"))),
         };
         if missing && o.status != StatusLevel::None {
             self.says(&format!("{name}: cannot skip to specified offset"));
@@ -225,10 +228,7 @@ impl Copy<'_> {
             match self.read(&mut block.bytes()[..len]) {
                 Ok(0) => break,
                 Ok(n) => done += n as u64,
-                Err(e) => {
-                    self.says(&format!("error reading {}: {e}", always_quoted(&self.input)));
-                    return Err(End::Failed);
-                }
+                Err(e) => return Err(self.end(&self.cannot_read(e))),
             }
             if blocks > 0 { blocks -= 1 } else { bytes = 0 }
         }
@@ -246,15 +246,14 @@ impl Copy<'_> {
             None => Err(Errno::OVERFLOW),
         };
         sought.map_err(|e| {
-            self.says(&format!("{}: cannot seek: {e}", quoted_if_needed(&self.output_name)));
-            End::Failed
+            self.end(&format!("{}: cannot seek: {e}", quoted_if_needed(&self.output_name)))
         })
     }
 
     /// Bytes to ask for next; `None`: all that was asked for has been read.
     fn next_len(&self) -> Option<usize> {
         let o = self.operands;
-        let read = self.tally.whole_in.load(Relaxed) + self.tally.part_in.load(Relaxed);
+        let read = self.tally.count(|c| c.whole_in + c.part_in);
         match o.count_blocks {
             Some(blocks) if read >= blocks => {
                 // OK to cast: less than a block.
@@ -328,8 +327,7 @@ impl Copy<'_> {
             }
             let is_part = read < self.operands.ibs;
             self.part_before = if is_part { read } else { 0 };
-            let counted = if is_part { &self.tally.part_in } else { &self.tally.whole_in };
-            counted.fetch_add(1, Relaxed);
+            self.tally.count(|c| *(if is_part { &mut c.part_in } else { &mut c.whole_in }) += 1);
             let mut filled = read;
             if is_part && conv.contains(Conv::SYNC) {
                 if !conv.contains(Conv::NOERROR) {
@@ -345,7 +343,7 @@ impl Copy<'_> {
     fn goes_on_after(&mut self, e: Errno) -> bool {
         let goes_on = self.operands.conv.contains(Conv::NOERROR);
         if !goes_on || self.operands.status != StatusLevel::None {
-            self.says(&format!("error reading {}: {e}", always_quoted(&self.input)));
+            self.says(&self.cannot_read(e));
         }
         // Of a directory nothing can ever be read.
         if !goes_on || e == Errno::ISDIR && self.operands.count_blocks.is_none() {
@@ -366,13 +364,12 @@ impl Copy<'_> {
     fn direct(&mut self, block: &mut AlignedBlock) -> Result<(), End> {
         while let Some(len) = self.next(block)? {
             let (done, error) = self.output.write(&block.bytes()[..len]);
-            self.tally.bytes.fetch_add(done as u64, Relaxed);
+            self.tally.count(|c| c.bytes += done as u64);
             if let Some(e) = error {
                 return Err(self.cannot_write(e));
             }
             let whole = len == self.operands.ibs;
-            let counted = if whole { &self.tally.whole_out } else { &self.tally.part_out };
-            counted.fetch_add(1, Relaxed);
+            self.tally.count(|c| *(if whole { &mut c.whole_out } else { &mut c.part_out }) += 1);
         }
         Ok(())
     }
@@ -385,17 +382,17 @@ impl Copy<'_> {
         let mut filled = 0;
         while let Some(len) = self.next(input)? {
             let data = converter.block(&mut input.bytes()[..len]);
-            self.tally.truncated.store(converter.truncated, Relaxed);
+            self.tally.count(|c| c.truncated = converter.truncated);
             self.gather(&data, &mut output, &mut filled)?;
         }
         let rest = converter.end();
         // The byte that swab has held back may be the one too many.
-        self.tally.truncated.store(converter.truncated, Relaxed);
+        self.tally.count(|c| c.truncated = converter.truncated);
         self.gather(&rest, &mut output, &mut filled)?;
         if filled > 0 {
             let (done, error) = self.output.write(&output.bytes()[..filled]);
-            self.tally.bytes.fetch_add(done as u64, Relaxed);
-            self.tally.part_out.fetch_add(u64::from(done > 0), Relaxed);
+            self.tally.count(|c| c.bytes += done as u64);
+            self.tally.count(|c| c.part_out += u64::from(done > 0));
             if let Some(e) = error {
                 return Err(self.cannot_write(e));
             }
@@ -419,21 +416,24 @@ impl Copy<'_> {
             }
             *filled = 0;
             let (done, error) = self.output.write(block.bytes());
-            self.tally.bytes.fetch_add(done as u64, Relaxed);
+            self.tally.count(|c| c.bytes += done as u64);
             if let Some(e) = error {
-                self.tally.part_out.fetch_add(u64::from(done > 0), Relaxed);
+                self.tally.count(|c| c.part_out += u64::from(done > 0));
                 // In other words than everywhere else.
-                self.says(&format!("writing to {}: {e}", always_quoted(&self.output_name)));
-                return Err(End::Failed);
+                let file = always_quoted(&self.output_name);
+                return Err(self.end(&format!("writing to {file}: {e}")));
             }
-            self.tally.whole_out.fetch_add(1, Relaxed);
+            self.tally.count(|c| c.whole_out += 1);
         }
         Ok(())
     }
 
+    fn cannot_read(&self, e: Errno) -> String {
+        format!("error reading {}: {e}", always_quoted(&self.input))
+    }
+
     fn cannot_write(&self, e: Errno) -> End {
-        self.says(&format!("error writing {}: {e}", always_quoted(&self.output_name)));
-        End::Failed
+        self.end(&format!("error writing {}: {e}", always_quoted(&self.output_name)))
     }
 
     /// `conv=fsync` and `fdatasync`.
@@ -442,20 +442,15 @@ impl Copy<'_> {
         if self.operands.conv.contains(Conv::FDATASYNC)
             && let Err(e) = self.output.sink.sync(true)
         {
-            match e {
-                Errno::NOSYS | Errno::INVAL => {}
-                e => {
-                    self.says(&format!("fdatasync failed for {file}: {e}"));
-                    self.failed = true;
-                }
+            if !matches!(e, Errno::NOSYS | Errno::INVAL) {
+                self.fails(&format!("fdatasync failed for {file}: {e}"));
             }
             self.output.must_sync = true;
         }
         if self.output.must_sync
             && let Err(e) = self.output.sink.sync(false)
         {
-            self.says(&format!("fsync failed for {file}: {e}"));
-            self.failed = true;
+            self.fails(&format!("fsync failed for {file}: {e}"));
         }
     }
 
@@ -476,8 +471,7 @@ impl Copy<'_> {
 
     fn clock(&self) -> Duration {
         let elapsed = now().since(self.start);
-        let ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        self.tally.elapsed_ns.store(ns, Relaxed);
+        self.tally.count(|c| c.elapsed = elapsed);
         elapsed
     }
 

@@ -19,11 +19,13 @@ pub trait Source: Send {
     /// As read(2).
     fn read(&mut self, buf: &mut [u8]) -> Result<usize, Errno>;
 
-    /// Moves on without reading.
+    /// Moves on without reading; a device that is none moves anywhere.
     ///
     /// # Errors
     /// As lseek(2).
-    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno>;
+    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
+        Ok(SkipResult::By(bytes))
+    }
 
     /// Lets the cache forget what was read up to here (`iflag=nocache`); with `all`, the file.
     fn forget(&mut self, _all: bool) -> Result<(), Errno> {
@@ -82,10 +84,6 @@ impl Source for Zeros {
         buf.fill(0);
         Ok(buf.len())
     }
-
-    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
-        Ok(SkipResult::By(bytes))
-    }
 }
 
 /// /dev/urandom: the generator of [`steadfast_block::rng`], which a simulation's seed seeds.
@@ -106,10 +104,6 @@ impl Source for Random {
         }
         Ok(buf.len())
     }
-
-    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
-        Ok(SkipResult::By(bytes))
-    }
 }
 
 /// /dev/null.
@@ -119,10 +113,6 @@ pub struct Null;
 impl Source for Null {
     fn read(&mut self, _buf: &mut [u8]) -> Result<usize, Errno> {
         Ok(0)
-    }
-
-    fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
-        Ok(SkipResult::By(bytes))
     }
 }
 

@@ -10,8 +10,6 @@ use steadfast_vfs::FsError;
 pub struct Errno(pub i32);
 
 impl Errno {
-    /// Bad file descriptor.
-    pub const BADF: Errno = Errno(9);
     /// Invalid argument.
     pub const INVAL: Errno = Errno(22);
     /// Is a directory.

@@ -85,15 +85,12 @@ fn suffix(text: &str) -> Option<(Option<u64>, &str)> {
         'c' => return Some((Some(1), rest)),
         'w' => return Some((Some(2), rest)),
         'b' => return Some((Some(512), rest)),
-        'k' | 'K' => 1,
-        'M' => 2,
-        'G' => 3,
-        'T' => 4,
-        'P' => 5,
-        'E' => 6,
-        'Z' => 7,
-        'Y' => 8,
-        _ => return Some((Some(1), text)),
+        'K' => 1,
+        letter => match "kMGTPEZY".find(letter) {
+            // OK to cast: one of eight.
+            Some(power) => power as u32 + 1,
+            None => return Some((Some(1), text)),
+        },
     };
     let (base, rest) = match rest.strip_prefix("iB") {
         Some(rest) => (1024_u64, rest),

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
+use super::errno::Errno;
 use super::number;
 use super::words::{self, Conv, Flags, StatusLevel};
 
@@ -11,7 +12,7 @@ use super::words::{self, Conv, Flags, StatusLevel};
 const BLOCK: usize = 512;
 
 /// What to copy, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Operands {
     /// `if=`; `None` is the standard input.
     pub input: Option<OsString>,
@@ -97,25 +98,15 @@ fn quoted(word: &[u8]) -> String {
     text + "'"
 }
 
+/// Reads operands; sizes are 0, and what is counted is not yet in blocks, until all are read.
 #[derive(Default)]
 struct Reader {
-    warnings: Vec<String>,
-    input: Option<OsString>,
-    output: Option<OsString>,
-    ibs: usize,
-    obs: usize,
+    read: Operands,
     bs: usize,
-    cbs: usize,
-    skip: u64,
-    seek: u64,
-    count: Option<u64>,
-    skip_b: bool,
-    seek_b: bool,
-    count_b: bool,
-    conv: Option<Conv>,
-    iflags: Flags,
-    oflags: Flags,
-    status: StatusLevel,
+    /// Numbers, and whether of bytes.
+    skip: (u64, bool),
+    seek: (u64, bool),
+    count: Option<(u64, bool)>,
 }
 
 /// Reads the words of a command line.
@@ -126,7 +117,7 @@ pub fn parse(args: &[OsString]) -> Result<Operands, WrongOperand> {
     let mut reader = Reader::default();
     for word in args {
         if let Err((line, point_to_help)) = reader.word(word) {
-            let mut lines = std::mem::take(&mut reader.warnings);
+            let mut lines = std::mem::take(&mut reader.read.warnings);
             lines.push(line);
             return Err(WrongOperand { lines, point_to_help });
         }
@@ -144,130 +135,85 @@ impl Reader {
         let at = bytes.iter().position(|b| *b == b'=').ok_or_else(unrecognised)?;
         let (key, value) = (&bytes[..at], &bytes[at + 1..]);
         match key {
-            b"if" => self.input = Some(OsStr::from_bytes(value).to_owned()),
-            b"of" => self.output = Some(OsStr::from_bytes(value).to_owned()),
-            b"conv" => {
-                let given = flags(value, words::conv, "invalid conversion")?;
-                let conv = self.conv.get_or_insert(Conv::empty());
-                given.into_iter().for_each(|c| *conv |= c);
-            }
-            b"iflag" => {
-                let given = flags(value, words::flag, "invalid input flag")?;
-                given.into_iter().for_each(|f| self.iflags |= f);
-            }
-            b"oflag" => {
-                let given = flags(value, words::flag, "invalid output flag")?;
-                given.into_iter().for_each(|f| self.oflags |= f);
-            }
+            b"if" => self.read.input = Some(OsStr::from_bytes(value).to_owned()),
+            b"of" => self.read.output = Some(OsStr::from_bytes(value).to_owned()),
+            b"conv" => self.read.conv.extend(flags(value, words::conv, "invalid conversion")?),
+            b"iflag" => self.read.iflags.extend(flags(value, words::named, "invalid input flag")?),
+            b"oflag" => self.read.oflags.extend(flags(value, words::named, "invalid output flag")?),
             b"status" => {
                 // Of several the last one counts.
                 let given = flags(value, words::status, "invalid status level")?;
-                self.status = given.last().copied().unwrap_or_default();
+                self.read.status = given.last().copied().unwrap_or_default();
             }
-            _ => return self.number(key, value).ok_or_else(unrecognised)?,
+            b"ibs" => self.read.ibs = self.size(value)?,
+            b"obs" => self.read.obs = self.size(value)?,
+            b"bs" => self.bs = self.size(value)?,
+            b"cbs" => self.read.cbs = self.size(value)?,
+            b"skip" | b"iseek" => self.skip = self.number(value)?,
+            b"seek" | b"oseek" => self.seek = self.number(value)?,
+            b"count" => self.count = Some(self.number(value)?),
+            _ => return Err(unrecognised()),
         }
         Ok(())
     }
 
-    /// The keys with a number; `None` if it is none of them.
-    fn number(&mut self, key: &[u8], value: &[u8]) -> Option<Result<(), Wrong>> {
-        let sizes: [&[u8]; 4] = [b"ibs", b"obs", b"bs", b"cbs"];
-        let is_size = sizes.contains(&key);
-        let counts: [&[u8]; 6] = [b"skip", b"iseek", b"seek", b"oseek", b"count", b""];
-        if !is_size && !counts[..5].contains(&key) {
-            return None;
-        }
-        let wrong = |errno: Option<super::Errno>| {
-            let cause = errno.map(|e| format!(": {e}")).unwrap_or_default();
-            (format!("invalid number: {}{cause}", quoted(value)), false)
-        };
+    /// A number, and whether it is of bytes.
+    fn number(&mut self, value: &[u8]) -> Result<(u64, bool), Wrong> {
         let text = String::from_utf8_lossy(value);
-        let number = match number::read(&text) {
-            Ok(number) => number,
-            Err(e) => return Some(Err(wrong(e.errno()))),
-        };
+        let number = number::read(&text).map_err(|e| no_number(value, e.errno()))?;
         if number.zero_product {
             let warning = "warning: '0x' is a zero multiplier; use '00x' if that is intended";
-            self.warnings.push(warning.into());
+            self.read.warnings.push(warning.into());
         }
-        if is_size && number.value == 0 {
-            return Some(Err(wrong(None)));
-        }
-        let n = number.value;
-        let bytes = text.contains('B');
-        // A page more is allocated than asked for.
-        let size = usize::try_from(n).ok().filter(|s| *s < isize::MAX as usize - (1 << 16));
-        if is_size && size.is_none() {
-            return Some(Err(wrong(Some(super::Errno::OVERFLOW))));
-        }
-        let size = size.unwrap_or_default();
-        match key {
-            b"ibs" => self.ibs = size,
-            b"obs" => self.obs = size,
-            b"bs" => self.bs = size,
-            b"cbs" => self.cbs = size,
-            b"skip" | b"iseek" => (self.skip, self.skip_b) = (n, bytes),
-            b"seek" | b"oseek" => (self.seek, self.seek_b) = (n, bytes),
-            _ => (self.count, self.count_b) = (Some(n), bytes),
-        }
-        Some(Ok(()))
+        Ok((number.value, text.contains('B')))
     }
 
-    fn finish(mut self) -> Result<Operands, Wrong> {
-        let mut conv = self.conv.unwrap_or(Conv::empty());
+    fn size(&mut self, value: &[u8]) -> Result<usize, Wrong> {
+        let size = match self.number(value)? {
+            (0, _) => return Err(no_number(value, None)),
+            (n, _) => usize::try_from(n).ok(),
+        };
+        // A page more is allocated than asked for.
+        let size = size.filter(|s| *s < isize::MAX as usize - (1 << 16));
+        size.ok_or_else(|| no_number(value, Some(Errno::OVERFLOW)))
+    }
+
+    fn finish(self) -> Result<Operands, Wrong> {
+        let mut o = self.read;
         let or = |size: usize| if size == 0 { BLOCK } else { size };
-        let (ibs, obs) = match self.bs {
-            0 => {
-                conv |= Conv::TWO_BUFFERS;
-                (or(self.ibs), or(self.obs))
-            }
+        (o.ibs, o.obs) = match self.bs {
+            0 => (or(o.ibs), or(o.obs)),
             bs => (bs, bs),
         };
-        if self.cbs == 0 {
-            conv -= Conv::BLOCK | Conv::UNBLOCK;
+        o.conv.set(Conv::TWO_BUFFERS, self.bs == 0 || o.conv.contains(Conv::TWO_BUFFERS));
+        if o.cbs == 0 {
+            o.conv -= Conv::BLOCK | Conv::UNBLOCK;
         }
-        if self.oflags.contains(Flags::FULLBLOCK) {
+        if o.oflags.contains(Flags::FULLBLOCK) {
             return Err(("invalid output flag: 'fullblock'".into(), true));
         }
-        together(conv, self.iflags, self.oflags)?;
-        if self.oflags.contains(Flags::APPEND) && !conv.contains(Conv::NOTRUNC) {
-            self.warnings.push("you probably want conv=notrunc with oflag=append".into());
+        together(o.conv, o.iflags, o.oflags)?;
+        if o.oflags.contains(Flags::APPEND) && !o.conv.contains(Conv::NOTRUNC) {
+            o.warnings.push("you probably want conv=notrunc with oflag=append".into());
         }
-        let split = |n: u64, by_bytes: bool, block: usize| match by_bytes {
-            true => (n / block as u64, n % block as u64),
-            false => (n, 0),
+        let split = |(n, of_bytes): (u64, bool), flagged: bool, block: usize| {
+            let block = if of_bytes || flagged { block as u64 } else { return (n, 0) };
+            (n / block, n % block)
         };
-        let skip_b = self.skip_b || self.iflags.contains(Flags::SKIP_BYTES);
-        let seek_b = self.seek_b || self.oflags.contains(Flags::SEEK_BYTES);
-        let count_b = self.count_b || self.iflags.contains(Flags::COUNT_BYTES);
-        let (skip_blocks, skip_bytes) = split(self.skip, skip_b, ibs);
-        let (seek_blocks, seek_bytes) = split(self.seek, seek_b, obs);
-        let (count_blocks, count_bytes) = match self.count {
-            Some(count) => {
-                let (blocks, bytes) = split(count, count_b, ibs);
-                (Some(blocks), bytes)
-            }
-            None => (None, 0),
-        };
-        Ok(Operands {
-            input: self.input,
-            output: self.output,
-            ibs,
-            obs,
-            cbs: self.cbs,
-            skip_blocks,
-            skip_bytes,
-            seek_blocks,
-            seek_bytes,
-            count_blocks,
-            count_bytes,
-            conv,
-            iflags: self.iflags,
-            oflags: self.oflags,
-            status: self.status,
-            warnings: self.warnings,
-        })
+        let (iflags, oflags) = (o.iflags, o.oflags);
+        (o.skip_blocks, o.skip_bytes) = split(self.skip, iflags.contains(Flags::SKIP_BYTES), o.ibs);
+        (o.seek_blocks, o.seek_bytes) = split(self.seek, oflags.contains(Flags::SEEK_BYTES), o.obs);
+        if let Some(count) = self.count {
+            let (blocks, bytes) = split(count, iflags.contains(Flags::COUNT_BYTES), o.ibs);
+            (o.count_blocks, o.count_bytes) = (Some(blocks), bytes);
+        }
+        Ok(o)
     }
+}
+
+fn no_number(value: &[u8], errno: Option<Errno>) -> Wrong {
+    let cause = errno.map(|e| format!(": {e}")).unwrap_or_default();
+    (format!("invalid number: {}{cause}", quoted(value)), false)
 }
 
 /// Words between commas.

@@ -1,6 +1,7 @@
 //! The counts, and the lines that print them.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::words::StatusLevel;
@@ -8,14 +9,8 @@ use super::words::StatusLevel;
 /// Counts of a run that is going on: others may look at them meanwhile (SIGUSR1).
 #[derive(Debug, Default)]
 pub struct Tally {
-    pub(super) whole_in: AtomicU64,
-    pub(super) part_in: AtomicU64,
-    pub(super) whole_out: AtomicU64,
-    pub(super) part_out: AtomicU64,
-    pub(super) truncated: AtomicU64,
-    pub(super) bytes: AtomicU64,
-    /// Nanoseconds since the start at the last block; the clock may be a simulation's.
-    pub(super) elapsed_ns: AtomicU64,
+    /// The time is that of the last block; the clock may be a simulation's.
+    counts: Mutex<Counts>,
     /// Somebody wants the run to end before its end.
     stopped: AtomicBool,
     /// The counts have been printed at the end.
@@ -59,15 +54,12 @@ impl Tally {
 
     /// The counts now.
     pub fn counts(&self) -> Counts {
-        Counts {
-            whole_in: self.whole_in.load(Relaxed),
-            part_in: self.part_in.load(Relaxed),
-            whole_out: self.whole_out.load(Relaxed),
-            part_out: self.part_out.load(Relaxed),
-            truncated: self.truncated.load(Relaxed),
-            bytes: self.bytes.load(Relaxed),
-            elapsed: Duration::from_nanos(self.elapsed_ns.load(Relaxed)),
-        }
+        self.count(|counts| *counts)
+    }
+
+    /// Counts more.
+    pub(super) fn count<T>(&self, more: impl FnOnce(&mut Counts) -> T) -> T {
+        more(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -137,13 +129,8 @@ impl Counts {
 const UNITS: [char; 6] = ['K', 'M', 'G', 'T', 'P', 'E'];
 
 /// A size in the largest unit of which there is at least one.
-fn size(bytes: u64, base: u64) -> String {
+pub(super) fn size(bytes: u64, base: u64) -> String {
     exact(u128::from(bytes), 1, base)
-}
-
-/// A size in powers of 1024.
-pub(super) fn binary_size(bytes: u64) -> String {
-    size(bytes, 1024)
 }
 
 /// `over / under` bytes, rounded half to even at the digit that is shown.

@@ -1,8 +1,8 @@
-//! The words of `conv=`, `iflag=`, `oflag=` and `status=`.
+//! The words of `conv=`, `iflag=`, `oflag=` and `status=`: the flags' own names, in small letters.
 
 bitflags::bitflags! {
     /// What is done to the data, and to the output file.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct Conv: u32 {
         /// From EBCDIC to ASCII.
         const ASCII = 1;
@@ -90,45 +90,20 @@ pub enum StatusLevel {
     Progress,
 }
 
-pub(super) fn conv(word: &str) -> Option<Conv> {
-    Some(match word {
-        "ascii" => Conv::ASCII | Conv::UNBLOCK | Conv::TWO_BUFFERS,
-        "ebcdic" => Conv::EBCDIC | Conv::BLOCK | Conv::TWO_BUFFERS,
-        "ibm" => Conv::IBM | Conv::BLOCK | Conv::TWO_BUFFERS,
-        "block" => Conv::BLOCK | Conv::TWO_BUFFERS,
-        "unblock" => Conv::UNBLOCK | Conv::TWO_BUFFERS,
-        "lcase" => Conv::LCASE | Conv::TWO_BUFFERS,
-        "ucase" => Conv::UCASE | Conv::TWO_BUFFERS,
-        "swab" => Conv::SWAB | Conv::TWO_BUFFERS,
-        "sparse" => Conv::SPARSE,
-        "noerror" => Conv::NOERROR,
-        "notrunc" => Conv::NOTRUNC,
-        "sync" => Conv::SYNC,
-        "fdatasync" => Conv::FDATASYNC,
-        "fsync" => Conv::FSYNC,
-        "nocreat" => Conv::NOCREAT,
-        "excl" => Conv::EXCL,
-        _ => return None,
-    })
+/// The flag of this name, which the word has in small letters.
+pub(super) fn named<F: bitflags::Flags>(word: &str) -> Option<F> {
+    F::from_name(&word.to_ascii_uppercase()).filter(|_| word == word.to_ascii_lowercase())
 }
 
-pub(super) fn flag(word: &str) -> Option<Flags> {
-    Some(match word {
-        "append" => Flags::APPEND,
-        "direct" => Flags::DIRECT,
-        "directory" => Flags::DIRECTORY,
-        "dsync" => Flags::DSYNC,
-        "sync" => Flags::SYNC,
-        "noatime" => Flags::NOATIME,
-        "nocache" => Flags::NOCACHE,
-        "nonblock" => Flags::NONBLOCK,
-        "noctty" => Flags::NOCTTY,
-        "nofollow" => Flags::NOFOLLOW,
-        "fullblock" => Flags::FULLBLOCK,
-        "count_bytes" => Flags::COUNT_BYTES,
-        "skip_bytes" => Flags::SKIP_BYTES,
-        "seek_bytes" => Flags::SEEK_BYTES,
-        _ => return None,
+pub(super) fn conv(word: &str) -> Option<Conv> {
+    let conv: Conv = named(word).filter(|conv| *conv != Conv::TWO_BUFFERS)?;
+    Some(match conv {
+        Conv::ASCII => conv | Conv::UNBLOCK | Conv::TWO_BUFFERS,
+        Conv::EBCDIC | Conv::IBM => conv | Conv::BLOCK | Conv::TWO_BUFFERS,
+        Conv::BLOCK | Conv::UNBLOCK | Conv::LCASE | Conv::UCASE | Conv::SWAB => {
+            conv | Conv::TWO_BUFFERS
+        }
+        _ => conv,
     })
 }
 

@@ -8,39 +8,26 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
-use steadfast_runtime::{MutexGuard, Nanos, cpu, now};
-use steadfast_vfs::{Attr, Fh, FileType, FsError, NewNode, OpenFlags, path};
+use steadfast_runtime::{MutexGuard, Nanos, now};
+use steadfast_vfs::{Fh, FsError};
 
 use super::data::FileData;
-use super::engine::{Bench, Round, RunError};
+use super::engine::{Bench, Round, RunError, nanos};
+use super::file::{self, OpenError, TestFile};
 use super::latency::{Latencies, Operation};
 use super::matrix::LatencyLine;
-use super::observer::{Action, Call};
-use super::plan::{self, OpenMode, RecordOrder, Role, Wall};
+use super::observer::Action;
+use super::plan::{self, OpenMode, Role, Stride, Wall};
+use super::results::ChildResult;
 use super::stonewall::{Score, Tally};
 
-/// Processor time of a system call apart from what the file system does: entry, exit, finding
-/// the file, checking the buffer. Declared in the simulation; real calls take their own.
-pub(super) const SYSCALL: Duration = Duration::from_micros(1);
-
-/// Mode of IOzone's files.
-pub(super) const MODE: u16 = 0o640;
-
 /// What a child has to show for a test.
-pub(super) struct ChildTest {
-    pub(super) role: &'static str,
-    pub(super) score: Score,
-    pub(super) stopped: bool,
-    pub(super) latencies: Latencies,
-    /// Each operation, for -Q.
-    pub(super) operations: Vec<LatencyLine>,
-}
+pub(super) type ChildTest = (ChildResult, Score, Latencies);
 
 /// Runs child `number` through a test.
 pub(super) fn run(bench: &Bench, round: &Round, number: usize) -> Result<ChildTest, RunError> {
     let mut child = Child::new(bench, round, number);
-    if let Err(e) = child.open() {
+    if let Err(e) = child.open(child.role.opening) {
         round.gate.give_up();
         return Err(e);
     }
@@ -52,13 +39,19 @@ pub(super) fn run(bench: &Bench, round: &Round, number: usize) -> Result<ChildTe
         return Err(e);
     }
     child.abandon();
-    Ok(ChildTest {
+    let (unit, score) = (bench.unit(), child.tally.score());
+    let result = ChildResult {
+        child: number,
+        file: child.file.to_owned(),
         role: child.role.name,
-        score: child.tally.score(),
+        bytes: score.bytes,
+        xfer: unit.amount(score.bytes),
+        elapsed_ns: nanos(score.elapsed),
+        rate: unit.rate(score),
         stopped: child.stopped,
-        latencies: child.latencies,
         operations: child.operations,
-    })
+    };
+    Ok((result, score, child.latencies))
 }
 
 struct Child<'a> {
@@ -108,7 +101,7 @@ impl<'a> Child<'a> {
             if self.round.is_lost() {
                 return Ok(());
             }
-            if self.round.wall.is_up() && !self.tally.is_frozen() {
+            if self.round.wall.load(Ordering::SeqCst) && !self.tally.is_frozen() {
                 match self.role.wall {
                     Wall::Stop => {
                         self.stopped = true;
@@ -118,7 +111,8 @@ impl<'a> Child<'a> {
                     Wall::None => {}
                 }
             }
-            let (offset, len) = self.range(i, records);
+            let (bench, role) = (self.bench, &self.role);
+            let (offset, len) = self.stride.call(i, role, &bench.options, &bench.shuffled);
             if self.role.writes {
                 self.write(offset, len)?
             } else {
@@ -127,22 +121,6 @@ impl<'a> Child<'a> {
             self.tally.completed(len, &self.round.wall);
         }
         self.finish()
-    }
-
-    /// Byte range of call `i`.
-    fn range(&mut self, i: u64, records: u64) -> (u64, u64) {
-        let (first, count) = match self.role.order {
-            RecordOrder::Forward => {
-                let first = i * self.role.vector;
-                (first, self.role.vector.min(records - first))
-            }
-            RecordOrder::Backward => (records - 1 - i, 1),
-            RecordOrder::Shuffled => (self.bench.shuffled[i as usize], 1),
-            RecordOrder::Stride => (self.stride.next(records, self.bench.options.stride), 1),
-            RecordOrder::Same => (0, 1),
-        };
-        let record = self.bench.options.record_bytes;
-        (first * record, count * record)
     }
 
     /// Another child has finished: ends this one's time; it goes on uncounted, so that the tests
@@ -158,8 +136,7 @@ impl<'a> Child<'a> {
         }
         self.tally.freeze(self.elapsed());
         if reopen {
-            let attr = self.existing()?;
-            self.open_existing(attr)?;
+            self.open(OpenMode::Existing)?;
         }
         Ok(())
     }
@@ -191,7 +168,7 @@ impl<'a> Child<'a> {
 
     fn raise_wall(&self) {
         if self.bench.options.stonewall {
-            self.round.wall.raise();
+            self.round.wall.store(true, Ordering::SeqCst);
         }
     }
 
@@ -202,59 +179,35 @@ impl<'a> Child<'a> {
     fn write(&mut self, offset: u64, len: u64) -> Result<(), RunError> {
         let tag = self.data.next_tag();
         let before = now();
-        let mut rest = self.data.bytes(tag, offset, len as usize);
+        let data = self.data.bytes(tag, offset, len as usize);
         self.untimed += now().since(before);
+        let started = now();
         let action = Action::Write { offset, len, tag };
-        let call = Call { child: self.number, file: self.file, action, started: now() };
-        self.bench.observer.started(&call);
-        let fh = self.handle();
-        while !rest.is_empty() {
-            cpu(SYSCALL);
-            let at = offset + len - rest.len() as u64;
-            let done = self.bench.fs.write(fh, at, rest.clone()).and_then(|done| match done {
-                0 => Err(FsError::Io { what: "nothing was written, and no error given".into() }),
-                done => Ok(done.min(rest.len())),
-            });
-            let done = done.map_err(|e| self.failed(format!("writing {len} bytes at {at}"), e))?;
-            rest = rest.slice(done..);
-        }
-        let at = now();
-        self.bench.observer.finished(&call, at, self.writes_are_durable());
+        let durable = self.role.writes_are_durable(&self.bench.options);
+        let (at, fh) = (self.at(), self.handle());
+        let written = at.observed(action, durable, || file::write(at.fs, fh, offset, data));
+        written.map_err(|(at, e)| self.failed(format!("writing {len} bytes at {at}"), e))?;
         self.data.wrote(tag, offset, len);
-        self.line(offset, len, call.started, at);
-        self.note(Operation::Write, call.started, at);
+        self.done(Operation::Write, offset, len, started);
         Ok(())
     }
 
     fn read(&mut self, offset: u64, len: u64) -> Result<(), RunError> {
         let started = now();
-        let fh = self.handle();
-        let mut parts: Vec<Bytes> = Vec::with_capacity(1);
-        let mut at = offset;
-        while at < offset + len {
-            cpu(SYSCALL);
-            let part = self.bench.fs.read(fh, at, (offset + len - at) as usize);
-            let part = part.map_err(|e| self.failed(format!("reading {len} bytes at {at}"), e))?;
-            if part.is_empty() {
-                return Err(self.wrong(format!(
-                    "the file ends at {at}, before the end of the record of {len} bytes at \
-                     {offset}; write it with -i 0 and the same -s and -r first"
-                )));
-            }
-            at += part.len() as u64;
-            parts.push(part);
-        }
-        let ended = now();
-        self.line(offset, len, started, ended);
-        self.note(Operation::Read, started, ended);
+        let parts = file::read(&*self.bench.fs, self.handle(), offset, len);
+        let parts = parts.map_err(|(at, e)| match e {
+            Some(e) => self.failed(format!("reading {len} bytes at {at}"), e),
+            None => self.wrong(format!(
+                "the file ends at {at}, before the end of the record of {len} bytes at {offset}; \
+                 write it with -i 0 and the same -s and -r first"
+            )),
+        })?;
+        self.done(Operation::Read, offset, len, started);
         if self.bench.options.verify || self.bench.options.pattern.is_some() {
             let before = now();
-            let checked = match &parts[..] {
-                [whole] => self.data.check(offset, whole),
-                parts => self.data.check(offset, &parts.concat()),
-            };
+            let checked = self.data.check(offset, &file::joined(parts));
             self.untimed += now().since(before);
-            checked.map_err(|m| self.wrong(format!("wrong data at {}: {}", m.offset, m.what)))?;
+            checked.map_err(|e| self.wrong(e.to_string()))?;
         }
         Ok(())
     }
@@ -264,25 +217,19 @@ impl<'a> Child<'a> {
             // fflush(3) of a stream that is read does nothing.
             return Ok(());
         }
-        let started = now();
-        cpu(SYSCALL);
-        let synced = self.bench.fs.fsync(self.handle(), false);
-        synced.map_err(|e| self.failed("fsync".into(), e))?;
-        let at = now();
-        self.bench.observer.synced(Some(self.file), started, at);
+        let synced = self.at().sync(self.handle());
+        let took = synced.map_err(|e| self.failed("fsync".into(), e))?;
         if timed {
-            self.note(Operation::Fsync, started, at);
+            self.note(Operation::Fsync, took);
         }
         Ok(())
     }
 
     fn close(&mut self, timed: bool) -> Result<(), RunError> {
         let Some(fh) = self.handle.take() else { return Ok(()) };
-        let started = now();
-        cpu(SYSCALL);
-        self.bench.fs.release(fh).map_err(|e| self.failed("closing".into(), e))?;
+        let took = self.at().close(fh).map_err(|e| self.failed("closing".into(), e))?;
         if timed {
-            self.note(Operation::Close, started, now());
+            self.note(Operation::Close, took);
         }
         Ok(())
     }
@@ -296,100 +243,48 @@ impl<'a> Child<'a> {
     }
 
     /// Notes how long an operation took, while the child's time runs.
-    fn note(&mut self, operation: Operation, started: Nanos, ended: Nanos) {
+    fn note(&mut self, operation: Operation, took: Duration) {
         if !self.tally.is_frozen() {
-            self.latencies.record(operation, ended.since(started));
+            self.latencies.record(operation, took);
         }
     }
 
-    /// Keeps an operation for -Q.
-    fn line(&mut self, offset: u64, bytes: u64, started: Nanos, ended: Nanos) {
+    /// Notes a read or write that has just ended, and keeps it for -Q.
+    fn done(&mut self, operation: Operation, offset: u64, bytes: u64, started: Nanos) {
+        let took = now().since(started);
         if self.bench.options.latency_files {
-            let ns = u64::try_from(ended.since(started).as_nanos()).unwrap_or(u64::MAX);
-            self.operations.push(LatencyLine { offset, ns, bytes });
+            self.operations.push(LatencyLine { offset, ns: nanos(took), bytes });
         }
+        self.note(operation, took);
+    }
+
+    fn at(&self) -> TestFile<'a> {
+        let Bench { fs, observer, .. } = self.bench;
+        TestFile { fs: &**fs, observer: &**observer, child: self.number, path: self.file }
     }
 
     fn handle(&self) -> Fh {
         // OK to expect: `open` came first, and nothing is done after `close`.
         self.handle.expect("an open file")
     }
-}
 
-/// Opening, which is never timed.
-impl<'a> Child<'a> {
-    fn open(&mut self) -> Result<(), RunError> {
-        match (self.existing(), self.role.opening) {
-            (Ok(attr), OpenMode::Existing | OpenMode::Create) => self.open_existing(attr),
-            (Ok(attr), OpenMode::Empty) => {
-                self.empty(attr)?;
-                self.open_existing(attr)
+    /// Never timed.
+    fn open(&mut self, mode: OpenMode) -> Result<(), RunError> {
+        let opened = self.at().open(mode, self.role.flags(&self.bench.options));
+        let (fh, emptied) = opened.map_err(|e| match e {
+            OpenError::Lookup(e) => self.failed("looking for the file".into(), e),
+            OpenError::NotRegular(kind) => {
+                self.wrong(format!("this is no regular file ({kind:?})"))
             }
-            (Err(e), OpenMode::Create | OpenMode::Empty) if e.source == Some(FsError::NotFound) => {
-                self.create()
-            }
-            (Err(e), _) => Err(e),
-        }
-    }
-
-    fn existing(&self) -> Result<Attr, RunError> {
-        let attr = path::resolve(&*self.bench.fs, self.file.as_bytes(), true)
-            .map_err(|e| self.failed("looking for the file".into(), e))?;
-        match attr.kind {
-            FileType::Regular => Ok(attr),
-            kind => Err(self.wrong(format!("this is no regular file ({kind:?})"))),
-        }
-    }
-
-    fn flags(&self) -> OpenFlags {
-        let o = &self.bench.options;
-        let mut flags = OpenFlags::READ;
-        flags.set(OpenFlags::WRITE, self.role.writes);
-        flags.set(OpenFlags::SYNC, o.sync && !self.role.stdio);
-        flags.set(OpenFlags::DSYNC, o.dsync && !self.role.stdio && self.role.writes);
-        flags.set(OpenFlags::DIRECT, o.direct && !self.role.stdio);
-        flags
-    }
-
-    fn writes_are_durable(&self) -> bool {
-        self.flags().intersects(OpenFlags::SYNC | OpenFlags::DSYNC)
-    }
-
-    fn open_existing(&mut self, attr: Attr) -> Result<(), RunError> {
-        let opened = self.bench.fs.open(attr.ino, self.flags());
-        self.handle = Some(opened.map_err(|e| self.failed("opening".into(), e))?);
-        Ok(())
-    }
-
-    /// creat(2) of a file that is there.
-    fn empty(&mut self, attr: Attr) -> Result<(), RunError> {
-        let call = self.truncation();
-        let flags = OpenFlags::WRITE | OpenFlags::TRUNCATE;
-        let emptied = self.bench.fs.open(attr.ino, flags).and_then(|fh| self.bench.fs.release(fh));
-        emptied.map_err(|e| self.failed("emptying".into(), e))?;
-        self.bench.observer.finished(&call, now(), false);
-        self.data.emptied();
-        Ok(())
-    }
-
-    fn create(&mut self) -> Result<(), RunError> {
-        let call = self.truncation();
-        let node = NewNode { mode: MODE, ..NewNode::default() };
-        let made = path::parent_and_name(&*self.bench.fs, self.file.as_bytes())
-            .and_then(|(dir, name)| self.bench.fs.create(dir, name, node, self.flags()));
-        let (_, fh) = made.map_err(|e| self.failed("making the file".into(), e))?;
+            OpenError::Empty(e) => self.failed("emptying".into(), e),
+            OpenError::Create(e) => self.failed("making the file".into(), e),
+            OpenError::Open(e) => self.failed("opening".into(), e),
+        })?;
         self.handle = Some(fh);
-        self.bench.observer.finished(&call, now(), false);
-        self.data.emptied();
+        if emptied {
+            self.data.emptied();
+        }
         Ok(())
-    }
-
-    /// Announces that the file is about to be made or emptied.
-    fn truncation(&self) -> Call<'a> {
-        let (child, action) = (self.number, Action::Truncate);
-        let call = Call { child, file: self.file, action, started: now() };
-        self.bench.observer.started(&call);
-        call
     }
 
     fn failed(&self, doing: String, source: FsError) -> RunError {
@@ -403,42 +298,5 @@ impl<'a> Child<'a> {
             doing: format!("child {}: {doing}", self.number),
             source: None,
         }
-    }
-}
-
-/// Where the stride test reads: every so many records; near the end of the file round again,
-/// each time one record further in.
-#[derive(Default)]
-pub(super) struct Stride {
-    position: u64,
-    wraps: u64,
-}
-
-impl Stride {
-    /// The record to read now.
-    pub(super) fn next(&mut self, records: u64, stride: u64) -> u64 {
-        let now = self.position;
-        if now + 1 + stride >= records - 1 {
-            self.wraps += 1;
-            self.position = if records <= stride { 0 } else { self.wraps % records };
-        } else {
-            self.position += stride;
-        }
-        now
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strides_wrap_one_record_further_in() {
-        let mut s = Stride::default();
-        let records: Vec<u64> = (0..9).map(|_| s.next(64, 17)).collect();
-        assert_eq!(records, [0, 17, 34, 51, 1, 18, 35, 52, 2]);
-        let mut short = Stride::default();
-        assert_eq!([short.next(16, 17), short.next(16, 17)], [0, 0]);
-        assert_eq!(Stride::default().next(1, 17), 0);
     }
 }

@@ -81,16 +81,24 @@ fn percent(of: usize, percent: u32) -> usize {
 }
 
 /// What is wrong with data that was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("wrong data at {offset}: {what}")]
 pub(super) struct Mismatch {
     /// Where the first wrong sector is in the file.
-    pub(super) offset: u64,
+    offset: u64,
     /// What it holds and should hold.
-    pub(super) what: String,
+    what: String,
 }
 
 impl FileData {
-    pub(super) fn new(child: usize, records: u64, record_bytes: u64, verify: bool) -> FileData {
+    /// The file of a child, with what the command line and the surroundings ask for.
+    pub(super) fn of(child: usize, options: &Options, around: &Surroundings) -> FileData {
+        let data = FileData::new(child, options.records(), options.record_bytes, options.verify);
+        let data = FileData { shape: Shape::of(options, around), ..data };
+        if around.repeat_data { data.repeating() } else { data }
+    }
+
+    fn new(child: usize, records: u64, record_bytes: u64, verify: bool) -> FileData {
         let written = verify.then(|| vec![0; records as usize]);
         FileData {
             number: child as u64 + 1,
@@ -103,18 +111,12 @@ impl FileData {
     }
 
     /// The same file, written with the same bytes every time; not to be verified.
-    pub(super) fn repeating(self) -> FileData {
+    fn repeating(self) -> FileData {
         FileData { repeated: self.written.is_none().then(Vec::new), ..self }
     }
 
-    /// The same file, with data of this kind.
-    pub(super) fn shaped(self, shape: Shape) -> FileData {
-        FileData { shape, ..self }
-    }
-
     /// Puts the parts that repeat into the records of a write.
-    fn repeat(&self, offset: u64, data: &mut [u8], shares: (u32, u32, u32)) {
-        let (across, within, own) = shares;
+    fn repeat(&self, offset: u64, data: &mut [u8], (across, within, own): (u32, u32, u32)) {
         for (i, record) in data.chunks_mut(self.record_bytes as usize).enumerate() {
             let number = offset / self.record_bytes + i as u64;
             let same = percent(record.len(), across);

@@ -6,21 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use steadfast_runtime::{Mutex, now, sleep, spawn};
-use steadfast_vfs::{FileSystem, FsError, path};
+use steadfast_vfs::{FileSystem, FsError};
 
 use super::child::{self, ChildTest};
-use super::data::{FileData, Shape};
+use super::data::FileData;
+use super::file::{TestFile, path_in};
 use super::gate::Gate;
 use super::latency::Latencies;
-use super::observer::{Action, Call, Observer, SilentObserver};
+use super::observer::{Observer, SilentObserver};
 use super::options::Options;
 use super::plan::{self, Test};
 use super::random;
-use super::results::{
-    ChildResult, FORMAT, IozoneResults, Surroundings, TestResult, ThroughputRun, VERSION,
-};
-use super::stonewall::{Score, Stonewall, Unit, summarise};
-use crate::cpu_used;
+use super::results::{FORMAT, IozoneResults, Surroundings, TestResult, ThroughputRun, VERSION};
+use super::stonewall::{Score, Unit, summarise};
+use crate::{cpu_since, cpu_used};
 
 /// A child that ran for less than this says little about a device.
 const SHORT: Duration = Duration::from_millis(100);
@@ -78,7 +77,8 @@ pub(super) struct Round {
     pub(super) test: Test,
     pub(super) children: usize,
     pub(super) gate: Gate,
-    pub(super) wall: Stonewall,
+    /// The stonewall: a child has finished.
+    pub(super) wall: AtomicBool,
     /// A child has failed: the others need not go on.
     pub(super) failed: AtomicBool,
 }
@@ -102,7 +102,7 @@ pub fn run(
         options: options.clone(),
         began: surroundings.began.clone(),
         machine: surroundings.machine.clone(),
-        unit: if options.ops { "ops" } else { "kB" },
+        unit: options.unit(),
         runs: Vec::new(),
         notes: Vec::new(),
     };
@@ -128,20 +128,8 @@ impl Bench {
         children: usize,
         surroundings: &Surroundings,
     ) -> Bench {
-        let records = options.records();
-        let file = |child| {
-            let name = options.file_of(child);
-            if name.starts_with('/') || folder.is_empty() {
-                name
-            } else {
-                format!("{}/{name}", folder.trim_end_matches('/'))
-            }
-        };
-        let data = |child| {
-            let data = FileData::new(child, records, options.record_bytes, options.verify);
-            let data = data.shaped(Shape::of(options, surroundings));
-            Mutex::new(if surroundings.repeat_data { data.repeating() } else { data })
-        };
+        let file = |child| path_in(folder, options.file_of(child));
+        let data = |child| Mutex::new(FileData::of(child, options, surroundings));
         let random = plan::tests(options)
             .iter()
             .any(|t| matches!(t, Test::RandomRead | Test::RandomWrite | Test::Mixed));
@@ -151,12 +139,12 @@ impl Bench {
             observer: Arc::clone(observer),
             files: (0..children).map(file).collect(),
             data: (0..children).map(data).collect(),
-            shuffled: if random { random::shuffled(records) } else { Vec::new() },
+            shuffled: if random { random::shuffled(options.records()) } else { Vec::new() },
         }
     }
 
     /// What amounts are counted in.
-    fn unit(&self) -> Unit {
+    pub(super) fn unit(&self) -> Unit {
         Unit { bytes: if self.options.ops { self.options.record_bytes } else { 1024 } }
     }
 
@@ -167,7 +155,7 @@ impl Bench {
             test,
             children,
             gate: Gate::new(children),
-            wall: Stonewall::default(),
+            wall: AtomicBool::new(false),
             failed: AtomicBool::new(false),
         });
         let tasks: Vec<_> = (0..children)
@@ -190,43 +178,25 @@ impl Bench {
         let parent = now().since(start);
         // Who only stopped because another failed reports no error of his own.
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let mut result = self.sum_up(test, &outcomes, parent);
-        let used = used
-            .and_then(|before| Some((cpu_used()?, before)))
-            .map(|(after, before)| after.saturating_sub(before));
-        result.cpu_ns = used.map(nanos);
+        let mut result = self.sum_up(test, outcomes, parent);
+        result.cpu_ns = cpu_since(used);
         self.observer.test_finished(&result);
         self.rest()?;
         Ok(result)
     }
 
-    fn sum_up(&self, test: Test, outcomes: &[ChildTest], parent: Duration) -> TestResult {
+    fn sum_up(&self, test: Test, outcomes: Vec<ChildTest>, parent: Duration) -> TestResult {
         let unit = self.unit();
         let mut latencies = Latencies::default();
-        outcomes.iter().for_each(|o| latencies.add(&o.latencies));
-        let scores: Vec<Score> = outcomes.iter().map(|o| o.score).collect();
-        let children = outcomes
-            .iter()
-            .enumerate()
-            .map(|(child, o)| ChildResult {
-                child,
-                file: self.files[child].clone(),
-                role: o.role,
-                bytes: o.score.bytes,
-                xfer: unit.amount(o.score.bytes),
-                elapsed_ns: nanos(o.score.elapsed),
-                rate: unit.rate(o.score),
-                stopped: o.stopped,
-                operations: o.operations.clone(),
-            })
-            .collect();
+        outcomes.iter().for_each(|(_, _, of_child)| latencies.add(of_child));
+        let scores: Vec<Score> = outcomes.iter().map(|(_, score, _)| *score).collect();
         TestResult {
             test,
             label: test.label(),
             summary: summarise(&scores, parent, unit),
             parent_ns: nanos(parent),
             cpu_ns: None,
-            children,
+            children: outcomes.into_iter().map(|(child, ..)| child).collect(),
             latency: latencies.percentiles(),
         }
     }
@@ -248,23 +218,15 @@ impl Bench {
     /// Removes the children's files. Those that were never made do not matter.
     fn remove_files(&self, children: usize) -> Result<(), RunError> {
         let mut first = Ok(());
-        for (child, file) in self.files.iter().enumerate().take(children) {
-            let call = Call { child, file, action: Action::Remove, started: now() };
-            let removed =
-                path::parent_and_name(&*self.fs, file.as_bytes()).and_then(|(dir, name)| {
-                    self.fs.lookup(dir, name)?;
-                    self.observer.started(&call);
-                    self.fs.unlink(dir, name)
-                });
-            match removed {
-                Ok(()) => self.observer.finished(&call, now(), false),
-                Err(FsError::NotFound) => {}
+        for (child, path) in self.files.iter().enumerate().take(children) {
+            let (fs, observer) = (&*self.fs, &*self.observer);
+            match (TestFile { fs, observer, child, path }.remove()) {
                 Err(e) if first.is_ok() => {
                     let doing = "removing the file at the end".into();
-                    first =
-                        Err(RunError { test: None, file: file.clone(), doing, source: Some(e) });
+                    let file = path.clone();
+                    first = Err(RunError { test: None, file, doing, source: Some(e) });
                 }
-                Err(_) => {}
+                _ => {}
             }
         }
         first
@@ -278,7 +240,7 @@ impl Round {
     }
 }
 
-fn nanos(d: Duration) -> u64 {
+pub(super) fn nanos(d: Duration) -> u64 {
     u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
 }
 

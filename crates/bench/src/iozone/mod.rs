@@ -5,6 +5,7 @@
 //! plan      which tests run, in which order, and what each child does in them
 //! engine    the parent: children started, timed and joined, test after test
 //! child     one child in one test: open, ready, go, records, fsync, close
+//! file      the calls on a file, as child and matrix make them
 //! gate      how children and parent meet at the start
 //! stonewall who is still counted, and the arithmetic of it
 //! random    the order of the random tests
@@ -21,6 +22,7 @@
 mod child;
 mod data;
 mod engine;
+mod file;
 mod gate;
 pub mod latency;
 pub mod latency_files;

@@ -47,31 +47,21 @@ pub struct Call<'a> {
 /// An observer. Everything may be left out.
 pub trait Observer: Send + Sync {
     /// A call is about to be made.
-    fn started(&self, call: &Call<'_>) {
-        let _ = call;
-    }
+    fn started(&self, _call: &Call<'_>) {}
 
     /// The call has returned at `at`, successfully. `durable` says whether that was a promise
     /// that the change survives a power cut.
-    fn finished(&self, call: &Call<'_>, at: Nanos, durable: bool) {
-        let _ = (call, at, durable);
-    }
+    fn finished(&self, _call: &Call<'_>, _at: Nanos, _durable: bool) {}
 
     /// An fsync of `file`, begun at `started`, has returned at `at`: what had finished before it
     /// began is durable. Without a file it was a sync of the whole file system.
-    fn synced(&self, file: Option<&str>, started: Nanos, at: Nanos) {
-        let _ = (file, started, at);
-    }
+    fn synced(&self, _file: Option<&str>, _started: Nanos, _at: Nanos) {}
 
     /// A test begins, with so many children.
-    fn test_started(&self, test: Test, children: usize) {
-        let _ = (test, children);
-    }
+    fn test_started(&self, _test: Test, _children: usize) {}
 
     /// A test has ended: for printing results as they come.
-    fn test_finished(&self, result: &TestResult) {
-        let _ = result;
-    }
+    fn test_finished(&self, _result: &TestResult) {}
 }
 
 /// Nobody.

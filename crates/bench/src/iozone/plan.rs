@@ -15,6 +15,7 @@
 //! happens before the children are ready and is not timed.
 
 use serde::Serialize;
+use steadfast_vfs::OpenFlags;
 
 use super::options::Options;
 
@@ -54,84 +55,55 @@ pub enum Test {
     Fread,
 }
 
+/// Of each test the number of -i, its name, who runs in IOzone's words, its name in the -R report,
+/// and its files of -Q without ".dat": IOzone's, or a name like them where it makes none.
+const TESTS: [(Test, u8, &str, &str, &str, &str); 15] = [
+    (Test::InitialWrite, 0, "initial write", "initial writers", "Initial write", "wol"),
+    (Test::Rewrite, 0, "rewrite", "rewriters", "Rewrite", "rwol"),
+    (Test::Read, 1, "read", "readers", "Read", "rol"),
+    (Test::Reread, 1, "reread", "re-readers", "Re-read", "rrol"),
+    (Test::ReverseRead, 3, "reverse read", "reverse readers", "Reverse Read", "revol"),
+    (Test::StrideRead, 5, "stride read", "stride readers", "Stride read", "strideol"),
+    (Test::RandomRead, 2, "random read", "random readers", "Random read", "ranrol"),
+    (Test::Mixed, 8, "mixed", "mixed workload", "Mixed workload", "mix"),
+    (Test::RandomWrite, 2, "random write", "random writers", "Random write", "ranwol"),
+    (Test::Pwrite, 9, "pwrite", "pwrite writers", "Pwrite", "pwol"),
+    (Test::Pread, 10, "pread", "pread readers", "Pread", "prol"),
+    (Test::Pwritev, 11, "pwritev", "pwritev writers", "Pwritev", "pwvol"),
+    (Test::Preadv, 12, "preadv", "preadv readers", "Preadv", "prvol"),
+    (Test::Fwrite, 6, "fwrite", "fwriters", "Fwrite", "fwol"),
+    (Test::Fread, 7, "fread", "freaders", "Fread", "frol"),
+];
+
 impl Test {
     /// All tests, as they run.
-    pub const ALL: [Test; 15] = [
-        Test::InitialWrite,
-        Test::Rewrite,
-        Test::Read,
-        Test::Reread,
-        Test::ReverseRead,
-        Test::StrideRead,
-        Test::RandomRead,
-        Test::Mixed,
-        Test::RandomWrite,
-        Test::Pwrite,
-        Test::Pread,
-        Test::Pwritev,
-        Test::Preadv,
-        Test::Fwrite,
-        Test::Fread,
-    ];
+    pub fn all() -> impl Iterator<Item = Test> {
+        TESTS.iter().map(|row| row.0)
+    }
 
     /// The number that -i selects it with.
     pub fn number(self) -> u8 {
-        match self {
-            Test::InitialWrite | Test::Rewrite => 0,
-            Test::Read | Test::Reread => 1,
-            Test::RandomRead | Test::RandomWrite => 2,
-            Test::ReverseRead => 3,
-            Test::StrideRead => 5,
-            Test::Fwrite => 6,
-            Test::Fread => 7,
-            Test::Mixed => 8,
-            Test::Pwrite => 9,
-            Test::Pread => 10,
-            Test::Pwritev => 11,
-            Test::Preadv => 12,
-        }
+        TESTS[self as usize].1
+    }
+
+    /// Its name in words: "random read".
+    pub fn name(self) -> &'static str {
+        TESTS[self as usize].2
     }
 
     /// Who runs, in IOzone's words: "initial writers".
     pub fn label(self) -> &'static str {
-        match self {
-            Test::InitialWrite => "initial writers",
-            Test::Rewrite => "rewriters",
-            Test::Read => "readers",
-            Test::Reread => "re-readers",
-            Test::ReverseRead => "reverse readers",
-            Test::StrideRead => "stride readers",
-            Test::RandomRead => "random readers",
-            Test::Mixed => "mixed workload",
-            Test::RandomWrite => "random writers",
-            Test::Pwrite => "pwrite writers",
-            Test::Pread => "pread readers",
-            Test::Pwritev => "pwritev writers",
-            Test::Preadv => "preadv readers",
-            Test::Fwrite => "fwriters",
-            Test::Fread => "freaders",
-        }
+        TESTS[self as usize].3
     }
 
     /// The test's name in the -R report.
     pub fn title(self) -> &'static str {
-        match self {
-            Test::InitialWrite => "Initial write",
-            Test::Rewrite => "Rewrite",
-            Test::Read => "Read",
-            Test::Reread => "Re-read",
-            Test::ReverseRead => "Reverse Read",
-            Test::StrideRead => "Stride read",
-            Test::RandomRead => "Random read",
-            Test::Mixed => "Mixed workload",
-            Test::RandomWrite => "Random write",
-            Test::Pwrite => "Pwrite",
-            Test::Pread => "Pread",
-            Test::Pwritev => "Pwritev",
-            Test::Preadv => "Preadv",
-            Test::Fwrite => "Fwrite",
-            Test::Fread => "Fread",
-        }
+        TESTS[self as usize].4
+    }
+
+    /// A child's file of -Q, without "Child_N_" and ".dat".
+    pub(super) fn latency_file(self) -> &'static str {
+        TESTS[self as usize].5
     }
 }
 
@@ -143,7 +115,7 @@ pub fn tests(options: &Options) -> Vec<Test> {
         None => !matches!(test, Test::Pwritev | Test::Preadv),
     };
     let is_repeat = |test: &Test| matches!(test, Test::Rewrite | Test::Reread);
-    Test::ALL.into_iter().filter(|t| selected(t) && !(options.no_retest && is_repeat(t))).collect()
+    Test::all().filter(|t| selected(t) && !(options.no_retest && is_repeat(t))).collect()
 }
 
 /// The order in which a child goes through its records.
@@ -197,6 +169,23 @@ pub(super) struct Role {
     pub(super) stdio: bool,
     /// Records in a call, at most.
     pub(super) vector: u64,
+}
+
+impl Role {
+    /// How the file is opened.
+    pub(super) fn flags(&self, o: &Options) -> OpenFlags {
+        let mut flags = OpenFlags::READ;
+        flags.set(OpenFlags::WRITE, self.writes);
+        flags.set(OpenFlags::SYNC, o.sync && !self.stdio);
+        flags.set(OpenFlags::DSYNC, o.dsync && !self.stdio && self.writes);
+        flags.set(OpenFlags::DIRECT, o.direct && !self.stdio);
+        flags
+    }
+
+    /// Whether a write that has returned is durable.
+    pub(super) fn writes_are_durable(&self, o: &Options) -> bool {
+        self.flags(o).intersects(OpenFlags::SYNC | OpenFlags::DSYNC)
+    }
 }
 
 /// Vector length of pwritev and preadv (IOzone's PVECMAX).
@@ -264,6 +253,50 @@ fn reads_in_mix(child: usize, children: usize, options: &Options) -> bool {
     }
 }
 
+/// Where the stride test reads: every so many records; near the end of the file round again,
+/// each time one record further in.
+#[derive(Default)]
+pub(super) struct Stride {
+    position: u64,
+    wraps: u64,
+}
+
+impl Stride {
+    /// The record to read now.
+    fn next(&mut self, records: u64, stride: u64) -> u64 {
+        let now = self.position;
+        if now + 1 + stride >= records - 1 {
+            self.wraps += 1;
+            self.position = if records <= stride { 0 } else { self.wraps % records };
+        } else {
+            self.position += stride;
+        }
+        now
+    }
+
+    /// Offset and length of call `i` of a role, in bytes.
+    pub(super) fn call(
+        &mut self,
+        i: u64,
+        role: &Role,
+        o: &Options,
+        shuffled: &[u64],
+    ) -> (u64, u64) {
+        let records = o.records();
+        let (first, count) = match role.order {
+            RecordOrder::Forward => {
+                let first = i * role.vector;
+                (first, role.vector.min(records - first))
+            }
+            RecordOrder::Backward => (records - 1 - i, 1),
+            RecordOrder::Shuffled => (shuffled[i as usize], 1),
+            RecordOrder::Stride => (self.next(records, o.stride), 1),
+            RecordOrder::Same => (0, 1),
+        };
+        (first * o.record_bytes, count * o.record_bytes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,6 +325,11 @@ mod tests {
     }
 
     #[test]
+    fn the_table_is_in_the_order_of_the_tests() {
+        assert!(TESTS.iter().enumerate().all(|(i, row)| row.0 as usize == i));
+    }
+
+    #[test]
     fn without_a_selection_iozones_own_tests_run() {
         assert_eq!(tests(&Options::default()).len(), 13);
         let once = Options { no_retest: true, ..Options::default() };
@@ -317,5 +355,15 @@ mod tests {
             let o = Options { record_bytes: record, ..Options::default() };
             assert_eq!(role(Test::Pwritev, 0, 1, &o).vector, expected);
         }
+    }
+
+    #[test]
+    fn strides_wrap_one_record_further_in() {
+        let mut s = Stride::default();
+        let records: Vec<u64> = (0..9).map(|_| s.next(64, 17)).collect();
+        assert_eq!(records, [0, 17, 34, 51, 1, 18, 35, 52, 2]);
+        let mut short = Stride::default();
+        assert_eq!([short.next(16, 17), short.next(16, 17)], [0, 0]);
+        assert_eq!(Stride::default().next(1, 17), 0);
     }
 }

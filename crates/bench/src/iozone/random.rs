@@ -4,87 +4,17 @@
 //! constants and exchanges record after record with a randomly chosen one. The same generator
 //! with the same constants makes our order IOzone's order.
 
-/// The generator.
-struct Twister {
-    state: [u64; N],
-    next: usize,
-}
+use rand_mt::Mt64;
 
-const N: usize = 312;
-const M: usize = 156;
 /// IOzone's constants, which are also those of the authors' reference output.
 const KEY: [u64; 4] = [0x12345, 0x23456, 0x34567, 0x45678];
-
-impl Twister {
-    fn from_seed(seed: u64) -> Twister {
-        let mut state = [0; N];
-        state[0] = seed;
-        for i in 1..N {
-            let previous: u64 = state[i - 1];
-            state[i] = (previous ^ (previous >> 62))
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(i as u64);
-        }
-        Twister { state, next: N }
-    }
-
-    /// The authors' init_by_array64.
-    fn from_key(key: &[u64]) -> Twister {
-        let mut twister = Twister::from_seed(19_650_218);
-        let s = &mut twister.state;
-        let (mut i, mut j) = (1, 0);
-        for _ in 0..N.max(key.len()) {
-            let mixed = (s[i - 1] ^ (s[i - 1] >> 62)).wrapping_mul(3_935_559_000_370_003_845);
-            s[i] = (s[i] ^ mixed).wrapping_add(key[j]).wrapping_add(j as u64);
-            (i, j) = (i + 1, (j + 1) % key.len());
-            if i == N {
-                s[0] = s[N - 1];
-                i = 1;
-            }
-        }
-        for _ in 0..N - 1 {
-            let mixed = (s[i - 1] ^ (s[i - 1] >> 62)).wrapping_mul(2_862_933_555_777_941_757);
-            s[i] = (s[i] ^ mixed).wrapping_sub(i as u64);
-            i += 1;
-            if i == N {
-                s[0] = s[N - 1];
-                i = 1;
-            }
-        }
-        s[0] = 1 << 63;
-        twister
-    }
-
-    fn refill(&mut self) {
-        const UPPER: u64 = 0xffff_ffff_8000_0000;
-        let s = &mut self.state;
-        for i in 0..N {
-            let x = (s[i] & UPPER) | (s[(i + 1) % N] & !UPPER);
-            let odd = if x & 1 == 1 { 0xb502_6f5a_a966_19e9 } else { 0 };
-            s[i] = s[(i + M) % N] ^ (x >> 1) ^ odd;
-        }
-        self.next = 0;
-    }
-
-    fn next(&mut self) -> u64 {
-        if self.next == N {
-            self.refill();
-        }
-        let mut x = self.state[self.next];
-        self.next += 1;
-        x ^= (x >> 29) & 0x5555_5555_5555_5555;
-        x ^= (x << 17) & 0x71d6_7fff_eda6_0000;
-        x ^= (x << 37) & 0xfff7_eee0_0000_0000;
-        x ^ (x >> 43)
-    }
-}
 
 /// The numbers 0 to `records` - 1 in IOzone's order.
 pub(crate) fn shuffled(records: u64) -> Vec<u64> {
     let mut order: Vec<u64> = (0..records).collect();
-    let mut twister = Twister::from_key(&KEY);
+    let mut twister = Mt64::new_with_key(KEY);
     for i in 0..order.len() {
-        let other = (twister.next() % records) as usize;
+        let other = (twister.next_u64() % records) as usize;
         order.swap(i, other);
     }
     order
@@ -97,8 +27,8 @@ mod tests {
     /// The first numbers of the authors' published output (mt19937-64.out.txt).
     #[test]
     fn the_generator_is_mt19937_64() {
-        let mut t = Twister::from_key(&KEY);
-        let first: Vec<u64> = (0..5).map(|_| t.next()).collect();
+        let mut t = Mt64::new_with_key(KEY);
+        let first: Vec<u64> = (0..5).map(|_| t.next_u64()).collect();
         assert_eq!(
             first,
             [

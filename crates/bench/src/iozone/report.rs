@@ -24,7 +24,7 @@ pub fn text(results: &IozoneResults) -> String {
         for test in &run.tests {
             out += &block(&results.options, test);
         }
-        out += run_end();
+        out += "\n\n";
     }
     out + &end(results)
 }
@@ -105,12 +105,8 @@ fn noun(options: &Options) -> &'static str {
     if options.threads { "thread" } else { "process" }
 }
 
-fn unit(options: &Options) -> &'static str {
-    if options.ops { "ops" } else { "kB" }
-}
-
 /// The line before the tests of one number of children.
-pub(crate) fn run_header(options: &Options) -> String {
+fn run_header(options: &Options) -> String {
     format!(
         "\tEach {} writes a {} kByte file in {} kByte records\n",
         noun(options),
@@ -119,14 +115,9 @@ pub(crate) fn run_header(options: &Options) -> String {
     )
 }
 
-/// What follows the tests of one number of children.
-pub(crate) fn run_end() -> &'static str {
-    "\n\n"
-}
-
 /// One test's block, with the blank line in front of it.
 pub fn block(options: &Options, test: &TestResult) -> String {
-    let (unit, child, s) = (unit(options), noun(options), &test.summary);
+    let (unit, child, s) = (options.unit(), noun(options), &test.summary);
     let who = who(test);
     let mut out = String::from("\n");
     let mut line = |text: &str, tabs: &str, amount: f64, end: &str| {
@@ -188,87 +179,36 @@ pub fn end(results: &IozoneResults) -> String {
     let options = &results.options;
     let mut out = String::new();
     if options.report {
-        let children = if options.threads { "threads" } else { "processes" };
-        let _ = write!(
-            out,
-            "\n\"Throughput report Y-axis is type of test X-axis is number of {children}\"\n\
-             \"Record size = {} kBytes \"\n\"Output is in {}\"\n\n",
-            options.record_bytes >> 10,
-            if options.ops { "ops/sec" } else { "kBytes/sec" }
-        );
-        for test in results.runs.first().into_iter().flat_map(|run| &run.tests) {
-            let _ = write!(out, "\"{:>15} \"", test.test.title());
-            for result in results.of(test.test) {
-                let _ = write!(out, " {:10.2} ", result.summary.children_see);
-            }
-            out += "\n\n";
-        }
+        let rates = if options.ops { "ops/sec" } else { "kBytes/sec" };
+        out += &table(results, "Throughput", rates, |t| t.summary.children_see);
         if options.cpu_use {
-            out += &cpu_report(results, children);
+            out += &table(results, "CPU utilization", "CPU%", |t| {
+                100.0 * t.cpu_ns.unwrap_or(0) as f64 / (t.parent_ns as f64).max(1.0)
+            });
         }
     }
     out + "\niozone test complete.\n"
 }
 
-/// Processor use of each test, as the report has it.
-fn cpu_report(results: &IozoneResults, children: &str) -> String {
+/// A table of the report: a figure of each test, by the number of children.
+fn table(
+    results: &IozoneResults,
+    name: &str,
+    unit: &str,
+    figure: impl Fn(&TestResult) -> f64,
+) -> String {
+    let children = if results.options.threads { "threads" } else { "processes" };
     let mut out = format!(
-        "\n\"CPU utilization report Y-axis is type of test X-axis is number of {children}\"\n\
-         \"Record size = {} kBytes \"\n\"Output is in CPU%\"\n\n",
+        "\n\"{name} report Y-axis is type of test X-axis is number of {children}\"\n\
+         \"Record size = {} kBytes \"\n\"Output is in {unit}\"\n\n",
         results.options.record_bytes >> 10
     );
     for test in results.runs.first().into_iter().flat_map(|run| &run.tests) {
         let _ = write!(out, "\"{:>15} \"", test.test.title());
         for result in results.of(test.test) {
-            let cpu = result.cpu_ns.unwrap_or(0) as f64;
-            let _ = write!(out, " {:10.2} ", 100.0 * cpu / (result.parent_ns as f64).max(1.0));
+            let _ = write!(out, " {:10.2} ", figure(result));
         }
         out += "\n\n";
     }
     out
-}
-
-/// A time as ctime(3) writes it, without the line end: `secs` since 1970, shown `offset` seconds
-/// east of Greenwich.
-pub fn ctime(secs: i64, offset: i64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let secs = secs + offset;
-    let (days, of_day) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
-    // Years that begin with March have their leap day last.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let year = era * 400 + year + i64::from(month >= 10);
-    let month = (month + 2) % 12;
-    format!(
-        "{} {} {day:2} {:02}:{:02}:{:02} {year}",
-        DAYS[days.rem_euclid(7) as usize],
-        MONTHS[month as usize],
-        of_day / 3600,
-        of_day / 60 % 60,
-        of_day % 60
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates() {
-        for (secs, offset, expected) in [
-            (0, 0, "Thu Jan  1 00:00:00 1970"),
-            (1_795_204_449, 0, "Fri Nov 20 19:54:09 2026"),
-            (951_782_400, 0, "Tue Feb 29 00:00:00 2000"),
-            (951_782_400, -3600, "Mon Feb 28 23:00:00 2000"),
-            (-1, 0, "Wed Dec 31 23:59:59 1969"),
-        ] {
-            assert_eq!(ctime(secs, offset), expected);
-        }
-    }
 }

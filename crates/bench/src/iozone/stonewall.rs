@@ -9,28 +9,10 @@
 //! the parent's time from the last start to the last join, uncounted tails included. The two
 //! differ by how unevenly the children ran.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use serde::Serialize;
-
-/// Whether somebody has finished.
-#[derive(Debug, Default)]
-pub struct Stonewall {
-    up: AtomicBool,
-}
-
-impl Stonewall {
-    /// Puts the wall up.
-    pub fn raise(&self) {
-        self.up.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether it is up.
-    pub(crate) fn is_up(&self) -> bool {
-        self.up.load(Ordering::SeqCst)
-    }
-}
 
 /// What a child has done that counts.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -41,8 +23,8 @@ pub struct Tally {
 
 impl Tally {
     /// An operation has moved `bytes` and completed; it counts unless the wall was up by then.
-    pub fn completed(&mut self, bytes: u64, wall: &Stonewall) {
-        if !self.is_frozen() && !wall.is_up() {
+    pub fn completed(&mut self, bytes: u64, wall: &AtomicBool) {
+        if !self.is_frozen() && !wall.load(SeqCst) {
             self.bytes += bytes;
         }
     }
@@ -169,14 +151,14 @@ mod tests {
 
     #[test]
     fn behind_the_wall_nothing_counts() {
-        let wall = Stonewall::default();
+        let wall = AtomicBool::new(false);
         let mut tally = Tally::default();
         tally.completed(10, &wall);
-        wall.raise();
+        wall.store(true, SeqCst);
         tally.completed(10, &wall);
         tally.freeze(Duration::from_secs(1));
         tally.freeze(Duration::from_secs(9));
-        tally.completed(10, &Stonewall::default());
+        tally.completed(10, &AtomicBool::new(false));
         assert_eq!(tally.score(), Score { bytes: 10, elapsed: Duration::from_secs(1) });
     }
 

@@ -272,10 +272,8 @@ fn account_of_matrix(line: &str) -> (Arc<Account>, Arc<MemoryFs>) {
     let run = move || {
         let judged = Surroundings { judged: true, ..Surroundings::default() };
         let fs: Arc<dyn FileSystem> = f;
-        let place_and_observer =
-            (&matrix::NoPlace as &dyn matrix::MatrixTarget, &*a as &dyn Observer);
-        matrix::run_observed(&fs, "", &o, &judged, place_and_observer, &mut matrix::SilentWatcher)
-            .unwrap();
+        let cells = &mut matrix::SilentWatcher;
+        matrix::run(&fs, "", &o, &judged, (&matrix::NoPlace, Some(&*a)), cells).unwrap();
     };
     Sim::new(1).run(run).unwrap();
     (account, memory)

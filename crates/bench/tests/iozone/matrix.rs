@@ -48,12 +48,22 @@ fn slow() -> Behaviour {
     }
 }
 
+/// The whole text, as it is printed cell by cell.
+fn text(results: &matrix::MatrixResults) -> String {
+    let (began, machine) = (results.began.clone(), results.machine.clone());
+    let surroundings = Surroundings { began, machine, ..Surroundings::default() };
+    let rows = results.cells.iter().map(|cell| matrix::row(&results.options, cell));
+    let head = matrix::head(&results.options, &surroundings);
+    head + &rows.collect::<String>() + &matrix::end(results)
+}
+
 fn simulate(options: &Options) -> matrix::MatrixResults {
     let options = options.clone();
     let run = move || {
         let surroundings = Surroundings { began: Some("now".into()), ..Surroundings::default() };
         let fs: Arc<dyn FileSystem> = MemoryFs::new(slow());
-        matrix::run(&fs, "", &options, &surroundings, &Memory, &mut matrix::SilentWatcher).unwrap()
+        let cells = &mut matrix::SilentWatcher;
+        matrix::run(&fs, "", &options, &surroundings, (&Memory, None), cells).unwrap()
     };
     Sim::new(7).run(run).unwrap()
 }
@@ -124,7 +134,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 fn compare(line: &str, sample: &str) {
-    let text = matrix::text(&simulate(&options(line)));
+    let text = text(&simulate(&options(line)));
     let (_, ours) = text.split_once("Run began: now\n").unwrap();
     let (ours, theirs) = (lines(ours), lines(sample));
     for (i, (a, b)) in ours.iter().zip(&theirs).enumerate() {
@@ -266,8 +276,8 @@ fn repeats_have_intervals_and_resumed_cells_are_not_run() {
         let fs: Arc<dyn FileSystem> = MemoryFs::new(slow());
         let mut known = Known(Vec::new());
         let s = Surroundings::default();
-        let results = matrix::run(&fs, "", &o, &s, &NoPlace, &mut known).unwrap();
-        let text = matrix::text(&results);
+        let results = matrix::run(&fs, "", &o, &s, (&NoPlace, None), &mut known).unwrap();
+        let text = text(&results);
         let (_, intervals) = text.split_once("95 % confidence intervals").unwrap();
         assert!(intervals.contains(" 0.0"), "{text}");
         known.0

@@ -6,10 +6,7 @@ use std::fmt;
 use steadfast_devices::filter::record::Recording;
 use steadfast_devices::store::Store;
 
-use super::{Checks, CutSource, OtherJudges, Plan, System};
 use crate::delta::minimise;
-use crate::e2fsck::E2fsck;
-use crate::figures::StateFigures;
 use crate::states::{State, Unit, contents_where};
 
 /// The fewest units in doubt that make the difference.
@@ -24,29 +21,10 @@ pub struct Decisive {
 }
 
 impl Decisive {
-    /// Finds those of a state of `recorded` that is `wrong`, with so many recoveries at most. Of
-    /// each e2fsck is asked, if it is given.
-    pub fn of_state(
-        (system, recorded): (&dyn System, &CutSource),
-        plan: &Plan,
-        state: &State,
-        recoveries: u32,
-        e2fsck: Option<E2fsck>,
-        wrong: &dyn Fn(&StateFigures) -> bool,
-    ) -> Decisive {
-        let others = OtherJudges { e2fsck, kernel: None };
-        let trial = others.trial((system, recorded.source()), plan, state.cut, Checks::E2FSCK);
-        let run = (&recorded.bases[..], &recorded.recording);
-        // As it was found: recovery draws the same.
-        Decisive::find(run, state, recoveries, &mut |contents| {
-            wrong(&trial.run(contents, state.choices.clone()))
-        })
-    }
-
     /// Finds them, with so many recoveries at most. `fails` is asked whether contents are wrong:
     /// those of `state` are. What they are wrong about may change on the way; that they are does
     /// not.
-    pub(crate) fn find(
+    pub fn find(
         (bases, recording): (&[Store], &Recording),
         state: &State,
         recoveries: u32,

@@ -11,7 +11,8 @@ use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::{Ext4, MountOptions};
-use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4_mkfs::{Contents, JournalDeviceOptions, Options};
+use steadfast_setup::Blocks;
 
 use super::machine::BootedMachine;
 use crate::error::{CrashError, Result};
@@ -52,28 +53,22 @@ pub fn recorded(
 /// A device failed, or is too small.
 pub fn make(
     devices: &[Arc<dyn BlockDevice>],
-    mut options: Options,
+    options: Options,
     journal: impl FnOnce(u64) -> JournalDeviceOptions,
 ) -> steadfast_ext4::Result<()> {
-    if let Some(device) = devices.get(1) {
-        let mut journal = journal(options.time);
-        journal.block_size = options.block_size.unwrap_or(journal.block_size);
-        journal.zeros = matches!(options.contents, Contents::Zeros);
-        mkfs::make_journal_device(device, &journal)?;
-        let device = Arc::clone(device);
-        options.journal = JournalChoice::External { device, accept_volatile: false };
-    }
-    mkfs::make(&devices[0], &options).map(drop)
+    let zeros = matches!(options.contents, Contents::Zeros);
+    let journal = |time| JournalDeviceOptions { zeros, ..journal(time) };
+    let blocks = Blocks::new(Arc::clone(&devices[0]), devices.get(1).cloned(), None);
+    blocks.make_with(options, journal)
 }
 
-/// Mounts a file system; the journal's device is put in.
+/// Mounts a file system.
 ///
 /// # Errors
 /// The mount was refused, in words.
 pub fn mount(devices: &[Arc<dyn BlockDevice>], options: MountOptions) -> Result<Arc<Ext4>> {
-    let disk = devices.first().ok_or("there is no device")?;
-    let options = MountOptions { journal_device: devices.get(1).cloned(), ..options };
-    Ext4::mount(Arc::clone(disk), options).map_err(words)
+    let disk = Arc::clone(devices.first().ok_or("there is no device")?);
+    Blocks::new(disk, devices.get(1).cloned(), None).mount(options).map_err(words)
 }
 
 /// A machine that is up; `left` says what its devices hold after the unmount.

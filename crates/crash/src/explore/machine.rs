@@ -24,20 +24,6 @@ pub trait RebootTarget: Send + Sync {
         log: Option<&RecordLog>,
     ) -> crate::Result<BootedMachine>;
 
-    /// Power on with a device missing; `contents` are those of the devices that are there. What is
-    /// not said of a machine is that it mounts nothing then.
-    ///
-    /// # Errors
-    /// The mount was refused, in words.
-    fn power_on_without(
-        &self,
-        _missing: usize,
-        _contents: Vec<Store>,
-        _log: Option<&RecordLog>,
-    ) -> crate::Result<BootedMachine> {
-        Err("a device is missing".into())
-    }
-
     /// What a boot does to the devices before it mounts: for a file system without a journal the
     /// check that repairs what needs nobody. In words, if that was not enough.
     ///
@@ -68,10 +54,8 @@ pub struct BootedMachine {
 
 impl System for Arc<dyn RebootTarget> {
     fn recover(&self, boot: Boot, seed: u64) -> Result<BootRecovery> {
-        let (boot, said) = prepared(&**self, boot)?;
-        let mut recovered = simulated(self, vec![boot], seed).pop().unwrap_or_default();
-        recovered.needs_a_person(said);
-        Ok(recovered)
+        // OK to index: one for each boot.
+        self.recover_all(vec![boot], seed).swap_remove(0)
     }
 
     /// All in one simulation. Should it stop, each in one of its own.
@@ -140,20 +124,11 @@ fn simulated(machine: &Arc<dyn RebootTarget>, boots: Vec<Boot>, seed: u64) -> Ve
 
 /// Boots, in the caller's simulation.
 fn booted(machine: &dyn RebootTarget, boot: Boot) -> BootRecovery {
-    let Boot { contents, missing, count_changes, look, then } = boot;
-    let log = count_changes.then(RecordLog::new);
+    let Boot { contents, look, then } = boot;
     let power_on = now();
-    let up = match missing {
-        Some(device) => machine.power_on_without(device, contents, log.as_ref()),
-        None => machine.power_on(contents, log.as_ref()),
-    };
-    let BootedMachine { fs, shut_down } = match up {
+    let BootedMachine { fs, shut_down } = match machine.power_on(contents, None) {
         Ok(up) => up,
-        Err(why) => {
-            let changes = log.map_or(0, |log| log.len());
-            let why = format!("the mount was refused: {why}");
-            return BootRecovery { changes, ..BootRecovery::refused(why) };
-        }
+        Err(why) => return BootRecovery::refused(format!("the mount was refused: {why}")),
     };
     let mut recovered = BootRecovery { time: now() - power_on, ..BootRecovery::default() };
     look(&*fs);

@@ -2,8 +2,6 @@
 
 use crate::states::{Choice, CrashPoints, StateBound};
 
-use super::losses::Loss;
-
 /// How a recorded run is explored: the same for every workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
@@ -19,8 +17,6 @@ pub struct Plan {
     pub kernel_every: u64,
     /// Cuts of the recovery.
     pub second: SecondCuts,
-    /// What becomes of a whole device, by its index, when the power returns.
-    pub loss: Option<(usize, Loss)>,
     /// Once it is recovered and checked, the file system is used: a file is made in each directory,
     /// and everything is removed.
     pub use_it: bool,
@@ -62,7 +58,7 @@ impl Checks {
     pub const NOTHING: Checks =
         Checks { e2fsck: false, kernel: false, second: false, everywhere: false };
     /// e2fsck alone.
-    pub(crate) const E2FSCK: Checks = Checks { e2fsck: true, ..Checks::NOTHING };
+    pub const E2FSCK: Checks = Checks { e2fsck: true, ..Checks::NOTHING };
 }
 
 impl Plan {
@@ -74,7 +70,6 @@ impl Plan {
         e2fsck_every: 0,
         kernel_every: 0,
         second: SecondCuts::NONE,
-        loss: None,
         use_it: false,
     };
 

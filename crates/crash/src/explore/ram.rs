@@ -49,18 +49,6 @@ impl RebootTarget for OnRam {
         boot(rams, self.options.clone(), &|_, ram| cached(ram, log))
     }
 
-    fn power_on_without(
-        &self,
-        missing: usize,
-        contents: Vec<Store>,
-        log: Option<&RecordLog>,
-    ) -> crate::Result<BootedMachine> {
-        match missing {
-            0 => Err("there is no disk to mount".into()),
-            _ => self.power_on(contents, log),
-        }
-    }
-
     fn before_mount(&self, mut contents: Vec<Store>) -> Result<(Vec<Store>, Option<String>)> {
         let mut said = None;
         if let (Some(e2fsck), Some(disk)) = (&self.at_boot, contents.first_mut()) {

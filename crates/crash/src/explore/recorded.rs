@@ -18,21 +18,7 @@ pub struct CutSource {
     pub judge: Arc<dyn Judge>,
 }
 
-/// What is cut, and who knows of it.
-#[derive(Clone, Copy)]
-pub struct Source<'a> {
-    pub(crate) bases: &'a [Store],
-    pub(crate) recording: &'a Recording,
-    pub(crate) judge: &'a Arc<dyn Judge>,
-}
-
 impl CutSource {
-    /// What of it a [`Trial`](super::Trial) needs.
-    pub fn source(&self) -> Source<'_> {
-        let CutSource { bases, recording, judge } = self;
-        Source { bases, recording, judge }
-    }
-
     fn with(&self, recording: Recording) -> CutSource {
         CutSource { bases: self.bases.clone(), recording, judge: self.judge.clone() }
     }

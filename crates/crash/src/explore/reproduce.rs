@@ -36,8 +36,8 @@ pub fn reproduce(
     let judge: Arc<dyn Judge> = Arc::clone(&looks) as Arc<dyn Judge>;
     let recorded = CutSource { judge, ..recorded };
     let others = OtherJudges { e2fsck: E2fsck::find(), kernel: None };
-    let trial = others.trial((system, recorded.source()), plan, state.cut, Checks::E2FSCK);
-    let cut = trial.run(state.contents.clone(), state.choices.clone());
+    let trial = others.trial((system, &recorded.judge), plan, state.cut, Checks::E2FSCK);
+    let cut = trial.run(state.contents.clone(), state.choices.clone()).0;
     let refused = || Err(NoTree::Refused("it could not be mounted".into()));
     let after = looks.take().map_or_else(refused, |tree| tree.map_err(NoTree::from));
     let before = recover(system, recorded.bases.clone());

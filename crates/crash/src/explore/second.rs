@@ -48,7 +48,7 @@ pub(crate) fn cut_recovery_everywhere(
 }
 
 /// What a cut leaves; so many of the units in doubt are there.
-pub(super) fn left_at(
+fn left_at(
     recording: &Recording,
     bases: &[Store],
     cut: u64,

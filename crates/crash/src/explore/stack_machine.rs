@@ -11,8 +11,8 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_setup::{Blocks, Devices, Setup, SetupError, Volumes, contents_of};
 
+use super::ext4::{booted, words};
 use super::machine::{BootedMachine, RebootTarget};
-use crate::error::CrashError;
 use crate::risk::old_contents;
 
 /// A lying cache writes its contents out in the background; after this time a write is safe.
@@ -52,11 +52,11 @@ impl StackMachine {
     /// # Errors
     /// There is none, or it cannot be mounted with its options.
     pub fn mount(&self, devices: &Blocks) -> Result<Arc<Ext4>, SetupError> {
-        let mut options = devices.mount_options(&self.setup, self.memory_bytes)?;
+        let mut options = self.setup.mount_options(self.memory_bytes)?;
         if let Some(change) = &self.change {
             change(&mut options);
         }
-        devices.mount(options)
+        Ok(devices.mount(options)?)
     }
 
     fn durability(&self, name: &str, device: &dyn Model) -> Durability {
@@ -104,9 +104,7 @@ impl StackMachine {
         let record = Record::with_durability(Arc::clone(model) as Arc<_>, log, durability);
         Arc::new(record.on_media(self.setup.topology.devices[name].media))
     }
-}
 
-impl StackMachine {
     /// Its devices with these contents: what loses its contents with the power is blank.
     ///
     /// # Errors
@@ -133,22 +131,14 @@ impl StackMachine {
             Some(log) => self.recorded(&devices, Volumes::Found, log)?,
             None => devices.blocks_over(Volumes::Found, &mut |_, m| Arc::clone(m) as Arc<_>)?,
         };
-        let fs = self.mount(&blocks)?;
-        let mounted = Arc::clone(&fs);
-        Ok(BootedMachine {
-            fs,
-            shut_down: Box::new(move || {
-                mounted.unmount().map_err(|e| e.to_string())?;
-                if devices.are_seen_as_they_are() {
-                    return Ok(devices.all().map(|d| d.contents()).collect());
-                }
-                let both = std::iter::once(&blocks.disk).chain(&blocks.journal);
-                let contents = both.map(contents_of).collect::<Result<_, _>>();
-                contents
-                    .and_then(|contents| blocks.close().map(|()| contents))
-                    .map_err(|e| e.to_string().into())
-            }),
-        })
+        Ok(booted(self.mount(&blocks)?, move || {
+            if devices.are_seen_as_they_are() {
+                return Ok(devices.all().map(|d| d.contents()).collect());
+            }
+            let both = std::iter::once(&blocks.disk).chain(&blocks.journal);
+            let contents = both.map(contents_of).collect::<Result<_, _>>();
+            contents.and_then(|contents| blocks.close().map(|()| contents)).map_err(words)
+        }))
     }
 }
 
@@ -158,7 +148,7 @@ impl RebootTarget for StackMachine {
         contents: Vec<Store>,
         log: Option<&RecordLog>,
     ) -> crate::Result<BootedMachine> {
-        self.boot(contents, log).map_err(|e| CrashError::Run(e.to_string()))
+        self.boot(contents, log).map_err(words)
     }
 
     fn journal(&self) -> Option<usize> {

@@ -17,10 +17,6 @@ pub type Look = Rc<dyn Fn(&dyn FileSystem)>;
 pub struct Boot {
     /// What the devices hold, in the order of the recording.
     pub contents: Vec<Store>,
-    /// The device that is not there, by its index; `contents` has none for it.
-    pub missing: Option<usize>,
-    /// Whether [`BootRecovery::changes`] is asked for.
-    pub count_changes: bool,
     /// Looks at what was recovered.
     pub look: Look,
     /// After the unmount it is mounted once more, and this may change what is there.
@@ -28,9 +24,9 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// With these contents, and all devices there.
+    /// With these contents.
     pub fn of(contents: Vec<Store>, look: Look) -> Boot {
-        Boot { contents, missing: None, count_changes: false, look, then: None }
+        Boot { contents, look, then: None }
     }
 }
 
@@ -39,8 +35,6 @@ impl Boot {
 pub struct BootRecovery {
     /// Why there is nothing to be seen, in words: the mount was refused, or recovery did not end.
     pub refused: Option<String>,
-    /// How many requests would have changed a device before the mount was refused.
-    pub changes: usize,
     /// The mount was refused, or the repairs that need nobody were not enough.
     pub manual_repair: bool,
     /// What is wrong with the structure, as far as the system itself says so, in words.

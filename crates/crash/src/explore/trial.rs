@@ -9,24 +9,25 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
-use super::losses::{self, Loss};
 use super::plan::{Checks, Plan};
-use super::recorded::Source;
 use super::second::{cut_recovery, cut_recovery_everywhere};
 use super::structure;
 use super::system::{Boot, BootRecovery, Look, System};
 use super::use_it::use_it;
 use crate::e2fsck::E2fsck;
-use crate::error::Result;
+use crate::error::{CrashError, Result};
 use crate::figures::StateFigures;
+use crate::judge::Judge;
 use crate::kernel::Kernel;
 use crate::opinion::Opinion;
 
 /// Other programs that judge too.
 #[derive(Default)]
 pub struct OtherJudges {
-    pub(crate) e2fsck: Option<E2fsck>,
-    pub(crate) kernel: Option<Kernel>,
+    /// Of recovered images.
+    pub e2fsck: Option<E2fsck>,
+    /// Of what the cut has left.
+    pub kernel: Option<Kernel>,
 }
 
 impl OtherJudges {
@@ -41,14 +42,14 @@ impl OtherJudges {
     /// A state's trial, in which e2fsck and the kernel are asked if it says so.
     pub fn trial<'a>(
         &'a self,
-        (system, source): (&'a dyn System, Source<'a>),
+        (system, judge): (&'a dyn System, &'a Arc<dyn Judge>),
         plan: &'a Plan,
         moment: Moment,
         Checks { e2fsck, kernel, .. }: Checks,
     ) -> Trial<'a> {
         Trial {
             system,
-            source,
+            judge,
             plan,
             moment,
             e2fsck: self.e2fsck.as_ref().filter(|_| e2fsck),
@@ -60,7 +61,7 @@ impl OtherJudges {
 /// One crash state: of what, when, and who judges.
 pub struct Trial<'a> {
     system: &'a dyn System,
-    source: Source<'a>,
+    judge: &'a Arc<dyn Judge>,
     plan: &'a Plan,
     moment: Moment,
     e2fsck: Option<&'a E2fsck>,
@@ -68,40 +69,23 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Lets the system recover from what the cut has left, and judges that.
-    pub(crate) fn run(&self, contents: Vec<Store>, choices: Rng) -> StateFigures {
-        self.run_whole(contents, choices).0
-    }
-
-    /// The same, with what the devices hold after it, where that is known.
-    pub(crate) fn run_whole(
+    /// Lets the system recover from what the cut has left, and judges that; with what the devices
+    /// hold after it, where that is known.
+    pub fn run(
         &self,
         contents: Vec<Store>,
         mut choices: Rng,
     ) -> (StateFigures, Option<Vec<Store>>) {
-        let contents = match choices.percent(self.plan.second.percent) {
-            true => match cut_recovery(self.system, &contents, &mut choices) {
-                Some(Ok(contents)) => contents,
-                Some(Err(why)) => {
-                    return (
-                        self.placed(StateFigures::unmountable(self.moment.at, why.to_string())),
-                        None,
-                    );
-                }
-                None => contents,
-            },
-            false => contents,
-        };
-        self.recover_whole(contents, choices.bits())
+        let again = choices.percent(self.plan.second.percent);
+        let cut = || cut_recovery(self.system, &contents, &mut choices);
+        match again.then(cut).flatten().transpose() {
+            Ok(left) => self.recover(left.unwrap_or(contents), choices.bits()),
+            Err(why) => (self.refused(&why), None),
+        }
     }
 
     /// As [`run`](Self::run), without a second cut.
-    pub(crate) fn recover(&self, contents: Vec<Store>, seed: u64) -> StateFigures {
-        self.recover_whole(contents, seed).0
-    }
-
-    /// The same, with what the devices hold after it, where that is known.
-    pub(crate) fn recover_whole(
+    pub(crate) fn recover(
         &self,
         contents: Vec<Store>,
         seed: u64,
@@ -115,7 +99,7 @@ impl Trial<'_> {
     pub(crate) fn ask_kernel(&self, contents: &[Store]) -> Option<Opinion> {
         let journal = self.system.journal().and_then(|j| contents.get(j));
         let disk = &contents[self.system.disk()];
-        Some(self.kernel?.judge(disk, journal, &**self.source.judge, self.moment))
+        Some(self.kernel?.judge(disk, journal, &**self.judge, self.moment))
     }
 
     /// Second cuts of the recovery from what the cut has left, beside its own outcome: one, or at
@@ -128,8 +112,8 @@ impl Trial<'_> {
     ) -> Vec<StateFigures> {
         let left = self.second_states(contents, &mut choices, checks);
         let one = |left: crate::Result<Vec<Store>>| match left {
-            Ok(contents) => self.recover(contents, choices.bits()),
-            Err(why) => self.placed(StateFigures::unmountable(self.moment.at, why.to_string())),
+            Ok(contents) => self.recover(contents, choices.bits()).0,
+            Err(why) => self.refused(&why),
         };
         left.into_iter().map(one).collect()
     }
@@ -157,23 +141,12 @@ impl Trial<'_> {
 
     /// The boot from these contents, and where its judge puts what it finds. The kernel looks at
     /// them before.
-    fn boot(&self, mut contents: Vec<Store>) -> (Boot, JudgeSlot) {
+    fn boot(&self, contents: Vec<Store>) -> (Boot, JudgeSlot) {
         let judged = JudgeSlot { kernel: self.ask_kernel(&contents), ..JudgeSlot::default() };
-        let mut missing = None;
-        if let Some((device, loss)) = self.plan.loss {
-            losses::befall(self.source, self.moment.tick, (device, loss), &mut contents);
-            missing = (loss == Loss::Absent).then_some(device);
-        }
-        let (cut, judge, at) = (Rc::clone(&judged.cut), Arc::clone(self.source.judge), self.moment);
-        let back_to = self.plan.loss.and_then(|(_, loss)| loss.back_to(self.source.recording));
+        let (cut, judge, at) = (Rc::clone(&judged.cut), Arc::clone(self.judge), self.moment);
         let look: Look = Rc::new(move |fs: &dyn FileSystem| {
             let mut found = StateFigures { at: at.at, ..StateFigures::default() };
             judge.judge(fs, at, &mut found);
-            if let Some(back_to) = back_to.filter(|_| found.stale_bytes > 0) {
-                let mut then = StateFigures::default();
-                judge.judge(fs, back_to, &mut then);
-                losses::only_old(&mut found, &then);
-            }
             *cut.borrow_mut() = found;
         });
         let used = Rc::clone(&judged.used);
@@ -182,8 +155,7 @@ impl Trial<'_> {
                 *used.borrow_mut() = use_it(fs).err().map(|e| e.to_string())
             })
         });
-        let count_changes = self.plan.loss.is_some();
-        (Boot { contents, missing, count_changes, look, then }, judged)
+        (Boot { contents, look, then }, judged)
     }
 
     /// What a state has shown, and the devices after it; `structure` is asked of the recovered
@@ -204,9 +176,8 @@ impl Trial<'_> {
         };
         if let Some(why) = recovered.refused {
             let mut cut = StateFigures::unmountable(self.moment.at, why.to_string());
-            cut.changes_refused = recovered.changes as u64;
             cut.damage.splice(0..0, recovered.damage);
-            self.source.judge.judge_refused(self.moment, &mut cut);
+            self.judge.judge_refused(self.moment, &mut cut);
             return (placed(cut), None);
         }
         let mut cut = judged.cut.take();
@@ -226,6 +197,11 @@ impl Trial<'_> {
             }
         }
         (placed(cut), recovered.contents)
+    }
+
+    /// A second recovery that ended in a refused mount.
+    fn refused(&self, why: &CrashError) -> StateFigures {
+        self.placed(StateFigures::unmountable(self.moment.at, why.to_string()))
     }
 
     fn placed(&self, cut: StateFigures) -> StateFigures {

@@ -85,9 +85,7 @@ impl SystemCall {
         };
         Some(bytes.min(BYTES_MAX))
     }
-}
 
-impl SystemCall {
     /// Whether what it writes is to be durable when it returns.
     fn promises(&self) -> bool {
         let a = &self.arguments;

@@ -8,12 +8,12 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Digest;
 use steadfast_vfs::{Attr, Ino};
 
-use super::file::tick;
 use crate::account::{Action, Operation};
 use crate::tree::{Contents, shown};
 
 /// What was asked of the file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum CallKind {
     /// A file was made.
     Create,
@@ -40,12 +40,14 @@ pub enum CallKind {
     /// A range was allocated, punched out, zeroed or moved.
     Fallocate,
     /// Attributes were changed.
+    #[strum(serialize = "set attributes of")]
     Attributes,
     /// The file was made durable; `contents` are the file's.
     Fsync,
     /// The file was made durable as far as its contents need it.
     Fdatasync,
     /// The names of a directory were made durable.
+    #[strum(serialize = "fsync of directory")]
     FsyncDir,
     /// Everything was made durable: sync, or a transaction point.
     Sync,
@@ -54,25 +56,7 @@ pub enum CallKind {
 impl CallKind {
     /// Its name for people.
     pub fn name(self) -> &'static str {
-        match self {
-            CallKind::Create => "create",
-            CallKind::Mkdir => "mkdir",
-            CallKind::Symlink => "symlink",
-            CallKind::Mknod => "mknod",
-            CallKind::Link => "link",
-            CallKind::Unlink => "unlink",
-            CallKind::Rmdir => "rmdir",
-            CallKind::Rename => "rename",
-            CallKind::Exchange => "exchange",
-            CallKind::Write => "write",
-            CallKind::Truncate => "truncate",
-            CallKind::Fallocate => "fallocate",
-            CallKind::Attributes => "set attributes of",
-            CallKind::Fsync => "fsync",
-            CallKind::Fdatasync => "fdatasync",
-            CallKind::FsyncDir => "fsync of directory",
-            CallKind::Sync => "sync",
-        }
+        self.into()
     }
 
     /// Whether it is there to make something durable.
@@ -117,10 +101,8 @@ pub struct Call {
     /// The paths are not whole: a folder on the way was never seen under a name.
     pub unplaced: bool,
     /// When.
-    #[serde(with = "tick")]
     pub started: Moment,
     /// When it returned; `None`: it had not by the end of the recording.
-    #[serde(with = "tick::maybe")]
     pub returned: Option<Moment>,
     /// It returned an error.
     pub failed: bool,
@@ -188,6 +170,11 @@ impl Call {
                 Call { offset, ..plain(CallKind::Fallocate) }
             }
         }
+    }
+
+    /// Whether it may have had its effect after a tick.
+    pub(super) fn may_end_after(&self, tick: u64) -> bool {
+        !self.failed && self.returned.is_none_or(|returned| returned.tick > tick)
     }
 
     /// Whether it had returned with success before a tick.

@@ -8,8 +8,8 @@ use steadfast_devices::filter::record::{Action, Event};
 use steadfast_runtime::Nanos;
 use steadfast_vfs::FileType;
 
-use super::shrink::Decisive;
 use super::{Names, Origin, ProgramRun, Tree, shown};
+use crate::explore::Decisive;
 use crate::states::State;
 
 /// Files, writes and lines of output that are printed at most.
@@ -98,27 +98,38 @@ pub fn print_writes(
     )?;
     let events: BTreeMap<u64, &Event> =
         run.recording.events().iter().map(|event| (event.submitted.tick, event)).collect();
-    for ((device, tick), (there, all)) in writes.iter().take(PRINTED_MAX) {
+    for ((_, tick), (there, all)) in writes.iter().take(PRINTED_MAX) {
         let Some(event) = events.get(tick) else { continue };
         let fate = match there {
             0 => "lost".to_owned(),
             n if n == all => "there".to_owned(),
             n => format!("{n} of {all} sectors there"),
         };
-        let name = &run.recording.devices()[*device as usize].info.name;
-        writeln!(
-            out,
-            "  {:>11.6} s  {fate:5}  {name}: {}{}{}",
-            since(run, event.submitted.at),
-            request(event),
-            purpose(names, event),
-            on_behalf(run, event)
-        )?;
+        print_write(run, names, event, (&fate, ""), out)?;
     }
     if writes.len() > PRINTED_MAX {
         writeln!(out, "  and {} more", writes.len() - PRINTED_MAX)?;
     }
     Ok(())
+}
+
+/// One write: what became of it, or of a part of it.
+fn print_write(
+    run: &ProgramRun,
+    names: &Names,
+    event: &Event,
+    (fate, part): (&str, &str),
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let name = &run.recording.devices()[event.device.0 as usize].info.name;
+    writeln!(
+        out,
+        "  {:>11.6} s  {fate:5}  {name}: {part}{}{}{}",
+        since(run, event.submitted.at),
+        request(event),
+        purpose(names, event),
+        on_behalf(run, event)
+    )
 }
 
 /// The call that a request was done for.
@@ -132,15 +143,13 @@ fn on_behalf(run: &ProgramRun, event: &Event) -> String {
 
 /// A request in words.
 pub fn request(event: &Event) -> String {
+    let (offset, len, _) = event.action.range();
+    let range = |what: &str| format!("{what}{} at {offset}", bytes(len));
     match &event.action {
-        Action::Write { offset, data, .. } => {
-            format!("{} at {offset}", bytes(data.len() as u64))
-        }
-        Action::Discard { offset, len } => format!("discard of {} at {offset}", bytes(*len)),
-        Action::Store { offset, data } => {
-            format!("store of {} at {offset}", bytes(data.len() as u64))
-        }
-        Action::Persist { offset, len } => format!("persist of {} at {offset}", bytes(*len)),
+        Action::Write { .. } => range(""),
+        Action::Discard { .. } => range("discard of "),
+        Action::Store { .. } => range("store of "),
+        Action::Persist { .. } => range("persist of "),
         Action::Flush => "flush".into(),
         Action::Fence => "fence".into(),
     }
@@ -196,18 +205,10 @@ pub fn print_decisive(
     for ((device, tick), offsets) in decisive.writes().into_iter().take(PRINTED_MAX) {
         let named = |e: &&Event| e.submitted.tick == tick && e.device.0 == device;
         let Some(event) = run.recording.events().iter().find(named) else { continue };
-        let (first, info) = (offsets[0], &run.recording.devices()[device as usize].info);
-        let fate = if decisive.lost { "lost " } else { "there" };
-        writeln!(
-            out,
-            "  {:>11.6} s  {fate}  {}: {} from byte {first} on, of {}{}{}",
-            since(run, event.submitted.at),
-            info.name,
-            counted(offsets.len() as u64, "sector"),
-            request(event),
-            purpose(names, event),
-            on_behalf(run, event),
-        )?;
+        let fate = if decisive.lost { "lost" } else { "there" };
+        let sectors = counted(offsets.len() as u64, "sector");
+        let part = format!("{sectors} from byte {} on, of ", offsets[0]);
+        print_write(run, names, event, (fate, &part), out)?;
     }
     Ok(())
 }

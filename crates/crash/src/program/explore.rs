@@ -10,7 +10,8 @@ use super::judge::{Judges, RecoveredTree};
 use super::recorded::{ByRules, Looks};
 use super::{NoTree, ProgramRun, Tree, recover, rules};
 use crate::error::{CrashError, Result};
-use crate::explore::{Checks, OtherJudges, Plan, Source, System, Trial};
+use crate::explore::ext4::words;
+use crate::explore::{Checks, Decisive, OtherJudges, Plan, System, Trial};
 use crate::judge::Judge;
 use crate::opinion::Opinion;
 use crate::states::{State, States};
@@ -64,12 +65,6 @@ pub struct Verdict {
     pub unmeasured: BTreeSet<String>,
     /// Other opinions that were asked.
     second_opinions: u64,
-}
-
-impl Verdict {
-    fn of(wrong: Wrong) -> Verdict {
-        Verdict { wrong: vec![wrong], ..Verdict::default() }
-    }
 }
 
 /// A state that is wrong.
@@ -154,7 +149,7 @@ impl<'a> Exploration<'a> {
     /// # Errors
     /// It cannot be recovered.
     pub fn base(&self) -> Result<Tree> {
-        recover(self.system, self.run.bases.clone())?.tree.map_err(CrashError::from)
+        recover(self.system, self.run.bases.clone())?.tree.map_err(words)
     }
 
     /// Recovers and judges all states. `progress` gets after each how many cuts are done, of how
@@ -209,9 +204,7 @@ impl<'a> Exploration<'a> {
                         let nothing = Checks::NOTHING;
                         self.recovered(state, Some(contents), judging, nothing, Some(shared))
                     }
-                    Err(why) => {
-                        Ok(JudgedTree::Fresh(None, Verdict::of(Wrong::Refused(why.to_string()))))
-                    }
+                    Err(why) => Ok(JudgedTree::refused(why.to_string())),
                 };
                 done = self.count(state, found, shared);
             }
@@ -282,24 +275,19 @@ impl<'a> Exploration<'a> {
         let by_kernel = judging.trial(self, &judging.rules, state.cut, checks);
         let by_kernel = by_kernel.ask_kernel(&contents);
         let (found, contents) = match second {
-            true => trial.run_whole(contents, state.choices.clone()),
-            false => trial.recover_whole(contents, 1),
+            true => trial.run(contents, state.choices.clone()),
+            false => trial.recover(contents, 1),
         };
         if let Some(why) = found.trouble {
             return Err(CrashError::Host(why));
         }
-        let tree = match looks.take() {
-            Some(Ok(tree)) if found.refused.is_none() => tree,
-            Some(Err(why)) if found.refused.is_none() => {
-                return Ok(JudgedTree::Fresh(
-                    None,
-                    Verdict::of(Wrong::Refused(NoTree::Unreadable(why).to_string())),
-                ));
-            }
-            _ => {
-                let why = found.refused.unwrap_or_default();
-                return Ok(JudgedTree::Fresh(None, Verdict::of(Wrong::Refused(why))));
-            }
+        let tree = match (looks.take(), found.refused) {
+            (Some(tree), None) => tree.map_err(|why| NoTree::Unreadable(why).to_string()),
+            (_, refused) => Err(refused.unwrap_or_default()),
+        };
+        let tree = match tree {
+            Ok(tree) => tree,
+            Err(why) => return Ok(JudgedTree::refused(why)),
         };
         let mut wrong: Vec<Wrong> = found.damage.into_iter().map(Wrong::Damage).collect();
         wrong.extend(found.findings.into_iter().map(Wrong::Promise));
@@ -369,6 +357,38 @@ impl<'a> Exploration<'a> {
             JudgedTree::Known(..) => Ok(Vec::new()),
         }
     }
+
+    /// Which of the writes in doubt make a state wrong, with so many recoveries at most. `go_on` is
+    /// asked before each.
+    ///
+    /// # Errors
+    /// The judge could not be asked, or it was not to go on.
+    pub fn shrink(
+        &self,
+        state: &State,
+        base: &Tree,
+        recoveries: u32,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Decisive> {
+        let mut trouble = None;
+        let run = (&self.run.bases[..], &self.run.recording);
+        let decisive = Decisive::find(run, state, recoveries, &mut |contents| {
+            if !go_on() {
+                trouble.get_or_insert_with(|| CrashError::host("stopped"));
+            }
+            if trouble.is_some() {
+                return false;
+            }
+            match self.wrong(contents, state, base) {
+                Ok(wrong) => !wrong.is_empty(),
+                Err(why) => {
+                    trouble = Some(why);
+                    false
+                }
+            }
+        });
+        trouble.map_or(Ok(decisive), Err)
+    }
 }
 
 /// Who judges, beside the user's judge.
@@ -386,9 +406,7 @@ impl Judging {
         at: Moment,
         checks: Checks,
     ) -> Trial<'a> {
-        let ProgramRun { bases, recording, .. } = exploration.run;
-        let source = Source { bases, recording, judge };
-        self.others.trial((exploration.system, source), &exploration.plan, at, checks)
+        self.others.trial((exploration.system, judge), &exploration.plan, at, checks)
     }
 }
 
@@ -396,6 +414,13 @@ enum JudgedTree {
     Fresh(Option<(u128, u64)>, Verdict),
     /// Where the finding is, and how many other opinions were asked.
     Known(Option<usize>, u64),
+}
+
+impl JudgedTree {
+    fn refused(why: String) -> JudgedTree {
+        let wrong = vec![Wrong::Refused(why)];
+        JudgedTree::Fresh(None, Verdict { wrong, ..Verdict::default() })
+    }
 }
 
 /// What a judge gets beside the tree: how many lines were printed, or how many calls had been

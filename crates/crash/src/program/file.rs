@@ -18,7 +18,6 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use kept::SavedRun;
-pub(super) use kept::tick;
 use steadfast_vfs::bounded;
 
 use super::ProgramRun;

@@ -9,8 +9,8 @@
 //!   program in this process, [`side_by_side`] the tasks of one); without one the [`rules`] do,
 //!   which hold for all programs.
 //! * [`explore`](mod@explore) does it for all cuts; [`exposure`](mod@exposure) is what the worst
-//!   state of each takes; [`shrink`] finds the writes that make a state wrong, [`describe`] puts it
-//!   into words.
+//!   state of each takes; [`shrink`](explore::Exploration::shrink) finds the writes that make a
+//!   state wrong, [`describe`] puts it into words.
 //!
 //! What mounts and starts programs is above this crate.
 
@@ -26,7 +26,6 @@ mod names;
 mod paths;
 mod recorded;
 pub mod rules;
-pub mod shrink;
 pub mod side_by_side;
 mod watched;
 
@@ -57,7 +56,6 @@ pub const LINE: u64 = 0x6c69_6e65;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// When it was seen: not before the program had printed it.
-    #[serde(with = "file::tick")]
     pub printed: Moment,
     /// Its bytes, without the line's end.
     pub text: Vec<u8>,

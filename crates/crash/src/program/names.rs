@@ -1,9 +1,7 @@
 //! What lies where on an ext2, ext3 or ext4 image: what a write was for.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::{Ext4, MountOptions};
@@ -12,6 +10,7 @@ use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, FileType, Ino};
 
 use crate::JOURNAL_MAGIC;
+use crate::explore::ext4::{blocks, mount};
 use crate::tree::{Tree, shown};
 
 /// The journal's inode.
@@ -163,14 +162,11 @@ fn shown_root(path: &[u8]) -> String {
 }
 
 fn map(contents: Vec<Store>, options: MountOptions) -> Option<Names> {
-    let mut rams = contents.into_iter().map(|store| Ram::from_store("disk", store).persistent());
-    let disk = rams.next()?;
-    let journal = rams.next().map(|ram| Arc::new(ram) as Arc<dyn BlockDevice>);
-    let options = MountOptions { journal_device: journal, ..options };
-    let device: Arc<dyn BlockDevice> = Arc::new(disk.clone());
-    let fs = Ext4::mount(device, options).ok()?;
-    let mut names = Names::default();
-    fixed(&mut names, &disk.store());
+    let rams = contents.into_iter().map(|store| Ram::from_store("disk", store).persistent());
+    let rams: Vec<Ram> = rams.collect();
+    let fs = mount(&blocks(&rams), options).ok()?;
+    let (mut names, disk) = (Names::default(), rams[0].store());
+    fixed(&mut names, &disk);
     let mut add = |fs: &Ext4, ino: Ino, what: &dyn Fn(u64) -> BlockUse| {
         for extent in fs.extents(ino, 0, u64::MAX).unwrap_or_default() {
             if !extent.inline && !extent.delayed && extent.physical > 0 {
@@ -181,8 +177,7 @@ fn map(contents: Vec<Store>, options: MountOptions) -> Option<Names> {
     };
     // A mount that uses the journal lets nobody look at it as at a file.
     let unused = MountOptions { read_only: true, no_load: true, ..MountOptions::default() };
-    let still: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("disk", disk.store()));
-    if let Ok(still) = Ext4::mount(still, unused) {
+    if let Ok(still) = mount(&blocks(&[Ram::from_store("disk", disk)]), unused) {
         add(&still, JOURNAL, &|_| BlockUse::Journal);
     }
     add(&fs, fs.root(), &|_| BlockUse::Folder(Vec::new()));
@@ -240,7 +235,10 @@ fn fixed(names: &mut Names, disk: &Store) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use bytes::Bytes;
+    use steadfast_block::BlockDevice;
     use steadfast_ext4_mkfs::{Options, make};
     use steadfast_vfs::{NewNode, OpenFlags};
 

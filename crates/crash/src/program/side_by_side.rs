@@ -17,7 +17,6 @@ use steadfast_vfs::FileSystem;
 use super::ProgramRun;
 use super::inside::{AckLog, Program};
 use crate::CrashError;
-use crate::schedule::hash_action;
 
 pub use crate::schedule::Schedule;
 
@@ -116,8 +115,7 @@ fn digest(run: &ProgramRun) -> u64 {
     for (number, event) in recording.events().iter().enumerate() {
         happenings.push((event.submitted.tick, 0, number as u64));
         happenings.extend(event.completed.map(|c| (c.tick, 1, number as u64)));
-        (event.device.0, event.failed).hash(&mut hasher);
-        hash_action(&event.action, &mut hasher);
+        (event.device.0, event.failed, &event.action).hash(&mut hasher);
     }
     for note in recording.notes() {
         happenings.push((note.moment.tick, 2, 0));

@@ -105,30 +105,22 @@ impl WatchedFs {
         let promises = promises || asked_for;
         let unplaced = !path.whole || other.as_ref().is_some_and(|other| !other.whole);
         seen.calls.push(Call {
-            kind,
             origin,
             promises,
             unplaced: unplaced && kind != CallKind::Sync,
-            started,
-            returned: None,
-            failed: false,
             ino,
             replaced,
             path: path.bytes,
             other: other.map(|other| other.bytes).unwrap_or_default(),
             offset,
             contents,
-            lost: None,
+            ..Call::plain(kind, "", started, None)
         });
         (place, in_call(place as u64 + 1))
     }
 
-    fn end(&self, number: usize, failed: bool, more: impl FnOnce(&mut Call)) {
-        self.end_and(number, failed, |call, _| more(call));
-    }
-
-    /// As [`end`](Self::end); what it says of the paths is known at the same moment.
-    fn end_and(&self, number: usize, failed: bool, more: impl FnOnce(&mut Call, &mut Paths)) {
+    /// Notes that a call has returned; what `more` says of the paths is known at the same moment.
+    fn end(&self, number: usize, failed: bool, more: impl FnOnce(&mut Call, &mut Paths)) {
         let mut seen = self.seen.lock();
         let CallTrace { calls, paths, .. } = &mut *seen;
         let returned = self.log.note(CALL, [u64::MAX, number as u64, failed.into()]);
@@ -148,10 +140,25 @@ impl WatchedFs {
         about: CallContext,
         call: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
+        self.noted_and(kind, about, call, |_, _, _| ())
+    }
+
+    /// Notes a call, and of one that succeeds what `more` says.
+    fn noted_and<T>(
+        &self,
+        kind: CallKind,
+        about: CallContext,
+        call: impl FnOnce() -> Result<T>,
+        more: impl FnOnce(&T, &mut Call, &mut Paths),
+    ) -> Result<T> {
         let (number, in_call) = self.begin(kind, about);
         let answer = call();
         drop(in_call);
-        self.end(number, answer.is_err(), |_| ());
+        self.end(number, answer.is_err(), |call, paths| {
+            if let Ok(answer) = &answer {
+                more(answer, call, paths);
+            }
+        });
         answer
     }
 
@@ -164,17 +171,11 @@ impl WatchedFs {
         attr: impl FnOnce(&T) -> Attr,
     ) -> Result<T> {
         let about = CallContext { path: self.place(dir, name), ..CallContext::default() };
-        let (number, in_call) = self.begin(kind, about);
-        let answer = call();
-        drop(in_call);
-        let attr = answer.as_ref().ok().map(attr);
-        self.end_and(number, answer.is_err(), |call, paths| {
-            if let Some(attr) = attr {
-                call.ino = file_id(&attr);
-                paths.found(attr.ino, dir, name);
-            }
-        });
-        answer
+        self.noted_and(kind, about, call, |made, call, paths| {
+            let attr = attr(made);
+            call.ino = file_id(&attr);
+            paths.found(attr.ino, dir, name);
+        })
     }
 
     /// What a regular file holds; `None` if that is not known.
@@ -202,7 +203,7 @@ impl WatchedFs {
         let contents = ino.filter(|_| whole).and_then(|ino| self.holds(ino));
         let answer = call();
         drop(in_call);
-        self.end(number, answer.is_err(), |call| call.contents = contents);
+        self.end(number, answer.is_err(), |call, _| call.contents = contents);
         answer
     }
 
@@ -235,7 +236,7 @@ impl WatchedFs {
         if written < data.len() {
             self.seen.lock().asked.cut_short(&request);
         }
-        self.end(number, answer.is_err(), |call| {
+        self.end(number, answer.is_err(), |call, _| {
             if written < data.len() {
                 let digest = Digest::of(&data[..written]);
                 call.contents = Some(Contents { size: written as u64, digest });
@@ -266,15 +267,7 @@ impl WatchedFs {
         let file = self.next.lookup(dir, name).map_or(0, |attr| file_id(&attr));
         let about =
             CallContext { ino: file, path: self.place(dir, name), ..CallContext::default() };
-        let (number, in_call) = self.begin(kind, about);
-        let answer = call();
-        drop(in_call);
-        self.end_and(number, answer.is_err(), |call, paths| {
-            if !call.failed {
-                paths.lost(number_of(file), dir, name);
-            }
-        });
-        answer
+        self.noted_and(kind, about, call, |(), _, paths| paths.lost(number_of(file), dir, name))
     }
 }
 
@@ -316,14 +309,9 @@ impl FileSystem for WatchedFs {
 
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
         let about = self.on_inode(ino);
-        match set.size {
-            Some(size) => {
-                self.noted(CallKind::Truncate, CallContext { offset: size, ..about }, || {
-                    self.next.setattr(ino, set)
-                })
-            }
-            None => self.noted(CallKind::Attributes, about, || self.next.setattr(ino, set)),
-        }
+        let kind = if set.size.is_some() { CallKind::Truncate } else { CallKind::Attributes };
+        let about = CallContext { offset: set.size.unwrap_or(0), ..about };
+        self.noted(kind, about, || self.next.setattr(ino, set))
     }
 
     fn create(&self, dir: Ino, name: &[u8], node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
@@ -350,15 +338,8 @@ impl FileSystem for WatchedFs {
 
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
         let about = CallContext { other: Some(self.place(dir, name)), ..self.on_inode(ino) };
-        let (number, in_call) = self.begin(CallKind::Link, about);
-        let answer = self.next.link(ino, dir, name);
-        drop(in_call);
-        self.end_and(number, answer.is_err(), |call, paths| {
-            if !call.failed {
-                paths.found(ino, dir, name);
-            }
-        });
-        answer
+        let call = || self.next.link(ino, dir, name);
+        self.noted_and(CallKind::Link, about, call, |_, _, paths| paths.found(ino, dir, name))
     }
 
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
@@ -395,7 +376,7 @@ impl FileSystem for WatchedFs {
         let lost = target.and_then(|ino| self.holds(ino));
         let answer = self.next.rename(from_dir, from, to_dir, to, flags);
         drop(in_call);
-        self.end_and(number, answer.is_err(), |call, paths| {
+        self.end(number, answer.is_err(), |call, paths| {
             (call.contents, call.lost) = (contents, lost);
             // Two names of one file: rename(2) leaves both.
             if call.failed || source == target {
@@ -502,11 +483,11 @@ impl FileSystem for WatchedFs {
     }
 
     fn tmpfile(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
-        let (number, in_call) = self.begin(CallKind::Create, CallContext::default());
-        let made = self.next.tmpfile(dir, node, flags);
-        drop(in_call);
-        let file = made.as_ref().map_or(0, |(attr, _)| file_id(attr));
-        self.end(number, made.is_err(), |call| call.ino = file);
+        let call = || self.next.tmpfile(dir, node, flags);
+        let context = CallContext::default();
+        let made = self.noted_and(CallKind::Create, context, call, |(attr, _), call, _| {
+            call.ino = file_id(attr);
+        });
         if let Ok((attr, fh)) = &made {
             self.seen.lock().opened.insert(*fh, (attr.ino, flags));
         }

@@ -14,7 +14,7 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_vfs::FileSystem;
 
 use super::tree::Tree;
-use super::words::Words;
+use super::words;
 use crate::account::{Binding, History, Object, Operation};
 use crate::figures::StateFigures;
 use crate::judge::{FileLoss, Judge, judge};
@@ -60,7 +60,6 @@ pub(super) fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut S
         history,
         tree,
         at,
-        words: Words::new(history),
         identified: identified.collect(),
         found: BTreeMap::new(),
         blamed: BTreeSet::new(),
@@ -86,7 +85,6 @@ struct Verdict<'a> {
     history: &'a History,
     tree: &'a Tree,
     at: Moment,
-    words: Words<'a>,
     /// The file that a path shows, where stamps identify it.
     identified: BTreeMap<&'a str, Object>,
     /// Where each file was found: the first path.
@@ -189,7 +187,7 @@ impl<'a> Verdict<'a> {
             |i: &&usize| ops[**i].acknowledged.is_some_and(|a| a.tick < naming.started.tick);
         let loss = self.loss(object, Some(held));
         let Some(first) = loss.lost.iter().find(before) else { return false };
-        let words = self.words.empty_after_rename(path, naming, &ops[*first], held);
+        let words = words::empty_after_rename(path, naming, &ops[*first], held);
         self.emptied.push(words);
         true
     }
@@ -199,7 +197,8 @@ impl<'a> Verdict<'a> {
             return;
         }
         self.cut.broken_promises += 1;
-        self.cut.findings.push(self.words.broken_name(path, promised, held));
+        let by = &self.history.namings[promised.by];
+        self.cut.findings.push(words::broken_name(path, by, promised, held));
     }
 
     /// Judges what is in each file that was found.
@@ -208,7 +207,7 @@ impl<'a> Verdict<'a> {
             let held = self.tree.files.get(path).map(Vec::as_slice);
             let loss = self.loss(object, held);
             let ops = self.operations(object);
-            let findings = self.words.contents(path, ops, &loss, held.unwrap_or_default());
+            let findings = words::contents(path, ops, &loss, held.unwrap_or_default());
             self.cut.count_file(&loss);
             self.cut.findings.extend(findings);
             self.found.insert(object, path);
@@ -234,7 +233,8 @@ impl<'a> Verdict<'a> {
                 && self.blamed.insert(object)
             {
                 self.cut.broken_promises += 1;
-                self.cut.findings.push(self.words.lost_by_rename(old, binding, path));
+                let by = &self.history.namings[binding.by];
+                self.cut.findings.push(words::lost_by_rename(old, by, binding, path));
             }
         }
     }

@@ -4,6 +4,7 @@
 
 mod judge;
 mod old;
+mod parameters;
 mod speed;
 mod task;
 mod tasks;
@@ -12,5 +13,6 @@ mod words;
 mod workload;
 
 pub use old::old_contents;
+pub use parameters::FilesWorkload;
 pub use speed::Speed;
-pub use workload::{FilesRun, FilesWorkload};
+pub use workload::FilesRun;

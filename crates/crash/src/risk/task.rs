@@ -13,15 +13,12 @@ use steadfast_vfs::{
 };
 
 use super::Speed;
-use crate::account::Action;
-use crate::account::{Account, Call, CallId, Object};
+use super::parameters::FilesWorkload;
+use crate::account::{Account, Action, Call, CallId, Object};
 
 /// A program of the workload.
 pub(super) trait Task: Send {
-    /// Its folders, to be made before it begins.
-    fn folders(&self) -> &'static [&'static str];
-
-    /// Makes what it needs; durable before anything is recorded.
+    /// Makes what it needs in its folders; durable before anything is recorded.
     fn prepare(&mut self, _client: &mut TaskClient) -> Result<()> {
         Ok(())
     }
@@ -35,6 +32,8 @@ pub(super) struct TaskClient {
     fs: Arc<dyn FileSystem>,
     account: Arc<Account>,
     pub choices: Rng,
+    /// Of the workload.
+    pub parameters: FilesWorkload,
     pause: Duration,
     speed: Speed,
     done: CallDigest,
@@ -46,13 +45,14 @@ impl TaskClient {
     pub fn new(
         fs: &Arc<dyn FileSystem>,
         account: &Arc<Account>,
-        choices: Rng,
+        (choices, parameters): (Rng, FilesWorkload),
         can: Capabilities,
     ) -> Self {
         TaskClient {
             fs: Arc::clone(fs),
             account: Arc::clone(account),
             choices,
+            parameters,
             pause: Duration::ZERO,
             speed: Speed::default(),
             done: CallDigest::default(),
@@ -60,9 +60,9 @@ impl TaskClient {
         }
     }
 
-    /// Counts from here on, and pauses after each call, as long as this on average.
-    pub fn begin(&mut self, pause: Duration) {
-        self.pause = pause;
+    /// Counts from here on, and pauses after each call.
+    pub fn begin(&mut self) {
+        self.pause = Duration::from_secs_f64(self.parameters.pause_ms / 1e3);
         (self.speed, self.done) = (Speed::default(), CallDigest::default());
     }
 
@@ -119,8 +119,8 @@ impl TaskClient {
                 written if written as u64 == len => Ok(()),
                 _ => Err(FsError::NoSpace { what: "blocks" }),
             }
-        })?;
-        Ok(())
+        })
+        .map(drop)
     }
 
     /// fsync, or fdatasync.
@@ -169,8 +169,7 @@ impl TaskClient {
 
     /// Makes a folder.
     pub fn make_folder(&mut self, path: &str) -> Result<()> {
-        self.call(Call::MakeFolder(path), |fs, _| make_folder(fs, path))?;
-        Ok(())
+        self.call(Call::MakeFolder(path), |fs, _| make_folder(fs, path)).map(drop)
     }
 
     /// Removes an empty folder.

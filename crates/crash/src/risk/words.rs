@@ -1,94 +1,65 @@
 //! Findings in words: what was done, when, what was promised, and what is there now.
 
 use steadfast_block::pattern::{self, SECTOR};
+use steadfast_devices::filter::record::Moment;
 
-use crate::account::{Action, Binding, History, Object, Operation};
+use crate::account::{Action, Binding, Object, Operation};
 use crate::judge::FileLoss;
 use crate::program::{Call, CallKind};
 use crate::tree::shown;
 
-/// Describes what a history holds.
-pub struct Words<'a> {
-    history: &'a History,
+/// A promise about a name that was not kept.
+pub fn broken_name(path: &str, by: &Call, promised: &Binding, held: Option<&[u8]>) -> String {
+    let now = match held {
+        None => "there is nothing of that name".to_owned(),
+        Some([]) => "there is an empty file".to_owned(),
+        Some(held) => format!("there is {}", sample(held, 0)),
+    };
+    undone(path, by, promised, &now)
 }
 
-impl<'a> Words<'a> {
-    pub fn new(history: &'a History) -> Self {
-        Words { history }
-    }
+/// A file that had a promised name and has none any more.
+pub fn lost_by_rename(old: &str, by: &Call, promised: &Binding, path: &str) -> String {
+    let now = format!("the file is neither there nor at {path}, which is what it was last called");
+    undone(old, by, promised, &now)
+}
 
-    fn naming(&self, binding: &Binding) -> String {
-        naming(&self.history.namings[binding.by])
-    }
+fn undone(path: &str, by: &Call, promised: &Binding, now: &str) -> String {
+    let promised = promised_at(promised.durable);
+    format!("{path}: {}, promised {promised}, is undone: {now}", naming(by))
+}
 
-    /// A promise about a name that was not kept.
-    pub fn broken_name(&self, path: &str, promised: &Binding, held: Option<&[u8]>) -> String {
-        let now = match held {
-            None => "there is nothing of that name".to_owned(),
-            Some([]) => "there is an empty file".to_owned(),
-            Some(held) => format!("there is {}", sample(held, 0)),
-        };
-        format!(
-            "{path}: {}, promised {}, is undone: {now}",
-            self.naming(promised),
-            promised_at(promised.durable.map(|d| d.at))
-        )
-    }
+/// A rename that is there without what had been written before.
+pub fn empty_after_rename(path: &str, rename: &Call, write: &Operation, held: &[u8]) -> String {
+    let (what, offset) = operation(write);
+    format!(
+        "{path}: empty after rename: {} is there, but not {what}, which had returned before: \
+         there is {}",
+        naming(rename),
+        sample(held, offset)
+    )
+}
 
-    /// A file that had a promised name and has none any more.
-    pub fn lost_by_rename(&self, old: &str, promised: &Binding, path: &str) -> String {
-        format!(
-            "{old}: {}, promised {}, is undone: the file is neither there nor at {path}, which is \
-             what it was last called",
-            self.naming(promised),
-            promised_at(promised.durable.map(|d| d.at))
-        )
-    }
-
-    /// A rename that is there without what had been written before.
-    pub fn empty_after_rename(
-        &self,
-        path: &str,
-        rename: &Call,
-        write: &Operation,
-        held: &[u8],
-    ) -> String {
-        let (what, offset) = operation(write);
-        format!(
-            "{path}: empty after rename: {} is there, but not {what}, which had returned before: \
-             there is {}",
-            naming(rename),
+/// What is wrong with what a file holds.
+pub fn contents(path: &str, ops: &[Operation], loss: &FileLoss, held: &[u8]) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(first) = loss.broken.first() {
+        let (what, offset) = operation(&ops[*first]);
+        words.push(format!(
+            "{path}: {what}, promised {}, is missing, and {} more like it: there is {}",
+            promised_at(ops[*first].durable),
+            loss.broken.len() - 1,
             sample(held, offset)
-        )
+        ));
     }
-
-    /// What is wrong with what a file holds.
-    pub fn contents(
-        &self,
-        path: &str,
-        ops: &[Operation],
-        loss: &FileLoss,
-        held: &[u8],
-    ) -> Vec<String> {
-        let mut words = Vec::new();
-        if let Some(first) = loss.broken.first() {
-            let (what, offset) = operation(&ops[*first]);
-            words.push(format!(
-                "{path}: {what}, promised {}, is missing, and {} more like it: there is {}",
-                promised_at(ops[*first].durable.map(|d| d.at)),
-                loss.broken.len() - 1,
-                sample(held, offset)
-            ));
-        }
-        if loss.stale_bytes > 0 {
-            words.push(format!(
-                "{path}: {} bytes that were never written there: {}",
-                loss.stale_bytes,
-                stale_sample(held, ops)
-            ));
-        }
-        words
+    if loss.stale_bytes > 0 {
+        words.push(format!(
+            "{path}: {} bytes that were never written there: {}",
+            loss.stale_bytes,
+            stale_sample(held, ops)
+        ));
     }
+    words
 }
 
 fn naming(call: &Call) -> String {
@@ -111,8 +82,8 @@ fn operation(op: &Operation) -> (String, u64) {
     (format!("{}, called at {:?}", op.action, op.started.at), offset)
 }
 
-fn promised_at(at: Option<steadfast_runtime::Nanos>) -> String {
-    at.map_or("never".into(), |at| format!("at {at:?}"))
+fn promised_at(from: Option<Moment>) -> String {
+    from.map_or("never".into(), |from| format!("at {:?}", from.at))
 }
 
 /// What is at a place of a file.

@@ -25,57 +25,10 @@ use steadfast_runtime::{now, spawn};
 use steadfast_vfs::{FileSystem, FsError, Result};
 
 use super::Speed;
+use super::parameters::FilesWorkload;
 use super::task::{Capabilities, Task, TaskClient, make_folder, number_of};
 use super::tasks::{Backup, ConfigTask, Database, Download, Log, Mail, StoreTask, Table};
 use crate::account::{Account, Call, History};
-
-/// The workload's parameters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FilesWorkload {
-    /// Decides every choice.
-    pub seed: u64,
-    /// How long the programs go on making calls.
-    pub run_for: Duration,
-    /// Rounds that each program makes at the least, however long they take.
-    pub rounds_least: u64,
-    /// Mean of the pauses after the calls.
-    pub pause: Duration,
-    /// A log file is full at so many bytes.
-    pub log_bytes: u64,
-    /// Log files that are kept.
-    pub logs_kept: usize,
-    /// Bytes of the table.
-    pub table_bytes: u64,
-    /// How many configurations there are.
-    pub configs: u64,
-    /// Letters that stay; older ones are removed.
-    pub letters_kept: usize,
-    /// Of a hundred letters, so many are synced.
-    pub letters_synced_percent: u64,
-    /// Downloads that stay, of 1 MiB each; older ones are removed.
-    pub downloads_kept: u64,
-}
-
-impl Default for FilesWorkload {
-    /// A minute and a half: what nobody syncs waits for up to 35 seconds for the timers of a file
-    /// system (`vm.dirty_expire_centisecs`, `vm.dirty_writeback_centisecs`) and some for a commit.
-    /// So many letters are kept that none of them is removed before.
-    fn default() -> Self {
-        FilesWorkload {
-            seed: 1,
-            run_for: Duration::from_secs(90),
-            rounds_least: 0,
-            pause: Duration::from_millis(10),
-            log_bytes: 256 << 10,
-            logs_kept: 4,
-            table_bytes: 1 << 20,
-            configs: 4,
-            letters_kept: 1000,
-            letters_synced_percent: 50,
-            downloads_kept: 3,
-        }
-    }
-}
 
 /// What a run brings beside the recording.
 pub struct FilesRun {
@@ -85,6 +38,14 @@ pub struct FilesRun {
     pub speed: Speed,
     /// A number for what the programs did first, whatever the file system made of it.
     pub programs: u64,
+}
+
+/// A program with what it makes its calls with.
+struct RunningTask {
+    /// Its folders, to be made before it begins.
+    folders: &'static [&'static str],
+    task: Box<dyn Task>,
+    client: TaskClient,
 }
 
 impl FilesWorkload {
@@ -108,42 +69,44 @@ impl FilesWorkload {
     ) -> crate::Result<FilesRun> {
         let account = Arc::new(Account::new(log));
         let can = Capabilities::of(&**fs).map_err(|e| format!("trying what it can: {e}"))?;
-        let mut running = Vec::new();
-        for (task, number) in self.tasks().into_iter().zip(1..) {
+        let client = |number| {
             let choices = Rng::new(self.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number));
-            running.push((task, TaskClient::new(fs, &account, choices, can)));
-        }
+            TaskClient::new(fs, &account, (choices, self.clone()), can)
+        };
+        let mut running = FilesWorkload::tasks((1..).map(client));
         self.prepare(fs, &account, &mut running).map_err(|e| format!("preparing: {e}"))?;
         begin()?;
         let (speed, programs) = self.go(running)?;
         Ok(FilesRun { history: account.take(), speed, programs })
     }
 
-    fn tasks(&self) -> Vec<Box<dyn Task>> {
-        vec![
-            Box::new(Log::new(self.log_bytes, self.logs_kept)),
-            Box::new(Table::new(self.table_bytes)),
-            Box::new(ConfigTask::new(self.configs)),
-            Box::new(Mail::new(self.letters_kept, self.letters_synced_percent)),
-            Box::new(Database::new(self.log_bytes)),
-            Box::new(StoreTask::default()),
-            Box::new(Download::new(self.downloads_kept)),
-            Box::new(Backup::default()),
-        ]
+    fn tasks(clients: impl Iterator<Item = TaskClient>) -> Vec<RunningTask> {
+        let tasks: [(&[&str], Box<dyn Task>); 8] = [
+            (&["log"], Box::new(Log::default())),
+            (&["table"], Box::new(Table::default())),
+            (&["config"], Box::new(ConfigTask::default())),
+            (&["new", "read"], Box::new(Mail::default())),
+            (&["database"], Box::new(Database::default())),
+            (&["store"], Box::new(StoreTask::default())),
+            (&["download"], Box::new(Download::default())),
+            (&["backup"], Box::new(Backup::default())),
+        ];
+        let running = tasks.into_iter().zip(clients);
+        running.map(|((folders, task), client)| RunningTask { folders, task, client }).collect()
     }
 
     fn prepare(
         &self,
         fs: &Arc<dyn FileSystem>,
         account: &Account,
-        running: &mut [(Box<dyn Task>, TaskClient)],
+        running: &mut [RunningTask],
     ) -> Result<()> {
-        for (task, client) in running {
-            for folder in task.folders() {
+        for RunningTask { folders, task, client } in running {
+            for folder in *folders {
                 make_folder(&**fs, folder)?;
             }
             task.prepare(client)?;
-            client.begin(self.pause);
+            client.begin();
         }
         let everything = account.begin(Call::SyncAll);
         fs.sync()?;
@@ -156,13 +119,14 @@ impl FilesWorkload {
     }
 
     /// Runs the programs side by side until their time is over.
-    fn go(&self, running: Vec<(Box<dyn Task>, TaskClient)>) -> crate::Result<(Speed, u64)> {
+    fn go(&self, running: Vec<RunningTask>) -> crate::Result<(Speed, u64)> {
         let began = now();
-        let (until, rounds_least) = (began + self.run_for, self.rounds_least);
+        let until = began + Duration::from_secs_f64(self.seconds);
+        let rounds_least = self.rounds_least;
         let tasks: Vec<_> = running
             .into_iter()
-            .map(|(mut task, mut client)| {
-                let name = task.folders()[0];
+            .map(|RunningTask { folders, mut task, mut client }| {
+                let name = folders[0];
                 let work = move || -> Result<(Speed, u64)> {
                     let mut rounds = 0;
                     while now() < until || rounds < rounds_least {

@@ -15,7 +15,6 @@
 //!    same case for a judge.
 
 mod bound;
-mod followed;
 mod instants;
 mod pages;
 mod places;
@@ -26,19 +25,18 @@ pub mod versions;
 use std::collections::{HashSet, VecDeque};
 
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::{DeviceId, Event, Media, Moment, Recording};
+use steadfast_devices::filter::record::{AtCrashPoint, DeviceId, Event, Media, Moment, Recording};
 use steadfast_devices::store::Store;
 
 use crate::explore::CutSource;
 
-pub use bound::{Pick, Rule, StateBound};
+pub use bound::{Rule, StateBound};
 pub use instants::ActiveTime;
 pub use places::CrashPoints;
 
-use followed::SettledContents;
 use pages::Pages;
 use trial::Trials;
-use uncertainty::Uncertainty;
+use uncertainty::{Pick, Uncertainty};
 use versions::{CutStates, Units};
 
 /// Which crash states of a run are made.
@@ -80,10 +78,8 @@ pub struct State {
     pub in_doubt: Vec<Unit>,
     /// Of each of them, whether it is there.
     pub kept: Vec<bool>,
-    /// The rule by which that was chosen.
-    pub pick: Pick,
     /// For what is drawn next: whether recovery is cut, where, and what survives that.
-    pub(crate) choices: Rng,
+    pub choices: Rng,
 }
 
 impl State {
@@ -234,8 +230,8 @@ impl<'r> States<'r> {
         let number = self.number;
         let choices = Rng::new(self.seed(number));
         let (recording, place) = (self.recording, self.cuts.saturating_sub(1));
-        match &mut self.maker {
-            Maker::Trials(_) => None,
+        let (cut, contents, digest, (in_doubt, kept)) = match &mut self.maker {
+            Maker::Trials(_) => return None,
             Maker::Writes { devices, at } => {
                 let at = at.as_mut()?;
                 let pick = at.picks.pop_front()?;
@@ -254,26 +250,18 @@ impl<'r> States<'r> {
                         store
                     })
                     .collect();
-                let (in_doubt, cut) = (at.uncertainty.units().to_vec(), at.moment);
-                Some((
-                    State { number, cut, place, contents, in_doubt, kept, pick, choices },
-                    digest,
-                ))
+                (at.moment, contents, digest, (at.uncertainty.units().to_vec(), kept))
             }
             Maker::Versions { units, at, .. } => {
                 let at = at.as_mut()?;
                 let choice = at.choices.pop_front()?;
                 let contents = units.contents(&at.cut_states, &at.sure, &choice);
                 let digest = units.digest(&at.cut_states, &choice);
-                let cut = at.moment;
-                let (in_doubt, kept) = units.chosen(recording, cut.tick, &at.cut_states, &choice);
-                let pick = Pick::Versions;
-                Some((
-                    State { number, cut, place, contents, in_doubt, kept, pick, choices },
-                    digest,
-                ))
+                let chosen = units.chosen(recording, at.moment.tick, &at.cut_states, &choice);
+                (at.moment, contents, digest, chosen)
             }
-        }
+        };
+        Some((State { number, cut, place, contents, in_doubt, kept, choices }, digest))
     }
 
     /// The next trial.
@@ -307,6 +295,28 @@ impl Iterator for States<'_> {
                 return Some(state);
             }
         }
+    }
+}
+
+/// A device's contents as far as no later crash point can doubt them.
+#[derive(Clone)]
+struct SettledContents {
+    base: Store,
+    /// How many of its requests that is.
+    settled: usize,
+}
+
+impl SettledContents {
+    fn new(base: &Store) -> SettledContents {
+        SettledContents { base: base.clone(), settled: 0 }
+    }
+
+    /// Goes on to a crash point; the requests that this settles.
+    fn follow<'r>(&mut self, at: &AtCrashPoint<'r>) -> impl Iterator<Item = &'r Event> + use<'r> {
+        let (from, to) = (self.settled, at.settled(self.settled));
+        at.advance(&mut self.base, from, to);
+        self.settled = to;
+        at.requests(from, to)
     }
 }
 

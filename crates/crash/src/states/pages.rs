@@ -18,12 +18,9 @@ pub(super) struct Pages {
 
 /// Numbers of the pages that an event touches.
 fn touched(event: &Event) -> Range<u64> {
-    let (offset, len) = match &event.action {
-        Action::Write { offset, data, .. } | Action::Store { offset, data } => {
-            (*offset, data.len() as u64)
-        }
-        Action::Discard { offset, len } => (*offset, *len),
-        Action::Flush | Action::Persist { .. } | Action::Fence => (0, 0),
+    let (offset, len, _) = match &event.action {
+        Action::Persist { .. } => (0, 0, None),
+        action => action.range(),
     };
     offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES)
 }

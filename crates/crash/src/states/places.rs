@@ -1,6 +1,7 @@
 //! Where a run is cut.
 
 use std::fmt;
+use std::mem::discriminant;
 use std::str::FromStr;
 
 use steadfast_block::rng::Rng;
@@ -39,8 +40,9 @@ pub enum CrashPoints {
 /// Places by how many there are.
 type PlaceFn = fn(u64) -> CrashPoints;
 
-/// The words of [`CrashPoints`] with a number.
-const COUNTED: [(&str, PlaceFn); 3] = [
+/// The words of [`CrashPoints`] with a number; one stands as its number alone.
+const COUNTED: [(&str, PlaceFn); 4] = [
+    ("", CrashPoints::Sampled),
     ("spread", CrashPoints::Spread),
     ("boundaries", CrashPoints::Boundaries),
     ("unsynced", CrashPoints::Unsynced),
@@ -62,13 +64,11 @@ impl CrashPoints {
     /// The same with so many trials, where they are counted.
     #[must_use]
     pub fn with_count(self, count: u64) -> CrashPoints {
-        match self {
-            CrashPoints::None | CrashPoints::Flushes | CrashPoints::All => self,
-            CrashPoints::Sampled(_) => CrashPoints::Sampled(count),
-            CrashPoints::Spread(_) => CrashPoints::Spread(count),
-            CrashPoints::Boundaries(_) => CrashPoints::Boundaries(count),
-            CrashPoints::Unsynced(_) => CrashPoints::Unsynced(count),
-        }
+        self.counted().map_or(self, |(_, places)| places(count))
+    }
+
+    fn counted(self) -> Option<(&'static str, PlaceFn)> {
+        COUNTED.into_iter().find(|(_, places)| discriminant(&places(0)) == discriminant(&self))
     }
 
     /// The crash points, ascending. Trials may meet at one. `unsynced`: see
@@ -117,10 +117,10 @@ impl FromStr for CrashPoints {
     /// `none`, `flushes`, `all`, or how many instants are drawn; `spread:N`, `boundaries:N` and
     /// `unsynced:N`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let counted = text.split_once(':').and_then(|(word, number)| {
-            let (_, places) = COUNTED.iter().find(|(known, _)| *known == word)?;
-            Some(places(number.parse().ok()?))
-        });
+        let split = text.split_once(':').filter(|(word, _)| !word.is_empty());
+        let (word, number) = split.unwrap_or(("", text));
+        let known = COUNTED.iter().find(|(known, _)| *known == word);
+        let counted = known.and_then(|(_, places)| Some(places(number.parse().ok()?)));
         if let Some(places) = counted {
             return Ok(places);
         }
@@ -128,25 +128,23 @@ impl FromStr for CrashPoints {
             "none" => Ok(CrashPoints::None),
             "flushes" => Ok(CrashPoints::Flushes),
             "all" => Ok(CrashPoints::All),
-            number => number.parse().map(CrashPoints::Sampled).map_err(|_| {
-                let counted = COUNTED.iter().map(|(word, _)| format!("{word}:N"));
+            _ => {
+                let counted = COUNTED[1..].iter().map(|(word, _)| format!("{word}:N"));
                 let words = ["none", "a number", "flushes", "all"].map(str::to_owned);
-                format!("'{text}' is unknown: {}", choose(words.into_iter().chain(counted)))
-            }),
+                Err(format!("'{text}' is unknown: {}", choose(words.into_iter().chain(counted))))
+            }
         }
     }
 }
 
 impl fmt::Display for CrashPoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CrashPoints::None => f.write_str("none"),
-            CrashPoints::Sampled(count) => write!(f, "{count}"),
-            CrashPoints::Flushes => f.write_str("flushes"),
-            CrashPoints::All => f.write_str("all"),
-            CrashPoints::Spread(count) => write!(f, "spread:{count}"),
-            CrashPoints::Boundaries(count) => write!(f, "boundaries:{count}"),
-            CrashPoints::Unsynced(count) => write!(f, "unsynced:{count}"),
+        match (self, self.counted()) {
+            (CrashPoints::Sampled(count), _) => write!(f, "{count}"),
+            (_, Some((word, _))) => write!(f, "{word}:{}", self.count().unwrap_or(0)),
+            (CrashPoints::Flushes, _) => f.write_str("flushes"),
+            (CrashPoints::All, _) => f.write_str("all"),
+            (_, None) => f.write_str("none"),
         }
     }
 }

@@ -4,8 +4,7 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::{CutEffect, DeviceId, Moment, Recording};
 use steadfast_devices::store::Store;
 
-use super::followed::SettledContents;
-use super::{Pick, State, Unit};
+use super::{SettledContents, State, Unit};
 
 /// What a device may hold at a crash point: the number of writes and discards that are settled, and
 /// each later one, by its tick, with what the cut may do to it. Where that is equal, the states
@@ -56,7 +55,7 @@ impl Trials {
             (self.last, self.place) = (outlook, number);
         }
         let place = self.place;
-        State { number, cut, place, contents, in_doubt, kept, pick: Pick::Trial, choices }
+        State { number, cut, place, contents, in_doubt, kept, choices }
     }
 }
 

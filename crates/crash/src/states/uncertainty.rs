@@ -7,7 +7,49 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::{Action, DeviceId, Event, Recording};
 use steadfast_devices::store::Store;
 
-use super::{Pick, StateBound, Unit};
+use super::{StateBound, Unit};
+
+/// Which of what is in doubt is there. Units and writes are numbered among those in doubt, in the
+/// order of submission, device by device.
+#[derive(Clone, Copy)]
+pub(super) enum Pick {
+    /// All that is in doubt on this device, and nothing on the others.
+    Device(u32),
+    /// These units.
+    Units(Subset),
+    /// Whole writes: these.
+    Writes(Subset),
+}
+
+/// Some of a number of things.
+#[derive(Clone, Copy)]
+pub(super) enum Subset {
+    First(usize),
+    AllBut(usize),
+    Only(usize),
+    /// Those whose bit is set.
+    Bits(u64),
+    /// Each in so many of 100 cases.
+    Drawn {
+        seed: u64,
+        percent: u64,
+    },
+}
+
+impl Subset {
+    /// Of so many things, which are in it.
+    fn of(self, count: usize) -> Vec<bool> {
+        let mut rng = Rng::new(if let Subset::Drawn { seed, .. } = self { seed } else { 0 });
+        let is_in = |n: usize| match self {
+            Subset::First(first) => n < first,
+            Subset::AllBut(but) => n != but,
+            Subset::Only(only) => n == only,
+            Subset::Bits(bits) => bits >> n & 1 == 1,
+            Subset::Drawn { percent, .. } => rng.percent(percent),
+        };
+        (0..count).map(is_in).collect()
+    }
+}
 
 /// What is in doubt at a cut.
 pub(super) struct Uncertainty {
@@ -90,30 +132,12 @@ impl Uncertainty {
 
     /// Of the units that make a difference, which are there.
     pub fn kept(&self, pick: Pick) -> Vec<bool> {
-        let count = self.units.len();
-        let units = 0..count;
-        let by_write =
-            |there: &dyn Fn(usize) -> bool| self.writes.iter().map(|w| there(*w)).collect();
         match pick {
-            Pick::None | Pick::Trial | Pick::Versions => vec![false; count],
-            Pick::All => vec![true; count],
             Pick::Device(device) => self.units.iter().map(|unit| unit.device == device).collect(),
-            Pick::First(writes) => by_write(&|w| w < writes),
-            Pick::AllBut(write) => by_write(&|w| w != write),
-            Pick::Only(write) => by_write(&|w| w == write),
-            Pick::Writes(bits) => by_write(&|w| bits >> w & 1 == 1),
-            Pick::Units(bits) => units.map(|unit| bits >> unit & 1 == 1).collect(),
-            Pick::AllButUnit(but) => units.map(|unit| unit != but).collect(),
-            Pick::OnlyUnit(only) => units.map(|unit| unit == only).collect(),
-            Pick::DrawnUnits { seed, percent } => {
-                let mut rng = Rng::new(seed);
-                units.map(|_| rng.percent(percent)).collect()
-            }
-            Pick::DrawnWrites { seed, percent } => {
-                let mut rng = Rng::new(seed);
-                let drawn: Vec<bool> =
-                    (0..self.write_count()).map(|_| rng.percent(percent)).collect();
-                by_write(&|w| drawn[w])
+            Pick::Units(part) => part.of(self.units.len()),
+            Pick::Writes(part) => {
+                let there = part.of(self.write_count());
+                self.writes.iter().map(|write| there[*write]).collect()
             }
         }
     }
@@ -127,33 +151,30 @@ impl Uncertainty {
     pub fn picks(&self, bound: StateBound, rng: &mut Rng) -> Vec<Pick> {
         let (units, writes) = (self.units.len(), self.write_count());
         let within = |n: usize| n < 63 && 1u64 << n <= bound.combinations;
-        let first = [Pick::None, Pick::All];
+        let first = [Pick::Units(Subset::First(0)), Pick::Units(Subset::First(units))];
         let mut named = Vec::new();
         if within(units) {
-            named.extend((1..1u64 << units).map(Pick::Units));
+            named.extend((1..1u64 << units).map(|bits| Pick::Units(Subset::Bits(bits))));
         } else {
             let devices = self.units.last().map_or(0, |unit| unit.device + 1);
             named.extend((0..devices).map(Pick::Device));
             if within(writes) {
-                named.extend((1..1u64 << writes).map(Pick::Writes));
+                named.extend((1..1u64 << writes).map(|bits| Pick::Writes(Subset::Bits(bits))));
             } else {
-                named.extend((1..writes).map(Pick::First));
-                named.extend((0..writes).map(Pick::AllBut));
-                named.extend((0..writes).map(Pick::Only));
+                named.extend((1..writes).map(|n| Pick::Writes(Subset::First(n))));
+                named.extend((0..writes).map(|n| Pick::Writes(Subset::AllBut(n))));
+                named.extend((0..writes).map(|n| Pick::Writes(Subset::Only(n))));
             }
-            named.extend((0..units).map(Pick::AllButUnit));
-            named.extend((0..units).map(Pick::OnlyUnit));
+            named.extend((0..units).map(|n| Pick::Units(Subset::AllBut(n))));
+            named.extend((0..units).map(|n| Pick::Units(Subset::Only(n))));
         }
         let room = usize::try_from(bound.states).unwrap_or(usize::MAX).saturating_sub(first.len());
         let drawn = if within(units) { 0 } else { bound.drawn.min(bound.states / 3) as usize };
         let mut picks: Vec<Pick> = first.into_iter().take(bound.states as usize).collect();
         picks.extend(some(named, room.saturating_sub(drawn), rng));
         for number in 0..drawn.min(room) {
-            let (seed, percent) = (rng.bits(), 10 + rng.below(81));
-            picks.push(match number % 2 {
-                0 => Pick::DrawnWrites { seed, percent },
-                _ => Pick::DrawnUnits { seed, percent },
-            });
+            let drawn = Subset::Drawn { seed: rng.bits(), percent: 10 + rng.below(81) };
+            picks.push(if number % 2 == 0 { Pick::Writes(drawn) } else { Pick::Units(drawn) });
         }
         picks
     }

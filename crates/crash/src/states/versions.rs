@@ -58,10 +58,10 @@ struct UnitWrites {
 /// The states that a cut may leave.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CutStates {
-    /// Beyond doubt, and different from the base.
-    fixed: Vec<(UnitNo, ContentNumber)>,
-    /// What each unit in doubt may hold: two things at least.
-    options: Vec<(UnitNo, Vec<ContentNumber>)>,
+    /// Beyond doubt, and different from the base; ascending.
+    pub fixed: Vec<(UnitNo, ContentNumber)>,
+    /// What each unit in doubt may hold: two things at least; ascending.
+    pub options: Vec<(UnitNo, Vec<ContentNumber>)>,
     /// The writes in doubt: which option of which unit they bring.
     writes: Vec<Vec<(usize, u8)>>,
 }
@@ -237,18 +237,6 @@ impl Units {
         }
         units_in_order(units, kept)
     }
-
-    /// A state in words: which units in doubt hold what is new.
-    pub fn describe(&self, cut_states: &CutStates, choice: &[u8]) -> String {
-        let new = cut_states.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
-            |((unit, options), c)| {
-                let (device, offset) = self.place(*unit);
-                format!("{device}:{offset:#x}={c}/{}", options.len() - 1)
-            },
-        );
-        let new: Vec<String> = new.collect();
-        format!("{} of {} units in uncertainty are new: {}", new.len(), choice.len(), new.join(" "))
-    }
 }
 
 impl UnitWrites {
@@ -307,16 +295,6 @@ impl UnitWrites {
 }
 
 impl CutStates {
-    /// Beyond doubt, and different from the base; ascending.
-    pub fn fixed(&self) -> &[(UnitNo, ContentNumber)] {
-        &self.fixed
-    }
-
-    /// What each unit in doubt may hold, ascending.
-    pub fn options(&self) -> &[(UnitNo, Vec<ContentNumber>)] {
-        &self.options
-    }
-
     /// How many states there are, as far as a number can hold.
     pub fn count(&self) -> usize {
         self.options.iter().fold(1, |n: usize, (_, o)| n.saturating_mul(o.len()))

@@ -145,7 +145,7 @@ impl<'f> Reader<'f> {
             if self.tree.nodes.insert(below, node).is_some() {
                 return corrupt("a name is there twice");
             }
-            if self.tree.len() > ENTRIES_MAX {
+            if self.tree.nodes.len() > ENTRIES_MAX {
                 return Err(FsError::TooBig { what: "a tree of more than a million files" });
             }
         }

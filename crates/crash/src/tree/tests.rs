@@ -23,7 +23,7 @@ fn a_tree_is_written_as_it_was_read() {
     tree.write_to(to.path()).unwrap();
     let again = read(to.path());
     assert_eq!(again.digest(), tree.digest());
-    assert_eq!(again.len(), 6);
+    assert_eq!(again.nodes.len(), 6);
     let file = again.get(b"sparse").unwrap();
     assert_eq!(file.bytes((5 << 20) - 1, 6), b"\0here\0");
     assert!(file.pieces.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() <= CHUNK);
@@ -118,7 +118,7 @@ fn a_deep_tree_is_written_like_another() {
     tree.write_to(to.path()).unwrap();
     assert_eq!(std::fs::read_to_string(to.path().join("second")).unwrap(), "text");
     let again = Tree::read(&HostFs::open(to.path()).unwrap()).unwrap();
-    assert_eq!(again.len(), 22);
+    assert_eq!(again.nodes.len(), 22);
 }
 
 #[test]

@@ -13,6 +13,9 @@
 //! Memory devices are recorded too: stores, persists and fences. Each aligned 8-byte word of a
 //! store may or may not survive until its cache line was persisted after it and a later fence has
 //! returned.
+//!
+//! What serde makes of these types is the form of recordings in files
+//! (`steadfast_crash::program::file`): whoever changes one changes the version of that form.
 
 mod at_crash_point;
 mod media;
@@ -25,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request, check};
 use steadfast_runtime::{Mutex, Nanos, current_call, now};
 
@@ -35,20 +39,22 @@ pub use recording::{RebuildError, Recording};
 use crate::store::PackedBytes;
 
 /// Names a device of one log: the first is 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DeviceId(pub u32);
 
 /// A position in the one order of everything that happened, and its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Moment {
     /// Number of this happening; never the same twice in a log.
     pub tick: u64,
-    /// When it was.
+    /// When it was. Not in a file, which has the times of all ticks once.
+    #[serde(skip)]
     pub at: Nanos,
 }
 
 /// When a completed write survives a power cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Durability {
     /// At once: there is no volatile cache.
     OnCompletion,
@@ -91,7 +97,7 @@ impl RecordedDevice {
 }
 
 /// What was asked of a device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Action {
     /// A write.
     Write {
@@ -131,7 +137,7 @@ pub enum Action {
 
 impl Action {
     /// The bytes that it is about: the first, how many, and what they are to be.
-    fn range(&self) -> (u64, u64, Option<&PackedBytes>) {
+    pub fn range(&self) -> (u64, u64, Option<&PackedBytes>) {
         match self {
             Action::Write { offset, data, .. } | Action::Store { offset, data } => {
                 (*offset, data.len() as u64, Some(data))
@@ -145,7 +151,7 @@ impl Action {
 }
 
 /// One request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Of which device.
     pub device: DeviceId,
@@ -171,7 +177,7 @@ impl Event {
 
 /// Something the workload wanted to be recorded: that it has its answer to a `write` or
 /// `fsync`, for example. The numbers mean what the workload says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// When.
     pub moment: Moment,

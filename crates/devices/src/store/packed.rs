@@ -1,6 +1,9 @@
 //! Compressed bytes: stamped or constant ones.
 
+use std::hash::{Hash, Hasher};
+
 use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use steadfast_block::Payload;
 use steadfast_block::pattern::{SECTOR, Stamp, fill_sector, run_of, stamp_of};
 
@@ -33,6 +36,26 @@ pub enum Segment {
 pub struct PackedBytes {
     len: usize,
     segments: Vec<Segment>,
+}
+
+impl Hash for PackedBytes {
+    /// Of the bytes, however they are packed.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.unpack().hash(state);
+    }
+}
+
+impl Serialize for PackedBytes {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(&self.unpack())
+    }
+}
+
+impl<'d> Deserialize<'d> for PackedBytes {
+    fn deserialize<D: Deserializer<'d>>(from: D) -> Result<PackedBytes, D::Error> {
+        // As long as the input has them: nothing is allocated for what is not there.
+        <&[u8]>::deserialize(from).map(|bytes| PackedBytes::pack(&Bytes::copy_from_slice(bytes)))
+    }
 }
 
 /// The stamp of the sector `bytes` after `first` in the same run.

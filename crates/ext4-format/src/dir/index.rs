@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 use super::block::{DOT, DOT_DOT, first_block};
 use super::{DirBlocks, DirBlocksMut, Directory, NameLocation};
-use crate::error::{Ext4Error, Result};
+use crate::error::{Result, unsupported};
 use crate::ondisk::{
     DX_NODE_ENTRIES_OFFSET, DX_ROOT_ENTRIES_OFFSET, DxCountLimit, DxEntry, DxRootInfo, HashVersion,
     InodeNo, file_type_from_code,
@@ -233,8 +233,10 @@ impl<D: DirBlocks> Directory<D> {
         }
         let code = info.hash_version;
         if HashVersion::from_code(code).is_none_or(|known| known.code() != code) {
-            let what = format!("hash version {code} of directory inode {}", self.context.ino);
-            return Err(Ext4Error::Unsupported { what });
+            return unsupported(format!(
+                "hash version {code} of directory inode {}",
+                self.context.ino
+            ));
         }
         if info.indirect_levels > self.context.format.index_levels_max {
             return Err(bad("more levels than the file system's features allow"));

@@ -38,8 +38,7 @@ use bytes::Bytes;
 use steadfast_vfs::{FileType, FsError};
 
 pub use block::{is_dot_name, set_checksum};
-pub use format::STRICT_NAMES;
-pub use format::{DirContext, DirFormat};
+pub use format::{DirContext, DirFormat, STRICT_NAMES};
 pub use hash::HashSeed;
 
 use crate::error::{Ext4Error, Result};

@@ -3,7 +3,7 @@
 
 use steadfast_vfs::FileType;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 use crate::ondisk::InodeNo;
 
@@ -17,9 +17,7 @@ pub const DIR_TAIL_LEN: usize = 12;
 const TAIL_TYPE: u8 = 0xde;
 
 /// The fixed part of an entry; the name follows.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct DirentHeader {
     /// Inode; 0 if the entry is free (`inode`).
@@ -33,9 +31,7 @@ pub(crate) struct DirentHeader {
 }
 
 /// Looks like a free entry of 12 bytes and holds the block's checksum.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct DirentTail {
     /// 0 (`det_reserved_zero1`).
@@ -84,31 +80,21 @@ impl Default for DirentTail {
     }
 }
 
+/// The types by their codes, from 1 on (`EXT4_FT_*`).
+const TYPES: [FileType; 7] = {
+    use FileType::{BlockDevice, CharDevice, Directory, Fifo, Regular, Socket, Symlink};
+    [Regular, Directory, CharDevice, BlockDevice, Fifo, Socket, Symlink]
+};
+
 /// Type code of an entry (`EXT4_FT_*`).
 pub fn file_type_code(kind: FileType) -> u8 {
-    match kind {
-        FileType::Regular => 1,
-        FileType::Directory => 2,
-        FileType::CharDevice => 3,
-        FileType::BlockDevice => 4,
-        FileType::Fifo => 5,
-        FileType::Socket => 6,
-        FileType::Symlink => 7,
-    }
+    // OK to cast: every type is in the list.
+    TYPES.iter().position(|each| *each == kind).map_or(0, |i| i as u8 + 1)
 }
 
 /// The type that a code says; `None` for 0 (unknown) and codes without a meaning.
 pub(crate) fn file_type_from_code(code: u8) -> Option<FileType> {
-    Some(match code {
-        1 => FileType::Regular,
-        2 => FileType::Directory,
-        3 => FileType::CharDevice,
-        4 => FileType::BlockDevice,
-        5 => FileType::Fifo,
-        6 => FileType::Socket,
-        7 => FileType::Symlink,
-        _ => return None,
-    })
+    TYPES.get(usize::from(code).checked_sub(1)?).copied()
 }
 
 /// Bytes that an entry with a name of `name_len` bytes takes (`EXT4_DIR_REC_LEN`).

@@ -2,7 +2,7 @@
 //! own (`fs/ext4/ext4_extents.h`).
 
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 use crate::error::{Ext4Error, Result};
 
@@ -16,9 +16,7 @@ pub const MAX_WRITTEN_LEN: u32 = 32768;
 pub const MAX_UNWRITTEN_LEN: u32 = 32767;
 
 /// Header of a node of the tree (`struct ext4_extent_header`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct ExtentHeader {
     /// `EXTENT_MAGIC` (`eh_magic`).
@@ -34,9 +32,7 @@ pub struct ExtentHeader {
 }
 
 /// A mapped range, as stored (`struct ext4_extent`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct ExtentLeaf {
     /// First block of the file (`ee_block`).
@@ -50,9 +46,7 @@ pub struct ExtentLeaf {
 }
 
 /// A pointer to a lower node (`struct ext4_extent_idx`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct ExtentIndex {
     /// First block of the file that the lower node covers (`ei_block`).
@@ -66,9 +60,7 @@ pub struct ExtentIndex {
 }
 
 /// Checksum behind the room for entries, at `12 + 12 * eh_max` (`struct ext4_extent_tail`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct ExtentTail {
     /// `et_checksum`.

@@ -1,7 +1,7 @@
 //! Group descriptors: 32 bytes, or 64 and more with the `64bit` feature (`struct ext4_group_desc`).
 
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, Unaligned};
 
 use crate::ondisk::csum::{crc16, crc32c};
 
@@ -20,9 +20,7 @@ bitflags::bitflags! {
     }
 }
 
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 struct Raw {
     block_bitmap_lo: U32,

@@ -5,7 +5,7 @@
 //! of a node has no hash: its room holds count and limit.
 
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// Offset of count and limit in the root: behind ".", "..", and [`DxRootInfo`].
 pub const DX_ROOT_ENTRIES_OFFSET: usize = 32;
@@ -15,9 +15,7 @@ pub const DX_NODE_ENTRIES_OFFSET: usize = 8;
 const DX_ROOT_INFO_OFFSET: usize = 24;
 
 /// What the root says of the tree (`struct dx_root_info`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct DxRootInfo {
     /// 0 (`reserved_zero`).
@@ -46,9 +44,7 @@ impl DxRootInfo {
 }
 
 /// In the place of the first pair's hash (`struct dx_countlimit`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct DxCountLimit {
     /// Room for pairs, the first included (`limit`).
@@ -58,9 +54,7 @@ pub struct DxCountLimit {
 }
 
 /// Names from this hash on are under this block (`struct dx_entry`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct DxEntry {
     /// Lowest hash; bit 0 says that the previous block ends with the same hash (`hash`).
@@ -70,9 +64,7 @@ pub struct DxEntry {
 }
 
 /// Checksum behind the room for pairs (`struct dx_tail`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct DxTail {
     /// `dt_reserved`.

@@ -2,7 +2,9 @@
 
 mod places;
 
-use crate::error::{Ext4Error, Result};
+pub use places::is_sparse_backup;
+
+use crate::error::{Ext4Error, Result, unsupported};
 use crate::ondisk::group::DESC_SIZE_MAX;
 use crate::ondisk::{
     Compat, Features, GroupNo, Incompat, InodeNo, MetadataChecksums, RoCompat, Superblock,
@@ -119,9 +121,7 @@ fn check_sizes(sb: &Superblock, block_size: u32) -> Result<()> {
         return corrupt(format!("{} reserved descriptor blocks", sb.reserved_gdt_blocks));
     }
     if sb.features().metadata_csum() && sb.checksum_type != 1 {
-        return Err(Ext4Error::Unsupported {
-            what: format!("checksum algorithm {}", sb.checksum_type),
-        });
+        return unsupported(format!("checksum algorithm {}", sb.checksum_type));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The block of multiple-mount protection (`struct mmp_struct`).
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 use crate::ondisk::csum::crc32c;
 
@@ -9,9 +9,7 @@ use crate::ondisk::csum::crc32c;
 pub(crate) const MMP_MAGIC: u32 = 0x004d_4d50;
 
 /// Says which host has the file system mounted.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Mmp {
     /// `MMP_MAGIC` (`mmp_magic`).

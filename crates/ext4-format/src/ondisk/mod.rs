@@ -52,22 +52,18 @@ pub use home_mark::CHANGES_AT;
 pub(crate) use htree::DxTail;
 pub use htree::{DX_NODE_ENTRIES_OFFSET, DX_ROOT_ENTRIES_OFFSET, DxEntry};
 pub use htree::{DxCountLimit, DxRootInfo, HashVersion, dx_entries_offset};
-pub use inode::GOOD_OLD_INODE_SIZE;
-pub use inode::{InodeCore, InodeExtra, InodeFlags, RawInode, mode_of};
-pub use layout::{InodePlace, Layout};
+pub use inode::{GOOD_OLD_INODE_SIZE, InodeCore, InodeExtra, InodeFlags, RawInode, mode_of};
+pub use layout::{InodePlace, Layout, is_sparse_backup};
 pub(crate) use mmp::MMP_MAGIC;
 pub use mmp::Mmp;
-pub use numbers::FIRST_INODE_REV0;
-pub use numbers::{GroupNo, InodeNo};
-pub use orphan::OrphanBlockTail;
-pub use orphan::{ORPHAN_BLOCK_MAGIC, orphan_slots};
+pub use numbers::{FIRST_INODE_REV0, GroupNo, InodeNo};
+pub use orphan::{ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
 pub use quota::{
     QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_MAGIC, QUOTA_ROOT, QUOTA_VERSION,
     QuotaBlockHeader, QuotaEntry, QuotaInfo, quota_index,
 };
 pub use superblock::{SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, SUPERBLOCK_OFFSET, Superblock};
-pub use superblock_fields::{DefaultMountOptions, ErrorsBehaviour, StateFlags, SuperFlags};
+pub use superblock_fields::{DefaultMountOptions, StateFlags, SuperFlags};
 pub use support::{ENCODING_UTF8_12_1, check_writable_filesystem};
 pub use support::{check_supported_filesystem, check_supported_journal_device, implemented};
-pub use xattr::{XATTR_MAGIC, XattrEntry, xattr_entry_hash};
-pub use xattr::{XattrBlockHeader, xattr_block_hash};
+pub use xattr::{XATTR_MAGIC, XattrBlockHeader, XattrEntry, xattr_block_hash, xattr_entry_hash};

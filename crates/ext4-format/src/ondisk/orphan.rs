@@ -2,15 +2,13 @@
 //! (`struct ext4_orphan_block_tail`).
 
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// `EXT4_ORPHAN_BLOCK_MAGIC`.
 pub const ORPHAN_BLOCK_MAGIC: u32 = 0x0b10_ca04;
 
 /// The last 8 bytes of a block of the orphan file.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct OrphanBlockTail {
     /// `ORPHAN_BLOCK_MAGIC` (`ob_magic`).

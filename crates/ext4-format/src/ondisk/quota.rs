@@ -3,7 +3,7 @@
 //! first), and blocks of entries (`fs/quota/quotaio_v2.h`, `quota_tree.h`).
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 /// Bytes of a block of a quota file.
 pub const QUOTA_BLOCK: usize = 1024;
@@ -21,9 +21,7 @@ pub const QUOTA_MAGIC: [u32; 3] = [0xd9c0_1f11, 0xd9c0_1927, 0xd9c0_3f14];
 pub const QUOTA_VERSION: u32 = 1;
 
 /// The first 32 bytes of the file (`struct v2_disk_dqheader`, `v2_disk_dqinfo`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct QuotaInfo {
     /// [`QUOTA_MAGIC`] (`dqh_magic`).
@@ -45,9 +43,7 @@ pub struct QuotaInfo {
 }
 
 /// The beginning of a block of entries, or of a free one (`struct qt_disk_dqdbheader`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct QuotaBlockHeader {
     /// Next of its list (`dqdh_next_free`).
@@ -63,9 +59,7 @@ pub struct QuotaBlockHeader {
 }
 
 /// What one id may use, and uses (`struct v2r1_disk_dqblk`). All zeros: not in use.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct QuotaEntry {
     /// User, group or project (`dqb_id`).

@@ -3,7 +3,7 @@
 mod values;
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::csum::crc32c;
@@ -18,9 +18,7 @@ pub const SUPERBLOCK_MAGIC: u16 = 0xef53;
 
 /// The superblock as it stands on disk. Numbers of 64 bits that are split in halves have
 /// accessors; a half beyond 32 bits counts only with the `64bit` feature.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Superblock {
     /// Inodes in all (`s_inodes_count`).

@@ -63,52 +63,23 @@ bitflags::bitflags! {
 impl DefaultMountOptions {
     /// Names as dumpe2fs prints them.
     pub fn names(self) -> Vec<&'static str> {
-        let mut out = Vec::new();
-        let plain = [
-            (Self::DEBUG, "debug"),
-            (Self::BSD_GROUPS, "bsdgroups"),
-            (Self::USER_XATTR, "user_xattr"),
-            (Self::ACL, "acl"),
-            (Self::UID16, "uid16"),
+        let alone = |flag: Self, name| (flag, flag, name);
+        let data = |mode: Self, name| (Self::JOURNAL_WRITEBACK, mode, name);
+        let all = [
+            alone(Self::DEBUG, "debug"),
+            alone(Self::BSD_GROUPS, "bsdgroups"),
+            alone(Self::USER_XATTR, "user_xattr"),
+            alone(Self::ACL, "acl"),
+            alone(Self::UID16, "uid16"),
+            data(Self::JOURNAL_DATA, "journal_data"),
+            data(Self::JOURNAL_ORDERED, "journal_data_ordered"),
+            data(Self::JOURNAL_WRITEBACK, "journal_data_writeback"),
+            alone(Self::NO_BARRIER, "nobarrier"),
+            alone(Self::BLOCK_VALIDITY, "block_validity"),
+            alone(Self::DISCARD, "discard"),
+            alone(Self::NO_DELALLOC, "nodelalloc"),
         ];
-        out.extend(plain.iter().filter(|(f, _)| self.contains(*f)).map(|(_, n)| *n));
-        match self.intersection(Self::JOURNAL_WRITEBACK) {
-            Self::JOURNAL_DATA => out.push("journal_data"),
-            Self::JOURNAL_ORDERED => out.push("journal_data_ordered"),
-            Self::JOURNAL_WRITEBACK => out.push("journal_data_writeback"),
-            _ => {}
-        }
-        let later = [
-            (Self::NO_BARRIER, "nobarrier"),
-            (Self::BLOCK_VALIDITY, "block_validity"),
-            (Self::DISCARD, "discard"),
-            (Self::NO_DELALLOC, "nodelalloc"),
-        ];
-        out.extend(later.iter().filter(|(f, _)| self.contains(*f)).map(|(_, n)| *n));
-        out
-    }
-}
-
-/// What the kernel does when it finds an error (`s_errors`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorsBehaviour {
-    /// Goes on.
-    Continue,
-    /// Becomes read-only.
-    ReadOnly,
-    /// Panics.
-    Panic,
-    /// A code without a meaning.
-    Unknown(u16),
-}
-
-impl From<u16> for ErrorsBehaviour {
-    fn from(code: u16) -> Self {
-        match code {
-            1 => ErrorsBehaviour::Continue,
-            2 => ErrorsBehaviour::ReadOnly,
-            3 => ErrorsBehaviour::Panic,
-            other => ErrorsBehaviour::Unknown(other),
-        }
+        let set = all.into_iter().filter(|(mask, value, _)| self.intersection(*mask) == *value);
+        set.map(|(_, _, name)| name).collect()
     }
 }

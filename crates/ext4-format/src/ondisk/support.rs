@@ -1,6 +1,6 @@
 //! Which features this version implements. What it does not is refused by name.
 
-use crate::error::{Ext4Error, Result};
+use crate::error::{Ext4Error, Result, refused, unsupported};
 use crate::ondisk::{Compat, Features, HashVersion, Incompat, RoCompat, Superblock};
 
 /// Compatible features that are implemented, or that need nothing done.
@@ -49,10 +49,6 @@ pub fn implemented() -> Features {
     Features { compat: COMPAT, incompat: INCOMPAT, ro_compat: RO_COMPAT }
 }
 
-fn unsupported(what: impl Into<String>) -> Ext4Error {
-    Ext4Error::Unsupported { what: what.into() }
-}
-
 /// Refuses a file system that uses anything that is not implemented.
 ///
 /// # Errors
@@ -68,26 +64,26 @@ pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
         });
     }
     if sb.revision.get() > 1 {
-        return Err(unsupported(format!("ext4 revision {}", sb.revision.get())));
+        return unsupported(format!("ext4 revision {}", sb.revision.get()));
     }
     let missing = f.without(Features { compat: COMPAT, incompat: INCOMPAT, ro_compat: RO_COMPAT });
     if missing != Features::default() {
         let names = missing.names().join(", ");
-        return Err(unsupported(format!("the file system uses {names}")));
+        return unsupported(format!("the file system uses {names}"));
     }
     if f.incompat.contains(Incompat::CASEFOLD) {
         check_encoding(sb)?;
     }
     if f.incompat.contains(Incompat::EA_INODE) && f.ro_compat.contains(RoCompat::QUOTA) {
         // Each user of a shared value is charged for it: not counted here yet.
-        return Err(unsupported("quota together with ea_inode"));
+        return unsupported("quota together with ea_inode");
     }
     // The kernel's ext4_hash_info_init.
     if f.compat.contains(Compat::DIR_INDEX)
         && HashVersion::from_code(sb.default_hash_version).is_none()
     {
         let version = sb.default_hash_version;
-        return Err(unsupported(format!("directory hash version {version}")));
+        return unsupported(format!("directory hash version {version}"));
     }
     Ok(())
 }
@@ -97,10 +93,10 @@ pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
 fn check_encoding(sb: &Superblock) -> Result<()> {
     let encoding = sb.encoding.get();
     if encoding != ENCODING_UTF8_12_1 {
-        return Err(unsupported(format!("casefold with the character set {encoding}")));
+        return unsupported(format!("casefold with the character set {encoding}"));
     }
     if sb.features().incompat.contains(Incompat::ENCRYPT) {
-        return Err(unsupported("casefold together with encrypt"));
+        return unsupported("casefold together with encrypt");
     }
     Ok(())
 }
@@ -113,7 +109,7 @@ pub fn check_writable_filesystem(sb: &Superblock) -> Result<()> {
     check_supported_filesystem(sb)?;
     let f = sb.features();
     if f.ro_compat.contains(RoCompat::BIGALLOC) && !f.incompat.contains(Incompat::EXTENT) {
-        return Err(unsupported("writing with bigalloc but without extents: mount it with ro"));
+        return unsupported("writing with bigalloc but without extents: mount it with ro");
     }
     Ok(())
 }
@@ -127,11 +123,10 @@ pub fn check_writable_filesystem(sb: &Superblock) -> Result<()> {
 pub fn check_supported_journal_device(sb: &Superblock) -> Result<()> {
     let f = sb.features();
     if !f.incompat.contains(Incompat::JOURNAL_DEV) {
-        return Err(Ext4Error::Refused {
-            what: "the device holds a file system, not a journal; make a journal on it with \
-                   mkfs -O journal_dev"
-                .into(),
-        });
+        return refused(
+            "the device holds a file system, not a journal; make a journal on it with \
+                   mkfs -O journal_dev",
+        );
     }
     let known = Features {
         compat: COMPAT,
@@ -140,7 +135,7 @@ pub fn check_supported_journal_device(sb: &Superblock) -> Result<()> {
     };
     let missing = f.without(known);
     if missing != Features::default() {
-        return Err(unsupported(format!("the journal device uses {}", missing.names().join(", "))));
+        return unsupported(format!("the journal device uses {}", missing.names().join(", ")));
     }
     Ok(())
 }

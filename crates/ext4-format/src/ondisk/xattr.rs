@@ -26,20 +26,8 @@ pub struct XattrBlockHeader {
     pub reserved: [U32; 3],
 }
 
-/// Header of attributes in an inode (`struct ext4_xattr_ibody_header`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
-#[repr(C)]
-pub struct XattrInodeHeader {
-    /// [`XATTR_MAGIC`] (`h_magic`).
-    pub magic: U32,
-}
-
 /// One attribute; the name follows, padded to 4 bytes (`struct ext4_xattr_entry`).
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 pub struct XattrEntry {
     /// Bytes of the name (`e_name_len`).
@@ -59,7 +47,6 @@ pub struct XattrEntry {
 const _: () = {
     assert!(size_of::<XattrBlockHeader>() == 32);
     assert!(std::mem::offset_of!(XattrBlockHeader, checksum) == 16);
-    assert!(size_of::<XattrInodeHeader>() == 4);
     assert!(size_of::<XattrEntry>() == 16);
 };
 

@@ -1,11 +1,11 @@
 //! Taking and freeing blocks: whole clusters, which are what the bitmaps have bits for. Without
 //! `bigalloc` a cluster is a block.
 
+use steadfast_ext4_format::bitmap::{self, FreeRun};
 use steadfast_ext4_format::ondisk::{GroupNo, InodeNo};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FsError;
 
-use super::bitmap::{self, FreeRun};
 use super::groups::modify_block_bitmap;
 use super::search::{BlockSearch, Exclude, blocks_of, next_of_window, search, usable};
 use crate::meta::{MetaLock, MetaLog, Txn};
@@ -34,6 +34,13 @@ pub(crate) struct BlockRequest {
     pub purpose: Purpose,
     /// Blocks after them that the file will probably want next.
     pub window: u32,
+}
+
+impl BlockRequest {
+    /// One block, which no window follows.
+    pub(crate) fn metadata(goal: u64, owner: InodeNo) -> Self {
+        BlockRequest { goal, want: 1, owner, purpose: Purpose::Metadata, window: 0 }
+    }
 }
 
 impl Allocator {

@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 use steadfast_ext4_format::ondisk::{GroupDesc, GroupFlags, GroupNo};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, bitmap};
 
-use super::bitmap;
 use crate::meta::Txn;
 
 fn group_flags(txn: &Txn<'_>, group: GroupNo) -> GroupFlags {

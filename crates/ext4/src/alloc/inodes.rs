@@ -5,13 +5,11 @@
 //! them (after Orlov; kernel: fs/ext4/ialloc.c).
 
 use steadfast_ext4_format::ondisk::{GroupFlags, GroupNo, InodeFlags, InodeNo, RawInode};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, bitmap};
 use steadfast_runtime::random_u64;
 use steadfast_vfs::{FileType, FsError};
 
-use super::bitmap;
-use super::groups::inode_bitmap;
-use super::groups::{modify_block_bitmap, modify_inode_bitmap};
+use super::groups::{inode_bitmap, modify_block_bitmap, modify_inode_bitmap};
 use crate::meta::Txn;
 use crate::state::Allocator;
 
@@ -54,17 +52,18 @@ impl Allocator {
         let average_inodes = space.free_inodes / groups;
         let average_blocks = space.free_blocks / groups;
         let home = layout.inode_place(parent)?.group;
-        let roomy = |g: GroupNo| {
-            let d = txn.group(g);
-            d.free_inodes() > 0
-                && u64::from(d.free_inodes()) >= average_inodes
-                && u64::from(d.free_blocks()) >= average_blocks
+        let has = |g: &GroupNo, inodes: u64, blocks: u64| {
+            let d = txn.group(*g);
+            let enough = u64::from(d.free_inodes()) >= inodes.max(1);
+            enough && u64::from(d.free_blocks()) >= blocks
         };
         let top = parent == InodeNo::ROOT || above.flags().contains(InodeFlags::TOP_DIR);
         if top {
             let start = (random_u64() % groups) as u32;
             let spread = (0..layout.groups).map(|i| GroupNo((start + i) % layout.groups));
-            let fewest = spread.filter(|g| roomy(*g)).min_by_key(|g| txn.group(*g).used_dirs());
+            let fewest = spread
+                .filter(|g| has(g, average_inodes, average_blocks))
+                .min_by_key(|g| txn.group(*g).used_dirs());
             if let Some(group) = fewest {
                 return Ok(group);
             }
@@ -73,13 +72,8 @@ impl Allocator {
         // Near the parent, unless its group is nearly full or crowded with directories.
         let least_inodes = average_inodes.saturating_sub(u64::from(layout.inodes_per_group) / 4);
         let least_blocks = average_blocks.saturating_sub(u64::from(layout.blocks_per_group) / 4);
-        let acceptable = |g: &GroupNo| {
-            let d = txn.group(*g);
-            d.free_inodes() > 0
-                && u64::from(d.free_inodes()) >= least_inodes
-                && u64::from(d.free_blocks()) >= least_blocks
-        };
-        Ok(near.into_iter().find(acceptable).unwrap_or(home))
+        let found = near.into_iter().find(|g| has(g, least_inodes, least_blocks));
+        Ok(found.unwrap_or(home))
     }
 }
 

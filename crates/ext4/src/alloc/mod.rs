@@ -9,7 +9,6 @@
 //! * *windows*: runs that follow what a growing file got last. Others avoid them, so that files
 //!   that grow side by side stay in long runs each (the kernel's preallocation).
 
-pub(crate) mod bitmap;
 mod blocks;
 mod groups;
 mod inodes;

@@ -1,9 +1,9 @@
 //! Searching the bitmaps for a run of free clusters.
 
 use steadfast_ext4_format::Result;
+use steadfast_ext4_format::bitmap::{self, FreeRun};
 use steadfast_ext4_format::ondisk::{GroupNo, InodeNo};
 
-use super::bitmap::{self, FreeRun};
 use super::groups::block_bitmap;
 use crate::meta::Txn;
 

@@ -10,11 +10,10 @@
 
 use steadfast_ext4_format::indirect::has_extents;
 use steadfast_ext4_format::ondisk::{Extent, InodeNo};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, unsupported};
 
 use super::file::{add_blocks, next_extent};
-use crate::alloc::BlockRequest;
-use crate::alloc::free_blocks;
+use crate::alloc::{BlockRequest, free_blocks};
 use crate::meta::Txn;
 
 /// A place for blocks of a file.
@@ -141,8 +140,7 @@ fn check_clustered(txn: &Txn<'_>, no: InodeNo) -> Result<()> {
     if has_extents(&txn.raw_inode(no)?) {
         return Ok(());
     }
-    let what = format!("inode {no} has a block map (ext2/3) in a bigalloc file system");
-    Err(Ext4Error::Unsupported { what })
+    unsupported(format!("inode {no} has a block map (ext2/3) in a bigalloc file system"))
 }
 
 fn check_aligned(no: InodeNo, e: &Extent, ratio: u64) -> Result<()> {

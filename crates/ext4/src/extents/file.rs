@@ -1,5 +1,6 @@
 //! A file's blocks in a transaction: finding, mapping, unmapping.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,15 +8,12 @@ use steadfast_ext4_format::extents::{FILE_END, Lookup, Node, NodeRead, NodeStore
 use steadfast_ext4_format::indirect::has_extents;
 use steadfast_ext4_format::ondisk::csum::InodeSeed;
 use steadfast_ext4_format::ondisk::{Extent, GroupNo, InodeNo, RawInode};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, unsupported};
 use steadfast_vfs::FileType;
 
-use super::clusters::ClusterRange;
-use super::clusters::{free_extents, place_blocks};
-use crate::alloc::free_blocks;
-use crate::alloc::{BlockRequest, Purpose};
-use crate::indirect::prepare_map;
-use crate::indirect::{change_map, read_map};
+use super::clusters::{ClusterRange, free_extents, place_blocks};
+use crate::alloc::{BlockRequest, free_blocks};
+use crate::indirect::{change_map, prepare_map, read_map};
 use crate::meta::Txn;
 use crate::planted::Bug;
 use crate::state::MapChange;
@@ -24,33 +22,23 @@ use crate::state::MapChange;
 /// (`EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME`).
 const FLEX_WITH_DIRECTORY_GROUP: u32 = 4;
 
-/// The nodes of an inode's tree, to be read.
-pub(crate) struct Reader<'t, 'v> {
-    txn: &'t Txn<'v>,
+/// The nodes of an inode's tree, to be read or, by a `&mut Txn`, to be changed.
+pub(crate) struct Nodes<T> {
+    txn: T,
     no: InodeNo,
     seed: InodeSeed,
 }
 
-/// The nodes of an inode's tree, to be changed.
-pub(crate) struct Writer<'t, 'v> {
-    txn: &'t mut Txn<'v>,
-    no: InodeNo,
-    seed: InodeSeed,
-}
-
-fn read_node(txn: &Txn<'_>, no: InodeNo, seed: InodeSeed, block: u64) -> Result<Bytes> {
-    let checksums = &txn.volume.layout.checksums;
-    txn.read_checked(block, &|bytes| {
-        if checksums.verify_extent_block(seed, bytes) {
-            return Ok(());
-        }
-        Err(Ext4Error::corrupt("wrong checksum", format!("inode {no}, extent block {block}")))
-    })
-}
-
-impl NodeRead for Reader<'_, '_> {
+impl<'v, T: Deref<Target = Txn<'v>>> NodeRead for Nodes<T> {
     fn read(&self, block: u64) -> Result<Bytes> {
-        read_node(self.txn, self.no, self.seed, block)
+        let checksums = &self.txn.volume.layout.checksums;
+        self.txn.read_checked(block, &|bytes| {
+            if checksums.verify_extent_block(self.seed, bytes) {
+                return Ok(());
+            }
+            let place = format!("inode {}, extent block {block}", self.no);
+            Err(Ext4Error::corrupt("wrong checksum", place))
+        })
     }
 
     fn valid(&self, start: u64, len: u64) -> bool {
@@ -71,30 +59,7 @@ impl NodeRead for Reader<'_, '_> {
     }
 }
 
-impl NodeRead for Writer<'_, '_> {
-    fn read(&self, block: u64) -> Result<Bytes> {
-        read_node(self.txn, self.no, self.seed, block)
-    }
-
-    fn valid(&self, start: u64, len: u64) -> bool {
-        self.txn.volume.valid_file_blocks(start, len)
-    }
-
-    fn place(&self) -> String {
-        format!("inode {}", self.no)
-    }
-
-    fn cached(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
-        self.txn.meta.extent_nodes.borrow().get(block, contents)
-    }
-
-    fn decoded(&self, block: u64, contents: &Bytes, node: &Arc<Node>) {
-        let mut nodes = self.txn.meta.extent_nodes.borrow_mut();
-        nodes.put(block, contents.clone(), node.clone());
-    }
-}
-
-impl NodeStore for Writer<'_, '_> {
+impl NodeStore for Nodes<&mut Txn<'_>> {
     fn block_size(&self) -> usize {
         self.txn.volume.layout.block_size as usize
     }
@@ -111,8 +76,7 @@ impl NodeStore for Writer<'_, '_> {
 
     fn allocate(&mut self) -> Result<u64> {
         let goal = block_goal(self.txn, self.no, None);
-        let purpose = Purpose::Metadata;
-        let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
+        let request = BlockRequest::metadata(goal, self.no);
         let (block, taken) = self.txn.allocator.allocate(self.txn, request)?;
         self.txn.leave_out(block, Bug::ExtentBlockNotLogged);
         add_blocks(self.txn, self.no, taken.into())?;
@@ -128,8 +92,7 @@ impl NodeStore for Writer<'_, '_> {
 
 fn extent_root(txn: &Txn<'_>, no: InodeNo, raw: &RawInode) -> Result<InodeSeed> {
     if !has_extents(raw) {
-        let what = format!("inode {no} is mapped by block lists, as in ext2 and ext3");
-        return Err(Ext4Error::Unsupported { what });
+        return unsupported(format!("inode {no} is mapped by block lists, as in ext2 and ext3"));
     }
     Ok(txn.volume.layout.checksums.inode_seed(no, raw.generation()))
 }
@@ -149,20 +112,20 @@ pub(crate) fn read_tree<R>(
     txn: &Txn<'_>,
     no: InodeNo,
     raw: &RawInode,
-    look: impl FnOnce(&Tree<Reader<'_, '_>>) -> Result<R>,
+    look: impl FnOnce(&Tree<Nodes<&Txn<'_>>>) -> Result<R>,
 ) -> Result<R> {
     let seed = extent_root(txn, no, raw)?;
-    look(&Tree::open(raw.block(), Reader { txn, no, seed })?)
+    look(&Tree::open(raw.block(), Nodes { txn, no, seed })?)
 }
 
 pub(crate) fn change_tree<R>(
     txn: &mut Txn<'_>,
     no: InodeNo,
-    change: impl FnOnce(&mut Tree<Writer<'_, '_>>) -> Result<R>,
+    change: impl FnOnce(&mut Tree<Nodes<&mut Txn<'_>>>) -> Result<R>,
 ) -> Result<R> {
     let raw = txn.raw_inode(no)?;
     let seed = extent_root(txn, no, &raw)?;
-    let mut tree = Tree::open(raw.block(), Writer { txn, no, seed })?;
+    let mut tree = Tree::open(raw.block(), Nodes { txn: &mut *txn, no, seed })?;
     let result = change(&mut tree)?;
     let root = tree.root();
     let noticed = !txn.volume.has(Bug::FdatasyncWithoutExtents);
@@ -271,14 +234,28 @@ pub(crate) fn map_extent(txn: &mut Txn<'_>, no: InodeNo, extent: Extent, taken: 
     if has_extents(&txn.raw_inode(no)?) {
         change_tree(txn, no, |tree| tree.insert(extent))?;
     } else if extent.unwritten {
-        let what = format!("unwritten blocks in inode {no}, which has a block map (ext2/3)");
-        return Err(Ext4Error::Unsupported { what });
+        return unsupported(format!(
+            "unwritten blocks in inode {no}, which has a block map (ext2/3)"
+        ));
     } else {
         change_map(txn, no, |map| map.insert(extent))?;
     }
     add_blocks(txn, no, taken.into())?;
     txn.edit_inode(no)?.map_changes.push(MapChange::Mapped(extent));
     Ok(())
+}
+
+/// Takes file blocks `[from, to)` out of the tree or the block map; what was there is taken still.
+pub(crate) fn remove_from_map(
+    txn: &mut Txn<'_>,
+    no: InodeNo,
+    from: u64,
+    to: u64,
+) -> Result<Vec<Extent>> {
+    match has_extents(&txn.raw_inode(no)?) {
+        true => change_tree(txn, no, |tree| tree.remove(from, to)),
+        false => change_map(txn, no, |map| map.remove(from, to)),
+    }
 }
 
 /// Unmaps file blocks `[from, to)` and frees what was there. `revoke`: the blocks may have
@@ -290,16 +267,22 @@ pub(crate) fn unmap_blocks(
     to: u64,
     revoke: bool,
 ) -> Result<()> {
-    let removed = if has_extents(&txn.raw_inode(no)?) {
-        change_tree(txn, no, |tree| tree.remove(from, to))?
-    } else {
-        change_map(txn, no, |map| map.remove(from, to))?
-    };
+    let removed = remove_from_map(txn, no, from, to)?;
     for e in removed.iter().filter(|_| revoke) {
         (e.start..e.start + u64::from(e.len)).for_each(|block| txn.forget(block));
     }
     free_extents(txn, no, &removed, from, to)?;
     txn.edit_inode(no)?.map_changes.push(MapChange::Unmapped { from, to });
+    Ok(())
+}
+
+/// Maps the blocks of `old`, which are mapped, as `new` says.
+pub(super) fn remap(txn: &mut Txn<'_>, no: InodeNo, old: &Extent, new: Extent) -> Result<()> {
+    change_tree(txn, no, |tree| {
+        tree.remove(old.logical.into(), old.end())?;
+        tree.insert(new)
+    })?;
+    txn.edit_inode(no)?.map_changes.push(MapChange::Mapped(new));
     Ok(())
 }
 
@@ -315,14 +298,22 @@ pub(crate) fn mark_written(txn: &mut Txn<'_>, no: InodeNo, from: u64, to: u64) -
             continue;
         }
         let part = e.clipped(from, to);
-        change_tree(txn, no, |tree| {
-            tree.remove(part.logical.into(), part.end())?;
-            tree.insert(Extent { unwritten: false, ..part })
-        })?;
-        let written = MapChange::Mapped(Extent { unwritten: false, ..part });
-        txn.edit_inode(no)?.map_changes.push(written);
+        remap(txn, no, &part, Extent { unwritten: false, ..part })?;
     }
     Ok(())
+}
+
+/// Maps a hole of one block to a new one for metadata; gives its number on the device.
+pub(crate) fn map_metadata_block(
+    txn: &mut Txn<'_>,
+    no: InodeNo,
+    logical: u32,
+    goal: u64,
+) -> Result<u64> {
+    let request = BlockRequest::metadata(goal, no);
+    let ClusterRange { start, taken, .. } = place_blocks(txn, request, logical)?;
+    map_extent(txn, no, Extent { logical, len: 1, start, unwritten: false }, taken)?;
+    Ok(start)
 }
 
 /// Adds a block at the end of a directory (or a long symbolic link); the caller writes it
@@ -333,10 +324,7 @@ pub fn append_block(txn: &mut Txn<'_>, no: InodeNo) -> Result<(u32, u64)> {
     let logical = u32::try_from(size / block_size)
         .map_err(|_| Ext4Error::Fs(steadfast_vfs::FsError::FileTooLarge))?;
     let (goal, _) = prepare_map(txn, no, logical)?;
-    let purpose = Purpose::Metadata;
-    let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
-    let ClusterRange { start, taken, .. } = place_blocks(txn, request, logical)?;
-    map_extent(txn, no, Extent { logical, len: 1, start, unwritten: false }, taken)?;
+    let start = map_metadata_block(txn, no, logical, goal)?;
     txn.modify_inode(no, |raw| raw.set_size(size + block_size))?;
     Ok((logical, start))
 }

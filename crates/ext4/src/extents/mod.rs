@@ -7,7 +7,7 @@ mod shift;
 pub(crate) use clusters::{ClusterRange, place_blocks};
 pub use file::next_extent;
 pub(crate) use file::{
-    add_blocks, append_block, block_goal, block_of, change_tree, find_extent, last_extents,
-    map_extent, mark_written, unmap_blocks,
+    add_blocks, append_block, block_goal, block_of, find_extent, last_extents, map_extent,
+    map_metadata_block, mark_written, remove_from_map, unmap_blocks,
 };
 pub(crate) use shift::{extent_at_or_before, mark_unwritten, move_extent};

@@ -4,8 +4,7 @@
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Extent, InodeNo, MAX_UNWRITTEN_LEN};
 
-use super::file::next_extent;
-use super::file::{change_tree, read_tree};
+use super::file::{next_extent, read_tree, remap};
 use crate::meta::Txn;
 use crate::state::MapChange;
 
@@ -29,12 +28,8 @@ pub(crate) fn mark_unwritten(txn: &mut Txn<'_>, no: InodeNo, from: u64, to: u64)
         }
         let start = at.max(e.logical.into());
         let end = e.end().min(to).min(start + u64::from(MAX_UNWRITTEN_LEN));
-        let part = Extent { unwritten: true, ..e.clipped(start, end) };
-        change_tree(txn, no, |tree| {
-            tree.remove(start, end)?;
-            tree.insert(part)
-        })?;
-        txn.edit_inode(no)?.map_changes.push(MapChange::Mapped(part));
+        let part = e.clipped(start, end);
+        remap(txn, no, &part, Extent { unwritten: true, ..part })?;
         at = end;
     }
     Ok(())
@@ -49,13 +44,6 @@ pub(crate) fn move_extent(
     logical: u32,
 ) -> Result<()> {
     let (from, to) = (u64::from(extent.logical), extent.end());
-    let moved = Extent { logical, ..extent };
-    change_tree(txn, no, |tree| {
-        tree.remove(from, to)?;
-        tree.insert(moved)
-    })?;
-    let changes = &mut txn.edit_inode(no)?.map_changes;
-    changes.push(MapChange::Unmapped { from, to });
-    changes.push(MapChange::Mapped(moved));
-    Ok(())
+    txn.edit_inode(no)?.map_changes.push(MapChange::Unmapped { from, to });
+    remap(txn, no, &extent, Extent { logical, ..extent })
 }

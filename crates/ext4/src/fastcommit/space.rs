@@ -5,11 +5,9 @@
 //! may be recorded in either order. At the end every touched file claims what it has.
 
 use steadfast_ext4_format::ondisk::InodeNo;
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, bitmap};
 
-use crate::alloc::bitmap;
-use crate::alloc::modify_block_bitmap;
-use crate::alloc::{inode_bitmap, take_inode};
+use crate::alloc::{inode_bitmap, modify_block_bitmap, take_inode};
 use crate::meta::Txn;
 
 /// These blocks are a file's.

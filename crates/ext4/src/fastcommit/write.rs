@@ -5,8 +5,7 @@ use std::sync::Arc;
 use steadfast_ext4_format::extents::Lookup;
 use steadfast_ext4_format::ondisk::{Extent, ExtentLeaf, InodeNo, MAX_UNWRITTEN_LEN, RawInode};
 use steadfast_ext4_format::{RangeSet, Result};
-use steadfast_journal::Tid;
-use steadfast_journal::{FastTag, Journal};
+use steadfast_journal::{FastTag, Journal, Tid};
 use zerocopy::IntoBytes;
 
 use super::tags::{ADD_RANGE, CREATE, INODE, LINK, UNLINK};

@@ -28,13 +28,13 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
+use super::in_place::{is_dax, memory};
 use super::pieces::{Piece, PieceSource, with_images};
+use super::place::place_run;
+use super::sync::fence;
+use super::times::{check_end, touch_within, touch_written};
 use crate::alloc::Purpose;
 use crate::extents::mark_written;
-use crate::file::in_place::{is_dax, memory};
-use crate::file::place::place_run;
-use crate::file::sync::fence;
-use crate::file::times::{check_end, touch_within, touch_written};
 use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
 use crate::planted::Bug;

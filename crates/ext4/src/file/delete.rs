@@ -5,14 +5,13 @@ use std::sync::Arc;
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, RawInode};
 
-use crate::file::reserve::unreserve;
-use crate::file::truncate::free_blocks_from;
+use super::reserve::unreserve;
+use super::truncate::free_blocks_from;
 use crate::inode::delete_inode;
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::state::{Deletion, Inode, Life};
-use crate::xattr::UnusedInodes;
-use crate::xattr::release_xattrs;
+use crate::xattr::{UnusedInodes, release_xattrs};
 
 /// Deletes a file in the transaction of its final unlink: in half the work, and no crash
 /// can leave it half-done. Only if nobody has it open or holds it, no data of it is on its way to

@@ -15,16 +15,15 @@ use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_runtime::cpu;
 
-use super::pieces::{Piece, PieceSource};
+use super::in_place::is_dax;
+use super::inline::move_out_of_inode;
+use super::pieces::{Piece, PieceSource, all_in_place};
+use super::place::place_run;
+use super::reserve::{finish_placed, promised};
+use super::times::{check_end, touch_written};
+use super::truncate::cut_to_size;
 use super::writeback::Writes;
 use crate::extents::mark_written;
-use crate::file::in_place::is_dax;
-use crate::file::inline::move_out_of_inode;
-use crate::file::pieces::all_in_place;
-use crate::file::place::place_run;
-use crate::file::reserve::{finish_placed, promised};
-use crate::file::times::{check_end, touch_written};
-use crate::file::truncate::cut_to_size;
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
 

@@ -20,6 +20,14 @@ struct Gathering {
     completer: Option<Completer>,
 }
 
+impl Gathering {
+    /// One more is missing than asked for: nothing is answered before all have been asked.
+    fn shared(parts: usize, asked: usize, completer: Completer) -> Arc<Mutex<Self>> {
+        let (parts, missing) = (vec![None; parts], asked + 1);
+        Arc::new(Mutex::new(Gathering { parts, missing, error: None, completer: Some(completer) }))
+    }
+}
+
 /// One answer: the sources' bytes in order.
 pub(crate) fn gather(mut sources: Vec<Source>) -> Completion {
     if let [Source::Device { completion, len, keep }] = sources.as_slice()
@@ -30,12 +38,7 @@ pub(crate) fn gather(mut sources: Vec<Source>) -> Completion {
     }
     let (completer, answer) = Completion::pending();
     let missing = sources.iter().filter(|s| matches!(s, Source::Device { .. })).count();
-    let shared = Arc::new(Mutex::new(Gathering {
-        parts: vec![None; sources.len()],
-        missing: missing + 1,
-        error: None,
-        completer: Some(completer),
-    }));
+    let shared = Gathering::shared(sources.len(), missing, completer);
     for (i, source) in sources.drain(..).enumerate() {
         match source {
             Source::Zeros(len) => put(&shared, i, cut(Bytes::new(), 0, len)),
@@ -43,20 +46,15 @@ pub(crate) fn gather(mut sources: Vec<Source>) -> Completion {
             Source::Device { completion, len, keep } => {
                 let shared = Arc::clone(&shared);
                 completion.on_done(move |result| {
-                    match result {
-                        Ok(bytes) => put(&shared, i, cut(bytes.clone(), keep, len)),
-                        Err(e) => {
-                            let mut g = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                            g.error.get_or_insert_with(|| e.clone());
-                        }
+                    if let Ok(bytes) = result {
+                        put(&shared, i, cut(bytes.clone(), keep, len));
                     }
-                    arrived(&shared);
+                    arrived(&shared, result.as_ref().err());
                 });
             }
         }
     }
-    // The one more: nothing is answered before all have been asked.
-    arrived(&shared);
+    arrived(&shared, None);
     answer
 }
 
@@ -64,8 +62,9 @@ fn put(shared: &Mutex<Gathering>, i: usize, bytes: Bytes) {
     shared.lock().unwrap_or_else(PoisonError::into_inner).parts[i] = Some(bytes);
 }
 
-fn arrived(shared: &Mutex<Gathering>) {
+fn arrived(shared: &Mutex<Gathering>, error: Option<&BlockError>) {
     let mut g = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    g.error = g.error.take().or_else(|| error.cloned());
     g.missing -= 1;
     if g.missing > 0 {
         return;
@@ -84,23 +83,12 @@ fn arrived(shared: &Mutex<Gathering>) {
 
 /// Answers `completer` when all writes are done: with the first error, if there is one.
 pub(crate) fn when_all(writes: &[Completion], completer: Completer) {
-    let shared = Arc::new(Mutex::new(Gathering {
-        parts: Vec::new(),
-        missing: writes.len() + 1,
-        error: None,
-        completer: Some(completer),
-    }));
+    let shared = Gathering::shared(0, writes.len(), completer);
     for write in writes {
         let shared = Arc::clone(&shared);
-        write.on_done(move |result| {
-            if let Err(e) = result {
-                let mut g = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                g.error.get_or_insert_with(|| e.clone());
-            }
-            arrived(&shared);
-        });
+        write.on_done(move |result| arrived(&shared, result.as_ref().err()));
     }
-    arrived(&shared);
+    arrived(&shared, None);
 }
 
 /// The first `keep` bytes, then zeros up to `len`.

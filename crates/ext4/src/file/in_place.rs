@@ -2,7 +2,7 @@
 
 use steadfast_block::DirectMemory;
 use steadfast_ext4_format::ondisk::{Incompat, InodeFlags};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, refused};
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::FileType;
 
@@ -15,8 +15,7 @@ use crate::state::Inode;
 pub(crate) fn check(volume: &Volume, options: &MountOptions) -> Result<bool> {
     let refuse = |what: &str| {
         let device = volume.device.info().name;
-        let what = format!("dax=always: {device}: {what}");
-        Err(Ext4Error::Refused { what })
+        refused(format!("dax=always: {device}: {what}"))
     };
     let layout = &volume.layout;
     let hindrance = if volume.device.direct_memory().is_none() {

@@ -11,9 +11,9 @@ use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, RawInode};
 use steadfast_vfs::FileType;
 
 use super::pieces::PieceSource;
+use super::place::place_run;
+use super::times::touch_within;
 use crate::alloc::Purpose;
-use crate::file::place::place_run;
-use crate::file::times::touch_within;
 use crate::mounted::{Ext4, key};
 use crate::planted::Bug;
 use crate::state::Inode;

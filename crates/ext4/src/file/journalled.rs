@@ -7,11 +7,11 @@ use bytes::{Bytes, BytesMut};
 use steadfast_block::pattern;
 use steadfast_ext4_format::Result;
 
+use super::pieces::all_in_place;
+use super::place::place_run;
+use super::reserve::{finish_placed, promised};
+use super::times::touch_within;
 use crate::extents::mark_written;
-use crate::file::pieces::all_in_place;
-use crate::file::place::place_run;
-use crate::file::reserve::{finish_placed, promised};
-use crate::file::times::touch_within;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
 

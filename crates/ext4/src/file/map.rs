@@ -13,11 +13,10 @@ use std::sync::Arc;
 
 use steadfast_vfs::{Fh, FileSystem, FsError, OpenFlags, Result};
 
-use super::dax::load;
+use super::dax::{load, note_stored, write_new};
+use super::in_place::{is_dax, memory};
 use super::pieces::{Piece, PieceSource};
-use crate::file::dax::{note_stored, write_new};
-use crate::file::in_place::{is_dax, memory};
-use crate::file::sync::{fence, make_durable};
+use super::sync::{fence, make_durable};
 use crate::mounted::{Ext4, key};
 use crate::state::OpenFile;
 

@@ -16,10 +16,10 @@ use steadfast_pagecache::PAGE;
 use steadfast_vfs::FsError;
 
 use super::pieces::PieceSource;
+use super::place::{still_holes, window_blocks};
+use super::reserve::{has_place, quota_blocks, unreserve};
 use crate::alloc::{BlockRequest, Purpose};
 use crate::extents::{block_goal, map_extent, unmap_blocks};
-use crate::file::place::{still_holes, window_blocks};
-use crate::file::reserve::{has_place, quota_blocks, unreserve};
 use crate::meta::{LOG_FULL, Txn};
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;

@@ -4,9 +4,9 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::extents::Lookup;
 use steadfast_ext4_format::ondisk::{Extent, MAX_WRITTEN_LEN};
 
+use super::in_place::is_dax;
 use crate::alloc::{BlockRequest, Purpose};
 use crate::extents::{ClusterRange, find_extent, map_extent, place_blocks};
-use crate::file::in_place::is_dax;
 use crate::indirect::prepare_map;
 use crate::meta::Txn;
 use crate::mounted::Ext4;

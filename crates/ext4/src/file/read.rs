@@ -6,11 +6,11 @@ use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
+use super::dax::read_dax;
 use super::gather::{Source, gather};
+use super::in_place::is_dax;
+use super::inline::inline_contents;
 use super::pieces::{read_piece, with_images};
-use crate::file::dax::read_dax;
-use crate::file::in_place::is_dax;
-use crate::file::inline::inline_contents;
 use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
@@ -122,9 +122,7 @@ pub(crate) fn start_read_pages(
 /// Whether data of the inode may be in the log rather than in its place.
 fn may_be_in_log(fs: &Ext4, inode: &Inode) -> bool {
     match &fs.parts.log {
-        MetaLog::ReadOnly(_) => fs.parts.log.may_hold_images(),
-        MetaLog::Journal(_) | MetaLog::Direct(_) | MetaLog::Staged { .. } => {
-            fs.journals_data(inode)
-        }
+        log @ MetaLog::ReadOnly(_) => log.may_hold_images(),
+        _ => fs.journals_data(inode),
     }
 }

@@ -4,13 +4,12 @@ use steadfast_ext4_format::extents::FILE_END;
 use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
 use steadfast_vfs::FsError;
 
+use super::out_of_place::reserve_out_of_place;
 use super::pieces::PieceSource;
 use crate::alloc::Purpose;
-use crate::file::out_of_place::reserve_out_of_place;
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
-use crate::state::Inode;
-use crate::state::InodeState;
+use crate::state::{Inode, InodeState};
 
 /// Reserves the blocks of `[from, to)` bytes that have neither a place nor a reservation.
 /// Returns where the range ends that can be written, and what was newly reserved.
@@ -218,9 +217,7 @@ fn reserved_within(fs: &Ext4, state: &InodeState, ranges: &[(u64, u64)]) -> (u64
             // Two ranges may share a cluster.
             let mut clusters = RangeSet::new();
             for (from, to) in ranges {
-                for (start, end) in state.promised.within(from / n, to.div_ceil(n)) {
-                    clusters.insert(start, end);
-                }
+                clusters.extend(state.promised.within(from / n, to.div_ceil(n)));
             }
             clusters.len() * n
         }

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use steadfast_block::BlockError;
 use steadfast_ext4_format::{Ext4Error, Result};
-use steadfast_journal::Tid;
-use steadfast_journal::{Journal, JournalError};
+use steadfast_journal::{Journal, JournalError, Tid};
 use steadfast_runtime::cpu;
 
+use super::in_place::{is_dax, memory};
 use crate::fastcommit::fast_commit;
-use crate::file::in_place::{is_dax, memory};
 use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
 use crate::planted::Bug;
@@ -43,11 +42,7 @@ pub(crate) fn sync_file(
     }
     written?;
     fs.pages.check_lost(key(inode.no), &range)?;
-    let tid = {
-        let state = inode.state();
-        if data_only { state.datasync_tid } else { state.sync_tid }
-    };
-    make_durable(fs, tid, inode.outside.load(Ordering::SeqCst))
+    commit_inode(fs, inode, data_only)
 }
 
 /// The same for a file that is used in place: nothing of it is in the page cache, and what was
@@ -57,6 +52,10 @@ fn sync_dax(fs: &Ext4, inode: &Inode, data_only: bool) -> Result<()> {
         // Nobody counts the flushes.
         fence(fs)?;
     }
+    commit_inode(fs, inode, data_only)
+}
+
+fn commit_inode(fs: &Ext4, inode: &Inode, data_only: bool) -> Result<()> {
     let tid = {
         let state = inode.state();
         if data_only { state.datasync_tid } else { state.sync_tid }

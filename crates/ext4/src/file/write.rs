@@ -6,15 +6,15 @@ use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
-use crate::file::dax::write_dax;
-use crate::file::direct::write_direct;
-use crate::file::in_place::is_dax;
-use crate::file::inline::write_inline;
-use crate::file::journalled::write_journalled;
-use crate::file::reserve::{reserve, unreserve};
-use crate::file::sync::sync_file;
-use crate::file::times::{check_end, touch_written};
-use crate::file::writeback::allocate_reserved;
+use super::dax::write_dax;
+use super::direct::write_direct;
+use super::in_place::is_dax;
+use super::inline::write_inline;
+use super::journalled::write_journalled;
+use super::reserve::{reserve, unreserve};
+use super::sync::sync_file;
+use super::times::{check_end, touch_written};
+use super::writeback::allocate_reserved;
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
 

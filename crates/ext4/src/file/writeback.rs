@@ -11,15 +11,14 @@ use steadfast_pagecache::{DirtyParts, DirtyRun, FailedPages, FileKey, PAGE, Page
 use steadfast_runtime::cpu;
 use steadfast_vfs::FsError;
 
-use super::out_of_place::PlacementRange;
+use super::large_blocks::{has_large_blocks, zero_around};
+use super::out_of_place::{PlacementRange, homeless, move_blocks, nothing_moves};
 use super::pieces::{Piece, PieceSource};
+use super::place::place_run;
+use super::read::start_read_pages;
+use super::reserve::{finish_placed, unreserve};
 use crate::alloc::Purpose;
 use crate::extents::mark_written;
-use crate::file::large_blocks::{has_large_blocks, zero_around};
-use crate::file::out_of_place::{homeless, move_blocks, nothing_moves};
-use crate::file::place::place_run;
-use crate::file::read::start_read_pages;
-use crate::file::reserve::{finish_placed, unreserve};
 use crate::mounted::{Ext4, key};
 use crate::options::DataMode;
 use crate::planted::Bug;
@@ -104,7 +103,7 @@ fn write_run(
     run: &DirtyRun,
     started: &mut Vec<PageWrite>,
 ) -> Result<()> {
-    cpu(super::cost::CALL);
+    cpu(super::CALL);
     let block = fs.volume.block_size();
     let as_taken = |page| fs.pages.is_as_taken(key(inode.no), page);
     while from < to {
@@ -195,9 +194,7 @@ fn allocate_run(
     let last = to.div_ceil(block);
     let mut placed = RangeSet::new();
     let ranges = homeless.iter().map(|need| (need.start, need.end)).chain(moving);
-    for (start, end) in ranges.filter(|(start, _)| *start < last) {
-        placed.insert(start, end.min(last));
-    }
+    placed.extend(ranges.filter(|(start, _)| *start < last).map(|(s, e)| (s, e.min(last))));
     txn.record();
     finish_placed(fs, inode, txn, &placed.iter().collect::<Vec<_>>())?;
     let pieces = pieces.into_iter().map(Piece::into_written).collect();

@@ -3,17 +3,16 @@
 
 use std::sync::Arc;
 
-use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RawInode};
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_ext4_format::xattr::body;
 use steadfast_ext4_format::xattr::name::SECURITY;
-use steadfast_vfs::{Attr, FileType, FsError, Ino, Result, SetAttr, SetTime, TransactMask};
+use steadfast_vfs::{FileType, FsError, Ino, Result, SetAttr, SetTime, TransactMask};
 
 use crate::file::{delete_values, make_durable, truncate};
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::state::Inode;
-use crate::xattr::UnusedInodes;
-use crate::xattr::{acl_follows_mode, read_xattr, set_xattr};
+use crate::xattr::{UnusedInodes, acl_follows_mode, read_xattr, set_xattr};
 
 const SET_UID: u16 = 0o4000;
 const SET_GID: u16 = 0o2000;
@@ -25,22 +24,7 @@ const CAPABILITY: (u8, &[u8]) = (SECURITY, b"capability");
 /// Its hashes lie beyond its end and hold for good. They are not checked when it is read.
 pub(super) const VERITY_IS_READ_ONLY: &str = "a verity file is never written";
 
-pub(super) fn setattr(fs: &Ext4, ino: Ino, set: SetAttr) -> Result<Attr> {
-    let inode = fs.inode(ino)?;
-    fs.run(|| fs.parts.check_writable())?;
-    let attr = fs.pinned(inode, |inode| {
-        fs.check_settable(inode, &set)?;
-        let outcome = set_pinned(fs, inode, &set);
-        fs.changed_beside(inode);
-        outcome.map(|()| fs.attr(inode))
-    })?;
-    if set.size.is_some() {
-        fs.point_after(TransactMask::TRUNCATE)?;
-    }
-    Ok(attr)
-}
-
-fn set_pinned(fs: &Ext4, inode: &Arc<Inode>, set: &SetAttr) -> Result<()> {
+pub(super) fn set_pinned(fs: &Ext4, inode: &Arc<Inode>, set: &SetAttr) -> Result<()> {
     if let Some(size) = set.size {
         match inode.kind() {
             FileType::Regular => fs.run_pinned(inode, || truncate(fs, inode, size))?,
@@ -106,11 +90,7 @@ impl Ext4 {
     }
 
     /// Sets everything but the size.
-    pub(super) fn set_fields(
-        &self,
-        inode: &Inode,
-        set: &SetAttr,
-    ) -> steadfast_ext4_format::Result<()> {
+    fn set_fields(&self, inode: &Inode, set: &SetAttr) -> steadfast_ext4_format::Result<()> {
         let mut txn = self.parts.begin()?;
         let now = txn.time_of_change(inode.no)?;
         let time = |t: SetTime| match t {
@@ -175,20 +155,14 @@ impl Ext4 {
     }
 }
 
-/// The permission bits without set-id bits; set-group-id means something else without the
-/// group's execute bit, and stays then.
-fn stripped(raw: &RawInode) -> u16 {
-    let mut mode = raw.permissions() & !SET_UID;
-    if mode & GROUP_EXECUTE != 0 {
-        mode &= !SET_GID;
-    }
-    mode
-}
-
-/// Takes set-id bits and capabilities away.
+/// Takes set-id bits and capabilities away; set-group-id means something else without the group's
+/// execute bit, and stays then.
 fn strip(txn: &mut Txn<'_>, no: InodeNo) -> steadfast_ext4_format::Result<UnusedInodes> {
     txn.modify_inode(no, |raw| {
-        let mode = stripped(raw);
+        let mut mode = raw.permissions() & !SET_UID;
+        if mode & GROUP_EXECUTE != 0 {
+            mode &= !SET_GID;
+        }
         if let Some(kind) = raw.file_type() {
             raw.set_mode(kind, mode);
         }

@@ -1,33 +1,20 @@
 //! Operations on open files.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use steadfast_ext4_format::ondisk::InodeFlags;
-use steadfast_vfs::{Fallocate, Fh, FileType, FsError, Ino, OpenFlags, Result, TransactMask};
+use steadfast_vfs::{Fh, FileType, FsError, OpenFlags, Result, TransactMask};
 
 use super::attributes::VERITY_IS_READ_ONLY;
-use crate::file::{delete_if_unused, fallocate_file, read_file, sync_file, truncate, write_file};
+use crate::file::{delete_if_unused, read_file, write_file};
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
 
 /// What a write counts as in a transaction mask.
-fn written_bits(how: OpenFlags) -> TransactMask {
+pub(super) fn written_bits(how: OpenFlags) -> TransactMask {
     match how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
         true => TransactMask::WRITE | TransactMask::FSYNC,
         false => TransactMask::WRITE,
     }
-}
-
-pub(super) fn open(fs: &Ext4, ino: Ino, flags: OpenFlags) -> Result<Fh> {
-    let inode = fs.inode(ino)?;
-    check_openable(fs, &inode, flags)?;
-    let fh = fs.add_handle(Arc::clone(&inode), flags)?;
-    if flags.contains(OpenFlags::TRUNCATE) {
-        let cut = fs.run(|| truncate(fs, &inode, 0));
-        fs.or_close(fh, cut.and_then(|()| fs.point_after(TransactMask::TRUNCATE)))?;
-    }
-    Ok(fh)
 }
 
 impl Ext4 {
@@ -56,53 +43,8 @@ pub(super) fn release(fs: &Ext4, fh: Fh) -> Result<()> {
     fs.point_after_close(&file)
 }
 
-pub(super) fn flush(fs: &Ext4, fh: Fh) -> Result<()> {
-    let file = fs.handles.get(fh)?;
-    if fs.volume.status.is_down() {
-        return Ok(());
-    }
-    fs.point_after_close(&file)
-}
-
-pub(super) fn write_as(
-    fs: &Ext4,
-    fh: Fh,
-    offset: u64,
-    data: Bytes,
-    how: OpenFlags,
-) -> Result<usize> {
-    let file = fs.file(fh, OpenFlags::WRITE)?;
-    let mut flags = file.flags - OpenFlags::BY_CALL;
-    if how.contains(OpenFlags::WRITTEN_BACK) {
-        // A page has its own place.
-        flags -= OpenFlags::APPEND;
-    }
-    write_to(fs, &file, flags | how, offset, &data)
-}
-
-pub(super) fn fsync(fs: &Ext4, fh: Fh, data_only: bool) -> Result<()> {
-    let file = fs.handles.get(fh)?;
-    if fs.parts.transacts() {
-        return fs.point_after(TransactMask::FSYNC);
-    }
-    fs.run(|| sync_file(fs, &file, None, data_only))
-}
-
-pub(super) fn fallocate(fs: &Ext4, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
-    let file = fs.file(fh, OpenFlags::WRITE)?;
-    fs.run_once(|| fallocate_file(fs, &file.inode, what, offset, len))?;
-    file.note_write();
-    if fs.parts.transacts() {
-        return fs.point_after(written_bits(file.flags));
-    }
-    if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
-        fs.run(|| sync_file(fs, &file, None, !file.flags.contains(OpenFlags::SYNC)))?;
-    }
-    Ok(())
-}
-
 /// Whether a file may be opened so.
-fn check_openable(fs: &Ext4, inode: &Inode, flags: OpenFlags) -> Result<()> {
+pub(super) fn check_openable(fs: &Ext4, inode: &Inode, flags: OpenFlags) -> Result<()> {
     match inode.kind() {
         FileType::Regular => {}
         FileType::Directory => return Err(FsError::IsDirectory),

@@ -1,7 +1,7 @@
 //! Inode flags as `lsattr` shows and `chattr` changes them (ext4_fileattr_set in the kernel).
 
 use steadfast_ext4_format::ondisk::{Incompat, InodeFlags};
-use steadfast_vfs::{FileType, FsError, Ino, Result};
+use steadfast_vfs::{FileType, FsError, Result};
 
 use crate::dir::InodeBlocks;
 use crate::file::leave_page_cache;
@@ -29,7 +29,7 @@ const CHANGEABLE: InodeFlags = InodeFlags::SECURE_DELETE
     .union(InodeFlags::CASEFOLD);
 
 /// What is shown beside that (`EXT4_FL_USER_VISIBLE`): 0x700 are what is left of compression.
-const SHOWN: InodeFlags = CHANGEABLE
+pub(super) const SHOWN: InodeFlags = CHANGEABLE
     .union(InodeFlags::from_bits_retain(0x700))
     .union(InodeFlags::ENCRYPTED)
     .union(InodeFlags::INDEX)
@@ -50,23 +50,8 @@ const FIXED: [(InodeFlags, &str); 1] =
     [(InodeFlags::EXTENTS, "changing how a file is mapped (chattr e)")];
 
 impl Ext4 {
-    pub(super) fn flags_of(&self, ino: Ino) -> Result<u32> {
-        let inode = self.inode(ino)?;
-        self.check_ordinary(inode.no)?;
-        let flags = inode.state().raw.flags();
-        Ok((flags & SHOWN).bits())
-    }
-
     /// Changes the flags; who may is the front end's to know.
-    pub(super) fn set_flags_of(&self, ino: Ino, wanted: u32) -> Result<()> {
-        let inode = self.inode(ino)?;
-        self.check_ordinary(inode.no)?;
-        self.run(|| self.parts.check_writable())?;
-        let wanted = InodeFlags::from_bits_retain(wanted);
-        self.pinned(inode, |inode| self.set_pinned_flags(inode, wanted))
-    }
-
-    fn set_pinned_flags(&self, inode: &Inode, wanted: InodeFlags) -> Result<()> {
+    pub(super) fn set_pinned_flags(&self, inode: &Inode, wanted: InodeFlags) -> Result<()> {
         let (now, kind) = {
             let state = inode.state();
             (state.raw.flags(), state.raw.file_type())

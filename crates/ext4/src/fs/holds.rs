@@ -4,47 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use steadfast_ext4_format::Ext4Error;
 use steadfast_ext4_format::ondisk::InodeNo;
-use steadfast_vfs::{Attr, FsError, Ino, Shutdown};
+use steadfast_vfs::{FileSystem, FsError, Shutdown};
 
-use super::inodes::number;
 use crate::file::{delete, delete_if_unused};
 use crate::mounted::Ext4;
 
 impl Ext4 {
-    pub(super) fn hold_inode(&self, ino: Ino) -> steadfast_vfs::Result<Attr> {
-        let mut inode = self.inode(ino)?;
-        loop {
-            {
-                let state = inode.state();
-                if !state.doomed {
-                    self.parts.holds.hold(inode.no);
-                    break;
-                }
-            }
-            inode = self.found_again(&inode)?;
-        }
-        Ok(self.attr_to_keep(&inode))
-    }
-
-    pub(super) fn hold_unread(&self, ino: Ino) {
-        if let Ok(no) = number(ino) {
-            self.parts.holds.hold(no);
-        }
-    }
-
-    /// Deletes nothing itself: that is for a task.
-    pub(super) fn let_go_of(&self, ino: Ino, holds: u64) -> bool {
-        let is_last = number(ino).map_or(true, |no| self.parts.holds.let_go(no, holds));
-        self.start_deleting();
-        is_last
-    }
-
-    pub(super) fn let_go_of_all(&self) {
-        self.parts.holds.let_go_all();
-        self.start_deleting();
-    }
-
-    fn start_deleting(&self) {
+    pub(super) fn start_deleting(&self) {
         if self.parts.holds.needs_task() {
             let fs = self.me.clone();
             self.parts.holds.start(move |no| {
@@ -53,7 +19,7 @@ impl Ext4 {
                 Some(deleted.unwrap_or_else(|panic| {
                     // As a panic below a mount's request: nobody goes on with what it has left.
                     // OK to ignore: going down at once does not fail.
-                    let _ = fs.go_down(Shutdown::Now);
+                    let _ = fs.shutdown(Shutdown::Now);
                     resume_unwind(panic)
                 }))
             });

@@ -8,37 +8,12 @@ use steadfast_vfs::{FileType, FsError, Ino, Result, SetXattr};
 use crate::file::delete_values;
 use crate::mounted::Ext4;
 use crate::state::Inode;
-use crate::xattr::AclType;
-use crate::xattr::set_xattr;
-use crate::xattr::{read_acl, read_xattr, set_acl, xattr_names};
+use crate::xattr::{AclType, set_acl, set_xattr};
 
 /// Longest value (`XATTR_SIZE_MAX`).
 const VALUE_MAX: usize = 65_536;
 
 impl Ext4 {
-    pub(super) fn get_xattr(&self, ino: Ino, full: &[u8]) -> Result<Vec<u8>> {
-        let inode = self.inode(ino)?;
-        self.check_ordinary(inode.no)?;
-        let name = name::split(full)?;
-        if name.0 == USER && !may_have_user(&inode) {
-            return Err(FsError::NoData);
-        }
-        let look = || {
-            let txn = self.parts.look_yielding();
-            match AclType::of(name.0) {
-                Some(which) => Ok(read_acl(&txn, inode.no, which)?.map(|acl| acl.to_wire())),
-                None => read_xattr(&txn, inode.no, name),
-            }
-        };
-        self.run(look)?.ok_or(FsError::NoData)
-    }
-
-    pub(super) fn list_xattrs(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        let inode = self.inode(ino)?;
-        self.check_ordinary(inode.no)?;
-        self.run(|| xattr_names(&self.parts.look_yielding(), inode.no))
-    }
-
     /// Sets an attribute or, without a value, removes it.
     pub(super) fn set_xattr(
         &self,
@@ -48,7 +23,6 @@ impl Ext4 {
         how: SetXattr,
     ) -> Result<()> {
         let inode = self.inode(ino)?;
-        self.check_ordinary(inode.no)?;
         self.run(|| self.parts.check_writable())?;
         let name = name::split(full)?;
         if value.is_some_and(|v| v.len() > VALUE_MAX) {
@@ -106,7 +80,7 @@ impl Ext4 {
 }
 
 /// "user." is for files and directories only: anybody may write to a device or a link's place.
-fn may_have_user(inode: &Inode) -> bool {
+pub(super) fn may_have_user(inode: &Inode) -> bool {
     let kind = inode.state().raw.file_type();
     matches!(kind, Some(FileType::Regular | FileType::Directory))
 }

@@ -89,7 +89,7 @@ impl Txn<'_> {
     fn unlogged(&self) -> BTreeSet<u64> {
         let mut left_out = self.left_out.clone();
         if self.volume.has(Bug::InodeBitmapNotLogged) {
-            let changed = self.groups.edited.values().filter(|edit| edit.inodes_changed);
+            let changed = self.groups.values().filter(|edit| edit.inodes_changed);
             left_out.extend(changed.map(|edit| edit.desc.inode_bitmap()));
         }
         left_out
@@ -129,7 +129,7 @@ impl Txn<'_> {
                 cache.remove(block.0);
             }
         }
-        for (group, edit) in std::mem::take(&mut self.groups.edited) {
+        for (group, edit) in std::mem::take(&mut self.groups) {
             self.meta.groups[group.0 as usize] = edit.desc;
         }
         if let Some(superblock) = self.superblock.take() {
@@ -149,7 +149,7 @@ impl Txn<'_> {
 
     fn store_groups(&mut self) -> Result<()> {
         let layout = &self.volume.layout;
-        let mut edited = std::mem::take(&mut self.groups.edited);
+        let mut edited = std::mem::take(&mut self.groups);
         for (group, edit) in &mut edited {
             if edit.blocks_changed {
                 let bitmap = self.read(edit.desc.block_bitmap())?;
@@ -165,7 +165,7 @@ impl Txn<'_> {
             let (block, offset) = layout.desc_place(*group);
             self.modify(block, |b| edit.desc.write_to(&mut b[offset..]))?;
         }
-        self.groups.edited = edited;
+        self.groups = edited;
         Ok(())
     }
 

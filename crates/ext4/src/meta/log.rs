@@ -48,6 +48,14 @@ impl MetaLog {
         MetaLog::Direct(DirectLog { device, block_size, state: Mutex::new(DirectState::default()) })
     }
 
+    /// The journal, if it is one.
+    pub fn journal(&self) -> Option<&Arc<Journal>> {
+        match self {
+            MetaLog::Journal(journal) => Some(journal),
+            MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => None,
+        }
+    }
+
     /// Adds an update whole. The number is that of the transaction it joined.
     pub fn submit(&self, update: Update) -> Result<Tid> {
         match self {
@@ -69,23 +77,21 @@ impl MetaLog {
     /// Waits until an update of so many blocks would not have to wait: before the metadata lock
     /// is taken.
     pub fn wait_for_room(&self, blocks: usize) -> Result<()> {
-        match self {
-            MetaLog::Journal(journal) => journal.wait_for_room(blocks, 1).map_err(no_space_if_full),
-            _ => Ok(()),
-        }
+        let Some(journal) = self.journal() else { return Ok(()) };
+        journal.wait_for_room(blocks, 1).map_err(no_space_if_full)
     }
 
     /// Log blocks that operations may still add to the running transaction, when it is committed
     /// on demand only and so far takes what it takes: a quarter of the log is left to write-back.
     pub fn room_on_demand(&self) -> u64 {
-        let MetaLog::Journal(journal) = self else { return u64::MAX };
+        let Some(journal) = self.journal() else { return u64::MAX };
         let (taken, whole) = journal.running_blocks();
         u64::from((whole - whole / 4).saturating_sub(taken))
     }
 
     /// The same for an empty transaction.
     pub fn most_room_on_demand(&self) -> u64 {
-        let MetaLog::Journal(journal) = self else { return u64::MAX };
+        let Some(journal) = self.journal() else { return u64::MAX };
         let (_, whole) = journal.running_blocks();
         u64::from(whole - whole / 4)
     }
@@ -105,26 +111,17 @@ impl MetaLog {
 
     /// Why nothing can be logged any more.
     pub fn aborted(&self) -> Option<String> {
-        match self {
-            MetaLog::Journal(journal) => journal.aborted().map(|e| e.to_string()),
-            MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => None,
-        }
+        self.journal()?.aborted().map(|e| e.to_string())
     }
 
     /// Whether any block may have contents that are not in their home place.
     pub fn may_hold_images(&self) -> bool {
-        match self {
-            MetaLog::ReadOnly(overlay) => !overlay.is_empty(),
-            MetaLog::Journal(_) | MetaLog::Direct(_) | MetaLog::Staged { .. } => true,
-        }
+        !matches!(self, MetaLog::ReadOnly(overlay) if overlay.is_empty())
     }
 
     /// The transaction that an update would join now.
     pub fn running_tid(&self) -> Tid {
-        match self {
-            MetaLog::Journal(journal) => journal.running_tid(),
-            MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => Tid(1),
-        }
+        self.journal().map_or(Tid(1), |journal| journal.running_tid())
     }
 
     /// Waits until the transaction is durable.
@@ -148,7 +145,7 @@ impl MetaLog {
     /// As [`checkpoint_all`](Self::checkpoint_all), and ends the journal. The file system says of
     /// itself by then what an aborted journal remembered.
     pub fn close(&self) -> Result<()> {
-        let MetaLog::Journal(journal) = self else { return self.checkpoint_all() };
+        let Some(journal) = self.journal() else { return self.checkpoint_all() };
         journal.close()?;
         if journal.superblock().errno() != 0 {
             steadfast_journal::clear_errno(journal.log())?;
@@ -168,10 +165,8 @@ impl MetaLog {
 
     /// Most blocks that one update should hold: well below what the log can take at once.
     pub fn update_blocks_max(&self) -> usize {
-        match self {
-            MetaLog::Journal(journal) => (journal.max_update_blocks() / 2).min(UPDATE_BLOCKS_MAX),
-            MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => UPDATE_BLOCKS_MAX,
-        }
+        let of_journal = self.journal().map(|journal| journal.max_update_blocks() / 2);
+        of_journal.unwrap_or(usize::MAX).min(UPDATE_BLOCKS_MAX)
     }
 }
 

@@ -22,7 +22,6 @@
 mod cache;
 mod fetch;
 mod finish;
-mod group_edits;
 mod inodes;
 mod lock;
 mod log;
@@ -32,6 +31,7 @@ mod record;
 mod txn;
 mod volume;
 
+pub(crate) use cache::BlockCache;
 pub(crate) use lock::{MetaLock, MetaState};
 pub(crate) use log::{LOG_FULL, MetaLog};
 pub(crate) use parts::Parts;

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use steadfast_ext4_format::{Ext4Error, Result};
 
-use super::cache::BlockCache;
 use super::lock::MetaState;
 use super::log::MetaLog;
 use super::volume::Volume;
@@ -21,11 +20,6 @@ pub(crate) enum Miss {
 }
 
 impl MetaState {
-    /// An empty cache for so many blocks.
-    pub fn new_cache(blocks: usize) -> BlockCache {
-        BlockCache::new(blocks)
-    }
-
     /// A block from the cache, the log or the device, in this order. `check` is asked once for a
     /// block that comes from outside.
     ///

@@ -11,7 +11,6 @@ use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_journal::Tid;
 use steadfast_runtime::MutexGuard;
 
-use super::group_edits::{GroupEdit, GroupEdits};
 use super::lock::MetaState;
 use super::parts::Parts;
 use super::read::Miss;
@@ -20,6 +19,13 @@ use crate::state::{
     Allocator, Holds, Inode, InodeEdit, NameCache, NameEdit, NameRecord, Notes, OrphanEdit,
     Orphans, SpaceEdit,
 };
+
+/// A group that a transaction changes.
+pub(crate) struct GroupEdit {
+    pub desc: GroupDesc,
+    pub blocks_changed: bool,
+    pub inodes_changed: bool,
+}
 
 /// An operation on the metadata. See the module's text.
 pub struct Txn<'v> {
@@ -38,7 +44,8 @@ pub struct Txn<'v> {
     pub(crate) inodes: BTreeMap<InodeNo, InodeEdit>,
     /// Inodes that were looked at, a few: they stay what they are while the lock is held.
     pub(crate) seen: RefCell<Vec<Arc<Inode>>>,
-    pub(crate) groups: GroupEdits,
+    /// Groups that it changes.
+    pub(super) groups: BTreeMap<GroupNo, GroupEdit>,
     pub(crate) superblock: Option<Box<Superblock>>,
     pub(crate) orphan_edit: Option<OrphanEdit>,
     pub(crate) space: SpaceEdit,
@@ -76,7 +83,7 @@ impl<'v> Txn<'v> {
             revokes: BTreeSet::new(),
             inodes: BTreeMap::new(),
             seen: RefCell::default(),
-            groups: GroupEdits::default(),
+            groups: BTreeMap::new(),
             superblock: None,
             orphan_edit: None,
             space: SpaceEdit::default(),
@@ -213,7 +220,7 @@ impl<'v> Txn<'v> {
 
     /// A group's descriptor as this transaction sees it.
     pub(crate) fn group(&self, group: GroupNo) -> &GroupDesc {
-        match self.groups.edited.get(&group) {
+        match self.groups.get(&group) {
             Some(edit) => &edit.desc,
             None => &self.meta.groups[group.0 as usize],
         }
@@ -222,7 +229,7 @@ impl<'v> Txn<'v> {
     /// A group's descriptor, to be changed.
     pub(crate) fn group_mut(&mut self, group: GroupNo) -> &mut GroupEdit {
         let current = &self.meta.groups[group.0 as usize];
-        self.groups.edited.entry(group).or_insert_with(|| GroupEdit {
+        self.groups.entry(group).or_insert_with(|| GroupEdit {
             desc: *current,
             blocks_changed: false,
             inodes_changed: false,

@@ -8,9 +8,8 @@
 //! not marked clean: its blocks are free by then, and nobody looks for a log there.
 
 use steadfast_block::BlockDevice;
-use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Compat, Layout, Superblock};
-use steadfast_ext4_format::superblock;
+use steadfast_ext4_format::{Result, superblock};
 use steadfast_journal::{FsBlock, Overlay, Recovery, RecoveryReport};
 
 /// The superblock that is to be replayed, if it gives up the journal that `home` names.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::journal::{InternalJournal, find_internal};
 use steadfast_ext4_format::ondisk::{Compat, Features, Incompat, Layout, Superblock};
-use steadfast_ext4_format::superblock;
 use steadfast_ext4_format::superblock::FoundSuperblock;
-use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
+use steadfast_ext4_format::{Ext4Error, RangeSet, Result, refused, superblock};
 use steadfast_journal::external::{self, Owner};
 use steadfast_journal::{
     CheckpointHook, Checksums, Journal, Log, Overlay, Recovery, RecoveryReport,
@@ -18,8 +17,7 @@ use super::{given_up, needs_recovery, relied_upon, stale};
 use crate::fastcommit;
 use crate::meta::MetaLog;
 use crate::options::{DataMode, MountOptions};
-use crate::state::Clock;
-use crate::state::HomeMark;
+use crate::state::{Clock, HomeMark};
 
 /// A file system's log.
 pub(crate) struct OpenLog {
@@ -41,11 +39,16 @@ impl OpenLog {
     pub(super) fn replay(
         &self,
         device: &Arc<dyn BlockDevice>,
-        options: &MountOptions,
+        #[cfg_attr(not(feature = "planted-bugs"), expect(unused_variables))] options: &MountOptions,
         check: impl FnOnce(&Overlay) -> Result<()>,
     ) -> Result<RecoveryReport> {
-        let log = planted_log(&self.log, options);
-        let mut recovery = planted(Recovery::read(&log, &**device)?, options);
+        let log = self.log.clone();
+        #[cfg(feature = "planted-bugs")]
+        let log = log.with_planted(options.journal.planted);
+        let recovery = Recovery::read(&log, &**device)?;
+        #[cfg(feature = "planted-bugs")]
+        let recovery = Recovery { planted: options.journal.planted, ..recovery };
+        let mut recovery = recovery;
         let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
         let mut replayed = recovery.overlay.clone();
         replayed.extend(changes.clone());
@@ -89,30 +92,6 @@ impl OpenLog {
     }
 }
 
-/// With the bug that the mount asks for.
-#[cfg(feature = "planted-bugs")]
-fn planted_log(log: &Log, options: &MountOptions) -> Log {
-    log.clone().with_planted(options.journal.planted)
-}
-
-/// No bugs are built in.
-#[cfg(not(feature = "planted-bugs"))]
-fn planted_log(log: &Log, _: &MountOptions) -> Log {
-    log.clone()
-}
-
-/// With the bug that the mount asks for.
-#[cfg(feature = "planted-bugs")]
-fn planted(recovery: Recovery, options: &MountOptions) -> Recovery {
-    Recovery { planted: options.journal.planted, ..recovery }
-}
-
-/// No bugs are built in.
-#[cfg(not(feature = "planted-bugs"))]
-fn planted(recovery: Recovery, _: &MountOptions) -> Recovery {
-    recovery
-}
-
 /// What recovery left.
 #[derive(Default)]
 pub(super) struct RecoveredLog {
@@ -127,10 +106,6 @@ impl RecoveredLog {
     pub fn had_error(&self) -> bool {
         self.report.as_ref().is_some_and(|report| report.errno != 0)
     }
-}
-
-fn refused<T>(what: impl Into<String>) -> Result<T> {
-    Err(Ext4Error::Refused { what: what.into() })
 }
 
 /// Finds the log; `None` if the file system has no journal or it is not to be looked at.

@@ -33,8 +33,7 @@ use steadfast_ext4_format::ondisk::{
     check_writable_filesystem,
 };
 use steadfast_ext4_format::superblock::FoundSuperblock;
-use steadfast_ext4_format::{Ext4Error, Result};
-use steadfast_ext4_format::{groups, superblock};
+use steadfast_ext4_format::{Result, groups, refused, superblock, unsupported};
 use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 
 pub use relied_upon::check_mountable;
@@ -46,7 +45,7 @@ use crate::mounted::Ext4;
 use crate::options::{DataMode, MountOptions};
 use crate::quota;
 use crate::stage::{LoadedLayout, assemble, load_orphans};
-use crate::state::{Clock, MountRecovery, Protection, Track};
+use crate::state::{AccessRule, Clock, Handles, MountRecovery, Protection, Track, Transact};
 
 impl Ext4 {
     /// Mounts the file system on `device`.
@@ -65,8 +64,7 @@ impl Ext4 {
         relied_upon::check_sectors(&*device, &layout)?;
         let read_only = options.read_only;
         if device.info().read_only && !read_only {
-            let what = format!("{} is read-only: mount read-only", device.info().name);
-            return Err(Ext4Error::Refused { what });
+            return refused(format!("{} is read-only: mount read-only", device.info().name));
         }
         if options.journal.fast_commits && !read_only {
             check_fast_commits(superblock)?;
@@ -132,9 +130,10 @@ impl Ext4 {
                 journal::open(found, home.clone(), &device, features, clock, &options)?
             }
             (false, None) if options.data == DataMode::Transact => {
-                let what = "data=transact needs a journal, and the file system has none: give it \
-                            one (tune2fs -j), or mount with another data= mode";
-                return Err(Ext4Error::Refused { what: what.into() });
+                return refused(
+                    "data=transact needs a journal, and the file system has none: give it \
+                            one (tune2fs -j), or mount with another data= mode",
+                );
             }
             (false, None) => MetaLog::direct(Arc::clone(&device), loaded.layout.block_size),
         };
@@ -162,7 +161,20 @@ impl Ext4 {
             let store: Weak<dyn PageStore> = me.clone();
             let images = Arc::clone(&options.journal.image_bytes);
             let pages = PageCache::beside(options.page_cache.clone(), store, images);
-            Ext4 { home, protection, ..Ext4::new(parts, pages, options, dax, recovery, me) }
+            Ext4 {
+                volume: Arc::clone(&parts.volume),
+                transact: parts.transacts().then(|| Transact::new(options.transact)),
+                access_rule: AccessRule::of(&options),
+                handles: Handles::default(),
+                me: Weak::clone(me),
+                home,
+                protection,
+                parts,
+                pages,
+                options,
+                dax,
+                recovery,
+            }
         });
         if let Some(damage) = by_backup {
             fs.volume.status.set_read_only(format!(
@@ -175,10 +187,7 @@ impl Ext4 {
             return Ok(fs);
         }
         if let Some(protection) = &fs.protection {
-            let journal = match &fs.parts.log {
-                MetaLog::Journal(journal) => Some(Arc::clone(journal)),
-                _ => None,
-            };
+            let journal = fs.parts.log.journal().cloned();
             protection.start(Arc::downgrade(&fs.volume.status), journal);
         }
         fs.mark_mounted()?;
@@ -209,10 +218,7 @@ pub fn protection_wait(device: &dyn BlockDevice) -> Result<Duration> {
 /// Refuses `fast_commit` where fast commits cannot be written.
 fn check_fast_commits(superblock: &Superblock) -> Result<()> {
     let features = superblock.features();
-    let refused = |what: &str| {
-        let what = format!("fast_commit: {what}: mount without the option");
-        Err(Ext4Error::Refused { what })
-    };
+    let refused = |what: &str| refused(format!("fast_commit: {what}: mount without the option"));
     if !features.compat.contains(Compat::HAS_JOURNAL) {
         return refused("the file system has no journal");
     }
@@ -238,11 +244,10 @@ fn check_transactable(layout: &Layout) -> Result<()> {
              mount with another data= mode",
             layout.block_size
         );
-        return Err(Ext4Error::Unsupported { what });
+        return unsupported(what);
     }
     if layout.features.ro_compat.contains(RoCompat::BIGALLOC) {
-        let what = "data=transact on bigalloc: mount with another data= mode".into();
-        return Err(Ext4Error::Unsupported { what });
+        return unsupported("data=transact on bigalloc: mount with another data= mode");
     }
     Ok(())
 }

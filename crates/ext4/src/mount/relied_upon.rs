@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::{Incompat, InodeNo, Layout};
-use steadfast_ext4_format::{Ext4Error, RangeSet, Result, superblock};
+use steadfast_ext4_format::{Ext4Error, RangeSet, Result, refused, superblock};
 use steadfast_journal::Overlay;
 use steadfast_vfs::FileType;
 
@@ -74,7 +74,7 @@ pub(super) fn check_sectors(device: &dyn BlockDevice, layout: &Layout) -> Result
         device.info().name,
         layout.block_size
     );
-    Err(Ext4Error::Refused { what })
+    refused(what)
 }
 
 /// Refuses orphans that are not in use, which could be neither deleted nor cut.

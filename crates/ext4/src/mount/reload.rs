@@ -1,11 +1,10 @@
 //! Forgetting everything that is in memory of a volume, and reading it anew: what a rollback
 //! leaves is what the log holds.
 
-use steadfast_ext4_format::Result;
-use steadfast_ext4_format::{groups, superblock};
+use steadfast_ext4_format::{Result, groups, superblock};
 use steadfast_journal::{FsBlock, Overlay};
 
-use crate::meta::{MetaState, Parts};
+use crate::meta::{BlockCache, Parts};
 use crate::stage::{count_free, read_orphans};
 use crate::state::XattrBlockCache;
 
@@ -23,7 +22,7 @@ impl Parts {
             let mut meta = self.lock_meta();
             // A lookup that was still on its way has learnt its name before this.
             self.names.clear();
-            meta.cache.replace(MetaState::new_cache(cache_blocks));
+            meta.cache.replace(BlockCache::new(cache_blocks));
             meta.superblock = superblock::read(&*self.volume.device, &overlay)?;
             meta.groups = groups::read(&*self.volume.device, &self.volume.layout, &overlay)?;
             meta.xattr_blocks = XattrBlockCache::default();

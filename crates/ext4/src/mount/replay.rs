@@ -6,8 +6,7 @@ use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::{
     Compat, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
 };
-use steadfast_ext4_format::superblock;
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, refused, superblock};
 use steadfast_journal::{Overlay, RecoveryReport};
 
 use super::journal;
@@ -16,8 +15,7 @@ use crate::meta::Parts;
 use crate::mounted::Ext4;
 use crate::options::MountOptions;
 use crate::stage::{load_orphans, stage_with};
-use crate::state::Clock;
-use crate::state::Protection;
+use crate::state::{Clock, Protection};
 
 /// Replays the journal if the file system needs recovery, and marks both clean. What no
 /// transaction logs is brought up to date as a mount would: the superblock's free blocks and
@@ -48,9 +46,9 @@ pub fn replay(
     }
     if device.info().read_only {
         let name = &device.info().name;
-        let what =
-            format!("{name} is write-protected: mount it with -o ro, which replays in memory");
-        return Err(Ext4Error::Refused { what });
+        return refused(format!(
+            "{name} is write-protected: mount it with -o ro, which replays in memory"
+        ));
     }
     let protection = protect(device, options)?;
     let report = found.replay(device, options, |_| Ok(())).and_then(|report| {
@@ -162,7 +160,7 @@ pub fn discardable(
     let bootstrap = superblock::find(&**device)?;
     let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
     let Some(found) = journal::find(device, &bootstrap.superblock, &layout, options)? else {
-        return Err(Ext4Error::Refused { what: "the file system has no journal".into() });
+        return refused("the file system has no journal");
     };
     found.replay_dry(device)
 }

@@ -18,7 +18,7 @@
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::{Layout, Superblock};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Result, refused};
 use steadfast_journal::{FsBlock, Log, Recovery, Tid};
 
 /// The time of a commit is that of the last tick of a coarse clock.
@@ -61,7 +61,7 @@ pub(super) fn refuse(
          because the clock was wrong, e2fsck -fy replays it",
         log.device().info().name
     );
-    Err(Ext4Error::Refused { what })
+    refused(what)
 }
 
 /// Refuses a log that ends before a transaction of which blocks are in their places.
@@ -77,5 +77,5 @@ fn check_mark(log: &Log, newest: Tid, mark: Tid) -> Result<()> {
          --discard-unreplayed`, then e2fsck -f",
         log.device().info().name
     );
-    Err(Ext4Error::Refused { what })
+    refused(what)
 }

@@ -1,8 +1,7 @@
 //! What the superblock says of a mounted and of an unmounted file system.
 
 use steadfast_ext4_format::ondisk::{Compat, Incompat, RoCompat, StateFlags, Superblock};
-use steadfast_ext4_format::superblock;
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Result, refused, superblock};
 use steadfast_journal::Tid;
 
 use crate::meta::MetaLog;
@@ -111,7 +110,7 @@ impl Ext4 {
             };
         }
         if self.volume.status.is_unmounted() {
-            return Err(Ext4Error::Refused { what: "already unmounted".into() });
+            return refused("already unmounted");
         }
         if self.volume.status.is_down() {
             self.volume.status.set_unmounted();

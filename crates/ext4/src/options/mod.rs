@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::{Compat, Superblock};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Result, refused};
 use steadfast_pagecache::{PAGE, Settings};
 use steadfast_vfs::TransactPolicy;
 
@@ -316,7 +316,6 @@ impl MountOptions {
 
     /// Refuses options that contradict each other.
     pub(super) fn check(&self) -> Result<()> {
-        let refused = |what: &str| Err(Ext4Error::Refused { what: what.into() });
         if self.journal.async_commit && self.data == DataMode::Ordered {
             // The commit block could be durable before the ordered data is: stale data exposed.
             return refused(
@@ -360,13 +359,11 @@ impl MountOptions {
 
     /// Refuses options that need a journal, or one that is not there.
     pub(super) fn check_with(&self, superblock: &Superblock) -> Result<()> {
-        let refused = |what: String| Err(Ext4Error::Refused { what });
         let has_journal = superblock.features().compat.contains(Compat::HAS_JOURNAL);
         if has_journal && self.no_load && !self.read_only {
             // The kernel does so where the journal is empty. What it writes is in no journal then,
             // and nothing says so after a crash.
-            let what = "noload is for read-only mounts only: add ro, or leave noload out";
-            return refused(what.into());
+            return refused("noload is for read-only mounts only: add ro, or leave noload out");
         }
         match &self.data_given {
             Some(word) if !has_journal => refused(format!(

@@ -1,15 +1,13 @@
 //! One quota file, in a transaction: finding and adding entries.
 
 use steadfast_ext4_format::ondisk::{
-    Extent, InodeNo, QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_ROOT, QuotaBlockHeader,
-    QuotaEntry, QuotaInfo, quota_index,
+    InodeNo, QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_ROOT, QuotaBlockHeader, QuotaEntry,
+    QuotaInfo, quota_index,
 };
 use steadfast_ext4_format::{Ext4Error, Result};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::alloc::{BlockRequest, Purpose};
-use crate::extents::ClusterRange;
-use crate::extents::{block_goal, block_of, map_extent, place_blocks};
+use crate::extents::{block_goal, block_of, map_metadata_block};
 use crate::meta::Txn;
 
 /// Where an entry is: block of the file, and number in it.
@@ -46,10 +44,7 @@ fn write_quota_block(txn: &mut Txn<'_>, no: InodeNo, block: u32, contents: &[u8]
         Some(place) => place,
         None => {
             let goal = block_goal(txn, no, Some(logical));
-            let purpose = Purpose::Metadata;
-            let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
-            let ClusterRange { start, taken, .. } = place_blocks(txn, request, logical)?;
-            map_extent(txn, no, Extent { logical, len: 1, start, unwritten: false }, taken)?;
+            let start = map_metadata_block(txn, no, logical, goal)?;
             // OK to cast: a block is at most 64 KiB.
             txn.create(start, vec![0; txn.volume.block_size() as usize]);
             start

@@ -16,7 +16,7 @@ mod usage;
 use steadfast_ext4_format::ondisk::{InodeNo, QUOTA_MAGIC, QUOTA_VERSION, QuotaInfo, RoCompat};
 pub use steadfast_ext4_format::quota::QuotaKind;
 use steadfast_ext4_format::quota::{KINDS, file_of};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, unsupported};
 use steadfast_vfs::FileType;
 
 use crate::meta::Parts;
@@ -73,8 +73,7 @@ pub(crate) fn load(parts: &Parts) -> Result<Quotas> {
             return Err(corrupt("wrong magic number"));
         }
         if info.version.get() != QUOTA_VERSION {
-            let what = format!("{kind:?} quota file of version {}", info.version);
-            return Err(Ext4Error::Unsupported { what });
+            return unsupported(format!("{kind:?} quota file of version {}", info.version));
         }
         quotas.files.insert(kind, no);
     }

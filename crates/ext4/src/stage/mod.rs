@@ -11,7 +11,9 @@ use steadfast_ext4_format::{RangeSet, Result, groups, superblock};
 use steadfast_journal::Overlay;
 use steadfast_runtime::Mutex;
 
-use crate::meta::{MetaLock, MetaLog, MetaState, Parts, Volume, group_metadata, system_blocks};
+use crate::meta::{
+    BlockCache, MetaLock, MetaLog, MetaState, Parts, Volume, group_metadata, system_blocks,
+};
 use crate::options::{DataMode, MountOptions};
 use crate::state::{
     AllocState, Allocator, Clock, Fresh, Holds, InodeCache, NameCache, NodeCache, OrphanSet,
@@ -114,7 +116,7 @@ pub(crate) fn assemble(
     };
     let transacts = options.data == DataMode::Transact && matches!(log, MetaLog::Journal(_));
     let meta = MetaState {
-        cache: RefCell::new(MetaState::new_cache(options.metadata_cache_blocks)),
+        cache: RefCell::new(BlockCache::new(options.metadata_cache_blocks)),
         superblock,
         groups,
         alloc: AllocState::default(),

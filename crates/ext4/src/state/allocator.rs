@@ -43,11 +43,7 @@ impl Allocator {
     pub fn busy_until_commit(&self, edit: &SpaceEdit) -> RangeSet {
         let Some(fresh) = &self.fresh else { return edit.freed.clone() };
         let mut busy = RangeSet::new();
-        for (start, end) in edit.freed.iter() {
-            for (s, e) in fresh.held(start, end) {
-                busy.insert(s, e);
-            }
-        }
+        busy.extend(edit.freed.iter().flat_map(|(start, end)| fresh.held(start, end)));
         for (start, end) in edit.taken.iter() {
             busy.remove(start, end);
         }
@@ -67,9 +63,7 @@ impl Allocator {
     /// Counts what a finished transaction has taken and freed. Its commit may have come already:
     /// who looks at that needs the metadata lock first, which the transaction has.
     pub fn count(&self, state: &mut AllocState, edit: &SpaceEdit, busy: &RangeSet) {
-        for (start, end) in busy.iter() {
-            state.busy.insert(start, end);
-        }
+        state.busy.extend(busy.iter());
         if let Some(fresh) = &self.fresh {
             fresh.change(&edit.taken, &edit.freed);
         }
@@ -98,9 +92,7 @@ impl Allocator {
     pub fn reset(&self, state: &mut AllocState, free_blocks: u64, free_inodes: u64) {
         *state = AllocState::default();
         let held = self.home.as_ref().map(|home| home.forget_released()).unwrap_or_default();
-        for (start, end) in &held {
-            state.busy.insert(*start, *end);
-        }
+        state.busy.extend(held.iter().copied());
         let mut space = self.counts();
         (space.free_blocks, space.free_inodes) = (free_blocks, free_inodes);
         (space.delayed_blocks, space.settled_blocks) = (0, 0);

@@ -58,6 +58,12 @@ struct TransactionChanges {
     inodes: BTreeMap<InodeNo, RangeSet>,
 }
 
+impl TransactionChanges {
+    fn ineligible(tid: Tid) -> Self {
+        TransactionChanges { tid: Some(tid), ineligible: true, ..TransactionChanges::default() }
+    }
+}
+
 /// What a fast commit has to record.
 pub(crate) struct Pending {
     pub names: Vec<NameRecord>,
@@ -78,27 +84,16 @@ impl Track {
             *done = TransactionChanges { tid: Some(tid), ..TransactionChanges::default() };
         }
         let Some(recorded) = recorded.filter(|_| !done.ineligible) else {
-            *done = TransactionChanges {
-                tid: Some(tid),
-                ineligible: true,
-                ..TransactionChanges::default()
-            };
+            *done = TransactionChanges::ineligible(tid);
             return;
         };
         done.names.extend(recorded.names);
         if done.names.len() > NAMES_MAX {
-            *done = TransactionChanges {
-                tid: Some(tid),
-                ineligible: true,
-                ..TransactionChanges::default()
-            };
+            *done = TransactionChanges::ineligible(tid);
             return;
         }
         for (no, ranges) in recorded.inodes {
-            let ranges_so_far = done.inodes.entry(no).or_default();
-            for (from, to) in ranges.iter() {
-                ranges_so_far.insert(from, to);
-            }
+            done.inodes.entry(no).or_default().extend(ranges.iter());
         }
     }
 
@@ -125,11 +120,7 @@ impl Track {
     pub(crate) fn mark_ineligible(&self, tid: Tid) {
         let mut done = self.done();
         if done.tid == Some(tid) {
-            *done = TransactionChanges {
-                tid: Some(tid),
-                ineligible: true,
-                ..TransactionChanges::default()
-            };
+            *done = TransactionChanges::ineligible(tid);
         }
     }
 }

@@ -26,9 +26,7 @@ impl Fresh {
     /// An operation has taken these blocks and freed those.
     pub fn change(&self, taken: &RangeSet, freed: &RangeSet) {
         let mut blocks = self.lock();
-        for (start, end) in taken.iter() {
-            blocks.insert(start, end);
-        }
+        blocks.extend(taken.iter());
         for (start, end) in freed.iter() {
             blocks.remove(start, end);
         }

@@ -8,7 +8,7 @@ use steadfast_ext4_format::Result;
 use steadfast_pagecache::ErrorCursor;
 use steadfast_vfs::{Fh, FsError, OpenFlags};
 
-use crate::state::Inode;
+use super::Inode;
 
 /// An open file.
 pub(crate) struct OpenFile {

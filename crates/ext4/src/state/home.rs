@@ -22,8 +22,7 @@ use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::{
     CHANGES_AT, Incompat, Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock,
 };
-use steadfast_ext4_format::superblock;
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, superblock};
 use steadfast_journal::{CheckpointHook, FsBlock, JournalError, Tid};
 use steadfast_runtime::{Mutex, MutexGuard};
 use zerocopy::IntoBytes;

@@ -12,8 +12,7 @@ use std::time::Duration;
 use steadfast_block::{BlockDevice, BlockError};
 use steadfast_ext4_format::mmp::{CLEAN, FSCK, USER_MAX, decode, place};
 use steadfast_ext4_format::ondisk::{Layout, Mmp, Superblock};
-use steadfast_ext4_format::superblock;
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Result, refused, superblock};
 use steadfast_journal::{Journal, JournalError};
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, is_simulated, now, random_u64, sleep, spawn};
 use zerocopy::{FromZeros, IntoBytes};
@@ -46,10 +45,6 @@ struct State {
     /// What the block holds by us.
     ours: Mmp,
     stop: bool,
-}
-
-fn refused<T>(what: String) -> Result<T> {
-    Err(Ext4Error::Refused { what })
 }
 
 /// What a host is called, cut to fit, with a NUL behind.

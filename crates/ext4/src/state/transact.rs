@@ -21,6 +21,7 @@ pub(crate) struct Transact {
 }
 
 /// Locked for moments only.
+#[derive(Default)]
 pub(crate) struct State {
     pub policy: TransactPolicy,
     /// Why there can be no further point.
@@ -43,16 +44,7 @@ impl Transact {
     pub fn new(policy: TransactPolicy) -> Self {
         Transact {
             gate: RwLock::new(()),
-            state: sync::Mutex::new(State {
-                policy,
-                failed: None,
-                errors: ErrorCursor::default(),
-                group_open: false,
-                groups: 0,
-                group_failed: None,
-                last: None,
-                discarded: None,
-            }),
+            state: sync::Mutex::new(State { policy, ..State::default() }),
             timer: Timer::new(policy.timed),
             rollbacks: AtomicU64::new(0),
         }

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use steadfast_ext4_format::Result;
-use steadfast_vfs::{FsError, TransactPolicy};
+use steadfast_vfs::FsError;
 
 use crate::mounted::Ext4;
 use crate::state::{LastPoint, SincePoint, Transact};
@@ -58,28 +58,12 @@ impl Ext4 {
         Ok(())
     }
 
-    /// When points are made.
-    pub(crate) fn policy(&self) -> steadfast_vfs::Result<TransactPolicy> {
-        Ok(self.transacting()?.policy())
-    }
-
-    /// Changes when points are made, from now on.
-    pub(crate) fn set_policy(&self, policy: TransactPolicy) -> steadfast_vfs::Result<()> {
-        let transact = self.transacting()?;
-        transact.state().policy = policy;
-        transact.timer.set_period(policy.timed);
-        self.note_change();
-        Ok(())
-    }
-
     /// How often the file system has gone back to a transaction point: what was read before the
     /// last time may no longer be so.
     pub fn rollbacks(&self) -> u64 {
         self.transact.as_ref().map_or(0, |t| t.rollbacks.load(Ordering::Acquire))
     }
-}
 
-impl Ext4 {
     /// The last transaction point; `None` without data=transact.
     pub fn last_point(&self) -> Option<LastPoint> {
         self.transact.as_ref().and_then(|transact| transact.state().last)
@@ -104,9 +88,7 @@ impl Ext4 {
     pub fn discarded(&self) -> Option<SincePoint> {
         self.transact.as_ref().and_then(|transact| transact.state().discarded)
     }
-}
 
-impl Ext4 {
     /// Something may have changed: the time to the next point runs.
     pub(crate) fn note_change(&self) {
         if let Some(transact) = &self.transact

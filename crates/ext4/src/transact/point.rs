@@ -4,8 +4,7 @@ use std::sync::atomic::Ordering;
 
 use steadfast_block::Completion;
 use steadfast_ext4_format::Ext4Error;
-use steadfast_journal::Tid;
-use steadfast_journal::{Journal, Update};
+use steadfast_journal::{Journal, Tid, Update};
 use steadfast_vfs::{FsError, Result};
 
 use crate::mounted::Ext4;

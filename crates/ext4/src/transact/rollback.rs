@@ -6,8 +6,7 @@ use steadfast_ext4_format::Ext4Error;
 use steadfast_journal::Journal;
 use steadfast_vfs::{FsError, Result, TransactMask};
 
-use crate::file::CALL;
-use crate::file::process_orphans;
+use crate::file::{CALL, process_orphans};
 use crate::mounted::Ext4;
 use crate::state::{RolledBack, Transact};
 

@@ -6,34 +6,23 @@ use steadfast_ext4_format::xattr::name::{ACL_ACCESS, ACL_DEFAULT};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, SetXattr};
 
-use super::UnusedInodes;
-use super::{read_xattr, set_xattr};
+use super::{UnusedInodes, read_xattr, set_xattr};
 use crate::meta::Txn;
 
-/// Which of the two lists of an inode.
+/// Which of the two lists of an inode, by the code of its attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum AclType {
     /// Who may do what.
-    Access,
+    Access = ACL_ACCESS,
     /// Of a directory: what new inodes in it get.
-    Default,
+    Default = ACL_DEFAULT,
 }
 
 impl AclType {
     /// The list that an attribute's code stands for.
     pub fn of(index: u8) -> Option<AclType> {
-        match index {
-            ACL_ACCESS => Some(AclType::Access),
-            ACL_DEFAULT => Some(AclType::Default),
-            _ => None,
-        }
-    }
-
-    fn index(self) -> u8 {
-        match self {
-            AclType::Access => ACL_ACCESS,
-            AclType::Default => ACL_DEFAULT,
-        }
+        [AclType::Access, AclType::Default].into_iter().find(|which| *which as u8 == index)
     }
 }
 
@@ -45,7 +34,7 @@ pub(crate) fn read_acl(txn: &Txn<'_>, no: InodeNo, which: AclType) -> Result<Opt
     if txn.raw_inode(no)?.file_type() == Some(FileType::Symlink) {
         return Err(no_lists());
     }
-    let Some(bytes) = read_xattr(txn, no, (which.index(), b""))? else { return Ok(None) };
+    let Some(bytes) = read_xattr(txn, no, (which as u8, b""))? else { return Ok(None) };
     let corrupt = |what| Ext4Error::corrupt(what, format!("inode {no}"));
     Acl::from_disk(&bytes).map_err(corrupt)
 }
@@ -79,7 +68,7 @@ pub(crate) fn set_acl(
         acl = acl.filter(|_| !all);
     }
     let value = acl.map(Acl::to_disk);
-    let name = (which.index(), &b""[..]);
+    let name = (which as u8, &b""[..]);
     match set_xattr(txn, no, name, value.as_deref(), SetXattr::Any) {
         Ok((_, unused)) => Ok(unused),
         // To remove what is not there is fine.

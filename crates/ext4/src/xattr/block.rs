@@ -8,8 +8,7 @@ use steadfast_ext4_format::xattr::entry::{Entry, Value, XattrArea};
 use steadfast_ext4_format::{Ext4Error, Result};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::alloc::free_blocks;
-use crate::alloc::{BlockRequest, Purpose};
+use crate::alloc::{BlockRequest, free_blocks};
 use crate::extents::{add_blocks, block_goal};
 use crate::meta::Txn;
 use crate::planted::Bug;
@@ -106,9 +105,7 @@ pub(crate) fn store_xattr_block(
             twin.number
         }
         None => {
-            let goal = block_goal(txn, no, None);
-            let purpose = Purpose::Metadata;
-            let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
+            let request = BlockRequest::metadata(block_goal(txn, no, None), no);
             let (number, _) = txn.allocator.allocate(txn, request)?;
             create_xattr_block(txn, number, 1, entries);
             number

@@ -7,7 +7,7 @@ use super::plot::{Frame, Plot};
 use super::scale::Scale;
 use super::svg::{Drawing, compact};
 use super::theme::HEATS;
-use crate::results::{GridCell, GridRow, Results, Spread, VariantInfo};
+use crate::results::{GridCell, GridRow, Results, Spread, VariantInfo, distinct};
 
 /// Everything there is of it; `None`: nothing was measured so.
 pub(super) fn all(results: &Results) -> Option<Markup> {
@@ -35,13 +35,7 @@ pub(super) fn all(results: &Results) -> Option<Markup> {
 }
 
 fn tests(results: &Results) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in results.all::<GridRow>() {
-        if !names.contains(&row.test.as_str()) {
-            names.push(&row.test);
-        }
-    }
-    names
+    distinct(results.all::<GridRow>().map(|row| row.test.as_str()))
 }
 
 /// Each configuration, in words, with the variants of it.

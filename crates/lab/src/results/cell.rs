@@ -72,7 +72,7 @@ impl Cell {
     }
 
     /// A figure that may not be there.
-    pub fn maybe(x: Option<f64>, unit: Unit) -> Cell {
+    pub(crate) fn maybe(x: Option<f64>, unit: Unit) -> Cell {
         x.map_or(Cell::None, |x| Cell::of(x, unit))
     }
 

@@ -54,7 +54,7 @@ pub use stored::{FullRatio, FullSize, ResultsError};
 pub use timings::TimingRow;
 pub(crate) use {
     column::{Column, always},
-    row::{Order, RowContext, TableLine},
+    row::{Order, RowContext, TableLine, distinct},
     speed::each_once,
 };
 
@@ -217,13 +217,7 @@ impl Results {
 
     /// The ways in which calls of the workload of files were made, each once.
     pub fn ways(&self) -> Vec<String> {
-        let mut ways: Vec<String> = Vec::new();
-        for way in self.all::<FilesRow>().map(FilesRow::way) {
-            if !ways.contains(&way) {
-                ways.push(way);
-            }
-        }
-        ways
+        distinct(self.all::<FilesRow>().map(FilesRow::way))
     }
 
     /// What a variant is.

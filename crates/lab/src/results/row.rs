@@ -84,3 +84,14 @@ pub(crate) enum Order {
     /// Speeds by size.
     Sizes,
 }
+
+/// Each once, in the order in which they first appear.
+pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
+        }
+    }
+    once
+}

@@ -5,7 +5,8 @@ use steadfast_bench::distribution::LatencyHistogram;
 
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
-use super::row::{Order, Row, RowContext, TableLine};
+
+use super::row::{Order, Row, RowContext, TableLine, distinct};
 use super::{Percentiles, SumKind};
 
 /// The speed of one test on one variant.
@@ -97,13 +98,7 @@ impl Row for Ratio {
 
 /// Names in quotes, each once.
 pub(crate) fn each_once<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    let mut all: Vec<String> = Vec::new();
-    for name in names.map(|name| format!("'{name}'")) {
-        if !all.contains(&name) {
-            all.push(name);
-        }
-    }
-    all.join(" and ")
+    distinct(names).into_iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" and ")
 }
 
 /// Ratios of every variant that ran a test over its baseline.

@@ -138,7 +138,7 @@ impl Workload for Iozone {
         if self.takes_by_bytes {
             return self.of(variant).map_or(1, |lines| 1 + (lines.speed.data_bytes() >> 20));
         }
-        if variant.mount.split(',').any(|option| option == "data=journal") { 2 } else { 1 }
+        if variant.stack.mount.split(',').any(|option| option == "data=journal") { 2 } else { 1 }
     }
 }
 
@@ -152,9 +152,9 @@ pub(super) fn files_fit(
 ) -> Result<(), ScenarioError> {
     let bytes = iozone.data_bytes();
     for v in variants.iter().filter(|v| takes_part(v.run)) {
-        let room = scenario.topology.bytes_of(&v.disk);
+        let room = scenario.topology.bytes_of(&v.stack.disk);
         if bytes >= room {
-            let (variant, device) = (v.name.clone(), v.disk.clone());
+            let (variant, device) = (v.name.clone(), v.stack.disk.clone());
             return Err(ScenarioError::FilesDoNotFit { variant, bytes, device, room });
         }
     }

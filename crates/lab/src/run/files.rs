@@ -18,7 +18,7 @@ use crate::results::{
     ClockKind, FilesRow, LatencyHistogram, Measurement, Path, Percentiles, RiskRow, Spread,
     VariantTime,
 };
-use crate::scenario::{FilesSpec, Variant};
+use crate::scenario::Variant;
 
 /// After so many cuts in a hundred the power goes a second time. (Not for the kernel's.)
 const AGAIN_PERCENT: u64 = 20;
@@ -26,24 +26,24 @@ const AGAIN_PERCENT: u64 = 20;
 /// The workload of files: one run is measured and cut.
 pub(super) struct Files {
     workload: FilesWorkload,
-    description: String,
     /// It is all that the scenario runs. Beside a benchmark it is what is cut.
     is_alone: bool,
 }
 
 impl Files {
-    pub fn new(spec: &FilesSpec, seed: u64, is_alone: bool) -> Files {
-        Files { workload: spec.workload(seed), description: spec.description(), is_alone }
+    pub fn new(spec: &FilesWorkload, seed: u64, is_alone: bool) -> Files {
+        let workload = FilesWorkload { seed, ..spec.clone() };
+        Files { workload, is_alone }
     }
 }
 
 impl Workload for Files {
     fn command(&self) -> Option<String> {
-        self.is_alone.then(|| self.description.clone())
+        self.is_alone.then(|| self.workload.description())
     }
 
     fn risk_command(&self) -> Option<String> {
-        (!self.is_alone).then(|| self.description.clone())
+        (!self.is_alone).then(|| self.workload.description())
     }
 
     fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {

@@ -206,7 +206,7 @@ impl Setting {
             name: v.name.clone(),
             label: v.label.clone(),
             devices: self.device_names(v),
-            mount: v.mount.clone(),
+            mount: v.stack.mount.clone(),
             configuration: v.configuration.clone(),
             kernel: v.kernel.clone(),
             control: self.scenario.lies(v),
@@ -239,7 +239,7 @@ impl Setting {
             let spec = topology.volumes.get(name)?;
             Some(format!("{name}: {}", spec.description()))
         };
-        let both = std::iter::once(&variant.disk).chain(&variant.journal);
+        let both = std::iter::once(&variant.stack.disk).chain(&variant.stack.journal);
         both.flat_map(|name| {
             let leaves = topology.leaves_of(name).into_iter().map(leaf);
             volume(name).into_iter().chain(leaves).collect::<Vec<_>>()

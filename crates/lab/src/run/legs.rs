@@ -28,7 +28,7 @@ use super::workload::{JobResult, Workload};
 use crate::VariantError;
 use crate::results::{LegRow, Percentiles, Rate};
 use crate::scenario::{LegsSpec, Variant};
-use boot::{BootResult, boot};
+use boot::boot;
 use judge::{BLOCK, BlockRun, LostBytes, judge, object};
 pub(super) use notes::notes;
 
@@ -262,16 +262,13 @@ fn cut_all(
         let (machine, written) = (Arc::clone(machine), Arc::clone(&run.written));
         let sim = Sim::new(seed.wrapping_add(tick));
         let found = sim.run(move || -> Result<CutLoss, VariantError> {
-            Ok(match boot(&machine, contents, away, written.blocks)? {
-                BootResult::Refused => {
-                    let lost = judge(&written, tick, false, &|_| None, &[]);
-                    CutLoss { lost, by_hand: true, refused: true }
-                }
-                BootResult::Up { read, legs, by_hand } => {
-                    let lost = judge(&written, tick, false, &*read, &legs);
-                    CutLoss { lost, by_hand, refused: false }
-                }
-            })
+            let up = boot(&machine, contents, away, written.blocks)?;
+            let (refused, by_hand) = (up.is_none(), up.as_ref().is_none_or(|up| up.by_hand));
+            let lost = match up {
+                Some(up) => judge(&written, tick, false, &*up.read, &up.legs),
+                None => judge(&written, tick, false, &|_| None, &[]),
+            };
+            Ok(CutLoss { lost, by_hand, refused })
         });
         judged.push(found??);
         progress(n + 1);

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use steadfast_bench::iozone::latency::Operation;
-use steadfast_bench::iozone::matrix::{self, MatrixResults, MatrixTarget, NoPlace};
+use steadfast_bench::iozone::matrix::{self, MatrixResults, NoPlace};
 use steadfast_bench::iozone::{self, Observer, Surroundings, TestResult};
 use steadfast_vfs::FileSystem;
 
 use crate::VariantError;
 use crate::results::{GridCell, GridRow, Percentiles, SpeedRow, SumKind};
-use crate::scenario::{PublishedSpeed, Scenario, Variant, test_name};
+use crate::scenario::{PublishedSpeed, Scenario, Variant};
 
 /// What a run brought.
 pub(super) enum IozoneRun {
@@ -31,15 +31,9 @@ pub(super) fn iozone(
         let results = iozone::run(fs, "", options, surroundings, observer)?;
         return Ok(IozoneRun::Throughput(results));
     }
-    let place: &dyn MatrixTarget = &NoPlace;
-    let cells = &mut matrix::SilentWatcher;
-    let results = match observer {
-        Some(observer) => {
-            matrix::run_observed(&fs, "", options, surroundings, (place, &*observer), cells)
-        }
-        None => matrix::run(&fs, "", options, surroundings, place, cells),
-    };
-    Ok(IozoneRun::Matrix(results?))
+    let (observer, cells) = (observer.as_deref(), &mut matrix::SilentWatcher);
+    let results = matrix::run(&fs, "", options, surroundings, (&NoPlace, observer), cells)?;
+    Ok(IozoneRun::Matrix(results))
 }
 
 impl IozoneRun {
@@ -119,7 +113,7 @@ pub(super) fn speed(scenario: &Scenario, variant: &Variant, test: &str, kb_per_s
 
 /// A test of throughput mode.
 fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> SpeedRow {
-    let test = test_name(t.test);
+    let test = t.test.name();
     let figure = published(scenario, test).map_or(SumKind::default(), |p| p.figure);
     let (children, parent) = (t.summary.children_see, t.summary.parent_sees);
     let latency = t

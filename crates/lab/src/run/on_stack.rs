@@ -82,10 +82,10 @@ impl Setting {
             });
         };
         let work = work.ok_or_else(|| VariantError::NeedsDevices(kernel.clone()))?;
-        let both = std::iter::once(&variant.disk).chain(&variant.journal);
+        let both = std::iter::once(&variant.stack.disk).chain(&variant.stack.journal);
         let paths =
             both.map(|name| path_of(&self.scenario, name)).collect::<Result<Vec<_>, _>>()?;
-        let options = (variant.mkfs.as_str(), variant.mount.as_str());
+        let options = (variant.stack.mkfs.as_str(), variant.stack.mount.as_str());
         let mounted = PathMount::new(kernel_fs(kernel)?, options, &paths)?;
         let host = HostFs::open(mounted.path()).map_err(VariantError::from);
         let ran = host.and_then(|host| (work.run)(Arc::new(host)));

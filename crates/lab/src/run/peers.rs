@@ -112,7 +112,8 @@ fn sides(scenario: &Scenario) -> Vec<&Variant> {
     let variants = || scenario.variants.iter();
     let same = |a: &Variant, b: &Variant| {
         let of = |v: &Variant| {
-            (v.disk.clone(), v.journal.clone(), v.mount.clone(), v.configuration.clone())
+            let on = v.stack.clone();
+            (on.disk, on.journal, on.mount, v.configuration.clone())
         };
         of(a) == of(b)
     };

@@ -54,10 +54,10 @@ impl Reads {
         let files = reads.files() * spec.file_bytes();
         let needed = files.saturating_add(spec.storm.bytes());
         for v in scenario.variants.iter().filter(|v| v.run.speed()) {
-            let half = scenario.topology.bytes_of(&v.disk) / 2;
+            let half = scenario.topology.bytes_of(&v.stack.disk) / 2;
             // A part for metadata and the journal.
             if needed > half / 10 * 9 {
-                let (variant, device) = (v.name.clone(), v.disk.clone());
+                let (variant, device) = (v.name.clone(), v.stack.disk.clone());
                 return Err(ScenarioError::NoRoomToRead { variant, needed, device, half });
             }
         }

@@ -10,7 +10,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use steadfast_block::BlockDevice;
 use steadfast_crash::CrashError;
@@ -56,7 +55,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
     let wanted: Vec<&Variant> = variants.iter().filter(|v| !reals.contains_key(&v.name)).collect();
     let before = Load::now();
     let short = FilesWorkload {
-        run_for: workload.run_for.min(Duration::from_secs_f64(spec.speed_seconds)),
+        seconds: workload.seconds.min(spec.speed_seconds),
         rounds_least: workload.rounds_least.min(1),
         ..workload.clone()
     };
@@ -206,14 +205,14 @@ pub(super) fn kernels<T>(
     used: DiskContents,
     work: impl FnOnce(&Arc<dyn FileSystem>, &RecordLog, Begin<'_>) -> steadfast_crash::Result<T>,
 ) -> Result<(Peer, PeerRecording<T>, TakenAway), VariantError> {
-    let disk = model_of(scenario, &variant.disk)?;
-    let before = used.contents(disk.build(&variant.disk)?.info().size);
+    let disk = model_of(scenario, &variant.stack.disk)?;
+    let before = used.contents(disk.build(&variant.stack.disk)?.info().size);
     let mut devices = vec![disk];
-    if let Some(journal) = &variant.journal {
+    if let Some(journal) = &variant.stack.journal {
         devices.push(model_of(scenario, journal)?);
     }
     let kernel = kernel_fs(variant.kernel.as_deref().unwrap_or_default())?;
-    let peer = Peer::on_models(kernel, (&variant.mkfs, &variant.mount), devices);
+    let peer = Peer::on_models(kernel, (&variant.stack.mkfs, &variant.stack.mount), devices);
     let (ran, taken_away) = peer.record(before, work)?;
     Ok((peer, ran, taken_away.map_err(VariantError::from)))
 }
@@ -259,14 +258,14 @@ pub(super) fn ours<T>(
 ) -> Result<(T, TakenAway), VariantError> {
     let log = RecordLog::new();
     let behind = |name: &String| ExportedDevice::new(scenario, name, &log, used);
-    let disk = behind(&variant.disk)?;
-    let journal = variant.journal.as_ref().map(behind).transpose()?;
+    let disk = behind(&variant.stack.disk)?;
+    let journal = variant.stack.journal.as_ref().map(behind).transpose()?;
     let journal_device = journal.as_ref().map(|j| Arc::clone(&j.device));
-    let scheduler = scenario.scheduler_of(variant);
-    let blocks = Blocks::new(Arc::clone(&disk.device), journal_device, scheduler);
     let setup = scenario.setup_of(variant);
+    let scheduler = setup.scheduler.as_ref();
+    let blocks = Blocks::new(Arc::clone(&disk.device), journal_device, scheduler);
     blocks.make(&setup, Contents::UnknownZeroTables, (0, 0))?;
-    let fs = blocks.mount(blocks.mount_options(&setup, memory_bytes)?)?;
+    let fs = blocks.mount(setup.mount_options(memory_bytes)?)?;
     // It holds the device, which is to be taken away.
     drop(blocks);
     let own: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;

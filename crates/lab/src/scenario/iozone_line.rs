@@ -8,28 +8,7 @@ use super::line_error::LineError;
 
 /// The names of all tests.
 pub(super) fn test_names() -> impl Iterator<Item = &'static str> {
-    Test::ALL.into_iter().map(test_name).chain(Column::all().map(Column::name))
-}
-
-/// The name by which a test is known in scenarios and results.
-pub(crate) fn test_name(test: Test) -> &'static str {
-    match test {
-        Test::InitialWrite => "initial write",
-        Test::Rewrite => "rewrite",
-        Test::Read => "read",
-        Test::Reread => "reread",
-        Test::ReverseRead => "reverse read",
-        Test::StrideRead => "stride read",
-        Test::RandomRead => "random read",
-        Test::Mixed => "mixed",
-        Test::RandomWrite => "random write",
-        Test::Pwrite => "pwrite",
-        Test::Pread => "pread",
-        Test::Pwritev => "pwritev",
-        Test::Preadv => "preadv",
-        Test::Fwrite => "fwrite",
-        Test::Fread => "fread",
-    }
+    Test::all().map(Test::name).chain(Column::all().map(Column::name))
 }
 
 /// What a command line of IOzone's runs.

@@ -3,14 +3,15 @@
 use std::fmt::Write;
 
 use serde::Deserialize;
+use steadfast_crash::risk::FilesWorkload;
 use steadfast_setup::form::{Key, Need};
-use steadfast_setup::tables::{DeviceForm, FaultForm, SchedulerForm, VolumeForm};
+use steadfast_setup::tables::{DeviceForm, FaultForm, SchedulerForm, StackForm, VolumeForm};
 use steadfast_setup::{Machine, Topology};
 use toml::de::ValueDeserializer;
 
 use super::Scenario;
 use super::copies::{DdSpec, HdparmForm};
-use super::files::{FilesSpec, LegsSpec};
+use super::legs::LegsSpec;
 use super::published::PublishedSpeed;
 use super::random_reads::RandomReadSpec;
 use super::read_under_write::ReadUnderWriteSpec;
@@ -21,13 +22,13 @@ use super::workload::{Configuration, Workload};
 use crate::wrap::wrapped;
 
 /// All tables, in the order of the documentation: as a file writes each, and its keys.
-const TABLES: [(&str, &[Key]); 21] = [
+const TABLES: [(&str, &[Key]); 23] = [
     (Scenario::TITLE, Scenario::KEYS),
     (Topology::TITLE, Topology::KEYS),
     (SourceForm::TITLE, SourceForm::KEYS),
     (Machine::TITLE, Machine::KEYS),
     (Workload::TITLE, Workload::KEYS),
-    (FilesSpec::TITLE, FilesSpec::KEYS),
+    (FilesWorkload::TITLE, FilesWorkload::KEYS),
     (LegsSpec::TITLE, LegsSpec::KEYS),
     (DdSpec::TITLE, DdSpec::KEYS),
     (HdparmForm::TITLE, HdparmForm::KEYS),
@@ -39,6 +40,8 @@ const TABLES: [(&str, &[Key]); 21] = [
     (VolumeForm::TITLE, VolumeForm::KEYS),
     (SchedulerForm::TITLE, SchedulerForm::KEYS),
     (Variant::TITLE, Variant::KEYS),
+    (Variant::TITLE, StackForm::KEYS),
+    (StackForm::TITLE, StackForm::KEYS),
     (PublishedSpeed::TITLE, PublishedSpeed::KEYS),
     (Medium::TITLE, Medium::KEYS),
     (Sentence::TITLE, Sentence::KEYS),

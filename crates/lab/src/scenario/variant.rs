@@ -2,11 +2,13 @@
 
 use serde::Deserialize;
 use steadfast_devices::model::ModelParams;
+use steadfast_setup::tables::StackForm;
 use steadfast_setup::{Machine, single_values, table};
 
 table! {
     /// One variant.
     pub struct Variant: "[[variant]]",
+        with stack: StackForm,
         beside #[cfg(feature = "planted-bugs")]
             planted: Option<steadfast_crash::planted::StackBug>
     {
@@ -14,22 +16,11 @@ table! {
         name: String;
         /// One line for people.
         label: String;
-        /// The device or volume that holds the file system.
-        disk: String;
-        /// The device or volume that holds an external journal.
-        journal: Option<String>, else "on the disk";
-        /// The request scheduler before the disk, a `[scheduler.NAME]`.
-        scheduler: Option<String>, else "none";
         /// Table: keys of `[machine]` that are others for this variant.
         machine: Option<Machine>, else "`[machine]`";
         /// The kernel's `ext2`, `ext3`, `ext4`, `xfs` or `btrfs` instead, in real time, as root:
         /// with `files` left out without; with `iozone` run only with `--peers`.
         kernel: Option<String>, else "Steadfast's ext4";
-        /// Options of `steadfast mkfs`, separated by spaces; with `kernel`, of its own mkfs.
-        mkfs: String = "";
-        /// Mount options of the file system, separated by commas (docs/mount.md); with `kernel`,
-        /// words for mount(8).
-        mount: String = "";
         /// The variant that it is compared with.
         baseline: Option<String>, else "the first that is measured";
         /// `both`, `speed` or `risk`: what is measured, the power cuts, or both; not with `files`

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use steadfast_crash::risk::FilesWorkload;
 use steadfast_setup::form::Fields;
 use steadfast_setup::table;
 use steadfast_vfs::size;
 
 use super::copies::{self, DdSpec, HdparmSpec};
-use super::files::{FilesSpec, LegsSpec};
 use super::iozone_line::{IozoneMode, iozone_options, matrix_options, mode_of};
+use super::legs::LegsSpec;
 use super::random_reads::{self, RandomReadSpec};
 use super::read_under_write::ReadUnderWriteSpec;
 use super::variant::Variant;
@@ -20,7 +21,7 @@ table! {
         iozone: Option<String>, else "another workload is run";
         /// Table: the workload of files with names (docs/risk.md); `{}` for its defaults. Beside
         /// `read_under_write` it is what is cut.
-        files: Option<FilesSpec>, else "another workload is run";
+        files: Option<FilesWorkload>, else "another workload is run";
         /// Table: tasks write blocks of the disk, a volume, without a file system; `{}` for its
         /// defaults. It is cut, also with one disk or only the RAM disk lost.
         legs: Option<LegsSpec>, else "another workload is run";
@@ -257,7 +258,7 @@ pub enum WorkloadKind<'a> {
     /// IOzone in single or auto mode: `Workload::lines_of` has the command lines of a variant.
     Matrix,
     /// The workload of files.
-    Files(&'a FilesSpec),
+    Files(&'a FilesWorkload),
     /// The workload of blocks.
     Legs(&'a LegsSpec),
     /// A file is read while another is written.

@@ -1,6 +1,8 @@
 //! What is changed: each parameter of machine and devices by a third down and up, or to its
 //! alternatives, one at a time.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use steadfast_devices::model::parameters::{ModelKind, Parameter};
 use steadfast_devices::model::{HddParams, ModelParams, SsdParams};
@@ -8,6 +10,7 @@ use steadfast_setup::Machine;
 
 use super::drives::drive;
 use super::{Change, costs};
+use crate::results::distinct;
 use crate::scenario::{Scenario, Variant};
 
 /// Names that say what a device is or how it fails, not how fast it is.
@@ -36,80 +39,63 @@ pub(super) fn all(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
     if let Some(band) = &scenario.band {
         for drive in band.drives.iter().filter_map(|name| drive(name)) {
             let Some(model) = scenario.model(&band.device) else { continue };
-            if same_figures(model, &drive.model) {
-                continue;
+            let mut hdd = drive.hdd;
+            if let ModelParams::Hdd(own) = model {
+                // The device keeps its write cache: that is a choice.
+                hdd.write_cache = own.write_cache;
+                if *own == (HddParams { description: own.description.clone(), ..hdd.clone() }) {
+                    continue;
+                }
             }
-            let changed = scenario.with_model(&band.device, like(model, drive.model));
-            let change = Change {
-                part: band.device.clone(),
-                parameter: "drive".into(),
-                from: "the scenario's".into(),
-                to: drive.name.into(),
-                of_journal: false,
-            };
+            let changed = scenario.with_model(&band.device, ModelParams::Hdd(hdd));
+            let change = Change::new(&band.device, "drive", "the scenario's", drive.name);
             list.push((change, changed));
         }
     }
     list
 }
 
+/// A change, with the scenario after it.
+pub(super) fn edited(
+    scenario: &Scenario,
+    change: Change,
+    edit: impl FnOnce(&mut Scenario),
+) -> (Change, Scenario) {
+    let mut changed = scenario.clone();
+    edit(&mut changed);
+    (change, changed)
+}
+
 /// Devices of the variants that are measured, disks first.
 pub(super) fn measured_devices(scenario: &Scenario) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
     let speed = || scenario.variants.iter().filter(|v| v.run.speed());
-    let all = speed().map(|v| &v.disk).chain(speed().filter_map(|v| v.journal.as_ref()));
-    for name in all.flat_map(|name| scenario.topology.leaves_of(name)) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    let all =
+        speed().map(|v| &v.stack.disk).chain(speed().filter_map(|v| v.stack.journal.as_ref()));
+    distinct(all.flat_map(|name| scenario.topology.leaves_of(name)))
 }
 
 /// Devices that hold only journals.
 fn journals(scenario: &Scenario) -> Vec<String> {
     let measured = scenario.variants.iter().filter(|v| v.run.speed());
-    let disks: Vec<String> = measured.flat_map(|v| scenario.topology.leaves_of(&v.disk)).collect();
+    let disks: Vec<String> =
+        measured.flat_map(|v| scenario.topology.leaves_of(&v.stack.disk)).collect();
     measured_devices(scenario).into_iter().filter(|name| !disks.contains(name)).collect()
 }
 
 /// Whether a variant uses a device.
 pub(super) fn uses(scenario: &Scenario, variant: &Variant, device: &str) -> bool {
-    let scheduler = variant.scheduler.as_deref();
+    let scheduler = variant.stack.scheduler.as_deref();
     if device.strip_prefix("scheduler ").is_some_and(|name| scheduler == Some(name)) {
         return true;
     }
     scenario.leaves(variant).iter().any(|leaf| leaf == device)
 }
 
-/// A drive in the place of a device keeps the device's write cache: that is a choice.
-fn like(device: &ModelParams, drive: ModelParams) -> ModelParams {
-    match (device, drive) {
-        (ModelParams::Hdd(old), ModelParams::Hdd(new)) => {
-            ModelParams::Hdd(HddParams { write_cache: old.write_cache, ..new })
-        }
-        (_, drive) => drive,
-    }
-}
-
-fn same_figures(a: &ModelParams, b: &ModelParams) -> bool {
-    match (a, b) {
-        (ModelParams::Hdd(a), ModelParams::Hdd(b)) => {
-            let named = HddParams { description: a.description.clone(), ..b.clone() };
-            *a == HddParams { write_cache: a.write_cache, ..named }
-        }
-        _ => false,
-    }
-}
-
 fn machine(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
     let m = &scenario.machine;
     let mut list = Vec::new();
     let mut add = |parameter: &str, from: String, to: String, edit: &dyn Fn(&mut Scenario)| {
-        let mut changed = scenario.clone();
-        edit(&mut changed);
-        let (part, parameter) = ("machine".into(), parameter.into());
-        list.push((Change { part, parameter, from, to, of_journal: false }, changed));
+        list.push(edited(scenario, Change::new("machine", parameter, from, to), edit));
     };
     for (name, get, set) in WHOLE {
         let Some(now) = get(m) else { continue };
@@ -167,9 +153,7 @@ fn is_for_reads(scenario: &Scenario) -> bool {
 /// The page caches of variants that have their own, by a third less and more.
 fn memories(scenario: &Scenario) -> Vec<(Change, Scenario)> {
     let measured = scenario.variants.iter().filter(|v| v.run.speed());
-    let mut own: Vec<u64> = measured.filter_map(|v| v.machine.as_ref()?.memory_mb).collect();
-    own.sort_unstable();
-    own.dedup();
+    let own: BTreeSet<u64> = measured.filter_map(|v| v.machine.as_ref()?.memory_mb).collect();
     if own.is_empty() || scenario.machine.memory_mb.is_some() {
         return Vec::new();
     }
@@ -177,22 +161,13 @@ fn memories(scenario: &Scenario) -> Vec<(Change, Scenario)> {
     let listed = |of: &dyn Fn(u64) -> u64| {
         own.iter().map(|mb| of(*mb).to_string()).collect::<Vec<_>>().join(", ")
     };
-    [2, 4]
-        .map(|part| {
-            let mut changed = scenario.clone();
-            for machine in machines(&mut changed) {
-                machine.memory_mb = machine.memory_mb.map(other(part));
-            }
-            let change = Change {
-                part: "machine".into(),
-                parameter: "memory_mb".into(),
-                from: listed(&|mb| mb),
-                to: listed(&other(part)),
-                of_journal: false,
-            };
-            (change, changed)
+    let changed = |part| {
+        let change = Change::new("machine", "memory_mb", listed(&|mb| mb), listed(&other(part)));
+        edited(scenario, change, |s| {
+            machines(s).for_each(|machine| machine.memory_mb = machine.memory_mb.map(other(part)));
         })
-        .to_vec()
+    };
+    [2, 4].map(changed).to_vec()
 }
 
 /// The scenario's machine and those of its variants.
@@ -205,19 +180,12 @@ pub(super) fn machines(scenario: &mut Scenario) -> impl Iterator<Item = &mut Mac
 fn schedulers(scenario: &Scenario) -> Vec<(Change, Scenario)> {
     let mut list = Vec::new();
     for (name, settings) in &scenario.schedulers {
-        for kb in thirds(settings.queue_bytes >> 10) {
-            let mut changed = scenario.clone();
-            if let Some(settings) = changed.schedulers.get_mut(name) {
-                settings.queue_bytes = kb << 10;
-            }
-            let change = Change {
-                part: format!("scheduler {name}"),
-                parameter: "queue_kb".into(),
-                from: (settings.queue_bytes >> 10).to_string(),
-                to: kb.to_string(),
-                of_journal: false,
-            };
-            list.push((change, changed));
+        let now = settings.queue_bytes >> 10;
+        for kb in thirds(now) {
+            let change = Change::new(&format!("scheduler {name}"), "queue_kb", now, kb);
+            list.push(edited(scenario, change, |s| {
+                s.schedulers.entry(name.clone()).and_modify(|queue| queue.queue_bytes = kb << 10);
+            }));
         }
     }
     list
@@ -248,15 +216,8 @@ fn device(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
             if !matches!(done, Some(Ok(()))) || other.check().is_err() {
                 continue;
             }
-            let changed = scenario.with_model(name, other);
-            let change = Change {
-                part: name.into(),
-                parameter: p.name.into(),
-                from: shown(&values[p.name]),
-                to: shown(&value),
-                of_journal,
-            };
-            list.push((change, changed));
+            let change = Change::new(name, p.name, shown(&values[p.name]), shown(&value));
+            list.push((Change { of_journal, ..change }, scenario.with_model(name, other)));
         }
     }
     list
@@ -291,18 +252,16 @@ fn another_journal(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
     if !matches!(model, ModelParams::Ssd(_)) {
         others.push(("an SSD".into(), ModelParams::Ssd(SsdParams::default())));
     }
-    let disk = scenario.variants.iter().find(|v| v.journal.as_deref() == Some(name));
-    let leaf = disk.and_then(|v| scenario.topology.leaves_of(&v.disk).into_iter().next());
+    let disk = scenario.variants.iter().find(|v| v.stack.journal.as_deref() == Some(name));
+    let leaf = disk.and_then(|v| scenario.topology.leaves_of(&v.stack.disk).into_iter().next());
     if let Some(disk) = leaf.and_then(|leaf| scenario.model(&leaf)) {
         others.push(("a second disk".into(), disk.clone()));
     }
-    let others = others.into_iter().map(|(to, other)| {
-        let changed = scenario.with_model(name, other);
-        let from = model.kind_name().to_owned();
-        let parameter = "device".into();
-        (Change { part: name.into(), parameter, from, to, of_journal: true }, changed)
-    });
-    others.collect()
+    let changed = |(to, other): (String, ModelParams)| {
+        let change = Change::new(name, "device", model.kind_name(), to);
+        (Change { of_journal: true, ..change }, scenario.with_model(name, other))
+    };
+    others.into_iter().map(changed).collect()
 }
 
 /// Times (parameters in ns, us, ms) ten times as long, rates a tenth.

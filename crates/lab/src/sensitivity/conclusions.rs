@@ -1,73 +1,62 @@
 //! Sentences that the figures bear out, made from the figures.
 
-use super::{ChangeEffect, Sensitivity};
-use crate::results::Ratio;
+use super::text::ends;
+use super::{Change, ChangeEffect, Sensitivity};
+use crate::results::{Ratio, distinct};
 
 /// A ratio counts as unmoved up to this share.
 pub(super) const UNMOVED: f64 = 0.01;
 
 /// What holds over all changes.
 pub(super) fn of(found: &Sensitivity) -> Vec<String> {
-    let mut list = Vec::new();
     let every: Vec<&ChangeEffect> = found.effects.iter().collect();
-    for variant in variants(found) {
-        list.extend(sign(found, &every, variant));
-    }
-    let journals: Vec<&ChangeEffect> =
-        every.iter().copied().filter(|e| e.change.of_journal).collect();
-    for variant in variants(found) {
-        list.extend(journal_device(found, &journals, variant));
-    }
-    let drives: Vec<&ChangeEffect> =
-        every.iter().copied().filter(|e| e.change.parameter == "drive").collect();
-    if !drives.is_empty() {
-        for variant in variants(found) {
-            list.extend(over_drives(found, &drives, variant));
-        }
-    }
-    list
+    let of = |is: fn(&Change) -> bool| -> Vec<&ChangeEffect> {
+        every.iter().copied().filter(|e| is(&e.change)).collect()
+    };
+    let (journals, drives) = (of(|c| c.of_journal), of(|c| c.parameter == "drive"));
+    let variants = distinct(found.ratios.iter().map(|r| r.variant.as_str()));
+    let each = |say: Sentence, effects: &[&ChangeEffect]| -> Vec<String> {
+        variants.iter().filter_map(|variant| say(found, effects, variant)).collect()
+    };
+    [each(sign, &every), each(journal_device, &journals), each(over_drives, &drives)].concat()
 }
 
-fn variants(found: &Sensitivity) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for r in &found.ratios {
-        if !names.contains(&r.variant.as_str()) {
-            names.push(&r.variant);
-        }
-    }
-    names
-}
+/// What is to be said of a variant under these changes, if anything.
+type Sentence = fn(&Sensitivity, &[&ChangeEffect], &str) -> Option<String>;
 
 /// The least and the most that a ratio was, the scenario's own included.
 pub(super) fn range(r: &Ratio, effects: &[&ChangeEffect]) -> (f64, f64) {
-    let all = effects.iter().filter_map(|e| e.ratio(&r.test, &r.variant));
-    all.fold((r.ratio, r.ratio), |(low, high), x| (low.min(x), high.max(x)))
+    ends(r, effects.iter().filter_map(|e| e.ratio(&r.test, &r.variant)))
+}
+
+/// A ratio, the least and the most that it was.
+type RatioRange<'r> = (&'r Ratio, (f64, f64));
+
+fn listed(tests: &[RatioRange<'_>], unit: &str) -> String {
+    let test =
+        |(r, (low, high)): &RatioRange<'_>| format!("{} ({low:.2} to {high:.2}{unit})", r.test);
+    tests.iter().map(test).collect::<Vec<_>>().join(", ")
 }
 
 /// In which tests a variant is faster, or slower, whatever was changed.
 fn sign(found: &Sensitivity, effects: &[&ChangeEffect], variant: &str) -> Option<String> {
     let of = found.ratios.iter().filter(|r| r.variant == variant);
-    let ranges: Vec<(&Ratio, (f64, f64))> = of.map(|r| (r, range(r, effects))).collect();
-    let faster: Vec<String> = ranges
-        .iter()
-        .filter(|(_, (low, _))| *low > 1.0 + UNMOVED)
-        .map(|(r, (low, high))| format!("{} ({low:.2} to {high:.2} times)", r.test))
-        .collect();
-    let either: Vec<String> = ranges
-        .iter()
-        .filter(|(_, (low, _))| *low <= 1.0 + UNMOVED)
-        .map(|(r, (low, high))| format!("{} ({low:.2} to {high:.2})", r.test))
-        .collect();
+    let ranges: Vec<RatioRange<'_>> = of.map(|r| (r, range(r, effects))).collect();
+    let (faster, either): (Vec<_>, Vec<_>) =
+        ranges.into_iter().partition(|(_, (low, _))| *low > 1.0 + UNMOVED);
     let n = effects.len();
     let always = if faster.is_empty() {
         format!("In no test is {variant} faster than {} in all of {n} changes", found.baseline)
     } else {
         let base = &found.baseline;
-        format!("In all of {n} changes {variant} is faster than {base} in {}", faster.join(", "))
+        format!(
+            "In all of {n} changes {variant} is faster than {base} in {}",
+            listed(&faster, " times")
+        )
     };
     Some(match either.is_empty() {
         true => format!("{always}."),
-        false => format!("{always}; level or slower in some: {}.", either.join(", ")),
+        false => format!("{always}; level or slower in some: {}.", listed(&either, "")),
     })
 }
 
@@ -81,20 +70,18 @@ fn journal_device(found: &Sensitivity, effects: &[&ChangeEffect], variant: &str)
     let percent = UNMOVED * 100.0;
     let mut text = String::new();
     if !parameters.is_empty() {
-        let moved: Vec<String> = of
-            .iter()
-            .map(|r| (r, range(r, &parameters)))
-            .filter(|(r, (low, high))| {
-                *low < r.ratio * (1.0 - UNMOVED) || *high > r.ratio * (1.0 + UNMOVED)
-            })
-            .map(|(r, (low, high))| format!("{} ({low:.2} to {high:.2})", r.test))
-            .collect();
+        let ranges = of.iter().map(|r| (*r, range(r, &parameters)));
+        let moves = |(r, (low, high)): &RatioRange<'_>| {
+            *low < r.ratio * (1.0 - UNMOVED) || *high > r.ratio * (1.0 + UNMOVED)
+        };
+        let moved: Vec<RatioRange<'_>> = ranges.filter(moves).collect();
         let n = parameters.len();
         text += &format!("{n} changes of parameters of '{part}', the journal's device, move of ");
         text += &match moved.is_empty() {
             true => format!("{variant} nothing by more than {percent:.0} %."),
             false => {
-                format!("{variant} {}, nothing else by more than {percent:.0} %.", moved.join(", "))
+                let moved = listed(&moved, "");
+                format!("{variant} {moved}, nothing else by more than {percent:.0} %.")
             }
         };
     }
@@ -121,6 +108,7 @@ fn instead(to: &str) -> String {
 }
 
 fn over_drives(found: &Sensitivity, effects: &[&ChangeEffect], variant: &str) -> Option<String> {
+    effects.first()?;
     let of = found.ratios.iter().filter(|r| r.variant == variant);
     let ranges: Vec<String> = of
         .map(|r| {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use steadfast_setup::{DriverCost, Machine};
 
 use super::Change;
-use super::changes::{machines, measured_devices, round};
+use super::changes::{edited, machines, measured_devices, round};
+use crate::results::distinct;
 use crate::scenario::Scenario;
 
 /// A third less and a third more.
@@ -18,24 +19,13 @@ pub(super) fn of_dd(scenario: &Scenario) -> Vec<(Change, Scenario)> {
         [("dd_device_us", |m| &mut m.dd_device_us), ("dd_file_us", |m| &mut m.dd_file_us)];
     let mut list = Vec::new();
     for (parameter, cost) in costs {
-        let mut known: Vec<f64> = Vec::new();
-        for machine in machines(&mut scenario.clone()) {
-            let us = *cost(machine);
-            if us > 0.0 && !known.contains(&us) {
-                known.push(us);
-            }
-        }
-        for (us, factor) in known.into_iter().flat_map(|us| FACTORS.map(|f| (us, f))) {
-            let mut changed = scenario.clone();
-            for machine in machines(&mut changed) {
-                let now = cost(machine);
-                if *now == us {
-                    *now = round(us * factor);
-                }
-            }
-            let (from, to) = (us.to_string(), round(us * factor).to_string());
-            let (part, parameter) = ("machine".into(), parameter.into());
-            list.push((Change { part, parameter, from, to, of_journal: false }, changed));
+        let known = distinct(machines(&mut scenario.clone()).map(|machine| *cost(machine)));
+        let known = known.into_iter().filter(|us| *us > 0.0);
+        for (us, factor) in known.flat_map(|us| FACTORS.map(|f| (us, f))) {
+            let to = round(us * factor);
+            list.push(edited(scenario, Change::new("machine", parameter, us, to), |s| {
+                machines(s).map(cost).filter(|now| **now == us).for_each(|now| *now = to);
+            }));
         }
     }
     list
@@ -55,18 +45,10 @@ pub(super) fn of_drivers(scenario: &Scenario) -> Vec<(Change, Scenario)> {
             let both = [("driver_us", Some(us), request), ("driver_mb_per_s", rate, copy)];
             for (parameter, from, to) in both {
                 let Some(from) = from.filter(|from| *from > 0.0) else { continue };
-                let mut changed = scenario.clone();
-                if let Some(device) = changed.topology.devices.get_mut(&name) {
-                    device.driver = to;
-                }
-                let change = Change {
-                    part: name.clone(),
-                    parameter: parameter.into(),
-                    from: round(from).to_string(),
-                    to: round(from * factor).to_string(),
-                    of_journal: false,
-                };
-                list.push((change, changed));
+                let change = Change::new(&name, parameter, round(from), round(from * factor));
+                list.push(edited(scenario, change, |s| {
+                    s.topology.devices.entry(name.clone()).and_modify(|device| device.driver = to);
+                }));
             }
         }
     }

@@ -1,28 +1,21 @@
 //! Drives of one class, each a file of parameters with their sources.
 
 use serde::Deserialize;
-use steadfast_devices::model::{HddParams, ModelParams};
+use steadfast_devices::model::HddParams;
 
 /// A drive: what it is, where its figures are from, and the figures.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DriveSpec {
-    /// By which a scenario names it.
+    /// By which a scenario names it: its file's.
+    #[serde(skip)]
     pub name: &'static str,
     /// Maker, model, capacity, size, year.
     pub title: String,
     /// Each group of parameters with its source, or "assumed" with the reason.
     pub sources: Vec<String>,
     /// The model; what the file leaves out is the default's.
-    pub model: ModelParams,
-}
-
-/// As a file gives it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    title: String,
-    sources: Vec<String>,
-    hdd: HddParams,
+    pub hdd: HddParams,
 }
 
 const FILES: [(&str, &str); 5] = [
@@ -37,11 +30,10 @@ const FILES: [(&str, &str); 5] = [
 pub fn drives() -> impl Iterator<Item = DriveSpec> {
     FILES.iter().map(|(name, text)| {
         // OK to expect: a test reads every one of them.
-        let file: File = toml::from_str(text).expect("a drive's file");
-        let mut hdd = file.hdd;
-        hdd.description = file.title.clone();
-        let model = ModelParams::Hdd(hdd);
-        DriveSpec { name, title: file.title, sources: file.sources, model }
+        let mut drive: DriveSpec = toml::from_str(text).expect("a drive's file");
+        drive.name = name;
+        drive.hdd.description = drive.title.clone();
+        drive
     })
 }
 
@@ -52,13 +44,16 @@ pub fn drive(name: &str) -> Option<DriveSpec> {
 
 #[cfg(test)]
 mod tests {
+    use steadfast_devices::model::ModelParams;
+
     use super::*;
 
     #[test]
     fn every_drive_is_a_disk_that_can_be_built() {
         for drive in drives() {
             assert!(!drive.sources.is_empty(), "{}", drive.name);
-            drive.model.check().unwrap_or_else(|e| panic!("{}: {e}", drive.name));
+            let model = ModelParams::Hdd(drive.hdd);
+            model.check().unwrap_or_else(|e| panic!("{}: {e}", drive.name));
         }
         assert!(drive("savvio-15k3").is_some_and(|d| d.title.contains("ST9146853SS")));
         assert_eq!(drive("drum"), None);

@@ -12,7 +12,7 @@ mod drives;
 mod text;
 mod tornado;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
 use steadfast_setup::form::did_you_mean;
@@ -133,14 +133,12 @@ pub fn run(
     }
     let mut changes = changes::all(&scenario, options.full);
     if let Some(only) = &options.only {
-        let mut known: Vec<String> = changes.iter().map(|(c, _)| c.name()).collect();
-        known.dedup();
+        let known: Vec<String> = changes.iter().map(|(c, _)| c.name()).collect();
         changes.retain(|(c, _)| c.part == *only || c.name() == *only);
         if changes.is_empty() {
             let parts = changes::all(&scenario, options.full).into_iter().map(|(c, _)| c.part);
-            let mut words: Vec<String> = parts.chain(known).collect();
-            words.sort();
-            words.dedup();
+            let words: Vec<String> =
+                parts.chain(known).collect::<BTreeSet<_>>().into_iter().collect();
             let near = did_you_mean(only, words.iter().map(String::as_str));
             let near = if near.starts_with("choose") { String::new() } else { format!(" {near}") };
             let what = format!("'{only}' is unknown:{near} {}", choose(&words));
@@ -219,6 +217,12 @@ pub fn run(
 }
 
 impl Change {
+    /// Of a device or the machine that has more than a journal.
+    fn new(part: &str, parameter: &str, from: impl ToString, to: impl ToString) -> Change {
+        let (part, parameter) = (part.into(), parameter.into());
+        Change { part, parameter, from: from.to_string(), to: to.to_string(), of_journal: false }
+    }
+
     /// The part and the parameter: `disk.rpm`.
     pub fn name(&self) -> String {
         format!("{}.{}", self.part, self.parameter)

@@ -74,12 +74,17 @@ fn ranges(s: &mut String, found: &Sensitivity) {
     }
 }
 
-/// The changes by how far they move a figure, widest first: parameter, lowest, highest.
-pub(super) fn widest<'a>(
-    found: &'a Sensitivity,
-    r: &Ratio,
-) -> Vec<(String, Vec<(&'a ChangeEffect, f64)>)> {
-    let mut groups: Vec<(String, Vec<(&ChangeEffect, f64)>)> = Vec::new();
+/// A parameter, and its changes with the ratio of each.
+pub(super) type ParameterEffects<'a> = (String, Vec<(&'a ChangeEffect, f64)>);
+
+/// The least and the most of ratios, the scenario's own included.
+pub(super) fn ends(r: &Ratio, ratios: impl Iterator<Item = f64>) -> (f64, f64) {
+    ratios.fold((r.ratio, r.ratio), |(low, high), x| (low.min(x), high.max(x)))
+}
+
+/// The changes by how far they move a figure, widest first.
+pub(super) fn widest<'a>(found: &'a Sensitivity, r: &Ratio) -> Vec<ParameterEffects<'a>> {
+    let mut groups: Vec<ParameterEffects<'_>> = Vec::new();
     for effect in &found.effects {
         let Some(ratio) = effect.ratio(&r.test, &r.variant) else { continue };
         let name = effect.change.name();
@@ -88,21 +93,18 @@ pub(super) fn widest<'a>(
             None => groups.push((name, vec![(effect, ratio)])),
         }
     }
-    let width = |list: &[(&ChangeEffect, f64)]| {
-        let away = list.iter().map(|(_, x)| (x / r.ratio - 1.0).abs());
-        away.fold(0.0, f64::max)
-    };
-    groups.sort_by(|a, b| width(&b.1).total_cmp(&width(&a.1)));
+    groups.sort_by(|a, b| width(&b.1, r).total_cmp(&width(&a.1, r)));
     groups
+}
+
+/// By how much changes move a ratio at most, as a share of it.
+fn width(changes: &[(&ChangeEffect, f64)], r: &Ratio) -> f64 {
+    changes.iter().map(|(_, x)| (x / r.ratio - 1.0).abs()).fold(0.0, f64::max)
 }
 
 fn tornado(s: &mut String, found: &Sensitivity, r: &Ratio) {
     let groups = widest(found, r);
-    let most = groups
-        .iter()
-        .flat_map(|(_, list)| list)
-        .map(|(_, x)| (x / r.ratio - 1.0).abs())
-        .fold(0.0, f64::max);
+    let most = groups.first().map_or(0.0, |(_, list)| width(list, r));
     if most == 0.0 {
         return;
     }
@@ -112,8 +114,7 @@ fn tornado(s: &mut String, found: &Sensitivity, r: &Ratio) {
     };
     let _ = writeln!(s, "\n{} of '{}' ({:.2}x): {what}", r.test, r.variant, r.ratio);
     for (name, list) in groups.iter().take(BARS) {
-        let low = list.iter().map(|(_, x)| *x).fold(r.ratio, f64::min);
-        let high = list.iter().map(|(_, x)| *x).fold(r.ratio, f64::max);
+        let (low, high) = ends(r, list.iter().map(|(_, x)| *x));
         let bar = |x: f64| (((x / r.ratio - 1.0).abs() / most) * SIDE as f64).round() as usize;
         let _ = writeln!(
             s,

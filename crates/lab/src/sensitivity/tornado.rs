@@ -1,7 +1,7 @@
 //! The tornado chart as SVG: for one figure the parameters that move it most, widest first.
 
 use super::Sensitivity;
-use super::text::{chosen, widest};
+use super::text::{chosen, ends, widest};
 use crate::report::plot::{Frame, Plot, ROW};
 use crate::report::scale::Scale;
 use crate::report::svg::alone;
@@ -14,10 +14,7 @@ pub fn svg(found: &Sensitivity, figure: Option<(&str, &str)>) -> Option<String> 
     let r = chosen(found, figure)?;
     let mut groups = widest(found, r);
     groups.truncate(BARS);
-    let range = |list: &mut dyn Iterator<Item = f64>| {
-        list.fold((r.ratio, r.ratio), |(least, most), x| (x.min(least), x.max(most)))
-    };
-    let (least, most) = range(&mut groups.iter().flat_map(|(_, list)| list).map(|(_, x)| *x));
+    let (least, most) = ends(r, groups.iter().flat_map(|(_, list)| list).map(|(_, x)| *x));
     let title = format!(
         "{}: {} of {} over {}, one parameter changed at a time",
         found.scenario, r.test, r.variant, found.baseline
@@ -34,7 +31,7 @@ pub fn svg(found: &Sensitivity, figure: Option<(&str, &str)>) -> Option<String> 
     });
     plot.above(&format!("upright line: {:.2}x, as given", r.ratio));
     for (row, (name, list)) in groups.iter().enumerate() {
-        let (least, most) = range(&mut list.iter().map(|(_, x)| *x));
+        let (least, most) = ends(r, list.iter().map(|(_, x)| *x));
         for (series, ends) in [(least, r.ratio), (r.ratio, most)].into_iter().enumerate() {
             plot.bar(row, ends, series, &format!("{name}: {least:.2}x to {most:.2}x"));
         }

@@ -5,7 +5,7 @@ mod peers;
 mod plain;
 mod sentences;
 
-use crate::results::{Cell, Column, Order, Results, SpeedRow, TableLine};
+use crate::results::{Cell, Column, Order, Results, SpeedRow, TableLine, distinct};
 use peers::peer_lines;
 
 pub use layout::{Layout, chosen_text, terminal_width, text};
@@ -124,15 +124,9 @@ fn of_table(results: &Results, title: String, mut all: Vec<TableLine>) -> Grid {
     let place = |name: &str| results.variants.iter().position(|v| v.name == name);
     all.sort_by_key(|line| place(&line.name));
     let mut headings: Vec<Heading> = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
-    for line in &all {
-        if !names.contains(&line.name.as_str()) {
-            names.push(&line.name);
-        }
-        for column in &line.columns {
-            if !headings.iter().any(|h| h.text == column.heading) {
-                headings.push(Heading { text: column.heading.clone(), wide: column.wide });
-            }
+    for column in all.iter().flat_map(|line| &line.columns) {
+        if !headings.iter().any(|h| h.text == column.heading) {
+            headings.push(Heading { text: column.heading.clone(), wide: column.wide });
         }
     }
     let line = |name: &&str| {
@@ -148,19 +142,13 @@ fn of_table(results: &Results, title: String, mut all: Vec<TableLine>) -> Grid {
         };
         Line { name: (*name).into(), cells: headings.iter().map(cell).collect() }
     };
-    let lines = names.iter().map(line).collect();
+    let lines = distinct(all.iter().map(|line| line.name.as_str())).iter().map(line).collect();
     Grid { title, headings: headings.clone(), lines }
 }
 
 /// Test names in the order in which they first appear.
 pub(crate) fn tests(results: &Results) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in results.all::<SpeedRow>() {
-        if !names.contains(&row.test.as_str()) {
-            names.push(&row.test);
-        }
-    }
-    names
+    distinct(results.all::<SpeedRow>().map(|row| row.test.as_str()))
 }
 
 /// Names of the variants whose speed was measured by a benchmark, in the scenario's order.

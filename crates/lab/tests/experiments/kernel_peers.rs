@@ -100,7 +100,7 @@ fn xfs_and_btrfs_are_cut_and_judged_too() {
 fn a_variant_that_fails_leaves_the_results_of_the_others() {
     let names = ["ordered", "kernel-ordered", "kernel-journal"];
     let mut scenario = small(&names);
-    scenario.variants[2].mount = "data=journal,no_such_option".into();
+    scenario.variants[2].stack.mount = "data=journal,no_such_option".into();
     let options = RunOptions { cuts: Some(2), seed: 7, ..RunOptions::default() };
     let results = run(&scenario, &options, &|_, _| ()).unwrap();
     assert_described(&results);

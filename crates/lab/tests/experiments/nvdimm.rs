@@ -3,7 +3,7 @@
 
 use steadfast_lab::results::{Results, RiskRow, SpeedRow};
 use steadfast_lab::scenario::{RunKind, Scenario};
-use steadfast_lab::{LabError, RunOptions, run, try_out};
+use steadfast_lab::{LabError, RunOptions, run};
 
 use crate::golden::assert_tables;
 
@@ -118,7 +118,7 @@ fn what_is_wrong_with_a_namespace_is_reported() {
 fn dax_needs_a_namespace_that_has_it() {
     let tried = |text: &str| {
         let scenario = Scenario::parse(text, "my.toml").unwrap();
-        try_out(&scenario, &scenario.variants[0])
+        scenario.setup_of(&scenario.variants[0]).try_out()
     };
     tried(GOOD).unwrap();
     for namespace in ["\"raw\"", "\"sector\""] {

@@ -15,8 +15,8 @@ fn small() -> Scenario {
     let names = ["internal", "external-data", "kernel-internal", "kernel-external-data"];
     scenario.variants.retain(|v| names.contains(&v.name.as_str()));
     assert_eq!(scenario.variants.len(), names.len());
-    for v in scenario.variants.iter_mut().filter(|v| v.journal.is_none()) {
-        v.mkfs = "-J size=8".into();
+    for v in scenario.variants.iter_mut().filter(|v| v.stack.journal.is_none()) {
+        v.stack.mkfs = "-J size=8".into();
     }
     scenario.workload.iozone = Some("-o -c -e -t2 -T -I -s 4g -r 64k -i0".into());
     scenario.workload.quick_size = Some("256k".into());

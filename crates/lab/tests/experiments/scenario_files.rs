@@ -2,6 +2,7 @@
 
 use steadfast_lab::LabError;
 use steadfast_lab::scenario::{Scenario, keys};
+use steadfast_setup::Setup;
 
 const GOOD: &str = r#"
 version = 2
@@ -173,4 +174,7 @@ fn the_documentation_lists_every_key_and_its_example_is_right() {
     }
     let example = docs.split("```").find_map(|part| part.strip_prefix("toml\nversion")).unwrap();
     Scenario::parse(&format!("version{example}"), "docs/lab.md").unwrap();
+    let setup = docs.split("```").find_map(|part| part.strip_prefix("toml\n[device")).unwrap();
+    let setup = Setup::parse(&format!("[device{setup}"), "docs/lab.md").unwrap();
+    assert_eq!(setup.leaves(), ["left", "right"]);
 }

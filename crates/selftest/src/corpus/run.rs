@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use steadfast_crash::explore::ext4::words;
 use steadfast_crash::program::{Tree, Unreadable};
 use steadfast_devices::filter::record::{Moment, RecordLog};
 use steadfast_suite::operation::Operation;
@@ -86,7 +87,7 @@ pub(super) fn play(
     workload: &Workload,
 ) -> steadfast_crash::Result<OperationTrace> {
     let mut trace = OperationTrace::default();
-    trace.look(fs)?;
+    trace.look(fs).map_err(words)?;
     for (number, op) in workload.ops.iter().enumerate() {
         let started = log.note(NOTE, [number as u64, 0, 0]);
         let index = workload.setup.len() + number;
@@ -107,7 +108,7 @@ pub(super) fn play(
         };
         let returned = log.note(NOTE, [number as u64, 1, 0]);
         trace.done.push(OperationRecord { op: op.clone(), started, returned, refused });
-        trace.look(fs)?;
+        trace.look(fs).map_err(words)?;
     }
     Ok(trace)
 }

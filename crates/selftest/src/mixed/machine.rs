@@ -352,17 +352,4 @@ impl RebootTarget for MixedMachine {
     fn journal(&self) -> Option<usize> {
         self.setup.external.then_some(1)
     }
-
-    fn power_on_without(
-        &self,
-        missing: usize,
-        contents: Vec<Store>,
-        log: Option<&RecordLog>,
-    ) -> steadfast_crash::Result<BootedMachine> {
-        if Some(missing) != self.journal() {
-            return Err("there is no disk to mount".into());
-        }
-        let setup = Setup { external: false, ..self.setup };
-        MixedMachine { setup, ..*self }.power_on(contents, log)
-    }
 }

@@ -115,8 +115,7 @@ impl Explorer {
     }
 
     pub fn with(machine: &SmallMachine, plan: &Plan, pruning: Pruning) -> Explorer {
-        // What a state shows is no longer a matter of its own devices alone.
-        let on = pruning.on && plan.loss.is_none() && !plan.use_it;
+        let on = pruning.on && !plan.use_it;
         let mut pruning = pruning;
         pruning.on = on;
         let shared: Arc<dyn RebootTarget> = Arc::new(machine.clone());
@@ -299,7 +298,7 @@ impl Explorer {
         words: &[String],
     ) {
         if self.figures.findings.len() < FINDINGS_KEPT {
-            let description = run.units.describe(cut_states, choice);
+            let description = described(&run.units, cut_states, choice);
             let (name, tick, words) = (run.name, at.tick, words.join("; "));
             self.figures
                 .findings
@@ -326,12 +325,8 @@ impl Explorer {
                 continue;
             }
             let mut choices = Rng::new(self.plan.seed ^ self.figures.distinct);
-            let trial = self.others.trial(
-                (&self.machine, recorded.source()),
-                &self.plan,
-                state.at,
-                nothing,
-            );
+            let trial =
+                self.others.trial((&self.machine, &recorded.judge), &self.plan, state.at, nothing);
             let left = trial.second_states(&state.contents, &mut choices, checks);
             self.figures.second_cuts += left.len() as u64;
             let mut states = Vec::new();
@@ -362,7 +357,7 @@ impl Explorer {
         let (others, plan, checked) = (&self.others, &self.plan, &mut self.checked);
         let system: &dyn System = &self.machine;
         let trial = |(contents, at, checks): (Vec<Store>, Moment, Checks)| {
-            (others.trial((system, recorded.source()), plan, at, checks), contents)
+            (others.trial((system, &recorded.judge), plan, at, checks), contents)
         };
         let states = states.into_iter().map(trial).collect();
         recover_all(system, states, plan.seed, &mut |disk| {
@@ -396,4 +391,15 @@ impl Explorer {
         }
         words
     }
+}
+
+/// A state in words: which units in doubt hold what is new.
+fn described(units: &Units, cut_states: &CutStates, choice: &[u8]) -> String {
+    let new = cut_states.options.iter().zip(choice).filter(|(_, c)| **c > 0);
+    let new = new.map(|((unit, options), c)| {
+        let (device, offset) = units.place(*unit);
+        format!("{device}:{offset:#x}={c}/{}", options.len() - 1)
+    });
+    let new: Vec<String> = new.collect();
+    format!("{} of {} units in uncertainty are new: {}", new.len(), choice.len(), new.join(" "))
 }

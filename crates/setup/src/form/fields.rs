@@ -163,7 +163,7 @@ impl<'t> Fields<'t> {
     }
 
     /// The tables of a key that is a table of tables, by their names.
-    pub(crate) fn tables_by_name(&self, name: &str) -> Vec<(String, Fields<'t>)> {
+    pub fn tables_by_name(&self, name: &str) -> Vec<(String, Fields<'t>)> {
         let all = self.table(name);
         let each = all.iter().flat_map(Fields::each);
         each.filter_map(|(key, place)| Some((key.to_owned(), place.table("")?))).collect()
@@ -223,7 +223,9 @@ impl<'t> Fields<'t> {
     pub fn wrong_word(&self, name: &str, word: &str, what: impl Into<String>) {
         let whole = self.place(name);
         let text = self.wrongs.text.get(whole.clone()).unwrap_or_default();
-        let at = match text.find(word) {
+        // In a list as a whole, which may have longer words beside it.
+        let quoted = ['"', '\''].map(|q| text.find(&format!("{q}{word}{q}")).map(|at| at + 1));
+        let at = match quoted[0].or(quoted[1]).or(text.find(word)) {
             Some(from) => whole.start + from..whole.start + from + word.len(),
             None => whole,
         };

@@ -179,7 +179,7 @@ macro_rules! table {
         }
 
         impl $crate::form::Value for $name {
-            const TITLE: Option<&'static str> = Some($title);
+            const TITLE: Option<&'static str> = Some($name::TITLE);
 
             fn read(place: &$crate::form::Place<'_>) -> Option<Self> {
                 Self::read_whole(&place.fields($title)?)

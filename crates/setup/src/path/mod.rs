@@ -13,7 +13,7 @@ use steadfast_volume::AssemblyReport;
 
 use crate::error::SetupError;
 pub use volume::{
-    MemberOptions, OpenMembers, absolute, assembled, members_of, open_all, refuse_member,
+    MemberDevices, absolute, assembled, members_of, open_all, open_members, refuse_member,
     refuse_twice,
 };
 

@@ -12,7 +12,6 @@ use steadfast_volume::{
     AssembleOptions, AssemblyReport, LegState, LegStatus, Mirror, NewLeg, ResyncThrottle, Volume,
     VolumeError, assemble,
 };
-use uuid::Uuid;
 
 use super::{OpenPath, PathOptions, open, open_file};
 use crate::error::SetupError;
@@ -82,58 +81,53 @@ pub fn refuse_twice<'p>(paths: impl Iterator<Item = &'p Path>) -> Result<()> {
     Ok(())
 }
 
-/// How members are assembled.
-#[derive(Debug, Clone, Default)]
-pub struct MemberOptions {
-    /// Nothing is written to them.
-    pub read_only: bool,
-    /// Without legs that are missing, though they may hold newer data.
-    pub degraded: bool,
-    /// This leg's contents count where legs diverged, or where none is trusted.
-    pub keep: Option<Uuid>,
-    /// Blank memory is a leg again.
-    pub rejoin: bool,
-}
-
-/// A volume that was assembled of members.
-pub struct OpenMembers {
+/// Members of volumes, which may not be all, and what came of them.
+pub struct MemberDevices {
+    /// The members, in their order.
+    pub devices: Vec<Arc<dyn BlockDevice>>,
     /// All that was found.
     pub found: AssemblyReport,
-    /// The outermost volume.
-    pub volume: Volume,
     /// What members themselves are made of.
     pub inner: Vec<AssemblyReport>,
     /// What was noticed: a line each, for people.
     pub notes: Vec<String>,
 }
 
-/// Assembles what the members belong to.
+/// Opens members, none of them twice, and assembles what can be: what cannot is in the report.
 ///
 /// # Errors
-/// A member cannot be opened or has no label; not one volume comes of it, or it cannot be
-/// assembled.
-pub fn assembled(members: &[PathBuf], options: &MemberOptions) -> Result<OpenMembers> {
-    let read_only = options.read_only;
+/// A member cannot be opened.
+pub fn open_members(members: &[PathBuf], how: &AssembleOptions) -> Result<MemberDevices> {
     let (mut devices, mut inner, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-    for open in open_all(members, read_only)? {
+    for open in open_all(members, how.read_only)? {
         devices.push(open.device);
         inner.extend(open.assembled);
         notes.extend(open.notes);
     }
-    let how = AssembleOptions {
-        degraded: options.degraded,
-        keep: options.keep,
-        read_only,
-        ..AssembleOptions::default()
-    };
-    let mut found = assemble(&devices, &how);
+    let found = assemble(&devices, how);
+    Ok(MemberDevices { devices, found, inner, notes })
+}
+
+/// Assembles what the members belong to; also the outermost volume. With `rejoin` blank memory is a
+/// leg again.
+///
+/// # Errors
+/// A member cannot be opened or has no label; not one volume comes of it, or it cannot be
+/// assembled.
+pub fn assembled(
+    members: &[PathBuf],
+    how: &AssembleOptions,
+    rejoin: bool,
+) -> Result<(MemberDevices, Volume)> {
+    let mut open = open_members(members, how)?;
+    let found = &mut open.found;
     if !found.problems.is_empty() {
         // The first error says why; there may be several members of one volume among them.
         let (_, error) = found.problems.swap_remove(0);
         return Err(error.into());
     }
-    if options.rejoin {
-        notes.extend(rejoin(&mut found, read_only)?);
+    if rejoin {
+        open.notes.extend(rejoin_memory(found, how.read_only)?);
     }
     if let Some(blank) = found.blank.first() {
         let name = blank.info().name;
@@ -145,7 +139,7 @@ pub fn assembled(members: &[PathBuf], options: &MemberOptions) -> Result<OpenMem
     }
     let outer: Vec<Volume> = found.outer().cloned().collect();
     match <[Volume; 1]>::try_from(outer) {
-        Ok([volume]) => Ok(OpenMembers { found, volume, inner, notes }),
+        Ok([volume]) => Ok((open, volume)),
         Err(several) => {
             let names: Vec<&str> = several.iter().map(|v| v.name.as_str()).collect();
             let what = format!("these are members of several volumes: {}", names.join(", "));
@@ -157,8 +151,8 @@ pub fn assembled(members: &[PathBuf], options: &MemberOptions) -> Result<OpenMem
 /// Opens the volume of these members, to be used as an image is.
 pub(super) fn open_volume(members: &[PathBuf], read_only: bool) -> Result<OpenPath> {
     refuse_empty(members)?;
-    let options = MemberOptions { read_only, rejoin: true, ..MemberOptions::default() };
-    let OpenMembers { found, volume, inner, mut notes } = assembled(members, &options)?;
+    let how = AssembleOptions { read_only, ..AssembleOptions::default() };
+    let (MemberDevices { found, inner, mut notes, .. }, volume) = assembled(members, &how, true)?;
     for mirror in found.volumes.iter().filter_map(|v| v.mirror.as_ref()) {
         let status = mirror.status();
         for leg in status.legs.iter().filter(|leg| !leg.volatile && leg.state != LegState::Okay) {
@@ -175,7 +169,7 @@ pub(super) fn open_volume(members: &[PathBuf], read_only: bool) -> Result<OpenPa
 
 /// Memory is blank after a boot: a device that begins and ends with zeros takes the place of a
 /// volatile leg that is not there. Who only reads leaves it out.
-fn rejoin(found: &mut AssemblyReport, read_only: bool) -> Result<Vec<String>> {
+fn rejoin_memory(found: &mut AssemblyReport, read_only: bool) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let missing = |leg: &LegStatus| leg.volatile && leg.state == LegState::Unavailable;
     let mirrors: Vec<Mirror> = found.volumes.iter().filter_map(|v| v.mirror.clone()).collect();

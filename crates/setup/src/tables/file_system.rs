@@ -1,7 +1,49 @@
 //! The file system of a description: keys that name its devices, and its options.
 
+use std::collections::BTreeMap;
+
+use steadfast_devices::filter::schedule::SchedulerSettings;
+
 use crate::form::{Fields, did_you_mean};
-use crate::{Topology, options};
+use crate::{Machine, Setup, Topology, options, table};
+
+table! {
+    /// What a file system stands on, and its options: of a setup, and of a scenario's variant.
+    pub struct StackForm: "[stack]" {
+        /// The device or volume that holds the file system.
+        disk: String;
+        /// The device or volume that holds an external journal.
+        journal: Option<String>, else "on the disk";
+        /// The request scheduler before the disk, a `[scheduler.NAME]`.
+        scheduler: Option<String>, else "none";
+        /// Options of `steadfast mkfs`, separated by spaces; of a variant with `kernel`, of its own
+        /// mkfs.
+        mkfs: String = "";
+        /// Mount options of the file system, separated by commas (docs/mount.md); of a variant with
+        /// `kernel`, words for mount(8).
+        mount: String = "";
+    }
+}
+
+impl StackForm {
+    /// The setup, with what the names stand for.
+    pub fn setup(
+        &self,
+        topology: &Topology,
+        schedulers: &BTreeMap<String, SchedulerSettings>,
+        machine: &Machine,
+    ) -> Setup {
+        Setup {
+            topology: topology.clone(),
+            disk: self.disk.clone(),
+            journal: self.journal.clone(),
+            scheduler: self.scheduler.as_ref().and_then(|name| schedulers.get(name)).cloned(),
+            mkfs: self.mkfs.clone(),
+            mount: self.mount.clone(),
+            machine: machine.clone(),
+        }
+    }
+}
 
 /// Notes what is wrong with `disk`, `journal`, `scheduler`, `mkfs` and `mount` of a table: devices
 /// and schedulers that the file has not, and, if the file system `is_ours`, options that are none.

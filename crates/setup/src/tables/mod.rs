@@ -8,7 +8,7 @@ mod volume;
 
 pub use device::DeviceForm;
 pub use fault::FaultForm;
-pub use file_system::check_file_system;
+pub use file_system::{StackForm, check_file_system};
 pub use scheduler::SchedulerForm;
 pub use volume::VolumeForm;
 pub(crate) use volume::check_members;

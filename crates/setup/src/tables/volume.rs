@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_devices::model::parameters::Size;
-use steadfast_volume::ondisk::label::{LEGS_MAX, MEMBERS_MAX};
+use steadfast_volume::ondisk::label::{LEGS_MAX, LayoutKind, MEMBERS_MAX};
 use steadfast_volume::ondisk::{REGION_MAX, REGION_MIN};
 use steadfast_volume::{ReadPolicy, WritePolicy};
 
 use crate::form::{Fields, Place, Value, did_you_mean, one_of};
 use crate::mirrors::Arrangement;
-use crate::{Topology, VolumeKind, VolumeSpec, single_values, table};
+use crate::{Topology, VolumeSpec, single_values, table};
 
 table! {
     /// A volume, as a file has it.
     pub struct VolumeForm: "[volume.NAME]", check VolumeForm::check {
         /// `mirror`, `stripe` or `concat` (docs/mirrors.md).
-        kind: VolumeKind;
+        kind: LayoutKind;
         /// Names of devices and other volumes: of a mirror its legs, 1 to 4, in their order.
         members: Vec<String>;
         /// Legs of a mirror that do not count as durable; devices that are volatile anyway, such
@@ -52,9 +52,10 @@ const READ_POLICIES: [&str; 5] = ["roundrobin", "geometric", "first", "preferred
 
 single_values!(Size);
 
-impl Value for VolumeKind {
+impl Value for LayoutKind {
     fn read(place: &Place<'_>) -> Option<Self> {
-        one_of(place, "there is no kind of volume", &VolumeKind::ALL)
+        let all = [LayoutKind::Mirror, LayoutKind::Stripe, LayoutKind::Concat];
+        one_of(place, "there is no kind of volume", &all.map(|kind| (kind.name(), kind)))
     }
 }
 
@@ -105,9 +106,9 @@ impl VolumeForm {
         let Some(form) = form else { return };
         let name = form.kind.name();
         let (others, most): (&[&[&str]], _) = match form.kind {
-            VolumeKind::Mirror => (&[&[OF_STRIPE]], LEGS_MAX),
-            VolumeKind::Stripe => (&[&OF_MIRROR], MEMBERS_MAX),
-            VolumeKind::Concat => (&[&OF_MIRROR, &[OF_STRIPE]], MEMBERS_MAX),
+            LayoutKind::Mirror => (&[&[OF_STRIPE]], LEGS_MAX),
+            LayoutKind::Stripe => (&[&OF_MIRROR], MEMBERS_MAX),
+            LayoutKind::Concat => (&[&OF_MIRROR, &[OF_STRIPE]], MEMBERS_MAX),
         };
         for key in others.iter().copied().flatten().filter(|key| fields.has(key)) {
             let of = if *key == OF_STRIPE { "stripes" } else { "mirrors" };

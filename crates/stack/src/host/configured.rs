@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use steadfast_vfs::size;
 use steadfast_volume::AssembleOptions;
 use steadfast_volume::member::read_label;
 
@@ -76,9 +75,9 @@ impl Host {
             names.into_iter().map(move |name| (kind, name.to_owned())).collect::<Vec<_>>()
         };
         let named = [
-            sections("device", config.device.keys().map(|n| n.get_ref().as_str()).collect()),
-            sections("ramdisk", config.ramdisk.keys().map(|n| n.get_ref().as_str()).collect()),
-            sections("volume", config.volume.keys().map(|n| n.get_ref().as_str()).collect()),
+            sections("device", config.device.keys().map(String::as_str).collect()),
+            sections("ramdisk", config.ramdisk.keys().map(String::as_str).collect()),
+            sections("volume", config.volume.keys().map(String::as_str).collect()),
         ];
         let mut wrong: Vec<String> = Vec::new();
         for (kind, name) in named.into_iter().flatten() {
@@ -126,7 +125,6 @@ impl Host {
         self.registry
             .remember(|records| {
                 for (name, device) in &config.device {
-                    let name = name.get_ref();
                     if !records.removed.contains(name) {
                         let path = base.join(&device.path);
                         let path = std::path::absolute(&path).unwrap_or(path);
@@ -135,12 +133,8 @@ impl Host {
                     }
                 }
                 for (name, disk) in &config.ramdisk {
-                    let name = name.get_ref();
-                    // OK to leave out: the configuration was checked.
-                    if let (false, Ok(bytes)) =
-                        (records.removed.contains(name), size::parse(disk.size.get_ref()))
-                    {
-                        records.ramdisks.insert(name.clone(), bytes - bytes % 512);
+                    if !records.removed.contains(name) {
+                        records.ramdisks.insert(name.clone(), disk.size.0 / 512 * 512);
                     }
                 }
             })
@@ -159,21 +153,15 @@ impl Host {
             if known {
                 continue;
             }
-            let names = |all: &[toml::Spanned<String>]| -> Vec<String> {
-                all.iter().map(|c| c.get_ref().clone()).collect()
-            };
-            let text =
-                |given: &Option<toml::Spanned<String>>| given.as_ref().map(|t| t.get_ref().clone());
-            let interlace = text(&volume.interlace).and_then(|t| size::parse(&t).ok());
             let create = Create {
                 name: name.to_owned(),
                 kind: volume.kind,
-                components: names(volume.components.get_ref()),
-                volatile: names(&volume.volatile),
-                partial: names(&volume.partial),
-                interlace: interlace.and_then(|bytes| u32::try_from(bytes).ok()),
-                read: text(&volume.read_policy),
-                write: text(&volume.write_policy),
+                components: volume.components.clone(),
+                volatile: volume.volatile.clone(),
+                partial: volume.partial.clone(),
+                interlace: volume.interlace.and_then(|size| u32::try_from(size.0).ok()),
+                read: volume.read_policy.clone(),
+                write: volume.write_policy.map(|policy| policy.name().to_owned()),
                 pass: volume.pass,
                 checksums: volume.checksums,
                 ..Create::default()

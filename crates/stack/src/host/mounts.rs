@@ -124,17 +124,16 @@ impl HostMounts {
         for (name, mount) in &config.mount {
             let at = base.join(&mount.at);
             let place = MountRecord {
-                volume: mount.volume.get_ref().clone(),
+                volume: mount.volume.clone(),
                 at: std::path::absolute(&at).unwrap_or(at),
                 options: mount.options.clone(),
-                journal: mount.journal.as_ref().map(|j| j.get_ref().clone()),
+                journal: mount.journal.clone(),
                 configured: true,
                 ..MountRecord::default()
             };
-            let name = name.get_ref().clone();
             let _one = self.registry.one_change();
             self.registry.lock().mounts.insert(name.clone(), place);
-            if let Err(e) = self.mount_place(&name) {
+            if let Err(e) = self.mount_place(name) {
                 tracing::error!("mount '{name}': {e}");
             }
         }

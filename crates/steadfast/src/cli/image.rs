@@ -56,7 +56,8 @@ pub struct Mount {
     /// Stay in the foreground, log to the standard error
     #[arg(short, long)]
     pub foreground: bool,
-    /// Mount a variant of this scenario (name or TOML file), freshly made, in real time
+    /// Mount this setup (TOML file) or a variant of this scenario (name or TOML file), freshly
+    /// made, in real time
     #[arg(long, value_name = "FILE.toml")]
     pub stack: Option<String>,
     /// Which of the scenario's variants
@@ -81,7 +82,7 @@ impl Mount {
             (Some(_), None) => Ok(&self.device),
             (None, None) => Err(Usage("say where to mount: a folder".into())),
             (Some(_), Some(_)) => Err(Usage(
-                "with --stack only the mount point is given: the devices are the scenario's".into(),
+                "with --stack only the mount point is given: the devices are the file's".into(),
             )),
         }
     }

@@ -47,7 +47,7 @@ Examples:
 
 Exit status: 0 it can be run, 2 it is wrong.")]
     Check {
-        /// A TOML file, or the name of a scenario
+        /// A TOML file, of a scenario or a setup, or the name of a scenario
         scenario: String,
         /// Print as JSON
         #[arg(long)]

@@ -13,10 +13,10 @@ use steadfast_ext4::Ext4Error;
 use steadfast_ext4::mount::{
     check_mountable, delete_orphans, replay as replay_journal, replayed_blocks,
 };
-use steadfast_ext4::options::default_options;
 use steadfast_ext4::{AccessTimes, MountOptions};
 use steadfast_ext4_check::{self as check, Field};
 use steadfast_journal::{JournalError, RecoveryReport};
+use steadfast_setup::Blocks;
 use steadfast_setup::path::{self, PathOptions};
 use steadfast_vfs::path::shown;
 
@@ -50,21 +50,18 @@ pub fn open_file(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
     volume::open::looked_after(opened, read_only)
 }
 
-/// How an image is mounted in process: as its superblock asks for, where nothing else is said.
-fn mount_options(
-    image: &Image,
-    device: &Arc<dyn BlockDevice>,
-    read_only: bool,
-) -> Result<MountOptions> {
+/// An image, and how it is mounted in process: as its superblock asks for, where nothing else is
+/// said.
+fn blocks(image: &Image, read_only: bool) -> Result<(Blocks, MountOptions)> {
+    let device = open(&image.image, read_only)?;
     let journal = of_image(&image.image, image.given(), read_only)?;
-    let (base, notes) = default_options(device, MountOptions::default());
+    let blocks = Blocks::of(device, journal.map(|j| (j.device, j.number)));
+    let (base, notes) = blocks.default_options(MountOptions::default());
     // Who only reads has nothing of it.
     for note in notes.iter().filter(|_| !read_only) {
         terminal::note(&format!("note: {}: {note}", image.image.display()));
     }
     let mut options = MountOptions {
-        journal_number: journal.as_ref().map_or(0, |j| j.number),
-        journal_device: journal.map(|j| j.device),
         read_only,
         // Whoever works on an image may use all of it.
         use_reserved: true,
@@ -74,23 +71,25 @@ fn mount_options(
     };
     // An image file on tmpfs is as good as the person who put it there thinks it is.
     options.journal.accept_volatile = true;
-    Ok(options)
+    Ok((blocks, options))
 }
 
 /// As it is read: with the journal replayed in memory, or without a look at it.
-fn reading_options(reading: &Reading, device: &Arc<dyn BlockDevice>) -> Result<MountOptions> {
+fn blocks_to_read(reading: &Reading) -> Result<(Blocks, MountOptions)> {
     if reading.no_replay {
-        return Ok(MountOptions { read_only: true, no_load: true, ..MountOptions::default() });
+        let blocks = Blocks::of(open(&reading.image.image, true)?, None);
+        let unused = MountOptions { read_only: true, no_load: true, ..MountOptions::default() };
+        return Ok((blocks, unused));
     }
-    mount_options(&reading.image, device, true)
+    blocks(&reading.image, true)
 }
 
-fn mount(image: &Image, device: Arc<dyn BlockDevice>, options: MountOptions) -> Result<FileSystem> {
+fn mount(image: &Image, (blocks, options): (Blocks, MountOptions)) -> Result<FileSystem> {
     let (name, read_only) = (image.image.display().to_string(), options.read_only);
     // What is made belongs to root, as in an image that is mounted.
-    let image_of = steadfast::Image::open(Arc::clone(&device)).owner(0, 0);
+    let image_of = steadfast::Image::open(Arc::clone(&blocks.disk)).owner(0, 0);
     let image_of = image_of.mount_options(move |o| *o = options.clone());
-    let mounted = mmp::reporting_wait(&device, &name, read_only, || image_of.mount());
+    let mounted = mmp::reporting_wait(&blocks.disk, &name, read_only, || image_of.mount());
     mounted.map_err(|e| to_anyhow(e).context(name))
 }
 
@@ -107,29 +106,24 @@ pub fn to_anyhow(e: steadfast::Error) -> Error {
 
 /// Mounts it for somebody who unmounts it; reads then leave times alone if `noatime` is set.
 pub fn mounted(image: &Image, read_only: bool, noatime: bool) -> Result<Arc<Ext4>> {
-    let device = open(&image.image, read_only)?;
-    let mut options = mount_options(image, &device, read_only)?;
+    let (blocks, mut options) = blocks(image, read_only)?;
     if noatime {
         options.access_times = AccessTimes::Never;
     }
     let name = image.image.display().to_string();
-    let mount = || Ext4::mount(Arc::clone(&device), options);
-    mmp::reporting_wait(&device, &name, read_only, mount).context(name)
+    let mount = || blocks.mount(options);
+    mmp::reporting_wait(&blocks.disk, &name, read_only, mount).context(name)
 }
 
 /// Mounts read-only (nothing is written, a journal is replayed in memory) and does `work`.
 pub fn reading<T>(image: &Reading, work: impl FnOnce(&FileSystem) -> Result<T>) -> Result<T> {
-    let device = open(&image.image.image, true)?;
-    let options = reading_options(image, &device)?;
-    let fs = mount(&image.image, device, options)?;
+    let fs = mount(&image.image, blocks_to_read(image)?)?;
     work(&fs)
 }
 
 /// Mounts, does `work`, and unmounts, also when the work failed.
 pub fn changing<T>(image: &Image, work: impl FnOnce(&FileSystem) -> Result<T>) -> Result<T> {
-    let device = open(&image.image, false)?;
-    let options = mount_options(image, &device, false)?;
-    let fs = mount(image, device, options)?;
+    let fs = mount(image, blocks(image, false)?)?;
     let done = work(&fs);
     let unmounted = fs.unmount().map_err(to_anyhow);
     let unmounted = unmounted.with_context(|| format!("unmounting {}", image.image.display()));
@@ -139,8 +133,7 @@ pub fn changing<T>(image: &Image, work: impl FnOnce(&FileSystem) -> Result<T>) -
 
 /// Replays the journal, deletes orphans, and says what there was.
 pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
-    let device = open(&image.image, false)?;
-    let options = mount_options(image, &device, false)?;
+    let (Blocks { disk: device, .. }, options) = blocks(image, false)?;
     let name = image.image.display().to_string();
     let replayed = mmp::reporting_wait(&device, &name, false, || replay_journal(&device, &options));
     let report = replayed.with_context(|| name.clone())?;
@@ -196,8 +189,7 @@ fn print_report(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Re
 /// Checks the structure as it is after recovery, without writing.
 pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<CommandEnd> {
     let image = &reading.image;
-    let device = open(&image.image, true)?;
-    let options = reading_options(reading, &device)?;
+    let (Blocks { disk: device, .. }, options) = blocks_to_read(reading)?;
     // A file system whose journal cannot be read is checked as it stands; that is a finding too.
     let (overlay, journal_problem) = match replayed_blocks(&device, &options) {
         Ok(overlay) => (overlay, None),

@@ -11,6 +11,7 @@ use steadfast_devices::model::parameters::ModelKind;
 use steadfast_lab::scenario::{Scenario, Variant, keys};
 use steadfast_lab::{LabError, devices};
 
+use super::stack_file::{NamedStack, StackFile};
 use crate::Usage;
 use crate::cli::ListFormat;
 use crate::document;
@@ -83,23 +84,34 @@ pub fn to_anyhow(e: LabError) -> anyhow::Error {
     }
 }
 
-/// Reads a scenario, makes and mounts the file systems of its variants; runs nothing.
+/// Reads a scenario or a setup, makes and mounts its file systems; runs nothing.
 pub fn check(name_or_file: &str, json: bool, out: &mut dyn Write) -> Result<()> {
-    let scenario = find(name_or_file)?;
-    steadfast_lab::check(&scenario).map_err(|e| Usage(e.to_string()))?;
-    let wrong: Vec<String> = scenario
-        .variants
-        .iter()
-        .filter_map(|variant| Some(steadfast_lab::try_out(&scenario, variant).err()?.to_string()))
+    let StackFile { name, scenario, topology, stacks, .. } = StackFile::find(name_or_file)?;
+    let (variants, devices) = (stacks.len(), topology.devices.len());
+    let (kind, what) = match scenario {
+        None => ("setup", "a setup".to_owned()),
+        Some(scenario) => {
+            steadfast_lab::check(&scenario).map_err(|e| Usage(e.to_string()))?;
+            ("scenario", format!("{variants} variants"))
+        }
+    };
+    // Not tried: the kernel's file systems, and what stands on devices of this machine.
+    let is_model = |device: &String| topology.devices[device].model().is_some();
+    let tried = stacks
+        .into_iter()
+        .filter(|stack| stack.kernel.is_none() && stack.setup.leaves().iter().all(is_model));
+    let wrong: Vec<String> = tried
+        .filter_map(|NamedStack { variant, setup, .. }| {
+            let variant = variant.map(|variant| format!("variant '{variant}': "));
+            Some(variant.unwrap_or_default() + &setup.try_out().err()?.to_string())
+        })
         .collect();
     if !wrong.is_empty() {
-        usage!("{}: {}", scenario.name, wrong.join("\n  "));
+        usage!("{name}: {}", wrong.join("\n  "));
     }
-    let (variants, devices) = (scenario.variants.len(), scenario.topology.devices.len());
     if json {
-        let found = json!({ "scenario": scenario.name, "variants": variants, "devices": devices });
+        let found = json!({ kind: name, "variants": variants, "devices": devices });
         return Ok(document::print(out, "steadfast-lab-check", 1, found)?);
     }
-    writeln!(out, "{}: good: {variants} variants, {devices} devices", scenario.name)?;
-    Ok(())
+    Ok(writeln!(out, "{name}: good: {what}, {devices} devices")?)
 }

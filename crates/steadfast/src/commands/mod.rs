@@ -17,6 +17,7 @@ pub mod pmem;
 pub mod sensitivity;
 pub mod serve;
 pub mod site;
+pub mod stack_file;
 pub mod svm;
 pub mod top;
 pub mod tree;

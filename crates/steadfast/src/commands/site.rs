@@ -1,5 +1,5 @@
-//! Where a benchmark's files and devices are: on this machine, in an image, or on a scenario's
-//! variant that is made for it, in virtual or in real time.
+//! Where a benchmark's files and devices are: on this machine, in an image, or on a stack
+//! that is made for it, in virtual or in real time.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,19 @@ use clap::Args;
 use steadfast_bench::dd::place::OWN_DISK;
 use steadfast_block::BlockDevice;
 use steadfast_ext4::Ext4;
-use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_runtime::Sim;
 use steadfast_setup::{Machine, NamedDevices, Overwrite, Stack};
 use steadfast_vfs::{FileSystem, size};
 
 use super::image;
+use super::stack_file::{NamedStack, StackFile};
 use crate::Usage;
 use crate::cli::Image;
-use crate::mount::stack::choose;
 use crate::setup_error::to_anyhow;
 
 /// Options that name an image or a stack.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "In an image or on a variant of a scenario")]
+#[command(next_help_heading = "In an image or on a stack")]
 pub struct SiteArgs {
     /// Paths are in this image, a file or block device with ext2, ext3 or ext4
     #[arg(long, value_name = "IMAGE", conflicts_with = "stack")]
@@ -32,8 +31,9 @@ pub struct SiteArgs {
     /// The image's external journal
     #[arg(long, value_name = "JOURNAL_IMAGE", requires = "image")]
     pub journal: Option<PathBuf>,
-    /// Paths are on a variant of this scenario (name or TOML file), made for this run
-    #[arg(long, value_name = "SCENARIO")]
+    /// Paths are on this setup (TOML file) or a variant of this scenario (name or TOML file), made
+    /// for this run
+    #[arg(long, value_name = "SETUP_OR_SCENARIO")]
     pub stack: Option<String>,
     /// Which of the scenario's variants
     #[arg(long, value_name = "NAME", requires = "stack")]
@@ -76,19 +76,21 @@ impl SiteArgs {
             return Site::new(SiteTarget::Image(image, wants)).finish(work);
         }
         let Some(name) = &self.stack else { return Site::new(SiteTarget::Here).finish(work) };
-        let scenario = super::lab::find(name)?;
+        let file = StackFile::find(name)?;
         let memory = self.memory.as_deref().map(memory).transpose()?;
         let overwrite = Overwrite::of(self.destroy);
         // Whoever asks for nothing but devices need not name a variant.
-        let what = match choose(&scenario, self.variant.as_deref()) {
-            Err(e) if self.variant.is_some() => return Err(e),
-            Err(which) => SiteTarget::devices(&scenario, which.to_string(), overwrite),
-            Ok(Variant { kernel: Some(kernel), name, .. }) => {
-                let why = format!("variant '{name}' is the kernel's own {kernel}");
-                SiteTarget::devices(&scenario, why, overwrite)
+        let chosen = match file.choose(self.variant.as_deref(), "--variant") {
+            Err(e) if self.variant.is_some() => return Err(e.into()),
+            chosen => chosen.and_then(|stack| stack.of_ours("only its devices can be used here")),
+        };
+        let what = match chosen {
+            Err(why) => {
+                let devices = NamedDevices::new(file.topology.clone(), overwrite);
+                let machine = Box::new(file.machine.clone());
+                SiteTarget::Devices(Box::new(devices), machine, why.to_string())
             }
-            Ok(variant) => {
-                let setup = scenario.setup_of(variant);
+            Ok(NamedStack { setup, .. }) => {
                 let said = || setup.machine.page_cache_bytes(wants.data_bytes);
                 let memory = memory.unwrap_or_else(said);
                 SiteTarget::Stack(Box::new(Stack::new(setup, memory, overwrite)))
@@ -115,16 +117,11 @@ enum SiteTarget {
     Here,
     Image(Image, ImageAccess),
     Stack(Box<Stack>),
-    /// Devices of a scenario on its machine; why there is no file system.
+    /// Devices of a stack on its machine; why there is no file system.
     Devices(Box<NamedDevices>, Box<Machine>, String),
 }
 
 impl SiteTarget {
-    fn devices(scenario: &Scenario, why: String, overwrite: Overwrite) -> SiteTarget {
-        let devices = NamedDevices::new(scenario.topology.clone(), overwrite);
-        SiteTarget::Devices(Box::new(devices), Box::new(scenario.machine.clone()), why)
-    }
-
     /// A simulation of the machine.
     fn simulation(&self, seed: u64) -> Sim {
         match self {
@@ -220,7 +217,7 @@ impl Site {
         matches!(self.what, SiteTarget::Here)
     }
 
-    /// A device of the stack, by its name in the scenario ([`Stack::device`]), or its disk.
+    /// A device of the stack, by its name in the file ([`Stack::device`]), or its disk.
     pub fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>> {
         let device = match &self.what {
             SiteTarget::Stack(stack) if name == OWN_DISK => stack.own_disk(),

@@ -7,7 +7,6 @@ use steadfast_crash::program::describe::{
     counted, print_calls, print_decisive, print_tree, print_writes, since,
 };
 use steadfast_crash::program::explore::{Exploration, ExplorationReport, Wrong, WrongState};
-use steadfast_crash::program::shrink::shrink;
 use steadfast_crash::program::{Names, recover};
 use steadfast_ext4::MountOptions;
 
@@ -120,7 +119,7 @@ fn describe(
     if let Ok(Ok(tree)) = recovered.map(|recovered| recovered.tree) {
         print_tree(&tree, &base, out)?;
     }
-    match shrink(exploration, &state, &base, SHRINK_RECOVERIES, &|| true) {
+    match exploration.shrink(&state, &base, SHRINK_RECOVERIES, &|| true) {
         Ok(decisive) => print_decisive(run, &names, &decisive, out),
         Err(why) => writeln!(out, "\nNot shrunk: {why}"),
     }

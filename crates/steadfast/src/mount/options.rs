@@ -2,12 +2,11 @@
 //! command's own.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use steadfast_block::BlockDevice;
 use steadfast_ext4::options as ext4;
 use steadfast_ext4::{AccessTimes, DataMode, MountOptions};
 use steadfast_fuse::KernelTimes;
+use steadfast_setup::Blocks;
 use steadfast_vfs::options::{
     Form, MountOption, OptionText, ValueError, WordEffect, WrongOption, apply, in_force, names,
     split, texts, unknown,
@@ -202,8 +201,8 @@ impl MountSettings {
     ///
     /// # Errors
     /// They do not go together any more.
-    pub fn over_superblock(&mut self, device: &Arc<dyn BlockDevice>) -> Result<Vec<String>, Usage> {
-        let (options, notes) = ext4::default_options(device, MountOptions::default());
+    pub fn over_superblock(&mut self, blocks: &Blocks) -> Result<Vec<String>, Usage> {
+        let (options, notes) = blocks.default_options(MountOptions::default());
         let base = MountSettings { ext4: options, ..MountSettings::default() };
         let read_only = self.ext4.read_only;
         *self = parse_over(base, std::slice::from_ref(&self.text))?;

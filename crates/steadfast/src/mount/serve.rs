@@ -15,6 +15,7 @@ use steadfast_ext4::Dax;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_tune::JournalDevice;
 use steadfast_fuse::{FuseMount, MountError};
+use steadfast_setup::Blocks;
 use steadfast_setup::path::{absolute, memory};
 use steadfast_vfs::FileSystem;
 
@@ -30,7 +31,6 @@ use crate::commands::image;
 use crate::commands::journal_device::of_image;
 use crate::commands::serve as serve_commands;
 use crate::commands::volume;
-use crate::setup_error::to_anyhow;
 use crate::stop_signals::Stops;
 use crate::{CommandEnd, Usage, allocator, terminal};
 
@@ -258,17 +258,20 @@ impl MountSource {
         source: &str,
         wanted: &mut MountSettings,
     ) -> Result<MountSource> {
-        let notes = wanted.over_superblock(&device)?;
-        wanted.ext4.journal_number = journal.as_ref().map_or(0, |j| j.number);
-        wanted.ext4.journal_device = journal.map(|j| j.device);
-        source.clone_into(&mut wanted.fuse.source);
-        let options = wanted.for_fs();
-        let read_only = options.read_only;
-        let mount = || Ext4::mount(Arc::clone(&device), options);
-        let fs = mmp::reporting_wait(&device, source, read_only, mount);
-        let fs = fs.with_context(|| source.to_owned())?;
+        let blocks = Blocks::of(device, journal.map(|j| (j.device, j.number)));
+        let notes = wanted.over_superblock(&blocks)?;
         let notes = notes.into_iter().map(|note| format!("note: {source}: {note}")).collect();
-        Ok(MountSource { fs, source: source.to_owned(), queue: None, notes })
+        Ok(MountSource { notes, ..MountSource::mounted(blocks, source, wanted)? })
+    }
+
+    /// The same with these options, whatever its superblock asks for.
+    fn mounted(blocks: Blocks, source: &str, wanted: &mut MountSettings) -> Result<MountSource> {
+        source.clone_into(&mut wanted.fuse.source);
+        let (options, read_only) = (wanted.for_fs(), wanted.ext4.read_only);
+        let mount = || blocks.mount(options);
+        let fs = mmp::reporting_wait(&blocks.disk, source, read_only, mount);
+        let fs = fs.with_context(|| source.to_owned())?;
+        Ok(MountSource { fs, source: source.to_owned(), queue: blocks.queue, notes: Vec::new() })
     }
 }
 
@@ -276,12 +279,11 @@ impl MountSource {
 fn open(args: &Mount, wanted: &mut MountSettings) -> Result<MountSource> {
     if let Some(file) = &args.stack {
         let stack = stack::build(file, args.variant.as_deref(), args.destroy, wanted)?;
-        wanted.fuse.source.clone_from(&stack.name);
-        let fs = stack.blocks.mount(wanted.for_fs()).map_err(to_anyhow);
-        let fs = fs.with_context(|| stack.name.clone())?;
         let notes = stack.notes.iter().map(|note| format!("note: {note}")).collect();
-        let (source, queue) = (stack.name, stack.blocks.queue);
-        return Ok(MountSource { fs, source, queue, notes });
+        return Ok(MountSource {
+            notes,
+            ..MountSource::mounted(stack.blocks, &stack.name, wanted)?
+        });
     }
     let path = &args.device;
     if !wanted.ext4.read_only

@@ -1,13 +1,13 @@
-//! `--stack`: a scenario's variant, freshly made, in real time.
+//! `--stack`: a setup or a scenario's variant, freshly made, in real time.
 
 use anyhow::Result;
 use steadfast_ext4_mkfs::Contents;
-use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_setup::{Blocks, Devices, Machine, Overwrite, SetupError};
 
 use super::options::{CACHE_BYTES, MountSettings, parse_without_times};
 use crate::Usage;
 use crate::commands::mkfs;
+use crate::commands::stack_file::StackFile;
 use crate::commands::volume::open::look_after_stack;
 use crate::setup_error::to_anyhow;
 
@@ -17,27 +17,22 @@ pub struct MountStack {
     pub blocks: Blocks,
     /// What they do not promise, or lack.
     pub notes: Vec<String>,
-    /// SCENARIO/VARIANT.
+    /// SCENARIO/VARIANT, or the setup's file.
     pub name: String,
 }
 
-/// Builds a variant's devices and makes its file system there; adds the variant's mount options
-/// and what its machine decides to those that were given, which come after them.
+/// Builds a stack's devices and makes its file system there; adds its mount options and what its
+/// machine decides to those that were given, which come after them.
 pub fn build(
     file: &str,
     variant: Option<&str>,
     destroy: bool,
     wanted: &mut MountSettings,
 ) -> Result<MountStack> {
-    let scenario = crate::commands::lab::find(file)?;
-    let variant = choose(&scenario, variant)?;
-    if let Some(kernel) = &variant.kernel {
-        usage!(
-            "variant '{}' is the kernel's own {kernel}: mount(8) mounts it, not steadfast",
-            variant.name
-        );
-    }
-    let setup = scenario.setup_of(variant);
+    let file = StackFile::find(file)?;
+    let stack = file.choose(variant, "--variant")?;
+    let stack = stack.of_ours("mount(8) mounts it, not steadfast")?;
+    let setup = &stack.setup;
     // Those that are there: the status has them joined by commas.
     let both = [setup.mount.clone(), wanted.text.clone()];
     let both: Vec<String> = both.into_iter().filter(|list| !list.is_empty()).collect();
@@ -47,13 +42,13 @@ pub fn build(
         e if e.is::<Usage>() => e,
         e => Usage(e.to_string()).into(),
     };
-    let devices = Devices::open(&setup, Overwrite::of(destroy)).map_err(usage)?;
+    let devices = Devices::open(setup, Overwrite::of(destroy)).map_err(usage)?;
     let notes = devices.notes().cloned().collect();
     let blocks = devices.blocks().map_err(usage)?;
     look_after_stack(&blocks)?;
-    blocks.make(&setup, Contents::Zeros, mkfs::root_owner()).map_err(to_anyhow)?;
+    blocks.make(setup, Contents::Zeros, mkfs::root_owner()).map_err(to_anyhow)?;
     wanted.ext4.journal_device.clone_from(&blocks.journal);
-    Ok(MountStack { blocks, notes, name: format!("{}/{}", scenario.name, variant.name) })
+    Ok(MountStack { blocks, notes, name: stack.name_in(&file.name) })
 }
 
 /// What the machine decides: its memory is the page cache's, as in a run of the scenario, unless
@@ -65,24 +60,4 @@ pub fn apply(machine: &Machine, wanted: &mut MountSettings) {
     if memory.is_some() {
         wanted.ext4.cache_bytes = None;
     }
-}
-
-/// The variant of this name, or the only one.
-pub fn choose<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Variant> {
-    let names = || {
-        let names: Vec<&str> = scenario.variants.iter().map(|v| v.name.as_str()).collect();
-        names.join(", ")
-    };
-    let found = match name {
-        Some(name) => scenario.variants.iter().find(|v| v.name == name),
-        None if scenario.variants.len() == 1 => scenario.variants.first(),
-        None => {
-            let which = format!("say which variant with --variant: {}", names());
-            usage!("{}: {which}", scenario.name);
-        }
-    };
-    found.ok_or_else(|| {
-        let name = name.unwrap_or_default();
-        Usage(format!("{}: no variant '{name}'; there are: {}", scenario.name, names())).into()
-    })
 }

@@ -142,12 +142,12 @@ fn a_finding_is_shown_again_by_its_command() {
 fn described_stacks_are_cut_too() {
     let Some(lab) = Lab::new() else { return };
     std::fs::write(lab.path("stacks.toml"), include_str!("stacks.toml")).unwrap();
+    std::fs::write(lab.path("setup.toml"), include_str!("../dd/setup.toml")).unwrap();
     let (forgets, syncs) = (lab.script("forgets", FORGETS), lab.script("syncs", SYNCS));
-    for variant in ["mirror", "in-place"] {
-        let stack = format!("stacks.toml:{variant}");
-        let judge = ["--stack", &stack, "--judge", JUDGE];
+    for stack in ["stacks.toml:mirror", "stacks.toml:in-place", "setup.toml"] {
+        let judge = ["--stack", stack, "--judge", JUDGE];
         let (report, found) = lab.run(&words("data=ordered", &judge, &syncs));
-        assert!(!found, "{variant}: {report:#}");
+        assert!(!found, "{stack}: {report:#}");
         assert!(report["states"].as_u64().unwrap() > 20, "{report:#}");
     }
     let judge = ["--stack", "stacks.toml:mirror", "--judge", JUDGE, "--record", "run.crash"];

@@ -169,17 +169,21 @@ fn the_queue_of_a_scheduler_is_in_the_status() {
 }
 
 /// The machine of a variant is the mount's, as it is that of a run: its memory, and that reading
-/// changes no times. What is given beside stands over both.
+/// changes no times; a setup's too. What is given beside stands over both.
 #[test]
 fn a_variants_machine_is_the_mounts() {
     let Some(b) = Bench::new() else { return };
     fs::write(b.path("s.toml"), include_str!("../dd/one_stack.toml")).unwrap();
-    b.good("mount --stack s.toml m");
-    let status = b.status();
-    assert_eq!(status["cache"]["bytes_max"], 8 << 20, "{status}");
-    let words = status["options_in_force"].to_string();
-    assert!(words.contains("\"noatime\""), "{words}");
-    b.good("umount m");
+    fs::write(b.path("setup.toml"), include_str!("../dd/setup.toml")).unwrap();
+    for (file, source) in [("s.toml", "one-stack/small"), ("setup.toml", "setup.toml")] {
+        b.good(&format!("mount --stack {file} m"));
+        let status = b.status();
+        assert_eq!(status["cache"]["bytes_max"], 8 << 20, "{status}");
+        assert_eq!(status["source"], source, "{status}");
+        let words = status["options_in_force"].to_string();
+        assert!(words.contains("\"noatime\""), "{words}");
+        b.good("umount m");
+    }
     b.good("mount --stack s.toml m -o relatime,cache=16m");
     let status = b.status();
     assert_eq!(status["cache"]["bytes_max"], 16 << 20, "{status}");

@@ -4,7 +4,7 @@
 //! DIMENSIONS, a LABEL or NUMBER for each cell, EOF (Microsoft's Excel 2.1 file format).
 
 use super::results::MatrixResults;
-use super::table::{ReportNumber, records, reports};
+use super::table::{records, reports};
 use crate::iozone::results::IozoneResults;
 
 const BOF: u16 = 0x0009;
@@ -72,7 +72,7 @@ pub fn spreadsheet(results: &MatrixResults) -> Vec<u8> {
     let mut sheet = Sheet::default();
     sheet.text(0, 0, &results.options.command_line);
     let mut row = 2;
-    for (title, lines) in reports(results) {
+    for (title, _, lines) in reports(results) {
         sheet.text(row, 0, &title);
         row += 1;
         for (column, record) in (1..).zip(records(results)) {
@@ -82,11 +82,7 @@ pub fn spreadsheet(results: &MatrixResults) -> Vec<u8> {
             row += 1;
             sheet.number(row, 0, (file >> 10) as f64);
             for (column, figure) in (1..).zip(figures) {
-                let number = match figure {
-                    ReportNumber::Rate(rate) => rate as f64,
-                    ReportNumber::Percent(percent) => percent,
-                };
-                sheet.number(row, column, number);
+                sheet.number(row, column, figure);
             }
         }
         row += 2;

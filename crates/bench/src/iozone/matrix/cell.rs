@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use steadfast_runtime::now;
-use steadfast_vfs::{FileSystem, FsError, path};
+use steadfast_vfs::{FileSystem, FsError};
 
 use super::column::Column;
 use super::place::MatrixTarget;
 use super::results::{Cell, Measure, RunOf};
-use crate::iozone::data::{FileData, Shape};
+use crate::iozone::data::FileData;
 use crate::iozone::engine::RunError;
-use crate::iozone::observer::{Action, Call, Observer};
+use crate::iozone::file::{TestFile, path_in};
+use crate::iozone::observer::Observer;
 use crate::iozone::options::{Matrix, Options};
 use crate::iozone::random;
 use crate::iozone::results::Surroundings;
@@ -48,23 +48,17 @@ impl<'a> Runner<'a> {
         (file_bytes, record_bytes): (u64, u64),
     ) -> Runner<'a> {
         let options = Options { file_bytes, record_bytes, ..options.clone() };
-        let records = options.records();
-        let file = match folder.is_empty() || options.base.starts_with('/') {
-            true => options.base.clone(),
-            false => format!("{}/{}", folder.trim_end_matches('/'), options.base),
-        };
-        let random = Column::of(&options, matrix).iter().any(|(c, runs)| c.number() == 2 && *runs);
+        let file = path_in(folder, options.base.clone());
+        let random = Column::of(&options).iter().any(|(c, runs)| c.number() == 2 && *runs);
         // What is written every time is the same in all cells.
         let number = if around.surroundings.repeat_data { 0 } else { around.number };
-        let data = FileData::new(number, records, record_bytes, options.verify);
-        let data = data.shaped(Shape::of(&options, around.surroundings));
         Runner {
             fs,
             matrix,
             around,
             file,
-            data: if around.surroundings.repeat_data { data.repeating() } else { data },
-            shuffled: if random { random::shuffled(records) } else { Vec::new() },
+            data: FileData::of(number, &options, around.surroundings),
+            shuffled: if random { random::shuffled(options.records()) } else { Vec::new() },
             options,
         }
     }
@@ -92,13 +86,10 @@ impl<'a> Runner<'a> {
     }
 
     fn once(&mut self) -> Result<Vec<(Column, RunOf)>, RunError> {
-        let mut runs = Vec::new();
-        for (column, is_run) in Column::of(&self.options, self.matrix) {
-            if is_run && !(self.options.no_retest && column.is_repeat()) {
-                runs.push((column, self.pass(column)?));
-            }
-        }
-        Ok(runs)
+        let no_retest = self.options.no_retest;
+        let columns = Column::of(&self.options).into_iter();
+        let run = columns.filter(|(column, is_run)| *is_run && !(no_retest && column.is_repeat()));
+        run.map(|(column, _)| Ok((column, self.pass(column)?))).collect()
     }
 
     /// Whether the device had no part in a figure, as far as is known.
@@ -111,31 +102,12 @@ impl<'a> Runner<'a> {
     }
 
     fn remove(&self) -> Result<(), RunError> {
-        let found = path::parent_and_name(&**self.fs, self.file.as_bytes())
-            .and_then(|(dir, name)| self.fs.lookup(dir, name).map(|_| (dir, name)));
-        let removed = found.and_then(|(dir, name)| {
-            self.observed(Action::Remove, false, || self.fs.unlink(dir, name))
-        });
-        match removed {
-            Ok(()) | Err(FsError::NotFound) => Ok(()),
-            Err(e) => Err(self.failed("removing the file".into(), Some(e))),
-        }
+        self.at().remove().map_err(|e| self.failed("removing the file".into(), Some(e)))
     }
 
-    /// Makes a call that changes the file, and reports it to the observer; `durable`: its return
-    /// promises that the change is.
-    pub(super) fn observed<T, E>(
-        &self,
-        action: Action,
-        durable: bool,
-        call: impl FnOnce() -> Result<T, E>,
-    ) -> Result<T, E> {
-        let observer = self.around.observer;
-        let reported = Call { child: 0, file: &self.file, action, started: now() };
-        observer.started(&reported);
-        let done = call()?;
-        observer.finished(&reported, now(), durable);
-        Ok(done)
+    pub(super) fn at(&self) -> TestFile<'_> {
+        let (fs, observer) = (&**self.fs, self.around.observer);
+        TestFile { fs, observer, child: 0, path: &self.file }
     }
 
     pub(super) fn failed(&self, doing: String, source: Option<FsError>) -> RunError {

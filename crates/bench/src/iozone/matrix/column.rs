@@ -1,23 +1,32 @@
 //! The tests as columns of the table.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::iozone::options::{Matrix, Options};
 use crate::iozone::plan::{OpenMode, RecordOrder, Role, Test, Wall, role};
 
 /// A column: a test, or its second pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "lowercase")]
 #[allow(missing_docs, reason = "IOzone's words")]
 pub enum Column {
     Write,
     Rewrite,
     Read,
     Reread,
+    #[strum(serialize = "random read")]
     RandomRead,
+    #[strum(serialize = "random write")]
     RandomWrite,
+    #[strum(serialize = "backward read")]
     BackwardRead,
+    #[strum(serialize = "record rewrite")]
     RecordRewrite,
+    #[strum(serialize = "stride read")]
     StrideRead,
     Fwrite,
     Frewrite,
@@ -33,118 +42,79 @@ pub enum Column {
     Repreadv,
 }
 
-/// What is in the heading and the table of a column.
-struct ColumnHeading {
-    column: Column,
-    /// The number that -i selects it with.
-    number: u8,
-    /// Second pass over the same file.
-    repeat: bool,
-    /// Columns of the terminal that it takes.
-    width: usize,
-    top: &'static str,
-    name: &'static str,
-    /// In the report of -R.
-    title: &'static str,
-}
-
-const fn shown(
-    column: Column,
-    (number, repeat): (u8, bool),
-    width: usize,
-    (top, name): (&'static str, &'static str),
-    title: &'static str,
-) -> ColumnHeading {
-    ColumnHeading { column, number, repeat, width, top, name, title }
-}
+/// Of each column the number of -i, whether it is the second pass over the same file, both lines
+/// of its heading, its name in the report of -R, and its file of -Q without ".dat".
+type ColumnRow = (Column, (u8, bool), (&'static str, &'static str), &'static str, &'static str);
 
 /// In the order in which they run and are printed.
-const SHOWN: [ColumnHeading; 21] = [
-    shown(Column::Write, (0, false), 9, ("         ", "    write"), "Writer"),
-    shown(Column::Rewrite, (0, true), 9, ("         ", "  rewrite"), "Re-writer"),
-    shown(Column::Read, (1, false), 9, ("         ", "    read "), "Reader"),
-    shown(Column::Reread, (1, true), 9, ("         ", "   reread"), "Re-Reader"),
-    shown(Column::RandomRead, (2, false), 9, ("  random ", "    read "), "Random read"),
-    shown(Column::RandomWrite, (2, false), 9, ("   random", "    write"), "Random write"),
-    shown(Column::BackwardRead, (3, false), 9, ("     bkwd", "     read"), "Backward read"),
-    shown(Column::RecordRewrite, (4, false), 10, ("    record", "   rewrite"), "Record rewrite"),
-    shown(Column::StrideRead, (5, false), 10, ("    stride", "      read"), "Stride read"),
-    shown(Column::Fwrite, (6, false), 9, ("         ", "   fwrite"), "Fwrite"),
-    shown(Column::Frewrite, (6, true), 9, ("         ", " frewrite"), "Re-Fwrite"),
-    shown(Column::Fread, (7, false), 9, ("         ", "    fread"), "Fread"),
-    shown(Column::Freread, (7, true), 9, ("         ", "  freread"), "Re-Fread"),
-    shown(Column::Pwrite, (9, false), 9, ("         ", "  pwrite "), "Pwrite"),
-    shown(Column::Repwrite, (9, true), 9, ("         ", "repwrite "), "Re-Pwrite"),
-    shown(Column::Pread, (10, false), 8, ("        ", "  pread "), "Pread"),
-    shown(Column::Repread, (10, true), 9, ("         ", "  repread"), "Re-Pread"),
-    shown(Column::Pwritev, (11, false), 10, ("          ", "   pwritev"), "Pwritev"),
-    shown(Column::Repwritev, (11, true), 10, ("          ", " repwritev"), "Re-Pwritev"),
-    shown(Column::Preadv, (12, false), 10, ("          ", "    preadv"), "Preadv"),
-    shown(Column::Repreadv, (12, true), 10, ("          ", "  repreadv"), "Re-Preadv"),
+const SHOWN: [ColumnRow; 21] = [
+    (Column::Write, (0, false), ("         ", "    write"), "Writer", "wol"),
+    (Column::Rewrite, (0, true), ("         ", "  rewrite"), "Re-writer", "rwol"),
+    (Column::Read, (1, false), ("         ", "    read "), "Reader", "rol"),
+    (Column::Reread, (1, true), ("         ", "   reread"), "Re-Reader", "rrol"),
+    (Column::RandomRead, (2, false), ("  random ", "    read "), "Random read", "randrol"),
+    (Column::RandomWrite, (2, false), ("   random", "    write"), "Random write", "randwol"),
+    (Column::BackwardRead, (3, false), ("     bkwd", "     read"), "Backward read", "bol"),
+    (Column::RecordRewrite, (4, false), ("    record", "   rewrite"), "Record rewrite", "recwol"),
+    (Column::StrideRead, (5, false), ("    stride", "      read"), "Stride read", "srol"),
+    (Column::Fwrite, (6, false), ("         ", "   fwrite"), "Fwrite", "fwol"),
+    (Column::Frewrite, (6, true), ("         ", " frewrite"), "Re-Fwrite", "frwol"),
+    (Column::Fread, (7, false), ("         ", "    fread"), "Fread", "frol"),
+    (Column::Freread, (7, true), ("         ", "  freread"), "Re-Fread", "frrol"),
+    (Column::Pwrite, (9, false), ("         ", "  pwrite "), "Pwrite", "pwol"),
+    (Column::Repwrite, (9, true), ("         ", "repwrite "), "Re-Pwrite", "prwol"),
+    (Column::Pread, (10, false), ("        ", "  pread "), "Pread", "prol"),
+    (Column::Repread, (10, true), ("         ", "  repread"), "Re-Pread", "prrol"),
+    (Column::Pwritev, (11, false), ("          ", "   pwritev"), "Pwritev", "pwvol"),
+    (Column::Repwritev, (11, true), ("          ", " repwritev"), "Re-Pwritev", "prwvol"),
+    (Column::Preadv, (12, false), ("          ", "    preadv"), "Preadv", "prvol"),
+    (Column::Repreadv, (12, true), ("          ", "  repreadv"), "Re-Preadv", "prrvol"),
 ];
 
 impl Column {
-    fn shown(self) -> &'static ColumnHeading {
+    fn shown(self) -> &'static ColumnRow {
         // OK to index: they are in the order of the variants; a test compares.
         &SHOWN[self as usize]
     }
 
     /// Every column.
     pub fn all() -> impl Iterator<Item = Column> {
-        SHOWN.iter().map(|shown| shown.column)
+        SHOWN.iter().map(|shown| shown.0)
     }
 
     /// Its name in words: "random read".
     pub fn name(self) -> &'static str {
-        use Column::*;
-        match self {
-            Write => "write",
-            Rewrite => "rewrite",
-            Read => "read",
-            Reread => "reread",
-            RandomRead => "random read",
-            RandomWrite => "random write",
-            BackwardRead => "backward read",
-            RecordRewrite => "record rewrite",
-            StrideRead => "stride read",
-            Fwrite => "fwrite",
-            Frewrite => "frewrite",
-            Fread => "fread",
-            Freread => "freread",
-            Pwrite => "pwrite",
-            Repwrite => "repwrite",
-            Pread => "pread",
-            Repread => "repread",
-            Pwritev => "pwritev",
-            Repwritev => "repwritev",
-            Preadv => "preadv",
-            Repreadv => "repreadv",
-        }
+        self.into()
     }
 
     /// The number that -i selects it with.
     pub fn number(self) -> u8 {
-        self.shown().number
+        self.shown().1.0
     }
 
     /// Whether it is the second pass of its test.
     pub(crate) fn is_repeat(self) -> bool {
-        self.shown().repeat
+        self.shown().1.1
     }
 
     /// Columns of the terminal that it takes.
     pub fn width(self) -> usize {
-        self.shown().width
+        self.heading().1.len()
     }
 
     /// Both lines of its heading.
     pub fn heading(self) -> (&'static str, &'static str) {
-        (self.shown().top, self.shown().name)
+        self.shown().2
     }
 
     /// Its name in the -R report.
     pub fn title(self) -> &'static str {
-        self.shown().title
+        self.shown().3
+    }
+
+    /// Its file of -Q, without ".dat".
+    pub(crate) fn latency_file(self) -> &'static str {
+        self.shown().4
     }
 
     /// Whether it goes through stdio.
@@ -152,27 +122,15 @@ impl Column {
         matches!(self.number(), 6 | 7)
     }
 
-    /// Whether it only reads.
+    /// Whether it only reads: the name says it.
     pub fn reads(self) -> bool {
-        use Column::{BackwardRead, RandomRead, Read, Reread, StrideRead};
-        use Column::{Fread, Freread, Pread, Preadv, Repread, Repreadv};
-        matches!(
-            self,
-            Read | Reread
-                | RandomRead
-                | BackwardRead
-                | StrideRead
-                | Fread
-                | Freread
-                | Pread
-                | Repread
-                | Preadv
-                | Repreadv
-        )
+        self.name().contains("read")
     }
 
     /// The columns that the table has for a command line, and which of them are run.
-    pub fn of(options: &Options, matrix: &Matrix) -> Vec<(Column, bool)> {
+    pub fn of(options: &Options) -> Vec<(Column, bool)> {
+        let default = Matrix::default();
+        let matrix = options.matrix.as_ref().unwrap_or(&default);
         let given = |n: u8| options.tests.as_ref().is_some_and(|tests| tests.contains(&n));
         let runs = |n: u8| options.tests.is_none() || given(n);
         let has = |n: u8| match n {
@@ -181,32 +139,19 @@ impl Column {
             9 | 10 => matrix.extended && !matrix.short_table,
             _ => given(n),
         };
-        let columns = SHOWN.iter().filter(|s| has(s.number));
-        columns.map(|s| (s.column, runs(s.number) && !Self::is_mapped_stdio(s, matrix))).collect()
-    }
-
-    /// There is no stdio through a mapping.
-    fn is_mapped_stdio(shown: &ColumnHeading, matrix: &Matrix) -> bool {
-        matrix.mapped.is_some() && matches!(shown.number, 6 | 7)
+        // There is no stdio through a mapping.
+        let mapped = matrix.mapped.is_some();
+        let columns = Column::all().filter(|c| has(c.number()));
+        columns.map(|c| (c, runs(c.number()) && !(mapped && c.is_stdio()))).collect()
     }
 
     /// What is done: as a child of throughput mode does it.
     pub(super) fn role(self, options: &Options) -> Role {
         let test = match self {
-            Column::Write => Test::InitialWrite,
-            Column::Rewrite => Test::Rewrite,
-            Column::Read | Column::Reread => Test::Read,
-            Column::RandomRead => Test::RandomRead,
+            Column::Rewrite | Column::RecordRewrite => Test::Rewrite,
             Column::RandomWrite => Test::RandomWrite,
-            Column::BackwardRead => Test::ReverseRead,
-            Column::RecordRewrite => Test::Rewrite,
-            Column::StrideRead => Test::StrideRead,
-            Column::Fwrite | Column::Frewrite => Test::Fwrite,
-            Column::Fread | Column::Freread => Test::Fread,
-            Column::Pwrite | Column::Repwrite => Test::Pwrite,
-            Column::Pread | Column::Repread => Test::Pread,
-            Column::Pwritev | Column::Repwritev => Test::Pwritev,
-            Column::Preadv | Column::Repreadv => Test::Preadv,
+            // OK to unwrap: of the others the first test of their number is it.
+            _ => Test::all().find(|test| test.number() == self.number()).unwrap(),
         };
         let mut role = Role { wall: Wall::None, ..role(test, 0, 1, options) };
         match self {
@@ -227,11 +172,13 @@ mod tests {
 
     #[test]
     fn the_table_is_in_the_order_of_the_columns() {
-        for (i, shown) in SHOWN.iter().enumerate() {
-            assert_eq!(shown.column as usize, i);
-            assert_eq!((shown.top.len(), shown.name.len()), (shown.width, shown.width), "{i}");
-            let json = serde_json::to_value(shown.column).unwrap();
-            assert_eq!(json.as_str().unwrap().replace('_', " "), shown.column.name());
+        let options = Options::default();
+        for (i, (column, _, heading, ..)) in SHOWN.iter().enumerate() {
+            assert_eq!(*column as usize, i);
+            assert_eq!(heading.0.len(), heading.1.len(), "{i}");
+            let json = serde_json::to_value(column).unwrap();
+            assert_eq!(json.as_str().unwrap().replace('_', " "), column.name());
+            assert_eq!(column.reads(), !column.role(&options).writes, "{column:?}");
         }
     }
 }

@@ -26,11 +26,11 @@ pub use biff::{spreadsheet, spreadsheet_of_runs};
 pub use column::Column;
 pub use place::{Mapping, MatrixTarget, NoPlace, PlaceError};
 pub use results::{Cell, LatencyLine, MatrixResults, Measure, RunOf};
-pub use table::{end, head, row, text};
+pub use table::{end, head, row};
 
 use super::engine::RunError;
 use super::observer::{self, Observer};
-use super::options::{Matrix, Options};
+use super::options::Options;
 use super::results::{MATRIX_FORMAT, Surroundings, VERSION};
 
 /// Who is notified of each cell, and may know it already (`--resume`).
@@ -49,7 +49,8 @@ pub struct SilentWatcher;
 
 impl Cells for SilentWatcher {}
 
-/// Runs a command line of these modes. `folder` is as for [`run`](super::run).
+/// Runs a command line of these modes; `folder` is as for [`run`](super::run). With several calls
+/// under way (-H, -k) the observer of every change and every promise sees none of theirs.
 ///
 /// # Errors
 /// The first error of the file system, or data that are wrong.
@@ -58,25 +59,10 @@ pub fn run(
     folder: &str,
     options: &Options,
     surroundings: &Surroundings,
-    place: &dyn MatrixTarget,
+    (place, observer): (&dyn MatrixTarget, Option<&dyn Observer>),
     cells: &mut dyn Cells,
 ) -> Result<MatrixResults, RunError> {
-    run_observed(fs, folder, options, surroundings, (place, &observer::SilentObserver), cells)
-}
-
-/// As [`run()`], with an observer of every change and every promise. With several calls under way
-/// (-H, -k) it sees none of theirs.
-///
-/// # Errors
-/// As [`run()`].
-pub fn run_observed(
-    fs: &Arc<dyn FileSystem>,
-    folder: &str,
-    options: &Options,
-    surroundings: &Surroundings,
-    (place, observer): (&dyn MatrixTarget, &dyn Observer),
-    cells: &mut dyn Cells,
-) -> Result<MatrixResults, RunError> {
+    let observer = observer.unwrap_or(&observer::SilentObserver);
     let matrix = options.matrix.clone().unwrap_or_default();
     let mut results = MatrixResults {
         format: MATRIX_FORMAT,
@@ -84,7 +70,7 @@ pub fn run_observed(
         options: options.clone(),
         began: surroundings.began.clone(),
         machine: surroundings.machine.clone(),
-        unit: unit(options, &matrix).into(),
+        unit: options.unit().into(),
         cells: Vec::new(),
         notes: Vec::new(),
     };
@@ -104,12 +90,4 @@ pub fn run_observed(
     }
     results.notes = results::notes(&results, &matrix);
     Ok(results)
-}
-
-fn unit(options: &Options, matrix: &Matrix) -> &'static str {
-    match (options.ops, matrix.microseconds) {
-        (_, true) => "us/op",
-        (true, false) => "ops",
-        (false, false) => "kB",
-    }
 }

@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_runtime::{Nanos, cpu, now, sleep, spawn};
-use steadfast_vfs::{Fh, FileSystem, FileType, FsError, NewNode, OpenFlags, bounded, path};
+use steadfast_vfs::{Fh, FileSystem, FsError, bounded};
 
 use super::cell::Runner;
 use super::column::Column;
-use super::place::Mapping;
+use super::place::{Mapping, PlaceError};
 use super::results::{LatencyLine, RunOf};
-use crate::cpu_used;
-use crate::iozone::child::{MODE, SYSCALL, Stride};
-use crate::iozone::engine::RunError;
+use crate::iozone::engine::{RunError, nanos};
+use crate::iozone::file::{self, OpenError};
 use crate::iozone::latency::{Latencies, Operation};
 use crate::iozone::observer::Action;
 use crate::iozone::options::{MmapSync, QueueDepth};
-use crate::iozone::plan::{OpenMode, RecordOrder, Role};
+use crate::iozone::plan::{Role, Stride};
+use crate::{cpu_since, cpu_used};
 
 /// Bytes of a telemetry file, at most.
 const TELEMETRY_MAX: u64 = 64 << 20;
@@ -48,8 +48,8 @@ impl TestTotals {
         self.bytes += step.len;
         self.latencies.record(operation, took);
         if lines {
-            let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-            self.lines.push(LatencyLine { offset: step.offset, ns, bytes: step.len });
+            let Step { offset, len: bytes, .. } = step;
+            self.lines.push(LatencyLine { offset, ns: nanos(took), bytes });
         }
     }
 }
@@ -64,14 +64,15 @@ impl Runner<'_> {
     pub(super) fn pass(&mut self, column: Column) -> Result<RunOf, RunError> {
         let role = column.role(&self.options);
         let steps = self.steps(column, &role)?;
-        let caches = self.dropped(column)?;
-        let flags = self.flags(&role);
-        let fh = self.open(&role, flags)?;
-        let mut lock = match self.matrix.locked {
-            true => Some(self.lock(role.writes)?),
-            false => None,
-        };
-        let mut mapping = self.mapping(&role)?;
+        let (matrix, place) = (self.matrix, self.around.place);
+        let drops = matrix.drop_caches && column.reads();
+        let caches = self.of_place("--drop-caches", drops, || place.drop_caches(&self.file))?;
+        let fh = self.open(&role)?;
+        let lock = || place.lock(&self.file, role.writes);
+        let lock = self.of_place("-W", matrix.locked, lock)?;
+        let len = self.options.records() * self.options.record_bytes;
+        let map = || place.map(&self.file, len, role.writes);
+        let mut mapping = self.of_place("-B", matrix.mapped.is_some(), map)?;
         let used = cpu_used();
         let start = now();
         let mut kept = TestTotals::default();
@@ -82,8 +83,8 @@ impl Runner<'_> {
         let mut end = self.end(fh, &role, start, kept, done)?;
         end.cpu_ns = self.options.cpu_use.then(|| cpu_since(used)).flatten();
         end.caches = caches;
-        drop(mapping.take());
-        drop(lock.take());
+        drop(mapping);
+        drop(lock);
         Ok(end)
     }
 
@@ -102,23 +103,23 @@ impl Runner<'_> {
             // fflush(3) of a stream that is read does nothing.
             let syncs = !role.stdio || role.writes;
             if fsync && syncs {
-                let took = self.synced(fh)?;
+                let took = self.done("fsync", self.at().sync(fh))?;
                 kept.latencies.record(Operation::Fsync, took);
             }
             if close {
-                let took = self.timed("closing", || self.fs.release(fh))?;
+                let took = self.done("closing", self.at().close(fh))?;
                 kept.latencies.record(Operation::Close, took);
             }
             let elapsed = now().since(start).saturating_sub(kept.untimed);
             if !close {
                 if syncs && !fsync && role.writes {
-                    self.synced(fh)?;
+                    self.done("fsync", self.at().sync(fh))?;
                 }
-                self.timed("closing", || self.fs.release(fh))?;
+                self.done("closing", self.at().close(fh))?;
             }
             return Ok(RunOf {
                 bytes: kept.bytes,
-                elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX).max(1),
+                elapsed_ns: nanos(elapsed).max(1),
                 latency: kept.latencies.percentiles(),
                 cpu_ns: None,
                 caches: None,
@@ -130,23 +131,8 @@ impl Runner<'_> {
         Err(e)
     }
 
-    /// fsync(2), and who is notified that all that was written is durable.
-    fn synced(&self, fh: Fh) -> Result<Duration, RunError> {
-        let started = now();
-        let took = self.timed("fsync", || self.fs.fsync(fh, false))?;
-        self.around.observer.synced(Some(&self.file), started, now());
-        Ok(took)
-    }
-
-    fn timed(
-        &self,
-        doing: &str,
-        call: impl FnOnce() -> Result<(), FsError>,
-    ) -> Result<Duration, RunError> {
-        let started = now();
-        cpu(SYSCALL);
-        call().map_err(|e| self.failed(doing.into(), Some(e)))?;
-        Ok(now().since(started))
+    fn done<T>(&self, doing: &str, done: Result<T, FsError>) -> Result<T, RunError> {
+        done.map_err(|e| self.failed(doing.into(), Some(e)))
     }
 
     /// All calls of a test.
@@ -159,23 +145,13 @@ impl Runner<'_> {
         if let Some(file) = telemetry {
             return self.telemetry(file);
         }
-        let (records, record) = (self.options.records(), self.options.record_bytes);
         let compute = Duration::from_millis(self.matrix.compute_ms);
         let mut stride = Stride::default();
         let step = |i: u64| {
-            let (first, count) = match role.order {
-                RecordOrder::Forward => {
-                    let first = i * role.vector;
-                    (first, role.vector.min(records - first))
-                }
-                RecordOrder::Backward => (records - 1 - i, 1),
-                RecordOrder::Shuffled => (self.shuffled[i as usize], 1),
-                RecordOrder::Stride => (stride.next(records, self.options.stride), 1),
-                RecordOrder::Same => (0, 1),
-            };
-            Step { offset: first * record, len: count * record, compute }
+            let (offset, len) = stride.call(i, role, &self.options, &self.shuffled);
+            Step { offset, len, compute }
         };
-        Ok((0..records.div_ceil(role.vector)).map(step).collect())
+        Ok((0..self.options.records().div_ceil(role.vector)).map(step).collect())
     }
 
     /// Lines of byte offset, bytes and milliseconds of computing.
@@ -212,71 +188,33 @@ impl Runner<'_> {
         Ok(steps)
     }
 
-    fn dropped(&self, column: Column) -> Result<Option<String>, RunError> {
-        if !self.matrix.drop_caches || !column.reads() {
-            return Ok(None);
-        }
-        let how = self.around.place.drop_caches(&self.file);
-        how.map(Some).map_err(|e| self.failed(format!("--drop-caches: {e}"), None))
+    /// What only the place of the files can do, if the option says so.
+    fn of_place<T>(
+        &self,
+        option: &str,
+        is_given: bool,
+        call: impl FnOnce() -> Result<T, PlaceError>,
+    ) -> Result<Option<T>, RunError> {
+        let done = is_given.then(call).transpose();
+        done.map_err(|e| self.failed(format!("{option}: {e}"), None))
     }
 
-    fn lock(&self, writes: bool) -> Result<Box<dyn Send>, RunError> {
-        let lock = self.around.place.lock(&self.file, writes);
-        lock.map_err(|e| self.failed(format!("-W: {e}"), None))
-    }
-
-    fn mapping(&self, role: &Role) -> Result<Option<Box<dyn Mapping>>, RunError> {
-        if self.matrix.mapped.is_none() {
-            return Ok(None);
-        }
-        let len = self.options.records() * self.options.record_bytes;
-        let mapped = self.around.place.map(&self.file, len, role.writes);
-        mapped.map(Some).map_err(|e| self.failed(format!("-B: {e}"), None))
-    }
-
-    fn flags(&self, role: &Role) -> OpenFlags {
-        let o = &self.options;
-        let mut flags = OpenFlags::READ;
-        flags.set(OpenFlags::WRITE, role.writes);
-        flags.set(OpenFlags::SYNC, o.sync && !role.stdio);
-        flags.set(OpenFlags::DSYNC, o.dsync && !role.stdio && role.writes);
-        flags.set(OpenFlags::DIRECT, o.direct && !role.stdio);
-        flags
-    }
-
-    fn open(&mut self, role: &Role, flags: OpenFlags) -> Result<Fh, RunError> {
-        let found = match path::resolve(&**self.fs, self.file.as_bytes(), true) {
-            Ok(attr) if attr.kind != FileType::Regular => {
-                return Err(self.failed("this is no regular file".into(), None));
-            }
-            Ok(attr) => Some(attr),
-            Err(FsError::NotFound) if role.opening != OpenMode::Existing => None,
-            Err(e) => {
+    fn open(&mut self, role: &Role) -> Result<Fh, RunError> {
+        let opened = self.at().open(role.opening, role.flags(&self.options));
+        let (fh, emptied) = opened.map_err(|e| match e {
+            OpenError::NotRegular(_) => self.failed("this is no regular file".into(), None),
+            OpenError::Lookup(e) => {
                 let doing = "opening (this test reads or overwrites the file that -i 0 makes)";
-                return Err(self.failed(doing.into(), Some(e)));
+                self.failed(doing.into(), Some(e))
             }
-        };
-        let fs = self.fs;
-        let opened = match found {
-            Some(attr) => {
-                let truncates = OpenFlags::WRITE | OpenFlags::TRUNCATE;
-                let empty = || fs.open(attr.ino, truncates).and_then(|fh| fs.release(fh));
-                let emptied = match role.opening {
-                    OpenMode::Empty => self.observed(Action::Truncate, false, empty),
-                    _ => Ok(()),
-                };
-                emptied.and_then(|()| fs.open(attr.ino, flags))
+            OpenError::Empty(e) | OpenError::Create(e) | OpenError::Open(e) => {
+                self.failed("opening".into(), Some(e))
             }
-            None => path::parent_and_name(&**fs, self.file.as_bytes()).and_then(|(dir, name)| {
-                let node = NewNode { mode: MODE, ..NewNode::default() };
-                let create = || fs.create(dir, name, node, flags).map(|(_, fh)| fh);
-                self.observed(Action::Truncate, false, create)
-            }),
-        };
-        if role.opening == OpenMode::Empty || found.is_none() {
+        })?;
+        if emptied {
             self.data.emptied();
         }
-        opened.map_err(|e| self.failed("opening".into(), Some(e)))
+        Ok(fh)
     }
 
     fn one_by_one(
@@ -287,7 +225,7 @@ impl Runner<'_> {
         mapping: &mut Option<Box<dyn Mapping>>,
         kept: &mut TestTotals,
     ) -> Result<(), RunError> {
-        let durable = self.flags(role).intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
+        let durable = role.writes_are_durable(&self.options);
         for (i, step) in steps.iter().enumerate() {
             let before = now();
             sleep(step.compute);
@@ -305,11 +243,13 @@ impl Runner<'_> {
                     match mapped {
                         Some(mapping) => {
                             let durable = self.matrix.mapped == Some(MmapSync::Sync);
-                            self.observed(action, durable, || {
+                            self.at().observed(action, durable, || {
                                 self.store(&mut **mapping, *step, &data)
                             })?;
                         }
-                        None => self.observed(action, durable, || self.write(fh, *step, data))?,
+                        None => {
+                            self.at().observed(action, durable, || self.write(fh, *step, data))?
+                        }
                     }
                     self.data.wrote(tag, step.offset, step.len);
                     None
@@ -329,9 +269,7 @@ impl Runner<'_> {
             kept.note(operation, *step, ended.since(started), self.options.latency_files);
             if let Some(data) = read {
                 let checked = self.data.check(step.offset, &data);
-                checked.map_err(|m| {
-                    self.failed(format!("wrong data at {}: {}", m.offset, m.what), None)
-                })?;
+                checked.map_err(|e| self.failed(e.to_string(), None))?;
                 kept.untimed += now().since(ended);
             }
         }
@@ -360,20 +298,22 @@ impl Runner<'_> {
     }
 
     fn write(&self, fh: Fh, step: Step, data: Bytes) -> Result<(), RunError> {
-        write_all(&**self.fs, fh, step, data).map_err(|e| {
+        file::write(&**self.fs, fh, step.offset, data).map_err(|(_, e)| {
             self.failed(format!("writing {} bytes at {}", step.len, step.offset), Some(e))
         })
     }
 
     fn read(&self, fh: Fh, step: Step) -> Result<Bytes, RunError> {
-        let read = read_all(&**self.fs, fh, step);
-        let read = read.map_err(|e| {
-            self.failed(format!("reading {} bytes at {}", step.len, step.offset), Some(e))
+        let Step { offset, len, .. } = step;
+        let parts = file::read(&**self.fs, fh, offset, len).map_err(|(_, e)| match e {
+            Some(e) => self.failed(format!("reading {len} bytes at {offset}"), Some(e)),
+            None => {
+                let what = format!("the file ends before the {len} bytes at {offset}");
+                let how = "write it with -i 0 and the same -s and -r first";
+                self.failed(format!("{what}; {how}"), None)
+            }
         })?;
-        read.ok_or_else(|| {
-            let what = format!("the file ends before the {} bytes at {}", step.len, step.offset);
-            self.failed(format!("{what}; write it with -i 0 and the same -s and -r first"), None)
-        })
+        Ok(file::joined(parts))
     }
 
     /// -H and -k: so many calls at a time, each by a task.
@@ -441,55 +381,17 @@ impl Requests {
             if self.writes {
                 let part = data.slice(..step.len as usize);
                 let part = if self.copies { Bytes::copy_from_slice(&part) } else { part };
-                write_all(&*self.fs, self.fh, *step, part)?;
+                file::write(&*self.fs, self.fh, step.offset, part).map_err(|(_, e)| e)?;
             } else {
-                let read = read_all(&*self.fs, self.fh, *step)?;
-                let read = read.ok_or(FsError::Io { what: "the file is too short".into() })?;
+                let short = || FsError::Io { what: "the file is too short".into() };
+                let read = file::read(&*self.fs, self.fh, step.offset, step.len)
+                    .map_err(|(_, e)| e.unwrap_or_else(short))?;
                 if self.copies {
-                    std::hint::black_box(read.to_vec());
+                    std::hint::black_box(file::joined(read).to_vec());
                 }
             }
             done.push((*step, now().since(started)));
         }
         Ok(done)
     }
-}
-
-fn write_all(fs: &dyn FileSystem, fh: Fh, step: Step, data: Bytes) -> Result<(), FsError> {
-    let mut rest = data;
-    while !rest.is_empty() {
-        cpu(SYSCALL);
-        let at = step.offset + step.len - rest.len() as u64;
-        match fs.write(fh, at, rest.clone())? {
-            0 => {
-                return Err(FsError::Io { what: "nothing was written, and no error given".into() });
-            }
-            done => rest = rest.slice(done.min(rest.len())..),
-        }
-    }
-    Ok(())
-}
-
-/// `None`: the file ends before.
-fn read_all(fs: &dyn FileSystem, fh: Fh, step: Step) -> Result<Option<Bytes>, FsError> {
-    let mut parts: Vec<Bytes> = Vec::with_capacity(1);
-    let (mut at, end) = (step.offset, step.offset + step.len);
-    while at < end {
-        cpu(SYSCALL);
-        let part = fs.read(fh, at, (end - at) as usize)?;
-        if part.is_empty() {
-            return Ok(None);
-        }
-        at += part.len() as u64;
-        parts.push(part);
-    }
-    Ok(Some(match &parts[..] {
-        [whole] => whole.clone(),
-        parts => Bytes::from(parts.concat()),
-    }))
-}
-
-fn cpu_since(before: Option<Duration>) -> Option<u64> {
-    let used = cpu_used()?.saturating_sub(before?);
-    u64::try_from(used.as_nanos()).ok()
 }

@@ -37,25 +37,33 @@ pub enum PlaceError {
     Io(#[from] io::Error),
 }
 
-/// The folder's machine.
+/// The folder's machine. If nothing else is said, a file system in this process: nobody else locks
+/// its files, and no page of it can be mapped.
 pub trait MatrixTarget: Send + Sync {
     /// Lets the caches forget a file; says how.
     ///
     /// # Errors
     /// It cannot be done, and why.
-    fn drop_caches(&self, file: &str) -> Result<String, PlaceError>;
+    fn drop_caches(&self, _file: &str) -> Result<String, PlaceError> {
+        Err(PlaceError::NotHere("this file system's caches cannot be dropped here"))
+    }
 
     /// Locks the whole file until the result is dropped.
     ///
     /// # Errors
     /// As fcntl(2).
-    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, PlaceError>;
+    fn lock(&self, _file: &str, _writes: bool) -> Result<Box<dyn Send>, PlaceError> {
+        Ok(Box::new(()))
+    }
 
     /// Maps a file, which gets this length in bytes.
     ///
     /// # Errors
     /// As mmap(2).
-    fn map(&self, file: &str, len: u64, writes: bool) -> Result<Box<dyn Mapping>, PlaceError>;
+    fn map(&self, _file: &str, _len: u64, _writes: bool) -> Result<Box<dyn Mapping>, PlaceError> {
+        let what = "a file system in this process has no mappings: mount it, and give -f there";
+        Err(PlaceError::NotHere(what))
+    }
 }
 
 /// A mapped file.
@@ -73,20 +81,7 @@ pub trait Mapping: Send {
     fn sync(&mut self, offset: u64, len: u64, wait: bool) -> Result<(), PlaceError>;
 }
 
-/// A file system in this process: nobody else locks its files, and no page of it can be mapped.
+/// A file system in this process.
 pub struct NoPlace;
 
-impl MatrixTarget for NoPlace {
-    fn drop_caches(&self, _file: &str) -> Result<String, PlaceError> {
-        Err(PlaceError::NotHere("this file system's caches cannot be dropped here"))
-    }
-
-    fn lock(&self, _file: &str, _writes: bool) -> Result<Box<dyn Send>, PlaceError> {
-        Ok(Box::new(()))
-    }
-
-    fn map(&self, _file: &str, _len: u64, _writes: bool) -> Result<Box<dyn Mapping>, PlaceError> {
-        let what = "a file system in this process has no mappings: mount it, and give -f there";
-        Err(PlaceError::NotHere(what))
-    }
-}
+impl MatrixTarget for NoPlace {}

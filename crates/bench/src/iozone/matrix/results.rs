@@ -157,15 +157,14 @@ impl MatrixResults {
 /// What a reader of the figures should know.
 pub(super) fn notes(results: &MatrixResults, matrix: &Matrix) -> Vec<String> {
     let mut notes = Vec::new();
-    let of = |reads: bool| {
-        let is = move |m: &&Measure| m.only_the_cache && m.column.reads() == reads;
-        results.cells.iter().filter(move |c| c.measures.iter().any(|m| is(&m))).count()
-    };
     let all = results.cells.len();
+    let of = |is: &dyn Fn(&Measure) -> bool| {
+        results.cells.iter().filter(|c| c.measures.iter().any(is)).count()
+    };
     for (reads, what, how) in
         [(true, "reads", "-I or --drop-caches"), (false, "writes", "-e or -o")]
     {
-        let cells = of(reads);
+        let cells = of(&|m| m.only_the_cache && m.column.reads() == reads);
         if cells > 0 {
             notes.push(format!(
                 "in {cells} of {all} cells {what} are the page cache's, not the device's ({how} \
@@ -173,8 +172,7 @@ pub(super) fn notes(results: &MatrixResults, matrix: &Matrix) -> Vec<String> {
             ));
         }
     }
-    let short = |m: &Measure| m.runs.iter().any(|r| r.elapsed_ns < 100_000_000);
-    let cells = results.cells.iter().filter(|c| c.measures.iter().any(short)).count();
+    let cells = of(&|m| m.runs.iter().any(|r| r.elapsed_ns < 100_000_000));
     if cells > 0 {
         notes.push(format!(
             "in {cells} of {all} cells a test took less than 100 ms: give --repeat for intervals"

@@ -4,34 +4,16 @@ use std::fmt::Write;
 
 use super::column::Column;
 use super::results::{Cell, MatrixResults, Measure};
-use crate::iozone::options::{Matrix, Options};
+use crate::iozone::options::Options;
 use crate::iozone::report::header;
 use crate::iozone::results::Surroundings;
-
-fn columns(options: &Options) -> Vec<(Column, bool)> {
-    let default = Matrix::default();
-    Column::of(options, options.matrix.as_ref().unwrap_or(&default))
-}
-
-/// The whole text.
-pub fn text(results: &MatrixResults) -> String {
-    let options = &results.options;
-    let surroundings = Surroundings {
-        began: results.began.clone(),
-        machine: results.machine.clone(),
-        ..Surroundings::default()
-    };
-    let mut out = head(options, &surroundings);
-    results.cells.iter().for_each(|cell| out += &row(options, cell));
-    out + &end(results)
-}
 
 /// What is known before the first cell: the header, and the headings of the columns.
 pub fn head(options: &Options, surroundings: &Surroundings) -> String {
     let mut out = header(options, surroundings);
     let mapped = options.matrix.as_ref().is_some_and(|m| m.mapped.is_some());
     let (mut top, mut names) = (" ".repeat(24), "              kB  reclen".to_owned());
-    for (column, _) in columns(options) {
+    for (column, _) in Column::of(options) {
         let (above, name) = column.heading();
         top += above;
         match mapped && column.is_stdio() {
@@ -47,7 +29,7 @@ pub fn head(options: &Options, surroundings: &Surroundings) -> String {
 pub fn row(options: &Options, cell: &Cell) -> String {
     let mut line = format!("{:16}{:8}", cell.file_bytes >> 10, cell.record_bytes >> 10);
     let mapped = options.matrix.as_ref().is_some_and(|m| m.mapped.is_some());
-    let columns = columns(options);
+    let columns = Column::of(options);
     let last = columns.last().map(|(column, _)| *column);
     for (column, runs) in columns {
         // A mapped file's line ends before the stdio tests.
@@ -78,14 +60,14 @@ pub fn end(results: &MatrixResults) -> String {
     out += &intervals(results);
     if results.options.report {
         out += "Excel output is below:\n";
-        for (title, lines) in reports(results) {
+        for (title, cpu, lines) in reports(results) {
             let _ = write!(out, "\n\"{title}\"\n{}", heading(results));
             for (file, cells) in lines {
                 let _ = write!(out, "\"{}\"  ", file >> 10);
                 for figure in cells {
-                    let _ = match figure {
-                        ReportNumber::Rate(rate) => write!(out, " {rate} "),
-                        ReportNumber::Percent(percent) => write!(out, " {percent:6.2}"),
+                    let _ = match cpu {
+                        true => write!(out, " {figure:6.2}"),
+                        false => write!(out, " {figure} "),
                     };
                 }
                 out.push('\n');
@@ -103,7 +85,7 @@ fn intervals(results: &MatrixResults) -> String {
     let mut out = String::from("\n95 % confidence intervals, +- per cent of the figures above:\n");
     for cell in &results.cells {
         let _ = write!(out, "{:16}{:8}", cell.file_bytes >> 10, cell.record_bytes >> 10);
-        for (column, _) in columns(&results.options) {
+        for (column, _) in Column::of(&results.options) {
             let width = column.width();
             let interval = cell.measure(column).and_then(Measure::interval_percent);
             let text = interval.map(|i| format!("{i:.1}")).unwrap_or_default();
@@ -114,17 +96,8 @@ fn intervals(results: &MatrixResults) -> String {
     out
 }
 
-/// A number of the report.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum ReportNumber {
-    /// As in the table.
-    Rate(u64),
-    /// Processor use.
-    Percent(f64),
-}
-
-/// A file size, in bytes, with its figures, by record.
-pub(super) type Line = (u64, Vec<ReportNumber>);
+/// A file size, in bytes, with its figures, by record: those of the table, or per cent.
+pub(super) type Line = (u64, Vec<f64>);
 
 /// The records of the run, in kB.
 pub(super) fn records(results: &MatrixResults) -> Vec<u64> {
@@ -138,11 +111,11 @@ fn heading(results: &MatrixResults) -> String {
     format!("      {names}\n")
 }
 
-/// The tests of the report with their lines; with -+u processor use behind them.
-pub(super) fn reports(results: &MatrixResults) -> Vec<(String, Vec<Line>)> {
+/// The tests of the report with their lines; with -+u processor use behind them, and that it is.
+pub(super) fn reports(results: &MatrixResults) -> Vec<(String, bool, Vec<Line>)> {
     let mut files: Vec<u64> = results.cells.iter().map(|c| c.file_bytes).collect();
     files.dedup();
-    let shown: Vec<Column> = columns(&results.options)
+    let shown: Vec<Column> = Column::of(&results.options)
         .into_iter()
         .filter(|(column, _)| results.cells.iter().any(|c| c.measure(*column).is_some()))
         .map(|(column, _)| column)
@@ -150,26 +123,26 @@ pub(super) fn reports(results: &MatrixResults) -> Vec<(String, Vec<Line>)> {
     let lines = |column: Column, cpu: bool| -> Vec<Line> {
         files.iter().map(|file| (*file, figures(results, column, *file, cpu))).collect()
     };
-    let rates = shown.iter().map(|c| (format!("{} report", c.title()), lines(*c, false)));
+    let rates = shown.iter().map(|c| (format!("{} report", c.title()), false, lines(*c, false)));
     let mut reports: Vec<_> = rates.collect();
     if results.options.cpu_use {
         reports.extend(shown.iter().map(|c| {
             let what = "CPU utilization report (Zero values should be ignored)";
-            (format!("{} {what}", c.title()), lines(*c, true))
+            (format!("{} {what}", c.title()), true, lines(*c, true))
         }));
     }
     reports
 }
 
 /// Of each record up to the file's size; 0 where the cutoff left it out.
-fn figures(results: &MatrixResults, column: Column, file: u64, cpu: bool) -> Vec<ReportNumber> {
+fn figures(results: &MatrixResults, column: Column, file: u64, cpu: bool) -> Vec<f64> {
     let records = records(results).into_iter().filter(|record| *record <= file);
     let figure = |record: u64| {
         let cell = results.cells.iter().find(|c| (c.file_bytes, c.record_bytes) == (file, record));
         let measure = cell.and_then(|c| c.measure(column));
         match cpu {
-            true => ReportNumber::Percent(measure.and_then(Measure::cpu_percent).unwrap_or(0.0)),
-            false => ReportNumber::Rate(measure.map_or(0, |m| m.figure(record, &results.options))),
+            true => measure.and_then(Measure::cpu_percent).unwrap_or(0.0),
+            false => measure.map_or(0, |m| m.figure(record, &results.options)) as f64,
         }
     };
     records.map(figure).collect()

@@ -9,9 +9,9 @@ const WITH_OPERAND: &str = "JjkVrtsfFdluUSLHPibXYgnyq";
 /// Extended options (`-+X`) whose operand is the next word.
 const EXTENDED_WITH_OPERAND: &str = "aQbRchmxipAqKwyCSWHPO";
 /// Our own long options that take an operand.
-const LONG: [&str; 4] = ["json", "settle", "repeat", "resume"];
+const LONG: [&str; 4] = ["--json", "--settle", "--repeat", "--resume"];
 /// Our own long options that take none.
-const LONG_PLAIN: [&str; 2] = ["help", "drop-caches"];
+const LONG_PLAIN: [&str; 2] = ["--help", "--drop-caches"];
 
 /// One option with what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,8 +50,8 @@ impl<'a> Words<'a> {
         if self.cluster.is_empty() {
             let Some(word) = self.args.get(self.next) else { return Ok(None) };
             self.next += 1;
-            if let Some(long) = word.strip_prefix("--") {
-                return self.long(long).map(Some);
+            if word.starts_with("--") {
+                return self.long(word).map(Some);
             }
             match word.strip_prefix('-') {
                 Some(rest) if !rest.is_empty() => self.cluster = rest,
@@ -61,23 +61,15 @@ impl<'a> Words<'a> {
         self.flag().map(Some)
     }
 
-    fn long(&mut self, long: &str) -> Result<Word, UsageError> {
-        let (name, glued) = match long.split_once('=') {
-            Some((name, operand)) => (name, Some(operand)),
-            None => (long, None),
-        };
-        if LONG_PLAIN.contains(&name) && glued.is_none() {
-            return Ok(Word { name: format!("--{name}"), operand: String::new() });
-        }
-        if !LONG.contains(&name) {
-            return Err(unknown(&format!("--{name}")));
-        }
-        let name = format!("--{name}");
+    fn long(&mut self, word: &str) -> Result<Word, UsageError> {
+        let (name, glued) = word.split_once('=').map_or((word, None), |(n, o)| (n, Some(o)));
         let operand = match glued {
-            Some(operand) => operand.to_owned(),
-            None => self.operand(&name)?.to_owned(),
+            None if LONG_PLAIN.contains(&name) => "",
+            _ if !LONG.contains(&name) => return Err(unknown(name)),
+            Some(operand) => operand,
+            None => self.operand(name)?,
         };
-        Ok(Word { name, operand })
+        Ok(Word { name: name.to_owned(), operand: operand.to_owned() })
     }
 
     fn flag(&mut self) -> Result<Word, UsageError> {

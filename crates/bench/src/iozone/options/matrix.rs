@@ -1,6 +1,7 @@
 //! The options of the modes with one file: single and auto.
 
 use serde::Serialize;
+use smart_default::SmartDefault;
 
 use super::UsageError;
 use super::size::{bytes, number};
@@ -27,7 +28,7 @@ pub struct QueueDepth {
 }
 
 /// One file at a time, of each size with each record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, SmartDefault)]
 pub struct Matrix {
     /// -a or -A.
     pub auto: bool,
@@ -38,12 +39,15 @@ pub struct Matrix {
     /// Records that were given (-r), in bytes.
     pub records: Vec<u64>,
     /// Smallest and largest file of auto mode, in bytes (-n, -g).
+    #[default((64 << 10, 512 << 20))]
     pub files: (u64, u64),
     /// Smallest and largest record of auto mode, in bytes (-y, -q).
+    #[default((4 << 10, super::RECORD_BYTES_MAX))]
     pub record_range: (u64, u64),
     /// Small records with large files, too (-z; -s, -r, -y and -q say so as well).
     pub no_cutoff: bool,
     /// From one size to the next (-+x).
+    #[default(2)]
     pub multiplier: u64,
     /// Microseconds an operation (-N).
     pub microseconds: bool,
@@ -68,37 +72,10 @@ pub struct Matrix {
     /// Caches are dropped before each test that reads (--drop-caches).
     pub drop_caches: bool,
     /// Each cell so many times (--repeat).
+    #[default(1)]
     pub repeat: u32,
     /// Cells that are done are kept in this file (--resume).
     pub resume: Option<String>,
-}
-
-impl Default for Matrix {
-    fn default() -> Self {
-        Matrix {
-            auto: false,
-            short_table: false,
-            sizes: Vec::new(),
-            records: Vec::new(),
-            files: (64 << 10, 512 << 20),
-            record_range: (4 << 10, super::RECORD_BYTES_MAX),
-            no_cutoff: false,
-            multiplier: 2,
-            microseconds: false,
-            extended: false,
-            mapped: None,
-            mapped_mixed: false,
-            depth: None,
-            compute_ms: 0,
-            disrupted: false,
-            locked: false,
-            write_telemetry: None,
-            read_telemetry: None,
-            drop_caches: false,
-            repeat: 1,
-            resume: None,
-        }
-    }
 }
 
 /// Files above this have records of at least [`CUTOFF_RECORD`], unless the command line says
@@ -149,8 +126,6 @@ pub(super) struct MatrixOptions {
     /// -D or -G without -B: they change how a mapping is used, but make none.
     pub(super) sync_mapped: Option<MmapSync>,
     pub(super) is_mapped: bool,
-    /// -n, -g, -y, -q: bounds of auto mode.
-    pub(super) bounds: Vec<String>,
 }
 
 impl MatrixOptions {
@@ -158,103 +133,70 @@ impl MatrixOptions {
     pub(super) fn option(&mut self, name: &str, text: &str) -> Result<Option<String>, UsageError> {
         let m = &mut self.matrix;
         let kb = |bytes: u64| bytes >> 10;
-        let line = match name {
-            "-a" => {
-                m.auto = true;
-                "Auto Mode".into()
-            }
+        let mut line = String::new();
+        match name {
+            "-a" => line = set(&mut m.auto, "Auto Mode"),
             "-A" => {
                 (m.auto, m.short_table, m.no_cutoff) = (true, true, true);
-                "Auto Mode 2. This option is obsolete. Use -az -i0 -i1 ".into()
+                line = "Auto Mode 2. This option is obsolete. Use -az -i0 -i1 ".into();
             }
             "-n" => {
                 m.files.0 = bytes(name, text)?.max(4 << 10);
-                format!("Using minimum file size of {} kilobytes.", kb(m.files.0))
+                line = format!("Using minimum file size of {} kilobytes.", kb(m.files.0));
             }
             "-g" => {
                 m.files.1 = bytes(name, text)?.max(4 << 10);
-                format!("Using maximum file size of {} kilobytes.", kb(m.files.1))
+                line = format!("Using maximum file size of {} kilobytes.", kb(m.files.1));
             }
             "-y" => {
                 m.record_range.0 = bytes(name, text)?;
                 m.no_cutoff = true;
-                format!("Using Minimum Record Size {} kB", kb(m.record_range.0))
+                line = format!("Using Minimum Record Size {} kB", kb(m.record_range.0));
             }
             "-q" => {
                 m.record_range.1 = super::parse::record_bytes(name, text)?;
                 m.no_cutoff = true;
-                format!("Using Maximum Record Size {} kB", kb(m.record_range.1))
+                line = format!("Using Maximum Record Size {} kB", kb(m.record_range.1));
             }
-            "-+x" => {
-                m.multiplier = number(name, text, 2, 1 << 20)?;
-                String::new()
-            }
+            "-+x" => m.multiplier = number(name, text, 2, 1 << 20)?,
             "-N" => {
-                m.microseconds = true;
-                "Microseconds/op Mode. Output is in microseconds per operation.".into()
+                let what = "Microseconds/op Mode. Output is in microseconds per operation.";
+                line = set(&mut m.microseconds, what);
             }
-            "-B" => {
-                self.is_mapped = true;
-                "Using mmap files".into()
-            }
+            "-B" => line = set(&mut self.is_mapped, "Using mmap files"),
             "-D" => {
                 self.sync_mapped = Some(MmapSync::Async);
                 // As IOzone has it: -D maps by itself, -G does not.
-                self.is_mapped = true;
-                "Using msync(MS_ASYNC) on mmap files".into()
+                line = set(&mut self.is_mapped, "Using msync(MS_ASYNC) on mmap files");
             }
             "-G" => {
                 self.sync_mapped = Some(MmapSync::Sync);
-                "Using msync(MS_SYNC) on mmap files".into()
+                line = "Using msync(MS_SYNC) on mmap files".into();
             }
-            "-Z" => {
-                m.mapped_mixed = true;
-                "Enable mmap & file I/O mixing.".into()
-            }
+            "-Z" => line = set(&mut m.mapped_mixed, "Enable mmap & file I/O mixing."),
             "-H" | "-k" => {
                 let requests = number(name, text, 1, 1024)? as usize;
                 m.depth = Some(QueueDepth { requests, copies: name == "-H" });
-                match name {
+                line = match name {
                     "-H" => format!("POSIX async I/O (with bcopy). Depth {requests}"),
                     _ => format!("POSIX Async I/O (no bcopy). Depth {requests} "),
-                }
+                };
             }
-            "-J" => {
-                m.compute_ms = number(name, text, 0, 3_600_000)?;
-                String::new()
-            }
-            "-K" => {
-                m.disrupted = true;
-                "Disrupted read patterns selected.".into()
-            }
-            "-W" => {
-                m.locked = true;
-                "Lock file when reading/writing.".into()
-            }
+            "-J" => m.compute_ms = number(name, text, 0, 3_600_000)?,
+            "-K" => line = set(&mut m.disrupted, "Disrupted read patterns selected."),
+            "-W" => line = set(&mut m.locked, "Lock file when reading/writing."),
             "-X" => {
                 m.write_telemetry = Some(text.to_owned());
-                format!("Using write telemetry file \"{text}\"")
+                line = format!("Using write telemetry file \"{text}\"");
             }
             "-Y" => {
                 m.read_telemetry = Some(text.to_owned());
-                format!("Using read telemetry file \"{text}\"")
+                line = format!("Using read telemetry file \"{text}\"");
             }
-            "--drop-caches" => {
-                m.drop_caches = true;
-                String::new()
-            }
-            "--repeat" => {
-                m.repeat = number(name, text, 1, 1000)? as u32;
-                String::new()
-            }
-            "--resume" => {
-                m.resume = Some(text.to_owned());
-                String::new()
-            }
+            "--drop-caches" => m.drop_caches = true,
+            "--repeat" => m.repeat = number(name, text, 1, 1000)? as u32,
+            "--resume" => m.resume = Some(text.to_owned()),
             _ => return Ok(None),
-        };
-        if ["-n", "-g", "-y", "-q", "-+x"].contains(&name) {
-            self.bounds.push(name.to_owned());
         }
         self.only_here.push(name.to_owned());
         Ok(Some(line))
@@ -263,7 +205,8 @@ impl MatrixOptions {
     /// What the options say together.
     pub(super) fn finish(mut self, file: u64, record: u64) -> Result<Matrix, UsageError> {
         let m = &mut self.matrix;
-        if let (Some(bound), false) = (self.bounds.first(), m.auto) {
+        let is_bound = |o: &&String| ["-n", "-g", "-y", "-q", "-+x"].contains(&o.as_str());
+        if let (Some(bound), false) = (self.only_here.iter().find(is_bound), m.auto) {
             let message = format!("{bound} is a bound of auto mode: give -a, too");
             return Err(UsageError::new(255, message));
         }
@@ -277,9 +220,7 @@ impl MatrixOptions {
             (m.depth.is_some() && m.disrupted, "-K and -H or -k do not go together"),
             (m.depth.is_some() && m.compute_ms > 0, "-J and -H or -k do not go together"),
         ];
-        if let Some((_, message)) = refused.iter().find(|(wrong, _)| *wrong) {
-            return Err(UsageError::new(17, *message));
-        }
+        refused.into_iter().try_for_each(|(wrong, why)| UsageError::when(wrong, 17, why))?;
         if !m.sizes.is_empty() || !m.records.is_empty() {
             m.no_cutoff = true;
         }
@@ -293,12 +234,15 @@ impl MatrixOptions {
                 m.sizes.push(file);
             }
         }
-        if m.cells(file, record).is_empty() {
-            let message = "no file is as large as a record: see -s and -r, or -g and -y";
-            return Err(UsageError::new(23, message));
-        }
+        let message = "no file is as large as a record: see -s and -r, or -g and -y";
+        UsageError::when(m.cells(file, record).is_empty(), 23, message)?;
         Ok(self.matrix)
     }
+}
+
+fn set(flag: &mut bool, line: &str) -> String {
+    *flag = true;
+    line.to_owned()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod size;
 mod usage_error;
 
 use serde::Serialize;
+use smart_default::SmartDefault;
 
 pub use help::HELP;
 pub use matrix::{Matrix, MmapSync, QueueDepth};
@@ -26,22 +27,27 @@ pub use usage_error::UsageError;
 /// IOzone's MAXSTREAMS.
 pub(crate) const CHILDREN_MAX: usize = 256;
 
-/// What to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// What to run; without more IOzone's defaults, with one child.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, SmartDefault)]
 pub struct Options {
     /// The command line, beginning with "iozone".
+    #[default("iozone".to_owned())]
     pub command_line: String,
     /// Bytes in each child's file (-s).
+    #[default(512 << 10)]
     pub file_bytes: u64,
     /// Bytes in a record (-r).
+    #[default(4 << 10)]
     pub record_bytes: u64,
     /// How many children, one run for each number (-t, -l and -u).
+    #[default(vec![1])]
     pub children: Vec<usize>,
     /// The bounds given with -l and -u: the header names them.
     pub sweep: Option<(usize, usize)>,
     /// Tests selected with -i; `None` means all of IOzone's own.
     pub tests: Option<Vec<u8>>,
     /// The file of single and auto mode (-f); with many children their files' names begin so.
+    #[default("iozone".to_owned())]
     pub base: String,
     /// One name for each child (-F).
     pub files: Option<Vec<String>>,
@@ -56,6 +62,7 @@ pub struct Options {
     /// close inside the timing (-c).
     pub include_close: bool,
     /// Stonewalling; off with -x.
+    #[default(true)]
     pub stonewall: bool,
     /// "thread" instead of "process" in the text (-T). Children are tasks either way.
     pub threads: bool,
@@ -84,12 +91,16 @@ pub struct Options {
     /// Seconds of pause after each test, on top of `settle_ms` (-+q).
     pub rest_s: u64,
     /// Stride of the stride test in records (-j).
+    #[default(17)]
     pub stride: u64,
     /// Processor cache in kB: in the header only (-S).
+    #[default(1024)]
     pub cache_kb: u64,
     /// Processor cache line in bytes: in the header only (-L).
+    #[default(32)]
     pub cache_line: u64,
     /// Milliseconds of pause after the sync that follows each test; IOzone's two seconds.
+    #[default(2000)]
     pub settle_ms: u64,
     /// One file at a time, in single or auto mode; `None`: throughput mode.
     pub matrix: Option<Matrix>,
@@ -125,60 +136,19 @@ pub enum BannerLine {
     Text(String),
 }
 
-impl Default for Options {
-    /// IOzone's defaults, with one child.
-    fn default() -> Self {
-        Options {
-            command_line: "iozone".into(),
-            file_bytes: 512 << 10,
-            record_bytes: 4 << 10,
-            children: vec![1],
-            sweep: None,
-            tests: None,
-            base: "iozone".into(),
-            files: None,
-            sync: false,
-            dsync: false,
-            direct: false,
-            include_fsync: false,
-            include_close: false,
-            stonewall: true,
-            threads: false,
-            ops: false,
-            child_lines: false,
-            report: false,
-            keep_files: false,
-            no_retest: false,
-            no_truncate: false,
-            verify: false,
-            mixed_readers_percent: None,
-            mixed_readers: None,
-            mixed_sequential: false,
-            start_delay_us: 0,
-            rest_s: 0,
-            stride: 17,
-            cache_kb: 1024,
-            cache_line: 32,
-            settle_ms: 2000,
-            matrix: None,
-            dedup_percent: 0,
-            dedup_within_percent: 0,
-            dedup_file_percent: 0,
-            pattern: None,
-            cpu_use: false,
-            latency_files: false,
-            processor: None,
-            spreadsheet: None,
-            json: None,
-            banner: Vec::new(),
-        }
-    }
-}
-
 impl Options {
     /// Whole records in a file.
     pub fn records(&self) -> u64 {
         self.file_bytes / self.record_bytes
+    }
+
+    /// What figures are in: "kB" or "ops" a second, or "us/op".
+    pub(crate) fn unit(&self) -> &'static str {
+        match (self.ops, self.matrix.as_ref().is_some_and(|m| m.microseconds)) {
+            (_, true) => "us/op",
+            (true, false) => "ops",
+            (false, false) => "kB",
+        }
     }
 
     /// Bytes of all files that are there at a time, at the most.

@@ -38,11 +38,8 @@ pub fn parse(args: &[String]) -> Result<CommandLine, UsageError> {
     Ok(CommandLine::Run(Box::new(options)))
 }
 
-/// Why an option cannot be combined with -t, and IOzone's own words for it where it has some.
-const AUTO_AND_THROUGHPUT: &str = "Can not mix throughput mode and auto-mode flags";
-
 /// Options of IOzone that mean nothing here, and why.
-const REFUSED: [(&str, &str); 28] = [
+const REFUSED: [(&str, &str); 30] = [
     ("-U", "unmounting: see --drop-caches"),
     ("-m", "several buffers: data differ from record to record anyway"),
     ("-p", "purging the processor cache: data are made anew for each write"),
@@ -68,17 +65,15 @@ const REFUSED: [(&str, &str); 28] = [
     ("-+c", "distributed clients"),
     ("-+h", "distributed clients"),
     ("-+i", "distributed clients"),
+    ("-+k", "a constant aggregate size: give -s"),
     ("-+l", "record locks: children have files of their own"),
     ("-+m", "distributed clients"),
     ("-+s", "silence of distributed clients"),
+    ("-+t", "the network test"),
 ];
 
 /// Options that mean auto mode.
 const AUTO: [&str; 7] = ["-a", "-A", "-n", "-g", "-y", "-q", "-+x"];
-
-/// More of the same.
-const REFUSED_TOO: [(&str, &str); 2] =
-    [("-+k", "a constant aggregate size: give -s"), ("-+t", "the network test")];
 
 #[derive(Default)]
 struct Reader {
@@ -96,6 +91,10 @@ impl Reader {
         self.options.banner.push(BannerLine::Text(line.into()));
     }
 
+    fn is_throughput(&self) -> bool {
+        !self.children.is_empty() || self.lower.is_some() || self.upper.is_some()
+    }
+
     fn option(&mut self, word: &Word, words: &mut Words<'_>) -> Result<(), UsageError> {
         let name = word.name.as_str();
         if self.switch(name) {
@@ -110,12 +109,10 @@ impl Reader {
             }
             return Ok(());
         }
-        let throughput = !self.children.is_empty() || self.lower.is_some() || self.upper.is_some();
-        if name == "-U" && throughput {
-            let message = "Can not run throughput tests with unmount & remounts";
-            return Err(UsageError::new(16, message));
-        }
-        let refused = REFUSED.iter().chain(&REFUSED_TOO).find(|(n, _)| *n == name);
+        let throughput = self.is_throughput();
+        let message = "Can not run throughput tests with unmount & remounts";
+        UsageError::when(name == "-U" && throughput, 16, message)?;
+        let refused = REFUSED.iter().find(|(n, _)| *n == name);
         if let Some((_, what)) = refused {
             let message = format!("{name} ({what}) has no meaning here; leave it out");
             return Err(UsageError::new(255, message));
@@ -184,11 +181,19 @@ impl Reader {
                 self.given.matrix.sizes.push(self.options.file_bytes);
                 self.say(format!("File size set to {} kB", self.options.file_bytes >> 10));
             }
-            "-r" => self.record(name, text)?,
+            "-r" => {
+                self.options.record_bytes = record_bytes(name, text)?;
+                self.given.matrix.records.push(self.options.record_bytes);
+                self.say(format!("Record Size {} kB", self.options.record_bytes >> 10));
+            }
             "-t" => self.children.push(number(name, text, 1, many)? as usize),
             "-l" => self.lower = Some(number(name, text, 1, many)? as usize),
             "-u" => self.upper = Some(number(name, text, 1, many)? as usize),
-            "-i" => self.test(name, text)?,
+            "-i" => {
+                let test = number(name, text, 0, 12)? as u8;
+                let tests = self.options.tests.get_or_insert_default();
+                tests.extend((!tests.contains(&test)).then_some(test));
+            }
             "-f" => self.base = Some(text.to_owned()),
             "-F" => self.names(text, words)?,
             "-P" => {
@@ -213,13 +218,13 @@ impl Reader {
                 self.say(format!("Dedup activated {} percent.", self.options.dedup_percent));
             }
             "-+y" => {
-                self.options.dedup_within_percent = number(name, text, 0, 100)? as u32;
-                let percent = self.options.dedup_within_percent;
+                let percent = number(name, text, 0, 100)? as u32;
+                self.options.dedup_within_percent = percent;
                 self.say(format!("Dedupe within & across {percent} percent."));
             }
             "-+C" => {
-                self.options.dedup_file_percent = number(name, text, 0, 100)? as u32;
-                let percent = self.options.dedup_file_percent;
+                let percent = number(name, text, 0, 100)? as u32;
+                self.options.dedup_file_percent = percent;
                 self.say(format!("Dedupe within {percent} percent."));
             }
             "-d" => self.options.start_delay_us = number(name, text, 0, 3_600_000_000)?,
@@ -246,23 +251,6 @@ impl Reader {
         Ok(())
     }
 
-    fn record(&mut self, name: &str, text: &str) -> Result<(), UsageError> {
-        let record = record_bytes(name, text)?;
-        self.options.record_bytes = record;
-        self.given.matrix.records.push(record);
-        self.say(format!("Record Size {} kB", record >> 10));
-        Ok(())
-    }
-
-    fn test(&mut self, name: &str, text: &str) -> Result<(), UsageError> {
-        let test = number(name, text, 0, 12)? as u8;
-        let tests = self.options.tests.get_or_insert_default();
-        if !tests.contains(&test) {
-            tests.push(test);
-        }
-        Ok(())
-    }
-
     /// -F: its own operand and the words after it are one name for each child.
     fn names(&mut self, first: &str, words: &mut Words<'_>) -> Result<(), UsageError> {
         let Some(children) = self.children.iter().copied().chain(self.upper).max() else {
@@ -278,61 +266,46 @@ impl Reader {
             names.push(name.to_owned());
         }
         for (i, name) in names.iter().enumerate() {
-            if name.is_empty() || names[..i].contains(name) {
-                let message = format!(
-                    "-F: \"{name}\" is empty or given twice; \
-                    each child needs a file of its own"
-                );
-                return Err(UsageError::new(13, message));
-            }
+            let why = "is empty or given twice; each child needs a file of its own";
+            let wrong = name.is_empty() || names[..i].contains(name);
+            UsageError::when(wrong, 13, format!("-F: \"{name}\" {why}"))?;
         }
         self.options.files = Some(names);
         Ok(())
     }
 
     fn finish(mut self) -> Result<Options, UsageError> {
-        let throughput = !self.children.is_empty() || self.lower.is_some() || self.upper.is_some();
         self.together()?;
-        if !throughput {
+        if !self.is_throughput() {
             return self.matrix();
         }
         let m = &self.given.matrix;
-        let auto = self.given.only_here.iter().find(|o| AUTO.contains(&o.as_str())).cloned();
-        let auto = auto.or_else(|| {
-            // Several sizes of a kind make IOzone run auto mode over the list.
-            let several = (m.sizes.len() > 1).then(|| "several -s".to_owned());
-            several.or_else(|| (m.records.len() > 1).then(|| "several -r".to_owned()))
-        });
+        let auto = self.given.only_here.iter().map(String::as_str).find(|o| AUTO.contains(o));
+        // Several sizes of a kind make IOzone run auto mode over the list.
+        let several = |sizes: &[u64], name: &'static str| (sizes.len() > 1).then_some(name);
+        let auto = auto.or(several(&m.sizes, "several -s")).or(several(&m.records, "several -r"));
         if let Some(option) = auto {
-            let message = format!("{AUTO_AND_THROUGHPUT} ({option} means auto mode)");
-            return Err(UsageError::new(17, message));
+            let what = "Can not mix throughput mode and auto-mode flags";
+            return Err(UsageError::new(17, format!("{what} ({option} means auto mode)")));
         }
-        if m.microseconds {
-            let message = "Microsecond mode (-N) not supported in throughput mode";
-            return Err(UsageError::new(17, message));
-        }
+        let message = "Microsecond mode (-N) not supported in throughput mode";
+        UsageError::when(m.microseconds, 17, message)?;
         if let Some(option) = self.given.only_here.first() {
             let message = format!("{option} is for one file at a time: leave it or -t out");
             return Err(UsageError::new(255, message));
         }
         self.sweep()?;
-        if self.options.records() == 0 {
-            let message = format!(
-                "a record of {} kB (-r) is larger than the file of {} kB (-s)",
-                self.options.record_bytes >> 10,
-                self.options.file_bytes >> 10
-            );
-            return Err(UsageError::new(23, message));
-        }
-        if self.options.records() > RECORDS_MAX {
-            let message = format!("a file of more than {RECORDS_MAX} records; choose a larger -r");
-            return Err(UsageError::new(255, message));
-        }
-        if crate::iozone::plan::tests(&self.options).is_empty() {
-            let message = "none of the selected tests is part of throughput mode: \
-                test 4 (record rewrite) is not, 0 to 3 and 5 to 12 are";
-            return Err(UsageError::new(255, message));
-        }
+        let (file, record) = (self.options.file_bytes, self.options.record_bytes);
+        let message = format!(
+            "a record of {} kB (-r) is larger than the file of {} kB (-s)",
+            record >> 10,
+            file >> 10
+        );
+        UsageError::when(file < record, 23, message)?;
+        check_records(file, record)?;
+        let message = "none of the selected tests is part of throughput mode: \
+            test 4 (record rewrite) is not, 0 to 3 and 5 to 12 are";
+        UsageError::when(crate::iozone::plan::tests(&self.options).is_empty(), 255, message)?;
         Ok(self.options)
     }
 
@@ -340,42 +313,27 @@ impl Reader {
     fn together(&self) -> Result<(), UsageError> {
         let o = &self.options;
         let dedup = o.dedup_percent > 0;
-        if (o.dedup_within_percent > 0 || o.dedup_file_percent > 0) && !dedup {
-            let message = "-+y and -+C are shares of what -+w makes the same: give it, too";
-            return Err(UsageError::new(255, message));
-        }
-        if o.dedup_within_percent + o.dedup_file_percent > 100 {
-            let message = "-+y and -+C are more than all of it together";
-            return Err(UsageError::new(255, message));
-        }
-        if [o.verify, dedup, o.pattern.is_some()].into_iter().filter(|b| *b).count() > 1 {
-            let message = "-+d, -V and -+w want different data: give one of them";
-            return Err(UsageError::new(255, message));
-        }
-        Ok(())
+        let shares = o.dedup_within_percent + o.dedup_file_percent;
+        let message = "-+y and -+C are shares of what -+w makes the same: give it, too";
+        UsageError::when(shares > 0 && !dedup, 255, message)?;
+        let message = "-+y and -+C are more than all of it together";
+        UsageError::when(shares > 100, 255, message)?;
+        let data = [o.verify, dedup, o.pattern.is_some()];
+        let message = "-+d, -V and -+w want different data: give one of them";
+        UsageError::when(data.into_iter().filter(|b| *b).count() > 1, 255, message)
     }
 
     /// Single and auto mode.
     fn matrix(mut self) -> Result<Options, UsageError> {
-        if self.options.files.is_some() {
-            return Err(UsageError::new(12, "invalid options: must specify -t N before -F"));
-        }
-        if let Some(base) = self.base.take() {
-            self.options.base = base;
-        } else {
-            self.options.base = "iozone.tmp".into();
-        }
-        if self.options.report && self.given.matrix.microseconds {
-            let message = "Excel report not supported in microsecond mode (-N)";
-            return Err(UsageError::new(17, message));
-        }
+        let message = "invalid options: must specify -t N before -F";
+        UsageError::when(self.options.files.is_some(), 12, message)?;
+        self.options.base = self.base.take().unwrap_or_else(|| "iozone.tmp".into());
+        let wrong = self.options.report && self.given.matrix.microseconds;
+        UsageError::when(wrong, 17, "Excel report not supported in microsecond mode (-N)")?;
         let (file, record) = (self.options.file_bytes, self.options.record_bytes);
-        let given = std::mem::take(&mut self.given);
-        let matrix = given.finish(file, record)?;
-        let cells = matrix.cells(file, record);
-        if cells.iter().any(|(file, record)| file / record > RECORDS_MAX) {
-            let message = format!("a file of more than {RECORDS_MAX} records; choose a larger -r");
-            return Err(UsageError::new(255, message));
+        let matrix = std::mem::take(&mut self.given).finish(file, record)?;
+        for (file, record) in matrix.cells(file, record) {
+            check_records(file, record)?;
         }
         self.options.matrix = Some(matrix);
         Ok(self.options)
@@ -389,10 +347,8 @@ impl Reader {
                 // OK: -t numbers count for the upper bound in IOzone too.
                 self.children.iter().copied().max().unwrap_or(0),
             );
-            if upper < lower {
-                let message = format!("-l {lower} is more than -u {upper}");
-                return Err(UsageError::new(255, message));
-            }
+            let message = format!("-l {lower} is more than -u {upper}");
+            UsageError::when(upper < lower, 255, message)?;
             self.options.sweep = Some((lower, upper));
             self.options.children = (lower..=upper).collect();
         }
@@ -407,26 +363,27 @@ impl Reader {
             return Err(UsageError::new(status, message));
         }
         let most = self.options.children.iter().copied().max().unwrap_or(1);
-        if self.options.files.as_ref().is_some_and(|files| files.len() < most) {
-            let message = format!("invalid options: not enough filenames for {most} streams");
-            return Err(UsageError::new(13, message));
-        }
-        Ok(())
+        let few = self.options.files.as_ref().is_some_and(|files| files.len() < most);
+        let message = format!("invalid options: not enough filenames for {most} streams");
+        UsageError::when(few, 13, message)
     }
 }
 
 /// A record's size.
 pub(super) fn record_bytes(name: &str, text: &str) -> Result<u64, UsageError> {
     let record = bytes(name, text)?;
-    if record > RECORD_BYTES_MAX {
-        let message = format!(
-            "{name}: maximum record size {} kB is greater than maximum buffer size {} kB",
-            record >> 10,
-            RECORD_BYTES_MAX >> 10
-        );
-        return Err(UsageError::new(23, message));
-    }
+    let message = format!(
+        "{name}: maximum record size {} kB is greater than maximum buffer size {} kB",
+        record >> 10,
+        RECORD_BYTES_MAX >> 10
+    );
+    UsageError::when(record > RECORD_BYTES_MAX, 23, message)?;
     Ok(record)
+}
+
+fn check_records(file: u64, record: u64) -> Result<(), UsageError> {
+    let message = format!("a file of more than {RECORDS_MAX} records; choose a larger -r");
+    UsageError::when(file / record > RECORDS_MAX, 255, message)
 }
 
 fn set(flag: &mut bool, line: &'static str) -> &'static str {

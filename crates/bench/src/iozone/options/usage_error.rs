@@ -15,4 +15,13 @@ impl UsageError {
     pub(super) fn new(iozone_exit: u8, message: impl Into<String>) -> UsageError {
         UsageError { message: message.into(), iozone_exit }
     }
+
+    /// Refuses where something is wrong.
+    pub(super) fn when(
+        wrong: bool,
+        iozone_exit: u8,
+        message: impl Into<String>,
+    ) -> Result<(), UsageError> {
+        if wrong { Err(UsageError::new(iozone_exit, message)) } else { Ok(()) }
+    }
 }

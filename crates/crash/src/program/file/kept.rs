@@ -1,18 +1,16 @@
 //! A run as it stands in a file.
 //!
-//! A moment is its tick alone: the times of all ticks are kept once. Types of other crates are
-//! described here ([`serde`'s `remote`](https://serde.rs/remote-derive.html)), so that a field that
-//! they gain does not compile until it is kept too. Whatever changes here changes the version.
+//! A moment is its tick alone: the times of all ticks are kept once. What a device is is described
+//! here ([`serde`'s `remote`](https://serde.rs/remote-derive.html)), so that a field that it gains
+//! does not compile until it is kept too. Whatever changes here changes the version.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use steadfast_block::{DeviceInfo, Persistence};
 use steadfast_devices::filter::record::{
-    Action, DeviceId, Durability, Event, Media, Moment, Note, RecordedDevice, Recording,
+    Action, Durability, Event, Media, Moment, Note, RecordedDevice, Recording,
 };
 use steadfast_devices::store::{PackedBytes, Store};
 use steadfast_runtime::Nanos;
@@ -56,8 +54,8 @@ pub(super) struct SavedRun<'r> {
     first_tick: u64,
     /// Nanoseconds, of each tick.
     times: Vec<u64>,
-    requests: Vec<Request>,
-    notes: Vec<NoteOf>,
+    requests: Cow<'r, [Event]>,
+    notes: Cow<'r, [Note]>,
     lines: Cow<'r, [Line]>,
     calls: Cow<'r, [Call]>,
 }
@@ -66,16 +64,9 @@ pub(super) struct SavedRun<'r> {
 struct Device(#[serde(with = "RecordedDeviceForm")] RecordedDevice);
 
 #[derive(Serialize, Deserialize)]
-struct Request(#[serde(with = "EventForm")] Event);
-
-#[derive(Serialize, Deserialize)]
-struct NoteOf(#[serde(with = "NoteForm")] Note);
-
-#[derive(Serialize, Deserialize)]
 struct Piece {
     offset: u64,
-    #[serde(with = "raw")]
-    bytes: Bytes,
+    bytes: PackedBytes,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,7 +74,6 @@ struct Piece {
 struct RecordedDeviceForm {
     #[serde(with = "DeviceInfoForm")]
     info: DeviceInfo,
-    #[serde(with = "DurabilityForm")]
     durability: Durability,
     /// Not kept: whoever cuts says it.
     #[serde(skip)]
@@ -114,131 +104,6 @@ enum PersistenceForm {
     Volatile { reason: String },
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Durability")]
-enum DurabilityForm {
-    OnCompletion,
-    OnStore,
-    OnFlush,
-    Lying { cache_bytes: u64, drains_within: Duration },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DeviceId")]
-struct DeviceIdForm(u32);
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Event")]
-struct EventForm {
-    #[serde(with = "DeviceIdForm")]
-    device: DeviceId,
-    #[serde(with = "tick")]
-    submitted: Moment,
-    #[serde(with = "tick::maybe")]
-    completed: Option<Moment>,
-    failed: bool,
-    call: u64,
-    #[serde(with = "ActionForm")]
-    action: Action,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Action")]
-enum ActionForm {
-    Write {
-        offset: u64,
-        #[serde(with = "packed")]
-        data: PackedBytes,
-        fua: bool,
-    },
-    Flush,
-    Discard {
-        offset: u64,
-        len: u64,
-    },
-    Store {
-        offset: u64,
-        #[serde(with = "packed")]
-        data: PackedBytes,
-    },
-    Persist {
-        offset: u64,
-        len: u64,
-    },
-    Fence,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Note")]
-struct NoteForm {
-    #[serde(with = "tick")]
-    moment: Moment,
-    label: u64,
-    detail: [u64; 3],
-}
-
-/// Bytes, whole.
-mod raw {
-    use super::{Bytes, Deserialize};
-
-    pub fn serialize<S: serde::Serializer>(bytes: &Bytes, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_bytes(bytes)
-    }
-
-    pub fn deserialize<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Bytes, D::Error> {
-        // As long as the file has them: nothing is allocated for what is not there.
-        <&[u8]>::deserialize(from).map(Bytes::copy_from_slice)
-    }
-}
-
-/// The same of what is packed in memory.
-mod packed {
-    use super::{PackedBytes, raw};
-
-    pub fn serialize<S: serde::Serializer>(data: &PackedBytes, to: S) -> Result<S::Ok, S::Error> {
-        raw::serialize(&data.unpack(), to)
-    }
-
-    pub fn deserialize<'d, D: serde::Deserializer<'d>>(from: D) -> Result<PackedBytes, D::Error> {
-        raw::deserialize(from).map(|bytes| PackedBytes::pack(&bytes))
-    }
-}
-
-/// A moment by its tick. Its time is put in when all was read ([`Times`](super::Times)).
-pub(in crate::program) mod tick {
-    use super::{Deserialize, Moment, Nanos};
-
-    fn untimed(tick: u64) -> Moment {
-        Moment { tick, at: Nanos::default() }
-    }
-
-    pub fn serialize<S: serde::Serializer>(moment: &Moment, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(moment.tick)
-    }
-
-    pub fn deserialize<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Moment, D::Error> {
-        u64::deserialize(from).map(untimed)
-    }
-
-    /// One that may be missing.
-    pub mod maybe {
-        use super::{Deserialize, Moment, untimed};
-
-        pub fn serialize<S: serde::Serializer>(
-            moment: &Option<Moment>,
-            to: S,
-        ) -> Result<S::Ok, S::Error> {
-            serde::Serialize::serialize(&moment.map(|moment| moment.tick), to)
-        }
-
-        pub fn deserialize<'d, D: serde::Deserializer<'d>>(
-            from: D,
-        ) -> Result<Option<Moment>, D::Error> {
-            Option::<u64>::deserialize(from).map(|tick| tick.map(untimed))
-        }
-    }
-}
-
 /// The times of ticks that were read.
 struct Times {
     first_tick: u64,
@@ -261,15 +126,14 @@ impl Times {
 impl<'r> SavedRun<'r> {
     pub fn of(run: &'r ProgramRun) -> SavedRun<'r> {
         let (first_tick, times) = run.recording.times();
-        let (devices, events) = (run.recording.devices(), run.recording.events());
         SavedRun {
             about: run.about.clone(),
-            devices: devices.iter().cloned().map(Device).collect(),
+            devices: run.recording.devices().iter().cloned().map(Device).collect(),
             bases: run.bases.iter().map(pieces).collect(),
             first_tick,
             times: times.iter().map(|time| time.0).collect(),
-            requests: events.iter().cloned().map(Request).collect(),
-            notes: run.recording.notes().iter().copied().map(NoteOf).collect(),
+            requests: Cow::Borrowed(run.recording.events()),
+            notes: Cow::Borrowed(run.recording.notes()),
             lines: Cow::Borrowed(&run.lines),
             calls: Cow::Borrowed(&run.calls),
         }
@@ -284,11 +148,10 @@ impl<'r> SavedRun<'r> {
         let bases = contents(&devices, &self.bases)?;
         let times = self.times.into_iter().map(Nanos).collect();
         let times = Times { first_tick: self.first_tick, times };
-        let mut events: Vec<Event> = self.requests.into_iter().map(|r| r.0).collect();
+        let (mut events, mut notes) = (self.requests.into_owned(), self.notes.into_owned());
         let moments =
             events.iter_mut().flat_map(|e| [Some(&mut e.submitted), e.completed.as_mut()]);
         times.put(moments.flatten())?;
-        let mut notes: Vec<Note> = self.notes.into_iter().map(|n| n.0).collect();
         times.put(notes.iter_mut().map(|note| &mut note.moment))?;
         let (mut lines, mut calls) = (self.lines.into_owned(), self.calls.into_owned());
         times.put(lines.iter_mut().map(|line| &mut line.printed))?;
@@ -311,20 +174,16 @@ impl<'r> SavedRun<'r> {
             .map_err(|e| format!("the recording does not fit together: {e}"))?;
         Ok(ProgramRun { about: self.about, bases, recording, lines, calls })
     }
-}
 
-impl SavedRun<'_> {
     /// Refuses contents and writes that lie in more tables, of all devices together.
     fn check_spread(&self, tables_max: u64) -> Result<(), String> {
         let bases = self.bases.iter().zip(0..).flat_map(|(pieces, device)| {
             pieces.iter().map(move |p| (device, p.offset, p.bytes.len()))
         });
-        let written = self.requests.iter().filter_map(|Request(event)| match &event.action {
-            Action::Write { offset, data, .. } | Action::Store { offset, data } => {
-                Some((event.device.0, *offset, data.len()))
-            }
-            // They take away, or leave what is there.
-            Action::Discard { .. } | Action::Flush | Action::Persist { .. } | Action::Fence => None,
+        // What has no data takes away, or leaves what is there.
+        let written = self.requests.iter().filter_map(|event| match event.action.range() {
+            (offset, _, Some(data)) => Some((event.device.0, offset, data.len())),
+            (_, _, None) => None,
         });
         let mut tables = BTreeSet::new();
         for (device, offset, len) in bases.chain(written) {
@@ -339,9 +198,7 @@ impl SavedRun<'_> {
         }
         Ok(())
     }
-}
 
-impl SavedRun<'_> {
     /// Refuses more pieces of discards in doubt at one cut, and of persists of the whole run. They
     /// carry no bytes: their length costs a file nothing.
     fn check_pieces(&self, pieces_max: u64) -> Result<(), String> {
@@ -358,7 +215,7 @@ impl SavedRun<'_> {
         let flushes = self.flushes();
         let mut lines = 0_u64;
         let mut discards: Vec<(u64, i64)> = Vec::new();
-        for Request(event) in &self.requests {
+        for event in &*self.requests {
             match event.action {
                 Action::Persist { len, .. } => lines = lines.saturating_add(pieces(len, LINE)),
                 Action::Discard { len, .. } => {
@@ -391,7 +248,7 @@ impl SavedRun<'_> {
     /// the later ones had completed.
     fn flushes(&self) -> BTreeMap<u32, Vec<(u64, u64)>> {
         let mut flushes: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
-        for Request(event) in &self.requests {
+        for event in &*self.requests {
             if let (Action::Flush, Some(done), false) =
                 (&event.action, event.completed, event.failed)
             {
@@ -430,7 +287,7 @@ fn pieces(store: &Store) -> Vec<Piece> {
     let of_range = |(offset, len): (u64, u64)| {
         (offset..offset + len).step_by(PIECE as usize).map(move |at| Piece {
             offset: at,
-            bytes: store.read(at, PIECE.min(offset + len - at)),
+            bytes: PackedBytes::pack(&store.read(at, PIECE.min(offset + len - at))),
         })
     };
     store.populated().flat_map(of_range).collect()
@@ -460,7 +317,7 @@ fn contents(devices: &[RecordedDevice], bases: &[Vec<Piece>]) -> Result<Vec<Stor
             if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > size) {
                 return Err(format!("contents at {offset}, beyond the device's {size} bytes"));
             }
-            store.write_slice(*offset, bytes);
+            store.write_packed(*offset, bytes);
         }
         stores.push(store);
     }
@@ -473,29 +330,29 @@ impl SavedRun<'_> {
     pub(super) fn spread_out(&mut self, tables: u64, of_base: bool) {
         self.devices[0].0.info.size = DEVICE_BYTES_MAX;
         let mut places = (0..tables).map(|table| table * TABLE);
-        let bytes = Bytes::from_static(&[1]);
+        let bytes = PackedBytes::pack(&bytes::Bytes::from_static(&[1]));
         if of_base {
             self.bases[0] = places.map(|offset| Piece { offset, bytes: bytes.clone() }).collect();
             return;
         }
         self.repeated(tables, || {
             let offset = places.next().unwrap_or_default();
-            Action::Write { offset, data: PackedBytes::pack(&bytes), fua: false }
+            Action::Write { offset, data: bytes.clone(), fua: false }
         });
     }
 
     /// So many requests, one after the other, on a device of 64 GiB, and no others.
     pub(super) fn repeated(&mut self, count: u64, mut action: impl FnMut() -> Action) {
         self.devices[0].0.info.size = DEVICE_BYTES_MAX;
-        let first = self.requests[0].0.submitted.tick;
+        let first = self.requests[0].submitted.tick;
         let ticks = first - self.first_tick + count + 1;
         self.times = vec![self.times[0]; ticks as usize];
-        (self.notes, self.lines, self.calls) = (Vec::new(), Cow::default(), Cow::default());
-        let one = self.requests[0].0.clone();
+        (self.notes, self.lines, self.calls) = Default::default();
+        let one = self.requests[0].clone();
         let request = |tick| {
             let submitted = Moment { tick, at: Nanos::default() };
             let completed = Some(Moment { tick: tick + 1, at: Nanos::default() });
-            Request(Event { submitted, completed, action: action(), ..one.clone() })
+            Event { submitted, completed, action: action(), ..one.clone() }
         };
         self.requests = (first..first + count).map(request).collect();
     }

@@ -101,24 +101,16 @@ impl History<'_> {
     fn changed_after(&self, ino: u64, tick: u64) -> bool {
         self.calls.iter().any(|call| {
             let touches = call.kind.changes_contents() || call.kind == CallKind::Create;
-            let late = call.returned.is_none_or(|returned| returned.tick > tick);
-            call.ino == ino && touches && late && !call.failed
+            call.ino == ino && touches && call.may_end_after(tick)
         })
     }
 
     /// Whether a name may have changed after a tick: its own, or that of a directory above it.
     fn moved_after(&self, path: &[u8], tick: u64) -> bool {
+        use CallKind::{Exchange, Link, Rename, Rmdir, Unlink};
         self.calls.iter().any(|call| {
-            let renames = matches!(
-                call.kind,
-                CallKind::Rename
-                    | CallKind::Exchange
-                    | CallKind::Unlink
-                    | CallKind::Rmdir
-                    | CallKind::Link
-            );
-            let late = call.returned.is_none_or(|returned| returned.tick > tick);
-            renames && late && !call.failed && concerns(call, path)
+            let renames = matches!(call.kind, Rename | Exchange | Unlink | Rmdir | Link);
+            renames && call.may_end_after(tick) && concerns(call, path)
         })
     }
 

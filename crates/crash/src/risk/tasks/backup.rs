@@ -55,10 +55,6 @@ impl Backup {
 }
 
 impl Task for Backup {
-    fn folders(&self) -> &'static [&'static str] {
-        &["backup"]
-    }
-
     fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         self.step = match self.step {
             Step::Begin => {

@@ -8,23 +8,12 @@ use super::super::task::{Task, TaskClient};
 const BYTES: u64 = 8 << 10;
 
 /// See the module's text.
+#[derive(Default)]
 pub struct ConfigTask {
-    configs: u64,
     written: u64,
 }
 
-impl ConfigTask {
-    /// So many configurations.
-    pub fn new(configs: u64) -> Self {
-        ConfigTask { configs, written: 0 }
-    }
-}
-
 impl Task for ConfigTask {
-    fn folders(&self) -> &'static [&'static str] {
-        &["config"]
-    }
-
     fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         let new = format!("config/{}.new", self.written);
         self.written += 1;
@@ -36,7 +25,7 @@ impl Task for ConfigTask {
             client.sync(file, false)?;
         }
         client.close(file)?;
-        let which = client.choices.below(self.configs);
+        let which = client.choices.below(client.parameters.configs);
         client.rename(&new, &format!("config/config-{which}"))?;
         if with_care {
             client.sync_folder("config")?;

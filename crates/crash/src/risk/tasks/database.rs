@@ -22,8 +22,8 @@ const WRITTEN: u64 = 16;
 const NEW_PERCENT: u64 = 20;
 
 /// See the module's text.
+#[derive(Default)]
 pub struct Database {
-    log_full_at: u64,
     files: Option<(Open, Open)>,
     log_end: u64,
     allocated: u64,
@@ -31,11 +31,6 @@ pub struct Database {
 }
 
 impl Database {
-    /// With a checkpoint when the log has so many bytes.
-    pub fn new(log_full_at: u64) -> Self {
-        Database { log_full_at, files: None, log_end: 0, allocated: 0, pages: PAGES.0 }
-    }
-
     fn checkpoint(&mut self, client: &mut TaskClient, log: Open, pages: Open) -> Result<()> {
         for _ in 0..WRITTEN {
             let is_new = self.pages < PAGES.1 && client.choices.percent(NEW_PERCENT);
@@ -51,11 +46,8 @@ impl Database {
 }
 
 impl Task for Database {
-    fn folders(&self) -> &'static [&'static str] {
-        &["database"]
-    }
-
     fn prepare(&mut self, client: &mut TaskClient) -> Result<()> {
+        self.pages = PAGES.0;
         let pages = client.create("database/pages")?;
         client.write(pages, 0, self.pages * PAGE)?;
         self.files = Some((client.create("database/log")?, pages));
@@ -76,7 +68,7 @@ impl Task for Database {
             self.log_end += len;
         }
         client.sync(log, true)?;
-        if self.log_end >= self.log_full_at {
+        if self.log_end >= (client.parameters.log_kb << 10) {
             self.checkpoint(client, log, pages)?;
         }
         Ok(())

@@ -30,9 +30,8 @@ const ORIGIN: [(&str, &str); 2] = [
 ];
 
 /// See the module's text.
+#[derive(Default)]
 pub struct Download {
-    /// Downloads that stay.
-    kept: u64,
     begun: u64,
     current: Option<Current>,
 }
@@ -44,11 +43,6 @@ struct Current {
 }
 
 impl Download {
-    /// Keeps so many.
-    pub fn new(kept: u64) -> Self {
-        Download { kept, begun: 0, current: None }
-    }
-
     fn begin(&mut self, client: &mut TaskClient) -> Result<Current> {
         self.begun += 1;
         let file = client.create(&format!("download/{}.part", self.begun))?;
@@ -80,7 +74,7 @@ impl Download {
 
     /// Of those before the current one, the oldest goes.
     fn make_room(&self, client: &mut TaskClient) -> Result<()> {
-        match self.begun.checked_sub(self.kept + 1) {
+        match self.begun.checked_sub(client.parameters.downloads_kept + 1) {
             None | Some(0) => Ok(()),
             Some(oldest) => client.remove(&format!("download/{oldest}")),
         }
@@ -88,10 +82,6 @@ impl Download {
 }
 
 impl Task for Download {
-    fn folders(&self) -> &'static [&'static str] {
-        &["download"]
-    }
-
     fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         let mut current = match self.current.take() {
             Some(current) => current,

@@ -11,9 +11,8 @@ use super::RECORDS_A_SYNC;
 const RECORD: (u64, u64) = (1 << 10, 8 << 10);
 
 /// See the module's text.
+#[derive(Default)]
 pub struct Log {
-    full_at: u64,
-    kept: usize,
     /// Files that are there, by number; the last one is being written.
     files: VecDeque<u64>,
     open: Option<(Open, u64)>,
@@ -22,11 +21,6 @@ pub struct Log {
 }
 
 impl Log {
-    /// Files of `full_at` bytes, `kept` of them.
-    pub fn new(full_at: u64, kept: usize) -> Self {
-        Log { full_at, kept, files: VecDeque::new(), open: None, made: 0, records: 0 }
-    }
-
     fn next_file(&mut self, client: &mut TaskClient) -> Result<(Open, u64)> {
         if let Some((full, _)) = self.open.take() {
             client.close(full)?;
@@ -34,7 +28,7 @@ impl Log {
         self.made += 1;
         let file = client.create(&format!("log/{}", self.made))?;
         self.files.push_back(self.made);
-        if self.files.len() > self.kept
+        if self.files.len() > client.parameters.logs_kept
             && let Some(oldest) = self.files.pop_front()
         {
             client.remove(&format!("log/{oldest}"))?;
@@ -44,13 +38,9 @@ impl Log {
 }
 
 impl Task for Log {
-    fn folders(&self) -> &'static [&'static str] {
-        &["log"]
-    }
-
     fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         let (file, end) = match self.open {
-            Some((file, end)) if end < self.full_at => (file, end),
+            Some((file, end)) if end < (client.parameters.log_kb << 10) => (file, end),
             _ => self.next_file(client)?,
         };
         let len = client.length(RECORD.0, RECORD.1);

@@ -12,33 +12,21 @@ const LETTER: (u64, u64) = (512, 4 << 10);
 const SECOND_SYNCED: u64 = 12;
 
 /// See the module's text.
+#[derive(Default)]
 pub struct Mail {
-    kept: usize,
-    synced_percent: u64,
     come: u64,
     new: VecDeque<u64>,
     read: VecDeque<u64>,
 }
 
-impl Mail {
-    /// So many letters stay in the second folder, and so many of a hundred are synced.
-    pub fn new(kept: usize, synced_percent: u64) -> Self {
-        Mail { kept, synced_percent, come: 0, new: VecDeque::new(), read: VecDeque::new() }
-    }
-}
-
 impl Task for Mail {
-    fn folders(&self) -> &'static [&'static str] {
-        &["new", "read"]
-    }
-
     fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         self.come += 1;
         let path = format!("new/{}", self.come);
         let file = client.create(&path)?;
         let len = client.length(LETTER.0, LETTER.1);
         client.write(file, 0, len)?;
-        if client.choices.percent(self.synced_percent) {
+        if client.choices.percent(client.parameters.letters_synced_percent) {
             client.sync(file, false)?;
             client.sync_folder("new")?;
         }
@@ -53,7 +41,7 @@ impl Task for Mail {
         if client.choices.percent(SECOND_SYNCED) {
             client.sync_folder("read")?;
         }
-        if self.read.len() > self.kept
+        if self.read.len() > client.parameters.letters_kept
             && let Some(n) = self.read.pop_front()
         {
             client.remove(&format!("read/{n}"))?;

@@ -68,10 +68,6 @@ impl StoreTask {
 }
 
 impl Task for StoreTask {
-    fn folders(&self) -> &'static [&'static str] {
-        &["store"]
-    }
-
     fn prepare(&mut self, client: &mut TaskClient) -> Result<()> {
         let file = client.create("store/data")?;
         self.resize(client, file, SMALL.0)?;

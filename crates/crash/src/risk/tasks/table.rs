@@ -12,28 +12,18 @@ const RECORD: (u64, u64) = (4 << 10, 16 << 10);
 const FILLED: u64 = 64 << 10;
 
 /// See the module's text.
+#[derive(Default)]
 pub struct Table {
-    bytes: u64,
     open: Option<Open>,
     records: u64,
 }
 
-impl Table {
-    /// A table of so many bytes.
-    pub fn new(bytes: u64) -> Self {
-        Table { bytes, open: None, records: 0 }
-    }
-}
-
 impl Task for Table {
-    fn folders(&self) -> &'static [&'static str] {
-        &["table"]
-    }
-
     fn prepare(&mut self, client: &mut TaskClient) -> Result<()> {
         let file = client.create("table/rows")?;
-        for at in (0..self.bytes).step_by(FILLED as usize) {
-            client.write(file, at, FILLED.min(self.bytes - at))?;
+        let bytes = client.parameters.table_kb << 10;
+        for at in (0..bytes).step_by(FILLED as usize) {
+            client.write(file, at, FILLED.min(bytes - at))?;
         }
         self.open = Some(file);
         Ok(())
@@ -41,9 +31,10 @@ impl Task for Table {
 
     fn round(&mut self, client: &mut TaskClient) -> Result<()> {
         let Some(file) = self.open else { return Ok(()) };
-        let len = client.length(RECORD.0, RECORD.1).min(self.bytes);
+        let bytes = client.parameters.table_kb << 10;
+        let len = client.length(RECORD.0, RECORD.1).min(bytes);
         let sector = SECTOR as u64;
-        let at = client.choices.below((self.bytes - len) / sector + 1) * sector;
+        let at = client.choices.below((bytes - len) / sector + 1) * sector;
         client.write(file, at, len)?;
         self.records += 1;
         if self.records.is_multiple_of(RECORDS_A_SYNC) {

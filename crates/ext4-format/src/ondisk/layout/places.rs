@@ -4,6 +4,18 @@ use super::{InodePlace, Layout};
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::{GroupNo, InodeNo, RoCompat};
 
+/// Whether a group has a superblock with `sparse_super`: 0, 1 and the powers of 3, 5 and 7.
+pub fn is_sparse_backup(group: GroupNo) -> bool {
+    let power_of = |base: u32| {
+        let mut n = group.0;
+        while n.is_multiple_of(base) {
+            n /= base;
+        }
+        n == 1
+    };
+    group.0 <= 1 || power_of(3) || power_of(5) || power_of(7)
+}
+
 impl Layout {
     /// Bytes of the file system.
     pub fn size(&self) -> u64 {
@@ -113,18 +125,7 @@ impl Layout {
         if let Some(only) = self.only_backups {
             return group.0 == 0 || only.contains(&group.0);
         }
-        let power_of = |base: u32| {
-            let mut n = group.0;
-            while n.is_multiple_of(base) {
-                n /= base;
-            }
-            n == 1
-        };
-        group.0 <= 1
-            || !self.features.ro_compat.contains(RoCompat::SPARSE_SUPER)
-            || power_of(3)
-            || power_of(5)
-            || power_of(7)
+        !self.features.ro_compat.contains(RoCompat::SPARSE_SUPER) || is_sparse_backup(group)
     }
 
     /// Groups with backups of superblock and descriptors, without group 0.

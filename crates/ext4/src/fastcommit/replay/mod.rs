@@ -24,15 +24,13 @@ use bytes::Bytes;
 use steadfast_ext4_format::extents::Lookup;
 use steadfast_ext4_format::indirect::has_extents;
 use steadfast_ext4_format::ondisk::{Extent, InodeNo, RawInode, RoCompat};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, unsupported};
 use steadfast_journal::FastTag;
 use steadfast_vfs::FileType;
 
-use crate::extents::change_tree;
-use crate::extents::{add_blocks, find_extent, map_extent, next_extent};
+use crate::extents::{add_blocks, find_extent, map_extent, next_extent, remove_from_map};
 use crate::fastcommit::space::{claim_blocks, disclaim_blocks, sum_up_free};
 use crate::fastcommit::tags::{Change, decode};
-use crate::indirect::change_map;
 use crate::meta::{Parts, Txn};
 use crate::state::NameChange;
 
@@ -42,8 +40,9 @@ use crate::state::NameChange;
 /// Corrupt: the fast commits or what they change make no sense. Unsupported: by name.
 pub(super) fn replay(parts: &Parts, commits: &[Vec<FastTag>]) -> Result<()> {
     if parts.volume.layout.features.ro_compat.contains(RoCompat::BIGALLOC) {
-        let what = "replaying fast commits of a file system with bigalloc: let e2fsck do it";
-        return Err(Ext4Error::Unsupported { what: what.into() });
+        return unsupported(
+            "replaying fast commits of a file system with bigalloc: let e2fsck do it",
+        );
     }
     let size = usize::from(parts.volume.layout.inode_size);
     let mut decoded = Vec::with_capacity(commits.len());
@@ -125,12 +124,7 @@ impl<'v> Replay<'v> {
 
     fn unmap_blocks(&mut self, no: InodeNo, from: u64, to: u64) -> Result<()> {
         let txn = &mut self.txn;
-        let removed = if has_extents(&txn.raw_inode(no)?) {
-            change_tree(txn, no, |tree| tree.remove(from, to))?
-        } else {
-            change_map(txn, no, |map| map.remove(from, to))?
-        };
-        for e in removed {
+        for e in remove_from_map(txn, no, from, to)? {
             disclaim_blocks(txn, e.start, e.len.into())?;
             add_blocks(txn, no, -i64::from(e.len))?;
         }

@@ -1,7 +1,7 @@
 //! Names that fast commits say have come and gone.
 
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RawInode};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, unsupported};
 use steadfast_vfs::FileType;
 
 use super::Replay;
@@ -13,8 +13,9 @@ impl Replay<'_> {
     fn directory(&self, dir: InodeNo) -> Result<Option<RawInode>> {
         let raw = self.present(dir)?.filter(|raw| raw.file_type() == Some(FileType::Directory));
         if raw.as_ref().is_some_and(|raw| raw.flags().contains(InodeFlags::ENCRYPTED)) {
-            let what = format!("fast commit of names in the encrypted directory inode {dir}");
-            return Err(Ext4Error::Unsupported { what });
+            return unsupported(format!(
+                "fast commit of names in the encrypted directory inode {dir}"
+            ));
         }
         // A directory that was removed has no blocks.
         Ok(raw.filter(|raw| raw.size() > 0))

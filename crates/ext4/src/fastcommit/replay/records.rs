@@ -3,7 +3,7 @@
 use steadfast_ext4_format::extents::{FILE_END, Node, ROOT_BYTES};
 use steadfast_ext4_format::indirect::has_extents;
 use steadfast_ext4_format::ondisk::{GOOD_OLD_INODE_SIZE, InodeFlags, InodeNo, RawInode};
-use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{Ext4Error, Result, unsupported};
 use steadfast_vfs::{FileType, FsError};
 
 use super::{Replay, keeps_tree, unsupported_attributes};
@@ -95,8 +95,7 @@ impl Replay<'_> {
             return bad("impossible size");
         }
         if kind == FileType::Directory && recorded.flags().contains(InodeFlags::ENCRYPTED) {
-            let what = format!("fast commit of the encrypted directory inode {no}");
-            return Err(Ext4Error::Unsupported { what });
+            return unsupported(format!("fast commit of the encrypted directory inode {no}"));
         }
         Ok(recorded)
     }

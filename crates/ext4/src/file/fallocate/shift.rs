@@ -8,9 +8,9 @@ use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::FsError;
 
+use super::flush_and_drop;
+use super::punch::unmap_some;
 use crate::extents::{extent_at_or_before, move_extent, next_extent};
-use crate::file::fallocate::flush_and_drop;
-use crate::file::fallocate::punch::unmap_some;
 use crate::file::times::check_end;
 use crate::file::truncate::{allocation_unit, revokes_max};
 use crate::meta::Txn;

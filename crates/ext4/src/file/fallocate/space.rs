@@ -5,8 +5,8 @@ use std::ops::Range;
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::extents::Lookup;
 
+use super::punch::drop_range;
 use crate::extents::{find_extent, mark_unwritten};
-use crate::file::fallocate::punch::drop_range;
 use crate::file::place::place_run;
 use crate::file::reserve::{finish_placed, promised};
 use crate::meta::Txn;

@@ -19,19 +19,14 @@ use crate::VariantError;
 
 type Device = Arc<dyn BlockDevice>;
 
-/// What a boot brought.
-pub enum BootResult {
-    /// Nothing that could be read: a person must decide.
-    Refused,
-    /// The volume.
-    Up {
-        /// Reads a block of it.
-        read: Leg,
-        /// The same of each leg that keeps its contents and is in use.
-        legs: Vec<Leg>,
-        /// A person had to do something before all legs were in use.
-        by_hand: bool,
-    },
+/// The volume after a boot.
+pub struct BootedVolume {
+    /// Reads a block of it.
+    pub read: Leg,
+    /// The same of each leg that keeps its contents and is in use.
+    pub legs: Vec<Leg>,
+    /// A person had to do something before all legs were in use.
+    pub by_hand: bool,
 }
 
 /// What a device holds now, block by block.
@@ -42,13 +37,13 @@ fn reads(device: &dyn BlockDevice, blocks: u64) -> Leg {
 }
 
 /// Boots with these contents, and without the device `away`; of so many blocks is read what is
-/// there.
+/// there. `None`: nothing that could be read, and a person must decide.
 pub fn boot(
     machine: &StackMachine,
     contents: Vec<Store>,
     away: Option<usize>,
     blocks: u64,
-) -> Result<BootResult, VariantError> {
+) -> Result<Option<BootedVolume>, VariantError> {
     let devices = Devices::build(&machine.setup)?;
     for (device, contents) in devices.all().zip(contents) {
         // What is memory is blank.
@@ -61,11 +56,8 @@ pub fn boot(
     let Some(spec) = volume else {
         let none = Arc::new(Ram::new("away", 512)) as Device;
         let disk = if away == Some(0) { &none } else { &all[0] };
-        return Ok(BootResult::Up {
-            read: reads(&**disk, blocks),
-            legs: Vec::new(),
-            by_hand: false,
-        });
+        let read = reads(&**disk, blocks);
+        return Ok(Some(BootedVolume { read, legs: Vec::new(), by_hand: false }));
     };
     if let Some(model) = spec.model {
         let leg = |(n, device): (usize, &Device)| PeerLeg {
@@ -74,11 +66,11 @@ pub fn boot(
         };
         let legs = all.iter().enumerate().map(leg).collect();
         let setup = peer_setup(spec, &all);
-        let Ok(up) = model.boot(legs, setup) else { return Ok(BootResult::Refused) };
+        let Ok(up) = model.boot(legs, setup) else { return Ok(None) };
         let kept = up.legs.into_iter().zip(&all).filter(|(_, device)| is_kept(&***device));
         let legs = kept.filter_map(|(leg, _)| Some(reads(&*leg?, blocks))).collect();
         let read = reads(&*up.volume, blocks);
-        return Ok(BootResult::Up { read, legs, by_hand: up.by_hand });
+        return Ok(Some(BootedVolume { read, legs, by_hand: up.by_hand }));
     }
     ours(&devices, &all, away, blocks)
 }
@@ -89,7 +81,7 @@ fn ours(
     all: &[Device],
     away: Option<usize>,
     blocks: u64,
-) -> Result<BootResult, VariantError> {
+) -> Result<Option<BootedVolume>, VariantError> {
     let present: Vec<Device> =
         (0..all.len()).filter(|n| away != Some(*n)).map(|n| Arc::clone(&all[n])).collect();
     let mut by_hand = false;
@@ -100,7 +92,7 @@ fn ours(
         assembled = assemble(&present, &options);
     }
     if assembled.volumes.is_empty() {
-        return Ok(BootResult::Refused);
+        return Ok(None);
     }
     // In the place of one that is away: nobody asks it.
     let dead: Device = Arc::new(Ram::new("away", 512));
@@ -109,7 +101,8 @@ fn ours(
     let mut open = OpenVolumes::with(assembled);
     let volume = devices.open_disk(&each, Volumes::Found, &mut open)?;
     let Some(mirror) = open.last_mirror() else {
-        return Ok(BootResult::Up { read: reads(&*volume, blocks), legs: Vec::new(), by_hand });
+        let read = reads(&*volume, blocks);
+        return Ok(Some(BootedVolume { read, legs: Vec::new(), by_hand }));
     };
     while !mirror.resync(ResyncThrottle::default())?.complete {
         // Another one is under way: the mirror's own upkeep.
@@ -120,7 +113,7 @@ fn ours(
     let kept = in_use.iter().filter(|l| !l.volatile && l.state == LegState::Okay);
     let legs = kept.map(|leg| of_leg(&mirror, leg.slot, blocks));
     let legs = legs.collect::<Result<_, VariantError>>()?;
-    Ok(BootResult::Up { read, legs, by_hand })
+    Ok(Some(BootedVolume { read, legs, by_hand }))
 }
 
 /// A leg as the mirror reads it.

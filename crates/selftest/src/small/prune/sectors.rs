@@ -102,7 +102,7 @@ impl SectorContents {
             store.read(at, SECTOR.min(store.size() - at))
         };
         let mut last = None;
-        for (unit, content) in cut_states.fixed() {
+        for (unit, content) in &cut_states.fixed {
             let place = units.place(*unit);
             let at = sector(place);
             let content = units.content(*content);
@@ -114,7 +114,7 @@ impl SectorContents {
                 sectors.numbers[at] = numbers.of(&read(place));
             }
         }
-        for (unit, (number, options)) in cut_states.options().iter().enumerate() {
+        for (unit, (number, options)) in cut_states.options.iter().enumerate() {
             let place = units.place(*number);
             let at = sector(place);
             if units.content(options[0]).len() as u64 == SECTOR {
@@ -147,7 +147,7 @@ impl SectorContents {
         for TornSector { sector, sure, units: parts } in &self.torn {
             let mut bytes = sure.clone();
             for (unit, at) in parts {
-                let options = &cut_states.options()[*unit].1;
+                let options = &cut_states.options[*unit].1;
                 let part = units.content(options[usize::from(choice[*unit])]);
                 bytes[*at..*at + part.len()].copy_from_slice(part);
             }

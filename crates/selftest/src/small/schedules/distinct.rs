@@ -13,7 +13,6 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use steadfast_crash::schedule::hash_action;
 use steadfast_devices::filter::record::Recording;
 
 /// What happened, in order.
@@ -39,8 +38,7 @@ impl RunKey {
     pub fn of(recording: &Recording, joint: bool) -> RunKey {
         let mut hasher = DefaultHasher::new();
         for event in recording.events() {
-            (event.device.0, event.failed).hash(&mut hasher);
-            hash_action(&event.action, &mut hasher);
+            (event.device.0, event.failed, &event.action).hash(&mut hasher);
         }
         let mut started = Vec::new();
         let mut length = 0;

@@ -11,6 +11,7 @@ use steadfast_suite::operation::Operation;
 
 use super::distinct::{Distinct, RunKey};
 use super::{Prune, Schedule, ScheduledCase, Schedules, TaskSequences, each_run};
+use crate::shrink::decisive_of;
 use crate::small::explore::{Explorer, SequenceReport};
 use crate::small::explored::Verdict;
 use crate::small::machine::{SequenceRun, SmallMachine};
@@ -82,7 +83,7 @@ impl ScheduledCase {
             return Ok(None);
         };
         let run: (&dyn System, _) = (&system, &recorded);
-        let decisive = Decisive::of_state(run, &plan, &state, TRIES, None, &wrong);
+        let decisive = decisive_of(run, &plan, &state, TRIES, None, &wrong);
         Ok(Some(ShrunkCase { case: best, cut, decisive, runs }))
     }
 }

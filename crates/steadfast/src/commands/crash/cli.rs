@@ -50,8 +50,8 @@ pub struct CrashRun {
     /// btrfs (the kernel's, as root)
     #[arg(long, value_name = "FS", default_value = "ext4")]
     pub fs: String,
-    /// A variant of a scenario (name or file; see `lab list`) instead: its volumes, memory,
-    /// external journal and scheduler, with its mount options before those of -o
+    /// A setup (file) or a variant of a scenario (name or file; see `lab list`) instead: its
+    /// volumes, memory, external journal and scheduler, with its mount options before those of -o
     #[arg(
         long,
         value_name = "FILE[:VARIANT]",

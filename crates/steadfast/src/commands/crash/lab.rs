@@ -42,7 +42,7 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
         since(&run, state.cut.at)
     )?;
     print_calls(&run, &state, args.calls, out)?;
-    let mount = scenario.variants.iter().find(|v| v.name == variant).map_or("", |v| &v.mount);
+    let mount = scenario.variants.iter().find(|v| v.name == variant).map_or("", |v| &v.stack.mount);
     let mount = options::mount(mount).map_err(|e| anyhow!(e))?;
     let names = run.names(&state, |contents| Names::of(contents, &mount));
     print_writes(&run, &names, &state, out)?;

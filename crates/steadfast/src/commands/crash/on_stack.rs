@@ -1,5 +1,5 @@
-//! `crash run --stack`: a variant of a scenario under test, with its volumes, memory, external
-//! journal and scheduler.
+//! `crash run --stack`: a setup or a variant of a scenario under test, with its volumes, memory,
+//! external journal and scheduler.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,25 +10,24 @@ use steadfast_devices::filter::record::{DeviceId, RecordLog};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
 use steadfast_ext4_mkfs::{Contents, JournalChoice};
-use steadfast_lab::scenario::{CutKind, Scenario};
+use steadfast_lab::scenario::Scenario;
 use steadfast_setup::{Blocks, Devices, Machine, Setup, SetupError, Volumes, options};
 
 use crate::Usage;
-use crate::mount::stack::choose;
+use crate::commands::stack_file::{NamedStack, StackFile};
 
-/// A variant of a scenario. The recording keeps the scenario's text, so that it can be recovered
-/// from wherever the file is.
+/// A setup or a variant of a scenario. The recording keeps the file's text, so that it can be
+/// recovered from wherever the file is.
 #[derive(Debug, Clone)]
 pub struct OnStack {
     text: String,
     origin: String,
-    variant: String,
-    setup: Setup,
-    is_reset: bool,
+    stack: NamedStack,
 }
 
 impl OnStack {
-    /// `FILE[:VARIANT]`: a scenario by its name or file, and which of its variants.
+    /// `FILE[:VARIANT]`: a setup's file, or a scenario by its name or file, and which of its
+    /// variants.
     ///
     /// # Errors
     /// There is none, or it is no file system of ours with a journal.
@@ -44,60 +43,42 @@ impl OnStack {
     }
 
     fn of(text: String, origin: &str, variant: Option<&str>) -> Result<OnStack, Usage> {
-        let scenario = Scenario::parse(&text, origin).map_err(|e| Usage(e.to_string()))?;
-        let variant = choose(&scenario, variant).map_err(|e| {
-            let text = e.to_string();
-            Usage(text.replace("with --variant", &format!("with --stack {origin}:VARIANT")))
-        })?;
-        let name = &variant.name;
-        if let Some(kernel) = &variant.kernel {
-            usage!("variant '{name}' is the kernel's own {kernel}: say --fs");
+        let how = format!("--stack {origin}:VARIANT");
+        let stack = StackFile::parse(&text, origin)?.choose(variant, &how)?.of_ours("say --fs")?;
+        let mkfs = options::mkfs(&stack.setup.mkfs).map_err(|e| Usage(e.to_string()))?;
+        if stack.setup.journal.is_none() && matches!(mkfs.journal, JournalChoice::None) {
+            let name = stack.name_in(origin);
+            usage!("{name} has no journal, and e2fsck repairs no stack at its boot: say --fs ext2");
         }
-        let setup = scenario.setup_of(variant);
-        let mkfs = options::mkfs(&setup.mkfs).map_err(|e| Usage(e.to_string()))?;
-        if setup.journal.is_none() && matches!(mkfs.journal, JournalChoice::None) {
-            usage!(
-                "variant '{name}' has no journal, and e2fsck repairs no stack at its boot: say \
-                 --fs ext2"
-            );
-        }
-        Ok(OnStack {
-            origin: origin.to_owned(),
-            variant: variant.name.clone(),
-            is_reset: variant.cut == CutKind::Reset,
-            setup,
-            text,
-        })
+        Ok(OnStack { text, origin: origin.to_owned(), stack })
     }
 
     /// Its mount options.
     pub fn mount_options(&self) -> &str {
-        &self.setup.mount
+        &self.stack.setup.mount
     }
 
     /// Its machine.
     pub fn machine(&self) -> &Machine {
-        &self.setup.machine
+        &self.stack.setup.machine
     }
 
     /// For people.
     pub fn in_words(&self) -> String {
-        format!("{}/{}", self.origin, self.variant)
+        self.stack.name_in(&self.origin)
     }
 
     /// For the recording.
-    pub fn about(&self) -> [(&'static str, String); 3] {
-        [
-            ("stack", self.text.clone()),
-            ("stack_origin", self.origin.clone()),
-            ("variant", self.variant.clone()),
-        ]
+    pub fn about(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let file = [("stack", &self.text), ("stack_origin", &self.origin)];
+        let variant = self.stack.variant.iter().map(|variant| ("variant", variant));
+        file.into_iter().chain(variant).map(|(key, text)| (key, text.clone()))
     }
 
     /// From a recording, if it was on a stack.
     ///
     /// # Errors
-    /// Its scenario cannot be read any more.
+    /// Its file cannot be read any more.
     pub fn from_about(about: &BTreeMap<String, String>) -> Result<Option<OnStack>, String> {
         let text = |key: &str| about.get(key).cloned();
         let (Some(stack), Some(origin)) = (text("stack"), text("stack_origin")) else {
@@ -110,15 +91,12 @@ impl OnStack {
     /// The machine that recovers, mounting with these options.
     pub fn stack_machine(&self, options: MountOptions) -> StackMachine {
         // They are all in `options` already.
-        let setup = Setup { mount: String::new(), ..self.setup.clone() };
-        let change = move |to: &mut MountOptions| {
-            let journal_device = to.journal_device.take();
-            *to = MountOptions { journal_device, ..options.clone() };
-        };
+        let setup = Setup { mount: String::new(), ..self.stack.setup.clone() };
+        let change = move |to: &mut MountOptions| *to = options.clone();
         StackMachine {
-            memory_bytes: self.setup.machine.page_cache_bytes(None),
+            memory_bytes: self.stack.setup.machine.page_cache_bytes(None),
             setup,
-            is_reset: self.is_reset,
+            is_reset: self.stack.is_reset,
             change: Some(Arc::new(change)),
         }
     }
@@ -144,17 +122,16 @@ impl OnStack {
             blocks.close()?;
             Ok(devices.all().map(|device| device.contents()).collect())
         });
-        let contents = made.map_err(|e| SetupError::Refused(e.to_string()))??;
-        let devices = machine.devices_with(contents)?;
+        let devices = machine.devices_with(made??)?;
         let blocks = machine.recorded(&devices, Volumes::Found, log)?;
         Ok((devices, blocks))
     }
 
     /// Each recorded device is of the medium that the description says.
     pub fn on_media(&self, run: ProgramRun) -> ProgramRun {
-        let devices = (0..).zip(self.setup.leaves());
+        let devices = (0..).zip(self.stack.setup.leaves());
         let recording = devices.fold(run.recording, |recording, (number, name)| {
-            let media = self.setup.topology.devices.get(&name).map(|device| device.media);
+            let media = self.stack.setup.topology.devices.get(&name).map(|device| device.media);
             recording.with_media(DeviceId(number), media.unwrap_or_default())
         });
         ProgramRun { recording, ..run }
@@ -162,7 +139,7 @@ impl OnStack {
 
     /// Whether the file system sees what the devices hold, byte by byte.
     fn is_seen_as_it_is(&self) -> bool {
-        Devices::build(&self.setup).is_ok_and(|devices| devices.are_seen_as_they_are())
+        Devices::build(&self.stack.setup).is_ok_and(|devices| devices.are_seen_as_they_are())
     }
 
     /// What lies where, where that can be said.

@@ -1,5 +1,6 @@
 //! A run on Steadfast's own file system, mounted by FUSE in a private folder.
 
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -14,7 +15,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::DataMode;
 use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::Compat;
-use steadfast_ext4_mkfs::{Contents, JournalChoice, Options};
+use steadfast_ext4_mkfs::{Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_fuse::{FuseMount, MountError, Serving};
 use steadfast_host::Folder;
 use steadfast_setup::Blocks;
@@ -91,28 +92,19 @@ fn on_models(
     log: &RecordLog,
 ) -> Result<(Blocks, Vec<Store>)> {
     let bases = prepared(setup, kind, prepare, stops)?;
-    let mut devices = vec![setup.disk.build(setup.size).map_err(|e| anyhow!(e))?];
-    devices.extend(setup.journal.build().map_err(|e| anyhow!(e))?);
-    for (device, base) in devices.iter().zip(&bases) {
+    let disk = setup.disk.build(setup.size).map_err(|e| anyhow!(e))?;
+    let card = setup.journal.build().map_err(|e| anyhow!(e))?;
+    for (device, base) in iter::once(&disk).chain(&card).zip(&bases) {
         device.set_contents(base.clone())?;
     }
     let recorded = |device: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
         Arc::new(Record::new(Arc::clone(device) as Arc<_>, log))
     };
-    Ok((in_order(devices.iter().map(recorded)), bases))
-}
-
-/// The disk, then the journal if there is one.
-fn in_order(mut devices: impl Iterator<Item = Arc<dyn BlockDevice>>) -> Blocks {
-    // OK to expect: there is a disk in any case.
-    let disk = devices.next().expect("a disk");
-    Blocks::new(disk, devices.next(), None)
+    Ok((Blocks::new(recorded(&disk), card.as_ref().map(recorded), None), bases))
 }
 
 fn mount(setup: &Setup, blocks: &Blocks) -> Result<Arc<Ext4>> {
-    let mut options = setup.wanted()?.for_fs();
-    options.journal_device.clone_from(&blocks.journal);
-    blocks.mount(options).map_err(to_anyhow)
+    Ok(blocks.mount(setup.wanted()?.for_fs())?)
 }
 
 /// What the devices hold before the run: a new file system, in which the set-up's command has run.
@@ -122,16 +114,16 @@ fn prepared(
     command: Option<&str>,
     stops: &AtomicUsize,
 ) -> Result<Vec<Store>> {
-    let mut rams = vec![Ram::new("disk", setup.size).persistent()];
-    if let Some(card) = setup.journal.build().map_err(|e| anyhow!(e))? {
-        rams.push(Ram::new("journal", card.info().size).persistent());
-    }
-    let blocks = in_order(rams.iter().map(|ram| Arc::new(ram.clone()) as Arc<_>));
+    let disk = Ram::new("disk", setup.size).persistent();
+    let card = setup.journal.build().map_err(|e| anyhow!(e))?;
+    let card = card.map(|card| Ram::new("journal", card.info().size).persistent());
+    let shared = |ram: &Ram| Arc::new(ram.clone()) as Arc<dyn BlockDevice>;
+    let blocks = Blocks::new(shared(&disk), card.as_ref().map(shared), None);
     make(setup, kind, &blocks)?;
     if let Some(command) = command {
         set_up(setup, &blocks, command, stops)?;
     }
-    Ok(rams.iter().map(Ram::store).collect())
+    Ok(iter::once(&disk).chain(&card).map(Ram::store).collect())
 }
 
 /// Runs the set-up's command in the mounted file system.
@@ -165,8 +157,8 @@ fn make(setup: &Setup, kind: FsKind, blocks: &Blocks) -> Result<()> {
         // The mount needs the feature.
         options.features.compat |= Compat::FAST_COMMIT;
     }
-    let made = steadfast_setup::make(&blocks.disk, (blocks.journal.as_ref(), true), options);
-    made.map_err(to_anyhow).context("making the file system")
+    let journal = |time| JournalDeviceOptions { zeros: true, ..JournalDeviceOptions::random(time) };
+    blocks.make_with(options, journal).context("making the file system")
 }
 
 /// How the table of mounts calls it.

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
+use steadfast_crash::explore::Decisive;
 use steadfast_crash::program::describe::{bytes, counted, since};
 use steadfast_crash::program::explore::{ExplorationReport, Wrong, grouped};
 use steadfast_crash::program::exposure::{CutExposure, ExposureSummary, summary};
-use steadfast_crash::program::shrink::Decisive;
 use steadfast_crash::program::{Command, ProgramRun};
 
 use super::program::ProgramEnd;

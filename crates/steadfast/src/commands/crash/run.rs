@@ -12,7 +12,7 @@ use steadfast_crash::explore::{Plan, System};
 use steadfast_crash::program::describe::counted;
 use steadfast_crash::program::explore::{Exploration, ExplorationReport};
 use steadfast_crash::program::exposure::exposure;
-use steadfast_crash::program::{Judges, ProgramRun, file, shrink};
+use steadfast_crash::program::{Judges, ProgramRun, file};
 
 use super::cli::CrashRun;
 use super::kernel;
@@ -126,7 +126,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let decisive = match first(&exploration, &outcome) {
         Some((state, base)) if !stopped => {
             bar.set(1.0, "looking for the writes that matter");
-            shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES, &go_on).ok()
+            exploration.shrink(&state, &base, SHRINK_RECOVERIES, &go_on).ok()
         }
         _ => None,
     };

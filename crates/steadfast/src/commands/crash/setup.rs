@@ -169,7 +169,7 @@ impl Setup {
     pub fn system(&self) -> Result<Box<dyn System>, Usage> {
         if let Fs::Kernel(fs) = self.fs {
             let peer = kernel::peer(self, fs)?;
-            peer.available().map_err(|e| Usage(e.to_string()))?;
+            peer.fs.available().map_err(|e| Usage(e.to_string()))?;
             return Ok(Box::new(peer));
         }
         if let Some(stack) = &self.stack {

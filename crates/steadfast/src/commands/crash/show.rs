@@ -5,7 +5,6 @@ use std::io::Write;
 use anyhow::{Result, anyhow};
 use steadfast_crash::program::describe::{self, PRINTED_MAX, since};
 use steadfast_crash::program::explore::{Exploration, Verdict, Wrong};
-use steadfast_crash::program::shrink;
 use steadfast_crash::program::{
     Command, Judgement, Judges, Names, ProgramRun, RecoveredTree, Tree, file, first_difference,
     recover, shown,
@@ -73,7 +72,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<CommandEnd> {
     }
     if args.shrink && !wrong.is_empty() {
         let base = exploration.base().map_err(|e| anyhow!(e))?;
-        let decisive = shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES, &|| true);
+        let decisive = exploration.shrink(&state, &base, SHRINK_RECOVERIES, &|| true);
         describe::print_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
     }
     Ok(if wrong.is_empty() { CommandEnd::Good } else { CommandEnd::Problem })

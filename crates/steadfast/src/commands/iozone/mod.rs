@@ -108,7 +108,7 @@ fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ioz
     let host = HostPlace::new(folder);
     let place: &dyn matrix::MatrixTarget = if site.is_here() { &host } else { &matrix::NoPlace };
     let mut progress = Progress::new(&options, plan, &surroundings, quiet)?;
-    let results = matrix::run(&fs, "", &options, &surroundings, place, &mut progress)?;
+    let results = matrix::run(&fs, "", &options, &surroundings, (place, None), &mut progress)?;
     progress.finish()?;
     Ok(IozoneReport {
         // The header and the rows are printed already.
@@ -188,7 +188,7 @@ fn refuse_used(folder: &Path, options: &Options) -> Result<()> {
         None => each(),
     };
     match files.iter().find_map(|file| in_use::by_whom(&folder.join(file))) {
-        Some(busy) => Err(anyhow::Error::from(busy).context("iozone")),
+        Some(busy) => Err(busy.context("iozone")),
         None => Ok(()),
     }
 }

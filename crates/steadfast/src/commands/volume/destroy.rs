@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use steadfast_block::BlockDevice;
-use steadfast_setup::path::members_of;
+use steadfast_setup::path::{MemberDevices, members_of};
 use steadfast_volume::member::{End, LabelledDevice, read_label, wipe_label};
-use steadfast_volume::{AssembleOptions, AssemblyReport, LegState, Volume, assemble};
+use steadfast_volume::{AssembleOptions, AssemblyReport, LegState, Volume};
 use uuid::Uuid;
 
 use super::cli::Members;
@@ -44,13 +44,12 @@ pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<CommandEnd> {
                     volumes inside of each other it takes the outermost apart, or that of --volume";
         return Err(Usage(what.into()).into());
     }
-    let devices = open::open_all(&members.members, false)?;
     let options = AssembleOptions {
         degraded: members.degraded,
         keep: members.keep,
         ..AssembleOptions::default()
     };
-    let mut found = assemble(&devices, &options);
+    let MemberDevices { devices, mut found, .. } = open::open_members(members, &options)?;
     if !found.problems.is_empty() && !members.degraded {
         return Err(found.problems.swap_remove(0).1.into());
     }

@@ -20,7 +20,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use steadfast_stack::protocol::{Answer, Request, Resync};
-use steadfast_volume::{AssembleOptions, assemble};
+use steadfast_volume::AssembleOptions;
 
 use self::cli::{Members, VolumeCommand};
 use self::own::OwnVolume;
@@ -114,13 +114,11 @@ fn change(
 }
 
 fn status(members: &Members, json: bool, out: &mut dyn Write) -> Result<CommandEnd> {
-    let devices = open::open_all(&members.members, true)?;
     let options = AssembleOptions {
         degraded: true,
         keep: members.keep,
         read_only: true,
         ..AssembleOptions::default()
     };
-    let found = assemble(&devices, &options);
-    show::status(&found, json, out)
+    show::status(&open::open_members(members, &options)?.found, json, out)
 }

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 use anyhow::{Context, Result};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
-use steadfast_setup::path::{self, MemberOptions, OpenPath};
+use steadfast_setup::path::{self, MemberDevices, OpenPath};
 use steadfast_setup::{Blocks, SetupError};
-use steadfast_volume::{AssemblyReport, Event, Mirror, Volume};
+use steadfast_volume::{AssembleOptions, AssemblyReport, Event, Mirror, Volume};
 
 use super::cli::Members;
 use crate::setup_error::to_anyhow;
@@ -71,16 +71,24 @@ pub fn open_all(paths: &[PathBuf], read_only: bool) -> Result<Vec<Arc<dyn BlockD
     opened.into_iter().map(|open| looked_after(Ok(open), read_only)).collect()
 }
 
+/// Opens the members, and assembles what can be.
+pub fn open_members(members: &Members, how: &AssembleOptions) -> Result<MemberDevices> {
+    let open = path::open_members(&members.members, how).map_err(to_anyhow)?;
+    print_notes(&open.notes);
+    open.inner.iter().filter(|_| !how.read_only).try_for_each(look_after)?;
+    Ok(open)
+}
+
 /// Assembles what the members belong to. One volume must come of it; with `rejoin` blank memory is
 /// a leg again.
 pub fn assembled(members: &Members, rejoin: bool) -> Result<(AssemblyReport, Volume)> {
     let Members { degraded, keep, .. } = *members;
-    let options = MemberOptions { read_only: false, degraded, keep, rejoin };
-    let open = path::assembled(&members.members, &options).map_err(to_anyhow)?;
+    let how = AssembleOptions { degraded, keep, ..AssembleOptions::default() };
+    let (open, volume) = path::assembled(&members.members, &how, rejoin).map_err(to_anyhow)?;
     print_notes(&open.notes);
     open.inner.iter().try_for_each(look_after)?;
     close_at_the_end(&open.found)?;
-    Ok((open.found, open.volume))
+    Ok((open.found, volume))
 }
 
 /// The volume that the command is for.

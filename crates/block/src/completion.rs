@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_runtime::{Condvar, Mutex};
+use steadfast_runtime::{Condvar, Mutex, spawn};
 
 use crate::{BlockError, Result};
 
@@ -43,6 +43,24 @@ impl Completion {
         let shared =
             Arc::new(CompletionCore { state: Mutex::new(State::default()), done: Condvar::new() });
         (Completer { shared: Some(Arc::clone(&shared)) }, Completion(shared))
+    }
+
+    /// What `body` answers on a task of its own: for a request that has to wait for others.
+    pub fn on_task(name: &str, body: impl FnOnce() -> Result<Bytes> + Send + 'static) -> Self {
+        let (completer, completion) = Completion::pending();
+        spawn(name, move || completer.complete(body()));
+        completion
+    }
+
+    /// Another answer made from this one when it comes; `change` must not wait.
+    #[must_use]
+    pub fn map(
+        &self,
+        change: impl FnOnce(Result<Bytes>) -> Result<Bytes> + Send + 'static,
+    ) -> Completion {
+        let (completer, completion) = Completion::pending();
+        self.on_done(move |answer| completer.complete(change(answer.clone())));
+        completion
     }
 
     /// Waits for the answer.

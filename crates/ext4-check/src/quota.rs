@@ -15,19 +15,19 @@ use crate::finding::Findings;
 use crate::image::Image;
 
 /// Runs of a file: file block, first block, length.
-type FileRuns = Vec<(u32, u64, u32)>;
+type FileExtents = Vec<(u32, u64, u32)>;
 
 /// What was counted, and where the files are.
 #[derive(Default)]
 pub(super) struct QuotaCheck {
     /// Bytes and inodes.
     used: BTreeMap<(QuotaKind, u32), (u64, u64)>,
-    runs: BTreeMap<InodeNo, FileRuns>,
+    runs: BTreeMap<InodeNo, FileExtents>,
 }
 
 impl QuotaCheck {
     /// Keeps where a quota file is.
-    pub(super) fn keep_runs(&mut self, ino: InodeNo, runs: FileRuns) {
+    pub(super) fn keep_runs(&mut self, ino: InodeNo, runs: FileExtents) {
         self.runs.insert(ino, runs);
     }
 

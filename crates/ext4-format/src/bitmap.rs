@@ -3,7 +3,7 @@
 
 /// A run of free bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FreeRun {
+pub struct FreeRange {
     /// First free bit.
     pub start: u32,
     /// How many.
@@ -77,17 +77,17 @@ pub fn next_free(map: &[u8], from: u32, end: u32) -> Option<u32> {
 }
 
 /// The free run that starts at or after `from`, cut at `end` and at `want` bits.
-pub fn next_run(map: &[u8], from: u32, end: u32, want: u32) -> Option<FreeRun> {
+pub fn next_run(map: &[u8], from: u32, end: u32, want: u32) -> Option<FreeRange> {
     let start = next_free(map, from, end)?;
     let limit = end.min(start.saturating_add(want));
     let stop = next(map, start, limit, true).unwrap_or(limit);
-    Some(FreeRun { start, len: stop - start })
+    Some(FreeRange { start, len: stop - start })
 }
 
 /// The best run for `want` bits in `[0, bits)`: the free bits at `goal` if they suffice, else the
 /// first run from `goal` on that suffices, else the first from the start, else the longest.
-pub fn best_run(map: &[u8], bits: u32, goal: u32, want: u32) -> Option<FreeRun> {
-    let mut best: Option<FreeRun> = None;
+pub fn best_run(map: &[u8], bits: u32, goal: u32, want: u32) -> Option<FreeRange> {
+    let mut best: Option<FreeRange> = None;
     for (mut from, end) in [(goal.min(bits), bits), (0, goal.min(bits))] {
         while let Some(run) = next_run(map, from, end, want) {
             if run.len >= want {
@@ -113,10 +113,10 @@ mod tests {
         set(&mut map, 0, 10);
         set(&mut map, 20, 30);
         set(&mut map, 60, 68);
-        assert_eq!(best_run(&map, 128, 0, 5), Some(FreeRun { start: 10, len: 5 }));
-        assert_eq!(best_run(&map, 128, 30, 5), Some(FreeRun { start: 50, len: 5 }));
-        assert_eq!(best_run(&map, 128, 55, 10), Some(FreeRun { start: 10, len: 10 }));
-        assert_eq!(best_run(&map, 128, 0, 50), Some(FreeRun { start: 10, len: 10 }));
+        assert_eq!(best_run(&map, 128, 0, 5), Some(FreeRange { start: 10, len: 5 }));
+        assert_eq!(best_run(&map, 128, 30, 5), Some(FreeRange { start: 50, len: 5 }));
+        assert_eq!(best_run(&map, 128, 55, 10), Some(FreeRange { start: 10, len: 10 }));
+        assert_eq!(best_run(&map, 128, 0, 50), Some(FreeRange { start: 10, len: 10 }));
         assert_eq!(best_run(&[0xff; 16], 128, 0, 1), None);
     }
 

@@ -60,12 +60,6 @@ impl Ext4Error {
     pub fn corrupt(what: impl Into<String>, place: impl Into<String>) -> Self {
         Ext4Error::Corrupt { what: what.into(), place: place.into() }
     }
-
-    /// Says that another magic number is where a superblock's would be.
-    pub(crate) fn other_magic(magic: u16) -> Self {
-        let found = format!("the magic number is {magic:#06x}, not 0xef53");
-        Ext4Error::NoFileSystem { found }
-    }
 }
 
 /// The answer to a request that cannot be met.

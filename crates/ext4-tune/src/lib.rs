@@ -26,12 +26,12 @@
 //! use steadfast_block::BlockDevice;
 //! use steadfast_devices::source::Ram;
 //! use steadfast_ext4_mkfs::{Options, make};
-//! use steadfast_ext4_tune::{JournalPlace, LossPolicy, detach, status};
+//! use steadfast_ext4_tune::{JournalLocation, LossPolicy, detach, status};
 //!
 //! let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 16 << 20));
 //! make(&disk, &Options::random(1_700_000_000))?;
 //! detach(&disk, None, LossPolicy::Refuse)?;
-//! assert_eq!(status(&disk, None)?.place, JournalPlace::None);
+//! assert_eq!(status(&disk, None)?.place, JournalLocation::None);
 //! # Ok::<(), steadfast_ext4_format::Ext4Error>(())
 //! ```
 
@@ -46,7 +46,7 @@ mod status;
 pub use attach::{AttachReport, NewJournal, attach, move_to};
 pub use detach::{DetachReport, DiscardedLog, LossPolicy, detach};
 pub use prepare::JournalDevice;
-pub use status::{JournalPlace, JournalStatus, PendingReplay, status};
+pub use status::{JournalLocation, JournalStatus, PendingReplay, status};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -14,7 +14,7 @@ use crate::prepare::{JournalDevice, load, mount_options, needs_recovery};
 
 /// Where a journal is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum JournalPlace {
+pub enum JournalLocation {
     /// The file system has none.
     #[default]
     None,
@@ -52,7 +52,7 @@ pub struct PendingReplay {
 #[derive(Debug, Clone, Default)]
 pub struct JournalStatus {
     /// Where it is.
-    pub place: JournalPlace,
+    pub place: JournalLocation,
     /// The file system's UUID; none of a journal device alone.
     pub fs_uuid: Option<Uuid>,
     /// The file system needs what the journal holds.
@@ -74,7 +74,9 @@ impl JournalStatus {
     /// File systems that use it.
     pub fn users(&self) -> Vec<Uuid> {
         match (&self.place, &self.superblock) {
-            (JournalPlace::External { .. } | JournalPlace::Device { .. }, Some(sb)) => sb.users(),
+            (JournalLocation::External { .. } | JournalLocation::Device { .. }, Some(sb)) => {
+                sb.users()
+            }
             _ => Vec::new(),
         }
     }
@@ -95,12 +97,12 @@ pub fn status(
     let (sb, layout) = load(device)?;
     let external = sb.has_external_journal();
     let place = if !sb.features().compat.contains(Compat::HAS_JOURNAL) {
-        JournalPlace::None
+        JournalLocation::None
     } else if external {
         let uuid = Uuid::from_bytes(sb.journal_uuid);
-        JournalPlace::External { uuid, number: sb.journal_device.get() }
+        JournalLocation::External { uuid, number: sb.journal_device.get() }
     } else {
-        JournalPlace::Internal { inode: sb.journal_inode.get() }
+        JournalLocation::Internal { inode: sb.journal_inode.get() }
     };
     let mut status = JournalStatus {
         fs_uuid: Some(Uuid::from_bytes(sb.uuid)),
@@ -110,7 +112,7 @@ pub fn status(
         place,
         ..JournalStatus::default()
     };
-    if status.place == JournalPlace::None {
+    if status.place == JournalLocation::None {
         if journal.is_some() {
             return refused("the file system has no journal: do not give a journal device");
         }
@@ -158,7 +160,7 @@ fn device_status(device: &Arc<dyn BlockDevice>) -> Result<JournalStatus> {
         ));
     }
     Ok(JournalStatus {
-        place: JournalPlace::Device { uuid: found.uuid, label: found.label },
+        place: JournalLocation::Device { uuid: found.uuid, label: found.label },
         superblock: Some(found.superblock),
         pending: waits,
         problem,

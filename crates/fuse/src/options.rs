@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use rustix::mount::MountFlags;
+use smart_default::SmartDefault;
 
 /// How a file system is mounted. The default is a writable mount for its owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct Options {
     /// What the mount table shows as its source: a path, usually. Commas are replaced.
+    #[default("steadfast".into())]
     pub source: String,
     /// The kernel refuses changes.
     pub read_only: bool,
@@ -28,8 +30,10 @@ pub struct Options {
     /// names are too is the file system's affair: `sync_names` of its mount options.
     pub sync: bool,
     /// Requests answered at the same time; at least 1.
+    #[default(16)]
     pub threads: usize,
     /// Bytes of one write request, 4 KiB to 1 MiB; also what each thread's buffer grows to.
+    #[default(1 << 20)]
     pub max_write: u32,
     /// The kernel collects writes in its page cache. They are then not ours until it writes them:
     /// a power cut, a transaction point and the commit timer do not know of them. Faster for small
@@ -44,10 +48,13 @@ pub struct Options {
     /// pages of the range when the write begins, and at its end only if it is synchronous).
     pub async_direct_io: bool,
     /// How long the kernel remembers a name. Zero where names are not compared byte by byte.
+    #[default(FOREVER)]
     pub entry_timeout: Duration,
     /// How long the kernel remembers attributes.
+    #[default(FOREVER)]
     pub attr_timeout: Duration,
     /// How long the kernel remembers that a name is not there.
+    #[default(FOREVER)]
     pub negative_timeout: Duration,
 }
 
@@ -76,27 +83,3 @@ impl KernelTimes {
 
 /// As good as for ever (a hundred years): nobody else changes the file system.
 pub(crate) const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            source: "steadfast".into(),
-            read_only: false,
-            allow_other: false,
-            access_times: KernelTimes::default(),
-            dev: false,
-            suid: false,
-            no_exec: false,
-            no_symlinks: false,
-            sync: false,
-            threads: 16,
-            max_write: 1 << 20,
-            writeback_cache: false,
-            uncached: false,
-            async_direct_io: false,
-            entry_timeout: FOREVER,
-            attr_timeout: FOREVER,
-            negative_timeout: FOREVER,
-        }
-    }
-}

@@ -189,7 +189,7 @@ pub(crate) fn close(shared: &JournalCore, st: &mut State) -> Option<Work> {
 /// When the running transaction is to be committed; `None` if nothing has joined it, or nobody has
 /// asked and it is committed on demand only.
 fn due_at(shared: &JournalCore, st: &State) -> Option<Nanos> {
-    let started = st.running_started()?;
+    let started = st.running.as_ref()?.started;
     if st.running_full {
         return Some(started);
     }

@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use smart_default::SmartDefault;
+
 use crate::planted::Bug;
 use crate::{CheckpointHook, Checksums};
 
 /// How a journal behaves; the default is what the kernel does where it has the choice.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, SmartDefault)]
 pub struct Config {
     /// Longest time that an update stays uncommitted (kernel: mount option `commit=`, 5 s).
+    #[default(Duration::from_secs(5))]
     pub commit_interval: Duration,
     /// Commit only on request: not by time, and not because the running transaction is large. A
     /// transaction may then take the whole log; an update that exceeds it fails with
@@ -36,18 +39,23 @@ pub struct Config {
     /// Accept an external log on a device that loses its contents with the power, or may.
     pub accept_volatile: bool,
     /// Start a checkpoint in the background when more than this part of the log is in use.
+    #[default(0.5)]
     pub checkpoint_start_fraction: f64,
     /// A checkpoint frees the oldest transactions until at most this part of the log is in use.
     /// With 0 it takes all that are committed: the largest batch, and so the longest sorted runs.
+    #[default(0.0)]
     pub checkpoint_stop_fraction: f64,
     /// Home writes in flight during a checkpoint.
+    #[default(32)]
     pub checkpoint_in_flight: usize,
     /// Largest write to the log or to home places, bytes.
+    #[default(1 << 20)]
     pub max_request_bytes: usize,
     /// Most bytes of block images in memory that are not checkpointed: beyond, new updates wait for
     /// a commit and a checkpoint, which begins at half of it. One update alone (see
     /// [`Journal::max_update_blocks`](crate::Journal::max_update_blocks)), and with `on_demand` the
     /// running transaction, may be larger. Default: the size of the log.
+    #[default(u64::MAX)]
     pub image_bytes_max: u64,
     /// Bytes counted for an image beside its contents.
     pub image_overhead_bytes: u64,
@@ -61,41 +69,15 @@ pub struct Config {
     /// Simulated processor time to checksum one byte, in picoseconds. Default 80: CRC-32C with
     /// the processor's instruction runs at 10 to 15 GB/s from cache, and a logged block comes
     /// from memory.
+    #[default(80)]
     pub cpu_checksum_ps_per_byte: u64,
     /// Simulated processor time to add one block to a transaction, its log request and its
     /// checkpoint list. Default 400 ns.
+    #[default(Duration::from_nanos(400))]
     pub cpu_per_block: Duration,
     /// A bug that the crash explorer is to find.
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<Bug>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Config {
-            commit_interval: Duration::from_secs(5),
-            on_demand: false,
-            max_batch_time: Duration::ZERO,
-            async_commit: false,
-            fast_commits: false,
-            checksums: None,
-            wide: false,
-            accept_volatile: false,
-            checkpoint_start_fraction: 0.5,
-            checkpoint_stop_fraction: 0.0,
-            checkpoint_in_flight: 32,
-            max_request_bytes: 1 << 20,
-            image_bytes_max: u64::MAX,
-            image_overhead_bytes: 0,
-            image_bytes: Arc::default(),
-            simulated_epoch_ns: 0,
-            before_checkpoint: None,
-            cpu_checksum_ps_per_byte: 80,
-            cpu_per_block: Duration::from_nanos(400),
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
-        }
-    }
 }
 
 impl Config {

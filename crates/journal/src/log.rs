@@ -78,21 +78,7 @@ impl Log {
                 .checked_add(e.len)
                 .ok_or_else(|| JournalError::corrupt("more than 2^32 blocks", place()))?;
         }
-        check_length(blocks)?;
-        let (extents, superblock_at) = (extents.into(), LogBlock(0));
-        let tears_sectors = device.info().atomic_write < SECTOR;
-        let external = false;
-        Ok(Log {
-            device,
-            block_size,
-            extents,
-            blocks,
-            superblock_at,
-            external,
-            tears_sectors,
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
-        })
+        Log::new(device, block_size, (extents.into(), blocks), LogBlock(0))
     }
 
     /// A log on its own device, with blocks of `block_size` bytes. Says nothing of what is on
@@ -109,13 +95,23 @@ impl Log {
         block_size: u32,
         blocks: u32,
     ) -> Result<Log> {
-        check_length(blocks)?;
         // The ext superblock is at byte 1024: in block 1 of 1-KiB blocks, else in block 0.
         let superblock_at = LogBlock(if block_size == 1024 { 2 } else { 1 });
         let extent = LogExtent { log_block: LogBlock(0), device_block: 0, len: blocks };
-        let extents = Arc::new([extent]);
+        Log::new(device, block_size, (Arc::new([extent]), blocks), superblock_at)
+    }
+
+    /// A log whose extents have so many blocks; before the superblock of an external one there are
+    /// others.
+    fn new(
+        device: Arc<dyn BlockDevice>,
+        block_size: u32,
+        (extents, blocks): (Arc<[LogExtent]>, u32),
+        superblock_at: LogBlock,
+    ) -> Result<Log> {
+        check_length(blocks)?;
         let tears_sectors = device.info().atomic_write < SECTOR;
-        let external = true;
+        let external = superblock_at != LogBlock(0);
         Ok(Log {
             device,
             block_size,

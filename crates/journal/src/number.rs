@@ -8,12 +8,12 @@ pub struct FsBlock(pub u64);
 
 /// A block of the log, in log blocks: 0 is the first block of an internal journal's file, or of
 /// an external journal's device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LogBlock(pub u32);
 
 /// A transaction's number (kernel: `tid_t`). Numbers wrap, so they have no total order: compare
 /// them with [`Tid::is_after`], which is right for numbers less than 2^31 apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Tid(pub u32);
 
 impl Tid {

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use steadfast_runtime::Nanos;
 
 use crate::images::{Images, Newest};
 use crate::ondisk::layout::Layout;
@@ -28,6 +27,7 @@ use crate::{FsBlock, JournalError, JournalStats, LogBlock, Tid};
 
 /// See the module's text. Guarded by the journal's state lock, which is never held across a
 /// wait for a device.
+#[derive(Default)]
 pub(crate) struct State {
     pub layout: Layout,
     first: LogBlock,
@@ -84,29 +84,13 @@ impl State {
             first: sb.first(),
             end: sb.end(),
             head: sb.first(),
-            used: 0,
             running_tid,
-            running: None,
-            running_full: false,
-            commit_timer: false,
-            committing: None,
-            commit_busy: false,
-            checkpoint_list: VecDeque::new(),
-            newest: Images::default(),
             committed_tid: before,
             commit_request: before,
             tail_tid: running_tid,
-            checkpoint_request: None,
-            space_waiters: 0,
-            home_in_flight: Vec::new(),
             home_newest: before,
-            home_replaced: 0,
             marked_empty: true,
-            aborted: None,
-            closing: false,
-            stopping: false,
-            average_commit: Duration::ZERO,
-            stats: JournalStats::default(),
+            ..State::default()
         }
     }
 
@@ -282,10 +266,6 @@ impl State {
     /// Whether the log has room for a running transaction of this size.
     pub(crate) fn has_room(&self, log_blocks: usize) -> bool {
         self.used as usize + log_blocks < self.capacity() as usize
-    }
-
-    pub(crate) fn running_started(&self) -> Option<Nanos> {
-        self.running.as_ref().map(|r| r.started)
     }
 
     pub(crate) fn request_commit(&mut self, tid: Tid) {

@@ -47,6 +47,7 @@ impl std::fmt::Debug for Update {
 }
 
 /// The running transaction: what the next commit will hold.
+#[derive(Default)]
 pub(crate) struct RunningTransaction {
     pub started: Nanos,
     pub writes: BTreeMap<FsBlock, Bytes>,
@@ -58,13 +59,7 @@ pub(crate) struct RunningTransaction {
 
 impl RunningTransaction {
     pub(crate) fn new(started: Nanos) -> Self {
-        RunningTransaction {
-            started,
-            writes: BTreeMap::new(),
-            revokes: BTreeSet::new(),
-            wait_for: Vec::new(),
-            on_commit: Vec::new(),
-        }
+        RunningTransaction { started, ..RunningTransaction::default() }
     }
 
     pub(crate) fn log_blocks(&self, layout: &Layout) -> u32 {

@@ -17,7 +17,6 @@ mod matrix;
 mod measured;
 mod on_stack;
 mod peers;
-mod place;
 mod power;
 mod random_reads;
 mod reads;
@@ -28,6 +27,7 @@ mod recorded;
 mod recordings;
 mod reproduce;
 mod setting;
+mod stack_target;
 mod timings;
 mod workload;
 

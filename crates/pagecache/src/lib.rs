@@ -20,7 +20,7 @@
 //!    page count 4096 bytes each against [`Settings::memory_bytes`]. For an exact count a page
 //!    never shares a larger buffer with other pages: it is copied out (as by a system call). Clean
 //!    pages are evicted in least-recently-used order; dirty ones stay until written.
-//! 7. A write-back names the dirty parts of each page ([`DirtyRun::parts`]): all that has changed
+//! 7. A write-back names the dirty parts of each page ([`DirtyRange::parts`]): all that has changed
 //!    since the page was last given to the store, and the whole page after a failure.
 //! 8. The cache's one lock is held for bookkeeping only, never across a call to the store or a
 //!    wait.
@@ -73,7 +73,7 @@ pub use error_seq::ErrorCursor;
 pub use failed::FailedPages;
 pub use settings::{DirtyLimit, Settings};
 pub use stats::Stats;
-pub use store::{DirtyRun, FileKey, PageStore, PageWrite};
+pub use store::{DirtyRange, FileKey, PageStore, PageWrite};
 
 /// Bytes in a page.
 pub const PAGE: usize = 4096;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::PAGE_U64;
 
@@ -28,57 +29,50 @@ impl DirtyLimit {
     }
 }
 
-/// How much memory the cache uses and when it writes. Units are in the names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// How much memory the cache uses and when it writes. Units are in the names. The defaults are
+/// Linux's for memory of 512 MiB; processor costs are of a copy at about 10 GB/s.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Memory for pages, in bytes; at least 64 pages are used. The limits in per cent refer to it.
+    #[default(512 << 20)]
     pub memory_bytes: u64,
     /// Above this much dirty data the write-back task writes until it is below again
     /// (`vm.dirty_background_ratio`).
+    #[default(DirtyLimit::Percent(10))]
     pub dirty_background: DirtyLimit,
     /// Above this much dirty and in-flight data writers wait (`vm.dirty_ratio`).
+    #[default(DirtyLimit::Percent(20))]
     pub dirty_limit: DirtyLimit,
     /// A file that has been dirty for this long is written at the next interval, in milliseconds
     /// (`vm.dirty_expire_centisecs`).
+    #[default(30_000)]
     pub dirty_expire_ms: u64,
     /// How often the write-back task looks for such files, in milliseconds; 0 = never
     /// (`vm.dirty_writeback_centisecs`).
+    #[default(5_000)]
     pub writeback_interval_ms: u64,
     /// Most bytes written of one file before the next file has its turn.
+    #[default(4 << 20)]
     pub writeback_chunk_bytes: u64,
     /// Most bytes handed to the store in one call.
+    #[default(1 << 20)]
     pub writeback_batch_bytes: u64,
     /// Bytes in flight at which no further write-back is started.
+    #[default(16 << 20)]
     pub writeback_inflight_bytes: u64,
     /// Largest read-ahead window in bytes; 0 turns read-ahead off (`read_ahead_kb`).
+    #[default(128 << 10)]
     pub read_ahead_max_bytes: u64,
     /// Smallest first window of a sequential reader, in bytes.
+    #[default(16 << 10)]
     pub read_ahead_initial_bytes: u64,
     /// Simulated processor time for copying, in nanoseconds for each KiB.
+    #[default(100)]
     pub cpu_copy_ns_per_kib: u64,
     /// Simulated processor time to find, make or prepare a page, in nanoseconds.
+    #[default(300)]
     pub cpu_page_ns: u64,
-}
-
-impl Default for Settings {
-    /// Linux's defaults for memory of 512 MiB; processor costs of a copy at about 10 GB/s.
-    fn default() -> Self {
-        Settings {
-            memory_bytes: 512 << 20,
-            dirty_background: DirtyLimit::Percent(10),
-            dirty_limit: DirtyLimit::Percent(20),
-            dirty_expire_ms: 30_000,
-            writeback_interval_ms: 5_000,
-            writeback_chunk_bytes: 4 << 20,
-            writeback_batch_bytes: 1 << 20,
-            writeback_inflight_bytes: 16 << 20,
-            read_ahead_max_bytes: 128 << 10,
-            read_ahead_initial_bytes: 16 << 10,
-            cpu_copy_ns_per_kib: 100,
-            cpu_page_ns: 300,
-        }
-    }
 }
 
 impl Settings {
@@ -152,7 +146,7 @@ impl Settings {
 }
 
 /// [`Settings`] as the cache uses them, in pages.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     /// Pages in all.
     pub memory: u64,

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Bytes, BytesMut};
+use smart_default::SmartDefault;
 use steadfast_block::pattern;
 use steadfast_runtime::{Nanos, now};
 
@@ -73,11 +74,13 @@ impl FileState {
 }
 
 /// Everything the lock guards.
+#[derive(SmartDefault)]
 pub(crate) struct State {
     pub limits: Limits,
     /// Bytes of the same memory that others have.
     others: Arc<AtomicU64>,
     pub files: BTreeMap<FileKey, FileState>,
+    #[default(Frames::new())]
     pub frames: Frames,
     /// Dirty files, the longest dirty first.
     pub dirty_files: BTreeSet<(Nanos, FileKey)>,
@@ -90,6 +93,7 @@ pub(crate) struct State {
     /// Pages that are recorded as lost.
     pub lost_pages: u64,
     /// Last sequence number given to a page that became dirty.
+    #[default(NonZeroU64::MIN)]
     pub dirty_seq: NonZeroU64,
     /// Last number given to a write-back.
     pub batch_seq: u64,
@@ -104,26 +108,7 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(limits: Limits, others: Arc<AtomicU64>) -> Self {
-        State {
-            limits,
-            others,
-            files: BTreeMap::new(),
-            frames: Frames::new(),
-            dirty_files: BTreeSet::new(),
-            loading_pages: 0,
-            detached_pages: 0,
-            dirty_pages: 0,
-            writeback_pages: 0,
-            retry_pages: 0,
-            lost_pages: 0,
-            dirty_seq: NonZeroU64::MIN,
-            batch_seq: 0,
-            periodic_at: None,
-            starved: 0,
-            throttle: Throttle::default(),
-            errors: ErrorSeq::default(),
-            stats: Stats::default(),
-        }
+        State { limits, others, ..State::default() }
     }
 
     /// The file's state, made if it is new.

@@ -14,7 +14,7 @@ pub struct FileKey(pub u64);
 
 /// Consecutive dirty pages of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirtyRun {
+pub struct DirtyRange {
     /// Page number of the first: its byte offset divided by [`PAGE`](crate::PAGE).
     pub first: u64,
     /// Their contents, [`PAGE`](crate::PAGE) bytes each; never changed afterwards.
@@ -50,7 +50,7 @@ pub trait PageStore: Send + Sync {
     ///
     /// # Errors
     /// When not all could be started, as for lack of space; all the pages then count as lost.
-    fn write_pages(&self, file: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<PageWrite>>;
+    fn write_pages(&self, file: FileKey, runs: Vec<DirtyRange>) -> Result<Vec<PageWrite>>;
 
     /// A write-back of data that is still needed has failed.
     fn write_failed(&self, _what: &FailedPages, _error: &FsError) {}

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use smart_default::SmartDefault;
 use steadfast_runtime::{MutexGuard, Nanos, now, sleep};
 
 use crate::PageCache;
@@ -22,6 +23,7 @@ const WINDOW: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
 /// The estimated device rate, and the waiting writers.
+#[derive(SmartDefault)]
 pub(crate) struct Throttle {
     /// Writers at the hard limit, in order.
     queue: VecDeque<u64>,
@@ -29,22 +31,10 @@ pub(crate) struct Throttle {
     /// Writers that pause now.
     pausing: u64,
     /// Estimated bytes a second that write-back gets done.
+    #[default(FIRST_RATE)]
     rate: f64,
     window_from: Nanos,
     window_bytes: u64,
-}
-
-impl Default for Throttle {
-    fn default() -> Self {
-        Throttle {
-            queue: VecDeque::new(),
-            next_ticket: 0,
-            pausing: 0,
-            rate: FIRST_RATE,
-            window_from: Nanos::ZERO,
-            window_bytes: 0,
-        }
-    }
 }
 
 impl Throttle {

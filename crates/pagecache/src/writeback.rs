@@ -9,7 +9,7 @@ use steadfast_vfs::{FsError, Result};
 
 use crate::failed::Failure;
 use crate::state::{State, WritebackPages};
-use crate::{DirtyRun, FileKey, PAGE_U64, PageCache, PageWrite};
+use crate::{DirtyRange, FileKey, PAGE_U64, PageCache, PageWrite};
 
 /// One call to the store whose completions are awaited.
 struct Batch {
@@ -137,15 +137,15 @@ pub(crate) struct IssuedWrites {
     pub count: u64,
 }
 
-fn into_runs(taken: WritebackPages) -> Vec<DirtyRun> {
-    let mut runs: Vec<DirtyRun> = Vec::new();
+fn into_runs(taken: WritebackPages) -> Vec<DirtyRange> {
+    let mut runs: Vec<DirtyRange> = Vec::new();
     for (page, data, parts) in taken.contents {
         match runs.last_mut() {
             Some(run) if run.first + run.pages.len() as u64 == page => {
                 run.pages.push(data);
                 run.parts.push(parts);
             }
-            _ => runs.push(DirtyRun { first: page, pages: vec![data], parts: vec![parts] }),
+            _ => runs.push(DirtyRange { first: page, pages: vec![data], parts: vec![parts] }),
         }
     }
     runs

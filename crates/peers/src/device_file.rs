@@ -214,15 +214,7 @@ impl FileSystem for DeviceFile {
 
     fn statfs(&self) -> Result<StatFs> {
         let blocks = self.size / 4096;
-        Ok(StatFs {
-            block_size: 4096,
-            blocks,
-            blocks_free: 0,
-            blocks_available: 0,
-            inodes: 2,
-            inodes_free: 0,
-            name_max: 255,
-        })
+        Ok(StatFs { block_size: 4096, blocks, inodes: 2, name_max: 255, ..StatFs::default() })
     }
 
     fn sync(&self) -> Result<()> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use steadfast_ext4::MountOptions;
 use steadfast_pagecache::Settings;
 
-use crate::form::{Fields, Place, Value};
+use crate::form::{Fields, FormValue, Value};
 use crate::table;
 
 table! {
@@ -64,7 +64,7 @@ pub struct Bdflush(pub Option<[u32; 9]>);
 const BDFLUSH_MAX: [(usize, u32); 4] = [(0, 100), (4, 1_000_000), (5, 1_000_000), (6, 100)];
 
 impl Value for Bdflush {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let text: String = place.single()?;
         if text.is_empty() {
             return Some(Bdflush(None));
@@ -132,11 +132,6 @@ impl Machine {
         Duration::from_secs_f64(us / 1e6)
     }
 
-    /// [`file_window_mb`](Self::file_window_mb) in bytes.
-    fn file_window_bytes(&self) -> u64 {
-        self.file_window_mb << 20
-    }
-
     /// The mount options that the machine decides, with so much page cache.
     pub fn apply(&self, memory_bytes: u64, to: &mut MountOptions) {
         let request = self.request_kb << 10;
@@ -165,7 +160,7 @@ impl Machine {
             ..pages
         };
         to.limit_memory(memory_bytes);
-        to.window_max = self.file_window_bytes();
+        to.window_max = self.file_window_mb << 20;
         let journal = &mut to.journal;
         // OK to cast: bounded by the reader.
         journal.max_request_bytes = request.min(self.checkpoint_kb << 10) as usize;

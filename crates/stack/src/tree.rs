@@ -449,15 +449,7 @@ impl FileSystem for Tree {
     }
 
     fn statfs(&self) -> Result<StatFs> {
-        Ok(StatFs {
-            block_size: 4096,
-            blocks: 0,
-            blocks_free: 0,
-            blocks_available: 0,
-            inodes: 0,
-            inodes_free: 0,
-            name_max: 31,
-        })
+        Ok(StatFs { block_size: 4096, name_max: 31, ..StatFs::default() })
     }
 
     fn sync(&self) -> Result<()> {

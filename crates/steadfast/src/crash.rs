@@ -85,7 +85,6 @@ pub use tasks::{ScheduledReport, TaskExploration, Tasks};
 
 use self::tasks::ScheduleOptions;
 use crate::fs::FileSystem;
-use crate::methods::builders;
 
 /// Bytes of the disk, unless somebody says otherwise.
 const SIZE: u64 = 32 << 20;
@@ -309,54 +308,127 @@ impl PowerCut {
         let prepare = prepare.unwrap_or_else(nothing);
         TaskExploration { inside, choice, prepare, schedules, tasks: Box::new(tasks) }
     }
-}
 
-builders! {
-    PowerCut;
     /// What the journal promises about the data of files.
-    data(mode: DataMode) = |test| test.inside.options.data = mode,
-        ["let test = steadfast::crash::PowerCut::new().data(steadfast::DataMode::Journal);"];
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().data(steadfast::DataMode::Journal);
+    /// ```
+    pub fn data(mut self, mode: DataMode) -> PowerCut {
+        self.inside.options.data = mode;
+        self
+    }
+
     /// Whether the journal is on a battery-backed card of its own.
-    external_journal(external: bool) = |test| test.inside.journal = external.then(card),
-        ["let test = steadfast::crash::PowerCut::new().external_journal(true);"];
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().external_journal(true);
+    /// ```
+    pub fn external_journal(mut self, external: bool) -> PowerCut {
+        self.inside.journal = external.then(card);
+        self
+    }
+
     /// The disk; it gets a volatile cache, and this size in bytes.
-    disk(model: ModelParams, size: u64) = |test| test.inside.disk = model.test_disk(size), [
-        "use steadfast::devices::model::{HddParams, ModelParams};", "",
-        "let disk = ModelParams::Hdd(HddParams::default());",
-        "let test = steadfast::crash::PowerCut::new().disk(disk, 1 << 30);"
-    ];
+    ///
+    /// ```
+    /// use steadfast::devices::model::{HddParams, ModelParams};
+    ///
+    /// let disk = ModelParams::Hdd(HddParams::default());
+    /// let test = steadfast::crash::PowerCut::new().disk(disk, 1 << 30);
+    /// ```
+    pub fn disk(mut self, model: ModelParams, size: u64) -> PowerCut {
+        self.inside.disk = model.test_disk(size);
+        self
+    }
+
     /// How often the power is cut, once at the least: half of the instants evenly over the time,
     /// half over what happened.
-    cuts(count: u64) = |test| test.cuts = count.max(1),
-        ["let test = steadfast::crash::PowerCut::new().cuts(1000);"];
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().cuts(1000);
+    /// ```
+    pub fn cuts(mut self, count: u64) -> PowerCut {
+        self.cuts = count.max(1);
+        self
+    }
+
     /// The most states that are made of one cut: which of the writes in doubt are there.
-    states(count: u64) = |test| test.states = count.max(1),
-        ["let test = steadfast::crash::PowerCut::new().states(48);"];
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().states(48);
+    /// ```
+    pub fn states(mut self, count: u64) -> PowerCut {
+        self.states = count.max(1);
+        self
+    }
+
     /// Decides everything that is random: the same seed gives the same cuts.
-    seed(seed: u64) = |test| (test.seed, test.inside.seed) = (seed, seed),
-        ["let test = steadfast::crash::PowerCut::new().seed(7);"];
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().seed(7);
+    /// ```
+    pub fn seed(mut self, seed: u64) -> PowerCut {
+        self.seed = seed;
+        self.inside.seed = seed;
+        self
+    }
+
     /// Changes any other mount option: without `auto_da_alloc`, for example, a rename over a file
     /// writes nothing out by itself.
-    mount_options(change: impl FnOnce(&mut MountOptions)) = |test| change(&mut test.inside.options),
-        ["let test = steadfast::crash::PowerCut::new();",
-        "let test = test.mount_options(|o| o.auto_da_alloc = false);"];
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new();
+    /// let test = test.mount_options(|o| o.auto_da_alloc = false);
+    /// ```
+    pub fn mount_options(mut self, change: impl FnOnce(&mut MountOptions)) -> PowerCut {
+        change(&mut self.inside.options);
+        self
+    }
+
     /// How long time goes on after the program's end, so that what was written and not synced
     /// reaches the disk by itself.
-    linger(time: Duration) = |test| test.inside.linger = time, [
-        "let time = std::time::Duration::from_secs(30);",
-        "let test = steadfast::crash::PowerCut::new().linger(time);"
-    ];
+    ///
+    /// ```
+    /// let time = std::time::Duration::from_secs(30);
+    /// let test = steadfast::crash::PowerCut::new().linger(time);
+    /// ```
+    pub fn linger(mut self, time: Duration) -> PowerCut {
+        self.inside.linger = time;
+        self
+    }
+
     /// How often a task may be preempted in a run of [`run_tasks`](Self::run_tasks): once, unless
     /// somebody says otherwise.
-    preemptions(most: usize) = |test| test.schedules.preemptions = most,
-        ["let test = steadfast::crash::PowerCut::new().preemptions(2);"];
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().preemptions(2);
+    /// ```
+    pub fn preemptions(mut self, most: usize) -> PowerCut {
+        self.schedules.preemptions = most;
+        self
+    }
+
     /// How many schedules are run at the most, those with fewer preemptions first: 1000. The
     /// [report](ScheduledReport) says how many are left.
-    schedules(most: u64) = |test| test.schedules.most = most.max(1),
-        ["let test = steadfast::crash::PowerCut::new().schedules(50);"];
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().schedules(50);
+    /// ```
+    pub fn schedules(mut self, most: u64) -> PowerCut {
+        self.schedules.most = most.max(1);
+        self
+    }
+
     /// Runs only this schedule, in the words of a failure of [`run_tasks`](Self::run_tasks).
-    only_schedule(words: &str) = |test| test.schedules.only = Some(words.parse()),
-        ["let test = steadfast::crash::PowerCut::new().only_schedule(\"begins=0 points=2,5\");"];
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().only_schedule("begins=0 points=2,5");
+    /// ```
+    pub fn only_schedule(mut self, words: &str) -> PowerCut {
+        self.schedules.only = Some(words.parse());
+        self
+    }
 }
 
 /// A battery-backed card for the journal.

@@ -19,7 +19,6 @@ pub use source::{Journal, Source};
 use crate::error::{Error, Result};
 use crate::fs::{FileSystem, FileSystemCore};
 use crate::journal::find_journal;
-use crate::methods::builders;
 
 /// Memory for what is read of an image and written to it, in bytes.
 const CACHE: u64 = 64 << 20;
@@ -152,97 +151,201 @@ impl Image {
     fn change(&mut self, change: impl Fn(&mut MountOptions) + Send + Sync + 'static) {
         self.changes.push(Arc::new(change));
     }
-}
 
-builders! {
-    Image;
     /// Bytes of the image file that is made.
-    size(bytes: u64) = |image| image.wanted().size = Some(bytes), [
-        "# let folder = tempfile::tempdir()?;", "# let path = folder.path().join(\"disk.img\");",
-        "let fs = steadfast::Image::create(&path).size(64 << 20).mount()?;",
-        "assert_eq!(path.metadata()?.len(), 64 << 20);"
-    ];
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("disk.img");
+    /// let fs = steadfast::Image::create(&path).size(64 << 20).mount()?;
+    /// assert_eq!(path.metadata()?.len(), 64 << 20);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn size(mut self, bytes: u64) -> Image {
+        self.wanted().size = Some(bytes);
+        self
+    }
+
     /// Which of the family is made; ext4 unless this says otherwise.
-    kind(kind: ExtVersion) = |image| image.wanted().kind = kind, [
-        "use steadfast::{ExtVersion, Image};",
-        "let fs = Image::in_memory(16 << 20).kind(ExtVersion::Ext3).mount()?;"
-    ];
+    ///
+    /// ```
+    /// use steadfast::{ExtVersion, Image};
+    /// let fs = Image::in_memory(16 << 20).kind(ExtVersion::Ext3).mount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn kind(mut self, kind: ExtVersion) -> Image {
+        self.wanted().kind = kind;
+        self
+    }
+
     /// Bytes a block, 1024 to 65536; what mke2fs would choose unless this says otherwise.
-    block_size(bytes: u32) = |image| image.wanted().block_size = Some(bytes), [
-        "let fs = steadfast::Image::in_memory(16 << 20).block_size(4096).mount()?;",
-        "assert_eq!(fs.statfs()?.block_size, 4096);"
-    ];
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).block_size(4096).mount()?;
+    /// assert_eq!(fs.statfs()?.block_size, 4096);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn block_size(mut self, bytes: u32) -> Image {
+        self.wanted().block_size = Some(bytes);
+        self
+    }
+
     /// The label of the file system that is made, at most 16 bytes.
-    label(label: impl Into<String>) = |image| image.wanted().label = label.into(), [
-        "let fs = steadfast::Image::in_memory(16 << 20).label(\"scratch\").mount()?;"
-    ];
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).label("scratch").mount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn label(mut self, label: impl Into<String>) -> Image {
+        self.wanted().label = label.into();
+        self
+    }
+
     /// Whether a device that is given is known to hold zeros only, as a new model does: then its
     /// tables need not be overwritten.
-    zeroed(zeros: bool) = |image| image.wanted().zeroed = zeros, [
-        "let disk = std::sync::Arc::new(steadfast::devices::source::Ram::new(\"disk\", 16 << 20));",
-        "let fs = steadfast::Image::create(disk).zeroed(true).mount()?;"
-    ];
+    ///
+    /// ```
+    /// let disk = std::sync::Arc::new(steadfast::devices::source::Ram::new("disk", 16 << 20));
+    /// let fs = steadfast::Image::create(disk).zeroed(true).mount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn zeroed(mut self, zeros: bool) -> Image {
+        self.wanted().zeroed = zeros;
+        self
+    }
+
     /// Changes anything else of what is made, after what the other methods say.
-    mkfs_options(change: impl Fn(&mut Options) + Send + Sync + 'static)
-        = |image| image.wanted().change = Some(Arc::new(change)), [
-        "let image = steadfast::Image::in_memory(16 << 20).mkfs_options(|o| o.inodes = Some(100));",
-        "assert!(image.mount()?.statfs()?.inodes < 200);"
-    ];
+    ///
+    /// ```
+    /// let image = steadfast::Image::in_memory(16 << 20).mkfs_options(|o| o.inodes = Some(100));
+    /// assert!(image.mount()?.statfs()?.inodes < 200);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn mkfs_options(mut self, change: impl Fn(&mut Options) + Send + Sync + 'static) -> Image {
+        self.wanted().change = Some(Arc::new(change));
+        self
+    }
+
     /// Bytes of a journal that is made; what mke2fs would choose unless this says otherwise.
-    journal_size(bytes: u64) = |image| image.wanted().journal_size = Some(bytes), [
-        "# let folder = tempfile::tempdir()?;", "# let card = folder.path().join(\"card.img\");",
-        "let journal = steadfast::Journal::external(&card);",
-        "let image = steadfast::Image::in_memory(32 << 20).journal(journal);",
-        "image.journal_size(8 << 20).mount()?;", "assert_eq!(card.metadata()?.len(), 8 << 20);"
-    ];
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let card = folder.path().join("card.img");
+    /// let journal = steadfast::Journal::external(&card);
+    /// let image = steadfast::Image::in_memory(32 << 20).journal(journal);
+    /// image.journal_size(8 << 20).mount()?;
+    /// assert_eq!(card.metadata()?.len(), 8 << 20);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn journal_size(mut self, bytes: u64) -> Image {
+        self.wanted().journal_size = Some(bytes);
+        self
+    }
+
     /// What the journal promises about the data of files; [`DataMode::Ordered`] unless this says
     /// otherwise.
-    data(mode: DataMode) = |image| image.change(move |o| o.data = mode), [
-        "use steadfast::{DataMode, Image};", "",
-        "let fs = Image::in_memory(16 << 20).data(DataMode::Transact).mount()?;",
-        "fs.transaction_point()?;"
-    ];
+    ///
+    /// ```
+    /// use steadfast::{DataMode, Image};
+    ///
+    /// let fs = Image::in_memory(16 << 20).data(DataMode::Transact).mount()?;
+    /// fs.transaction_point()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn data(mut self, mode: DataMode) -> Image {
+        self.change(move |o| o.data = mode);
+        self
+    }
+
     /// When transaction points are made by themselves, with [`DataMode::Transact`].
-    transaction_points(policy: TransactPolicy)
-        = |image| image.change(move |o| o.transact = policy), [
-        "use steadfast::{DataMode, Image, TransactPolicy};", "",
-        "let image = Image::in_memory(16 << 20).data(DataMode::Transact);",
-        "let fs = image.transaction_points(TransactPolicy::MANUAL).mount()?;",
-        "fs.write(\"/file\", \"\")?;", "fs.rollback()?;", "assert!(!fs.exists(\"/file\")?);"
-    ];
+    ///
+    /// ```
+    /// use steadfast::{DataMode, Image, TransactPolicy};
+    ///
+    /// let image = Image::in_memory(16 << 20).data(DataMode::Transact);
+    /// let fs = image.transaction_points(TransactPolicy::MANUAL).mount()?;
+    /// fs.write("/file", "")?;
+    /// fs.rollback()?;
+    /// assert!(!fs.exists("/file")?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn transaction_points(mut self, policy: TransactPolicy) -> Image {
+        self.change(move |o| o.transact = policy);
+        self
+    }
+
     /// Whether nothing at all is written. A journal that needs recovery is replayed in memory.
-    read_only(read_only: bool) = |image| image.change(move |o| o.read_only = read_only), [
-        "# let folder = tempfile::tempdir()?;", "# let path = folder.path().join(\"disk.img\");",
-        "use steadfast::Image;", "", "Image::create(&path).size(16 << 20).mount()?.unmount()?;",
-        "let fs = Image::open(&path).read_only(true).mount()?;",
-        "assert_eq!(fs.create(\"/file\").unwrap_err().errno(), 30); // EROFS"
-    ];
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("disk.img");
+    /// use steadfast::Image;
+    ///
+    /// Image::create(&path).size(16 << 20).mount()?.unmount()?;
+    /// let fs = Image::open(&path).read_only(true).mount()?;
+    /// assert_eq!(fs.create("/file").unwrap_err().errno(), 30); // EROFS
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn read_only(mut self, read_only: bool) -> Image {
+        self.change(move |o| o.read_only = read_only);
+        self
+    }
+
     /// Bytes for everything that is kept in memory of the disk's contents; 64 MiB unless this says
     /// otherwise.
-    cache(bytes: u64) = |image| image.change(move |o| o.cache_bytes = Some(bytes)), [
-        "let fs = steadfast::Image::in_memory(16 << 20).cache(8 << 20).mount()?;"
-    ];
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).cache(8 << 20).mount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn cache(mut self, bytes: u64) -> Image {
+        self.change(move |o| o.cache_bytes = Some(bytes));
+        self
+    }
+
     /// Whether reading changes the times of access, as `relatime` does unless this says otherwise.
-    access_times(times: AccessTimes) = |image| image.change(move |o| o.access_times = times), [
-        "use steadfast::{AccessTimes, Image};", "",
-        "let fs = Image::in_memory(16 << 20).access_times(AccessTimes::Never).mount()?;"
-    ];
+    ///
+    /// ```
+    /// use steadfast::{AccessTimes, Image};
+    ///
+    /// let fs = Image::in_memory(16 << 20).access_times(AccessTimes::Never).mount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn access_times(mut self, times: AccessTimes) -> Image {
+        self.change(move |o| o.access_times = times);
+        self
+    }
+
     /// User and group of what is made, the root folder too; the caller's unless this says
     /// otherwise.
-    owner(user: u32, group: u32) = |image| image.owner = (user, group), [
-        "let fs = steadfast::Image::in_memory(16 << 20).owner(1000, 100).mount()?;",
-        "fs.write(\"/file\", \"\")?;", "assert_eq!(fs.metadata(\"/file\")?.uid(), 1000);"
-    ];
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).owner(1000, 100).mount()?;
+    /// fs.write("/file", "")?;
+    /// assert_eq!(fs.metadata("/file")?.uid(), 1000);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn owner(mut self, user: u32, group: u32) -> Image {
+        self.owner = (user, group);
+        self
+    }
+
     /// Changes any other mount option. What nobody changes is as the superblock of a file system
     /// that is there asks for (`tune2fs -o`, `-E mount_opts=`), else as a mount has it.
-    mount_options(change: impl Fn(&mut MountOptions) + Send + Sync + 'static)
-        = |image| image.change(change), [
-        "let image = steadfast::Image::in_memory(16 << 20);",
-        "let fs = image.mount_options(|o| o.auto_da_alloc = false).mount()?;"
-    ];
-}
+    ///
+    /// ```
+    /// let image = steadfast::Image::in_memory(16 << 20);
+    /// let fs = image.mount_options(|o| o.auto_da_alloc = false).mount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn mount_options(
+        mut self,
+        change: impl Fn(&mut MountOptions) + Send + Sync + 'static,
+    ) -> Image {
+        self.change(change);
+        self
+    }
 
-impl Image {
     /// Where the journal is. A new file system has an internal one unless this says otherwise; of
     /// one that is there only an external journal need be said, and a block device that holds it is
     /// found without.

@@ -105,7 +105,7 @@ fn main() -> ExitCode {
                 let _ = document::error(
                     &mut out,
                     &terminal::with_causes(&e),
-                    hint.as_deref().map(without_head),
+                    hint.as_deref().map(|hint| hint.strip_prefix("hint: ").unwrap_or(hint)),
                     status,
                 );
             }
@@ -120,10 +120,6 @@ fn take_file_size_limit_as_error() {
     // A signal with a handler kills nobody; programs that we start have none. OK to ignore: without
     // it nothing is worse than it is by default.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
-}
-
-fn without_head(hint: &str) -> &str {
-    hint.strip_prefix("hint: ").unwrap_or(hint)
 }
 
 /// A command line that was not understood, or that asks for help: as clap has it, and a document
@@ -188,7 +184,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
         }
         Command::Put { recursive, strict, image, host_path, path } => {
             if host_path.symlink_metadata().is_err() {
-                return Err(Usage(format!("{}: no such file", host_path.display())).into());
+                usage!("{}: no such file", host_path.display());
             }
             let way = tree::CopyMode { recursive, strict, image: &image.files() };
             return image::changing(&image, |fs| tree::put(fs, &host_path, &path, &way));

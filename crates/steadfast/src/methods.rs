@@ -1,4 +1,4 @@
-//! Methods that differ only in what they return or change: an entry of a list each, with the lines
+//! Methods that differ only in what they return: an entry of a list each, with the lines
 //! of its example.
 
 /// Methods of `$of`: what each returns, and a line of its example, which follows the lines of
@@ -23,29 +23,4 @@ macro_rules! getters {
     };
 }
 
-/// Methods of `$of` that take it, change one thing and hand it back.
-macro_rules! builders {
-    ($of:ty;
-     $($(#[doc = $text:literal])+
-     $name:ident($($argument:ident: $type:ty),+) = $change:expr, [$($example:literal),+];)*) => {
-        impl $of {
-            $($(#[doc = $text])+
-            ///
-            /// ```
-            $(#[doc = $example])+
-            /// # Ok::<(), std::io::Error>(())
-            /// ```
-            pub fn $name(self, $($argument: $type),+) -> Self {
-                $crate::methods::changed(self, $change)
-            })*
-        }
-    };
-}
-
-/// The value after the change.
-pub(crate) fn changed<T>(mut value: T, change: impl FnOnce(&mut T)) -> T {
-    change(&mut value);
-    value
-}
-
-pub(crate) use {builders, getters};
+pub(crate) use getters;

@@ -4,6 +4,7 @@ mod wrapped;
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -194,6 +195,9 @@ pub fn hanging(head: &str, text: &str) -> String {
 /// Where the standard error is no terminal, progress is printed so often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
+/// How often the progress of [`with_progress`] is brought up to date.
+const SHOWN_EVERY: Duration = Duration::from_millis(250);
+
 /// A progress bar of a thousand steps on the standard error; a line now and then where that is no
 /// terminal.
 pub struct Progress {
@@ -251,6 +255,30 @@ impl Drop for Progress {
         // Also where the work ends with an error.
         self.bar.finish_and_clear();
     }
+}
+
+/// Does `work`. If it takes longer than `silent`, the share that is done and what is going on are
+/// shown meanwhile, for as long as there is `progress`.
+pub fn with_progress<T>(
+    silent: Duration,
+    mut progress: impl FnMut() -> Option<(f64, String)> + Send,
+    work: impl FnOnce() -> T,
+) -> T {
+    let (done, end) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (mut pause, mut bar) = (silent, None);
+            while end.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
+                && let Some((share, what)) = progress()
+            {
+                bar.get_or_insert_with(Progress::start).set(share, &what);
+                pause = SHOWN_EVERY;
+            }
+        });
+        let worked = work();
+        drop(done);
+        worked
+    })
 }
 
 #[cfg(test)]

@@ -4,8 +4,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use steadfast_vfs::{SetAttr, SetTime, Timestamp};
 
-use crate::methods::builders;
-
 /// Times to give a file, as [`std::fs::FileTimes`]: what is not set stays as it is.
 ///
 /// ```
@@ -40,16 +38,26 @@ impl FileTimes {
         let set = |time: Option<SystemTime>| time.map(|time| SetTime::At(timestamp(time)));
         SetAttr { atime: set(self.accessed), mtime: set(self.modified), ..SetAttr::default() }
     }
-}
 
-builders! {
-    FileTimes;
     /// The last time of reading.
-    set_accessed(time: SystemTime) = |times| times.accessed = Some(time),
-        ["let times = steadfast::FileTimes::new().set_accessed(std::time::SystemTime::now());"];
+    ///
+    /// ```
+    /// let times = steadfast::FileTimes::new().set_accessed(std::time::SystemTime::now());
+    /// ```
+    pub fn set_accessed(mut self, time: SystemTime) -> FileTimes {
+        self.accessed = Some(time);
+        self
+    }
+
     /// The last change of the contents.
-    set_modified(time: SystemTime) = |times| times.modified = Some(time),
-        ["let times = steadfast::FileTimes::new().set_modified(std::time::SystemTime::now());"];
+    ///
+    /// ```
+    /// let times = steadfast::FileTimes::new().set_modified(std::time::SystemTime::now());
+    /// ```
+    pub fn set_modified(mut self, time: SystemTime) -> FileTimes {
+        self.modified = Some(time);
+        self
+    }
 }
 
 /// Seconds since 1970 and the nanoseconds after that second, before 1970 too.

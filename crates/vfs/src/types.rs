@@ -207,7 +207,7 @@ pub struct DirBlock {
 }
 
 /// Space and limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StatFs {
     /// Bytes a block.
     pub block_size: u32,

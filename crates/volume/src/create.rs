@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use steadfast_block::{BlockDevice, DeviceInfo};
-use uuid::Uuid;
 
 use crate::assemble::{Volume, assemble_one};
 use crate::error::{Result, VolumeError};
@@ -254,7 +253,7 @@ fn plan_rows(
             bytes,
             state,
             name: info.name.clone(),
-            ..Member::empty()
+            ..Member::default()
         });
         layouts.push((layout, info.size));
         infos.push(info);
@@ -301,21 +300,14 @@ pub fn create_rows(
         kind,
         slot,
         generation: 1,
-        base: 0,
         data,
-        incarnation: Uuid::nil(),
         closed: true,
         size,
-        region_bytes: 0,
         interlace: interlace.unwrap_or(0),
         data_start: layouts[slot].0.data_start,
         device_bytes: layouts[slot].1,
-        map_blocks: 0,
-        policies: [0; 4],
-        checksums: false,
-        history: Vec::new(),
-        forgotten: 0,
         members: members.clone(),
+        ..Label::default()
     };
     let mut found = Vec::new();
     for (slot, device) in devices.iter().enumerate() {

@@ -46,6 +46,12 @@ impl From<FsError> for Errno {
     }
 }
 
+impl From<rustix::io::Errno> for Errno {
+    fn from(e: rustix::io::Errno) -> Errno {
+        Errno(e.raw_os_error())
+    }
+}
+
 impl From<BlockError> for Errno {
     fn from(e: BlockError) -> Errno {
         match e {

@@ -259,8 +259,7 @@ impl<'a> Child<'a> {
     }
 
     fn at(&self) -> TestFile<'a> {
-        let Bench { fs, observer, .. } = self.bench;
-        TestFile { fs: &**fs, observer: &**observer, child: self.number, path: self.file }
+        self.bench.test_file(self.number)
     }
 
     fn handle(&self) -> Fh {

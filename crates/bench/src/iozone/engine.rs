@@ -66,6 +66,8 @@ pub(super) struct Bench {
     pub(super) observer: Arc<dyn Observer>,
     /// Paths from the root, by child.
     pub(super) files: Vec<String>,
+    /// Which of them have been opened.
+    pub(super) opened: Vec<AtomicBool>,
     /// What each file holds. Locked by its child for a whole test, so over waits.
     pub(super) data: Vec<Mutex<FileData>>,
     /// The order of the random tests.
@@ -138,6 +140,7 @@ impl Bench {
             options: options.clone(),
             observer: Arc::clone(observer),
             files: (0..children).map(file).collect(),
+            opened: (0..children).map(|_| AtomicBool::new(false)).collect(),
             data: (0..children).map(data).collect(),
             shuffled: if random { random::shuffled(options.records()) } else { Vec::new() },
         }
@@ -215,12 +218,17 @@ impl Bench {
         Ok(())
     }
 
+    /// A child's file.
+    pub(super) fn test_file(&self, child: usize) -> TestFile<'_> {
+        let (path, was_opened) = (&*self.files[child], &self.opened[child]);
+        TestFile { fs: &*self.fs, observer: &*self.observer, child, path, was_opened }
+    }
+
     /// Removes the children's files. Those that were never made do not matter.
     fn remove_files(&self, children: usize) -> Result<(), RunError> {
         let mut first = Ok(());
         for (child, path) in self.files.iter().enumerate().take(children) {
-            let (fs, observer) = (&*self.fs, &*self.observer);
-            match (TestFile { fs, observer, child, path }.remove()) {
+            match self.test_file(child).remove() {
                 Err(e) if first.is_ok() => {
                     let doing = "removing the file at the end".into();
                     let file = path.clone();

@@ -1,5 +1,6 @@
 //! The calls of a test on its file, as a child makes them and the modes of one file at a time.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +25,8 @@ pub(super) struct TestFile<'a> {
     pub(super) child: usize,
     /// From the file system's root.
     pub(super) path: &'a str,
+    /// Whether it has been opened or made: another file of this name is not removed at the end.
+    pub(super) was_opened: &'a AtomicBool,
 }
 
 /// Why a test's file could not be opened.
@@ -58,6 +61,12 @@ impl TestFile<'_> {
 
     /// Opens it; and whether it is empty now, by creat(2).
     pub(super) fn open(&self, mode: OpenMode, flags: OpenFlags) -> Result<(Fh, bool), OpenError> {
+        let opened = self.opened(mode, flags)?;
+        self.was_opened.store(true, Ordering::Relaxed);
+        Ok(opened)
+    }
+
+    fn opened(&self, mode: OpenMode, flags: OpenFlags) -> Result<(Fh, bool), OpenError> {
         let attr = match self.existing() {
             Err(OpenError::Lookup(FsError::NotFound)) if mode != OpenMode::Existing => {
                 return Ok((self.create(flags).map_err(OpenError::Create)?, true));
@@ -106,8 +115,11 @@ impl TestFile<'_> {
         Ok(now().since(started))
     }
 
-    /// Removes it; one that was never made does not matter.
+    /// Removes it, unless it could never be opened: a device, or what somebody else may not write.
     pub(super) fn remove(&self) -> Result<(), FsError> {
+        if !self.was_opened.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let found = path::parent_and_name(self.fs, self.path.as_bytes())
             .and_then(|(dir, name)| self.fs.lookup(dir, name).map(|_| (dir, name)));
         let removed = found.and_then(|(dir, name)| {

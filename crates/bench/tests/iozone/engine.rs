@@ -273,7 +273,7 @@ fn account_of_matrix(line: &str) -> (Arc<Account>, Arc<MemoryFs>) {
         let judged = Surroundings { judged: true, ..Surroundings::default() };
         let fs: Arc<dyn FileSystem> = f;
         let cells = &mut matrix::SilentWatcher;
-        matrix::run(&fs, "", &o, &judged, (&matrix::NoPlace, Some(&*a)), cells).unwrap();
+        matrix::run(&fs, "", &o, &judged, (&matrix::InProcessTarget, Some(&*a)), cells).unwrap();
     };
     Sim::new(1).run(run).unwrap();
     (account, memory)

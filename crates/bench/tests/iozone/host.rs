@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use steadfast_bench::iozone::{RunError, Surroundings, Test, run};
-use steadfast_vfs::{FsError, HostFs};
+use steadfast_bench::iozone::{RunError, Surroundings, Test, matrix, run};
+use steadfast_vfs::{FileSystem, FsError, HostFs};
 
 use crate::options;
 
@@ -66,4 +66,26 @@ fn a_folder_that_is_not_there() {
     let e = run(fs, "missing", &o, &Surroundings::default(), None).unwrap_err();
     assert!(e.to_string().contains("missing/iozone.DUMMY.0"), "{e}");
     assert_eq!(e.source, Some(FsError::NotFound));
+}
+
+/// A device named by mistake (`-f /dev/null`) is refused and still there: what could not be opened
+/// is not removed at the end.
+#[test]
+fn what_is_no_regular_file_is_refused_and_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let fs = Arc::new(HostFs::open(dir.path()).unwrap());
+    for line in ["-t 1 -F socket -s 64k -i 0", "-t 1 -F socket -s 64k -i 1"] {
+        let ran = run(fs.clone(), "", &options(line), &Surroundings::default(), None);
+        let why = ran.unwrap_err().to_string();
+        assert!(why.contains("this is no regular file"), "{line}: {why}");
+        assert!(socket.symlink_metadata().is_ok(), "{line}: it was removed");
+    }
+    let (alone, nothing) = (options("-s 64k -r 64k -i 0 -f socket"), Surroundings::default());
+    let fs: Arc<dyn FileSystem> = fs;
+    let cells = &mut matrix::SilentWatcher;
+    let ran = matrix::run(&fs, "", &alone, &nothing, (&matrix::InProcessTarget, None), cells);
+    assert!(ran.is_err_and(|why| why.to_string().contains("this is no regular file")));
+    assert!(socket.symlink_metadata().is_ok(), "it was removed");
 }

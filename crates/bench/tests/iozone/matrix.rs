@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_bench::iozone::matrix::{
-    self, Cell, Cells, Column, Mapping, MatrixTarget, NoPlace, PlaceError,
+    self, Cell, Cells, Column, InProcessTarget, Mapping, MatrixTarget, TargetError,
 };
 use steadfast_bench::iozone::{Options, Surroundings};
 use steadfast_runtime::Sim;
@@ -72,15 +72,15 @@ fn simulate(options: &Options) -> matrix::MatrixResults {
 struct Memory;
 
 impl MatrixTarget for Memory {
-    fn drop_caches(&self, _file: &str) -> Result<String, PlaceError> {
+    fn drop_caches(&self, _file: &str) -> Result<String, TargetError> {
         Ok("forgotten".into())
     }
 
-    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, PlaceError> {
-        NoPlace.lock(file, writes)
+    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, TargetError> {
+        InProcessTarget.lock(file, writes)
     }
 
-    fn map(&self, _file: &str, len: u64, _writes: bool) -> Result<Box<dyn Mapping>, PlaceError> {
+    fn map(&self, _file: &str, len: u64, _writes: bool) -> Result<Box<dyn Mapping>, TargetError> {
         Ok(Box::new(Mapped(vec![0; len as usize])))
     }
 }
@@ -98,7 +98,7 @@ impl Mapping for Mapped {
         self.0[offset as usize..][..data.len()].copy_from_slice(data);
     }
 
-    fn sync(&mut self, _offset: u64, _len: u64, _wait: bool) -> Result<(), PlaceError> {
+    fn sync(&mut self, _offset: u64, _len: u64, _wait: bool) -> Result<(), TargetError> {
         Ok(())
     }
 }
@@ -276,7 +276,7 @@ fn repeats_have_intervals_and_resumed_cells_are_not_run() {
         let fs: Arc<dyn FileSystem> = MemoryFs::new(slow());
         let mut known = Known(Vec::new());
         let s = Surroundings::default();
-        let results = matrix::run(&fs, "", &o, &s, (&NoPlace, None), &mut known).unwrap();
+        let results = matrix::run(&fs, "", &o, &s, (&InProcessTarget, None), &mut known).unwrap();
         let text = text(&results);
         let (_, intervals) = text.split_once("95 % confidence intervals").unwrap();
         assert!(intervals.contains(" 0.0"), "{text}");

@@ -38,10 +38,10 @@ pub enum CrashPoints {
 }
 
 /// Places by how many there are.
-type PlaceFn = fn(u64) -> CrashPoints;
+type PointsFn = fn(u64) -> CrashPoints;
 
 /// The words of [`CrashPoints`] with a number; one stands as its number alone.
-const COUNTED: [(&str, PlaceFn); 4] = [
+const COUNTED: [(&str, PointsFn); 4] = [
     ("", CrashPoints::Sampled),
     ("spread", CrashPoints::Spread),
     ("boundaries", CrashPoints::Boundaries),
@@ -67,7 +67,7 @@ impl CrashPoints {
         self.counted().map_or(self, |(_, places)| places(count))
     }
 
-    fn counted(self) -> Option<(&'static str, PlaceFn)> {
+    fn counted(self) -> Option<(&'static str, PointsFn)> {
         COUNTED.into_iter().find(|(_, places)| discriminant(&places(0)) == discriminant(&self))
     }
 

@@ -19,30 +19,25 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use smart_default::SmartDefault;
 use steadfast_block::rng::Rng;
 use steadfast_block::{
     BlockDevice, BlockError, Completion, DeviceInfo, Payload, Request, Result, check,
 };
-use steadfast_runtime::{Mutex, MutexGuard, spawn};
+use steadfast_runtime::{Mutex, MutexGuard};
 
 /// Longest request made of adjacent blocks when draining, in bytes.
 const DRAIN_BYTES_MAX: usize = 1 << 20;
 
 /// What the cache is like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, SmartDefault)]
 pub struct CacheSettings {
     /// Bytes it holds; older versions of a block count as well. A write that finds it full is
     /// acknowledged when there is room again.
+    #[default(16 << 20)]
     pub capacity: u64,
     /// Flushes and FUA are answered with success and ignored.
     pub lying: bool,
-}
-
-impl Default for CacheSettings {
-    /// 16 MiB, honest.
-    fn default() -> Self {
-        CacheSettings { capacity: 16 << 20, lying: false }
-    }
 }
 
 /// What a power cut did to the contents of the cache, in units of the device's atomic write.
@@ -62,6 +57,7 @@ struct Version {
     data: Bytes,
 }
 
+#[derive(Default)]
 struct State {
     /// Block number -> its versions, oldest first; never empty.
     blocks: BTreeMap<u64, Vec<Version>>,
@@ -95,15 +91,7 @@ impl WriteCache {
     /// An empty cache before `next`.
     pub fn new(next: Arc<dyn BlockDevice>, settings: CacheSettings) -> Self {
         let info = DeviceInfo { volatile_cache: true, ..next.info() };
-        let state = State {
-            blocks: BTreeMap::new(),
-            bytes: 0,
-            next_sequence: 0,
-            cursor: 0,
-            off: None,
-            failed: None,
-        };
-        let (state, draining) = (Mutex::new(state), Mutex::new(()));
+        let (state, draining) = (Mutex::default(), Mutex::new(()));
         WriteCache(Arc::new(WriteCacheCore { next, info, settings, state, draining }))
     }
 
@@ -151,14 +139,8 @@ impl WriteCache {
         &self,
         body: impl FnOnce(&WriteCacheCore) -> Result<()> + Send + 'static,
     ) -> Completion {
-        let (completer, completion) = Completion::pending();
         let shared = Arc::clone(&self.0);
-        spawn("write cache", move || {
-            let answer = body(&shared);
-            drop(shared);
-            completer.complete(answer.map(|()| Bytes::new()));
-        });
-        completion
+        Completion::on_task("write cache", move || body(&shared).map(|()| Bytes::new()))
     }
 
     fn accept(&self, offset: u64, data: &Payload, fua: bool) -> Completion {
@@ -248,18 +230,16 @@ impl WriteCacheCore {
         if cached.is_empty() {
             return below;
         }
-        let (block, (completer, completion)) = (self.block(), Completion::pending());
-        below.on_done(move |answer| {
-            completer.complete(answer.clone().map(|below| {
-                let mut out = below.to_vec();
-                for (number, _, data) in cached {
-                    let at = ((number - blocks.start) * block) as usize;
-                    out[at..at + data.len()].copy_from_slice(&data);
-                }
-                out.into()
-            }));
-        });
-        completion
+        let block = self.block();
+        let over = move |below: Bytes| {
+            let mut out = below.to_vec();
+            for (number, _, data) in cached {
+                let at = ((number - blocks.start) * block) as usize;
+                out[at..at + data.len()].copy_from_slice(&data);
+            }
+            Bytes::from(out)
+        };
+        below.map(|answer| answer.map(over))
     }
 
     fn flush(&self) -> Result<()> {

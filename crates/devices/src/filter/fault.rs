@@ -11,10 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use steadfast_block::{
-    BlockDevice, BlockError, Completer, Completion, DeviceInfo, Payload, Request, Result, check,
-};
-use steadfast_runtime::{Mutex, Nanos, now, sleep_until, spawn};
+use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Payload, Request, check};
+use steadfast_runtime::{Mutex, Nanos, now, sleep_until};
 
 /// A set of request kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,9 +219,7 @@ impl Fault {
         let io = move |reason| BlockError::Io { device, op, offset, reason };
         match effect {
             Effect::Fail(reason) => Completion::ready(Err(io(reason))),
-            Effect::FailAfter(reason) => {
-                mapped(&self.next.submit(request), move |_| Err(io(reason)))
-            }
+            Effect::FailAfter(reason) => self.next.submit(request).map(move |_| Err(io(reason))),
             Effect::Torn(bytes) => self.torn(bytes, request, &info, io),
             Effect::Lost => match request {
                 Request::Read { .. } => self.next.submit(request),
@@ -233,7 +229,7 @@ impl Fault {
             Effect::Corrupt => match request {
                 Request::Read { .. } => {
                     let block = info.logical_block as usize;
-                    mapped(&self.next.submit(request), move |r| r.map(|b| corrupt(&b, block)))
+                    self.next.submit(request).map(move |r| r.map(|b| corrupt(&b, block)))
                 }
                 _ => self.next.submit(request),
             },
@@ -262,7 +258,7 @@ impl Fault {
         }
         let data: Payload = data.slice(0, len as usize);
         let first = self.next.submit(Request::Write { offset, data, fua });
-        mapped(&first, move |_| Err(io(reason)))
+        first.map(move |_| Err(io(reason)))
     }
 }
 
@@ -298,25 +294,12 @@ fn beside(request: Request, size: u64) -> Request {
     Request::Write { offset, data, fua }
 }
 
-/// A completion that gets another answer made from the first.
-fn mapped(
-    first: &Completion,
-    change: impl FnOnce(Result<Bytes>) -> Result<Bytes> + Send + 'static,
-) -> Completion {
-    let (completer, completion) = Completion::pending();
-    first.on_done(move |answer| completer.complete(change(answer.clone())));
-    completion
-}
-
 fn delayed(first: Completion, earliest: Nanos) -> Completion {
-    let (completer, completion) = Completion::pending();
-    let wait = move |completer: Completer| {
+    Completion::on_task("delayed answer", move || {
         let answer = first.wait();
         sleep_until(earliest);
-        completer.complete(answer);
-    };
-    spawn("delayed answer", move || wait(completer));
-    completion
+        answer
+    })
 }
 
 fn corrupt(good: &Bytes, block: usize) -> Bytes {

@@ -2,7 +2,7 @@
 
 use super::agenda::Agenda;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct BufferSpace {
     capacity: u64,
     held: u64,
@@ -11,7 +11,7 @@ pub(super) struct BufferSpace {
 
 impl BufferSpace {
     pub(super) fn new(capacity: u64) -> Self {
-        BufferSpace { capacity, held: 0, leaving: Agenda::default() }
+        BufferSpace { capacity, ..BufferSpace::default() }
     }
 
     /// Takes space for `len` bytes; from when there is: from `at` on, or when enough have left.

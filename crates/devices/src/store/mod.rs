@@ -348,13 +348,13 @@ impl Store {
         let pages: Vec<(u64, Page)> = pieces(offset, part.len())
             .map(|p| {
                 if let Some(first) = stamp.filter(|_| p.is_whole() && p.at % SECTOR == 0) {
-                    return (p.page, Page::Stamped(packed::stamp_after(first, p.at)));
+                    return (p.page, Page::Stamped(first.after(p.at)));
                 }
                 let bytes = part.slice(p.at..p.at + p.len);
                 (p.page, if p.is_whole() { Page::of(bytes) } else { self.patched(&p, &bytes) })
             })
             .collect();
-        let raw = pages.iter().filter(|(_, page)| page.is_raw()).count();
+        let raw = pages.iter().filter(|(_, page)| matches!(page, Page::Raw(_))).count();
         // A few raw pages must not keep the whole of a large, otherwise packed buffer alive.
         let share = raw * 2 * PAGE >= part.len();
         for (number, page) in pages {

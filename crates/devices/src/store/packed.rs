@@ -58,11 +58,6 @@ impl<'d> Deserialize<'d> for PackedBytes {
     }
 }
 
-/// The stamp of the sector `bytes` after `first` in the same run.
-pub(super) fn stamp_after(first: Stamp, bytes: usize) -> Stamp {
-    first.after(bytes)
-}
-
 /// The value that all the bytes have, if they have one.
 pub(super) fn constant(bytes: &[u8]) -> Option<u8> {
     let (first, rest) = bytes.split_first()?;
@@ -78,10 +73,10 @@ pub(super) fn expand_stamps(first: Stamp, from: usize, out: &mut [u8]) {
         let (sector, skip) = (at - at % SECTOR, at % SECTOR);
         let (now, later) = rest.split_at_mut((SECTOR - skip).min(rest.len()));
         if now.len() == SECTOR {
-            fill_sector(stamp_after(first, sector), now);
+            fill_sector(first.after(sector), now);
         } else {
             let mut whole = [0; SECTOR];
-            fill_sector(stamp_after(first, sector), &mut whole);
+            fill_sector(first.after(sector), &mut whole);
             now.copy_from_slice(&whole[skip..skip + now.len()]);
         }
         at += now.len();
@@ -115,7 +110,7 @@ impl Segment {
                 true
             }
             (Segment::Stamped { first, len }, Segment::Stamped { first: f, len: more })
-                if stamp_after(*first, *len) == *f =>
+                if first.after(*len) == *f =>
             {
                 *len += more;
                 true
@@ -225,7 +220,7 @@ impl PackedBytes {
             Segment::Raw(bytes) => Some(Segment::Raw(bytes.slice(skip..skip + len))),
             Segment::Stamped { first, .. } => {
                 let whole = skip.is_multiple_of(SECTOR) && len.is_multiple_of(SECTOR);
-                whole.then(|| Segment::Stamped { first: stamp_after(*first, skip), len })
+                whole.then(|| Segment::Stamped { first: first.after(skip), len })
             }
         }
     }

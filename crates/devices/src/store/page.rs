@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_block::pattern::{SECTOR, Stamp, stamp_of};
 
-use super::packed::{PackedBytes, Segment, constant, expand_stamps, stamp_after};
+use super::packed::{PackedBytes, Segment, constant, expand_stamps};
 
 /// Bytes in a page.
 pub(super) const PAGE: usize = 4096;
@@ -61,16 +61,12 @@ impl Page {
         };
         let mut sectors = bytes.chunks_exact(SECTOR).enumerate().skip(1);
         sectors
-            .all(|(i, s)| stamp_of(s) == Some(stamp_after(first, i * SECTOR)))
+            .all(|(i, s)| stamp_of(s) == Some(first.after(i * SECTOR)))
             .then_some(Page::Stamped(first))
     }
 
     pub(super) fn is_zero(&self) -> bool {
         matches!(self, Page::Fill(0))
-    }
-
-    pub(super) fn is_raw(&self) -> bool {
-        matches!(self, Page::Raw(_))
     }
 
     /// The same page with memory of its own.

@@ -63,7 +63,7 @@ pub struct Layout {
 
 /// Where an inode lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InodePlace {
+pub struct InodeLocation {
     /// Its group.
     pub group: GroupNo,
     /// Its number in the group, from 0.

@@ -53,7 +53,7 @@ pub(crate) use htree::DxTail;
 pub use htree::{DX_NODE_ENTRIES_OFFSET, DX_ROOT_ENTRIES_OFFSET, DxEntry};
 pub use htree::{DxCountLimit, DxRootInfo, HashVersion, dx_entries_offset};
 pub use inode::{GOOD_OLD_INODE_SIZE, InodeCore, InodeExtra, InodeFlags, RawInode, mode_of};
-pub use layout::{InodePlace, Layout, is_sparse_backup};
+pub use layout::{InodeLocation, Layout, is_sparse_backup};
 pub(crate) use mmp::MMP_MAGIC;
 pub use mmp::Mmp;
 pub use numbers::{FIRST_INODE_REV0, GroupNo, InodeNo};

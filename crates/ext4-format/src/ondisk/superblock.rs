@@ -286,8 +286,10 @@ impl Superblock {
         let Ok((sb, _)) = Superblock::read_from_prefix(bytes) else {
             return Err(Ext4Error::corrupt("the device is too small to hold one", "superblock"));
         };
-        if sb.magic.get() != SUPERBLOCK_MAGIC {
-            return Err(Ext4Error::other_magic(sb.magic.get()));
+        let magic = sb.magic.get();
+        if magic != SUPERBLOCK_MAGIC {
+            let found = format!("the magic number is {magic:#06x}, not 0xef53");
+            return Err(Ext4Error::NoFileSystem { found });
         }
         Ok(sb)
     }

@@ -11,7 +11,7 @@ use steadfast_ext4::MountOptions;
 use steadfast_ext4::mount::replay;
 use steadfast_ext4_check as check;
 use steadfast_ext4_tune::{
-    DiscardedLog, JournalPlace, LossPolicy, NewJournal, attach, detach, move_to, status,
+    DiscardedLog, JournalLocation, LossPolicy, NewJournal, attach, detach, move_to, status,
 };
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
@@ -77,7 +77,7 @@ fn what_a_journal_holds_is_replayed_first() {
         let fs = mount(&disk, None).unwrap();
         assert!(fs.lookup(fs.root(), b"late").is_ok());
         fs.unmount().unwrap();
-        assert_eq!(status(&disk, None).unwrap().place, JournalPlace::None);
+        assert_eq!(status(&disk, None).unwrap().place, JournalLocation::None);
     });
     let images = Images::new();
     let disk = images.dump(&machine[0].store(), "disk");

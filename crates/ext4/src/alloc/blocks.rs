@@ -1,7 +1,7 @@
 //! Taking and freeing blocks: whole clusters, which are what the bitmaps have bits for. Without
 //! `bigalloc` a cluster is a block.
 
-use steadfast_ext4_format::bitmap::{self, FreeRun};
+use steadfast_ext4_format::bitmap::{self, FreeRange};
 use steadfast_ext4_format::ondisk::{GroupNo, InodeNo};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FsError;
@@ -115,7 +115,7 @@ impl Allocator {
     }
 }
 
-fn take(txn: &mut Txn<'_>, group: GroupNo, run: FreeRun) -> Result<()> {
+fn take(txn: &mut Txn<'_>, group: GroupNo, run: FreeRange) -> Result<()> {
     let already = modify_block_bitmap(txn, group, |map| bitmap::set(map, run.start, run.len))?;
     debug_assert_eq!(already, 0, "the run was free");
     let edit = txn.group_mut(group);
@@ -135,7 +135,7 @@ fn set_window(
     txn: &mut Txn<'_>,
     request: &BlockSearch,
     group: GroupNo,
-    run: FreeRun,
+    run: FreeRange,
 ) -> Result<()> {
     let next = run.start + run.len;
     let (_, after) = blocks_of(txn, group, run);

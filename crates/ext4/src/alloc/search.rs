@@ -1,7 +1,7 @@
 //! Searching the bitmaps for a run of free clusters.
 
 use steadfast_ext4_format::Result;
-use steadfast_ext4_format::bitmap::{self, FreeRun};
+use steadfast_ext4_format::bitmap::{self, FreeRange};
 use steadfast_ext4_format::ondisk::{GroupNo, InodeNo};
 
 use super::groups::block_bitmap;
@@ -31,7 +31,7 @@ pub(super) enum Exclude {
 }
 
 /// The blocks, start to end, that bits of a group's bitmap stand for.
-pub(super) fn blocks_of(txn: &Txn<'_>, group: GroupNo, run: FreeRun) -> (u64, u64) {
+pub(super) fn blocks_of(txn: &Txn<'_>, group: GroupNo, run: FreeRange) -> (u64, u64) {
     let layout = &txn.volume.layout;
     let ratio = u64::from(layout.blocks_per_cluster);
     let start = layout.group_start(group) + u64::from(run.start) * ratio;
@@ -43,7 +43,7 @@ pub(super) fn blocks_of(txn: &Txn<'_>, group: GroupNo, run: FreeRun) -> (u64, u6
 pub(super) fn next_of_window(
     txn: &Txn<'_>,
     request: &BlockSearch,
-) -> Result<Option<(GroupNo, FreeRun)>> {
+) -> Result<Option<(GroupNo, FreeRange)>> {
     let BlockSearch { goal, want, owner, .. } = *request;
     let layout = &txn.volume.layout;
     let ratio = layout.blocks_per_cluster;
@@ -57,7 +57,7 @@ pub(super) fn next_of_window(
     let limit = bit + (end - goal) as u32;
     let map = block_bitmap(txn, group)?;
     let run = bitmap::next_run(&map, bit, limit.min(layout.clusters_in_group(group)), want);
-    let held = |run: &FreeRun| {
+    let held = |run: &FreeRange| {
         let (start, end) = blocks_of(txn, group, *run);
         txn.space.freed.overlaps(start, end) || txn.meta.alloc.busy.overlaps(start, end)
     };
@@ -70,7 +70,7 @@ pub(super) fn search(
     txn: &Txn<'_>,
     request: &BlockSearch,
     exclude: Exclude,
-) -> Result<Option<(GroupNo, FreeRun)>> {
+) -> Result<Option<(GroupNo, FreeRange)>> {
     let layout = &txn.volume.layout;
     // OK to unwrap: the goal is one of the volume's blocks.
     let (goal_group, goal_block) = layout.group_of_block(request.goal).unwrap();
@@ -88,7 +88,7 @@ pub(super) fn search(
             return Ok(Some((goal_group, run)));
         }
     }
-    let mut best: Option<(GroupNo, FreeRun)> = None;
+    let mut best: Option<(GroupNo, FreeRange)> = None;
     let mut searched = 0;
     for group in in_order() {
         if txn.group(group).free_blocks() == 0 {

@@ -120,11 +120,6 @@ pub(crate) fn revokes_max(fs: &Ext4) -> usize {
     fs.volume.layout.block_size as usize / 32
 }
 
-/// Bytes that are allocated and freed as one.
-pub(crate) fn allocation_unit(fs: &Ext4) -> u64 {
-    fs.volume.layout.cluster_size()
-}
-
 /// Unmaps file blocks from the end down to `from`, as many as the transaction can take.
 /// Whether all is done.
 pub(crate) fn free_blocks_from(

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use steadfast_block::{Completer, Completion, Payload};
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_ext4_format::{RangeSet, Result};
-use steadfast_pagecache::{DirtyParts, DirtyRun, FailedPages, FileKey, PAGE, PageStore, PageWrite};
+use steadfast_pagecache::{
+    DirtyParts, DirtyRange, FailedPages, FileKey, PAGE, PageStore, PageWrite,
+};
 use steadfast_runtime::cpu;
 use steadfast_vfs::FsError;
 
@@ -43,7 +45,7 @@ impl PageStore for Ext4 {
     fn write_pages(
         &self,
         file: FileKey,
-        runs: Vec<DirtyRun>,
+        runs: Vec<DirtyRange>,
     ) -> steadfast_vfs::Result<Vec<PageWrite>> {
         // What was reserved for pages that cannot be written stays so, until they are written anew
         // or truncated. Somebody may have written to one of them meanwhile and counts on it, and
@@ -68,10 +70,10 @@ fn cached_inode(fs: &Ext4, file: FileKey) -> Result<Arc<Inode>> {
     }
 }
 
-fn write_runs(fs: &Ext4, inode: &Inode, runs: &[DirtyRun]) -> Result<Vec<PageWrite>> {
+fn write_runs(fs: &Ext4, inode: &Inode, runs: &[DirtyRange]) -> Result<Vec<PageWrite>> {
     let block = fs.volume.block_size();
     let end = inode.state().size_written().next_multiple_of(block);
-    let ranges: Vec<(u64, u64, &DirtyRun)> = runs
+    let ranges: Vec<(u64, u64, &DirtyRange)> = runs
         .iter()
         .map(|run| {
             let from = run.first * PAGE as u64;
@@ -100,7 +102,7 @@ fn write_run(
     inode: &Inode,
     mut from: u64,
     to: u64,
-    run: &DirtyRun,
+    run: &DirtyRange,
     started: &mut Vec<PageWrite>,
 ) -> Result<()> {
     cpu(super::CALL);
@@ -143,7 +145,7 @@ fn allocate_run(
     inode: &Inode,
     from: u64,
     to: u64,
-    run: &DirtyRun,
+    run: &DirtyRange,
 ) -> Result<(Vec<Piece>, Option<Completer>)> {
     let block = fs.volume.block_size();
     let mut txn = fs.parts.begin_promised()?.yielding();
@@ -202,14 +204,14 @@ fn allocate_run(
 }
 
 /// Whether something was written into these bytes of the file, which lie in one page of the run.
-fn is_dirty(run: &DirtyRun, from: u64, to: u64) -> bool {
+fn is_dirty(run: &DirtyRange, from: u64, to: u64) -> bool {
     let (page, bytes) = in_page(run, from, to);
     let parts: Option<&DirtyParts> = run.parts.get(page);
     parts.is_none_or(|parts| parts.touch(bytes))
 }
 
 /// Which page of the run these bytes of the file lie in, and where in it.
-fn in_page(run: &DirtyRun, from: u64, to: u64) -> (usize, Range<usize>) {
+fn in_page(run: &DirtyRange, from: u64, to: u64) -> (usize, Range<usize>) {
     let at = from - run.first * PAGE as u64;
     let (page, skip) = ((at / PAGE as u64) as usize, (at % PAGE as u64) as usize);
     (page, skip..skip + (to - from) as usize)
@@ -217,7 +219,7 @@ fn in_page(run: &DirtyRun, from: u64, to: u64) -> (usize, Range<usize>) {
 
 /// The pieces, where blocks are smaller than pages, with those unwritten blocks as holes that are
 /// in a dirty page and not dirty themselves: nothing is written there, and they stay unwritten.
-fn without_untouched(pieces: Vec<Piece>, run: &DirtyRun, block: u64) -> Vec<Piece> {
+fn without_untouched(pieces: Vec<Piece>, run: &DirtyRange, block: u64) -> Vec<Piece> {
     if block >= PAGE as u64 {
         return pieces;
     }
@@ -288,7 +290,7 @@ impl Piece {
 /// reservation.
 fn data_in_hole(
     piece: &Piece,
-    run: &DirtyRun,
+    run: &DirtyRange,
     block: u64,
     as_taken: &dyn Fn(u64) -> bool,
 ) -> Option<u64> {
@@ -324,7 +326,7 @@ impl Writes {
     fn add(
         &mut self,
         pieces: Vec<Piece>,
-        run: &DirtyRun,
+        run: &DirtyRange,
         block: u64,
         as_taken: &dyn Fn(u64) -> bool,
     ) {

@@ -11,7 +11,7 @@ use steadfast_ext4_format::{Ext4Error, Result};
 
 use crate::meta::Txn;
 use crate::planted::Bug;
-use crate::state::{OrphanFile, OrphanPlace, Orphans};
+use crate::state::{OrphanFile, OrphanLocation, Orphans};
 
 /// The orphan after `no` in the list on disk.
 ///
@@ -33,7 +33,7 @@ impl Orphans {
             && let Some(slot) = txn.free_orphan_slot(file.slots(block_size))
         {
             file.write_slot(txn, slot, no)?;
-            txn.set_orphan_place(no, Some(OrphanPlace::Slot(slot)));
+            txn.set_orphan_place(no, Some(OrphanLocation::Slot(slot)));
             return Ok(());
         }
         let head = InodeNo(txn.superblock().last_orphan.get());
@@ -42,7 +42,7 @@ impl Orphans {
         // On a damaged disk it may be in the file, too.
         let after = txn.listed_orphan(head).map(|_| head);
         relink(txn, after, |(before, _)| *before = Some(no));
-        txn.set_orphan_place(no, Some(OrphanPlace::Listed { before: None, after }));
+        txn.set_orphan_place(no, Some(OrphanLocation::Listed { before: None, after }));
         Ok(())
     }
 
@@ -59,14 +59,14 @@ impl Orphans {
     pub(crate) fn remove(&self, txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
         let (before, after) = match txn.orphan_place(no) {
             None => return Ok(()),
-            Some(OrphanPlace::Slot(slot)) => {
+            Some(OrphanLocation::Slot(slot)) => {
                 // OK to unwrap: a slot comes from the file.
                 let file = self.file.as_ref().unwrap();
                 file.write_slot(txn, slot, InodeNo::NONE)?;
                 txn.set_orphan_place(no, None);
                 return Ok(());
             }
-            Some(OrphanPlace::Listed { before, after }) => (before, after),
+            Some(OrphanLocation::Listed { before, after }) => (before, after),
         };
         let next = after.unwrap_or(InodeNo::NONE).0;
         match before {
@@ -92,7 +92,7 @@ fn relink(
     {
         change(&mut between);
         let (before, after) = between;
-        txn.set_orphan_place(no, Some(OrphanPlace::Listed { before, after }));
+        txn.set_orphan_place(no, Some(OrphanLocation::Listed { before, after }));
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use steadfast_ext4_format::ondisk::{
-    FIRST_INODE_REV0, GOOD_OLD_INODE_SIZE, InodeNo, InodePlace, RawInode, RoCompat,
+    FIRST_INODE_REV0, GOOD_OLD_INODE_SIZE, InodeLocation, InodeNo, RawInode, RoCompat,
 };
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::Tid;
@@ -12,7 +12,7 @@ use steadfast_vfs::{FileType, FsError, Timestamp};
 
 use super::txn::Txn;
 use crate::planted::Bug;
-use crate::state::{Inode, InodeEdit, Life, OrphanPlace};
+use crate::state::{Inode, InodeEdit, Life, OrphanLocation};
 
 /// Longest file that all implementations of ext2 can read.
 const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
@@ -21,7 +21,7 @@ const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
 const SEEN_MAX: usize = 4;
 
 impl Txn<'_> {
-    pub(crate) fn inode_block(&self, no: InodeNo) -> Result<(u64, InodePlace)> {
+    pub(crate) fn inode_block(&self, no: InodeNo) -> Result<(u64, InodeLocation)> {
         let place = self.volume.layout.inode_place(no)?;
         let table = self.group(place.group).inode_table();
         Ok((table + u64::from(place.table_block), place))
@@ -203,7 +203,7 @@ impl Txn<'_> {
     }
 
     /// Where an orphan is written, as this transaction sees it.
-    pub(crate) fn orphan_place(&self, no: InodeNo) -> Option<OrphanPlace> {
+    pub(crate) fn orphan_place(&self, no: InodeNo) -> Option<OrphanLocation> {
         let edited = self.orphan_edit.as_ref().and_then(|edit| edit.get(&no).copied());
         edited.unwrap_or_else(|| self.meta.orphans.place(no))
     }
@@ -215,13 +215,13 @@ impl Txn<'_> {
     /// Who is before and after an orphan, if it is one of the list.
     pub(crate) fn listed_orphan(&self, no: InodeNo) -> Option<(Option<InodeNo>, Option<InodeNo>)> {
         match self.orphan_place(no) {
-            Some(OrphanPlace::Listed { before, after }) => Some((before, after)),
+            Some(OrphanLocation::Listed { before, after }) => Some((before, after)),
             _ => None,
         }
     }
 
     /// Changes where an orphan is written; `None`: it is one no more.
-    pub(crate) fn set_orphan_place(&mut self, no: InodeNo, place: Option<OrphanPlace>) {
+    pub(crate) fn set_orphan_place(&mut self, no: InodeNo, place: Option<OrphanLocation>) {
         self.orphan_edit.get_or_insert_default().insert(no, place);
     }
 

@@ -56,10 +56,6 @@ impl Ext4 {
         }
     }
 
-    fn has_orphans(&self) -> bool {
-        self.parts.lock_meta().orphans.len() > 0
-    }
-
     /// Changes the superblock in its place, after the log holds it: a write that a power cut
     /// tears is made whole by recovery.
     fn rewrite_superblock(&self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
@@ -122,7 +118,7 @@ impl Ext4 {
         self.pages.shutdown();
         let forced = self.volume.status.read_only_because().is_some();
         self.volume.status.set_unmounted();
-        let orphans_left = self.has_orphans();
+        let orphans_left = self.parts.lock_meta().orphans.len() > 0;
         self.log_superblock(|sb| self.mark_clean(sb, forced, orphans_left))?;
         self.parts.log.close()?;
         self.mark_recovered()?;

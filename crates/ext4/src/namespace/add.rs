@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use steadfast_ext4_format::Result;
+use steadfast_ext4_format::dir::is_dot_name;
 use steadfast_ext4_format::extents::{Node, ROOT_BYTES};
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_vfs::{FileType, FsError, NewNode};
 
 use super::entry::{
     check_changeable, check_key, check_name, check_not_fixed, check_project, find,
-    is_cached_absent, is_dots, kind_of, make_inode, name_changed, record_name,
+    is_cached_absent, kind_of, make_inode, name_changed, record_name,
 };
 use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
 use crate::dir::InodeBlocks;
@@ -190,7 +191,8 @@ pub fn link(parts: &Parts, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<Arc
 /// Refuses a name that cannot be added to `dir`.
 fn check_new(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()> {
     check_name(txn, dir, name)?;
-    if is_dots(name) || (!is_cached_absent(txn, dir, name)? && find(txn, dir, name)?.is_some()) {
+    if is_dot_name(name) || (!is_cached_absent(txn, dir, name)? && find(txn, dir, name)?.is_some())
+    {
         return Err(FsError::Exists.into());
     }
     check_key(txn, dir)?;

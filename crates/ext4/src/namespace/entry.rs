@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steadfast_ext4_format::dir::NameLocation;
+use steadfast_ext4_format::dir::{NameLocation, is_dot_name};
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, NAME_MAX};
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{Dirent, FileType, FsError, Ino, NewNode};
@@ -25,7 +25,7 @@ pub fn lookup(parts: &Parts, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
     let txn = parts.look_yielding();
     check_name(&txn, dir, name)?;
     let found = find(&txn, dir, name)?.map(|found| found.ino);
-    if !is_dots(name) && has_one_spelling(flags_of(&txn, dir)?) {
+    if !is_dot_name(name) && has_one_spelling(flags_of(&txn, dir)?) {
         parts.names.learn(dir, name.into(), found);
     }
     txn.inode(found.ok_or(FsError::NotFound)?)
@@ -171,10 +171,6 @@ pub(super) fn encrypted_target(no: InodeNo, stored: &[u8]) -> Result<Vec<u8>> {
     let target = len.filter(|len| *len > 0).and_then(|len| stored.get(2..2 + len));
     let corrupt = || Ext4Error::corrupt("impossible length", format!("encrypted link inode {no}"));
     Ok(steadfast_ext4_format::dir::nokey::show(0, 0, target.ok_or_else(corrupt)?))
-}
-
-pub(super) fn is_dots(name: &[u8]) -> bool {
-    steadfast_ext4_format::dir::is_dot_name(name)
 }
 
 /// Refuses what can be no name in `dir`.

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use steadfast_ext4_format::Result;
+use steadfast_ext4_format::dir::is_dot_name;
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_vfs::{FileType, FsError};
 
-use super::entry::{
-    check_name, check_removable, find, is_dots, kind_of, name_changed, record_name,
-};
+use super::entry::{check_name, check_removable, find, kind_of, name_changed, record_name};
 use super::links::{remove_link, remove_subdirectory, retire_directory};
 use crate::dir::InodeBlocks;
 use crate::meta::{Parts, Txn};
@@ -29,7 +28,7 @@ pub(crate) fn unlink(
 ) -> Result<Option<Arc<Inode>>> {
     let mut txn = parts.begin_yielding()?;
     check_name(&txn, dir, name)?;
-    if is_dots(name) {
+    if is_dot_name(name) {
         return Err(FsError::IsDirectory.into());
     }
     let found = find(&txn, dir, name)?.ok_or(FsError::NotFound)?;

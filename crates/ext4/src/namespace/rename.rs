@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use steadfast_ext4_format::dir::NameLocation;
+use steadfast_ext4_format::dir::{NameLocation, is_dot_name};
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, NewNode, RenameFlags};
 
 use super::entry::{
     check_changeable, check_key, check_name, check_project, check_removable, find,
-    is_cached_absent, is_dots, kind_of, make_inode, name_changed, record_name,
+    is_cached_absent, kind_of, make_inode, name_changed, record_name,
 };
 use super::links::{
     add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
@@ -152,10 +152,10 @@ pub fn rename(
 }
 
 fn check_arguments(from: &[u8], to: &[u8], flags: RenameFlags) -> Result<()> {
-    if is_dots(from) {
+    if is_dot_name(from) {
         return Err(FsError::Busy { what: "\".\" and \"..\" cannot be renamed" }.into());
     }
-    if is_dots(to) {
+    if is_dot_name(to) {
         if flags.contains(RenameFlags::NO_REPLACE) {
             return Err(FsError::Exists.into());
         }

@@ -5,6 +5,7 @@ mod table;
 
 use std::sync::Arc;
 
+use smart_default::SmartDefault;
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::{Compat, Superblock};
 use steadfast_ext4_format::{Result, refused};
@@ -143,7 +144,7 @@ impl AccessTimes {
 
 /// Mount options. The default is the kernel's: data=ordered, delayed allocation, commit every
 /// five seconds.
-#[derive(Clone)]
+#[derive(Clone, SmartDefault)]
 pub struct MountOptions {
     /// `data=`.
     pub data: DataMode,
@@ -171,15 +172,18 @@ pub struct MountOptions {
     /// with `read_only`: a mount that may write is refused.
     pub no_load: bool,
     /// `delalloc`: allocate when data is written back rather than when it is written.
+    #[default(true)]
     pub delayed_allocation: bool,
     /// `auto_da_alloc`: contents that wait for their places (delayed allocation) are written out
     /// before their file is renamed over another, and when a file that was cut to nothing is
     /// closed, so that a program that forgets to sync is not left with an empty file.
+    #[default(true)]
     pub auto_da_alloc: bool,
     /// The largest window of free blocks, in bytes, that is kept behind a growing file so that
     /// files that grow side by side stay in runs of this length. The window is as large as the
     /// file up to here. Default: 8 MiB, where the kernel's allocator stops
     /// (`ext4_mb_normalize_request`, fs/ext4/mballoc.c). At most a block group is kept.
+    #[default(8 << 20)]
     pub window_max: u64,
     /// Let everybody use the blocks reserved for the super-user.
     pub use_reserved: bool,
@@ -192,8 +196,10 @@ pub struct MountOptions {
     /// The page cache's settings.
     pub page_cache: Settings,
     /// Clean metadata blocks kept in memory.
+    #[default(16384)]
     pub metadata_cache_blocks: usize,
     /// Inodes kept in memory beside those in use, and twice as many names.
+    #[default(32768)]
     pub inode_cache: usize,
     /// `cache=`: bytes for everything that is kept in memory of the disk's contents (pages, block
     /// images that the journal has and the home places do not, metadata blocks, inodes, names).
@@ -201,42 +207,13 @@ pub struct MountOptions {
     /// `None`: those say it; the memory of the page cache is then for pages and for block images,
     /// which take at most half of it.
     pub cache_bytes: Option<u64>,
-    /// The date at which a simulation begins, in seconds since 1970. Ignored in real time.
+    /// The date at which a simulation begins, in seconds since 1970: 2024-01-01 by default. Ignored
+    /// in real time.
+    #[default(1_704_067_200)]
     pub simulated_epoch: u64,
     /// A bug that the crash explorer is to find.
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<crate::Bug>,
-}
-
-impl Default for MountOptions {
-    fn default() -> Self {
-        MountOptions {
-            data: DataMode::Ordered,
-            transact: TransactPolicy::default(),
-            data_given: None,
-            journal_device: None,
-            journal_number: 0,
-            journal: steadfast_journal::Config::default(),
-            dax: Dax::default(),
-            read_only: false,
-            no_load: false,
-            delayed_allocation: true,
-            auto_da_alloc: true,
-            window_max: 8 << 20,
-            use_reserved: false,
-            access_times: AccessTimes::default(),
-            sync_names: false,
-            no_directory_access_times: false,
-            page_cache: Settings::default(),
-            metadata_cache_blocks: 16384,
-            inode_cache: 32768,
-            cache_bytes: None,
-            // 2024-01-01.
-            simulated_epoch: 1_704_067_200,
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
-        }
-    }
 }
 
 impl std::fmt::Debug for MountOptions {

@@ -28,6 +28,20 @@ const fn option(
     MountOption { of, form, remount: false, help }
 }
 
+type Setter = fn(&mut MountOptions, bool);
+type Getter = fn(&MountOptions) -> bool;
+
+/// An option without a value that a mount keeps: the words that switch it on and off, and how it is
+/// set and read.
+const fn switch(
+    of: &'static str,
+    (on, off): (&'static [&'static str], &'static [&'static str]),
+    (set, get): (Setter, Getter),
+    help: &'static str,
+) -> MountOption<MountOptions> {
+    option(of, Form::Switch { on, off, set, get }, help)
+}
+
 /// The table.
 pub static OPTIONS: &[MountOption<MountOptions>] = &[
     option(
@@ -67,36 +81,24 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         "how long changes may stay unwritten; through a mount contents too, because sync(2) does \
          not reach it (fsync does)",
     ),
-    option(
+    switch(
         JOURNAL,
-        Form::Switch {
-            on: &["fast_commit"],
-            off: &[],
-            set: |o, on| o.journal.fast_commits = on,
-            get: |o| o.journal.fast_commits,
-        },
+        (&["fast_commit"], &[]),
+        (|o, on| o.journal.fast_commits = on, |o| o.journal.fast_commits),
         "an fsync writes small records of what changed instead of whole blocks, where it can; for \
          file systems with this feature. After a crash mount first (or steadfast replay): e2fsck \
          (1.47) replays such records wrongly, also the kernel's",
     ),
-    option(
+    switch(
         JOURNAL,
-        Form::Switch {
-            on: &["journal_async_commit"],
-            off: &[],
-            set: |o, on| o.journal.async_commit = on,
-            get: |o| o.journal.async_commit,
-        },
+        (&["journal_async_commit"], &[]),
+        (|o, on| o.journal.async_commit = on, |o| o.journal.async_commit),
         "commit without waiting for the blocks before the commit block",
     ),
-    option(
+    switch(
         JOURNAL,
-        Form::Switch {
-            on: &["accept_volatile", "accept-volatile"],
-            off: &[],
-            set: |o, on| o.journal.accept_volatile = on,
-            get: |o| o.journal.accept_volatile,
-        },
+        (&["accept_volatile", "accept-volatile"], &[]),
+        (|o, on| o.journal.accept_volatile = on, |o| o.journal.accept_volatile),
         "accept a journal device that loses its contents without power",
     ),
     MountOption {
@@ -110,24 +112,16 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         remount: true,
         help: "change nothing",
     },
-    option(
+    switch(
         JOURNAL,
-        Form::Switch {
-            on: &["noload", "norecovery"],
-            off: &[],
-            set: |o, on| o.no_load = on,
-            get: |o| o.no_load,
-        },
+        (&["noload", "norecovery"], &[]),
+        (|o, on| o.no_load = on, |o| o.no_load),
         "with ro: do not look at the journal",
     ),
-    option(
+    switch(
         FS,
-        Form::Switch {
-            on: &["delalloc"],
-            off: &["nodelalloc"],
-            set: |o, on| o.delayed_allocation = on,
-            get: |o| o.delayed_allocation,
-        },
+        (&["delalloc"], &["nodelalloc"]),
+        (|o, on| o.delayed_allocation = on, |o| o.delayed_allocation),
         "allocate when contents are written back, not when they are written",
     ),
     option(
@@ -141,14 +135,10 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
          the flag (chattr +x), or all. Memory maps (mmap) still go through the kernel's page \
          cache: FUSE has no other way",
     ),
-    option(
+    switch(
         FS,
-        Form::Switch {
-            on: &["auto_da_alloc", "auto_da_alloc=1"],
-            off: &["noauto_da_alloc", "auto_da_alloc=0"],
-            set: |o, on| o.auto_da_alloc = on,
-            get: |o| o.auto_da_alloc,
-        },
+        (&["auto_da_alloc", "auto_da_alloc=1"], &["noauto_da_alloc", "auto_da_alloc=0"]),
+        (|o, on| o.auto_da_alloc = on, |o| o.auto_da_alloc),
         "write a file out before it is renamed over another, and when it was truncated to 0 bytes \
          and is closed",
     ),
@@ -173,25 +163,17 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         remount: true,
         help: "never for reading a directory",
     },
-    option(
+    switch(
         FS,
-        Form::Switch {
-            on: &["dirsync"],
-            off: &[],
-            set: |o, on| o.sync_names = on,
-            get: |o| o.sync_names,
-        },
+        (&["dirsync"], &[]),
+        (|o, on| o.sync_names = on, |o| o.sync_names),
         "a name that is made, renamed or removed is durable when the call returns; sync does so \
          too",
     ),
-    option(
+    switch(
         FS,
-        Form::Switch {
-            on: &["use_reserved"],
-            off: &[],
-            set: |o, on| o.use_reserved = on,
-            get: |o| o.use_reserved,
-        },
+        (&["use_reserved"], &[]),
+        (|o, on| o.use_reserved = on, |o| o.use_reserved),
         "everybody may use the reserved blocks; without it nobody may, not even root",
     ),
     option(

@@ -11,7 +11,7 @@ use crate::extents::{block_goal, block_of, map_metadata_block};
 use crate::meta::Txn;
 
 /// Where an entry is: block of the file, and number in it.
-pub(super) type EntryPlace = (u32, usize);
+pub(super) type EntryLocation = (u32, usize);
 
 fn corrupt(no: InodeNo, block: u32, what: &str) -> Ext4Error {
     Ext4Error::corrupt(what, format!("quota file inode {no}, block {block}"))
@@ -84,7 +84,7 @@ pub(crate) fn quota_entry(
     txn: &Txn<'_>,
     no: InodeNo,
     id: u32,
-) -> Result<Option<(EntryPlace, QuotaEntry)>> {
+) -> Result<Option<(EntryLocation, QuotaEntry)>> {
     let info = quota_info(txn, no)?;
     let mut at = QUOTA_ROOT;
     for level in 0..QUOTA_DEPTH {
@@ -112,7 +112,7 @@ pub(crate) fn quota_entry(
 pub(crate) fn write_quota_entry(
     txn: &mut Txn<'_>,
     no: InodeNo,
-    (at, i): EntryPlace,
+    (at, i): EntryLocation,
     entry: QuotaEntry,
 ) -> Result<()> {
     let mut block = quota_block(txn, no, at)?;
@@ -121,7 +121,7 @@ pub(crate) fn write_quota_entry(
 }
 
 /// Adds an entry of zeros for an id that has none.
-pub(crate) fn add_quota_entry(txn: &mut Txn<'_>, no: InodeNo, id: u32) -> Result<EntryPlace> {
+pub(crate) fn add_quota_entry(txn: &mut Txn<'_>, no: InodeNo, id: u32) -> Result<EntryLocation> {
     let mut info = quota_info(txn, no)?;
     let mut at = QUOTA_ROOT;
     let mut place = None;
@@ -169,7 +169,7 @@ fn take_quota_slot(
     no: InodeNo,
     id: u32,
     info: &mut QuotaInfo,
-) -> Result<EntryPlace> {
+) -> Result<EntryLocation> {
     let at = if info.free_entry.get() != 0 {
         quota_link(no, 0, info.free_entry.get(), info)?
     } else {

@@ -9,18 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steadfast_ext4_format::RangeSet;
 use steadfast_journal::Tid;
 
+use super::home::BlockRanges;
 use super::space::{AllocState, Space, SpaceEdit};
 use super::{Fresh, HomeMark};
-
-/// Runs of blocks, start to end.
-type Runs = Vec<(u64, u64)>;
 
 /// Who gives blocks and inode numbers, and counts them. Windows and busy blocks are in
 /// [`AllocState`], under the metadata lock.
 pub(crate) struct Allocator {
     counts: Mutex<Space>,
     /// Blocks freed by transactions that have committed since the allocator last looked.
-    freed_committed: Arc<Mutex<Runs>>,
+    freed_committed: Arc<Mutex<BlockRanges>>,
     /// Of an external journal: how far its log must go for what is on the device.
     pub home: Option<Arc<HomeMark>>,
     /// With data=transact: the blocks that may be overwritten.
@@ -53,7 +51,7 @@ impl Allocator {
     /// What the commit of a transaction does for the blocks that are busy until then.
     pub fn on_commit(&self, busy: &RangeSet) -> Box<dyn FnOnce(Tid) + Send> {
         let (freed_committed, home) = (Arc::clone(&self.freed_committed), self.home.clone());
-        let freed: Runs = busy.iter().collect();
+        let freed: BlockRanges = busy.iter().collect();
         Box::new(move |tid| match home {
             Some(home) => home.hold(tid, freed),
             None => freed_committed.lock().unwrap_or_else(PoisonError::into_inner).extend(freed),

@@ -44,6 +44,7 @@ struct Hold {
 type Part = FxHashMap<InodeNo, Hold>;
 
 /// Who is held, and what is due.
+#[derive(Default)]
 pub(crate) struct Holds {
     /// Taken below `Inode::state`, and nothing else while one is held.
     parts: [sync::Mutex<Part>; PARTS],
@@ -52,6 +53,7 @@ pub(crate) struct Holds {
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
+#[derive(Default)]
 struct HoldQueue {
     /// Inodes that only holds keep, or that are due.
     waiting: AtomicU64,
@@ -76,25 +78,6 @@ struct Due {
     /// So many deletions have been tried.
     tried: u64,
     stop: bool,
-}
-
-impl Default for Holds {
-    fn default() -> Self {
-        let shared = HoldQueue {
-            waiting: AtomicU64::new(0),
-            came: AtomicU64::new(0),
-            given_up: AtomicU64::new(0),
-            done: AtomicU64::new(0),
-            due: Mutex::new(Due::default()),
-            changed: Condvar::new(),
-        };
-        Holds {
-            parts: Default::default(),
-            shared: Arc::new(shared),
-            has_task: AtomicBool::new(false),
-            task: Mutex::new(None),
-        }
-    }
 }
 
 impl Holds {

@@ -27,8 +27,8 @@ use steadfast_journal::{CheckpointHook, FsBlock, JournalError, Tid};
 use steadfast_runtime::{Mutex, MutexGuard};
 use zerocopy::IntoBytes;
 
-/// Runs of blocks, start to end.
-type Runs = Vec<(u64, u64)>;
+/// Ranges of blocks, start to end.
+pub(super) type BlockRanges = Vec<(u64, u64)>;
 
 /// The file system's block with the superblock, as it stands on the device.
 struct DiskSuperblock {
@@ -54,9 +54,9 @@ struct FreedBlocks {
     data_in_place: bool,
     /// The mark on the device.
     mark: Option<Tid>,
-    held: Vec<(Tid, Runs)>,
+    held: Vec<(Tid, BlockRanges)>,
     /// Reached by the mark, and not taken yet.
-    released: Runs,
+    released: BlockRanges,
 }
 
 impl std::fmt::Debug for HomeMark {
@@ -95,7 +95,7 @@ impl HomeMark {
     }
 
     /// A committed transaction has freed these blocks.
-    pub(crate) fn hold(&self, tid: Tid, blocks: Runs) {
+    pub(crate) fn hold(&self, tid: Tid, blocks: BlockRanges) {
         let mut freed = self.freed();
         match freed.mark {
             Some(mark) if mark.is_at_least(tid) => freed.released.extend(blocks),
@@ -110,13 +110,13 @@ impl HomeMark {
     }
 
     /// Takes the blocks that the mark has reached.
-    pub(crate) fn take_released(&self) -> Runs {
+    pub(crate) fn take_released(&self) -> BlockRanges {
         std::mem::take(&mut self.freed().released)
     }
 
     /// Who asks knows nothing of freed blocks any more: those that the mark has reached are free,
     /// and these are the others.
-    pub(crate) fn forget_released(&self) -> Runs {
+    pub(crate) fn forget_released(&self) -> BlockRanges {
         let mut freed = self.freed();
         freed.released.clear();
         freed.held.iter().flat_map(|(_, blocks)| blocks).copied().collect()

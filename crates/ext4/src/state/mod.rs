@@ -51,7 +51,7 @@ pub(crate) use inode::InodeState;
 pub(crate) use inode_cache::InodeCache;
 pub(crate) use mapping::{ExtentCache, MapChange};
 pub(crate) use names::{Change as NameEdit, NameCache};
-pub(crate) use orphans::{OrphanEdit, OrphanFile, OrphanPlace, OrphanSet, Orphans};
+pub(crate) use orphans::{OrphanEdit, OrphanFile, OrphanLocation, OrphanSet, Orphans};
 pub use points::{LastPoint, RolledBack, SincePoint};
 pub(crate) use protection::Protection;
 pub(crate) use quotas::{Id as QuotaId, Quotas};

@@ -25,7 +25,7 @@ pub(crate) struct Orphans {
 
 /// Where an orphan is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OrphanPlace {
+pub(crate) enum OrphanLocation {
     /// In this slot of the orphan file.
     Slot(u32),
     /// In the list, between these.
@@ -33,19 +33,19 @@ pub(crate) enum OrphanPlace {
 }
 
 /// What a transaction changes: new places, `None` for who is an orphan no more.
-pub(crate) type OrphanEdit = BTreeMap<InodeNo, Option<OrphanPlace>>;
+pub(crate) type OrphanEdit = BTreeMap<InodeNo, Option<OrphanLocation>>;
 
 /// Who is an orphan, and where that is written. The metadata lock guards it.
 #[derive(Debug, Default)]
 pub(crate) struct OrphanSet {
-    places: FxHashMap<InodeNo, OrphanPlace>,
+    places: FxHashMap<InodeNo, OrphanLocation>,
     /// All slots from this one on are free, and `holes` below it.
     slots_end: u32,
     holes: BTreeSet<u32>,
 }
 
 impl OrphanSet {
-    pub fn place(&self, no: InodeNo) -> Option<OrphanPlace> {
+    pub fn place(&self, no: InodeNo) -> Option<OrphanLocation> {
         self.places.get(&no).copied()
     }
 
@@ -59,15 +59,15 @@ impl OrphanSet {
             .places
             .iter()
             .filter_map(|(no, place)| match place {
-                OrphanPlace::Slot(slot) => Some((*slot, *no)),
-                OrphanPlace::Listed { .. } => None,
+                OrphanLocation::Slot(slot) => Some((*slot, *no)),
+                OrphanLocation::Listed { .. } => None,
             })
             .collect();
         let is_head =
-            |place: &OrphanPlace| matches!(place, OrphanPlace::Listed { before: None, .. });
+            |place: &OrphanLocation| matches!(place, OrphanLocation::Listed { before: None, .. });
         let head = self.places.iter().find(|(_, place)| is_head(place)).map(|(no, _)| *no);
         let list = std::iter::successors(head, |no| match self.places.get(no) {
-            Some(OrphanPlace::Listed { after, .. }) => *after,
+            Some(OrphanLocation::Listed { after, .. }) => *after,
             _ => None,
         });
         slots.into_values().chain(list).collect()
@@ -85,20 +85,20 @@ impl OrphanSet {
             list.iter().filter(|no| !self.places.contains_key(no)).copied().collect();
         for (i, no) in list.iter().enumerate() {
             let before = i.checked_sub(1).map(|i| list[i]);
-            let place = OrphanPlace::Listed { before, after: list.get(i + 1).copied() };
+            let place = OrphanLocation::Listed { before, after: list.get(i + 1).copied() };
             self.places.insert(*no, place);
         }
     }
 
     /// Learns at mount what a slot holds.
     pub fn set_slot(&mut self, slot: u32, no: InodeNo) {
-        self.apply(BTreeMap::from([(no, Some(OrphanPlace::Slot(slot)))]));
+        self.apply(BTreeMap::from([(no, Some(OrphanLocation::Slot(slot)))]));
     }
 
     /// The lowest free slot, if there are so many; those that `edit` takes are not.
     pub fn free_slot(&self, slots: u32, edit: Option<&OrphanEdit>) -> Option<u32> {
         let is_taken = |slot: u32| {
-            let taken = Some(OrphanPlace::Slot(slot));
+            let taken = Some(OrphanLocation::Slot(slot));
             edit.is_some_and(|edit| edit.values().any(|place| *place == taken))
         };
         let slot = self.holes.iter().copied().chain(self.slots_end..).find(|slot| !is_taken(*slot));
@@ -115,10 +115,10 @@ impl OrphanSet {
             if before == place {
                 continue;
             }
-            if let Some(OrphanPlace::Slot(slot)) = before {
+            if let Some(OrphanLocation::Slot(slot)) = before {
                 self.holes.insert(slot);
             }
-            if let Some(OrphanPlace::Slot(slot)) = place {
+            if let Some(OrphanLocation::Slot(slot)) = place {
                 self.holes.extend(self.slots_end..slot);
                 self.slots_end = self.slots_end.max(slot + 1);
                 self.holes.remove(&slot);
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(o.free_slot(2, None), Some(0));
         assert!(o.uses_file() && o.all() == [InodeNo(13)]);
         // A transaction that is not finished has it already.
-        let edit = BTreeMap::from([(InodeNo(14), Some(OrphanPlace::Slot(0)))]);
+        let edit = BTreeMap::from([(InodeNo(14), Some(OrphanLocation::Slot(0)))]);
         assert_eq!(o.free_slot(3, Some(&edit)), Some(2));
         o.apply(edit);
         o.apply(BTreeMap::from([(InodeNo(13), None), (InodeNo(14), None)]));
@@ -168,7 +168,7 @@ mod tests {
         o.set_slot(5, InodeNo(30));
         assert_eq!(o.all(), [InodeNo(30), InodeNo(20), InodeNo(12), InodeNo(17)]);
         assert_eq!(o.free_slot(9, None), Some(0));
-        let middle = OrphanPlace::Listed { before: Some(InodeNo(20)), after: Some(InodeNo(17)) };
+        let middle = OrphanLocation::Listed { before: Some(InodeNo(20)), after: Some(InodeNo(17)) };
         assert_eq!(o.place(InodeNo(12)), Some(middle));
     }
 }

@@ -79,19 +79,16 @@ impl Ext4 {
             fresh.clear();
         }
         let ended = last_ended(journal);
-        transact.state().last = Some(LastPoint { transaction: ended, at: self.seconds_now() });
+        transact.state().last =
+            Some(LastPoint { transaction: ended, at: self.volume.clock.seconds() });
         Ok(ended)
     }
 
     /// A mount that has changed nothing makes no point, but has one to go back to.
     pub(super) fn note_point_of_mount(&self, transact: &Transact) {
         let Some(journal) = self.journal() else { return };
-        let now = LastPoint { transaction: last_ended(journal), at: self.seconds_now() };
+        let now = LastPoint { transaction: last_ended(journal), at: self.volume.clock.seconds() };
         transact.state().last.get_or_insert(now);
-    }
-
-    fn seconds_now(&self) -> u64 {
-        self.volume.clock.seconds()
     }
 
     /// Refuses when data has been lost on its way to the device, and from then on.

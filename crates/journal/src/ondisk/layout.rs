@@ -7,7 +7,7 @@ use crate::checksum::crc32c;
 use crate::{Checksums, JournalFeatures};
 
 /// Sizes and seeds that follow from a superblock. Sizes are bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Layout {
     pub block_size: usize,
     pub checksums: Checksums,

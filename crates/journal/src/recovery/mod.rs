@@ -76,7 +76,44 @@ impl Recovery {
     /// [`JournalError::Corrupt`] if a committed transaction is damaged; [`JournalError::Block`] if
     /// a device failed.
     pub fn read(log: &Log, fs: &dyn BlockDevice) -> Result<Recovery> {
-        examine(log, fs)
+        let sb = log.read_superblock()?;
+        let mut report = RecoveryReport {
+            was_clean: true,
+            next_tid: sb.sequence().plus(1),
+            errno: sb.errno(),
+            ..RecoveryReport::default()
+        };
+        if !sb.checksum_matches() {
+            report.findings.push(RecoveryFinding::TornSuperblock);
+        }
+        let Some(start) = sb.start() else {
+            return Ok(Recovery::new(report, Overlay::new(), None));
+        };
+        let mut reader = read::Reader::new(log, &sb);
+        let mut scanned = scan::scan(&mut reader, start, sb.sequence())?;
+        if reader.layout.async_commit {
+            replay::drop_unwritten_end(&mut reader, &mut scanned)?;
+        }
+        let by_age = !log.has(Bug::RevokeOfAnyAge);
+        let revoked = revoke::table(&scanned.transactions, by_age);
+        let blocks = fs.info().size / u64::from(log.block_size());
+        let overlay = replay::images(&mut reader, &scanned, &revoked, blocks, &mut report)?;
+        report.was_clean = false;
+        report.newest_commit = (!scanned.transactions.is_empty()).then_some(scanned.newest_seconds);
+        report.transactions = scanned.transactions.len() as u32;
+        if let (Some(first), Some(last)) =
+            (scanned.transactions.first(), scanned.transactions.last())
+        {
+            report.range = Some((first.tid, last.tid));
+        }
+        // One is skipped, as the kernel does: a transaction that was being written has `end`, and
+        // its blocks are still in the log.
+        report.next_tid = scanned.end.plus(1);
+        report.findings.append(&mut scanned.findings);
+        report.blocks_replayed = overlay.len() as u64;
+        let fast_commits = fast::find(&mut reader, &sb, scanned.end)?;
+        report.fast_commits = fast_commits.as_ref().map_or(0, |f| f.commits.len() as u32);
+        Ok(Recovery::new(report, overlay, fast_commits))
     }
 
     /// Writes everything home and marks the log clean; `changes` is the result of the fast commits
@@ -136,7 +173,7 @@ impl Recovery {
 /// [`JournalError::Block`] if a device failed; then the log is as it was and recovery can be tried
 /// again.
 pub fn recover(log: &Log, fs: &dyn BlockDevice) -> Result<RecoveryReport> {
-    examine(log, fs)?.without_fast_commits()?.finish(log, fs, &Overlay::new(), None)
+    Recovery::read(log, fs)?.without_fast_commits()?.finish(log, fs, &Overlay::new(), None)
 }
 
 /// What [`recover`] would do, without writing anything: the report, and the contents of the
@@ -145,7 +182,7 @@ pub fn recover(log: &Log, fs: &dyn BlockDevice) -> Result<RecoveryReport> {
 /// # Errors
 /// As [`recover`].
 pub fn recover_dry(log: &Log, fs: &dyn BlockDevice) -> Result<(RecoveryReport, Overlay)> {
-    let found = examine(log, fs)?.without_fast_commits()?;
+    let found = Recovery::read(log, fs)?.without_fast_commits()?;
     Ok((found.report, found.overlay))
 }
 
@@ -163,52 +200,6 @@ pub fn discard_contents(log: &Log) -> Result<()> {
     }
     // Larger than any number in the log, so that no old block is taken for new.
     mark_clean(log, sb.sequence().plus(log.blocks()))
-}
-
-fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Recovery> {
-    let sb = log.read_superblock()?;
-    let mut report = RecoveryReport {
-        was_clean: true,
-        transactions: 0,
-        range: None,
-        images: 0,
-        blocks_replayed: 0,
-        revoked: 0,
-        fast_commits: 0,
-        next_tid: sb.sequence().plus(1),
-        newest_commit: None,
-        errno: sb.errno(),
-        findings: Vec::new(),
-    };
-    if !sb.checksum_matches() {
-        report.findings.push(RecoveryFinding::TornSuperblock);
-    }
-    let Some(start) = sb.start() else {
-        return Ok(Recovery::new(report, Overlay::new(), None));
-    };
-    let mut reader = read::Reader::new(log, &sb);
-    let mut scanned = scan::scan(&mut reader, start, sb.sequence())?;
-    if reader.layout.async_commit {
-        replay::drop_unwritten_end(&mut reader, &mut scanned)?;
-    }
-    let by_age = !log.has(Bug::RevokeOfAnyAge);
-    let revoked = revoke::table(&scanned.transactions, by_age);
-    let blocks = fs.info().size / u64::from(log.block_size());
-    let overlay = replay::images(&mut reader, &scanned, &revoked, blocks, &mut report)?;
-    report.was_clean = false;
-    report.newest_commit = (!scanned.transactions.is_empty()).then_some(scanned.newest_seconds);
-    report.transactions = scanned.transactions.len() as u32;
-    if let (Some(first), Some(last)) = (scanned.transactions.first(), scanned.transactions.last()) {
-        report.range = Some((first.tid, last.tid));
-    }
-    // One is skipped, as the kernel does: a transaction that was being written has `end`, and
-    // its blocks are still in the log.
-    report.next_tid = scanned.end.plus(1);
-    report.findings.append(&mut scanned.findings);
-    report.blocks_replayed = overlay.len() as u64;
-    let fast_commits = fast::find(&mut reader, &sb, scanned.end)?;
-    report.fast_commits = fast_commits.as_ref().map_or(0, |f| f.commits.len() as u32);
-    Ok(Recovery::new(report, overlay, fast_commits))
 }
 
 fn write_home(

@@ -11,7 +11,7 @@ use crate::{FsBlock, LogBlock, Tid};
 pub type Overlay = BTreeMap<FsBlock, Bytes>;
 
 /// What recovery did, or would do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecoveryReport {
     /// The log was clean: nothing to do.
     pub was_clean: bool,

@@ -12,7 +12,7 @@ use crate::scenario::{Check, Medium, Scenario, Sentence, sized};
 
 /// A sentence of the source that was checked over all seeds.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct SentenceRow {
     /// Short, for a table.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct SentenceRow {
 
 /// Whether the figures say what the source says.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// They do.
@@ -52,6 +52,7 @@ pub enum Verdict {
     /// They do not.
     Disagrees,
     /// There are no figures of what it speaks of.
+    #[default]
     NotMeasured,
 }
 
@@ -163,16 +164,10 @@ fn check(sentence: &Sentence, medium: Option<&Medium>, runs: &[SeedResults]) -> 
     let mut row = SentenceRow {
         name: sentence.name.clone(),
         said: sentence.said.clone(),
-        verdict: Verdict::NotMeasured,
         criterion: sentence.criterion(),
         reason: sentence.reason.clone(),
-        cells_that_fit: 0,
-        cells: 0,
         needed: sentence.share,
-        median: 0.0,
-        worst: 0.0,
-        worst_at: String::new(),
-        explained: None,
+        ..SentenceRow::default()
     };
     if let Some(list) = worst.filter(|_| !missing) {
         note_cells(sentence, list, &mut row);

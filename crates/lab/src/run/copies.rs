@@ -4,8 +4,8 @@ use steadfast_bench::dd::Counts;
 use steadfast_runtime::now;
 
 use super::measured::speed;
-use super::place::DdPlace;
 use super::setting::{Part, Report, Setting};
+use super::stack_target::StackTarget;
 use super::workload::{JobResult, Workload};
 use crate::VariantError;
 use crate::results::{CopyRow, SpeedRow, VariantTime};
@@ -38,7 +38,7 @@ impl Workload for Copies {
         let inner = copies.clone();
         let (copied, virtual_seconds) = setting.on_stack(variant, None, move |stack| {
             stack.make()?;
-            let dd = DdPlace(stack);
+            let dd = StackTarget(stack);
             let began = now();
             let each = inner.iter().map(|spec| {
                 spec.before.iter().try_for_each(|line| dd.copy_silently(line))?;

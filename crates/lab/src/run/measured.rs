@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use steadfast_bench::iozone::latency::Operation;
-use steadfast_bench::iozone::matrix::{self, MatrixResults, NoPlace};
+use steadfast_bench::iozone::matrix::{self, InProcessTarget, MatrixResults};
 use steadfast_bench::iozone::{self, Observer, Surroundings, TestResult};
 use steadfast_vfs::FileSystem;
 
@@ -32,7 +32,7 @@ pub(super) fn iozone(
         return Ok(IozoneRun::Throughput(results));
     }
     let (observer, cells) = (observer.as_deref(), &mut matrix::SilentWatcher);
-    let results = matrix::run(&fs, "", options, surroundings, (&NoPlace, observer), cells)?;
+    let results = matrix::run(&fs, "", options, surroundings, (&InProcessTarget, observer), cells)?;
     Ok(IozoneRun::Matrix(results))
 }
 
@@ -104,10 +104,7 @@ pub(super) fn speed(scenario: &Scenario, variant: &Variant, test: &str, kb_per_s
         published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
         children_kb_per_s: kb_per_s,
         parent_kb_per_s: kb_per_s,
-        read_from_disk: None,
-        written_to_disk: None,
-        latency_us: None,
-        distribution: None,
+        ..SpeedRow::default()
     }
 }
 

@@ -102,8 +102,6 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         places: figures.places(|_| true),
         broken_promises: figures.sum(|c| c.broken_promises),
         cuts_with_broken_promises: rate(|c| c.broken_promises > 0),
-        control_flush_ignored: None,
-        control_flushes_omitted: None,
         exposure_bytes: spread(|c| c.lost_bytes as f64),
         exposure_operations: spread(|c| c.lost_operations as f64),
         run_clock: ClockKind::Virtual,
@@ -120,11 +118,8 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         e2fsck_damage: figures.count(|c| matches!(c.e2fsck, Some(Opinion::Damaged(_)))),
         recovery_clock: ClockKind::Virtual,
         recovery_ms: spread(|c| c.recovery.as_secs_f64() * 1e3),
-        not_judged: None,
-        few_exposure_bytes: None,
-        few_exposure_ms: None,
-        programs: None,
         findings: figures.findings,
+        ..RiskRow::default()
     }
 }
 

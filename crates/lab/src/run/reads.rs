@@ -109,7 +109,7 @@ struct Experiment {
 
 /// What was found.
 struct ReadMeasurement {
-    places: Vec<OfPlace>,
+    places: Vec<PositionReads>,
     virtual_seconds: f64,
     log_used: Option<f64>,
     /// What the writer wrote a second while files were read.
@@ -118,7 +118,7 @@ struct ReadMeasurement {
 }
 
 /// How long the reads of one place took.
-struct OfPlace {
+struct PositionReads {
     place: ReadFile,
     idle: Vec<f64>,
     under_write: Vec<f64>,
@@ -162,9 +162,10 @@ impl Experiment {
 
     fn run(self, report: &Report) -> Result<ReadMeasurement, VariantError> {
         let began = now();
-        let mut places: Vec<OfPlace> = Vec::new();
+        let mut places: Vec<PositionReads> = Vec::new();
         for place in self.spec.places.clone() {
-            let mut of = OfPlace { place, idle: vec![], under_write: vec![], calls_ms: vec![] };
+            let mut of =
+                PositionReads { place, idle: vec![], under_write: vec![], calls_ms: vec![] };
             for number in 0..self.spec.idle_trials {
                 of.idle.push(self.read(place, number, &mut Vec::new())?);
             }
@@ -208,7 +209,7 @@ impl Experiment {
 
     fn trials_under_write(
         &self,
-        places: &mut [OfPlace],
+        places: &mut [PositionReads],
         report: &Report,
     ) -> Result<(), VariantError> {
         for trial in 0..self.trials {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use smart_default::SmartDefault;
 use steadfast_bench::iozone;
 use steadfast_setup::Overwrite;
 
@@ -11,14 +12,15 @@ use super::recordings::Recordings;
 use super::workload::Workload;
 use crate::scenario::{Scenario, Variant};
 
-/// How to run a scenario.
-#[derive(Debug, Clone)]
+/// How to run a scenario; by default it is the quick run.
+#[derive(Debug, Clone, SmartDefault)]
 pub struct RunOptions {
     /// At the published size.
     pub full: bool,
     /// Cuts a variant; `None`: as many as the scenario says.
     pub cuts: Option<u64>,
     /// Seed of every random choice.
+    #[default(1)]
     pub seed: u64,
     /// Run the kernel's file systems beside, in real time, as root.
     pub peers: bool,
@@ -28,14 +30,6 @@ pub struct RunOptions {
     /// Where recordings and a row for each cut are written, if anywhere. What cannot be written
     /// is no failure of the run: see [`Recordings::take_failure`].
     pub record: Option<Arc<Recordings>>,
-}
-
-impl Default for RunOptions {
-    /// The quick run.
-    fn default() -> Self {
-        let (full, peers) = (false, false);
-        RunOptions { full, cuts: None, seed: 1, peers, real: None, record: None }
-    }
 }
 
 /// Who looks on while a scenario runs.

@@ -8,8 +8,8 @@ use steadfast_pagecache::Settings;
 use steadfast_vfs::{FileSystem, OpenFlags, path};
 
 use super::measured::published;
-use super::place::DdPlace;
 use super::setting::{Part, Report, Setting};
+use super::stack_target::StackTarget;
 use super::workload::{JobResult, Workload};
 use crate::VariantError;
 use crate::results::TimingRow;
@@ -97,7 +97,7 @@ fn file(
     let (called, before, wanted) = (name.to_owned(), spec.before.clone(), spec.wanted);
     let timed = setting.on_stack(variant, None, move |stack| {
         stack.make()?;
-        before.iter().try_for_each(|line| DdPlace(stack).copy_silently(line))?;
+        before.iter().try_for_each(|line| StackTarget(stack).copy_silently(line))?;
         // What is read next is read from the devices.
         stack.unmount()?;
         let fs: Arc<dyn FileSystem> = stack.mounted()?;

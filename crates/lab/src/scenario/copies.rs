@@ -6,7 +6,7 @@ use steadfast_bench::dd::place::{DdPath, OWN_DISK, is_disk_and_file, named};
 use steadfast_bench::dd::{self, Operands, WrongOperand};
 use steadfast_bench::hdparm::line::{self, TimingSelection};
 
-use steadfast_setup::form::{Fields, Place, Value};
+use steadfast_setup::form::{Fields, FormValue, Value};
 use steadfast_setup::table;
 
 use super::line_error::LineError;
@@ -74,7 +74,7 @@ impl HdparmForm {
 impl Value for HdparmSpec {
     const TITLE: Option<&'static str> = Some(HdparmForm::TITLE);
 
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let fields = place.fields(HdparmForm::TITLE)?;
         let form = HdparmForm::read_whole(&fields)?;
         let help = "as `steadfast hdparm` has it, without its name";

@@ -1,7 +1,7 @@
 //! `[[workload.random_read]]` of a scenario file: reads of a disk at random places, some of which
 //! are read more than others.
 
-use steadfast_setup::form::{Fields, Place, Value, did_you_mean};
+use steadfast_setup::form::{Fields, FormValue, Value, did_you_mean};
 use steadfast_setup::table;
 
 use super::copies::check_names;
@@ -64,7 +64,7 @@ fn zoned(zones: &str) -> Option<Distribution> {
 }
 
 impl Value for Distribution {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let text: String = place.single()?;
         Distribution::parse(&text).map_err(|e| place.wrong(e.to_string(), "")).ok()
     }

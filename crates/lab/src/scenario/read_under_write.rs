@@ -1,7 +1,7 @@
 //! `workload.read_under_write` of a scenario file: a file is read while another is written.
 
 use serde::Deserialize;
-use steadfast_setup::form::{Fields, Place, Value};
+use steadfast_setup::form::{Fields, FormValue, Value};
 use steadfast_setup::{single_values, table};
 
 use super::line_error::LineError;
@@ -90,7 +90,7 @@ pub struct Storm {
 }
 
 impl Value for Storm {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let line: String = place.single()?;
         let help = "a dd(1) that writes zeros";
         Storm::parse(&line).map_err(|e| place.wrong_line(&line, &e.to_string(), help)).ok()

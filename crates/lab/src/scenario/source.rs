@@ -2,7 +2,7 @@
 //! what is known of the devices that they were measured on.
 
 use serde::{Deserialize, Serialize};
-use steadfast_setup::form::{Fields, Place, Value, did_you_mean};
+use steadfast_setup::form::{Fields, FormValue, Value, did_you_mean};
 use steadfast_setup::table;
 use toml::de::DeValue;
 
@@ -27,7 +27,7 @@ table! {
 pub struct Year(String);
 
 impl Value for Year {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         match place.value.get_ref() {
             DeValue::String(text) => Some(Year(text.to_string())),
             _ => place.single().map(|year: u32| Year(year.to_string())),
@@ -53,7 +53,7 @@ impl Value for Source {
     const TITLE: Option<&'static str> = Some(SourceForm::TITLE);
 
     /// A table; in version 1 a text.
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         if let DeValue::String(text) = place.value.get_ref() {
             let title = text.to_string();
             return Some(Source { title, author: None, year: None, address: None });

@@ -1,6 +1,7 @@
 //! Tables as text: laid out for a width, in ASCII where lines cannot be drawn.
 
 use comfy_table::{Cell as Drawn, CellAlignment, Color, Table, presets};
+use smart_default::SmartDefault;
 
 use steadfast_vfs::foreign::lines as harmless;
 
@@ -9,10 +10,11 @@ use super::{Choice, Grid, Heading, Line, grids};
 use crate::results::{Results, SpeedRow};
 use crate::wrap::lines as wrapped;
 
-/// How text is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How text is laid out; by default for a pipe or a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, SmartDefault)]
 pub struct Layout {
     /// Columns of the terminal.
+    #[default(80)]
     pub width: usize,
     /// Lines are drawn; else ASCII.
     pub drawn: bool,
@@ -20,13 +22,6 @@ pub struct Layout {
     pub coloured: bool,
     /// All columns.
     pub wide: bool,
-}
-
-impl Default for Layout {
-    /// For a pipe or a file.
-    fn default() -> Self {
-        Layout { width: 80, drawn: false, coloured: false, wide: false }
-    }
 }
 
 /// All tables of a run, and the notes.

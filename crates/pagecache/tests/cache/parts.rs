@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
 use steadfast_block::Completion;
-use steadfast_pagecache::{DirtyRun, FileKey, PAGE, PageCache, PageStore, PageWrite, Settings};
+use steadfast_pagecache::{DirtyRange, FileKey, PAGE, PageCache, PageStore, PageWrite, Settings};
 use steadfast_vfs::{FsError, Result};
 
 const F: FileKey = FileKey(1);
@@ -14,7 +14,7 @@ const SIZE: u64 = 8 * PAGE as u64;
 /// A store of zeros that keeps what it is given.
 #[derive(Default)]
 struct Kept {
-    runs: Mutex<Vec<DirtyRun>>,
+    runs: Mutex<Vec<DirtyRange>>,
     full: AtomicBool,
     /// What happens while it is asked to write, once.
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -25,7 +25,7 @@ impl PageStore for Kept {
         Ok(Completion::ready(Ok(Bytes::from(vec![0; count as usize * PAGE]))))
     }
 
-    fn write_pages(&self, _: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<PageWrite>> {
+    fn write_pages(&self, _: FileKey, runs: Vec<DirtyRange>) -> Result<Vec<PageWrite>> {
         let meanwhile = self.meanwhile.lock().unwrap().take();
         meanwhile.into_iter().for_each(|happens| happens());
         if self.full.load(Ordering::Relaxed) {

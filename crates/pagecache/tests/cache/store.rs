@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use steadfast_block::{BlockError, Completion};
 use steadfast_pagecache::{
-    DirtyRun, FailedPages, FileKey, PAGE, PageCache, PageStore, PageWrite, Settings,
+    DirtyRange, FailedPages, FileKey, PAGE, PageCache, PageStore, PageWrite, Settings,
 };
 use steadfast_runtime::{Mutex, Nanos, now, sleep, spawn};
 use steadfast_vfs::{FsError, Result};
@@ -140,7 +140,7 @@ impl Store {
         self.inner.lock().files.get(&file).map(Disk::contents).unwrap_or_default()
     }
 
-    fn finish_write(&self, file: u64, run: &DirtyRun, before: &[Bytes]) -> bool {
+    fn finish_write(&self, file: u64, run: &DirtyRange, before: &[Bytes]) -> bool {
         // Copies made when the write began: what is in flight must not have changed.
         assert_eq!(run.pages, before, "data in flight has changed");
         let mut inner = self.inner.lock();
@@ -192,7 +192,7 @@ impl PageStore for Store {
         Ok(completion)
     }
 
-    fn write_pages(&self, file: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<PageWrite>> {
+    fn write_pages(&self, file: FileKey, runs: Vec<DirtyRange>) -> Result<Vec<PageWrite>> {
         let mut pages = 0;
         {
             let mut inner = self.inner.lock();

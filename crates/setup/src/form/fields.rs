@@ -9,7 +9,7 @@ use std::rc::Rc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::value::{Place, Value};
+use super::value::{FormValue, Value};
 use super::wrong::{Wrong, did_you_mean};
 use super::{Key, Need};
 
@@ -131,10 +131,10 @@ impl<'t> Fields<'t> {
     }
 
     /// The keys that are there, with their values.
-    pub fn each(&self) -> impl Iterator<Item = (&'t str, Place<'t>)> {
+    pub fn each(&self) -> impl Iterator<Item = (&'t str, FormValue<'t>)> {
         let place = |(key, value): (&'t Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>)| {
             let (heading, name, wrongs) = (key.span(), self.name.clone(), self.wrongs.clone());
-            (&**key.get_ref(), Place { value, heading, name, wrongs })
+            (&**key.get_ref(), FormValue { value, heading, name, wrongs })
         };
         self.map.iter().map(place)
     }
@@ -145,7 +145,7 @@ impl<'t> Fields<'t> {
     }
 
     /// The value of a key.
-    pub fn at(&self, name: &str) -> Option<Place<'t>> {
+    pub fn at(&self, name: &str) -> Option<FormValue<'t>> {
         self.each().find(|(key, _)| *key == name).map(|(_, place)| place)
     }
 
@@ -193,7 +193,12 @@ impl<'t> Fields<'t> {
                     // OK to expect: a test reads every default.
                     let value = DeValue::parse(text).expect("a default in TOML");
                     let (heading, name) = (0..0, self.name.clone());
-                    T::read(&Place { value: &value, heading, name, wrongs: self.wrongs.clone() })
+                    T::read(&FormValue {
+                        value: &value,
+                        heading,
+                        name,
+                        wrongs: self.wrongs.clone(),
+                    })
                 }
             };
         };

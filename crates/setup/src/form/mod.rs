@@ -11,7 +11,7 @@ mod value;
 mod wrong;
 
 pub use fields::{Fields, read_text};
-pub use value::{Place, Value};
+pub use value::{FormValue, Value};
 pub(crate) use value::{one_of, parsed};
 pub use wrong::{Wrong, WrongFile, did_you_mean};
 
@@ -181,7 +181,7 @@ macro_rules! table {
         impl $crate::form::Value for $name {
             const TITLE: Option<&'static str> = Some($name::TITLE);
 
-            fn read(place: &$crate::form::Place<'_>) -> Option<Self> {
+            fn read(place: &$crate::form::FormValue<'_>) -> Option<Self> {
                 Self::read_whole(&place.fields($title)?)
             }
 

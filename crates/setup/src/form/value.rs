@@ -15,7 +15,7 @@ use super::fields::{Fields, Wrongs};
 use super::wrong::did_you_mean;
 
 /// A value, where it stands, and where mistakes are noted.
-pub struct Place<'t> {
+pub struct FormValue<'t> {
     /// The value.
     pub value: &'t Spanned<DeValue<'t>>,
     /// Where the name of its table stands, if it is one.
@@ -31,7 +31,7 @@ pub trait Value: Sized {
     const TITLE: Option<&'static str> = None;
 
     /// Reads it. `None`: something is wrong with it, which is noted.
-    fn read(place: &Place<'_>) -> Option<Self>;
+    fn read(place: &FormValue<'_>) -> Option<Self>;
 
     /// What it is where an optional key is not there.
     fn absent() -> Option<Self> {
@@ -39,7 +39,7 @@ pub trait Value: Sized {
     }
 }
 
-impl<'t> Place<'t> {
+impl<'t> FormValue<'t> {
     /// Notes that the value is wrong.
     pub fn wrong(&self, what: impl Into<String>, help: impl Into<String>) {
         self.wrongs.add(self.value.span(), what, help);
@@ -73,19 +73,19 @@ impl<'t> Place<'t> {
     }
 
     /// The values of a list, if it is one.
-    pub(super) fn items(&self) -> Option<Vec<Place<'t>>> {
+    pub(super) fn items(&self) -> Option<Vec<FormValue<'t>>> {
         let DeValue::Array(all) = self.value.get_ref() else { return None };
         let one = |value: &'t Spanned<DeValue<'t>>| {
             let (name, wrongs) = (self.name.clone(), self.wrongs.clone());
-            Place { value, heading: value.span(), name, wrongs }
+            FormValue { value, heading: value.span(), name, wrongs }
         };
         Some(all.iter().map(one).collect())
     }
 
     /// The same, where nothing is noted.
-    pub(super) fn quiet(&self) -> Place<'t> {
+    pub(super) fn quiet(&self) -> FormValue<'t> {
         let (heading, name) = (self.heading.clone(), self.name.clone());
-        Place { value: self.value, heading, name, wrongs: Wrongs::none_in("") }
+        FormValue { value: self.value, heading, name, wrongs: Wrongs::none_in("") }
     }
 
     /// A value that serde knows.
@@ -109,7 +109,7 @@ impl<'t> Place<'t> {
 macro_rules! single_values {
     ($($type:ty),* $(,)?) => {
         $(impl $crate::form::Value for $type {
-            fn read(place: &$crate::form::Place<'_>) -> Option<Self> {
+            fn read(place: &$crate::form::FormValue<'_>) -> Option<Self> {
                 place.single()
             }
         })*
@@ -121,7 +121,7 @@ single_values!(bool, u8, u32, u64, usize, f64, String, PathBuf);
 impl<T: Value> Value for Option<T> {
     const TITLE: Option<&'static str> = T::TITLE;
 
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         T::read(place).map(Some)
     }
 
@@ -131,7 +131,7 @@ impl<T: Value> Value for Option<T> {
 }
 
 impl<T: Value> Value for Vec<T> {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let Some(items) = place.items() else {
             let above = |title| format!("write {title} above each");
             place.wrong("a list is needed here", T::TITLE.map(above).unwrap_or_default());
@@ -147,13 +147,13 @@ impl<T: Value> Value for Vec<T> {
 }
 
 impl<T: Value> Value for BTreeMap<String, T> {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let Some(table) = place.table("") else {
             place.wrong("a table is needed here", "");
             return None;
         };
-        let one = |(key, place): (&str, Place<'_>)| {
-            Some((key.to_owned(), T::read(&Place { name: key.to_owned(), ..place })?))
+        let one = |(key, place): (&str, FormValue<'_>)| {
+            Some((key.to_owned(), T::read(&FormValue { name: key.to_owned(), ..place })?))
         };
         table.each().map(one).collect::<Vec<_>>().into_iter().collect()
     }
@@ -164,13 +164,13 @@ impl<T: Value> Value for BTreeMap<String, T> {
 }
 
 /// A text with a syntax of its own.
-pub(crate) fn parsed<T: FromStr<Err: Display>>(place: &Place<'_>, help: &str) -> Option<T> {
+pub(crate) fn parsed<T: FromStr<Err: Display>>(place: &FormValue<'_>, help: &str) -> Option<T> {
     let text: String = place.single()?;
     text.parse().map_err(|e: T::Err| place.wrong(e.to_string(), help)).ok()
 }
 
 /// One of these words; `none` begins the message of another, as "there is no policy".
-pub(crate) fn one_of<T: Clone>(place: &Place<'_>, none: &str, all: &[(&str, T)]) -> Option<T> {
+pub(crate) fn one_of<T: Clone>(place: &FormValue<'_>, none: &str, all: &[(&str, T)]) -> Option<T> {
     let word: String = place.single()?;
     let known = all.iter().find(|(name, _)| *name == word).map(|(_, value)| value.clone());
     if known.is_none() {

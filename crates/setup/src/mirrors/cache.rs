@@ -131,19 +131,13 @@ impl BlockDevice for MemoryCache {
         if let Err(refused) = check(&self.0.info, &request) {
             return Completion::ready(Err(refused));
         }
-        let (completer, completion) = Completion::pending();
         let core = Arc::clone(&self.0);
-        spawn("cache request", move || {
-            completer.complete(match request {
-                Request::Read { offset, len } => core.read(offset, len),
-                Request::Write { offset, data, .. } => {
-                    core.write(offset, data).map(|()| Bytes::new())
-                }
-                // Memory has it.
-                Request::Flush => core.memory.flush().map(|()| Bytes::new()),
-                Request::Discard { .. } => Ok(Bytes::new()),
-            });
-        });
-        completion
+        Completion::on_task("cache request", move || match request {
+            Request::Read { offset, len } => core.read(offset, len),
+            Request::Write { offset, data, .. } => core.write(offset, data).map(|()| Bytes::new()),
+            // Memory has it.
+            Request::Flush => core.memory.flush().map(|()| Bytes::new()),
+            Request::Discard { .. } => Ok(Bytes::new()),
+        })
     }
 }

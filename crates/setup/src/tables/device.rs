@@ -9,7 +9,7 @@ use steadfast_devices::filter::record::Media;
 use steadfast_devices::model::parameters::ModelKind;
 use steadfast_devices::model::{KINDS, ModelError, ModelParams};
 
-use crate::form::{Fields, Place, Value, one_of};
+use crate::form::{Fields, FormValue, Value, one_of};
 use crate::{DeviceSource, DeviceSpec, DriverCost, Namespace, single_values, table};
 
 table! {
@@ -42,7 +42,7 @@ table! {
 
 single_values!(Namespace);
 
-fn kind_of(place: &Place<'_>) -> Option<&'static ModelKind> {
+fn kind_of(place: &FormValue<'_>) -> Option<&'static ModelKind> {
     let all: Vec<(&str, &'static ModelKind)> = KINDS.iter().map(|k| (k.name, k)).collect();
     one_of(place, "there is no kind of device", &all)
 }
@@ -50,7 +50,7 @@ fn kind_of(place: &Place<'_>) -> Option<&'static ModelKind> {
 impl Value for DeviceSpec {
     const TITLE: Option<&'static str> = Some(DeviceForm::TITLE);
 
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let fields = place.fields(DeviceForm::TITLE)?;
         let form = DeviceForm::take(&fields);
         let source = match (fields.has("path"), fields.at("kind")) {

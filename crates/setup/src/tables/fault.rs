@@ -6,7 +6,7 @@ use steadfast_devices::filter::record::Media;
 use steadfast_devices::filter::{Effect, FaultRule, Ops};
 use steadfast_runtime::Nanos;
 
-use crate::form::{Fields, Place, Value, one_of, parsed};
+use crate::form::{Fields, FormValue, Value, one_of, parsed};
 use crate::table;
 
 table! {
@@ -41,7 +41,7 @@ table! {
 const INJECTED: &str = "the scenario's fault";
 
 impl Value for Effect {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let all = [
             ("fail", Effect::Fail(INJECTED.into())),
             ("fail-after", Effect::FailAfter(INJECTED.into())),
@@ -57,7 +57,7 @@ impl Value for Effect {
 }
 
 impl Value for Ops {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let all = [
             ("read", Ops::READ),
             ("write", Ops::WRITE),
@@ -70,7 +70,7 @@ impl Value for Ops {
 }
 
 impl Value for Media {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         parsed(place, "")
     }
 }
@@ -89,7 +89,7 @@ impl FaultForm {
 }
 
 impl Value for FaultRule {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let form = FaultForm::read(place)?;
         let from = form.at_kb << 10;
         let range = match (from, form.kb) {

@@ -6,7 +6,7 @@ use steadfast_devices::filter::schedule::{
     DeadlineSettings, Policy, SchedulerSettings, ThrottleSettings,
 };
 
-use crate::form::{Fields, Place, Value, one_of};
+use crate::form::{Fields, FormValue, Value, one_of};
 use crate::table;
 
 table! {
@@ -48,7 +48,7 @@ pub enum PolicyName {
 }
 
 impl Value for PolicyName {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         one_of(place, "there is no policy", &[("fifo", Self::Fifo), ("deadline", Self::Deadline)])
     }
 }
@@ -78,7 +78,7 @@ impl SchedulerForm {
 impl Value for SchedulerSettings {
     const TITLE: Option<&'static str> = Some(SchedulerForm::TITLE);
 
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let form = SchedulerForm::read(place)?;
         let ms = |ms: f64| Duration::from_secs_f64(ms / 1e3);
         let target = form.wbt_lat_ms.map(ms);

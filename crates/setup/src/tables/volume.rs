@@ -7,7 +7,7 @@ use steadfast_volume::ondisk::label::{LEGS_MAX, LayoutKind, MEMBERS_MAX};
 use steadfast_volume::ondisk::{REGION_MAX, REGION_MIN};
 use steadfast_volume::{ReadPolicy, WritePolicy};
 
-use crate::form::{Fields, Place, Value, did_you_mean, one_of};
+use crate::form::{Fields, FormValue, Value, did_you_mean, one_of};
 use crate::mirrors::Arrangement;
 use crate::{Topology, VolumeSpec, single_values, table};
 
@@ -53,20 +53,20 @@ const READ_POLICIES: [&str; 5] = ["roundrobin", "geometric", "first", "preferred
 single_values!(Size);
 
 impl Value for LayoutKind {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let all = [LayoutKind::Mirror, LayoutKind::Stripe, LayoutKind::Concat];
         one_of(place, "there is no kind of volume", &all.map(|kind| (kind.name(), kind)))
     }
 }
 
 impl Value for Arrangement {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         one_of(place, "there is no model", &Arrangement::ALL)
     }
 }
 
 impl Value for WritePolicy {
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let all = [WritePolicy::Parallel, WritePolicy::Serial, WritePolicy::WriteBehind];
         one_of(place, "there is no write policy", &all.map(|policy| (policy.name(), policy)))
     }
@@ -75,7 +75,7 @@ impl Value for WritePolicy {
 impl Value for VolumeSpec {
     const TITLE: Option<&'static str> = Some(VolumeForm::TITLE);
 
-    fn read(place: &Place<'_>) -> Option<Self> {
+    fn read(place: &FormValue<'_>) -> Option<Self> {
         let form = VolumeForm::read(place)?;
         Some(VolumeSpec {
             kind: form.kind,

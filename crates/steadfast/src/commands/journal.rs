@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use steadfast_ext4_check as check;
 use steadfast_ext4_tune::{
-    self as tune, AttachReport, DetachReport, DiscardedLog, JournalDevice, JournalPlace,
+    self as tune, AttachReport, DetachReport, DiscardedLog, JournalDevice, JournalLocation,
     JournalStatus, LossPolicy, NewJournal,
 };
 use steadfast_setup::path::memory;
@@ -195,7 +195,7 @@ fn rows(s: &JournalStatus) -> Vec<(&'static str, String)> {
             rows.push(("error recorded:", sb.errno().to_string()));
         }
     }
-    if let JournalPlace::External { .. } = s.place {
+    if let JournalLocation::External { .. } = s.place {
         let mark = match s.home_mark {
             Some(tid) => format!("the log must reach transaction {tid}"),
             None => "none".into(),
@@ -214,7 +214,7 @@ fn rows(s: &JournalStatus) -> Vec<(&'static str, String)> {
         };
         rows.push(("contents:", text));
     }
-    if s.fs_uuid.is_some() && s.place != JournalPlace::None {
+    if s.fs_uuid.is_some() && s.place != JournalLocation::None {
         let text = if s.needs_recovery { "yes" } else { "no" };
         rows.push(("needs recovery:", text.into()));
     }
@@ -227,15 +227,15 @@ fn rows(s: &JournalStatus) -> Vec<(&'static str, String)> {
     rows
 }
 
-fn place(place: &JournalPlace) -> String {
+fn place(place: &JournalLocation) -> String {
     match place {
-        JournalPlace::None => "none".into(),
-        JournalPlace::Internal { inode } => format!("internal, inode {inode}"),
-        JournalPlace::External { uuid, number: 0 } => format!("external, UUID {uuid}"),
-        JournalPlace::External { uuid, number } => {
+        JournalLocation::None => "none".into(),
+        JournalLocation::Internal { inode } => format!("internal, inode {inode}"),
+        JournalLocation::External { uuid, number: 0 } => format!("external, UUID {uuid}"),
+        JournalLocation::External { uuid, number } => {
             format!("external, UUID {uuid}, remembered as device {number:#06x}")
         }
-        JournalPlace::Device { uuid, .. } => format!("a journal device, UUID {uuid}"),
+        JournalLocation::Device { uuid, .. } => format!("a journal device, UUID {uuid}"),
     }
 }
 
@@ -245,10 +245,10 @@ fn texts(users: &[Uuid]) -> Vec<String> {
 
 fn fields(image: &Path, s: &JournalStatus) -> Value {
     let (kind, uuid) = match &s.place {
-        JournalPlace::None => ("none", None),
-        JournalPlace::Internal { .. } => ("internal", None),
-        JournalPlace::External { uuid, .. } => ("external", Some(uuid.to_string())),
-        JournalPlace::Device { uuid, .. } => ("device", Some(uuid.to_string())),
+        JournalLocation::None => ("none", None),
+        JournalLocation::Internal { .. } => ("internal", None),
+        JournalLocation::External { uuid, .. } => ("external", Some(uuid.to_string())),
+        JournalLocation::Device { uuid, .. } => ("device", Some(uuid.to_string())),
     };
     let journal = s.superblock.as_ref().map(|sb| {
         json!({

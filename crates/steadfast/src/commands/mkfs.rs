@@ -19,6 +19,7 @@ use steadfast_setup::path::{members_of, memory};
 use steadfast_volume::member::{read_label, wipe_label};
 
 use self::unfinished::UnfinishedFile;
+use super::bytes_of;
 use super::volume::open::refuse_member;
 use crate::cli::Mkfs;
 use crate::setup_error::to_anyhow;
@@ -163,14 +164,10 @@ fn print_made(made: &mkfs::MkfsReport, name: &str, out: &mut dyn Write) -> Resul
 /// Opens the image; makes it if there is none. A new one is all zeros.
 fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<NewImageFile>)> {
     let path = &args.image;
-    let size = args
-        .size
-        .as_ref()
-        .map(|s| steadfast_lab::size::parse(s).map_err(|e| Usage(format!("--size {s}: {e}"))))
-        .transpose()?;
+    let size = bytes_of("--size", args.size.as_deref())?;
     if members_of(path).is_some() {
         if size.is_some() {
-            return Err(Usage("--size is for a new image; a volume has its own".into()).into());
+            usage!("--size is for a new image; a volume has its own");
         }
         return Ok((super::image::open(path, false)?, None));
     }
@@ -179,12 +176,10 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<NewImageFile>)> {
     let file = memory::file(path);
     if !is_memory && !file.exists() {
         let Some(size) = size else {
-            let what = format!("{}: no such file; --size SIZE makes one", path.display());
-            return Err(Usage(what).into());
+            usage!("{}: no such file; --size SIZE makes one", path.display());
         };
         if size < 4096 {
-            let what = format!("--size {size}: an image has at least 4096 bytes; say 64m, or 4g");
-            return Err(Usage(what).into());
+            usage!("--size {size}: an image has at least 4096 bytes; say 64m, or 4g");
         }
         if args.dry_run {
             // Somewhere else, and gone when it is closed.
@@ -204,9 +199,7 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<NewImageFile>)> {
         return Ok((Arc::new(device), Some(NewImageFile::File(made))));
     }
     if size.is_some() {
-        let what =
-            format!("{}: exists, and has a size; leave out --size, or remove it", path.display());
-        return Err(Usage(what).into());
+        usage!("{}: exists, and has a size; leave out --size, or remove it", path.display());
     }
     let device = super::image::open_file(path, false)?;
     if !args.force {
@@ -231,36 +224,20 @@ fn forget_others(device: &Arc<dyn BlockDevice>) -> Result<()> {
 
 /// A file system or journal that is there is not overwritten without being asked to.
 fn refuse_to_overwrite(device: &Arc<dyn BlockDevice>, path: &Path) -> Result<()> {
-    let Ok(info) = steadfast_ext4_check::info(device) else {
-        return match signatures::probe(device) {
-            Some(what) => {
-                let path = path.display();
-                let what =
-                    format!("{path}: holds {what}; -F overwrites it, and what it holds is lost");
-                Err(Usage(what).into())
-            }
-            None => Ok(()),
-        };
-    };
+    let Some(held) = steadfast::occupant(device) else { return Ok(()) };
     let path = path.display();
-    let what = match journal_in_use(device, info.is_journal_device) {
-        Some(used) => format!(
+    if let Some(used) = journal_in_use(device) {
+        usage!(
             "{path}: {used}; take it from there first with `steadfast journal detach IMAGE \
              --journal {path}`, or -F overwrites it, and what it holds is lost"
-        ),
-        None => {
-            let kind = if info.is_journal_device { "a journal" } else { "a file system" };
-            let uuid = info.uuid;
-            format!(
-                "{path}: holds {kind} (UUID {uuid}); -F overwrites it, and what it holds is lost"
-            )
-        }
-    };
-    Err(Usage(what).into())
+        );
+    }
+    usage!("{path}: holds {held}; -F overwrites it, and what it holds is lost")
 }
 
 /// Whose journal a journal device is, and what waits in it.
-fn journal_in_use(device: &Arc<dyn BlockDevice>, is_journal: bool) -> Option<String> {
+fn journal_in_use(device: &Arc<dyn BlockDevice>) -> Option<String> {
+    let is_journal = steadfast_ext4_check::info(device).is_ok_and(|info| info.is_journal_device);
     let status = is_journal.then(|| tune::status(device, None).ok()).flatten()?;
     let users: Vec<String> = status.users().iter().map(ToString::to_string).collect();
     let waits = status.pending.map_or(0, |p| p.transactions);
@@ -281,7 +258,7 @@ fn make_journal(
     out: &mut dyn Write,
 ) -> Result<()> {
     if words.len() > 1 {
-        return Err(Usage("-O journal_dev takes no other feature beside it".into()).into());
+        usage!("-O journal_dev takes no other feature beside it");
     }
     let mut options = JournalDeviceOptions::random(time);
     options.zeros = fresh;
@@ -338,10 +315,7 @@ fn journal(args: &Mkfs, to: &Arc<dyn BlockDevice>, options: &mut Options) -> Res
                     })?;
                 options.journal = JournalChoice::InternalOf(blocks);
             }
-            _ => {
-                let what = format!("-J {word} is unknown: choose device=PATH or size=MEGABYTES");
-                return Err(Usage(what).into());
-            }
+            _ => usage!("-J {word} is unknown: choose device=PATH or size=MEGABYTES"),
         }
     }
     Ok(())

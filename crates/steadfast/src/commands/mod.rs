@@ -23,3 +23,13 @@ pub mod top;
 pub mod tree;
 pub mod volume;
 pub mod whole_file;
+
+use steadfast_vfs::size;
+
+use crate::Usage;
+
+/// The bytes that an option says, if it is given.
+fn bytes_of(option: &str, given: Option<&str>) -> Result<Option<u64>, Usage> {
+    let parsed = |text| size::parse(text).map_err(|e| Usage(format!("{option} {text}: {e}")));
+    given.map(parsed).transpose()
+}

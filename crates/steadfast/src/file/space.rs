@@ -5,60 +5,115 @@ use steadfast_vfs::{Fallocate, FileExtent, FsError, OpenFlags, SeekTo};
 use super::{File, Handle};
 use crate::error::Result;
 
-/// Calls of fallocate(2): what each asks for, the range of its example, and what holds afterwards
-/// of a file of two blocks, one of ones and one of twos.
-macro_rules! ranges {
-    ($($(#[doc = $text:literal])+
-     $name:ident = $what:expr, $range:literal, $after:literal;)*) => {
-        impl File {
-            $($(#[doc = $text])+
-            ///
-            /// ```
-            /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
-            /// let file = fs.create("/file")?;
-            /// file.write_all_at(&[[1; 4096], [2; 4096]].concat(), 0)?;
-            #[doc = concat!("file.", stringify!($name), "(", $range, ")?;")]
-            #[doc = $after]
-            /// # Ok::<(), std::io::Error>(())
-            /// ```
-            ///
-            /// # Errors
-            /// As fallocate(2).
-            pub fn $name(&self, offset: u64, len: u64) -> Result<()> {
-                self.fallocate(stringify!($name), $what, offset, len)
-            })*
-        }
-    };
-}
-
-ranges! {
+impl File {
     /// Gives the range of `len` bytes storage where it has none, which reads as zeros; the file
     /// grows to the end of the range. Later writes there do not fail for want of space.
-    allocate = Fallocate::Allocate { keep_size: false },
-        "0, 1 << 20", "assert_eq!(file.metadata()?.len(), 1 << 20);";
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// let file = fs.create("/file")?;
+    /// file.write_all_at(&[[1; 4096], [2; 4096]].concat(), 0)?;
+    /// file.allocate(0, 1 << 20)?;
+    /// assert_eq!(file.metadata()?.len(), 1 << 20);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As fallocate(2).
+    pub fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        self.fallocate("allocate", Fallocate::Allocate { keep_size: false }, offset, len)
+    }
+
     /// As [`File::allocate`], but the file does not grow: storage beyond its end waits for what is
     /// appended (FALLOC_FL_KEEP_SIZE).
-    allocate_keep_size = Fallocate::Allocate { keep_size: true },
-        "0, 1 << 20", "assert_eq!(file.metadata()?.len(), 8192);";
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// let file = fs.create("/file")?;
+    /// file.write_all_at(&[[1; 4096], [2; 4096]].concat(), 0)?;
+    /// file.allocate_keep_size(0, 1 << 20)?;
+    /// assert_eq!(file.metadata()?.len(), 8192);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As fallocate(2).
+    pub fn allocate_keep_size(&self, offset: u64, len: u64) -> Result<()> {
+        self.fallocate("allocate_keep_size", Fallocate::Allocate { keep_size: true }, offset, len)
+    }
+
     /// Gives the storage of a range back; it reads as zeros and the size stays
     /// (FALLOC_FL_PUNCH_HOLE).
-    punch_hole = Fallocate::PunchHole,
-        "0, 4096", "assert_eq!(fs.read(\"/file\")?, [[0; 4096], [2; 4096]].concat());";
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// let file = fs.create("/file")?;
+    /// file.write_all_at(&[[1; 4096], [2; 4096]].concat(), 0)?;
+    /// file.punch_hole(0, 4096)?;
+    /// assert_eq!(fs.read("/file")?, [[0; 4096], [2; 4096]].concat());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As fallocate(2).
+    pub fn punch_hole(&self, offset: u64, len: u64) -> Result<()> {
+        self.fallocate("punch_hole", Fallocate::PunchHole, offset, len)
+    }
+
     /// Makes a range zeros that keep their storage; the file grows to the end of the range
     /// (FALLOC_FL_ZERO_RANGE).
-    zero_range = Fallocate::ZeroRange { keep_size: false },
-        "0, 4096", "assert_eq!(fs.read(\"/file\")?, [[0; 4096], [2; 4096]].concat());";
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// let file = fs.create("/file")?;
+    /// file.write_all_at(&[[1; 4096], [2; 4096]].concat(), 0)?;
+    /// file.zero_range(0, 4096)?;
+    /// assert_eq!(fs.read("/file")?, [[0; 4096], [2; 4096]].concat());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As fallocate(2).
+    pub fn zero_range(&self, offset: u64, len: u64) -> Result<()> {
+        self.fallocate("zero_range", Fallocate::ZeroRange { keep_size: false }, offset, len)
+    }
+
     /// Takes a range out; what follows moves to its start. In whole blocks and before the end of
     /// the file (FALLOC_FL_COLLAPSE_RANGE).
-    collapse_range = Fallocate::CollapseRange,
-        "0, 4096", "assert_eq!(fs.read(\"/file\")?, [2; 4096]);";
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// let file = fs.create("/file")?;
+    /// file.write_all_at(&[[1; 4096], [2; 4096]].concat(), 0)?;
+    /// file.collapse_range(0, 4096)?;
+    /// assert_eq!(fs.read("/file")?, [2; 4096]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As fallocate(2).
+    pub fn collapse_range(&self, offset: u64, len: u64) -> Result<()> {
+        self.fallocate("collapse_range", Fallocate::CollapseRange, offset, len)
+    }
+
     /// Puts a hole in; what was there moves behind it. In whole blocks and before the end of the
     /// file (FALLOC_FL_INSERT_RANGE).
-    insert_range = Fallocate::InsertRange,
-        "0, 4096", "assert_eq!(fs.read(\"/file\")?, [[0; 4096], [1; 4096], [2; 4096]].concat());";
-}
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// let file = fs.create("/file")?;
+    /// file.write_all_at(&[[1; 4096], [2; 4096]].concat(), 0)?;
+    /// file.insert_range(0, 4096)?;
+    /// assert_eq!(fs.read("/file")?, [[0; 4096], [1; 4096], [2; 4096]].concat());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As fallocate(2).
+    pub fn insert_range(&self, offset: u64, len: u64) -> Result<()> {
+        self.fallocate("insert_range", Fallocate::InsertRange, offset, len)
+    }
 
-impl File {
     /// As fallocate(2); of what was not opened for writing EBADF, as there.
     fn fallocate(
         &self,

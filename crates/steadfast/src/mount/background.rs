@@ -5,20 +5,20 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
 use super::log::LogFile;
-use crate::helper;
+use crate::{CommandEnd, helper};
 
 /// What the child says.
 const READY: &str = "ready";
 /// The child's option; hidden.
 pub const SERVES: &str = "--serves-in-background";
 
-/// Starts the child and waits until it serves (`None`) or has failed (its status).
-pub fn start() -> Result<Option<ExitStatus>> {
+/// Starts the child and waits until it serves or has failed, with its status.
+pub fn start() -> Result<CommandEnd> {
     let program = std::env::current_exe().context("finding this program")?;
     let mut arguments = helper::own_arguments();
     // After the command's name; the rest may hold a `--`.
@@ -34,9 +34,10 @@ pub fn start() -> Result<Option<ExitStatus>> {
         BufReader::new(out).read_line(&mut line).context("waiting for the mount")?;
     }
     if line.trim() == READY {
-        return Ok(None);
+        return Ok(CommandEnd::Good);
     }
-    Ok(Some(child.wait().context("waiting for the process that serves it")?))
+    let failed = child.wait().context("waiting for the process that serves it")?;
+    Ok(CommandEnd::Status(failed.code().unwrap_or(1) as u8))
 }
 
 /// In the child: leaves the terminal, says that all is well, and goes on alone.

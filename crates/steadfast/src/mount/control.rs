@@ -14,6 +14,7 @@ use anyhow::{Context, Result, anyhow};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
+use steadfast_fuse::is_dead;
 use steadfast_fuse::mounts::{self, Mount};
 
 use super::place;
@@ -25,6 +26,8 @@ const LINE_MAX: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a mount may have too many callers at its door.
 const CROWDED: Duration = Duration::from_secs(1);
+/// How long a process that is killed may take to close what it has open.
+const DYING: Duration = Duration::from_secs(1);
 
 /// A running mount, as its status says.
 pub struct RunningMount {
@@ -97,6 +100,19 @@ pub fn at(path: &Path) -> Result<(PathBuf, Option<RunningMount>)> {
         r.status["mountpoint"] == text && table.iter().all(|m| r.status["device"] != m.device)
     });
     Ok((place.path, other_place))
+}
+
+/// Whether the process of a mount that does not answer is gone, or goes within [`DYING`]: one that
+/// is killed closes its socket before the kernel's connection.
+pub fn is_gone(at: &Path) -> bool {
+    let until = Instant::now() + DYING;
+    while !is_dead(at) {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
 }
 
 /// Connects to the listener of a socket until then, if it is root, this user, or `user`, for

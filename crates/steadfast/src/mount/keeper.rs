@@ -5,7 +5,7 @@ use steadfast_vfs::path::shown;
 
 use steadfast_stack::protocol::Request;
 
-use super::control;
+use super::{control, place};
 use crate::commands::serve;
 
 /// Where a process of ours has mounted what it keeps, or at which socket it answers; `None` if it
@@ -16,7 +16,7 @@ pub fn of(process: u32) -> Option<String> {
         let at = shown(at.as_bytes());
         return Some(format!("process {process} has it mounted at {at} (steadfast umount {at})"));
     }
-    let socket = serve::default_socket();
+    let socket = place::host_socket();
     let is_host = asked(&socket) == Some(process);
     is_host.then(|| {
         let socket = shown(socket.as_os_str().as_encoded_bytes());

@@ -13,7 +13,7 @@ use tracing_subscriber::prelude::*;
 
 use steadfast_vfs::foreign;
 
-use super::place::own_file;
+use super::place::{check_room, own_file, runtime_folder};
 use crate::commands::whole_file::place::{self, PathMeaning, path_of};
 
 /// A log that is a file, open to be appended to.
@@ -26,11 +26,31 @@ pub struct LogFile {
 }
 
 impl LogFile {
+    /// The folder for sockets and logs, in which this process can have its socket, and its log: the
+    /// file that was `given`; without one, in the background, the one of this name in the folder.
+    ///
+    /// # Errors
+    /// There is no such folder, or the file cannot be opened.
+    pub fn of_process(
+        given: Option<&Path>,
+        in_background: bool,
+        name: &str,
+    ) -> Result<(PathBuf, Option<LogFile>)> {
+        let folder = runtime_folder().context("the folder for control sockets")?;
+        check_room(&folder)?;
+        let log = match (given, in_background) {
+            (Some(given), _) => Some(LogFile::named(given)?),
+            (None, true) => Some(LogFile::in_folder(&folder, name)?),
+            (None, false) => None,
+        };
+        Ok((folder, log))
+    }
+
     /// The file that the user has named; links are followed.
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn named(path: &Path) -> Result<LogFile> {
+    fn named(path: &Path) -> Result<LogFile> {
         let path = std::path::absolute(path)?;
         let file = match place::find(&path) {
             Ok(PathMeaning::Named(place)) => place.append(),
@@ -47,7 +67,7 @@ impl LogFile {
     ///
     /// # Errors
     /// It cannot be opened, or is not a file of this user alone.
-    pub fn in_folder(folder: &Path, name: &str) -> Result<LogFile> {
+    fn in_folder(folder: &Path, name: &str) -> Result<LogFile> {
         let path = folder.join(name);
         let file = own_file(&path).with_context(|| format!("log {}", path.display()))?;
         Ok(LogFile { path, file, is_own: true })

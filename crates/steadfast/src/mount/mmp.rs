@@ -1,18 +1,15 @@
 //! Multiple-mount protection makes a mount wait: it prints what it waits for, and how long.
 
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4::mount::protection_wait;
 
-use crate::terminal::{self, Progress};
+use crate::terminal;
 
 /// What takes longer is printed.
 const REPORT_AFTER: Duration = Duration::from_secs(2);
-/// How often the progress is brought up to date.
-const EVERY: Duration = Duration::from_millis(250);
 
 /// Does what mounts the file system on a device called `name`, or replays its journal; says what
 /// it waits for where it takes long.
@@ -29,29 +26,18 @@ pub fn reporting_wait<T>(
     if wait <= REPORT_AFTER {
         return mount();
     }
-    let (ended, has_ended) = channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let goes_on = |time| has_ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
-            if !goes_on(REPORT_AFTER) {
-                return;
-            }
-            let seconds = wait.as_secs();
+    let (seconds, mut is_explained) = (wait.as_secs(), false);
+    let progress = || {
+        if !std::mem::replace(&mut is_explained, true) {
             terminal::note(&format!(
                 "{name}: waiting to see whether another host has the file system mounted \
                  (multiple-mount protection): {seconds} s, by the interval on the disk; Ctrl-C \
                  ends it"
             ));
-            let progress = Progress::start();
-            while begun.elapsed() < wait && goes_on(EVERY) {
-                let now = begun.elapsed();
-                let what = format!("waiting for {name}: {} of {seconds} s", now.as_secs());
-                progress.set(now.as_secs_f64() / wait.as_secs_f64(), &what);
-            }
-            progress.finish();
-        });
-        let mounted = mount();
-        drop(ended);
-        mounted
-    })
+        }
+        let now = begun.elapsed();
+        let what = format!("waiting for {name}: {} of {seconds} s", now.as_secs());
+        (now < wait).then(|| (now.as_secs_f64() / wait.as_secs_f64(), what))
+    };
+    terminal::with_progress(REPORT_AFTER, progress, mount)
 }

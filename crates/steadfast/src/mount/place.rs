@@ -48,7 +48,8 @@ fn runtime_path() -> (PathBuf, bool) {
     }
 }
 
-/// Where a stack host answers if nobody says otherwise. Not named as the sockets of mounts are.
+/// Where a stack host answers if nobody says otherwise: STEADFAST_SOCKET, or `host.socket` in the
+/// folder for sockets. Not named as the sockets of mounts are.
 pub fn host_socket() -> PathBuf {
     variable("STEADFAST_SOCKET").unwrap_or_else(|| runtime_path().0.join("host.socket"))
 }

@@ -23,8 +23,7 @@ use super::log::LogFile;
 use super::options::{self, MountSettings};
 use super::served::ServedMount;
 use super::{
-    background, claim, control_socket, descriptors, log, mmp, place, remount, stack, transact,
-    trouble,
+    background, claim, control_socket, descriptors, log, mmp, remount, stack, transact, trouble,
 };
 use crate::cli::Mount;
 use crate::commands::image;
@@ -49,18 +48,10 @@ pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<CommandEnd> {
     if in_background {
         // What can be checked without the child is checked here.
         args.mountpoint()?;
-        return Ok(match background::start()? {
-            None => CommandEnd::Good,
-            Some(status) => CommandEnd::Status(status.code().unwrap_or(1) as u8),
-        });
+        return background::start();
     }
-    let folder = place::runtime_folder().context("the folder for control sockets")?;
-    place::check_room(&folder)?;
-    let log = match (&args.log, args.serves_in_background) {
-        (Some(given), _) => Some(LogFile::named(given)?),
-        (None, true) => Some(LogFile::in_folder(&folder, &format!("{}.log", std::process::id()))?),
-        (None, false) => None,
-    };
+    let name = format!("{}.log", std::process::id());
+    let (folder, log) = LogFile::of_process(args.log.as_deref(), args.serves_in_background, &name)?;
     let served = serve(args, &folder, log.as_ref(), wanted, out);
     // A log that nobody asked for is kept where it says what went wrong.
     if let (Some(log), false) = (&log, matches!(served, Ok(CommandEnd::Problem))) {

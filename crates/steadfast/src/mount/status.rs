@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use steadfast_devices::filter::Scheduler;
 use steadfast_devices::filter::schedule::Policy;
 use steadfast_ext4_format::ondisk::Compat;
-use steadfast_fuse::{is_dead, mounts};
+use steadfast_fuse::mounts;
 use steadfast_vfs::foreign::{Foreign, shown};
 
 use super::control::RunningMount;
@@ -200,7 +200,7 @@ fn only(path: &Path) -> Result<RunningMount> {
     let text = at.display();
     let is_ours = mounts::at(&at).is_ok_and(|p| p.mounted().is_some_and(mounts::Mount::is_ours));
     Err(match is_ours {
-        true if is_dead(&at) => anyhow::anyhow!(
+        true if control::is_gone(&at) => anyhow::anyhow!(
             "{text}: is a mount whose process is gone; take it away with: steadfast umount {text}"
         ),
         true => anyhow::anyhow!("{text}: is another user's mount"),

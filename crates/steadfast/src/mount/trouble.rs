@@ -54,7 +54,7 @@ impl Failures {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.as_ref().map_or(Value::Null, |Failure { when, part, what }| {
             let what = match part {
-                Some(part) => format!("writing {}: {what}", whole(part, path(fs, part))),
+                Some(part) => format!("writing {}: {what}", name(part, path(fs, part.inode))),
                 None => what.clone(),
             };
             json!({ "what": what, "seconds_ago": when.elapsed().as_secs() })
@@ -149,16 +149,16 @@ pub fn log(fs: &Arc<Ext4>, source: &str) -> Arc<Failures> {
                 } else {
                     "it is lost"
                 };
-                let path = of.upgrade().and_then(|fs| path(&fs, part));
-                format!("{} could not be written: {error}: {fate}", name(part, path))
+                let path = of.upgrade().and_then(|fs| path(&fs, part.inode));
+                format!("{}, could not be written: {error}: {fate}", name(part, path))
             });
         }
         WriteError::NotStored { part, error } => {
             failures.not_stored.fetch_add(1, Ordering::Relaxed);
             failures.note(Some(part), error.to_string());
             failures.log.error("store", &error.to_string(), || {
-                let path = of.upgrade().and_then(|fs| path(&fs, part));
-                format!("{} could not be stored: {error}", name(part, path))
+                let path = of.upgrade().and_then(|fs| path(&fs, part.inode));
+                format!("{}, could not be stored: {error}", name(part, path))
             });
         }
         WriteError::NoPoints { error } => {
@@ -173,19 +173,14 @@ pub fn log(fs: &Arc<Ext4>, source: &str) -> Arc<Failures> {
     errors
 }
 
-fn path(fs: &Ext4, part: &UnwrittenPart) -> Option<String> {
-    fs.path_of(part.inode).map(|path| String::from_utf8_lossy(&path).into_owned())
+fn path(fs: &Ext4, inode: InodeNo) -> Option<String> {
+    fs.path_of(inode).map(|path| String::from_utf8_lossy(&path).into_owned())
 }
 
-/// The same without the comma behind it.
-fn whole(part: &UnwrittenPart, path: Option<String>) -> String {
-    name(part, path).trim_end_matches(',').to_owned()
-}
-
-/// `/d/f (inode 13), bytes 0 to 4095,`.
+/// `/d/f (inode 13), bytes 0 to 4095`.
 fn name(part: &UnwrittenPart, path: Option<String>) -> String {
     let (first, last) = (part.bytes.start, part.bytes.end.saturating_sub(1));
-    format!("{}, bytes {first} to {last},", file(part.inode, path))
+    format!("{}, bytes {first} to {last}", file(part.inode, path))
 }
 
 /// `/d/f (inode 13)`.
@@ -203,7 +198,7 @@ pub fn unwritten(fs: &Ext4) -> Value {
         .iter()
         .map(|part| {
             json!({
-                "path": path(fs, part),
+                "path": path(fs, part.inode),
                 "inode": part.inode.0,
                 "from": part.bytes.start,
                 "to": part.bytes.end,
@@ -239,14 +234,13 @@ pub fn last_word(fs: &Ext4, source: &str) -> Option<String> {
     // Data may be on the device and the transaction with its place lost.
     let with_journal = aborted.then(|| {
         let lost = "what had been changed and fsync had not answered with success is lost";
-        let by_name = |no| fs.path_of(no).map(|path| String::from_utf8_lossy(&path).into_owned());
-        format!("{lost}{}", among_it(&fs.lost_with_journal(), by_name))
+        format!("{lost}{}", among_it(&fs.lost_with_journal(), |inode| path(fs, inode)))
     });
     if failed == 0 {
         return with_journal.map(|lost| format!("{source}: {lost}"));
     }
     let stopped = with_journal.map(|lost| format!("; {lost}")).unwrap_or_default();
-    let lost = named(&fs.unwritten(usize::MAX), |part| path(fs, part));
+    let lost = named(&fs.unwritten(usize::MAX), |part| path(fs, part.inode));
     let outcome = match lost.is_empty() {
         true => "what they were to write was written later or given up".to_owned(),
         false => format!("lost: {lost}"),
@@ -272,7 +266,7 @@ fn among_it(files: &[InodeNo], path: impl Fn(InodeNo) -> Option<String>) -> Stri
 /// The first parts with their bytes; of the others the files, each once.
 fn named(parts: &[UnwrittenPart], path: impl Fn(&UnwrittenPart) -> Option<String>) -> String {
     let (first, others) = parts.split_at(parts.len().min(PARTS_MAX));
-    let mut named: Vec<String> = first.iter().map(|part| whole(part, path(part))).collect();
+    let mut named: Vec<String> = first.iter().map(|part| name(part, path(part))).collect();
     let mut files: BTreeMap<u32, &UnwrittenPart> = BTreeMap::new();
     for part in others {
         files.entry(part.inode.0).or_insert(part);

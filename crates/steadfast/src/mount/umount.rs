@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
-use steadfast_fuse::{is_dead, mounts};
+use steadfast_fuse::mounts;
 
 use super::control::RunningMount;
 use super::ending::Ending;
@@ -35,7 +35,7 @@ pub fn umount(mountpoint: &Path, timeout: Option<Duration>) -> Result<CommandEnd
     let Some(mount) = place.mounted().filter(|m| m.is_ours()) else {
         return Err(not_ours(&place, &at));
     };
-    if !is_dead(&at) {
+    if !control::is_gone(&at) {
         usage!(
             "{shown}: its process ({}) does not answer here; it may be another user's: umount or \
              fusermount3 -u works too, but does not wait for the flush",

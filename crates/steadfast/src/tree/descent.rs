@@ -123,9 +123,13 @@ impl<'f, T> Descent<'f, T> {
         }
     }
 
+    /// A reading of a folder, by the bounds of this descent.
+    pub fn listing(&self, dir: &Attr) -> Listing {
+        Listing::new(dir, self.bound, Rc::clone(&self.all_left), self.hasher.clone())
+    }
+
     fn push(&mut self, attr: Attr, here: T) {
-        let all_left = Rc::clone(&self.all_left);
-        let listing = Listing::new(&attr, self.bound, all_left, self.hasher.clone());
+        let listing = self.listing(&attr);
         self.folders.push(Folder { attr, listing, path: self.path.len(), here });
     }
 

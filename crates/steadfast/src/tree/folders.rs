@@ -1,19 +1,16 @@
 //! A tree, folder by folder.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::hash::RandomState;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use steadfast_vfs::{Attr, FileType, FsError};
 
 use super::bound::SizeLimit;
 use super::descent::{Descent, in_use, more_refused};
 use super::failures::to_path;
-use super::listing::{ListStep, Listing};
+use super::listing::ListStep;
 use super::names::joined;
 use crate::error::{Error, Result, bytes};
 use crate::fs::FileSystem;
@@ -31,9 +28,6 @@ use crate::metadata::Metadata;
 /// ```
 pub struct Folders<'f> {
     fs: &'f FileSystem,
-    bound: SizeLimit,
-    /// Bytes that all folders together may still have.
-    all_left: Rc<Cell<u64>>,
     start: Option<Attr>,
     /// What is kept for each folder on the way down: those in it that are still to come.
     descent: Descent<'f, VecDeque<(Vec<u8>, Attr)>>,
@@ -97,10 +91,9 @@ impl FileSystem {
         let path = path.as_ref();
         let start = self.folder("folders", path)?;
         let vfs = &**self.vfs();
-        let bound = SizeLimit::of(vfs, self.side()).map_err(Error::at("folders", path))?;
+        SizeLimit::of(vfs, self.side()).map_err(Error::at("folders", path))?;
         let descent = Descent::new(vfs, self.side(), &start, bytes(path), VecDeque::new());
-        let all_left = Rc::new(Cell::new(bound.bytes));
-        Ok(Folders { fs: self, bound, all_left, start: Some(start), descent })
+        Ok(Folders { fs: self, start: Some(start), descent })
     }
 }
 
@@ -111,8 +104,7 @@ impl Folders<'_> {
         let mut errors = Vec::new();
         let failed = |path: &[u8], e: FsError| Error::at("folders", &to_path(path))(e);
         let refused = |path: &[u8], what: String| Error::Object { path: to_path(path), what };
-        let all_left = Rc::clone(&self.all_left);
-        let mut listing = Listing::new(dir, self.bound, all_left, RandomState::new());
+        let mut listing = self.descent.listing(dir);
         let mut names: Vec<(Vec<u8>, Option<Attr>)> = Vec::new();
         while let Some(next) = listing.next(vfs) {
             match next {

@@ -131,7 +131,7 @@ mod tests {
             checksums: false,
             history: history.iter().map(ancestor).collect(),
             forgotten: 0,
-            members: vec![Member { state: MemberState::Active, ..Member::empty() }],
+            members: vec![Member { state: MemberState::Active, ..Member::default() }],
         }
     }
 

@@ -167,14 +167,9 @@ fn leg_of(known: &Member, found: Option<&LabelledDevice>) -> Leg {
         device_bytes,
         volatile: known.volatile || known.partial,
         partial: known.partial,
-        frames: None,
         state: known.state,
         left: known.left,
-        epoch: 0,
-        joining: false,
-        erred: None,
-        measured: Default::default(),
-        counters: Default::default(),
+        ..Leg::default()
     }
 }
 

@@ -64,6 +64,7 @@ pub enum Verdict {
 }
 
 /// The checksums of a mirror.
+#[derive(Default)]
 pub struct MirrorChecksums {
     region_bytes: u64,
     size: u64,
@@ -91,15 +92,9 @@ impl MirrorChecksums {
         MirrorChecksums {
             region_bytes: regions.region_bytes(),
             size: regions.size(),
-            entries: BTreeMap::new(),
             stored: (0..regions.count()).map(|r| regions.get(r).summed).collect(),
-            bytes: 0,
-            unsaved_bytes: 0,
             memory_max: memory_max.unwrap_or(MEMORY_MAX),
-            clock: 0,
-            number: 0,
-            pins: BTreeMap::new(),
-            written: BTreeMap::new(),
+            ..MirrorChecksums::default()
         }
     }
 

@@ -44,7 +44,8 @@ impl Core {
         }
         // Writes that were begun; none begins any more.
         self.drain()?;
-        self.sync_all_regions()?;
+        let out_of_sync = self.settled()?.regions.all_out_of_sync();
+        self.sync_regions(&out_of_sync)?;
         self.flush_slowly()?;
         self.clean(0)?;
         // Heats are recorded where their blocks are written.

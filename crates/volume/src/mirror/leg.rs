@@ -29,6 +29,7 @@ pub struct Counters {
 }
 
 /// A leg's place in the mirror.
+#[derive(Default)]
 pub(crate) struct Leg {
     pub uuid: Uuid,
     /// `None`: it was not there when the mirror was assembled.

@@ -70,15 +70,8 @@ pub(crate) fn leg_on(
         map_blocks: layout.map_blocks,
         device_bytes: info.size,
         volatile: new.volatile || info.unfit_to_persist().is_some(),
-        partial: false,
-        frames: None,
         state: MemberState::Active,
-        left: None,
-        epoch: 0,
-        joining: false,
-        erred: None,
-        measured: Default::default(),
-        counters: Default::default(),
+        ..Leg::default()
     };
     let leg = if new.partial { with_frames(leg, new, region_bytes)? } else { leg };
     Ok((leg, info))
@@ -462,16 +455,11 @@ impl Mirror {
                 data_start: label.data_start,
                 map_blocks: label.map_blocks,
                 volatile: now.volatile,
-                partial: false,
-                frames: None,
                 uuid: now.uuid,
                 state: MemberState::Active,
                 left: now.left,
-                epoch: 0,
-                joining: false,
-                erred: None,
-                measured: Default::default(),
                 counters: now.counters,
+                ..Leg::default()
             };
             let region_bytes = state.regions.region_bytes();
             let back = match now.partial {

@@ -140,13 +140,8 @@ impl Replicas {
         if self.state.lock().failed.is_some() { Ok(()) } else { decided }
     }
 
-    /// The same for all regions.
-    pub(super) fn sync_all_regions(&self) -> Result<()> {
-        let regions = self.settled()?.regions.all_out_of_sync();
-        self.sync_regions(&regions)
-    }
-
-    fn sync_regions(&self, regions: &[u32]) -> Result<()> {
+    /// The same for these regions.
+    pub(super) fn sync_regions(&self, regions: &[u32]) -> Result<()> {
         let mut unreadable = false;
         for region in regions {
             let mut done = ResyncReport::default();

@@ -288,12 +288,10 @@ impl BlockDevice for FramePin {
             return self.frames.submit(request);
         }
         let below = self.frames.send(&pins.parts, &request);
-        let (completer, completion) = Completion::pending();
-        below.on_done(move |answer| {
+        below.map(move |answer| {
             drop(pins);
-            completer.complete(answer.clone());
-        });
-        completion
+            answer
+        })
     }
 }
 

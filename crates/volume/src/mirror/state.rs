@@ -306,7 +306,7 @@ impl State {
 
     fn members(&self) -> Vec<Member> {
         let of_leg = |leg: &Option<Leg>| {
-            leg.as_ref().filter(|leg| !leg.joining).map_or_else(Member::empty, |leg| Member {
+            leg.as_ref().filter(|leg| !leg.joining).map_or_else(Member::default, |leg| Member {
                 uuid: leg.uuid,
                 bytes: leg.room,
                 state: leg.state,

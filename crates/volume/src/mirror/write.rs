@@ -78,9 +78,7 @@ impl Core {
         name: &str,
         body: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Completion {
-        let (completer, completion) = Completion::pending();
-        spawn(name, move || completer.complete(body().map(|()| Bytes::new())));
-        completion
+        Completion::on_task(name, move || body().map(|()| Bytes::new()))
     }
 
     /// A plan for a write that need not wait for anything.

@@ -67,9 +67,10 @@ impl LayoutKind {
 }
 
 /// What the volume knows of a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemberState {
     /// No member has this place.
+    #[default]
     Empty = 0,
     /// In use: takes writes. The map says which regions it lacks.
     Active = 1,
@@ -84,8 +85,8 @@ pub enum MemberState {
     Missing = 5,
 }
 
-/// A place in the table of members.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A place in the table of members; by default one without a member.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Member {
     /// Its own UUID.
     pub uuid: Uuid,
@@ -113,21 +114,6 @@ pub struct DepartureRange {
     pub last: u64,
 }
 
-impl Member {
-    /// A place without a member.
-    pub fn empty() -> Member {
-        Member {
-            uuid: Uuid::nil(),
-            bytes: 0,
-            state: MemberState::Empty,
-            volatile: false,
-            partial: false,
-            name: String::new(),
-            left: None,
-        }
-    }
-}
-
 /// An earlier identity of the data, and the generation at which it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
@@ -138,7 +124,7 @@ pub struct Ancestor {
 }
 
 /// What a valid label says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Label {
     /// The volume's UUID.
     pub volume: Uuid,
@@ -288,7 +274,7 @@ impl Label {
             reserved: [0; 6],
             name: text(&m.name),
         };
-        let mut members = [member(&Member::empty()); MEMBERS_MAX];
+        let mut members = [member(&Member::default()); MEMBERS_MAX];
         for (raw, m) in members.iter_mut().zip(&self.members) {
             *raw = member(m);
         }

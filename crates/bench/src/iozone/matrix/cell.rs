@@ -1,12 +1,13 @@
 //! One file size with one record: the tests in order.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use steadfast_vfs::{FileSystem, FsError};
 
 use super::column::Column;
-use super::place::MatrixTarget;
 use super::results::{Cell, Measure, RunOf};
+use super::target::MatrixTarget;
 use crate::iozone::data::FileData;
 use crate::iozone::engine::RunError;
 use crate::iozone::file::{TestFile, path_in};
@@ -33,6 +34,7 @@ pub(super) struct Runner<'a> {
     pub(super) around: RunContext<'a>,
     /// Path from the root.
     pub(super) file: String,
+    was_opened: AtomicBool,
     pub(super) data: FileData,
     /// The order of the random tests.
     pub(super) shuffled: Vec<u64>,
@@ -57,6 +59,7 @@ impl<'a> Runner<'a> {
             matrix,
             around,
             file,
+            was_opened: AtomicBool::new(false),
             data: FileData::of(number, &options, around.surroundings),
             shuffled: if random { random::shuffled(options.records()) } else { Vec::new() },
             options,
@@ -107,7 +110,7 @@ impl<'a> Runner<'a> {
 
     pub(super) fn at(&self) -> TestFile<'_> {
         let (fs, observer) = (&**self.fs, self.around.observer);
-        TestFile { fs, observer, child: 0, path: &self.file }
+        TestFile { fs, observer, child: 0, path: &self.file, was_opened: &self.was_opened }
     }
 
     pub(super) fn failed(&self, doing: String, source: Option<FsError>) -> RunError {

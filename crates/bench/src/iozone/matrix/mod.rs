@@ -4,7 +4,7 @@
 //! column   the tests, as columns of the table
 //! cell     one file size with one record: the tests in order
 //! pass     one test: open, records, fsync, close
-//! place    what only the place of the files can do: mapping, locking, dropping caches
+//! target   what only the place of the files can do: mapping, locking, dropping caches
 //! results  what came out, for programs; several runs of a cell and their interval
 //! table    what came out, in IOzone's layout; the -R report
 //! biff     the report as a spreadsheet
@@ -14,9 +14,9 @@ mod biff;
 mod cell;
 mod column;
 mod pass;
-mod place;
 mod results;
 mod table;
+mod target;
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ use steadfast_vfs::FileSystem;
 
 pub use biff::{spreadsheet, spreadsheet_of_runs};
 pub use column::Column;
-pub use place::{Mapping, MatrixTarget, NoPlace, PlaceError};
 pub use results::{Cell, LatencyLine, MatrixResults, Measure, RunOf};
 pub use table::{end, head, row};
+pub use target::{InProcessTarget, Mapping, MatrixTarget, TargetError};
 
 use super::engine::RunError;
 use super::observer::{self, Observer};

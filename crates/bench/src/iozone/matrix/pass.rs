@@ -13,8 +13,8 @@ use steadfast_vfs::{Fh, FileSystem, FsError, bounded};
 
 use super::cell::Runner;
 use super::column::Column;
-use super::place::{Mapping, PlaceError};
 use super::results::{LatencyLine, RunOf};
+use super::target::{Mapping, TargetError};
 use crate::iozone::engine::{RunError, nanos};
 use crate::iozone::file::{self, OpenError};
 use crate::iozone::latency::{Latencies, Operation};
@@ -193,7 +193,7 @@ impl Runner<'_> {
         &self,
         option: &str,
         is_given: bool,
-        call: impl FnOnce() -> Result<T, PlaceError>,
+        call: impl FnOnce() -> Result<T, TargetError>,
     ) -> Result<Option<T>, RunError> {
         let done = is_given.then(call).transpose();
         done.map_err(|e| self.failed(format!("{option}: {e}"), None))

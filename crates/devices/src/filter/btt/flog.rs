@@ -70,10 +70,6 @@ impl Log {
     pub fn sequence(&self) -> u32 {
         self.sequence.get()
     }
-
-    fn is_padding(&self) -> bool {
-        *self == Log::default()
-    }
 }
 
 /// The sequence number after one of 1 to 3.
@@ -98,7 +94,7 @@ impl FlogSlots {
 
     /// Finds out; groups in which only the first place was ever used fit both. `None`: neither.
     pub fn of(groups: &[Group]) -> Option<FlogSlots> {
-        let used = |place: usize| groups.iter().any(|group| !group.0[place].is_padding());
+        let used = |place: usize| groups.iter().any(|group| group.0[place] != Log::default());
         match (used(1), used(2), used(3)) {
             (_, false, false) => Some(FlogSlots::NEW),
             (false, true, false) => Some(FlogSlots::OLD),

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use smart_default::SmartDefault;
 use steadfast_block::{BlockDevice, DirectMemory};
 use uuid::Uuid;
 use zerocopy::IntoBytes;
@@ -23,9 +24,10 @@ const LANES: u32 = 256;
 const PIECE: u64 = 1 << 20;
 
 /// How a sector namespace is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, SmartDefault)]
 pub struct Options {
     /// Bytes of a sector: 512 or 4096.
+    #[default(4096)]
     pub sector: u32,
     /// Its own UUID; a random one if there is none.
     pub uuid: Option<Uuid>,
@@ -34,21 +36,11 @@ pub struct Options {
     /// Free blocks of an arena: so many writes can be in flight at once. The kernel takes one for
     /// each processor, up to 256, and does not ask whether there are so many: with less than 256
     /// it is not to be used by a kernel with more processors.
+    #[default(LANES)]
     pub nfree: u32,
     /// The layout. For 2.0 the label below must say so.
+    #[default(Version::V1_1)]
     pub version: Version,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            sector: 4096,
-            uuid: None,
-            parent_uuid: Uuid::nil(),
-            nfree: LANES,
-            version: Version::V1_1,
-        }
-    }
 }
 
 /// Makes a sector namespace of all of a device; what was there is lost. The map is written, 4 bytes

@@ -16,6 +16,7 @@ mod info;
 
 use std::sync::Arc;
 
+use smart_default::SmartDefault;
 use steadfast_block::{
     self as block, BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Request,
 };
@@ -26,8 +27,9 @@ use super::namespace::{Fault, NamespaceError, Result, memory_to_write, random_uu
 use info::{ALIGNS, BLOCK};
 pub use info::{FsdaxInfo, Map};
 
-/// How an fsdax namespace is made.
-#[derive(Debug, Clone, Copy)]
+/// How an fsdax namespace is made; the default is what `ndctl create-namespace` makes: 2 MiB,
+/// structures in the range; of no label.
+#[derive(Debug, Clone, Copy, SmartDefault)]
 pub struct Options {
     /// Its UUID; random if there is none.
     pub uuid: Option<Uuid>,
@@ -35,25 +37,14 @@ pub struct Options {
     /// label's.
     pub parent_uuid: Uuid,
     /// Bytes of the pages it is to be mapped with: 4 KiB, 2 MiB or 1 GiB.
+    #[default(2 << 20)]
     pub align: u64,
     /// Where Linux is to have its structures of the pages.
+    #[default(Map::Device)]
     pub map: Map,
     /// Bytes behind the device that a kernel which gets the range as memory sees as part of it: the
     /// label of an emulated range. No data is there.
     pub behind: u64,
-}
-
-impl Default for Options {
-    /// What `ndctl create-namespace` makes: 2 MiB, structures in the range; of no label.
-    fn default() -> Self {
-        Options {
-            uuid: None,
-            parent_uuid: Uuid::nil(),
-            align: 2 << 20,
-            map: Map::Device,
-            behind: 0,
-        }
-    }
 }
 
 /// Makes an fsdax namespace of all of a device; only the info block is written.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use steadfast_block::rng::Rng;
 use steadfast_runtime::Nanos;
 
-use super::media::{UncertainUnit, UnitAfterCut};
+use super::media::{Media, UncertainUnit, UnitAfterCut};
 use super::memory::{Lines, WORD};
 use super::recording::Track;
 use super::{Action, Durability, Event, RecordedDevice};
@@ -268,7 +268,7 @@ impl<'a> AtCrashPoint<'a> {
         let mut rng = Rng::new(from ^ 0x9e37_79b9_7f4a_7c15);
         let bytes: Vec<u8> = (0..len).map(|_| rng.bits() as u8).collect();
         store.write_slice(from, &bytes);
-        if self.device.media.is_unreadable() {
+        if self.device.media == Media::Unreadable {
             store.make_unreadable(from, len);
         }
     }

@@ -123,11 +123,6 @@ impl Media {
         matches!(self, Media::Sectors | Media::Whole | Media::Words)
     }
 
-    /// Whether garbage cannot be read.
-    pub(super) fn is_unreadable(self) -> bool {
-        self == Media::Unreadable
-    }
-
     /// The range that is garbage where a unit is.
     pub(super) fn spoiled(self, offset: u64, len: u64) -> (u64, u64) {
         match self {

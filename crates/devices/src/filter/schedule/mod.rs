@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use smart_default::SmartDefault;
 use steadfast_block::{
     BlockDevice, BlockError, Completer, Completion, DeviceInfo, Request, Result, check,
 };
@@ -41,24 +42,21 @@ pub enum Policy {
 }
 
 /// How requests are scheduled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct SchedulerSettings {
     /// The order.
     pub policy: Policy,
     /// Requests that the device has at once; at least 1.
+    // As many tags as SATA has.
+    #[default(32)]
     pub depth: u64,
     /// Bytes that may wait or be in flight in each direction before who submits must wait
     /// (Linux 2.4: 30 MB on a machine with 64 MB and more); one request always may.
+    // 256 requests of 128 KiB.
+    #[default(32 << 20)]
     pub queue_bytes: u64,
     /// Writeback throttling.
     pub throttle: Option<ThrottleSettings>,
-}
-
-impl Default for SchedulerSettings {
-    fn default() -> Self {
-        // 32 tags as SATA has them, and 256 requests of 128 KiB.
-        SchedulerSettings { policy: Policy::Fifo, depth: 32, queue_bytes: 32 << 20, throttle: None }
-    }
 }
 
 /// The queue at an instant.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use smart_default::SmartDefault;
 use steadfast_runtime::Nanos;
 
 /// Reads, and all else that has a place: Linux's schedulers distinguish them and nothing more.
@@ -59,32 +60,24 @@ impl Order for Fifo {
 }
 
 /// Settings of mq-deadline (`Documentation/block/deadline-iosched.rst`) and their defaults.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct DeadlineSettings {
     /// A read that has waited so long is served before the others of its batch.
+    #[default(Duration::from_millis(500))]
     pub read_expire: Duration,
     /// The same of a write.
+    #[default(Duration::from_secs(5))]
     pub write_expire: Duration,
     /// Batches of reads that may go before waiting writes.
+    #[default(2)]
     pub writes_starved: u64,
     /// Requests of one direction, in ascending order of place, that are served one after the other.
+    #[default(16)]
     pub fifo_batch: u64,
     /// How long after a read was answered no write is begun while no read waits: the reader may
     /// ask for the next piece. `writes_starved` bounds this too. mq-deadline has no such thing;
     /// Linux 2.6's anticipatory scheduler had (`antic_expire`, 6 to 7 ms). Zero: it is not done.
     pub anticipation: Duration,
-}
-
-impl Default for DeadlineSettings {
-    fn default() -> Self {
-        DeadlineSettings {
-            read_expire: Duration::from_millis(500),
-            write_expire: Duration::from_secs(5),
-            writes_starved: 2,
-            fifo_batch: 16,
-            anticipation: Duration::ZERO,
-        }
-    }
 }
 
 /// The requests of one direction: by place, and by age.

@@ -19,7 +19,7 @@ struct Group {
     was_used: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Chip {
     p: EmmcParams,
     /// Bytes of an erase group.
@@ -134,15 +134,11 @@ impl Physics for Chip {
     fn new(params: &EmmcParams) -> Result<Self, ModelError> {
         Ok(Chip {
             group: kib(params.erase_group_kb),
-            bus_until_ns: 0,
-            flash_until_ns: 0,
-            open: Vec::new(),
-            used: BTreeSet::new(),
             read_end: u64::MAX,
             write_end: u64::MAX,
             cache: BufferSpace::new(kib(params.cache_kb)),
-            unflushed: false,
             p: params.clone(),
+            ..Chip::default()
         })
     }
 

@@ -18,7 +18,7 @@ struct Die {
     programmed: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Flash {
     p: SsdParams,
     /// Bytes of a page.
@@ -180,17 +180,11 @@ impl Physics for Flash {
         let dies = params.channels * params.dies_per_channel;
         Ok(Flash {
             page: kib(params.page_kb),
-            command_until_ns: 0,
-            link_in_until_ns: 0,
-            link_out_until_ns: 0,
             channel_until_ns: vec![0; params.channels as usize],
             dies: (0..dies).map(|_| Die::default()).collect(),
-            turn: 0,
-            partial: 0.0,
             buffer: BufferSpace::new(kib(params.write_buffer_kb)),
-            streams: Vec::new(),
-            unflushed: false,
             p: params.clone(),
+            ..Flash::default()
         })
     }
 

@@ -137,7 +137,8 @@ impl Image {
     }
 
     fn write(&self, offset: u64, data: Payload) -> Result<()> {
-        self.put(offset, data, ReadWriteFlags::empty()).map_err(|(at, e)| self.write_failure(at, e))
+        self.put(offset, data, ReadWriteFlags::empty())
+            .map_err(|(at, e)| self.failure("write", at, e))
     }
 
     fn write_durably(&self, offset: u64, data: Payload) -> Result<()> {
@@ -149,7 +150,7 @@ impl Image {
                 Err((_, Errno::OPNOTSUPP | Errno::NOSYS)) => {
                     self.no_dsync.store(true, Ordering::Relaxed);
                 }
-                Err((at, e)) => return Err(self.remember(self.write_failure(at, e))),
+                Err((at, e)) => return Err(self.remember(self.failure("write", at, e))),
             }
         }
         self.write(offset, data)?;
@@ -276,10 +277,6 @@ impl Image {
 
     fn error(&self, op: &'static str, offset: u64, reason: String) -> BlockError {
         BlockError::Io { device: self.name.clone(), op, offset, reason }
-    }
-
-    fn write_failure(&self, at: u64, errno: Errno) -> BlockError {
-        self.failure("write", at, errno)
     }
 
     fn failure(&self, op: &'static str, offset: u64, errno: Errno) -> BlockError {

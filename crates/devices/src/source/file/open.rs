@@ -11,6 +11,7 @@ use rustix::fs::{
     fcntl_setfl, flock, ioctl_blkpbszget, ioctl_blksszget, statx,
 };
 use rustix::io::Errno;
+use smart_default::SmartDefault;
 use steadfast_block::DeviceInfo;
 use steadfast_runtime::{is_simulated, sleep};
 
@@ -34,7 +35,7 @@ pub enum Direct {
 }
 
 /// How to open an image file or block device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct FileOptions {
     /// Refuse writes, and share the file with other readers.
     pub read_only: bool,
@@ -42,23 +43,13 @@ pub struct FileOptions {
     pub direct: Direct,
     /// Refuse what is mounted or in use by others. Without it whatever is read may change at any
     /// moment, and whatever is written may destroy somebody's data.
+    #[default(true)]
     pub exclusive: bool,
     /// Most requests that are with the host at the same time.
+    #[default(32)]
     pub workers: usize,
     /// Name for messages; the path if there is none.
     pub name: Option<String>,
-}
-
-impl Default for FileOptions {
-    fn default() -> Self {
-        FileOptions {
-            read_only: false,
-            direct: Direct::IfPossible,
-            exclusive: true,
-            workers: 32,
-            name: None,
-        }
-    }
 }
 
 impl FileOptions {

@@ -1,6 +1,6 @@
 //! Where groups, inodes and descriptors are.
 
-use super::{InodePlace, Layout};
+use super::{InodeLocation, Layout};
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::{GroupNo, InodeNo, RoCompat};
 
@@ -91,7 +91,7 @@ impl Layout {
     /// # Errors
     /// [`Ext4Error::Corrupt`] if there is no such inode.
     #[inline]
-    pub fn inode_place(&self, ino: InodeNo) -> Result<InodePlace> {
+    pub fn inode_place(&self, ino: InodeNo) -> Result<InodeLocation> {
         if ino == InodeNo::NONE || ino.0 > self.inodes_count {
             return Err(Ext4Error::corrupt(
                 format!("there is no inode {ino}, only 1 to {}", self.inodes_count),
@@ -101,7 +101,7 @@ impl Layout {
         let (group, index) =
             ((ino.0 - 1) / self.inodes_per_group, (ino.0 - 1) % self.inodes_per_group);
         let byte = u64::from(index) * u64::from(self.inode_size);
-        Ok(InodePlace {
+        Ok(InodeLocation {
             group: GroupNo(group),
             index,
             table_block: (byte / u64::from(self.block_size)) as u32,

@@ -12,7 +12,7 @@ use super::flush_and_drop;
 use super::punch::unmap_some;
 use crate::extents::{extent_at_or_before, move_extent, next_extent};
 use crate::file::times::check_end;
-use crate::file::truncate::{allocation_unit, revokes_max};
+use crate::file::truncate::revokes_max;
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::state::Inode;
@@ -44,7 +44,7 @@ struct Collapse {
 }
 
 fn check_aligned(fs: &Ext4, offset: u64, len: u64) -> Result<()> {
-    let unit = allocation_unit(fs);
+    let unit = fs.volume.layout.cluster_size();
     if !offset.is_multiple_of(unit) || !len.is_multiple_of(unit) {
         return invalid("a range that is shifted must consist of whole blocks (or clusters)");
     }

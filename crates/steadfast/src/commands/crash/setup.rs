@@ -22,6 +22,7 @@ use super::kernel;
 use super::on_stack::OnStack;
 use crate::Usage;
 use crate::cli::FsKind;
+use crate::commands::bytes_of;
 use crate::mount::{options, stack};
 
 /// A file system under test.
@@ -101,10 +102,8 @@ impl Setup {
             std::iter::once(of_stack).chain(given).filter(|list| !list.is_empty()).collect();
         let fs = known(&args.fs)?;
         let disk: Disk = args.device.parse().map_err(Usage)?;
-        let size = match &args.size {
-            Some(text) => size::parse(text).map_err(|e| Usage(format!("--size {text}: {e}")))?,
-            None => fs.default_size().max(disk.least_bytes()),
-        };
+        let size = bytes_of("--size", args.size.as_deref())?;
+        let size = size.unwrap_or_else(|| fs.default_size().max(disk.least_bytes()));
         let epoch = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
         let setup = Setup {
             fs,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom, fadvise, fstat, ftruncate, seek};
@@ -20,10 +21,6 @@ pub struct HostEnd {
     descriptor: Descriptor,
     /// The cache may forget what lies before.
     forgotten: u64,
-}
-
-fn errno(e: rustix::io::Errno) -> Errno {
-    Errno(e.raw_os_error())
 }
 
 /// rustix has O_SYNC's value by this name.
@@ -74,7 +71,6 @@ pub fn open_output(
     says: &dyn Fn(&str),
 ) -> Result<(HostEnd, bool), NotOpened> {
     if let Some(busy) = in_use::by_whom(Path::new(path)) {
-        use std::os::unix::ffi::OsStrExt;
         return Err(NotOpened::Busy { path: path.as_bytes().into(), who: busy.to_string() });
     }
     let mut how = open_flags(o.oflags);
@@ -102,8 +98,7 @@ pub fn open_output(
 }
 
 fn not_opened(path: &OsStr, e: rustix::io::Errno) -> NotOpened {
-    use std::os::unix::ffi::OsStrExt;
-    NotOpened::Open { path: path.as_bytes().to_vec(), errno: errno(e) }
+    NotOpened::Open { path: path.as_bytes().to_vec(), errno: e.into() }
 }
 
 /// What is open already gets the flags that can still be set.
@@ -123,7 +118,7 @@ fn standard(
         }
         rustix::fs::fcntl_setfl(fd, old | (add - OFlags::DIRECTORY))
     };
-    set().map_err(|e| NotOpened::Flags { name, errno: errno(e) })?;
+    set().map_err(|e| NotOpened::Flags { name, errno: e.into() })?;
     Ok(HostEnd::new(Descriptor::Standard(fd)))
 }
 
@@ -144,23 +139,22 @@ impl HostEnd {
     }
 
     fn position(&self) -> Result<u64, Errno> {
-        seek(self.fd(), SeekFrom::Current(0)).map_err(errno)
+        Ok(seek(self.fd(), SeekFrom::Current(0))?)
     }
 
     /// Cuts the file; only of what has a length it is an error that it cannot be done.
     fn cut(&self, size: u64, path: &OsStr, says: &dyn Fn(&str)) -> bool {
-        use std::os::unix::ffi::OsStrExt;
         let Err(e) = ftruncate(self.fd(), size) else { return true };
         let name = always_quoted(path.as_bytes());
         match kind(self.fd()) {
             Ok(FileType::RegularFile | FileType::Directory) => {
-                let e = errno(e);
+                let e = Errno::from(e);
                 says(&format!("failed to truncate to {size} bytes in output file {name}: {e}"));
                 false
             }
             Ok(_) => true,
             Err(e) => {
-                says(&format!("cannot fstat {name}: {}", errno(e)));
+                says(&format!("cannot fstat {name}: {}", Errno::from(e)));
                 false
             }
         }
@@ -172,7 +166,7 @@ impl HostEnd {
             false => (self.forgotten, Some(self.position()?)),
         };
         let len = to.and_then(|to| std::num::NonZeroU64::new(to.saturating_sub(from)));
-        fadvise(self.fd(), from, len, Advice::DontNeed).map_err(errno)?;
+        fadvise(self.fd(), from, len, Advice::DontNeed)?;
         self.forgotten = to.unwrap_or(0);
         Ok(())
     }
@@ -183,7 +177,7 @@ impl Source for HostEnd {
         loop {
             match rustix::io::read(self.fd(), &mut *buf) {
                 Err(rustix::io::Errno::INTR) => {}
-                done => return done.map_err(errno),
+                done => return Ok(done?),
             }
         }
     }
@@ -191,8 +185,8 @@ impl Source for HostEnd {
     fn skip(&mut self, bytes: u64) -> Result<SkipResult, Errno> {
         let Ok(before) = self.position() else { return Ok(SkipResult::MustRead) };
         let offset = i64::try_from(bytes).map_err(|_| Errno::OVERFLOW)?;
-        seek(self.fd(), SeekFrom::Current(offset)).map_err(errno)?;
-        let stat = fstat(self.fd()).map_err(errno)?;
+        seek(self.fd(), SeekFrom::Current(offset))?;
+        let stat = fstat(self.fd())?;
         Ok(SkipResult::By(match FileType::from_raw_mode(stat.st_mode) {
             // Beyond the end there is nothing.
             FileType::RegularFile => bytes.min((stat.st_size as u64).saturating_sub(before)),
@@ -214,38 +208,37 @@ impl Sink for HostEnd {
                 Err(rustix::io::Errno::PIPE) => {
                     let signal = signal_hook::consts::SIGPIPE;
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
-                    return Err(Errno(rustix::io::Errno::PIPE.raw_os_error()));
+                    return Err(rustix::io::Errno::PIPE.into());
                 }
-                done => return done.map_err(errno),
+                done => return Ok(done?),
             }
         }
     }
 
     fn seek(&mut self, bytes: u64) -> Result<(), Errno> {
         let offset = i64::try_from(bytes).map_err(|_| Errno::OVERFLOW)?;
-        seek(self.fd(), SeekFrom::Current(offset)).map(drop).map_err(errno)
+        Ok(seek(self.fd(), SeekFrom::Current(offset)).map(drop)?)
     }
 
     fn extend(&mut self) -> Result<(), (u64, Errno)> {
         let (Ok(to), Ok(stat)) = (self.position(), fstat(self.fd())) else { return Ok(()) };
         let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         if regular && (stat.st_size as u64) < to {
-            ftruncate(self.fd(), to).map_err(|e| (to, errno(e)))?;
+            ftruncate(self.fd(), to).map_err(|e| (to, e.into()))?;
         }
         Ok(())
     }
 
     fn stop_direct(&mut self) -> Result<(), Errno> {
-        let old = rustix::fs::fcntl_getfl(self.fd()).map_err(errno)?;
-        rustix::fs::fcntl_setfl(self.fd(), old - OFlags::DIRECT).map_err(errno)
+        let old = rustix::fs::fcntl_getfl(self.fd())?;
+        Ok(rustix::fs::fcntl_setfl(self.fd(), old - OFlags::DIRECT)?)
     }
 
     fn sync(&mut self, data_only: bool) -> Result<(), Errno> {
-        let done = match data_only {
+        Ok(match data_only {
             true => rustix::fs::fdatasync(self.fd()),
             false => rustix::fs::fsync(self.fd()),
-        };
-        done.map_err(errno)
+        }?)
     }
 
     fn forget(&mut self, all: bool) -> Result<(), Errno> {

@@ -1,5 +1,6 @@
 //! Devices and files of this machine.
 
+use std::io;
 use std::os::fd::OwnedFd;
 
 use anyhow::{Context, Result};
@@ -18,26 +19,18 @@ pub struct HostReader {
     start: usize,
 }
 
-fn errno(e: rustix::io::Errno) -> Errno {
-    Errno(e.raw_os_error())
-}
-
 impl HostReader {
     /// Opens it for reading.
     pub fn open(path: &str, direct: bool) -> Result<HostReader> {
         let mut flags = OFlags::RDONLY | OFlags::CLOEXEC;
         flags.set(OFlags::DIRECT, direct);
-        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(errno_error)?;
+        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?;
         // The size of a block device is where its end is.
-        let size = seek(&fd, SeekFrom::End(0)).map_err(errno_error).context("its size")?;
+        let size = seek(&fd, SeekFrom::End(0)).map_err(io::Error::from).context("its size")?;
         let memory = vec![0; BUFFER as usize + ALIGN];
         let start = memory.as_ptr().align_offset(ALIGN).min(ALIGN);
         Ok(HostReader { fd, size, memory, start })
     }
-}
-
-fn errno_error(e: rustix::io::Errno) -> std::io::Error {
-    e.into()
 }
 
 impl Readable for HostReader {
@@ -53,7 +46,7 @@ impl Readable for HostReader {
                 Ok(0) => break,
                 Ok(n) => done += n,
                 Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(errno(e)),
+                Err(e) => return Err(e.into()),
             }
         }
         Ok(done as u64)
@@ -63,6 +56,6 @@ impl Readable for HostReader {
         // What is dirty cannot be forgotten, so it is written first. A device that cannot be
         // synced has nothing to write.
         let _ = fsync(&self.fd);
-        fadvise(&self.fd, 0, None, Advice::DontNeed).map_err(errno)
+        Ok(fadvise(&self.fd, 0, None, Advice::DontNeed)?)
     }
 }

@@ -1,8 +1,8 @@
 //! `steadfast iozone`: IOzone's tests in the current folder, in an image, or on a stack.
 
-mod place;
 mod resume;
 mod site_options;
+mod target;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ use steadfast_bench::iozone::{
 use steadfast_vfs::foreign::json;
 use steadfast_vfs::{FileSystem, HostFs};
 
-use self::place::HostPlace;
 use self::resume::Progress;
+use self::target::HostTarget;
 use super::in_use;
 use super::site::{ImageAccess, Site};
 use super::whole_file;
@@ -105,8 +105,9 @@ fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ioz
             options,
         });
     };
-    let host = HostPlace::new(folder);
-    let place: &dyn matrix::MatrixTarget = if site.is_here() { &host } else { &matrix::NoPlace };
+    let host = HostTarget::new(folder);
+    let place: &dyn matrix::MatrixTarget =
+        if site.is_here() { &host } else { &matrix::InProcessTarget };
     let mut progress = Progress::new(&options, plan, &surroundings, quiet)?;
     let results = matrix::run(&fs, "", &options, &surroundings, (place, None), &mut progress)?;
     progress.finish()?;

@@ -12,7 +12,7 @@ use steadfast_lab::Recordings;
 
 use crate::Usage;
 use crate::commands::whole_file;
-use crate::commands::whole_file::place::{self, FolderName, path_of};
+use crate::commands::whole_file::place::{self, FolderName, Identity, PathMeaning, path_of};
 
 /// A file that can be written.
 pub struct Output {
@@ -65,36 +65,20 @@ pub fn tried<const N: usize>(
     Ok(outputs)
 }
 
-/// As many links to a file that is not there are followed: as many as the kernel follows.
-const LINKS: usize = 40;
-
-/// Where a file is or would be made, links followed. `None`: nowhere.
-fn place(path: &Path) -> Option<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..LINKS {
-        if let Ok(there) = path.canonicalize() {
-            return Some(there);
-        }
-        let parent = path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
-        let folder = parent.canonicalize().ok()?;
-        match fs::read_link(&path) {
-            // It would be made where the link leads.
-            Ok(target) => path = folder.join(target),
-            Err(_) => return Some(folder.join(path.file_name()?)),
-        }
-    }
-    None
-}
-
 /// Whether two paths lead to one file, which need not be there.
 pub fn is_same(a: &Path, b: &Path) -> bool {
-    let inode = |path: &Path| {
-        use std::os::unix::fs::MetadataExt;
-        fs::metadata(path).ok().map(|m| (m.dev(), m.ino()))
+    let file = |path: &Path| fs::metadata(path).ok().map(|file| Identity::in_metadata(&file));
+    // Where nothing is: what would be made there.
+    let place = |path: &Path| match place::find(path) {
+        Ok(PathMeaning::Named(place)) => {
+            Some((Identity::of(place.folder()).ok()?, place.name().to_owned()))
+        }
+        _ => None,
     };
-    let same_place = place(a).is_some_and(|a| Some(a) == place(b));
-    // Hard links.
-    same_place || inode(a).is_some_and(|a| Some(a) == inode(b))
+    match (file(a), file(b)) {
+        (None, None) => place(a).is_some_and(|a| Some(a) == place(b)),
+        (a, b) => a == b,
+    }
 }
 
 /// A folder for recordings.

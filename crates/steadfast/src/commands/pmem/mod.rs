@@ -16,6 +16,7 @@ use steadfast_devices::source::Pmem;
 use steadfast_devices::source::pmem::{LABEL_BYTES, Mode, RangeLabel};
 use steadfast_setup::path::memory;
 
+use crate::commands::bytes_of;
 use crate::commands::whole_file::place::{self, FolderName, Identity, PathMeaning};
 use crate::setup_error::to_anyhow;
 use crate::{CommandEnd, Usage, terminal};
@@ -81,9 +82,8 @@ fn create(new: &NamespaceSpec<'_>, out: &mut dyn Write) -> Result<()> {
     if ![512, 4096].contains(&sector) {
         usage!("--sector {sector}: 512 or 4096 bytes");
     }
-    let (align, map) = (align.unwrap_or("2m"), map.unwrap_or(Map::Device));
-    let align = steadfast_lab::size::parse(align)
-        .map_err(|why| Usage(format!("--align {align}: {why}")))?;
+    let align = bytes_of("--align", align)?.unwrap_or(2 << 20);
+    let map = map.unwrap_or(Map::Device);
     let (uuid, room) = (uuid::Uuid::new_v4(), bytes - LABEL_BYTES);
     let label = RangeLabel { uuid, name: name.into(), mode, bytes: room, cookie: 0 };
     // As root no link of another user is followed.

@@ -6,7 +6,7 @@ mod mounts;
 mod run;
 pub mod show;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use steadfast_stack::client::Client;
@@ -18,18 +18,12 @@ pub use run::serve;
 use crate::mount::place;
 use crate::{Unsupported, Usage};
 
-/// Where a host answers if nobody says otherwise: STEADFAST_SOCKET, or `host.socket` in the folder
-/// for sockets.
-pub fn default_socket() -> PathBuf {
-    place::host_socket()
-}
-
 /// A running host.
 ///
 /// # Errors
 /// Nobody answers, or this user may not ask.
 pub fn client(socket: Option<&Path>) -> Result<Client> {
-    let socket = socket.map_or_else(default_socket, Path::to_path_buf);
+    let socket = socket.map_or_else(place::host_socket, Path::to_path_buf);
     Client::connect(&socket).map_err(said)
 }
 

@@ -39,8 +39,7 @@ impl Ext4Mounts {
     fn begin(&self, what: &ToMount) -> Result<Arc<dyn MountedFs>> {
         let mut wanted = options::parse(std::slice::from_ref(&what.options))?;
         if wanted.remount || !wanted.journals.is_empty() {
-            let what = "options of a mount of the host: not remount, and the journal is `journal`";
-            return Err(Usage(what.into()).into());
+            usage!("options of a mount of the host: not remount, and the journal is `journal`");
         }
         take_dead_away(&what.at, &what.source)?;
         refuse_member(&what.device)?;

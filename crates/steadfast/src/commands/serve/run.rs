@@ -34,18 +34,10 @@ const GRACE: Duration = Duration::from_secs(2);
 pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<CommandEnd> {
     let (path, config) = configuration(args.config.as_deref())?;
     if !args.foreground && !args.serves_in_background {
-        return Ok(match background::start()? {
-            None => CommandEnd::Good,
-            Some(status) => CommandEnd::Status(status.code().unwrap_or(1) as u8),
-        });
+        return background::start();
     }
-    let folder = place::runtime_folder().context("the folder for control sockets")?;
-    place::check_room(&folder)?;
-    let log = match (&args.log, args.serves_in_background) {
-        (Some(given), _) => Some(LogFile::named(given)?),
-        (None, true) => Some(LogFile::in_folder(&folder, "host.log")?),
-        (None, false) => None,
-    };
+    let (folder, log) =
+        LogFile::of_process(args.log.as_deref(), args.serves_in_background, "host.log")?;
     log::start(log.as_ref(), args.debug)?;
     let given = |by_hand: &Option<PathBuf>, by_file: &Option<PathBuf>, default: PathBuf| {
         let base = path.parent().unwrap_or(Path::new("/"));
@@ -53,7 +45,7 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<CommandEnd> {
         let chosen = by_hand.clone().or(by_file).unwrap_or(default);
         std::path::absolute(&chosen).with_context(|| chosen.display().to_string())
     };
-    let socket = given(&args.socket, &config.socket, super::default_socket())?;
+    let socket = given(&args.socket, &config.socket, place::host_socket())?;
     check_path(&socket).map_err(|e| Usage(format!("{}: {e}", socket.display())))?;
     let own_tree = folder.join("stack");
     let tree = given(&args.tree, &config.tree, own_tree.clone())?;
@@ -201,9 +193,7 @@ fn configuration(given: Option<&Path>) -> Result<(PathBuf, HostConfig)> {
     let text = match bounded::text(&path, bounded::SETTINGS_MAX) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && given.is_none() => String::new(),
-        Err(e) => {
-            return Err(Usage(format!("{shown}: {e}; a file with nothing in it will do")).into());
-        }
+        Err(e) => usage!("{shown}: {e}; a file with nothing in it will do"),
     };
     let config = HostConfig::parse(&text, &shown).map_err(|e| Usage(e.to_string()))?;
     Ok((path, config))

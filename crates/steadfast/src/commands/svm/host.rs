@@ -14,7 +14,7 @@ use steadfast_svm::iostat::{Counters, Queue};
 use steadfast_svm::name;
 
 use super::seen;
-use crate::commands::serve::default_socket;
+use crate::mount::place;
 
 /// Counters of everything, at one time of the host's clock.
 pub struct Reading {
@@ -46,7 +46,7 @@ pub struct SvmHost {
 impl SvmHost {
     /// Whoever answers at this socket, or at the usual one.
     pub fn connect(socket: Option<&Path>) -> Result<SvmHost, CommandError> {
-        let socket = socket.map_or_else(default_socket, Path::to_path_buf);
+        let socket = socket.map_or_else(place::host_socket, Path::to_path_buf);
         let client = Client::connect(&socket).map_err(|error| command_error(&error))?;
         Ok(SvmHost { client, state: State::default(), tree: None, aliases: Vec::new() })
     }

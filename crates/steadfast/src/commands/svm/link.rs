@@ -5,14 +5,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::Usage;
 use crate::commands::whole_file::place;
 
 /// Makes those that are not there. Nothing is made where something else has one of the names.
 pub fn link(folder: &Path) -> Result<()> {
     if !folder.is_dir() {
         let what = if folder.exists() { "is no folder" } else { "there is no such folder" };
-        return Err(Usage(format!("{}: {what}", folder.display())).into());
+        usage!("{}: {what}", folder.display());
     }
     // As root no link of another user is followed to it, also if it is put there meanwhile.
     let open = place::folder(folder, false).with_context(|| folder.display().to_string())?;
@@ -24,10 +23,7 @@ pub fn link(folder: &Path) -> Result<()> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => missing.push((at, now)),
             Err(error) => return Err(error).with_context(|| at.display().to_string()),
             Ok(_) if now.canonicalize().is_ok_and(|to| to == program) => {}
-            Ok(_) => {
-                let what = format!("{}: is there already, and is no link to us", at.display());
-                return Err(Usage(what).into());
-            }
+            Ok(_) => usage!("{}: is there already, and is no link to us", at.display()),
         }
     }
     for (at, now) in missing {

@@ -110,6 +110,7 @@ pub struct Row {
 }
 
 /// What is shown, and how.
+#[derive(Default)]
 pub struct View {
     before: Reading,
     now: Reading,
@@ -128,15 +129,7 @@ pub struct View {
 impl View {
     /// With nothing to show yet.
     pub fn new(sort: Sort, interval: Duration) -> View {
-        View {
-            before: Reading::default(),
-            now: Reading::default(),
-            sort,
-            interval,
-            scrolled: 0,
-            explains: false,
-            problem: None,
-        }
+        View { sort, interval, ..View::default() }
     }
 
     /// Goes on to the next reading.

@@ -15,10 +15,10 @@ use super::cli::{CreateArgs, Members};
 use super::open::open_all;
 use super::own::refuse_nobody;
 use super::request;
+use crate::CommandEnd;
 use crate::commands::image::{open, open_file};
 use crate::commands::serve::said;
 use crate::setup_error::to_anyhow;
-use crate::{CommandEnd, Usage};
 
 /// Bytes at the start of a member that are nobody's: a superblock that is left there would be taken
 /// for a file system's.
@@ -38,8 +38,7 @@ pub fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<CommandEnd> {
     let of_mirrors =
         legs || create.size.is_some() || create.region_bytes.is_some() || args.checksums;
     if of_mirrors && args.kind != LayoutKind::Mirror {
-        let what = "--volatile, --partial, --size, --region and --checksums are for mirrors";
-        return Err(Usage(what.into()).into());
+        usage!("--volatile, --partial, --size, --region and --checksums are for mirrors");
     }
     let member = |(n, device): (usize, &Arc<dyn BlockDevice>)| NewLeg {
         device: Arc::clone(device),
@@ -77,9 +76,7 @@ pub fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
     }
     let Some(held) = steadfast::occupant(device) else { return Ok(()) };
     let name = device.info().name;
-    let what =
-        format!("{name}: holds {held}; --force makes it a member, and what it holds is lost");
-    Err(Usage(what).into())
+    usage!("{name}: holds {held}; --force makes it a member, and what it holds is lost")
 }
 
 /// Takes a superblock away that is before the label of a new member, and the signatures of what is

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::cli::Members;
 use super::open;
-use crate::{CommandEnd, Usage};
+use crate::CommandEnd;
 use steadfast_vfs::foreign::Foreign;
 
 /// Labels that were found, and whose they are.
@@ -40,9 +40,10 @@ struct Target {
 /// It is a component of another one, it cannot be assembled, or a device fails.
 pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<CommandEnd> {
     if members.members.iter().any(|path| members_of(path).is_some()) {
-        let what = "volume destroy takes the devices themselves, not volume:MEMBER,MEMBER; of \
-                    volumes inside of each other it takes the outermost apart, or that of --volume";
-        return Err(Usage(what.into()).into());
+        usage!(
+            "volume destroy takes the devices themselves, not volume:MEMBER,MEMBER; of volumes \
+             inside of each other it takes the outermost apart, or that of --volume"
+        );
     }
     let options = AssembleOptions {
         degraded: members.degraded,
@@ -55,8 +56,7 @@ pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<CommandEnd> {
     }
     if let Some(blank) = found.blank.first() {
         let name = blank.info().name;
-        let what = format!("{name}: is no member of a volume: it has no label; leave it out");
-        return Err(Usage(what).into());
+        usage!("{name}: is no member of a volume: it has no label; leave it out");
     }
     let labels = MemberLabels::of(&devices, &found);
     let target = target(members, &found, &labels)?;
@@ -106,27 +106,25 @@ fn target(members: &Members, found: &AssemblyReport, labels: &MemberLabels) -> R
         None => targets.iter().filter(|t| labels.around(t.uuid).is_none()).collect(),
     };
     let [one] = meant[..] else {
-        let what = match &members.volume {
+        match &members.volume {
             Some(name) if meant.is_empty() => {
-                format!("--volume {name}: there is none of this name among {}", names(&all))
+                usage!("--volume {name}: there is none of this name among {}", names(&all))
             }
-            Some(name) => format!("--volume {name}: there are several of this name"),
-            None if meant.is_empty() => "there is no volume on these".to_owned(),
-            None => format!(
+            Some(name) => usage!("--volume {name}: there are several of this name"),
+            None if meant.is_empty() => usage!("there is no volume on these"),
+            None => usage!(
                 "these are members of several volumes: {}; say which by --volume NAME",
                 names(&meant)
             ),
-        };
-        return Err(Usage(what).into());
+        }
     };
     if let Some(around) = labels.around(one.uuid) {
         let outer = Foreign::new(&around.label.name);
-        let what = format!(
+        usage!(
             "'{}' is a component of '{outer}': take that apart first (steadfast volume destroy \
              --volume {outer}, with all devices)",
             one.name
         );
-        return Err(Usage(what).into());
     }
     // What could not be assembled for another reason than what it lacks keeps its labels.
     Ok(Target { uuid: one.uuid, name: one.name.clone(), volume: one.volume.clone() })

@@ -78,7 +78,7 @@ fn kept_by_host(members: &Members) -> Option<Client> {
 fn name_of(members: &Members) -> Result<String> {
     match (&members.members[..], &members.volume) {
         ([only], None) => Ok(only.display().to_string()),
-        _ => Err(Usage("with --host one volume is given, by its name".into()).into()),
+        _ => usage!("with --host one volume is given, by its name"),
     }
 }
 

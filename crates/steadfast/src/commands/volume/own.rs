@@ -29,7 +29,7 @@ impl OwnVolume {
     /// Assembles it. What was given is checked before.
     pub fn open(command: &VolumeCommand, request: &Request) -> Result<OwnVolume> {
         let Some(members) = request::members_of(command) else {
-            return Err(Usage("this is for volumes of a running host".into()).into());
+            usage!("this is for volumes of a running host");
         };
         let leg = |path: &PathBuf, force| new_leg(members, path, force);
         let mut new = None;
@@ -49,12 +49,11 @@ impl OwnVolume {
         let (found, outer) = open::assembled(members, matches!(request, Request::Resync(_)))?;
         let volume = open::chosen(members, &found, outer)?;
         let Some(mirror) = volume.mirror else {
-            let what = format!(
+            usage!(
                 "'{}' is a {}: this is for mirrors; one inside of it is named by --volume NAME",
                 volume.name,
                 volume.kind.name()
             );
-            return Err(Usage(what).into());
         };
         Ok(OwnVolume { found, mirror, new, unreadable: 0 })
     }
@@ -140,7 +139,7 @@ impl KeptVolume for OwnVolume {
                 let throttle = ResyncThrottle { bytes_per_second: scrub.rate, regions: None };
                 answer.scrubbed = Some(mirror.scrub(scrub.repair, throttle)?);
             }
-            _ => return Err(Usage("this is for a running host".into()).into()),
+            _ => usage!("this is for a running host"),
         }
         Ok(answer)
     }
@@ -171,8 +170,7 @@ fn place(leg: &str) -> Result<usize> {
 pub fn refuse_nobody(policies: Policies, has: impl Fn(usize) -> bool) -> Result<()> {
     match policies.read {
         ReadPolicy::Preferred(place) if !has(place) => {
-            let what = format!("leg {place} cannot be preferred: there is none in this place");
-            Err(Usage(what).into())
+            usage!("leg {place} cannot be preferred: there is none in this place")
         }
         _ => Ok(()),
     }

@@ -1,16 +1,13 @@
 //! How far a copy is.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use steadfast_volume::Mirror;
 
-use crate::terminal::Progress;
+use crate::terminal::with_progress;
 
 /// A shorter copy prints no progress.
 const SILENT: Duration = Duration::from_secs(1);
-/// How often it is looked at.
-const EVERY: Duration = Duration::from_millis(250);
 
 /// Does `copy`, and prints meanwhile what the legs of the mirror still lack.
 pub fn reported<T>(mirror: &Mirror, copy: impl FnOnce() -> T) -> T {
@@ -18,27 +15,9 @@ pub fn reported<T>(mirror: &Mirror, copy: impl FnOnce() -> T) -> T {
     if all == 0 {
         return copy();
     }
-    let (done, end) = mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            if end.recv_timeout(SILENT) != Err(RecvTimeoutError::Timeout) {
-                return;
-            }
-            let progress = Progress::start();
-            let what = format!("copying to '{}'", mirror.name());
-            loop {
-                let share = 1.0 - lacking(mirror) as f64 / all as f64;
-                progress.set(share, &what);
-                if end.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
-                    break;
-                }
-            }
-            progress.finish();
-        });
-        let copied = copy();
-        drop(done);
-        copied
-    })
+    let what = format!("copying to '{}'", mirror.name());
+    let progress = || Some((1.0 - lacking(mirror) as f64 / all as f64, what.clone()));
+    with_progress(SILENT, progress, copy)
 }
 
 /// Bytes that legs in use lack.

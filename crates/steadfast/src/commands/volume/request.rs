@@ -6,11 +6,11 @@ use anyhow::Result;
 use steadfast_stack::protocol::{
     Create, Grow, Leg, NewComponent, Replace, Request, Resync, Scrub, Set,
 };
-use steadfast_vfs::size;
 use steadfast_volume::ondisk::label::LayoutKind;
 
 use super::cli::{CreateArgs, Members, PolicyArgs, VolumeCommand};
 use crate::Usage;
+use crate::commands::bytes_of;
 
 /// The request for a command that is for one volume, which has this name.
 pub fn of(command: &VolumeCommand, name: &str) -> Result<Request> {
@@ -44,10 +44,10 @@ pub fn of(command: &VolumeCommand, name: &str) -> Result<Request> {
         VolumeCommand::Offline { leg, .. } => Request::Offline(Leg::of(&name, leg)),
         VolumeCommand::Online { leg, .. } => Request::Online(Leg::of(&name, leg)),
         VolumeCommand::Resync { rate, .. } => {
-            Request::Resync(Resync { name, rate: bytes("--rate", rate.as_deref())?, wait: true })
+            Request::Resync(Resync { name, rate: bytes_of("--rate", rate.as_deref())?, wait: true })
         }
         VolumeCommand::Scrub { repair, rate, .. } => {
-            let rate = bytes("--rate", rate.as_deref())?;
+            let rate = bytes_of("--rate", rate.as_deref())?;
             Request::Scrub(Scrub { name, repair: *repair, rate })
         }
         VolumeCommand::Set { policies, .. } => {
@@ -56,9 +56,9 @@ pub fn of(command: &VolumeCommand, name: &str) -> Result<Request> {
             Request::Set(Set { name, read, write, pass: *pass })
         }
         VolumeCommand::Grow { size, .. } => {
-            Request::Grow(Grow { name, size: bytes("--size", size.as_deref())? })
+            Request::Grow(Grow { name, size: bytes_of("--size", size.as_deref())? })
         }
-        _ => return Err(Usage("this is for volumes of a running host".into()).into()),
+        _ => usage!("this is for volumes of a running host"),
     })
 }
 
@@ -74,7 +74,7 @@ pub fn create(args: &CreateArgs) -> Result<Create> {
         volatile: names(&args.volatile),
         partial: args.partial.iter().map(component).collect(),
         interlace: bytes_in_32_bits("--interlace", interlace, "100m")?,
-        size: bytes("--size", args.size.as_deref())?,
+        size: bytes_of("--size", args.size.as_deref())?,
         region_bytes: bytes_in_32_bits("--region", args.region.as_deref(), "64m")?,
         checksums: args.checksums,
         read: args.policies.read_policy.clone(),
@@ -108,16 +108,10 @@ fn component(path: impl AsRef<Path>) -> String {
     path.as_ref().display().to_string()
 }
 
-fn bytes(option: &str, given: Option<&str>) -> Result<Option<u64>> {
-    let parsed =
-        |text| size::parse(text).map_err(|e| Usage(format!("{option} {text}: {e}")).into());
-    given.map(parsed).transpose()
-}
-
-/// The same, where the labels have 32 bits for it. What is wrong with what fits is for the crate to
-/// say.
+/// The bytes that an option says, where the labels have 32 bits for it. What is wrong with what
+/// fits is for the crate to say.
 fn bytes_in_32_bits(option: &str, given: Option<&str>, most: &str) -> Result<Option<u32>> {
-    let Some(wanted) = bytes(option, given)? else { return Ok(None) };
+    let Some(wanted) = bytes_of(option, given)? else { return Ok(None) };
     let text = given.unwrap_or_default();
     let fits = u32::try_from(wanted);
     fits.map(Some).map_err(|_| Usage(format!("{option} {text}: at most {most}")).into())

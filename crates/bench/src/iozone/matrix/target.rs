@@ -4,7 +4,7 @@ use std::io;
 
 /// What the place of the files did not do.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
+pub enum TargetError {
     /// The file cannot be opened.
     #[error("{path}: {source}")]
     Open {
@@ -44,15 +44,15 @@ pub trait MatrixTarget: Send + Sync {
     ///
     /// # Errors
     /// It cannot be done, and why.
-    fn drop_caches(&self, _file: &str) -> Result<String, PlaceError> {
-        Err(PlaceError::NotHere("this file system's caches cannot be dropped here"))
+    fn drop_caches(&self, _file: &str) -> Result<String, TargetError> {
+        Err(TargetError::NotHere("this file system's caches cannot be dropped here"))
     }
 
     /// Locks the whole file until the result is dropped.
     ///
     /// # Errors
     /// As fcntl(2).
-    fn lock(&self, _file: &str, _writes: bool) -> Result<Box<dyn Send>, PlaceError> {
+    fn lock(&self, _file: &str, _writes: bool) -> Result<Box<dyn Send>, TargetError> {
         Ok(Box::new(()))
     }
 
@@ -60,9 +60,9 @@ pub trait MatrixTarget: Send + Sync {
     ///
     /// # Errors
     /// As mmap(2).
-    fn map(&self, _file: &str, _len: u64, _writes: bool) -> Result<Box<dyn Mapping>, PlaceError> {
+    fn map(&self, _file: &str, _len: u64, _writes: bool) -> Result<Box<dyn Mapping>, TargetError> {
         let what = "a file system in this process has no mappings: mount it, and give -f there";
-        Err(PlaceError::NotHere(what))
+        Err(TargetError::NotHere(what))
     }
 }
 
@@ -78,10 +78,10 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// As msync(2).
-    fn sync(&mut self, offset: u64, len: u64, wait: bool) -> Result<(), PlaceError>;
+    fn sync(&mut self, offset: u64, len: u64, wait: bool) -> Result<(), TargetError>;
 }
 
 /// A file system in this process.
-pub struct NoPlace;
+pub struct InProcessTarget;
 
-impl MatrixTarget for NoPlace {}
+impl MatrixTarget for InProcessTarget {}

@@ -9,34 +9,34 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Advice, FlockOperation, fadvise, fcntl_lock};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
-use steadfast_bench::iozone::matrix::{Mapping, MatrixTarget, PlaceError};
+use steadfast_bench::iozone::matrix::{Mapping, MatrixTarget, TargetError};
 
 /// A folder of this machine.
-pub struct HostPlace {
+pub struct HostTarget {
     folder: PathBuf,
 }
 
-impl HostPlace {
-    pub fn new(folder: &Path) -> HostPlace {
-        HostPlace { folder: folder.to_path_buf() }
+impl HostTarget {
+    pub fn new(folder: &Path) -> HostTarget {
+        HostTarget { folder: folder.to_path_buf() }
     }
 
-    fn open(&self, file: &str, writes: bool) -> Result<File, PlaceError> {
+    fn open(&self, file: &str, writes: bool) -> Result<File, TargetError> {
         let path = self.folder.join(file);
         let opened = File::options().read(true).write(writes).open(&path);
-        opened.map_err(|source| PlaceError::Open { path: path.display().to_string(), source })
+        opened.map_err(|source| TargetError::Open { path: path.display().to_string(), source })
     }
 }
 
 /// A system call's failure.
-fn failed(call: &'static str) -> impl Fn(Errno) -> PlaceError {
-    move |e| PlaceError::Call { call, source: e.into() }
+fn failed(call: &'static str) -> impl Fn(Errno) -> TargetError {
+    move |e| TargetError::Call { call, source: e.into() }
 }
 
-impl MatrixTarget for HostPlace {
-    fn drop_caches(&self, file: &str) -> Result<String, PlaceError> {
+impl MatrixTarget for HostTarget {
+    fn drop_caches(&self, file: &str) -> Result<String, TargetError> {
         let file = self.open(file, false)?;
-        file.sync_all().map_err(|source| PlaceError::Call { call: "fsync", source })?;
+        file.sync_all().map_err(|source| TargetError::Call { call: "fsync", source })?;
         // The whole page cache where that is allowed, else what it holds of the file.
         if std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok() {
             return Ok("fsync, /proc/sys/vm/drop_caches".into());
@@ -46,7 +46,7 @@ impl MatrixTarget for HostPlace {
         Ok("fsync, posix_fadvise(POSIX_FADV_DONTNEED)".into())
     }
 
-    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, PlaceError> {
+    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, TargetError> {
         let file = self.open(file, writes)?;
         let how = if writes { FlockOperation::LockExclusive } else { FlockOperation::LockShared };
         fcntl_lock(&file, how).map_err(failed("fcntl"))?;
@@ -54,7 +54,7 @@ impl MatrixTarget for HostPlace {
         Ok(Box::new(file))
     }
 
-    fn map(&self, file: &str, len: u64, writes: bool) -> Result<Box<dyn Mapping>, PlaceError> {
+    fn map(&self, file: &str, len: u64, writes: bool) -> Result<Box<dyn Mapping>, TargetError> {
         let file = self.open(file, writes)?;
         let size = file.metadata()?.len();
         if writes && size < len {
@@ -62,7 +62,7 @@ impl MatrixTarget for HostPlace {
             rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, len)
                 .map_err(failed("fallocate"))?;
         } else if size < len {
-            return Err(PlaceError::Short { size, len });
+            return Err(TargetError::Short { size, len });
         }
         Ok(Box::new(HostMapping::new(&file, len, writes)?))
     }
@@ -80,9 +80,9 @@ unsafe impl Send for HostMapping {}
 
 #[allow(unsafe_code, reason = "mmap(2) has no safe form")]
 impl HostMapping {
-    fn new(file: &File, len: u64, writes: bool) -> Result<HostMapping, PlaceError> {
+    fn new(file: &File, len: u64, writes: bool) -> Result<HostMapping, TargetError> {
         let len = usize::try_from(len)
-            .map_err(|_| PlaceError::NotHere("it is larger than memory can be"))?;
+            .map_err(|_| TargetError::NotHere("it is larger than memory can be"))?;
         let mut how = ProtFlags::READ;
         how.set(ProtFlags::WRITE, writes);
         // SAFETY: a new mapping, at an address of the kernel's choice.
@@ -113,13 +113,13 @@ impl Mapping for HostMapping {
         }
     }
 
-    fn sync(&mut self, offset: u64, len: u64, wait: bool) -> Result<(), PlaceError> {
+    fn sync(&mut self, offset: u64, len: u64, wait: bool) -> Result<(), TargetError> {
         const PAGE: u64 = 4096;
         let from = offset - offset % PAGE;
         let len = (offset + len - from) as usize;
         let how = if wait { MsyncFlags::SYNC } else { MsyncFlags::ASYNC };
         // SAFETY: within the mapping, from the beginning of a page on.
-        unsafe { msync(self.at(from, len).cast(), len, how) }.map_err(|e| PlaceError::Io(e.into()))
+        unsafe { msync(self.at(from, len).cast(), len, how) }.map_err(|e| TargetError::Io(e.into()))
     }
 }
 

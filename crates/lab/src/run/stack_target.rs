@@ -17,9 +17,9 @@ use crate::VariantError;
 use crate::scenario::operands;
 
 /// A stack as dd sees it.
-pub(super) struct DdPlace<'s>(pub &'s Stack);
+pub(super) struct StackTarget<'s>(pub &'s Stack);
 
-impl DdPlace<'_> {
+impl StackTarget<'_> {
     /// Runs dd: the counts, and what it said; `Err` only where nothing could be begun.
     pub fn copy(&self, line: &str) -> Result<(Counts, DdMessages), VariantError> {
         let operands = operands(line)?;
@@ -71,7 +71,7 @@ impl Reporter for DdMessages {
     fn line(&self, _line: &str) {}
 }
 
-impl DdTarget for DdPlace<'_> {
+impl DdTarget for StackTarget<'_> {
     type Error = VariantError;
 
     fn fs(&self) -> Result<Arc<dyn FileSystem>, VariantError> {

@@ -143,6 +143,12 @@ impl Info {
             ("First block", Field::number(sb.first_data_block.get())),
             ("Block size", Field::number(self.block_size)),
         ];
+        let words = sb.mount_words();
+        if let Some(at) = rows.iter().position(|(name, _)| *name == "Filesystem state")
+            && !words.is_empty()
+        {
+            rows.insert(at, ("Mount options", Field::Text(words)));
+        }
         if has_clusters(sb) {
             rows.push((
                 "Cluster size",

@@ -16,7 +16,8 @@ use crate::new_volume::NewVolume;
 
 type Device = Arc<dyn BlockDevice>;
 
-/// How often a mirror looks which regions have become clean.
+/// How often a mirror looks which regions have become clean, and a cache in memory what it has to
+/// write back.
 const UPKEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// What a name stands for: a device, or a volume of such.

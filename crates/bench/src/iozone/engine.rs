@@ -66,8 +66,8 @@ pub(super) struct Bench {
     pub(super) observer: Arc<dyn Observer>,
     /// Paths from the root, by child.
     pub(super) files: Vec<String>,
-    /// Which of them have been opened.
-    pub(super) opened: Vec<AtomicBool>,
+    /// Which of them this run has made or emptied.
+    pub(super) made: Vec<AtomicBool>,
     /// What each file holds. Locked by its child for a whole test, so over waits.
     pub(super) data: Vec<Mutex<FileData>>,
     /// The order of the random tests.
@@ -89,8 +89,8 @@ pub(super) struct Round {
 ///
 /// `folder` is the path from the file system's root of the folder for files that are not named
 /// by an absolute path ("" is the root). Children are tasks, so this runs in real time, or in
-/// virtual time if called inside a simulation. Files are removed at the end, also after a
-/// failure, unless -w says otherwise.
+/// virtual time if called inside a simulation. Files are removed at the end, unless -w says
+/// otherwise; after a failure those that the run has made.
 pub fn run(
     fs: Arc<dyn FileSystem>,
     folder: &str,
@@ -113,7 +113,10 @@ pub fn run(
         let bench = Arc::new(Bench::new(&fs, folder, options, &observer, children, surroundings));
         let tests = plan::tests(options).into_iter().map(|test| bench.test(test, children));
         let tests = tests.collect::<Result<Vec<_>, _>>();
-        let removed = if options.keep_files { Ok(()) } else { bench.remove_files(children) };
+        let removed = match options.keep_files {
+            true => Ok(()),
+            false => bench.remove_files(children, tests.is_err()),
+        };
         results.runs.push(ThroughputRun { children, tests: tests? });
         removed?;
     }
@@ -140,7 +143,7 @@ impl Bench {
             options: options.clone(),
             observer: Arc::clone(observer),
             files: (0..children).map(file).collect(),
-            opened: (0..children).map(|_| AtomicBool::new(false)).collect(),
+            made: (0..children).map(|_| AtomicBool::new(false)).collect(),
             data: (0..children).map(data).collect(),
             shuffled: if random { random::shuffled(options.records()) } else { Vec::new() },
         }
@@ -220,15 +223,15 @@ impl Bench {
 
     /// A child's file.
     pub(super) fn test_file(&self, child: usize) -> TestFile<'_> {
-        let (path, was_opened) = (&*self.files[child], &self.opened[child]);
-        TestFile { fs: &*self.fs, observer: &*self.observer, child, path, was_opened }
+        let (path, is_made) = (&*self.files[child], &self.made[child]);
+        TestFile { fs: &*self.fs, observer: &*self.observer, child, path, is_made }
     }
 
     /// Removes the children's files. Those that were never made do not matter.
-    fn remove_files(&self, children: usize) -> Result<(), RunError> {
+    fn remove_files(&self, children: usize, failed: bool) -> Result<(), RunError> {
         let mut first = Ok(());
         for (child, path) in self.files.iter().enumerate().take(children) {
-            match self.test_file(child).remove() {
+            match self.test_file(child).remove(failed) {
                 Err(e) if first.is_ok() => {
                     let doing = "removing the file at the end".into();
                     let file = path.clone();

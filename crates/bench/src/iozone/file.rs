@@ -25,8 +25,8 @@ pub(super) struct TestFile<'a> {
     pub(super) child: usize,
     /// From the file system's root.
     pub(super) path: &'a str,
-    /// Whether it has been opened or made: another file of this name is not removed at the end.
-    pub(super) was_opened: &'a AtomicBool,
+    /// Whether this run has made or emptied it.
+    pub(super) is_made: &'a AtomicBool,
 }
 
 /// Why a test's file could not be opened.
@@ -61,9 +61,9 @@ impl TestFile<'_> {
 
     /// Opens it; and whether it is empty now, by creat(2).
     pub(super) fn open(&self, mode: OpenMode, flags: OpenFlags) -> Result<(Fh, bool), OpenError> {
-        let opened = self.opened(mode, flags)?;
-        self.was_opened.store(true, Ordering::Relaxed);
-        Ok(opened)
+        let (fh, empty) = self.opened(mode, flags)?;
+        self.is_made.fetch_or(empty, Ordering::Relaxed);
+        Ok((fh, empty))
     }
 
     fn opened(&self, mode: OpenMode, flags: OpenFlags) -> Result<(Fh, bool), OpenError> {
@@ -115,9 +115,10 @@ impl TestFile<'_> {
         Ok(now().since(started))
     }
 
-    /// Removes it, unless it could never be opened: a device, or what somebody else may not write.
-    pub(super) fn remove(&self) -> Result<(), FsError> {
-        if !self.was_opened.load(Ordering::Relaxed) {
+    /// Removes it. After a run that has failed only what the run has made: a device, or a file that
+    /// it was to read, is somebody's.
+    pub(super) fn remove(&self, failed: bool) -> Result<(), FsError> {
+        if failed && !self.is_made.load(Ordering::Relaxed) {
             return Ok(());
         }
         let found = path::parent_and_name(self.fs, self.path.as_bytes())

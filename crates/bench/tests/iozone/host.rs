@@ -68,10 +68,10 @@ fn a_folder_that_is_not_there() {
     assert_eq!(e.source, Some(FsError::NotFound));
 }
 
-/// A device named by mistake (`-f /dev/null`) is refused and still there: what could not be opened
-/// is not removed at the end.
+/// A device named by mistake (`-f /dev/null`), and a file that is too short to be read, are refused
+/// and still there: what the run has not made is not removed after its failure.
 #[test]
-fn what_is_no_regular_file_is_refused_and_stays() {
+fn what_is_refused_stays() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
@@ -88,4 +88,17 @@ fn what_is_no_regular_file_is_refused_and_stays() {
     let ran = matrix::run(&fs, "", &alone, &nothing, (&matrix::InProcessTarget, None), cells);
     assert!(ran.is_err_and(|why| why.to_string().contains("this is no regular file")));
     assert!(socket.symlink_metadata().is_ok(), "it was removed");
+    std::fs::write(dir.path().join("short"), "of somebody").unwrap();
+    for line in ["-s 64k -r 4k -i 1 -f short", "-t 1 -F short -s 64k -r 4k -i 1"] {
+        let short = options(line);
+        match short.matrix {
+            None => drop(run(fs.clone(), "", &short, &nothing, None).unwrap_err()),
+            Some(_) => {
+                let cells = &mut matrix::SilentWatcher;
+                let own = (&matrix::InProcessTarget as &dyn matrix::MatrixTarget, None);
+                drop(matrix::run(&fs, "", &short, &nothing, own, cells).unwrap_err());
+            }
+        }
+        assert_eq!(std::fs::read(dir.path().join("short")).unwrap(), b"of somebody", "{line}");
+    }
 }

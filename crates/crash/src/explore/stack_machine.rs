@@ -105,13 +105,21 @@ impl StackMachine {
         Arc::new(record.on_media(self.setup.topology.devices[name].media))
     }
 
-    /// Its devices with these contents: what loses its contents with the power is blank.
+    /// Its devices after a power cut with these contents: what loses them with the power is blank.
+    fn devices_with(&self, contents: Vec<Store>) -> Result<Devices, SetupError> {
+        self.devices_holding(contents, |d| d.info().persistence == Persistence::Persistent)
+    }
+
+    /// Its devices; those that keep theirs hold these contents.
     ///
     /// # Errors
     /// A device cannot be built, or hold that.
-    pub fn devices_with(&self, contents: Vec<Store>) -> Result<Devices, SetupError> {
+    pub fn devices_holding(
+        &self,
+        contents: Vec<Store>,
+        keeps: impl Fn(&dyn Model) -> bool,
+    ) -> Result<Devices, SetupError> {
         let devices = Devices::build(&self.setup)?;
-        let keeps = |d: &dyn Model| d.info().persistence == Persistence::Persistent;
         for (device, contents) in devices.all().zip(contents) {
             // Without volumes the machine is only reset, where its disk is memory.
             if keeps(&**device) || !devices.has_volumes() {

@@ -51,7 +51,7 @@ mod writeback;
 
 use std::time::Duration;
 
-pub(crate) use in_place::check as check_dax;
+pub(crate) use in_place::{check as check_dax, hindrance as dax_hindrance};
 pub use map::FileMapping;
 
 pub(crate) use dax::leave_page_cache;

@@ -4,16 +4,17 @@
 //! `ext4_set_def_opts`, then `parse_apply_sb_mount_options`, then what mount(2) was given). Whoever
 //! mounts what others have made begins with them: [`default_options`].
 
-use std::ffi::CStr;
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::ondisk::{Compat, DefaultMountOptions, Superblock};
 use steadfast_ext4_format::superblock;
-use steadfast_vfs::options::{WordEffect, WrongOption, apply, names, split, unknown};
+use steadfast_vfs::foreign::Foreign;
+use steadfast_vfs::options::{WordEffect, WrongOption, apply, split};
 
 use super::table::OPTIONS;
-use super::{DataMode, MountOptions};
+use super::{DataMode, Dax, MountOptions};
+use crate::file::dax_hindrance;
 
 /// `base` with what the superblock asks for, and what it asks for and does not get: a line each,
 /// for people. A device without a readable superblock changes nothing: the mount says what is
@@ -23,13 +24,14 @@ pub fn default_options(
     base: MountOptions,
 ) -> (MountOptions, Vec<String>) {
     match superblock::find(&**device) {
-        Ok(found) => of_superblock(&found.superblock, base),
+        Ok(found) => of_superblock(&found.superblock, &**device, base),
         Err(_) => (base, Vec::new()),
     }
 }
 
 fn of_superblock(
     superblock: &Superblock,
+    device: &dyn BlockDevice,
     mut options: MountOptions,
 ) -> (MountOptions, Vec<String>) {
     let asked = DefaultMountOptions::from_bits_retain(superblock.default_mount_options.get());
@@ -50,44 +52,62 @@ fn of_superblock(
     let not_done = [
         (DefaultMountOptions::NO_BARRIER, "nobarrier", "flushes are made all the same"),
         (DefaultMountOptions::BSD_GROUPS, "bsdgroups", "a new file has the group of who makes it"),
+        (DefaultMountOptions::UID16, "uid16", "users and groups have 32 bits"),
     ];
     for (_, name, instead) in not_done.iter().filter(|(option, ..)| asked.contains(*option)) {
         notes.push(format!("the superblock asks for {name}, which is not done here: {instead}"));
     }
-    let words = in_words(superblock);
-    match with_words(&words, has_journal, &options) {
+    let words = superblock.mount_words();
+    match with_words(&words, superblock, device, &options) {
         Ok(changed) => options = changed,
         // All or nothing, as in the kernel.
-        Err(e) => notes.push(format!("the superblock's mount options '{words}' are left out: {e}")),
+        Err(e) => notes.push(format!(
+            "the superblock's mount options '{}' are left out: {e}",
+            Foreign::new(&words)
+        )),
     }
     (options, notes)
 }
 
-/// `mount_opts=`: of 64 bytes what is before the first zero.
-fn in_words(superblock: &Superblock) -> String {
-    let bytes = &superblock.mount_options[..];
-    let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
-    String::from_utf8_lossy(text).into_owned()
+/// Whether only whoever mounts may say a word: what the kernel's ext4 does not know either, and what
+/// is about this machine. An image of a stranger does not decide about memory here.
+fn is_for_mounts_only(word: &str) -> bool {
+    matches!(word, "ro" | "rw" | "noload" | "norecovery" | "data=transact" | "fast_commit")
+        || matches!(word, "accept_volatile" | "accept-volatile" | "use_reserved")
+        || word.ends_with("atime")
+        || word.starts_with("cache=")
+        || word.starts_with("transact=")
 }
 
+/// The options changed by the superblock's words; why not, in words: also if they do not go
+/// together or this device cannot be used so. A mount that says such a thing itself is refused, but
+/// commands on images have no option to take it back.
 fn with_words(
     text: &str,
-    has_journal: bool,
+    superblock: &Superblock,
+    device: &dyn BlockDevice,
     base: &MountOptions,
-) -> Result<MountOptions, WrongOption> {
+) -> Result<MountOptions, String> {
     let mut options = base.clone();
+    let features = superblock.features();
     for word in split(OPTIONS, text, |_| false) {
-        if matches!(&*word, "ro" | "rw" | "noload" | "norecovery") || word.ends_with("atime") {
-            return Err(WrongOption::new(&word, "only a mount can say it"));
+        if is_for_mounts_only(&word) {
+            return Err(WrongOption::new(&word, "only a mount can say it").to_string());
         }
-        if apply(OPTIONS, &word, &mut options)? == WordEffect::Unknown {
-            return Err(unknown(&word, &names(OPTIONS)));
+        if apply(OPTIONS, &word, &mut options).map_err(|e| e.to_string())? == WordEffect::Unknown {
+            return Err(WrongOption::new(&word, "is unknown").to_string());
         }
     }
-    if !has_journal {
+    if !features.compat.contains(Compat::HAS_JOURNAL) {
         options.data = base.data;
     }
-    Ok(options)
+    options.check().map_err(|e| e.to_string())?;
+    let block_size = superblock.block_size().unwrap_or(0);
+    let hindrance = dax_hindrance(device, block_size, features);
+    match hindrance.filter(|_| options.dax == Dax::Always) {
+        Some(what) => Err(format!("dax=always: {what}")),
+        None => Ok(options),
+    }
 }
 
 #[cfg(test)]
@@ -105,7 +125,8 @@ mod tests {
         if journal {
             superblock.feature_compat.set(Compat::HAS_JOURNAL.bits());
         }
-        of_superblock(&superblock, MountOptions::default())
+        let disk = steadfast_devices::source::Ram::new("disk", 1 << 20);
+        of_superblock(&superblock, &disk, MountOptions::default())
     }
 
     /// What Linux 6.18 did with each of these (`/proc/fs/ext4/*/options`).
@@ -132,6 +153,13 @@ mod tests {
             "data=journal,foo=1",
             "commit=abc,data=journal",
             "ro,data=journal",
+            "data=journal,cache=100t",
+            "data=journal,accept_volatile",
+            "data=transact",
+            "data=journal,fast_commit",
+            // Each word is one of the kernel's, but they do not go together.
+            "journal_async_commit",
+            "dax,data=journal",
         ] {
             let (options, notes) = begin(none, words, true);
             assert_eq!(options.data, DataMode::Ordered, "{words}");

@@ -104,7 +104,10 @@ pub(super) fn speed(scenario: &Scenario, variant: &Variant, test: &str, kb_per_s
         published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
         children_kb_per_s: kb_per_s,
         parent_kb_per_s: kb_per_s,
-        ..SpeedRow::default()
+        read_from_disk: None,
+        written_to_disk: None,
+        latency_us: None,
+        distribution: None,
     }
 }
 

@@ -119,7 +119,12 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         recovery_clock: ClockKind::Virtual,
         recovery_ms: spread(|c| c.recovery.as_secs_f64() * 1e3),
         findings: figures.findings,
-        ..RiskRow::default()
+        control_flush_ignored: None,
+        control_flushes_omitted: None,
+        not_judged: None,
+        few_exposure_bytes: None,
+        few_exposure_ms: None,
+        programs: None,
     }
 }
 

@@ -26,6 +26,8 @@ struct Core {
     disk: Device,
     /// Blocks that the disk does not have, and since when.
     dirty: Mutex<BTreeMap<u64, Nanos>>,
+    /// Held by one write: two that fill the same block would undo each other.
+    writing: Mutex<()>,
     info: DeviceInfo,
 }
 
@@ -48,7 +50,8 @@ impl MemoryCache {
         };
         let mut info = DeviceInfo::new("cache", "model of a disk behind memory", setup.size);
         info.volatile_cache = true;
-        let core = Arc::new(Core { memory, disk, dirty: Mutex::default(), info });
+        let (dirty, writing) = (Mutex::default(), Mutex::default());
+        let core = Arc::new(Core { memory, disk, dirty, writing, info });
         let (weak, every) = (Arc::downgrade(&core), setup.upkeep);
         spawn("cache upkeep", move || {
             loop {
@@ -106,6 +109,7 @@ impl Core {
 
     fn write(&self, offset: u64, data: Payload) -> Result<()> {
         let len = data.len() as u64;
+        let _one = self.writing.lock();
         // A block is in memory whole, or not at all.
         for block in [offset / BLOCK, (offset + len - 1) / BLOCK] {
             if !self.dirty.lock().contains_key(&block) {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use steadfast_volume::{Mirror, ResyncReport, ResyncThrottle};
 
-use super::registry::said;
 use super::resync_work::{Work, lacking};
 use super::volumes::HostVolumes;
 use super::{Host, Result};
@@ -111,6 +110,7 @@ impl HostVolumes {
             return;
         }
         work.total.store(to_do, Ordering::Release);
+        work.copied.store(0, Ordering::Release);
         let run = move || {
             match resync_in_slices(&mirror, &work, rate) {
                 Ok(done) if done.unreadable > 0 => tracing::error!(
@@ -138,24 +138,26 @@ impl HostVolumes {
             self.start_resync(&name, resync.rate);
             return Ok(Answer::default());
         }
-        let before = lacking(&mirror.status());
-        let mut last = before;
+        let before = mirror.status();
+        let (mut last, mut copied) = (lacking(&before), 0);
         loop {
             self.start_resync(&name, resync.rate);
             let work = self.work(&name)?;
             while work.running.load(Ordering::Acquire) {
                 std::thread::sleep(Duration::from_millis(5));
             }
+            copied += work.copied.swap(0, Ordering::AcqRel);
             let left = lacking(&mirror.status());
             // What no leg can give stays.
             if left == 0 || left >= last || work.stop_requested.load(Ordering::Acquire) {
-                let bytes = Some(before.saturating_sub(left));
-                let status = said(&name, Ok(mirror.status()))?;
-                if left > 0 && status.failed.is_some() {
-                    let what = status.failed.unwrap_or_default();
+                let status = mirror.status();
+                if let Some(what) = status.failed_since(&before) {
                     return Err(Failed.about(&name, what));
                 }
-                return Ok(Answer { bytes, ..Answer::default() });
+                if let Some(what) = status.failed.filter(|_| left > 0) {
+                    return Err(Failed.about(&name, what));
+                }
+                return Ok(Answer { bytes: Some(copied), ..Answer::default() });
             }
             last = left;
         }
@@ -184,6 +186,7 @@ fn resync_in_slices(
         let done = mirror.resync(throttle)?;
         all.regions += done.regions;
         all.bytes += done.bytes;
+        work.copied.fetch_add(done.bytes, Ordering::AcqRel);
         // Each part meets those again that the ones before could not read.
         all.unreadable = done.unreadable;
         if done.complete || done.regions == 0 || work.stop_requested.load(Ordering::Acquire) {

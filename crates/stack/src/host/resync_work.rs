@@ -14,6 +14,8 @@ pub(crate) struct Work {
     pub(super) stop_requested: AtomicBool,
     /// What was lacking when it began, in bytes.
     pub(super) total: AtomicU64,
+    /// Bytes copied since then.
+    pub(super) copied: AtomicU64,
 }
 
 impl Work {

@@ -150,6 +150,10 @@ fn described_stacks_are_cut_too() {
         assert!(!found, "{stack}: {report:#}");
         assert!(report["states"].as_u64().unwrap() > 20, "{report:#}");
     }
+    // Only memory holds what this one says is durable.
+    let judge = ["--stack", "ramdisk-mirror:ram-cache", "--judge", JUDGE];
+    let (report, found) = lab.run(&words("data=ordered", &judge, &syncs));
+    assert!(found, "{report:#}");
     let judge = ["--stack", "stacks.toml:mirror", "--judge", JUDGE, "--record", "run.crash"];
     let (report, found) = lab.run(&words("data=writeback", &judge, &forgets));
     assert!(found, "{report:#}");

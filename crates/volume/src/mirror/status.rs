@@ -108,6 +108,18 @@ impl MirrorStatus {
         let sound = |leg: &LegStatus| leg.volatile || leg.state == LegState::Okay;
         self.failed.is_none() && self.legs.iter().all(sound)
     }
+
+    /// A leg that was being given what it lacks at an earlier time, and has failed since: which,
+    /// and why.
+    pub fn failed_since(&self, earlier: &MirrorStatus) -> Option<String> {
+        let was_given = |leg: &&LegStatus| {
+            let given = |l: &LegStatus| l.uuid == leg.uuid && l.state == LegState::Resyncing;
+            leg.state == LegState::NeedsMaintenance && earlier.legs.iter().any(given)
+        };
+        let leg = self.legs.iter().find(was_given)?;
+        let why = leg.error.as_deref().unwrap_or("it failed");
+        Some(format!("leg {} ({}) did not get all that it lacks: {why}", leg.slot, leg.name))
+    }
 }
 
 /// What is known of a region.

@@ -111,6 +111,7 @@ fn rule_what_was_copied_before_a_leg_left_is_not_what_it_holds() {
         b.mirror.flush().unwrap();
         b.settle();
         b.mirror.online(1, None).unwrap();
+        let before = b.mirror.status();
         // The first region is copied when leg 1 fails a flush.
         b.gates[1].shut(writes(DATA + REGION..DATA + 2 * REGION));
         let mirror = b.mirror.clone();
@@ -122,6 +123,8 @@ fn rule_what_was_copied_before_a_leg_left_is_not_what_it_holds() {
         assert_eq!(b.state(1), LegState::NeedsMaintenance);
         b.gates[1].open();
         resync.join().unwrap();
+        let why = b.mirror.status().failed_since(&before).unwrap();
+        assert!(why.starts_with("leg 1 (") && why.contains("injected"), "{why}");
         b.write(0, 3);
         b.mirror.flush().unwrap();
         b.settle();

@@ -34,7 +34,8 @@ pub(super) struct Runner<'a> {
     pub(super) around: RunContext<'a>,
     /// Path from the root.
     pub(super) file: String,
-    was_opened: AtomicBool,
+    /// Whether the file is this run's.
+    is_made: AtomicBool,
     pub(super) data: FileData,
     /// The order of the random tests.
     pub(super) shuffled: Vec<u64>,
@@ -59,7 +60,7 @@ impl<'a> Runner<'a> {
             matrix,
             around,
             file,
-            was_opened: AtomicBool::new(false),
+            is_made: AtomicBool::new(false),
             data: FileData::of(number, &options, around.surroundings),
             shuffled: if random { random::shuffled(options.records()) } else { Vec::new() },
             options,
@@ -72,7 +73,10 @@ impl<'a> Runner<'a> {
         let mut measures: Vec<Measure> = Vec::new();
         for _ in 0..self.matrix.repeat {
             let ran = self.once();
-            let removed = if self.options.keep_files { Ok(()) } else { self.remove() };
+            let removed = match self.options.keep_files {
+                true => Ok(()),
+                false => self.remove(ran.is_err()),
+            };
             for (column, run) in ran? {
                 match measures.iter_mut().find(|m| m.column == column) {
                     Some(measure) => measure.runs.push(run),
@@ -104,13 +108,13 @@ impl<'a> Runner<'a> {
         fits && !direct && if column.reads() { run.caches.is_none() } else { !durable }
     }
 
-    fn remove(&self) -> Result<(), RunError> {
-        self.at().remove().map_err(|e| self.failed("removing the file".into(), Some(e)))
+    fn remove(&self, failed: bool) -> Result<(), RunError> {
+        self.at().remove(failed).map_err(|e| self.failed("removing the file".into(), Some(e)))
     }
 
     pub(super) fn at(&self) -> TestFile<'_> {
         let (fs, observer) = (&**self.fs, self.around.observer);
-        TestFile { fs, observer, child: 0, path: &self.file, was_opened: &self.was_opened }
+        TestFile { fs, observer, child: 0, path: &self.file, is_made: &self.is_made }
     }
 
     pub(super) fn failed(&self, doing: String, source: Option<FsError>) -> RunError {

@@ -108,6 +108,11 @@ impl Superblock {
         text(&self.last_mounted)
     }
 
+    /// The mount options that hold without being named, in words (`s_mount_opts`).
+    pub fn mount_words(&self) -> String {
+        text(&self.mount_options)
+    }
+
     /// Keeps a copy of the journal inode's map and size (`s_jnl_blocks`).
     pub fn set_journal_backup(&mut self, inode: &RawInode) {
         for (word, bytes) in self.journal_blocks.iter_mut().zip(inode.block().chunks_exact(4)) {

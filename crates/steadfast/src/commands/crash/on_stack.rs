@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use steadfast_crash::explore::StackMachine;
 use steadfast_crash::program::{Names, ProgramRun};
@@ -11,10 +12,14 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
 use steadfast_ext4_mkfs::{Contents, JournalChoice};
 use steadfast_lab::scenario::Scenario;
+use steadfast_runtime::sleep;
 use steadfast_setup::{Blocks, Devices, Machine, Setup, SetupError, Volumes, options};
 
 use crate::Usage;
 use crate::commands::stack_file::{NamedStack, StackFile};
+
+/// In virtual time, after which nothing of mkfs waits in memory any more.
+const WRITTEN_BACK: Duration = Duration::from_secs(3600);
 
 /// A setup or a variant of a scenario. The recording keeps the file's text, so that it can be
 /// recovered from wherever the file is.
@@ -101,7 +106,7 @@ impl OnStack {
         }
     }
 
-    /// New devices with a file system on them, as they are after a boot, recorded; the recording is
+    /// New devices with a file system on them, as they are after a restart, recorded; the recording is
     /// the caller's to begin.
     ///
     /// # Errors
@@ -119,10 +124,13 @@ impl OnStack {
             let blocks = devices.blocks()?;
             blocks.make(&setup, Contents::Zeros, owner)?;
             blocks.flush()?;
+            // What a model of a cache in memory writes back later, block by block, is on its disk.
+            sleep(WRITTEN_BACK);
             blocks.close()?;
             Ok(devices.all().map(|device| device.contents()).collect())
         });
-        let devices = machine.devices_with(made??)?;
+        // The power has stayed: memory holds what it held.
+        let devices = machine.devices_holding(made??, |_| true)?;
         let blocks = machine.recorded(&devices, Volumes::Found, log)?;
         Ok((devices, blocks))
     }

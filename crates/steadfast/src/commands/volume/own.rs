@@ -129,7 +129,11 @@ impl KeptVolume for OwnVolume {
             Request::Grow(grow) => answer.bytes = Some(mirror.grow(grow.size)?),
             Request::Resync(resync) => {
                 let throttle = ResyncThrottle { bytes_per_second: resync.rate, regions: None };
+                let before = mirror.status();
                 let copied = progress::reported(mirror, || mirror.resync(throttle))?;
+                if let Some(what) = mirror.status().failed_since(&before) {
+                    bail!("'{}': {what}", mirror.name());
+                }
                 answer.bytes = Some(copied.bytes);
                 self.unreadable = copied.unreadable;
             }

@@ -69,8 +69,8 @@ fn of_superblock(
     (options, notes)
 }
 
-/// Whether only whoever mounts may say a word: what the kernel's ext4 does not know either, and what
-/// is about this machine. An image of a stranger does not decide about memory here.
+/// Whether only whoever mounts may say a word: what the kernel's ext4 does not know either, and
+/// what is about this machine. An image of a stranger does not decide about memory here.
 fn is_for_mounts_only(word: &str) -> bool {
     matches!(word, "ro" | "rw" | "noload" | "norecovery" | "data=transact" | "fast_commit")
         || matches!(word, "accept_volatile" | "accept-volatile" | "use_reserved")

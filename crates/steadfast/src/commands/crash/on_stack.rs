@@ -106,8 +106,8 @@ impl OnStack {
         }
     }
 
-    /// New devices with a file system on them, as they are after a restart, recorded; the recording is
-    /// the caller's to begin.
+    /// New devices with a file system on them, as they are after a restart, recorded; the recording
+    /// is the caller's to begin.
     ///
     /// # Errors
     /// They cannot be built, or the file system cannot be made.

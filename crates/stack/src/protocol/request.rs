@@ -96,7 +96,7 @@ pub struct NewName {
     /// Path of a device; of an alias the name that it stands for.
     pub target: String,
     /// Of a device: it does not count as keeping its contents without power.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub volatile: bool,
 }
 
@@ -107,13 +107,11 @@ pub struct NewMount {
     /// What it is on; or, without `at`, the name of a mount of the configuration.
     pub name: String,
     /// Where: an absolute path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<PathBuf>,
     /// Options, as `steadfast mount -o` takes them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub options: String,
     /// Its external journal: a name of the host, or a path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<String>,
 }
 
@@ -141,32 +139,26 @@ pub struct Create {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<String>,
     /// Bytes of each component in turn, of a stripe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interlace: Option<u32>,
     /// Bytes of a mirror; all that its legs have room for without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Bytes of a mirror's regions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region_bytes: Option<u32>,
     /// A mirror keeps checksums, and repairs legs that return something else than was written.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub checksums: bool,
     /// See [`Set`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<String>,
     /// See [`Set`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<String>,
     /// See [`Set`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<u8>,
     /// Overwrite labels and file systems that are on the components. A retired mirror is not taken
     /// up: its data is given up.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub force: bool,
     /// Say whether it could be done, and write nothing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub dry_run: bool,
 }
 
@@ -214,10 +206,10 @@ pub struct Destroy {
     pub name: String,
     /// Of a mirror: it is retired, and its data stays on its legs until one of them is used for
     /// something else. [`Create`] takes it up again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub keep_data: bool,
     /// Also the volumes that it is made of, if nobody else uses them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub recursive: bool,
 }
 
@@ -228,10 +220,9 @@ pub struct Assemble {
     /// The volume.
     pub name: String,
     /// Go on without legs that are missing, though they may hold newer data.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub degraded: bool,
     /// Use the contents of the leg with this UUID where legs have diverged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<String>,
 }
 
@@ -244,20 +235,20 @@ pub struct NewComponent {
     /// Name of the device, RAM disk or volume.
     pub component: String,
     /// It does not count as keeping its contents without power.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub volatile: bool,
     /// It may be smaller than the mirror, and holds the regions that are read most. It does not
     /// count as keeping its contents.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub partial: bool,
     /// It waits to take a failed leg's place.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub spare: bool,
     /// Overwrite a label or file system that is on it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub force: bool,
     /// Say whether it could be done, and write nothing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub dry_run: bool,
 }
 
@@ -270,7 +261,7 @@ pub struct Leg {
     /// The leg: the name of its component, or its place as digits.
     pub leg: String,
     /// Give up what this leg alone holds: it reads as zeros from then on. Only to remove it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub lose_data: bool,
 }
 
@@ -292,20 +283,19 @@ pub struct Replace {
     pub leg: String,
     /// Name of the new component; without it, the leg's own again. Where `leg` names the device
     /// under a concat, the concat gets the new device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<String>,
     /// The new one does not count as keeping its contents without power; nor does it where the leg
     /// before did not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub volatile: bool,
     /// The new one counts, where the leg before did not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub durable: bool,
     /// Overwrite a label or file system that is on it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub force: bool,
     /// Give up what this leg alone holds: it reads as zeros from then on.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub lose_data: bool,
 }
 
@@ -316,10 +306,9 @@ pub struct Resync {
     /// The mirror.
     pub name: String,
     /// At most so many bytes a second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<u64>,
     /// Answer when it is done, with the bytes copied; otherwise at once.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub wait: bool,
 }
 
@@ -330,10 +319,9 @@ pub struct Scrub {
     /// The mirror.
     pub name: String,
     /// Repair legs that differ.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub repair: bool,
     /// At most so many bytes a second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<u64>,
 }
 
@@ -345,13 +333,10 @@ pub struct Set {
     pub name: String,
     /// `roundrobin`, `geometric`, `first`, `preferred:PLACE` or `adaptive`. `first` is the leg that
     /// was attached first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<String>,
     /// `parallel`, `serial` or `write-behind`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<String>,
     /// Order of resyncs of several mirrors: 1 first, 9 last, 0 not automatically.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<u8>,
 }
 
@@ -391,7 +376,6 @@ pub struct Grow {
     /// The mirror.
     pub name: String,
     /// Its new size in bytes; as large as the legs allow without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
 

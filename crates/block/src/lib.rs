@@ -26,6 +26,7 @@ mod error;
 mod info;
 mod memory;
 pub mod pattern;
+pub mod planted;
 mod request;
 pub mod signatures;
 mod zeros;

@@ -55,7 +55,6 @@ pub use extents::next_extent;
 pub use file::FileMapping;
 pub use mounted::Ext4;
 pub use options::{AccessTimes, DataMode, Dax, MountOptions};
-#[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
 pub use state::{Clock, LastPoint, MountRecovery, RolledBack, SincePoint};
 pub use steadfast_ext4_format::{Ext4Error, Result};

@@ -5,6 +5,8 @@
 //! in its own crate. Without the feature every question is answered `false` when the program is
 //! compiled.
 
+use steadfast_block::planted::PlantedBug;
+
 /// Something that a file system must not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
@@ -84,4 +86,8 @@ pub enum Bug {
     /// What a fast commit cannot record does not make the next one a full one. Linux e85c81ba8859,
     /// "ext4: fast commit may not fallback for ineligible commit".
     FastIneligibleForgotten,
+}
+
+impl PlantedBug for Bug {
+    const BUILT_IN: bool = cfg!(feature = "planted-bugs");
 }

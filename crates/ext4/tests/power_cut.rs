@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
+use steadfast_block::planted::Planted;
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{Durability, Record, RecordLog, Recording};
@@ -82,7 +83,6 @@ pub(crate) struct Setup {
     /// full.
     pub(crate) memory: Option<u64>,
     /// What the journal must not do.
-    #[cfg(feature = "planted-bugs")]
     pub(crate) bug: Option<steadfast_journal::Bug>,
 }
 
@@ -101,7 +101,6 @@ const PLAIN: Setup = Setup {
     quotas: false,
     lone_updates: false,
     memory: None,
-    #[cfg(feature = "planted-bugs")]
     bug: None,
 };
 
@@ -131,10 +130,7 @@ impl Setup {
         if let Some(bytes) = self.memory {
             options.limit_memory(bytes);
         }
-        #[cfg(feature = "planted-bugs")]
-        {
-            options.journal.planted = self.bug;
-        }
+        options.journal.planted = self.bug.map(Planted::with).unwrap_or_default();
         options
     }
 }

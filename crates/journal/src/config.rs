@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use smart_default::SmartDefault;
 
+use steadfast_block::planted::Planted;
+
 use crate::planted::Bug;
 use crate::{CheckpointHook, Checksums};
 
@@ -76,21 +78,13 @@ pub struct Config {
     #[default(Duration::from_nanos(400))]
     pub cpu_per_block: Duration,
     /// A bug that the crash explorer is to find.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<Bug>,
+    pub planted: Planted<Bug>,
 }
 
 impl Config {
     /// Whether this bug is switched on.
-    #[cfg(feature = "planted-bugs")]
     pub(crate) fn has(&self, bug: Bug) -> bool {
-        self.planted == Some(bug)
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub(crate) const fn has(&self, _: Bug) -> bool {
-        false
+        self.planted.has(bug)
     }
 
     /// Simulated processor time for adding so many blocks and checksumming so many bytes.

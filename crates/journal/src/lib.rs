@@ -73,7 +73,6 @@ pub use log::{Log, LogExtent};
 pub use number::{FsBlock, LogBlock, Tid};
 pub use ondisk::features::{Checksums, JournalFeatures};
 pub use ondisk::superblock::JournalSuperblock;
-#[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
 pub use recovery::{
     FastCommits, FastTag, Overlay, Recovery, RecoveryFinding, RecoveryReport, clear_errno,

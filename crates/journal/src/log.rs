@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use steadfast_block::planted::Planted;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Payload, Request};
 
 use crate::ondisk::superblock::{JournalSuperblock, MIN_LOG_BLOCKS};
@@ -37,8 +38,7 @@ pub struct Log {
     /// A power cut keeps less than a sector whole.
     tears_sectors: bool,
     /// A bug that the crash explorer is to find.
-    #[cfg(feature = "planted-bugs")]
-    planted: Option<Bug>,
+    pub(crate) planted: Planted<Bug>,
 }
 
 impl std::fmt::Debug for Log {
@@ -120,8 +120,7 @@ impl Log {
             superblock_at,
             external,
             tears_sectors,
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
+            planted: Planted::default(),
         })
     }
 
@@ -240,24 +239,10 @@ impl Log {
 }
 
 impl Log {
-    /// Whether this bug is switched on.
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) fn has(&self, bug: Bug) -> bool {
-        self.planted == Some(bug)
-    }
-
     /// Switches a bug on for the recovery of this log.
-    #[cfg(feature = "planted-bugs")]
     #[must_use]
-    pub fn with_planted(mut self, planted: Option<Bug>) -> Log {
-        self.planted = planted;
-        self
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub(crate) const fn has(&self, _: Bug) -> bool {
-        false
+    pub fn with_planted(self, planted: Planted<Bug>) -> Log {
+        Log { planted, ..self }
     }
 }
 

@@ -4,6 +4,8 @@
 //! ([`Config::planted`](crate::Config)), to check that the crash explorer finds it. Without the
 //! feature every check is `false` at compile time, and the bugs are not in the program.
 
+use steadfast_block::planted::PlantedBug;
+
 /// Something that a journal must not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
@@ -67,4 +69,8 @@ pub enum Bug {
     /// Recovery replays fast commits whose transaction has been committed in full. What the number
     /// in the head tag is there against (Linux `ext4_fc_replay_scan`).
     FastCommitsOfEarlier,
+}
+
+impl PlantedBug for Bug {
+    const BUILT_IN: bool = cfg!(feature = "planted-bugs");
 }

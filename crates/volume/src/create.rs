@@ -23,8 +23,9 @@ use crate::ondisk::map::{Region, RegionState};
 use crate::ondisk::{
     BLOCK, Layout, REGION_MAX, REGION_MIN, REGIONS_MAX, checksums, default_region, random_uuid,
 };
-use crate::planted::VolumeBug;
+use crate::planted::Bug;
 use crate::rows;
+use steadfast_block::planted::Planted;
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -55,7 +56,7 @@ pub struct MirrorOptions {
     /// Bytes of memory that checksums take; 64 MiB by default.
     pub checksum_memory: Option<usize>,
     /// For tests of the tests.
-    pub planted: VolumeBug,
+    pub planted: Planted<Bug>,
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -4,6 +4,8 @@
 //! the campaign finds it. Without the feature every check is `false` at compile time, and the bugs
 //! are not in the program.
 
+use steadfast_block::planted::PlantedBug;
+
 /// Something that a mirror must not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
@@ -23,29 +25,6 @@ pub enum Bug {
     NothingCompared,
 }
 
-/// Which bug a volume has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct VolumeBug {
-    #[cfg(feature = "planted-bugs")]
-    bug: Option<Bug>,
-}
-
-impl VolumeBug {
-    /// With this bug.
-    #[cfg(feature = "planted-bugs")]
-    pub fn with(bug: Bug) -> VolumeBug {
-        VolumeBug { bug: Some(bug) }
-    }
-
-    /// Whether this bug is switched on.
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) fn has(self, bug: Bug) -> bool {
-        self.bug == Some(bug)
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub(crate) const fn has(self, _: Bug) -> bool {
-        false
-    }
+impl PlantedBug for Bug {
+    const BUILT_IN: bool = cfg!(feature = "planted-bugs");
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::btt::planted::BttBug;
+use steadfast_block::planted::Planted;
+use steadfast_devices::filter::btt::planted::Bug;
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{Record, RecordLog, Recording};
 use steadfast_devices::source::Ram;
@@ -71,12 +72,12 @@ pub fn done(recording: &Recording, ops: &[Op]) -> Vec<Done> {
 ///
 /// # Errors
 /// What was broken first.
-pub fn explore(run: &Run, planted: BttBug, tally: &mut Tally) -> Result<(), String> {
+pub fn explore(run: &Run, planted: Planted<Bug>, tally: &mut Tally) -> Result<(), String> {
     let size = u64::from(run.sector);
     let ram = Ram::from_store("pmem0", made(run.sector, run.nfree)).persistent();
     let device: Arc<dyn BlockDevice> = Arc::new(ram.clone());
     // Before the bug: it is to be found by a power cut, not by what it leaves here.
-    let btt = open(&device, BttBug::default())?;
+    let btt = open(&device, Planted::default())?;
     run.before.iter().try_for_each(|op| perform(&btt, *op, size))?;
     drop(btt);
     let base = ram.store();
@@ -119,7 +120,7 @@ fn after(
     sectors: u64,
     ops: &[Done],
     cut: u64,
-    planted: BttBug,
+    planted: Planted<Bug>,
     tally: &mut Tally,
 ) -> Result<(), String> {
     let log = RecordLog::new();

@@ -9,7 +9,8 @@ pub mod some;
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::btt::planted::BttBug;
+use steadfast_block::planted::Planted;
+use steadfast_devices::filter::btt::planted::Bug;
 use steadfast_devices::filter::btt::{self, Btt};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
@@ -69,14 +70,8 @@ pub fn bytes(op: Op, sector: u64, len: usize) -> Vec<u8> {
 }
 
 /// Opens what a power cut has left.
-pub fn open(device: &Arc<dyn BlockDevice>, planted: BttBug) -> Result<Btt, String> {
-    #[cfg(feature = "planted-bugs")]
-    return Btt::open_planted(device, planted).map_err(|error| error.to_string());
-    #[cfg(not(feature = "planted-bugs"))]
-    {
-        let _ = planted;
-        btt::open(device).map_err(|error| error.to_string())
-    }
+pub fn open(device: &Arc<dyn BlockDevice>, planted: Planted<Bug>) -> Result<Btt, String> {
+    Btt::open_planted(device, planted).map_err(|error| error.to_string())
 }
 
 /// A formatted namespace.

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use steadfast_block::planted::Planted;
 use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request, Result};
 use steadfast_devices::filter::RecordLog;
-use steadfast_devices::filter::btt::planted::BttBug;
+use steadfast_devices::filter::btt::planted::Bug;
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::source::Ram;
 use steadfast_runtime::{Mutex, Sim, sleep, spawn};
@@ -89,7 +90,7 @@ impl DirectMemory for Slow {
 ///
 /// # Errors
 /// What was broken.
-pub fn run(seed: u64, planted: BttBug) -> std::result::Result<(), String> {
+pub fn run(seed: u64, planted: Planted<Bug>) -> std::result::Result<(), String> {
     let mut rng = Rng::new(seed);
     let nfree = 1 + rng.below(3) as u32;
     let tasks = 2 + rng.below(2);

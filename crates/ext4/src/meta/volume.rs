@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_block::planted::Planted;
 use steadfast_ext4_format::RangeSet;
 use steadfast_ext4_format::ondisk::{GroupDesc, Incompat, Layout, Superblock};
 
+use crate::planted::Bug;
 use crate::state::{Clock, Stamps, Status};
 
 /// The device, and where things are on it. The parts that change are in `Parts`.
@@ -23,8 +25,7 @@ pub struct Volume {
     /// Whether it may be used and written, and why not.
     pub(crate) status: Arc<Status>,
     /// A bug that the crash explorer is to find.
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) planted: Option<crate::planted::Bug>,
+    pub(crate) planted: Planted<Bug>,
 }
 
 impl Volume {
@@ -41,15 +42,8 @@ impl Volume {
 
 impl Volume {
     /// Whether this bug is switched on.
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) fn has(&self, bug: crate::planted::Bug) -> bool {
-        self.planted == Some(bug)
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub(crate) const fn has(&self, _: crate::planted::Bug) -> bool {
-        false
+    pub(crate) fn has(&self, bug: Bug) -> bool {
+        self.planted.has(bug)
     }
 }
 

@@ -39,16 +39,11 @@ impl OpenLog {
     pub(super) fn replay(
         &self,
         device: &Arc<dyn BlockDevice>,
-        #[cfg_attr(not(feature = "planted-bugs"), expect(unused_variables))] options: &MountOptions,
+        options: &MountOptions,
         check: impl FnOnce(&Overlay) -> Result<()>,
     ) -> Result<RecoveryReport> {
-        let log = self.log.clone();
-        #[cfg(feature = "planted-bugs")]
-        let log = log.with_planted(options.journal.planted);
-        let recovery = Recovery::read(&log, &**device)?;
-        #[cfg(feature = "planted-bugs")]
-        let recovery = Recovery { planted: options.journal.planted, ..recovery };
-        let mut recovery = recovery;
+        let log = self.log.clone().with_planted(options.journal.planted);
+        let mut recovery = Recovery::read(&log, &**device)?;
         let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
         let mut replayed = recovery.overlay.clone();
         replayed.extend(changes.clone());

@@ -133,7 +133,6 @@ pub(crate) fn assemble(
         clock,
         stamps: Stamps::new(clock),
         status: Arc::default(),
-        #[cfg(feature = "planted-bugs")]
         planted: options.planted,
     };
     Parts {

@@ -18,6 +18,7 @@ mod revoke;
 mod scan;
 
 use steadfast_block::BlockDevice;
+use steadfast_block::planted::Planted;
 
 use crate::ondisk::superblock::JournalSuperblock;
 use crate::planted::Bug;
@@ -38,38 +39,11 @@ pub struct Recovery {
     /// them: it computes the changed blocks, over `overlay`, and passes them to
     /// [`finish`](Self::finish).
     pub fast_commits: Option<FastCommits>,
-    /// A bug that the crash explorer is to find.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<Bug>,
+    /// The log's.
+    planted: Planted<Bug>,
 }
 
 impl Recovery {
-    fn new(
-        report: RecoveryReport,
-        overlay: Overlay,
-        fast_commits: Option<FastCommits>,
-    ) -> Recovery {
-        Recovery {
-            report,
-            overlay,
-            fast_commits,
-            #[cfg(feature = "planted-bugs")]
-            planted: None,
-        }
-    }
-
-    /// Whether this bug is switched on.
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) fn has(&self, bug: Bug) -> bool {
-        self.planted == Some(bug)
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub(crate) const fn has(&self, _: Bug) -> bool {
-        false
-    }
-
     /// Reads the log. `fs` is the file system's device: of an internal log the log's own.
     ///
     /// # Errors
@@ -87,14 +61,15 @@ impl Recovery {
             report.findings.push(RecoveryFinding::TornSuperblock);
         }
         let Some(start) = sb.start() else {
-            return Ok(Recovery::new(report, Overlay::new(), None));
+            let (overlay, planted) = (Overlay::new(), log.planted);
+            return Ok(Recovery { report, overlay, fast_commits: None, planted });
         };
         let mut reader = read::Reader::new(log, &sb);
         let mut scanned = scan::scan(&mut reader, start, sb.sequence())?;
         if reader.layout.async_commit {
             replay::drop_unwritten_end(&mut reader, &mut scanned)?;
         }
-        let by_age = !log.has(Bug::RevokeOfAnyAge);
+        let by_age = !log.planted.has(Bug::RevokeOfAnyAge);
         let revoked = revoke::table(&scanned.transactions, by_age);
         let blocks = fs.info().size / u64::from(log.block_size());
         let overlay = replay::images(&mut reader, &scanned, &revoked, blocks, &mut report)?;
@@ -113,7 +88,7 @@ impl Recovery {
         report.blocks_replayed = overlay.len() as u64;
         let fast_commits = fast::find(&mut reader, &sb, scanned.end)?;
         report.fast_commits = fast_commits.as_ref().map_or(0, |f| f.commits.len() as u32);
-        Ok(Recovery::new(report, overlay, fast_commits))
+        Ok(Recovery { report, overlay, fast_commits, planted: log.planted })
     }
 
     /// Writes everything home and marks the log clean; `changes` is the result of the fast commits
@@ -131,7 +106,7 @@ impl Recovery {
         changes: &Overlay,
         owner: Option<&dyn CheckpointHook>,
     ) -> Result<RecoveryReport> {
-        let clean_first = self.has(Bug::RecoveryNotIdempotent);
+        let clean_first = self.planted.has(Bug::RecoveryNotIdempotent);
         let mut report = self.report;
         if report.was_clean {
             return Ok(report);
@@ -219,7 +194,7 @@ fn write_home(
         writer.push(block.0 * block_size, image);
     }
     writer.finish()?;
-    if fs.info().volatile_cache && !log.has(Bug::RecoveryWithoutFlush) {
+    if fs.info().volatile_cache && !log.planted.has(Bug::RecoveryWithoutFlush) {
         fs.flush()?;
     }
     Ok(())

@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
 
     /// Whether this bug is switched on.
     pub(super) fn has(&self, bug: Bug) -> bool {
-        self.log.has(bug)
+        self.log.planted.has(bug)
     }
 
     /// Blocks that transactions can use.

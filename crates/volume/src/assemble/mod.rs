@@ -22,7 +22,8 @@ use crate::error::{Result, VolumeError};
 use crate::member::{LabelledDevice, read_label};
 use crate::mirror::Mirror;
 use crate::ondisk::label::LayoutKind;
-use crate::planted::VolumeBug;
+use crate::planted::Bug;
+use steadfast_block::planted::Planted;
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -39,7 +40,7 @@ pub struct AssembleOptions {
     /// Bytes of memory that the checksums of a mirror take; 64 MiB by default.
     pub checksum_memory: Option<usize>,
     /// For tests of the tests.
-    pub planted: VolumeBug,
+    pub planted: Planted<Bug>,
 }
 
 /// A volume that was assembled.

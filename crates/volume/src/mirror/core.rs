@@ -15,7 +15,8 @@ use uuid::Uuid;
 use super::lanes::Lanes;
 use super::metadata::Metadata;
 use super::state::State;
-use crate::planted::VolumeBug;
+use crate::planted::Bug;
+use steadfast_block::planted::Planted;
 
 /// A mirror in use, as its tasks have it: it takes requests.
 pub(crate) struct Core {
@@ -27,7 +28,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub fn new(volume: Uuid, name: String, planted: VolumeBug, state: State) -> Core {
+    pub fn new(volume: Uuid, name: String, planted: Planted<Bug>, state: State) -> Core {
         let lanes = Arc::clone(state.legs.lanes());
         let replicas = Replicas {
             checksums: state.checksums.is_some(),

@@ -16,7 +16,8 @@ use super::leg::{LegFailure, bit, slots};
 use super::resync::ResyncReport;
 use super::state::State;
 use crate::ondisk::map::RegionState;
-use crate::planted::{Bug, VolumeBug};
+use crate::planted::Bug;
+use steadfast_block::planted::Planted;
 
 impl State {
     /// Whether any of these regions must be synced, or an assembly committed, before it is read or
@@ -55,7 +56,7 @@ impl State {
         &mut self,
         failed: &[LegFailure],
         regions: Range<u32>,
-        planted: VolumeBug,
+        planted: Planted<Bug>,
     ) -> Option<u8> {
         let failing = self.legs.still_in_use(failed);
         let is_gone = |f: &&LegFailure| matches!(f.error, BlockError::Gone { .. });

@@ -11,9 +11,10 @@ use super::arena::Arena;
 use super::error::{NEEDS_MEMORY, none};
 use super::find::{BttInfo, find, summary};
 use super::info::Version;
-use super::planted::BttBug;
+use super::planted::Bug;
 use super::recover;
 use crate::filter::namespace::{Result, memory};
+use steadfast_block::planted::Planted;
 
 /// Only where each request is one sector does Linux read a discarded one right; see `discard`.
 const DISCARD_SECTOR: u32 = 4096;
@@ -28,7 +29,7 @@ pub struct Btt {
     info: BttInfo,
     device_info: DeviceInfo,
     arenas: Vec<Arena>,
-    planted: BttBug,
+    planted: Planted<Bug>,
 }
 
 /// Opens a sector namespace: reads its flog, and finishes the writes that a power cut interrupted.
@@ -40,7 +41,7 @@ pub struct Btt {
 /// [`Refused`](crate::filter::NamespaceError::Refused) if something has to be finished and the
 /// device is read only.
 pub fn open(device: &Arc<dyn BlockDevice>) -> Result<Btt> {
-    Btt::open(device, None, BttBug::default())
+    Btt::open(device, None, Planted::default())
 }
 
 /// As [`open`], of a namespace whose label says of which version it is.
@@ -48,20 +49,22 @@ pub fn open(device: &Arc<dyn BlockDevice>) -> Result<Btt> {
 /// # Errors
 /// Those of [`open`].
 pub fn open_as(device: &Arc<dyn BlockDevice>, version: Option<Version>) -> Result<Btt> {
-    Btt::open(device, version, BttBug::default())
+    Btt::open(device, version, Planted::default())
 }
 
 impl Btt {
     /// As [`open`], with a bug.
-    #[cfg(feature = "planted-bugs")]
-    pub fn open_planted(device: &Arc<dyn BlockDevice>, planted: BttBug) -> Result<Btt> {
+    ///
+    /// # Errors
+    /// Those of [`open`].
+    pub fn open_planted(device: &Arc<dyn BlockDevice>, planted: Planted<Bug>) -> Result<Btt> {
         Btt::open(device, None, planted)
     }
 
     fn open(
         device: &Arc<dyn BlockDevice>,
         version: Option<Version>,
-        planted: BttBug,
+        planted: Planted<Bug>,
     ) -> Result<Btt> {
         let below = device.info();
         let memory = memory(&**device, NEEDS_MEMORY)?;

@@ -6,7 +6,8 @@ use zerocopy::IntoBytes;
 use super::arena::{Arena, Lane};
 use super::flog::{HALF, Log, following};
 use super::map::{Entry, State};
-use super::planted::{BttBug, Bug};
+use super::planted::Bug;
+use steadfast_block::planted::Planted;
 
 impl Arena {
     /// Reads a sector.
@@ -64,7 +65,7 @@ impl Arena {
         (device, memory): (&dyn BlockDevice, &dyn DirectMemory),
         sector: u32,
         data: &[u8],
-        planted: BttBug,
+        planted: Planted<Bug>,
     ) -> Result<()> {
         self.check_writable()?;
         let (number, mut lane) = self.lane()?;
@@ -118,7 +119,7 @@ impl Arena {
         memory: &dyn DirectMemory,
         (sector, old): (u32, Entry),
         (number, lane): (u32, &mut Lane),
-        planted: BttBug,
+        planted: Planted<Bug>,
     ) -> Result<()> {
         let log = Log::new(sector, old.logged(), lane.block, lane.sequence);
         let (first, second) = log.as_bytes().split_at(HALF);

@@ -4,6 +4,8 @@
 //! that the exploration of power cuts finds it. Without the feature every check is `false` at
 //! compile time, and the bugs are not in the program.
 
+use steadfast_block::planted::PlantedBug;
+
 /// Something that a sector namespace must not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
@@ -27,29 +29,6 @@ pub enum Bug {
     MapNotRecovered,
 }
 
-/// Which bug a namespace has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BttBug {
-    #[cfg(feature = "planted-bugs")]
-    bug: Option<Bug>,
-}
-
-impl BttBug {
-    /// With this bug.
-    #[cfg(feature = "planted-bugs")]
-    pub fn with(bug: Bug) -> BttBug {
-        BttBug { bug: Some(bug) }
-    }
-
-    /// Whether this bug is switched on.
-    #[cfg(feature = "planted-bugs")]
-    pub(super) fn has(self, bug: Bug) -> bool {
-        self.bug == Some(bug)
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub(super) const fn has(self, _: Bug) -> bool {
-        false
-    }
+impl PlantedBug for Bug {
+    const BUILT_IN: bool = cfg!(feature = "planted-bugs");
 }

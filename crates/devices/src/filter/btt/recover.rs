@@ -13,8 +13,9 @@ use super::flog::{FlogSlots, GROUP_BYTES, Group, following};
 use super::info::PAGE;
 use super::layout::Layout;
 use super::map::{ENTRY_BYTES, Entry, State, logged_block};
-use super::planted::{BttBug, Bug};
+use super::planted::Bug;
 use crate::filter::namespace::{NamespaceError, Result, read};
+use steadfast_block::planted::Planted;
 
 /// What an arena's flog says.
 pub(super) struct Flog {
@@ -97,7 +98,7 @@ pub(super) fn open(
     memory: &dyn DirectMemory,
     (name, own_name): (&str, &str),
     found: &LocatedArena,
-    planted: BttBug,
+    planted: Planted<Bug>,
 ) -> Result<Arena> {
     let flog = flog(device, name, found)?;
     let layout = &found.info.layout;

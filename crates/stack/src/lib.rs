@@ -10,6 +10,7 @@
 
 pub mod client;
 pub mod config;
+pub mod connection;
 mod endpoint;
 mod host;
 pub mod listener;

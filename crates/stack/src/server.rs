@@ -1,10 +1,13 @@
 //! The control socket of a host.
 
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
+use crate::connection::connect;
 use crate::host::Host;
 use crate::listener::{Listener, bind_private};
 use crate::protocol::RefusalKind::{Busy, Failed, Refused, UsedWrongly};
@@ -38,7 +41,8 @@ impl Server {
 pub(crate) fn bind(path: &Path, option: &str) -> Result<UnixListener, Refusal> {
     let shown = path.display();
     let failed = |e: std::io::Error| Failed.because(format!("{shown}: {e}"));
-    if UnixStream::connect(path).is_ok() {
+    // One that accepts nobody is one, too.
+    if matches!(connect(path, Instant::now()), Ok(_) | Err(Errno::AGAIN)) {
         let what = format!("another host answers there: give this one its own ({option})");
         return Err(Busy.because(format!("{shown}: {what}")));
     }

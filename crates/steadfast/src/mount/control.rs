@@ -5,23 +5,20 @@
 //! two that it asks first. Who is let in, how many and for how long is
 //! [`steadfast_stack::listener`]'s.
 
-use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
 use steadfast_fuse::is_dead;
 use steadfast_fuse::mounts::{self, Mount};
+use steadfast_stack::connection;
 
 use super::place;
 use crate::Usage;
 
-/// Longest request and answer in bytes.
-const LINE_MAX: u64 = 1 << 20;
 /// How long a mount may take to answer a question.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a mount may have too many callers at its door.
@@ -155,25 +152,9 @@ fn answering(socket: PathBuf, user: u32, until: Instant) -> Option<RunningMount>
     Some(RunningMount { socket, status: answer["status"].clone(), peer })
 }
 
-/// Connects to a socket. Where too many wait already, not for long: a connect(2) that blocks has
-/// no end if the other side accepts nobody.
+/// Connects to a socket; where too many wait already, not for long.
 fn connect(socket: &Path, until: Instant) -> rustix::io::Result<UnixStream> {
-    let address = SocketAddrUnix::new(socket)?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let connection =
-        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    let until = until.min(Instant::now() + CROWDED);
-    loop {
-        match rustix::net::connect(&connection, &address) {
-            Err(Errno::AGAIN) if Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Err(Errno::INTR) => {}
-            done => break done?,
-        }
-    }
-    rustix::io::ioctl_fionbio(&connection, false)?;
-    Ok(UnixStream::from(connection))
+    connection::connect(socket, until.min(Instant::now() + CROWDED))
 }
 
 /// Asks a mount's process; an answer that is not `ok` is an error. `None` waits for as long as it
@@ -190,9 +171,8 @@ pub struct SentRequest(UnixStream);
 /// Sends a request; it is carried out also if nobody waits for the answer.
 pub fn send(socket: &Path, request: &Value) -> Result<SentRequest> {
     let soon = Instant::now() + CROWDED;
-    let mut connection = connect(socket, soon).context("the mount's process is gone")?;
-    connection.set_write_timeout(left(Some(soon))?)?;
-    writeln!(connection, "{request}")?;
+    let connection = connect(socket, soon).context("the mount's process is gone")?;
+    connection::send(&connection, &request.to_string(), Some(soon))?;
     Ok(SentRequest(connection))
 }
 
@@ -204,24 +184,14 @@ impl SentRequest {
 }
 
 /// Asks over a connection; the whole answer must be there in time.
-fn question(mut connection: &UnixStream, request: &Value, until: Option<Instant>) -> Result<Value> {
-    connection.set_write_timeout(left(until)?)?;
-    writeln!(connection, "{request}")?;
+fn question(connection: &UnixStream, request: &Value, until: Option<Instant>) -> Result<Value> {
+    connection::send(connection, &request.to_string(), until)?;
     answer_to(connection, until)
 }
 
-fn answer_to(mut connection: &UnixStream, until: Option<Instant>) -> Result<Value> {
-    let (mut line, mut piece) = (Vec::new(), [0; 4096]);
-    while line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
-        // Anew for each piece: who sends byte after byte gets no more time for it.
-        connection.set_read_timeout(left(until)?)?;
-        match connection.read(&mut piece) {
-            Ok(0) => break,
-            Ok(n) => line.extend_from_slice(&piece[..n]),
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
+fn answer_to(connection: &UnixStream, until: Option<Instant>) -> Result<Value> {
+    let line =
+        connection::receive(connection, until).context("the mount's process does not answer")?;
     let answer: Value = serde_json::from_slice(&line)
         .context("the mount's process has ended without an answer: see its log")?;
     match answer["ok"].as_bool() {
@@ -234,16 +204,12 @@ fn answer_to(mut connection: &UnixStream, until: Option<Instant>) -> Result<Valu
     }
 }
 
-/// The time left; an error when there is none.
-fn left(until: Option<Instant>) -> Result<Option<Duration>> {
-    let Some(until) = until else { return Ok(None) };
-    let left = until.saturating_duration_since(Instant::now());
-    anyhow::ensure!(!left.is_zero(), "the mount's process does not answer");
-    Ok(Some(left))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+
     use super::*;
 
     fn soon() -> Instant {

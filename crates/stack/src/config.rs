@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use steadfast_devices::model::parameters::Size;
 use steadfast_setup::form::{Fields, WrongFile, did_you_mean, read_text};
 use steadfast_setup::table;
+use steadfast_setup::tables::nesting::check_nesting;
 use steadfast_volume::ondisk::label::LayoutKind;
 use steadfast_volume::{ReadPolicy, WritePolicy};
 
@@ -134,14 +135,14 @@ impl HostConfig {
         }
         let mut users: BTreeMap<String, &str> = BTreeMap::new();
         let [.., volumes] = &tables;
+        let components = |fields: &Fields<'_>| fields.get("components").unwrap_or_default();
+        let members = volumes.iter().map(|(name, fields)| (name.as_str(), components(fields)));
+        check_nesting(volumes, "components", &members.collect());
         for (name, fields) in volumes {
-            for used in fields.get::<Vec<String>>("components").unwrap_or_default() {
+            for used in components(fields) {
                 let wrong = |what: String| fields.wrong_word("components", &used, what);
                 if !names.contains(&used) {
                     wrong(format!("there is no device or volume '{used}'"));
-                }
-                if used == *name {
-                    wrong("a volume cannot be made of itself".into());
                 }
                 if let Some(other) = users.insert(used.clone(), name) {
                     wrong(format!("'{used}' is a component of '{other}' already"));
@@ -154,8 +155,7 @@ impl HostConfig {
         }
     }
 
-    /// Volumes in an order in which what one is made of comes before it; those that are made of
-    /// each other are left out.
+    /// Volumes in an order in which what one is made of comes before it.
     pub(crate) fn volumes_from_inside(&self) -> Vec<(&str, &Volume)> {
         let mut left: Vec<(&str, &Volume)> =
             self.volume.iter().map(|(name, v)| (name.as_str(), v)).collect();
@@ -257,7 +257,11 @@ read_policy = \"fastest\"
         assert!(message.unwrap_err().to_string().contains("volatil"));
         for (text, what) in [
             ("[device.-]\npath = '/a'\n[ramdisk.-]\nsize = '1m'", "'-' is the name of two things"),
-            ("[volume.v]\ncomponents = ['v']", "a volume cannot be made of itself"),
+            ("[volume.v]\ncomponents = ['v']", "[volume.v] is made of itself: v > v"),
+            (
+                "volume.a.components = ['b']\nvolume.b.components = ['a']",
+                "[volume.a] is made of itself: a > b > a",
+            ),
             ("[volume.v]\ncomponents = []", "a volume has at least one component"),
             ("[device.a]\n[mount.m]\nvolume = '-'\nat = '/'", "'-' is no name"),
         ] {

@@ -125,6 +125,12 @@ impl Records {
         self.volumes.iter().find(|v| v.uses().any(|used| used == name))
     }
 
+    /// How many levels of volumes something is: none, of a device.
+    pub(crate) fn levels(&self, name: &str) -> usize {
+        let below = |volume: &VolumeRecord| volume.uses().map(|c| self.levels(c)).max();
+        self.volume(name).map_or(0, |volume| 1 + below(volume).unwrap_or(0))
+    }
+
     /// A volume's record.
     pub fn volume(&self, name: &str) -> Option<&VolumeRecord> {
         self.volumes.iter().find(|v| v.name == name)

@@ -21,8 +21,10 @@ pub mod ondisk;
 pub mod planted;
 pub mod rows;
 
-pub use assemble::{AssembleOptions, AssemblyReport, Volume, assemble};
-pub use create::{Contents, MirrorOptions, check_mirror, create_mirror, create_rows, planned_rows};
+pub use assemble::{AssembleOptions, AssemblyReport, DEPTH_MAX, Volume, assemble};
+pub use create::{
+    Contents, MirrorOptions, create_mirror, create_rows, planned_mirror, planned_rows,
+};
 pub use error::{Result, VolumeError};
 pub use mirror::{
     Event, LegError, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies,

@@ -3,6 +3,7 @@
 mod device;
 mod fault;
 mod file_system;
+pub mod nesting;
 mod scheduler;
 mod volume;
 

@@ -1,7 +1,5 @@
 //! `[volume.NAME]`: devices made of devices.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use steadfast_devices::model::parameters::Size;
 use steadfast_volume::ondisk::label::{LEGS_MAX, LayoutKind, MEMBERS_MAX};
 use steadfast_volume::ondisk::{REGION_MAX, REGION_MIN};
@@ -9,6 +7,7 @@ use steadfast_volume::{ReadPolicy, WritePolicy};
 
 use crate::form::{Fields, FormValue, Value, did_you_mean, one_of};
 use crate::mirrors::Arrangement;
+use crate::tables::nesting::{Members, check_nesting};
 use crate::{Topology, VolumeSpec, single_values, table};
 
 table! {
@@ -173,7 +172,7 @@ pub(crate) fn check_members(top: &Fields<'_>, _: Option<&Topology>) {
     let tables = top.tables_by_name("volume");
     let names = tables.iter().map(|(name, _)| name);
     let known: Vec<&str> = devices.iter().chain(names).map(String::as_str).collect();
-    let members: BTreeMap<&str, Vec<String>> = (tables.iter())
+    let members: Members<'_> = (tables.iter())
         .map(|(name, fields)| (name.as_str(), fields.get("members").unwrap_or_default()))
         .collect();
     for (name, fields) in &tables {
@@ -191,42 +190,6 @@ pub(crate) fn check_members(top: &Fields<'_>, _: Option<&Topology>) {
             let what = format!("a device is called `{name}` too");
             fields.wrong("", what, "variants name both: call one of them otherwise");
         }
-        let mut walk = Walk::default();
-        walk.down(name, &members);
-        if let Some(around) = walk.around {
-            let what = format!("[volume.{name}] is made of itself: {}", around.join(" > "));
-            fields.wrong("members", what, "");
-        }
-        for twice in walk.twice {
-            let what = format!("`{twice}` is in [volume.{name}] twice");
-            fields.wrong("members", what, "each place needs a device of its own");
-        }
     }
-}
-
-/// A way down from a volume to its devices. Each volume is gone into once, however often it is
-/// named.
-#[derive(Default)]
-struct Walk {
-    above: Vec<String>,
-    seen: BTreeSet<String>,
-    twice: BTreeSet<String>,
-    around: Option<Vec<String>>,
-}
-
-impl Walk {
-    fn down(&mut self, name: &str, members: &BTreeMap<&str, Vec<String>>) {
-        if self.above.iter().any(|n| n == name) {
-            let around = self.above.iter().cloned().chain([name.to_owned()]);
-            self.around.get_or_insert_with(|| around.collect());
-            return;
-        }
-        if !self.seen.insert(name.to_owned()) {
-            self.twice.insert(name.to_owned());
-            return;
-        }
-        self.above.push(name.to_owned());
-        members.get(name).into_iter().flatten().for_each(|m| self.down(m, members));
-        self.above.pop();
-    }
+    check_nesting(&tables, "members", &members);
 }

@@ -7,7 +7,7 @@ use steadfast_block::BlockDevice;
 use steadfast_setup::NewVolume;
 use steadfast_volume::member::check_new;
 use steadfast_volume::ondisk::label::LayoutKind;
-use steadfast_volume::{AssembleOptions, NewLeg, Policies, ReadPolicy};
+use steadfast_volume::{AssembleOptions, DEPTH_MAX, NewLeg, Policies, ReadPolicy};
 
 use super::claim::ClaimedComponent;
 use super::registry::{failed, said};
@@ -93,6 +93,10 @@ impl HostVolumes {
                 return Err(UsedWrongly.about(name, "is given twice"));
             }
             seen.push(name);
+        }
+        if seen.iter().any(|name| inner.records.levels(name) >= DEPTH_MAX) {
+            let what = format!("would be volumes of volumes in more than {DEPTH_MAX} levels");
+            return Err(Refused.about(&own.name, what));
         }
         if own.components.is_empty() {
             return Err(UsedWrongly.about(&own.name, "a volume has at least one component"));

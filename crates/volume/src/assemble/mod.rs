@@ -64,7 +64,7 @@ pub struct Volume {
 
 /// Maximum nesting depth. Each level costs every read a call, and hostile labels could name
 /// thousands.
-const DEPTH_MAX: usize = 16;
+pub const DEPTH_MAX: usize = 16;
 
 /// What was found among devices.
 #[derive(Clone, Default)]

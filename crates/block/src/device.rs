@@ -84,6 +84,13 @@ pub trait BlockDevice: Send + Sync {
         Ok(self.read(offset, len)?.starts_with(with))
     }
 
+    /// The first byte that was found not to be zero; `None`: the device is taken for blank. One
+    /// that knows where it has holes looks at all else. Any other is read whole up to 1 GiB; of a
+    /// larger one 64 MiB at each end, and a thousand pieces of 1 MiB between.
+    fn first_data(&self) -> Result<Option<u64>> {
+        crate::blank::first_data(self)
+    }
+
     /// Whether one large read is better than several small ones, and than what a reader would not
     /// have needed. Not where reads take no time, or where it is to be seen what is needed.
     fn gains_by_reading_ahead(&self) -> bool {
@@ -110,6 +117,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
 
     fn begins_with(&self, offset: u64, len: u64, with: &[u8]) -> Result<bool> {
         (**self).begins_with(offset, len, with)
+    }
+
+    fn first_data(&self) -> Result<Option<u64>> {
+        (**self).first_data()
     }
 
     fn gains_by_reading_ahead(&self) -> bool {
@@ -167,6 +178,10 @@ mod tests {
             Ok(with == [7])
         }
 
+        fn first_data(&self) -> Result<Option<u64>> {
+            Ok(Some(7))
+        }
+
         fn gains_by_reading_ahead(&self) -> bool {
             false
         }
@@ -176,6 +191,7 @@ mod tests {
     fn a_shared_device_keeps_its_short_ways() {
         let shared: Arc<dyn BlockDevice> = Arc::new(Quick);
         assert!(shared.begins_with(0, 512, &[7]).unwrap() && !shared.gains_by_reading_ahead());
+        assert_eq!(shared.first_data().unwrap(), Some(7));
         assert_eq!(shared.read(0, 2).unwrap(), [1, 1][..]);
         shared.write(0, Payload::new()).unwrap();
         shared.write_fua(0, Payload::new()).unwrap();

@@ -19,6 +19,7 @@
 //! 6. After a failed write or flush nothing is known of the writes it covered. Callers treat it
 //!    as final; a later success does not take it back.
 
+mod blank;
 mod completion;
 pub mod conformance;
 mod device;
@@ -32,6 +33,7 @@ pub mod signatures;
 mod zeros;
 pub use steadfast_runtime::rng;
 
+pub use blank::{first_data, first_data_in};
 pub use completion::{Completer, Completion};
 pub use device::{BlockDevice, check};
 pub use error::{BlockError, Result};

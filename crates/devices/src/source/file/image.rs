@@ -1,6 +1,7 @@
 //! Requests as system calls on one open file.
 
 use std::io::IoSlice;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -82,6 +83,11 @@ impl Image {
         &self.file
     }
 
+    /// Whether it is no block device.
+    pub(super) fn is_file(&self) -> bool {
+        self.least > 0
+    }
+
     /// Does a request that has been checked.
     pub(super) fn perform(&self, request: Request) -> Result<Bytes> {
         match request {
@@ -137,6 +143,7 @@ impl Image {
     }
 
     fn write(&self, offset: u64, data: Payload) -> Result<()> {
+        self.still_reaches(offset, ("write", offset))?;
         self.put(offset, data, ReadWriteFlags::empty())
             .map_err(|(at, e)| self.failure("write", at, e))
     }
@@ -145,6 +152,7 @@ impl Image {
         if !self.no_dsync.load(Ordering::Relaxed) {
             let _no_flush = self.syncing.read().unwrap_or_else(PoisonError::into_inner);
             self.still_sound()?;
+            self.still_reaches(offset, ("write", offset))?;
             match self.put(offset, data.clone(), ReadWriteFlags::DSYNC) {
                 Ok(()) => return Ok(()),
                 Err((_, Errno::OPNOTSUPP | Errno::NOSYS)) => {
@@ -197,7 +205,7 @@ impl Image {
             return Ok(());
         }
         let number = self.syncs_started.fetch_add(1, Ordering::SeqCst) + 1;
-        self.still_whole()?;
+        self.still_reaches(self.least, ("flush", 0))?;
         match retry_on_intr(|| rustix::fs::fdatasync(&self.file)) {
             Ok(()) => {
                 self.sync_done.store(number, Ordering::SeqCst);
@@ -224,16 +232,32 @@ impl Image {
         }
     }
 
-    /// An image that somebody has cut short has lost what had been durable.
+    /// The first bytes of a file at or after `from` that are no hole, perhaps beyond its end.
+    pub(super) fn data_from(&self, from: u64) -> Option<Range<u64>> {
+        let seek = |to| rustix::fs::seek(&self.file, to);
+        match seek(SeekFrom::Data(from)) {
+            Ok(data) => Some(data..seek(SeekFrom::Hole(data)).unwrap_or(u64::MAX)),
+            Err(Errno::NXIO) => None,
+            // Not every file system knows.
+            Err(_) => Some(from..u64::MAX),
+        }
+    }
+
+    /// An image that somebody has cut short has lost what had been durable. A write behind its end
+    /// would make it long again, with zeros where the lost bytes were.
     ///
     /// By lseek(2), because fstat(2) looks at the time of change: since Linux 6.13 the next write
     /// then gives the inode a new one, and every durable write takes longer for it.
-    fn still_whole(&self) -> Result<()> {
+    fn still_reaches(&self, byte: u64, (op, offset): (&'static str, u64)) -> Result<()> {
+        let byte = byte.min(self.least);
+        if byte == 0 {
+            return Ok(());
+        }
         match rustix::fs::seek(&self.file, SeekFrom::End(0)) {
-            Ok(now) if now < self.least => {
+            Ok(now) if now < byte => {
                 let least = self.least;
                 let reason = format!("its file was cut short: {now} of {least} bytes are left");
-                Err(self.remember(self.error("flush", 0, reason)))
+                Err(self.remember(self.error(op, offset, reason)))
             }
             _ => Ok(()),
         }

@@ -27,7 +27,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Request, check};
+use steadfast_block::{
+    BlockDevice, BlockError, Completion, DeviceInfo, Request, check, first_data, first_data_in,
+};
 use steadfast_runtime::is_simulated;
 
 pub use holder::{Holder, locked_by};
@@ -142,6 +144,26 @@ impl FileDevice {
         &self.notes
     }
 
+    /// Whether it is no block device.
+    pub(super) fn is_file(&self) -> bool {
+        self.image.is_file()
+    }
+
+    /// [`first_data`](BlockDevice::first_data) of so many bytes of a file.
+    pub(super) fn first_data_of_file(&self, size: u64) -> Result<Option<u64>, BlockError> {
+        let block = u64::from(self.info.logical_block);
+        let mut at = 0;
+        while let Some(data) = self.image.data_from(at).filter(|data| data.start < size) {
+            let end = data.end.min(size).next_multiple_of(block).min(self.info.size);
+            let found = first_data_in(self, data.start / block * block..end)?;
+            if found.is_some() {
+                return Ok(found.filter(|found| *found < size));
+            }
+            at = end;
+        }
+        Ok(None)
+    }
+
     /// Whether `submit` does the request itself.
     fn at_once(&self, request: &Request) -> bool {
         let small = request.range().is_none_or(|(_, len)| len <= AT_ONCE_MAX);
@@ -175,6 +197,13 @@ impl BlockDevice for FileDevice {
             completer.complete(answer);
         });
         completion
+    }
+
+    fn first_data(&self) -> Result<Option<u64>, BlockError> {
+        match self.is_file() {
+            true => self.first_data_of_file(self.info.size),
+            false => first_data(self),
+        }
     }
 
     // A waiting caller does the work on its own thread: no hand-over, twice the speed.

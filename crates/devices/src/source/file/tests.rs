@@ -163,6 +163,25 @@ fn creating_makes_a_sparse_image_and_never_replaces_one() {
 }
 
 #[test]
+fn data_is_found_wherever_it_is_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new");
+    for options in [FileOptions::default(), buffered()] {
+        let device = FileDevice::create(&path, 8 << 40, &options).unwrap();
+        assert_eq!(device.first_data().unwrap(), None);
+        // Space that holds zeros is as blank as a hole.
+        device.write(1 << 30, vec![0; 1 << 20].into()).unwrap();
+        assert_eq!(device.first_data().unwrap(), None);
+        let mut block = vec![0; 4096];
+        block[4095] = 1;
+        device.write(5 << 40, block.into()).unwrap();
+        assert_eq!(device.first_data().unwrap(), Some((5 << 40) + 4095));
+        drop(device);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
 fn a_discard_gives_space_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = image(&folder, 8 << 20);
@@ -187,6 +206,15 @@ fn an_image_that_is_cut_short_meanwhile_is_an_error() {
         let error = device.read(0, 8192).unwrap_err();
         assert!(matches!(&error, BlockError::Io { reason, .. } if reason.contains("byte 4096")));
         assert!(device.read(0, 4096).is_ok());
+        for fua in [false, true] {
+            // It would be as long as before, with zeros in it.
+            let data = vec![7; 4096].into();
+            let write = Request::Write { offset: (1 << 20) - 4096, data, fua };
+            let error = device.execute(write).unwrap_err().to_string();
+            assert!(error.contains("its file was cut short: 4096 of 1048576"), "{error}");
+        }
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 4096);
+        device.flush().unwrap_err();
     }
 }
 

@@ -28,6 +28,7 @@ use std::os::fd::OwnedFd;
 use bytes::Bytes;
 use steadfast_block::{
     BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Payload, Request, Result, check,
+    first_data,
 };
 use steadfast_runtime::Mutex;
 
@@ -206,6 +207,14 @@ impl BlockDevice for Pmem {
 
     fn direct_memory(&self) -> Option<&dyn DirectMemory> {
         Some(self)
+    }
+
+    fn first_data(&self) -> Result<Option<u64>> {
+        // To load from a hole would allocate it.
+        match &self.file {
+            Some(file) if file.is_file() => file.first_data_of_file(self.info.size),
+            _ => first_data(self),
+        }
     }
 
     // A waiting caller needs no completion: a copy is done when it returns.

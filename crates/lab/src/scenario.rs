@@ -131,6 +131,7 @@ impl Scenario {
                 true => LabError::NothingToRun(origin.to_owned()),
                 false => LabError::File(Box::new(wrong)),
             })?;
+        scenario.topology.said_in(origin);
         if scenario.workload.files.is_none() {
             let of_kernel = scenario.variants.iter_mut().filter(|v| v.kernel.is_some());
             of_kernel.for_each(|variant| variant.run = RunKind::Peer);

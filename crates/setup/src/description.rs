@@ -1,7 +1,7 @@
 //! The description of a stack.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use steadfast_devices::filter::record::Media;
 use steadfast_devices::filter::{FaultRule, schedule};
@@ -15,6 +15,7 @@ use crate::error::SetupError;
 use crate::machine::Machine;
 use crate::mirrors::Arrangement;
 use crate::namespace::Namespace;
+use crate::path::from_folder;
 use crate::table;
 use crate::tables::check_members;
 
@@ -164,6 +165,16 @@ impl VolumeSpec {
 }
 
 impl Topology {
+    /// The paths of this machine are meant from the folder of the file that says them.
+    pub fn said_in(&mut self, file: &str) {
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        for device in self.devices.values_mut() {
+            if let DeviceSource::Path(path) = &mut device.source {
+                *path = from_folder(folder, path);
+            }
+        }
+    }
+
     /// Whether something of this name is there.
     pub fn contains(&self, name: &str) -> bool {
         self.devices.contains_key(name) || self.volumes.contains_key(name)

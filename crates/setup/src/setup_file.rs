@@ -42,8 +42,9 @@ impl Setup {
     /// # Errors
     /// All that is wrong with it.
     pub fn parse(text: &str, origin: &str) -> Result<Setup, WrongFile> {
-        let form = read_text(text, |_| (), SetupForm::read_whole)
+        let mut form = read_text(text, |_| (), SetupForm::read_whole)
             .map_err(|wrongs| WrongFile::new(origin, text, wrongs, ""))?;
+        form.topology.said_in(origin);
         Ok(form.stack.setup(&form.topology, &form.schedulers, &form.machine))
     }
 }
@@ -79,6 +80,11 @@ memory_mb = 16
         assert_eq!(setup.leaves(), ["left", "card"]);
         assert_eq!(setup.scheduler.map(|scheduler| scheduler.depth), Some(4));
         assert_eq!((setup.mount.as_str(), setup.machine.memory_mb), ("data=journal", Some(16)));
+
+        let path = text.replace("kind = 'ssd'", "path = 'volume:a,raw:b,/c'");
+        let setup = Setup::parse(&path, "/x/s.toml").unwrap();
+        let left = setup.topology.devices["left"].description();
+        assert_eq!(left, "volume:/x/a,raw:/x/b,/c");
 
         let wrong = text.replace("'left'\nj", "'lfet'\nj").replace("data=journal", "data=journa");
         let wrong = Setup::parse(&wrong.replace("16", "0"), "s.toml").unwrap_err();

@@ -1,7 +1,7 @@
 //! Ranges of memory in place of an image.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
@@ -29,6 +29,13 @@ fn without<'p>(path: &'p Path, prefix: &str) -> Option<&'p Path> {
 /// The path without what stands before it.
 pub fn file(path: &Path) -> &Path {
     without(path, MEMORY).or_else(|| without(path, RAW)).unwrap_or(path)
+}
+
+/// The same with another file.
+pub(super) fn with_file(path: &Path, change: impl FnOnce(&Path) -> PathBuf) -> PathBuf {
+    let prefix = [MEMORY, RAW].into_iter().find(|prefix| without(path, prefix).is_some());
+    let changed = change(file(path));
+    prefix.map_or_else(|| changed.clone(), |prefix| format!("{prefix}{}", changed.display()).into())
 }
 
 /// Whether a path is to be mapped: it is said to (`pmem:PATH`), it is a DAX device, or it is an

@@ -20,8 +20,8 @@ table! {
         kind: Option<String>, else "`path`";
         /// A file, a block device, a range of memory (`pmem:PATH`) or a volume (`volume:A,B`) of
         /// this machine instead of a model: for `lab run --real`, `mount --stack`, and `dd`,
-        /// `iozone` and `hdparm` with `--stack --real-time`. What it holds is overwritten with
-        /// `--destroy` only.
+        /// `iozone` and `hdparm` with `--stack --real-time`. It is meant from the folder of this
+        /// file. What it holds is overwritten with `--destroy` only.
         path: Option<PathBuf>, else "`kind`";
         /// Processor time that its driver takes for a request, in us.
         driver_us: f64 = 0.0, from 0 to 1000000;

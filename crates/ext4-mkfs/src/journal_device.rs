@@ -70,6 +70,36 @@ pub fn make_journal_device(
     device: &Arc<dyn BlockDevice>,
     options: &JournalDeviceOptions,
 ) -> Result<MadeJournalDevice> {
+    let blocks = look_journal_device(device, options)?;
+    let block_size = options.block_size;
+    // What was there ceases to be anything before it is overwritten.
+    device.write(0, Bytes::from(vec![0; (block_size as usize).max(2048)]).into())?;
+    device.flush()?;
+    let mut format = FormatOptions::new(options.uuid);
+    // The file system's first mount chooses them, as after mke2fs.
+    format.checksums = jbd2::Checksums::None;
+    format.wide = false;
+    format.erase = !options.zeros;
+    let how = ExternalOptions {
+        block_size,
+        label: options.label.clone(),
+        unix_seconds: options.time as u32,
+        blocks: Some(blocks),
+        format,
+    };
+    external::format_device(Arc::clone(device), &how)?;
+    device.flush()?;
+    Ok(MadeJournalDevice { uuid: options.uuid, block_size, blocks })
+}
+
+/// The blocks that [`make_journal_device`] would use. Nothing is written.
+///
+/// # Errors
+/// What it refuses.
+pub fn look_journal_device(
+    device: &Arc<dyn BlockDevice>,
+    options: &JournalDeviceOptions,
+) -> Result<u32> {
     let info = device.info();
     let block_size = options.block_size;
     if !block_size.is_power_of_two() || !(1024..=65536).contains(&block_size) {
@@ -99,22 +129,6 @@ pub fn make_journal_device(
             MIN_BLOCKS * u64::from(block_size) / 1024
         )));
     }
-    // What was there ceases to be anything before it is overwritten.
-    device.write(0, Bytes::from(vec![0; (block_size as usize).max(2048)]).into())?;
-    device.flush()?;
-    let mut format = FormatOptions::new(options.uuid);
-    // The file system's first mount chooses them, as after mke2fs.
-    format.checksums = jbd2::Checksums::None;
-    format.wide = false;
-    format.erase = !options.zeros;
-    let how = ExternalOptions {
-        block_size,
-        label: options.label.clone(),
-        unix_seconds: options.time as u32,
-        blocks: Some(blocks as u32),
-        format,
-    };
-    external::format_device(Arc::clone(device), &how)?;
-    device.flush()?;
-    Ok(MadeJournalDevice { uuid: options.uuid, block_size, blocks: blocks as u32 })
+    // OK to cast: it is at most `u32::MAX`.
+    Ok(blocks as u32)
 }

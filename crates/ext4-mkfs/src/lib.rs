@@ -53,7 +53,9 @@ use options::refused;
 
 pub use choices::default_block_size;
 pub use journal::default_blocks as default_journal_blocks;
-pub use journal_device::{JournalDeviceOptions, MadeJournalDevice, make_journal_device};
+pub use journal_device::{
+    JournalDeviceOptions, MadeJournalDevice, look_journal_device, make_journal_device,
+};
 pub use made::MkfsReport;
 pub use options::{Contents, JournalChoice, Options, random_uuid};
 

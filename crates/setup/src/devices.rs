@@ -1,20 +1,21 @@
 //! A setup's devices: built, and opened as its file system sees them.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use steadfast_block::{BlockDevice, is_zero, signatures};
+use steadfast_block::{BlockDevice, is_zero};
 use steadfast_devices::filter::{Fault, FaultRule, Faults, Scheduler, schedule};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
 use steadfast_runtime::{Nanos, now};
-use steadfast_volume::member::has_zero_ends;
+use steadfast_volume::VolumeError;
+use steadfast_volume::member::{read_label, wipe_label};
 
 use crate::description::{DeviceSource, Setup, Topology};
 use crate::driver::{Driver, DriverCost};
 use crate::error::SetupError;
 use crate::namespace::Namespace;
-use crate::path::{self, OpenPath, PathOptions};
+use crate::path::{self, OpenPath};
 use crate::volumes::{OpenVolumes, Tree, Volumes};
 
 /// A setup's devices, and what its disk and its journal are made of.
@@ -87,44 +88,70 @@ impl Overwrite {
 }
 
 impl Devices {
-    /// Builds a setup's devices: models, all zeros. Those of this machine are opened, in real time
-    /// only, and must hold nothing.
+    /// Builds a setup's devices, all of them models, full of zeros. Nothing of this machine is
+    /// opened.
     ///
     /// # Errors
-    /// A model refuses its parameters. A path cannot be opened, is in use, or holds something.
+    /// A model refuses its parameters. A device is a path.
     pub fn build(setup: &Setup) -> Result<Devices, SetupError> {
-        Devices::open(setup, Overwrite::Blank)
+        Devices::of_setup(setup, None)
     }
 
-    /// The same; says whether what is on devices of this machine may be overwritten.
+    /// The same; those of this machine are opened, in real time only, each by nobody else. Nothing
+    /// is written before [`blocks`](Self::blocks), and what would be refused then, is here.
     ///
     /// # Errors
-    /// As [`build`](Self::build).
+    /// A model refuses its parameters. A path cannot be opened, is in use, or holds something that
+    /// may not be overwritten. Volumes or file system cannot be made on them.
     pub fn open(setup: &Setup, overwrite: Overwrite) -> Result<Devices, SetupError> {
+        let devices = Devices::of_setup(setup, Some(overwrite))?;
+        if devices.of_this_machine().is_some() {
+            devices.blocks_in(Volumes::Planned)?.look(setup)?;
+        }
+        Ok(devices)
+    }
+
+    fn of_setup(setup: &Setup, overwrite: Option<Overwrite>) -> Result<Devices, SetupError> {
         let both = (setup.disk.as_str(), setup.journal.as_deref());
         Devices::of(&setup.topology, both, setup.scheduler.clone(), overwrite)
     }
 
-    /// The devices of these.
+    /// The devices of these. Without `overwrite` only models can be among them.
     fn of(
         topology: &Topology,
         (disk, journal): (&str, Option<&str>),
         scheduler: Option<schedule::SchedulerSettings>,
-        overwrite: Overwrite,
+        overwrite: Option<Overwrite>,
     ) -> Result<Devices, SetupError> {
         let mut names = Vec::new();
         let disk = Tree::of(topology, disk, &mut names);
         let journal = journal.map(|j| Tree::of(topology, j, &mut names));
+        let (mut of_paths, mut paths): (Vec<&String>, Vec<PathBuf>) = Default::default();
+        for name in &names {
+            if let Some(DeviceSource::Path(path)) = topology.devices.get(name).map(|d| &d.source) {
+                of_paths.push(name);
+                paths.push(path.clone());
+            }
+        }
+        let overwrite = overwrite.filter(|_| !steadfast_runtime::is_simulated());
+        if let (Some(name), None) = (of_paths.first(), overwrite) {
+            let why = "it has no virtual time, and its power cannot be cut";
+            return Err(SetupError::Path { name: (*name).clone(), why });
+        }
+        let opened = path::open_all(&paths, false)?;
+        if overwrite == Some(Overwrite::Blank) {
+            (of_paths.iter().zip(&opened)).try_for_each(|(name, open)| refuse_used(name, open))?;
+        }
+        let mut opened = opened.into_iter().map(Arc::new);
         let leaf = |name: String| -> Result<LeafDevice, SetupError> {
-            let Some(spec) = topology.devices.get(&name) else {
-                return Err(topology.no_device(&name));
-            };
+            let spec = topology.devices.get(&name);
+            let spec = spec.ok_or_else(|| topology.no_device(&name))?;
             let source = match &spec.source {
-                DeviceSource::Model(model) => Source::Model(model.build(&name)?),
-                DeviceSource::Path(path) => {
-                    Source::Opened(Arc::new(opened(&name, path, overwrite)?))
-                }
+                DeviceSource::Model(model) => Some(Source::Model(model.build(&name)?)),
+                DeviceSource::Path(_) => opened.next().map(Source::Opened),
             };
+            // OK to unwrap: each path was opened.
+            let source = source.expect("one for each path");
             let (namespace, driver) = (spec.namespace, spec.driver);
             Ok(LeafDevice { name, source, namespace, driver, faults: spec.faults.clone() })
         };
@@ -184,7 +211,14 @@ impl Devices {
     /// # Errors
     /// A volume cannot be made, with the reason.
     pub fn blocks(&self) -> Result<Blocks, SetupError> {
-        self.blocks_over(Volumes::New, &mut |_, model| Arc::clone(model) as Arc<dyn BlockDevice>)
+        self.blocks_in(match self.of_this_machine() {
+            Some(_) => Volumes::NewOnUsed,
+            None => Volumes::New,
+        })
+    }
+
+    fn blocks_in(&self, state: Volumes) -> Result<Blocks, SetupError> {
+        self.blocks_over(state, &mut |_, model| Arc::clone(model) as Arc<dyn BlockDevice>)
     }
 
     /// The same, with something over each device: below its driver, the volumes and the scheduler.
@@ -200,7 +234,12 @@ impl Devices {
         let mut device = |leaf: &LeafDevice| -> Result<Arc<dyn BlockDevice>, SetupError> {
             let mut device = match &leaf.source {
                 Source::Model(model) => over(&leaf.name, model),
-                Source::Opened(open) => Arc::clone(&open.device),
+                Source::Opened(open) => {
+                    if state != Volumes::Planned {
+                        forget_used(&open.device)?;
+                    }
+                    Arc::clone(&open.device)
+                }
             };
             if !leaf.faults.is_empty() {
                 // A recording sees what reaches the device.
@@ -277,31 +316,40 @@ impl Blocks {
     /// Ends the use of the volumes.
     ///
     /// # Errors
-    /// The first that cannot be closed.
+    /// The first that cannot be closed; a leg on a device of this machine has failed, which nobody
+    /// has planned.
     pub fn close(&self) -> Result<(), SetupError> {
+        let legs = if self.is_used { self.volumes.check_legs() } else { Ok(()) };
         self.volumes.close()?;
         let opened = self.opened.iter().flat_map(|open| open.assembled.iter().rev());
-        Ok(opened.map(|found| found.close()).fold(Ok(()), Result::and)?)
+        opened.map(|found| found.close()).fold(Ok(()), Result::and)?;
+        legs
     }
 }
 
-/// Opens a device of this machine.
-fn opened(name: &str, path: &Path, overwrite: Overwrite) -> Result<OpenPath, SetupError> {
-    let of = |why| SetupError::Path { name: name.to_owned(), why };
-    if steadfast_runtime::is_simulated() {
-        return Err(of("it has no virtual time"));
-    }
-    let open = path::open(path, PathOptions::default())?;
+/// Refuses a device of this machine that holds something.
+fn refuse_used(name: &str, open: &OpenPath) -> Result<(), SetupError> {
+    let device = &open.device;
+    let held = match read_label(device) {
+        Ok(Some(found)) => Some(format!("a member of the volume '{}'", found.label.name)),
+        Ok(None) | Err(VolumeError::Io(_)) => path::occupant(device),
+        Err(error) => Some(format!("a label of a volume ({error})")),
+    };
     // Data without a signature is somebody's, too.
-    let unknown = || (!has_zero_ends(&open.device)).then(|| "data of an unknown kind".to_owned());
-    let held = path::occupant(&open.device).or_else(unknown);
-    if let Some(held) = held.filter(|_| overwrite == Overwrite::Blank) {
-        let path = path.display();
-        let what = format!("device '{name}': {path} holds {held}: --destroy overwrites it");
-        return Err(SetupError::Refused(what));
+    let unknown = |at| format!("data of an unknown kind (at byte {at})");
+    let Some(held) = held.or(device.first_data()?.map(unknown)) else { return Ok(()) };
+    let path = device.info().name;
+    let what = format!("device '{name}': {path} holds {held}: --destroy overwrites it");
+    Err(SetupError::Refused(what))
+}
+
+/// Takes away by what a device of this machine would be taken for what it was.
+fn forget_used(device: &Arc<dyn BlockDevice>) -> Result<(), SetupError> {
+    // A damaged label is one, too.
+    if !matches!(read_label(device), Ok(None)) {
+        wipe_label(device)?;
     }
-    signatures::wipe(&open.device)?;
-    Ok(open)
+    Ok(path::forget_occupant(device)?)
 }
 
 impl Topology {
@@ -309,17 +357,24 @@ impl Topology {
     ///
     /// # Errors
     /// There is none of this name, or it cannot be built, with the reason.
-    pub fn open(
-        &self,
-        name: &str,
-        overwrite: Overwrite,
-    ) -> Result<Arc<dyn BlockDevice>, SetupError> {
+    pub fn open(&self, name: &str, overwrite: Overwrite) -> Result<Blocks, SetupError> {
         if !self.contains(name) {
             return Err(self.no_device(name));
         }
-        let blocks = Devices::of(self, (name, None), None, overwrite)?.blocks()?;
+        let devices = Devices::of(self, (name, None), None, Some(overwrite))?;
+        devices.blocks_in(Volumes::Planned)?;
+        let blocks = devices.blocks()?;
         blocks.arm_faults();
-        Ok(blocks.disk)
+        Ok(blocks)
+    }
+
+    /// Looks whether a device or volume could be opened, and writes nothing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn look(&self, name: &str, overwrite: Overwrite) -> Result<(), SetupError> {
+        let devices = Devices::of(self, (name, None), None, Some(overwrite))?;
+        devices.blocks_in(Volumes::Planned).map(drop)
     }
 }
 

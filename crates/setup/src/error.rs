@@ -50,6 +50,16 @@ pub enum SetupError {
         /// Why it could not be assembled, if its members are there.
         why: Option<VolumeError>,
     },
+    /// What was done is done, but not on all legs of a mirror.
+    #[error("volume '{volume}': leg {leg} failed: {error}")]
+    LegFailed {
+        /// The volume's name.
+        volume: String,
+        /// The leg's name.
+        leg: String,
+        /// What it reported.
+        error: String,
+    },
     /// The file system cannot be made or mounted.
     #[error(transparent)]
     Ext4(#[from] Ext4Error),

@@ -30,6 +30,18 @@ impl Blocks {
         Ok(self.make_with(options, journal)?)
     }
 
+    /// Finds out whether [`make`](Self::make) would be refused; writes nothing.
+    pub(crate) fn look(&self, setup: &Setup) -> Result<(), SetupError> {
+        let mut options = options::mkfs(&setup.mkfs)?;
+        if let Some(device) = &self.journal {
+            let mut journal = JournalDeviceOptions::random(options.time);
+            journal.block_size = *options.block_size.get_or_insert(journal.block_size);
+            mkfs::look_journal_device(device, &journal)?;
+            options.journal = JournalChoice::None;
+        }
+        Ok(mkfs::look(&self.disk, &options).map(drop)?)
+    }
+
     /// Makes a file system, and its journal where that is on a device of its own: with the same
     /// blocks. `journal` makes the other options at a time.
     ///

@@ -45,6 +45,7 @@ impl Namespace {
     ) -> Result<Arc<dyn BlockDevice>, SetupError> {
         match self {
             Namespace::Fsdax => Ok(device),
+            _ if state == Volumes::Planned => Ok(device),
             Namespace::Raw => Ok(Arc::new(Raw(device))),
             Namespace::Sector => {
                 if state != Volumes::Found {

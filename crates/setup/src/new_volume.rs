@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_volume::ondisk::label::LayoutKind;
 use steadfast_volume::{
-    MirrorOptions, NewLeg, Result, Volume, check_mirror, create_mirror, create_rows, planned_rows,
+    MirrorOptions, NewLeg, Result, Volume, create_mirror, create_rows, planned_mirror, planned_rows,
 };
 
 /// Bytes of each component in turn where a stripe says nothing of it.
@@ -26,17 +26,17 @@ pub struct NewVolume<'n> {
 }
 
 impl NewVolume<'_> {
-    /// What is refused is refused here, before anybody has written anything: also the volume as it
-    /// would be, if it is no mirror. It serves no requests.
+    /// What is refused is refused here, before anybody has written anything. Also the volume as it
+    /// would be; it serves no requests.
     ///
     /// # Errors
     /// A device cannot be a member.
-    pub fn look(&self) -> Result<Option<Arc<dyn BlockDevice>>> {
+    pub fn look(&self) -> Result<Arc<dyn BlockDevice>> {
         if self.kind == LayoutKind::Mirror {
-            return check_mirror(self.name, &self.members, &self.mirror).map(|()| None);
+            return planned_mirror(self.name, &self.members, &self.mirror);
         }
         let (devices, interlace, force) = self.rows();
-        planned_rows(self.name, &devices, interlace, force).map(Some)
+        planned_rows(self.name, &devices, interlace, force)
     }
 
     /// Makes it. Refusals change nothing.

@@ -19,7 +19,7 @@ pub struct NamedDevices {
     topology: Topology,
     overwrite: Overwrite,
     // Held while one is built.
-    open: Mutex<BTreeMap<String, Arc<dyn BlockDevice>>>,
+    open: Mutex<BTreeMap<String, Blocks>>,
 }
 
 impl NamedDevices {
@@ -34,12 +34,21 @@ impl NamedDevices {
     /// There is none, or it cannot be built.
     pub fn get(&self, name: &str) -> Result<Arc<dyn BlockDevice>, SetupError> {
         let mut open = self.open.lock();
-        if let Some(device) = open.get(name) {
-            return Ok(Arc::clone(device));
+        if let Some(blocks) = open.get(name) {
+            return Ok(Arc::clone(&blocks.disk));
         }
-        let device = self.topology.open(name, self.overwrite)?;
-        open.insert(name.to_owned(), Arc::clone(&device));
-        Ok(device)
+        let blocks = self.topology.open(name, self.overwrite)?;
+        open.insert(name.to_owned(), blocks.clone());
+        Ok(blocks.disk)
+    }
+
+    /// Ends the use of the volumes.
+    ///
+    /// # Errors
+    /// As [`Blocks::close`].
+    pub fn close(&self) -> Result<(), SetupError> {
+        let open = std::mem::take(&mut *self.open.lock());
+        open.values().map(Blocks::close).fold(Ok(()), Result::and)
     }
 }
 
@@ -151,6 +160,7 @@ impl Stack {
     /// What could not be written or closed.
     pub fn shut_down(&self) -> Result<(), SetupError> {
         self.unmount()?;
-        self.built.lock().take().map_or(Ok(()), |blocks| blocks.close())
+        let built = self.built.lock().take().map_or(Ok(()), |blocks| blocks.close());
+        built.and(self.others.close())
     }
 }

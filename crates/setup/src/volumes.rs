@@ -32,6 +32,8 @@ pub(crate) enum Tree {
 /// What the volumes of a machine are when it is switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Volumes {
+    /// Not made: they describe themselves, and nothing is written.
+    Planned,
     /// New, on devices that read as zeros.
     New,
     /// New, on devices that hold something.
@@ -110,6 +112,10 @@ fn modelled(
         Tree::Volume { .. } => None,
     };
     let own: Vec<Device> = members.iter().filter_map(leaf).collect();
+    if let (Volumes::Planned, Some(first)) = (state, own.first()) {
+        // It refuses nothing, and is about as large.
+        return Ok(Arc::clone(first));
+    }
     let legs = own.iter().map(|device| Leg {
         device: Some(Arc::clone(device)),
         in_memory: device.info().persistence != Persistence::Persistent,
@@ -138,7 +144,7 @@ impl OpenVolumes {
     }
 
     /// The mirrors, members before what they are members of.
-    pub fn mirrors(&self) -> impl Iterator<Item = &Mirror> {
+    pub fn mirrors(&self) -> impl Iterator<Item = &Mirror> + Clone {
         self.mirrors.iter()
     }
 
@@ -171,6 +177,9 @@ impl OpenVolumes {
                 ..MirrorOptions::default()
             },
         };
+        if state == Volumes::Planned {
+            return Ok(new.look()?);
+        }
         let made = new.make()?;
         Ok(made.mirror.map_or(made.device, |mirror| self.keep(mirror)))
     }
@@ -218,6 +227,18 @@ impl OpenVolumes {
             }
         }
         Ok(self.keep(mirror))
+    }
+
+    /// The first leg that has failed and is to keep its contents, as an error.
+    pub(crate) fn check_legs(&self) -> Result<(), SetupError> {
+        for status in self.mirrors.iter().map(Mirror::status) {
+            let mut legs = status.legs.into_iter().filter(|leg| !leg.volatile);
+            if let Some(leg) = legs.find(|leg| leg.error.is_some()) {
+                let (volume, leg, error) = (status.name, leg.name, leg.error.unwrap_or_default());
+                return Err(SetupError::LegFailed { volume, leg, error });
+            }
+        }
+        Ok(())
     }
 
     /// Closes all of them, outer ones first.

@@ -34,6 +34,10 @@ impl BlockDevice for EndpointDevice {
     fn execute(&self, request: Request) -> Result<Bytes> {
         self.device().execute(request)
     }
+
+    fn first_data(&self) -> Result<Option<u64>> {
+        self.device().first_data()
+    }
 }
 
 /// In the place of a device that is being opened again.

@@ -24,6 +24,6 @@ pub fn to_anyhow(error: SetupError) -> anyhow::Error {
         e @ (SetupError::Options(_) | SetupError::NoDevice { .. } | SetupError::Path { .. }) => {
             Usage(e.to_string()).into()
         }
-        e @ SetupError::VolumeMissing { .. } => e.into(),
+        e @ (SetupError::VolumeMissing { .. } | SetupError::LegFailed { .. }) => e.into(),
     }
 }

@@ -138,13 +138,14 @@ fn plan_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<M
     Ok(MirrorPlan { legs: made, infos, region, size })
 }
 
-/// Whether [`create_mirror`] would be refused; nothing is written. For callers that must write to
-/// the devices before.
+/// The mirror that [`create_mirror`] would create, as [`planned_rows`]. For callers that must write
+/// to the devices before.
 ///
 /// # Errors
-/// As there.
-pub fn check_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<()> {
-    plan_mirror(name, legs, options).map(drop)
+/// What [`create_mirror`] refuses.
+pub fn planned_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<Device> {
+    let plan = plan_mirror(name, legs, options)?;
+    Ok(Arc::new(rows::PlannedVolume(describe(name, plan.size, &plan.infos, false))))
 }
 
 /// Creates a mirror of one to four legs.
@@ -280,7 +281,7 @@ pub fn planned_rows(
     force: bool,
 ) -> Result<Device> {
     let plan = plan_rows(name, devices, interlace, force)?;
-    Ok(Arc::new(rows::PlannedRows(plan.info)))
+    Ok(Arc::new(rows::PlannedVolume(plan.info)))
 }
 
 /// Makes a concat, or with an interlace a stripe, of these devices.

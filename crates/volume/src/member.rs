@@ -9,9 +9,6 @@ use crate::error::{Result, VolumeError};
 use crate::ondisk::label::{Label, LabelProblem, VERSION};
 use crate::ondisk::{BLOCK, LABEL_AT, MAP_AT, second_label_at};
 
-/// Bytes at each end of a device that must be zeros in a blank one.
-const BLANK_ENDS: u64 = 1 << 20;
-
 /// A device that carries a label.
 #[derive(Clone)]
 pub struct LabelledDevice {
@@ -177,16 +174,6 @@ pub fn wipe_label(device: &Arc<dyn BlockDevice>) -> Result<()> {
     }
     device.write_fua(LABEL_AT, zeros.into())?;
     Ok(())
-}
-
-/// Whether there are zeros at both ends of a device (of 1 MiB each), where every format has
-/// something that shows what is there: memory is so after a start. What cannot be read is not
-/// blank.
-pub fn has_zero_ends(device: &Arc<dyn BlockDevice>) -> bool {
-    let size = device.info().size;
-    let len = BLANK_ENDS.min(size);
-    let zeros = |at| device.read(at, len).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));
-    len > 0 && zeros(0) && zeros(size - len)
 }
 
 /// Refuses a device that cannot be a new member: read-only, never initialised, with blocks that

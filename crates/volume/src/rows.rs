@@ -56,10 +56,10 @@ pub(crate) fn describe(name: &str, is_stripe: bool, size: u64, below: &[DeviceIn
     }
 }
 
-/// A concat or stripe that is not made yet: it describes itself, and answers nothing.
-pub(crate) struct PlannedRows(pub DeviceInfo);
+/// A volume that is not made yet: it describes itself, and answers nothing.
+pub(crate) struct PlannedVolume(pub DeviceInfo);
 
-impl BlockDevice for PlannedRows {
+impl BlockDevice for PlannedVolume {
     fn info(&self) -> DeviceInfo {
         self.0.clone()
     }

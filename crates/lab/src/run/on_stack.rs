@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steadfast_peers::{KernelFs, PathMount};
-use steadfast_setup::{DeviceSource, Overwrite, Setup, Stack};
+use steadfast_setup::{DeviceSource, Devices, Overwrite, Setup, Stack};
 use steadfast_vfs::HostFs;
 
 use super::setting::{Part, Report, Setting};
@@ -20,8 +20,8 @@ impl Setting {
         Overwrite::of(self.options.real.is_some())
     }
 
-    /// Looks whether all devices that are paths of this machine can be used, and takes them: from
-    /// then on they are the run's.
+    /// Looks whether all devices that are paths of this machine, and all of a variant together, can
+    /// be used. From then on they are the run's; nothing is written.
     ///
     /// # Errors
     /// One is in use, or holds what may not be overwritten.
@@ -31,7 +31,11 @@ impl Setting {
         let paths = topology.devices.iter().filter(|(_, device)| device.model().is_none());
         paths.map(|(name, _)| name).try_for_each(|name| {
             let refused = |why| ScenarioError::Path(why).of(&self.scenario);
-            topology.open(name, overwrite).map(drop).map_err(refused)
+            topology.look(name, overwrite).map_err(refused)
+        })?;
+        self.scenario.variants.iter().filter(|v| v.kernel.is_none()).try_for_each(|variant| {
+            let refused = |why| LabError::from(VariantError::from(why).of(variant));
+            Devices::open(&self.scenario.setup_of(variant), overwrite).map(drop).map_err(refused)
         })
     }
 

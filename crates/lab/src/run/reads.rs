@@ -92,7 +92,10 @@ impl Workload for Reads {
         let (setup, overwrite) = (machine.setup.clone(), setting.overwrite());
         let found = setting.on_machine(&setup, move || {
             let devices = Devices::open(&machine.setup, overwrite)?;
-            Experiment::prepare(machine, &devices, spec, trials)?.run(&report)
+            let blocks = devices.blocks()?;
+            let found = Experiment::prepare(machine, &blocks, spec, trials)?.run(&report)?;
+            blocks.close()?;
+            Ok(found)
         })?;
         Ok(found.outcome(setting, variant, &self.spec))
     }
@@ -128,11 +131,10 @@ struct PositionReads {
 impl Experiment {
     fn prepare(
         machine: StackMachine,
-        devices: &Devices,
+        blocks: &Blocks,
         spec: ReadUnderWriteSpec,
         trials: u64,
     ) -> Result<Experiment, VariantError> {
-        let blocks = devices.blocks()?;
         let (journal, queue) = (blocks.journal.clone(), blocks.queue.clone());
         let [first, second] = halves(&blocks.disk)?;
         let count = spec.idle_trials + trials;

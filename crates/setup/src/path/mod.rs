@@ -13,8 +13,8 @@ use steadfast_volume::AssemblyReport;
 
 use crate::error::SetupError;
 pub use volume::{
-    MemberDevices, absolute, assembled, members_of, open_all, open_members, refuse_member,
-    refuse_twice,
+    MemberDevices, absolute, assembled, from_folder, members_of, open_all, open_members,
+    refuse_member, refuse_twice,
 };
 
 /// How a path is opened.
@@ -67,6 +67,22 @@ pub fn open_file(path: &Path, options: PathOptions) -> Result<OpenPath, SetupErr
     let matters = |note: &&String| !note.contains("direct") && !note.contains("O_DIRECT");
     let notes = device.notes().iter().filter(matters).cloned().collect();
     Ok(OpenPath { device: Arc::new(device), assembled: Vec::new(), notes })
+}
+
+/// Bytes at the start of a member that are nobody's: a superblock that is left there would be taken
+/// for a file system's.
+const START: usize = 4096;
+
+/// Takes away what [`occupant`] finds.
+///
+/// # Errors
+/// The device's.
+pub fn forget_occupant(device: &Arc<dyn BlockDevice>) -> steadfast_block::Result<()> {
+    signatures::wipe(device)?;
+    match occupant(device) {
+        Some(_) => device.write_fua(0, vec![0; START].into()),
+        None => Ok(()),
+    }
 }
 
 /// What a device holds that nobody wants to lose, in words with their article: a file system or a

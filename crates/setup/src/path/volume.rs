@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_volume::member::{End, LabelledDevice, has_zero_ends, read_label};
+use steadfast_volume::member::{End, LabelledDevice, read_label};
 use steadfast_volume::{
     AssembleOptions, AssemblyReport, LegState, LegStatus, Mirror, NewLeg, ResyncThrottle, Volume,
     VolumeError, assemble,
 };
 
-use super::{OpenPath, PathOptions, open, open_file};
+use super::{OpenPath, PathOptions, memory, open, open_file};
 use crate::error::SetupError;
 
 type Result<T> = std::result::Result<T, SetupError>;
@@ -40,6 +40,15 @@ fn refuse_empty(members: &[PathBuf]) -> Result<()> {
             Err(SetupError::Refused(what))
         }
     }
+}
+
+/// What a path names that a file in this folder says.
+pub fn from_folder(folder: &Path, path: &Path) -> PathBuf {
+    if let Some(members) = members_of(path) {
+        let members = members.iter().map(|m| from_folder(folder, m).display().to_string());
+        return format!("{PREFIX}{}", members.collect::<Vec<_>>().join(",")).into();
+    }
+    memory::with_file(path, |file| folder.join(file))
 }
 
 /// The same name from any folder; `None` if it names no volume.
@@ -167,15 +176,16 @@ pub(super) fn open_volume(members: &[PathBuf], read_only: bool) -> Result<OpenPa
     Ok(OpenPath { device: volume.device, assembled, notes })
 }
 
-/// Memory is blank after a boot: a device that begins and ends with zeros takes the place of a
-/// volatile leg that is not there. Who only reads leaves it out.
+/// Memory is blank after a boot: a device that holds nothing takes the place of a volatile leg that
+/// is not there. Who only reads leaves it out.
 fn rejoin_memory(found: &mut AssemblyReport, read_only: bool) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let missing = |leg: &LegStatus| leg.volatile && leg.state == LegState::Unavailable;
     let mirrors: Vec<Mirror> = found.volumes.iter().filter_map(|v| v.mirror.clone()).collect();
     for mirror in mirrors {
         for leg in mirror.status().legs.into_iter().filter(missing) {
-            let Some(at) = found.blank.iter().position(has_zero_ends) else {
+            let is_blank = |device: &Arc<dyn BlockDevice>| device.first_data() == Ok(None);
+            let Some(at) = found.blank.iter().position(is_blank) else {
                 return Ok(notes);
             };
             let device = found.blank.remove(at);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use steadfast_setup::NewVolume;
 use steadfast_volume::assemble::assemble_one;
-use steadfast_volume::member::{LabelledDevice, has_zero_ends, read_label};
+use steadfast_volume::member::{LabelledDevice, read_label};
 use steadfast_volume::ondisk::label::LayoutKind;
 use steadfast_volume::{AssembleOptions, Event, LegState, Mirror, MirrorOptions, NewLeg, Volume};
 
@@ -163,9 +163,12 @@ impl HostVolumes {
         if self.registry.lock().records.ramdisks.contains_key(endpoint.name()) {
             return None;
         }
-        let device: Device = Arc::clone(endpoint) as Device;
-        let not_zeros = || (!has_zero_ends(&device)).then(|| "there are bytes at its ends".into());
-        (self.occupant)(&device).map(|what| format!("it holds {what}")).or_else(not_zeros)
+        let device = endpoint.inner_device();
+        let data = || match device.first_data() {
+            Ok(at) => at.map(|at| format!("byte {at} is not zero")),
+            Err(e) => Some(e.to_string()),
+        };
+        (self.occupant)(&device).map(|what| format!("it holds {what}")).or_else(data)
     }
 
     /// Memory is blank after a start: it takes the place again that a label remembers by its name,

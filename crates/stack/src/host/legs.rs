@@ -329,9 +329,7 @@ impl HostVolumes {
         let volatile = (found.volatile || replace.volatile) && !replace.durable;
         let leg = |device| NewLeg { volatile, force: true, ..NewLeg::new(device) };
         let new = self.new_rows(&record, replace.force)?;
-        if let Some(planned) = said(&record.name, new.look())? {
-            found.check_put(&leg(planned), replace.lose_data)?;
-        }
+        found.check_put(&leg(said(&record.name, new.look())?), replace.lose_data)?;
         self.forget_signatures(&endpoint, replace.force)?;
         let volume = said(&record.name, new.make())?;
         let record = VolumeRecord { uuid: Some(volume.uuid.to_string()), ..record };

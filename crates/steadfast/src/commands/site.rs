@@ -147,6 +147,7 @@ impl Site {
         let done = work(&self);
         let unmounted = match &self.what {
             SiteTarget::Stack(stack) => stack.shut_down().map_err(to_anyhow),
+            SiteTarget::Devices(devices, ..) => devices.close().map_err(to_anyhow),
             _ => self.unmount(),
         };
         let done = done?;

@@ -47,6 +47,35 @@ fn a_mount_holds_its_volume_and_closes_it() {
     assert!(refused.contains("is member 0 of the mirror 'd10'"), "{refused}");
 }
 
+/// Of a setup's mirror: a leg whose file is gone has failed, and the log says so.
+#[test]
+fn a_leg_that_is_cut_short_is_out_of_use() {
+    let Some(b) = Bench::with_image("1m") else { return };
+    let setup = "[stack]\ndisk = 'both'\n[volume.both]\nkind = 'mirror'\nmembers = ['a', 'b']\n\
+                 [device.a]\npath = 'a'\n[device.b]\npath = 'b'\n";
+    fs::write(b.path("s.toml"), setup).unwrap();
+    for leg in ["a", "b"] {
+        fs::File::create(b.path(leg)).unwrap().set_len(40 << 20).unwrap();
+    }
+    b.good("mount --stack s.toml m --log log");
+    let text = vec![7; 3 << 20];
+    let write = |name: &str| {
+        fs::write(b.at().join(name), &text).unwrap();
+        fs::File::open(b.at().join(name)).unwrap().sync_all().unwrap();
+    };
+    write("f");
+    fs::File::options().write(true).open(b.path("b")).unwrap().set_len(0).unwrap();
+    write("g");
+    assert_eq!(fs::metadata(b.path("b")).unwrap().len(), 0, "it was made long again");
+    let log = fs::read_to_string(b.path("log")).unwrap();
+    let said = log.contains("volume 'both': leg 1 (") && log.contains("its file was cut short");
+    assert!(said, "{log}");
+    b.good("umount m");
+    // The setup names it so.
+    b.good("volume resync --degraded a");
+    assert!(b.good("cat volume:a /f").len() == text.len());
+}
+
 #[test]
 fn a_signal_closes_the_volume_of_a_mount() {
     let Some(b) = mirrored() else { return };

@@ -10,8 +10,8 @@ use steadfast_devices::store::Store;
 use steadfast_runtime::sleep;
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::{
-    MirrorOptions, NewLeg, Policies, ReadPolicy, ResyncThrottle, check_mirror, create_mirror,
-    create_rows, planned_rows,
+    MirrorOptions, NewLeg, Policies, ReadPolicy, ResyncThrottle, create_mirror, create_rows,
+    planned_mirror, planned_rows,
 };
 
 use crate::bench::{BLOCK, Device, REGION, bench, plain, simulated};
@@ -88,7 +88,9 @@ fn whether_it_would_be_refused_can_be_asked_for() {
     mirror.check_attach(&good).unwrap();
     mirror.check_add_spare(&good).unwrap();
     mirror.check_replace(1, Some(&good), false).unwrap();
-    check_mirror("n", std::slice::from_ref(&good), &MirrorOptions::default()).unwrap();
+    let one = std::slice::from_ref(&good);
+    let planned = planned_mirror("n", one, &MirrorOptions::default()).unwrap();
+    assert_eq!(planned.info().name, "n");
     // A concat that is still to be made, in a leg's place.
     let planned = planned_rows("c", &[Arc::clone(&good.device)], None, false).unwrap();
     let leg = NewLeg { force: true, ..NewLeg::new(Arc::clone(&planned)) };

@@ -50,6 +50,12 @@ impl OnStack {
     fn of(text: String, origin: &str, variant: Option<&str>) -> Result<OnStack, Usage> {
         let how = format!("--stack {origin}:VARIANT");
         let stack = StackFile::parse(&text, origin)?.choose(variant, &how)?.of_ours("say --fs")?;
+        // A recording may be anybody's: what it names is not even opened.
+        let devices = &stack.setup.topology.devices;
+        let is_path = |name: &&String| devices.get(*name).is_some_and(|d| d.model().is_none());
+        if let Some(name) = stack.setup.leaves().iter().find(is_path) {
+            usage!("device '{name}' is a path of this machine, whose power cannot be cut here");
+        }
         let mkfs = options::mkfs(&stack.setup.mkfs).map_err(|e| Usage(e.to_string()))?;
         if stack.setup.journal.is_none() && matches!(mkfs.journal, JournalChoice::None) {
             let name = stack.name_in(origin);

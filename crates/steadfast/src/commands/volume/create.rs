@@ -4,10 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use steadfast_block::BlockDevice;
-use steadfast_block::signatures;
-use steadfast_setup::path::{members_of, refuse_twice};
+use steadfast_setup::path::{forget_occupant, members_of, refuse_twice};
 use steadfast_volume::NewLeg;
 use steadfast_volume::ondisk::label::LayoutKind;
 
@@ -19,10 +18,6 @@ use crate::CommandEnd;
 use crate::commands::image::{open, open_file};
 use crate::commands::serve::said;
 use crate::setup_error::to_anyhow;
-
-/// Bytes at the start of a member that are nobody's: a superblock that is left there would be taken
-/// for a file system's.
-const START: usize = 4096;
 
 /// Makes a volume.
 pub fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<CommandEnd> {
@@ -49,7 +44,7 @@ pub fn create(args: &CreateArgs, out: &mut dyn Write) -> Result<CommandEnd> {
     let members = devices.iter().enumerate().map(member).collect();
     let volume = create.new_volume(members, policies).make()?;
     volume.close()?;
-    devices.iter().try_for_each(forget_file_system)?;
+    devices.iter().try_for_each(forget_occupant)?;
     let made = volume.device.info();
     writeln!(out, "{}: {}, {} bytes", args.name, made.model, made.size)?;
     Ok(CommandEnd::Good)
@@ -77,15 +72,4 @@ pub fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
     let Some(held) = steadfast::occupant(device) else { return Ok(()) };
     let name = device.info().name;
     usage!("{name}: holds {held}; --force makes it a member, and what it holds is lost")
-}
-
-/// Takes a superblock away that is before the label of a new member, and the signatures of what is
-/// not ours.
-pub fn forget_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
-    signatures::wipe(device)?;
-    if steadfast_ext4_check::info(device).is_ok() {
-        let name = device.info().name;
-        device.write_fua(0, vec![0; START].into()).with_context(|| name)?;
-    }
-    Ok(())
 }

@@ -49,16 +49,19 @@ pub fn looked_after(
 /// The same of a described stack, in which devices may be this machine's.
 pub fn look_after_stack(blocks: &Blocks) -> Result<()> {
     blocks.opened.iter().flat_map(|open| &open.assembled).try_for_each(look_after)?;
-    close_mirrors_at_the_end(blocks.volumes.mirrors().cloned())
+    look_after_mirrors(blocks.volumes.mirrors())
 }
 
 fn look_after(found: &AssemblyReport) -> Result<()> {
-    close_at_the_end(found)?;
-    for mirror in found.volumes.iter().filter_map(|v| v.mirror.as_ref()) {
+    look_after_mirrors(found.volumes.iter().filter_map(|v| v.mirror.as_ref()))
+}
+
+fn look_after_mirrors<'m>(mirrors: impl Iterator<Item = &'m Mirror> + Clone) -> Result<()> {
+    for mirror in mirrors.clone() {
         let name = mirror.name().to_owned();
         mirror.listen(Arc::new(move |event| report_event(&name, event)));
     }
-    Ok(())
+    close_mirrors_at_the_end(mirrors.cloned())
 }
 
 fn print_notes(notes: &[String]) {

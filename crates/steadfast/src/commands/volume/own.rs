@@ -9,8 +9,10 @@ use steadfast_volume::{
     AssemblyReport, LegState, LegStatus, Mirror, NewLeg, Policies, ReadPolicy, ResyncThrottle,
 };
 
+use steadfast_setup::path::forget_occupant;
+
 use super::cli::VolumeCommand;
-use super::create::{forget_file_system, new_leg};
+use super::create::new_leg;
 use super::{KeptVolume, open, progress, request, show};
 use crate::commands::serve::said;
 use crate::{Usage, terminal};
@@ -65,7 +67,7 @@ impl OwnVolume {
             false => self.mirror.replace(slot, new).map(|()| None)?,
             true => Some(self.mirror.replace_and_lose(slot, new)?),
         };
-        new.map_or(Ok(()), |new| forget_file_system(&new.device))?;
+        new.map_or(Ok(()), |new| forget_occupant(&new.device))?;
         Ok(lost)
     }
 
@@ -99,7 +101,7 @@ impl KeptVolume for OwnVolume {
                     true => mirror.add_spare(new)?,
                     false => drop(mirror.attach(new)?),
                 }
-                forget_file_system(&new.device)?;
+                forget_occupant(&new.device)?;
             }
             // A spare has no place.
             Request::Remove(of)

@@ -1,5 +1,14 @@
 //! The project's own chores: `cargo xtask help` lists them.
 
+/// The standard library's, but that nobody reads is no fault: the work goes on for its status.
+macro_rules! print {
+    ($($what:tt)*) => { crate::print(format_args!($($what)*)) };
+}
+macro_rules! println {
+    () => { print!("\n") };
+    ($($what:tt)*) => { print!("{}\n", format_args!($($what)*)) };
+}
+
 mod arguments;
 mod bench;
 mod binaries;
@@ -25,6 +34,7 @@ mod tools;
 mod traps;
 mod unused;
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use arguments::{no_more, root, value};
@@ -178,6 +188,14 @@ Usage: cargo xtask COMMAND
               --nvdimm-mib N  its size (default 256)
               --nvdimm-as-it-is  does not make it a namespace for DAX
   help      this text";
+
+/// Prints by way of the macros above.
+fn print(what: std::fmt::Arguments<'_>) {
+    match std::io::stdout().write_fmt(what) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => panic!("standard output: {e}"),
+        _ => {}
+    }
+}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

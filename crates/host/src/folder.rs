@@ -37,8 +37,7 @@ impl Folder {
     /// # Errors
     /// What the host reports.
     pub fn new_in(folder: &Path, prefix: &str) -> io::Result<Folder> {
-        static ONCE: Once = Once::new();
-        ONCE.call_once(leftovers::clear);
+        clear_leftovers();
         let mut made = Folder::of(tempfile::Builder::new().prefix(prefix).tempdir_in(folder)?);
         made.owner = Some(FolderLock::new(&made.path)?);
         Ok(made)
@@ -54,6 +53,12 @@ impl Folder {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Clears what killed processes have left, as the first [`Folder`] of a process does.
+pub fn clear_leftovers() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(leftovers::clear);
 }
 
 /// Whether something is mounted on a folder or below it. Where that cannot be found out it is.

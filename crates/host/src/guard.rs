@@ -4,15 +4,17 @@
 //! are closed when its last thread has ended. A thread that waits for an answer of the mount, or in
 //! a file system over it, is in uninterruptible sleep: killed too, it ends only once it has the
 //! answer, which nobody gives any more. Then the process never ends, and all who look at the mount
-//! wait with it.
+//! wait with it. A mount of the kernel's own simply stays, with the devices under it.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 
+use crate::Folder;
+
 /// Ends what is mounted at its first argument when the parent is killed, and itself at the end of
-/// its input. MNT_FORCE ends a FUSE connection (umount2(2)), also one that is in use. A loop device
+/// its input. The signal may come several times. MNT_FORCE ends a FUSE connection (umount2(2)), also one that is in use. A loop device
 /// over a file of the mount is detached before the mount is gone and the file has no path.
 const SCRIPT: &str = r#"
 end() {
@@ -26,25 +28,51 @@ end() {
     umount --lazy --no-canonicalize -- "$1"
     rmdir -- "$1" && rm -f -- "$1.owner"
 }
-trap 'end "$1" > /dev/null; exit' USR1
+trap 'trap "" USR1; end "$1" > /dev/null; exit' USR1
 echo ready
 read -r end
 "#;
 
-/// A process that forces the unmount of a FUSE mount if this one is killed. It ends when the value
-/// is dropped. Needs root.
+/// A new folder to mount something on, which is unmounted by force if this process is killed. Where
+/// no process can be started for that, and for an ordinary user, it is as any [`Folder`].
 #[derive(Debug)]
-pub struct Guard {
+pub struct MountFolder {
+    guard: Option<Guard>,
+    // Removed last.
+    folder: Folder,
+}
+
+impl MountFolder {
+    /// In the folder for temporary files.
+    ///
+    /// # Errors
+    /// What the host reports.
+    pub fn new() -> io::Result<MountFolder> {
+        let folder = Folder::new("steadfast-mount-")?;
+        Ok(MountFolder { guard: Guard::of(folder.path()).ok(), folder })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What is mounted there stays as long as this process lives.
+    pub fn leave(&mut self) {
+        std::mem::forget(self.guard.take());
+    }
+}
+
+/// The process that does it. It ends when the value is dropped.
+#[derive(Debug)]
+struct Guard {
     /// Closed, it ends.
     _input: Option<ChildStdin>,
 }
 
 impl Guard {
     /// Watches for this process's end. `at` is absolute.
-    ///
-    /// # Errors
-    /// No process can be started.
-    pub fn of(at: &Path) -> io::Result<Guard> {
+    fn of(at: &Path) -> io::Result<Guard> {
         let mut command = Command::new("setpriv");
         // A signal that nobody sends otherwise. What was ignored before, as under nohup(1), a shell
         // cannot trap.

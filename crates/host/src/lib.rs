@@ -14,8 +14,8 @@ mod loops;
 mod mount;
 mod program;
 
-pub use folder::Folder;
-pub use guard::Guard;
+pub use folder::{Folder, clear_leftovers};
+pub use guard::MountFolder;
 pub use leftovers::dead_mounts;
 pub use loops::{LoopDevice, is_attached};
 pub use mount::Mount;

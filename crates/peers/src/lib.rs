@@ -32,6 +32,7 @@ pub use kind::KernelFs;
 pub use on_path::PathMount;
 pub use peer::{Begin, Build, Peer, PeerMount, PeerRecording};
 pub use served::FolderMount;
+pub use steadfast_host::clear_leftovers;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,10 +1,10 @@
 //! A file system of the kernel's on devices of this machine.
 
-use std::fs::metadata;
+use std::fs::{File, metadata};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use steadfast_host::{Folder, LoopDevice, Mount};
+use steadfast_host::{LoopDevice, Mount, MountFolder};
 
 use crate::PeerError;
 use crate::kind::KernelFs;
@@ -15,7 +15,7 @@ use crate::tool::new_folder;
 pub struct PathMount {
     // Let go of in this order.
     mount: Mount,
-    folder: Folder,
+    folder: MountFolder,
     loops: Vec<LoopDevice>,
 }
 
@@ -32,6 +32,7 @@ impl PathMount {
     ) -> Result<PathMount, PeerError> {
         fs.available()?;
         let (mut loops, mut paths): (Vec<LoopDevice>, Vec<PathBuf>) = Default::default();
+        let mut open = Vec::new();
         for path in devices {
             if metadata(path).is_ok_and(|m| m.file_type().is_block_device()) {
                 paths.push(path.to_path_buf());
@@ -39,8 +40,12 @@ impl PathMount {
             }
             // Not every file system has files past the page cache.
             let attached = LoopDevice::attach_direct(path);
-            loops.push(attached.or_else(|_| LoopDevice::attach(path))?);
-            paths.extend(loops.last().map(|device| device.path().to_path_buf()));
+            let attached = attached.or_else(|_| LoopDevice::attach(path))?;
+            // Whoever has it open last, a mkfs or the mount, takes it along if we are killed.
+            open.extend(File::open(attached.path()));
+            attached.set_autoclear()?;
+            paths.push(attached.path().to_path_buf());
+            loops.push(attached);
         }
         let devices: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         let words: Vec<String> = mkfs.split_whitespace().map(str::to_owned).collect();

@@ -10,7 +10,7 @@ use steadfast_crash::{CrashError, Result as CrashResult};
 use steadfast_devices::filter::record::{Record, RecordLog, Recording};
 use steadfast_devices::model::{Model, ModelError, ModelParams};
 use steadfast_devices::store::Store;
-use steadfast_host::{Folder, Mount};
+use steadfast_host::{Mount, MountFolder};
 use steadfast_vfs::{FileSystem, HostFs};
 
 use crate::PeerError;
@@ -51,7 +51,7 @@ pub struct PeerMount {
     exported: Vec<LoopExport>,
     models: Vec<Arc<dyn Model>>,
     log: RecordLog,
-    folder: Folder,
+    folder: MountFolder,
 }
 
 /// Gives each to the kernel.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steadfast_fuse::{FuseMount, MountError, Options, Serving};
-use steadfast_host::{Folder, Guard};
+use steadfast_host::MountFolder;
 use steadfast_vfs::FileSystem;
 
 use crate::PeerError;
@@ -16,10 +16,8 @@ use crate::tool::new_folder;
 pub struct FolderMount {
     /// `None` once it is taken away, or left.
     serving: Option<Serving>,
-    /// Others of our threads wait for it, so that it outlives this process if that is killed.
-    guard: Option<Guard>,
-    // Removed last.
-    folder: Folder,
+    // Removed last. Others of our threads wait for the mount, which would outlive this process.
+    folder: MountFolder,
 }
 
 impl FolderMount {
@@ -37,9 +35,7 @@ impl FolderMount {
     ) -> Result<FolderMount, PeerError> {
         let folder = new_folder()?;
         let serving = FuseMount::new(fs, folder.path(), options)?.serve_beside()?;
-        // Without one everything works, until the process is killed; so for an ordinary user.
-        let guard = Guard::of(folder.path()).ok();
-        Ok(FolderMount { serving: Some(serving), guard, folder })
+        Ok(FolderMount { serving: Some(serving), folder })
     }
 
     /// Where it is mounted.
@@ -73,8 +69,7 @@ impl FolderMount {
     pub(crate) fn leave(&mut self) {
         if let Some(serving) = self.serving.take() {
             serving.leave();
-            // As long as the process lives.
-            std::mem::forget(self.guard.take());
+            self.folder.leave();
         }
     }
 }

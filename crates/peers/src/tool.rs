@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use steadfast_host::{Folder, ToolError, dead_mounts};
+use steadfast_host::{MountFolder, ToolError, dead_mounts};
 
 use crate::PeerError;
 
@@ -76,6 +76,6 @@ pub(crate) fn is_there(program: &str) -> bool {
 }
 
 /// A folder to mount something on.
-pub(crate) fn new_folder() -> Result<Folder, PeerError> {
-    Folder::new("steadfast-mount-").map_err(|e| PeerError::Folder { why: e.to_string() })
+pub(crate) fn new_folder() -> Result<MountFolder, PeerError> {
+    MountFolder::new().map_err(|e| PeerError::Folder { why: e.to_string() })
 }

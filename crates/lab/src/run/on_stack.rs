@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use steadfast_peers::{KernelFs, PathMount};
-use steadfast_setup::{DeviceSource, Devices, Overwrite, Setup, Stack};
+use steadfast_peers::{KernelFs, PathMount, clear_leftovers};
+use steadfast_setup::{DeviceSource, Overwrite, Setup, Stack};
 use steadfast_vfs::HostFs;
 
 use super::setting::{Part, Report, Setting};
@@ -27,6 +27,8 @@ impl Setting {
     /// One is in use, or holds what may not be overwritten.
     pub fn look_at_paths(&self) -> Result<(), LabError> {
         let Some(overwrite) = self.options.real else { return Ok(()) };
+        // A run that was killed may have them in use.
+        clear_leftovers();
         let topology = &self.scenario.topology;
         let paths = topology.devices.iter().filter(|(_, device)| device.model().is_none());
         paths.map(|(name, _)| name).try_for_each(|name| {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use steadfast_crash::CrashError;
 use steadfast_crash::program::inside::{AckLog, Program};
 use steadfast_fuse::Options;
-use steadfast_host::{Folder, Guard};
+use steadfast_host::MountFolder;
 use steadfast_runtime::sleep;
 use steadfast_vfs::FileSystem as Vfs;
 
@@ -117,7 +117,7 @@ fn mounted<E: std::fmt::Display>(
     linger: Duration,
 ) -> std::result::Result<(), CrashError> {
     let cannot = |e: String| CrashError::Run(format!("the file system under test: {e}"));
-    let folder = Folder::new("steadfast-mount-").map_err(|e| cannot(e.to_string()))?;
+    let folder = MountFolder::new().map_err(|e| cannot(e.to_string()))?;
     let options = Options {
         source: "crash-test".into(),
         // Servers run under users of their own; the file system's permissions hold for them.
@@ -126,8 +126,6 @@ fn mounted<E: std::fmt::Display>(
     };
     let fs = FileSystem::over(fs, "disk");
     let mounted = fs.mount_at_with(folder.path(), &options).map_err(|e| cannot(e.to_string()))?;
-    // Killed, this process would wait for itself. Without one everything else works.
-    let _guard = Guard::of(folder.path()).ok();
     let at = AtFolder { path: folder.path().to_owned(), said: said.clone() };
     let done = work(&at).map_err(|e| CrashError::Run(format!("the program failed: {e}")));
     if done.is_ok() {

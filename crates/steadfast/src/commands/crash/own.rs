@@ -17,7 +17,7 @@ use steadfast_ext4::Ext4;
 use steadfast_ext4_format::ondisk::Compat;
 use steadfast_ext4_mkfs::{Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_fuse::{FuseMount, MountError, Serving};
-use steadfast_host::Folder;
+use steadfast_host::MountFolder;
 use steadfast_setup::Blocks;
 use steadfast_vfs::FileSystem;
 
@@ -168,12 +168,12 @@ const SOURCE: &str = "crash-test";
 struct OwnMount {
     serving: Serving,
     // Removed last.
-    _folder: Folder,
+    _folder: MountFolder,
 }
 
 impl OwnMount {
     fn new(setup: &Setup, fs: Arc<dyn FileSystem>) -> Result<OwnMount> {
-        let folder = Folder::new("steadfast-mount-")?;
+        let folder = MountFolder::new()?;
         let mut options = setup.wanted()?.fuse;
         options.source = SOURCE.to_owned();
         if rustix::process::geteuid().is_root() {

@@ -48,11 +48,17 @@ pub(crate) fn no_such_set(set: &str) -> CommandError {
 }
 
 /// The drive that a slice is on: `c5t0d0s0` is on `c5t0d0`. Other names are their own drive.
-pub fn drive(slice: &str) -> &str {
+fn drive(slice: &str) -> &str {
     let Some((drive, number)) = slice.rsplit_once('s') else { return slice };
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let is_drive = drive.starts_with('c') && drive.rsplit_once('d').is_some_and(|(_, n)| digits(n));
     if is_drive && digits(number) { drive } else { slice }
+}
+
+/// The drive that a slice is on; the slice itself, where several of `known` are on it.
+pub fn drive_or_slice<'n>(slice: &'n str, known: &[&str]) -> &'n str {
+    let others = known.iter().filter(|other| drive(other) == drive(slice)).count();
+    if others > 1 { slice } else { drive(slice) }
 }
 
 /// Whether a name is one of those that the volume manager gave before names could be chosen.

@@ -4,14 +4,15 @@ use super::tabs_expanded;
 use crate::name;
 use crate::state::State;
 
-/// Of all slices under these volumes.
+/// Of all slices under these volumes, by drive; of several slices of one drive, each has its own.
 pub fn of(state: &State, names: &[&str]) -> String {
+    let known: Vec<&str> = state.devices.iter().map(|device| device.name.as_str()).collect();
     let mut drives: Vec<(&str, Option<&str>)> = Vec::new();
     for slice in names.iter().flat_map(|name| state.slices(name)) {
         let id = state.device(slice).and_then(|d| d.id.as_deref());
-        let drive = name::drive(slice);
-        if !drives.iter().any(|(known, _)| *known == drive) {
-            drives.push((drive, id));
+        let of_slice = (name::drive_or_slice(slice, &known), id);
+        if !drives.contains(&of_slice) {
+            drives.push(of_slice);
         }
     }
     let width = drives.iter().map(|(drive, _)| drive.chars().count()).max().unwrap_or(0) + 2;
@@ -29,6 +30,7 @@ pub fn of(state: &State, names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{mirrored, shown};
+    use crate::state::Device;
 
     #[test]
     fn as_in_the_transcript() {
@@ -43,5 +45,24 @@ c0d1     Yes    id1,cmdk@AQEMU_HARDDISK=QM00002
 ";
         assert_eq!(said, expected);
         assert!(!shown(&mirrored(&["d11"]), "metastat -q d10").contains("Relocation"));
+    }
+
+    /// One line of the drive would have the identity of its first slice only.
+    #[test]
+    fn slices_of_one_drive_keep_their_identities() {
+        let mut state = mirrored(&["d11", "d12"]);
+        for (slice, old, id) in [("c0d1s3", "c0d1s0", "id1,a"), ("c0d1s4", "c1d0s0", "id1,b")] {
+            let device = state.devices.iter_mut().find(|d| d.name == old).unwrap();
+            *device = Device { name: slice.into(), id: Some(id.into()), ..device.clone() };
+            let mut concats = state.concats.iter_mut().flat_map(|c| &mut c.rows);
+            concats.find(|row| row.components == [old]).unwrap().components = vec![slice.into()];
+        }
+        let lines = "\
+Device   Reloc  Device ID
+c0d1s3   Yes    id1,a
+c0d1s4   Yes    id1,b
+";
+        assert!(shown(&state, "metastat d10").ends_with(lines));
+        assert!(shown(&state, "metastat d12").ends_with("ID\nc0d1s4   Yes    id1,b\n"));
     }
 }

@@ -123,12 +123,11 @@ impl SvmHost {
 
 /// The names of iostat's last column: drives, `md/` and `ramdisk/` with a name.
 fn shown_names(status: &StackStatus) -> BTreeMap<String, String> {
-    let drives: Vec<&str> = status.devices.iter().map(|d| name::drive(&d.name)).collect();
+    let known: Vec<&str> = status.devices.iter().map(|d| d.name.as_str()).collect();
     let device = |name: &String, kind| match kind {
         DeviceKind::RamDisk => format!("ramdisk/{name}"),
-        // Of several slices of a drive each has a line, and keeps its name.
-        _ if drives.iter().filter(|drive| **drive == name::drive(name)).count() > 1 => name.clone(),
-        _ => name::drive(name).to_owned(),
+        // Of several slices of a drive each has a line.
+        _ => name::drive_or_slice(name, &known).to_owned(),
     };
     let devices = status.devices.iter().map(|d| (d.name.clone(), device(&d.name, d.kind)));
     let volumes = status.volumes.iter().map(|v| (v.name.clone(), format!("md/{}", v.name)));

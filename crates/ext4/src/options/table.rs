@@ -121,7 +121,11 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
     switch(
         FS,
         (&["delalloc"], &["nodelalloc"]),
-        (|o, on| o.delayed_allocation = on, |o| o.delayed_allocation),
+        // With data=journal what is written gets its place at once, as with the kernel.
+        (
+            |o, on| o.delayed_allocation = on,
+            |o| o.delayed_allocation && o.data != DataMode::Journal,
+        ),
         "allocate when contents are written back, not when they are written",
     ),
     option(
@@ -363,6 +367,15 @@ mod tests {
             assert_eq!(apply(OPTIONS, word, &mut again), Ok(WordEffect::Set), "{word}");
         }
         assert_eq!(in_force(OPTIONS, &again), now);
+    }
+
+    #[test]
+    fn data_that_goes_through_the_journal_is_not_delayed() {
+        for (data, said) in [(DataMode::Ordered, "delalloc"), (DataMode::Journal, "nodelalloc")] {
+            let options = MountOptions { data, ..MountOptions::default() };
+            let now = in_force(OPTIONS, &options);
+            assert!(now.contains(&said.to_owned()), "{data:?}: {now:?}");
+        }
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub enum Command {
         options: Vec<String>,
     },
     /// Copy and convert blocks, as dd does, also in images and on models
+    #[command(version, disable_version_flag = true)]
     Dd(crate::commands::dd::cli::Dd),
     /// Time reads from cache and device, as hdparm -T and -t do
     Hdparm(crate::commands::hdparm::Hdparm),

@@ -125,6 +125,11 @@ fn take_file_size_limit_as_error() {
 /// A command line that was not understood, or that asks for help: as clap has it, and a document
 /// where one was asked for.
 fn misread(e: &clap::Error, words: &[OsString]) -> ExitCode {
+    if words.get(1).is_some_and(|word| word == "dd")
+        && let Some(CommandEnd::Status(status)) = dd::misread(e, words)
+    {
+        return ExitCode::from(status);
+    }
     let status = u8::try_from(e.exit_code()).unwrap_or(2);
     let text = e.render().to_string();
     // In colours, unless a word is quoted that a terminal would obey.

@@ -5,7 +5,9 @@
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -120,6 +122,36 @@ fn every_line_does_what_the_installed_dd_does() {
     };
     let wrong: Vec<String> = LINES.lines().filter_map(differs).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn messages_are_as_the_locale_has_them() {
+    if !dd_is_9_1() {
+        println!("SKIPPED: the installed dd is not coreutils 9.1");
+        return;
+    }
+    let words: [&[u8]; 7] = [
+        b"x=1",
+        "conv=\u{e9}'\u{2019}".as_bytes(),
+        b"count=1\xff",
+        b"count=1\r",
+        b"bs=0x1",
+        b"if=/none\xff",
+        b"if=/none\n",
+    ];
+    for locale in ["C", "C.UTF-8"] {
+        for word in words.map(OsStr::from_bytes) {
+            let said = |program: &mut Command| {
+                masked(&output(program.arg(word).env("LC_ALL", locale)).stderr)
+            };
+            let ours = said(Command::new(STEADFAST).arg("dd"));
+            assert_eq!(ours, said(&mut Command::new("dd")), "{locale}: {word:?}");
+        }
+    }
+    for word in ["--version", "--vers", "--v"] {
+        let version = output(Command::new(STEADFAST).args(["dd", word]));
+        assert!(version.status.success() && version.stdout.starts_with(b"steadfast-dd "), "{word}");
+    }
 }
 
 /// Runs a line that must succeed; its standard error, without times.

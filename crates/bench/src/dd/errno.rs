@@ -63,7 +63,8 @@ impl From<BlockError> for Errno {
     }
 }
 
-/// A name in quotation marks, so that a shell would read it as it is.
+/// A name in quotation marks, so that a shell would read it as it is: what is no text stands in
+/// `$'\377'`.
 pub fn always_quoted(name: &[u8]) -> String {
     let plain = |b: &u8| (b' '..=b'~').contains(b);
     let text = String::from_utf8_lossy(name);
@@ -71,39 +72,67 @@ pub fn always_quoted(name: &[u8]) -> String {
     if text.contains('\'') && shell_plain && name.iter().all(plain) {
         return format!("\"{text}\"");
     }
-    if std::str::from_utf8(name).is_ok_and(|t| !t.contains(char::is_control)) {
-        return format!("'{}'", text.replace('\'', "'\\''"));
-    }
-    escaped(name)
-}
-
-/// Runs of plain bytes in single quotes, all others as `$'\n'`.
-fn escaped(name: &[u8]) -> String {
-    let mut text = String::from("'");
-    for b in name {
-        match b {
-            b'\'' => text += "'\\''",
-            b' '..=b'~' => text.push(char::from(*b)),
-            b => {
-                let letter = match b {
-                    7 => "a".to_owned(),
-                    8 => "b".to_owned(),
-                    b'\t' => "t".to_owned(),
-                    b'\n' => "n".to_owned(),
-                    11 => "v".to_owned(),
-                    12 => "f".to_owned(),
-                    b'\r' => "r".to_owned(),
-                    b => format!("{b:03o}"),
-                };
-                // Two escapes in a row share their quotation marks.
-                match text.strip_suffix("''").filter(|t| t.contains("$'")) {
-                    Some(open) => text = format!("{open}\\{letter}''"),
-                    None => text += &format!("'$'\\{letter}''"),
-                }
-            }
+    let (mut text, mut in_escapes) = (String::from("'"), false);
+    for c in characters(name) {
+        match &c {
+            Ok('\'') => text += "'\\''",
+            Ok(c) if in_escapes => text.extend(['\'', '\'', *c]),
+            Ok(c) => text.push(*c),
+            Err(escape) if in_escapes => text += escape,
+            Err(escape) => text += &format!("'$'{escape}"),
         }
+        in_escapes = c.is_err();
     }
     text + "'"
+}
+
+/// The characters that can be shown; others, and what is no text, as a C string has them.
+fn characters(bytes: &[u8]) -> impl Iterator<Item = Result<char, String>> {
+    let escaped = |b: &u8| match b {
+        b @ 7..=13 => format!("\\{}", char::from(b"abtnvfr"[usize::from(b - 7)])),
+        b => format!("\\{b:03o}"),
+    };
+    let shown = move |c: char| match c.is_control() {
+        true => Err(c.to_string().bytes().map(|b| escaped(&b)).collect()),
+        false => Ok(c),
+    };
+    bytes.utf8_chunks().flat_map(move |chunk| {
+        let rest = chunk.invalid().iter().map(move |b| Err(escaped(b)));
+        chunk.valid().chars().map(shown).chain(rest)
+    })
+}
+
+/// The character set of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Charset {
+    /// ASCII, or another one: `'x'`.
+    #[default]
+    Ascii,
+    /// UTF-8: `\u{2018}x\u{2019}`.
+    Utf8,
+}
+
+impl Charset {
+    /// A word in the quotation marks of messages about the command line.
+    pub(super) fn quoted(self, word: &[u8]) -> String {
+        let (open, close) = match self {
+            Charset::Ascii => ('\'', '\''),
+            Charset::Utf8 => ('\u{2018}', '\u{2019}'),
+        };
+        let mut text = open.to_string();
+        for c in characters(word) {
+            match c {
+                Ok(c) if c == close || c == '\\' => text.extend(['\\', c]),
+                Ok(c) if self == Charset::Ascii && !c.is_ascii() => {
+                    text.extend(c.to_string().bytes().map(|b| format!("\\{b:03o}")));
+                }
+                Ok(c) => text.push(c),
+                Err(escape) => text += &escape,
+            }
+        }
+        text.push(close);
+        text
+    }
 }
 
 /// A name as it is, or in quotation marks where a shell or a reader could misunderstand it.
@@ -129,9 +158,12 @@ mod tests {
             ("it's $5", "'it'\\''s $5'"),
             ("a\nb", "'a'$'\\n''b'"),
             ("a\n\tb", "'a'$'\\n\\t''b'"),
+            ("a\n'b", "'a'$'\\n'\\''b'"),
+            ("\u{e9}\u{85}", "'\u{e9}'$'\\302\\205'"),
         ] {
             assert_eq!(always_quoted(name.as_bytes()), quoted, "{name}");
         }
+        assert_eq!(always_quoted(b"/\xc3\xa9\xff"), "'/\u{e9}'$'\\377'");
         assert_eq!(quoted_if_needed(b"/tmp/f1"), "/tmp/f1");
         assert_eq!(quoted_if_needed(b"standard input"), "'standard input'");
     }

@@ -197,7 +197,9 @@ mod tests {
     fn promises(oflag: &'static str) -> [u64; 2] {
         let run = move || {
             let words = ["of=/f", &format!("oflag={oflag}")[..]].map(Into::into);
-            let operands = crate::dd::parse(&words[..1 + usize::from(!oflag.is_empty())]).unwrap();
+            let operands =
+                crate::dd::parse(&words[..1 + usize::from(!oflag.is_empty())], Default::default())
+                    .unwrap();
             let ram = Arc::new(Ram::new("ram", 32 << 20).with_volatile_cache());
             let stat = Arc::new(Stat::new(ram));
             let device: Arc<dyn steadfast_block::BlockDevice> = Arc::clone(&stat) as _;

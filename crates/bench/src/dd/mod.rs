@@ -36,7 +36,7 @@ mod words;
 pub use copy::{DdFailure, Job, Reporter, run};
 pub use device::DeviceEnd;
 pub use ends::{Null, Random, Sink, SkipResult, Source, Zeros};
-pub use errno::{Errno, always_quoted};
+pub use errno::{Charset, Errno, always_quoted};
 pub use file::FileSink;
 pub use operands::{Operands, WrongOperand, parse};
 pub use tally::{Counts, Tally};

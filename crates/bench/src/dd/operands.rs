@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
-use super::errno::Errno;
+use super::errno::{Charset, Errno};
 use super::number;
 use super::words::{self, Conv, Flags, StatusLevel};
 
@@ -83,24 +83,10 @@ impl fmt::Display for WrongOperand {
 
 impl std::error::Error for WrongOperand {}
 
-/// A word in the quotation marks of messages about the command line.
-fn quoted(word: &[u8]) -> String {
-    let mut text = String::from("'");
-    for b in word {
-        match b {
-            b'\'' | b'\\' => text.extend(['\\', char::from(*b)]),
-            b'\n' => text += "\\n",
-            b'\t' => text += "\\t",
-            b' '..=b'~' => text.push(char::from(*b)),
-            b => text += &format!("\\{b:03o}"),
-        }
-    }
-    text + "'"
-}
-
 /// Reads operands; sizes are 0, and what is counted is not yet in blocks, until all are read.
 #[derive(Default)]
 struct Reader {
+    charset: Charset,
     read: Operands,
     bs: usize,
     /// Numbers, and whether of bytes.
@@ -109,12 +95,12 @@ struct Reader {
     count: Option<(u64, bool)>,
 }
 
-/// Reads the words of a command line.
+/// Reads the words of a command line; `charset`: of what is said about them.
 ///
 /// # Errors
 /// The first thing that is wrong, in GNU dd's words.
-pub fn parse(args: &[OsString]) -> Result<Operands, WrongOperand> {
-    let mut reader = Reader::default();
+pub fn parse(args: &[OsString], charset: Charset) -> Result<Operands, WrongOperand> {
+    let mut reader = Reader { charset, ..Reader::default() };
     for word in args {
         if let Err((line, point_to_help)) = reader.word(word) {
             let mut lines = std::mem::take(&mut reader.read.warnings);
@@ -131,18 +117,25 @@ type Wrong = (String, bool);
 impl Reader {
     fn word(&mut self, word: &OsStr) -> Result<(), Wrong> {
         let bytes = word.as_bytes();
-        let unrecognised = || (format!("unrecognized operand {}", quoted(bytes)), true);
+        let charset = self.charset;
+        let unrecognised = || (format!("unrecognized operand {}", charset.quoted(bytes)), true);
         let at = bytes.iter().position(|b| *b == b'=').ok_or_else(unrecognised)?;
         let (key, value) = (&bytes[..at], &bytes[at + 1..]);
         match key {
             b"if" => self.read.input = Some(OsStr::from_bytes(value).to_owned()),
             b"of" => self.read.output = Some(OsStr::from_bytes(value).to_owned()),
-            b"conv" => self.read.conv.extend(flags(value, words::conv, "invalid conversion")?),
-            b"iflag" => self.read.iflags.extend(flags(value, words::named, "invalid input flag")?),
-            b"oflag" => self.read.oflags.extend(flags(value, words::named, "invalid output flag")?),
+            b"conv" => {
+                self.read.conv.extend(self.flags(value, words::conv, "invalid conversion")?)
+            }
+            b"iflag" => {
+                self.read.iflags.extend(self.flags(value, words::named, "invalid input flag")?)
+            }
+            b"oflag" => {
+                self.read.oflags.extend(self.flags(value, words::named, "invalid output flag")?)
+            }
             b"status" => {
                 // Of several the last one counts.
-                let given = flags(value, words::status, "invalid status level")?;
+                let given = self.flags(value, words::status, "invalid status level")?;
                 self.read.status = given.last().copied().unwrap_or_default();
             }
             b"ibs" => self.read.ibs = self.size(value)?,
@@ -160,22 +153,42 @@ impl Reader {
     /// A number, and whether it is of bytes.
     fn number(&mut self, value: &[u8]) -> Result<(u64, bool), Wrong> {
         let text = String::from_utf8_lossy(value);
-        let number = number::read(&text).map_err(|e| no_number(value, e.errno()))?;
+        let number = number::read(&text).map_err(|e| self.no_number(value, e.errno()))?;
         if number.zero_product {
-            let warning = "warning: '0x' is a zero multiplier; use '00x' if that is intended";
-            self.read.warnings.push(warning.into());
+            let [zero, zeros] = [b"0x" as &[u8], b"00x"].map(|word| self.charset.quoted(word));
+            let what = format!("{zero} is a zero multiplier; use {zeros} if that is intended");
+            self.read.warnings.push(format!("warning: {what}"));
         }
         Ok((number.value, text.contains('B')))
     }
 
     fn size(&mut self, value: &[u8]) -> Result<usize, Wrong> {
         let size = match self.number(value)? {
-            (0, _) => return Err(no_number(value, None)),
+            (0, _) => return Err(self.no_number(value, None)),
             (n, _) => usize::try_from(n).ok(),
         };
         // A page more is allocated than asked for.
         let size = size.filter(|s| *s < isize::MAX as usize - (1 << 16));
-        size.ok_or_else(|| no_number(value, Some(Errno::OVERFLOW)))
+        size.ok_or_else(|| self.no_number(value, Some(Errno::OVERFLOW)))
+    }
+
+    fn no_number(&self, value: &[u8], errno: Option<Errno>) -> Wrong {
+        let cause = errno.map(|e| format!(": {e}")).unwrap_or_default();
+        (format!("invalid number: {}{cause}", self.charset.quoted(value)), false)
+    }
+
+    /// Words between commas.
+    fn flags<T>(
+        &self,
+        value: &[u8],
+        read: fn(&str) -> Option<T>,
+        wrong: &str,
+    ) -> Result<Vec<T>, Wrong> {
+        let known = |word: &[u8]| {
+            let known = std::str::from_utf8(word).ok().and_then(read);
+            known.ok_or_else(|| (format!("{wrong}: {}", self.charset.quoted(word)), true))
+        };
+        value.split(|b| *b == b',').map(known).collect()
     }
 
     fn finish(self) -> Result<Operands, Wrong> {
@@ -190,7 +203,8 @@ impl Reader {
             o.conv -= Conv::BLOCK | Conv::UNBLOCK;
         }
         if o.oflags.contains(Flags::FULLBLOCK) {
-            return Err(("invalid output flag: 'fullblock'".into(), true));
+            let word = self.charset.quoted(b"fullblock");
+            return Err((format!("invalid output flag: {word}"), true));
         }
         together(o.conv, o.iflags, o.oflags)?;
         if o.oflags.contains(Flags::APPEND) && !o.conv.contains(Conv::NOTRUNC) {
@@ -209,22 +223,6 @@ impl Reader {
         }
         Ok(o)
     }
-}
-
-fn no_number(value: &[u8], errno: Option<Errno>) -> Wrong {
-    let cause = errno.map(|e| format!(": {e}")).unwrap_or_default();
-    (format!("invalid number: {}{cause}", quoted(value)), false)
-}
-
-/// Words between commas.
-fn flags<T>(value: &[u8], read: fn(&str) -> Option<T>, wrong: &str) -> Result<Vec<T>, Wrong> {
-    value
-        .split(|b| *b == b',')
-        .map(|word| {
-            let known = std::str::from_utf8(word).ok().and_then(read);
-            known.ok_or_else(|| (format!("{wrong}: {}", quoted(word)), true))
-        })
-        .collect()
 }
 
 /// What does not go together.
@@ -252,7 +250,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Result<Operands, WrongOperand> {
-        parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+        parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>(), Charset::Ascii)
     }
 
     #[test]
@@ -264,6 +262,20 @@ mod tests {
         assert_eq!(o.oflags, Flags::DIRECT);
         let o = of("if=/dev/zero of=largefile bs=16384 count=131072").unwrap();
         assert!(!o.conv.contains(Conv::TWO_BUFFERS) && o.truncates());
+    }
+
+    #[test]
+    fn words_are_quoted_as_the_character_set_has_it() {
+        let said = |word: &[u8], charset| {
+            let word = OsStr::from_bytes(word).to_owned();
+            parse(&[word], charset).unwrap_err().to_string()
+        };
+        let (ascii, utf8) = (Charset::Ascii, Charset::Utf8);
+        assert_eq!(said(b"count=1\r\xff", ascii), r"invalid number: '1\r\377'");
+        assert_eq!(said(b"count=1\xff", utf8), "invalid number: \u{2018}1\\377\u{2019}");
+        assert_eq!(said("conv=\u{e9}'".as_bytes(), ascii), r"invalid conversion: '\303\251\''");
+        let raw = said("conv=\u{e9}'\u{2019}\\".as_bytes(), utf8);
+        assert_eq!(raw, "invalid conversion: \u{2018}\u{e9}'\\\u{2019}\\\\\u{2019}");
     }
 
     #[test]

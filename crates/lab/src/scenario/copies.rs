@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use steadfast_bench::dd::place::{DdPath, OWN_DISK, is_disk_and_file, named};
-use steadfast_bench::dd::{self, Operands, WrongOperand};
+use steadfast_bench::dd::{self, Charset, Operands, WrongOperand};
 use steadfast_bench::hdparm::line::{self, TimingSelection};
 
 use steadfast_setup::form::{Fields, FormValue, Value};
@@ -161,7 +161,7 @@ fn check_line(fields: &Fields<'_>, key: &str, line: &str) {
 /// dd's operands in a line.
 pub(crate) fn operands(line: &str) -> Result<Operands, WrongOperand> {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    dd::parse(&words)
+    dd::parse(&words, Charset::Ascii)
 }
 
 /// Looks at dd's operands: what is wrong with them in a scenario.

@@ -2,13 +2,15 @@
 
 use std::ffi::OsString;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 
 use crate::commands::site::SiteArgs;
 
 /// Copies blocks.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    infer_long_args = true,
+    after_help = "\
 Examples:
   steadfast dd if=/dev/zero of=file bs=4k count=1024 oflag=direct
   steadfast dd --image disk.img if=/dev/zero of=/largefile bs=16384 count=1024
@@ -37,14 +39,18 @@ device:NAME (a device of the scenario). In virtual time the work of this machine
 takes no time, and the same seed gives the same seconds.
 SIGUSR1 prints the counts so far.
 
-Exit status: 0 all is copied, 1 it is not, or an operand is wrong (as dd has
-it), 2 an option such as --image is wrong, 3 not supported.")]
+Exit status: 0 all is copied, 1 it is not, or an operand is wrong or an option
+unknown (as dd has it), 2 an option such as --image is wrong, 3 not supported."
+)]
 pub struct Dd {
     #[command(flatten)]
     pub site: SiteArgs,
     /// First run this dd silently, and drop the page cache
     #[arg(long, value_name = "OPERANDS")]
     pub first: Vec<String>,
+    /// Print version
+    #[arg(long, alias = "v", action = ArgAction::Version)]
+    pub version: Option<bool>,
     /// key=value words, as listed below
     #[arg(value_name = "OPERAND")]
     pub operands: Vec<OsString>,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use steadfast_bench::dd::{Reporter, StatusLevel, Tally, WrongOperand};
+use steadfast_bench::dd::{Charset, Reporter, StatusLevel, Tally, WrongOperand};
 
 use crate::stop_signals;
 use crate::terminal::harmless;
@@ -18,6 +18,14 @@ fn write(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = err.write_all(text.as_bytes());
     let _ = err.flush();
+}
+
+/// The character set of the environment's locale.
+pub fn charset() -> Charset {
+    let given = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os);
+    let locale = given.into_iter().find(|locale| !locale.is_empty()).unwrap_or_default();
+    let locale = locale.to_string_lossy().to_ascii_lowercase().replace("utf8", "utf-8");
+    if locale.ends_with(".utf-8") { Charset::Utf8 } else { Charset::Ascii }
 }
 
 /// Reports what is wrong with a command line.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use steadfast_bench::dd::place::{self, DdPath, DdTarget, NotOpened, OpenResult, Snk, Src, named};
 use steadfast_bench::dd::{
     self, DdFailure, Errno, Flags, Job, Operands, Reporter, Tally, WrongOperand,
@@ -28,7 +29,7 @@ const FAILED: CommandEnd = CommandEnd::Status(1);
 
 /// Runs it.
 pub fn run(args: &Dd) -> Result<CommandEnd> {
-    let operands = match dd::parse(&args.operands) {
+    let operands = match dd::parse(&args.operands, messages::charset()) {
         Ok(operands) => operands,
         Err(e) => {
             messages::wrong(&e);
@@ -68,11 +69,29 @@ pub fn run(args: &Dd) -> Result<CommandEnd> {
     done
 }
 
+/// Says of an option that is none what GNU dd says, and how it ends then. `None`: it is another
+/// mistake.
+pub fn misread(e: &clap::Error, words: &[OsString]) -> Option<CommandEnd> {
+    let Some(ContextValue::String(name)) = e.get(ContextKind::InvalidArg) else { return None };
+    let what = match (e.kind(), name.strip_prefix("--")) {
+        (ErrorKind::TooManyValues, Some(_)) => format!("option '{name}' doesn't allow an argument"),
+        (ErrorKind::UnknownArgument, None) => format!("invalid option -- '{}'", &name[1..]),
+        (ErrorKind::UnknownArgument, Some(_)) => {
+            let word = words.iter().map(|word| word.to_string_lossy());
+            let whole = word.into_iter().find(|word| word.starts_with(name.as_str()));
+            format!("unrecognized option '{}'", whole.unwrap_or_default())
+        }
+        _ => return None,
+    };
+    messages::wrong(&WrongOperand { lines: vec![what], point_to_help: true });
+    Some(FAILED)
+}
+
 /// The operands of a run before.
 fn parsed(line: &str) -> Result<Operands> {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let wrong = |e: WrongOperand| Usage(format!("--first '{line}': {e}"));
-    Ok(dd::parse(&words).map_err(wrong)?)
+    Ok(dd::parse(&words, messages::charset()).map_err(wrong)?)
 }
 
 /// Runs what is to be done before, without a word; nothing stays in the page cache.

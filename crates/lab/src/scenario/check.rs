@@ -63,8 +63,15 @@ fn variants(top: &Fields<'_>, tables: &[Fields<'_>], workload: Option<&Workload>
             fields.wrong("baseline", format!("no variant `{name}` is measured"), help);
         }
     }
+    let kernels: Vec<&Variant> = variants.iter().filter(|v| v.kernel.is_some()).collect();
+    let Some(workload) = workload.filter(|_| !kernels.is_empty()) else { return };
+    let has_iozone = workload.iozone.is_some() || !workload.configurations.is_empty();
+    if !has_iozone && !(has_files && workload.kinds().len() == 1) {
+        let what = "a variant with `kernel` runs `iozone`, or `files` with nothing beside it";
+        return top.wrong("workload", what, "put it into a scenario of its own");
+    }
+    only_on_stacks(top, workload, &kernels);
     // The runs beside the kernel's file systems have a size.
-    let Some(workload) = workload else { return };
     let mut peers = variants.iter().filter(is_peer);
     let has_none = |v: &&Variant| {
         let line = workload.lines_of(v).and_then(|lines| lines.peers);
@@ -75,6 +82,25 @@ fn variants(top: &Fields<'_>, tables: &[Fields<'_>], workload: Option<&Workload>
         let key = if is_matrix { "peers_iozone" } else { "peers_size" };
         let help = "of the runs with --peers: in real time, so take a small one";
         top.wrong("workload", format!("`{key}` is missing: a variant has `kernel`"), help);
+    }
+}
+
+/// Notes what is beside the benchmark and would run on a file system of the kernel's, too.
+fn only_on_stacks(top: &Fields<'_>, workload: &Workload, kernels: &[&Variant]) {
+    let takes =
+        |named: &[String]| named.is_empty() || kernels.iter().any(|v| named.contains(&v.name));
+    let (dd, random) = (&workload.dd, &workload.random_reads);
+    let mut hdparm = workload.hdparm.iter().flat_map(|spec| &spec.targets);
+    let by_name = "its key `variants` names those that run it";
+    for (kind, is_run, help) in [
+        ("dd", dd.iter().any(|spec| takes(&spec.variants)), by_name),
+        ("random_read", random.iter().any(|spec| takes(&spec.variants)), by_name),
+        ("hdparm", hdparm.any(|target| is_file(target)), "time devices, or leave `kernel` out"),
+    ] {
+        if is_run {
+            let what = format!("`{kind}` does not run on a variant with `kernel`");
+            top.wrong("workload", what, help);
+        }
     }
 }
 

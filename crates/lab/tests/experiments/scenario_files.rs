@@ -75,6 +75,43 @@ fn all_mistakes_are_reported_at_once_each_with_its_line() {
     assert!(said.lines().all(|l| l.chars().count() <= 80), "{said}");
 }
 
+/// What needs a stack of devices was run on Steadfast's, under the kernel's name.
+#[test]
+fn the_kernels_file_systems_run_the_benchmark_or_files_alone() {
+    let both = GOOD.to_owned()
+        + "[[variant]]\nname = \"k\"\nlabel = \"K\"\ndisk = \"disk\"\nkernel = \"ext4\"\n";
+    let dd = "[[workload.dd]]\ntest = \"w\"\noperands = \"if=/dev/zero of=/f count=1\"\n";
+    let hdparm = "[[workload.hdparm]]\nline = \"-t /f\"\n";
+    let random = "[[workload.random_read]]\ntest = \"r\"\nreads = 100\n";
+    let iozone = "cuts = 4\npeers_size = \"1m\"\n";
+    let files = "cuts = 4\nfiles = {}\n";
+    let alone = "cuts = 4\n";
+    let with = |own: &str, beside: &str| {
+        let (head, rest) = both.split_once("cuts = 4\n").unwrap();
+        let head = if own == iozone { head } else { &head[..head.find("iozone").unwrap()] };
+        format!("{head}{own}{beside}{rest}")
+    };
+    let named = format!("{dd}variants = [\"plain\"]\n");
+    for (own, beside) in [(iozone, ""), (iozone, &*named), (files, "")] {
+        Scenario::parse(&with(own, beside), "my.toml").unwrap();
+    }
+    let does_not = |kind: &str| format!("`{kind}` does not run on a variant with `kernel`");
+    let nothing = || "a variant with `kernel` runs `iozone`, or".to_owned();
+    for (own, beside, said) in [
+        (iozone, dd, does_not("dd")),
+        (iozone, &*named.replace("plain", "k"), does_not("dd")),
+        (iozone, hdparm, does_not("hdparm")),
+        (iozone, random, does_not("random_read")),
+        (files, dd, nothing()),
+        (files, &*named, nothing()),
+        (alone, dd, nothing()),
+        (alone, &*(dd.to_owned() + random), nothing()),
+    ] {
+        let text = with(own, beside);
+        assert!(mistakes(&text).contains(&said), "{text}\n{}", mistakes(&text));
+    }
+}
+
 #[test]
 fn what_is_missing_is_named_with_what_it_means() {
     let said = mistakes("version = 2");

@@ -25,6 +25,7 @@ cuts = 4
 [[workload.dd]]
 test = "a file"
 operands = "if=/dev/zero of=/file bs=64k count=8"
+variants = ["ours"]
 [device.disk]
 path = "disk.img"
 [[variant]]
@@ -67,9 +68,12 @@ fn a_blank_device_is_measured_and_not_cut() {
     let text = d.good("lab run own.toml --real --json own.json");
     // It says of itself which clock it is by.
     assert!(text.contains("wall clock") && !text.contains("virtual clock"), "{text}");
-    d.good("lab show own.json --report own.html");
-    let page = fs::read_to_string(d.path().join("own.html")).unwrap();
-    assert!(page.contains("wall clock") && !page.contains("virtual clock"), "{page}");
+    d.good("lab show own.json --report own.html --chart own.svg");
+    let written = ["own.html", "own.svg"].map(|name| fs::read_to_string(d.path().join(name)));
+    let shown = ["csv", "markdown"].map(|as_| d.good(&format!("lab show own.json --format {as_}")));
+    for text in written.map(Result::unwrap).into_iter().chain(shown) {
+        assert!(text.contains("wall clock") && !text.contains("virtual clock"), "{text}");
+    }
     let json = fs::read_to_string(d.path().join("own.json")).unwrap();
     assert!(json.contains("\"clock\": \"wall\""), "{json}");
     let run = measured(&json);
@@ -95,7 +99,8 @@ fn what_is_on_a_device_is_overwritten_for_those_who_say_so() {
     let said = ["holds a file system", "--destroy overwrites it"];
     assert!(said.iter().all(|text| refused.contains(text)), "{refused}");
     assert!(held(&disk) == before, "it was changed");
-    d.good("lab run own.toml --real --destroy --json -");
+    let again = d.good("lab run own.toml --real --destroy --json -");
+    assert!(again.contains("lab run own.toml --real --destroy --seed 1"), "{again}");
     // Data that no signature tells of.
     let mut unknown = vec![0; 64 << 20];
     unknown[..512].fill(7);

@@ -301,11 +301,15 @@ fn paths_are_tried_before_the_run() {
         }
     }
     std::fs::create_dir(d.path().join("full")).unwrap();
+    for option in ["json", "report", "chart"] {
+        let message = d.bad(&format!("lab run nvram-journal --full --{option} full"), 2);
+        assert!(message.contains(&format!("--{option}: cannot write full")), "{message}");
+    }
     std::fs::write(d.path().join("full/of"), "things").unwrap();
     assert!(d.bad("lab run nvram-journal --full --record full", 2).contains("not empty"));
     std::fs::write(d.path().join("tiny.toml"), TINY).unwrap();
     let own = d.bad("lab run tiny.toml --json ./tiny.toml", 2);
-    assert!(own.contains("the scenario's own file"), "{own}");
+    assert!(own.contains("that file is read"), "{own}");
     d.bad("lab sensitivity tiny.toml --svg tiny.toml", 2);
     let same = d.bad("lab run tiny.toml --json same --report same", 2);
     assert!(same.contains("--json and --report name the same file"), "{same}");

@@ -116,6 +116,28 @@ fn a_run_that_was_broken_off_goes_on() {
     assert_eq!(other.status.code(), Some(2));
 }
 
+/// Minutes are not lost to a misspelt path.
+#[test]
+fn outputs_are_tried_before_the_run() {
+    let folder = TempDir::new().unwrap();
+    std::fs::create_dir(folder.path().join("wol.dat")).unwrap();
+    good(folder.path(), "mkfs -q disk.img --size 16m");
+    let image = std::fs::read(folder.path().join("disk.img")).unwrap();
+    for (words, what) in [
+        ("-a -b wol.dat", "-b: cannot write wol.dat"),
+        ("-t 2 --json no/such/place", "--json: cannot write no/such/place"),
+        ("-Q -s 64k", "-Q: cannot write wol.dat"),
+        ("-a -b same --json same", "name the same file"),
+        ("--image disk.img -a --json disk.img", "that file is read"),
+    ] {
+        let refused = run(folder.path(), &format!("iozone {words}"));
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(2) && said.contains(what), "{words}: {said}");
+        assert_eq!(String::from_utf8_lossy(&refused.stdout), "", "{words}");
+    }
+    assert!(std::fs::read(folder.path().join("disk.img")).unwrap() == image);
+}
+
 #[test]
 fn latency_files_and_telemetry() {
     let folder = TempDir::new().unwrap();

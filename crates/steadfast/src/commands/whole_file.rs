@@ -123,7 +123,10 @@ impl Target {
                 // What may not be written may not be replaced either.
                 OpenOptions::new().write(true).open(path_of(&open))?;
             }
-            if is_ours(&about, &[open.as_raw_fd()]) || about.is_dir() {
+            if about.is_dir() {
+                return Err(Errno::ISDIR.into());
+            }
+            if is_ours(&about, &[open.as_raw_fd()]) {
                 return Ok(Target::Open(open));
             }
             let is_plain = about.is_file() && about.nlink() == 1;

@@ -19,9 +19,13 @@ use steadfast_vfs::{FileSystem, HostFs};
 use self::resume::Progress;
 use self::target::HostTarget;
 use super::in_use;
+use super::lab::{outputs, run::all};
 use super::site::{ImageAccess, Site};
 use super::whole_file;
 use crate::{CommandEnd, Usage, terminal};
+
+/// One of the files of -Q, which are in the current folder.
+const A_LATENCY_FILE: &str = "wol.dat";
 
 /// Runs IOzone with its own options.
 pub fn run(words: &[String], out: &mut dyn Write) -> Result<CommandEnd> {
@@ -51,21 +55,24 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<CommandEnd> {
     }
     // What is printed as it comes cannot be JSON as well.
     let json_to_stdout = options.json.as_deref() == Some("-");
+    let json = options.json.as_deref().filter(|_| !json_to_stdout).map(Path::new);
+    let spreadsheet = options.spreadsheet.as_deref().map(Path::new);
+    let offsets = options.latency_files.then_some(Path::new(A_LATENCY_FILE));
+    let wanted = [("--json", json), ("-b", spreadsheet), ("-Q", offsets)];
+    let read = site.image.as_deref().or(site.stack.as_deref().map(Path::new));
+    let [json, spreadsheet, _] = outputs::tried(wanted, read.unwrap_or(Path::new("")))?;
     let data_bytes = Some(options.data_bytes());
     let wants = ImageAccess { writes: true, noatime: true, data_bytes };
-    let ran = site.at(wants, move |site| work(site, &folder, options, json_to_stdout))?;
+    let ran = site.at(wants, move |site| work(site, &folder, &options, json_to_stdout))?;
     if json_to_stdout {
         writeln!(out, "{}", ran.json)?;
     } else {
         out.write_all(ran.text.as_bytes())?;
-        if let Some(path) = &ran.options.json {
-            whole_file::write(path.as_ref(), &ran.json)
-                .with_context(|| format!("cannot write {path}"))?;
-        }
     }
-    if let (Some(path), Some(sheet)) = (&ran.options.spreadsheet, &ran.sheet) {
-        whole_file::write(path.as_ref(), sheet).with_context(|| format!("cannot write {path}"))?;
-    }
+    // All of them, also where one cannot be written: they are what the time was spent for.
+    let json = json.map_or(Ok(()), |file| file.write(&ran.json));
+    let sheet = spreadsheet.zip(ran.sheet).map_or(Ok(()), |(file, sheet)| file.write(sheet));
+    all([json, sheet])?;
     for (name, text) in &ran.latency_files {
         whole_file::write(name.as_ref(), text).with_context(|| format!("cannot write {name}"))?;
     }
@@ -77,7 +84,6 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<CommandEnd> {
 
 /// What a run has to show.
 struct IozoneReport {
-    options: Options,
     text: String,
     json: String,
     sheet: Option<Vec<u8>>,
@@ -85,7 +91,7 @@ struct IozoneReport {
     notes: Vec<String>,
 }
 
-fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<IozoneReport> {
+fn work(site: &Site, folder: &Path, options: &Options, quiet: bool) -> Result<IozoneReport> {
     let fs: Arc<dyn FileSystem> = match site.is_here() {
         true => {
             let host = HostFs::open(folder);
@@ -95,21 +101,20 @@ fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ioz
     };
     let surroundings = surroundings(site);
     let Some(plan) = &options.matrix else {
-        let results = iozone::run(fs, "", &options, &surroundings, None)?;
+        let results = iozone::run(fs, "", options, &surroundings, None)?;
         return Ok(IozoneReport {
             text: report::text(&results),
             json: json(results.to_json()?),
             sheet: options.spreadsheet.as_ref().map(|_| matrix::spreadsheet_of_runs(&results)),
             latency_files: latency_files::of_runs(&results),
             notes: results.notes,
-            options,
         });
     };
     let host = HostTarget::new(folder);
     let place: &dyn matrix::MatrixTarget =
         if site.is_here() { &host } else { &matrix::InProcessTarget };
-    let mut progress = Progress::new(&options, plan, &surroundings, quiet)?;
-    let results = matrix::run(&fs, "", &options, &surroundings, (place, None), &mut progress)?;
+    let mut progress = Progress::new(options, plan, &surroundings, quiet)?;
+    let results = matrix::run(&fs, "", options, &surroundings, (place, None), &mut progress)?;
     progress.finish()?;
     Ok(IozoneReport {
         // The header and the rows are printed already.
@@ -118,7 +123,6 @@ fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ioz
         sheet: options.spreadsheet.as_ref().map(|_| matrix::spreadsheet(&results)),
         latency_files: latency_files::of_cells(&results),
         notes: results.notes,
-        options,
     })
 }
 

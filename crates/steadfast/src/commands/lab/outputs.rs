@@ -31,8 +31,8 @@ impl Output {
     }
 
     /// Writes it, whole: on a full disk what was there stays.
-    pub fn write(&self, text: &str) -> Result<()> {
-        whole_file::write(&self.path, text)
+    pub fn write(&self, contents: impl AsRef<[u8]>) -> Result<()> {
+        whole_file::write(&self.path, contents)
             .with_context(|| format!("cannot write {}", self.path.display()))
     }
 
@@ -46,13 +46,13 @@ impl Output {
 /// none the one that is read.
 pub fn tried<const N: usize>(
     wanted: [(&str, Option<&Path>); N],
-    input: &str,
+    input: impl AsRef<Path>,
 ) -> Result<[Option<Output>; N], Usage> {
     let named: Vec<(&str, &Path)> =
         wanted.iter().filter_map(|(option, path)| Some((*option, (*path)?))).collect();
     for (i, (option, path)) in named.iter().enumerate() {
-        if is_same(path, Path::new(input)) {
-            usage!("{option} {}: that is the scenario's own file", path.display());
+        if is_same(path, input.as_ref()) {
+            usage!("{option} {}: that file is read; name another one", path.display());
         }
         if let Some((other, _)) = named[..i].iter().find(|(_, other)| is_same(path, other)) {
             usage!("{other} and {option} name the same file, {}", path.display());

@@ -47,9 +47,9 @@ pub fn html(results: &Results) -> String {
 /// The charts by themselves: of the queue over time, or of the speeds of every test, or the points
 /// of the variants.
 pub fn chart_svg(results: &Results) -> String {
-    let mut charts = (waiting::all(results), "the request scheduler's queue");
+    let mut charts = (waiting::all(results), "the request scheduler's queue".to_owned());
     if charts.0.is_empty() {
-        charts = (speed::panels(results), "throughput");
+        charts = (speed::panels(results), format!("throughput, {}", results.clock));
     }
     if charts.0.is_empty() {
         charts.0.extend(risk::against_speed(results));

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use steadfast_setup::Overwrite;
+
 use super::jobs::{Job, JobEnd};
 use super::peers::Peers;
 use super::setting::Setting;
@@ -190,7 +192,11 @@ impl Setting {
         command += if own { "" } else { ".toml" };
         command += if options.full { " --full" } else { "" };
         command += if options.peers { " --peers" } else { "" };
-        command += if options.real.is_some() { " --real" } else { "" };
+        command += match options.real {
+            None => "",
+            Some(Overwrite::Blank) => " --real",
+            Some(Overwrite::Anything) => " --real --destroy",
+        };
         if let Some(cuts) = options.cuts {
             command += &format!(" --cuts {cuts}");
         }

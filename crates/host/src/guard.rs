@@ -15,8 +15,8 @@ use crate::Folder;
 
 /// Ends what is mounted at its first argument when the parent is killed, and itself at the end of
 /// its input. The signal may come several times. MNT_FORCE ends a FUSE connection (umount2(2)),
-/// also one that is in use. A loop device over a file of the mount is detached before the mount is gone
-/// and the file has no path.
+/// also one that is in use. A loop device over a file of the mount is detached before the mount is
+/// gone and the file has no path.
 const SCRIPT: &str = r#"
 end() {
     umount --force --no-canonicalize -- "$1"

@@ -73,7 +73,7 @@ pub fn always_quoted(name: &[u8]) -> String {
         return format!("\"{text}\"");
     }
     let (mut text, mut in_escapes) = (String::from("'"), false);
-    for c in characters(name) {
+    for c in characters(name, Charset::Utf8) {
         match &c {
             Ok('\'') => text += "'\\''",
             Ok(c) if in_escapes => text.extend(['\'', '\'', *c]),
@@ -87,12 +87,12 @@ pub fn always_quoted(name: &[u8]) -> String {
 }
 
 /// The characters that can be shown; others, and what is no text, as a C string has them.
-fn characters(bytes: &[u8]) -> impl Iterator<Item = Result<char, String>> {
+fn characters(bytes: &[u8], charset: Charset) -> impl Iterator<Item = Result<char, String>> {
     let escaped = |b: &u8| match b {
         b @ 7..=13 => format!("\\{}", char::from(b"abtnvfr"[usize::from(b - 7)])),
         b => format!("\\{b:03o}"),
     };
-    let shown = move |c: char| match c.is_control() {
+    let shown = move |c: char| match c.is_control() || charset == Charset::Ascii && !c.is_ascii() {
         true => Err(c.to_string().bytes().map(|b| escaped(&b)).collect()),
         false => Ok(c),
     };
@@ -108,7 +108,7 @@ pub enum Charset {
     /// ASCII, or another one: `'x'`.
     #[default]
     Ascii,
-    /// UTF-8: `\u{2018}x\u{2019}`.
+    /// UTF-8: `‘x’`.
     Utf8,
 }
 
@@ -120,12 +120,9 @@ impl Charset {
             Charset::Utf8 => ('\u{2018}', '\u{2019}'),
         };
         let mut text = open.to_string();
-        for c in characters(word) {
+        for c in characters(word, self) {
             match c {
                 Ok(c) if c == close || c == '\\' => text.extend(['\\', c]),
-                Ok(c) if self == Charset::Ascii && !c.is_ascii() => {
-                    text.extend(c.to_string().bytes().map(|b| format!("\\{b:03o}")));
-                }
                 Ok(c) => text.push(c),
                 Err(escape) => text += &escape,
             }

@@ -3,12 +3,12 @@
 
 use std::ffi::OsString;
 
-use steadfast_bench::dd::parse;
+use steadfast_bench::dd::{Charset, parse};
 use steadfast_fuzz::input::words;
 
 pub fn run(input: &[u8]) {
     let words: Vec<OsString> = words(input).into_iter().map(OsString::from).collect();
-    match parse(&words) {
+    match parse(&words, Charset::Utf8) {
         Ok(operands) => {
             assert!(operands.ibs > 0 && operands.obs > 0);
             let _ = (operands.seek_offset(), operands.truncates(), operands.seeks());

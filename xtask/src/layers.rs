@@ -32,13 +32,13 @@ const fn layer(
 const LAYERS: [Layer; 27] = [
     // Knows no storage: counts and sorts numbers.
     layer("statistics", &[], &[]),
-    // Only tools of the host.
+    // Only tools and tables of the host.
     layer("host", &[], &[]),
     layer("runtime", &[], &[]),
     layer("block", &["runtime"], &[]),
     // No block device here: the host's file systems are behind it too.
     layer("vfs", &["runtime"], &[]),
-    layer("devices", &["runtime", "block"], &["statistics"]),
+    layer("devices", &["host", "runtime", "block"], &["statistics"]),
     // Knows no file system, and no particular device.
     layer("volume", &["runtime", "block"], &["devices", "statistics"]),
     // Knows no inodes.
@@ -63,7 +63,7 @@ const LAYERS: [Layer; 27] = [
     // Knows no particular file system; `block` for its test pattern.
     layer("bench", &["statistics", "runtime", "block", "vfs"], &["devices", "ext4", "ext4-mkfs"]),
     // Knows no particular file system.
-    layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
+    layer("fuse", &["host", "runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
     // A stack described, and the one place where it is opened. `fuse` for the names of its options.
     layer(
         "setup",

@@ -32,7 +32,6 @@ mod error_log;
 mod fusermount;
 mod invalidator;
 mod mounted;
-pub mod mounts;
 mod option_table;
 mod options;
 mod read_ahead;

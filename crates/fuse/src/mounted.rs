@@ -21,9 +21,9 @@ use crate::connection;
 use crate::error::{MountError, Result};
 use crate::fusermount;
 use crate::invalidator::Invalidator;
-use crate::mounts::{self, MountPath};
 use crate::options::Options;
 use crate::read_ahead;
+use steadfast_host::mounts::{self, MountPath};
 
 /// Where the kernel's FUSE is.
 const DEVICE: &str = "/dev/fuse";

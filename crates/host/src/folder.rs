@@ -1,15 +1,13 @@
 //! Folders that are removed with what is in them, but never with what is mounted there.
 
-use std::ffi::OsString;
-use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use tempfile::TempDir;
 
 use crate::leftovers::{self, FolderLock};
+use crate::mounts::seen_by;
 
 /// A new folder for what is temporary, and to mount on. Removed with all that is in it when
 /// dropped, unless something is still mounted on it or below it: then it stays, because removing it
@@ -63,24 +61,18 @@ pub fn clear_leftovers() {
 
 /// Whether something is mounted on a folder or below it. Where that cannot be found out it is.
 pub(crate) fn has_mounts(folder: &Path) -> bool {
-    let mounts = fs::read("/proc/self/mountinfo");
-    mounts.map_or(true, |mounts| places(&mounts).any(|at| at.starts_with(folder)))
+    seen_by("self").map_or(true, |mounts| mounts.iter().any(|mount| mount.at.starts_with(folder)))
 }
 
 /// Where something is mounted, what was mounted last at the end.
 pub(crate) fn mounted() -> Vec<PathBuf> {
-    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    places(&mounts).collect()
+    seen_by("self").unwrap_or_default().into_iter().map(|mount| mount.at).collect()
 }
 
 /// The same of mounts that a process serves.
 pub(crate) fn fuse_mounted() -> Vec<PathBuf> {
-    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let kind = |line: &&[u8]| {
-        let mut words = line.split(|byte| *byte == b' ').skip_while(|word| *word != b"-");
-        words.nth(1).is_some_and(|kind| kind.starts_with(b"fuse"))
-    };
-    mounts.split(|byte| *byte == b'\n').filter(kind).filter_map(place).collect()
+    let mounts = seen_by("self").unwrap_or_default().into_iter();
+    mounts.filter(|mount| mount.kind.starts_with("fuse")).map(|mount| mount.at).collect()
 }
 
 impl Drop for Folder {
@@ -96,49 +88,10 @@ impl Drop for Folder {
     }
 }
 
-/// Where something is mounted: the fifth word of each line.
-fn places(mounts: &[u8]) -> impl Iterator<Item = PathBuf> {
-    mounts.split(|byte| *byte == b'\n').filter_map(place)
-}
-
-fn place(line: &[u8]) -> Option<PathBuf> {
-    let at = line.split(|byte| *byte == b' ').nth(4)?;
-    Some(OsString::from_vec(unescaped(at)).into())
-}
-
-/// A path as the kernel writes it: a backslash and three octal digits for what would end a word.
-fn unescaped(text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|_| first == b'\\');
-        let code = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::program::run;
-
-    #[test]
-    fn paths_are_as_the_kernel_writes_them() {
-        let line = b"36 35 98:0 / /tmp/a\\040b\\134c rw - ext4 x rw\n\n1 2 3";
-        let found: Vec<PathBuf> = places(line).collect();
-        assert_eq!(found, [Path::new("/tmp/a b\\c")]);
-        assert_eq!(unescaped(b"a\\9\\04"), b"a\\9\\04");
-    }
 
     /// Another file system, to which something was written.
     #[test]

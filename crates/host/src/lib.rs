@@ -1,6 +1,6 @@
 //! Loop devices and mounts of the host's kernel. Tests use the kernel as a judge (it mounts our
 //! images and recovers them after power cuts) and as a peer (it is measured beside Steadfast).
-//! Needs root.
+//! Needs root; but for the table of mounts ([`mounts`]), which says who has a device in use.
 //!
 //! Devices and mounts are released when the value is dropped, also if a test fails. This needs
 //! retries: a child process that was just started keeps inherited descriptors until it runs, and a
@@ -12,6 +12,7 @@ mod guard;
 mod leftovers;
 mod loops;
 mod mount;
+pub mod mounts;
 mod program;
 
 pub use folder::{Folder, clear_leftovers};

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use steadfast_host::mounts::seen_by;
 use steadfast_host::{LoopDevice, is_attached};
 
 use super::Result;
@@ -156,16 +157,9 @@ fn boot() -> Option<String> {
 
 /// Who uses a block device, as far as the table of mounts says.
 fn user_of(device: &Path) -> Option<String> {
-    // Not all of it need be text.
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let table = String::from_utf8_lossy(&table);
-    let wanted = device.to_str()?;
-    table.lines().find_map(|line| {
-        let (head, tail) = line.split_once(" - ")?;
-        let source = tail.split(' ').nth(1)?;
-        let at = head.split(' ').nth(4)?;
-        (source == wanted).then(|| format!("mounted at {at}: unmount it first"))
-    })
+    let mounts = seen_by("self").unwrap_or_default();
+    let mount = mounts.iter().find(|mount| Path::new(&mount.source) == device)?;
+    Some(format!("mounted at {}: unmount it first", mount.at.display()))
 }
 
 /// Detaches loop devices over files of a tree whose process is gone; their paths. Those of this

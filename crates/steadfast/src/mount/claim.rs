@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use steadfast_fuse::mounts;
+use steadfast_host::mounts;
 
 use super::place::own_file;
 

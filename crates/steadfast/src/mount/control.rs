@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 use steadfast_fuse::is_dead;
-use steadfast_fuse::mounts::{self, Mount};
+use steadfast_host::mounts::{self, Mount};
 use steadfast_stack::connection;
 
 use super::place;

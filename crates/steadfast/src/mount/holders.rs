@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use steadfast_vfs::path::shown;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
-use steadfast_fuse::mounts::{self, Mount};
+use steadfast_host::mounts::{self, Mount};
 
 use super::{control, place};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, anyhow};
 use rustix::mount::MountFlags;
 use serde_json::{Value, json};
-use steadfast_fuse::mounts;
+use steadfast_host::mounts;
 use steadfast_vfs::FileSystem;
 
 use super::served::ServedMount;

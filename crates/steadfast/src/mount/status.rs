@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use steadfast_devices::filter::Scheduler;
 use steadfast_devices::filter::schedule::Policy;
 use steadfast_ext4_format::ondisk::Compat;
-use steadfast_fuse::mounts;
+use steadfast_host::mounts;
 use steadfast_vfs::foreign::{Foreign, shown};
 
 use super::control::RunningMount;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
-use steadfast_fuse::mounts;
+use steadfast_host::mounts;
 
 use super::control::RunningMount;
 use super::ending::Ending;

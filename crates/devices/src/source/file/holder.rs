@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use rustix::fs::{FileType, fstat, major, minor};
+use steadfast_host::mounts::seen_by;
 
 /// A process that keeps something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,24 +56,9 @@ fn holder_in(locks: &str, place: &str) -> Option<u32> {
 
 /// Where a block device is mounted, in this mount namespace.
 pub fn mounted_at(device: u64) -> Option<PathBuf> {
-    let table = mount_table();
     let number = format!("{}:{}", major(device), minor(device));
-    table.lines().find_map(|line| {
-        let words: Vec<&str> = line.split(' ').collect();
-        (words.get(2) == Some(&number.as_str())).then(|| words.get(4).map(unescaped)).flatten()
-    })
-}
-
-/// The table of mounts, proc_pid_mountinfo(5). Not all of it need be text.
-pub(super) fn mount_table() -> String {
-    let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    String::from_utf8_lossy(&table).into_owned()
-}
-
-/// A path of the table of mounts: blanks and backslashes are octal there.
-pub(super) fn unescaped(word: &&str) -> PathBuf {
-    let codes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    codes.iter().fold((*word).to_owned(), |path, (code, sign)| path.replace(code, sign)).into()
+    let mounts = seen_by("self").unwrap_or_default();
+    mounts.into_iter().find_map(|mount| (mount.device == number).then_some(mount.at))
 }
 
 /// A process that has a block device open.
@@ -127,6 +113,5 @@ mod tests {
         assert_eq!(holder_in(list, "fe:00:77"), Some(12));
         assert_eq!(holder_in(list, "fe:00:78"), Some(13));
         assert_eq!(holder_in(list, "fe:00:79"), None);
-        assert_eq!(unescaped(&"/a\\040b\\134c"), PathBuf::from("/a b\\c"));
     }
 }

@@ -12,8 +12,8 @@ use rustix::fs::{
     statx,
 };
 use steadfast_block::Persistence;
+use steadfast_host::mounts::{Mount, seen_by};
 
-use super::holder::{mount_table, unescaped};
 use crate::source::pmem::of_block_device;
 
 /// `f_type` of tmpfs and ramfs (linux/magic.h).
@@ -99,8 +99,7 @@ pub(super) fn loop_device_is_going(device: &str) -> bool {
     let name = device.trim_start_matches("/dev/");
     let folder = Path::new("/sys/block").join(name);
     let Some(number) = line(folder.join("dev")) else { return true };
-    // The third field is major:minor.
-    let mounted = mount_table().lines().any(|mount| mount.split(' ').nth(2) == Some(&number));
+    let mounted = mounts().iter().any(|mount| mount.device == number);
     line(folder.join("loop/autoclear")).as_deref() == Some("1") && !mounted
 }
 
@@ -115,7 +114,7 @@ fn backing_file(folder: &Path) -> Option<PathBuf> {
 /// serves the file, which may never answer.
 pub(super) fn open_backing_file(dev: Dev) -> Option<OwnedFd> {
     let path = backing_file(&disk(dev))?;
-    if served_device(&mount_table(), &path).is_some() {
+    if served_device(&mounts(), &path).is_some() {
         return None;
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -124,7 +123,7 @@ pub(super) fn open_backing_file(dev: Dev) -> Option<OwnedFd> {
 
 /// The loop device that is attached to a file.
 pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
-    let mounts = mount_table();
+    let mounts = mounts();
     let mut found: Vec<String> = fs::read_dir("/sys/block")
         .ok()?
         .flatten()
@@ -145,17 +144,17 @@ pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
     found.into_iter().next()
 }
 
+/// The mounts that we see.
+fn mounts() -> Vec<Mount> {
+    seen_by("self").unwrap_or_default()
+}
+
 /// The device number, `major:minor`, of the FUSE mount that a path is in: the last of the deepest
-/// mounts above it, as proc_pid_mountinfo(5) lists them.
-fn served_device<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
-    let path = path.to_string_lossy();
-    let words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    let above = words.filter(|words| {
-        words.get(4).is_some_and(|at| Path::new(&*path).starts_with(unescaped(at)))
-    });
-    let words = above.max_by_key(|words| words[4].len())?;
-    let kind = words.iter().skip_while(|word| **word != "-").nth(1)?;
-    kind.starts_with("fuse").then(|| words[2])
+/// mounts above it.
+fn served_device<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a str> {
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.at));
+    let mount = above.max_by_key(|mount| mount.at.as_os_str().len())?;
+    mount.kind.starts_with("fuse").then_some(&mount.device)
 }
 
 #[cfg(test)]
@@ -168,7 +167,8 @@ mod tests {
             2 1 0:40 / /tmp/a rw shared:1 - tmpfs none rw\n\
             3 1 0:41 / /tmp/a rw - fuse.steadfast disk rw\n\
             4 3 0:42 / /tmp/a/b\\040c rw - ext4 /dev/loop1 rw\n";
-        let of = |path: &str| served_device(mounts, path.as_ref());
+        let mounts: Vec<Mount> = Mount::all_of(mounts.as_bytes()).collect();
+        let of = |path: &str| served_device(&mounts, path.as_ref());
         assert_eq!(
             (of("/tmp/a/disk"), of("/tmp/ab"), of("/tmp/a/b c/d")),
             (Some("0:41"), None, None)

@@ -46,6 +46,11 @@ impl Mount {
         word.and_then(|number| number.parse().ok())
     }
 
+    /// Those of a table.
+    pub fn all_of(table: &[u8]) -> impl Iterator<Item = Mount> {
+        table.split(|byte| *byte == b'\n').filter_map(Mount::parse)
+    }
+
     /// A line of the table. It is no text: paths and sources are any bytes.
     fn parse(line: &[u8]) -> Option<Mount> {
         let mut words = line.split(|byte| *byte == b' ');
@@ -88,8 +93,7 @@ impl MountPath {
 /// # Errors
 /// No such process, or no right to ask.
 pub fn seen_by(process: &str) -> io::Result<Vec<Mount>> {
-    let table = std::fs::read(format!("/proc/{process}/mountinfo"))?;
-    Ok(table.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect())
+    Ok(Mount::all_of(&std::fs::read(format!("/proc/{process}/mountinfo"))?).collect())
 }
 
 /// Looks at a path.
@@ -138,7 +142,7 @@ mod tests {
     #[test]
     fn blanks_in_paths_are_understood() {
         assert_eq!(unescaped(b"/mnt/a\\040b\\134c"), "/mnt/a b\\c");
-        assert_eq!(unescaped(b"/plain\\9"), "/plain\\9");
+        assert_eq!(unescaped(b"/plain\\9\\04"), "/plain\\9\\04");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use steadfast_volume::AssembleOptions;
 use steadfast_volume::member::read_label;
 
+use super::registry::failed;
 use super::{Device, Host, Result};
 use crate::config::HostConfig;
 use crate::endpoint::Endpoint;
@@ -166,11 +167,31 @@ impl Host {
                 checksums: volume.checksums,
                 ..Create::default()
             };
-            let made = self.take_existing(&create).unwrap_or_else(|| self.volumes.create(&create));
+            let new = || self.refuse_data(&create).and_then(|()| self.volumes.create(&create));
+            let made = self.take_existing(&create).unwrap_or_else(new);
             if let Err(e) = made {
                 tracing::error!("volume '{name}' of the configuration: {e}");
             }
         }
+    }
+
+    /// Refuses components that hold data of an unknown kind: a configuration does not say that they
+    /// may be overwritten. What is known is refused where it becomes a component.
+    fn refuse_data(&self, create: &Create) -> Result<()> {
+        create.components.iter().try_for_each(|name| {
+            let device = self.registry.endpoint(name)?.inner_device();
+            let is_known = !matches!(read_label(&device), Ok(None));
+            match device.first_data().map_err(|e| failed(name, e))? {
+                Some(at) if !is_known && (self.volumes.occupant)(&device).is_none() => {
+                    let what = format!(
+                        "holds data (byte {at} is not zero): steadfast volume create --host makes \
+                         it a component, and what it holds is lost"
+                    );
+                    Err(Refused.about(name, what))
+                }
+                _ => Ok(()),
+            }
+        })
     }
 
     /// A volume whose labels are there already, made by `steadfast volume create`. `None`: they are

@@ -6,7 +6,7 @@ use steadfast_stack::protocol::{Create, Destroy, Leg, NewName, Replace, Request}
 use steadfast_vfs::{FileSystem, OpenFlags};
 use steadfast_volume::ondisk::label::LayoutKind;
 
-use super::{Desk, HELD, component, create, image_at};
+use super::{Desk, HELD, IMAGE, Nowhere, component, create, image_at, start};
 
 /// A mirror `d10` of two concats, each of one device; `small` and `last` hold something else.
 fn desk() -> Desk {
@@ -90,4 +90,21 @@ fn a_leg_a_spare_and_a_volume() {
     refused(&desk, forced(stripe), "an interlace of 4097 bytes");
     // It goes on as before.
     desk.good(replace("a", "last"));
+}
+
+#[test]
+fn a_configuration_overwrites_no_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    ["a", "b"].iter().for_each(|image| image_at(&at(image), IMAGE));
+    // In the middle, and of no known kind.
+    let mut before = std::fs::read(at("a")).unwrap();
+    before[(IMAGE / 2) as usize] = 7;
+    std::fs::write(at("a"), &before).unwrap();
+    let config = "device.a.path = 'a'\ndevice.b.path = 'b'\nvolume.d10.components = ['a', 'b']\n";
+    let host = start(folder.path(), config, |_| None, Box::new(Nowhere)).unwrap();
+    assert!(std::fs::read(at("a")).unwrap() == before, "it was overwritten");
+    // Whoever says so by a command means it.
+    host.answer(Request::Create(create("d10", &["a", "b"]))).unwrap();
+    host.close().unwrap();
 }

@@ -8,8 +8,8 @@ use steadfast_devices::filter::{Fault, FaultRule, Faults, Scheduler, schedule};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
 use steadfast_runtime::{Nanos, now};
-use steadfast_volume::VolumeError;
 use steadfast_volume::member::{read_label, wipe_label};
+use steadfast_volume::{Mirror, VolumeError};
 
 use crate::description::{DeviceSource, Setup, Topology};
 use crate::driver::{Driver, DriverCost};
@@ -319,12 +319,23 @@ impl Blocks {
     /// The first that cannot be closed; a leg on a device of this machine has failed, which nobody
     /// has planned.
     pub fn close(&self) -> Result<(), SetupError> {
-        let legs = if self.is_used { self.volumes.check_legs() } else { Ok(()) };
+        let opened = || self.opened.iter().flat_map(|open| open.assembled.iter().rev());
+        let of_paths = opened().flat_map(|found| &found.volumes).filter_map(|v| v.mirror.as_ref());
+        let mut legs = of_paths.chain(self.volumes.mirrors()).map(check_legs);
+        let legs = if self.is_used { legs.find(Result::is_err).unwrap_or(Ok(())) } else { Ok(()) };
         self.volumes.close()?;
-        let opened = self.opened.iter().flat_map(|open| open.assembled.iter().rev());
-        opened.map(|found| found.close()).fold(Ok(()), Result::and)?;
+        opened().map(|found| found.close()).fold(Ok(()), Result::and)?;
         legs
     }
+}
+
+/// The first leg that has failed and is to keep its contents, as an error.
+fn check_legs(mirror: &Mirror) -> Result<(), SetupError> {
+    let status = mirror.status();
+    let mut legs = status.legs.into_iter().filter(|leg| !leg.volatile);
+    let Some(leg) = legs.find(|leg| leg.error.is_some()) else { return Ok(()) };
+    let (volume, leg, error) = (status.name, leg.name, leg.error.unwrap_or_default());
+    Err(SetupError::LegFailed { volume, leg, error })
 }
 
 /// Refuses a device of this machine that holds something.

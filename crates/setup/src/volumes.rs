@@ -229,18 +229,6 @@ impl OpenVolumes {
         Ok(self.keep(mirror))
     }
 
-    /// The first leg that has failed and is to keep its contents, as an error.
-    pub(crate) fn check_legs(&self) -> Result<(), SetupError> {
-        for status in self.mirrors.iter().map(Mirror::status) {
-            let mut legs = status.legs.into_iter().filter(|leg| !leg.volatile);
-            if let Some(leg) = legs.find(|leg| leg.error.is_some()) {
-                let (volume, leg, error) = (status.name, leg.name, leg.error.unwrap_or_default());
-                return Err(SetupError::LegFailed { volume, leg, error });
-            }
-        }
-        Ok(())
-    }
-
     /// Closes all of them, outer ones first.
     pub fn close(&self) -> Result<(), SetupError> {
         let each = self.mirrors.iter().rev().map(Mirror::close);

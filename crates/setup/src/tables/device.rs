@@ -10,6 +10,7 @@ use steadfast_devices::model::parameters::ModelKind;
 use steadfast_devices::model::{KINDS, ModelError, ModelParams};
 
 use crate::form::{Fields, FormValue, Value, one_of};
+use crate::path::memory::file;
 use crate::{DeviceSource, DeviceSpec, DriverCost, Namespace, single_values, table};
 
 table! {
@@ -78,7 +79,7 @@ impl Value for DeviceSpec {
 /// A device of this machine has no key that is for models.
 fn path(fields: &Fields<'_>) -> Option<PathBuf> {
     let path: PathBuf = fields.get("path")?;
-    if path.as_os_str().is_empty() {
+    if file(&path).as_os_str().is_empty() {
         fields.wrong("path", "the path is empty", "");
     }
     for (key, place) in fields.each().filter(|(key, _)| !["path", "fault"].contains(key)) {

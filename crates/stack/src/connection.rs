@@ -1,13 +1,15 @@
-//! The asking half of a control socket. Whoever listens may be anybody, or be stopped: no wait is
-//! for ever.
+//! Connections of control sockets. The other side may be anybody, or be stopped: each wait has an
+//! end, if the caller names one.
 
-use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::io::Result;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::protocol::LINE_MAX;
 
@@ -38,10 +40,9 @@ pub fn connect(socket: &Path, until: Instant) -> rustix::io::Result<UnixStream> 
 /// Sends a request, a line.
 ///
 /// # Errors
-/// As the system says.
-pub fn send(mut connection: &UnixStream, line: &str, until: Option<Instant>) -> Result<()> {
-    connection.set_write_timeout(left(until)?)?;
-    writeln!(connection, "{line}")
+/// As the system says; it took too long.
+pub fn send(connection: &UnixStream, line: &str, until: Option<Instant>) -> Result<()> {
+    Ok(send_all(connection, format!("{line}\n").as_bytes(), until)?)
 }
 
 /// The line of an answer, or its beginning where the other side has ended; it must be there in
@@ -49,28 +50,16 @@ pub fn send(mut connection: &UnixStream, line: &str, until: Option<Instant>) -> 
 ///
 /// # Errors
 /// As the system says; it took too long.
-pub fn receive(mut connection: &UnixStream, until: Option<Instant>) -> Result<Vec<u8>> {
-    let (mut line, mut piece) = (Vec::new(), [0; 4096]);
-    while line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
-        // Anew for each piece: who sends byte after byte gets no more time for it.
-        connection.set_read_timeout(left(until)?)?;
-        match connection.read(&mut piece) {
-            Ok(0) => break,
-            Ok(n) => line.extend_from_slice(&piece[..n]),
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) if e.kind() == ErrorKind::WouldBlock => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(line)
+pub fn receive(connection: &UnixStream, until: Option<Instant>) -> Result<Vec<u8>> {
+    Ok(receive_whole(connection, until, LINE_MAX, |line| line.last() == Some(&b'\n'))?)
 }
 
 /// Whether an answer begins, or the other side ends, within this time.
 ///
 /// # Errors
 /// As the system says.
-pub fn begins_within(connection: &UnixStream, time: Duration) -> Result<bool> {
-    connection.set_read_timeout(Some(time))?;
+pub(crate) fn begins_within(connection: &UnixStream, time: Duration) -> Result<bool> {
+    set_socket_timeout(connection, Timeout::Recv, Some(time))?;
     match rustix::net::recv(connection, &mut [0; 1], RecvFlags::PEEK) {
         Ok(_) => Ok(true),
         Err(Errno::AGAIN | Errno::INTR) => Ok(false),
@@ -78,11 +67,46 @@ pub fn begins_within(connection: &UnixStream, time: Duration) -> Result<bool> {
     }
 }
 
-/// The time left; an error when there is none.
-fn left(until: Option<Instant>) -> Result<Option<Duration>> {
-    let Some(until) = until else { return Ok(None) };
-    match until.saturating_duration_since(Instant::now()) {
-        Duration::ZERO => Err(Error::new(ErrorKind::TimedOut, "no answer in time")),
-        left => Ok(Some(left)),
+/// Sends all of it; who takes it byte after byte gets no more time.
+pub(crate) fn send_all(
+    connection: impl AsFd,
+    mut bytes: &[u8],
+    until: Option<Instant>,
+) -> rustix::io::Result<()> {
+    while !bytes.is_empty() {
+        set_socket_timeout(&connection, Timeout::Send, left(until)?)?;
+        match rustix::net::send(&connection, bytes, SendFlags::NOSIGNAL) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(e) => return Err(e),
+        }
     }
+    Ok(())
+}
+
+/// Receives until it is whole or so long, or the other side has ended.
+pub(crate) fn receive_whole(
+    connection: impl AsFd,
+    until: Option<Instant>,
+    most: u64,
+    is_whole: fn(&[u8]) -> bool,
+) -> rustix::io::Result<Vec<u8>> {
+    let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
+    while !is_whole(&bytes) && (bytes.len() as u64) < most {
+        // Anew for each piece: who sends byte after byte gets no more time for it.
+        set_socket_timeout(&connection, Timeout::Recv, left(until)?)?;
+        match rustix::net::recv(&connection, &mut piece, RecvFlags::empty()) {
+            Ok((0, _)) => break,
+            Ok((n, _)) => bytes.extend_from_slice(&piece[..n]),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(bytes)
+}
+
+/// The time left; an error when there is none.
+fn left(until: Option<Instant>) -> rustix::io::Result<Option<Duration>> {
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    if left == Some(Duration::ZERO) { Err(Errno::TIMEDOUT) } else { Ok(left) }
 }

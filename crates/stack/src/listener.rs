@@ -15,12 +15,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
-};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::Value;
 
+use crate::connection::{receive_whole, send_all};
 use crate::protocol::{LINE_MAX, RefusalKind, reply};
 
 /// Time limit for a caller to send its request, and for taking the answer.
@@ -209,7 +208,9 @@ fn serve_connection(connection: OwnedFd, talk: &Arc<Talk>, callers: &Arc<Mutex<C
     drop(all);
     let (talk, of) = (Arc::clone(talk), Arc::clone(callers));
     let converse = move || {
-        let asked = listened(&connection, &talk);
+        // What was sent before the caller has ended it need not be a whole request.
+        let until = || Some(Instant::now() + TIMEOUT);
+        let asked = receive_whole(&*connection, until(), talk.request_max, talk.is_whole);
         {
             let mut all = locked(&of);
             if all.silent.remove(&number).is_none() {
@@ -222,7 +223,7 @@ fn serve_connection(connection: OwnedFd, talk: &Arc<Talk>, callers: &Arc<Mutex<C
             let refused = talk.not_allowed.as_ref().filter(|_| !is_allowed(&connection));
             let answer = refused.cloned().unwrap_or_else(|| (talk.answer)(&request));
             // A caller that does not read the answer misses it.
-            let _ = answered(&connection, &answer);
+            let _ = send_all(&*connection, &answer, until());
         }
         locked(&of).answered -= 1;
     };
@@ -230,43 +231,6 @@ fn serve_connection(connection: OwnedFd, talk: &Arc<Talk>, callers: &Arc<Mutex<C
     if started.is_err() {
         locked(callers).silent.remove(&number);
     }
-}
-
-/// A request, or its beginning where the caller has ended it; it need not be text.
-fn listened(connection: &OwnedFd, talk: &Talk) -> rustix::io::Result<Vec<u8>> {
-    let until = Instant::now() + TIMEOUT;
-    let (mut request, mut piece) = (Vec::new(), [0; 4096]);
-    while !(talk.is_whole)(&request) && (request.len() as u64) < talk.request_max {
-        // For each piece again: a caller that sends byte after byte gets no more time.
-        set_socket_timeout(connection, Timeout::Recv, Some(left(until)?))?;
-        match rustix::net::recv(connection, &mut piece, RecvFlags::empty()) {
-            Ok((0, _)) => break,
-            Ok((n, _)) => request.extend_from_slice(&piece[..n]),
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(request)
-}
-
-/// Sends an answer; one who takes it byte after byte gets no more time either.
-fn answered(connection: &OwnedFd, mut answer: &[u8]) -> rustix::io::Result<()> {
-    let until = Instant::now() + TIMEOUT;
-    while !answer.is_empty() {
-        set_socket_timeout(connection, Timeout::Send, Some(left(until)?))?;
-        match rustix::net::send(connection, answer, SendFlags::NOSIGNAL) {
-            Ok(n) => answer = &answer[n..],
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
-}
-
-/// The time left; an error when there is none.
-fn left(until: Instant) -> rustix::io::Result<Duration> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(Errno::TIMEDOUT) } else { Ok(left) }
 }
 
 /// Whether the peer is root, or this process's own user.

@@ -12,9 +12,10 @@ use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_volume::AssemblyReport;
 
 use crate::error::SetupError;
+pub(crate) use volume::from_folder;
 pub use volume::{
-    MemberDevices, absolute, assembled, from_folder, members_of, open_all, open_members,
-    refuse_member, refuse_twice,
+    MemberDevices, absolute, assembled, members_of, open_all, open_members, refuse_member,
+    refuse_twice,
 };
 
 /// How a path is opened.

@@ -439,6 +439,10 @@ fn the_sensitivity_is_printed_and_wrong_use_is_reported() {
     assert!(std::fs::read_to_string(d.path().join("s.svg")).unwrap().starts_with("<svg"));
     d.bad(&format!("{asked} --figure rewrite/nobody"), 2);
     d.bad(&format!("{asked} --figure rewrite"), 2);
+    let unknown = d.bad(&format!("{asked} --figure rewrit/external"), 2);
+    assert!(unknown.contains("test 'rewrit' is unknown"), "{unknown}");
+    let not_run = d.bad(&format!("{asked} --figure pwritev/external"), 2);
+    assert!(not_run.contains("that test is not run"), "{not_run}");
     d.bad("lab sensitivity tiny.toml --size huge", 2);
     d.bad("lab sensitivity data-at-risk", 2);
     assert!(d.good("lab drives").contains("ST9146853SS"));

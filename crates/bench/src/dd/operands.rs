@@ -124,18 +124,12 @@ impl Reader {
         match key {
             b"if" => self.read.input = Some(OsStr::from_bytes(value).to_owned()),
             b"of" => self.read.output = Some(OsStr::from_bytes(value).to_owned()),
-            b"conv" => {
-                self.read.conv.extend(self.flags(value, words::conv, "invalid conversion")?)
-            }
-            b"iflag" => {
-                self.read.iflags.extend(self.flags(value, words::named, "invalid input flag")?)
-            }
-            b"oflag" => {
-                self.read.oflags.extend(self.flags(value, words::named, "invalid output flag")?)
-            }
+            b"conv" => self.read.conv.extend(self.flags(value, words::conv, "conversion")?),
+            b"iflag" => self.read.iflags.extend(self.flags(value, words::named, "input flag")?),
+            b"oflag" => self.read.oflags.extend(self.flags(value, words::named, "output flag")?),
             b"status" => {
                 // Of several the last one counts.
-                let given = self.flags(value, words::status, "invalid status level")?;
+                let given = self.flags(value, words::status, "status level")?;
                 self.read.status = given.last().copied().unwrap_or_default();
             }
             b"ibs" => self.read.ibs = self.size(value)?,
@@ -182,11 +176,11 @@ impl Reader {
         &self,
         value: &[u8],
         read: fn(&str) -> Option<T>,
-        wrong: &str,
+        what: &str,
     ) -> Result<Vec<T>, Wrong> {
         let known = |word: &[u8]| {
             let known = std::str::from_utf8(word).ok().and_then(read);
-            known.ok_or_else(|| (format!("{wrong}: {}", self.charset.quoted(word)), true))
+            known.ok_or_else(|| (format!("invalid {what}: {}", self.charset.quoted(word)), true))
         };
         value.split(|b| *b == b',').map(known).collect()
     }

@@ -81,7 +81,7 @@ pub(super) fn check(
 }
 
 /// The names of all tests, those that the scenario gives too.
-fn tests(workload: Option<&Workload>) -> Vec<String> {
+pub fn tests(workload: Option<&Workload>) -> Vec<String> {
     let own = test_names().chain(ReadFile::ALL.map(ReadFile::test)).map(str::to_owned);
     let dd = workload.into_iter().flat_map(|w| &w.dd).map(|spec| spec.test.clone());
     let hdparm = workload.into_iter().flat_map(|w| &w.hdparm);

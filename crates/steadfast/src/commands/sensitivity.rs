@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_lab::Watch;
-use steadfast_lab::scenario::Scenario;
+use steadfast_lab::scenario::{Scenario, tests};
 use steadfast_lab::sensitivity::{self, Options};
 use steadfast_vfs::foreign;
 use steadfast_vfs::options::choose;
@@ -44,7 +44,10 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<CommandEnd> {
     // All of them, also where one cannot be written: they are what the time was spent for.
     let written = json_file.map_or(Ok(()), |file| file.write(&json));
     let drawn = match (svg_file, sensitivity::svg(&found, figure)) {
-        (Some(file), Some(svg)) => file.write(&terminal::harmless(&svg)),
+        (Some(file), Some(svg)) => file.write(terminal::harmless(&svg)),
+        (_, None) if figure.is_some() => {
+            Err(Usage("--figure: that test is not run: nothing is drawn of it".into()).into())
+        }
         _ => Ok(()),
     };
     all([printed.map_err(Into::into), written, drawn])?;
@@ -62,14 +65,18 @@ fn figure_of(text: &str) -> Result<(&str, &str), Usage> {
 }
 
 fn check_figure(scenario: &Scenario, figure: Option<(&str, &str)>) -> Result<(), Usage> {
-    let Some((_, variant)) = figure else { return Ok(()) };
+    let Some((test, variant)) = figure else { return Ok(()) };
     let baseline = scenario.baseline();
     let others = scenario.variants.iter().filter(|v| v.run.speed() && v.name != baseline);
     let known: Vec<&str> = others.map(|v| v.name.as_str()).collect();
-    if known.contains(&variant) {
-        return Ok(());
+    if !known.contains(&variant) {
+        usage!("--figure: variant '{variant}' is unknown: {}", choose(known));
     }
-    Err(Usage(format!("--figure: variant '{variant}' is unknown: {}", choose(known))))
+    let tests = tests(Some(&scenario.workload));
+    if !tests.iter().any(|known| known == test) {
+        usage!("--figure: test '{test}' is unknown: {}", choose(tests));
+    }
+    Ok(())
 }
 
 /// Lists the drives with their sources.

@@ -12,7 +12,6 @@ use steadfast_crash::states::{Choice, StateBound};
 use steadfast_devices::filter::record::{DeviceId, Media, MediaError};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
-use steadfast_lab::size;
 use steadfast_peers::KernelFs;
 use steadfast_vfs::options::choose;
 
@@ -121,8 +120,7 @@ impl Setup {
     fn checked(self) -> Result<Setup, Usage> {
         let Setup { size, .. } = self;
         if !((1 << 20)..=DEVICE_BYTES_MAX).contains(&size) {
-            let shown = size::shown(size);
-            usage!("--size {shown}: choose from 1m to 64g, in steps of 4k");
+            usage!("--size: choose from 1m to 64g, in steps of 4k");
         }
         if size < self.disk.least_bytes() {
             let (name, least) = (self.disk.name(), self.disk.least_bytes() >> 20);

@@ -90,6 +90,8 @@ impl Drop for Folder {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::program::run;
 

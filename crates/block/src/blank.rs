@@ -51,7 +51,8 @@ fn looked_at(size: u64) -> impl Iterator<Item = Range<u64>> {
         let at = (u128::from(size) * u128::from(n) / u128::from(PIECES)) as u64 / PIECE * PIECE;
         at..at + PIECE
     });
-    let others = middle.skip(1).chain([(size - ENDS.min(size)) / PIECE * PIECE..size]);
+    let end = (size - ENDS.min(size)) / PIECE * PIECE..size;
+    let others = middle.skip(1).chain(std::iter::once(end));
     std::iter::once(start).chain(others.filter(move |_| !is_whole))
 }
 
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_small_device_is_looked_at_whole_and_a_large_one_in_many_places() {
-        assert_eq!(looked_at(WHOLE_MAX).collect::<Vec<_>>(), [0..WHOLE_MAX]);
+        assert!(looked_at(WHOLE_MAX).eq(std::iter::once(0..WHOLE_MAX)));
         let size = (16 << 40) + 4096;
         let ranges: Vec<Range<u64>> = looked_at(size).collect();
         assert_eq!((ranges[0].start, ranges[ranges.len() - 1].end), (0, size));

@@ -144,7 +144,8 @@ impl HostConfig {
                 if !names.contains(&used) {
                     wrong(format!("there is no device or volume '{used}'"));
                 }
-                if let Some(other) = users.insert(used.clone(), name) {
+                // Twice in one is noted above.
+                if let Some(other) = users.insert(used.clone(), name).filter(|o| o != name) {
                     wrong(format!("'{used}' is a component of '{other}' already"));
                 }
             }

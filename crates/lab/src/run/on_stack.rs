@@ -36,7 +36,7 @@ impl Setting {
             topology.look(name, overwrite).map_err(refused)
         })?;
         self.scenario.variants.iter().filter(|v| v.kernel.is_none()).try_for_each(|variant| {
-            let refused = |why| LabError::from(VariantError::from(why).of(variant));
+            let refused = |why| VariantError::from(why).of(variant);
             Devices::open(&self.scenario.setup_of(variant), overwrite).map(drop).map_err(refused)
         })
     }

@@ -58,7 +58,7 @@ use reads::Reads;
 use reals::Reals;
 use setting::{Part, Report, Setting};
 use timings::Timings;
-use workload::{JobResult, Workload};
+use workload::Workload;
 
 /// Runs a scenario with one seed, to the end. `progress` is called now and then with the share
 /// that is done and what is going on.
@@ -87,6 +87,9 @@ pub fn run_seeds(
 ) -> Result<Results, LabError> {
     if options.peers {
         peers::check(scenario)?;
+    }
+    if options.real.is_some() {
+        peers::available(scenario, "--real")?;
     }
     let mut settings = Vec::new();
     // Of the whole, what the runs in real time take; 0 without any.
@@ -199,14 +202,13 @@ impl Setting {
         measured.then_some(Part::Speed).into_iter().collect()
     }
 
-    fn job(&self, job: jobs::Job, report: Report) -> Result<JobResult, LabError> {
+    fn job(&self, job: jobs::Job, report: Report) -> jobs::JobEnd {
         let variant = &self.scenario.variants[job.variant];
         let load = &*self.loads[job.load];
-        let done = match self.options.real {
+        match self.options.real {
             Some(_) => self.in_real_time(load, variant, report),
             None => load.run(self, variant, job.part, report),
-        };
-        done.map_err(|e| e.of(variant))
+        }
     }
 }
 

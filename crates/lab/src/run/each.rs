@@ -61,7 +61,10 @@ pub(crate) fn measure_each(
                 let measured = outcome.measurements.iter().filter_map(Measurement::row::<SpeedRow>);
                 rows.extend(measured.cloned());
             }
-            (Some(Err(e)), _) => failures.push((job.seed, e)),
+            (Some(Err(e)), _) => {
+                let variant = &settings[job.seed].scenario.variants[job.variant];
+                failures.push((job.seed, e.of(variant)));
+            }
             _ => {}
         }
     }

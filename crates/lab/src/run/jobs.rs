@@ -12,7 +12,7 @@ use steadfast_runtime::spawn;
 
 use super::setting::{Part, Report, Setting, Watch};
 use super::workload::JobResult;
-use crate::LabError;
+use crate::{LabError, VariantError};
 
 /// A job: a seed, a variant and a workload, each by its place, and what of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct Job {
 }
 
 /// What came of a job.
-pub(super) type JobEnd = Result<JobResult, LabError>;
+pub(super) type JobEnd = Result<JobResult, VariantError>;
 
 /// From a job to what shows progress.
 enum Message {
@@ -183,7 +183,11 @@ impl<'a> State<'a> {
                 self.shares[job] = 1.0;
                 self.running[job] = false;
                 match *outcome {
-                    Err(e) if !self.kept => self.failed = self.failed.take().or(Some(e)),
+                    Err(e) if !self.kept => {
+                        let Job { seed, variant, .. } = self.jobs[job];
+                        let variant = &self.settings[seed].scenario.variants[variant];
+                        self.failed.get_or_insert(e.of(variant));
+                    }
                     outcome => {
                         self.kept |= outcome.is_ok();
                         self.outcomes[job] = Some(outcome);

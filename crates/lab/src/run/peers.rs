@@ -38,17 +38,23 @@ pub(super) struct Peers {
     pub notes: Vec<Note>,
 }
 
+/// Looks whether this machine can run the kernel's file systems of a scenario.
+pub(super) fn available(scenario: &Scenario, option: &'static str) -> Result<(), LabError> {
+    for kernel in scenario.variants.iter().filter_map(|v| v.kernel.as_deref()) {
+        let unknown = || OptionError::UnknownKernel(kernel.to_owned());
+        let fs = KernelFs::of_name(kernel).ok_or_else(unknown);
+        fs.and_then(|fs| Ok(fs.available()?)).map_err(|why| why.of(option))?;
+    }
+    Ok(())
+}
+
 /// Looks whether the peers that were asked for can be run.
 pub(super) fn check(scenario: &Scenario) -> Result<(), LabError> {
     let wrong = |why: OptionError| why.of("--peers");
-    let kernels = || scenario.variants.iter().filter(|v| v.run == RunKind::Peer);
-    if kernels().next().is_none() {
+    if !scenario.variants.iter().any(|v| v.run == RunKind::Peer) {
         return Err(wrong(OptionError::NoPeers));
     }
-    for kernel in kernels().filter_map(|v| v.kernel.as_deref()) {
-        let unknown = || wrong(OptionError::UnknownKernel(kernel.to_owned()));
-        KernelFs::of_name(kernel).ok_or_else(unknown)?.available().map_err(|e| wrong(e.into()))?;
-    }
+    available(scenario, "--peers")?;
     for (name, device) in scaled(scenario).topology.devices {
         let scale = scenario.workload.peers_scale;
         let of = |why| wrong(OptionError::Device { device: name, scale, why });

@@ -295,6 +295,9 @@ fn the_kernels_file_system_is_measured_on_the_same_device() {
         println!("SKIPPED: mounting needs root");
         return;
     }
+    let d = desk(&format!("{OWN}{KERNELS}mount = \"unheard-of\"\n"));
+    let failed = d.bad("lab run own.toml --real", 1);
+    assert_eq!(failed.matches("variant 'kernel'").count(), 1, "{failed}");
     let d = desk(&format!("{OWN}{KERNELS}"));
     let run = measured(&d.good("lab run own.toml --real --json -"));
     let speeds = rows(&run, "speed");

@@ -119,16 +119,12 @@ impl Charset {
             Charset::Ascii => ('\'', '\''),
             Charset::Utf8 => ('\u{2018}', '\u{2019}'),
         };
-        let mut text = open.to_string();
-        for c in characters(word, self) {
-            match c {
-                Ok(c) if c == close || c == '\\' => text.extend(['\\', c]),
-                Ok(c) => text.push(c),
-                Err(escape) => text += &escape,
-            }
-        }
-        text.push(close);
-        text
+        let shown = |c: Result<char, String>| match c {
+            Ok(c) if c == close || c == '\\' => format!("\\{c}"),
+            Ok(c) => c.to_string(),
+            Err(escape) => escape,
+        };
+        format!("{open}{}{close}", characters(word, self).map(shown).collect::<String>())
     }
 }
 

@@ -66,7 +66,7 @@ fn variants(top: &Fields<'_>, tables: &[Fields<'_>], workload: Option<&Workload>
     let kernels: Vec<&Variant> = variants.iter().filter(|v| v.kernel.is_some()).collect();
     let Some(workload) = workload.filter(|_| !kernels.is_empty()) else { return };
     let has_iozone = workload.iozone.is_some() || !workload.configurations.is_empty();
-    if !has_iozone && !(has_files && workload.kinds().len() == 1) {
+    if !(has_iozone || has_files && workload.kinds().len() == 1) {
         let what = "a variant with `kernel` runs `iozone`, or `files` with nothing beside it";
         return top.wrong("workload", what, "put it into a scenario of its own");
     }

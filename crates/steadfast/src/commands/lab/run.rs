@@ -138,7 +138,7 @@ pub fn show_saved(args: &LabShow, out: &mut dyn Write) -> Result<()> {
         usage!("{file}: nothing is called so; the tables are {known}");
     }
     let wanted = [("--report", args.report.as_deref()), ("--chart", args.chart.as_deref())];
-    let [report, chart] = outputs::tried(wanted, &file.to_string())?;
+    let [report, chart] = outputs::tried(wanted, file.to_string())?;
     let printed = match args.json {
         true => summary::json(&results).map_err(Into::into).and_then(|s| Ok(write!(out, "{s}")?)),
         false => show(&results, &args.looks, &choice, out),
@@ -161,14 +161,14 @@ fn layout(looks: &TableLooks) -> Layout {
 fn write([json, report, chart]: &[Option<Output>; 3], results: &Results) -> Result<()> {
     let json = json.as_ref().map_or(Ok(()), |json| json.write(&summary::json(results)?));
     let report = report.as_ref().map_or(Ok(()), |html| {
-        html.write(&report::html(results))?;
+        html.write(report::html(results))?;
         let path = html.path();
         // A browser takes it from anywhere.
         let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         terminal::note(&format!("Report, for a browser: {}", whole.display()));
         Ok(())
     });
-    let chart = chart.as_ref().map_or(Ok(()), |chart| chart.write(&report::chart_svg(results)));
+    let chart = chart.as_ref().map_or(Ok(()), |chart| chart.write(report::chart_svg(results)));
     all([json, report, chart])
 }
 

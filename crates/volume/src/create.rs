@@ -8,7 +8,7 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, DeviceInfo};
 
 use crate::assemble::{Volume, assemble_one};
-use crate::error::{Result, VolumeError};
+use crate::error::Result;
 use crate::member::{LabelledDevice, check_new, write_label};
 use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
@@ -65,9 +65,7 @@ fn check_name(name: &str) -> Result<()> {
     if good && !name.starts_with('-') {
         return Ok(());
     }
-    Err(VolumeError::refused(format!(
-        "'{name}' is no name for a volume: 1 to {NAME_MAX} letters, digits and -_.:+"
-    )))
+    refuse!("'{name}' is no name for a volume: 1 to {NAME_MAX} letters, digits and -_.:+")
 }
 
 /// Refuses the same device in two places.
@@ -75,7 +73,7 @@ fn check_twice(devices: &[&Device]) -> Result<()> {
     for (n, a) in devices.iter().enumerate() {
         if devices[n + 1..].iter().any(|b| Arc::ptr_eq(a, b)) {
             let name = a.info().name;
-            return Err(VolumeError::refused(format!("{name}: is given twice")));
+            refuse!("{name}: is given twice");
         }
     }
     Ok(())
@@ -85,17 +83,17 @@ fn region_for(size: u64, options: &MirrorOptions) -> Result<u32> {
     let chosen = || default_region(size, options.checksums);
     let region = options.region_bytes.unwrap_or_else(chosen);
     if options.checksums && region < checksums::REGION_MIN {
-        return Err(VolumeError::refused(format!(
+        refuse!(
             "regions of {region} bytes: with checksums a region has at least {}",
             checksums::REGION_MIN
-        )));
+        );
     }
     let good = region.is_power_of_two() && (REGION_MIN..=REGION_MAX).contains(&region);
     if !good || size.div_ceil(u64::from(region.max(1))) > REGIONS_MAX {
-        return Err(VolumeError::refused(format!(
+        refuse!(
             "regions of {region} bytes: a region has a power of two of {REGION_MIN} to \
              {REGION_MAX} bytes, and a volume at most {REGIONS_MAX}"
-        )));
+        );
     }
     Ok(region)
 }
@@ -114,8 +112,7 @@ fn plan_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<M
     check_policies(options.policies)?;
     check_twice(&legs.iter().map(|l| &l.device).collect::<Vec<_>>())?;
     if legs.is_empty() || legs.len() > LEGS_MAX {
-        let what = format!("a mirror has 1 to {LEGS_MAX} legs, not {}", legs.len());
-        return Err(VolumeError::refused(what));
+        refuse!("a mirror has 1 to {LEGS_MAX} legs, not {}", legs.len());
     }
     let whole = legs.iter().filter(|l| !l.partial);
     let smallest = whole.map(|l| l.device.info().size).min().unwrap_or(0);
@@ -127,12 +124,12 @@ fn plan_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<M
         .into_iter()
         .unzip();
     if let Some(second) = made.iter().filter(|leg| leg.partial).nth(1) {
-        return Err(VolumeError::refused(format!("{}: {ONE_PARTIAL}", second.name)));
+        refuse!("{}: {ONE_PARTIAL}", second.name);
     }
     if made.iter().all(|leg| leg.volatile) {
-        return Err(VolumeError::refused(
-            "a mirror needs a leg that keeps its contents without power; all of these lose them",
-        ));
+        refuse!(
+            "a mirror needs a leg that keeps its contents without power; all of these lose them"
+        );
     }
     let size = size_of(&made, region, options.size)?;
     Ok(MirrorPlan { legs: made, infos, region, size })
@@ -145,7 +142,7 @@ fn plan_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<M
 /// What [`create_mirror`] refuses.
 pub fn planned_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<Device> {
     let plan = plan_mirror(name, legs, options)?;
-    Ok(Arc::new(rows::PlannedVolume(describe(name, plan.size, &plan.infos, false))))
+    Ok(Arc::new(rows::AbsentDevice::planned(describe(name, plan.size, &plan.infos, false))))
 }
 
 /// Creates a mirror of one to four legs.
@@ -185,23 +182,21 @@ fn size_of(legs: &[Leg], region: u32, wanted: Option<u64>) -> Result<u64> {
     let (name, room) = least.map_or(("", 0), |leg| (&leg.name, leg.room));
     let most = room - room % region;
     if most == 0 {
-        return Err(VolumeError::refused(format!(
+        refuse!(
             "{name}: is too small: with labels and map it has room for {room} bytes, a volume has \
              at least one region of {region}"
-        )));
+        );
     }
     let size = wanted.unwrap_or(most);
     if size > most {
         let more = least.map_or(0, |leg| size.saturating_add(leg.device_bytes - leg.room));
-        return Err(VolumeError::refused(format!(
-            "{name}: is too small: for {size} bytes with labels and map a leg needs {more}"
-        )));
+        refuse!("{name}: is too small: for {size} bytes with labels and map a leg needs {more}");
     }
     if size == 0 || !size.is_multiple_of(region) {
-        return Err(VolumeError::refused(format!(
+        refuse!(
             "a volume of {size} bytes: it has whole regions of {region}, for example {}",
             size.next_multiple_of(region).clamp(region, most)
-        )));
+        );
     }
     Ok(size)
 }
@@ -229,13 +224,11 @@ fn plan_rows(
     let what = kind.name();
     if devices.is_empty() || devices.len() > MEMBERS_MAX {
         let count = devices.len();
-        let what = format!("a {what} has 1 to {MEMBERS_MAX} components, not {count}");
-        return Err(VolumeError::refused(what));
+        refuse!("a {what} has 1 to {MEMBERS_MAX} components, not {count}");
     }
     let unit = u64::from(interlace.unwrap_or(BLOCK as u32));
     if unit == 0 || unit % BLOCK != 0 || unit > 100 << 20 {
-        let what = format!("an interlace of {unit} bytes: whole blocks of {BLOCK}, at most 100 MB");
-        return Err(VolumeError::refused(what));
+        refuse!("an interlace of {unit} bytes: whole blocks of {BLOCK}, at most 100 MB");
     }
     let mut members = Vec::new();
     let mut layouts = Vec::new();
@@ -246,8 +239,7 @@ fn plan_rows(
         let bytes = layout.room(info.size);
         let bytes = bytes - bytes % unit;
         if bytes == 0 {
-            let what = format!("{}: is too small to be a component", info.name);
-            return Err(VolumeError::refused(what));
+            refuse!("{}: is too small to be a component", info.name);
         }
         let state = MemberState::Active;
         members.push(Member {
@@ -281,7 +273,7 @@ pub fn planned_rows(
     force: bool,
 ) -> Result<Device> {
     let plan = plan_rows(name, devices, interlace, force)?;
-    Ok(Arc::new(rows::PlannedVolume(plan.info)))
+    Ok(Arc::new(rows::AbsentDevice::planned(plan.info)))
 }
 
 /// Makes a concat, or with an interlace a stripe, of these devices.

@@ -53,6 +53,13 @@ pub enum VolumeError {
     Refused(String),
 }
 
+/// Returns with a [`VolumeError::Refused`] of this text.
+macro_rules! refuse {
+    ($($text:tt)+) => {
+        return Err($crate::VolumeError::refused(format!($($text)+)))
+    };
+}
+
 impl VolumeError {
     pub(crate) fn incomplete(what: impl Into<String>) -> Self {
         VolumeError::Incomplete(what.into())

@@ -11,9 +11,11 @@
 //!
 //! The bytes on the members are described in `ondisk` and in docs/mirrors.md.
 
+#[macro_use]
+mod error;
+
 pub mod assemble;
 pub mod create;
-mod error;
 mod joined;
 pub mod member;
 pub mod mirror;

@@ -185,28 +185,25 @@ pub fn check_new(device: &Arc<dyn BlockDevice>, force: bool) -> Result<DeviceInf
     let info = device.info();
     let name = &info.name;
     if info.read_only {
-        return Err(VolumeError::refused(format!("{name}: is read-only, a member is written")));
+        refuse!("{name}: is read-only, a member is written");
     }
     if u64::from(info.logical_block) > BLOCK {
-        let what = format!("{name}: has blocks of {} bytes, at most {BLOCK}", info.logical_block);
-        return Err(VolumeError::refused(what));
+        refuse!("{name}: has blocks of {} bytes, at most {BLOCK}", info.logical_block);
     }
     if !has_room(&info) {
         let (size, least) = (info.size, MAP_AT + 2 * BLOCK);
-        return Err(VolumeError::refused(format!(
-            "{name}: is too small: it has {size} bytes, a member at least {least}"
-        )));
+        refuse!("{name}: is too small: it has {size} bytes, a member at least {least}");
     }
     if force {
         return Ok(info);
     }
     if let Some(found) = read_label(device)? {
         let (volume, slot) = (&found.label.name, found.label.slot);
-        return Err(VolumeError::refused(format!(
+        refuse!(
             "{name}: is member {slot} of volume '{volume}' ({}); destroy that volume first, or \
              overwrite the label with --force",
             found.label.volume
-        )));
+        );
     }
     Ok(info)
 }

@@ -56,16 +56,28 @@ pub(crate) fn describe(name: &str, is_stripe: bool, size: u64, below: &[DeviceIn
     }
 }
 
-/// A volume that is not made yet: it describes itself, and answers nothing.
-pub(crate) struct PlannedVolume(pub DeviceInfo);
+/// A device that is not there: it describes itself, and answers nothing.
+pub struct AbsentDevice {
+    /// What it was or will be.
+    pub info: DeviceInfo,
+    /// Why it does not answer.
+    pub reason: &'static str,
+}
 
-impl BlockDevice for PlannedVolume {
+impl AbsentDevice {
+    /// A volume that is not made yet.
+    pub(crate) fn planned(info: DeviceInfo) -> AbsentDevice {
+        AbsentDevice { info, reason: "it is not made yet" }
+    }
+}
+
+impl BlockDevice for AbsentDevice {
     fn info(&self) -> DeviceInfo {
-        self.0.clone()
+        self.info.clone()
     }
 
     fn submit(&self, _: Request) -> Completion {
-        let (device, reason) = (self.0.name.clone(), "it is not made yet".to_owned());
+        let (device, reason) = (self.info.name.clone(), self.reason.to_owned());
         Completion::ready(Err(BlockError::Gone { device, reason }))
     }
 }

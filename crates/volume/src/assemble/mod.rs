@@ -172,10 +172,10 @@ fn depth_of(volume: &Volume, done: &AssemblyReport) -> usize {
 fn refuse_deeper(device: &Device, name: &str) -> Result<Option<Uuid>> {
     match read_label(device)? {
         None => Ok(None),
-        Some(_) => Err(VolumeError::refused(format!(
+        Some(_) => refuse!(
             "volume '{name}': {DEPTH_MAX} volumes are inside of each other, and it is a member of \
              another one: more are not assembled"
-        ))),
+        ),
     }
 }
 
@@ -216,7 +216,7 @@ pub fn assemble_one(members: Vec<LabelledDevice>, options: &AssembleOptions) -> 
 
 fn assemble_group(members: Vec<LabelledDevice>, options: &AssembleOptions) -> Result<Volume> {
     let Some(first) = members.first() else {
-        return Err(VolumeError::refused("no members were given"));
+        refuse!("no members were given");
     };
     refuse_twins(&members)?;
     match first.label.kind {
@@ -230,13 +230,13 @@ fn refuse_twins(members: &[LabelledDevice]) -> Result<()> {
     for (n, a) in members.iter().enumerate() {
         let same = |b: &&LabelledDevice| lineage::own_uuid(&b.label) == lineage::own_uuid(&a.label);
         if let Some(b) = members[n + 1..].iter().find(same) {
-            return Err(VolumeError::refused(format!(
+            refuse!(
                 "{} and {} carry the label of the same member of volume '{}': one is a copy of \
                  the other; give only the one that counts",
                 a.name(),
                 b.name(),
                 a.label.name
-            )));
+            );
         }
     }
     Ok(())

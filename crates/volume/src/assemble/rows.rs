@@ -12,7 +12,7 @@ pub(super) fn assemble(members: Vec<LabelledDevice>) -> Result<Volume> {
     // OK to unwrap by default: the caller gives at least one.
     let Some(newest) = members.iter().map(|m| &m.label).max_by_key(|l| l.generation).cloned()
     else {
-        return Err(VolumeError::refused("no members were given"));
+        refuse!("no members were given");
     };
     let mut components = Vec::new();
     for (slot, wanted) in newest.members.iter().enumerate() {

@@ -3,7 +3,7 @@
 use super::Mirror;
 use super::leg::Leg;
 use super::state::State;
-use crate::error::{Result, VolumeError};
+use crate::error::Result;
 
 impl Mirror {
     /// Makes the volume larger: to `size` bytes, or as large as its legs allow.
@@ -41,8 +41,7 @@ impl State {
         // A partial leg holds what it can.
         let legs = || self.legs.iter().flatten().filter(|leg| !leg.partial);
         if let Some(away) = legs().find(|leg| !leg.is_active()) {
-            let what = format!("{}: is not in use; all legs must grow together", away.name);
-            return Err(VolumeError::refused(what));
+            refuse!("{}: is not in use; all legs must grow together", away.name);
         }
         let region = self.regions.region_bytes();
         let by_map = |leg: &Leg| self.regions_max(leg) * region;
@@ -52,23 +51,21 @@ impl State {
         if size > most {
             let least = legs().min_by_key(|leg| leg.room.min(by_map(leg)));
             let least = least.map_or("", |leg| &leg.name);
-            return Err(VolumeError::refused(format!(
-                "{name}: cannot have {size} bytes: {least} has room for {most}"
-            )));
+            refuse!("{name}: cannot have {size} bytes: {least} has room for {most}");
         }
         if !size.is_multiple_of(region) {
             // There is room for the larger one: `most` is whole regions.
             let less = size - size % region;
             let more = less + region;
-            return Err(VolumeError::refused(format!(
+            refuse!(
                 "{name}: {size} bytes are not whole regions of {region}: {less} or {more} would be"
-            )));
+            );
         }
         if size < now {
-            return Err(VolumeError::refused(format!(
+            refuse!(
                 "{name}: has {now} bytes; a volume is never made smaller, what it holds would be \
                  cut off"
-            )));
+            );
         }
         Ok(size)
     }

@@ -84,11 +84,11 @@ fn with_frames(leg: Leg, new: &NewLeg, region_bytes: u32) -> Result<Leg> {
     let leg = partial_leg(Leg { map_blocks: 0, ..leg }, &new.device, start, region_bytes.into());
     if leg.room == 0 {
         let need = start + u64::from(region_bytes) + BLOCK;
-        return Err(VolumeError::refused(format!(
+        refuse!(
             "{}: is too small to hold a single region: with labels it needs {need} bytes, and has \
              {size}",
             leg.name
-        )));
+        );
     }
     Ok(leg)
 }
@@ -154,35 +154,33 @@ impl State {
         let (name, size) = (&leg.name, self.regions.size());
         let other = self.legs.partial() & !place.map_or(0, bit);
         if leg.partial && other != 0 {
-            return Err(VolumeError::refused(format!("{name}: {}", ONE_PARTIAL)));
+            refuse!("{name}: {}", ONE_PARTIAL);
         }
         if leg.room < size && !leg.partial {
             let need = size + (leg.device_bytes - leg.room);
-            return Err(VolumeError::refused(format!(
+            refuse!(
                 "{name}: is too small: the volume has {size} bytes, and with labels and map a leg \
                  needs {need}; it has {}. As a partial leg (--partial) it would hold what is used \
                  most",
                 leg.device_bytes
-            )));
+            );
         }
         if self.regions_max(leg) < self.regions.count().into() {
-            return Err(VolumeError::refused(format!(
-                "{name}: its map or its checksums have no room for a volume of {size} bytes"
-            )));
+            refuse!("{name}: its map or its checksums have no room for a volume of {size} bytes");
         }
         if info.logical_block > self.info.logical_block {
-            return Err(VolumeError::refused(format!(
+            refuse!(
                 "{name}: has blocks of {} bytes, the volume has promised blocks of {}",
-                info.logical_block, self.info.logical_block
-            )));
+                info.logical_block,
+                self.info.logical_block
+            );
         }
         let Some(device) = leg.own_device() else { return Ok(()) };
         let others = self.legs.iter().enumerate().filter(|(slot, _)| Some(*slot) != place);
         let legs = others.filter_map(|(_, l)| l.as_ref()?.own_device());
         let spares = self.spares.iter().filter_map(|s| s.device.as_ref());
         if legs.chain(spares).any(|other| Arc::ptr_eq(other, device)) {
-            let what = format!("{name}: is a leg or a spare of this mirror already");
-            return Err(VolumeError::refused(what));
+            refuse!("{name}: is a leg or a spare of this mirror already");
         }
         Ok(())
     }
@@ -198,10 +196,7 @@ impl State {
                 && !self.sources(r, false).is_empty()
         };
         if self.resyncing || (0..self.regions.count()).any(to_copy) {
-            return Err(VolumeError::refused(format!(
-                "{}: a resync is not complete, {what} has to wait for it",
-                self.info.name
-            )));
+            refuse!("{}: a resync is not complete, {what} has to wait for it", self.info.name);
         }
         Ok(())
     }
@@ -288,7 +283,7 @@ impl Metadata {
         match state.legs[slot].as_ref() {
             Some(leg) if leg.state == MemberState::Failed => {
                 let why = leg.erred.clone().unwrap_or_default();
-                Err(VolumeError::refused(format!("{}: failed at once: {why}", leg.name)))
+                refuse!("{}: failed at once: {why}", leg.name)
             }
             _ => Ok(()),
         }
@@ -415,7 +410,7 @@ impl Mirror {
             let (mut state, ()) = self.0.checked(|state| {
                 if !state.member(slot)?.is_active() {
                     let name = &state.member(slot)?.name;
-                    return Err(VolumeError::refused(format!("{name}: is not in use")));
+                    refuse!("{name}: is not in use");
                 }
                 state.check_busy("taking a leg offline")?;
                 state.check_not_last(slot, "taking it offline")
@@ -490,16 +485,16 @@ impl Mirror {
             let state = self.0.state.lock();
             let leg = state.member(slot)?;
             if leg.is_active() {
-                return Err(VolumeError::refused(format!("{}: is in use", leg.name)));
+                refuse!("{}: is in use", leg.name);
             }
             (leg.uuid, leg.name.clone(), leg.own_device().cloned(), leg.left, leg.volatile)
         };
         let Some(device) = device.or(known) else {
-            return Err(VolumeError::refused(format!("{name}: is not there")));
+            refuse!("{name}: is not there");
         };
         let advice = "replace it instead, which copies everything";
         let Some(found) = read_label(&device)?.filter(|found| found.overwritten.is_none()) else {
-            return Err(VolumeError::refused(format!("{name}: has no label any more: {advice}")));
+            refuse!("{name}: has no label any more: {advice}");
         };
         let refused = |what: &str| {
             let (name, mirror) = (found.name(), &self.0.name);

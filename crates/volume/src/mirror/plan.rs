@@ -28,15 +28,19 @@ pub(super) struct Plan {
     pub durable: u8,
 }
 
-/// What goes to which leg: all of the range where the leg holds its regions. `sums` are the
-/// checksums of its blocks, where the mirror has them.
-pub(super) fn plan(
-    state: &mut State,
-    offset: u64,
-    data: &Payload,
-    fua: bool,
-    sums: Option<&[u32]>,
-) -> Plan {
+/// A write to the volume.
+#[derive(Clone, Copy)]
+pub(super) struct MirrorWrite<'a> {
+    pub offset: u64,
+    pub data: &'a Payload,
+    pub fua: bool,
+    /// The checksums of its blocks, where the mirror has them.
+    pub sums: Option<&'a [u32]>,
+}
+
+/// What goes to which leg: all of the range where the leg holds its regions.
+pub(super) fn plan(state: &mut State, write: MirrorWrite<'_>) -> Plan {
+    let MirrorWrite { offset, data, fua, sums } = write;
     let len = data.len() as u64;
     let regions = state.regions.of(offset, len);
     let (active, durable) = (state.legs.active(), state.legs.durable());
@@ -69,14 +73,8 @@ pub(super) fn plan(
 
 /// The same of a write whose range is held by itself: it may be acknowledged before all legs have
 /// it.
-pub(super) fn plan_held(
-    state: &mut State,
-    ticket: Ticket,
-    (offset, data): (u64, &Payload),
-    fua: bool,
-    sums: Option<&[u32]>,
-) -> Plan {
-    let plan = plan(state, offset, data, fua, sums);
+pub(super) fn plan_held(state: &mut State, ticket: Ticket, write: MirrorWrite<'_>) -> Plan {
+    let plan = plan(state, write);
     if plan.awaited != u8::MAX {
         state.ranges.plan_behind(ticket);
     }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::error::VolumeError;
 use crate::ondisk::label::LEGS_MAX;
 
 /// Which leg serves a read, of those that hold the range.
@@ -54,10 +53,9 @@ pub struct Policies {
 /// Refuses policies that name a leg that no mirror has.
 pub(crate) fn check_policies(policies: Policies) -> crate::Result<()> {
     match policies.read {
-        ReadPolicy::Preferred(slot) if slot >= LEGS_MAX => Err(VolumeError::refused(format!(
-            "leg {slot} cannot be preferred: legs have the places 0 to {}",
-            LEGS_MAX - 1
-        ))),
+        ReadPolicy::Preferred(slot) if slot >= LEGS_MAX => {
+            refuse!("leg {slot} cannot be preferred: legs have the places 0 to {}", LEGS_MAX - 1)
+        }
         _ => Ok(()),
     }
 }

@@ -104,23 +104,13 @@ impl Core {
             frames.vacate(victim);
             self.release(ticket);
         }
-        self.copy_to_partial(region, slot)?;
+        // An unreadable region is not promoted.
+        self.copy_to(region, Some(bit(slot)))?;
         Ok(Some(victim.is_some()))
     }
 }
 
 impl Replicas {
-    fn copy_to_partial(&self, region: u32, slot: usize) -> Result<u64> {
-        let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
-        let copied = self.copy_held(region, bit(slot));
-        self.release(ticket);
-        match copied {
-            // An unreadable region is not promoted.
-            Err(_) if self.state.lock().stopped().is_none() => Ok(0),
-            copied => copied,
-        }
-    }
-
     /// Promotes the hottest regions while the partial leg has room; `done` counts them.
     pub(super) fn refill(&self, throttle: ResyncThrottle, done: &mut ResyncReport) -> Result<()> {
         let (slot, frames, hottest) = {
@@ -140,7 +130,7 @@ impl Replicas {
             if !frames.has_room() || done.regions as usize >= most || self.state.lock().closing {
                 break;
             }
-            let bytes = self.copy_to_partial(region, slot)?;
+            let bytes = self.copy_to(region, Some(bit(slot)))?.unwrap_or(0);
             done.regions += u64::from(bytes > 0);
             done.bytes += bytes;
             self.keep_to(throttle, bytes);

@@ -12,7 +12,7 @@ use super::Mirror;
 use super::leg::Leg;
 use super::legs::{NewLeg, leg_on};
 use super::state::State;
-use crate::error::{Result, VolumeError};
+use crate::error::Result;
 use crate::member::wipe_label;
 use crate::ondisk::Layout;
 use crate::ondisk::label::MemberState;
@@ -98,9 +98,7 @@ impl Mirror {
             (None, Some(device)) => {
                 NewLeg { device: Arc::clone(device), volatile, partial, force: true }
             }
-            (None, None) => {
-                return Err(VolumeError::refused(format!("{name}: is not there: name a device")));
-            }
+            (None, None) => refuse!("{name}: is not there: name a device"),
         };
         Ok((new_leg, old))
     }

@@ -19,7 +19,6 @@ use super::checksums::UnflushedRecord;
 use super::core::Replicas;
 use super::leg::{Leg, LegFailure, bit, mask_of, send_all, slots};
 use super::state::State;
-use crate::error::VolumeError;
 use crate::ondisk::label::LEGS_MAX;
 use crate::ondisk::map::RegionState;
 use crate::planted::Bug;
@@ -45,9 +44,7 @@ impl ResyncThrottle {
     /// Refuses one that lets nothing through.
     pub(super) fn check(self, what: &str) -> crate::Result<()> {
         match self.bytes_per_second {
-            Some(0) => {
-                Err(VolumeError::refused(format!("a {what} at 0 bytes a second never ends")))
-            }
+            Some(0) => refuse!("a {what} at 0 bytes a second never ends"),
             _ => Ok(()),
         }
     }
@@ -194,28 +191,29 @@ impl Replicas {
 
     /// Copies a region to all legs that lack it; how many bytes that were.
     pub(super) fn copy_region(&self, region: u32, done: &mut ResyncReport) -> Result<u64> {
+        let copied = self.copy_to(region, None)?;
+        done.unreadable += u64::from(copied.is_none());
+        done.regions += u64::from(copied.is_some_and(|bytes| bytes > 0));
+        done.bytes += copied.unwrap_or(0);
+        Ok(copied.unwrap_or(0))
+    }
+
+    /// Copies a region to these legs, or to all but the partial one; `None`: it cannot be read.
+    pub(super) fn copy_to(&self, region: u32, legs: Option<u8>) -> Result<Option<u64>> {
         let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
-        let whole = !self.state.lock().legs.partial();
-        let copied = self.copy_held(region, whole);
+        let legs = legs.unwrap_or_else(|| !self.state.lock().legs.partial());
+        let copied = self.copy_held(region, legs);
         self.release(ticket);
         match copied {
-            Ok(bytes) => {
-                done.regions += u64::from(bytes > 0);
-                done.bytes += bytes;
-                Ok(bytes)
-            }
-            Err(_) if self.state.lock().stopped().is_none() => {
-                done.unreadable += 1;
-                Ok(0)
-            }
-            Err(error) => Err(error),
+            Err(_) if self.state.lock().stopped().is_none() => Ok(None),
+            copied => copied.map(Some),
         }
     }
 
     /// Copies a region, whose range is locked, to those of these legs on which it is stale. An
     /// out-of-sync region is copied to all that differ; if its primary cannot be read, another leg
     /// becomes the primary.
-    pub(super) fn copy_held(&self, region: u32, legs: u8) -> Result<u64> {
+    fn copy_held(&self, region: u32, legs: u8) -> Result<u64> {
         let mut tried = 0;
         loop {
             match self.copy_once(region, legs) {

@@ -109,12 +109,11 @@ impl State {
         self.check_leg(leg, info, None)?;
         if leg.volatile {
             let name = &leg.name;
-            return Err(VolumeError::refused(format!("{name}: a spare must be durable")));
+            refuse!("{name}: a spare must be durable");
         }
         if self.spares.len() == SPARES_MAX {
             let name = &self.info.name;
-            let what = format!("{name}: a mirror has at most {SPARES_MAX} spares");
-            return Err(VolumeError::refused(what));
+            refuse!("{name}: a mirror has at most {SPARES_MAX} spares");
         }
         Ok(())
     }
@@ -124,11 +123,8 @@ impl State {
         let of = &self.info.name;
         match (all().next(), all().nth(1)) {
             (Some((at, _)), None) => Ok(at),
-            (None, _) => Err(VolumeError::refused(format!("{name}: is no spare of '{of}'"))),
-            (Some(_), Some(_)) => {
-                let what = format!("{name}: two spares of '{of}' have this name");
-                Err(VolumeError::refused(what))
-            }
+            (None, _) => refuse!("{name}: is no spare of '{of}'"),
+            (Some(_), Some(_)) => refuse!("{name}: two spares of '{of}' have this name"),
         }
     }
 

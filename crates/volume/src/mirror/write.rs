@@ -19,7 +19,7 @@ use steadfast_runtime::{Mutex, MutexGuard, spawn};
 
 use super::Core;
 use super::leg::{LegFailure, LegRequest, bit, send_all};
-use super::plan::{Plan, filled_up, plan, plan_held, sums_of};
+use super::plan::{MirrorWrite, Plan, filled_up, plan, plan_held, sums_of};
 use super::policy::WritePolicy;
 use super::ranges::Ticket;
 use super::state::State;
@@ -43,10 +43,8 @@ impl Core {
         fua: bool,
     ) -> Completion {
         let sums = self.sums(offset, &data);
-        let quick = {
-            let mut state = self.state.lock();
-            self.plan_quick(&mut state, offset, &data, fua, sums.as_deref())
-        };
+        let write = MirrorWrite { offset, data: &data, fua, sums: sums.as_deref() };
+        let quick = self.plan_quick(&mut self.state.lock(), write);
         if let Some((ticket, plan)) = quick {
             return self.send(ticket, plan, false);
         }
@@ -58,13 +56,14 @@ impl Core {
     /// needs no task of its own.
     pub(super) fn write_now(self: &Arc<Self>, offset: u64, data: Payload, fua: bool) -> Result<()> {
         let sums = self.sums(offset, &data);
+        let write = MirrorWrite { offset, data: &data, fua, sums: sums.as_deref() };
         let quick = {
             let mut state = self.state.lock();
             if let Some(refused) = state.refuses_writes() {
                 return Err(refused);
             }
             check(&state.info, &Request::Write { offset, data: data.clone(), fua })?;
-            self.plan_quick(&mut state, offset, &data, fua, sums.as_deref())
+            self.plan_quick(&mut state, write)
         };
         match quick {
             Some((ticket, plan)) => self.send(ticket, plan, true).wait().map(drop),
@@ -82,14 +81,8 @@ impl Core {
     }
 
     /// A plan for a write that need not wait for anything.
-    fn plan_quick(
-        &self,
-        state: &mut State,
-        offset: u64,
-        data: &Payload,
-        fua: bool,
-        sums: Option<&[u32]>,
-    ) -> Option<(Ticket, Plan)> {
+    fn plan_quick(&self, state: &mut State, write: MirrorWrite<'_>) -> Option<(Ticket, Plan)> {
+        let MirrorWrite { offset, data, fua, sums } = write;
         let len = data.len() as u64;
         if let Some(known) = &state.checksums
             && (sums.is_none() || known.must_save())
@@ -109,7 +102,7 @@ impl Core {
             return None;
         }
         let ticket = state.ranges.try_take(offset, offset + len)?;
-        Some((ticket, plan_held(state, ticket, (offset, data), fua, sums)))
+        Some((ticket, plan_held(state, ticket, write)))
     }
 
     /// The checksums of a write of whole blocks, where they are wanted.
@@ -292,7 +285,8 @@ impl Core {
             let (ticket, turn) = state.ranges.queue(offset, end);
             drop(state);
             drop(turn.wait());
-            if let Some(plan) = self.plan_if_ready(ticket, (offset, data), fua, sums.as_deref()) {
+            let write = MirrorWrite { offset, data, fua, sums: sums.as_deref() };
+            if let Some(plan) = self.plan_if_ready(ticket, write) {
                 return self.send(ticket, plan, true).wait().map(drop);
             }
             // Cleaned, discarded, or a leg has gone meanwhile.
@@ -301,21 +295,15 @@ impl Core {
     }
 
     /// A plan for a range that is held, if it may be carried out now.
-    fn plan_if_ready(
-        &self,
-        ticket: Ticket,
-        (offset, data): (u64, &Payload),
-        fua: bool,
-        sums: Option<&[u32]>,
-    ) -> Option<Plan> {
+    fn plan_if_ready(&self, ticket: Ticket, write: MirrorWrite<'_>) -> Option<Plan> {
         let mut state = self.state.lock();
-        let mut regions = state.regions.of(offset, data.len() as u64);
+        let mut regions = state.regions.of(write.offset, write.data.len() as u64);
         let ready = state.refuses_writes().is_none()
             && state.is_settled()
-            && !self.needs_whole(&state, &regions, fua)
+            && !self.needs_whole(&state, &regions, write.fua)
             && self.refuse_orphans(&state, &regions).is_ok()
             && regions.all(|r| state.is_ready(r));
-        ready.then(|| plan_held(&mut state, ticket, (offset, data), fua, sums))
+        ready.then(|| plan_held(&mut state, ticket, write))
     }
 
     /// Whether a write must hold its regions whole: it is the first of one, must make the first one
@@ -367,7 +355,8 @@ impl Core {
         let (at, whole) = filled_up(&state, offset, data, &blank);
         let serial = state.policies.write == WritePolicy::Serial;
         let sums = self.sums(at, &whole);
-        let plan = plan(&mut state, at, &whole, fua, sums.as_deref());
+        let write = MirrorWrite { offset: at, data: &whole, fua, sums: sums.as_deref() };
+        let plan = plan(&mut state, write);
         let range = plan.range;
         drop(state);
         let failed = carry_out(plan, serial);

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
-use steadfast_block::{
-    BlockDevice, BlockError, Completion, DeviceInfo, Persistence, Request, Result,
-};
+use steadfast_block::{BlockDevice, Completion, DeviceInfo, Persistence, Request, Result};
 use steadfast_devices::filter::{Stat, StatCounters};
 use steadfast_runtime::RwLock;
+use steadfast_volume::rows::AbsentDevice;
 
 pub(crate) type Device = Arc<dyn BlockDevice>;
 
@@ -37,20 +36,6 @@ impl BlockDevice for EndpointDevice {
 
     fn first_data(&self) -> Result<Option<u64>> {
         self.device().first_data()
-    }
-}
-
-/// In the place of a device that is being opened again.
-struct OfflineDevice(DeviceInfo);
-
-impl BlockDevice for OfflineDevice {
-    fn info(&self) -> DeviceInfo {
-        self.0.clone()
-    }
-
-    fn submit(&self, _: Request) -> Completion {
-        let (device, reason) = (self.0.name.clone(), "it could not be opened again".to_owned());
-        Completion::ready(Err(BlockError::Gone { device, reason }))
     }
 }
 
@@ -98,8 +83,8 @@ impl Endpoint {
         &self,
         open: impl FnOnce() -> std::result::Result<Arc<dyn BlockDevice>, E>,
     ) -> std::result::Result<(), E> {
-        let info = self.opened.device().info();
-        *self.opened.0.write() = Arc::new(OfflineDevice(info));
+        let (info, reason) = (self.opened.device().info(), "it could not be opened again");
+        *self.opened.0.write() = Arc::new(AbsentDevice { info, reason });
         let device = open()?;
         *self.opened.0.write() = device;
         Ok(())

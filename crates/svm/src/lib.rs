@@ -9,6 +9,7 @@
 //! * [`forms`]: `metastat` whole, `-p` and `-c`, `metaparam`, `metadb`, `metahs -i`, `ramdiskadm`;
 //! * [`iostat`]: rates from two readings of counters.
 
+#[macro_use]
 pub mod command;
 pub mod forms;
 mod getopt;

@@ -32,7 +32,7 @@ pub fn plain(word: &str) -> Result<String, CommandError> {
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+".contains(c);
     if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(plain) {
-        return Err(CommandError::about(word, "illegal name"));
+        refuse!(word, "illegal name");
     }
     Ok(name.to_owned())
 }
@@ -50,9 +50,9 @@ pub(crate) fn no_such_set(set: &str) -> CommandError {
 /// The drive that a slice is on: `c5t0d0s0` is on `c5t0d0`. Other names are their own drive.
 fn drive(slice: &str) -> &str {
     let Some((drive, number)) = slice.rsplit_once('s') else { return slice };
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let is_drive = drive.starts_with('c') && drive.rsplit_once('d').is_some_and(|(_, n)| digits(n));
-    if is_drive && digits(number) { drive } else { slice }
+    let unit = drive.rsplit_once('d').filter(|_| drive.starts_with('c'));
+    let is_drive = unit.is_some_and(|(_, unit)| is_number(unit));
+    if is_drive && is_number(number) { drive } else { slice }
 }
 
 /// The drive that a slice is on; the slice itself, where several of `known` are on it.
@@ -63,8 +63,12 @@ pub fn drive_or_slice<'n>(slice: &'n str, known: &[&str]) -> &'n str {
 
 /// Whether a name is one of those that the volume manager gave before names could be chosen.
 pub(crate) fn is_numbered(name: &str) -> bool {
-    let number = name.strip_prefix('d').unwrap_or_default();
-    !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+    name.strip_prefix('d').is_some_and(is_number)
+}
+
+/// Whether a word is digits.
+pub(crate) fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// What to sort names by, so that `d2` comes before `d10`.

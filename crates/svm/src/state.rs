@@ -186,21 +186,24 @@ impl State {
         None
     }
 
+    /// What a volume is made of; `None`: there is no such volume.
+    pub(crate) fn parts(&self, name: &str) -> Option<Vec<&str>> {
+        if let Some(mirror) = self.mirror(name) {
+            return Some(mirror.submirrors.iter().map(|s| s.name.as_str()).collect());
+        }
+        let components = self.concat(name)?.rows.iter().flat_map(|r| &r.components);
+        Some(components.map(String::as_str).collect())
+    }
+
     /// The slices under a volume, from the left to the right.
     pub fn slices<'s>(&'s self, name: &'s str) -> Vec<&'s str> {
         let (mut found, mut open) = (Vec::new(), vec![(name, 0_usize)]);
         while let Some((name, depth)) = open.pop() {
-            let parts: Vec<&str> = if depth > self.concats.len() + self.mirrors.len() {
-                Vec::new()
-            } else if let Some(mirror) = self.mirror(name) {
-                mirror.submirrors.iter().map(|s| s.name.as_str()).collect()
-            } else if let Some(concat) = self.concat(name) {
-                concat.rows.iter().flat_map(|r| r.components.iter().map(String::as_str)).collect()
-            } else {
-                found.push(name);
-                continue;
-            };
-            open.extend(parts.into_iter().rev().map(|part| (part, depth + 1)));
+            match self.parts(name) {
+                _ if depth > self.concats.len() + self.mirrors.len() => {}
+                Some(parts) => open.extend(parts.into_iter().rev().map(|part| (part, depth + 1))),
+                None => found.push(name),
+            }
         }
         found
     }

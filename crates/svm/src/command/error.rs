@@ -23,6 +23,13 @@ impl CommandError {
     }
 }
 
+/// Returns with a [`CommandError`] about what has this name, of this text.
+macro_rules! refuse {
+    ($name:expr, $($text:tt)+) => {
+        return Err($crate::command::CommandError::about($name, format!($($text)+)).into())
+    };
+}
+
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.about {

@@ -1,6 +1,6 @@
 //! metaclear(1M): takes volumes apart.
 
-use super::error::{CommandError, Misuse, usage};
+use super::error::{Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -42,9 +42,7 @@ pub(super) fn parse(words: &[String]) -> Result<Clear, Misuse> {
     let (mut all, mut force, mut under) = (false, false, false);
     for option in given {
         match option.letter {
-            'p' => {
-                return Err(CommandError::about("-p", "soft partitions are not supported").into());
-            }
+            'p' => refuse!("-p", "soft partitions are not supported"),
             'a' => all = true,
             'f' => force = true,
             _ => under = true,

@@ -46,10 +46,10 @@ pub(super) fn parse(words: &[String]) -> Result<Db, Misuse> {
                     return Err(wrong(CommandError::about(option.argument, "bad format"), USAGE));
                 }
             }
-            'k' | 'p' => {
-                let what = "there is no system file here that a boot would read";
-                return Err(CommandError::about(format!("-{}", option.letter), what).into());
-            }
+            'k' | 'p' => refuse!(
+                format!("-{}", option.letter),
+                "there is no system file here that a boot would read"
+            ),
             // -f: nothing is forced, because nothing is changed.
             _ => {}
         }

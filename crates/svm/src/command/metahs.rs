@@ -55,20 +55,20 @@ pub(super) fn parse(words: &[String]) -> Result<Spares, Misuse> {
         (Some('d'), [pool, spares @ ..]) if !spares.is_empty() => {
             Spares::Delete(pool_named(pool)?, name::all_plain(spares)?)
         }
-        (Some('d'), [pool]) => {
-            let what = "a hot spare pool is not deleted: it goes with its mirror; name the spares";
-            return Err(CommandError::about(pool.as_str(), what).into());
-        }
-        (Some('a'), [pool]) => {
-            let what = "an empty hot spare pool is not made: a mirror has its own hot spares";
-            return Err(CommandError::about(pool.as_str(), what).into());
-        }
+        (Some('d'), [pool]) => refuse!(
+            pool.as_str(),
+            "a hot spare pool is not deleted: it goes with its mirror; name the spares"
+        ),
+        (Some('a'), [pool]) => refuse!(
+            pool.as_str(),
+            "an empty hot spare pool is not made: a mirror has its own hot spares"
+        ),
         (Some('i'), names) => Spares::Show(name::all_plain(names)?),
-        (Some('e' | 'r'), [pool, ..]) => {
-            let what = "a hot spare is not enabled or replaced: it waits (metahs -d takes it \
-                        back), or has become a submirror (metadetach takes that away)";
-            return Err(CommandError::about(pool.as_str(), what).into());
-        }
+        (Some('e' | 'r'), [pool, ..]) => refuse!(
+            pool.as_str(),
+            "a hot spare is not enabled or replaced: it waits (metahs -d takes it \
+                        back), or has become a submirror (metadetach takes that away)"
+        ),
         _ => return Err(usage(USAGE)),
     };
     Ok(command)

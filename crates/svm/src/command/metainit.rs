@@ -2,6 +2,7 @@
 
 use super::error::{CommandError, Misuse, usage, wrong};
 use super::mirror_options::{ReadOption, WriteOption, pass};
+use super::scaled;
 use crate::getopt::options;
 use crate::name;
 use crate::state::BLOCK;
@@ -78,39 +79,29 @@ pub(super) fn parse(words: &[String]) -> Result<Init, Misuse> {
             'n' => check_only = true,
             // Volumes are assembled when the host starts, and it keeps no table that a person
             // writes.
-            letter => {
-                let what = "there is no md.tab here: a host keeps its volumes, and assembles them \
-                            when it starts";
-                return Err(CommandError::about(format!("-{letter}"), what).into());
-            }
+            letter => refuse!(
+                format!("-{letter}"),
+                "there is no md.tab here: a host keeps its volumes, and assembles them \
+                            when it starts"
+            ),
         }
     }
     let Some((first, rest)) = rest.split_first() else { return Err(usage(USAGE)) };
     let name = name::plain(first)?;
     let what = match rest.split_first() {
-        None => {
-            let what = "there is no md.tab here: say what it is to be made of";
-            return Err(CommandError::about(name, what).into());
-        }
+        None => refuse!(name, "there is no md.tab here: say what it is to be made of"),
         Some((option, rest)) if option == "-m" => mirror(&name, rest)?,
-        Some((option, _)) if option == "-r" => {
-            return Err(CommandError::about(name, "RAID-5 volumes are not supported").into());
-        }
-        Some((option, _)) if option == "-p" => {
-            return Err(CommandError::about(name, "soft partitions are not supported").into());
-        }
-        Some((number, _)) if is_too_large(number) => {
-            let what = format!("{number}: too many stripes");
-            return Err(CommandError::about(name, what).into());
-        }
+        Some((option, _)) if option == "-r" => refuse!(name, "RAID-5 volumes are not supported"),
+        Some((option, _)) if option == "-p" => refuse!(name, "soft partitions are not supported"),
+        Some((number, _)) if is_too_large(number) => refuse!(name, "{number}: too many stripes"),
         Some((number, rest)) => match number.parse::<u32>() {
             Ok(rows) => concat(&name, rows, rest)?,
             Err(_) if number.starts_with('-') => return Err(usage(USAGE)),
-            Err(_) => {
-                let what = "hot spare pools are not supported: a hot spare is given to a mirror \
-                            (metahs -a MIRROR COMPONENT)";
-                return Err(CommandError::about(name, what).into());
-            }
+            Err(_) => refuse!(
+                name,
+                "hot spare pools are not supported: a hot spare is given to a mirror \
+                            (metahs -a MIRROR COMPONENT)"
+            ),
         },
     };
     Ok(Init { name, force, check_only, what })
@@ -140,9 +131,7 @@ fn mirror(name: &str, words: &[String]) -> Result<InitVolume, Misuse> {
                         }
                     };
                     if read != ReadOption::RoundRobin && read != reads {
-                        return Err(
-                            CommandError::about(name, "-g and -r exclude each other").into()
-                        );
+                        refuse!(name, "-g and -r exclude each other");
                     }
                     read = reads;
                 }
@@ -159,24 +148,20 @@ fn mirror(name: &str, words: &[String]) -> Result<InitVolume, Misuse> {
     };
     match <[String; 1]>::try_from(submirrors) {
         Ok([submirror]) => Ok(InitVolume::Mirror { submirror, read, write, pass }),
-        Err(none) if none.is_empty() => {
-            Err(CommandError::about(name, "not enough submirrors specified").into())
-        }
-        Err(several) => {
-            let what = format!(
-                "a mirror is made with one submirror: nothing says that {} hold the same; attach \
+        Err(none) if none.is_empty() => refuse!(name, "not enough submirrors specified"),
+        Err(several) => refuse!(
+            name,
+            "a mirror is made with one submirror: nothing says that {} hold the same; attach \
                  the others (metattach {name} {})",
-                several.join(", "),
-                several[1]
-            );
-            Err(CommandError::about(name, what).into())
-        }
+            several.join(", "),
+            several[1]
+        ),
     }
 }
 
 /// A number that is too large to be one of stripes.
 fn is_too_large(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) && word.parse::<u32>().is_err()
+    name::is_number(word) && word.parse::<u32>().is_err()
 }
 
 /// What follows `NAME NUMSTRIPES`.
@@ -231,8 +216,10 @@ fn twice(name: &str, rows: &[NewRow]) -> Result<(), CommandError> {
     let all: Vec<&String> = rows.iter().flat_map(|row| &row.components).collect();
     for (at, component) in all.iter().enumerate() {
         if all[..at].contains(component) {
-            let what = format!("has appeared more than once in the specification of {name}");
-            return Err(CommandError::about(component.as_str(), what));
+            refuse!(
+                component.as_str(),
+                "has appeared more than once in the specification of {name}"
+            );
         }
     }
     Ok(())
@@ -240,20 +227,11 @@ fn twice(name: &str, rows: &[NewRow]) -> Result<(), CommandError> {
 
 /// An interlace: `32k`, `16b`, `1m`; blocks without a letter.
 fn bytes(name: &str, text: &str) -> Result<u64, CommandError> {
-    let invalid = || {
+    let bytes = scaled(text, BLOCK).filter(|bytes| INTERLACES.contains(bytes));
+    bytes.ok_or_else(|| {
         let what = format!("{text}: invalid interlace: 16b to 100m, with b, k or m");
         CommandError::about(name, what)
-    };
-    let (number, unit) = match text.to_ascii_lowercase().char_indices().last() {
-        Some((at, 'b')) => (&text[..at], BLOCK),
-        Some((at, 'k')) => (&text[..at], 1 << 10),
-        Some((at, 'm')) => (&text[..at], 1 << 20),
-        _ => (text, BLOCK),
-    };
-    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    let number = number.parse::<u64>().ok().filter(|_| digits);
-    let bytes = number.and_then(|n| n.checked_mul(unit));
-    bytes.filter(|b| INTERLACES.contains(b)).ok_or_else(invalid)
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! metareplace(1M): enables a component again, or puts another one into its place.
 
-use super::error::{CommandError, Misuse, usage};
+use super::error::{Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -28,10 +28,7 @@ pub(super) fn parse(words: &[String]) -> Result<Metareplace, Misuse> {
     let mut enable = false;
     for option in given {
         match option.letter {
-            'f' => {
-                let what = "is for RAID-5 volumes, which are not supported";
-                return Err(CommandError::about("-f", what).into());
-            }
+            'f' => refuse!("-f", "is for RAID-5 volumes, which are not supported"),
             _ => enable = true,
         }
     }

@@ -1,6 +1,6 @@
 //! metastat(1M): shows volumes.
 
-use super::error::{CommandError, Misuse, usage};
+use super::error::{Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -41,10 +41,7 @@ pub(super) fn parse(words: &[String]) -> Result<Metastat, Misuse> {
     let mut stat = Metastat::default();
     for option in given {
         match option.letter {
-            't' => {
-                let what = "when a state changed is not kept; the host's log has it";
-                return Err(CommandError::about("-t", what).into());
-            }
+            't' => refuse!("-t", "when a state changed is not kept; the host's log has it"),
             'p' => stat.short = true,
             'c' => stat.concise = true,
             'q' => stat.quiet = true,

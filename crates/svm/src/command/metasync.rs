@@ -1,6 +1,6 @@
 //! metasync(1M): starts a resync, or stops one.
 
-use super::error::{CommandError, Misuse, usage};
+use super::error::{Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -33,10 +33,7 @@ pub(super) fn parse(words: &[String]) -> Result<Sync, Misuse> {
     let (mut all, mut stop) = (false, false);
     for option in given {
         match option.letter {
-            'p' => {
-                let what = "is for RAID-5 volumes, which are not supported";
-                return Err(CommandError::about("-p", what).into());
-            }
+            'p' => refuse!("-p", "is for RAID-5 volumes, which are not supported"),
             'r' => all = true,
             _ => stop = true,
         }
@@ -60,7 +57,7 @@ pub(super) fn parse(words: &[String]) -> Result<Sync, Misuse> {
 fn checked_size(text: &str) -> Result<(), Misuse> {
     match text.parse::<u32>() {
         Ok(1..=2048) => Ok(()),
-        _ => Err(CommandError::about(text, "illegal buffer size: 1 to 2048 blocks").into()),
+        _ => refuse!(text, "illegal buffer size: 1 to 2048 blocks"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! metattach(1M), metadetach(1M), metaoffline(1M), metaonline(1M): a mirror's submirrors.
 
-use super::error::{CommandError, Misuse, usage};
+use super::error::{Misuse, usage};
 use crate::getopt::options;
 use crate::name;
 
@@ -57,11 +57,11 @@ pub(super) fn attach(words: &[String]) -> Result<Attach, Misuse> {
         [mirror] => (mirror, None),
         [mirror, submirror] => (mirror, Some(name::plain(submirror)?)),
         [] => return Err(usage(ATTACH)),
-        [concat, ..] => {
-            let what = "a concat or stripe does not take further components: make another one, \
-                        and attach that to the mirror";
-            return Err(CommandError::about(concat.as_str(), what).into());
-        }
+        [concat, ..] => refuse!(
+            concat.as_str(),
+            "a concat or stripe does not take further components: make another one, \
+                        and attach that to the mirror"
+        ),
     };
     Ok(Attach { mirror: name::plain(mirror)?, submirror, force })
 }
@@ -95,10 +95,7 @@ fn operands<'a>(
     let mut force = false;
     for option in given {
         match option.letter {
-            'i' => {
-                let what = "a concat or stripe does not take further components";
-                return Err(CommandError::about("-i", what).into());
-            }
+            'i' => refuse!("-i", "a concat or stripe does not take further components"),
             _ => force = true,
         }
     }

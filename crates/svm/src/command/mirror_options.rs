@@ -90,6 +90,6 @@ impl WriteOption {
 pub(super) fn pass(text: &str) -> Result<u8, CommandError> {
     match text.as_bytes() {
         [digit @ b'0'..=b'9'] => Ok(digit - b'0'),
-        _ => Err(CommandError::about(text, "invalid pass number: a digit, 0 to 9")),
+        _ => refuse!(text, "invalid pass number: a digit, 0 to 9"),
     }
 }

@@ -3,6 +3,7 @@
 //! What can be refused without a host is refused here, in the volume manager's words: `NAME: what`.
 //! The commands print it behind their own name and the machine's.
 
+#[macro_use]
 mod error;
 mod metaclear;
 mod metadb;
@@ -29,6 +30,9 @@ pub use metasync::Sync;
 pub use metattach::{Attach, SubmirrorArgs};
 pub use mirror_options::{ReadOption, WriteOption};
 pub use ramdiskadm::Ramdisk;
+
+use crate::name::is_number;
+use crate::state::BLOCK;
 
 /// The commands, by the names that they are called by.
 pub const NAMES: [&str; 13] = [
@@ -100,11 +104,21 @@ pub fn parse(program: &str, words: &[String]) -> Result<Command, Misuse> {
         "metahs" => metahs::parse(words).map(Command::Hs),
         "metadb" => metadb::parse(words).map(Command::Db),
         "ramdiskadm" => ramdiskadm::parse(words).map(Command::Ramdisk),
-        other => {
-            let text = format!("there is no such command; there are {}", NAMES.join(", "));
-            Err(CommandError::about(other, text).into())
-        }
+        other => refuse!(other, "there is no such command; there are {}", NAMES.join(", ")),
     }
+}
+
+/// Bytes: digits, and their unit (g, m, k, b for blocks), or this one.
+fn scaled(text: &str, unit: u64) -> Option<u64> {
+    let (number, unit) = match text.to_ascii_lowercase().char_indices().last() {
+        Some((at, 'g')) => (&text[..at], 1 << 30),
+        Some((at, 'm')) => (&text[..at], 1 << 20),
+        Some((at, 'k')) => (&text[..at], 1 << 10),
+        Some((at, 'b')) => (&text[..at], BLOCK),
+        _ => (text, unit),
+    };
+    let number = number.parse::<u64>().ok().filter(|_| is_number(number));
+    number.and_then(|n| n.checked_mul(unit))
 }
 
 #[cfg(test)]

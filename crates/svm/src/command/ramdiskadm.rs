@@ -1,6 +1,7 @@
 //! ramdiskadm(1M): RAM disks.
 
 use super::error::{CommandError, Misuse, usage};
+use super::scaled;
 use crate::getopt::options;
 use crate::name;
 
@@ -50,23 +51,13 @@ pub(super) fn parse(words: &[String]) -> Result<Ramdisk, Misuse> {
 fn named(word: &str) -> Result<String, CommandError> {
     let plain = name::plain(word)?;
     if plain.len() > NAME_MAX {
-        let what = format!("a name of more than {NAME_MAX} characters");
-        return Err(CommandError::about(plain, what));
+        refuse!(plain, "a name of more than {NAME_MAX} characters");
     }
     Ok(plain)
 }
 
 fn bytes(name: &str, text: &str) -> Result<u64, CommandError> {
-    let (number, unit) = match text.to_ascii_lowercase().char_indices().last() {
-        Some((at, 'g')) => (&text[..at], 1 << 30),
-        Some((at, 'm')) => (&text[..at], 1 << 20),
-        Some((at, 'k')) => (&text[..at], 1 << 10),
-        Some((at, 'b')) => (&text[..at], 512),
-        _ => (text, 1),
-    };
-    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    let number = number.parse::<u64>().ok().filter(|_| digits);
-    let bytes = number.and_then(|n| n.checked_mul(unit)).filter(|bytes| *bytes > 0);
+    let bytes = scaled(text, 1).filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| {
         CommandError::about(name, format!("{text}: invalid size: a number, and g, m, k or b"))
     })

@@ -8,15 +8,10 @@ const NAME: usize = 20;
 
 /// A volume and what it is made of.
 pub fn of(state: &State, name: &str, indent: usize) -> String {
-    if let Some(mirror) = state.mirror(name) {
-        let parts = mirror.submirrors.iter().filter(|s| s.name != name);
-        let under = parts.map(|s| of(state, &s.name, indent + 4));
-        return mirror_line(mirror, indent) + &under.collect::<String>();
-    }
-    let Some(concat) = state.concat(name) else { return String::new() };
-    let parts = concat.rows.iter().flat_map(|r| &r.components).filter(|c| *c != name);
-    let under = parts.map(|part| of(state, part, indent + 4));
-    concat_line(state, concat, indent) + &under.collect::<String>()
+    let mirror = state.mirror(name).map(|mirror| mirror_line(mirror, indent));
+    let own = mirror.or(state.concat(name).map(|concat| concat_line(state, concat, indent)));
+    let parts = state.parts(name).into_iter().flatten().filter(|part| *part != name);
+    own.into_iter().chain(parts.map(|part| of(state, part, indent + 4))).collect()
 }
 
 fn entry(indent: usize, name: &str, kind: char, bytes: u64) -> String {

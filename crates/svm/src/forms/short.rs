@@ -4,15 +4,9 @@ use crate::state::{BLOCK, Concat, State, SvmMirror};
 
 /// A volume, and what it is made of.
 pub fn of(state: &State, name: &str) -> String {
-    let parts: Vec<&str> = if let Some(mirror) = state.mirror(name) {
-        mirror.submirrors.iter().map(|s| s.name.as_str()).collect()
-    } else if let Some(concat) = state.concat(name) {
-        concat.rows.iter().flat_map(|r| r.components.iter().map(String::as_str)).collect()
-    } else {
-        return String::new();
-    };
     let own = state.mirror(name).map(mirror).or(state.concat(name).map(concat));
-    let under = parts.into_iter().filter(|part| *part != name).map(|part| of(state, part));
+    let parts = state.parts(name).into_iter().flatten().filter(|part| *part != name);
+    let under = parts.map(|part| of(state, part));
     own.into_iter().chain(under).collect()
 }
 

@@ -164,37 +164,31 @@ impl<S: NodeRead> Tree<S> {
 
     /// First file block of the last extents, at most `count`; `None` if nothing is mapped.
     pub fn last_extents(&self, count: usize) -> Result<Option<u32>> {
-        let (mut node, mut end) = (None::<Arc<Node>>, FILE_END);
-        loop {
-            let this = node.as_deref().unwrap_or(&self.root);
-            match &this.entries {
-                Entries::Leaf(extents) => {
-                    let first = extents.len().saturating_sub(count);
-                    return Ok(extents.get(first).map(|e| e.logical));
-                }
-                Entries::Index(children) => {
-                    let (next, e) = self.child(this, children, children.len() - 1, end)?;
-                    (node, end) = (Some(next), e);
-                }
-            }
-        }
+        self.in_leaf(u64::MAX, |extents| {
+            let first = extents.len().saturating_sub(count);
+            extents.get(first).map(|e| e.logical)
+        })
     }
 
     /// The last extent that begins at or before `logical`, in the leaf that covers it.
     pub fn at_or_before(&self, logical: u32) -> Result<Option<Extent>> {
+        self.in_leaf(logical.into(), |extents| {
+            let i = extents.partition_point(|e| e.logical <= logical);
+            i.checked_sub(1).map(|i| extents[i])
+        })
+    }
+
+    /// Looks at the leaf that covers a file block, or else the nearest one.
+    fn in_leaf<T>(&self, at: u64, look: impl FnOnce(&[Extent]) -> T) -> Result<T> {
         let (mut node, mut end) = (None::<Arc<Node>>, FILE_END);
         loop {
             let this = node.as_deref().unwrap_or(&self.root);
             match &this.entries {
                 Entries::Index(children) => {
-                    let i = child_for(children, logical.into());
-                    let (next, e) = self.child(this, children, i, end)?;
+                    let (next, e) = self.child(this, children, child_for(children, at), end)?;
                     (node, end) = (Some(next), e);
                 }
-                Entries::Leaf(extents) => {
-                    let i = extents.partition_point(|e| e.logical <= logical);
-                    return Ok(i.checked_sub(1).map(|i| extents[i]));
-                }
+                Entries::Leaf(extents) => return Ok(look(extents)),
             }
         }
     }

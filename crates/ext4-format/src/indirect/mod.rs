@@ -17,6 +17,7 @@ mod limit;
 mod tests;
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use bytes::Bytes;
 use rustc_hash::FxHashSet;
@@ -275,22 +276,37 @@ impl<S: NodeRead> BlockMap<S> {
 
     /// The first file block from `from` on that has a place.
     fn next_mapped(&self, from: u64) -> Result<Option<u64>> {
+        let branches = self.branches().filter(|b| b.first + b.covers > from);
+        let found = self.first_found(branches, from..u64::MAX, false)?;
+        Ok(found.filter(|at| *at < FILE_END))
+    }
+
+    /// What is found below the first of these branches below which anything is.
+    fn first_found(
+        &self,
+        branches: impl Iterator<Item = Branch>,
+        within: Range<u64>,
+        backwards: bool,
+    ) -> Result<Option<u64>> {
         let mut childless = ChildlessBlocks::default();
-        for b in self.branches().filter(|b| b.first + b.covers > from) {
+        for b in branches {
             let below =
                 PointerSubtree { pointer: self.root[b.slot], levels: b.levels, first: b.first };
-            let found = self.next_below(&below, from.max(b.first), &mut childless)?;
-            if let Some(at) = found {
-                return Ok(Some(at).filter(|at| *at < FILE_END));
+            let found = self.mapped_below(&below, &within, backwards, &mut childless)?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
         Ok(None)
     }
 
-    fn next_below(
+    /// The first file block below `b` that has a place, or the last; only blocks that cover
+    /// something within the range are looked at.
+    fn mapped_below(
         &self,
         b: &PointerSubtree,
-        from: u64,
+        within: &Range<u64>,
+        backwards: bool,
         childless: &mut ChildlessBlocks,
     ) -> Result<Option<u64>> {
         if b.pointer == 0 || b.levels == 0 {
@@ -301,13 +317,17 @@ impl<S: NodeRead> BlockMap<S> {
         }
         let pointers = self.pointers(b.pointer)?;
         let covers = self.per_block.pow(b.levels - 1);
-        for i in (from - b.first) / covers..self.per_block {
-            let next = b.child(&pointers, i, covers);
-            if let Some(found) = self.next_below(&next, from.max(next.first), childless)? {
-                return Ok(Some(found));
+        let first = within.start.saturating_sub(b.first) / covers;
+        let end = (within.end - b.first).div_ceil(covers).min(self.per_block);
+        for n in first..end {
+            let i = if backwards { first + end - 1 - n } else { n };
+            let found =
+                self.mapped_below(&b.child(&pointers, i, covers), within, backwards, childless)?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
-        if from == b.first {
+        if within.start <= b.first && b.first + self.per_block * covers <= within.end {
             childless.add(b);
         }
         Ok(None)
@@ -333,39 +353,7 @@ impl<S: NodeRead> BlockMap<S> {
     }
 
     fn last_mapped(&self) -> Result<Option<u64>> {
-        let mut childless = ChildlessBlocks::default();
-        for b in self.branches().rev() {
-            let below =
-                PointerSubtree { pointer: self.root[b.slot], levels: b.levels, first: b.first };
-            if let Some(at) = self.last_below(&below, &mut childless)? {
-                return Ok(Some(at));
-            }
-        }
-        Ok(None)
-    }
-
-    fn last_below(
-        &self,
-        b: &PointerSubtree,
-        childless: &mut ChildlessBlocks,
-    ) -> Result<Option<u64>> {
-        if b.pointer == 0 || b.levels == 0 {
-            return Ok((b.pointer != 0).then_some(b.first));
-        }
-        if childless.holds(b) {
-            return Ok(None);
-        }
-        let pointers = self.pointers(b.pointer)?;
-        let covers = self.per_block.pow(b.levels - 1);
-        for i in (0..self.per_block).rev().filter(|i| b.first + i * covers < FILE_END) {
-            if let Some(found) = self.last_below(&b.child(&pointers, i, covers), childless)? {
-                return Ok(Some(found));
-            }
-        }
-        if b.first + self.per_block * covers <= FILE_END {
-            childless.add(b);
-        }
-        Ok(None)
+        self.first_found(self.branches().rev(), 0..FILE_END, true)
     }
 
     /// Whether there are pointer blocks.

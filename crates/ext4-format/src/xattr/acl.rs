@@ -86,11 +86,17 @@ impl Acl {
 
     /// As programs get it.
     pub fn to_wire(&self) -> Vec<u8> {
-        let mut bytes = WIRE_VERSION.to_le_bytes().to_vec();
+        self.written(WIRE_VERSION, |_| true)
+    }
+
+    fn written(&self, version: u32, has_id: impl Fn(&Entry) -> bool) -> Vec<u8> {
+        let mut bytes = version.to_le_bytes().to_vec();
         for e in &self.0 {
             bytes.extend_from_slice(&e.tag.to_le_bytes());
             bytes.extend_from_slice(&e.perm.to_le_bytes());
-            bytes.extend_from_slice(&e.id.to_le_bytes());
+            if has_id(e) {
+                bytes.extend_from_slice(&e.id.to_le_bytes());
+            }
         }
         bytes
     }
@@ -122,15 +128,7 @@ impl Acl {
 
     /// As it stands on disk: only named entries have a number.
     pub fn to_disk(&self) -> Vec<u8> {
-        let mut bytes = DISK_VERSION.to_le_bytes().to_vec();
-        for e in &self.0 {
-            bytes.extend_from_slice(&e.tag.to_le_bytes());
-            bytes.extend_from_slice(&e.perm.to_le_bytes());
-            if e.is_named() {
-                bytes.extend_from_slice(&e.id.to_le_bytes());
-            }
-        }
-        bytes
+        self.written(DISK_VERSION, |e| e.is_named())
     }
 
     /// Whether the entries are in order: owner, users, group, groups, mask, others; a mask if

@@ -116,19 +116,11 @@ impl FileSystem for HostFs {
     }
 
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        let folder = self.dir(dir)?;
-        let (ino, _) = self.add_node(&folder, dir, checked(name)?)?;
-        rustix::fs::unlinkat(&*folder, name, AtFlags::empty())?;
-        self.forget(ino, dir, name);
-        Ok(())
+        self.remove(dir, name, AtFlags::empty())
     }
 
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        let folder = self.dir(dir)?;
-        let (ino, _) = self.add_node(&folder, dir, checked(name)?)?;
-        rustix::fs::unlinkat(&*folder, name, AtFlags::REMOVEDIR)?;
-        self.forget(ino, dir, name);
-        Ok(())
+        self.remove(dir, name, AtFlags::REMOVEDIR)
     }
 
     fn rename(
@@ -294,6 +286,14 @@ impl FileSystem for HostFs {
 }
 
 impl HostFs {
+    fn remove(&self, dir: Ino, name: &[u8], kind: AtFlags) -> Result<()> {
+        let folder = self.dir(dir)?;
+        let (ino, _) = self.add_node(&folder, dir, checked(name)?)?;
+        rustix::fs::unlinkat(&*folder, name, kind)?;
+        self.forget(ino, dir, name);
+        Ok(())
+    }
+
     /// Gives something new its owner and mode. The process's umask has been at the mode: what was
     /// asked for is set exactly, unless the folder's default ACL has decided.
     fn settle(

@@ -19,11 +19,8 @@ impl HostVolumes {
         let read = set.read.as_deref();
         let policies = set.policies(mirror.policies())?;
         if let Some(read) = read {
-            self.registry.remember(|records| {
-                if let Some(record) = records.volume_mut(&name) {
-                    record.reads_first = read == "first";
-                }
-            })?;
+            let first = read == "first";
+            self.registry.change_record(&name, |record| record.reads_first = first)?;
         }
         said(&name, mirror.set_policies(policies))?;
         self.apply_first(&name)?;

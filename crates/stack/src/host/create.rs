@@ -61,11 +61,7 @@ impl HostVolumes {
         let bytes = volume.device.info().size;
         let uuid = volume.uuid.to_string();
         // OK to go on: without it the volume is found by its name.
-        let noted = self.registry.remember(|records| {
-            if let Some(record) = records.volume_mut(&create.name) {
-                record.uuid = Some(uuid);
-            }
-        });
+        let noted = self.registry.change_record(&create.name, |record| record.uuid = Some(uuid));
         if let Err(e) = noted {
             tracing::warn!("{e}");
         }

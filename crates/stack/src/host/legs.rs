@@ -242,15 +242,13 @@ impl HostVolumes {
     pub(super) fn replace(&self, replace: &Replace) -> Result<Answer> {
         let _one = self.registry.one_change();
         let found = self.leg(&replace.name, &replace.leg)?;
-        let lost = match (&replace.with, &found.device) {
+        let resolved = |with: &String| self.registry.lock().records.resolved(with).to_owned();
+        let with = replace.with.as_ref().map(resolved);
+        let lost = match (&with, &found.device) {
             (None, _) => self.replace_by_itself(&found, replace)?,
-            (Some(with), None) => {
-                let with = self.registry.lock().records.resolved(with).to_owned();
-                self.replace_by_other(&found, &with, replace)?
-            }
+            (Some(with), None) => self.replace_by_other(&found, with, replace)?,
             (Some(with), Some(device)) => {
-                let with = self.registry.lock().records.resolved(with).to_owned();
-                self.replace_under_concat(&found, device, &with, replace)?
+                self.replace_under_concat(&found, device, with, replace)?
             }
         };
         self.apply_first(&found.name)?;

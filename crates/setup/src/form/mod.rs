@@ -13,7 +13,7 @@ mod wrong;
 pub use fields::{Fields, read_text};
 pub use value::{FormValue, Value};
 pub(crate) use value::{one_of, parsed};
-pub use wrong::{Wrong, WrongFile, did_you_mean};
+pub use wrong::{Wrong, WrongFile, did_you_mean, lines};
 
 /// A key of a table.
 #[derive(Debug, Clone, Copy)]

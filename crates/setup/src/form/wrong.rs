@@ -88,11 +88,11 @@ impl WrongFile {
         let place = Snippet::source(self.text.as_str())
             .path(self.origin.as_str())
             .annotation(AnnotationKind::Primary.span(at));
-        let group =
-            Level::ERROR.primary_title(wrapped(&wrong.what, "error: ".len())).element(place);
+        let beside = |said: &str, text: &str| lines(text, COLUMNS - said.len()).join("\n");
+        let group = Level::ERROR.primary_title(beside("error: ", &wrong.what)).element(place);
         match wrong.help.as_str() {
             "" => group,
-            help => group.element(Level::HELP.message(wrapped(help, "   = help: ".len()))),
+            help => group.element(Level::HELP.message(beside("   = help: ", help))),
         }
     }
 }
@@ -106,18 +106,17 @@ impl std::fmt::Display for WrongFile {
     }
 }
 
-/// Broken into lines that fit beside what stands before them.
-fn wrapped(text: &str, before: usize) -> String {
-    let (mut lines, mut column) = (String::new(), before);
+/// Words in lines of at most `width` characters, or of one word.
+pub fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
-        let width = word.chars().count();
-        if column > before {
-            let fits = column + 1 + width <= COLUMNS;
-            lines.push(if fits { ' ' } else { '\n' });
-            column = if fits { column + 1 } else { before };
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
         }
-        lines.push_str(word);
-        column += width;
     }
     lines
 }

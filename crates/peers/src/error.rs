@@ -3,6 +3,9 @@
 use steadfast_fuse::MountError;
 use steadfast_host::ToolError;
 
+/// What a peer gave, or why it did not.
+pub(crate) type Result<T, E = PeerError> = std::result::Result<T, E>;
+
 /// Why a peer could not be set up, run or taken away.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {

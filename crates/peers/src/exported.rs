@@ -7,7 +7,7 @@ use steadfast_block::BlockDevice;
 use steadfast_fuse::Options;
 use steadfast_host::LoopDevice;
 
-use crate::PeerError;
+use crate::Result;
 use crate::device_file::{DeviceFile, NAME};
 use crate::served::FolderMount;
 
@@ -28,7 +28,7 @@ impl LoopExport {
     ///
     /// # Errors
     /// No rights, no FUSE, no loop devices: with the message of what refused.
-    pub fn new(device: Arc<dyn BlockDevice>) -> Result<LoopExport, PeerError> {
+    pub fn new(device: Arc<dyn BlockDevice>) -> Result<LoopExport> {
         let options = Options {
             source: "steadfast-device".into(),
             threads: THREADS,
@@ -52,7 +52,7 @@ impl LoopExport {
     ///
     /// # Errors
     /// It is in use.
-    pub fn take_away(mut self) -> Result<(), PeerError> {
+    pub fn take_away(mut self) -> Result<()> {
         let detached = self.loop_device.take().map_or(Ok(()), |device| device.detach());
         let unmounted = self.served.end();
         detached?;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use steadfast_host::Mount;
 
-use crate::PeerError;
 use crate::tool::{self, ToolOutput};
+use crate::{PeerError, Result};
 
 /// A file system of the host's kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,7 +75,7 @@ impl KernelFs {
     ///
     /// # Errors
     /// What is missing: rights, a program, the kernel's part.
-    pub fn available(self) -> Result<(), PeerError> {
+    pub fn available(self) -> Result<()> {
         if !rustix::process::geteuid().is_root() {
             return Err(PeerError::NotRoot);
         }
@@ -99,12 +99,7 @@ impl KernelFs {
 
     /// Makes the file system. Nothing is discarded, so that what the disk held before stays in its
     /// free blocks, as on a used disk; everything is made at once and nothing later by the kernel.
-    pub(crate) fn make(
-        self,
-        disk: &Path,
-        journal: Option<&Path>,
-        words: &[String],
-    ) -> Result<(), PeerError> {
+    pub(crate) fn make(self, disk: &Path, journal: Option<&Path>, words: &[String]) -> Result<()> {
         let mut line: Vec<String> = match self {
             KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => {
                 let eager = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
@@ -128,12 +123,7 @@ impl KernelFs {
     }
 
     /// Mounts it: its device, then that of its journal if there is one.
-    pub(crate) fn mount(
-        self,
-        devices: &[&Path],
-        at: &Path,
-        options: &[&str],
-    ) -> Result<Mount, PeerError> {
+    pub(crate) fn mount(self, devices: &[&Path], at: &Path, options: &[&str]) -> Result<Mount> {
         let given = options.iter().filter(|o| !o.is_empty()).map(|o| (*o).to_owned());
         let journal = devices.get(1).map(|j| format!("journal_path={}", j.display()));
         let options: Vec<String> = given.chain(journal).collect();
@@ -141,11 +131,7 @@ impl KernelFs {
     }
 
     /// Its own check, which changes nothing. If there is damage, what it printed.
-    pub(crate) fn check(
-        self,
-        disk: &Path,
-        journal: Option<&Path>,
-    ) -> Result<Option<String>, PeerError> {
+    pub(crate) fn check(self, disk: &Path, journal: Option<&Path>) -> Result<Option<String>> {
         let mut line: Vec<&std::ffi::OsStr> = match self {
             KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => vec!["-fn".as_ref()],
             KernelFs::Xfs => vec!["-n".as_ref()],
@@ -162,14 +148,14 @@ impl KernelFs {
 
     /// What a machine does at its start with a file system that does not recover by itself: the
     /// repairs that need nobody (`e2fsck -p`). True: they were enough.
-    pub(crate) fn preen(self, disk: &Path) -> Result<bool, PeerError> {
+    pub(crate) fn preen(self, disk: &Path) -> Result<bool> {
         let ToolOutput { code, .. } = tool::run("e2fsck", &["-p".as_ref(), disk.as_os_str()])?;
         // 1: errors were corrected; 4 and more: left as they are.
         Ok(code.is_some_and(|code| code < 4))
     }
 
     /// What a person would do then: yes to everything.
-    pub(crate) fn repair(self, disk: &Path) -> Result<(), PeerError> {
+    pub(crate) fn repair(self, disk: &Path) -> Result<()> {
         tool::run("e2fsck", &["-fy".as_ref(), disk.as_os_str()]).map(drop)
     }
 }

@@ -27,6 +27,7 @@ mod system;
 mod tool;
 
 pub use error::PeerError;
+pub(crate) use error::Result;
 pub use exported::LoopExport;
 pub use kind::KernelFs;
 pub use on_path::PathMount;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use steadfast_host::{LoopDevice, Mount, MountFolder};
 
-use crate::PeerError;
+use crate::Result;
 use crate::kind::KernelFs;
 use crate::tool::new_folder;
 
@@ -29,7 +29,7 @@ impl PathMount {
         fs: KernelFs,
         (mkfs, options): (&str, &str),
         devices: &[&Path],
-    ) -> Result<PathMount, PeerError> {
+    ) -> Result<PathMount> {
         fs.available()?;
         let (mut loops, mut paths): (Vec<LoopDevice>, Vec<PathBuf>) = Default::default();
         let mut open = Vec::new();
@@ -64,7 +64,7 @@ impl PathMount {
     ///
     /// # Errors
     /// It is in use.
-    pub fn take_away(self) -> Result<(), PeerError> {
+    pub fn take_away(self) -> Result<()> {
         self.mount.unmount()?;
         Ok(self.loops.iter().try_for_each(LoopDevice::detach)?)
     }

@@ -13,10 +13,10 @@ use steadfast_devices::store::Store;
 use steadfast_host::{Mount, MountFolder};
 use steadfast_vfs::{FileSystem, HostFs};
 
-use crate::PeerError;
 use crate::exported::LoopExport;
 use crate::kind::KernelFs;
 use crate::tool::new_folder;
+use crate::{PeerError, Result};
 
 /// How long the devices may take to come to rest after a sync, in seconds.
 const REST_SECONDS: u64 = 10;
@@ -55,7 +55,7 @@ pub struct PeerMount {
 }
 
 /// Gives each to the kernel.
-fn export(models: &[Arc<dyn Model>]) -> Result<Vec<LoopExport>, PeerError> {
+fn export(models: &[Arc<dyn Model>]) -> Result<Vec<LoopExport>> {
     models.iter().map(|model| LoopExport::new(Arc::clone(model) as Arc<_>)).collect()
 }
 
@@ -75,7 +75,7 @@ impl Peer {
         }
     }
 
-    fn devices(&self, contents: Option<Vec<Store>>) -> Result<Vec<Arc<dyn Model>>, PeerError> {
+    fn devices(&self, contents: Option<Vec<Store>>) -> Result<Vec<Arc<dyn Model>>> {
         let device = |why: String| PeerError::Device { why };
         let models = (self.build)().map_err(|e| device(e.to_string()))?;
         for (model, contents) in models.iter().zip(contents.into_iter().flatten()) {
@@ -91,12 +91,12 @@ impl Peer {
         Ok(models)
     }
 
-    fn make(&self, exported: &[LoopExport]) -> Result<(), PeerError> {
+    fn make(&self, exported: &[LoopExport]) -> Result<()> {
         let journal = exported.get(1).map(LoopExport::path);
         self.fs.make(exported[0].path(), journal, &self.mkfs_words)
     }
 
-    fn mount(&self, exported: &[LoopExport], at: &Path, more: &str) -> Result<Mount, PeerError> {
+    fn mount(&self, exported: &[LoopExport], at: &Path, more: &str) -> Result<Mount> {
         let devices: Vec<&Path> = exported.iter().map(LoopExport::path).collect();
         self.fs.mount(&devices, at, &[&self.mount_options, more])
     }
@@ -105,7 +105,7 @@ impl Peer {
     ///
     /// # Errors
     /// Something is missing, or a tool refused.
-    pub fn start(&self, old: Option<Vec<Store>>) -> Result<PeerMount, PeerError> {
+    pub fn start(&self, old: Option<Vec<Store>>) -> Result<PeerMount> {
         self.up(old, true)
     }
 
@@ -113,7 +113,7 @@ impl Peer {
     ///
     /// # Errors
     /// Something is missing, or the mount was refused.
-    pub fn resume(&self, contents: Vec<Store>) -> Result<PeerMount, PeerError> {
+    pub fn resume(&self, contents: Vec<Store>) -> Result<PeerMount> {
         self.up(Some(contents), false)
     }
 
@@ -121,7 +121,7 @@ impl Peer {
     ///
     /// # Errors
     /// Something is missing, or a tool refused.
-    pub fn formatted(&self) -> Result<Vec<Store>, PeerError> {
+    pub fn formatted(&self) -> Result<Vec<Store>> {
         self.fs.available()?;
         let models = self.devices(None)?;
         let exported = export(&models)?;
@@ -130,7 +130,7 @@ impl Peer {
         Ok(models.iter().map(|model| model.contents()).collect())
     }
 
-    fn up(&self, contents: Option<Vec<Store>>, make: bool) -> Result<PeerMount, PeerError> {
+    fn up(&self, contents: Option<Vec<Store>>, make: bool) -> Result<PeerMount> {
         self.fs.available()?;
         let models = self.devices(contents)?;
         let log = RecordLog::new();
@@ -158,7 +158,7 @@ impl Peer {
         &self,
         before: Store,
         work: impl FnOnce(&Arc<dyn FileSystem>, &RecordLog, Begin<'_>) -> CrashResult<T>,
-    ) -> CrashResult<(PeerRecording<T>, Result<(), PeerError>)> {
+    ) -> CrashResult<(PeerRecording<T>, Result<()>)> {
         let running = self.start(Some(vec![before])).map_err(CrashError::host)?;
         let mut bases = Vec::new();
         let brought = {
@@ -185,7 +185,7 @@ impl Peer {
         contents: Vec<Store>,
         look: &mut dyn FnMut(&Path),
         then: Option<&mut dyn FnMut(&Path)>,
-    ) -> Result<BootRecovery, PeerError> {
+    ) -> Result<BootRecovery> {
         let models = self.devices(Some(contents))?;
         let exported = export(&models)?;
         let disk = exported[0].path().to_path_buf();
@@ -259,7 +259,7 @@ impl PeerMount {
     ///
     /// # Errors
     /// Something goes on writing.
-    pub fn begin(&self) -> Result<Vec<Store>, PeerError> {
+    pub fn begin(&self) -> Result<Vec<Store>> {
         let folder = |e: &dyn std::fmt::Display| PeerError::Folder { why: e.to_string() };
         let root = std::fs::File::open(self.path()).map_err(|e| folder(&e))?;
         let begun = Instant::now();
@@ -281,12 +281,12 @@ impl PeerMount {
     /// The power is cut: the recording ends here, and is whole. Then everything is taken away, and
     /// whether it could be is beside the recording: while something in the mount is open, mount and
     /// devices are there for who has it open, as long as this process lives.
-    pub fn end(mut self) -> (Recording, Result<(), PeerError>) {
+    pub fn end(mut self) -> (Recording, Result<()>) {
         let recording = self.log.take();
         (recording, self.take_away())
     }
 
-    fn take_away(&mut self) -> Result<(), PeerError> {
+    fn take_away(&mut self) -> Result<()> {
         let unmounted = self.mount.take().map_or(Ok(()), Mount::unmount);
         if unmounted.is_err() {
             // They are in use with it: waiting would be for whoever uses it.

@@ -7,7 +7,7 @@ use steadfast_fuse::{FuseMount, MountError, Options, Serving};
 use steadfast_host::MountFolder;
 use steadfast_vfs::FileSystem;
 
-use crate::PeerError;
+use crate::Result;
 use crate::tool::new_folder;
 
 /// A file system mounted by FUSE in a new folder: its calls are system calls, as those of the
@@ -25,14 +25,11 @@ impl FolderMount {
     ///
     /// # Errors
     /// No FUSE, no rights, no folder.
-    pub fn new(fs: Arc<dyn FileSystem>) -> Result<FolderMount, PeerError> {
+    pub fn new(fs: Arc<dyn FileSystem>) -> Result<FolderMount> {
         FolderMount::with_options(fs, &Options::default())
     }
 
-    pub(crate) fn with_options(
-        fs: Arc<dyn FileSystem>,
-        options: &Options,
-    ) -> Result<FolderMount, PeerError> {
+    pub(crate) fn with_options(fs: Arc<dyn FileSystem>, options: &Options) -> Result<FolderMount> {
         let folder = new_folder()?;
         let serving = FuseMount::new(fs, folder.path(), options)?.serve_beside()?;
         Ok(FolderMount { serving: Some(serving), folder })
@@ -48,11 +45,11 @@ impl FolderMount {
     ///
     /// # Errors
     /// It is in use.
-    pub fn take_away(mut self) -> Result<(), PeerError> {
+    pub fn take_away(mut self) -> Result<()> {
         self.end()
     }
 
-    pub(crate) fn end(&mut self) -> Result<(), PeerError> {
+    pub(crate) fn end(&mut self) -> Result<()> {
         let Some(mut serving) = self.serving.take() else { return Ok(()) };
         match serving.unmount() {
             // Whoever has something of it open is served as long as that lasts, which may be for

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use steadfast_host::{MountFolder, ToolError, dead_mounts};
 
-use crate::PeerError;
+use crate::{PeerError, Result};
 
 /// Seconds after which a tool is killed: some hang on damaged images.
 const LIMIT_SECONDS: &str = "120";
@@ -29,7 +29,7 @@ impl ToolOutput {
 }
 
 /// Runs a tool under a time limit.
-pub(crate) fn run(program: &str, line: &[&OsStr]) -> Result<ToolOutput, PeerError> {
+pub(crate) fn run(program: &str, line: &[&OsStr]) -> Result<ToolOutput> {
     let failed = |said| failed(program, line, said);
     let paths = std::env::var("PATH").unwrap_or_default();
     let ended = Command::new("timeout")
@@ -52,7 +52,7 @@ pub(crate) fn run(program: &str, line: &[&OsStr]) -> Result<ToolOutput, PeerErro
 }
 
 /// Runs a tool that must succeed.
-pub(crate) fn succeed(program: &str, line: &[&OsStr]) -> Result<(), PeerError> {
+pub(crate) fn succeed(program: &str, line: &[&OsStr]) -> Result<()> {
     let said = run(program, line)?;
     if said.code == Some(0) {
         return Ok(());
@@ -76,6 +76,6 @@ pub(crate) fn is_there(program: &str) -> bool {
 }
 
 /// A folder to mount something on.
-pub(crate) fn new_folder() -> Result<MountFolder, PeerError> {
+pub(crate) fn new_folder() -> Result<MountFolder> {
     MountFolder::new().map_err(|e| PeerError::Folder { why: e.to_string() })
 }

@@ -18,11 +18,7 @@ pub trait RebootTarget: Send + Sync {
     /// Power on with these contents, one for each recorded device in order: builds the devices and
     /// mounts, which recovers. Runs inside a simulation. An error is a refused mount, in words.
     /// With a log, the devices are recorded in it.
-    fn power_on(
-        &self,
-        contents: Vec<Store>,
-        log: Option<&RecordLog>,
-    ) -> crate::Result<BootedMachine>;
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<BootedMachine>;
 
     /// What a boot does to the devices before it mounts: for a file system without a journal the
     /// check that repairs what needs nobody. In words, if that was not enough.
@@ -49,7 +45,7 @@ pub struct BootedMachine {
     /// The mounted file system.
     pub fs: Arc<dyn FileSystem>,
     /// Unmounts and returns the devices' contents.
-    pub shut_down: Box<dyn FnOnce() -> crate::Result<Vec<Store>>>,
+    pub shut_down: Box<dyn FnOnce() -> Result<Vec<Store>>>,
 }
 
 impl System for Arc<dyn RebootTarget> {
@@ -77,7 +73,7 @@ impl System for Arc<dyn RebootTarget> {
         said.into_iter().map(one).collect()
     }
 
-    fn record_recovery(&self, contents: Vec<Store>, seed: u64) -> Option<crate::Result<Recording>> {
+    fn record_recovery(&self, contents: Vec<Store>, seed: u64) -> Option<Result<Recording>> {
         let machine = Arc::clone(self);
         let recovery = move || {
             let log = RecordLog::new();

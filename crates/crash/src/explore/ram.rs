@@ -39,11 +39,7 @@ impl OnRam {
 }
 
 impl RebootTarget for OnRam {
-    fn power_on(
-        &self,
-        contents: Vec<Store>,
-        log: Option<&RecordLog>,
-    ) -> crate::Result<BootedMachine> {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<BootedMachine> {
         let named = contents.into_iter().zip(["disk", "journal"]);
         let rams = named.map(|(store, name)| Ram::from_store(name, store).persistent()).collect();
         boot(rams, self.options.clone(), &|_, ram| cached(ram, log))
@@ -80,7 +76,7 @@ pub fn boot(
     rams: Vec<Ram>,
     options: MountOptions,
     device: &dyn Fn(usize, &Ram) -> Arc<dyn BlockDevice>,
-) -> crate::Result<BootedMachine> {
+) -> Result<BootedMachine> {
     let devices: Vec<_> = rams.iter().enumerate().map(|(n, ram)| device(n, ram)).collect();
     let fs = mount(&devices, options)?;
     Ok(booted(fs, move || Ok(rams.iter().map(Ram::store).collect())))

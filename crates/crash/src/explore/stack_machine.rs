@@ -13,6 +13,7 @@ use steadfast_setup::{Blocks, Devices, Setup, SetupError, Volumes, contents_of};
 
 use super::ext4::{booted, words};
 use super::machine::{BootedMachine, RebootTarget};
+use crate::error::Result;
 use crate::risk::old_contents;
 
 /// A lying cache writes its contents out in the background; after this time a write is safe.
@@ -101,11 +102,6 @@ impl StackMachine {
         Arc::new(record.on_media(self.setup.topology.devices[name].media))
     }
 
-    /// Its devices after a power cut with these contents: what loses them with the power is blank.
-    fn devices_with(&self, contents: Vec<Store>) -> Result<Devices, SetupError> {
-        self.devices_holding(contents, |d| d.info().persistence == Persistence::Persistent)
-    }
-
     /// Its devices; those that keep theirs hold these contents.
     ///
     /// # Errors
@@ -130,7 +126,9 @@ impl StackMachine {
         contents: Vec<Store>,
         log: Option<&RecordLog>,
     ) -> Result<BootedMachine, SetupError> {
-        let devices = self.devices_with(contents)?;
+        // What loses its contents with the power is blank.
+        let persists = |d: &dyn Model| d.info().persistence == Persistence::Persistent;
+        let devices = self.devices_holding(contents, persists)?;
         let blocks = match log {
             Some(log) => self.recorded(&devices, Volumes::Found, log)?,
             None => devices.blocks_over(Volumes::Found, &mut |_, m| Arc::clone(m) as Arc<_>)?,
@@ -147,11 +145,7 @@ impl StackMachine {
 }
 
 impl RebootTarget for StackMachine {
-    fn power_on(
-        &self,
-        contents: Vec<Store>,
-        log: Option<&RecordLog>,
-    ) -> crate::Result<BootedMachine> {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<BootedMachine> {
         self.boot(contents, log).map_err(words)
     }
 

@@ -76,11 +76,7 @@ pub trait System: Send + Sync {
 
     /// What a boot from these contents and a clean shut down ask of the devices, recorded; `None`:
     /// that is not known. The inner error is a refused mount, in words.
-    fn record_recovery(
-        &self,
-        _contents: Vec<Store>,
-        _seed: u64,
-    ) -> Option<crate::Result<Recording>> {
+    fn record_recovery(&self, _contents: Vec<Store>, _seed: u64) -> Option<Result<Recording>> {
         None
     }
 

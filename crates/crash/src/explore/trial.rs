@@ -58,6 +58,9 @@ impl OtherJudges {
     }
 }
 
+/// The figures of a state, and what the devices hold after it, where that is known.
+type JudgedState = (StateFigures, Option<Vec<Store>>);
+
 /// One crash state: of what, when, and who judges.
 pub struct Trial<'a> {
     system: &'a dyn System,
@@ -69,13 +72,8 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Lets the system recover from what the cut has left, and judges that; with what the devices
-    /// hold after it, where that is known.
-    pub fn run(
-        &self,
-        contents: Vec<Store>,
-        mut choices: Rng,
-    ) -> (StateFigures, Option<Vec<Store>>) {
+    /// Lets the system recover from what the cut has left, and judges that.
+    pub fn run(&self, contents: Vec<Store>, mut choices: Rng) -> JudgedState {
         let again = choices.percent(self.plan.second.percent);
         let cut = || cut_recovery(self.system, &contents, &mut choices);
         match again.then(cut).flatten().transpose() {
@@ -85,11 +83,7 @@ impl Trial<'_> {
     }
 
     /// As [`run`](Self::run), without a second cut.
-    pub(crate) fn recover(
-        &self,
-        contents: Vec<Store>,
-        seed: u64,
-    ) -> (StateFigures, Option<Vec<Store>>) {
+    pub(crate) fn recover(&self, contents: Vec<Store>, seed: u64) -> JudgedState {
         let (boot, judged) = self.boot(contents);
         let recovered = self.system.recover(boot, seed);
         self.outcome(recovered, judged, &mut structure)
@@ -111,7 +105,7 @@ impl Trial<'_> {
         checks: Checks,
     ) -> Vec<StateFigures> {
         let left = self.second_states(contents, &mut choices, checks);
-        let one = |left: crate::Result<Vec<Store>>| match left {
+        let one = |left: Result<Vec<Store>>| match left {
             Ok(contents) => self.recover(contents, choices.bits()).0,
             Err(why) => self.refused(&why),
         };
@@ -124,7 +118,7 @@ impl Trial<'_> {
         contents: &[Store],
         choices: &mut Rng,
         checks: Checks,
-    ) -> Vec<crate::Result<Vec<Store>>> {
+    ) -> Vec<Result<Vec<Store>>> {
         let mut left = Vec::new();
         if checks.second {
             left.extend(cut_recovery(self.system, contents, choices));
@@ -165,7 +159,7 @@ impl Trial<'_> {
         recovered: Result<BootRecovery>,
         judged: JudgeSlot,
         structure: &mut dyn FnMut(&Store) -> Vec<String>,
-    ) -> (StateFigures, Option<Vec<Store>>) {
+    ) -> JudgedState {
         let placed = |cut| self.placed(StateFigures { kernel: judged.kernel.clone(), ..cut });
         let recovered = match recovered {
             Ok(recovered) => recovered,

@@ -130,6 +130,48 @@ struct ExploreProgress {
     verdicts: Verdicts,
 }
 
+impl ExploreProgress {
+    /// Counts a state; how many there are with it.
+    fn count(&mut self, state: &State, found: Result<JudgedTree>) -> u64 {
+        let State { number, cut, .. } = *state;
+        self.outcome.states += 1;
+        match found {
+            Ok(JudgedTree::Fresh(key, Verdict { wrong, unmeasured, second_opinions })) => {
+                self.outcome.second_opinions += second_opinions;
+                let reasons = &mut self.outcome.unmeasured;
+                let room = REASONS_KEPT.saturating_sub(reasons.len());
+                reasons.extend(unmeasured.into_iter().take(room));
+                let outcome = &mut self.outcome;
+                let place = (!wrong.is_empty()).then(|| {
+                    outcome.bad_states += 1;
+                    outcome.findings.push(WrongState { state: number, cut, wrong, states: 1 });
+                    outcome.findings.len() - 1
+                });
+                let place = place.filter(|place| *place < FINDINGS_KEPT);
+                self.outcome.findings.truncate(FINDINGS_KEPT);
+                if let Some(key) = key {
+                    self.trees.insert(key.0, ());
+                    self.verdicts.insert(key, place);
+                }
+            }
+            Ok(JudgedTree::Known(place, second_opinions)) => {
+                self.outcome.second_opinions += second_opinions;
+                if let Some(place) = place {
+                    self.outcome.bad_states += 1;
+                    // OK to index: places are of findings that were kept.
+                    let finding = &mut self.outcome.findings[place];
+                    finding.states += 1;
+                    if number < finding.state {
+                        (finding.state, finding.cut) = (number, cut);
+                    }
+                }
+            }
+            Err(trouble) => self.outcome.troubles.push(trouble.to_string()),
+        }
+        self.outcome.states
+    }
+}
+
 impl<'a> Exploration<'a> {
     /// The states, in order.
     pub fn cuts(&self) -> States<'a> {
@@ -194,7 +236,7 @@ impl<'a> Exploration<'a> {
     fn one(&self, state: &State, judging: &Judging, shared: &Mutex<ExploreProgress>) -> u64 {
         let checks = self.plan.checks(state.number);
         let found = self.recovered(state, None, judging, checks, Some(shared));
-        let mut done = self.count(state, found, shared);
+        let mut done = lock(shared).count(state, found);
         if checks.second || checks.everywhere {
             let trial = judging.trial(self, &judging.rules, state.cut, Checks::NOTHING);
             let left = trial.second_states(&state.contents, &mut state.choices.clone(), checks);
@@ -206,56 +248,10 @@ impl<'a> Exploration<'a> {
                     }
                     Err(why) => Ok(JudgedTree::refused(why.to_string())),
                 };
-                done = self.count(state, found, shared);
+                done = lock(shared).count(state, found);
             }
         }
         done
-    }
-
-    /// Counts a state; how many there are with it.
-    fn count(
-        &self,
-        state: &State,
-        found: Result<JudgedTree>,
-        shared: &Mutex<ExploreProgress>,
-    ) -> u64 {
-        let State { number, cut, .. } = *state;
-        let mut all = lock(shared);
-        all.outcome.states += 1;
-        match found {
-            Ok(JudgedTree::Fresh(key, Verdict { wrong, unmeasured, second_opinions })) => {
-                all.outcome.second_opinions += second_opinions;
-                let reasons = &mut all.outcome.unmeasured;
-                let room = REASONS_KEPT.saturating_sub(reasons.len());
-                reasons.extend(unmeasured.into_iter().take(room));
-                let outcome = &mut all.outcome;
-                let place = (!wrong.is_empty()).then(|| {
-                    outcome.bad_states += 1;
-                    outcome.findings.push(WrongState { state: number, cut, wrong, states: 1 });
-                    outcome.findings.len() - 1
-                });
-                let place = place.filter(|place| *place < FINDINGS_KEPT);
-                all.outcome.findings.truncate(FINDINGS_KEPT);
-                if let Some(key) = key {
-                    all.trees.insert(key.0, ());
-                    all.verdicts.insert(key, place);
-                }
-            }
-            Ok(JudgedTree::Known(place, second_opinions)) => {
-                all.outcome.second_opinions += second_opinions;
-                if let Some(place) = place {
-                    all.outcome.bad_states += 1;
-                    // OK to index: places are of findings that were kept.
-                    let finding = &mut all.outcome.findings[place];
-                    finding.states += 1;
-                    if number < finding.state {
-                        (finding.state, finding.cut) = (number, cut);
-                    }
-                }
-            }
-            Err(trouble) => all.outcome.troubles.push(trouble.to_string()),
-        }
-        all.outcome.states
     }
 
     /// What becomes of a state, or of other contents at its crash point.

@@ -20,6 +20,7 @@ use steadfast_vfs::FileSystem;
 
 use super::judge::{Judgement, Judges, RecoveredTree};
 use super::{LINE, Line, ProgramRun, WatchedFs};
+use crate::error::Result;
 use crate::explore::ext4::{blocks, fill, make, mount, recorded, words};
 use crate::explore::{BootedMachine, OnRam, RebootTarget};
 
@@ -65,7 +66,7 @@ impl AckLog {
 }
 
 /// A program: its failure ends the test.
-pub type Program = Box<dyn FnOnce(Arc<dyn FileSystem>, &AckLog) -> crate::Result<()> + 'static>;
+pub type Program = Box<dyn FnOnce(Arc<dyn FileSystem>, &AckLog) -> Result<()> + 'static>;
 
 /// A judge: gets the recovered file system, and the lines that were acknowledged before the cut;
 /// says what is wrong.
@@ -77,7 +78,7 @@ impl InProcessRun {
     ///
     /// # Errors
     /// What cannot be made or mounted; what `prepare` or `program` says.
-    pub fn record(&self, prepare: Program, program: Program) -> crate::Result<ProgramRun> {
+    pub fn record(&self, prepare: Program, program: Program) -> Result<ProgramRun> {
         self.simulated(Duration::ZERO, move |inside| {
             let bases = inside.prepared(prepare)?;
             inside.recorded(bases, program)
@@ -89,11 +90,7 @@ impl InProcessRun {
     ///
     /// # Errors
     /// As of [`record`](Self::record).
-    pub fn record_in_real_time(
-        &self,
-        prepare: Program,
-        program: Program,
-    ) -> crate::Result<ProgramRun> {
+    pub fn record_in_real_time(&self, prepare: Program, program: Program) -> Result<ProgramRun> {
         let bases = self.prepared(prepare)?;
         self.clone().recorded(bases, program)
     }
@@ -102,7 +99,7 @@ impl InProcessRun {
     ///
     /// # Errors
     /// As of [`record`](Self::record).
-    pub fn prepare(&self, prepare: Program) -> crate::Result<Vec<Store>> {
+    pub fn prepare(&self, prepare: Program) -> Result<Vec<Store>> {
         self.simulated(Duration::ZERO, move |inside| inside.prepared(prepare))
     }
 
@@ -111,15 +108,15 @@ impl InProcessRun {
     ///
     /// # Errors
     /// As of [`record`](Self::record).
-    pub fn record_on(&self, bases: Vec<Store>, program: Program) -> crate::Result<ProgramRun> {
+    pub fn record_on(&self, bases: Vec<Store>, program: Program) -> Result<ProgramRun> {
         self.simulated(DATE_STEP, move |inside| inside.recorded(bases, program))
     }
 
     fn simulated<T: 'static>(
         &self,
         date_step: Duration,
-        work: impl FnOnce(InProcessRun) -> crate::Result<T> + 'static,
-    ) -> crate::Result<T> {
+        work: impl FnOnce(InProcessRun) -> Result<T> + 'static,
+    ) -> Result<T> {
         let inside = self.clone();
         Sim::new(self.seed)
             .date_step(date_step)
@@ -127,7 +124,7 @@ impl InProcessRun {
             .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}").into()))
     }
 
-    fn recorded(self, bases: Vec<Store>, program: Program) -> crate::Result<ProgramRun> {
+    fn recorded(self, bases: Vec<Store>, program: Program) -> Result<ProgramRun> {
         let log = RecordLog::new();
         let mut models = vec![self.disk.build("disk").map_err(words)?];
         if let Some(journal) = &self.journal {
@@ -156,7 +153,7 @@ impl InProcessRun {
     }
 
     /// What the devices hold before the run.
-    fn prepared(&self, prepare: Program) -> crate::Result<Vec<Store>> {
+    fn prepared(&self, prepare: Program) -> Result<Vec<Store>> {
         let mut rams = vec![Ram::new("disk", self.disk.bytes()).persistent()];
         rams.extend(self.journal.as_ref().map(|j| Ram::new("journal", j.bytes()).persistent()));
         let devices = blocks(&rams);

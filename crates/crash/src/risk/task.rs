@@ -68,8 +68,7 @@ impl TaskClient {
 
     /// How fast its calls were, and a number for the first of them.
     pub fn end(self) -> (Speed, u64) {
-        let number = self.done.number();
-        (self.speed, number)
+        (self.speed, number_of(&self.done.digest))
     }
 
     fn call<T>(
@@ -254,10 +253,6 @@ impl CallDigest {
             named => format!("{named:?}"),
         };
         self.digest.bytes(text.as_bytes());
-    }
-
-    fn number(&self) -> u64 {
-        number_of(&self.digest)
     }
 }
 

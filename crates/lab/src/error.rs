@@ -8,6 +8,7 @@ use crate::scenario::LineError;
 
 mod variant;
 
+pub(crate) use variant::Result;
 pub use variant::VariantError;
 
 /// Cuts of a variant, at most.

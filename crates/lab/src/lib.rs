@@ -18,6 +18,7 @@ pub mod sensitivity;
 pub mod table;
 mod wrap;
 
+pub(crate) use error::Result;
 pub use error::{LabError, OptionError, ScenarioError, VariantError};
 #[cfg(feature = "planted-bugs")]
 pub use run::cut_until;

@@ -56,7 +56,7 @@ use legs::LegsLoad;
 use random_reads::RandomReads;
 use reads::Reads;
 use reals::Reals;
-use setting::{Part, Report, Setting};
+use setting::{Part, Report, Setting, Subject};
 use timings::Timings;
 use workload::Workload;
 
@@ -194,11 +194,12 @@ impl Setting {
 
     /// The parts of a workload; in real time there are no cuts.
     fn parts_of(&self, load: &dyn Workload, variant: &Variant) -> Vec<Part> {
+        let of = Subject { setting: self, variant };
         if self.options.real.is_none() {
-            return load.parts(self, variant);
+            return load.parts(of);
         }
-        let anywhere = variant.run != RunKind::Risk && load.on_file_system(self, variant).is_some();
-        let measured = anywhere || load.parts(self, variant).contains(&Part::Speed);
+        let anywhere = variant.run != RunKind::Risk && load.on_file_system(of).is_some();
+        let measured = anywhere || load.parts(of).contains(&Part::Speed);
         measured.then_some(Part::Speed).into_iter().collect()
     }
 
@@ -207,8 +208,9 @@ impl Setting {
         let load = &*self.loads[job.load];
         match self.options.real {
             Some(_) => self.in_real_time(load, variant, report),
-            None => load.run(self, variant, job.part, report),
-        }
+            None => load.run(Subject { setting: self, variant }, job.part, report),
+        };
+        done.map_err(|e| e.of(variant))
     }
 }
 

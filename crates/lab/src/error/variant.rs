@@ -17,6 +17,9 @@ use steadfast_setup::SetupError;
 use steadfast_vfs::FsError;
 use steadfast_volume::VolumeError;
 
+/// What a variant gave, or why it did not.
+pub(crate) type Result<T, E = VariantError> = std::result::Result<T, E>;
+
 /// Why a variant could not be built or run.
 #[derive(Debug, thiserror::Error)]
 pub enum VariantError {

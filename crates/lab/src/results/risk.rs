@@ -9,7 +9,7 @@ use super::{ClockKind, FilesRow, Percentiles, Rate, SeedResults, SpeedRow, Sprea
 
 /// What power cuts took from one variant: the figures that docs/risk.md defines.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RiskRow {
     /// Variant's name.
     pub variant: String,

@@ -11,7 +11,7 @@ use super::{Percentiles, SumKind};
 
 /// The speed of one test on one variant.
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SpeedRow {
     /// The test: "initial write", "rewrite", ...
     pub test: String,

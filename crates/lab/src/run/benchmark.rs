@@ -19,11 +19,10 @@ use super::disk_use::{self, DiskUse, Share};
 use super::loss::{self, Watch};
 use super::measured::{self, IozoneRun};
 use super::power::{self, AccountWriter};
-use super::setting::{Part, Report, Setting};
+use super::setting::{Part, Report, Subject};
 use super::workload::{Cuttable, FileSystemWork, JobResult, Workload};
-use crate::results::VariantTime;
 use crate::scenario::{RunKind, Scenario, Variant, iozone_options};
-use crate::{ScenarioError, VariantError};
+use crate::{Result, ScenarioError, VariantError};
 
 /// The run of IOzone's that is measured, and the one that is cut.
 pub(super) struct Pair {
@@ -71,7 +70,7 @@ impl Iozone {
         })
     }
 
-    fn of(&self, variant: &Variant) -> Result<&Pair, VariantError> {
+    fn of(&self, variant: &Variant) -> Result<&Pair> {
         let none = || VariantError::NoLines(variant.name.clone());
         self.lines.get(&variant.name).map(|pair| &**pair).ok_or_else(none)
     }
@@ -86,27 +85,22 @@ impl Workload for Iozone {
         Some(self.risk_command.clone())
     }
 
-    fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
-        let speed = variant.run.speed().then_some(Part::Speed);
-        let risk = (variant.run.risk() && setting.cuts > 0).then_some(Part::Risk);
+    fn parts(&self, of: Subject<'_>) -> Vec<Part> {
+        let speed = of.variant.run.speed().then_some(Part::Speed);
+        let risk = of.is_cut().then_some(Part::Risk);
         speed.into_iter().chain(risk).collect()
     }
 
-    fn run(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-        part: Part,
-        report: Report,
-    ) -> Result<JobResult, VariantError> {
-        let Pair { speed, risk } = self.of(variant)?;
+    fn run(&self, of: Subject<'_>, part: Part, report: Report) -> Result<JobResult> {
+        let Pair { speed, risk } = self.of(of.variant)?;
         match part {
-            Part::Speed => run(setting, speed, variant, report),
-            Part::Risk => Ok(JobResult::of([power::run(setting, risk, variant, &report)?])),
+            Part::Speed => run(of, speed, report),
+            Part::Risk => Ok(JobResult::of([power::run(of, risk, &report)?])),
         }
     }
 
-    fn on_file_system(&self, setting: &Setting, variant: &Variant) -> Option<FileSystemWork> {
+    fn on_file_system(&self, of: Subject<'_>) -> Option<FileSystemWork> {
+        let Subject { setting, variant } = of;
         let iozone = self.of(variant).ok()?.speed.clone();
         let memory_bytes = setting.page_cache_bytes(&iozone, variant);
         let (scenario, variant) = (setting.scenario.clone(), variant.clone());
@@ -123,13 +117,9 @@ impl Workload for Iozone {
         Some(FileSystemWork { memory_bytes, run: Box::new(run) })
     }
 
-    fn recorded(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-    ) -> Option<Result<Cuttable, VariantError>> {
-        let plan = power::plan(setting.cuts_of(variant), setting.options.seed);
-        let ran = self.of(variant).and_then(|pair| power::recorded(setting, &pair.risk, variant));
+    fn recorded(&self, of: Subject<'_>) -> Option<Result<Cuttable>> {
+        let plan = power::plan(of);
+        let ran = self.of(of.variant).and_then(|pair| power::recorded(of, &pair.risk));
         Some(ran.map(|(machine, recorded)| Cuttable { machine, recorded, plan }))
     }
 
@@ -139,6 +129,10 @@ impl Workload for Iozone {
             return self.of(variant).map_or(1, |lines| 1 + (lines.speed.data_bytes() >> 20));
         }
         if variant.stack.mount.split(',').any(|option| option == "data=journal") { 2 } else { 1 }
+    }
+
+    fn is_reduced_by_default(&self) -> bool {
+        true
     }
 }
 
@@ -162,15 +156,11 @@ pub(super) fn files_fit(
 }
 
 /// Runs it and turns the results into rows.
-pub(super) fn run(
-    setting: &Setting,
-    iozone: &iozone::Options,
-    variant: &Variant,
-    report: Report,
-) -> Result<JobResult, VariantError> {
+fn run(of: Subject<'_>, iozone: &iozone::Options, report: Report) -> Result<JobResult> {
+    let Subject { setting, variant } = of;
     let memory = setting.page_cache_bytes(iozone, variant);
     let machine = || setting.measured.stack_machine(variant, memory);
-    let is_cut = variant.run.risk() && setting.cuts > 0 && setting.loss_cuts > 0;
+    let is_cut = of.is_cut() && setting.loss_cuts > 0;
     let (inner, iozone_options) = (machine(), iozone.clone());
     let measured: Report = {
         let report = Arc::clone(&report);
@@ -183,10 +173,12 @@ pub(super) fn run(
     disk_use::note(&shares, &mut rows);
     let loss = recorded.map(|recorded| {
         let rest: Report = Arc::new(move |share| report(0.7 + 0.3 * share));
-        loss::cut(setting, variant, machine(), recorded, iozone.data_bytes(), &rest)
+        loss::cut(of, machine(), recorded, iozone.data_bytes(), &rest)
     });
-    let took = VariantTime { variant: variant.name.clone(), virtual_seconds, log_used };
-    let outcome = JobResult::of([took]).with(rows).with(ran.grids(variant)).with(loss);
+    let outcome = JobResult::of([of.took(virtual_seconds, log_used)])
+        .with(rows)
+        .with(ran.grids(variant))
+        .with(loss);
     Ok(JobResult { notes: ran.notes(), ..outcome })
 }
 
@@ -207,7 +199,7 @@ fn simulated(
     iozone: &iozone::Options,
     record: bool,
     report: Report,
-) -> Result<SimulatedRun, VariantError> {
+) -> Result<SimulatedRun> {
     let devices = Devices::build(&machine.setup)?;
     let log = RecordLog::new();
     log.pause(true);

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use steadfast_crash::explore::{CutSource, Plan, System, explore};
 
-use super::power::{ages, few, not_judged, plan, row};
+use super::power::{ages, few, not_judged, row, spread};
 use super::record;
-use super::setting::{Report, Setting};
-use crate::VariantError;
+use super::setting::{Report, Setting, Subject};
+use crate::Result;
 use crate::results::{AgeSeries, ControlRow, NotJudged, Rate, RiskRow};
-use crate::scenario::Variant;
 
 /// What a lying cache holds, and when it has written that out: as drives with memory for a cache
 /// do.
@@ -59,18 +58,18 @@ impl Control {
 /// The plan of a control's cuts: for every four of the run as many as the scenario says.
 pub(super) fn control_plan(setting: &Setting, cuts: u64) -> Plan {
     let cuts = (cuts * setting.scenario.workload.lying_cuts_per_4).div_ceil(4);
-    Plan { e2fsck_every: 0, ..plan(cuts, setting.options.seed) }
+    Plan { e2fsck_every: 0, ..spread(cuts, setting.options.seed) }
 }
 
 /// Cuts a run as `honest` says, and its controls.
 pub(super) fn cut_with_controls(
-    setting: &Setting,
-    variant: &Variant,
+    of: Subject<'_>,
     (system, recorded): (&dyn System, CutSource),
     honest: &Plan,
     report: &Report,
-) -> Result<(RiskRow, AgeSeries), VariantError> {
-    record::run(setting, variant, &recorded);
+) -> Result<(RiskRow, AgeSeries)> {
+    let Subject { setting, variant } = of;
+    record::run(of, &recorded);
     let (recorded, finder) = record::noting(setting, recorded);
     let control_plan = control_plan(setting, honest.cuts());
     let must_break = recorded.needs_flushes();
@@ -80,8 +79,8 @@ pub(super) fn cut_with_controls(
     let all = (honest.cuts() + number * control_plan.cuts()).max(1) as f64;
     let start = recorded.recording.time_of(recorded.recording.first_crash_point());
     let figures = explore(system, recorded, honest, &|done| report(done as f64 / all));
-    record::cuts(setting, variant, "cuts", &figures);
-    record::found(setting, variant, finder.as_deref());
+    record::cuts(of, "cuts", &figures);
+    record::found(of, finder.as_deref());
     let ages = ages(variant, start, &figures);
     let mut done_before = honest.cuts();
     let (mut rows, mut missing) = (Vec::new(), not_judged(&figures));
@@ -93,7 +92,7 @@ pub(super) fn cut_with_controls(
         let before = done_before;
         let figures =
             explore(system, control, &control_plan, &|done| report((before + done) as f64 / all));
-        record::cuts(setting, variant, which.file(), &figures);
+        record::cuts(of, which.file(), &figures);
         done_before += control_plan.cuts();
         if let Some(of_control) = not_judged(&figures) {
             let all =

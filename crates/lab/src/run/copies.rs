@@ -4,12 +4,12 @@ use steadfast_bench::dd::Counts;
 use steadfast_runtime::now;
 
 use super::measured::speed;
-use super::setting::{Part, Report, Setting};
+use super::setting::{Part, Report, Subject};
 use super::stack_target::StackTarget;
 use super::workload::{JobResult, Workload};
-use crate::VariantError;
-use crate::results::{CopyRow, SpeedRow, VariantTime};
-use crate::scenario::{DdSpec, Variant};
+use crate::Result;
+use crate::results::{CopyRow, SpeedRow};
+use crate::scenario::DdSpec;
 
 /// dd's copies as a workload.
 pub(super) struct Copies(pub Vec<DdSpec>);
@@ -21,19 +21,13 @@ impl Workload for Copies {
         Some(lines.join("; "))
     }
 
-    fn parts(&self, _: &Setting, variant: &Variant) -> Vec<Part> {
-        let runs_one = variant.run.speed() && self.0.iter().any(|spec| spec.is_for(&variant.name));
-        runs_one.then_some(Part::Speed).into_iter().collect()
+    fn parts(&self, of: Subject<'_>) -> Vec<Part> {
+        of.measured_if(self.0.iter().any(|spec| of.variant.is_among(&spec.variants)))
     }
 
-    fn run(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-        _: Part,
-        _: Report,
-    ) -> Result<JobResult, VariantError> {
-        let own = self.0.iter().filter(|spec| spec.is_for(&variant.name));
+    fn run(&self, of: Subject<'_>, _: Part, _: Report) -> Result<JobResult> {
+        let Subject { setting, variant } = of;
+        let own = self.0.iter().filter(|spec| variant.is_among(&spec.variants));
         let (copies, full): (Vec<DdSpec>, bool) = (own.cloned().collect(), setting.options.full);
         let inner = copies.clone();
         let (copied, virtual_seconds) = setting.on_stack(variant, None, move |stack| {
@@ -49,10 +43,10 @@ impl Workload for Copies {
                 let (counts, said) = dd.copy(spec.line(full))?;
                 Ok((counts, said.words()))
             });
-            let copied = each.collect::<Result<Vec<(Counts, String)>, VariantError>>()?;
+            let copied = each.collect::<Result<Vec<(Counts, String)>>>()?;
             Ok((copied, (now() - began).as_secs_f64()))
         })?;
-        let took = VariantTime { variant: variant.name.clone(), virtual_seconds, log_used: None };
+        let took = of.took(virtual_seconds, None);
         let (mut rows, mut copy_rows, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for (spec, (counts, said)) in copies.iter().zip(&copied) {
             let kb_per_s = counts.bytes as f64 / 1024.0 / seconds_of(counts);

@@ -11,9 +11,9 @@ use super::controls::cut_with_controls;
 use super::power::plan;
 use super::reals::{MEMORY, Real, RecordedFiles};
 use super::recorded;
-use super::setting::{Part, Report, Setting};
+use super::setting::{Part, Report, Subject};
 use super::workload::{Cuttable, FileSystemWork, JobResult, Workload};
-use crate::VariantError;
+use crate::Result;
 use crate::results::{
     ClockKind, FilesRow, LatencyHistogram, Measurement, Path, Percentiles, RiskRow, Spread,
     VariantTime,
@@ -46,18 +46,13 @@ impl Workload for Files {
         (!self.is_alone).then(|| self.workload.description())
     }
 
-    fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
-        let takes_part = self.is_alone || (variant.run.risk() && setting.cuts > 0);
+    fn parts(&self, of: Subject<'_>) -> Vec<Part> {
+        let takes_part = self.is_alone || of.is_cut();
         takes_part.then_some(Part::Risk).into_iter().collect()
     }
 
-    fn run(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-        _: Part,
-        report: Report,
-    ) -> Result<JobResult, VariantError> {
+    fn run(&self, of: Subject<'_>, _: Part, report: Report) -> Result<JobResult> {
+        let Subject { setting, variant } = of;
         let real = match setting.reals.take(variant) {
             Some(Real::LeftOut(why)) => {
                 return Ok(JobResult { left_out: Some(why), ..JobResult::default() });
@@ -68,12 +63,12 @@ impl Workload for Files {
                 let Some((peer, ran)) = ran else { return Ok(JobResult::of(rows(None))) };
                 let cut_run = Some(ran.speed.operations_per_second());
                 let rows = rows(cut_run).into_iter().collect();
-                return cut(setting, variant, (&peer, *ran), rows, &report);
+                return cut(of, (&peer, *ran), rows, &report);
             }
             Some(Real::Ours { in_process, mounted }) => Some([in_process, mounted]),
             None => None,
         };
-        let mut outcome = run(setting, &self.workload, variant, real, &report)?;
+        let mut outcome = run(of, &self.workload, real, &report)?;
         if !self.is_alone {
             let is_speed =
                 |m: &Measurement| m.row::<FilesRow>().is_some() || m.row::<VariantTime>().is_some();
@@ -82,9 +77,9 @@ impl Workload for Files {
         Ok(outcome)
     }
 
-    fn on_file_system(&self, setting: &Setting, variant: &Variant) -> Option<FileSystemWork> {
-        let memory_bytes = setting.memory_of(variant).unwrap_or(MEMORY);
-        let (workload, variant) = (self.workload.clone(), variant.clone());
+    fn on_file_system(&self, of: Subject<'_>) -> Option<FileSystemWork> {
+        let memory_bytes = of.setting.memory_of(of.variant).unwrap_or(MEMORY);
+        let (workload, variant) = (self.workload.clone(), of.variant.clone());
         let run = move |fs: Arc<dyn FileSystem>| {
             // Nothing is recorded: nothing is below.
             let ran = workload.run(&fs, &RecordLog::new(), &mut || Ok(()))?;
@@ -94,22 +89,14 @@ impl Workload for Files {
         Some(FileSystemWork { memory_bytes, run: Box::new(run) })
     }
 
-    fn recorded(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-    ) -> Option<Result<Cuttable, VariantError>> {
-        let plan = honest_plan(setting, variant);
-        let ran = recorded(setting, &self.workload, variant);
+    fn recorded(&self, of: Subject<'_>) -> Option<Result<Cuttable>> {
+        let plan = honest_plan(of);
+        let ran = recorded(of, &self.workload);
         Some(ran.map(|(machine, ran)| Cuttable { machine, recorded: ran.recorded, plan }))
     }
 
     fn in_real_time(&self) -> Option<&FilesWorkload> {
         self.is_alone.then_some(&self.workload)
-    }
-
-    fn is_reduced_by_default(&self) -> bool {
-        false
     }
 }
 
@@ -117,72 +104,64 @@ impl Workload for Files {
 /// cuts take. The speeds reported are those of the runs in real time, if there were some (`real`):
 /// in process, and mounted.
 fn run(
-    setting: &Setting,
+    of: Subject<'_>,
     workload: &FilesWorkload,
-    variant: &Variant,
     real: Option<[Vec<Speed>; 2]>,
     report: &Report,
-) -> Result<JobResult, VariantError> {
-    let (machine, ran) = recorded(setting, workload, variant)?;
+) -> Result<JobResult> {
+    let (machine, ran) = recorded(of, workload)?;
     let speed = &ran.speed;
     let cut_run = Some(speed.operations_per_second());
     let rows = match real {
         Some([in_process, mounted]) => [(Path::InProcess, in_process), (Path::Fuse, mounted)]
             .into_iter()
-            .filter_map(|(path, runs)| files_row(variant, path, ClockKind::Wall, &runs, cut_run))
+            .filter_map(|(path, runs)| files_row(of.variant, path, ClockKind::Wall, &runs, cut_run))
             .collect(),
         None => {
             let one = std::slice::from_ref(speed);
-            let row = files_row(variant, Path::InProcess, ClockKind::Virtual, one, None);
+            let row = files_row(of.variant, Path::InProcess, ClockKind::Virtual, one, None);
             row.into_iter().collect()
         }
     };
-    cut(setting, variant, (&machine, ran), rows, report)
+    cut(of, (&machine, ran), rows, report)
 }
 
 /// Runs the workload; the machine, and what it did.
 fn recorded(
-    setting: &Setting,
+    of: Subject<'_>,
     workload: &FilesWorkload,
-    variant: &Variant,
-) -> Result<(Arc<dyn RebootTarget>, RecordedFiles), VariantError> {
-    let memory = setting.memory_of(variant).unwrap_or(MEMORY);
+) -> Result<(Arc<dyn RebootTarget>, RecordedFiles)> {
+    let memory = of.setting.memory_of(of.variant).unwrap_or(MEMORY);
     let workload = workload.clone();
-    let (machine, ran) =
-        recorded::recorded(setting, variant, (memory, false), move |fs, log, begin| {
-            Ok(workload.run(fs, log, begin)?)
-        })?;
+    let (machine, ran) = recorded::recorded(of, (memory, false), move |fs, log, begin| {
+        Ok(workload.run(fs, log, begin)?)
+    })?;
     Ok((machine, ran.into()))
 }
 
 /// The plan of the cuts. After some of them the power goes again while the machine recovers, or
 /// just after it has.
-fn honest_plan(setting: &Setting, variant: &Variant) -> Plan {
+fn honest_plan(of: Subject<'_>) -> Plan {
     let second = SecondCuts { percent: AGAIN_PERCENT, ..SecondCuts::NONE };
-    Plan { second, ..plan(setting.cuts_of(variant), setting.options.seed) }
+    Plan { second, ..plan(of) }
 }
 
 /// Cuts a recorded run and its controls; what comes out.
 fn cut(
-    setting: &Setting,
-    variant: &Variant,
+    of: Subject<'_>,
     (system, ran): (&dyn System, RecordedFiles),
     rows: Vec<FilesRow>,
     report: &Report,
-) -> Result<JobResult, VariantError> {
+) -> Result<JobResult> {
     let RecordedFiles { recorded, programs, .. } = ran;
-    let honest = honest_plan(setting, variant);
-    let (risk, ages) = cut_with_controls(setting, variant, (system, recorded), &honest, report)?;
+    let honest = honest_plan(of);
+    let (risk, ages) = cut_with_controls(of, (system, recorded), &honest, report)?;
     let mut risk = RiskRow { programs: Some(programs), ..risk };
-    if variant.kernel.is_some() {
+    if of.variant.kernel.is_some() {
         (risk.run_clock, risk.recovery_clock) = (ClockKind::Wall, ClockKind::Wall);
     }
     let simulated = rows.iter().find(|row| row.clock == ClockKind::Virtual);
-    let took = simulated.map(|row| VariantTime {
-        variant: variant.name.clone(),
-        virtual_seconds: row.elapsed_seconds,
-        log_used: None,
-    });
+    let took = simulated.map(|row| of.took(row.elapsed_seconds, None));
     Ok(JobResult::of(took).with(rows).with([risk]).with([ages]))
 }
 

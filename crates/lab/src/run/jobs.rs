@@ -26,11 +26,11 @@ pub(super) struct Job {
 /// What came of a job.
 pub(super) type JobEnd = Result<JobResult, VariantError>;
 
-/// From a job to what shows progress.
+/// From a job to what shows progress, with the job's place.
 enum Message {
-    Begun { job: usize },
-    Progress { job: usize, share: f64 },
-    Done { job: usize, outcome: Box<JobEnd> },
+    Begun,
+    Progress(f64),
+    Done(Box<JobEnd>),
 }
 
 /// How often somebody who wants to stop is asked for.
@@ -102,8 +102,8 @@ pub(super) fn run(
             }
         }
         match rx.recv_timeout(LOOK_EVERY) {
-            Ok(message) => {
-                let job = state.take(message);
+            Ok((job, message)) => {
+                state.take(job, message);
                 if state.failed.is_some() {
                     next.store(jobs.len(), Ordering::Relaxed);
                 }
@@ -125,20 +125,20 @@ pub(super) fn run(
 fn work(
     settings: &[Arc<Setting>],
     jobs: &[Job],
-    tx: &mpsc::Sender<Message>,
+    tx: &mpsc::Sender<(usize, Message)>,
     (order, next): (&[usize], &AtomicUsize),
 ) {
     loop {
         let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
         let what = jobs[job];
         // OK to ignore failed sends: if nobody listens any more, nobody wants to know.
-        drop(tx.send(Message::Begun { job }));
+        drop(tx.send((job, Message::Begun)));
         let progress = tx.clone();
         let report: Report = Arc::new(move |share| {
-            drop(progress.send(Message::Progress { job, share }));
+            drop(progress.send((job, Message::Progress(share))));
         });
         let outcome = Box::new(settings[what.seed].job(what, report));
-        drop(tx.send(Message::Done { job, outcome }));
+        drop(tx.send((job, Message::Done(outcome))));
     }
 }
 
@@ -168,18 +168,12 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Takes a message in; the job that it is about.
-    fn take(&mut self, message: Message) -> usize {
+    /// Takes a message of a job in.
+    fn take(&mut self, job: usize, message: Message) {
         match message {
-            Message::Begun { job } => {
-                self.running[job] = true;
-                job
-            }
-            Message::Progress { job, share } => {
-                self.shares[job] = share;
-                job
-            }
-            Message::Done { job, outcome } => {
+            Message::Begun => self.running[job] = true,
+            Message::Progress(share) => self.shares[job] = share,
+            Message::Done(outcome) => {
                 self.shares[job] = 1.0;
                 self.running[job] = false;
                 match *outcome {
@@ -193,7 +187,6 @@ impl<'a> State<'a> {
                         self.outcomes[job] = Some(outcome);
                     }
                 }
-                job
             }
         }
     }

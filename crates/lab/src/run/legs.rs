@@ -23,11 +23,11 @@ use steadfast_devices::store::Store;
 use steadfast_runtime::{Sim, random_u64, sleep, spawn};
 use steadfast_setup::{Devices, Volumes};
 
-use super::setting::{Part, Report, Setting};
+use super::setting::{Part, Report, Subject};
 use super::workload::{JobResult, Workload};
-use crate::VariantError;
 use crate::results::{LegRow, Percentiles, Rate};
 use crate::scenario::{LegsSpec, Variant};
+use crate::{Result, VariantError};
 use boot::boot;
 use judge::{BLOCK, BlockRun, LostBytes, judge, object};
 pub(super) use notes::notes;
@@ -57,26 +57,17 @@ impl LossKind {
 }
 
 impl Workload for LegsLoad {
-    fn command(&self) -> Option<String> {
-        None
-    }
-
     fn risk_command(&self) -> Option<String> {
         Some(self.0.description())
     }
 
-    fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
-        let takes_part = variant.run.risk() && setting.cuts > 0 && variant.kernel.is_none();
+    fn parts(&self, of: Subject<'_>) -> Vec<Part> {
+        let takes_part = of.is_cut() && of.variant.kernel.is_none();
         takes_part.then_some(Part::Risk).into_iter().collect()
     }
 
-    fn run(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-        _: Part,
-        report: Report,
-    ) -> Result<JobResult, VariantError> {
+    fn run(&self, of: Subject<'_>, _: Part, report: Report) -> Result<JobResult> {
+        let Subject { setting, variant } = of;
         let machine = Arc::new(setting.scenario.stack_machine(variant, 0));
         let cuts = setting.cuts_of(variant);
         let seed = setting.options.seed;
@@ -100,10 +91,6 @@ impl Workload for LegsLoad {
             rows.push(row(variant, LossKind::Memory, &each, setting.scenario.is_model(variant)));
         }
         Ok(JobResult::of(rows))
-    }
-
-    fn is_reduced_by_default(&self) -> bool {
-        false
     }
 }
 
@@ -136,7 +123,7 @@ fn simulated(
     machine: &Arc<StackMachine>,
     spec: &LegsSpec,
     memory_at: Option<(u64, u64)>,
-) -> Result<LegsRun, VariantError> {
+) -> Result<LegsRun> {
     let (machine, spec) = (Arc::clone(machine), spec.clone());
     let sim = machine.setup.simulation(seed);
     sim.run(move || workload(&machine, &spec, memory_at))?
@@ -146,7 +133,7 @@ fn workload(
     machine: &StackMachine,
     spec: &LegsSpec,
     memory_at: Option<(u64, u64)>,
-) -> Result<LegsRun, VariantError> {
+) -> Result<LegsRun> {
     let devices = Devices::build(&machine.setup)?;
     let log = RecordLog::new();
     log.pause(true);
@@ -208,7 +195,7 @@ fn write(
     account: &Account,
     spec: &LegsSpec,
     (writer, own): (u64, u64),
-) -> Result<(), VariantError> {
+) -> Result<()> {
     let until = steadfast_runtime::now() + Duration::from_secs_f64(spec.seconds);
     let mut rng = Rng::new(random_u64());
     let mut since_flush = 0;
@@ -241,7 +228,7 @@ fn cut_all(
     run: &LegsRun,
     (kind, cuts, seed): (LossKind, u64, u64),
     progress: &dyn Fn(u64),
-) -> Result<Vec<CutLoss>, VariantError> {
+) -> Result<Vec<CutLoss>> {
     let (first, last) = (run.recording.first_crash_point(), run.recording.last_crash_point());
     let mut rng = Rng::new(seed ^ 0x6c65_6773);
     let mut ticks: Vec<u64> = (0..cuts)
@@ -261,7 +248,7 @@ fn cut_all(
         };
         let (machine, written) = (Arc::clone(machine), Arc::clone(&run.written));
         let sim = Sim::new(seed.wrapping_add(tick));
-        let found = sim.run(move || -> Result<CutLoss, VariantError> {
+        let found = sim.run(move || -> Result<CutLoss> {
             let up = boot(&machine, contents, away, written.blocks)?;
             let (refused, by_hand) = (up.is_none(), up.as_ref().is_none_or(|up| up.by_hand));
             let lost = match up {

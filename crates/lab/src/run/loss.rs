@@ -18,10 +18,9 @@ use steadfast_ext4::Ext4;
 use steadfast_runtime::Nanos;
 
 use super::disk_use::log_used;
-use super::power::{AccountWriter, plan};
-use super::setting::{Report, Setting};
+use super::power::{AccountWriter, spread as spread_cuts};
+use super::setting::{Report, Subject};
 use crate::results::{LossRow, Percentiles, Rate, SteadyLoss};
-use crate::scenario::Variant;
 
 /// Label of the note that the journal has wrapped.
 const WRAPPED: u64 = 0x77_7261_7070;
@@ -80,18 +79,18 @@ impl Observer for Watch {
 
 /// Cuts the measured run.
 pub(super) fn cut(
-    setting: &Setting,
-    variant: &Variant,
+    of: Subject<'_>,
     machine: StackMachine,
     recorded: CutSource,
     data_bytes: u64,
     report: &Report,
 ) -> LossRow {
+    let Subject { setting, variant } = of;
     let cuts = setting.loss_cuts;
     let plan = Plan {
         places: CrashPoints::Unsynced(cuts),
         e2fsck_every: 0,
-        ..plan(cuts, setting.options.seed ^ 0x10_55)
+        ..spread_cuts(cuts, setting.options.seed ^ 0x10_55)
     };
     let recording = &recorded.recording;
     let wrapped = recording.notes().iter().find(|n| n.label == WRAPPED).map(|n| n.moment.tick);

@@ -8,7 +8,7 @@ use steadfast_bench::iozone::matrix::{self, InProcessTarget, MatrixResults};
 use steadfast_bench::iozone::{self, Observer, Surroundings, TestResult};
 use steadfast_vfs::FileSystem;
 
-use crate::VariantError;
+use crate::Result;
 use crate::results::{GridCell, GridRow, Percentiles, SpeedRow, SumKind};
 use crate::scenario::{PublishedSpeed, Scenario, Variant};
 
@@ -26,7 +26,7 @@ pub(super) fn iozone(
     options: &iozone::Options,
     surroundings: &Surroundings,
     observer: Option<Arc<dyn Observer>>,
-) -> Result<IozoneRun, VariantError> {
+) -> Result<IozoneRun> {
     if options.matrix.is_none() {
         let results = iozone::run(fs, "", options, surroundings, observer)?;
         return Ok(IozoneRun::Throughput(results));
@@ -104,10 +104,7 @@ pub(super) fn speed(scenario: &Scenario, variant: &Variant, test: &str, kb_per_s
         published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
         children_kb_per_s: kb_per_s,
         parent_kb_per_s: kb_per_s,
-        read_from_disk: None,
-        written_to_disk: None,
-        latency_us: None,
-        distribution: None,
+        ..SpeedRow::default()
     }
 }
 

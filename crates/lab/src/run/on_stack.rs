@@ -8,10 +8,10 @@ use steadfast_peers::{KernelFs, PathMount, clear_leftovers};
 use steadfast_setup::{DeviceSource, Overwrite, Setup, Stack};
 use steadfast_vfs::HostFs;
 
-use super::setting::{Part, Report, Setting};
+use super::setting::{Part, Report, Setting, Subject};
 use super::workload::{JobResult, Workload};
 use crate::scenario::{Scenario, Variant};
-use crate::{LabError, ScenarioError, VariantError};
+use crate::{LabError, Result, ScenarioError, VariantError};
 
 impl Setting {
     /// What may be done to devices of this machine: what they held before the run was looked at
@@ -45,8 +45,8 @@ impl Setting {
     pub fn on_machine<T: Send + 'static>(
         &self,
         setup: &Setup,
-        work: impl FnOnce() -> Result<T, VariantError> + Send + 'static,
-    ) -> Result<T, VariantError> {
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         match self.options.real {
             Some(_) => work(),
             None => setup.simulation(self.options.seed).run(work)?,
@@ -58,8 +58,8 @@ impl Setting {
         &self,
         variant: &Variant,
         memory_bytes: Option<u64>,
-        work: impl FnOnce(&Stack) -> Result<T, VariantError> + Send + 'static,
-    ) -> Result<T, VariantError> {
+        work: impl FnOnce(&Stack) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let own = || self.scenario.machine_of(variant).page_cache_bytes(None);
         let memory_bytes = memory_bytes.unwrap_or_else(own);
         let setup = self.scenario.setup_of(variant);
@@ -77,12 +77,11 @@ impl Setting {
         workload: &dyn Workload,
         variant: &Variant,
         report: Report,
-    ) -> Result<JobResult, VariantError> {
-        let work = workload.on_file_system(self, variant);
+    ) -> Result<JobResult> {
+        let of = Subject { setting: self, variant };
+        let work = workload.on_file_system(of);
         let Some(kernel) = &variant.kernel else {
-            let Some(work) = work else {
-                return workload.run(self, variant, Part::Speed, report);
-            };
+            let Some(work) = work else { return workload.run(of, Part::Speed, report) };
             return self.on_stack(variant, Some(work.memory_bytes), move |stack| {
                 (work.run)(stack.mounted()?)
             });
@@ -103,13 +102,13 @@ impl Setting {
 }
 
 /// The kernel's file system of a name.
-pub(super) fn kernel_fs(kernel: &str) -> Result<KernelFs, VariantError> {
+pub(super) fn kernel_fs(kernel: &str) -> Result<KernelFs> {
     // Checked where the scenario is read.
     KernelFs::of_name(kernel).ok_or_else(|| VariantError::UnknownKernel(kernel.to_owned()))
 }
 
 /// Where a device is on this machine.
-fn path_of<'s>(scenario: &'s Scenario, device: &str) -> Result<&'s Path, VariantError> {
+fn path_of<'s>(scenario: &'s Scenario, device: &str) -> Result<&'s Path> {
     match scenario.topology.devices.get(device).map(|device| &device.source) {
         Some(DeviceSource::Path(path)) => Ok(path),
         _ => Err(VariantError::NoPath(device.to_owned())),

@@ -22,9 +22,9 @@ use super::measured;
 use super::real::{DiskContents, Turns, by_turns, kernels, ours};
 use super::reals::TakenAway;
 use super::setting::{Setting, Watch};
-use crate::results::{FailureRow, MachineLoad, Note, Path, PeerRow, SpeedRow, Spread};
+use crate::results::{FailureRow, MachineLoad, Note, Path, PeerRow, SpeedRow, Spread, distinct};
 use crate::scenario::{RunKind, Scenario, Variant, iozone_options, matrix_options};
-use crate::{LabError, OptionError, ScenarioError, VariantError};
+use crate::{LabError, OptionError, Result, ScenarioError};
 
 /// How long IOzone pauses after each test, instead of two seconds.
 const SETTLE_MS: u64 = 100;
@@ -138,7 +138,7 @@ fn one(
     scenario: &Scenario,
     iozone: &iozone::Options,
     variant: &Variant,
-) -> Result<(Vec<SpeedRow>, TakenAway), VariantError> {
+) -> Result<(Vec<SpeedRow>, TakenAway)> {
     let surroundings = Surroundings { repeat_data: true, ..Surroundings::default() };
     let run = |fs: &Arc<dyn FileSystem>, log: &RecordLog, _: Begin<'_>| {
         // Nothing of it is cut: what the devices are asked need not be kept.
@@ -170,14 +170,8 @@ fn peer_rows(
         let rows = rows.get(&(side, turn))?;
         rows.iter().find(|r| r.test == test).map(|r| r.kb_per_s)
     };
-    let mut tests: Vec<&SpeedRow> = Vec::new();
-    for row in rows.values().flatten() {
-        if !tests.iter().any(|t| t.test == row.test) {
-            tests.push(row);
-        }
-    }
     let mut peer_rows = Vec::new();
-    for SpeedRow { test, figure, .. } in tests {
+    for (test, figure) in distinct(rows.values().flatten().map(|r| (&r.test, r.figure))) {
         for (side, v) in sides.iter().enumerate() {
             let first = sides.iter().position(|s| s.kernel.is_some() == v.kernel.is_some());
             let first = first.unwrap_or(side);
@@ -188,7 +182,7 @@ fn peer_rows(
             peer_rows.push(PeerRow {
                 test: test.clone(),
                 variant: v.name.clone(),
-                figure: *figure,
+                figure,
                 path: path_of(v),
                 kb_per_s: Spread::of(&speeds),
                 baseline: sides[first].name.clone(),

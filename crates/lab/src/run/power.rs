@@ -15,8 +15,8 @@ use steadfast_runtime::Nanos;
 use super::controls::cut_with_controls;
 use super::measured;
 use super::recorded;
-use super::setting::{Report, Setting};
-use crate::VariantError;
+use super::setting::{Report, Subject};
+use crate::Result;
 use crate::results::{AgeSeries, ClockKind, NotJudged, Percentiles, Rate, RiskRow};
 use crate::scenario::Variant;
 
@@ -24,16 +24,10 @@ use crate::scenario::Variant;
 pub(super) const E2FSCK_EVERY: u64 = 40;
 
 /// Records the variant's run, cuts it, and counts what the cuts take.
-pub(super) fn run(
-    setting: &Setting,
-    iozone: &iozone::Options,
-    variant: &Variant,
-    report: &Report,
-) -> Result<RiskRow, VariantError> {
-    let (machine, recorded) = recorded(setting, iozone, variant)?;
-    let plan = plan(setting.cuts_of(variant), setting.options.seed);
+pub(super) fn run(of: Subject<'_>, iozone: &iozone::Options, report: &Report) -> Result<RiskRow> {
+    let (machine, recorded) = recorded(of, iozone)?;
     let programs = programs(&recorded);
-    let (row, _) = cut_with_controls(setting, variant, (&machine, recorded), &plan, report)?;
+    let (row, _) = cut_with_controls(of, (&machine, recorded), &plan(of), report)?;
     Ok(RiskRow { programs: Some(programs), ..row })
 }
 
@@ -48,13 +42,12 @@ fn programs(recorded: &CutSource) -> u64 {
 
 /// Runs the benchmark; the machine, and what it did.
 pub(super) fn recorded(
-    setting: &Setting,
+    of: Subject<'_>,
     iozone: &iozone::Options,
-    variant: &Variant,
-) -> Result<(Arc<dyn RebootTarget>, CutSource), VariantError> {
-    let (memory, iozone) = (setting.page_cache_bytes(iozone, variant), iozone.clone());
+) -> Result<(Arc<dyn RebootTarget>, CutSource)> {
+    let (memory, iozone) = (of.setting.page_cache_bytes(iozone, of.variant), iozone.clone());
     let (machine, (bases, recording, history)) =
-        recorded::recorded(setting, variant, (memory, true), move |fs, log, _| {
+        recorded::recorded(of, (memory, true), move |fs, log, _| {
             let account = Arc::new(AccountWriter(Account::new(log)));
             let judged = Surroundings { judged: true, ..Surroundings::default() };
             measured::iozone(Arc::clone(fs), &iozone, &judged, Some(account.clone()))?;
@@ -63,8 +56,13 @@ pub(super) fn recorded(
     Ok((machine, CutSource { bases, recording, judge: Arc::new(FilesJudge(history)) }))
 }
 
+/// The cuts of a variant, spread over the run.
+pub(super) fn plan(of: Subject<'_>) -> Plan {
+    spread(of.setting.cuts_of(of.variant), of.setting.options.seed)
+}
+
 /// So many cuts, spread over the run.
-pub(super) fn plan(cuts: u64, seed: u64) -> Plan {
+pub(super) fn spread(cuts: u64, seed: u64) -> Plan {
     Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::trials(CrashPoints::Spread(cuts), seed) }
 }
 
@@ -119,12 +117,7 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         recovery_clock: ClockKind::Virtual,
         recovery_ms: spread(|c| c.recovery.as_secs_f64() * 1e3),
         findings: figures.findings,
-        control_flush_ignored: None,
-        control_flushes_omitted: None,
-        not_judged: None,
-        few_exposure_bytes: None,
-        few_exposure_ms: None,
-        programs: None,
+        ..RiskRow::default()
     }
 }
 

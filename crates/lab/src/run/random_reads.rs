@@ -7,11 +7,11 @@ use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_runtime::{cpu, now, spawn};
 
-use super::setting::{Part, Report, Setting};
+use super::setting::{Part, Report, Subject};
 use super::workload::{JobResult, Workload};
-use crate::VariantError;
 use crate::results::{Percentiles, RandomReadRow};
-use crate::scenario::{Distribution, RandomReadSpec, Variant};
+use crate::scenario::{Distribution, RandomReadSpec};
+use crate::{Result, VariantError};
 
 /// Where the reads go.
 enum ReadOffsets {
@@ -84,7 +84,7 @@ fn scatter(blocks: u64) -> u64 {
 }
 
 /// What one task found: how long each read took, in microseconds.
-type Times = Result<Vec<f64>, VariantError>;
+type Times = Result<Vec<f64>>;
 
 fn task(
     disk: &Arc<dyn BlockDevice>,
@@ -108,7 +108,7 @@ fn tasks(
     chooser: &Arc<Chooser>,
     spec: &RandomReadSpec,
     (reads, cost, seed): (u64, Duration, u64),
-) -> Result<(Vec<f64>, f64), VariantError> {
+) -> Result<(Vec<f64>, f64)> {
     let begun = now();
     let each = (0..spec.tasks).map(|n| {
         let (disk, chooser, bytes) = (Arc::clone(disk), Arc::clone(chooser), spec.bytes);
@@ -124,11 +124,8 @@ fn tasks(
     Ok((all, (now() - begun).as_secs_f64()))
 }
 
-fn run(
-    setting: &Setting,
-    spec: &RandomReadSpec,
-    variant: &Variant,
-) -> Result<RandomReadRow, VariantError> {
+fn run(of: Subject<'_>, spec: &RandomReadSpec) -> Result<RandomReadRow> {
+    let Subject { setting, variant } = of;
     let (inner, seed) = (spec.clone(), setting.options.seed);
     let reads = spec.count(setting.options.full);
     let (times, seconds) = setting.on_stack(variant, None, move |stack| {
@@ -162,21 +159,14 @@ impl Workload for RandomReads {
         Some(self.0.iter().map(RandomReadSpec::line).collect::<Vec<_>>().join("; "))
     }
 
-    fn parts(&self, _: &Setting, variant: &Variant) -> Vec<Part> {
-        let runs_one = variant.run.speed() && self.0.iter().any(|spec| spec.is_for(&variant.name));
-        runs_one.then_some(Part::Speed).into_iter().collect()
+    fn parts(&self, of: Subject<'_>) -> Vec<Part> {
+        of.measured_if(self.0.iter().any(|spec| of.variant.is_among(&spec.variants)))
     }
 
-    fn run(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-        _: Part,
-        _: Report,
-    ) -> Result<JobResult, VariantError> {
-        let each = self.0.iter().filter(|spec| spec.is_for(&variant.name));
-        let rows = each.map(|spec| run(setting, spec, variant));
-        Ok(JobResult::of(rows.collect::<Result<Vec<_>, VariantError>>()?))
+    fn run(&self, of: Subject<'_>, _: Part, _: Report) -> Result<JobResult> {
+        let each = self.0.iter().filter(|spec| of.variant.is_among(&spec.variants));
+        let rows = each.map(|spec| run(of, spec));
+        Ok(JobResult::of(rows.collect::<Result<Vec<_>>>()?))
     }
 
     fn is_reduced_by_default(&self) -> bool {

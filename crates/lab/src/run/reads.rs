@@ -21,11 +21,11 @@ use steadfast_vfs::{FileSystem, NewNode, OpenFlags, path};
 
 use super::disk_use;
 use super::measured::{published, speed};
-use super::setting::{Part, Report, Setting};
+use super::setting::{Part, Report, Subject};
 use super::workload::{JobResult, Workload};
-use crate::results::{Percentiles, QueueSeries, ReadRow, SpeedRow, VariantTime};
-use crate::scenario::{ReadFile, ReadUnderWriteSpec, Scenario, Variant};
-use crate::{ScenarioError, VariantError};
+use crate::results::{Percentiles, QueueSeries, ReadRow, SpeedRow};
+use crate::scenario::{ReadFile, ReadUnderWriteSpec, Scenario};
+use crate::{Result, ScenarioError, VariantError};
 
 /// Processor time of a system call apart from what the file system does.
 const SYSCALL: Duration = Duration::from_micros(1);
@@ -79,13 +79,8 @@ impl Workload for Reads {
         ))
     }
 
-    fn run(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-        _: Part,
-        report: Report,
-    ) -> Result<JobResult, VariantError> {
+    fn run(&self, of: Subject<'_>, _: Part, report: Report) -> Result<JobResult> {
+        let Subject { setting, variant } = of;
         let memory = setting.memory_of(variant).unwrap_or(512 << 20);
         let machine = setting.measured.stack_machine(variant, memory);
         let (spec, trials) = (self.spec.clone(), self.trials);
@@ -97,7 +92,11 @@ impl Workload for Reads {
             blocks.close()?;
             Ok(found)
         })?;
-        Ok(found.outcome(setting, variant, &self.spec))
+        Ok(found.outcome(of, &self.spec))
+    }
+
+    fn is_reduced_by_default(&self) -> bool {
+        true
     }
 }
 
@@ -134,7 +133,7 @@ impl Experiment {
         blocks: &Blocks,
         spec: ReadUnderWriteSpec,
         trials: u64,
-    ) -> Result<Experiment, VariantError> {
+    ) -> Result<Experiment> {
         let (journal, queue) = (blocks.journal.clone(), blocks.queue.clone());
         let [first, second] = halves(&blocks.disk)?;
         let count = spec.idle_trials + trials;
@@ -162,7 +161,7 @@ impl Experiment {
         }
     }
 
-    fn run(self, report: &Report) -> Result<ReadMeasurement, VariantError> {
+    fn run(self, report: &Report) -> Result<ReadMeasurement> {
         let began = now();
         let mut places: Vec<PositionReads> = Vec::new();
         for place in self.spec.places.clone() {
@@ -209,11 +208,7 @@ impl Experiment {
         Ok(ReadMeasurement { places, virtual_seconds, log_used, written_kb_per_s, queue })
     }
 
-    fn trials_under_write(
-        &self,
-        places: &mut [PositionReads],
-        report: &Report,
-    ) -> Result<(), VariantError> {
+    fn trials_under_write(&self, places: &mut [PositionReads], report: &Report) -> Result<()> {
         for trial in 0..self.trials {
             for of in &mut *places {
                 // At no fixed distance, or all trials might meet the writer at the same point.
@@ -229,12 +224,7 @@ impl Experiment {
     }
 
     /// Reads a file from its beginning to its end; seconds.
-    fn read(
-        &self,
-        place: ReadFile,
-        number: u64,
-        calls_ms: &mut Vec<f64>,
-    ) -> Result<f64, VariantError> {
+    fn read(&self, place: ReadFile, number: u64, calls_ms: &mut Vec<f64>) -> Result<f64> {
         let fs = self.fs(place);
         let failed = VariantError::call("reading");
         let began = now();
@@ -258,7 +248,7 @@ impl Experiment {
         }
     }
 
-    fn unmount(self) -> Result<(), VariantError> {
+    fn unmount(self) -> Result<()> {
         let all = [Some(self.written_to), self.beside];
         let each = |fs: Arc<Ext4>| fs.unmount().map_err(VariantError::Unmount);
         all.into_iter().flatten().try_for_each(each)
@@ -266,21 +256,18 @@ impl Experiment {
 }
 
 impl ReadMeasurement {
-    fn outcome(self, setting: &Setting, variant: &Variant, spec: &ReadUnderWriteSpec) -> JobResult {
+    fn outcome(self, of: Subject<'_>, spec: &ReadUnderWriteSpec) -> JobResult {
+        let Subject { setting, variant } = of;
         let kb = spec.file_bytes() as f64 / 1024.0;
-        let took = VariantTime {
-            variant: variant.name.clone(),
-            virtual_seconds: self.virtual_seconds,
-            log_used: self.log_used,
-        };
+        let took = of.took(self.virtual_seconds, self.log_used);
         let (mut speeds, mut reads) = (Vec::new(), Vec::new());
-        for of in self.places {
-            let test = of.place.test();
+        for read in self.places {
+            let test = read.place.test();
             let published = published(&setting.scenario, test);
             let published = published.and_then(|p| p.seconds.get(&variant.name).copied());
-            let under_write = Percentiles::of(of.under_write);
-            let idle = Percentiles::of(of.idle);
-            let calls = Percentiles::of(of.calls_ms);
+            let under_write = Percentiles::of(read.under_write);
+            let idle = Percentiles::of(read.idle);
+            let calls = Percentiles::of(read.calls_ms);
             let us = |ms: f64| ms * 1e3;
             let kb_per_s = kb / under_write.p50();
             speeds.push(SpeedRow {
@@ -311,10 +298,10 @@ impl ReadMeasurement {
 }
 
 /// Two partitions of the same size, whole MiB each.
-fn halves(disk: &Arc<dyn BlockDevice>) -> Result<[Arc<dyn BlockDevice>; 2], VariantError> {
+fn halves(disk: &Arc<dyn BlockDevice>) -> Result<[Arc<dyn BlockDevice>; 2]> {
     let info = disk.info();
     let half = (info.size / 2) >> 20 << 20;
-    let part = |number: u64| -> Result<Arc<dyn BlockDevice>, VariantError> {
+    let part = |number: u64| -> Result<Arc<dyn BlockDevice>> {
         let name = format!("{}{}", info.name, number + 1);
         let window = Window::new(name, Arc::clone(disk), number * half, half);
         Ok(Arc::new(window?))
@@ -328,7 +315,7 @@ fn with_files(
     blocks: &Blocks,
     spec: &ReadUnderWriteSpec,
     files: u64,
-) -> Result<Arc<Ext4>, VariantError> {
+) -> Result<Arc<Ext4>> {
     let failed = VariantError::call("writing the files to be read");
     let fs = machine.mount(blocks)?;
     if files == 0 {
@@ -366,7 +353,7 @@ fn write_flat_out(
     spec: &ReadUnderWriteSpec,
     stop: &AtomicBool,
     written: &AtomicU64,
-) -> Result<(), VariantError> {
+) -> Result<()> {
     let storm = &spec.storm;
     let failed = VariantError::call(&storm.line);
     let mut ino = None;

@@ -29,7 +29,7 @@ use super::reals::{MEMORY, Real, Reals, TakenAway};
 use super::setting::{Setting, Watch};
 use crate::results::{FailureRow, MachineLoad, Path};
 use crate::scenario::{Scenario, Variant};
-use crate::{LabError, VariantError};
+use crate::{LabError, Result, VariantError};
 
 /// Makes the runs in real time that the scenario asks for: none without file systems of the kernel.
 /// Whoever watches may stop it between two of them.
@@ -141,7 +141,7 @@ pub(super) fn by_turns<T>(
     sides: &[(&Variant, Path)],
     runs: usize,
     watch: &Watch<'_>,
-    run: impl Fn(usize) -> Result<(T, TakenAway), VariantError>,
+    run: impl Fn(usize) -> Result<(T, TakenAway)>,
 ) -> Result<Turns<T>, LabError> {
     let mut turns = Turns { rows: BTreeMap::new(), failures: Vec::new() };
     let mut failed = BTreeSet::new();
@@ -174,7 +174,7 @@ pub(super) fn by_turns<T>(
     Ok(turns)
 }
 
-fn model_of(scenario: &Scenario, device: &str) -> Result<ModelParams, VariantError> {
+fn model_of(scenario: &Scenario, device: &str) -> Result<ModelParams> {
     let params = scenario.model(device).filter(|model| model.takes_time());
     params.cloned().ok_or_else(|| VariantError::NoModel(device.to_owned()))
 }
@@ -204,7 +204,7 @@ pub(super) fn kernels<T>(
     variant: &Variant,
     used: DiskContents,
     work: impl FnOnce(&Arc<dyn FileSystem>, &RecordLog, Begin<'_>) -> steadfast_crash::Result<T>,
-) -> Result<(Peer, PeerRecording<T>, TakenAway), VariantError> {
+) -> Result<(Peer, PeerRecording<T>, TakenAway)> {
     let disk = model_of(scenario, &variant.stack.disk)?;
     let before = used.contents(disk.build(&variant.stack.disk)?.info().size);
     let mut devices = vec![disk];
@@ -231,7 +231,7 @@ impl ExportedDevice {
         name: &str,
         log: &RecordLog,
         used: DiskContents,
-    ) -> Result<ExportedDevice, VariantError> {
+    ) -> Result<ExportedDevice> {
         let model: Arc<dyn Model> = model_of(scenario, name)?.build(name)?;
         model.set_contents(used.contents(model.info().size))?;
         let recorded = Record::new(model as Arc<dyn BlockDevice>, log);
@@ -241,7 +241,7 @@ impl ExportedDevice {
         Ok(ExportedDevice { device: Arc::new(device), exported })
     }
 
-    fn take_away(self) -> Result<(), VariantError> {
+    fn take_away(self) -> Result<()> {
         drop(self.device);
         Ok(self.exported.take_away()?)
     }
@@ -255,7 +255,7 @@ pub(super) fn ours<T>(
     path: Path,
     (memory_bytes, used): (u64, DiskContents),
     work: impl FnOnce(&Arc<dyn FileSystem>, &RecordLog, Begin<'_>) -> steadfast_crash::Result<T>,
-) -> Result<(T, TakenAway), VariantError> {
+) -> Result<(T, TakenAway)> {
     let log = RecordLog::new();
     let behind = |name: &String| ExportedDevice::new(scenario, name, &log, used);
     let disk = behind(&variant.stack.disk)?;

@@ -7,7 +7,7 @@ use steadfast_crash::explore::CutSource;
 use steadfast_crash::risk::{FilesRun, Speed};
 use steadfast_peers::{Peer, PeerRecording};
 
-use crate::VariantError;
+use crate::Result;
 use crate::results::{FailureRow, MachineLoad};
 use crate::scenario::Variant;
 
@@ -30,7 +30,7 @@ pub(super) enum Real {
 }
 
 /// Whether all could be taken away after a run whose results are there.
-pub(super) type TakenAway = Result<(), VariantError>;
+pub(super) type TakenAway = Result<()>;
 
 /// What the runs in real time brought, by variant; each is taken once.
 #[derive(Default)]

@@ -21,16 +21,12 @@ use steadfast_devices::filter::record::{Action, Durability, Event, Moment};
 use steadfast_devices::store::{Digest, Segment};
 use steadfast_vfs::foreign::{json, shown};
 
-use super::setting::Setting;
-use crate::VariantError;
-use crate::scenario::Variant;
+use super::setting::{Setting, Subject};
+use crate::{Result, VariantError};
 
 /// Writes into the folder of a variant's recordings, if there are to be any: `DIR/seed-S/VARIANT`.
-fn keep(
-    setting: &Setting,
-    variant: &Variant,
-    write: impl FnOnce(&Path) -> Result<(), VariantError>,
-) {
+fn keep(of: Subject<'_>, write: impl FnOnce(&Path) -> Result<()>) {
+    let Subject { setting, variant } = of;
     let Some(recordings) = &setting.options.record else { return };
     if recordings.has_failed() {
         return;
@@ -47,8 +43,8 @@ fn keep(
 }
 
 /// Writes what the devices were asked and what the workload did.
-pub(super) fn run(setting: &Setting, variant: &Variant, recorded: &CutSource) {
-    keep(setting, variant, |folder| write_run(folder, recorded));
+pub(super) fn run(of: Subject<'_>, recorded: &CutSource) {
+    keep(of, |folder| write_run(folder, recorded));
 }
 
 /// The run with a judge that notes what it finds, if it is to be recorded.
@@ -61,9 +57,9 @@ pub(super) fn noting(setting: &Setting, recorded: CutSource) -> (CutSource, Opti
 }
 
 /// Writes what was found after each cut.
-pub(super) fn found(setting: &Setting, variant: &Variant, finder: Option<&Finder>) {
+pub(super) fn found(of: Subject<'_>, finder: Option<&Finder>) {
     let Some(found) = finder.map(Finder::take) else { return };
-    keep(setting, variant, |folder| {
+    keep(of, |folder| {
         let files = found.files.iter().map(FoundRow::of);
         lines(&folder.join("found-files.jsonl"), files)?;
         lines(&folder.join("found.jsonl"), found.trees.iter())
@@ -71,13 +67,11 @@ pub(super) fn found(setting: &Setting, variant: &Variant, finder: Option<&Finder
 }
 
 /// Writes a row for each cut; `which` of the cuts: "cuts", or a control's name.
-pub(super) fn cuts(setting: &Setting, variant: &Variant, which: &str, figures: &Figures) {
-    keep(setting, variant, |folder| {
-        lines(&folder.join(format!("{which}.jsonl")), figures.cuts.iter())
-    });
+pub(super) fn cuts(of: Subject<'_>, which: &str, figures: &Figures) {
+    keep(of, |folder| lines(&folder.join(format!("{which}.jsonl")), figures.cuts.iter()));
 }
 
-fn write_run(folder: &Path, recorded: &CutSource) -> Result<(), VariantError> {
+fn write_run(folder: &Path, recorded: &CutSource) -> Result<()> {
     let failed = |source| VariantError::Record { path: folder.to_owned(), source };
     create_dir_all(folder).map_err(failed)?;
     let recording = &recorded.recording;
@@ -103,7 +97,7 @@ fn write_run(folder: &Path, recorded: &CutSource) -> Result<(), VariantError> {
 }
 
 /// A file of rows: all of them, or none.
-fn lines<T: Serialize>(path: &Path, rows: impl Iterator<Item = T>) -> Result<(), VariantError> {
+fn lines<T: Serialize>(path: &Path, rows: impl Iterator<Item = T>) -> Result<()> {
     let written = || -> std::io::Result<()> {
         let mut out = BufWriter::new(File::create(path)?);
         for row in rows {

@@ -11,25 +11,21 @@ use steadfast_peers::{Begin, PeerRecording};
 use steadfast_setup::Volumes;
 use steadfast_vfs::FileSystem;
 
-use super::setting::Setting;
-use crate::VariantError;
-use crate::scenario::Variant;
+use super::setting::Subject;
+use crate::{Result, VariantError};
 
 /// Runs something in a simulation on a variant's file system, new on devices that held something
 /// before, with every device recorded: from the mount on, or from where the work says. The machine,
 /// and what the work brought.
 pub(super) fn recorded<T: Send + 'static>(
-    setting: &Setting,
-    variant: &Variant,
+    of: Subject<'_>,
     (memory_bytes, from_mount): (u64, bool),
-    work: impl FnOnce(&Arc<dyn FileSystem>, &RecordLog, Begin<'_>) -> Result<T, VariantError>
-    + Send
-    + 'static,
-) -> Result<(Arc<dyn RebootTarget>, PeerRecording<T>), VariantError> {
-    let machine = Arc::new(setting.scenario.stack_machine(variant, memory_bytes));
+    work: impl FnOnce(&Arc<dyn FileSystem>, &RecordLog, Begin<'_>) -> Result<T> + Send + 'static,
+) -> Result<(Arc<dyn RebootTarget>, PeerRecording<T>)> {
+    let machine = Arc::new(of.setting.scenario.stack_machine(of.variant, memory_bytes));
     let inner = Arc::clone(&machine);
-    let sim = machine.setup.simulation(setting.options.seed);
-    let ran = sim.run(move || -> Result<PeerRecording<T>, VariantError> {
+    let sim = machine.setup.simulation(of.setting.options.seed);
+    let ran = sim.run(move || -> Result<PeerRecording<T>> {
         let devices = inner.used_devices()?;
         let log = RecordLog::new();
         log.pause(true);

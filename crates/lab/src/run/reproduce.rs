@@ -7,7 +7,7 @@ use steadfast_crash::explore::{ReproducedState, reproduce};
 use steadfast_crash::figures::StateFigures;
 
 use super::controls::{Control, control_plan};
-use super::setting::{RunOptions, Setting};
+use super::setting::{RunOptions, Setting, Subject};
 use super::workload::Cuttable;
 use crate::scenario::Scenario;
 use crate::{LabError, ScenarioError};
@@ -70,7 +70,8 @@ fn recorded(setting: &Setting, variant: &str) -> Result<Cuttable, LabError> {
     if variant.kernel.is_some() {
         return Err(wrong(ScenarioError::NotReproducible(variant.name.clone())));
     }
-    let cut = setting.loads.iter().find_map(|load| load.recorded(setting, variant));
+    let of = Subject { setting, variant };
+    let cut = setting.loads.iter().find_map(|load| load.recorded(of));
     let Some(cut) = cut else {
         return Err(wrong(ScenarioError::NothingCut(variant.name.clone())));
     };

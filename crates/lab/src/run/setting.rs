@@ -10,6 +10,7 @@ use steadfast_setup::Overwrite;
 use super::reals::Reals;
 use super::recordings::Recordings;
 use super::workload::Workload;
+use crate::results::VariantTime;
 use crate::scenario::{Scenario, Variant};
 
 /// How to run a scenario; by default it is the quick run.
@@ -60,6 +61,31 @@ pub(super) struct Setting {
     pub loss_cuts: u64,
     /// What was run in real time before.
     pub reals: Reals,
+}
+
+/// A variant that is run, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'s> {
+    pub setting: &'s Setting,
+    pub variant: &'s Variant,
+}
+
+impl Subject<'_> {
+    /// Whether its power is cut.
+    pub fn is_cut(self) -> bool {
+        self.variant.run.risk() && self.setting.cuts > 0
+    }
+
+    /// The part that is measured, if it `takes_part`.
+    pub fn measured_if(self, takes_part: bool) -> Vec<Part> {
+        let is_measured = self.variant.run.speed() && takes_part;
+        is_measured.then_some(Part::Speed).into_iter().collect()
+    }
+
+    /// How long its simulation was, and how often its log was filled.
+    pub fn took(self, virtual_seconds: f64, log_used: Option<f64>) -> VariantTime {
+        VariantTime { variant: self.variant.name.clone(), virtual_seconds, log_used }
+    }
 }
 
 /// Reports how far a job is, 0 to 1.

@@ -13,15 +13,15 @@ use steadfast_runtime::Mutex;
 use steadfast_setup::Stack;
 use steadfast_vfs::{FileSystem, NewNode};
 
-use crate::VariantError;
 use crate::scenario::operands;
+use crate::{Result, VariantError};
 
 /// A stack as dd sees it.
 pub(super) struct StackTarget<'s>(pub &'s Stack);
 
 impl StackTarget<'_> {
     /// Runs dd: the counts, and what it said; `Err` only where nothing could be begun.
-    pub fn copy(&self, line: &str) -> Result<(Counts, DdMessages), VariantError> {
+    pub fn copy(&self, line: &str) -> Result<(Counts, DdMessages)> {
         let operands = operands(line)?;
         let (said, tally) = (DdMessages::default(), Tally::default());
         let failed = |said: String| VariantError::Dd { line: line.to_owned(), said };
@@ -44,7 +44,7 @@ impl StackTarget<'_> {
     }
 
     /// Runs dd, all of which must go well.
-    pub fn copy_silently(&self, line: &str) -> Result<(), VariantError> {
+    pub fn copy_silently(&self, line: &str) -> Result<()> {
         match self.copy(line)?.1.words() {
             none if none.is_empty() => Ok(()),
             said => Err(VariantError::Dd { line: line.to_owned(), said }),
@@ -74,11 +74,11 @@ impl Reporter for DdMessages {
 impl DdTarget for StackTarget<'_> {
     type Error = VariantError;
 
-    fn fs(&self) -> Result<Arc<dyn FileSystem>, VariantError> {
+    fn fs(&self) -> Result<Arc<dyn FileSystem>> {
         Ok(self.0.mounted()?)
     }
 
-    fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, VariantError> {
+    fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>> {
         Ok(match name {
             OWN_DISK => self.0.own_disk()?,
             name => self.0.device(name)?,
@@ -89,7 +89,7 @@ impl DdTarget for StackTarget<'_> {
         self.0.setup().machine.dd_record(of_device)
     }
 
-    fn host_source(&self, _: &OsStr, _: &Operands) -> Result<OpenResult<Src>, VariantError> {
+    fn host_source(&self, _: &OsStr, _: &Operands) -> Result<OpenResult<Src>> {
         Err(VariantError::NoHost)
     }
 
@@ -98,7 +98,7 @@ impl DdTarget for StackTarget<'_> {
         _: &OsStr,
         _: &Operands,
         _: &dyn Reporter,
-    ) -> Result<OpenResult<(Snk, bool)>, VariantError> {
+    ) -> Result<OpenResult<(Snk, bool)>> {
         Err(VariantError::NoHost)
     }
 

@@ -8,27 +8,23 @@ use steadfast_pagecache::Settings;
 use steadfast_vfs::{FileSystem, OpenFlags, path};
 
 use super::measured::published;
-use super::setting::{Part, Report, Setting};
+use super::setting::{Part, Report, Subject};
 use super::stack_target::StackTarget;
 use super::workload::{JobResult, Workload};
-use crate::VariantError;
 use crate::results::TimingRow;
 use crate::scenario::{HdparmSpec, Scenario, Variant, is_file};
+use crate::{Result, VariantError};
 
 /// hdparm's timings as a workload.
 pub(super) struct Timings(pub Vec<HdparmSpec>);
 
 impl Timings {
     /// What is timed with a variant: files on each, and a device with the first that has it.
-    fn of<'a>(
-        &'a self,
-        setting: &'a Setting,
-        variant: &'a Variant,
-    ) -> impl Iterator<Item = (&'a HdparmSpec, &'a String)> {
+    fn on<'a>(&'a self, of: Subject<'a>) -> impl Iterator<Item = (&'a HdparmSpec, &'a String)> {
         let all = self.0.iter().flat_map(|spec| spec.targets.iter().map(move |t| (spec, t)));
         all.filter(move |(_, target)| match is_file(target) {
-            true => variant.run.speed(),
-            false => first_with(&setting.scenario, target) == Some(&variant.name),
+            true => of.variant.run.speed(),
+            false => first_with(&of.setting.scenario, target) == Some(&of.variant.name),
         })
     }
 }
@@ -46,56 +42,36 @@ impl Workload for Timings {
         Some(lines.join("; "))
     }
 
-    fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
-        self.of(setting, variant).next().map(|_| Part::Speed).into_iter().collect()
+    fn parts(&self, of: Subject<'_>) -> Vec<Part> {
+        of.measured_if(self.on(of).next().is_some())
     }
 
-    fn run(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-        _: Part,
-        _: Report,
-    ) -> Result<JobResult, VariantError> {
-        let timed = self.of(setting, variant).map(|(spec, target)| match is_file(target) {
-            true => file(setting, spec, variant, target),
-            false => device(setting, spec, variant, target),
+    fn run(&self, of: Subject<'_>, _: Part, _: Report) -> Result<JobResult> {
+        let timed = self.on(of).map(|(spec, target)| match is_file(target) {
+            true => file(of, spec, target),
+            false => device(of, spec, target),
         });
-        Ok(JobResult::of(timed.collect::<Result<Vec<_>, VariantError>>()?.concat()))
-    }
-
-    fn is_reduced_by_default(&self) -> bool {
-        false
+        Ok(JobResult::of(timed.collect::<Result<Vec<_>>>()?.concat()))
     }
 }
 
 /// Times a device of the scenario, which is new and used by nobody else, on a variant's machine.
-fn device(
-    setting: &Setting,
-    spec: &HdparmSpec,
-    variant: &Variant,
-    name: &str,
-) -> Result<Vec<TimingRow>, VariantError> {
+fn device(of: Subject<'_>, spec: &HdparmSpec, name: &str) -> Result<Vec<TimingRow>> {
     let (called, wanted) = (name.to_owned(), spec.wanted);
-    let timed = setting.on_stack(variant, None, move |stack| {
+    let timed = of.setting.on_stack(of.variant, None, move |stack| {
         let device = stack.device(&called)?;
         let settings = Settings::default();
         let (ns_per_kib, ns_per_page) = (settings.cpu_copy_ns_per_kib, settings.cpu_page_ns);
         let cost = CopyCost { ns_per_kib, ns_per_page };
         timings(&mut DeviceReader::new(device, wanted.direct, cost), wanted)
     })?;
-    Ok(rows(&setting.scenario, spec, timed, name, None))
+    Ok(rows(&of.setting.scenario, spec, timed, name, None))
 }
 
 /// Times a file of a variant, after what is to be done before.
-fn file(
-    setting: &Setting,
-    spec: &HdparmSpec,
-    variant: &Variant,
-    name: &str,
-) -> Result<Vec<TimingRow>, VariantError> {
+fn file(of: Subject<'_>, spec: &HdparmSpec, name: &str) -> Result<Vec<TimingRow>> {
     let (called, before, wanted) = (name.to_owned(), spec.before.clone(), spec.wanted);
-    let timed = setting.on_stack(variant, None, move |stack| {
+    let timed = of.setting.on_stack(of.variant, None, move |stack| {
         stack.make()?;
         before.iter().try_for_each(|line| StackTarget(stack).copy_silently(line))?;
         // What is read next is read from the devices.
@@ -110,13 +86,13 @@ fn file(
         fs.release(fh).map_err(&failed)?;
         timed
     })?;
-    Ok(rows(&setting.scenario, spec, timed, name, Some(&variant.name)))
+    Ok(rows(&of.setting.scenario, spec, timed, name, Some(&of.variant.name)))
 }
 
 /// -T, if it is wanted, and -t.
 type TimingPair = [Option<Timing>; 2];
 
-fn timings(from: &mut dyn Readable, wanted: TimingSelection) -> Result<TimingPair, VariantError> {
+fn timings(from: &mut dyn Readable, wanted: TimingSelection) -> Result<TimingPair> {
     let cached = wanted.cached.then(|| hdparm::cached(from)).transpose()?;
     let offset = wanted.offset_gib.unwrap_or(0).saturating_mul(1 << 30);
     let disk = wanted.disk.then(|| hdparm::disk(from, offset)).transpose()?;

@@ -6,8 +6,8 @@ use steadfast_crash::explore::{CutSource, Plan, RebootTarget};
 use steadfast_crash::risk::FilesWorkload;
 use steadfast_vfs::FileSystem;
 
-use super::setting::{Part, Report, Setting};
-use crate::VariantError;
+use super::setting::{Part, Report, Subject};
+use crate::Result;
 use crate::results::Measurement;
 use crate::scenario::Variant;
 
@@ -20,7 +20,9 @@ use crate::scenario::Variant;
 /// [`Measurement`]s.
 pub(super) trait Workload: Send + Sync {
     /// What is measured, in words or as a command line; `None`: nothing, it is only cut.
-    fn command(&self) -> Option<String>;
+    fn command(&self) -> Option<String> {
+        None
+    }
 
     /// What is cut, where that is something else than what is measured.
     fn risk_command(&self) -> Option<String> {
@@ -29,27 +31,21 @@ pub(super) trait Workload: Send + Sync {
 
     /// Which parts of it a variant takes part in; each is a job. If nothing else is said: it is
     /// measured, and not cut.
-    fn parts(&self, _: &Setting, variant: &Variant) -> Vec<Part> {
-        variant.run.speed().then_some(Part::Speed).into_iter().collect()
+    fn parts(&self, of: Subject<'_>) -> Vec<Part> {
+        of.measured_if(true)
     }
 
     /// Runs a part on a variant.
-    fn run(
-        &self,
-        setting: &Setting,
-        variant: &Variant,
-        part: Part,
-        report: Report,
-    ) -> Result<JobResult, VariantError>;
+    fn run(&self, of: Subject<'_>, part: Part, report: Report) -> Result<JobResult>;
 
     /// What it does to a mounted file system, where that is all that it needs: in real time it can
     /// be run on one of the kernel's, too.
-    fn on_file_system(&self, _: &Setting, _: &Variant) -> Option<FileSystemWork> {
+    fn on_file_system(&self, _: Subject<'_>) -> Option<FileSystemWork> {
         None
     }
 
     /// The run whose power is cut, run once more; `None`: it has none.
-    fn recorded(&self, _: &Setting, _: &Variant) -> Option<Result<Cuttable, VariantError>> {
+    fn recorded(&self, _: Subject<'_>) -> Option<Result<Cuttable>> {
         None
     }
 
@@ -66,12 +62,12 @@ pub(super) trait Workload: Send + Sync {
 
     /// Whether a run without `--full` is a reduced one.
     fn is_reduced_by_default(&self) -> bool {
-        true
+        false
     }
 }
 
 /// Runs on a mounted file system.
-type FileSystemFn = dyn FnOnce(Arc<dyn FileSystem>) -> Result<JobResult, VariantError> + Send;
+type FileSystemFn = dyn FnOnce(Arc<dyn FileSystem>) -> Result<JobResult> + Send;
 
 /// What is done to a file system, and what comes of it.
 pub(super) struct FileSystemWork {

@@ -87,8 +87,7 @@ fn variants(top: &Fields<'_>, tables: &[Fields<'_>], workload: Option<&Workload>
 
 /// Notes what is beside the benchmark and would run on a file system of the kernel's, too.
 fn only_on_stacks(top: &Fields<'_>, workload: &Workload, kernels: &[&Variant]) {
-    let takes =
-        |named: &[String]| named.is_empty() || kernels.iter().any(|v| named.contains(&v.name));
+    let takes = |named: &[String]| kernels.iter().any(|v| v.is_among(named));
     let (dd, random) = (&workload.dd, &workload.random_reads);
     let mut hdparm = workload.hdparm.iter().flat_map(|spec| &spec.targets);
     let by_name = "its key `variants` names those that run it";

@@ -43,11 +43,6 @@ impl DdSpec {
         self.quick.as_deref().filter(|_| !full).unwrap_or(&self.operands)
     }
 
-    /// Whether a variant runs it.
-    pub(crate) fn is_for(&self, variant: &str) -> bool {
-        self.variants.is_empty() || self.variants.iter().any(|name| name == variant)
-    }
-
     /// All operands that it has.
     pub(super) fn lines(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.operands).chain(&self.quick).chain(&self.before)

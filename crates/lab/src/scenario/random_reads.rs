@@ -106,11 +106,6 @@ impl RandomReadSpec {
         self.quick_reads.filter(|_| !full).unwrap_or(self.reads)
     }
 
-    /// Whether a variant runs it.
-    pub(crate) fn is_for(&self, variant: &str) -> bool {
-        self.variants.is_empty() || self.variants.iter().any(|name| name == variant)
-    }
-
     /// As a command line of fio, for people.
     pub fn line(&self) -> String {
         format!(

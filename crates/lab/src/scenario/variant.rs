@@ -76,6 +76,11 @@ impl RunKind {
 }
 
 impl Variant {
+    /// Whether it is one of those named, or none is.
+    pub(crate) fn is_among(&self, named: &[String]) -> bool {
+        named.is_empty() || named.contains(&self.name)
+    }
+
     /// Whether a cut takes what is in the volatile cache of a device.
     pub(crate) fn loses_cache(&self, device: &ModelParams) -> bool {
         self.cut == CutKind::Power || device.forgets_at_reset()

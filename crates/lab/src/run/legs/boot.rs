@@ -15,7 +15,7 @@ use steadfast_volume::{
 
 use super::is_kept;
 use super::judge::{BLOCK, Leg};
-use crate::VariantError;
+use crate::Result;
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -43,7 +43,7 @@ pub fn boot(
     contents: Vec<Store>,
     away: Option<usize>,
     blocks: u64,
-) -> Result<Option<BootedVolume>, VariantError> {
+) -> Result<Option<BootedVolume>> {
     let devices = Devices::build(&machine.setup)?;
     for (device, contents) in devices.all().zip(contents) {
         // What is memory is blank.
@@ -81,7 +81,7 @@ fn ours(
     all: &[Device],
     away: Option<usize>,
     blocks: u64,
-) -> Result<Option<BootedVolume>, VariantError> {
+) -> Result<Option<BootedVolume>> {
     let present: Vec<Device> =
         (0..all.len()).filter(|n| away != Some(*n)).map(|n| Arc::clone(&all[n])).collect();
     let mut by_hand = false;
@@ -112,12 +112,12 @@ fn ours(
     let in_use = mirror.status().legs;
     let kept = in_use.iter().filter(|l| !l.volatile && l.state == LegState::Okay);
     let legs = kept.map(|leg| of_leg(&mirror, leg.slot, blocks));
-    let legs = legs.collect::<Result<_, VariantError>>()?;
+    let legs = legs.collect::<Result<_>>()?;
     Ok(Some(BootedVolume { read, legs, by_hand }))
 }
 
 /// A leg as the mirror reads it.
-fn of_leg(mirror: &Mirror, slot: usize, blocks: u64) -> Result<Leg, VariantError> {
+fn of_leg(mirror: &Mirror, slot: usize, blocks: u64) -> Result<Leg> {
     let read = ReadPolicy::Preferred(slot);
     let policies = Policies { read, ..mirror.policies() };
     mirror.set_policies(policies)?;

@@ -2,59 +2,23 @@
 //! system's.
 
 use steadfast_vfs::options::{Form, MountOption};
+use steadfast_vfs::switch;
 
 use crate::Options;
 
 const MOUNT: &str = "mount";
 
-/// A switch.
-const fn switch(
-    on: &'static [&'static str],
-    off: &'static [&'static str],
-    set: fn(&mut Options, bool),
-    get: fn(&Options) -> bool,
-    remount: bool,
-    help: &'static str,
-) -> MountOption<Options> {
-    MountOption { of: MOUNT, form: Form::Switch { on, off, set, get }, remount, help }
-}
-
 /// The table.
 pub static OPTIONS: &[MountOption<Options>] = &[
-    switch(
-        &["allow_other"],
-        &[],
-        |o, on| o.allow_other = on,
-        |o| o.allow_other,
-        false,
-        "for all users, within the permissions",
-    ),
-    switch(&["dev"], &["nodev"], |o, on| o.dev = on, |o| o.dev, true, "device nodes work"),
-    switch(&["suid"], &["nosuid"], |o, on| o.suid = on, |o| o.suid, true, "set-id bits work"),
-    switch(
-        &["noexec"],
-        &["exec"],
-        |o, on| o.no_exec = on,
-        |o| o.no_exec,
-        true,
-        "programs on it cannot be run",
-    ),
-    switch(
-        &["nosymfollow"],
-        &["symfollow"],
-        |o, on| o.no_symlinks = on,
-        |o| o.no_symlinks,
-        true,
-        "symbolic links on it are not followed",
-    ),
-    switch(
-        &["sync"],
-        &["async"],
-        |o, on| o.sync = on,
-        |o| o.sync,
-        false,
-        "every write and change of a name is durable when the call returns",
-    ),
+    switch! { MOUNT, allow_other, ["allow_other"], [], false,
+    "for all users, within the permissions" },
+    switch! { MOUNT, dev, ["dev"], ["nodev"], true, "device nodes work" },
+    switch! { MOUNT, suid, ["suid"], ["nosuid"], true, "set-id bits work" },
+    switch! { MOUNT, no_exec, ["noexec"], ["exec"], true, "programs on it cannot be run" },
+    switch! { MOUNT, no_symlinks, ["nosymfollow"], ["symfollow"], true,
+    "symbolic links on it are not followed" },
+    switch! { MOUNT, sync, ["sync"], ["async"], false,
+    "every write and change of a name is durable when the call returns" },
     MountOption {
         of: MOUNT,
         form: Form::Number {
@@ -68,14 +32,8 @@ pub static OPTIONS: &[MountOption<Options>] = &[
         remount: false,
         help: "requests answered at the same time",
     },
-    switch(
-        &["writeback_cache"],
-        &[],
-        |o, on| o.writeback_cache = on,
-        |o| o.writeback_cache,
-        false,
-        "the kernel collects writes: faster, but commit= does not hold",
-    ),
+    switch! { MOUNT, writeback_cache, ["writeback_cache"], [], false,
+    "the kernel collects writes: faster, but commit= does not hold" },
     MountOption { of: MOUNT, form: WITHOUT_EFFECT, remount: true, help: "for others" },
 ];
 

@@ -22,6 +22,25 @@ pub struct MountOption<T: 'static> {
     pub help: &'static str,
 }
 
+/// An option without a value that is a field: of what, which, the words that switch it on and off,
+/// whether a remount can change it, and what it does.
+#[macro_export]
+macro_rules! switch {
+    ($of:expr, $($field:ident).+, [$($on:expr),+], [$($off:expr),*], $remount:expr, $help:expr) => {
+        $crate::options::MountOption {
+            of: $of,
+            form: $crate::options::Form::Switch {
+                on: &[$($on),+],
+                off: &[$($off),*],
+                set: |options, on| options.$($field).+ = on,
+                get: |options| options.$($field).+,
+            },
+            remount: $remount,
+            help: $help,
+        }
+    };
+}
+
 /// What an option looks like, how it is put into a `T` and read from there.
 pub enum Form<T: 'static> {
     /// Words for on and words for off.

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use steadfast_vfs::TransactPolicy;
 use steadfast_vfs::options::{Form, MountOption, WrongOption};
+use steadfast_vfs::{TransactPolicy, switch};
 
 use super::{AccessTimes, DataMode, Dax, MountOptions, words};
 
@@ -26,20 +26,6 @@ const fn option(
     help: &'static str,
 ) -> MountOption<MountOptions> {
     MountOption { of, form, remount: false, help }
-}
-
-type Setter = fn(&mut MountOptions, bool);
-type Getter = fn(&MountOptions) -> bool;
-
-/// An option without a value that a mount keeps: the words that switch it on and off, and how it is
-/// set and read.
-const fn switch(
-    of: &'static str,
-    (on, off): (&'static [&'static str], &'static [&'static str]),
-    (set, get): (Setter, Getter),
-    help: &'static str,
-) -> MountOption<MountOptions> {
-    option(of, Form::Switch { on, off, set, get }, help)
 }
 
 /// The table.
@@ -81,51 +67,26 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         "how long changes may stay unwritten; through a mount contents too, because sync(2) does \
          not reach it (fsync does)",
     ),
-    switch(
-        JOURNAL,
-        (&["fast_commit"], &[]),
-        (|o, on| o.journal.fast_commits = on, |o| o.journal.fast_commits),
-        "an fsync writes small records of what changed instead of whole blocks, where it can; for \
-         file systems with this feature. After a crash mount first (or steadfast replay): e2fsck \
-         (1.47) replays such records wrongly, also the kernel's",
-    ),
-    switch(
-        JOURNAL,
-        (&["journal_async_commit"], &[]),
-        (|o, on| o.journal.async_commit = on, |o| o.journal.async_commit),
-        "commit without waiting for the blocks before the commit block",
-    ),
-    switch(
-        JOURNAL,
-        (&["accept_volatile", "accept-volatile"], &[]),
-        (|o, on| o.journal.accept_volatile = on, |o| o.journal.accept_volatile),
-        "accept a journal device that loses its contents without power",
-    ),
-    MountOption {
-        of: FS,
-        form: Form::Switch {
-            on: &["ro"],
-            off: &["rw"],
-            set: |o, on| o.read_only = on,
-            get: |o| o.read_only,
-        },
-        remount: true,
-        help: "change nothing",
-    },
-    switch(
-        JOURNAL,
-        (&["noload", "norecovery"], &[]),
-        (|o, on| o.no_load = on, |o| o.no_load),
-        "with ro: do not look at the journal",
-    ),
-    switch(
+    switch! { JOURNAL, journal.fast_commits, ["fast_commit"], [], false,
+    "an fsync writes small records of what changed instead of whole blocks, where it can; \
+     for file systems with this feature. After a crash mount first (or steadfast replay): \
+     e2fsck (1.47) replays such records wrongly, also the kernel's" },
+    switch! { JOURNAL, journal.async_commit, ["journal_async_commit"], [], false,
+    "commit without waiting for the blocks before the commit block" },
+    switch! { JOURNAL, journal.accept_volatile, ["accept_volatile", "accept-volatile"], [], false,
+    "accept a journal device that loses its contents without power" },
+    switch! { FS, read_only, ["ro"], ["rw"], true, "change nothing" },
+    switch! { JOURNAL, no_load, ["noload", "norecovery"], [], false,
+    "with ro: do not look at the journal" },
+    option(
         FS,
-        (&["delalloc"], &["nodelalloc"]),
-        // With data=journal what is written gets its place at once, as with the kernel.
-        (
-            |o, on| o.delayed_allocation = on,
-            |o| o.delayed_allocation && o.data != DataMode::Journal,
-        ),
+        Form::Switch {
+            on: &["delalloc"],
+            off: &["nodelalloc"],
+            set: |o, on| o.delayed_allocation = on,
+            // With data=journal what is written gets its place at once, as with the kernel.
+            get: |o| o.delayed_allocation && o.data != DataMode::Journal,
+        },
         "allocate when contents are written back, not when they are written",
     ),
     option(
@@ -139,13 +100,10 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
          the flag (chattr +x), or all. Memory maps (mmap) still go through the kernel's page \
          cache: FUSE has no other way",
     ),
-    switch(
-        FS,
-        (&["auto_da_alloc", "auto_da_alloc=1"], &["noauto_da_alloc", "auto_da_alloc=0"]),
-        (|o, on| o.auto_da_alloc = on, |o| o.auto_da_alloc),
-        "write a file out before it is renamed over another, and when it was truncated to 0 bytes \
-         and is closed",
-    ),
+    switch! { FS, auto_da_alloc, ["auto_da_alloc", "auto_da_alloc=1"],
+    ["noauto_da_alloc", "auto_da_alloc=0"], false,
+    "write a file out before it is renamed over another, and when it was truncated to 0 \
+     bytes and is closed" },
     MountOption {
         of: FS,
         form: Form::OneOf {
@@ -156,30 +114,13 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         remount: true,
         help: "when reading changes a time of access",
     },
-    MountOption {
-        of: FS,
-        form: Form::Switch {
-            on: &["nodiratime"],
-            off: &["diratime"],
-            set: |o, on| o.no_directory_access_times = on,
-            get: |o| o.no_directory_access_times,
-        },
-        remount: true,
-        help: "never for reading a directory",
-    },
-    switch(
-        FS,
-        (&["dirsync"], &[]),
-        (|o, on| o.sync_names = on, |o| o.sync_names),
-        "a name that is made, renamed or removed is durable when the call returns; sync does so \
-         too",
-    ),
-    switch(
-        FS,
-        (&["use_reserved"], &[]),
-        (|o, on| o.use_reserved = on, |o| o.use_reserved),
-        "everybody may use the reserved blocks; without it nobody may, not even root",
-    ),
+    switch! { FS, no_directory_access_times, ["nodiratime"], ["diratime"], true,
+    "never for reading a directory" },
+    switch! { FS, sync_names, ["dirsync"], [], false,
+    "a name that is made, renamed or removed is durable when the call returns; sync does \
+     so too" },
+    switch! { FS, use_reserved, ["use_reserved"], [], false,
+    "everybody may use the reserved blocks; without it nobody may, not even root" },
     option(
         PAGES,
         Form::Size {

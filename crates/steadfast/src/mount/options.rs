@@ -11,6 +11,7 @@ use steadfast_vfs::options::{
     Form, MountOption, OptionText, ValueError, WordEffect, WrongOption, apply, in_force, names,
     split, texts, unknown,
 };
+use steadfast_vfs::switch;
 
 use crate::{Usage, terminal};
 
@@ -53,17 +54,8 @@ static OWN: &[MountOption<MountSettings>] = &[
         help: "external journal, or a folder to look for it in; of several, the one with the right \
                UUID is used; without it, any block device with that UUID",
     },
-    MountOption {
-        of: "mount",
-        form: Form::Switch {
-            on: &["debug"],
-            off: &[],
-            set: |w, on| w.debug = on,
-            get: |w| w.debug,
-        },
-        remount: false,
-        help: "the log has every level, also debug messages",
-    },
+    switch! { "mount", debug, ["debug"], [], false,
+    "the log has every level, also debug messages" },
     MountOption {
         of: "mount",
         form: Form::Switch {

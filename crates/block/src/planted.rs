@@ -12,18 +12,18 @@ pub trait PlantedBug: Copy + Eq {
 
 /// The bug that is switched on, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Planted<B>(Option<B>);
+pub struct BugSwitch<B>(Option<B>);
 
-impl<B> Default for Planted<B> {
+impl<B> Default for BugSwitch<B> {
     fn default() -> Self {
-        Planted(None)
+        BugSwitch(None)
     }
 }
 
-impl<B: PlantedBug> Planted<B> {
+impl<B: PlantedBug> BugSwitch<B> {
     /// With this bug.
     pub fn with(bug: B) -> Self {
-        Planted(Some(bug))
+        BugSwitch(Some(bug))
     }
 
     /// Whether this bug is switched on.

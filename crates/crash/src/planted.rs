@@ -1,6 +1,6 @@
 //! Bugs that the explorer is to find.
 
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_ext4::MountOptions;
 use strum::VariantArray;
 
@@ -36,8 +36,8 @@ impl StackBug {
     /// Switches it on for mounts with these options.
     pub fn into_options(self, options: &mut MountOptions) {
         match self {
-            StackBug::Journal(bug) => options.journal.planted = Planted::with(bug),
-            StackBug::Ext4(bug) => options.planted = Planted::with(bug),
+            StackBug::Journal(bug) => options.journal.planted = BugSwitch::with(bug),
+            StackBug::Ext4(bug) => options.planted = BugSwitch::with(bug),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use btt_cuts::every::{Run, Tally, explore, perform, recorded};
 use btt_cuts::{Op, bytes, check, made, write};
 use steadfast_block::BlockDevice;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::RecordLog;
 use steadfast_devices::filter::btt::{self, Options, Version};
@@ -23,7 +23,7 @@ fn soak() -> u64 {
 }
 
 fn explored(run: &Run, tally: &mut Tally) {
-    explore(run, Planted::default(), tally).unwrap();
+    explore(run, BugSwitch::default(), tally).unwrap();
 }
 
 /// All orders in which two sectors can be written `len` times.
@@ -82,7 +82,7 @@ fn discards_leave_what_was_there_or_zeros() {
 #[test]
 fn several_tasks_that_write_and_read() {
     for seed in 0..60 * soak() {
-        btt_cuts::some::run(seed, Planted::default()).unwrap();
+        btt_cuts::some::run(seed, BugSwitch::default()).unwrap();
     }
 }
 

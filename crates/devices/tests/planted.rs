@@ -9,7 +9,7 @@ mod btt_cuts;
 use btt_cuts::every::{Run, Tally, explore};
 use btt_cuts::some;
 use btt_cuts::{Op, write};
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_devices::filter::btt::planted::Bug;
 
 /// Three writes to one sector, and what was written before them.
@@ -24,7 +24,7 @@ fn found(bug: Bug) {
     let mut explored = |nfree, planted| {
         explore(&Run { sector: 512, nfree, before: &BEFORE, ops: &OPS }, planted, &mut tally)
     };
-    let what = (1..=2).find_map(|nfree| explored(nfree, Planted::with(bug)).err());
+    let what = (1..=2).find_map(|nfree| explored(nfree, BugSwitch::with(bug)).err());
     let what = what.unwrap_or_else(|| panic!("{bug:?} was not found"));
     println!("FIGURES: {bug:?}: {what}; until then {tally:?}");
 }
@@ -34,7 +34,7 @@ fn without_a_bug_nothing_is_found() {
     let mut tally = Tally::default();
     for nfree in 1..=2 {
         let run = Run { sector: 512, nfree, before: &BEFORE, ops: &OPS };
-        explore(&run, Planted::default(), &mut tally).unwrap();
+        explore(&run, BugSwitch::default(), &mut tally).unwrap();
     }
     println!("FIGURES: none: {tally:?}");
 }
@@ -42,7 +42,7 @@ fn without_a_bug_nothing_is_found() {
 #[test]
 fn a_reader_that_is_not_waited_for() {
     let bug = Bug::ReaderNotWaitedFor;
-    let found = (0..SEEDS).find_map(|seed| some::run(seed, Planted::with(bug)).err());
+    let found = (0..SEEDS).find_map(|seed| some::run(seed, BugSwitch::with(bug)).err());
     let what = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
     println!("FIGURES: {bug:?}: {what}");
 }

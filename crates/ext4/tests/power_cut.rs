@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{Durability, Record, RecordLog, Recording};
@@ -130,7 +130,7 @@ impl Setup {
         if let Some(bytes) = self.memory {
             options.limit_memory(bytes);
         }
-        options.journal.planted = self.bug.map(Planted::with).unwrap_or_default();
+        options.journal.planted = self.bug.map(BugSwitch::with).unwrap_or_default();
         options
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use smart_default::SmartDefault;
 
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 use crate::planted::Bug;
 use crate::{CheckpointHook, Checksums};
@@ -78,7 +78,7 @@ pub struct Config {
     #[default(Duration::from_nanos(400))]
     pub cpu_per_block: Duration,
     /// A bug that the crash explorer is to find.
-    pub planted: Planted<Bug>,
+    pub planted: BugSwitch<Bug>,
 }
 
 impl Config {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Payload, Request};
 
 use crate::ondisk::superblock::{JournalSuperblock, MIN_LOG_BLOCKS};
@@ -38,7 +38,7 @@ pub struct Log {
     /// A power cut keeps less than a sector whole.
     tears_sectors: bool,
     /// A bug that the crash explorer is to find.
-    pub(crate) planted: Planted<Bug>,
+    pub(crate) planted: BugSwitch<Bug>,
 }
 
 impl std::fmt::Debug for Log {
@@ -120,7 +120,7 @@ impl Log {
             superblock_at,
             external,
             tears_sectors,
-            planted: Planted::default(),
+            planted: BugSwitch::default(),
         })
     }
 
@@ -241,7 +241,7 @@ impl Log {
 impl Log {
     /// Switches a bug on for the recovery of this log.
     #[must_use]
-    pub fn with_planted(self, planted: Planted<Bug>) -> Log {
+    pub fn with_planted(self, planted: BugSwitch<Bug>) -> Log {
         Log { planted, ..self }
     }
 }

@@ -1,4 +1,4 @@
-//! Planted bugs: the test of the tests.
+//! BugSwitch bugs: the test of the tests.
 //!
 //! With the feature `planted-bugs` a test can switch one of them on for one journal
 //! ([`Config::planted`](crate::Config)), to check that the crash explorer finds it. Without the

@@ -25,7 +25,7 @@ use crate::ondisk::{
 };
 use crate::planted::Bug;
 use crate::rows;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -56,7 +56,7 @@ pub struct MirrorOptions {
     /// Bytes of memory that checksums take; 64 MiB by default.
     pub checksum_memory: Option<usize>,
     /// For tests of the tests.
-    pub planted: Planted<Bug>,
+    pub planted: BugSwitch<Bug>,
 }
 
 fn check_name(name: &str) -> Result<()> {

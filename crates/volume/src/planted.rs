@@ -1,4 +1,4 @@
-//! Planted bugs: the test of the tests.
+//! BugSwitch bugs: the test of the tests.
 //!
 //! With the feature `planted-bugs` a test can switch one of them on for one volume, to check that
 //! the campaign finds it. Without the feature every check is `false` at compile time, and the bugs

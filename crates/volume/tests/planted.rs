@@ -7,22 +7,22 @@
 mod campaign;
 
 use campaign::{Tally, run, run_checked};
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_volume::planted::Bug;
 
 /// Runs in which a bug must be found.
 const RUNS: u64 = 100;
 
-type Run = fn(u64, Planted<Bug>) -> Result<Tally, String>;
+type Run = fn(u64, BugSwitch<Bug>) -> Result<Tally, String>;
 
 fn found(bug: Bug, first: u64, run: Run) {
     let mut before = Tally::default();
     for seed in first..first + RUNS {
-        match run(seed, Planted::with(bug)) {
+        match run(seed, BugSwitch::with(bug)) {
             Ok(tally) => before.add(&tally),
             Err(what) => {
                 println!("FIGURES: {bug:?}: {what}; of {RUNS} from {first}, before: {before:?}");
-                run(seed, Planted::default()).unwrap();
+                run(seed, BugSwitch::default()).unwrap();
                 return;
             }
         }

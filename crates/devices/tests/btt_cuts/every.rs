@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_devices::filter::btt::planted::Bug;
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{Record, RecordLog, Recording};
@@ -72,12 +72,12 @@ pub fn done(recording: &Recording, ops: &[Op]) -> Vec<Done> {
 ///
 /// # Errors
 /// What was broken first.
-pub fn explore(run: &Run, planted: Planted<Bug>, tally: &mut Tally) -> Result<(), String> {
+pub fn explore(run: &Run, planted: BugSwitch<Bug>, tally: &mut Tally) -> Result<(), String> {
     let size = u64::from(run.sector);
     let ram = Ram::from_store("pmem0", made(run.sector, run.nfree)).persistent();
     let device: Arc<dyn BlockDevice> = Arc::new(ram.clone());
     // Before the bug: it is to be found by a power cut, not by what it leaves here.
-    let btt = open(&device, Planted::default())?;
+    let btt = open(&device, BugSwitch::default())?;
     run.before.iter().try_for_each(|op| perform(&btt, *op, size))?;
     drop(btt);
     let base = ram.store();
@@ -120,7 +120,7 @@ fn after(
     sectors: u64,
     ops: &[Done],
     cut: u64,
-    planted: Planted<Bug>,
+    planted: BugSwitch<Bug>,
     tally: &mut Tally,
 ) -> Result<(), String> {
     let log = RecordLog::new();

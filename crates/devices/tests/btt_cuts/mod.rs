@@ -9,7 +9,7 @@ pub mod some;
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_devices::filter::btt::planted::Bug;
 use steadfast_devices::filter::btt::{self, Btt};
 use steadfast_devices::source::Ram;
@@ -70,7 +70,7 @@ pub fn bytes(op: Op, sector: u64, len: usize) -> Vec<u8> {
 }
 
 /// Opens what a power cut has left.
-pub fn open(device: &Arc<dyn BlockDevice>, planted: Planted<Bug>) -> Result<Btt, String> {
+pub fn open(device: &Arc<dyn BlockDevice>, planted: BugSwitch<Bug>) -> Result<Btt, String> {
     Btt::open_planted(device, planted).map_err(|error| error.to_string())
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request, Result};
 use steadfast_devices::filter::RecordLog;
@@ -90,7 +90,7 @@ impl DirectMemory for Slow {
 ///
 /// # Errors
 /// What was broken.
-pub fn run(seed: u64, planted: Planted<Bug>) -> std::result::Result<(), String> {
+pub fn run(seed: u64, planted: BugSwitch<Bug>) -> std::result::Result<(), String> {
     let mut rng = Rng::new(seed);
     let nfree = 1 + rng.below(3) as u32;
     let tasks = 2 + rng.below(2);

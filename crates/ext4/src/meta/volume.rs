@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_ext4_format::RangeSet;
 use steadfast_ext4_format::ondisk::{GroupDesc, Incompat, Layout, Superblock};
 
@@ -25,7 +25,7 @@ pub struct Volume {
     /// Whether it may be used and written, and why not.
     pub(crate) status: Arc<Status>,
     /// A bug that the crash explorer is to find.
-    pub(crate) planted: Planted<Bug>,
+    pub(crate) planted: BugSwitch<Bug>,
 }
 
 impl Volume {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use smart_default::SmartDefault;
 use steadfast_block::BlockDevice;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_ext4_format::ondisk::{Compat, Superblock};
 use steadfast_ext4_format::{Result, refused};
 use steadfast_pagecache::{PAGE, Settings};
@@ -213,7 +213,7 @@ pub struct MountOptions {
     #[default(1_704_067_200)]
     pub simulated_epoch: u64,
     /// A bug that the crash explorer is to find.
-    pub planted: Planted<crate::Bug>,
+    pub planted: BugSwitch<crate::Bug>,
 }
 
 impl std::fmt::Debug for MountOptions {

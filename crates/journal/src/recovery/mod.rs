@@ -18,7 +18,7 @@ mod revoke;
 mod scan;
 
 use steadfast_block::BlockDevice;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 use crate::ondisk::superblock::JournalSuperblock;
 use crate::planted::Bug;
@@ -40,7 +40,7 @@ pub struct Recovery {
     /// [`finish`](Self::finish).
     pub fast_commits: Option<FastCommits>,
     /// The log's.
-    planted: Planted<Bug>,
+    planted: BugSwitch<Bug>,
 }
 
 impl Recovery {

@@ -155,7 +155,7 @@ fn the_first_one_is_not_torn_in_words() {
 #[test]
 fn planted_written_at_once_the_first_one_is_torn() {
     let planted =
-        steadfast_block::planted::Planted::with(steadfast_journal::Bug::FastCommitHeadAtOnce);
+        steadfast_block::planted::BugSwitch::with(steadfast_journal::Bug::FastCommitHeadAtOnce);
     let refused = |seed| {
         let config = Config { planted, ..Config::default() };
         check_all_cuts(seed, Cache::None, 8, config)

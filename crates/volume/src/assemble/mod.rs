@@ -23,7 +23,7 @@ use crate::member::{LabelledDevice, read_label};
 use crate::mirror::Mirror;
 use crate::ondisk::label::LayoutKind;
 use crate::planted::Bug;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -40,7 +40,7 @@ pub struct AssembleOptions {
     /// Bytes of memory that the checksums of a mirror take; 64 MiB by default.
     pub checksum_memory: Option<usize>,
     /// For tests of the tests.
-    pub planted: Planted<Bug>,
+    pub planted: BugSwitch<Bug>,
 }
 
 /// A volume that was assembled.

@@ -16,7 +16,7 @@ use super::lanes::Lanes;
 use super::metadata::Metadata;
 use super::state::State;
 use crate::planted::Bug;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 /// A mirror in use, as its tasks have it: it takes requests.
 pub(crate) struct Core {
@@ -28,7 +28,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub fn new(volume: Uuid, name: String, planted: Planted<Bug>, state: State) -> Core {
+    pub fn new(volume: Uuid, name: String, planted: BugSwitch<Bug>, state: State) -> Core {
         let lanes = Arc::clone(state.legs.lanes());
         let replicas = Replicas {
             checksums: state.checksums.is_some(),

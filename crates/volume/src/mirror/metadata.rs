@@ -11,13 +11,13 @@ use super::leg::LegFailure;
 use super::ranges::Ticket;
 use super::state::State;
 use crate::planted::Bug;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 /// The state of a mirror, and what writes it down.
 pub(crate) struct Metadata {
     pub volume: Uuid,
     pub name: String,
-    pub planted: Planted<Bug>,
+    pub planted: BugSwitch<Bug>,
     pub state: Mutex<State>,
     /// A range was given back, the map or the labels were written, or nothing works any more.
     pub changed: Condvar,

@@ -17,7 +17,7 @@ use super::resync::ResyncReport;
 use super::state::State;
 use crate::ondisk::map::RegionState;
 use crate::planted::Bug;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 impl State {
     /// Whether any of these regions must be synced, or an assembly committed, before it is read or
@@ -56,7 +56,7 @@ impl State {
         &mut self,
         failed: &[LegFailure],
         regions: Range<u32>,
-        planted: Planted<Bug>,
+        planted: BugSwitch<Bug>,
     ) -> Option<u8> {
         let failing = self.legs.still_in_use(failed);
         let is_gone = |f: &&LegFailure| matches!(f.error, BlockError::Gone { .. });

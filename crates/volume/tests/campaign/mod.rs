@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 use steadfast_block::rng::Rng;
 use steadfast_devices::store::Store;
 use steadfast_runtime::{Mutex, Sim, sleep};
@@ -150,21 +150,21 @@ impl World {
 }
 
 /// One run; what was wrong, if anything. Of four runs one is of a mirror with checksums.
-pub fn run(seed: u64, planted: Planted<Bug>) -> Result<Tally, String> {
+pub fn run(seed: u64, planted: BugSwitch<Bug>) -> Result<Tally, String> {
     run_with(seed, planted, seed % 4 == 1)
 }
 
 /// A run of a mirror with checksums, of which legs return something else than was written.
-pub fn run_checked(seed: u64, planted: Planted<Bug>) -> Result<Tally, String> {
+pub fn run_checked(seed: u64, planted: BugSwitch<Bug>) -> Result<Tally, String> {
     run_with(seed, planted, true)
 }
 
-fn run_with(seed: u64, planted: Planted<Bug>, checksums: bool) -> Result<Tally, String> {
+fn run_with(seed: u64, planted: BugSwitch<Bug>, checksums: bool) -> Result<Tally, String> {
     let outcome = Sim::new(seed).run(move || simulated(seed, planted, checksums));
     outcome.map_err(|e| format!("seed {seed}: {e}"))?.map_err(|e| format!("seed {seed}: {e}"))
 }
 
-fn simulated(seed: u64, planted: Planted<Bug>, checksums: bool) -> Result<Tally, String> {
+fn simulated(seed: u64, planted: BugSwitch<Bug>, checksums: bool) -> Result<Tally, String> {
     let mut rng = Rng::new(seed ^ 0x6d69_7272_6f72);
     let durable = 2 + rng.below(2);
     let mut disks: Vec<Disk> = Vec::new();

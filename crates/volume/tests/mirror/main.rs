@@ -32,7 +32,7 @@ mod spares;
 mod traps;
 
 use campaign::{Tally, run, run_checked};
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 /// Runs in the ordinary test.
 const RUNS: u64 = 15;
@@ -46,13 +46,13 @@ fn runs() -> u64 {
 
 #[test]
 fn mirror_campaign_loses_nothing() {
-    all_of(runs(), |seed| run(seed, Planted::default()));
+    all_of(runs(), |seed| run(seed, BugSwitch::default()));
 }
 
 /// The same with checksums in all runs, and legs that return something else than was written.
 #[test]
 fn mirror_campaign_with_checksums_returns_nothing_wrong() {
-    all_of(runs().div_ceil(2), |seed| run_checked(seed, Planted::default()));
+    all_of(runs().div_ceil(2), |seed| run_checked(seed, BugSwitch::default()));
 }
 
 /// The same with a mirror as a leg, and disks that are missing. A fifth as many.
@@ -65,7 +65,7 @@ fn mirror_campaign_of_nested_mirrors_loses_nothing() {
 #[test]
 fn mirror_campaign_runs_that_found_something_find_nothing() {
     for seed in [342, 615, 4340, 4799] {
-        run_checked(seed, Planted::default()).unwrap();
+        run_checked(seed, BugSwitch::default()).unwrap();
     }
     for seed in [501, 965, 1945] {
         nested_campaign::run(seed).unwrap();

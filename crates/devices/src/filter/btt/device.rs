@@ -14,7 +14,7 @@ use super::info::Version;
 use super::planted::Bug;
 use super::recover;
 use crate::filter::namespace::{Result, memory};
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 /// Only where each request is one sector does Linux read a discarded one right; see `discard`.
 const DISCARD_SECTOR: u32 = 4096;
@@ -29,7 +29,7 @@ pub struct Btt {
     info: BttInfo,
     device_info: DeviceInfo,
     arenas: Vec<Arena>,
-    planted: Planted<Bug>,
+    planted: BugSwitch<Bug>,
 }
 
 /// Opens a sector namespace: reads its flog, and finishes the writes that a power cut interrupted.
@@ -41,7 +41,7 @@ pub struct Btt {
 /// [`Refused`](crate::filter::NamespaceError::Refused) if something has to be finished and the
 /// device is read only.
 pub fn open(device: &Arc<dyn BlockDevice>) -> Result<Btt> {
-    Btt::open(device, None, Planted::default())
+    Btt::open(device, None, BugSwitch::default())
 }
 
 /// As [`open`], of a namespace whose label says of which version it is.
@@ -49,7 +49,7 @@ pub fn open(device: &Arc<dyn BlockDevice>) -> Result<Btt> {
 /// # Errors
 /// Those of [`open`].
 pub fn open_as(device: &Arc<dyn BlockDevice>, version: Option<Version>) -> Result<Btt> {
-    Btt::open(device, version, Planted::default())
+    Btt::open(device, version, BugSwitch::default())
 }
 
 impl Btt {
@@ -57,14 +57,14 @@ impl Btt {
     ///
     /// # Errors
     /// Those of [`open`].
-    pub fn open_planted(device: &Arc<dyn BlockDevice>, planted: Planted<Bug>) -> Result<Btt> {
+    pub fn open_planted(device: &Arc<dyn BlockDevice>, planted: BugSwitch<Bug>) -> Result<Btt> {
         Btt::open(device, None, planted)
     }
 
     fn open(
         device: &Arc<dyn BlockDevice>,
         version: Option<Version>,
-        planted: Planted<Bug>,
+        planted: BugSwitch<Bug>,
     ) -> Result<Btt> {
         let below = device.info();
         let memory = memory(&**device, NEEDS_MEMORY)?;

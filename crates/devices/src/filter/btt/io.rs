@@ -7,7 +7,7 @@ use super::arena::{Arena, Lane};
 use super::flog::{HALF, Log, following};
 use super::map::{Entry, State};
 use super::planted::Bug;
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 impl Arena {
     /// Reads a sector.
@@ -65,7 +65,7 @@ impl Arena {
         (device, memory): (&dyn BlockDevice, &dyn DirectMemory),
         sector: u32,
         data: &[u8],
-        planted: Planted<Bug>,
+        planted: BugSwitch<Bug>,
     ) -> Result<()> {
         self.check_writable()?;
         let (number, mut lane) = self.lane()?;
@@ -119,7 +119,7 @@ impl Arena {
         memory: &dyn DirectMemory,
         (sector, old): (u32, Entry),
         (number, lane): (u32, &mut Lane),
-        planted: Planted<Bug>,
+        planted: BugSwitch<Bug>,
     ) -> Result<()> {
         let log = Log::new(sector, old.logged(), lane.block, lane.sequence);
         let (first, second) = log.as_bytes().split_at(HALF);

@@ -15,7 +15,7 @@ use super::layout::Layout;
 use super::map::{ENTRY_BYTES, Entry, State, logged_block};
 use super::planted::Bug;
 use crate::filter::namespace::{NamespaceError, Result, read};
-use steadfast_block::planted::Planted;
+use steadfast_block::planted::BugSwitch;
 
 /// What an arena's flog says.
 pub(super) struct Flog {
@@ -98,7 +98,7 @@ pub(super) fn open(
     memory: &dyn DirectMemory,
     (name, own_name): (&str, &str),
     found: &LocatedArena,
-    planted: Planted<Bug>,
+    planted: BugSwitch<Bug>,
 ) -> Result<Arena> {
     let flog = flog(device, name, found)?;
     let layout = &found.info.layout;

@@ -1,8 +1,8 @@
 //! Which planted bug one object has: the test of the tests.
 //!
 //! A crate that has bugs to plant has a feature `planted-bugs`, and says by
-//! [`PlantedBug::BUILT_IN`] whether it is on. Without it every check is `false` at compile time, and
-//! the bugs are not in the program.
+//! [`PlantedBug::BUILT_IN`] whether it is on. Without it every check is `false` at compile time,
+//! and the bugs are not in the program.
 
 /// Something that the code must not do, and that its tests are to find.
 pub trait PlantedBug: Copy + Eq {

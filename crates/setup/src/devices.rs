@@ -168,7 +168,7 @@ impl Devices {
     }
 
     /// The first device that is no model, by its name: nothing is known of what it would lose.
-    pub fn of_this_machine(&self) -> Option<&str> {
+    fn of_this_machine(&self) -> Option<&str> {
         let is_opened = |leaf: &&LeafDevice| matches!(leaf.source, Source::Opened(_));
         self.leaves.iter().find(is_opened).map(|leaf| leaf.name.as_str())
     }

@@ -71,13 +71,11 @@ impl ReadDir {
                     return Err(FsError::Corrupt { what: why.into(), place });
                 }
                 let path = self.path.join(OsStr::from_bytes(&entry.name));
-                let (ino, kind) = (entry.ino, entry.kind);
-                let name = OsString::from_vec(entry.name);
                 return Ok(Some(DirEntry {
                     mounted: Arc::clone(&self.mounted),
-                    ino,
-                    kind,
-                    name,
+                    ino: entry.ino,
+                    kind: entry.kind,
+                    name: OsString::from_vec(entry.name),
                     path,
                 }));
             }

@@ -187,7 +187,7 @@ impl State {
     }
 
     /// What a volume is made of; `None`: there is no such volume.
-    pub(crate) fn parts(&self, name: &str) -> Option<Vec<&str>> {
+    pub fn parts(&self, name: &str) -> Option<Vec<&str>> {
         if let Some(mirror) = self.mirror(name) {
             return Some(mirror.submirrors.iter().map(|s| s.name.as_str()).collect());
         }

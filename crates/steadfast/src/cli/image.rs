@@ -80,10 +80,10 @@ impl Mount {
         match (&self.stack, &self.mountpoint) {
             (None, Some(at)) => Ok(at),
             (Some(_), None) => Ok(&self.device),
-            (None, None) => Err(Usage("say where to mount: a folder".into())),
-            (Some(_), Some(_)) => Err(Usage(
-                "with --stack only the mount point is given: the devices are the file's".into(),
-            )),
+            (None, None) => usage!("say where to mount: a folder"),
+            (Some(_), Some(_)) => {
+                usage!("with --stack only the mount point is given: the devices are the file's")
+            }
         }
     }
 }

@@ -172,7 +172,6 @@ impl OnStack {
         if self.is_seen_as_it_is() {
             return Ok(());
         }
-        let stack = self.in_words();
-        Err(Usage(format!("--image: the disk of {stack} is no single device: take --tree")))
+        usage!("--image: the disk of {} is no single device: take --tree", self.in_words())
     }
 }

@@ -118,8 +118,8 @@ fn take_dead_away(at: &Path, source: &str) -> Result<()> {
         }
         other => {
             let whose = other.map(|mount| mount.source).unwrap_or_default();
-            let what = format!("a dead mount of {whose} is there, not of this host: unmount it");
-            Err(Usage(format!("{}: {what}", at.display())).into())
+            let at = at.display();
+            usage!("{at}: a dead mount of {whose} is there, not of this host: unmount it");
         }
     }
 }

@@ -133,19 +133,17 @@ fn sound(of: &SubmirrorArgs, found: &state::Submirror) -> Result<(), CommandErro
     Ok(())
 }
 
-pub fn detach(host: &mut SvmHost, of: &SubmirrorArgs, out: &mut dyn Write) -> Result<(), Stop> {
+/// Detaches a submirror, or takes it offline.
+pub fn take_out(
+    host: &mut SvmHost,
+    of: &SubmirrorArgs,
+    (request, done): (fn(Leg) -> Request, &str),
+    out: &mut dyn Write,
+) -> Result<(), Stop> {
     let state = host.state()?;
     sound(of, submirror(host, &state, of)?)?;
-    host.ask(Request::Remove(Leg::of(&of.mirror, &of.submirror)))?;
-    writeln!(out, "{}: submirror {} is detached", of.mirror, of.submirror)?;
-    Ok(())
-}
-
-pub fn offline(host: &mut SvmHost, of: &SubmirrorArgs, out: &mut dyn Write) -> Result<(), Stop> {
-    let state = host.state()?;
-    sound(of, submirror(host, &state, of)?)?;
-    host.ask(Request::Offline(Leg::of(&of.mirror, &of.submirror)))?;
-    writeln!(out, "{}: submirror {} is offlined", of.mirror, of.submirror)?;
+    host.ask(request(Leg::of(&of.mirror, &of.submirror)))?;
+    writeln!(out, "{}: submirror {} is {done}", of.mirror, of.submirror)?;
     Ok(())
 }
 
@@ -275,14 +273,9 @@ fn with_all_under(state: &State, name: &str) -> Vec<String> {
     let mut found = vec![name.to_owned()];
     let mut at = 0;
     while let Some(name) = found.get(at).cloned() {
-        let parts: Vec<&String> = match (state.mirror(&name), state.concat(&name)) {
-            (Some(mirror), _) => mirror.submirrors.iter().map(|s| &s.name).collect(),
-            (_, Some(concat)) => concat.rows.iter().flat_map(|r| &r.components).collect(),
-            _ => Vec::new(),
-        };
-        for part in parts {
-            if state.has_volume(part) && !found.contains(part) {
-                found.push(part.clone());
+        for part in state.parts(&name).into_iter().flatten() {
+            if state.has_volume(part) && !found.iter().any(|known| known == part) {
+                found.push(part.to_owned());
             }
         }
         at += 1;

@@ -15,6 +15,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use steadfast_stack::protocol::Request;
 use steadfast_svm::command::{CommandError, Misuse};
 use steadfast_svm::{Command, parse};
 
@@ -94,8 +95,12 @@ fn done(
     match command {
         Command::Init(init) => change::init(&mut host, init, out)?,
         Command::Attach(attach) => change::attach(&mut host, attach, out)?,
-        Command::Detach(of) => change::detach(&mut host, of, out)?,
-        Command::Offline(of) => change::offline(&mut host, of, out)?,
+        Command::Detach(of) => {
+            change::take_out(&mut host, of, (Request::Remove, "detached"), out)?;
+        }
+        Command::Offline(of) => {
+            change::take_out(&mut host, of, (Request::Offline, "offlined"), out)?;
+        }
         Command::Online(of) => change::online(&mut host, of, out)?,
         Command::Replace(replace) => change::replace(&mut host, replace, out)?,
         Command::Sync(sync) => return change::sync(&mut host, sync, name),

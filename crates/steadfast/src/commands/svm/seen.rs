@@ -79,8 +79,7 @@ fn replicas(
     }
     let map = map_blocks.filter(|blocks| *blocks > 0);
     let map = map.map(|blocks| replica(MAP_AT, u64::from(blocks) * 2 * PLACE));
-    let ends = [replica(LABEL_AT, PLACE), replica(bytes - PLACE, PLACE)];
-    let [first, last] = ends;
+    let (first, last) = (replica(LABEL_AT, PLACE), replica(bytes - PLACE, PLACE));
     [first].into_iter().chain(map).chain([last]).collect()
 }
 

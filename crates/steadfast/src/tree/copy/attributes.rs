@@ -52,12 +52,17 @@ impl Copy<'_, '_, '_> {
                 }
                 Ok(())
             }
-            Err(e) if nothing_fits(&e) => Err(CopyError::To(e)),
-            Err(e) => {
-                self.note(&format!("mode and times are not kept ({e})"));
-                Ok(())
-            }
+            Err(e) => self.noted(e, "mode and times are not kept"),
         }
+    }
+
+    /// Notes what cannot be done; an error where nothing more can be.
+    fn noted(&mut self, e: FsError, what: &str) -> Result<(), CopyError> {
+        if nothing_fits(&e) {
+            return Err(CopyError::To(e));
+        }
+        self.note(&format!("{what} ({e})"));
+        Ok(())
     }
 
     fn note(&mut self, what: &str) {
@@ -146,10 +151,7 @@ impl Copy<'_, '_, '_> {
             }
             match self.to.fs.removexattr(made, &name) {
                 Ok(()) | Err(FsError::NoData) => {}
-                Err(e) if nothing_fits(&e) => return Err(CopyError::To(e)),
-                Err(e) => {
-                    self.note(&format!("attribute {} is not removed ({e})", shown(&name)));
-                }
+                Err(e) => self.noted(e, &format!("attribute {} is not removed", shown(&name)))?,
             }
         }
         Ok(())
@@ -176,14 +178,7 @@ impl Copy<'_, '_, '_> {
             let flags = now & !FLAGS_KEPT | wanted;
             if flags == now { Ok(()) } else { self.to.fs.set_inode_flags(made, flags) }
         });
-        match set {
-            Err(e) if nothing_fits(&e) => Err(CopyError::To(e)),
-            Err(e) => {
-                self.note(&format!("flags (chattr) are not kept ({e})"));
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        }
+        set.or_else(|e| self.noted(e, "flags (chattr) are not kept"))
     }
 }
 

@@ -185,11 +185,7 @@ impl Ext4 {
     }
 }
 
-impl std::fmt::Debug for Ext4 {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ext4").field("options", &self.options).finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(Ext4: options);
 
 /// Whether an operation found no space, or more than its quota, which a deletion may end.
 pub(crate) fn found_no_space<T>(outcome: &Result<T>) -> bool {

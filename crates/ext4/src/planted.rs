@@ -1,9 +1,5 @@
-//! Bugs to be found: the test of the tests.
-//!
-//! With the feature `planted-bugs` one of them can be switched on for one mount
-//! ([`MountOptions::planted`]), to see that the crash explorer finds it; those of the journal are
-//! in its own crate. Without the feature every question is answered `false` when the program is
-//! compiled.
+//! Bugs of the file system that tests can switch on for one mount
+//! ([`MountOptions::planted`](crate::MountOptions)); those of the journal are in its own crate.
 
 use steadfast_block::planted::PlantedBug;
 

@@ -134,8 +134,4 @@ fn lock(of: &Mutex<Stale>) -> MutexGuard<'_, Stale> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl std::fmt::Debug for Invalidator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Invalidator").finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(Invalidator);

@@ -159,11 +159,7 @@ fn is_abort(e: &std::io::Error) -> bool {
     e.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }
 
-impl std::fmt::Debug for FuseMount {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mounted").field("mountpoint", &self.mountpoint).finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(FuseMount: mountpoint);
 
 impl Unmounter {
     /// Of a mount that nobody serves.

@@ -23,11 +23,7 @@ pub struct Flushes {
     done: AtomicU64,
 }
 
-impl std::fmt::Debug for Flushes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Flushes").field("begun", &self.begun).field("done", &self.done).finish()
-    }
-}
+steadfast_runtime::debug_fields!(Flushes: begun, done);
 
 impl Flushes {
     pub(crate) fn new(device: Arc<dyn BlockDevice>) -> Self {

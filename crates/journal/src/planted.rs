@@ -1,8 +1,4 @@
-//! BugSwitch bugs: the test of the tests.
-//!
-//! With the feature `planted-bugs` a test can switch one of them on for one journal
-//! ([`Config::planted`](crate::Config)), to check that the crash explorer finds it. Without the
-//! feature every check is `false` at compile time, and the bugs are not in the program.
+//! Bugs that tests can switch on for one journal ([`Config::planted`](crate::Config)).
 
 use steadfast_block::planted::PlantedBug;
 

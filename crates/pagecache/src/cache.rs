@@ -162,8 +162,4 @@ impl Drop for PageCache {
     }
 }
 
-impl std::fmt::Debug for PageCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PageCache").field("settings", &self.settings).finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(PageCache: settings);

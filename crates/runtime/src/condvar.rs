@@ -121,11 +121,7 @@ impl Default for Condvar {
     }
 }
 
-impl std::fmt::Debug for Condvar {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Condvar")
-    }
-}
+crate::debug_fields!(Condvar);
 
 #[cfg(test)]
 mod tests {

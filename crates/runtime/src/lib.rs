@@ -36,6 +36,9 @@
 //! The world is a thread-local and not a parameter: a parameter would be in every signature from
 //! the disk model to the benchmark and never vary.
 
+#[macro_use]
+mod debug;
+
 mod call;
 mod channel;
 mod condvar;

@@ -93,11 +93,7 @@ impl Iterator for ReadDir {
     }
 }
 
-impl std::fmt::Debug for ReadDir {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReadDir").field("path", &self.path).finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(ReadDir: path);
 
 /// One name in a folder.
 ///
@@ -160,8 +156,4 @@ impl DirEntry {
     }
 }
 
-impl std::fmt::Debug for DirEntry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("DirEntry").field(&self.path).finish()
-    }
-}
+steadfast_runtime::debug_fields!(DirEntry: path);

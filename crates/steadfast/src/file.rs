@@ -395,8 +395,4 @@ impl Drop for File {
     }
 }
 
-impl std::fmt::Debug for File {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("File").field("path", &self.path).finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(File: path);

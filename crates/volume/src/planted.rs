@@ -1,8 +1,4 @@
-//! BugSwitch bugs: the test of the tests.
-//!
-//! With the feature `planted-bugs` a test can switch one of them on for one volume, to check that
-//! the campaign finds it. Without the feature every check is `false` at compile time, and the bugs
-//! are not in the program.
+//! Bugs that the tests of the campaign can switch on for one volume.
 
 use steadfast_block::planted::PlantedBug;
 

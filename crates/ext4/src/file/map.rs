@@ -189,8 +189,4 @@ impl Drop for FileMapping {
     }
 }
 
-impl std::fmt::Debug for FileMapping {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Map").field("range", &self.range).finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(FileMapping: range);

@@ -104,8 +104,4 @@ impl Status {
     }
 }
 
-impl std::fmt::Debug for Status {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Status").field("read_only", &self.read_only).finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(Status: read_only);

@@ -76,7 +76,7 @@ pub(crate) enum Order {
     /// What cuts took.
     Risk,
     /// What the zeros of the cuts are worth.
-    BugSwitch,
+    Planted,
     /// The chart of speed against exposure.
     Exposure,
     /// What cuts took of volumes.

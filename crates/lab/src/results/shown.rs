@@ -144,7 +144,7 @@ impl Row for ShownRow {
         columns.extend(figures.map(|(how, all)| wide(format!("{how}: names"), names(all))));
         columns.push(always("not shown", names(&self.not_shown)));
         vec![TableLine::new(
-            Order::BugSwitch,
+            Order::Planted,
             "planted bugs that as many cuts show",
             &self.variant,
             columns,

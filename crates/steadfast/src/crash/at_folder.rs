@@ -95,11 +95,7 @@ impl AtFolder {
     }
 }
 
-impl std::fmt::Debug for AtFolder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("AtFolder").field(&self.path).finish()
-    }
-}
+steadfast_runtime::debug_fields!(AtFolder: path);
 
 /// What is run on the recorded file system: it is mounted, the program runs, time goes on for a
 /// while, and it is taken away.

@@ -178,8 +178,4 @@ impl Iterator for Folders<'_> {
     }
 }
 
-impl std::fmt::Debug for Folders<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Folders").field("fs", self.fs).finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(Folders<'_>: fs);

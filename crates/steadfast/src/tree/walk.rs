@@ -147,11 +147,7 @@ impl Iterator for Walk<'_> {
     }
 }
 
-impl std::fmt::Debug for Walk<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Walk").field("depth", &self.depth).finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(Walk<'_>: depth);
 
 getters! {
     Entry, "let entry = fs.walk(\"/\")?.next().unwrap()?;";

@@ -1,8 +1,4 @@
-//! BugSwitch bugs: the test of the tests.
-//!
-//! With the feature `planted-bugs` a test can switch one of them on for one namespace, to check
-//! that the exploration of power cuts finds it. Without the feature every check is `false` at
-//! compile time, and the bugs are not in the program.
+//! Bugs that the tests of power cuts can switch on for one namespace.
 
 use steadfast_block::planted::PlantedBug;
 

@@ -213,11 +213,4 @@ impl BlockDevice for FileDevice {
     }
 }
 
-impl std::fmt::Debug for FileDevice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FileDevice")
-            .field("info", &self.info)
-            .field("direct", &self.direct)
-            .finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(FileDevice: info, direct);

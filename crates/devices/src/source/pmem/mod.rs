@@ -260,12 +260,4 @@ impl DirectMemory for Pmem {
     }
 }
 
-impl std::fmt::Debug for Pmem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pmem")
-            .field("info", &self.info)
-            .field("promise", &self.promise)
-            .field("is_dax_device", &self.dax_device.is_some())
-            .finish_non_exhaustive()
-    }
-}
+steadfast_runtime::debug_fields!(Pmem: info, promise);

@@ -170,8 +170,7 @@ mod tests {
         ] {
             assert!(given(same).is_ok(), "{same}");
         }
-        for (other, named) in [("remount,commit=5", "commit=5"), ("remount,nodelalloc", "nodelall")]
-        {
+        for (other, named) in [("remount,commit=5", "commit=5"), ("remount,dirsync", "dirsync")] {
             let said = given(other).unwrap_err().0;
             assert!(said.contains(named) && said.contains("mount it anew"), "{said}");
         }

@@ -12,6 +12,7 @@ use steadfast_crash::states::{Choice, StateBound};
 use steadfast_devices::filter::record::{DeviceId, Media, MediaError};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
+use steadfast_lab::size;
 use steadfast_peers::KernelFs;
 use steadfast_vfs::options::choose;
 
@@ -110,7 +111,7 @@ impl Setup {
             journal: args.journal.parse().map_err(Usage)?,
             disk,
             media: args.media.parse().map_err(|e| Usage(format!("--media: {e}")))?,
-            size: size / 4096 * 4096,
+            size,
             epoch,
             stack,
         };
@@ -120,7 +121,7 @@ impl Setup {
     fn checked(self) -> Result<Setup, Usage> {
         let Setup { size, .. } = self;
         if !((1 << 20)..=DEVICE_BYTES_MAX).contains(&size) {
-            usage!("--size: choose from 1m to 64g, in steps of 4k");
+            usage!("--size {}: choose from 1m to 64g, in steps of 4k", size::shown(size));
         }
         if size < self.disk.least_bytes() {
             let (name, least) = (self.disk.name(), self.disk.least_bytes() >> 20);
@@ -133,7 +134,7 @@ impl Setup {
             Fs::Own(_) => drop(self.wanted()?),
             Fs::Kernel(fs) => drop(kernel::peer(&self, fs)?),
         }
-        Ok(self)
+        Ok(Setup { size: size / 4096 * 4096, ..self })
     }
 
     /// The mount options of Steadfast's own file system, understood.

@@ -209,8 +209,7 @@ impl Setting {
         match self.options.real {
             Some(_) => self.in_real_time(load, variant, report),
             None => load.run(Subject { setting: self, variant }, job.part, report),
-        };
-        done.map_err(|e| e.of(variant))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use steadfast_peers::{KernelFs, PathMount, clear_leftovers};
-use steadfast_setup::{DeviceSource, Overwrite, Setup, Stack};
+use steadfast_setup::{DeviceSource, Devices, Overwrite, Setup, Stack};
 use steadfast_vfs::HostFs;
 
 use super::setting::{Part, Report, Setting, Subject};

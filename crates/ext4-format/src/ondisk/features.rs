@@ -4,15 +4,16 @@
 //! unknown *incompat* bit must stop. Bits without a name here are kept and printed as e2fsprogs
 //! does: `FEATURE_C12`, `FEATURE_I5`, `FEATURE_R20`.
 
-/// A set of features and the table of their names, both from one list: constant, bit, name.
+/// A set of features and the table of their names, both from one list: constant, bit, name, and
+/// what is said of it behind the name.
 macro_rules! feature_set {
     ($(#[$of:meta])* $set:ident, $names:ident:
-     $($(#[$($what:tt)*])* $constant:ident = $bit:literal, $name:literal;)*) => {
+     $($constant:ident = $bit:literal, $name:literal, $what:literal;)*) => {
         bitflags::bitflags! {
             $(#[$of])*
             #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
             pub struct $set: u32 {
-                $($(#[$($what)*])* const $constant = $bit;)*
+                $(#[doc = concat!("`", $name, "`", $what)] const $constant = $bit;)*
                 const _ = !0;
             }
         }
@@ -24,106 +25,61 @@ macro_rules! feature_set {
 feature_set! {
     /// Compatible features (`s_feature_compat`).
     Compat, COMPAT_NAMES:
-    /// `dir_prealloc`: directories get blocks in advance.
-    DIR_PREALLOC = 0x1, "dir_prealloc";
-    /// `imagic_inodes`: AFS server inodes.
-    IMAGIC_INODES = 0x2, "imagic_inodes";
-    /// `has_journal`: a journal, in the file system or on a device of its own.
-    HAS_JOURNAL = 0x4, "has_journal";
-    /// `ext_attr`: extended attributes.
-    EXT_ATTR = 0x8, "ext_attr";
-    /// `resize_inode`: descriptor blocks reserved for growth.
-    RESIZE_INODE = 0x10, "resize_inode";
-    /// `dir_index`: hashed directories.
-    DIR_INDEX = 0x20, "dir_index";
-    /// `lazy_bg`: uninitialised groups (never merged).
-    LAZY_BG = 0x40, "lazy_bg";
-    /// `snapshot_bitmap`: exclude bitmaps (never merged).
-    SNAPSHOT_BITMAP = 0x100, "snapshot_bitmap";
-    /// `sparse_super2`: at most two backup superblocks.
-    SPARSE_SUPER2 = 0x200, "sparse_super2";
-    /// `fast_commit`: an area for fast commits in the journal.
-    FAST_COMMIT = 0x400, "fast_commit";
-    /// `stable_inodes`: inode numbers and the UUID must not change.
-    STABLE_INODES = 0x800, "stable_inodes";
-    /// `orphan_file`: orphans are kept in a file rather than a list.
-    ORPHAN_FILE = 0x1000, "orphan_file";
+    DIR_PREALLOC = 0x1, "dir_prealloc", ": directories get blocks in advance.";
+    IMAGIC_INODES = 0x2, "imagic_inodes", ": AFS server inodes.";
+    HAS_JOURNAL = 0x4, "has_journal", ": a journal, in the file system or on a device of its own.";
+    EXT_ATTR = 0x8, "ext_attr", ": extended attributes.";
+    RESIZE_INODE = 0x10, "resize_inode", ": descriptor blocks reserved for growth.";
+    DIR_INDEX = 0x20, "dir_index", ": hashed directories.";
+    LAZY_BG = 0x40, "lazy_bg", ": uninitialised groups (never merged).";
+    SNAPSHOT_BITMAP = 0x100, "snapshot_bitmap", ": exclude bitmaps (never merged).";
+    SPARSE_SUPER2 = 0x200, "sparse_super2", ": at most two backup superblocks.";
+    FAST_COMMIT = 0x400, "fast_commit", ": an area for fast commits in the journal.";
+    STABLE_INODES = 0x800, "stable_inodes", ": inode numbers and the UUID must not change.";
+    ORPHAN_FILE = 0x1000, "orphan_file", ": orphans are kept in a file rather than a list.";
 }
 
 feature_set! {
     /// Incompatible features (`s_feature_incompat`).
     Incompat, INCOMPAT_NAMES:
-    /// `compression` (never merged).
-    COMPRESSION = 0x1, "compression";
-    /// `filetype`: directory entries hold the file's type.
-    FILETYPE = 0x2, "filetype";
-    /// `needs_recovery`: the journal must be replayed.
-    NEEDS_RECOVERY = 0x4, "needs_recovery";
-    /// `journal_dev`: this device is a journal, not a file system.
-    JOURNAL_DEV = 0x8, "journal_dev";
-    /// `meta_bg`: group descriptors spread over the groups.
-    META_BG = 0x10, "meta_bg";
-    /// `extent`: files mapped by extents.
-    EXTENT = 0x40, "extent";
-    /// `64bit`: more than 2^32 blocks.
-    BIT64 = 0x80, "64bit";
-    /// `mmp`: protection against two hosts mounting.
-    MMP = 0x100, "mmp";
-    /// `flex_bg`: bitmaps and inode tables of several groups together.
-    FLEX_BG = 0x200, "flex_bg";
-    /// `ea_inode`: attribute values in inodes.
-    EA_INODE = 0x400, "ea_inode";
-    /// `dirdata`: data in directory entries (never merged).
-    DIRDATA = 0x1000, "dirdata";
-    /// `metadata_csum_seed`: the checksum seed is in the superblock.
-    CSUM_SEED = 0x2000, "metadata_csum_seed";
-    /// `large_dir`: directories over 2 GiB, three levels of index.
-    LARGE_DIR = 0x4000, "large_dir";
-    /// `inline_data`: small files in the inode.
-    INLINE_DATA = 0x8000, "inline_data";
-    /// `encrypt`: encrypted files.
-    ENCRYPT = 0x10000, "encrypt";
-    /// `casefold`: directories that ignore case.
-    CASEFOLD = 0x20000, "casefold";
+    COMPRESSION = 0x1, "compression", " (never merged).";
+    FILETYPE = 0x2, "filetype", ": directory entries hold the file's type.";
+    NEEDS_RECOVERY = 0x4, "needs_recovery", ": the journal must be replayed.";
+    JOURNAL_DEV = 0x8, "journal_dev", ": this device is a journal, not a file system.";
+    META_BG = 0x10, "meta_bg", ": group descriptors spread over the groups.";
+    EXTENT = 0x40, "extent", ": files mapped by extents.";
+    BIT64 = 0x80, "64bit", ": more than 2^32 blocks.";
+    MMP = 0x100, "mmp", ": protection against two hosts mounting.";
+    FLEX_BG = 0x200, "flex_bg", ": bitmaps and inode tables of several groups together.";
+    EA_INODE = 0x400, "ea_inode", ": attribute values in inodes.";
+    DIRDATA = 0x1000, "dirdata", ": data in directory entries (never merged).";
+    CSUM_SEED = 0x2000, "metadata_csum_seed", ": the checksum seed is in the superblock.";
+    LARGE_DIR = 0x4000, "large_dir", ": directories over 2 GiB, three levels of index.";
+    INLINE_DATA = 0x8000, "inline_data", ": small files in the inode.";
+    ENCRYPT = 0x10000, "encrypt", ": encrypted files.";
+    CASEFOLD = 0x20000, "casefold", ": directories that ignore case.";
 }
 
 feature_set! {
     /// Features that allow reading by those who do not know them (`s_feature_ro_compat`).
     RoCompat, RO_COMPAT_NAMES:
-    /// `sparse_super`: backups only in groups 0, 1 and powers of 3, 5 and 7.
-    SPARSE_SUPER = 0x1, "sparse_super";
-    /// `large_file`: a file of 2 GiB or more exists.
-    LARGE_FILE = 0x2, "large_file";
-    /// `btree_dir` (never used).
-    BTREE_DIR = 0x4, "btree_dir";
-    /// `huge_file`: files counted in blocks rather than sectors.
-    HUGE_FILE = 0x8, "huge_file";
-    /// `uninit_bg`: group descriptors have crc16 checksums and uninitialised marks.
-    GDT_CSUM = 0x10, "uninit_bg";
-    /// `dir_nlink`: directories may have more than 64,998 subdirectories.
-    DIR_NLINK = 0x20, "dir_nlink";
-    /// `extra_isize`: room for the fields beyond 128 bytes is guaranteed.
-    EXTRA_ISIZE = 0x40, "extra_isize";
-    /// `snapshot` (never merged).
-    HAS_SNAPSHOT = 0x80, "snapshot";
-    /// `quota`: quota files are hidden inodes.
-    QUOTA = 0x100, "quota";
-    /// `bigalloc`: allocation in clusters of blocks.
-    BIGALLOC = 0x200, "bigalloc";
-    /// `metadata_csum`: all metadata has crc32c checksums.
-    METADATA_CSUM = 0x400, "metadata_csum";
-    /// `replica` (never merged).
-    REPLICA = 0x800, "replica";
-    /// `read-only`: not to be changed.
-    READONLY = 0x1000, "read-only";
-    /// `project`: project quota.
-    PROJECT = 0x2000, "project";
-    /// `shared_blocks`: blocks claimed more than once, hence read-only.
-    SHARED_BLOCKS = 0x4000, "shared_blocks";
-    /// `verity`: verified files.
-    VERITY = 0x8000, "verity";
-    /// `orphan_present`: the orphan file is not empty.
-    ORPHAN_PRESENT = 0x10000, "orphan_present";
+    SPARSE_SUPER = 0x1, "sparse_super", ": backups only in groups 0, 1 and powers of 3, 5 and 7.";
+    LARGE_FILE = 0x2, "large_file", ": a file of 2 GiB or more exists.";
+    BTREE_DIR = 0x4, "btree_dir", " (never used).";
+    HUGE_FILE = 0x8, "huge_file", ": files counted in blocks rather than sectors.";
+    GDT_CSUM = 0x10, "uninit_bg", ": group descriptors have crc16 checksums, uninitialised marks.";
+    DIR_NLINK = 0x20, "dir_nlink", ": directories may have more than 64,998 subdirectories.";
+    EXTRA_ISIZE = 0x40, "extra_isize", ": room for the fields beyond 128 bytes is guaranteed.";
+    HAS_SNAPSHOT = 0x80, "snapshot", " (never merged).";
+    QUOTA = 0x100, "quota", ": quota files are hidden inodes.";
+    BIGALLOC = 0x200, "bigalloc", ": allocation in clusters of blocks.";
+    METADATA_CSUM = 0x400, "metadata_csum", ": all metadata has crc32c checksums.";
+    REPLICA = 0x800, "replica", " (never merged).";
+    READONLY = 0x1000, "read-only", ": not to be changed.";
+    PROJECT = 0x2000, "project", ": project quota.";
+    SHARED_BLOCKS = 0x4000, "shared_blocks", ": blocks claimed more than once, hence read-only.";
+    VERITY = 0x8000, "verity", ": verified files.";
+    ORPHAN_PRESENT = 0x10000, "orphan_present", ": the orphan file is not empty.";
 }
 
 fn names(bits: u32, known: &[(u32, &str)], letter: char, out: &mut Vec<String>) {

@@ -86,9 +86,9 @@ pub struct GroupDesc {
     behind: DescriptorTail,
 }
 
-/// Getter and setter of a number that is split into a low and a high half.
+/// Getters and setters of numbers that are split into a low and a high half.
 macro_rules! split {
-    ($(#[$doc:meta])* $get:ident, $set:ident, $type:ty, $half:ty, $lo:ident, $hi:ident) => {
+    ($($(#[$doc:meta])* $get:ident, $set:ident: $type:ty = $half:ty, $lo:ident, $hi:ident;)*) => {$(
         $(#[$doc])*
         pub fn $get(&self) -> $type {
             let hi = if self.wide { <$type>::from(self.raw.$hi.get()) } else { 0 };
@@ -102,7 +102,7 @@ macro_rules! split {
                 self.raw.$hi.set((value >> <$half>::BITS) as $half);
             }
         }
-    };
+    )*};
 }
 
 impl GroupDesc {
@@ -154,46 +154,28 @@ impl GroupDesc {
         out[..len].copy_from_slice(&bytes[..len]);
     }
 
-    split!(
+    split! {
         /// Block of the block bitmap (`bg_block_bitmap`).
-        block_bitmap, set_block_bitmap, u64, u32, block_bitmap_lo, block_bitmap_hi
-    );
-    split!(
+        block_bitmap, set_block_bitmap: u64 = u32, block_bitmap_lo, block_bitmap_hi;
         /// Block of the inode bitmap (`bg_inode_bitmap`).
-        inode_bitmap, set_inode_bitmap, u64, u32, inode_bitmap_lo, inode_bitmap_hi
-    );
-    split!(
+        inode_bitmap, set_inode_bitmap: u64 = u32, inode_bitmap_lo, inode_bitmap_hi;
         /// First block of the inode table (`bg_inode_table`).
-        inode_table, set_inode_table, u64, u32, inode_table_lo, inode_table_hi
-    );
-    split!(
+        inode_table, set_inode_table: u64 = u32, inode_table_lo, inode_table_hi;
         /// Free blocks (`bg_free_blocks_count`).
-        free_blocks, set_free_blocks, u32, u16, free_blocks_lo, free_blocks_hi
-    );
-    split!(
+        free_blocks, set_free_blocks: u32 = u16, free_blocks_lo, free_blocks_hi;
         /// Free inodes (`bg_free_inodes_count`).
-        free_inodes, set_free_inodes, u32, u16, free_inodes_lo, free_inodes_hi
-    );
-    split!(
+        free_inodes, set_free_inodes: u32 = u16, free_inodes_lo, free_inodes_hi;
         /// Directories (`bg_used_dirs_count`).
-        used_dirs, set_used_dirs, u32, u16, used_dirs_lo, used_dirs_hi
-    );
-    split!(
+        used_dirs, set_used_dirs: u32 = u16, used_dirs_lo, used_dirs_hi;
         /// Inodes at the end of the table that were never used (`bg_itable_unused`).
-        itable_unused, set_itable_unused, u32, u16, itable_unused_lo, itable_unused_hi
-    );
-    split!(
-        /// Checksum of the block bitmap; 16 bits in a short descriptor
-        /// (`bg_block_bitmap_csum`).
-        block_bitmap_csum, set_block_bitmap_csum, u32, u16,
-        block_bitmap_csum_lo, block_bitmap_csum_hi
-    );
-    split!(
-        /// Checksum of the inode bitmap; 16 bits in a short descriptor
-        /// (`bg_inode_bitmap_csum`).
-        inode_bitmap_csum, set_inode_bitmap_csum, u32, u16,
-        inode_bitmap_csum_lo, inode_bitmap_csum_hi
-    );
+        itable_unused, set_itable_unused: u32 = u16, itable_unused_lo, itable_unused_hi;
+        /// Checksum of the block bitmap; 16 bits in a short descriptor (`bg_block_bitmap_csum`).
+        block_bitmap_csum, set_block_bitmap_csum: u32
+            = u16, block_bitmap_csum_lo, block_bitmap_csum_hi;
+        /// Checksum of the inode bitmap; 16 bits in a short descriptor (`bg_inode_bitmap_csum`).
+        inode_bitmap_csum, set_inode_bitmap_csum: u32
+            = u16, inode_bitmap_csum_lo, inode_bitmap_csum_hi;
+    }
 
     /// Flags (`bg_flags`).
     pub fn flags(&self) -> GroupFlags {

@@ -15,6 +15,25 @@ macro_rules! extra_word {
     };
 }
 
+/// Getters and setters of numbers that are split into a low and a high half.
+macro_rules! split {
+    ($(#[doc = $doc:literal] $get:ident, $set:ident: $type:ty =
+        $lo:ident, $hi:ident << $bits:literal;)*) => {$(
+        #[doc = $doc]
+        #[inline]
+        pub fn $get(&self) -> $type {
+            <$type>::from(self.core().$lo.get()) | <$type>::from(self.core().$hi.get()) << $bits
+        }
+
+        #[doc = concat!("Sets [`", stringify!($get), "`](Self::", stringify!($get), ").")]
+        #[inline]
+        pub fn $set(&mut self, value: $type) {
+            self.core_mut().$lo.set(value as _);
+            self.core_mut().$hi.set((value >> $bits) as _);
+        }
+    )*};
+}
+
 /// Getter and setter of one of the times.
 macro_rules! time {
     ($get:ident, $set:ident, $word:ident, $extra:ident) => {
@@ -59,43 +78,15 @@ impl RawInode {
         self.core_mut().mode.set(mode_of(kind) | permissions & 0o7777);
     }
 
-    /// Owner.
-    #[inline]
-    pub fn uid(&self) -> u32 {
-        u32::from(self.core().uid_lo.get()) | u32::from(self.core().uid_hi.get()) << 16
-    }
-
-    /// Sets the owner.
-    #[inline]
-    pub fn set_uid(&mut self, uid: u32) {
-        self.core_mut().uid_lo.set(uid as u16);
-        self.core_mut().uid_hi.set((uid >> 16) as u16);
-    }
-
-    /// Group.
-    #[inline]
-    pub fn gid(&self) -> u32 {
-        u32::from(self.core().gid_lo.get()) | u32::from(self.core().gid_hi.get()) << 16
-    }
-
-    /// Sets the group.
-    #[inline]
-    pub fn set_gid(&mut self, gid: u32) {
-        self.core_mut().gid_lo.set(gid as u16);
-        self.core_mut().gid_hi.set((gid >> 16) as u16);
-    }
-
-    /// Size in bytes.
-    #[inline]
-    pub fn size(&self) -> u64 {
-        u64::from(self.core().size_lo.get()) | u64::from(self.core().size_hi.get()) << 32
-    }
-
-    /// Sets the size.
-    #[inline]
-    pub fn set_size(&mut self, size: u64) {
-        self.core_mut().size_lo.set(size as u32);
-        self.core_mut().size_hi.set((size >> 32) as u32);
+    split! {
+        /// Owner.
+        uid, set_uid: u32 = uid_lo, uid_hi << 16;
+        /// Group.
+        gid, set_gid: u32 = gid_lo, gid_hi << 16;
+        /// Size in bytes.
+        size, set_size: u64 = size_lo, size_hi << 32;
+        /// Block of extended attributes; 0 if there is none.
+        file_acl, set_file_acl: u64 = file_acl_lo, file_acl_hi << 32;
     }
 
     /// The number in the `i_blocks` fields: sectors, or blocks with [`InodeFlags::HUGE_FILE`].
@@ -190,19 +181,6 @@ impl RawInode {
     #[inline]
     pub fn block_mut(&mut self) -> &mut [u8; 60] {
         &mut self.core_mut().block
-    }
-
-    /// Block of extended attributes; 0 if there is none.
-    #[inline]
-    pub fn file_acl(&self) -> u64 {
-        u64::from(self.core().file_acl_lo.get()) | u64::from(self.core().file_acl_hi.get()) << 32
-    }
-
-    /// Sets the block of extended attributes.
-    #[inline]
-    pub fn set_file_acl(&mut self, block: u64) {
-        self.core_mut().file_acl_lo.set(block as u32);
-        self.core_mut().file_acl_hi.set((block >> 32) as u16);
     }
 
     time!(atime, set_atime, atime, atime_extra);

@@ -92,7 +92,7 @@ fn change(fs: &dyn FileSystem, dir: Ino, name: &[u8], attr: &Attr) -> Result<()>
         FileType::Directory => {
             let (_, fh) = fs.create(ino, b"new", NewNode::default(), OpenFlags::WRITE)?;
             fs.release(fh)?;
-            let _ = fs.rename(ino, b"new", ino, b"renamed", RenameFlags::empty());
+            let _ = fs.rename((ino, b"new"), (ino, b"renamed"), RenameFlags::empty());
             let _ = fs.link(fs.lookup(ino, b"renamed")?.ino, dir, b"linked");
             let _ = fs.unlink(ino, b"renamed");
         }
@@ -109,6 +109,6 @@ fn change(fs: &dyn FileSystem, dir: Ino, name: &[u8], attr: &Attr) -> Result<()>
         _ => {}
     }
     let moved = [b"moved ", name].concat();
-    let _ = fs.rename(dir, name, fs.root(), &moved, RenameFlags::empty());
-    fs.rename(fs.root(), &moved, dir, name, RenameFlags::empty())
+    let _ = fs.rename((dir, name), (fs.root(), &moved), RenameFlags::empty());
+    fs.rename((fs.root(), &moved), (dir, name), RenameFlags::empty())
 }

@@ -63,7 +63,7 @@ fn run(options: &MountOptions, sync: bool) -> ProgramRun {
         let watched = WatchedFs::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log);
         let root = watched.root();
         write(&watched, b"config.new", b"new text", sync);
-        watched.rename(root, b"config.new", root, b"config", RenameFlags::empty()).unwrap();
+        watched.rename((root, b"config.new"), (root, b"config"), RenameFlags::empty()).unwrap();
         write(&watched, b"log", b"replaced", true);
         watched.fsyncdir(root).unwrap();
         sleep(Duration::from_secs(12));

@@ -132,7 +132,7 @@ fn names_that_are_in_memory_do_not_wait_for_those_that_are_not() {
                     for i in 0..10 {
                         let (from, to) = (i.to_string(), (i + 1).to_string());
                         let (from, to) = (from.as_bytes(), to.as_bytes());
-                        c.rename(cached, from, cached, to, RenameFlags::empty()).unwrap();
+                        c.rename((cached, from), (cached, to), RenameFlags::empty()).unwrap();
                     }
                 }),
             ]);

@@ -232,8 +232,8 @@ impl FileSystem for Faulty {
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
         self.next.rmdir(dir, name)
     }
-    fn rename(&self, a: Ino, from: &[u8], b: Ino, to: &[u8], f: RenameFlags) -> Result<()> {
-        self.next.rename(a, from, b, to, f)
+    fn rename(&self, from: (Ino, &[u8]), to: (Ino, &[u8]), flags: RenameFlags) -> Result<()> {
+        self.next.rename(from, to, flags)
     }
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
         self.next.open(ino, flags)

@@ -154,7 +154,7 @@ impl FileSystem for DeviceFile {
         fixed()
     }
 
-    fn rename(&self, _: Ino, _: &[u8], _: Ino, _: &[u8], _: RenameFlags) -> Result<()> {
+    fn rename(&self, _: (Ino, &[u8]), _: (Ino, &[u8]), _: RenameFlags) -> Result<()> {
         fixed()
     }
 

@@ -138,7 +138,7 @@ fn names(fs: &dyn FileSystem, dir: Ino, files: u32, rows: &mut Vec<Row>) -> Resu
     timed(rows, "rename", files, || {
         (0..files).try_for_each(|i| {
             let to = format!("moved-{i:07}").into_bytes();
-            fs.rename(dir, &name(i), dir, &to, RenameFlags::empty())
+            fs.rename((dir, &name(i)), (dir, &to), RenameFlags::empty())
         })
     })?;
     timed(rows, "unlink", files, || {

@@ -362,7 +362,7 @@ impl FileSystem for Tree {
         not_here()
     }
 
-    fn rename(&self, _: Ino, _: &[u8], _: Ino, _: &[u8], _: RenameFlags) -> Result<()> {
+    fn rename(&self, _: (Ino, &[u8]), _: (Ino, &[u8]), _: RenameFlags) -> Result<()> {
         not_here()
     }
 

@@ -88,15 +88,9 @@ pub trait FileSystem: Send + Sync {
     /// Removes an empty directory.
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()>;
 
-    /// Moves a name, replacing the target as rename(2) does unless `flags` say otherwise.
-    fn rename(
-        &self,
-        from_dir: Ino,
-        from: &[u8],
-        to_dir: Ino,
-        to: &[u8],
-        flags: RenameFlags,
-    ) -> Result<()>;
+    /// Moves a name of a directory, replacing the target as rename(2) does unless `flags` say
+    /// otherwise.
+    fn rename(&self, from: (Ino, &[u8]), to: (Ino, &[u8]), flags: RenameFlags) -> Result<()>;
 
     /// Opens a regular file.
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh>;
@@ -168,16 +162,9 @@ pub trait FileSystem: Send + Sync {
     /// Makes everything durable.
     fn sync(&self) -> Result<()>;
 
-    /// Makes a device node, a FIFO, a socket or an empty regular file. `rdev` is
-    /// major << 32 | minor, for device nodes.
-    fn mknod(
-        &self,
-        _dir: Ino,
-        _name: &[u8],
-        _kind: FileType,
-        _rdev: u64,
-        _node: NewNode,
-    ) -> Result<Attr> {
+    /// Makes a device node, a FIFO, a socket or an empty regular file. Beside the type is the
+    /// number, major << 32 | minor, of a device node.
+    fn mknod(&self, _: Ino, _name: &[u8], _what: (FileType, u64), _: NewNode) -> Result<Attr> {
         unsupported("device nodes, FIFOs and sockets")
     }
 

@@ -109,14 +109,14 @@ fn renames() {
     let deep = put(&fs, sub, b"deep", b"D");
 
     let no = RenameFlags::NO_REPLACE;
-    assert_eq!(fs.rename(root, b"a", root, b"b", no), Err(FsError::Exists));
-    fs.rename(root, b"a", root, b"b", RenameFlags::EXCHANGE).unwrap();
+    assert_eq!(fs.rename((root, b"a"), (root, b"b"), no), Err(FsError::Exists));
+    fs.rename((root, b"a"), (root, b"b"), RenameFlags::EXCHANGE).unwrap();
     assert_eq!(fs.lookup(root, b"a").unwrap().ino, b);
     assert_eq!((get(&fs, a), get(&fs, b)), (Bytes::from("A"), Bytes::from("B")));
 
-    fs.rename(root, b"sub", root, b"moved", RenameFlags::empty()).unwrap();
+    fs.rename((root, b"sub"), (root, b"moved"), RenameFlags::empty()).unwrap();
     assert_eq!(get(&fs, deep), "D".as_bytes());
-    fs.rename(root, b"a", root, b"b", RenameFlags::empty()).unwrap();
+    fs.rename((root, b"a"), (root, b"b"), RenameFlags::empty()).unwrap();
     assert_eq!(fs.getattr(a), Err(FsError::NotFound));
     assert_eq!(get(&fs, b), "B".as_bytes());
 }
@@ -235,12 +235,12 @@ fn names_that_are_none_are_refused_by_every_call() {
         assert!(fs.create(root, name, node, RW).is_err(), "{name:?}");
         assert!(fs.mkdir(root, name, node).is_err(), "{name:?}");
         assert!(fs.symlink(root, name, b"to", node).is_err(), "{name:?}");
-        assert!(fs.mknod(root, name, FileType::Fifo, 0, node).is_err(), "{name:?}");
+        assert!(fs.mknod(root, name, (FileType::Fifo, 0), node).is_err(), "{name:?}");
         assert!(fs.link(file, root, name).is_err(), "{name:?}");
         assert!(fs.unlink(root, name).is_err(), "{name:?}");
         assert!(fs.rmdir(root, name).is_err(), "{name:?}");
-        assert!(fs.rename(root, b"f", root, name, flags).is_err(), "{name:?}");
-        assert!(fs.rename(root, name, root, b"g", flags).is_err(), "{name:?}");
+        assert!(fs.rename((root, b"f"), (root, name), flags).is_err(), "{name:?}");
+        assert!(fs.rename((root, name), (root, b"g"), flags).is_err(), "{name:?}");
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     // The longest there is.

@@ -169,7 +169,7 @@ impl FileSystem for MemoryFs {
         no()
     }
 
-    fn rename(&self, _: Ino, _: &[u8], _: Ino, _: &[u8], _: RenameFlags) -> Result<()> {
+    fn rename(&self, _: (Ino, &[u8]), _: (Ino, &[u8]), _: RenameFlags) -> Result<()> {
         no()
     }
 

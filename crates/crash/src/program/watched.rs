@@ -350,21 +350,15 @@ impl FileSystem for WatchedFs {
         self.removed(CallKind::Rmdir, (dir, name), || self.next.rmdir(dir, name))
     }
 
-    fn rename(
-        &self,
-        from_dir: Ino,
-        from: &[u8],
-        to_dir: Ino,
-        to: &[u8],
-        flags: RenameFlags,
-    ) -> Result<()> {
-        let source = self.next.lookup(from_dir, from).ok();
-        let target = self.next.lookup(to_dir, to).ok();
+    fn rename(&self, from: (Ino, &[u8]), to: (Ino, &[u8]), flags: RenameFlags) -> Result<()> {
+        let ((from_dir, from_name), (to_dir, to_name)) = (from, to);
+        let source = self.next.lookup(from_dir, from_name).ok();
+        let target = self.next.lookup(to_dir, to_name).ok();
         let about = CallContext {
             ino: source.as_ref().map_or(0, file_id),
             replaced: target.as_ref().map_or(0, file_id),
-            path: self.place(from_dir, from),
-            other: Some(self.place(to_dir, to)),
+            path: self.place(from_dir, from_name),
+            other: Some(self.place(to_dir, to_name)),
             ..CallContext::default()
         };
         let (source, target) = (source.map(|attr| attr.ino), target.map(|attr| attr.ino));
@@ -374,7 +368,7 @@ impl FileSystem for WatchedFs {
         // After the beginning, as for a sync.
         let contents = source.and_then(|ino| self.holds(ino));
         let lost = target.and_then(|ino| self.holds(ino));
-        let answer = self.next.rename(from_dir, from, to_dir, to, flags);
+        let answer = self.next.rename(from, to, flags);
         drop(in_call);
         self.end(number, answer.is_err(), |call, paths| {
             (call.contents, call.lost) = (contents, lost);
@@ -383,14 +377,14 @@ impl FileSystem for WatchedFs {
                 return;
             }
             if let Some(ino) = target {
-                paths.lost(ino, to_dir, to);
+                paths.lost(ino, to_dir, to_name);
             }
             if let Some(ino) = source {
-                paths.lost(ino, from_dir, from);
-                paths.found(ino, to_dir, to);
+                paths.lost(ino, from_dir, from_name);
+                paths.found(ino, to_dir, to_name);
             }
             if let Some(ino) = target.filter(|_| exchange) {
-                paths.found(ino, from_dir, from);
+                paths.found(ino, from_dir, from_name);
             }
         });
         answer
@@ -469,16 +463,9 @@ impl FileSystem for WatchedFs {
         self.synced(CallKind::Sync, about, |_| Origin::Program, || self.next.sync())
     }
 
-    fn mknod(
-        &self,
-        dir: Ino,
-        name: &[u8],
-        kind: FileType,
-        rdev: u64,
-        node: NewNode,
-    ) -> Result<Attr> {
-        let noted = if kind == FileType::Regular { CallKind::Create } else { CallKind::Mknod };
-        let call = || self.next.mknod(dir, name, kind, rdev, node);
+    fn mknod(&self, dir: Ino, name: &[u8], what: (FileType, u64), node: NewNode) -> Result<Attr> {
+        let noted = if what.0 == FileType::Regular { CallKind::Create } else { CallKind::Mknod };
+        let call = || self.next.mknod(dir, name, what, node);
         self.made(noted, (dir, name), call, |attr| *attr)
     }
 

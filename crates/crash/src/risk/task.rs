@@ -193,8 +193,7 @@ impl TaskClient {
     /// Renames, replacing what is there.
     pub fn rename(&mut self, from: &str, to: &str) -> Result<()> {
         self.call(Call::Rename(from, to), |fs, _| {
-            let ((from_dir, from), (to_dir, to)) = (place(fs, from)?, place(fs, to)?);
-            fs.rename(from_dir, from, to_dir, to, RenameFlags::empty())
+            fs.rename(place(fs, from)?, place(fs, to)?, RenameFlags::empty())
         })?;
         Ok(())
     }

@@ -150,16 +150,9 @@ impl FileSystem for Ext4 {
         names::make(self, dir, TransactMask::CREATE, make)
     }
 
-    fn mknod(
-        &self,
-        dir: Ino,
-        name: &[u8],
-        kind: FileType,
-        rdev: u64,
-        node: NewNode,
-    ) -> Result<Attr> {
+    fn mknod(&self, dir: Ino, name: &[u8], what: (FileType, u64), node: NewNode) -> Result<Attr> {
         self.enter(NAME_CALL)?;
-        let make = |dir| namespace::mknod(&self.parts, dir, name, (kind, rdev), node);
+        let make = |dir| namespace::mknod(&self.parts, dir, name, what, node);
         names::make(self, dir, TransactMask::CREATE, make)
     }
 
@@ -199,24 +192,18 @@ impl FileSystem for Ext4 {
         self.names_changed(&[dir], TransactMask::UNLINK)
     }
 
-    fn rename(
-        &self,
-        from_dir: Ino,
-        from: &[u8],
-        to_dir: Ino,
-        to: &[u8],
-        flags: RenameFlags,
-    ) -> Result<()> {
+    fn rename(&self, from: (Ino, &[u8]), to: (Ino, &[u8]), flags: RenameFlags) -> Result<()> {
         self.enter(NAME_CALL)?;
         if self.options.delayed_allocation && flags.is_empty() && !self.parts.transacts() {
-            names::flush_before_replacing(self, (from_dir, from), (to_dir, to))?;
+            names::flush_before_replacing(self, from, to)?;
         }
-        let dirs = (self.given(from_dir)?, self.given(to_dir)?);
-        let rename = || namespace::rename(&self.parts, dirs.0, from, dirs.1, to, flags);
-        if let Some(replaced) = self.run_on(&[from_dir, to_dir], rename)? {
+        let dirs = [from.0, to.0];
+        let (old, new) = ((self.given(from.0)?, from.1), (self.given(to.0)?, to.1));
+        let rename = || namespace::rename(&self.parts, old, new, flags);
+        if let Some(replaced) = self.run_on(&dirs, rename)? {
             names::nameless(self, &replaced)?;
         }
-        self.names_changed(&[from_dir, to_dir], TransactMask::RENAME)
+        self.names_changed(&dirs, TransactMask::RENAME)
     }
 
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {

@@ -74,10 +74,8 @@ impl Side {
 /// ".."), ENOTDIR, EISDIR, ENOTEMPTY, EMLINK, ENOSPC, EPERM.
 pub fn rename(
     parts: &Parts,
-    from_dir: InodeNo,
-    from: &[u8],
-    to_dir: InodeNo,
-    to: &[u8],
+    (from_dir, from): (InodeNo, &[u8]),
+    (to_dir, to): (InodeNo, &[u8]),
     flags: RenameFlags,
 ) -> Result<Option<Arc<Inode>>> {
     let mut txn = parts.begin_yielding()?;
@@ -119,10 +117,10 @@ pub fn rename(
     name_changed(&mut txn, to_dir, to, Some(source.no()))?;
     match target {
         None if is_split(parts, &source, flags) => {
-            return move_in_two(parts, txn, &source, from, to_dir, to).map(|()| None);
+            return move_in_two(parts, txn, &source, from, (to_dir, to)).map(|()| None);
         }
         None => {
-            move_to_new(&mut txn, &source, from, to_dir, to)?;
+            move_to_new(&mut txn, &source, from, (to_dir, to))?;
             match whiteout {
                 Some(no) => add_whiteout(&mut txn, from_dir, from, no)?,
                 None => {
@@ -174,8 +172,7 @@ fn move_to_new(
     txn: &mut Txn<'_>,
     source: &Side,
     from: &[u8],
-    to_dir: InodeNo,
-    to: &[u8],
+    (to_dir, to): (InodeNo, &[u8]),
 ) -> Result<()> {
     check_changeable(txn, to_dir)?;
     let changes_parent = source.is_dir() && source.dir != to_dir;
@@ -211,8 +208,7 @@ fn move_in_two(
     mut txn: Txn<'_>,
     source: &Side,
     from: &[u8],
-    to_dir: InodeNo,
-    to: &[u8],
+    (to_dir, to): (InodeNo, &[u8]),
 ) -> Result<()> {
     InodeBlocks::directory(&mut txn, to_dir)?.insert(to, source.no(), source.kind)?;
     txn.finish()?;

@@ -212,7 +212,7 @@ fn work(fs: &Ext4) -> (bool, usize) {
     };
     let moved = || -> Result<()> {
         let dir = fs.mkdir(root, b"newdir", node)?.ino;
-        fs.rename(root, b"small3", dir, b"moved", RenameFlags::empty())?;
+        fs.rename((root, b"small3"), (dir, b"moved"), RenameFlags::empty())?;
         for n in 0..20 {
             fs.mkdir(dir, format!("directory {n}").as_bytes(), node)?;
         }

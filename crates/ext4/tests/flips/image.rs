@@ -120,7 +120,7 @@ fn go_on(fs: &Ext4) {
         fs.link(fs.lookup(root, name.as_bytes()).unwrap().ino, root, &[b'l', n as u8 + b'a'])
             .unwrap();
         let dir = fs.mkdir(root, format!("later dir{n}").as_bytes(), NewNode::default()).unwrap();
-        fs.rename(root, name.as_bytes(), dir.ino, b"moved", none).unwrap();
+        fs.rename((root, name.as_bytes()), (dir.ino, b"moved"), none).unwrap();
         if n % 4 == 3 {
             fs.unlink(dir.ino, b"moved").unwrap();
             fs.rmdir(root, format!("later dir{n}").as_bytes()).unwrap();

@@ -64,7 +64,7 @@ fn each_change_of_names_survives_a_power_cut() {
             "rename",
             |fs| {
                 let dir = fs.lookup(fs.root(), b"dir")?.ino;
-                fs.rename(fs.root(), b"file", dir, b"moved", RenameFlags::empty())
+                fs.rename((fs.root(), b"file"), (dir, b"moved"), RenameFlags::empty())
             },
             &["dir", "moved", "second"],
         ),
@@ -87,7 +87,7 @@ fn each_change_of_names_survives_a_power_cut() {
             "mknod",
             |fs| {
                 let node = NewNode::default();
-                fs.mknod(fs.root(), b"pipe", FileType::Fifo, 0, node).map(drop)
+                fs.mknod(fs.root(), b"pipe", (FileType::Fifo, 0), node).map(drop)
             },
             &["link", "pipe"],
         ),

@@ -70,7 +70,7 @@ const RECORDED: [(&str, Act); 9] = [
     }),
     ("unlink one of two", |fs, _| fs.unlink(fs.root(), b"recorded-link").unwrap()),
     ("rename", |fs, _| {
-        fs.rename(fs.root(), b"file", fs.root(), b"moved", RenameFlags::empty()).unwrap();
+        fs.rename((fs.root(), b"file"), (fs.root(), b"moved"), RenameFlags::empty()).unwrap();
     }),
     ("create", |fs, _| {
         let (attr, fh) = create(fs, "recorded-new", RW);
@@ -84,16 +84,16 @@ const NOT_RECORDED: [(&str, Act); 10] = [
     ("truncate", |fs, ino| set(fs, ino, SetAttr { size: Some(100), ..SetAttr::default() })),
     ("unlink the last", |fs, _| fs.unlink(fs.root(), b"other").unwrap()),
     ("replace", |fs, _| {
-        fs.rename(fs.root(), b"third", fs.root(), b"fourth", RenameFlags::empty()).unwrap();
+        fs.rename((fs.root(), b"third"), (fs.root(), b"fourth"), RenameFlags::empty()).unwrap();
     }),
     ("exchange", |fs, _| {
-        fs.rename(fs.root(), b"moved", fs.root(), b"fourth", RenameFlags::EXCHANGE).unwrap();
+        fs.rename((fs.root(), b"moved"), (fs.root(), b"fourth"), RenameFlags::EXCHANGE).unwrap();
     }),
     ("mkdir", |fs, _| {
         fs.mkdir(fs.root(), b"dir", NewNode::default()).unwrap();
     }),
     ("rename a directory", |fs, _| {
-        fs.rename(fs.root(), b"dir", fs.root(), b"moved-dir", RenameFlags::empty()).unwrap();
+        fs.rename((fs.root(), b"dir"), (fs.root(), b"moved-dir"), RenameFlags::empty()).unwrap();
     }),
     ("symlink", |fs, _| {
         fs.symlink(fs.root(), b"l", b"x", NewNode::default()).unwrap();

@@ -80,8 +80,8 @@ fn all_kinds(fs: &Ext4) -> Vec<Ino> {
     let empty = fs.mkdir(root, b"empty", NODE).unwrap().ino;
     let short = fs.symlink(root, b"short", b"target", NODE).unwrap().ino;
     let long = fs.symlink(root, b"long", &[b'l'; 300], NODE).unwrap().ino;
-    let pipe = fs.mknod(root, b"pipe", FileType::Fifo, 0, NODE).unwrap().ino;
-    let disk = fs.mknod(root, b"disk", FileType::BlockDevice, 8 << 32, NODE).unwrap().ino;
+    let pipe = fs.mknod(root, b"pipe", (FileType::Fifo, 0), NODE).unwrap().ino;
+    let disk = fs.mknod(root, b"disk", (FileType::BlockDevice, 8 << 32), NODE).unwrap().ino;
     vec![file, dir, empty, short, long, pipe, disk]
 }
 
@@ -93,7 +93,7 @@ fn remove_all(fs: &Ext4) {
     }
     fs.rmdir(root, b"empty").unwrap();
     fs.mkdir(root, b"new dir", NODE).unwrap();
-    fs.rename(root, b"new dir", root, b"dir", RenameFlags::empty()).unwrap();
+    fs.rename((root, b"new dir"), (root, b"dir"), RenameFlags::empty()).unwrap();
     fs.rmdir(root, b"dir").unwrap();
     for name in [&b"file"[..], b"long"] {
         file_over(fs, name);
@@ -103,7 +103,7 @@ fn remove_all(fs: &Ext4) {
 
 fn file_over(fs: &Ext4, name: &[u8]) {
     file(fs, b"new", 10);
-    fs.rename(fs.root(), b"new", fs.root(), name, RenameFlags::empty()).unwrap();
+    fs.rename((fs.root(), b"new"), (fs.root(), name), RenameFlags::empty()).unwrap();
 }
 
 /// What is free, once no block waits for a commit.
@@ -156,7 +156,7 @@ fn every_operation_works_on_what_is_held_without_a_name() {
             assert_eq!(fs.mkdir(dir, b"name", NODE), Err(FsError::NotFound), "{what}");
             assert_eq!(fs.create(dir, b"name", NODE, RW), Err(FsError::NotFound), "{what}");
             assert_eq!(fs.tmpfile(dir, NODE, RW).map(drop), Err(FsError::NotFound), "{what}");
-            let moved = fs.rename(fs.root(), b"other1", dir, b"name", RenameFlags::empty());
+            let moved = fs.rename((fs.root(), b"other1"), (dir, b"name"), RenameFlags::empty());
             assert_eq!(moved, Err(FsError::NotFound), "{what}");
             assert_eq!(fs.readdir(dir, 0), Ok(Vec::new()), "{what}");
             fs.fsyncdir(dir).unwrap();
@@ -414,12 +414,12 @@ fn what_was_looked_up_can_be_opened_while_others_replace_it() {
                 for i in 0..150 {
                     let ino = file(&fs, b"new", 3000);
                     fs.hold(ino).unwrap();
-                    fs.rename(fs.root(), b"new", fs.root(), b"target", RenameFlags::empty())
+                    fs.rename((fs.root(), b"new"), (fs.root(), b"target"), RenameFlags::empty())
                         .unwrap();
                     fs.let_go(ino, 1);
                     let to = [b't'; 200];
                     fs.symlink(fs.root(), b"new link", &to[..1 + i], NODE).unwrap();
-                    fs.rename(fs.root(), b"new link", fs.root(), b"link", RenameFlags::empty())
+                    fs.rename((fs.root(), b"new link"), (fs.root(), b"link"), RenameFlags::empty())
                         .unwrap();
                 }
                 done.store(true, Ordering::Release);

@@ -27,11 +27,11 @@ fn a_full_directory_takes_no_directory_by_any_way() {
     let many = Err(FsError::TooManyLinks);
     let (plain, exchange) = (RenameFlags::empty(), RenameFlags::EXCHANGE);
     assert_eq!(fs.mkdir(full, b"new", node).map(drop), many);
-    assert_eq!(fs.rename(root, b"dir", full, b"new", plain), many);
-    assert_eq!(fs.rename(root, b"dir", full, b"file", exchange), many);
+    assert_eq!(fs.rename((root, b"dir"), (full, b"new"), plain), many);
+    assert_eq!(fs.rename((root, b"dir"), (full, b"file"), exchange), many);
     assert_eq!(fs.getattr(full).unwrap().nlink, 65_000);
     // In the place of one that goes, there is room.
-    fs.rename(root, b"dir", full, b"inside", plain).unwrap();
+    fs.rename((root, b"dir"), (full, b"inside"), plain).unwrap();
     assert_eq!(fs.getattr(full).unwrap().nlink, 65_000);
     assert_eq!(fs.lookup(full, b"file").unwrap().kind, FileType::Regular);
     fs.unmount().unwrap();

@@ -105,11 +105,11 @@ fn names_in_memory_follow_every_change() {
     };
     let (a, b) = (make("a"), make("b"));
     assert_eq!((find(b"a"), find(b"b")), (Ok(a.ino), Ok(b.ino)));
-    fs.rename(root, b"a", root, b"b", RenameFlags::EXCHANGE).unwrap();
+    fs.rename((root, b"a"), (root, b"b"), RenameFlags::EXCHANGE).unwrap();
     assert_eq!((find(b"a"), find(b"b")), (Ok(b.ino), Ok(a.ino)));
-    fs.rename(root, b"a", root, b"c", RenameFlags::NO_REPLACE).unwrap();
+    fs.rename((root, b"a"), (root, b"c"), RenameFlags::NO_REPLACE).unwrap();
     assert_eq!((find(b"a"), find(b"c")), (Err(FsError::NotFound), Ok(b.ino)));
-    fs.rename(root, b"b", root, b"c", RenameFlags::empty()).unwrap();
+    fs.rename((root, b"b"), (root, b"c"), RenameFlags::empty()).unwrap();
     assert_eq!((find(b"b"), find(b"c")), (Err(FsError::NotFound), Ok(a.ino)));
     fs.link(a.ino, root, b"b").unwrap();
     fs.unlink(root, b"c").unwrap();
@@ -154,7 +154,7 @@ fn a_lookup_beside_renames_brings_no_name_back() {
             for i in 0..2000 {
                 let (from, to): (&[u8], &[u8]) =
                     if i % 2 == 0 { (b"here", b"there") } else { (b"there", b"here") };
-                fs.rename(root, from, root, to, RenameFlags::empty()).unwrap();
+                fs.rename((root, from), (root, to), RenameFlags::empty()).unwrap();
                 assert_eq!(fs.lookup(root, from).map(drop), Err(FsError::NotFound));
                 assert_eq!(fs.lookup(root, to).map(|a| a.ino), Ok(attr.ino));
             }

@@ -141,15 +141,15 @@ fn names_below_it_are_no_damage(fs: &Ext4, dir: Ino) {
         ("create", fs.create(dir, b"name", node, crate::RW).map(drop)),
         ("tmpfile", fs.tmpfile(dir, node, crate::RW).map(drop)),
         ("mkdir", fs.mkdir(dir, b"name", node).map(drop)),
-        ("mknod", fs.mknod(dir, b"name", FileType::Fifo, 0, node).map(drop)),
+        ("mknod", fs.mknod(dir, b"name", (FileType::Fifo, 0), node).map(drop)),
         ("symlink", fs.symlink(dir, b"name", b"target", node).map(drop)),
         ("readlink", fs.readlink(dir).map(drop)),
         ("link there", fs.link(file, dir, b"name").map(drop)),
         ("link of it", fs.link(dir, root, b"name").map(drop)),
         ("unlink", fs.unlink(dir, b"name")),
         ("rmdir", fs.rmdir(dir, b"name")),
-        ("rename from", fs.rename(dir, b"name", root, b"name", none)),
-        ("rename to", fs.rename(root, b"file", dir, b"name", none)),
+        ("rename from", fs.rename((dir, b"name"), (root, b"name"), none)),
+        ("rename to", fs.rename((root, b"file"), (dir, b"name"), none)),
         ("setattr", fs.setattr(dir, SetAttr { mode: Some(0), ..SetAttr::default() }).map(drop)),
     ] {
         assert_eq!(done, Err(FsError::NotFound), "{what}");

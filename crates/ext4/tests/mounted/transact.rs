@@ -67,7 +67,7 @@ fn each_bit_of_the_mask_makes_a_point_and_no_other() {
         ("mkdir", |fs| assert!(fs.mkdir(fs.root(), b"x", NewNode::default()).is_ok())),
         ("unlink", |fs| fs.unlink(fs.root(), b"other").unwrap()),
         ("rename", |fs| {
-            fs.rename(fs.root(), b"other", fs.root(), b"x", RenameFlags::empty()).unwrap();
+            fs.rename((fs.root(), b"other"), (fs.root(), b"x"), RenameFlags::empty()).unwrap();
         }),
         ("link", |fs| {
             let ino = fs.lookup(fs.root(), b"old").unwrap().ino;
@@ -232,7 +232,7 @@ fn a_rollback_goes_back_to_the_point_and_is_refused_while_files_are_open() {
             fs.unlink(fs.root(), format!("file{i}").as_bytes()).unwrap();
             write(&fs, &format!("new{i}"), &contents(i, 7, 70_000));
         }
-        fs.rename(fs.root(), b"dir", fs.root(), b"moved", RenameFlags::empty()).unwrap();
+        fs.rename((fs.root(), b"dir"), (fs.root(), b"moved"), RenameFlags::empty()).unwrap();
         if round == 1 {
             sleep(Duration::from_millis(1));
             let (_, fh) = create(&*fs, "open", RW);

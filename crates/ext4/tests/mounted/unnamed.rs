@@ -120,7 +120,7 @@ fn after_a_shutdown_nothing_works_and_the_disk_is_as_after_a_power_cut() {
             is_eio("sync", fs.sync());
             is_eio("open", fs.open(attr.ino, OpenFlags::READ).map(drop));
             is_eio("readdir", fs.readdir(root, 0).map(drop));
-            is_eio("rename", fs.rename(root, b"old", root, b"x", RenameFlags::empty()));
+            is_eio("rename", fs.rename((root, b"old"), (root, b"x"), RenameFlags::empty()));
             is_eio("again", fs.shutdown(Shutdown::Now));
             fs.release(fh).unwrap();
             fs.release(old).unwrap();

@@ -31,7 +31,7 @@ fn all_kinds(fs: &Ext4) {
     let root = fs.root();
     let node = NewNode::default();
     let rename = |from: (Ino, &[u8]), to: (Ino, &[u8]), flags| {
-        fs.rename(from.0, from.1, to.0, to.1, flags).unwrap();
+        fs.rename(from, to, flags).unwrap();
     };
     let plain = RenameFlags::empty();
     let [one, two] = [&b"one"[..], b"two"].map(|name| fs.mkdir(root, name, node).unwrap().ino);
@@ -39,7 +39,7 @@ fn all_kinds(fs: &Ext4) {
     fs.link(first, two, b"second").unwrap();
     fs.symlink(one, b"short", b"target", node).unwrap();
     fs.symlink(one, b"long", &[b'x'; 300], node).unwrap();
-    fs.mknod(one, b"pipe", FileType::Fifo, 0, node).unwrap();
+    fs.mknod(one, b"pipe", (FileType::Fifo, 0), node).unwrap();
     fs.setxattr(first, b"user.large", &[7; 900], SetXattr::Any).unwrap();
     let sub = fs.mkdir(one, b"sub", node).unwrap().ino;
     file(fs, sub, b"inner", 100);

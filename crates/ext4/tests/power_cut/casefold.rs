@@ -37,7 +37,7 @@ pub fn run(fs: &Ext4, log: &RecordLog) {
             let (from, to) = (name(i - 31), otherwise(i - 31));
             for (from, to) in [(from.as_str(), "between"), ("between", to.as_str())] {
                 let (from, to) = (from.as_bytes(), to.as_bytes());
-                fs.rename(dir, from, dir, to, RenameFlags::empty()).unwrap_or_else(|e| {
+                fs.rename((dir, from), (dir, to), RenameFlags::empty()).unwrap_or_else(|e| {
                     // The name was taken away before.
                     assert_eq!(e, FsError::NotFound);
                 });

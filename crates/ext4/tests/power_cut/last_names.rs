@@ -34,14 +34,14 @@ pub const WAYS: [Way; 10] = [
         rename(fs, sub, "moved", dir, "victim");
     }),
     ("rename over it, and leave a whiteout", |fs, dir| {
-        fs.rename(dir, b"other", dir, b"victim", Flags::WHITEOUT).unwrap();
+        fs.rename((dir, b"other"), (dir, b"victim"), Flags::WHITEOUT).unwrap();
     }),
     ("exchange, then unlink", |fs, dir| {
-        fs.rename(dir, b"other", dir, b"victim", Flags::EXCHANGE).unwrap();
+        fs.rename((dir, b"other"), (dir, b"victim"), Flags::EXCHANGE).unwrap();
         unlink(fs, dir, "other");
     }),
     ("exchange, then rename over it", |fs, dir| {
-        fs.rename(dir, b"other", dir, b"victim", Flags::EXCHANGE).unwrap();
+        fs.rename((dir, b"other"), (dir, b"victim"), Flags::EXCHANGE).unwrap();
         rename(fs, dir, "victim", dir, "other");
     }),
     ("link, then unlink both", |fs, dir| {
@@ -75,7 +75,7 @@ fn link(fs: &Ext4, dir: Ino, name: &str, new: &str) {
 }
 
 fn rename(fs: &Ext4, from_dir: Ino, from: &str, to_dir: Ino, to: &str) {
-    fs.rename(from_dir, from.as_bytes(), to_dir, to.as_bytes(), Flags::empty()).unwrap();
+    fs.rename((from_dir, from.as_bytes()), (to_dir, to.as_bytes()), Flags::empty()).unwrap();
 }
 
 fn directory(way: usize) -> Vec<u8> {
@@ -149,14 +149,14 @@ fn take_others(fs: &Ext4) -> Vec<Ino> {
     let [one, two, three] =
         [&b"held1"[..], b"held2", b"held3"].map(|name| fs.mkdir(root, name, node).unwrap().ino);
     let link = fs.symlink(root, b"link", &[b'l'; 300], node).unwrap().ino;
-    let pipe = fs.mknod(root, b"pipe", FileType::Fifo, 0, node).unwrap().ino;
+    let pipe = fs.mknod(root, b"pipe", (FileType::Fifo, 0), node).unwrap().ino;
     let short = fs.symlink(root, b"short", b"s", node).unwrap().ino;
     for ino in [one, two, link, pipe] {
         fs.hold(ino).unwrap();
     }
     fs.rmdir(root, b"held1").unwrap();
-    fs.rename(root, b"held3", root, b"held2", Flags::empty()).unwrap();
-    fs.rename(root, b"short", root, b"link", Flags::empty()).unwrap();
+    fs.rename((root, b"held3"), (root, b"held2"), Flags::empty()).unwrap();
+    fs.rename((root, b"short"), (root, b"link"), Flags::empty()).unwrap();
     fs.unlink(root, b"pipe").unwrap();
     assert_eq!(fs.lookup(root, b"held2").unwrap().ino, three);
     assert_eq!(fs.lookup(root, b"link").unwrap().ino, short);

@@ -48,7 +48,7 @@ pub fn whiteouts(fs: &Ext4, log: &RecordLog) {
             make(fs, &new_name(i), 6000 + i, 900);
         }
         log.note(THERE, [i, 0, 0]);
-        fs.rename(root, &old_name(i), root, &new_name(i), RenameFlags::WHITEOUT).unwrap();
+        fs.rename((root, &old_name(i)), (root, &new_name(i)), RenameFlags::WHITEOUT).unwrap();
         if i % 3 > 0 {
             fs.fsyncdir(root).unwrap();
             log.note(COVERED, [i, 0, 0]);

@@ -101,7 +101,7 @@ fn replace(fs: &Ext4, log: &RecordLog) {
         fs.fsync(fh, false).unwrap();
         fs.release(fh).unwrap();
         let root = fs.root();
-        fs.rename(root, b"new", root, b"replaced", RenameFlags::empty()).unwrap();
+        fs.rename((root, b"new"), (root, b"replaced"), RenameFlags::empty()).unwrap();
         fs.fsyncdir(root).unwrap();
         log.note(REPLACED, [version, 0, 0]);
     }
@@ -178,7 +178,7 @@ fn noise_recorded(fs: &Ext4, _: &RecordLog) {
         fs.write(fh, 0, contents(file, 0, 3_000 * (i as usize % 5))).unwrap();
         fs.write(fh, 100_000, contents(file, 100_000, 5_000)).unwrap();
         let name = format!("noise{i}");
-        fs.rename(root, b"first", root, name.as_bytes(), RenameFlags::empty()).unwrap();
+        fs.rename((root, b"first"), (root, name.as_bytes()), RenameFlags::empty()).unwrap();
         if i % 3 == 0 {
             fs.fsync(fh, false).unwrap();
         }

@@ -65,7 +65,7 @@ fn made_in(fs: &dyn FileSystem, dir: Ino, mode: u16, umask: u16) -> Vec<Seen> {
     let (file, fh) = fs.create(dir, &name("file"), node, OpenFlags::WRITE).unwrap();
     fs.release(fh).unwrap();
     let sub = fs.mkdir(dir, &name("dir"), node).unwrap();
-    let fifo = fs.mknod(dir, &name("fifo"), FileType::Fifo, 0, node).unwrap();
+    let fifo = fs.mknod(dir, &name("fifo"), (FileType::Fifo, 0), node).unwrap();
     let link = fs.symlink(dir, &name("link"), b"target", node).unwrap();
     let results = [file.ino, sub.ino, fifo.ino, link.ino].map(|ino| seen(fs, ino)).to_vec();
     for kind in ["file", "fifo", "link"] {

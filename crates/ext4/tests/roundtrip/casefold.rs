@@ -61,13 +61,13 @@ fn names_are_found_in_any_spelling_and_keep_their_own() {
     assert_eq!(names(fs, dir), ["Größe \u{1f600}", "ReadMe"]);
     // Another spelling of the same file: as two names of one inode, nothing happens.
     let none = RenameFlags::empty();
-    fs.rename(dir, b"readme", dir, b"README", none).unwrap();
-    let no_replace = fs.rename(dir, b"readme", dir, b"README", RenameFlags::NO_REPLACE);
+    fs.rename((dir, b"readme"), (dir, b"README"), none).unwrap();
+    let no_replace = fs.rename((dir, b"readme"), (dir, b"README"), RenameFlags::NO_REPLACE);
     assert_eq!(no_replace, Err(FsError::Exists));
     assert_eq!(names(fs, dir), ["Größe \u{1f600}", "ReadMe"]);
     // What is replaced keeps its name, as with the kernel.
     make(fs, fs.root(), b"outside").unwrap();
-    fs.rename(fs.root(), b"outside", dir, b"README", none).unwrap();
+    fs.rename((fs.root(), b"outside"), (dir, b"README"), none).unwrap();
     assert_eq!(names(fs, dir), ["Größe \u{1f600}", "ReadMe"]);
     // In other directories case counts.
     make(fs, fs.root(), b"a").unwrap();
@@ -119,7 +119,7 @@ fn an_index_is_by_folded_names() {
     }
     for i in (1..1500).step_by(3) {
         let to = format!("Moved {i}");
-        fs.rename(dir, other(i).as_bytes(), dir, to.as_bytes(), RenameFlags::empty()).unwrap();
+        fs.rename((dir, other(i).as_bytes()), (dir, to.as_bytes()), RenameFlags::empty()).unwrap();
     }
     assert_eq!(names(fs, dir).len(), 1050);
     assert!(fs.lookup(dir, b"MOVED 31").is_ok());
@@ -139,9 +139,9 @@ fn names_change_places_in_any_spelling() {
     let three = make(fs, other, b"Three").unwrap();
     assert_eq!(make(fs, dir, "a\u{308}".as_bytes()), Err(FsError::Exists));
     let exchange = RenameFlags::EXCHANGE;
-    fs.rename(dir, "ä".as_bytes(), dir, b"TWO", exchange).unwrap();
-    fs.rename(dir, b"two", other, b"Three", exchange).unwrap();
-    let absent = fs.rename(dir, b"two", other, b"THREE", exchange);
+    fs.rename((dir, "ä".as_bytes()), (dir, b"TWO"), exchange).unwrap();
+    fs.rename((dir, b"two"), (other, b"Three"), exchange).unwrap();
+    let absent = fs.rename((dir, b"two"), (other, b"THREE"), exchange);
     assert_eq!(absent, Err(FsError::NotFound), "there case counts");
     ours.remount();
     let fs = ours.fs();
@@ -150,7 +150,7 @@ fn names_change_places_in_any_spelling() {
     assert_eq!((ino(dir, "A\u{308}"), ino(dir, "tWO"), ino(other, "Three")), (two, three, one));
     fs.mkdir(dir, b"Sub", NewNode::default()).unwrap();
     fs.rmdir(dir, b"SUB").unwrap();
-    fs.rename(dir, b"TWO", other, b"new", RenameFlags::empty()).unwrap();
+    fs.rename((dir, b"TWO"), (other, b"new"), RenameFlags::empty()).unwrap();
     assert_eq!(names(fs, dir), ["Ä"]);
     assert_clean(&ours.unmount());
 }
@@ -185,7 +185,7 @@ fn a_strict_file_system_takes_only_text() {
         invalid(make(fs, dir, name).map(drop));
         invalid(fs.mkdir(dir, name, NewNode::default()).map(drop));
         invalid(fs.link(file, dir, name).map(drop));
-        invalid(fs.rename(dir, b"w\xc3\xb6rter", dir, name, RenameFlags::empty()));
+        invalid(fs.rename((dir, b"w\xc3\xb6rter"), (dir, name), RenameFlags::empty()));
         invalid(fs.lookup(dir, name).map(drop));
         invalid(fs.unlink(dir, name));
         make(fs, fs.root(), name).unwrap();

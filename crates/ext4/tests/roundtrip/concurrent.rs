@@ -47,8 +47,8 @@ fn work(fs: &dyn FileSystem, dirs: &[Ino], task: u64) {
             3 => drop(fs.mkdir(dir, &name, NewNode { mode: 0o755, uid: 0, gid: 0, umask: 0 })),
             4 => drop(fs.unlink(dir, &name)),
             5 => drop(fs.rmdir(dir, &name)),
-            6 => drop(fs.rename(dir, &name, other, &second, RenameFlags::empty())),
-            7 => drop(fs.rename(dir, &name, other, &second, RenameFlags::EXCHANGE)),
+            6 => drop(fs.rename((dir, &name), (other, &second), RenameFlags::empty())),
+            7 => drop(fs.rename((dir, &name), (other, &second), RenameFlags::EXCHANGE)),
             8 => drop(fs.lookup(dir, &name).and_then(|found| fs.link(found.ino, other, &second))),
             _ => drop(fs.lookup(dir, &name).and_then(|found| {
                 let size = Some(dice.below(30_000));

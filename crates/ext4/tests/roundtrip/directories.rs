@@ -54,7 +54,7 @@ fn fill(stage: &mut impl Stage, count: u32) {
     }
     for i in (0..count).step_by(7).filter(|i| i % 3 != 0) {
         let new = [b"renamed-", &name(i)[..name(i).len().min(240)]].concat();
-        fs.rename(dir, &name(i), dir, &new, RenameFlags::empty()).unwrap();
+        fs.rename((dir, &name(i)), (dir, &new), RenameFlags::empty()).unwrap();
     }
 }
 
@@ -129,7 +129,7 @@ fn every_hash_is_understood_by_both() {
             for i in (0..1500).step_by(3) {
                 create(fs, dir, &name(i));
             }
-            fs.rename(fs.root(), b"large", fs.root(), b"old", RenameFlags::empty()).unwrap();
+            fs.rename((fs.root(), b"large"), (fs.root(), b"old"), RenameFlags::empty()).unwrap();
             fill(&mut ours, 1500);
             let want = large_of(&ours);
             let image = ours.unmount();
@@ -240,7 +240,7 @@ fn links_have_a_limit_and_subdirectories_none() {
     }
     assert_eq!(fs.getattr(many).unwrap().nlink, 1);
     fs.rmdir(many, b"d77").unwrap();
-    fs.rename(many, b"d78", fs.root(), b"moved", RenameFlags::empty()).unwrap();
+    fs.rename((many, b"d78"), (fs.root(), b"moved"), RenameFlags::empty()).unwrap();
     assert_eq!(fs.getattr(many).unwrap().nlink, 1);
     ours.remount();
     assert_eq!(path::list(ours.fs(), many).unwrap().len(), 65_098);

@@ -96,7 +96,7 @@ fn without_the_key_names_are_the_kernels_and_contents_are_refused() {
                     no_key(fs.open(ino, OpenFlags::READ).map(drop));
                     let cut = SetAttr { size: Some(0), ..SetAttr::default() };
                     no_key(fs.setattr(ino, cut).map(drop));
-                    no_key(fs.rename(dir, name, fs.root(), b"out", RenameFlags::empty()));
+                    no_key(fs.rename((dir, name), (fs.root(), b"out"), RenameFlags::empty()));
                     let again = fs.create(dir, name, node, OpenFlags::WRITE).map(drop);
                     assert_eq!(again, Err(FsError::Exists));
                 }

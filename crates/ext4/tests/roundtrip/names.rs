@@ -45,11 +45,11 @@ fn refusals(fs: &dyn FileSystem) -> Vec<(String, i32)> {
             note(format!("link {shown}"), number(fs.link(file, root, name)));
         }
         for flags in [no_flags, RenameFlags::NO_REPLACE, RenameFlags::EXCHANGE] {
-            let onto_dir = fs.rename(root, name, dir, b"inner", flags);
+            let onto_dir = fs.rename((root, name), (dir, b"inner"), flags);
             if name != b"dir" || flags != no_flags {
                 note(format!("rename {shown} onto inner, {flags:?}"), number(onto_dir));
             }
-            let into_itself = fs.rename(root, b"dir", inner, b"new", flags);
+            let into_itself = fs.rename((root, b"dir"), (inner, b"new"), flags);
             note(format!("rename into itself, {flags:?}"), number(into_itself));
         }
     }
@@ -84,7 +84,7 @@ fn dots_slashes_and_nul_are_no_names() {
         assert_eq!(fs.mkdir(root, name, FOLDER), Err(FsError::Exists));
         assert_eq!(fs.unlink(root, name), Err(FsError::IsDirectory));
         for (from, to) in [(name, &b"x"[..]), (b"x", name)] {
-            let refused = fs.rename(root, from, root, to, RenameFlags::empty());
+            let refused = fs.rename((root, from), (root, to), RenameFlags::empty());
             assert!(matches!(refused, Err(FsError::Busy { .. })), "{refused:?}");
         }
         assert_eq!(fs.lookup(root, name).map(|a| a.ino), Ok(root));
@@ -129,7 +129,8 @@ fn moved_by_all(fs: &dyn FileSystem) -> Vec<Vec<Option<(bool, bool)>>> {
     let other = create(fs, b, b"other", NewNode::default()).unwrap().ino;
     fs.link(other, b, b"other2").unwrap();
     let all = [a, b, sub, file, other];
-    let rename = |from, name: &[u8], to, new: &[u8], flags| fs.rename(from, name, to, new, flags);
+    let rename =
+        |from, name: &[u8], to, new: &[u8], flags| fs.rename((from, name), (to, new), flags);
     let none = RenameFlags::empty();
     vec![
         moved(fs, &all, || create(fs, a, b"new", NewNode::default())),

@@ -65,11 +65,11 @@ fn nodes_of_all_kinds_are_the_kernels() {
     for fs in [ours.fs(), kernel.fs()] {
         for (name, kind, rdev) in NODES {
             let node = NewNode { mode: 0o660, uid: 3, gid: 4, umask: 0 };
-            let attr = fs.mknod(fs.root(), name, kind, rdev, node).unwrap();
+            let attr = fs.mknod(fs.root(), name, (kind, rdev), node).unwrap();
             assert_eq!((attr.kind, attr.rdev, attr.nlink), (kind, rdev, 1));
         }
-        assert!(fs.mknod(fs.root(), b"d", FileType::Directory, 0, FOLDER).is_err());
-        assert!(fs.mknod(fs.root(), b"null", FileType::Fifo, 0, FOLDER).is_err());
+        assert!(fs.mknod(fs.root(), b"d", (FileType::Directory, 0), FOLDER).is_err());
+        assert!(fs.mknod(fs.root(), b"null", (FileType::Fifo, 0), FOLDER).is_err());
     }
     let expected = nodes(ours.fs());
     assert_eq!(expected, nodes(kernel.fs()));

@@ -299,9 +299,9 @@ fn projects_are_inherited() {
     let crossing = fs.link(outside, below, b"in").map(drop);
     assert!(matches!(crossing, Err(FsError::CrossDevice { .. })));
     let none = RenameFlags::empty();
-    let crossing = fs.rename(fs.root(), b"outside", dir, b"in", none);
+    let crossing = fs.rename((fs.root(), b"outside"), (dir, b"in"), none);
     assert!(matches!(crossing, Err(FsError::CrossDevice { .. })));
-    fs.rename(below, b"deep", fs.root(), b"out", none).unwrap();
+    fs.rename((below, b"deep"), (fs.root(), b"out"), none).unwrap();
     drop(fs);
     ours.unmount().assert_clean();
 }

@@ -140,7 +140,7 @@ impl fuser::Filesystem for Bridge {
         let done = self.change_names("mknod", &[(parent, child)], || {
             let kind = attr::kind_of_mode(mode).ok_or(FsError::Invalid { what: "file type" })?;
             let (dir, node) = (self.ino(parent), node(req, mode, umask));
-            self.held(self.fs.mknod(dir, name(child)?, kind, attr::decode_device(rdev), node)?)
+            self.held(self.fs.mknod(dir, name(child)?, (kind, attr::decode_device(rdev)), node)?)
         });
         self.reply_entry(done, reply);
     }
@@ -204,8 +204,8 @@ impl fuser::Filesystem for Bridge {
         let done = self.change_names("rename", &[(parent, from), (to_parent, to)], || {
             let flags = RenameFlags::from_bits(flags.bits())
                 .ok_or(FsError::Invalid { what: "rename flags" })?;
-            let (from_dir, to_dir) = (self.ino(parent), self.ino(to_parent));
-            self.fs.rename(from_dir, name(from)?, to_dir, name(to)?, flags)
+            let from = (self.ino(parent), name(from)?);
+            self.fs.rename(from, (self.ino(to_parent), name(to)?), flags)
         });
         reply_empty(done, reply);
     }

@@ -153,7 +153,7 @@ impl FileSystem for Scripted {
         Self::attr(Ino(2))
     }
 
-    fn mknod(&self, _: Ino, _: &[u8], _: FileType, _: u64, _: NewNode) -> Result<Attr> {
+    fn mknod(&self, _: Ino, _: &[u8], _: (FileType, u64), _: NewNode) -> Result<Attr> {
         self.step()?;
         Self::attr(Ino(FILE))
     }
@@ -181,7 +181,7 @@ impl FileSystem for Scripted {
         self.step()
     }
 
-    fn rename(&self, _: Ino, _: &[u8], _: Ino, _: &[u8], _: RenameFlags) -> Result<()> {
+    fn rename(&self, _: (Ino, &[u8]), _: (Ino, &[u8]), _: RenameFlags) -> Result<()> {
         self.step()
     }
 

@@ -58,7 +58,7 @@ impl DurableClient for OnFileSystem {
             0 => TO_AND_FRO,
             _ => [TO_AND_FRO[1], TO_AND_FRO[0]],
         };
-        self.fs.rename(self.dir, from, self.dir, to, RenameFlags::empty())?;
+        self.fs.rename((self.dir, from), (self.dir, to), RenameFlags::empty())?;
         self.renames += 1;
         self.fs.fsyncdir(self.dir)
     }

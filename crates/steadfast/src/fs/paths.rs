@@ -314,10 +314,9 @@ impl FileSystem {
     /// As rename(2).
     pub fn rename(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
         let (from, to) = (from.as_ref(), to.as_ref());
-        let renamed = self.entry(from).and_then(|(from_dir, name)| {
-            let (to_dir, new) = self.entry(to)?;
-            self.vfs().rename(from_dir, name, to_dir, new, RenameFlags::empty())
-        });
+        let renamed = self
+            .entry(from)
+            .and_then(|old| self.vfs().rename(old, self.entry(to)?, RenameFlags::empty()));
         renamed.map_err(Error::between("rename", from, to))
     }
 

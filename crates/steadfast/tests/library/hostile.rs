@@ -168,7 +168,7 @@ impl FileSystem for Hostile {
         read_only()
     }
 
-    fn rename(&self, _: Ino, _: &[u8], _: Ino, _: &[u8], _: RenameFlags) -> Result<()> {
+    fn rename(&self, _: (Ino, &[u8]), _: (Ino, &[u8]), _: RenameFlags) -> Result<()> {
         read_only()
     }
 

@@ -67,8 +67,7 @@ impl Folder<'_> {
     }
 
     fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> Result<()> {
-        let ((from_dir, from), (to_dir, to)) = (self.at(from)?, self.at(to)?);
-        self.fs.rename(from_dir, from, to_dir, to, flags)
+        self.fs.rename(self.at(from)?, self.at(to)?, flags)
     }
 }
 
@@ -96,7 +95,7 @@ impl Operation {
             }
             Operation::Mkfifo { name } => {
                 let (dir, last) = folder.at(name)?;
-                fs.mknod(dir, last, FileType::Fifo, 0, file).map(drop)
+                fs.mknod(dir, last, (FileType::Fifo, 0), file).map(drop)
             }
             Operation::Symlink { name, target } => {
                 let (dir, last) = folder.at(name)?;

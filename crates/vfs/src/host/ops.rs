@@ -123,14 +123,8 @@ impl FileSystem for HostFs {
         self.remove(dir, name, AtFlags::REMOVEDIR)
     }
 
-    fn rename(
-        &self,
-        from_dir: Ino,
-        from: &[u8],
-        to_dir: Ino,
-        to: &[u8],
-        flags: RenameFlags,
-    ) -> Result<()> {
+    fn rename(&self, from: (Ino, &[u8]), to: (Ino, &[u8]), flags: RenameFlags) -> Result<()> {
+        let ((from_dir, from), (to_dir, to)) = (from, to);
         let (old, new) = (self.dir(from_dir)?, self.dir(to_dir)?);
         let (moved, x) = self.add_node(&old, from_dir, checked(from)?)?;
         let target = match self.add_node(&new, to_dir, checked(to)?) {
@@ -230,20 +224,14 @@ impl FileSystem for HostFs {
         Ok(rustix::fs::syncfs(self.readable(self.root())?)?)
     }
 
-    fn mknod(
-        &self,
-        dir: Ino,
-        name: &[u8],
-        kind: FileType,
-        rdev: u64,
-        node: NewNode,
-    ) -> Result<Attr> {
+    fn mknod(&self, dir: Ino, name: &[u8], what: (FileType, u64), node: NewNode) -> Result<Attr> {
         let folder = self.dir(dir)?;
         let name = checked(name)?;
-        let what = attr::to_host(kind)?;
+        let (kind, rdev) = what;
+        let kind = attr::to_host(kind)?;
         // OK to cast: the two halves are the numbers.
         let device = rustix::fs::makedev((rdev >> 32) as u32, rdev as u32);
-        rustix::fs::mknodat(&*folder, name, what, mode(node), device)?;
+        rustix::fs::mknodat(&*folder, name, kind, mode(node), device)?;
         let (ino, x) = self.settle(&folder, dir, name, node)?;
         attr::attr(ino, &x)
     }

@@ -40,7 +40,7 @@ fn verdict(sync_folder: bool) -> Verdict {
     let watched = WatchedFs::new(Arc::clone(&fs), &log);
     let root = fs.root();
     write(&watched, b"a.tmp");
-    watched.rename(root, b"a.tmp", root, b"a", RenameFlags::empty()).unwrap();
+    watched.rename((root, b"a.tmp"), (root, b"a"), RenameFlags::empty()).unwrap();
     // Committed, so that its number is free.
     watched.sync().unwrap();
     write(&watched, b"log");

@@ -58,7 +58,7 @@ fn work(fs: &Ext4, rng: &mut Rng) {
             2 => {
                 let to = format!("moved{}", n % 4);
                 let none = RenameFlags::empty();
-                fs.rename(dir(n % 5), name.as_bytes(), root, to.as_bytes(), none).unwrap();
+                fs.rename((dir(n % 5), name.as_bytes()), (root, to.as_bytes()), none).unwrap();
                 names[d].pop();
             }
             6 => {

@@ -86,7 +86,7 @@ impl Work<'_> {
             }
             11..13 => {
                 let (from, to) = (old.1.as_bytes(), new.1.as_bytes());
-                self.fs.rename(old.0, from, new.0, to, RenameFlags::empty()).unwrap();
+                self.fs.rename((old.0, from), (new.0, to), RenameFlags::empty()).unwrap();
                 self.fs.fsyncdir(new.0).unwrap();
                 self.names.retain(|name| *name != old);
                 self.names.push(new);
@@ -162,7 +162,7 @@ fn only_fast_work(work: &mut Work<'_>) {
             0 => drop(fs.link(attr.ino, dir, other.as_bytes()).unwrap()),
             1 => {
                 let none = RenameFlags::empty();
-                fs.rename(root, name.as_bytes(), dir, other.as_bytes(), none).unwrap();
+                fs.rename((root, name.as_bytes()), (dir, other.as_bytes()), none).unwrap();
             }
             _ => {
                 fs.link(attr.ino, dir, other.as_bytes()).unwrap();

@@ -147,7 +147,7 @@ impl Copy<'_, '_, '_> {
     }
 
     fn rename_over(&self, dir: Ino, spare: &[u8], name: &[u8]) -> Result<(), CopyError> {
-        let renamed = self.to.fs.rename(dir, spare, dir, name, RenameFlags::empty());
+        let renamed = self.to.fs.rename((dir, spare), (dir, name), RenameFlags::empty());
         renamed.map_err(|e| {
             // OK to ignore: the rename's failure is what is reported.
             let _ = self.to.fs.unlink(dir, spare);
@@ -194,7 +194,7 @@ impl Copy<'_, '_, '_> {
                 self.to.fs.symlink(dir, name, &target, node).map_err(CopyError::To)?.ino
             }
             kind => {
-                let made = self.to.fs.mknod(dir, name, kind, attr.rdev, node);
+                let made = self.to.fs.mknod(dir, name, (kind, attr.rdev), node);
                 made.map_err(CopyError::To)?.ino
             }
         };

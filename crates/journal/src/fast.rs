@@ -87,10 +87,7 @@ pub(crate) fn commit(shared: &JournalCore, tid: Tid, tags: &[FastTag]) -> Result
     let count = blocks.len() as u32;
     let later = area.used > 0 && shared.config.has(Bug::SecondFastCommitNotWaiting);
     let waits = if later { &[] } else { &wait_for[..] };
-    if let Err(e) = write(shared, first, blocks, waits) {
-        shared.abort(&e);
-        return Err(e);
-    }
+    write(shared, first, blocks, waits).inspect_err(|e| shared.abort(e))?;
     area.used += count;
     drop(area);
     let mut st = shared.state.lock();

@@ -113,10 +113,8 @@ impl Journal {
         }
         let mut waited = false;
         loop {
-            if let Some(e) = &st.aborted {
-                return Err(e.clone());
-            }
-            if st.closing || st.stopping {
+            st.check_alive()?;
+            if st.closing {
                 return Err(JournalError::refused("the journal is closed"));
             }
             let layout = st.layout;
@@ -201,12 +199,7 @@ impl Journal {
             if st.committed_tid.is_at_least(target) {
                 return Ok(());
             }
-            if let Some(e) = &st.aborted {
-                return Err(e.clone());
-            }
-            if st.stopping {
-                return Err(JournalError::refused("the journal is closed"));
-            }
+            st.check_alive()?;
             let at_once = !st.commit_busy && shared.config.max_batch_time.is_zero();
             if at_once && let Some(work) = commit::close(shared, &mut st) {
                 drop(st);
@@ -250,11 +243,7 @@ impl Journal {
         let last = self.running_tid();
         self.commit(last)?;
         self.checkpoint_committed()?;
-        let marked = self.mark_clean();
-        if let Err(e) = &marked {
-            self.shared.abort(e);
-        }
-        marked
+        self.mark_clean().inspect_err(|e| self.shared.abort(e))
     }
 
     /// Checkpoints everything that is committed now.
@@ -263,12 +252,7 @@ impl Journal {
         let mut st = shared.state.lock();
         let last = st.committed_tid;
         while last.is_at_least(st.tail_tid) {
-            if let Some(e) = &st.aborted {
-                return Err(e.clone());
-            }
-            if st.stopping {
-                return Err(JournalError::refused("the journal is closed"));
-            }
+            st.check_alive()?;
             if st.checkpoint_request.is_none_or(|tid| last.is_after(tid)) {
                 st.checkpoint_request = Some(last);
             }

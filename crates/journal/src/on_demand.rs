@@ -3,8 +3,7 @@
 //! [`Config::on_demand`]: crate::Config::on_demand
 
 use crate::journal::Journal;
-use crate::state::State;
-use crate::{JournalError, Result, Tid};
+use crate::{Result, Tid};
 
 impl Journal {
     /// Closes the running transaction: later updates are part of the next one. Waits for the commit
@@ -23,7 +22,7 @@ impl Journal {
         st.request_commit(tid);
         shared.commit_work.notify_all();
         while st.running_tid == tid {
-            check_alive(&st)?;
+            st.check_alive()?;
             st = shared.progress.wait(st);
         }
         Ok(Some(tid))
@@ -44,7 +43,7 @@ impl Journal {
         while st.committing.is_some()
             || !st.committed_tid.is_at_least(st.running_tid.plus(u32::MAX))
         {
-            check_alive(&st)?;
+            st.check_alive()?;
             st = shared.progress.wait(st);
         }
         drop(st);
@@ -57,13 +56,5 @@ impl Journal {
         let st = self.shared.state.lock();
         let taken = st.running.as_ref().map_or(0, |r| r.log_blocks(&st.layout));
         (taken, st.capacity() - 1)
-    }
-}
-
-fn check_alive(st: &State) -> Result<()> {
-    match &st.aborted {
-        Some(e) => Err(e.clone()),
-        None if st.stopping => Err(JournalError::refused("the journal is closed")),
-        None => Ok(()),
     }
 }

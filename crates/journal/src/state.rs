@@ -75,6 +75,15 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Refuses what nothing comes of any more.
+    pub(crate) fn check_alive(&self) -> crate::Result<()> {
+        match &self.aborted {
+            Some(e) => Err(e.clone()),
+            None if self.stopping => Err(JournalError::refused("the journal is closed")),
+            None => Ok(()),
+        }
+    }
+
     /// The state of a clean log.
     pub(crate) fn new(sb: &JournalSuperblock) -> Self {
         let running_tid = sb.sequence().plus(1);

@@ -164,7 +164,7 @@ pub trait FileSystem: Send + Sync {
 
     /// Makes a device node, a FIFO, a socket or an empty regular file. Beside the type is the
     /// number, major << 32 | minor, of a device node.
-    fn mknod(&self, _: Ino, _name: &[u8], _what: (FileType, u64), _: NewNode) -> Result<Attr> {
+    fn mknod(&self, _dir: Ino, _name: &[u8], _: (FileType, u64), _: NewNode) -> Result<Attr> {
         unsupported("device nodes, FIFOs and sockets")
     }
 

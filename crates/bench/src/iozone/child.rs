@@ -27,10 +27,7 @@ pub(super) type ChildTest = (ChildResult, Score, Latencies);
 /// Runs child `number` through a test.
 pub(super) fn run(bench: &Bench, round: &Round, number: usize) -> Result<ChildTest, RunError> {
     let mut child = Child::new(bench, round, number);
-    if let Err(e) = child.open(child.role.opening) {
-        round.gate.give_up();
-        return Err(e);
-    }
+    child.open(child.role.opening).inspect_err(|_| round.gate.give_up())?;
     if round.gate.wait_for_start(number)
         && let Err(e) = child.work()
     {

@@ -48,18 +48,10 @@ const SECTOR: u32 = 512;
 /// Zeros to store from.
 static ZEROS: [u8; PAGE] = [0; PAGE];
 
-/// Reads up to `len` bytes at `offset`, which is inside the file. The caller has the lock of
-/// its data.
-pub(crate) fn read_dax(
-    fs: &Ext4,
-    inode: &Inode,
-    offset: u64,
-    len: usize,
-    size: u64,
-) -> Result<Bytes> {
-    let end = offset.saturating_add(len as u64).min(size);
-    let mut out = vec![0; (end - offset) as usize];
-    load(fs, inode, offset, &mut out)?;
+/// Reads bytes that are inside the file. The caller has the lock of its data.
+pub(crate) fn read_dax(fs: &Ext4, inode: &Inode, bytes: Range<u64>) -> Result<Bytes> {
+    let mut out = vec![0; (bytes.end - bytes.start) as usize];
+    load(fs, inode, bytes.start, &mut out)?;
     Ok(out.into())
 }
 

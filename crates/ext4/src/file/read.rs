@@ -1,5 +1,7 @@
 //! Reading.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use steadfast_block::Completion;
 use steadfast_ext4_format::Result;
@@ -34,14 +36,15 @@ pub(crate) fn read_file(
     if offset >= size || len == 0 {
         return Ok(Bytes::new());
     }
+    let end = offset.saturating_add(len as u64).min(size);
     // It changes under the exclusive lock only (chattr).
     if is_dax(fs, inode) {
-        return read_dax(fs, inode, offset, len, size);
+        return read_dax(fs, inode, offset..end);
     }
     if !direct {
         if file.flags.contains(OpenFlags::CALLER_CACHES)
             && len >= LONG
-            && let Some(read) = read_past_cache(fs, inode, offset, len, size)?
+            && let Some(read) = read_past_cache(fs, inode, offset..end)?
         {
             return Ok(read);
         }
@@ -51,39 +54,31 @@ pub(crate) fn read_file(
     if !offset.is_multiple_of(sector) || !(len as u64).is_multiple_of(sector) {
         return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
     }
-    let end = offset.saturating_add(len as u64).min(size);
     fs.pages.flush_range(key(inode.no), offset..end)?;
-    Ok(start_read(fs, inode, offset, end, end)?.wait()?)
+    Ok(start_read(fs, inode, offset..end, end)?.wait()?)
 }
 
 /// Reads without leaving anything in the page cache; `None` if the cache has it, or must be
 /// asked. The caller has the inode's data lock: data that is in its place stays there.
-fn read_past_cache(
-    fs: &Ext4,
-    inode: &Inode,
-    offset: u64,
-    len: usize,
-    size: u64,
-) -> Result<Option<Bytes>> {
+fn read_past_cache(fs: &Ext4, inode: &Inode, bytes: Range<u64>) -> Result<Option<Bytes>> {
     let page = PAGE as u64;
-    let end = offset.saturating_add(len as u64).min(size);
-    let pages = offset / page..end.div_ceil(page);
-    if !offset.is_multiple_of(page)
+    let pages = bytes.start / page..bytes.end.div_ceil(page);
+    if !bytes.start.is_multiple_of(page)
         || fs.journals_data(inode)
         || fs.pages.should_answer(key(inode.no), pages)
     {
         return Ok(None);
     }
-    start_read(fs, inode, offset, end, end)?.wait().map(Some).map_err(Into::into)
+    let end = bytes.end;
+    start_read(fs, inode, bytes, end)?.wait().map(Some).map_err(Into::into)
 }
 
-/// Starts reading bytes `[from, to)`, past the page cache; what lies at `size` and beyond is
-/// zeros. `from` is a multiple of the device's sector.
-pub(super) fn start_read(
+/// Starts reading bytes, past the page cache; what lies at `size` and beyond is zeros. The first
+/// one is at a multiple of the device's sector.
+fn start_read(
     fs: &Ext4,
     inode: &Inode,
-    from: u64,
-    to: u64,
+    Range { start: from, end: to }: Range<u64>,
     size: u64,
 ) -> Result<Completion> {
     let end = to.min(size.max(from));
@@ -116,7 +111,7 @@ pub(crate) fn start_read_pages(
     let from = first * PAGE as u64;
     let to = from + u64::from(count) * PAGE as u64;
     let size = inode.state().size_written();
-    start_read(fs, inode, from, to, size)
+    start_read(fs, inode, from..to, size)
 }
 
 /// Whether data of the inode may be in the log rather than in its place.

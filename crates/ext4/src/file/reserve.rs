@@ -189,10 +189,8 @@ pub(crate) fn finish_placed(
     // which nobody looks at either, or changes an owner.
     let quotas = &fs.parts.quotas;
     quotas.remove_delayed(&inode.state().raw, delayed * block);
-    if let Err(e) = txn.finish_held() {
-        quotas.add_delayed(&inode.state().raw, delayed * block);
-        return Err(e);
-    }
+    let give_back = |_: &Ext4Error| quotas.add_delayed(&inode.state().raw, delayed * block);
+    txn.finish_held().inspect_err(give_back)?;
     let mut state = inode.state();
     let mut ended = (0, 0);
     for (from, to) in placed {

@@ -5,6 +5,7 @@ use steadfast_vfs::{FileType, FsError, Result};
 
 use crate::dir::InodeBlocks;
 use crate::file::leave_page_cache;
+use crate::inode::FOR_ALL;
 use crate::meta::MetaLog;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
@@ -42,13 +43,6 @@ const FOR_DIRECTORIES: InodeFlags = InodeFlags::DIR_SYNC
     .union(InodeFlags::CASEFOLD)
     .union(InodeFlags::PROJECT_INHERIT);
 
-/// What all kinds of inodes may have (`EXT4_OTHER_FLMASK`).
-const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
-
-/// What cannot be changed here: it would mean to build the inode anew.
-const FIXED: [(InodeFlags, &str); 1] =
-    [(InodeFlags::EXTENTS, "changing how a file is mapped (chattr e)")];
-
 impl Ext4 {
     /// Changes the flags; who may is the front end's to know.
     pub(super) fn set_pinned_flags(&self, inode: &Inode, wanted: InodeFlags) -> Result<()> {
@@ -62,28 +56,28 @@ impl Ext4 {
             _ => FOR_ALL,
         };
         let kept = wanted & CHANGEABLE;
+        let refused = |what: &str| Err(FsError::Unsupported { what: what.into() });
         if !SHOWN.contains(wanted) || !allowed.contains(kept) {
-            let what = format!("the inode flags {:#x}", wanted.difference(allowed).bits());
-            return Err(FsError::Unsupported { what });
+            return refused(&format!("the inode flags {:#x}", wanted.difference(allowed).bits()));
         }
         let changed = (now & CHANGEABLE) ^ kept;
-        if let Some((_, what)) = FIXED.iter().find(|(flag, _)| changed.intersects(*flag)) {
-            return Err(FsError::Unsupported { what: (*what).into() });
+        if changed.contains(InodeFlags::EXTENTS) {
+            // It would mean to build the inode anew.
+            return refused("changing how a file is mapped (chattr e)");
         }
         let casefold = self.volume.layout.features.incompat.contains(Incompat::CASEFOLD);
         if changed.contains(InodeFlags::CASEFOLD) && !casefold {
-            let what = "ignoring case (chattr F): the file system lacks casefold".into();
-            return Err(FsError::Unsupported { what });
+            return refused("ignoring case (chattr F): the file system lacks casefold");
         }
         if kept.contains(InodeFlags::DAX | InodeFlags::JOURNAL_DATA) {
-            let what = "a file that is used in place (chattr x) and whose data is journalled \
-                        (chattr j): one excludes the other";
-            return Err(FsError::Unsupported { what: what.into() });
+            return refused(
+                "a file that is used in place (chattr x) and whose data is journalled (chattr j): \
+                 one excludes the other",
+            );
         }
         // Also if nothing changes, the time of change does, as in the kernel.
         if changed.contains(InodeFlags::JOURNAL_DATA) && self.parts.transacts() {
-            let what = "journalling a file's data (chattr j) with data=transact".into();
-            return Err(FsError::Unsupported { what });
+            return refused("journalling a file's data (chattr j) with data=transact");
         }
         self.run_pinned(inode, || self.change_flags(inode, changed))
     }

@@ -29,8 +29,8 @@ const INHERITED: InodeFlags = InodeFlags::SECURE_DELETE
     .union(InodeFlags::DAX)
     .union(InodeFlags::CASEFOLD);
 
-/// Of those, what makes sense for anything (`EXT4_OTHER_FLMASK`).
-const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
+/// What all kinds of inodes may have (`EXT4_OTHER_FLMASK`).
+pub(crate) const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
 
 /// Makes an inode in or near the directory `parent`, with the mode of `node`: no links, no name, no
 /// blocks, an empty extent tree or block map (no tree for a symbolic link). The caller gives it a

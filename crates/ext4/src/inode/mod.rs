@@ -6,5 +6,5 @@
 mod create;
 mod orphans;
 
-pub(crate) use create::{create_inode, delete_inode};
+pub(crate) use create::{FOR_ALL, create_inode, delete_inode};
 pub(crate) use orphans::orphan_after;

@@ -216,18 +216,10 @@ impl DirectLog {
         if let Some(e) = &state.failed {
             return Err(e.clone().into());
         }
-        let outcome = self.write_dirty(&state);
-        match outcome {
-            Ok(()) => {
-                state.dirty.clear();
-                state.wait_for.clear();
-                Ok(())
-            }
-            Err(e) => {
-                state.failed = Some(e.clone());
-                Err(e.into())
-            }
-        }
+        self.write_dirty(&state).inspect_err(|e| state.failed = Some(e.clone()))?;
+        state.dirty.clear();
+        state.wait_for.clear();
+        Ok(())
     }
 
     fn write_dirty(&self, state: &DirectState) -> std::result::Result<(), BlockError> {

@@ -51,13 +51,7 @@ impl HostVolumes {
         let made = made.and_then(|volume| {
             endpoints.iter().try_for_each(|e| self.forget_occupant(e)).map(|()| volume)
         });
-        let volume = match made {
-            Ok(volume) => volume,
-            Err(e) => {
-                self.registry.forget(before);
-                return Err(e);
-            }
-        };
+        let volume = made.inspect_err(|_| self.registry.forget(before))?;
         let bytes = volume.device.info().size;
         let uuid = volume.uuid.to_string();
         // OK to go on: without it the volume is found by its name.

@@ -165,13 +165,7 @@ impl HostVolumes {
             };
             said(name, added)
         });
-        let slot = match added {
-            Ok(slot) => slot,
-            Err(e) => {
-                self.registry.forget(before);
-                return Err(e);
-            }
-        };
+        let slot = added.inspect_err(|_| self.registry.forget(before))?;
         self.forget_occupant(&endpoint)?;
         tracing::info!("{name}: {component} was added");
         self.start_resync(name, None);
@@ -280,16 +274,10 @@ impl HostVolumes {
         // Both are named until the labels say which it is.
         let before =
             self.registry.change_record(&found.name, |record| record.kept.push(with.to_owned()))?;
-        let put = self
+        let lost = self
             .forget_signatures(&endpoint, replace.force)
-            .and_then(|()| found.put(&new, replace.lose_data));
-        let lost = match put {
-            Ok(lost) => lost,
-            Err(e) => {
-                self.registry.forget(before);
-                return Err(e);
-            }
-        };
+            .and_then(|()| found.put(&new, replace.lose_data))
+            .inspect_err(|_| self.registry.forget(before))?;
         let kept = self.registry.change_record(&found.name, |record| {
             record.kept.retain(|n| n != with);
             for names in [&mut record.components, &mut record.kept, &mut record.volatile] {

@@ -177,10 +177,8 @@ impl Host {
             }
             inner.stopping = true;
         }
-        if let Err(e) = self.mounts.umount_all_or_none() {
-            self.registry.lock().stopping = false;
-            return Err(e);
-        }
+        let unmounted = self.mounts.umount_all_or_none();
+        unmounted.inspect_err(|_| self.registry.lock().stopping = false)?;
         self.end();
         Ok(Answer::default())
     }

@@ -105,11 +105,8 @@ fn create(new: &NamespaceSpec<'_>, out: &mut dyn Write) -> Result<()> {
             fsdax::format(&device, options).map(drop).map_err(anyhow::Error::from)
         }
     };
-    if let Err(e) = formatted {
-        // A range that is no namespace is of no use.
-        made.remove();
-        return Err(e);
-    }
+    // A range that is no namespace is of no use.
+    formatted.inspect_err(|_| made.remove())?;
     if let Some(note) = memory::promise_note(&pmem) {
         terminal::note(&format!("note: {note}"));
     }

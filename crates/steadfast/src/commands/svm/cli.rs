@@ -27,8 +27,9 @@ pub struct Svm {
     pub command: SvmCommand,
 }
 
-/// What follows the command's name.
+/// What follows the command's name; -h, too, is the command's own.
 #[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
 pub struct Words {
     /// Options and operands, as Solaris has them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0.., value_name = "WORD")]
@@ -39,43 +40,30 @@ pub struct Words {
 #[derive(Debug, Subcommand)]
 pub enum SvmCommand {
     /// Make a concat, a stripe, or a mirror of one submirror
-    #[command(disable_help_flag = true)]
     Metainit(Words),
     /// Attach a submirror to a mirror, or grow the mirror
-    #[command(disable_help_flag = true)]
     Metattach(Words),
     /// Detach a submirror
-    #[command(disable_help_flag = true)]
     Metadetach(Words),
     /// Show or change how a mirror reads and writes, and its pass
-    #[command(disable_help_flag = true)]
     Metaparam(Words),
     /// Show volumes and their states
-    #[command(disable_help_flag = true)]
     Metastat(Words),
     /// Enable a component again, or put another one into its place
-    #[command(disable_help_flag = true)]
     Metareplace(Words),
     /// Start or stop a resync
-    #[command(disable_help_flag = true)]
     Metasync(Words),
     /// Clear volumes
-    #[command(disable_help_flag = true)]
     Metaclear(Words),
     /// Take a submirror offline
-    #[command(disable_help_flag = true)]
     Metaoffline(Words),
     /// Bring a submirror online
-    #[command(disable_help_flag = true)]
     Metaonline(Words),
     /// Hot spares of mirrors
-    #[command(disable_help_flag = true)]
     Metahs(Words),
     /// Show where the state of the volumes is kept
-    #[command(disable_help_flag = true)]
     Metadb(Words),
     /// Make, delete and list RAM disks
-    #[command(disable_help_flag = true)]
     Ramdiskadm(Words),
     /// Make links by whose names the commands can be called
     #[command(after_help = "\

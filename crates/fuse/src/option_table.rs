@@ -38,13 +38,27 @@ pub static OPTIONS: &[MountOption<Options>] = &[
 ];
 
 /// Of mount(8), fstab(5) and mount.fuse(8).
-#[rustfmt::skip]
 const WITHOUT_EFFECT: Form<Options> = Form::WithoutEffect {
     words: &[
-        "defaults", "auto", "noauto", "nofail", "_netdev", "user", "nouser", "users", "owner",
-        "group", "loop", "nomand", "loud", "silent", "noiversion", "nolazytime",
+        "defaults",
+        "auto",
+        "noauto",
+        "nofail",
+        "_netdev",
+        "user",
+        "nouser",
+        "users",
+        "owner",
+        "group",
+        "loop",
+        "nomand",
+        "loud",
+        "silent",
+        "noiversion",
+        "nolazytime",
         // Times of access kept in memory may be lost; ours are not.
-        "lazytime", "default_permissions",
+        "lazytime",
+        "default_permissions",
     ],
     keys: &[
         // What the table of mounts shows, and mount(8) hands back when it remounts.

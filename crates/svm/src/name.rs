@@ -3,10 +3,15 @@
 use crate::command::CommandError;
 
 /// Folders under which Solaris has its devices, block and raw.
-#[rustfmt::skip]
 const FOLDERS: [&str; 8] = [
-    "/dev/md/dsk/", "/dev/md/rdsk/", "/dev/dsk/", "/dev/rdsk/", "/dev/ramdisk/", "/dev/rramdisk/",
-    "md/dsk/", "md/rdsk/",
+    "/dev/md/dsk/",
+    "/dev/md/rdsk/",
+    "/dev/dsk/",
+    "/dev/rdsk/",
+    "/dev/ramdisk/",
+    "/dev/rramdisk/",
+    "md/dsk/",
+    "md/rdsk/",
 ];
 /// The last folders of a path in a host's tree.
 const IN_A_TREE: [&str; 3] = ["dsk", "rdsk", "ramdisk"];

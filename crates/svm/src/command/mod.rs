@@ -35,10 +35,20 @@ use crate::name::is_number;
 use crate::state::BLOCK;
 
 /// The commands, by the names that they are called by.
-#[rustfmt::skip]
 pub const NAMES: [&str; 13] = [
-    "metainit", "metattach", "metadetach", "metaparam", "metastat", "metareplace", "metasync",
-    "metaclear", "metaoffline", "metaonline", "metahs", "metadb", "ramdiskadm",
+    "metainit",
+    "metattach",
+    "metadetach",
+    "metaparam",
+    "metastat",
+    "metareplace",
+    "metasync",
+    "metaclear",
+    "metaoffline",
+    "metaonline",
+    "metahs",
+    "metadb",
+    "ramdiskadm",
 ];
 
 /// What is to be done.

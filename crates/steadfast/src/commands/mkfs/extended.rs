@@ -13,10 +13,18 @@ const KNOWN: &str = "root_owner[=UID:GID], root_perms=OCTAL, stride=BLOCKS, stri
      encoding_flags=strict|nostrict";
 
 /// What mke2fs has and we have not.
-#[rustfmt::skip]
 const NOT_SUPPORTED: [&str; 11] = [
-    "desc_size", "discard", "mmp_update_interval", "no_copy_xattrs", "num_backup_sb", "offset",
-    "orphan_file_size", "packed_meta_blocks", "quotatype", "revision", "test_fs",
+    "desc_size",
+    "discard",
+    "mmp_update_interval",
+    "no_copy_xattrs",
+    "num_backup_sb",
+    "offset",
+    "orphan_file_size",
+    "packed_meta_blocks",
+    "quotatype",
+    "revision",
+    "test_fs",
 ];
 
 /// Who makes it, as mke2fs's `root_owner` without a value.

@@ -271,13 +271,43 @@ impl WatchedFs {
     }
 }
 
-impl FileSystem for WatchedFs {
-    fn root(&self) -> Ino {
-        self.next.root()
-    }
+/// Calls of which nothing is noted, as the file system below has them.
+macro_rules! pass_on {
+    ($($call:ident($($arg:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {$(
+        fn $call(&self, $($arg: $type),*) $(-> $answer)? {
+            self.next.$call($($arg),*)
+        }
+    )*};
+}
 
-    fn names_have_one_spelling(&self) -> bool {
-        self.next.names_have_one_spelling()
+impl FileSystem for WatchedFs {
+    pass_on! {
+        root() -> Ino;
+        names_have_one_spelling() -> bool;
+        getattr(ino: Ino) -> Result<Attr>;
+        hold(ino: Ino) -> Result<Attr>;
+        hold_number(ino: Ino);
+        let_go(ino: Ino, holds: u64) -> bool;
+        let_go_all();
+        readlink(ino: Ino) -> Result<Vec<u8>>;
+        flush(fh: Fh) -> Result<()>;
+        read(fh: Fh, offset: u64, len: usize) -> Result<Bytes>;
+        read_as(fh: Fh, offset: u64, len: usize, direct: bool) -> Result<Bytes>;
+        statfs() -> Result<StatFs>;
+        seek(fh: Fh, offset: u64, to: SeekTo) -> Result<u64>;
+        extents(ino: Ino, offset: u64, len: u64) -> Result<Vec<FileExtent>>;
+        getxattr(ino: Ino, name: &[u8]) -> Result<Vec<u8>>;
+        listxattr(ino: Ino) -> Result<Vec<Vec<u8>>>;
+        by_number(ino: Ino) -> Result<Attr>;
+        project(ino: Ino) -> Result<u32>;
+        label() -> Result<Vec<u8>>;
+        set_label(label: &[u8]) -> Result<()>;
+        inode_flags(ino: Ino) -> Result<u32>;
+        transact_policy() -> Result<TransactPolicy>;
+        set_transact_policy(policy: TransactPolicy) -> Result<()>;
+        begin_group() -> Result<()>;
+        end_group(commit: bool) -> Result<()>;
+        shutdown(how: Shutdown) -> Result<()>;
     }
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Attr> {
@@ -285,26 +315,6 @@ impl FileSystem for WatchedFs {
         let attr = self.next.lookup(dir, name)?;
         self.seen.lock().paths.seen(age, attr.ino, dir, name);
         Ok(attr)
-    }
-
-    fn getattr(&self, ino: Ino) -> Result<Attr> {
-        self.next.getattr(ino)
-    }
-
-    fn hold(&self, ino: Ino) -> Result<Attr> {
-        self.next.hold(ino)
-    }
-
-    fn hold_number(&self, ino: Ino) {
-        self.next.hold_number(ino);
-    }
-
-    fn let_go(&self, ino: Ino, holds: u64) -> bool {
-        self.next.let_go(ino, holds)
-    }
-
-    fn let_go_all(&self) {
-        self.next.let_go_all();
     }
 
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
@@ -330,10 +340,6 @@ impl FileSystem for WatchedFs {
     fn symlink(&self, dir: Ino, name: &[u8], target: &[u8], node: NewNode) -> Result<Attr> {
         let call = || self.next.symlink(dir, name, target, node);
         self.made(CallKind::Symlink, (dir, name), call, |attr| *attr)
-    }
-
-    fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
-        self.next.readlink(ino)
     }
 
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
@@ -400,21 +406,9 @@ impl FileSystem for WatchedFs {
         Ok(fh)
     }
 
-    fn flush(&self, fh: Fh) -> Result<()> {
-        self.next.flush(fh)
-    }
-
     fn release(&self, fh: Fh) -> Result<()> {
         self.seen.lock().opened.remove(&fh);
         self.next.release(fh)
-    }
-
-    fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<Bytes> {
-        self.next.read(fh, offset, len)
-    }
-
-    fn read_as(&self, fh: Fh, offset: u64, len: usize, direct: bool) -> Result<Bytes> {
-        self.next.read_as(fh, offset, len, direct)
     }
 
     fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
@@ -453,10 +447,6 @@ impl FileSystem for WatchedFs {
         self.synced(CallKind::FsyncDir, about, |_| Origin::Program, || self.next.fsyncdir(dir))
     }
 
-    fn statfs(&self) -> Result<StatFs> {
-        self.next.statfs()
-    }
-
     fn sync(&self) -> Result<()> {
         let promises = self.sync_promises(TransactMask::SYNC);
         let about = CallContext { promises, ..CallContext::default() };
@@ -486,54 +476,18 @@ impl FileSystem for WatchedFs {
         self.noted(CallKind::Fallocate, about, || self.next.fallocate(fh, what, offset, len))
     }
 
-    fn seek(&self, fh: Fh, offset: u64, to: SeekTo) -> Result<u64> {
-        self.next.seek(fh, offset, to)
-    }
-
-    fn extents(&self, ino: Ino, offset: u64, len: u64) -> Result<Vec<FileExtent>> {
-        self.next.extents(ino, offset, len)
-    }
-
-    fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        self.next.getxattr(ino, name)
-    }
-
     fn setxattr(&self, ino: Ino, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
         let about = self.on_inode(ino);
         self.noted(CallKind::Attributes, about, || self.next.setxattr(ino, name, value, how))
-    }
-
-    fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        self.next.listxattr(ino)
     }
 
     fn removexattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
         self.noted(CallKind::Attributes, self.on_inode(ino), || self.next.removexattr(ino, name))
     }
 
-    fn by_number(&self, ino: Ino) -> Result<Attr> {
-        self.next.by_number(ino)
-    }
-
-    fn project(&self, ino: Ino) -> Result<u32> {
-        self.next.project(ino)
-    }
-
     fn set_project(&self, ino: Ino, project: u32) -> Result<()> {
         let about = self.on_inode(ino);
         self.noted(CallKind::Attributes, about, || self.next.set_project(ino, project))
-    }
-
-    fn label(&self) -> Result<Vec<u8>> {
-        self.next.label()
-    }
-
-    fn set_label(&self, label: &[u8]) -> Result<()> {
-        self.next.set_label(label)
-    }
-
-    fn inode_flags(&self, ino: Ino) -> Result<u32> {
-        self.next.inode_flags(ino)
     }
 
     fn set_inode_flags(&self, ino: Ino, flags: u32) -> Result<()> {
@@ -551,25 +505,5 @@ impl FileSystem for WatchedFs {
         Err(FsError::Unsupported {
             what: "going back to a transaction point while recorded".into(),
         })
-    }
-
-    fn transact_policy(&self) -> Result<TransactPolicy> {
-        self.next.transact_policy()
-    }
-
-    fn set_transact_policy(&self, policy: TransactPolicy) -> Result<()> {
-        self.next.set_transact_policy(policy)
-    }
-
-    fn begin_group(&self) -> Result<()> {
-        self.next.begin_group()
-    }
-
-    fn end_group(&self, commit: bool) -> Result<()> {
-        self.next.end_group(commit)
-    }
-
-    fn shutdown(&self, how: Shutdown) -> Result<()> {
-        self.next.shutdown(how)
     }
 }

@@ -67,7 +67,7 @@ feature_set! {
     LARGE_FILE = 0x2, "large_file", ": a file of 2 GiB or more exists.";
     BTREE_DIR = 0x4, "btree_dir", " (never used).";
     HUGE_FILE = 0x8, "huge_file", ": files counted in blocks rather than sectors.";
-    GDT_CSUM = 0x10, "uninit_bg", ": group descriptors have crc16 checksums, uninitialised marks.";
+    GDT_CSUM = 0x10, "uninit_bg", ": group descriptors have crc16 sums and uninitialised marks.";
     DIR_NLINK = 0x20, "dir_nlink", ": directories may have more than 64,998 subdirectories.";
     EXTRA_ISIZE = 0x40, "extra_isize", ": room for the fields beyond 128 bytes is guaranteed.";
     HAS_SNAPSHOT = 0x80, "snapshot", " (never merged).";

@@ -13,6 +13,7 @@ mod bench;
 mod checksums;
 mod closing;
 mod copies;
+mod cut_short;
 mod gate;
 mod growing;
 mod last;

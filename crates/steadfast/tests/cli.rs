@@ -171,6 +171,7 @@ fn misuse_and_damage_have_their_own_statuses() {
     assert!(d.bad("ls nowhere.img /", 2).contains("nowhere.img"));
     assert!(d.bad("mkfs disk.img", 2).contains("--size"));
     d.bad("mkfs disk.img --size many", 2);
+    assert!(d.bad("mkfs /dev/full --size 16m", 2).contains("is a character device"));
     d.good("mkfs disk.img --size 16m");
     assert!(d.bad("mkfs disk.img", 2).contains("-F"));
     assert!(d.bad("mkfs -F -O magic disk.img", 2).contains("magic"));

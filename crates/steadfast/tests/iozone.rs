@@ -128,6 +128,9 @@ fn outputs_are_tried_before_the_run() {
         ("-t 2 --json no/such/place", "--json: cannot write no/such/place"),
         ("-Q -s 64k", "-Q: cannot write wol.dat"),
         ("-a -b same --json same", "name the same file"),
+        ("-a --resume wol.dat", "--resume wol.dat: Is a directory"),
+        ("-a --resume /dev/null", "--resume /dev/null: is not a regular file"),
+        ("-a -f wol.dat", "wol.dat: is a folder; name a file in it"),
         ("--image disk.img -a --json disk.img", "that file is read"),
     ] {
         let refused = run(folder.path(), &format!("iozone {words}"));

@@ -198,10 +198,11 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<NewImageFile>)> {
             device.with_context(|| format!("--size {}", steadfast_lab::size::shown(size)))?;
         return Ok((Arc::new(device), Some(NewImageFile::File(made))));
     }
+    // What is no image has no size to name.
+    let device = super::image::open_file(path, false)?;
     if size.is_some() {
         usage!("{}: exists, and has a size; leave out --size, or remove it", path.display());
     }
-    let device = super::image::open_file(path, false)?;
     if !args.force {
         refuse_member(&device).map_err(|error| match error.downcast::<Usage>() {
             Ok(what) => Usage(format!("{what}; -F takes it from the volume")).into(),

@@ -183,7 +183,7 @@ fn split_folder(options: &mut Options) -> Result<PathBuf> {
     Ok(common.unwrap_or_else(|| PathBuf::from(".")))
 }
 
-/// Refuses files that are images in use: they would be cut, written over and removed.
+/// Refuses folders, and files that are images in use: they would be cut, written over and removed.
 fn refuse_used(folder: &Path, options: &Options) -> Result<()> {
     let most = options.children.iter().copied().max().unwrap_or(0);
     let each = || (0..most).map(|child| options.file_of(child)).collect();
@@ -192,7 +192,11 @@ fn refuse_used(folder: &Path, options: &Options) -> Result<()> {
         None if options.matrix.is_some() => vec![options.base.clone()],
         None => each(),
     };
-    match files.iter().find_map(|file| in_use::by_whom(&folder.join(file))) {
+    let paths = || files.iter().map(|file| folder.join(file));
+    if let Some(path) = paths().find(|path| path.is_dir()) {
+        usage!("iozone: {}: is a folder; name a file in it", path.display());
+    }
+    match paths().find_map(|path| in_use::by_whom(&path)) {
         Some(busy) => Err(busy.context("iozone")),
         None => Ok(()),
     }

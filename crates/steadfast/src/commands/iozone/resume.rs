@@ -9,7 +9,7 @@ use steadfast_bench::iozone::options::Matrix;
 use steadfast_bench::iozone::{Options, Surroundings};
 use steadfast_vfs::bounded;
 
-use crate::output;
+use crate::{Usage, output};
 
 /// Bytes of a file of cells, at most.
 const RESUME_MAX: u64 = 64 << 20;
@@ -67,7 +67,10 @@ impl Progress {
         let about = || format!("--resume {path}");
         let mut how = File::options();
         let file = how.read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = file.with_context(about)?;
+        let mut file = file.map_err(|e| Usage(format!("iozone: {}: {e}", about())))?;
+        if !file.metadata().with_context(about)?.is_file() {
+            usage!("iozone: --resume {path}: is not a regular file; name one");
+        }
         let text = bounded::text(path.as_ref(), RESUME_MAX).with_context(about)?;
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
         let mut lines = whole.lines();

@@ -139,6 +139,10 @@ fn outputs_are_tried_before_the_run() {
         assert_eq!(String::from_utf8_lossy(&refused.stdout), "", "{words}");
     }
     assert!(std::fs::read(folder.path().join("disk.img")).unwrap() == image);
+    // One that cannot be written in the end takes nothing from the others.
+    let failed = run(folder.path(), "iozone -a -g 64k -i 0 -b sheet --json /dev/full");
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(std::fs::metadata(folder.path().join("sheet")).unwrap().len() > 0);
 }
 
 #[test]

@@ -103,6 +103,22 @@ fn rule_what_the_partial_leg_holds_is_written_too() {
     });
 }
 
+/// What other legs lack is copied to them alone: places in memory are for what is read.
+#[test]
+fn a_resync_of_disks_takes_no_place_in_the_partial_leg() {
+    simulated(|| {
+        let mut rng = Rng::new(1);
+        let disks = ["a", "b"].map(|name| Medium::used(name, false, &mut rng));
+        let b = bench_of(disks.into_iter().chain([Medium::small("ram", FRAMES)]).collect());
+        (0..BLOCKS).for_each(|n| b.write(n, n));
+        b.mirror.offline(1).unwrap();
+        (0..BLOCKS).for_each(|n| b.write(n, 100 + n));
+        b.mirror.online(1, None).unwrap();
+        assert!(b.mirror.resync(ResyncThrottle::default()).unwrap().bytes > 0);
+        assert_eq!(b.mirror.status().legs[2].held_bytes, Some(0));
+    });
+}
+
 /// The map remembers what was hot; after a start the leg is blank, and is filled with that.
 #[test]
 fn rule_a_partial_leg_is_filled_hottest_first_after_a_restart() {

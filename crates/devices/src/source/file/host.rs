@@ -35,6 +35,12 @@ pub(super) fn rotational(dev: Dev) -> bool {
     line(disk(dev).join("queue/rotational")).as_deref() == Some("1")
 }
 
+/// Whether the block device takes no writes (`blockdev --setro`).
+pub(super) fn is_read_only(dev: Dev) -> bool {
+    let of = format!("/sys/dev/block/{}:{}/ro", major(dev), minor(dev));
+    line(of).as_deref() == Some("1")
+}
+
 /// Manufacturer's name of the disk.
 pub(super) fn model(dev: Dev) -> Option<String> {
     let folder = disk(dev);

@@ -291,6 +291,9 @@ fn while_busy<T>(attempt: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Res
     attempt()
 }
 
+/// What is tried where it may be written to.
+const FOR_BOTH: &str = "open it for reading and writing";
+
 /// Opens, with `O_DIRECT` if that is wanted and not refused at once; then the reason is returned.
 fn open_file(
     path: &Path,
@@ -316,9 +319,13 @@ fn open_file(
             process: None,
         },
         _ if options.read_only => system(path, "open it for reading", e),
-        _ => system(path, "open it for reading and writing", e),
+        _ => system(path, FOR_BOTH, e),
     })?;
-    Ok((file, refused))
+    // The kernel opens it, and fails each write.
+    let is_refused = is_device && !options.read_only && {
+        rustix::fs::fstat(&file).is_ok_and(|stat| host::is_read_only(stat.st_rdev))
+    };
+    if is_refused { Err(system(path, FOR_BOTH, Errno::ROFS)) } else { Ok((file, refused)) }
 }
 
 /// A block device that somebody has opened exclusively: a mount does, too.

@@ -246,6 +246,15 @@ impl Drop for Loop {
 }
 
 #[test]
+fn a_block_device_that_takes_no_writes_is_not_opened_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(device) = Loop::attach(&image(&folder, 1 << 20), &["-r"]) else { return };
+    let error = FileDevice::open(&device.0, &FileOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("writing: Read-only file system"), "{error}");
+    FileDevice::open(&device.0, &FileOptions::reading()).unwrap().read(0, 512).unwrap();
+}
+
+#[test]
 fn a_block_device_conforms_and_is_exclusive() {
     let folder = tempfile::tempdir().unwrap();
     for (sector, block) in [("512", 512), ("4096", 4096)] {

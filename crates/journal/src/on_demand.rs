@@ -11,7 +11,8 @@ impl Journal {
     /// nothing has joined.
     ///
     /// # Errors
-    /// [`JournalError::Aborted`], and refused when the journal is closed.
+    /// [`JournalError::Aborted`](crate::JournalError::Aborted), and refused when the journal is
+    /// closed.
     pub fn close_running(&self) -> Result<Option<Tid>> {
         let shared = &*self.shared;
         let mut st = shared.state.lock();

@@ -26,8 +26,12 @@ pub fn text(kind: &ModelKind) -> String {
     let defaults = defaults(kind);
     for p in kind.parameters {
         let unit = if p.unit.is_empty() { String::new() } else { format!(" {}", p.unit) };
+        let default = match is_given(&defaults[p.name]) {
+            true => format!("{}{unit}", defaults[p.name]),
+            false => "not given".to_owned(),
+        };
         text.push('\n');
-        text += &wrapped(&format!("{} = {}{unit}", p.name, defaults[p.name]), 0);
+        text += &wrapped(&format!("{} = {default}", p.name), 0);
         text += &wrapped(&p.summary(), 4);
         if let Some(words) = words(p) {
             text += &wrapped(&format!("One of: {words}."), 4);
@@ -114,9 +118,20 @@ fn words(p: &Parameter) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
+/// Whether anything is said: not by a list or a table without values.
+fn is_given(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Array(values) => !values.is_empty(),
+        Value::Object(values) => values.values().any(|v| is_given(v) && *v != json!(0.0)),
+        _ => true,
+    }
+}
+
 /// A value without what Markdown takes for the end of a cell.
 fn cell(value: &Value) -> String {
     let text = match value {
+        value if !is_given(value) => "-".to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };

@@ -209,7 +209,7 @@ impl Scenario {
     pub(crate) fn with_model(&self, device: &str, model: ModelParams) -> Scenario {
         let mut changed = self.clone();
         if let Some(device) = changed.topology.devices.get_mut(device) {
-            device.source = DeviceSource::Model(model);
+            device.source = DeviceSource::Model(Box::new(model));
         }
         changed
     }

@@ -69,7 +69,7 @@ pub struct DeviceSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceSource {
     /// A model: its kind with its parameters.
-    Model(ModelParams),
+    Model(Box<ModelParams>),
     /// A file, a block device, a range of memory or a volume of this machine
     /// ([`path::open`](crate::path::open)).
     Path(PathBuf),

@@ -61,6 +61,11 @@ macro_rules! kinds {
                 match self { $(ModelParams::$variant(p) => p.check(),)* }
             }
 
+            /// What is possible but hardly meant, each in words.
+            pub fn warnings(&self) -> Vec<String> {
+                match self { $(ModelParams::$variant(p) => p.warnings(),)* }
+            }
+
             /// Makes the device, empty, in the caller's world.
             ///
             /// # Errors

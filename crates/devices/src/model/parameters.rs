@@ -105,6 +105,16 @@ pub(crate) trait ParameterValue: DeserializeOwned {
 
 impl ParameterValue for bool {}
 impl ParameterValue for String {}
+impl<T: DeserializeOwned> ParameterValue for Vec<T> {}
+impl<T: ParameterValue> ParameterValue for Box<T> {}
+
+impl<T: ParameterValue> ParameterValue for Option<T> {
+    const WORDS: &'static [&'static str] = T::WORDS;
+
+    fn number(&self) -> Option<f64> {
+        self.as_ref().and_then(T::number)
+    }
+}
 
 /// The types that are numbers, and how they are one.
 macro_rules! numbers {
@@ -185,6 +195,11 @@ pub trait Describe: ParameterTable {
     /// As [`check`](Self::check).
     fn check_together(&self) -> Result<(), ModelError> {
         Ok(())
+    }
+
+    /// What is possible but hardly meant, each in words.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// That a parameter makes no sense.

@@ -234,7 +234,8 @@ fn alternatives(p: &Parameter, value: &Value) -> Vec<Value> {
         Value::Bool(b) => vec![Value::from(!b)],
         Value::Number(n) => match n.as_u64() {
             Some(n) => thirds(n).map(Value::from).collect(),
-            None => n.as_f64().map_or_else(Vec::new, |x| {
+            // A third of nothing is nothing.
+            None => n.as_f64().filter(|x| *x != 0.0).map_or_else(Vec::new, |x| {
                 [2.0, 4.0].map(|f| Value::from(round(x * f / 3.0))).to_vec()
             }),
         },

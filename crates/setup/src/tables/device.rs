@@ -56,7 +56,9 @@ impl Value for DeviceSpec {
         let form = DeviceForm::take(&fields);
         let source = match (fields.has("path"), fields.at("kind")) {
             (true, _) => path(&fields).map(DeviceSource::Path),
-            (false, Some(kind)) => model(&fields, kind_of(&kind)?).map(DeviceSource::Model),
+            (false, Some(kind)) => {
+                model(&fields, kind_of(&kind)?).map(|m| DeviceSource::Model(Box::new(m)))
+            }
             (false, None) => {
                 let help = "a model (lab devices lists the kinds), or a file or device of this \
                             machine";

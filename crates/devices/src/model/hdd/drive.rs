@@ -12,9 +12,11 @@ use std::ops::Range;
 use steadfast_block::rng::Rng;
 use steadfast_runtime::random_u64;
 
+use super::access::{Arrival, read_by, sent};
 use super::geometry::Track;
-use super::mechanics::{Mechanics, Transfer};
-use super::params::{HddParams, QueuePolicy, WriteCacheMode};
+use super::mechanics::{Mechanics, Piece, Transfer};
+use super::overhead::{Controller, LastCommand, Timing};
+use super::params::{HddParams, LookAheadUntil, QueuePolicy, WriteCacheMode};
 use super::read_cache::ReadCache;
 use super::write_buffer::WriteBuffer;
 use crate::model::ModelError;
@@ -34,30 +36,53 @@ struct PendingCommand {
     command: Command,
     sectors: Range<u64>,
     arrived_ns: u64,
-    /// When the last byte of a write will have come over the link; when the first of a read may
-    /// go out over it.
-    data_ns: u64,
+    timing: Timing,
+    /// The data of a write that is not buffered.
+    data: Option<Arrival>,
 }
 
 impl PendingCommand {
     fn writes(&self) -> bool {
         matches!(self.command.op, CommandKind::Write { .. })
     }
+
+    fn len(&self) -> u64 {
+        self.sectors.end - self.sectors.start
+    }
+
+    fn answer(&self) -> Answer {
+        let last = match self.command.op {
+            CommandKind::Read => Some(LastCommand::Read),
+            CommandKind::Write { .. } => Some(LastCommand::Write(self.sectors.end)),
+            CommandKind::Flush | CommandKind::Discard => None,
+        };
+        Answer { id: self.command.id, last, buffered: None }
+    }
 }
 
-/// Something decided that will happen by itself.
+/// The answer is with the host.
 #[derive(Debug)]
-enum HostEvent {
-    /// The answer is with the host.
-    Answered(u64),
-    /// A write is in the buffer, and the host gets its completion.
-    Buffered { id: u64, sectors: Range<u64> },
+struct Answer {
+    id: u64,
+    /// What it was, if it was a read or a write.
+    last: Option<LastCommand>,
+    /// What is complete in the buffer with it.
+    buffered: Option<(Range<u64>, Arrival)>,
 }
 
 /// Whose transfer the arm is making.
 #[derive(Debug)]
 enum TransferPurpose {
-    Host { waiting: PendingCommand, segment: Option<u64> },
+    /// A read: the pieces over which the arm passes, after sectors that are in the drive.
+    Read {
+        waiting: PendingCommand,
+        segment: u64,
+        from_ns: u64,
+        pieces: Vec<Piece>,
+    },
+    Write {
+        waiting: PendingCommand,
+    },
     Buffer,
 }
 
@@ -73,7 +98,13 @@ struct LookAhead {
 enum ArmState {
     Nothing,
     LookAhead(LookAhead),
-    Transfer { transfer: Transfer, sectors: u64, ends_ns: u64, purpose: TransferPurpose },
+    /// Up to a sector and the track where that leaves the head.
+    Transfer {
+        end: u64,
+        track: Track,
+        ends_ns: u64,
+        purpose: TransferPurpose,
+    },
 }
 
 /// A flush that waits until everything up to `covers` is on the medium.
@@ -94,6 +125,7 @@ enum Choice {
 pub struct Drive {
     p: HddParams,
     mechanics: Mechanics,
+    controller: Controller,
     arriving: VecDeque<PendingCommand>,
     queue: Vec<PendingCommand>,
     /// Writes that found the buffer full, in order.
@@ -101,7 +133,7 @@ pub struct Drive {
     flushes: Vec<QueuedFlush>,
     cache: ReadCache,
     buffer: WriteBuffer,
-    host_events: Agenda<HostEvent>,
+    answers: Agenda<Answer>,
     arm_state: ArmState,
     track: Track,
     /// Whether the last transfer was out of the buffer.
@@ -130,11 +162,10 @@ impl Drive {
 
     /// A command has been decoded.
     fn become_ready(&mut self, at: u64, mut w: PendingCommand) {
-        let id = w.command.id;
         match w.command.op {
             // Nothing to do on a disk that does not know which sectors are in use.
-            CommandKind::Discard => self.host_events.enter(at, HostEvent::Answered(id)),
-            CommandKind::Flush => self.flush(at, id),
+            CommandKind::Discard => self.answers.enter(at, w.answer()),
+            CommandKind::Flush => self.flush(at, &w),
             CommandKind::Read => {
                 if !self.answer_from_cache(at, &w) {
                     self.queue.push(w);
@@ -144,40 +175,53 @@ impl Drive {
                 let lying = self.p.write_cache == WriteCacheMode::Lying;
                 let buffered = self.p.write_cache != WriteCacheMode::Off
                     && (!fua || lying)
-                    && self.buffer.can_hold(w.sectors.end - w.sectors.start);
+                    && self.buffer.can_hold(w.len());
                 if buffered {
                     self.for_space.push_back(w);
                     self.fill_buffer(at);
                 } else {
-                    w.data_ns = self.receive(at, w.command.len);
+                    w.data = Some(self.receive(at, &w));
                     self.queue.push(w);
                 }
             }
         }
     }
 
-    fn flush(&mut self, at: u64, id: u64) {
+    fn flush(&mut self, at: u64, w: &PendingCommand) {
         let covers = self.buffer.completed();
         if self.p.write_cache == WriteCacheMode::Lying || self.buffer.is_durable(covers) {
-            self.host_events.enter(at, HostEvent::Answered(id));
+            self.answers.enter(at, w.answer());
         } else {
-            self.flushes.push(QueuedFlush { id, covers });
+            self.flushes.push(QueuedFlush { id: w.command.id, covers });
         }
     }
 
-    /// When `len` bytes from the host will have come, if they are asked for at `at`.
-    fn receive(&mut self, at: u64, len: u64) -> u64 {
-        self.link_in_free_ns =
-            self.link_in_free_ns.max(at) + transfer_ns(len, self.p.interface_mb_per_s);
-        self.link_in_free_ns
+    /// When the sectors of a write will have come from the host, which may send them at `at`.
+    fn receive(&mut self, at: u64, w: &PendingCommand) -> Arrival {
+        let from = self.link_in_free_ns.max(at).max(w.timing.ready_ns + w.timing.data_ns);
+        let rate = self.p.interface_write_mb_per_s.unwrap_or(self.p.interface_mb_per_s);
+        self.link_in_free_ns = from + transfer_ns(w.command.len, rate);
+        let sector_ns = SECTOR as f64 * 1e3 / rate;
+        Arrival { last_ns: self.link_in_free_ns, sectors: w.len(), sector_ns }
     }
 
-    /// Sends the data of a read that could begin at `from` and is complete in the drive at `at`.
-    fn send(&mut self, from: u64, at: u64, w: &PendingCommand) {
-        let link =
-            self.link_out_free_ns.max(from) + transfer_ns(w.command.len, self.p.interface_mb_per_s);
-        self.link_out_free_ns = link.max(at);
-        self.host_events.enter(self.link_out_free_ns, HostEvent::Answered(w.command.id));
+    /// Sends a read that is complete in the drive at `at`, and answers it. Of it `cached` sectors
+    /// were there at `from_ns`, the others are read by `pieces`.
+    fn send(&mut self, at: u64, from_ns: u64, cached: u64, pieces: &[Piece], w: &PendingCommand) {
+        let rate = self.p.interface_mb_per_s;
+        self.link_out_free_ns = match self.p.link_by_sector {
+            false => {
+                (self.link_out_free_ns.max(from_ns) + transfer_ns(w.command.len, rate)).max(at)
+            }
+            true => {
+                // OK to cast: a share of the sectors.
+                let mark = ((w.len() as f64 * self.p.read_water_mark) as u64).max(1);
+                let marked = if mark <= cached { from_ns } else { read_by(pieces, mark - cached) };
+                let first = self.link_out_free_ns.max(marked) + transfer_ns(cached * SECTOR, rate);
+                sent(first, SECTOR as f64 * 1e3 / rate, pieces)
+            }
+        };
+        self.answers.enter(self.link_out_free_ns + w.timing.end_ns, w.answer());
     }
 
     fn answer_from_cache(&mut self, at: u64, w: &PendingCommand) -> bool {
@@ -189,71 +233,77 @@ impl Drive {
         if let Some(segment) = self.cache.touch(&w.sectors) {
             self.extend_look_ahead(at, segment, w.sectors.end);
         }
-        self.send(at, at, w);
+        self.send(at, at, w.len(), &[], w);
         true
     }
 
-    /// Lets writes that wait for space into the buffer, in order, while there is space.
+    /// Whether the first of some sectors is in the drive; looked at where it matters.
+    fn is_begun_in_cache(&mut self, at: u64, sectors: &Range<u64>) -> bool {
+        if !self.controller.looks_at_cache() {
+            return false;
+        }
+        self.note_look_ahead(at);
+        let first = sectors.start..(sectors.start + 1).min(sectors.end);
+        self.cache.missing_from(&first) != first.start || self.buffer.holds(&first)
+    }
+
+    /// Lets writes that wait for space into the buffer, in order, while there is space. With
+    /// `link_by_sector` the arm may begin with them while their data come.
     fn fill_buffer(&mut self, at: u64) {
         while let Some(w) = self.for_space.front() {
-            if !self.buffer.take(w.sectors.end - w.sectors.start) {
+            if !self.buffer.take(&w.sectors) {
                 return;
             }
             // OK to unwrap: it was just there.
             let w = self.for_space.pop_front().unwrap();
             self.forget_cached(at, &w.sectors);
-            let received = self.receive(at, w.command.len);
-            let id = w.command.id;
-            self.host_events.enter(received, HostEvent::Buffered { id, sectors: w.sectors });
-        }
-    }
-
-    fn happen(&mut self, at: u64, what: HostEvent, done: &mut Vec<CommandCompletion>) {
-        match what {
-            HostEvent::Answered(id) => done.push(CommandCompletion::well(id)),
-            HostEvent::Buffered { id, sectors } => {
-                self.buffer.accept(sectors, at);
-                done.push(CommandCompletion::well(id));
+            let data = self.receive(at, &w);
+            let (mut answer, at_ns) = (w.answer(), data.last_ns + w.timing.end_ns);
+            match self.p.link_by_sector {
+                true => self.buffer.accept(w.sectors, at, data),
+                false => answer.buffered = Some((w.sectors, data)),
             }
+            self.answers.enter(at_ns, answer);
         }
     }
 
     /// The transfer that the arm was making is complete.
     fn finish_transfer(&mut self, at: u64) {
         let arm_state = std::mem::replace(&mut self.arm_state, ArmState::Nothing);
-        let ArmState::Transfer { transfer, sectors, purpose, .. } = arm_state else { return };
-        let end = transfer.sector + sectors;
-        self.track = self.mechanics.finish(transfer, sectors).1;
+        let ArmState::Transfer { end, track, purpose, .. } = arm_state else { return };
+        self.track = track;
         match purpose {
             TransferPurpose::Buffer => {
                 self.buffer.finish();
                 self.fill_buffer(at);
                 self.finish_flushes(at);
             }
-            TransferPurpose::Host { waiting, segment: Some(segment) } => {
+            TransferPurpose::Read { waiting, segment, from_ns, pieces } => {
                 self.cache.fill(segment, end);
-                self.send(waiting.data_ns, at, &waiting);
+                let read: u64 = pieces.iter().map(|p| p.sectors).sum();
+                let cached = waiting.len().saturating_sub(read);
+                self.send(at, from_ns, cached, &pieces, &waiting);
                 self.look_ahead(at, end, segment);
             }
-            TransferPurpose::Host { waiting, segment: None } => {
-                self.host_events.enter(at, HostEvent::Answered(waiting.command.id));
+            TransferPurpose::Write { waiting } => {
+                self.answers.enter(at + waiting.timing.end_ns, waiting.answer());
             }
         }
     }
 
     fn finish_flushes(&mut self, at: u64) {
-        let (buffer, host_events) = (&self.buffer, &mut self.host_events);
+        let (buffer, answers) = (&self.buffer, &mut self.answers);
         self.flushes.retain(|flush| {
             let durable = buffer.is_durable(flush.covers);
             if durable {
-                host_events.enter(at, HostEvent::Answered(flush.id));
+                answers.enter(at, Answer { id: flush.id, last: None, buffered: None });
             }
             !durable
         });
     }
 
     fn look_ahead(&mut self, at: u64, sector: u64, segment: u64) {
-        let until = self.look_ahead_limit(sector);
+        let until = self.look_ahead_limit(sector, segment);
         if self.p.look_ahead && sector < until {
             let start_ns = self.mechanics.reach(at, self.track, sector, false);
             let next = Transfer { start_ns, sector, writes: false };
@@ -261,21 +311,34 @@ impl Drive {
         }
     }
 
-    /// How far to read ahead of a host that has asked for all up to `asked`: more would push what
-    /// it asks for next out of the segment.
-    fn look_ahead_limit(&self, asked: u64) -> u64 {
-        (asked + self.cache.segment_sectors()).min(self.p.sectors)
+    /// How far to read ahead of a host that has asked for all up to `asked`: more than a segment
+    /// would push what it asks for next out of the segment.
+    fn look_ahead_limit(&self, asked: u64, segment: u64) -> u64 {
+        let geometry = &self.mechanics.geometry;
+        let sectors = self.p.look_ahead_sectors.map_or(self.cache.segment_sectors(), u64::from);
+        let until = match self.p.look_ahead_until {
+            LookAheadUntil::Sectors => asked + sectors,
+            LookAheadUntil::Track => geometry.track_of(asked - 1).1.min(asked + sectors),
+            LookAheadUntil::Cylinder => geometry.cylinder_end(asked - 1).min(asked + sectors),
+            LookAheadUntil::Tracks => {
+                let (first, end) = geometry.track_of(asked);
+                let goes_on = self.cache.start(segment).is_some_and(|start| start < first);
+                if goes_on { geometry.track_of(end).1 } else { end }
+            }
+        };
+        until.min(self.p.sectors)
     }
 
     /// The host has been given all up to `asked` from a segment. If it is the one being filled,
     /// the arm may go on for longer; if it had stopped, it has to wait for the platter again.
     fn extend_look_ahead(&mut self, at: u64, segment: u64, asked: u64) {
-        let limit = self.look_ahead_limit(asked);
+        let limit = self.look_ahead_limit(asked, segment);
         let ArmState::LookAhead(l) = &mut self.arm_state else { return };
-        if l.segment != segment || limit <= l.until {
+        let ended = l.next.sector == l.until;
+        if l.segment != segment || limit <= l.until || (ended && !self.p.look_ahead_after_hit) {
             return;
         }
-        if l.next.sector == l.until {
+        if ended {
             l.next.start_ns = self.mechanics.reach(at, self.track, l.next.sector, false);
         }
         l.until = limit;
@@ -333,9 +396,8 @@ impl Drive {
                 self.begin(at, next, waiting);
             }
             Some(Choice::Buffered(i)) => {
-                let sectors = self.buffer.begin(i);
-                let start_ns = self.arrive(at, sectors.start, true);
-                self.transfer(start_ns, sectors, 0, TransferPurpose::Buffer);
+                let (sectors, data) = self.buffer.begin(i);
+                self.write(at, sectors, data, TransferPurpose::Buffer);
             }
         }
     }
@@ -400,66 +462,86 @@ impl Drive {
         self.mechanics.reach(at, self.track, sector, writes)
     }
 
-    /// When the head really is at `sector`: the arm may take longer or shorter than the curve.
-    fn arrive(&mut self, at: u64, sector: u64, writes: bool) -> u64 {
-        let mechanics = &self.mechanics;
+    /// When the arm sets out, if it is free at `at`: what makes the seek longer or shorter than
+    /// the curve says is put into this.
+    fn set_out(&mut self, at: u64, sector: u64) -> u64 {
         let variation = ms(self.p.seek_variation_ms);
-        if variation == 0 || mechanics.geometry.locate(sector).track == self.track {
-            return mechanics.reach(at, self.track, sector, writes);
+        if variation == 0 || self.mechanics.geometry.locate(sector).track == self.track {
+            return at;
         }
         // No seek is shorter than the variation (the parameters' check), so none ends early.
-        let began = (at + self.luck.below(2 * variation + 1)).saturating_sub(variation);
-        mechanics.reach(began, self.track, sector, writes)
+        (at + self.luck.below(2 * variation + 1)).saturating_sub(variation)
     }
 
     /// Begins the transfer of a queued command, at the first sector that is not cached.
-    fn begin(&mut self, at: u64, next: Option<u64>, mut w: PendingCommand) {
-        if w.writes() {
+    fn begin(&mut self, at: u64, next: Option<u64>, w: PendingCommand) {
+        if let Some(data) = w.data {
             self.forget_cached(at, &w.sectors);
-            let start_ns = self.arrive(at, w.sectors.start, true);
-            let (sectors, data_ns) = (w.sectors.clone(), w.data_ns);
-            self.transfer(
-                start_ns,
-                sectors,
-                data_ns,
-                TransferPurpose::Host { waiting: w, segment: None },
-            );
+            self.write(at, w.sectors.clone(), data, TransferPurpose::Write { waiting: w });
             return;
         }
         let first = self.cache.missing_from(&w.sectors);
         let end = w.sectors.end;
-        if let (ArmState::LookAhead(l), true) = (&self.arm_state, next == Some(first)) {
+        let goes_on = next == Some(first) && matches!(self.arm_state, ArmState::LookAhead(_));
+        let (segment, pieces) = match (&self.arm_state, goes_on) {
             // The head is moving over just these sectors.
-            let l = *l;
-            w.data_ns = at;
-            let purpose = TransferPurpose::Host { waiting: w, segment: Some(l.segment) };
-            self.transfer(l.next.start_ns, l.next.sector..end, 0, purpose);
-            return;
-        }
-        let segment = self.cache.open(first);
-        let start_ns = self.arrive(at, first, false);
-        w.data_ns = start_ns;
-        let purpose = TransferPurpose::Host { waiting: w, segment: Some(segment) };
-        self.transfer(start_ns, first..end, 0, purpose);
+            (ArmState::LookAhead(l), true) => {
+                (l.segment, self.mechanics.pieces(l.next, end - l.next.sector).collect())
+            }
+            _ => self.seek_and_read(at, first, end),
+        };
+        self.wrote_out = false;
+        let (ends_ns, track) = self.passed_over(&pieces);
+        // Side by side with the medium the link begins when the head is there, if it is not yet.
+        let from_ns = match pieces.first() {
+            Some(piece) if !self.p.link_by_sector && !goes_on => piece.start_ns,
+            _ => at,
+        };
+        let purpose = TransferPurpose::Read { waiting: w, segment, from_ns, pieces };
+        self.arm_state = ArmState::Transfer { end, track, ends_ns, purpose };
     }
 
-    fn transfer(
-        &mut self,
-        start_ns: u64,
-        range: Range<u64>,
-        data_ns: u64,
-        purpose: TransferPurpose,
-    ) {
-        let writes = match &purpose {
-            TransferPurpose::Buffer => true,
-            TransferPurpose::Host { waiting, .. } => waiting.writes(),
+    fn seek_and_read(&mut self, at: u64, first: u64, end: u64) -> (u64, Vec<Piece>) {
+        let set_out = self.set_out(at, first);
+        let place = self.mechanics.geometry.locate(first);
+        let landed = set_out + self.mechanics.move_time(self.track, place.track, false);
+        let pieces = self.mechanics.read(set_out, self.track, (first, end), self.p.read_on_arrival);
+        let segment = self.cache.open(first);
+        if let (true, Some(piece)) = (self.p.keep_passed, pieces.first()) {
+            let passed = piece.start_ns.saturating_sub(landed) / piece.sector_ns().max(1);
+            let (track_begins, _) = self.mechanics.geometry.track_of(first);
+            self.cache.extend_back(segment, first.saturating_sub(passed).max(track_begins));
+        }
+        (segment, pieces)
+    }
+
+    /// Begins a write whose data come as `data` says.
+    fn write(&mut self, at: u64, sectors: Range<u64>, data: Arrival, purpose: TransferPurpose) {
+        let set_out = self.set_out(at, sectors.start);
+        let place = self.mechanics.geometry.locate(sectors.start);
+        let least = ms(self.p.write_start_ms);
+        let moved = self.mechanics.move_time(self.track, place.track, true).max(least);
+        let (by_sector, len) = (self.p.link_by_sector, sectors.end - sectors.start);
+        let buffered = match by_sector {
+            true => data.of(u64::from(self.p.write_start_sectors)) + least,
+            false => 0,
+        };
+        let start_ns = self.mechanics.geometry.passes(&place, (set_out + moved).max(buffered));
+        let transfer = Transfer { start_ns, sector: sectors.start, writes: true };
+        let pieces = match by_sector {
+            true => self.mechanics.write(transfer, len, data),
+            false => self.mechanics.pieces(transfer, len).collect(),
         };
         self.wrote_out = matches!(purpose, TransferPurpose::Buffer);
-        let transfer = Transfer { start_ns, sector: range.start, writes };
-        let sectors = range.end - range.start;
-        let (ends_ns, _) = self.mechanics.finish(transfer, sectors);
-        let ends_ns = ends_ns.max(data_ns);
-        self.arm_state = ArmState::Transfer { transfer, sectors, ends_ns, purpose };
+        let (end, (ends_ns, track)) = (sectors.end, self.passed_over(&pieces));
+        let ends_ns = if self.wrote_out { ends_ns } else { ends_ns.max(data.last_ns) };
+        self.arm_state = ArmState::Transfer { end, track, ends_ns, purpose };
+    }
+
+    /// When the head has passed over the last of `pieces`, and where it then is.
+    fn passed_over(&self, pieces: &[Piece]) -> (u64, Track) {
+        let ends_ns = pieces.iter().map(|p| p.end_ns).max().unwrap_or(0);
+        (ends_ns, pieces.last().map_or(self.track, |p| p.track))
     }
 }
 
@@ -470,16 +552,18 @@ impl Physics for Drive {
 
     fn new(params: &HddParams) -> Result<Self, ModelError> {
         let cache_sectors = kib(params.read_cache_kb) / SECTOR;
-        let segment_sectors = cache_sectors / u64::from(params.read_segments);
+        let equal = cache_sectors / u64::from(params.read_segments);
+        let segment_sectors = params.segment_sectors.map_or(equal, u64::from);
         Ok(Drive {
             mechanics: Mechanics::new(params)?,
+            controller: Controller::new(params),
             arriving: VecDeque::new(),
             queue: Vec::new(),
             for_space: VecDeque::new(),
             flushes: Vec::new(),
             cache: ReadCache::new(params.read_segments as usize, segment_sectors),
-            buffer: WriteBuffer::new(kib(params.write_buffer_kb) / SECTOR),
-            host_events: Agenda::default(),
+            buffer: WriteBuffer::new(kib(params.write_buffer_kb) / SECTOR, params.write_runs),
+            answers: Agenda::default(),
             arm_state: ArmState::Nothing,
             track: Track { cylinder: 0, head: 0 },
             wrote_out: false,
@@ -496,32 +580,42 @@ impl Physics for Drive {
 
     fn arrive(&mut self, at_ns: u64, command: Command) -> Option<u64> {
         let sectors = command.offset / SECTOR..(command.offset + command.len) / SECTOR;
-        self.arriving.push_back(PendingCommand { command, sectors, arrived_ns: at_ns, data_ns: 0 });
+        let timing = match command.op {
+            CommandKind::Read => {
+                let is_cached = self.is_begun_in_cache(at_ns, &sectors);
+                self.controller.read(at_ns, is_cached)
+            }
+            CommandKind::Write { .. } => self.controller.write(at_ns, sectors.start),
+            CommandKind::Flush | CommandKind::Discard => self.controller.other(at_ns),
+        };
+        let w = PendingCommand { command, sectors, arrived_ns: at_ns, timing, data: None };
+        let behind = self.arriving.partition_point(|w| w.timing.ready_ns <= timing.ready_ns);
+        self.arriving.insert(behind, w);
         None
     }
 
     fn next_event(&self) -> Option<u64> {
-        let ready = self.arriving.front().map(|w| w.arrived_ns + ms(self.p.controller_overhead_ms));
+        let ready = self.arriving.front().map(|w| w.timing.ready_ns);
         let ends = match &self.arm_state {
             ArmState::Transfer { ends_ns, .. } => Some(*ends_ns),
             _ => None,
         };
-        [ready, ends, self.host_events.next()].into_iter().flatten().min()
+        [ready, ends, self.answers.next()].into_iter().flatten().min()
     }
 
     fn advance(&mut self, until_ns: u64, done: &mut Vec<CommandCompletion>) {
         while let Some(at) = self.next_event().filter(|at| *at <= until_ns) {
-            while let Some((_, what)) = self.host_events.take_due(at) {
-                self.happen(at, what, done);
+            while let Some((_, answer)) = self.answers.take_due(at) {
+                self.controller.last = answer.last.unwrap_or(self.controller.last);
+                if let Some((sectors, data)) = answer.buffered {
+                    self.buffer.accept(sectors, at, data);
+                }
+                done.push(CommandCompletion::well(answer.id));
             }
             if matches!(&self.arm_state, ArmState::Transfer { ends_ns, .. } if *ends_ns <= at) {
                 self.finish_transfer(at);
             }
-            while self
-                .arriving
-                .front()
-                .is_some_and(|w| w.arrived_ns + ms(self.p.controller_overhead_ms) <= at)
-            {
+            while self.arriving.front().is_some_and(|w| w.timing.ready_ns <= at) {
                 // OK to unwrap: it was just there.
                 let w = self.arriving.pop_front().unwrap();
                 self.become_ready(at, w);

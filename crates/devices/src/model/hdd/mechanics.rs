@@ -2,15 +2,20 @@
 
 use super::geometry::{Geometry, SectorPosition, Track};
 use super::params::HddParams;
-use super::seek::SeekCurve;
+use super::seek::{Seek, SeekCurve, SeekTable};
 use crate::model::ModelError;
 use crate::model::parameters::Describe;
+use crate::model::units::ms;
 
 #[derive(Debug)]
 pub(super) struct Mechanics {
     pub geometry: Geometry,
-    pub read_seek: SeekCurve,
-    pub write_seek: SeekCurve,
+    read_seek: Seek,
+    write_seek: Seek,
+    /// Another surface, for a read and for a write, beside the seek.
+    head_switch_ns: [u64; 2],
+    /// What a write takes longer than `write_seek` and the head switch say.
+    write_settle_ns: u64,
 }
 
 /// A transfer whose first sector is under the head at `start_ns`.
@@ -21,19 +26,50 @@ pub(super) struct Transfer {
     pub writes: bool,
 }
 
+/// Sectors that pass under a head one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub sector: u64,
+    pub sectors: u64,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub track: Track,
+}
+
+impl Piece {
+    pub(super) fn sector_ns(&self) -> u64 {
+        (self.end_ns - self.start_ns) / self.sectors
+    }
+}
+
 impl Mechanics {
     /// Those of a disk whose parameters make sense each.
     pub(super) fn new(p: &HddParams) -> Result<Self, ModelError> {
         let geometry = Geometry::new(p)?;
         let last = geometry.cylinders() - 1;
         let curve = |name, track, average, full| {
-            SeekCurve::fit(track, average, full, last).ok_or_else(|| {
+            SeekCurve::fit(track, average, full, last).map(Seek::Curve).ok_or_else(|| {
                 let text = format!("{track} / {average} / {full} ms over {last} cylinders");
                 let why = "no curve of a root and a line has this time to the next cylinder, \
                            average and full stroke";
                 HddParams::refusal(name, text, why)
             })
         };
+        let switch = p.head_switch_ms.map(|switch| [ms(switch); 2]);
+        if !p.seek_table.is_empty() {
+            let Some(table) = SeekTable::new(&p.seek_table) else {
+                let (found, why) = (p.seek_table.len(), "must be growing distances with times");
+                return Err(HddParams::refusal("seek_table", format!("{found} points"), why));
+            };
+            let seek = Seek::Table(table);
+            return Ok(Mechanics {
+                geometry,
+                head_switch_ns: switch.unwrap_or([seek.time(1); 2]),
+                write_settle_ns: ms(p.write_settle_ms.unwrap_or(0.0)),
+                read_seek: seek.clone(),
+                write_seek: seek,
+            });
+        }
         let read_seek = curve(
             "seek_read_*",
             p.seek_read_track_to_track_ms,
@@ -46,19 +82,54 @@ impl Mechanics {
             p.seek_write_average_ms,
             p.seek_write_full_stroke_ms,
         )?;
-        Ok(Mechanics { geometry, read_seek, write_seek })
+        // The curve for writes has their settling; a head switch of its own has not.
+        let (read, write) = (read_seek.time(1), write_seek.time(1));
+        let settle = p.write_settle_ms.map_or(write.saturating_sub(read), ms);
+        let head_switch_ns = switch.map_or([read, write], |[ns, _]| [ns, ns + settle]);
+        Ok(Mechanics { geometry, read_seek, write_seek, head_switch_ns, write_settle_ns: 0 })
     }
 
-    fn move_time(&self, from: Track, to: Track, writes: bool) -> u64 {
+    /// How long the arm takes from one track to another.
+    pub(super) fn move_time(&self, from: Track, to: Track, writes: bool) -> u64 {
         if from == to {
             return 0;
         }
         let curve = if writes { &self.write_seek } else { &self.read_seek };
-        curve.time(from.cylinder.abs_diff(to.cylinder))
+        let switch =
+            if from.head == to.head { 0 } else { self.head_switch_ns[usize::from(writes)] };
+        let seek = match from.cylinder.abs_diff(to.cylinder) {
+            0 => 0,
+            distance => curve.time(distance),
+        };
+        seek.max(switch) + if writes { self.write_settle_ns } else { 0 }
     }
 
-    fn reach_place(&self, at_ns: u64, from: Track, place: &SectorPosition, writes: bool) -> u64 {
-        self.geometry.passes(place, at_ns + self.move_time(from, place.track, writes))
+    /// Skews that are over before the head is on the next track, in words: each such crossing
+    /// loses a revolution.
+    pub(super) fn lost_revolutions(&self, heads: u32) -> Vec<String> {
+        let (track, cylinder) = self.geometry.least_skews_ns();
+        let at = |cylinder, head| Track { cylinder, head };
+        // With one surface there is no other track on a cylinder.
+        let crossings = [
+            ("track", "on another surface", at(0, heads.min(2) - 1), track),
+            ("cylinder", "on the next cylinder", at(1, 0), cylinder),
+        ];
+        let mut all = Vec::new();
+        for (skew, place, to, skew_ns) in crossings {
+            for (what, writes) in [("read", false), ("write", true)] {
+                let moved = self.move_time(at(0, 0), to, writes);
+                if skew_ns < moved {
+                    let ms = |ns: u64| ns as f64 / 1e6;
+                    all.push(format!(
+                        "{skew} skew {} ms, but the head is ready {place} after {} ms for a \
+                         {what}: each crossing loses a revolution",
+                        ms(skew_ns),
+                        ms(moved)
+                    ));
+                }
+            }
+        }
+        all
     }
 
     /// When the head, on track `from` at `at_ns`, can begin with `sector`: seek, settle, wait.
@@ -66,50 +137,59 @@ impl Mechanics {
         self.reach_place(at_ns, from, &self.geometry.locate(sector), writes)
     }
 
+    fn reach_place(&self, at_ns: u64, from: Track, place: &SectorPosition, writes: bool) -> u64 {
+        self.geometry.passes(place, at_ns + self.move_time(from, place.track, writes))
+    }
+
+    /// The pieces of a transfer, in order.
+    pub(super) fn pieces(&self, t: Transfer, sectors: u64) -> impl Iterator<Item = Piece> {
+        let (mut sector, end) = (t.sector, t.sector + sectors);
+        let (mut at, mut on) = (t.start_ns, None);
+        std::iter::from_fn(move || {
+            if sector == end {
+                return None;
+            }
+            let place = self.geometry.locate(sector);
+            if let Some(track) = on {
+                at = self.reach_place(at, track, &place, t.writes);
+            }
+            // OK to cast: at most a track.
+            let n = u64::from(place.run).min(end - sector) as u32;
+            let took = self.geometry.rotation_to(&place, place.sector + n)
+                - self.geometry.rotation_to(&place, place.sector);
+            let (start_ns, end_ns, track) = (at, at + took, place.track);
+            let piece = Piece { sector, sectors: n.into(), start_ns, end_ns, track };
+            (sector, at, on) = (sector + u64::from(n), end_ns, Some(track));
+            Some(piece)
+        })
+    }
+
     /// When `sectors` have been transferred, and the track where that leaves the head.
     pub(super) fn finish(&self, transfer: Transfer, sectors: u64) -> (u64, Track) {
-        let (mut sector, end) = (transfer.sector, transfer.sector + sectors);
-        let mut place = self.geometry.locate(sector);
-        let mut at = transfer.start_ns;
-        loop {
-            let left = u64::from(place.sectors_per_track - place.sector).min(end - sector) as u32;
-            at += self.geometry.rotation_to(&place, place.sector + left)
-                - self.geometry.rotation_to(&place, place.sector);
-            sector += u64::from(left);
-            if sector == end {
-                return (at, place.track);
-            }
-            let next = self.geometry.locate(sector);
-            at = self.reach_place(at, place.track, &next, transfer.writes);
-            place = next;
-        }
+        let nowhere = self.geometry.locate(transfer.sector).track;
+        let last = self.pieces(transfer, sectors).last();
+        last.map_or((transfer.start_ns, nowhere), |piece| (piece.end_ns, piece.track))
     }
 
     /// How many sectors, at most `limit`, have been transferred by `by_ns`, and the track where
     /// the head then is.
     pub(super) fn progress(&self, transfer: Transfer, limit: u64, by_ns: u64) -> (u64, Track) {
-        let mut sector = transfer.sector;
-        let end = sector + limit;
-        let mut place = self.geometry.locate(sector);
-        let mut at = transfer.start_ns;
-        while sector < end && at <= by_ns {
-            let left = u64::from(place.sectors_per_track - place.sector).min(end - sector) as u32;
-            let before = self.geometry.rotation_to(&place, place.sector);
-            let took = self.geometry.rotation_to(&place, place.sector + left) - before;
-            if at + took > by_ns {
-                let passed = self.geometry.passed(&place, before + (by_ns - at));
-                sector += u64::from(passed.saturating_sub(place.sector));
-                break;
+        let (mut sectors, mut track) = (0, self.geometry.locate(transfer.sector).track);
+        for piece in self.pieces(transfer, limit) {
+            track = piece.track;
+            if piece.end_ns <= by_ns {
+                sectors += piece.sectors;
+                continue;
             }
-            at += took;
-            sector += u64::from(left);
-            if sector < end {
-                let next = self.geometry.locate(sector);
-                at = self.reach_place(at, place.track, &next, transfer.writes);
-                place = next;
+            if piece.start_ns <= by_ns {
+                let place = self.geometry.locate(piece.sector);
+                let before = self.geometry.rotation_to(&place, place.sector);
+                let passed = self.geometry.passed(&place, before + (by_ns - piece.start_ns));
+                sectors += u64::from(passed.saturating_sub(place.sector));
             }
+            break;
         }
-        (sector - transfer.sector, place.track)
+        (sectors, track)
     }
 }
 

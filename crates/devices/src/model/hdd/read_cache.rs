@@ -69,6 +69,18 @@ impl ReadCache {
         now
     }
 
+    /// Where the sectors of a segment begin.
+    pub(super) fn start(&self, id: u64) -> Option<u64> {
+        self.segments.iter().find(|s| s.id == id).map(|s| s.sectors.start)
+    }
+
+    /// An empty segment also holds the sectors from `start` on.
+    pub(super) fn extend_back(&mut self, id: u64, start: u64) {
+        if let Some(s) = self.segments.iter_mut().find(|s| s.id == id && s.sectors.is_empty()) {
+            s.sectors.start = start.max(s.sectors.end.saturating_sub(self.segment_sectors));
+        }
+    }
+
     /// A segment has been filled up to `end`; the oldest of it makes room.
     pub(super) fn fill(&mut self, id: u64, end: u64) {
         let most = self.segment_sectors;

@@ -1,4 +1,6 @@
-//! The seek time over a distance.
+//! The seek time over a distance: a curve through a data sheet's figures, or measured times.
+
+use crate::model::units::ms;
 
 /// Seek time over a distance in cylinders: while the arm only accelerates and brakes, the time
 /// grows with the root of the distance; beyond a knee it coasts, and the time grows linearly,
@@ -79,9 +81,67 @@ impl SeekCurve {
     }
 }
 
+/// Measured seek times: between two distances the time is on the line through both, beyond the
+/// last on the line through the last two.
+#[derive(Debug, Clone)]
+pub(super) struct SeekTable(Vec<(u32, f64)>);
+
+impl SeekTable {
+    /// Of distances in cylinders, growing, with times in milliseconds; `None` if they do not grow
+    /// or a time is none.
+    pub(super) fn new(points: &[(u32, f64)]) -> Option<Self> {
+        let grows = points.is_sorted_by(|a, b| a.0 < b.0) && points.first()?.0 > 0;
+        let are_times = points.iter().all(|(_, ms)| (0.0..=60_000.0).contains(ms));
+        (grows && are_times).then(|| SeekTable(points.to_vec()))
+    }
+
+    fn time(&self, distance: u32) -> u64 {
+        let SeekTable(points) = self;
+        let after =
+            points.partition_point(|(d, _)| *d < distance).clamp(1, points.len().max(2) - 1);
+        let (Some((d0, t0)), Some((d1, t1))) = (points.get(after - 1), points.get(after)) else {
+            return ms(points[0].1);
+        };
+        if distance <= *d0 {
+            return ms(*t0);
+        }
+        let share = f64::from(distance - d0) / f64::from(d1 - d0);
+        ms((t0 + share * (t1 - t0)).max(0.0))
+    }
+}
+
+/// How long seeks take.
+#[derive(Debug, Clone)]
+pub(super) enum Seek {
+    Curve(SeekCurve),
+    Table(SeekTable),
+}
+
+impl Seek {
+    /// Nanoseconds to reach a track `distance` cylinders away, at least 1.
+    pub(super) fn time(&self, distance: u32) -> u64 {
+        match self {
+            Seek::Curve(curve) => curve.time(distance),
+            Seek::Table(table) => table.time(distance),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_is_followed_and_continued() {
+        let t = SeekTable::new(&[(1, 1.0), (3, 2.0), (10, 1.3)]).unwrap();
+        let times = [1, 2, 3, 10, 17].map(|d| t.time(d));
+        assert_eq!(times, [1_000_000, 1_500_000, 2_000_000, 1_300_000, 600_000]);
+        assert_eq!(SeekTable::new(&[(4, 1.5)]).unwrap().time(400), 1_500_000);
+        assert!(SeekTable::new(&[]).is_none());
+        assert!(SeekTable::new(&[(0, 1.0)]).is_none());
+        assert!(SeekTable::new(&[(2, 1.0), (2, 1.0)]).is_none());
+        assert!(SeekTable::new(&[(2, f64::NAN)]).is_none());
+    }
 
     #[test]
     fn passes_through_the_data_sheet() {

@@ -316,3 +316,167 @@ fn parameters_read_from_toml_and_nonsense_is_refused() {
     assert!(refused(|p| p.interface_mb_per_s = f64::INFINITY).contains("interface"));
     assert!(refused(|p| p.sectors = 0).contains("sectors"));
 }
+
+/// Two cylinders of two surfaces with ten sectors a track, 1 ms each.
+fn measured_params(change: impl FnOnce(&mut HddParams)) -> HddParams {
+    let mut p = HddParams {
+        rpm: 6000,
+        heads: 2,
+        sectors: 40,
+        zone_table: vec![zone::zone()],
+        seek_table: vec![(1, 2.5)],
+        head_switch_ms: Some(1.5),
+        write_settle_ms: Some(0.25),
+        seek_variation_ms: 0.0,
+        controller_overhead_ms: 0.0,
+        interface_mb_per_s: 1e5,
+        link_by_sector: true,
+        look_ahead: false,
+        read_segments: 2,
+        segment_sectors: Some(20),
+        ..HddParams::default()
+    };
+    change(&mut p);
+    p
+}
+
+fn measured(change: impl FnOnce(&mut HddParams)) -> Arc<Hdd> {
+    Arc::new(Hdd::new("sda", &measured_params(change)).unwrap())
+}
+
+/// Sectors that begin with `first`, as a request in bytes.
+fn sectors(first: u64, n: u64) -> Request {
+    read(first * 512, n * 512)
+}
+
+const SECTOR_NS: u64 = 1_000_000;
+
+#[test]
+fn a_head_switch_is_no_seek() {
+    simulate(|| {
+        // Over the skew of two sectors the head is ready after one and a half.
+        let d = measured(|_| {});
+        time(&d, sectors(9, 1));
+        assert_eq!(time(&d, sectors(10, 1)) / 1000, 3 * SECTOR_NS / 1000);
+        // A settling more, and it is not: a revolution is lost.
+        let d = measured(|p| p.write_settle_ms = Some(0.75));
+        time(&d, write(9 * 512, 512));
+        assert_eq!(time(&d, write(10 * 512, 512)) / 1000, 13 * SECTOR_NS / 1000);
+    });
+    let p = measured_params(|p| p.write_settle_ms = Some(0.75));
+    let warnings = p.warnings();
+    assert!(warnings[0].starts_with("track skew 2 ms, but the head is ready"), "{warnings:?}");
+    assert_eq!(measured_params(|_| {}).warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_slow_link_has_its_say() {
+    simulate(|| {
+        // A sector takes 2 ms on the link, twice as long as on the medium.
+        let slow = 512e-6 / 2e-3;
+        let d = measured(|p| p.interface_mb_per_s = slow);
+        time(&d, sectors(9, 1));
+        // The answer comes 2 ms after the sector: eight until sector 0, which is read in one.
+        let whole = time(&d, sectors(0, 4));
+        assert_eq!(whole / 1000, (8 + 1 + 4 * 2) * SECTOR_NS / 1000);
+        // With a water mark at the end all four are read before.
+        let d = measured(|p| (p.interface_mb_per_s, p.read_water_mark) = (slow, 1.0));
+        time(&d, sectors(9, 1));
+        let marked = time(&d, sectors(0, 4));
+        assert_eq!((marked - whole) / 1000, 3 * SECTOR_NS / 1000);
+    });
+    simulate(|| {
+        // At 8 ms each the second sector is not there when it passes, nor is the third.
+        let d = measured(|p| p.interface_write_mb_per_s = Some(512e-6 / 8e-3));
+        let took = time(&d, write(0, 3 * 512));
+        assert_eq!(took / 1000, (10 + 11 + 11 + 1) * SECTOR_NS / 1000);
+    });
+}
+
+#[test]
+fn a_command_costs_what_its_kind_and_the_one_before_say() {
+    simulate(|| {
+        let d = measured(|p| {
+            p.overheads.read_hit = Some(0.5);
+            p.overheads.read_hit_after_write = Some(0.75);
+            p.overheads.read_end = 0.125;
+            p.write_cache = WriteCacheMode::On;
+            p.overheads.write = Some(0.25);
+            p.overheads.write_after_write = Some(0.375);
+        });
+        time(&d, sectors(0, 4));
+        assert_eq!(time(&d, sectors(1, 1)) / 1000, 625);
+        assert_eq!(time(&d, write(20 * 512, 512)) / 1000, 250);
+        assert_eq!(time(&d, write(30 * 512, 512)) / 1000, 375);
+        assert_eq!(time(&d, sectors(1, 1)) / 1000, 875);
+    });
+}
+
+#[test]
+fn a_write_that_finds_the_only_run_taken_waits_for_the_medium() {
+    simulate(|| {
+        let one = |runs| {
+            let d = measured(|p| (p.write_cache, p.write_runs) = (WriteCacheMode::On, runs));
+            time(&d, write(0, 512));
+            (time(&d, write(512, 512)), time(&d, write(30 * 512, 512)))
+        };
+        let (continued, apart) = one(Some(1));
+        assert!(continued < SECTOR_NS && apart > SECTOR_NS, "{continued} {apart}");
+        let (_, apart) = one(None);
+        assert!(apart < SECTOR_NS, "{apart}");
+    });
+}
+
+#[test]
+fn what_passes_on_the_way_is_kept_and_a_read_begins_where_the_head_lands() {
+    simulate(|| {
+        let d = measured(|p| p.keep_passed = true);
+        time(&d, sectors(9, 1));
+        time(&d, sectors(5, 1));
+        assert!(time(&d, sectors(1, 4)) < SECTOR_NS, "they passed before sector 5");
+        // The head comes from sector 4; the link's moment makes it miss 5: 6 to 9, then 0 to 5.
+        let rest = |on_arrival| {
+            let d = measured(|p| p.read_on_arrival = on_arrival);
+            time(&d, sectors(4, 1));
+            time(&d, sectors(0, 10)) / 1000
+        };
+        assert_eq!(rest(true), 11 * SECTOR_NS / 1000);
+        assert_eq!(rest(false), 15 * SECTOR_NS / 1000);
+    });
+}
+
+#[test]
+fn reading_on_ends_where_it_should() {
+    let cached = |until: LookAheadUntil, sector: u64| {
+        simulate(move || {
+            let d = measured(|p| (p.look_ahead, p.look_ahead_until) = (true, until));
+            time(&d, sectors(0, 2));
+            sleep(Duration::from_millis(300));
+            time(&d, sectors(sector, 1)) < SECTOR_NS / 2
+        })
+    };
+    use LookAheadUntil::{Cylinder, Sectors, Track, Tracks};
+    for (until, last) in [(Track, 9), (Tracks, 9), (Cylinder, 19), (Sectors, 21)] {
+        assert!(cached(until, last), "{until:?} {last}");
+        assert!(!cached(until, last + 1), "{until:?} {}", last + 1);
+    }
+}
+
+#[test]
+fn measured_tables_that_make_no_sense_are_refused() {
+    let refused = |change: fn(&mut HddParams)| {
+        Hdd::new("x", &measured_params(change)).map(drop).unwrap_err().to_string()
+    };
+    assert!(refused(|p| p.sectors = 41).contains("hold 40"));
+    assert!(refused(|p| p.zone_table[0].cylinders = 0).contains("zone 1"));
+    assert!(refused(|p| p.zone_table[0].track_skew = 10.0).contains("one track"));
+    assert!(refused(|p| p.zone_table[0].spares = 99).contains("holds no data"));
+    assert!(refused(|p| p.zone_table[0].cylinders = u32::MAX).contains("cylinders"));
+    assert!(refused(|p| p.zone_table.push(p.zone_table[0].clone())).contains("zone 2"));
+    assert!(refused(|p| p.seek_table = vec![(2, 1.0), (1, 1.0)]).contains("seek_table"));
+    assert!(refused(|p| p.overheads.read_end = f64::NAN).contains("overheads"));
+    assert!(refused(|p| p.read_water_mark = 1.5).contains("read_water_mark"));
+    let small = measured_params(|_| {}).scaled(1, 2);
+    small.check().unwrap();
+    assert_eq!((small.zone_table[0].cylinders, small.sectors), (1, 16));
+}

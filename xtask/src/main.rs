@@ -33,6 +33,7 @@ mod tidy;
 mod tools;
 mod traps;
 mod unused;
+mod validate;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -153,6 +154,9 @@ Usage: cargo xtask COMMAND
               --json       what was run and seen, as JSON
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
+  validate  replays traces of real drives on the disk model: how far its times
+            are off, beside DiskSim's, and the curves as target/validation.svg
+              FOLDER       of these drives (default: those of the tests)
   metrics   the sources in numbers, the worst first: lines without tests, cycles
             of files and what would cut them, names that mean several types,
             types with many functions; test fails if one becomes worse
@@ -223,6 +227,7 @@ fn main() -> ExitCode {
         "tables" => tables::run(&root(), rest),
         "metrics" => no_more(rest).and_then(|()| metrics::run(&root())),
         "traps" => traps::run(&root(), rest),
+        "validate" => validate::run(&root(), rest),
         "audit" => no_more(rest).and_then(|()| tools::audit(&root())),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

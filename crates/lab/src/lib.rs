@@ -1,13 +1,16 @@
 //! Experiments on storage: a scenario in TOML is run, and becomes tables and reports.
 //!
 //! * [`scenario`]: the file: devices, volumes, file system, workload, and the variants to compare;
+//! * [`calibrate`]: a model of a device that is there, measured and judged;
 //! * [`devices`]: the kinds of devices that a scenario can name;
 //! * [`mod@run`]: runs every variant and cuts its power; [`check`] finds mistakes before;
 //! * [`results`]: the figures, as JSON has them; [`table`] and [`report`] show them;
-//! * [`sensitivity`]: changes each parameter alone, and shows which figures move.
+//! * [`sensitivity`]: changes each parameter alone, and shows which figures move;
+//! * [`validate`]: the disk model against drives that were measured.
 //!
 //! docs/lab.md describes scenario files and the JSON.
 
+pub mod calibrate;
 pub mod devices;
 mod error;
 pub mod report;
@@ -16,6 +19,7 @@ pub mod run;
 pub mod scenario;
 pub mod sensitivity;
 pub mod table;
+pub mod validate;
 mod wrap;
 
 pub(crate) use error::Result;

@@ -355,7 +355,10 @@ fn refuse_used(name: &str, open: &OpenPath) -> Result<(), SetupError> {
 }
 
 /// Takes away by what a device of this machine would be taken for what it was.
-fn forget_used(device: &Arc<dyn BlockDevice>) -> Result<(), SetupError> {
+///
+/// # Errors
+/// The device's.
+pub fn forget_used(device: &Arc<dyn BlockDevice>) -> Result<(), SetupError> {
     // A damaged label is one, too.
     if !matches!(read_label(device), Ok(None)) {
         wipe_label(device)?;

@@ -31,7 +31,7 @@ pub mod tables;
 mod volumes;
 
 pub use description::{DeviceSource, DeviceSpec, Setup, Topology, VolumeSpec};
-pub use devices::{Blocks, Devices, Overwrite, contents_of};
+pub use devices::{Blocks, Devices, Overwrite, contents_of, forget_used};
 pub use driver::{Driver, DriverCost};
 pub use error::{OptionsError, SetupError};
 pub use machine::Machine;

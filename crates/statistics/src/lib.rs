@@ -5,8 +5,11 @@
 //! *p50* is a percentile, which by nearest rank is one of the values. The *median* of runs, rounds
 //! or seeds is of few values, and of an even number of them the mean of the two in the middle.
 
+mod demerit;
 pub mod load;
 pub mod rank;
+
+pub use demerit::demerit;
 
 /// A percentile is given if at least so many of the values lie above it. With fewer it would be
 /// the maximum by another name, or nearly so.

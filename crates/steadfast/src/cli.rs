@@ -8,7 +8,10 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 pub use image::{FsKind, Image, JournalCommand, Mkfs, Mount, NewJournalArgs, Reading};
-pub use lab::{Lab, LabRun, LabSensitivity, LabShow, ListFormat, TableFormat, TableLooks};
+pub use lab::{
+    Lab, LabCalibrate, LabRun, LabSensitivity, LabShow, LabValidate, ListFormat, TableFormat,
+    TableLooks,
+};
 
 /// Fast memory in front of slow disks: measure what it gains, and what a power failure loses.
 #[derive(Debug, Parser)]

@@ -29,8 +29,8 @@ use steadfast::FileSystem;
 
 use cli::{Cli, Command, Lab};
 use commands::{
-    crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, pmem,
-    sensitivity, serve, svm, top, tree, volume,
+    calibrate, crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, pmem,
+    sensitivity, serve, svm, top, tree, validate, volume,
 };
 use exit_status::status_of;
 pub use outcome::{CommandEnd, Unsupported, Usage};
@@ -172,6 +172,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
         Command::Lab(Lab::Run(args)) => return lab::run(&args, out),
         Command::Lab(Lab::Show(args)) => lab::show_saved(&args, out)?,
         Command::Lab(Lab::Sensitivity(args)) => return sensitivity::run(&args, out),
+        Command::Lab(Lab::Validate(args)) => return validate::run(&args, out),
+        Command::Lab(Lab::Calibrate(args)) => return calibrate::run(&args, out),
         Command::Lab(Lab::Drives { json }) => sensitivity::drives(json, out)?,
         Command::Iozone { options } => return iozone::run(&options, out),
         Command::Dd(args) => return dd::run(&args),

@@ -3,6 +3,8 @@
 // What is skipped is said aloud.
 #![allow(clippy::print_stdout)]
 
+#[path = "cli/calibrate.rs"]
+mod calibrate;
 #[path = "cli/closed.rs"]
 mod closed;
 #[path = "cli/full_disk.rs"]

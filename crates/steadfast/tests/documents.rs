@@ -132,6 +132,27 @@ const COMMANDS: &[(&str, &[Case])] = &[
         ],
     ),
     (
+        "lab validate",
+        &[
+            good(
+                concat!(
+                    "lab validate --json --drive ",
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/../lab/tests/validation/barracuda.toml"
+                ),
+                "steadfast-validation",
+            ),
+            bad("lab validate --json --drive nowhere", 2, "nowhere"),
+        ],
+    ),
+    (
+        "lab calibrate",
+        &[
+            // That of one that ends well is looked at in `cli`: here the machine may be busy.
+            bad("lab calibrate --json nowhere", 2, "nowhere"),
+        ],
+    ),
+    (
         "lab devices",
         &[
             good("lab devices --format json", "steadfast-devices"),

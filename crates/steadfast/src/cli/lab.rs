@@ -83,6 +83,41 @@ Examples:
   steadfast lab sensitivity nvram-journal --only disk.drive
   steadfast lab sensitivity nvram-journal --size 64m --json - | jq .conclusions")]
     Sensitivity(LabSensitivity),
+    /// Replay a real drive's trace on the disk model and show how far its times are off
+    #[command(after_help = "\
+A drive is DiskSim's NAME.parv with the files that it names, or a NAME.toml with
+the keys of a device (kind = \"hdd\"), and NAME.trace beside it; each may end
+with .zst. A folder stands for all drives in it. A trace has a request a line: R
+or W, a word, first sector, sectors, us that the drive took, us until the next.
+
+Examples:
+  steadfast lab validate --drive traces/
+  steadfast lab validate --drive traces/cheetah9LP.parv --svg curves.svg
+  steadfast lab validate --drive cheetah9LP.parv --save-device cheetah9LP.toml
+  steadfast lab validate --drive traces/ --json | jq '.drives[].demerit_ms'
+
+Exit status: 0 good; 1 a drive's times are farther off than DiskSim's, whose
+figure is published; 2 used wrongly.")]
+    Validate(LabValidate),
+    /// Measure a device of this machine, and make a model of it for scenarios
+    #[command(after_help = "\
+Examples:
+  sudo steadfast lab calibrate /dev/sdb -o mine.toml
+  steadfast lab calibrate /var/tmp --write -o mine.toml
+  sudo steadfast lab calibrate /dev/sdb --write --destroy -o mine.toml
+  steadfast lab calibrate big-file.img --json | jq .validation
+  steadfast crash run --stack mine.toml -- ./program
+
+Takes about two minutes. Without --write it only reads, and nothing of writes
+and flushes is known. In a folder --write makes a file of its own, which goes
+again. The page cache is bypassed. What is in use is refused. A mix of requests
+that the model was not fitted to is run on the device and on the model: the
+demerit figure (rms of the horizontal distance of the two distributions of
+times) says how far the model is to be trusted.
+
+Exit status: 0 there is a model, 1 the device failed or is too noisy, 2 used
+wrongly.")]
+    Calibrate(LabCalibrate),
     /// List the drives that a band can name, with the sources of their figures
     Drives {
         /// Print as JSON
@@ -117,6 +152,56 @@ pub struct LabSensitivity {
     /// Write the tornado chart as SVG to FILE
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+}
+
+/// Which drives to compare with the model.
+#[derive(Debug, Args)]
+pub struct LabValidate {
+    /// A drive's parameters, or a folder of drives; several times for several
+    #[arg(long, value_name = "PATH", required = true)]
+    pub drive: Vec<PathBuf>,
+    /// Write the parameters of the drive, of which there must be one, as TOML to FILE
+    #[arg(long, value_name = "FILE")]
+    pub save_device: Option<PathBuf>,
+    /// Write the curves of all drives as SVG to FILE
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to calibrate.
+#[derive(Debug, Args)]
+pub struct LabCalibrate {
+    /// A block device, a file, or with --write a folder
+    #[arg(value_name = "DEVICE|FILE|DIR")]
+    pub path: PathBuf,
+    /// Write the device to FILE, as TOML for scenarios and for --stack
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write, too: to a file of its own in DIR, or with --destroy to what is named
+    #[arg(long)]
+    pub write: bool,
+    /// With --write: overwrite the device or file, whatever it holds
+    #[arg(long, requires = "write")]
+    pub destroy: bool,
+    /// About how long it takes at the most; fewer seconds: fewer repetitions
+    #[arg(long, value_name = "N", default_value_t = steadfast_lab::calibrate::USUAL_SECONDS,
+        value_parser = seconds)]
+    pub seconds: f64,
+    /// Seed of every random choice
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Print as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|e| e.to_string())?;
+    let allowed = (10.0..=3600.0).contains(&seconds);
+    allowed.then_some(seconds).ok_or_else(|| "it must be from 10 to 3600".into())
 }
 
 /// How a list is printed.

@@ -109,9 +109,18 @@ pub fn check(name_or_file: &str, json: bool, out: &mut dyn Write) -> Result<()> 
     if !wrong.is_empty() {
         usage!("{name}: {}", wrong.join("\n  "));
     }
+    let notes: Vec<String> = (topology.devices.iter())
+        .filter_map(|(device, settings)| Some((device, settings.model()?)))
+        .flat_map(|(device, model)| model.warnings().into_iter().map(move |w| (device, w)))
+        .map(|(device, warning)| format!("device '{device}': {warning}"))
+        .collect();
     if json {
-        let found = json!({ kind: name, "variants": variants, "devices": devices });
+        let found = json!({ kind: name, "variants": variants, "devices": devices, "notes": notes });
         return Ok(document::print(out, "steadfast-lab-check", 1, found)?);
     }
-    Ok(writeln!(out, "{name}: good: {what}, {devices} devices")?)
+    writeln!(out, "{name}: good: {what}, {devices} devices")?;
+    for note in notes {
+        write!(out, "{}", hanging("note: ", &note))?;
+    }
+    Ok(())
 }

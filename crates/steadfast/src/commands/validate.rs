@@ -1,0 +1,63 @@
+//! `steadfast lab validate`: the disk model against measured drives.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use steadfast_lab::validate::{self, Drive, Validation};
+
+use super::lab::outputs;
+use crate::cli::LabValidate;
+use crate::terminal::{self, Progress};
+use crate::{CommandEnd, Usage, document};
+
+/// Replays the traces and prints the table.
+pub fn run(args: &LabValidate, out: &mut dyn Write) -> Result<CommandEnd> {
+    let mut drives: Vec<Drive> = Vec::new();
+    for path in &args.drive {
+        drives.extend(validate::drives(path).map_err(|e| Usage(e.to_string()))?);
+    }
+    if args.save_device.is_some() && drives.len() != 1 {
+        usage!("--save-device: there are {} drives; name one by its file", drives.len());
+    }
+    let wanted = [("--svg", args.svg.as_deref()), ("--save-device", args.save_device.as_deref())];
+    let [svg_file, device_file] =
+        outputs::tried(wanted, args.drive.first().map_or(Path::new(""), |p| p))?;
+    let progress = Progress::start();
+    let mut all: Vec<Validation> = Vec::new();
+    for (n, drive) in drives.iter().enumerate() {
+        progress.set(n as f64 / drives.len() as f64, &drive.name);
+        all.push(validate::validate(drive).map_err(|e| Usage(e.to_string()))?);
+    }
+    progress.finish();
+    if args.json {
+        let found: Vec<Value> = all.iter().map(drive_json).collect();
+        document::print(out, "steadfast-validation", 1, json!({ "drives": found }))?;
+    } else {
+        write!(out, "{}", validate::text(&all))?;
+    }
+    if let Some(file) = svg_file {
+        file.write(terminal::harmless(&validate::svg(&all)))?;
+    }
+    if let (Some(file), [drive]) = (device_file, &drives[..]) {
+        file.write(validate::device(&drive.parameters))?;
+    }
+    let is_farther = |v: &Validation| v.is_within_disksim() == Some(false);
+    Ok(if all.iter().any(is_farther) { CommandEnd::Problem } else { CommandEnd::Good })
+}
+
+fn drive_json(v: &Validation) -> Value {
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    json!({
+        "name": v.name,
+        "requests": v.times.drive.len(),
+        "mean_ms": { "drive": mean(&v.times.drive), "model": mean(&v.times.model) },
+        "demerit_ms": v.times.demerits(),
+        "sheet_demerit_ms": v.sheet.as_ref().map(validate::Times::demerits),
+        "disksim_demerit_ms": v.disksim_ms,
+        "within_disksim": v.is_within_disksim(),
+        "left_out": v.left_out,
+        "warnings": v.warnings,
+    })
+}

@@ -16,13 +16,17 @@ use super::access::{Arrival, read_by, sent};
 use super::geometry::Track;
 use super::mechanics::{Mechanics, Piece, Transfer};
 use super::overhead::{Controller, LastCommand, Timing};
-use super::params::{HddParams, LookAheadUntil, QueuePolicy, WriteCacheMode};
+use super::params::{HddParams, QueuePolicy, WriteCacheMode};
 use super::read_cache::ReadCache;
 use super::write_buffer::WriteBuffer;
 use crate::model::ModelError;
 use crate::model::agenda::Agenda;
 use crate::model::engine::{Command, CommandCompletion, CommandKind, Physics};
 use crate::model::units::{kib, ms, transfer_ns};
+
+mod look_ahead;
+
+use look_ahead::LookAhead;
 
 const SECTOR: u64 = 512;
 
@@ -56,7 +60,7 @@ impl PendingCommand {
             CommandKind::Write { .. } => Some(LastCommand::Write(self.sectors.end)),
             CommandKind::Flush | CommandKind::Discard => None,
         };
-        Answer { id: self.command.id, last, buffered: None }
+        Answer { id: self.command.id, last }
     }
 }
 
@@ -66,8 +70,6 @@ struct Answer {
     id: u64,
     /// What it was, if it was a read or a write.
     last: Option<LastCommand>,
-    /// What is complete in the buffer with it.
-    buffered: Option<(Range<u64>, Arrival)>,
 }
 
 /// Whose transfer the arm is making.
@@ -84,14 +86,6 @@ enum TransferPurpose {
         waiting: PendingCommand,
     },
     Buffer,
-}
-
-/// Reading on after a read: from the next sector that is not in the cache yet, up to a limit.
-#[derive(Debug, Clone, Copy)]
-struct LookAhead {
-    next: Transfer,
-    until: u64,
-    segment: u64,
 }
 
 #[derive(Debug)]
@@ -205,35 +199,28 @@ impl Drive {
         Arrival { last_ns: self.link_in_free_ns, sectors: w.len(), sector_ns }
     }
 
-    /// Sends a read that is complete in the drive at `at`, and answers it. Of it `cached` sectors
-    /// were there at `from_ns`, the others are read by `pieces`.
-    fn send(&mut self, at: u64, from_ns: u64, cached: u64, pieces: &[Piece], w: &PendingCommand) {
+    /// Sends a read and answers it. Of it `cached` sectors were in the drive at `from_ns`, the
+    /// others are read by `pieces`.
+    fn send(&mut self, from_ns: u64, cached: u64, pieces: &[Piece], w: &PendingCommand) {
         let rate = self.p.interface_mb_per_s;
-        self.link_out_free_ns = match self.p.link_by_sector {
-            false => {
-                (self.link_out_free_ns.max(from_ns) + transfer_ns(w.command.len, rate)).max(at)
-            }
-            true => {
-                // OK to cast: a share of the sectors.
-                let mark = ((w.len() as f64 * self.p.read_water_mark) as u64).max(1);
-                let marked = if mark <= cached { from_ns } else { read_by(pieces, mark - cached) };
-                let first = self.link_out_free_ns.max(marked) + transfer_ns(cached * SECTOR, rate);
-                sent(first, SECTOR as f64 * 1e3 / rate, pieces)
-            }
-        };
+        // OK to cast: a share of the sectors.
+        let mark = ((w.len() as f64 * self.p.read_water_mark) as u64).max(1);
+        let marked = if mark <= cached { from_ns } else { read_by(pieces, mark - cached) };
+        let first = self.link_out_free_ns.max(marked) + transfer_ns(cached * SECTOR, rate);
+        self.link_out_free_ns = sent(first, SECTOR as f64 * 1e3 / rate, pieces);
         self.answers.enter(self.link_out_free_ns + w.timing.end_ns, w.answer());
     }
 
     fn answer_from_cache(&mut self, at: u64, w: &PendingCommand) -> bool {
         self.note_look_ahead(at);
         let cached = self.cache.missing_from(&w.sectors) == w.sectors.end;
-        if !cached && !self.buffer.holds(&w.sectors) {
+        if !cached && !self.buffer.holds(&w.sectors, at) {
             return false;
         }
         if let Some(segment) = self.cache.touch(&w.sectors) {
             self.extend_look_ahead(at, segment, w.sectors.end);
         }
-        self.send(at, at, w.len(), &[], w);
+        self.send(at, w.len(), &[], w);
         true
     }
 
@@ -244,11 +231,11 @@ impl Drive {
         }
         self.note_look_ahead(at);
         let first = sectors.start..(sectors.start + 1).min(sectors.end);
-        self.cache.missing_from(&first) != first.start || self.buffer.holds(&first)
+        self.cache.missing_from(&first) != first.start || self.buffer.holds(&first, at)
     }
 
-    /// Lets writes that wait for space into the buffer, in order, while there is space. With
-    /// `link_by_sector` the arm may begin with them while their data come.
+    /// Lets writes that wait for space into the buffer, in order, while there is space. The arm may
+    /// begin with them while their data come.
     fn fill_buffer(&mut self, at: u64) {
         while let Some(w) = self.for_space.front() {
             if !self.buffer.take(&w.sectors) {
@@ -258,12 +245,8 @@ impl Drive {
             let w = self.for_space.pop_front().unwrap();
             self.forget_cached(at, &w.sectors);
             let data = self.receive(at, &w);
-            let (mut answer, at_ns) = (w.answer(), data.last_ns + w.timing.end_ns);
-            match self.p.link_by_sector {
-                true => self.buffer.accept(w.sectors, at, data),
-                false => answer.buffered = Some((w.sectors, data)),
-            }
-            self.answers.enter(at_ns, answer);
+            self.answers.enter(data.last_ns + w.timing.end_ns, w.answer());
+            self.buffer.accept(w.sectors, at, data);
         }
     }
 
@@ -282,7 +265,7 @@ impl Drive {
                 self.cache.fill(segment, end);
                 let read: u64 = pieces.iter().map(|p| p.sectors).sum();
                 let cached = waiting.len().saturating_sub(read);
-                self.send(at, from_ns, cached, &pieces, &waiting);
+                self.send(from_ns, cached, &pieces, &waiting);
                 self.look_ahead(at, end, segment);
             }
             TransferPurpose::Write { waiting } => {
@@ -296,82 +279,10 @@ impl Drive {
         self.flushes.retain(|flush| {
             let durable = buffer.is_durable(flush.covers);
             if durable {
-                answers.enter(at, Answer { id: flush.id, last: None, buffered: None });
+                answers.enter(at, Answer { id: flush.id, last: None });
             }
             !durable
         });
-    }
-
-    fn look_ahead(&mut self, at: u64, sector: u64, segment: u64) {
-        let until = self.look_ahead_limit(sector, segment);
-        if self.p.look_ahead && sector < until {
-            let start_ns = self.mechanics.reach(at, self.track, sector, false);
-            let next = Transfer { start_ns, sector, writes: false };
-            self.arm_state = ArmState::LookAhead(LookAhead { next, until, segment });
-        }
-    }
-
-    /// How far to read ahead of a host that has asked for all up to `asked`: more than a segment
-    /// would push what it asks for next out of the segment.
-    fn look_ahead_limit(&self, asked: u64, segment: u64) -> u64 {
-        let geometry = &self.mechanics.geometry;
-        let sectors = self.p.look_ahead_sectors.map_or(self.cache.segment_sectors(), u64::from);
-        let until = match self.p.look_ahead_until {
-            LookAheadUntil::Sectors => asked + sectors,
-            LookAheadUntil::Track => geometry.track_of(asked - 1).1.min(asked + sectors),
-            LookAheadUntil::Cylinder => geometry.cylinder_end(asked - 1).min(asked + sectors),
-            LookAheadUntil::Tracks => {
-                let (first, end) = geometry.track_of(asked);
-                let goes_on = self.cache.start(segment).is_some_and(|start| start < first);
-                if goes_on { geometry.track_of(end).1 } else { end }
-            }
-        };
-        until.min(self.p.sectors)
-    }
-
-    /// The host has been given all up to `asked` from a segment. If it is the one being filled,
-    /// the arm may go on for longer; if it had stopped, it has to wait for the platter again.
-    fn extend_look_ahead(&mut self, at: u64, segment: u64, asked: u64) {
-        let limit = self.look_ahead_limit(asked, segment);
-        let ArmState::LookAhead(l) = &mut self.arm_state else { return };
-        let ended = l.next.sector == l.until;
-        if l.segment != segment || limit <= l.until || (ended && !self.p.look_ahead_after_hit) {
-            return;
-        }
-        if ended {
-            l.next.start_ns = self.mechanics.reach(at, self.track, l.next.sector, false);
-        }
-        l.until = limit;
-    }
-
-    /// Enters into the cache what the look-ahead has read by now, and returns its next sector.
-    fn note_look_ahead(&mut self, at: u64) -> Option<u64> {
-        let ArmState::LookAhead(l) = &mut self.arm_state else { return None };
-        if l.next.sector == l.until {
-            return None;
-        }
-        let mechanics = &self.mechanics;
-        let (read, track) = mechanics.progress(l.next, l.until - l.next.sector, at);
-        self.track = track;
-        if read > 0 {
-            let (ended_ns, on) = mechanics.finish(l.next, read);
-            l.next.sector += read;
-            self.cache.fill(l.segment, l.next.sector);
-            if l.next.sector < l.until {
-                l.next.start_ns = mechanics.reach(ended_ns, on, l.next.sector, false);
-            }
-        }
-        (l.next.sector < l.until).then_some(l.next.sector)
-    }
-
-    /// The cached copies of what is being written are void; a look-ahead over them stops.
-    fn forget_cached(&mut self, at: u64, written: &Range<u64>) {
-        self.note_look_ahead(at);
-        let over = |l: &LookAhead| l.next.sector < written.end && written.start < l.until;
-        if matches!(&self.arm_state, ArmState::LookAhead(l) if over(l)) {
-            self.arm_state = ArmState::Nothing;
-        }
-        self.cache.forget(written);
     }
 
     /// Gives the free arm something to do.
@@ -492,12 +403,7 @@ impl Drive {
         };
         self.wrote_out = false;
         let (ends_ns, track) = self.passed_over(&pieces);
-        // Side by side with the medium the link begins when the head is there, if it is not yet.
-        let from_ns = match pieces.first() {
-            Some(piece) if !self.p.link_by_sector && !goes_on => piece.start_ns,
-            _ => at,
-        };
-        let purpose = TransferPurpose::Read { waiting: w, segment, from_ns, pieces };
+        let purpose = TransferPurpose::Read { waiting: w, segment, from_ns: at, pieces };
         self.arm_state = ArmState::Transfer { end, track, ends_ns, purpose };
     }
 
@@ -521,20 +427,13 @@ impl Drive {
         let place = self.mechanics.geometry.locate(sectors.start);
         let least = ms(self.p.write_start_ms);
         let moved = self.mechanics.move_time(self.track, place.track, true).max(least);
-        let (by_sector, len) = (self.p.link_by_sector, sectors.end - sectors.start);
-        let buffered = match by_sector {
-            true => data.of(u64::from(self.p.write_start_sectors)) + least,
-            false => 0,
-        };
-        let start_ns = self.mechanics.geometry.passes(&place, (set_out + moved).max(buffered));
+        let begun = data.of(u64::from(self.p.write_start_sectors)) + least;
+        let start_ns = self.mechanics.geometry.passes(&place, (set_out + moved).max(begun));
         let transfer = Transfer { start_ns, sector: sectors.start, writes: true };
-        let pieces = match by_sector {
-            true => self.mechanics.write(transfer, len, data),
-            false => self.mechanics.pieces(transfer, len).collect(),
-        };
+        let len = sectors.end - sectors.start;
+        let pieces = self.mechanics.write(transfer, len, data);
         self.wrote_out = matches!(purpose, TransferPurpose::Buffer);
         let (end, (ends_ns, track)) = (sectors.end, self.passed_over(&pieces));
-        let ends_ns = if self.wrote_out { ends_ns } else { ends_ns.max(data.last_ns) };
         self.arm_state = ArmState::Transfer { end, track, ends_ns, purpose };
     }
 
@@ -607,9 +506,6 @@ impl Physics for Drive {
         while let Some(at) = self.next_event().filter(|at| *at <= until_ns) {
             while let Some((_, answer)) = self.answers.take_due(at) {
                 self.controller.last = answer.last.unwrap_or(self.controller.last);
-                if let Some((sectors, data)) = answer.buffered {
-                    self.buffer.accept(sectors, at, data);
-                }
                 done.push(CommandCompletion::well(answer.id));
             }
             if matches!(&self.arm_state, ArmState::Transfer { ends_ns, .. } if *ends_ns <= at) {

@@ -76,9 +76,10 @@ impl Describe for HddParams {
         name: "hdd",
         title: "disk drive",
         preset: "Seagate Cheetah 15K.6, 146 GB",
-        physics: "seek curve through three points, rotation from absolute time, 16 zones, skews, \
-                  command queue by shortest positioning time with an age limit, segmented read \
-                  cache, write cache off, on or lying",
+        physics: "seek curve through three points, rotation from absolute time, zones and skews, \
+                  or all of these as measured; a link that takes sector by sector, command queue \
+                  by shortest positioning time with an age limit, segmented read cache, write \
+                  cache off, on or lying",
         parameters: Self::PARAMETERS,
         is_memory: false,
         default: || ModelParams::Hdd(HddParams::default()),

@@ -183,13 +183,11 @@ parameters! {
             Source::Follows("the access times of Savvio 10K.4 with and without overhead");
         /// What differs from that by the kind of command and its place in the sequence.
         overheads: Box<Overheads> = Box::default(), "", Source::Choice;
-        /// Rate of the link, each way.
+        /// Rate of the link, each way. Sectors go over it one by one, each when it has been read
+        /// and before it is written.
         interface_mb_per_s: f64 = 300.0, "MB/s", MANUAL;
         /// The same from the host to the drive, if it differs.
         interface_write_mb_per_s: Option<f64> = None, "MB/s", MANUAL;
-        /// Whether sectors go over the link one by one, each when it has been read and before it is
-        /// written. If not, link and medium work side by side: what takes longer counts.
-        link_by_sector: bool = false, "", Source::Choice;
         /// Share of a read that is in the buffer before the link takes its first sector; at the
         /// least one sector is.
         read_water_mark: f64 = 0.0, [0, 1], "", Source::Assumed("as soon as there is data");

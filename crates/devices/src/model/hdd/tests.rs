@@ -330,7 +330,6 @@ fn measured_params(change: impl FnOnce(&mut HddParams)) -> HddParams {
         seek_variation_ms: 0.0,
         controller_overhead_ms: 0.0,
         interface_mb_per_s: 1e5,
-        link_by_sector: true,
         look_ahead: false,
         read_segments: 2,
         segment_sectors: Some(20),

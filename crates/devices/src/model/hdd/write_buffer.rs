@@ -116,12 +116,12 @@ impl WriteBuffer {
         }
     }
 
-    /// Whether one run holds all of `wanted`.
-    pub(super) fn holds(&self, wanted: &Range<u64>) -> bool {
-        self.dirty
-            .iter()
-            .chain(&self.leaving)
-            .any(|d| d.sectors.start <= wanted.start && wanted.end <= d.sectors.end)
+    /// Whether one run holds all of `wanted`, and they have come by `at_ns`.
+    pub(super) fn holds(&self, wanted: &Range<u64>, at_ns: u64) -> bool {
+        self.dirty.iter().chain(&self.leaving).any(|d| {
+            let around = d.sectors.start <= wanted.start && wanted.end <= d.sectors.end;
+            around && d.data.of(wanted.end - d.sectors.start) <= at_ns
+        })
     }
 
     /// The number of the last write completed: what a flush now has to cover.
@@ -193,7 +193,7 @@ mod tests {
         b.accept(0..10, 1, data());
         b.accept(10..20, 1, data());
         assert_eq!(b.waiting().len(), 1);
-        assert!(b.holds(&(5..15)));
-        assert!(!b.holds(&(15..25)));
+        assert!(b.holds(&(5..15), 0));
+        assert!(!b.holds(&(15..25), 0));
     }
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, Dev, Mode, OFlags, StatFs, StatxFlags, fstatfs, major, makedev, minor, statfs,
-    statx,
+    AtFlags, CWD, Dev, FileType, Mode, OFlags, StatFs, Statx, StatxFlags, fstatfs, major, makedev,
+    minor, statfs, statx,
 };
 use steadfast_block::Persistence;
 use steadfast_host::mounts::{Mount, seen_by};
@@ -129,7 +129,33 @@ pub(super) fn open_backing_file(dev: Dev) -> Option<OwnedFd> {
 
 /// The loop device that is attached to a file.
 pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
+    loop_device(Some(dev), |over| {
+        makedev(over.stx_dev_major, over.stx_dev_minor) == dev && over.stx_ino == inode
+    })
+}
+
+/// The loop device that is attached to a block device, to the whole of which it is a partition, or
+/// to a partition of it. The kernel lets others open what is below one.
+pub(super) fn loop_device_over_device(number: Dev) -> Option<String> {
+    loop_device(None, |over| {
+        let is_device = FileType::from_raw_mode(over.stx_mode.into()) == FileType::BlockDevice;
+        let other = makedev(over.stx_rdev_major, over.stx_rdev_minor);
+        is_device && (other == number || whole(other) == number || whole(number) == other)
+    })
+}
+
+/// The number of the whole disk, for a partition.
+fn whole(number: Dev) -> Dev {
+    let text = line(disk(number).join("dev")).unwrap_or_default();
+    let parts = text.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    parts.map_or(number, |(major, minor)| makedev(major, minor))
+}
+
+/// The first loop device that is attached to what is looked for; `dev`: where that is, if it is
+/// where somebody may serve it.
+fn loop_device(dev: Option<Dev>, is_it: impl Fn(&Statx) -> bool) -> Option<String> {
     let mounts = mounts();
+    let shown = dev.map(|dev| format!("{}:{}", major(dev), minor(dev)));
     let mut found: Vec<String> = fs::read_dir("/sys/block")
         .ok()?
         .flatten()
@@ -137,13 +163,12 @@ pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
             let backing = backing_file(&entry.path())?;
             // Not asked: who serves the file may never answer.
             let served = served_device(&mounts, &backing);
-            if served.is_some_and(|number| number != format!("{}:{}", major(dev), minor(dev))) {
+            if served.is_some_and(|number| Some(number) != shown.as_deref()) {
                 return None;
             }
-            let over = statx(CWD, backing, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
-            let its_dev = makedev(over.stx_dev_major, over.stx_dev_minor);
-            let same = its_dev == dev && over.stx_ino == inode;
-            same.then(|| format!("/dev/{}", entry.file_name().to_string_lossy()))
+            let wanted = StatxFlags::INO | StatxFlags::TYPE;
+            let over = statx(CWD, backing, AtFlags::STATX_DONT_SYNC, wanted).ok()?;
+            is_it(&over).then(|| format!("/dev/{}", entry.file_name().to_string_lossy()))
         })
         .collect();
     found.sort();

@@ -378,7 +378,7 @@ impl Opening<'_> {
     }
 
     /// Makes sure that nobody else changes an image file, or by another way the file under a loop
-    /// device. (Who opens a device itself excludes others.)
+    /// device. (Who opens a device itself excludes others, but for a loop device over it.)
     fn secure(&mut self) -> Result<(), OpenError> {
         if !self.options.exclusive {
             return Ok(());
@@ -387,10 +387,14 @@ impl Opening<'_> {
         let stat = stat.map_err(|e| system(self.path, "examine it", e))?;
         if self.is_device {
             self.under = host::open_backing_file(stat.st_rdev);
-            return if self.under.is_some() { self.lock() } else { Ok(()) };
         }
-        self.lock()?;
-        let over = || host::loop_device_over(stat.st_dev, stat.st_ino);
+        if !self.is_device || self.under.is_some() {
+            self.lock()?;
+        }
+        let over = || match self.is_device {
+            true => host::loop_device_over_device(stat.st_rdev),
+            false => host::loop_device_over(stat.st_dev, stat.st_ino),
+        };
         let mut attached = over();
         for _ in 0..DETACH_LOOKS {
             let Some(device) = &attached else { break };

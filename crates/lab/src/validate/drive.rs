@@ -76,7 +76,6 @@ pub(super) fn parameters(b: &Blocks) -> Result<(HddParams, Vec<String>), String>
         overheads: Box::new(overheads(disk, fast, extra)),
         interface_mb_per_s: link("Read block transfer time"),
         interface_write_mb_per_s: Some(link("Write block transfer time")),
-        link_by_sector: true,
         read_water_mark: if by_request { disk.or_0("High (read) water mark") } else { 0.0 },
         write_start_sectors: if extra { EXTRA_START_SECTORS } else { 1 },
         write_start_ms: disk.or_0("Minimum seek delay"),
@@ -97,8 +96,16 @@ pub(super) fn parameters(b: &Blocks) -> Result<(HddParams, Vec<String>), String>
         ..HddParams::default()
     };
     p.sectors = held(&p)?;
+    let mut said = Vec::new();
+    let cylinders = p.zone_table.last().map_or(0, |z| z.first_cylinder + z.cylinders);
+    for (key, held) in [("Block count", p.sectors), ("Number of cylinders", cylinders.into())] {
+        if let Some(count) = model.number(key).filter(|count| *count != held as f64) {
+            said.push(format!("{key} is {count}, but the zones have {held}, which is used"));
+        }
+    }
     let left_out = LEFT_OUT.iter().filter(|(key, _)| disk.is_on(key));
     let mut left_out: Vec<String> = left_out.map(|(key, what)| format!("{key}: {what}")).collect();
+    left_out.extend(said);
     if !by_request && disk.is_on("High (read) water mark") {
         left_out.push("High (read) water mark: by segment; taken as one sector".into());
     }
@@ -115,6 +122,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("Preseeking level", "the arm moves on at once"),
     ("Minimum read-ahead (blks)", "reading on yields at once"),
     ("Never disconnect", "with one request at a time it makes no difference"),
+    ("Immediate buffer write", "sectors are written in their order"),
 ];
 
 /// The sectors that the zones hold.
@@ -189,7 +197,6 @@ fn overheads(disk: &Block, fast: bool, extra: bool) -> Overheads {
 fn zones(layout: &Block, heads: u32) -> Result<Vec<ZoneParams>, String> {
     let scheme = layout.or_0("Sparing scheme used") as u32;
     let range = layout.or_0("Rangesize for sparing").max(1.0);
-    let in_revolutions = layout.word("Skew units") == Some("revolutions");
     let zones: Vec<ZoneParams> = layout_zones(layout)
         .map(|z| {
             let number = |key: &str| {
@@ -198,7 +205,8 @@ fn zones(layout: &Block, heads: u32) -> Result<Vec<ZoneParams>, String> {
             };
             let per_track = number("Blocks per track")?;
             let (first, last) = (number("First cylinder number")?, number("Last cylinder number")?);
-            let unit = if in_revolutions { per_track } else { 1.0 };
+            let units = z.word("Skew units").or(layout.word("Skew units"));
+            let unit = if units == Some("revolutions") { per_track } else { 1.0 };
             let spares = z.or_0("Number of spares") as u64;
             let (per_track, cylinder) = (per_track as u64, per_track * f64::from(heads));
             let slipped = z.numbers("slips");

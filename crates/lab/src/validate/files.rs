@@ -7,11 +7,16 @@ use steadfast_vfs::bounded;
 
 use super::ValidateError;
 use super::drive::{self, Blocks};
+use super::keys;
 use super::syntax::{Block, Parameters, Value, parse};
 use super::trace::{self, TraceRequest};
 
-/// Bytes of a file, at most, compressed or not.
-const BYTES_MAX: u64 = 256 << 20;
+/// Bytes of a trace, at most, compressed or not.
+const TRACE_MAX: u64 = 256 << 20;
+/// The same of a file of parameters.
+const PARAMETERS_MAX: u64 = 4 << 20;
+/// Files that name each other, at most.
+const FILES_MAX: usize = 32;
 
 /// A drive and its trace.
 #[derive(Debug, Clone)]
@@ -22,6 +27,8 @@ pub struct Drive {
     pub file: PathBuf,
     /// What it says.
     pub parameters: HddParams,
+    /// All files that were read for it.
+    pub files: Vec<PathBuf>,
     /// What of it the model does not have.
     pub left_out: Vec<String>,
     /// What was asked of the drive, in order.
@@ -83,60 +90,91 @@ fn beside(file: &Path, name: &str) -> Option<PathBuf> {
     both.into_iter().find(|file| is_name && file.exists())
 }
 
-/// A file's text.
-fn text(file: &Path) -> Result<String, ValidateError> {
+/// A file's text; `read`: which files were read.
+fn text(file: &Path, most: u64, read: &mut Vec<PathBuf>) -> Result<String, ValidateError> {
     let wrong = |what: String| ValidateError { file: file.to_owned(), what };
-    if file.extension().is_none_or(|end| end != "zst") {
-        return bounded::text(file, BYTES_MAX).map_err(|e| wrong(e.to_string()));
+    let found = file.metadata().map_err(|e| wrong(e.to_string()))?;
+    // Opening a pipe would wait for its other end.
+    if !found.is_file() {
+        return Err(wrong("is no file".into()));
     }
-    let packed = bounded::read(file, BYTES_MAX).map_err(|e| wrong(e.to_string()))?;
-    let unpacked = ruzstd::decoding::StreamingDecoder::new(packed.as_slice())
-        .map_err(|e| wrong(format!("is not compressed by zstd: {e}")))?;
-    let bytes = bounded::read_from(unpacked, BYTES_MAX).map_err(|e| wrong(e.to_string()))?;
+    read.push(file.to_owned());
+    if file.extension().is_none_or(|end| end != "zst") {
+        return bounded::text(file, most).map_err(|e| wrong(e.to_string()));
+    }
+    let packed = bounded::read(file, most).map_err(|e| wrong(e.to_string()))?;
+    let (mut frames, mut bytes) = (packed.as_slice(), Vec::new());
+    while !frames.is_empty() {
+        let unpacked = ruzstd::decoding::StreamingDecoder::new(&mut frames)
+            .map_err(|e| wrong(format!("is not compressed by zstd: {e}")))?;
+        let left = most - bytes.len() as u64;
+        bytes.extend(bounded::read_from(unpacked, left).map_err(|e| wrong(e.to_string()))?);
+    }
     String::from_utf8(bytes).map_err(|_| wrong("it is no text in UTF-8".into()))
 }
 
 fn read(file: &Path, kind: &DriveFile) -> Result<Drive, ValidateError> {
     let wrong = |what: String| ValidateError { file: file.to_owned(), what };
+    let mut files = Vec::new();
     let (parameters, left_out) = match kind.is_ours {
-        true => (of_ours(file)?, Vec::new()),
-        false => drive::parameters(&blocks(file)?).map_err(wrong)?,
+        true => (of_ours(file, &mut files)?, Vec::new()),
+        false => drive::parameters(&blocks(file, &mut files)?).map_err(wrong)?,
     };
     let trace = format!("{}.trace", kind.name);
     let trace = beside(file, &trace).ok_or_else(|| wrong(format!("no {trace} is beside it")))?;
-    let requests = trace::parse(&text(&trace)?, parameters.sectors);
+    let requests = trace::parse(&text(&trace, TRACE_MAX, &mut files)?, parameters.sectors);
     let requests = requests.map_err(|what| ValidateError { file: trace, what })?;
     let (name, file) = (kind.name.clone(), file.to_owned());
-    Ok(Drive { name, file, parameters, left_out, requests })
+    Ok(Drive { name, file, parameters, files, left_out, requests })
 }
 
-/// The keys of a device of kind `hdd`.
-fn of_ours(file: &Path) -> Result<HddParams, ValidateError> {
+/// The keys of a device of kind `hdd`: by themselves, or as the only device of a setup.
+fn of_ours(file: &Path, read: &mut Vec<PathBuf>) -> Result<HddParams, ValidateError> {
     let wrong = |what: String| ValidateError { file: file.to_owned(), what };
-    let mut table: toml::Table = text(file)?.parse().map_err(|e: toml::de::Error| {
-        // Its own text has lines and a mark below them.
-        wrong(e.to_string().trim_end().to_owned())
-    })?;
+    let mut table: toml::Table =
+        text(file, PARAMETERS_MAX, read)?.parse().map_err(|e: toml::de::Error| {
+            // Its own text has lines and a mark below them.
+            wrong(e.to_string().trim_end().to_owned())
+        })?;
+    if let Some(toml::Value::Table(devices)) = table.get("device") {
+        let one = devices.values().next().and_then(toml::Value::as_table);
+        table = match (devices.len(), one) {
+            (1, Some(device)) => device.clone(),
+            (n, _) => return Err(wrong(format!("has {n} devices; one is wanted"))),
+        };
+    }
     match table.remove("kind") {
         Some(toml::Value::String(kind)) if kind == "hdd" => {}
-        _ => return Err(wrong("does not say kind = \"hdd\"".into())),
+        Some(kind) => return Err(wrong(format!("is of kind {kind}, not of \"hdd\""))),
+        None => return Err(wrong("does not say kind = \"hdd\"".into())),
+    }
+    // One key at a time says which is wrong.
+    for (key, value) in &table {
+        let alone = toml::Table::from_iter([(key.clone(), value.clone())]);
+        alone.try_into::<HddParams>().map_err(|e| wrong(format!("{key}: {}", e.message())))?;
     }
     table.try_into().map_err(|e: toml::de::Error| wrong(e.message().to_owned()))
 }
 
 /// The blocks of a parameter file, and of those that it names.
-fn blocks(file: &Path) -> Result<Blocks, ValidateError> {
+fn blocks(file: &Path, read: &mut Vec<PathBuf>) -> Result<Blocks, ValidateError> {
     let wrong = |what: String| ValidateError { file: file.to_owned(), what };
     let named = |name: &str| {
         let there = beside(file, name);
         there.ok_or_else(|| wrong(format!("names {name}, which is not beside it")))
     };
-    let parsed = |file: &Path| -> Result<Parameters, ValidateError> {
-        parse(&text(file)?).map_err(|what| ValidateError { file: file.to_owned(), what })
+    let mut parsed = |file: &Path| -> Result<Parameters, ValidateError> {
+        if read.len() >= FILES_MAX {
+            return Err(wrong(format!("names more than {FILES_MAX} files")));
+        }
+        let text = text(file, PARAMETERS_MAX, read)?;
+        parse(&text).map_err(|what| ValidateError { file: file.to_owned(), what })
     };
     let mut all = parsed(file)?;
-    for source in std::mem::take(&mut all.sources) {
-        all.blocks.extend(parsed(&named(&source)?)?.blocks);
+    while let Some(source) = all.sources.pop() {
+        let more = parsed(&named(&source)?)?;
+        all.blocks.extend(more.blocks);
+        all.sources.extend(more.sources);
     }
     let of_kind = |kind: &str, blocks: &[Block]| -> Result<Block, ValidateError> {
         let found = blocks.iter().find(|block| block.kind == kind).cloned();
@@ -159,7 +197,8 @@ fn blocks(file: &Path) -> Result<Blocks, ValidateError> {
         Some(Value::Block(mechanics)) => mechanics.word("Full seek curve"),
         _ => None,
     };
-    let seek_times = seek_file.map(|name| text(&named(name)?)).transpose()?;
+    let seek_times = seek_file.map(|name| text(&named(name)?, PARAMETERS_MAX, read)).transpose()?;
+    keys::check(&disk, &model).map_err(wrong)?;
     let is_bus = |block: &Block| block.kind == "disksim_bus";
     let buses = all.blocks.into_iter().filter(is_bus).collect();
     Ok(Blocks { disk, model, buses, seek_times })

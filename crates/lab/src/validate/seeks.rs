@@ -31,7 +31,10 @@ pub(super) fn table(
     let n = f64::from(last);
     match mechanics.word("Seek type").unwrap_or("extracted") {
         "extracted" => from_file(file.ok_or("the file of 'Full seek curve' is missing")?),
-        "constant" => Ok(vec![(1, key("Average seek time")?)]),
+        "constant" => {
+            let time = key("Constant seek time").or_else(|_| key("Average seek time"))?;
+            Ok(vec![(1, time)])
+        }
         // To a third of the stroke, then to all of it.
         "linear" => {
             let (one, average, full) = three()?;
@@ -69,8 +72,13 @@ pub(super) fn table(
 /// Lines of distance and time; the first line says how many there are.
 fn from_file(text: &str) -> Result<Vec<(u32, f64)>, String> {
     let mut points: Vec<(u32, f64)> = Vec::new();
+    let mut said = None;
     for (n, line) in (1..).zip(text.lines()) {
-        if line.contains(':') || line.trim().is_empty() {
+        if let Some((_, count)) = line.split_once(':') {
+            said = count.trim().parse::<usize>().ok();
+            continue;
+        }
+        if line.trim().is_empty() {
             continue;
         }
         let (distance, time) = line.split_once(',').unwrap_or((line, ""));
@@ -78,6 +86,12 @@ fn from_file(text: &str) -> Result<Vec<(u32, f64)>, String> {
             return Err(format!("seek times, line {n}: is not: cylinders, ms"));
         };
         points.push((distance, time));
+    }
+    if let Some(said) = said.filter(|said| *said != points.len()) {
+        return Err(format!(
+            "seek times: the file says that it has {said}, and has {}",
+            points.len()
+        ));
     }
     points.sort_by_key(|(distance, _)| *distance);
     points.dedup_by_key(|(distance, _)| *distance);

@@ -22,13 +22,20 @@ pub(super) fn only(p: &HddParams) -> HddParams {
         queue_depth: p.queue_depth,
         ..HddParams::default()
     };
-    let (Some(first), Some(last)) = (p.zone_table.first(), p.zone_table.last()) else {
-        return sheet;
+    let zones = p.zone_table.first().zip(p.zone_table.last());
+    let (read, write) = match (&p.seek_table[..], zones) {
+        ([], _) => (
+            [p.seek_read_track_to_track_ms, p.seek_read_average_ms, p.seek_read_full_stroke_ms],
+            [p.seek_write_track_to_track_ms, p.seek_write_average_ms, p.seek_write_full_stroke_ms],
+        ),
+        ([.., (furthest, _)], zones) => {
+            let cylinders =
+                zones.map_or(furthest + 1, |(_, last)| last.first_cylinder + last.cylinders);
+            let read = seeks(&p.seek_table, cylinders);
+            (read, read.map(|ms| ms + p.write_settle_ms.unwrap_or(0.0)))
+        }
     };
-    let cylinders = last.first_cylinder + last.cylinders;
-    let (one, average, full) = seeks(&p.seek_table, cylinders);
-    let settle = p.write_settle_ms.unwrap_or(0.0);
-    let skew = (one + settle) * 1.1;
+    let skew = write[0] * 1.1;
     let turn_s = 60.0 / f64::from(p.rpm);
     let heads = f64::from(p.heads);
     // Switching of tracks included, as sheets have it.
@@ -36,15 +43,19 @@ pub(super) fn only(p: &HddParams) -> HddParams {
         let cylinder_s = heads * (turn_s + skew / 1e3);
         f64::from(zone.sectors_per_track) * heads * 512.0 / cylinder_s / 1e6
     };
+    let (outer, inner) = match zones {
+        Some((first, last)) => (rate(first), rate(last)),
+        None => (p.sustained_outer_mb_per_s, p.sustained_inner_mb_per_s),
+    };
     HddParams {
-        sustained_outer_mb_per_s: rate(first),
-        sustained_inner_mb_per_s: rate(last),
-        seek_read_track_to_track_ms: one,
-        seek_read_average_ms: average,
-        seek_read_full_stroke_ms: full,
-        seek_write_track_to_track_ms: one + settle,
-        seek_write_average_ms: average + settle,
-        seek_write_full_stroke_ms: full + settle,
+        sustained_outer_mb_per_s: outer,
+        sustained_inner_mb_per_s: inner,
+        seek_read_track_to_track_ms: read[0],
+        seek_read_average_ms: read[1],
+        seek_read_full_stroke_ms: read[2],
+        seek_write_track_to_track_ms: write[0],
+        seek_write_average_ms: write[1],
+        seek_write_full_stroke_ms: write[2],
         track_skew_ms: skew,
         cylinder_skew_ms: skew,
         ..sheet
@@ -52,8 +63,8 @@ pub(super) fn only(p: &HddParams) -> HddParams {
 }
 
 /// To the next cylinder, average over all pairs of cylinders, full stroke.
-fn seeks(table: &[(u32, f64)], cylinders: u32) -> (f64, f64, f64) {
-    let (Some(first), Some(last)) = (table.first(), table.last()) else { return (1.0, 8.0, 16.0) };
+fn seeks(table: &[(u32, f64)], cylinders: u32) -> [f64; 3] {
+    let (Some(first), Some(last)) = (table.first(), table.last()) else { return [0.0; 3] };
     let n = f64::from(cylinders.max(2));
     // Of two cylinders, n - d pairs are d apart: each stretch of the table by its middle.
     let pairs = |d: f64| (n - d).max(0.0);
@@ -64,5 +75,5 @@ fn seeks(table: &[(u32, f64)], cylinders: u32) -> (f64, f64, f64) {
         sum += f64::midpoint(two[0].1, two[1].1) * share;
         weight += share;
     }
-    (first.1, sum / weight.max(1.0), last.1)
+    [first.1, sum / weight.max(1.0), last.1]
 }

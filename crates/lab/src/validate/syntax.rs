@@ -216,7 +216,9 @@ impl<'t> Tokens<'t> {
                 Ok(Value::Block(self.block(kind, depth + 1)?))
             }
             Some(word) if !is_sign(word) => {
-                Ok(word.parse().map_or_else(|_| Value::Word(word.to_owned()), Value::Number))
+                // "nan" and "inf" are words.
+                let number = word.parse().ok().filter(|n: &f64| n.is_finite());
+                Ok(number.map_or_else(|| Value::Word(word.to_owned()), Value::Number))
             }
             _ => Err(self.error("a value should be here")),
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use steadfast_devices::model::ModelParams;
 use steadfast_lab::validate::{self, Drive};
+use steadfast_setup::Setup;
 
 fn drives() -> Vec<Drive> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/validation");
@@ -32,9 +33,15 @@ fn no_drive_is_farther_off_than_with_disksim() {
 #[test]
 fn what_is_saved_is_the_same_drive() {
     for drive in drives() {
-        let text = validate::device(&drive.parameters);
-        let again: ModelParams = toml::from_str(&text).unwrap();
-        assert_eq!(again, ModelParams::Hdd(drive.parameters), "{}", drive.name);
+        let folder = tempfile::tempdir().unwrap();
+        let text = validate::device("mine", &drive.parameters);
+        std::fs::write(folder.path().join("d.toml"), &text).unwrap();
+        std::fs::write(folder.path().join("d.trace"), "R Miss 0 1 1000 0\n").unwrap();
+        let again = validate::drives(folder.path()).unwrap().remove(0);
+        assert_eq!(again.parameters, drive.parameters, "{}", drive.name);
+        let setup = Setup::parse(&text, "d.toml").unwrap();
+        let device = setup.topology.devices["mine"].model();
+        assert_eq!(device, Some(&ModelParams::Hdd(drive.parameters)), "{}", drive.name);
     }
 }
 
@@ -75,6 +82,45 @@ fn a_parameter_file_becomes_a_drive() {
     let found = validate::validate(&drives[0]).unwrap();
     assert_eq!(found.is_within_disksim(), None);
     assert!(validate::text(&[found]).contains("Never disconnect"));
+}
+
+#[test]
+fn keys_that_disksim_does_not_have_are_refused() {
+    let wrong = |from: &str, to: &str| {
+        assert!(SMALL.contains(from));
+        small(&SMALL.replace(from, to), "R Miss 0 1 1000 0\n").unwrap_err()
+    };
+    assert_eq!(
+        wrong("Head switch time", "Head swich time"),
+        "d.parv: 'Head swich time' in dm_mech_g1: is no key of DiskSim's; did you mean 'Head \
+         switch time'?"
+    );
+    assert!(wrong("used = 1", "used = 77").contains("is 77, but goes from 0 to 10"));
+    assert!(wrong("spares = 1", "spares = nan").contains("has the wrong form"));
+    assert!(wrong("spares = 1", "spares = -1").contains("is -1, but goes from 0"));
+    assert!(wrong("slips = [ 1 ]", "slips = [ x ]").contains("what is no number"));
+}
+
+/// What stands in several frames, in files that others name, or in a part of a set.
+#[test]
+fn all_of_a_drive_is_read_and_no_more_is_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("a.specs"), "source b.specs").unwrap();
+    std::fs::write(at("b.specs"), SMALL).unwrap();
+    std::fs::write(at("barracuda.parv"), "source a.specs").unwrap();
+    let frame = |text: &[u8]| {
+        ruzstd::encoding::compress_to_vec(text, ruzstd::encoding::CompressionLevel::Fastest)
+    };
+    let frames = [frame(b"R Miss 0 1 1000 0\n"), frame(b"R Miss 5 1 1000 0\n")].concat();
+    std::fs::write(at("barracuda.trace.zst"), frames).unwrap();
+    let drive = validate::drives(folder.path()).unwrap().remove(0);
+    assert_eq!(drive.requests.len(), 2);
+    assert_eq!(drive.files.len(), 4, "{:?}", drive.files);
+    assert_eq!(validate::validate(&drive).unwrap().disksim_ms, None);
+    std::fs::write(at("b.specs"), "source a.specs").unwrap();
+    let circle = validate::drives(folder.path()).unwrap_err().to_string();
+    assert!(circle.contains("names more than 32 files"), "{circle}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<CommandEnd> {
     let to_stdout = args.json.as_deref() == Some(Path::new("-"));
     let wanted =
         [("--json", outputs::unless_stdout(args.json.as_ref())), ("--svg", args.svg.as_deref())];
-    let [json_file, svg_file] = outputs::tried(wanted, &args.scenario)?;
+    let [json_file, svg_file] = outputs::tried(wanted, [&args.scenario])?;
     let progress = Progress::start();
     let stop = stop_on_signals()?;
     let watch = Watch { progress: &|share, what| progress.set(share, what), stop: &stop };

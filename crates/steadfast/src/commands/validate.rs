@@ -1,12 +1,11 @@
 //! `steadfast lab validate`: the disk model against measured drives.
 
-use std::io::Write;
-use std::path::Path;
-
 use anyhow::Result;
 use serde_json::{Value, json};
+use std::io::Write;
 use steadfast_lab::validate::{self, Drive, Validation};
 
+use super::calibrate::name_of;
 use super::lab::outputs;
 use crate::cli::LabValidate;
 use crate::terminal::{self, Progress};
@@ -23,7 +22,7 @@ pub fn run(args: &LabValidate, out: &mut dyn Write) -> Result<CommandEnd> {
     }
     let wanted = [("--svg", args.svg.as_deref()), ("--save-device", args.save_device.as_deref())];
     let [svg_file, device_file] =
-        outputs::tried(wanted, args.drive.first().map_or(Path::new(""), |p| p))?;
+        outputs::tried(wanted, drives.iter().flat_map(|drive| &drive.files))?;
     let progress = Progress::start();
     let mut all: Vec<Validation> = Vec::new();
     for (n, drive) in drives.iter().enumerate() {
@@ -41,7 +40,7 @@ pub fn run(args: &LabValidate, out: &mut dyn Write) -> Result<CommandEnd> {
         file.write(terminal::harmless(&validate::svg(&all)))?;
     }
     if let (Some(file), [drive]) = (device_file, &drives[..]) {
-        file.write(validate::device(&drive.parameters))?;
+        file.write(validate::device(&name_of(file.path()), &drive.parameters))?;
     }
     let is_farther = |v: &Validation| v.is_within_disksim() == Some(false);
     Ok(if all.iter().any(is_farther) { CommandEnd::Problem } else { CommandEnd::Good })

@@ -60,7 +60,7 @@ pub fn run(words: &[String], out: &mut dyn Write) -> Result<CommandEnd> {
     let offsets = options.latency_files.then_some(Path::new(A_LATENCY_FILE));
     let wanted = [("--json", json), ("-b", spreadsheet), ("-Q", offsets)];
     let read = site.image.as_deref().or(site.stack.as_deref().map(Path::new));
-    let [json, spreadsheet, _] = outputs::tried(wanted, read.unwrap_or(Path::new("")))?;
+    let [json, spreadsheet, _] = outputs::tried(wanted, read)?;
     let data_bytes = Some(options.data_bytes());
     let wants = ImageAccess { writes: true, noatime: true, data_bytes };
     let ran = site.at(wants, move |site| work(site, &folder, &options, json_to_stdout))?;

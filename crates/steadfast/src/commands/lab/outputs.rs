@@ -43,15 +43,16 @@ impl Output {
 }
 
 /// Tries the files that are asked for by these options. No two of them may be the same file, and
-/// none the one that is read.
+/// none one of those that are read.
 pub fn tried<const N: usize>(
     wanted: [(&str, Option<&Path>); N],
-    input: impl AsRef<Path>,
+    inputs: impl IntoIterator<Item: AsRef<Path>>,
 ) -> Result<[Option<Output>; N], Usage> {
     let named: Vec<(&str, &Path)> =
         wanted.iter().filter_map(|(option, path)| Some((*option, (*path)?))).collect();
+    let inputs: Vec<_> = inputs.into_iter().collect();
     for (i, (option, path)) in named.iter().enumerate() {
-        if is_same(path, input.as_ref()) {
+        if inputs.iter().any(|input| is_same(path, input.as_ref())) {
             usage!("{option} {}: that file is read; name another one", path.display());
         }
         if let Some((other, _)) = named[..i].iter().find(|(_, other)| is_same(path, other)) {

@@ -36,7 +36,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<CommandEnd> {
         ("--report", args.report.as_deref()),
         ("--chart", args.chart.as_deref()),
     ];
-    let outputs = outputs::tried(wanted, &args.scenario)?;
+    let outputs = outputs::tried(wanted, [&args.scenario])?;
     let record = args.record.as_deref().map(Folder::tried).transpose()?;
     let recordings = record.as_ref().map(|f| Arc::new(f.recordings()));
     let options = RunOptions {
@@ -138,7 +138,7 @@ pub fn show_saved(args: &LabShow, out: &mut dyn Write) -> Result<()> {
         usage!("{file}: nothing is called so; the tables are {known}");
     }
     let wanted = [("--report", args.report.as_deref()), ("--chart", args.chart.as_deref())];
-    let [report, chart] = outputs::tried(wanted, file.to_string())?;
+    let [report, chart] = outputs::tried(wanted, [file.to_string()])?;
     let printed = match args.json {
         true => summary::json(&results).map_err(Into::into).and_then(|s| Ok(write!(out, "{s}")?)),
         false => show(&results, &args.looks, &choice, out),

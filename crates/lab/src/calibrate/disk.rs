@@ -4,15 +4,16 @@
 //! completion to the next are known as finely as the clock: reads that go backwards by a stride
 //! take a revolution less the stride. A seek shows itself only by which revolution is caught. Over
 //! many places the time of an access is evenly spread over one revolution, from the overhead and
-//! the seek on; the middle of its extremes, less half a revolution, is what neither the number of
-//! accesses nor their luck moves much (Worthington et al., "On-line extraction of SCSI disk drive
+//! the seek on; the middle of the revolution in which most of them lie, less half of it, is what
+//! neither the number of accesses nor their luck moves much, nor a few that the cache answers or
+//! that something else holds up (Worthington et al., "On-line extraction of SCSI disk drive
 //! parameters", SIGMETRICS 1995, look for the shortest access instead).
 
 use steadfast_devices::model::hdd::{HddParams, QueuePolicy, WriteCacheMode};
 use steadfast_devices::model::parameters::Describe;
 use steadfast_statistics::median;
 
-use super::error::Result;
+use super::error::{CalibrateError, Result};
 use super::figures::{
     self, BUFFER, DURABLE, Figures, READ, READ_32, Reading, STREAMS, WRITE, enter, enter_one,
 };
@@ -25,10 +26,13 @@ const STRIDES: [u64; 2] = [16, 256];
 /// Distances, as shares of the stroke, of which the seek is measured; those of writes.
 const SHARES: [f64; 7] = [0.003, 0.02, 0.08, 0.2, 0.4, 0.7, 0.96];
 const WRITE_SHARES: [f64; 5] = [0.01, 0.08, 0.25, 0.5, 0.96];
-/// How much an access may be off its distance, so that no place is read twice.
-const JITTER: f64 = 0.004;
-/// One access in so many, and one more, is left out at each end: what went wrong is no extreme.
-const LEFT_OUT: usize = 500;
+/// How much wider than a revolution the times of accesses may lie: seeks vary a little.
+const SPREAD: f64 = 1.03;
+/// What the cache answers takes less than this part of a revolution.
+const CACHED: f64 = 0.25;
+
+/// Of a command, where no cached read shows it: the model's default.
+const USUAL_OVERHEAD_US: f64 = 200.0;
 
 const REVOLUTION: &str = "revolution";
 const TRACK: &str = "track";
@@ -61,9 +65,9 @@ pub(super) fn round(
     enter_one(into, TRACK, "sectors", track);
     // Nothing of it is left to luck.
     if is_first {
-        cached(p, into)?;
+        cached(p, CACHED * revolution, into)?;
     }
-    let cached_us = into.iter().rfind(|r| r.name == HIT).map_or(0.0, |r| r.value);
+    let cached_us = into.iter().rfind(|r| r.name == HIT).map_or(USUAL_OVERHEAD_US, |r| r.value);
     // Beside the seek: the overhead, which a cached read shows, and the sectors.
     let beside = cached_us + sector_us * 8.0;
     let rates: Vec<f64> = [0, STREAMS - 1]
@@ -80,9 +84,12 @@ pub(super) fn round(
     let mut at = p.size / 10;
     let enter_seek = |into: &mut Vec<Reading>, name: String, sample: &mut Vec<f64>| {
         sample.sort_by(f64::total_cmp);
-        let left_out = 1 + sample.len() / LEFT_OUT;
-        if sample.len() > 2 * left_out {
-            let ends = sample[left_out] + sample[sample.len() - 1 - left_out];
+        let width = SPREAD * revolution;
+        let after = |from: f64| sample.partition_point(|us| *us <= from + width);
+        // The first of several that hold as many.
+        let from = (0..sample.len()).rev().max_by_key(|i| after(sample[*i]) - i);
+        if let Some(from) = from {
+            let ends = sample[from] + sample[after(sample[from]) - 1];
             let value = ((ends - revolution) / 2.0 - beside).max(0.0);
             into.push(Reading { name, unit: "us", value, n: sample.len() });
         }
@@ -102,16 +109,18 @@ pub(super) fn round(
         })?;
         enter_seek(into, name.into(), &mut sample);
         for share in shares {
-            let mut stroke = 0.0;
             let mut sample = p.repeat(Times(110, 3.0), |p| {
-                stroke = step(p, stroke, *share);
-                let at = share_of_bytes(stroke, ratio) * (p.size - MIB) as f64;
-                p.one(op, at as u64 / (4 * KIB) * 4 * KIB, 4 * KIB)
+                // From anywhere to a place that far away, so that few are near one another.
+                let from = unit(p) * (1.0 - share);
+                let ends =
+                    if p.rng.percent(50) { [from, from + share] } else { [from + share, from] };
+                let places = ends.map(|stroke| {
+                    let at = share_of_bytes(stroke, ratio) * (p.size - MIB) as f64;
+                    at as u64 / (4 * KIB) * 4 * KIB
+                });
+                p.one(op, places[0], 4 * KIB)?;
+                p.one(op, places[1], 4 * KIB)
             })?;
-            // The first came from anywhere.
-            if !sample.is_empty() {
-                sample.remove(0);
-            }
             enter_seek(into, seek_name(op, *share), &mut sample);
         }
     }
@@ -121,18 +130,6 @@ pub(super) fn round(
 /// An even random number from 0 to 1.
 fn unit(p: &mut Prober<'_>) -> f64 {
     p.rng.below(1 << 30) as f64 / f64::from(1 << 30)
-}
-
-/// The next place of the arm, a distance from the last one: a little less or more, so that no place
-/// is read twice. A walk that begins at an end always has a way.
-fn step(p: &mut Prober<'_>, from: f64, share: f64) -> f64 {
-    let jitter = unit(p) * JITTER.min(share / 4.0);
-    let (up, down) = (from + share, from - share);
-    let goes_up = match (up <= 1.0 + JITTER, down >= -JITTER) {
-        (true, true) => p.rng.percent(50),
-        (goes_up, _) => goes_up,
-    };
-    if goes_up { (up - jitter).min(1.0 - jitter) } else { (down + jitter).max(jitter) }
 }
 
 /// How a disk turns, in microseconds.
@@ -171,17 +168,20 @@ fn backwards(p: &mut Prober<'_>, stride: u64) -> Result<Option<f64>> {
     Ok((spread < 0.05 * middle).then_some(middle))
 }
 
-/// Reads of what the drive has in its cache, and how far it reads ahead.
-fn cached(p: &mut Prober<'_>, into: &mut Vec<Reading>) -> Result<()> {
+/// Reads of what the drive has in its cache, which answers within `most_us`, and how far it reads
+/// ahead. Of a drive without one nothing is entered.
+fn cached(p: &mut Prober<'_>, most_us: f64, into: &mut Vec<Reading>) -> Result<()> {
     for (name, len) in [(HIT, 4 * KIB), (HIT_64K, 64 * KIB)] {
         let sample = p.repeat(Times(40, 2.0), |p| {
             let at = p.place(&(0..p.size), 64 * KIB);
             p.one(Op::Read, at, 64 * KIB)?;
             p.one(Op::Read, at, len)
         })?;
-        enter(into, name, &sample);
+        if median(&sample).is_some_and(|us| us < most_us) {
+            enter(into, name, &sample);
+        }
     }
-    let hit = into.iter().rfind(|r| r.name == HIT).map_or(0.0, |r| r.value);
+    let Some(hit) = into.iter().rfind(|r| r.name == HIT).map(|r| r.value) else { return Ok(()) };
     // After a pause: the furthest that is there, by halving.
     let is_ahead = |p: &mut Prober<'_>, bytes: u64| -> Result<bool> {
         let mut hits = 0;
@@ -203,24 +203,32 @@ fn cached(p: &mut Prober<'_>, into: &mut Vec<Reading>) -> Result<()> {
 }
 
 /// A disk with these figures.
-pub(super) fn fit(figures: &Figures, size: u64) -> Fit<HddParams> {
+///
+/// # Errors
+/// No disk has such seek times.
+pub(super) fn fit(figures: &Figures, size: u64) -> Result<Fit<HddParams>> {
     let mut fit = Fit::new(HddParams { sectors: size / SECTOR, ..HddParams::default() });
     fit.note("sectors", Provenance::Said("the device's size".into()));
     let p = &mut fit.params;
     let mut from: Vec<(&'static str, &str, &str)> = Vec::new();
     let value = |name: &str| figures.value(name);
-    let (Some(revolution), Some(track)) = (value(REVOLUTION), value(TRACK)) else { return fit };
+    let (Some(revolution), Some(track)) = (value(REVOLUTION), value(TRACK)) else {
+        return Ok(fit);
+    };
     p.rpm = (60_000.0 / revolution).round() as u32;
     from.push(("rpm", REVOLUTION, "reads that go backwards"));
     // Overhead and link.
-    let (hit, hit_64k) = (value(HIT).unwrap_or(0.0), value(HIT_64K).unwrap_or(0.0));
-    if hit_64k > hit {
+    if let (Some(hit), Some(hit_64k)) = (value(HIT), value(HIT_64K))
+        && hit_64k > hit
+    {
         p.interface_mb_per_s = (60 * KIB) as f64 / (hit_64k - hit);
         from.push(("interface_mb_per_s", HIT_64K, "beside that of 4 KiB"));
     }
     let link_us = (4 * KIB) as f64 / p.interface_mb_per_s;
-    p.controller_overhead_ms = (hit - link_us).max(0.0) / 1e3;
-    from.push(("controller_overhead_ms", HIT, "less 4 KiB on the link"));
+    if let Some(hit) = value(HIT) {
+        p.controller_overhead_ms = (hit - link_us).max(0.0) / 1e3;
+        from.push(("controller_overhead_ms", HIT, "less 4 KiB on the link"));
+    }
     rates(figures, size, p);
     let (first, last) = (figures::stream_name(0), figures::stream_name(STREAMS - 1));
     from.push(("sustained_outer_mb_per_s", &first, "a line through all places"));
@@ -243,7 +251,11 @@ pub(super) fn fit(figures: &Figures, size: u64) -> Fit<HddParams> {
         fit.measured(parameter, figures, figure, how);
     }
     make_sense(&mut fit.params);
-    fit
+    fit.params.check().map_err(|e| CalibrateError::Seeks {
+        why: e.to_string(),
+        figures: figures.0.iter().filter(|f| f.name.contains("seek")).cloned().collect(),
+    })?;
+    Ok(fit)
 }
 
 /// Moves the average seek until there is a curve through the three figures: where a curve is at the

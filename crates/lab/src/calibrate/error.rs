@@ -4,6 +4,13 @@ use steadfast_block::BlockError;
 use steadfast_devices::model::ModelError;
 use steadfast_runtime::SimError;
 
+use super::figures::Figure;
+
+fn shown(figures: &[Figure]) -> String {
+    let all = figures.iter().map(|f| format!("{}: {:.2} ms", f.name, f.value / 1e3));
+    all.collect::<Vec<_>>().join("; ")
+}
+
 /// Why a device could not be calibrated.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
@@ -16,6 +23,18 @@ pub enum CalibrateError {
     /// No model is like the device.
     #[error("no model can have these figures: {0}")]
     Model(#[from] ModelError),
+    /// The seek times contradict each other.
+    #[error(
+        "too noisy to believe: no disk has such seek times ({}). End what else uses the device or \
+         the machine, and try again; a file should be much larger than the drive's cache. ({why})",
+        shown(.figures)
+    )]
+    Seeks {
+        /// What the model says.
+        why: String,
+        /// What was measured.
+        figures: Vec<Figure>,
+    },
     /// It has less than is needed for figures of the device rather than of its caches.
     #[error("{device}: is too small: {size} bytes, calibration needs {least}")]
     TooSmall {

@@ -98,7 +98,8 @@ impl Figures {
 
     /// Refuses figures that differ too much between rounds.
     pub(super) fn believe(&self, device: &str) -> Result<()> {
-        let basic = [READ, STREAM_READ, DURABLE].into_iter().filter_map(|name| self.get(name));
+        let basic =
+            [READ, STREAM_READ, READ_32, DURABLE].into_iter().filter_map(|name| self.get(name));
         let Some(f) = basic.into_iter().find(|f| f.high > f.low * NOISE_MAX) else { return Ok(()) };
         Err(CalibrateError::TooNoisy {
             device: device.to_owned(),
@@ -204,10 +205,12 @@ fn stream_at(p: &Prober<'_>, i: usize) -> Result<f64> {
     p.stream(Op::Read, start..(start + STREAM_BYTES).min(p.size), 0.6)
 }
 
-/// Before writes are measured: the area has been written once, and nothing is dirty.
-pub(super) fn prepare(p: &Prober<'_>) -> Result<()> {
-    p.fill(area(p).end, FILL_SECONDS)?;
-    settle(p)
+/// Before writes are measured: the area has been written once, and nothing is dirty. So many bytes
+/// of it have been.
+pub(super) fn prepare(p: &Prober<'_>) -> Result<u64> {
+    let filled = p.fill(area(p).end, FILL_SECONDS)?;
+    settle(p)?;
+    Ok(filled)
 }
 
 /// What has not been filled by then stays as it was.

@@ -27,6 +27,9 @@ pub(super) struct Knob<P> {
     step: fn(&mut P, f64, f64),
 }
 
+/// Models whose errors differ by less are as good.
+pub(super) const ALIKE: f64 = 1.02;
+
 /// How often the parameters are moved: each depends a little on the others.
 const STEPS: usize = 8;
 
@@ -71,8 +74,10 @@ fn size(value: &mut u32, device: f64, model: f64) {
     *value = as_float.round().max(4.0) as u32;
 }
 
+/// Of what the rounds tell apart.
 fn difference(f: &Figures, more: &str, less: &str) -> Option<f64> {
-    Some(f.value(more)? - f.value(less)?)
+    let (more, less) = (f.get(more)?, f.get(less)?);
+    (more.low > less.high || more.rounds == 1).then_some(more.value - less.value)
 }
 
 /// What is common to the kinds.
@@ -210,6 +215,12 @@ pub(super) fn fit(device: &Figures, bytes: u64, ask: Ask<'_>) -> Result<Vec<Flas
         fit.measured("dies_per_channel", device, READ_32, "by trial");
         all.push(refine(fit, device, ask)?);
     }
+    let (least, most) = all.iter().fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), f| {
+        (least.min(f.error), most.max(f.error))
+    });
+    if most < ALIKE * least {
+        all.iter_mut().for_each(|f| drop(f.from.remove("dies_per_channel")));
+    }
     let mut fit = Fit::new(emmc(device, sectors));
     fit.note("sectors", said());
     fit.measured("cache", device, WRITE, "beside durable ones");
@@ -244,9 +255,11 @@ fn ssds(device: &Figures, sectors: u64) -> Vec<SsdParams> {
     };
     let mut all = Vec::new();
     for write_cache in caches {
-        for dies_per_channel in [1, 4, 16] {
-            let default = SsdParams::default();
-            let program_us = default.program_us * f64::from(dies_per_channel) / 4.0;
+        let default = SsdParams::default();
+        let usual = default.dies_per_channel;
+        for dies_per_channel in [usual, 1, 16] {
+            let default = default.clone();
+            let program_us = default.program_us * f64::from(dies_per_channel) / f64::from(usual);
             let write_cache = *write_cache;
             all.push(SsdParams { sectors, write_cache, dies_per_channel, program_us, ..default });
         }

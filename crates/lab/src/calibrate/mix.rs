@@ -75,6 +75,7 @@ impl Mix {
         let all = 0..p.size;
         let area = if self.writes == Some(true) { all.clone() } else { figures::area(p) };
         for _ in 0..self.steps {
+            p.go_on()?;
             let classes = if self.writes.is_some() { 8 } else { Class::READS.len() as u64 };
             let (at, to) = (place(p, &all), place(p, &area));
             let class = match p.rng.below(classes) as usize {

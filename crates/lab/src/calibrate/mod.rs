@@ -18,7 +18,7 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use steadfast_block::{BlockDevice, DeviceInfo};
@@ -67,6 +67,9 @@ pub struct Options {
 pub struct Probes {
     device: DeviceInfo,
     options: Options,
+    /// Its size.
+    size: u64,
+    /// So much of it was measured, from the start.
     bytes: u64,
     has_a_head: bool,
     figures: Figures,
@@ -83,12 +86,10 @@ pub fn measure(
     options: Options,
     watch: &Watch<'_>,
 ) -> Result<Probes> {
-    let info = device.info();
-    let size = info.size.min(options.bytes);
-    if size < LEAST_BYTES {
-        let device = info.name;
-        return Err(CalibrateError::TooSmall { device, size, least: LEAST_BYTES });
-    }
+    let mut info = device.info();
+    info.size = info.size.min(options.bytes);
+    is_large_enough(&info)?;
+    let size = info.size;
     if options.writes && info.read_only {
         return Err(CalibrateError::ReadOnly { device: info.name });
     }
@@ -100,7 +101,8 @@ pub fn measure(
     let has_a_head = p.seeks;
     if options.writes && !has_a_head {
         p.tell(0.02, "writes what will be read");
-        figures::prepare(&p)?;
+        // What was never written is read without the medium.
+        p.size = figures::prepare(&p)?.max(LEAST_BYTES);
     }
     let mut readings = Vec::new();
     for n in 0..ROUNDS {
@@ -119,7 +121,20 @@ pub fn measure(
     again.warm_up(&mut p)?;
     let second = again.run(&mut p)?;
     let (bytes, taken) = (p.size, [first, second]);
-    Ok(Probes { device: info, options, bytes, has_a_head, figures, mix, taken })
+    Ok(Probes { device: info, options, size, bytes, has_a_head, figures, mix, taken })
+}
+
+/// # Errors
+/// The device is too small to be measured.
+pub fn is_large_enough(info: &DeviceInfo) -> Result<()> {
+    let DeviceInfo { name, size, .. } = info;
+    match *size < LEAST_BYTES {
+        true => {
+            let (device, size) = (name.clone(), *size);
+            Err(CalibrateError::TooSmall { device, size, least: LEAST_BYTES })
+        }
+        false => Ok(()),
+    }
 }
 
 /// Seconds in which a file of our own is filled.
@@ -186,16 +201,24 @@ pub struct Calibration {
 /// Finds the model, and judges it. Works in virtual time.
 ///
 /// # Errors
-/// No model can be so.
-pub fn fit(measured: &Probes) -> Result<Calibration> {
-    let Probes { device, options, figures, bytes, taken, .. } = measured;
+/// No model can be so, or somebody wants it to stop.
+pub fn fit(measured: &Probes, stop: &AtomicBool) -> Result<Calibration> {
+    let go_on = || match stop.load(Ordering::Relaxed) {
+        true => Err(CalibrateError::Interrupted),
+        false => Ok(()),
+    };
+    go_on()?;
+    let Probes { device, options, figures, size, bytes, taken, .. } = measured;
+    let bytes = *bytes;
     let (params, from, model_figures, kinds) = if measured.has_a_head {
-        let fit = disk::fit(figures, *bytes);
+        let fit = disk::fit(figures, bytes)?;
         (ModelParams::Hdd(fit.params), fit.from, Figures::default(), vec![("hdd", 0.0)])
     } else {
         let writes = options.writes;
         let ask = |params: &ModelParams| {
+            go_on()?;
             let readings = in_model(params, options.seed, move |p| {
+                p.size = p.size.min(bytes);
                 if writes {
                     figures::prepare(p)?;
                 }
@@ -205,8 +228,13 @@ pub fn fit(measured: &Probes) -> Result<Calibration> {
             })?;
             Ok(Figures::of(&readings))
         };
-        let mut all = flash::fit(figures, *bytes, &ask)?;
-        let kinds = all.iter().map(|f| (f.params.kind_name(), f.error * 100.0)).collect();
+        let mut all = flash::fit(figures, *size, &ask)?;
+        let mut kinds: Vec<(&'static str, f64)> = Vec::new();
+        for f in &all {
+            if !kinds.iter().any(|(name, _)| *name == f.params.kind_name()) {
+                kinds.push((f.params.kind_name(), f.error * 100.0));
+            }
+        }
         let best = all.swap_remove(0);
         (best.params, best.from, best.model, kinds)
     };
@@ -218,8 +246,10 @@ pub fn fit(measured: &Probes) -> Result<Calibration> {
     for n in 0..if measured.has_a_head { DISK_RUNS } else { taken.len() as u64 } {
         // Flash has no luck: it is as it was in the same run on the device.
         let luck = if measured.has_a_head { 2 + n } else { n };
+        go_on()?;
         let mix = Mix { luck, ..measured.mix };
         model.extend(in_model(&params, options.seed ^ n, move |p| {
+            p.size = p.size.min(bytes);
             if mix.writes == Some(false) {
                 figures::prepare(p)?;
             }
@@ -230,7 +260,7 @@ pub fn fit(measured: &Probes) -> Result<Calibration> {
     Ok(Calibration {
         device: device.name.clone(),
         model: device.model.clone(),
-        bytes: *bytes,
+        bytes,
         writes: options.writes,
         figures: figures.clone(),
         model_figures,

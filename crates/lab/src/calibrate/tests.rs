@@ -25,7 +25,7 @@ fn calibrated(hidden: ModelParams, writes: bool) -> Calibration {
         measure(hidden.build("hidden").unwrap(), options, &watch)
     });
     let measured = measured.unwrap().unwrap();
-    fit(&measured).unwrap()
+    fit(&measured, &AtomicBool::new(false)).unwrap()
 }
 
 /// Each of these within 5 %, and the demerit under 2 %.

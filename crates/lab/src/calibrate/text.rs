@@ -12,6 +12,9 @@ use super::fit::Provenance;
 use super::{Agreement, Calibration, DEMERIT_MAX};
 use crate::wrap::wrapped;
 
+/// Above this, in % of the mean, two runs of the mix were no measurement of one thing.
+const UNSTEADY: f64 = 50.0;
+
 /// A number of about four digits.
 pub(super) fn short(value: f64) -> String {
     let digits = match value.abs() {
@@ -82,6 +85,9 @@ impl Calibration {
             kind.title, self.device, self.bytes
         ));
         remark(&self.verdict());
+        if let Some(kinds) = self.other_kinds() {
+            remark(&kinds);
+        }
         if let Some(warning) = self.warning() {
             remark(&warning);
         }
@@ -117,13 +123,26 @@ impl Calibration {
         else {
             return String::new();
         };
+        let unsteady = match self.repeatability_percent > UNSTEADY {
+            true => " Too noisy for any model: the device did not do the same twice.",
+            false => "",
+        };
         format!(
             "Demerit {demerit_percent:.1} % of the mean ({} of {} ms), {without_tail_percent:.1} % \
-             without the slowest hundredth; the device beside itself, run twice: {:.1} %.",
+             without the slowest hundredth; the device beside itself, run twice: {:.1} %.{}",
             short(*demerit_ms),
             short(*device_ms),
-            self.repeatability_percent
+            self.repeatability_percent,
+            unsteady
         )
+    }
+
+    /// How near each kind came, where several were tried.
+    fn other_kinds(&self) -> Option<String> {
+        let all = self.kinds.iter().map(|(name, percent)| format!("{name} {percent:.0} %"));
+        let all: Vec<String> = all.collect();
+        (all.len() > 1)
+            .then(|| format!("Mean distance of the fitted figures, by kind: {}.", all.join(", ")))
     }
 
     /// For what the model is not to be trusted, the worst first.
@@ -148,6 +167,9 @@ impl Calibration {
         let device = line(self.device.as_bytes());
         s += &wrapped(&format!("{device}: {} ({}), {mib} MiB; {how}", kind.name, kind.title), 0);
         s += &wrapped(&self.verdict(), 0);
+        if let Some(kinds) = self.other_kinds() {
+            s += &wrapped(&kinds, 0);
+        }
         if let Some(warning) = self.warning() {
             s += &wrapped(&warning, 0);
         }

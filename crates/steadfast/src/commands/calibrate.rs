@@ -1,12 +1,13 @@
 //! `steadfast lab calibrate`: a model of a disk, a file or a folder of this machine.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use rustix::fs::SeekFrom;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{Direct, FileDevice, FileOptions};
 use steadfast_lab::Watch;
@@ -28,7 +29,7 @@ const OF_FREE: u64 = 4;
 
 /// Measures, fits, judges; prints, and writes the device's file.
 pub fn run(args: &LabCalibrate, out: &mut dyn Write) -> Result<CommandEnd> {
-    let [file] = outputs::tried([("--output", args.output.as_deref())], &args.path)?;
+    let [file] = outputs::tried([("--output", args.output.as_deref())], [&args.path])?;
     let (device, own) = open(args)?;
     let stop = stop_on_signals()?;
     let progress = Progress::start();
@@ -42,7 +43,7 @@ pub fn run(args: &LabCalibrate, out: &mut dyn Write) -> Result<CommandEnd> {
     // Whoever waits for it need not wait for the fit.
     drop(device);
     (watch.progress)(0.97, "the model");
-    let found = measured.and_then(|measured| calibrate::fit(&measured));
+    let found = measured.and_then(|measured| calibrate::fit(&measured, &stop));
     progress.finish();
     let found = match found {
         Ok(found) => found,
@@ -69,7 +70,7 @@ pub fn run(args: &LabCalibrate, out: &mut dyn Write) -> Result<CommandEnd> {
 }
 
 /// What the device is called in its file: as the file, if a scenario can have that name.
-fn name_of(file: &Path) -> String {
+pub(super) fn name_of(file: &Path) -> String {
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match !stem.is_empty() && stem.chars().all(is_name) {
@@ -93,11 +94,11 @@ fn open(args: &LabCalibrate) -> Result<(Arc<dyn BlockDevice>, bool)> {
         }
         return Ok((in_folder(path, &options)?, true));
     }
-    // A page cache would be measured, or holes, which no disk is asked for.
-    if found.is_file() && found.blocks() * 512 < found.len() / 100 * 99 {
+    // What was never written is read without the disk.
+    if found.is_file() && has_holes(path)? {
         usage!(
-            "{shown}: has holes, which are read without the disk: write all of it once, or name \
-             its folder with --write"
+            "{shown}: has holes, or parts that were never written, which are read without the \
+             disk: write all of it once, or name its folder with --write"
         );
     }
     if args.write && is_read_only(&found) {
@@ -112,6 +113,7 @@ fn open(args: &LabCalibrate) -> Result<(Arc<dyn BlockDevice>, bool)> {
                  name a folder, for a file of its own"
             );
         }
+        calibrate::is_large_enough(&device.info()).map_err(|e| Usage(e.to_string()))?;
         // What is left of it would be taken for what it was.
         forget_used(&device).map_err(to_anyhow)?;
     }
@@ -123,6 +125,15 @@ fn is_read_only(found: &Metadata) -> bool {
     let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
     let says = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"));
     found.file_type().is_block_device() && says.is_ok_and(|text| text.trim() == "1")
+}
+
+/// Whether a file has a hole before its end, as SEEK_HOLE has it: allocated but never written
+/// counts.
+fn has_holes(path: &Path) -> Result<bool> {
+    let file = File::open(path).map_err(|e| Usage(format!("{}: {e}", path.display())))?;
+    let end = file.metadata()?.len();
+    let hole = rustix::fs::seek(&file, SeekFrom::Hole(0));
+    Ok(end > 0 && hole.is_ok_and(|at| at < end))
 }
 
 /// A new file in a folder. Its name goes at once, so that nothing stays, however this ends.

@@ -6,15 +6,17 @@
 //! answer, which nobody gives any more. Then the process never ends, and all who look at the mount
 //! wait with it. A mount of the kernel's own simply stays, with the devices under it.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 
 use crate::Folder;
 
-/// Ends what is mounted at its first argument when the parent is killed, and itself at the end of
-/// its input. The signal may come several times. MNT_FORCE ends a FUSE connection (umount2(2)),
+/// Ends what is mounted at its first argument when the parent is killed, and only itself once it
+/// reads a line. A killed parent's descriptors may be closed before its signal is sent (exit_files
+/// and exit_notify in the kernel's do_exit), so the end of the input tells of its death as well. The
+/// signal may come several times. MNT_FORCE ends a FUSE connection (umount2(2)),
 /// also one that is in use. A loop device over a file of the mount is detached before the mount is
 /// gone and the file has no path.
 const SCRIPT: &str = r#"
@@ -31,7 +33,7 @@ end() {
 }
 trap 'trap "" USR1; end "$1" > /dev/null; exit' USR1
 echo ready
-read -r end
+read -r told || kill -USR1 $$
 "#;
 
 /// A new folder to mount something on, which is unmounted by force if this process is killed. Where
@@ -67,8 +69,7 @@ impl MountFolder {
 /// The process that does it. It ends when the value is dropped.
 #[derive(Debug)]
 struct Guard {
-    /// Closed, it ends.
-    _input: Option<ChildStdin>,
+    input: Option<ChildStdin>,
 }
 
 impl Guard {
@@ -95,7 +96,16 @@ impl Guard {
             let _ = child.wait();
         })?;
         let input = spawned.recv().map_err(io::Error::other)??;
-        Ok(Guard { _input: input })
+        Ok(Guard { input })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(mut input) = self.input.take() {
+            // OK to ignore: it has ended.
+            let _ = input.write_all(b"end\n");
+        }
     }
 }
 
@@ -106,4 +116,35 @@ fn wait_until_ready(child: &mut Child) -> io::Result<()> {
         BufReader::new(out).read_line(&mut line)?;
     }
     if line.is_empty() { Err(io::Error::other("it has ended")) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::has_mounts;
+    use crate::program::run;
+
+    #[test]
+    #[allow(clippy::print_stdout, reason = "a test that did not run says so")]
+    fn a_parent_whose_descriptors_are_closed_first_is_noticed() {
+        for is_told in [false, true] {
+            let mut folder = MountFolder::new().unwrap();
+            let at = folder.path().to_owned();
+            let tmpfs: [&std::ffi::OsStr; 4] =
+                ["-t".as_ref(), "tmpfs".as_ref(), "none".as_ref(), at.as_ref()];
+            if let Err(e) = run("mount", &tmpfs) {
+                return println!("SKIPPED: mounting needs root: {e}");
+            }
+            let mut guard = folder.guard.take().unwrap();
+            if !is_told {
+                drop(guard.input.take());
+            }
+            drop(guard);
+            let gone = crate::retry(|| !has_mounts(&at));
+            if !gone {
+                run("umount", &[&at]).unwrap();
+            }
+            assert_eq!(gone, !is_told);
+        }
+    }
 }

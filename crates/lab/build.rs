@@ -1,5 +1,5 @@
-//! Puts into the program what lies in folders: the scenarios, and the results that are kept in
-//! docs/results, of which there may be none.
+//! Puts into the program what lies in folders: the scenarios, the parts, and the results that are
+//! kept in docs/results, of which there may be none.
 
 // What a build script prints, Cargo reads.
 #![allow(clippy::print_stdout)]
@@ -9,13 +9,16 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let mut scenarios = String::new();
-    for path in files("scenarios", "toml")? {
-        let name = path.file_stem().unwrap_or_default();
-        // OK to ignore: writing to a string does not fail.
-        let _ = writeln!(scenarios, "    ({name:?}, include_str!({path:?})),");
+    for folder in ["scenarios", "parts"] {
+        let mut all = String::new();
+        for path in files(folder, "toml")? {
+            let name = path.file_stem().unwrap_or_default();
+            // OK to ignore: writing to a string does not fail.
+            let _ = writeln!(all, "    ({name:?}, include_str!({path:?})),");
+        }
+        let all = format!("const EMBEDDED: &[(&str, &str)] = &[\n{all}];\n");
+        write(&format!("{folder}.rs"), &all)?;
     }
-    write("scenarios.rs", &format!("const EMBEDDED: &[(&str, &str)] = &[\n{scenarios}];\n"))?;
     let mut results = String::new();
     for path in files("../../docs/results", "json")? {
         let _ = writeln!(results, "    include_str!({path:?}),");

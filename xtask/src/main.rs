@@ -155,7 +155,8 @@ Usage: cargo xtask COMMAND
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
   validate  replays traces of real drives on the disk model: how far its times
-            are off, beside DiskSim's, and the curves as target/validation.svg
+            are off, beside DiskSim's, and the curves as target/validation.svg;
+            then the other models beside published figures of parts
               FOLDER       of these drives (default: those of the tests)
   metrics   the sources in numbers, the worst first: lines without tests, cycles
             of files and what would cut them, names that mean several types,

@@ -2,6 +2,7 @@
 //!
 //! * [`scenario`]: the file: devices, volumes, file system, workload, and the variants to compare;
 //! * [`calibrate`]: a model of a device that is there, measured and judged;
+//! * [`parts`]: models of parts beside their published figures;
 //! * [`devices`]: the kinds of devices that a scenario can name;
 //! * [`mod@run`]: runs every variant and cuts its power; [`check`] finds mistakes before;
 //! * [`results`]: the figures, as JSON has them; [`table`] and [`report`] show them;
@@ -13,6 +14,7 @@
 pub mod calibrate;
 pub mod devices;
 mod error;
+pub mod parts;
 pub mod report;
 pub mod results;
 pub mod run;

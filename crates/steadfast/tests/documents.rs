@@ -142,7 +142,16 @@ const COMMANDS: &[(&str, &[Case])] = &[
                 ),
                 "steadfast-validation",
             ),
+            good(
+                concat!(
+                    "lab validate --json --parts ",
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/../lab/parts/mm-5425cn.toml"
+                ),
+                "steadfast-validation",
+            ),
             bad("lab validate --json --drive nowhere", 2, "nowhere"),
+            bad("lab validate --json --parts nowhere", 2, "nowhere"),
         ],
     ),
     (

@@ -76,4 +76,4 @@ pub enum CalibrateError {
 }
 
 /// What calibrating returns.
-pub(super) type Result<T, E = CalibrateError> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = CalibrateError> = std::result::Result<T, E>;

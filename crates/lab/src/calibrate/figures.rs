@@ -129,7 +129,7 @@ pub(super) fn enter_one(into: &mut Vec<Reading>, name: &str, unit: &'static str,
 }
 
 /// Where writes go.
-pub(super) fn area(p: &Prober<'_>) -> Range<u64> {
+pub(crate) fn area(p: &Prober<'_>) -> Range<u64> {
     0..p.size.min(AREA_MAX)
 }
 
@@ -208,7 +208,12 @@ fn stream_at(p: &Prober<'_>, i: usize) -> Result<f64> {
 /// Before writes are measured: the area has been written once, and nothing is dirty. So many bytes
 /// of it have been.
 pub(super) fn prepare(p: &Prober<'_>) -> Result<u64> {
-    let filled = p.fill(area(p).end, FILL_SECONDS)?;
+    filled(p, area(p).end, FILL_SECONDS)
+}
+
+/// The same of so many bytes, as far as there is time for.
+pub(crate) fn filled(p: &Prober<'_>, bytes: u64, seconds: f64) -> Result<u64> {
+    let filled = p.fill(bytes, seconds)?;
     settle(p)?;
     Ok(filled)
 }

@@ -8,13 +8,13 @@
 
 mod disk;
 mod error;
-mod figures;
+pub(crate) mod figures;
 mod fit;
 mod flash;
 mod groups;
 mod mix;
-mod probe;
-mod text;
+pub(crate) mod probe;
+pub(crate) mod text;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use steadfast_devices::model::ModelParams;
 use steadfast_runtime::Sim;
 
 pub use error::CalibrateError;
-use error::Result;
+pub(crate) use error::Result;
 pub use figures::{Figure, Figures};
 use fit::Provenance;
 pub use mix::Agreement;
@@ -281,14 +281,17 @@ fn described(mut params: ModelParams, device: &DeviceInfo) -> ModelParams {
     params
 }
 
+/// Processors of a simulated machine that asks a model: each task has its own.
+const CPUS: usize = 64;
+
 /// Does something with a model, in virtual time.
-fn in_model<T: 'static>(
+pub(crate) fn in_model<T: 'static>(
     params: &ModelParams,
     seed: u64,
     ask: impl FnOnce(&mut Prober<'_>) -> Result<T> + 'static,
 ) -> Result<T> {
     let params = params.clone();
-    Sim::new(seed).run(move || {
+    Sim::new(seed).cpus(CPUS).run(move || {
         let stop = AtomicBool::new(false);
         let watch = Watch { progress: &|_, _| (), stop: &stop };
         let model: Arc<dyn BlockDevice> = params.build("the model")?;

@@ -14,11 +14,11 @@ use steadfast_runtime::{Nanos, now, spawn};
 use super::error::{CalibrateError, Result};
 use crate::Watch;
 
-pub(super) const KIB: u64 = 1 << 10;
-pub(super) const MIB: u64 = 1 << 20;
+pub(crate) const KIB: u64 = 1 << 10;
+pub(crate) const MIB: u64 = 1 << 20;
 
 /// The longest request.
-const REQUEST_MAX: u64 = MIB;
+pub(crate) const REQUEST_MAX: u64 = MIB;
 /// Direct I/O needs its memory aligned: to a page at most.
 const ALIGN: usize = 4096;
 /// A stream has so many requests of so many bytes at the device.
@@ -28,7 +28,7 @@ const STREAM_OF_DISK: (usize, u64) = (2, 64 * KIB);
 
 /// How often, and for how many seconds at most, something is repeated.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Times(pub usize, pub f64);
+pub(crate) struct Times(pub usize, pub f64);
 
 impl Times {
     /// With more or less time than usual.
@@ -39,7 +39,7 @@ impl Times {
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Op {
+pub(crate) enum Op {
     Read,
     Write,
     /// A write that is durable when it returns.
@@ -48,13 +48,13 @@ pub(super) enum Op {
 
 /// Where requests go, and what they write: bytes that nothing can compress.
 #[derive(Clone)]
-struct Requests {
-    device: Arc<dyn BlockDevice>,
-    data: Bytes,
+pub(crate) struct Requests {
+    pub device: Arc<dyn BlockDevice>,
+    pub data: Bytes,
 }
 
 impl Requests {
-    fn of(&self, op: Op, offset: u64, len: u64) -> Request {
+    pub fn of(&self, op: Op, offset: u64, len: u64) -> Request {
         match op {
             Op::Read => Request::Read { offset, len },
             Op::Write | Op::Durable => {
@@ -64,7 +64,7 @@ impl Requests {
         }
     }
 
-    fn timed(&self, request: Request) -> Result<f64> {
+    pub fn timed(&self, request: Request) -> Result<f64> {
         let begun = now();
         self.device.execute(request)?;
         Ok(us_since(begun))
@@ -72,7 +72,7 @@ impl Requests {
 }
 
 /// A device, and how it is asked.
-pub(super) struct Prober<'w> {
+pub(crate) struct Prober<'w> {
     requests: Requests,
     /// Bytes of it, in whole blocks.
     pub size: u64,
@@ -91,7 +91,7 @@ pub(super) fn us_since(begun: Nanos) -> f64 {
 }
 
 /// A random multiple of `len` in a range.
-fn place(rng: &mut Rng, within: &Range<u64>, len: u64) -> u64 {
+pub(crate) fn place(rng: &mut Rng, within: &Range<u64>, len: u64) -> u64 {
     let first = within.start.div_ceil(len);
     (first + rng.below((within.end / len).saturating_sub(first).max(1))) * len
 }
@@ -168,8 +168,7 @@ impl<'w> Prober<'w> {
         })
     }
 
-    /// Requests at random places, so many at a time: requests a second over the later half of the
-    /// time, when buffers are as full as they get, and how many there were.
+    /// Requests at random places, so many at a time: requests a second, and how many there were.
     pub fn at_once(
         &mut self,
         depth: u64,
@@ -177,17 +176,33 @@ impl<'w> Prober<'w> {
         (within, len): (&Range<u64>, u64),
         times: Times,
     ) -> Result<(f64, usize)> {
-        let (begun, issued) = (now(), Arc::new(AtomicUsize::new(0)));
+        let within = within.clone();
+        self.several(depth, times, move |requests, rng, _| {
+            requests.timed(requests.of(op, place(rng, &within, len), len)).map(drop)
+        })
+    }
+
+    /// What is done again and again by so many at a time, each time with its number: times a second
+    /// over the later half, when buffers are as full as they get, and how many there were.
+    pub fn several(
+        &mut self,
+        depth: u64,
+        times: Times,
+        once: impl Fn(&Requests, &mut Rng, usize) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<(f64, usize)> {
+        let (begun, issued, once) = (now(), Arc::new(AtomicUsize::new(0)), Arc::new(once));
         let Times(n, seconds) = times.at(self.pace);
         let task = |_| {
             let (requests, issued) = (self.requests.clone(), Arc::clone(&issued));
-            let (mut rng, within) = (Rng::new(self.rng.bits()), within.clone());
+            let (mut rng, once) = (Rng::new(self.rng.bits()), Arc::clone(&once));
             spawn("probe", move || {
                 let mut ends = Vec::new();
-                while us_since(begun) < seconds * 1e6 && issued.fetch_add(1, Ordering::Relaxed) < n
-                {
-                    let at = place(&mut rng, &within, len);
-                    requests.timed(requests.of(op, at, len))?;
+                while us_since(begun) < seconds * 1e6 {
+                    let number = issued.fetch_add(1, Ordering::Relaxed);
+                    if number >= n {
+                        break;
+                    }
+                    once(&requests, &mut rng, number)?;
                     ends.push(us_since(begun));
                 }
                 Ok::<_, CalibrateError>(ends)

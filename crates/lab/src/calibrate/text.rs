@@ -16,7 +16,7 @@ use crate::wrap::wrapped;
 const UNSTEADY: f64 = 50.0;
 
 /// A number of about four digits.
-pub(super) fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let digits = match value.abs() {
         v if v >= 1000.0 => 0,
         v if v >= 100.0 => 1,

@@ -2,6 +2,8 @@
 //! from there (COPYING); the parameters are in our form, as `lab validate --save-device` writes
 //! them.
 
+mod parts;
+
 use std::path::Path;
 
 use steadfast_devices::model::ModelParams;

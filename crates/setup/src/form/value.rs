@@ -68,7 +68,8 @@ impl<'t> FormValue<'t> {
     pub(super) fn table(&self, title: &str) -> Option<Fields<'t>> {
         let DeValue::Table(map) = self.value.get_ref() else { return None };
         let (at, name) = (self.heading.clone(), self.name.clone());
-        let title = title.replace("NAME", &name);
+        let place = if name.is_empty() { ".NAME" } else { "NAME" };
+        let title = title.replace(place, &name);
         Some(Fields { title, name, map, at, wrongs: self.wrongs.clone() })
     }
 

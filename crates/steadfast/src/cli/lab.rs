@@ -83,18 +83,25 @@ Examples:
   steadfast lab sensitivity nvram-journal --only disk.drive
   steadfast lab sensitivity nvram-journal --size 64m --json - | jq .conclusions")]
     Sensitivity(LabSensitivity),
-    /// Replay a real drive's trace on the disk model and show how far its times are off
+    /// Compare the models with real devices: traces of drives, published figures of parts
     #[command(after_help = "\
 A drive is DiskSim's NAME.parv with the files that it names, or a NAME.toml with
 the keys of a device (kind = \"hdd\"), and NAME.trace beside it; each may end
 with .zst. A folder stands for all drives in it. A trace has a request a line: R
 or W, a word, first sector, sectors, us that the drive took, us until the next.
 
+A part is a TOML file with a device ([device], as in a scenario) and figures
+from its data sheet or from somebody's measurements ([[figure]]:
+docs/validation.md). Without FILE --parts takes those that come with the
+program.
+
 Examples:
   steadfast lab validate --drive traces/
   steadfast lab validate --drive traces/cheetah9LP.parv --svg curves.svg
   steadfast lab validate --drive cheetah9LP.parv --save-device cheetah9LP.toml
   steadfast lab validate --drive traces/ --json | jq '.drives[].demerit_ms'
+  steadfast lab validate --parts
+  steadfast lab validate --parts my-ssd.toml --json | jq '.parts[].figures'
 
 Exit status: 0 good; 1 a drive's times are farther off than DiskSim's, whose
 figure is published; 2 used wrongly.")]
@@ -154,17 +161,21 @@ pub struct LabSensitivity {
     pub svg: Option<PathBuf>,
 }
 
-/// Which drives to compare with the model.
+/// Which drives or parts to compare with their models.
 #[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("what").required(true)))]
 pub struct LabValidate {
     /// A drive's parameters, or a folder of drives; several times for several
-    #[arg(long, value_name = "PATH", required = true)]
+    #[arg(long, value_name = "PATH", group = "what")]
     pub drive: Vec<PathBuf>,
+    /// Compare the published figures of parts with their models
+    #[arg(long, value_name = "FILE", num_args = 0.., group = "what")]
+    pub parts: Option<Vec<PathBuf>>,
     /// Write the parameters of the drive, of which there must be one, as TOML to FILE
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "parts")]
     pub save_device: Option<PathBuf>,
     /// Write the curves of all drives as SVG to FILE
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "parts")]
     pub svg: Option<PathBuf>,
     /// Print as JSON
     #[arg(long)]

@@ -1,8 +1,11 @@
-//! `steadfast lab validate`: the disk model against measured drives.
+//! `steadfast lab validate`: the models against measured drives and published figures.
+
+use std::io::Write;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use std::io::Write;
+use steadfast_lab::parts;
 use steadfast_lab::validate::{self, Drive, Validation};
 
 use super::calibrate::name_of;
@@ -11,8 +14,11 @@ use crate::cli::LabValidate;
 use crate::terminal::{self, Progress};
 use crate::{CommandEnd, Usage, document};
 
-/// Replays the traces and prints the table.
+/// Replays the traces, or asks the models of parts, and prints the table.
 pub fn run(args: &LabValidate, out: &mut dyn Write) -> Result<CommandEnd> {
+    if let Some(files) = &args.parts {
+        return compare_parts(files, args.json, out);
+    }
     let mut drives: Vec<Drive> = Vec::new();
     for path in &args.drive {
         drives.extend(validate::drives(path).map_err(|e| Usage(e.to_string()))?);
@@ -44,6 +50,26 @@ pub fn run(args: &LabValidate, out: &mut dyn Write) -> Result<CommandEnd> {
     }
     let is_farther = |v: &Validation| v.is_within_disksim() == Some(false);
     Ok(if all.iter().any(is_farther) { CommandEnd::Problem } else { CommandEnd::Good })
+}
+
+/// Those of files, or those that come with the program.
+fn compare_parts(files: &[PathBuf], as_json: bool, out: &mut dyn Write) -> Result<CommandEnd> {
+    let own = files.iter().map(|file| parts::read(file).map_err(|e| Usage(e.to_string())));
+    let own = own.collect::<Result<Vec<_>, _>>()?;
+    let all = if files.is_empty() { parts::embedded() } else { own };
+    let progress = Progress::start();
+    let mut compared = Vec::new();
+    for (n, part) in all.iter().enumerate() {
+        progress.set(n as f64 / all.len() as f64, &part.title);
+        compared.push(parts::compare(part)?);
+    }
+    progress.finish();
+    if as_json {
+        document::print(out, "steadfast-validation", 1, json!({ "parts": compared }))?;
+    } else {
+        write!(out, "{}", parts::text(&compared))?;
+    }
+    Ok(CommandEnd::Good)
 }
 
 fn drive_json(v: &Validation) -> Value {

@@ -135,6 +135,9 @@ pub enum ScenarioError {
          workload.read_under_write"
     )]
     NothingMeasured,
+    /// Nothing is said to be unknown.
+    #[error("--band: it has no [band] that says what is unknown (docs/lab.md)")]
+    NoBand,
     /// No seed to run it with.
     #[error("no seed")]
     NoSeed,

@@ -3,6 +3,7 @@
 //! Each job is a simulation of its own, so the order in which jobs finish and what else the
 //! machine does change nothing in the results.
 
+mod band;
 mod benchmark;
 mod controls;
 mod copies;
@@ -33,7 +34,7 @@ mod workload;
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use controls::Control;
 pub(crate) use each::measure_each;
@@ -88,6 +89,10 @@ pub fn run_seeds(
     if options.peers {
         peers::check(scenario)?;
     }
+    if options.band && scenario.band.is_none() {
+        // Before minutes of work, not after.
+        return Err(ScenarioError::NoBand.of(scenario));
+    }
     if options.real.is_some() {
         peers::available(scenario, "--real")?;
     }
@@ -134,8 +139,21 @@ pub fn run_seeds(
     let kept = !peers.rows.is_empty() || settings.iter().any(|s| s.reals.load.is_some());
     let watch = Watch { progress: &rest, stop: watch.stop };
     let outcomes = jobs::run(&settings, &jobs, kept, &watch)?;
-    gather::results(&settings, &jobs, outcomes, peers)
-        .ok_or_else(|| ScenarioError::NoSeed.of(scenario))
+    let mut results = gather::results(&settings, &jobs, outcomes, peers)
+        .ok_or_else(|| ScenarioError::NoSeed.of(scenario))?;
+    if options.band {
+        for run in &mut results.runs {
+            let over = band::measured(
+                scenario,
+                &RunOptions { seed: run.seed, ..options.clone() },
+                &watch,
+            )?;
+            run.measurements.extend(over.measurements);
+            results.notes.extend(over.notes);
+        }
+        results.partial |= watch.stop.load(Ordering::Relaxed);
+    }
+    Ok(results)
 }
 
 /// About what share of a run with the kernel's file systems is spent on measuring.

@@ -23,6 +23,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::LabError;
 
+mod band;
 mod check;
 mod copies;
 mod iozone_line;
@@ -37,6 +38,7 @@ mod source;
 mod variant;
 mod workload;
 
+pub use band::{Band, ParameterValue};
 pub use copies::{DdSpec, HdparmSpec};
 pub(crate) use copies::{is_file, operands};
 pub(crate) use iozone_line::{iozone_options, matrix_options};
@@ -47,7 +49,7 @@ pub use random_reads::{Distribution, RandomReadSpec};
 pub use read_under_write::{ReadFile, ReadUnderWriteSpec, Storm};
 pub(crate) use sentence::sized;
 pub use sentence::{Check, Sentence};
-pub use source::{Band, Medium, Source};
+pub use source::{Medium, Source};
 pub use variant::{CutKind, RunKind, Variant};
 pub use workload::{Configuration, Lines, Workload, WorkloadKind};
 
@@ -82,7 +84,7 @@ table! {
         medium: Option<Medium>, else "needed with sentences about its speed";
         /// Tables: what the source says, to be checked.
         sentences as "sentence": Vec<Sentence>, else "none";
-        /// Table: drives that a device may have been.
+        /// Table: what the source leaves unknown.
         band: Option<Band>, else "none";
     }
 }
@@ -203,6 +205,18 @@ impl Scenario {
     /// The model of a device, if it is one.
     pub fn model(&self, device: &str) -> Option<&ModelParams> {
         self.topology.devices.get(device)?.model()
+    }
+
+    /// The value of a device's parameter, or of its driver's.
+    pub(crate) fn parameter(&self, device: &str, key: &str) -> Option<String> {
+        let spec = self.topology.devices.get(device)?;
+        match key {
+            "driver_us" => return Some((spec.driver.request.as_secs_f64() * 1e6).to_string()),
+            "driver_mb_per_s" => return spec.driver.copy_mb_per_s.map(|rate| rate.to_string()),
+            _ => {}
+        }
+        let value = serde_json::to_value(spec.model()?).ok()?.get(key)?.clone();
+        Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
     }
 
     /// The same with another model in the place of a device.

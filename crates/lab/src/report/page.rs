@@ -5,7 +5,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::svg::Drawing;
 use super::{ages, latency, matrix, risk, sentences, speed, style, tables, waiting};
-use crate::results::{ClockKind, FilesRow, Results, RiskRow, SpeedRow, VariantInfo, VariantTime};
+use crate::results::{
+    ClockKind, FilesRow, Results, RiskRow, SpeedRow, VariantInfo, VariantTime, answer,
+};
 
 /// A part of the page: its place for links, its heading, and what it holds.
 struct Section {
@@ -31,6 +33,7 @@ pub(super) fn page(results: &Results) -> String {
             body {
                 header {
                     h1 { (results.title) }
+                    @if let Some(answer) = answer(&results.runs) { p { strong { (answer) } } }
                     p { (what_it_is(results)) }
                     nav aria-label="Contents" { ul {
                         @for s in &sections { li { a href={ "#" (s.id) } { (s.heading) } } }

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::row::{Row, RowContext, TableLine};
 use super::{
-    AgeSeries, CopyRow, FilesRow, GridRow, LegRow, LossRow, Point, QueueSeries, RandomReadRow,
-    Ratio, ReadRow, RiskRow, ShownRow, SpeedRow, TimingRow, VariantTime,
+    AgeSeries, BandRow, CombinationRow, CopyRow, FilesRow, GridRow, LegRow, LossRow, Point,
+    QueueSeries, RandomReadRow, Ratio, ReadRow, RiskRow, ShownRow, SpeedRow, TimingRow,
+    VariantTime,
 };
 
 /// A kind of measurement that is in the list.
@@ -65,6 +66,10 @@ measurements! {
     Matrix(GridRow),
     /// A speed against the baseline's.
     Ratio(Ratio),
+    /// A published figure beside the range over what is unknown.
+    Band(BandRow),
+    /// A combination of what is unknown.
+    Combination(CombinationRow),
     /// The speed under the workload of files.
     Files(FilesRow),
     /// The data loss at power failure.

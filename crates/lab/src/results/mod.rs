@@ -4,6 +4,7 @@
 //! median and range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader
 //! could notice raises [`VERSION`].
 
+mod band;
 mod binomial;
 mod cell;
 mod column;
@@ -14,6 +15,7 @@ mod info;
 mod legs;
 mod loss;
 mod measurement;
+mod published;
 mod random_reads;
 mod reads;
 mod risk;
@@ -32,6 +34,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+pub use band::{BandFigure, BandRow, CombinationRatio, CombinationRow};
 pub use cell::{Cell, Unit};
 pub use copies::CopyRow;
 pub use files::{FilesRow, place};
@@ -42,6 +45,7 @@ pub use info::{
 pub use legs::LegRow;
 pub use loss::{LossRow, SteadyLoss};
 pub use measurement::{Measurement, MeasurementRow};
+pub use published::PublishedRow;
 pub use random_reads::RandomReadRow;
 pub use reads::{QueueSeries, ReadRow};
 pub use risk::{AgeSeries, ControlRow, NotJudged, Point, RiskRow, points};
@@ -53,7 +57,9 @@ pub use steadfast_bench::distribution::LatencyHistogram;
 pub use stored::{FullRatio, FullSize, ResultsError};
 pub use timings::TimingRow;
 pub(crate) use {
+    band::answer,
     column::{Column, always},
+    published::published,
     row::{Order, RowContext, TableLine, distinct},
     speed::each_once,
 };
@@ -113,6 +119,9 @@ pub struct Results {
     /// What the source says in words, checked over all seeds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sentences: Vec<SentenceRow>,
+    /// What the source published in figures, against ours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<PublishedRow>,
     /// The variants compared.
     pub variants: Vec<VariantInfo>,
     /// What each seed brought, in the order of `seeds`.

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
+use super::published::yes_or_no;
 use super::row::{Order, TableLine};
-use super::{GridRow, SeedResults, Spread};
+use super::{GridRow, SeedResults, SpeedRow, Spread};
 use crate::scenario::{Check, Medium, Scenario, Sentence, sized};
 
 /// A sentence of the source that was checked over all seeds.
@@ -38,8 +39,11 @@ pub struct SentenceRow {
     pub worst: f64,
     /// Which cell that is.
     pub worst_at: String,
-    /// Where the figures say otherwise: why, as it was tested.
+    /// Where the figures say otherwise, or it is not tested: why.
     pub explained: Option<String>,
+    /// Why it could hardly be otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_construction: Option<String>,
 }
 
 /// Whether the figures say what the source says.
@@ -75,20 +79,30 @@ impl SentenceRow {
     pub(crate) fn line(&self) -> TableLine {
         let times = |x| Cell::maybe((self.cells > 0).then_some(x), Unit::Times);
         let holds = format!("{} of {}", self.cells_that_fit, self.cells);
+        let holds = if self.cells > 0 { Cell::Text(holds) } else { Cell::None };
+        let needed = (self.cells > 0).then_some(self.needed * 100.0);
+        let is_given = Cell::Text(yes_or_no(self.by_construction.is_some()));
         let columns = vec![
-            always("figures say", Cell::Text(self.verdict.name().into())),
-            always("holds in cells", Cell::Text(holds)),
-            wide("needed %", Cell::plain(self.needed * 100.0, 0)),
+            always("figures say", Cell::Text(self.found().into())),
+            always("holds in cells", holds),
+            wide("needed %", Cell::maybe(needed, Unit::Plain(0))),
             always("median", times(self.median)),
             always("worst cell", times(self.worst)),
+            always("by construction", is_given),
         ];
         TableLine::new(Order::Sentences, Self::TITLE, &self.name, columns)
+    }
+
+    /// Whether the figures bear it out, for people.
+    pub fn found(&self) -> &'static str {
+        if self.criterion.is_empty() { "not tested" } else { self.verdict.name() }
     }
 
     /// What was measured, in words.
     pub fn measured(&self) -> String {
         if self.verdict == Verdict::NotMeasured {
-            return "no cells of it were run".into();
+            let is_tested = !self.criterion.is_empty();
+            return if is_tested { "no cells of it were run" } else { "-" }.into();
         }
         format!(
             "holds in {} of {} cells, {:.0} % are needed; median {:.2}x, worst {:.2}x ({})",
@@ -111,15 +125,21 @@ struct CellSpeeds<'a>(BTreeMap<CellKey<'a>, (f64, f64)>);
 impl<'a> CellSpeeds<'a> {
     fn of(runs: &'a [SeedResults], variant: &str) -> CellSpeeds<'a> {
         let mut cells: BTreeMap<CellKey<'a>, (f64, f64)> = BTreeMap::new();
-        for row in
-            runs.iter().flat_map(SeedResults::of::<GridRow>).filter(|row| row.variant == variant)
-        {
+        let mut add = |place, kb_per_s| {
+            let (sum, n) = cells.entry(place).or_default();
+            *sum += kb_per_s;
+            *n += 1.0;
+        };
+        let grids = || runs.iter().flat_map(SeedResults::of::<GridRow>);
+        for row in grids().filter(|row| row.variant == variant) {
             for cell in &row.cells {
-                let place = (row.test.as_str(), cell.file_kb, cell.record_kb);
-                let (sum, n) = cells.entry(place).or_default();
-                *sum += cell.kb_per_s;
-                *n += 1.0;
+                add((row.test.as_str(), cell.file_kb, cell.record_kb), cell.kb_per_s);
             }
+        }
+        // A test without sizes is one cell.
+        let speeds = runs.iter().flat_map(SeedResults::of::<SpeedRow>);
+        for row in speeds.filter(|row| row.variant == variant && grids().next().is_none()) {
+            add((row.test.as_str(), 0, 0), row.kb_per_s);
         }
         CellSpeeds(cells)
     }
@@ -147,12 +167,13 @@ fn check(sentence: &Sentence, medium: Option<&Medium>, runs: &[SeedResults]) -> 
     let (all, over) = (speeds(&sentence.variants), speeds(&sentence.over));
     // What is looked at one by one: all together, each variant over each other, each variant.
     let lists: Vec<Vec<CellFigure<'_>>> = match sentence.check {
-        Check::Comparable => vec![spread(sentence, &all)],
-        Check::Ahead => all
+        None => Vec::new(),
+        Some(Check::Comparable) => vec![spread(sentence, &all)],
+        Some(Check::Ahead) => all
             .iter()
             .flat_map(|ahead| over.iter().map(move |behind| ratios(sentence, ahead, behind)))
             .collect(),
-        Check::Above | Check::Below => {
+        Some(Check::Above | Check::Below) => {
             all.iter().map(|of| over_medium(sentence, of, medium)).collect()
         }
     };
@@ -167,6 +188,8 @@ fn check(sentence: &Sentence, medium: Option<&Medium>, runs: &[SeedResults]) -> 
         criterion: sentence.criterion(),
         reason: sentence.reason.clone(),
         needed: sentence.share,
+        explained: sentence.explained.clone().filter(|_| sentence.check.is_none()),
+        by_construction: sentence.by_construction.clone(),
         ..SentenceRow::default()
     };
     if let Some(list) = worst.filter(|_| !missing) {
@@ -179,7 +202,9 @@ fn check(sentence: &Sentence, medium: Option<&Medium>, runs: &[SeedResults]) -> 
 fn note_cells(sentence: &Sentence, list: &[CellFigure<'_>], row: &mut SentenceRow) {
     let mut sorted: Vec<&CellFigure<'_>> = list.iter().collect();
     sorted.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
-    let low_is_bad = matches!(sentence.check, Check::Ahead | Check::Above);
+    let is_least = matches!(sentence.check, Some(Check::Ahead | Check::Above));
+    let too_high = |c: &&CellFigure<'_>| sentence.factor_most.is_some_and(|most| c.ratio > most);
+    let low_is_bad = is_least && !sorted.iter().any(too_high);
     // OK to index: the caller has seen that there are some.
     let worst = if low_is_bad { sorted[0] } else { sorted[sorted.len() - 1] };
     let (test, file, record) = worst.place;
@@ -187,16 +212,20 @@ fn note_cells(sentence: &Sentence, list: &[CellFigure<'_>], row: &mut SentenceRo
     row.cells_that_fit = fitting(sentence, list);
     row.median = Spread::of(&list.iter().map(|c| c.ratio).collect::<Vec<_>>()).median();
     row.worst = worst.ratio;
-    row.worst_at = format!("{test}, file {}, records {}", sized(file << 10), sized(record << 10));
+    row.worst_at = match file {
+        0 => test.into(),
+        _ => format!("{test}, file {}, records {}", sized(file << 10), sized(record << 10)),
+    };
     let holds = row.cells_that_fit as f64 >= sentence.share * row.cells as f64;
     row.verdict = if holds { Verdict::Agrees } else { Verdict::Disagrees };
     row.explained = sentence.explained.clone().filter(|_| !holds);
 }
 
 fn fits(sentence: &Sentence, ratio: f64) -> bool {
+    let most = sentence.factor_most.unwrap_or(f64::INFINITY);
     match sentence.check {
-        Check::Comparable | Check::Below => ratio <= sentence.factor,
-        Check::Ahead | Check::Above => ratio >= sentence.factor,
+        Some(Check::Comparable | Check::Below) => ratio <= sentence.factor,
+        _ => ratio >= sentence.factor && ratio <= most,
     }
 }
 
@@ -290,16 +319,18 @@ mod tests {
         Sentence {
             name: "it".into(),
             said: "so".into(),
-            check,
+            check: Some(check),
             variants: words(variants),
             over: words(over),
             tests: words(&["read", "write"]),
             file_min: None,
             file_max: None,
             factor: 1.25,
+            factor_most: None,
             share: 0.75,
             reason: "why".into(),
             explained: Some("because".into()),
+            by_construction: None,
         }
     }
 

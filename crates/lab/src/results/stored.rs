@@ -171,8 +171,8 @@ impl FullSize {
         }
         // What an older program stored is not read, and is as if it had not been run.
         let stored = STORED.iter().filter_map(|json| Results::read(json).ok());
-        let mut full = stored.filter(|r| r.scenario == scenario.name && r.full && !r.partial);
-        full.next().map(|results| FullSize::from_results(&results))
+        let full = stored.filter(|r| r.scenario == scenario.name && r.full && !r.partial);
+        full.max_by_key(|r| r.seeds.len()).map(|results| FullSize::from_results(&results))
     }
 
     fn from_results(results: &Results) -> FullSize {

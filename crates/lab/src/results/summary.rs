@@ -53,7 +53,7 @@ const OF_ONE_RUN: [&str; 6] = [
 ];
 
 /// Kinds of measurements that are so.
-const KINDS_OF_ONE_RUN: [&str; 3] = ["queue", "planted_bugs", "ages"];
+const KINDS_OF_ONE_RUN: [&str; 4] = ["queue", "planted_bugs", "ages", "combination"];
 
 /// Numbers that say where a figure belongs, and are none themselves.
 const PLACES: [&str; 2] = ["file_kb", "record_kb"];

@@ -13,7 +13,7 @@ use super::{disk_use, legs};
 use crate::results::{
     ClockKind, ConfigurationInfo, ControlRow, FailureRow, FilesRow, FullSize, GridRow, LegRow,
     Measurement, Note, PlantedRuns, Rate, Results, RiskRow, SeedResults, ShownRow, VERSION,
-    VariantInfo, VariantTime, checked, place, points, ratios,
+    VariantInfo, VariantTime, checked, place, points, published, ratios,
 };
 use crate::scenario::{RunKind, Scenario, Variant};
 
@@ -107,6 +107,7 @@ pub(super) fn results(
         configurations: first.configurations(),
         medium: first.scenario.medium,
         sentences: checked(&first.scenario, &runs),
+        published: published(&first.scenario, &runs),
         variants: first.variants(),
         runs,
         machine_load: first.reals.load.or(peers.load),
@@ -192,6 +193,7 @@ impl Setting {
         command += if own { "" } else { ".toml" };
         command += if options.full { " --full" } else { "" };
         command += if options.peers { " --peers" } else { "" };
+        command += if options.band { " --band" } else { "" };
         command += match options.real {
             None => "",
             Some(Overwrite::Blank) => " --real",

@@ -28,6 +28,8 @@ pub struct RunOptions {
     /// Measure in real time, without a simulation and without cuts, one at a time: what devices
     /// that are paths of this machine need. Says whether what is on them may be overwritten.
     pub real: Option<Overwrite>,
+    /// Measure every combination of what `[band]` leaves unknown, too.
+    pub band: bool,
     /// Where recordings and a row for each cut are written, if anywhere. What cannot be written
     /// is no failure of the run: see [`Recordings::take_failure`].
     pub record: Option<Arc<Recordings>>,

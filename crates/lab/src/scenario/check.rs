@@ -7,8 +7,8 @@ use steadfast_setup::form::{Fields, did_you_mean};
 use steadfast_setup::tables::check_file_system;
 use steadfast_setup::{DeviceSource, DeviceSpec};
 
+use super::band::Band;
 use super::copies::{check_names, devices, is_file};
-use super::source::Band;
 use super::variant::{RunKind, Variant};
 use super::workload::Workload;
 use super::{copies, published, sentence, source};
@@ -27,7 +27,6 @@ pub(super) fn tables(top: &Fields<'_>) {
         top.wrong("name", format!("`{name}` is no name"), help);
     }
     source::check(top);
-    Band::check_device(top);
     let workload: Option<Workload> = top.get("workload");
     let tables = top.tables("variant");
     let names: Vec<String> = tables.iter().filter_map(|fields| fields.get("name")).collect();
@@ -37,7 +36,9 @@ pub(super) fn tables(top: &Fields<'_>) {
         check_named(top, workload, &names, &named);
     }
     published::check(top, workload.as_ref(), &names, &named);
-    sentence::check(top, &names);
+    let tests = published::tests(workload.as_ref());
+    sentence::check(top, &names, &tests);
+    Band::check_names(top, &names, &tests);
 }
 
 /// Letters, digits, `-` and `_`: what is called so becomes the name of a folder.

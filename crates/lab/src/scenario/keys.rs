@@ -10,13 +10,14 @@ use steadfast_setup::{Machine, Topology};
 use toml::de::ValueDeserializer;
 
 use super::Scenario;
+use super::band::Band;
 use super::copies::{DdSpec, HdparmForm};
 use super::legs::LegsSpec;
 use super::published::PublishedSpeed;
 use super::random_reads::RandomReadSpec;
 use super::read_under_write::ReadUnderWriteSpec;
 use super::sentence::Sentence;
-use super::source::{Band, Medium, SourceForm};
+use super::source::{Medium, SourceForm};
 use super::variant::Variant;
 use super::workload::{Configuration, Workload};
 use crate::wrap::wrapped;

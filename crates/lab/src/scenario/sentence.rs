@@ -21,25 +21,30 @@ table! {
         /// What must hold: `comparable` (the fastest of `variants` is at most `factor` times the
         /// slowest), `ahead` (each is at least `factor` times as fast as each of `over`), `above`,
         /// `below` (each is at least, at most `factor` times as fast as the medium).
-        check: Check;
+        check: Option<Check>, else "it is not tested: `explained` says why";
         /// Names of variants.
-        variants: Vec<String>;
+        variants: Vec<String> = [];
         /// With `ahead`: of whom they are.
         over: Vec<String> = [];
-        /// Tests of IOzone's matrix: `write`, `random read` ...
-        tests: Vec<String>;
+        /// Tests: of IOzone's matrix `write`, `random read` ...; else those that `[[published]]`
+        /// can name.
+        tests: Vec<String> = [];
         /// Files of at least this size.
         file_min: Option<Size>, else "all";
         /// Files of at most this size.
         file_max: Option<Size>, else "all";
         /// By which factor.
-        factor: f64, above 0 to 1000;
+        factor: f64 = 1.0, above 0 to 1000;
+        /// With `ahead`: by which factor at most.
+        factor_most: Option<f64>, else "any", above 0 to 1000;
         /// In this share of the cells.
-        share: f64, above 0 to 1;
+        share: f64 = 1.0, above 0 to 1;
         /// Why these numbers: decided before measuring.
-        reason: String;
-        /// Printed where the figures say otherwise: why, as it was tested.
+        reason: String = "";
+        /// Printed where the figures say otherwise, or it is not tested: why.
         explained: Option<String>, else "nothing is said";
+        /// Why it could hardly be otherwise here.
+        by_construction: Option<String>, else "it could";
     }
 }
 
@@ -62,13 +67,22 @@ pub enum Check {
 impl Sentence {
     fn check_keys(fields: &Fields<'_>, _: Option<&Sentence>) {
         let check: Option<Check> = fields.get("check");
+        let needed: &[&str] = match fields.has("check") {
+            true => &["variants", "tests", "factor", "reason"],
+            false => &["explained"],
+        };
+        for key in needed.iter().filter(|key| !fields.has(key)) {
+            fields.wrong("", format!("`{key}` is missing in [[sentence]]"), "");
+        }
         let list = |key| fields.get::<Vec<String>>(key).unwrap_or_default();
         let (variants, over) = (list("variants"), list("over"));
         if check == Some(Check::Ahead) && over.is_empty() {
             fields.wrong("check", "`ahead` needs `over`: of whom they are ahead", "");
         }
-        if check.is_some_and(|check| check != Check::Ahead) && fields.has("over") {
-            fields.wrong("over", "`over` belongs to check = \"ahead\"", "");
+        for key in ["over", "factor_most"] {
+            if check != Some(Check::Ahead) && fields.has(key) {
+                fields.wrong(key, format!("`{key}` belongs to check = \"ahead\""), "");
+            }
         }
         if check == Some(Check::Comparable) && variants.len() == 1 {
             let what = format!("`{}` alone is comparable with nothing", variants[0]);
@@ -97,15 +111,18 @@ impl Sentence {
 
     /// What must hold, in words.
     pub(crate) fn criterion(&self) -> String {
+        let Some(check) = self.check else { return String::new() };
         let (factor, percent) = (self.factor, self.share * 100.0);
         let who = self.variants.join(", ");
-        let what = match self.check {
+        let what = match check {
             Check::Comparable => {
                 format!("the fastest of {who} is at most {factor} times the slowest")
             }
             Check::Ahead => {
                 let over = self.over.join(", ");
-                format!("{who}: at least {factor} times as fast as each of {over}")
+                let most = self.factor_most.map(|most| format!(", at most {most} times"));
+                let most = most.unwrap_or_default();
+                format!("{who}: at least {factor} times as fast as each of {over}{most}")
             }
             Check::Above => format!("{who}: at least {factor} times the medium's speed"),
             Check::Below => format!("{who}: at most {factor} times the medium's speed"),
@@ -131,7 +148,7 @@ pub(crate) fn sized(bytes: u64) -> String {
 
 /// Notes what is wrong with sentences beside other tables: names that are not there, or are two
 /// sentences', and a medium that is missing.
-pub(super) fn check(top: &Fields<'_>, variants: &[String]) {
+pub(super) fn check(top: &Fields<'_>, variants: &[String], others: &[String]) {
     let tables = top.tables("sentence");
     let of_medium = |fields: &Fields<'_>| {
         fields.get("check").is_some_and(|c| matches!(c, Check::Above | Check::Below))
@@ -142,7 +159,8 @@ pub(super) fn check(top: &Fields<'_>, variants: &[String]) {
     }
     check_names(&tables, "name", "sentences");
     let variants: Vec<&str> = variants.iter().map(String::as_str).collect();
-    let tests: Vec<&str> = Column::all().map(Column::name).collect();
+    let mut tests: Vec<&str> = Column::all().map(Column::name).collect();
+    tests.extend(others.iter().map(String::as_str));
     for fields in &tables {
         check_words(fields, "variants", &variants);
         check_words(fields, "over", &variants);

@@ -1,12 +1,10 @@
-//! `[source]`, `[medium]` and `[band]` of a scenario file: where published figures are from, and
-//! what is known of the devices that they were measured on.
+//! `[source]` and `[medium]` of a scenario file: where published figures are from, and what is
+//! known of the devices that they were measured on.
 
 use serde::{Deserialize, Serialize};
-use steadfast_setup::form::{Fields, FormValue, Value, did_you_mean};
+use steadfast_setup::form::{Fields, FormValue, Value};
 use steadfast_setup::table;
 use toml::de::DeValue;
-
-use crate::sensitivity::{drive, drives};
 
 table! {
     /// Where published figures come from, as a file has it.
@@ -101,37 +99,5 @@ table! {
         read_mb_per_s: f64, above 0 to 1000000;
         /// Writing, the same.
         write_mb_per_s: f64, above 0 to 1000000;
-    }
-}
-
-table! {
-    /// Where the source names no drive: those of its class, each with a data sheet. The sensitivity
-    /// puts each in the place of a device.
-    pub struct Band: "[band]", check Band::check {
-        /// The device of which the source names no model.
-        device: String;
-        /// Names of drives that it may have been (`steadfast lab drives`): `lab sensitivity` puts
-        /// each in its place.
-        drives: Vec<String>;
-    }
-}
-
-impl Band {
-    fn check(fields: &Fields<'_>, _: Option<&Band>) {
-        let names: Vec<String> = fields.get("drives").unwrap_or_default();
-        for name in names.iter().filter(|name| drive(name).is_none()) {
-            let help = did_you_mean(name, drives().map(|drive| drive.name));
-            fields.wrong("drives", format!("there is no drive `{name}`"), help);
-        }
-    }
-
-    /// Notes a device that is not there.
-    pub(super) fn check_device(top: &Fields<'_>) {
-        let Some(fields) = top.table("band") else { return };
-        let devices = top.names("device");
-        if let Some(name) = fields.get("device").filter(|name| !devices.contains(name)) {
-            let help = did_you_mean(&name, devices.iter().map(String::as_str));
-            fields.wrong("device", format!("there is no device `{name}`"), help);
-        }
     }
 }

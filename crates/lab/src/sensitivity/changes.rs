@@ -5,23 +5,19 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use steadfast_devices::model::parameters::{ModelKind, Parameter};
-use steadfast_devices::model::{HddParams, ModelParams, SsdParams};
+use steadfast_devices::model::{ModelParams, SsdParams};
 use steadfast_setup::Machine;
 
-use super::drives::drive;
+use super::unknown::alternatives;
 use super::{Change, costs};
 use crate::results::distinct;
 use crate::scenario::{Scenario, Variant};
 
 /// Names that say what a device is or how it fails, not how fast it is.
-const NOT_SPEED: [&str; 6] = [
-    "description",
-    "write_cache",
-    "cache_at_reset",
-    "batteries",
-    "batteries_needed",
-    "initialised",
-];
+const NOT_SPEED: [&str; 5] =
+    ["description", "cache_at_reset", "batteries", "batteries_needed", "initialised"];
+/// A word that is a fault, not a choice.
+const FAULT: &str = "lying";
 
 /// All changes of a scenario, with the changed scenario.
 pub(super) fn all(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
@@ -36,20 +32,10 @@ pub(super) fn all(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
     for name in journals(scenario) {
         list.extend(another_journal(scenario, &name));
     }
-    if let Some(band) = &scenario.band {
-        for drive in band.drives.iter().filter_map(|name| drive(name)) {
-            let Some(model) = scenario.model(&band.device) else { continue };
-            let mut hdd = drive.hdd;
-            if let ModelParams::Hdd(own) = model {
-                // The device keeps its write cache: that is a choice.
-                hdd.write_cache = own.write_cache;
-                if *own == (HddParams { description: own.description.clone(), ..hdd.clone() }) {
-                    continue;
-                }
-            }
-            let changed = scenario.with_model(&band.device, ModelParams::Hdd(hdd));
-            let change = Change::new(&band.device, "drive", "the scenario's", drive.name);
-            list.push((change, changed));
+    for other in alternatives(scenario).into_iter().flatten() {
+        if let Some(changed) = other.of(scenario) {
+            let is_there = list.iter().any(|(_, known)| *known == changed);
+            list.extend((!is_there).then_some((other.change, changed)));
         }
     }
     list
@@ -82,13 +68,15 @@ fn journals(scenario: &Scenario) -> Vec<String> {
     measured_devices(scenario).into_iter().filter(|name| !disks.contains(name)).collect()
 }
 
-/// Whether a variant uses a device.
-pub(super) fn uses(scenario: &Scenario, variant: &Variant, device: &str) -> bool {
+/// Whether a change of this part concerns a variant.
+pub(super) fn uses(scenario: &Scenario, variant: &Variant, part: &str) -> bool {
     let scheduler = variant.stack.scheduler.as_deref();
-    if device.strip_prefix("scheduler ").is_some_and(|name| scheduler == Some(name)) {
+    let is_scheduler = part.strip_prefix("scheduler ").is_some_and(|s| scheduler == Some(s));
+    // Of a variant its mount options are changed.
+    if is_scheduler || variant.name == part {
         return true;
     }
-    scenario.leaves(variant).iter().any(|leaf| leaf == device)
+    scenario.leaves(variant).iter().any(|leaf| leaf == part)
 }
 
 fn machine(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
@@ -179,7 +167,9 @@ pub(super) fn machines(scenario: &mut Scenario) -> impl Iterator<Item = &mut Mac
 /// The queue of each request scheduler, by a third less and more.
 fn schedulers(scenario: &Scenario) -> Vec<(Change, Scenario)> {
     let mut list = Vec::new();
-    for (name, settings) in &scenario.schedulers {
+    let is_used =
+        |name: &String| scenario.variants.iter().any(|v| v.stack.scheduler.as_ref() == Some(name));
+    for (name, settings) in scenario.schedulers.iter().filter(|(name, _)| is_used(name)) {
         let now = settings.queue_bytes >> 10;
         for kb in thirds(now) {
             let change = Change::new(&format!("scheduler {name}"), "queue_kb", now, kb);
@@ -210,7 +200,7 @@ fn device(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
     let of_journal = journals(scenario).iter().any(|journal| journal == name);
     let mut list = Vec::new();
     for p in kind.parameters.iter().filter(|p| !NOT_SPEED.contains(&p.name)) {
-        for value in alternatives(p, &values[p.name]) {
+        for value in other_values(p, &values[p.name]) {
             let mut other = model.clone();
             let done = other.set(p.name, &value);
             if !matches!(done, Some(Ok(()))) || other.check().is_err() {
@@ -227,10 +217,13 @@ fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn alternatives(p: &Parameter, value: &Value) -> Vec<Value> {
+fn other_values(p: &Parameter, value: &Value) -> Vec<Value> {
     let words = (p.words)();
     match value {
-        Value::String(now) => words.iter().filter(|w| *w != now).map(|w| Value::from(*w)).collect(),
+        Value::String(now) => {
+            let others = words.iter().filter(|w| *w != now && **w != FAULT);
+            others.map(|w| Value::from(*w)).collect()
+        }
         Value::Bool(b) => vec![Value::from(!b)],
         Value::Number(n) => match n.as_u64() {
             Some(n) => thirds(n).map(Value::from).collect(),
@@ -305,6 +298,10 @@ mod tests {
         assert_eq!(of("card", "device"), ["10 times slower", "an SSD", "a second disk"]);
         assert_eq!(of("disk", "drive").len(), 4, "the scenario's own is left out");
         assert_eq!(of("machine", "cpus"), ["3", "5"]);
+        // What the source leaves unknown, each once, and no cache that lies.
+        assert_eq!(of("disk", "write_cache"), ["on"]);
+        assert_eq!(of("machine", "scheduler"), ["deadline"]);
+        assert_eq!(of("internal", "mount"), ["data=writeback,journal_async_commit"]);
         assert!(of("disk", "description").is_empty());
         for (change, changed) in &list {
             assert_ne!(changed, &scenario, "{change:?}");

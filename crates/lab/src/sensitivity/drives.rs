@@ -1,7 +1,9 @@
 //! Drives of one class, each a file of parameters with their sources.
 
 use serde::Deserialize;
-use steadfast_devices::model::HddParams;
+use steadfast_devices::model::{HddParams, ModelParams};
+
+use crate::scenario::Scenario;
 
 /// A drive: what it is, where its figures are from, and the figures.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -42,10 +44,23 @@ pub fn drive(name: &str) -> Option<DriveSpec> {
     drives().find(|drive| drive.name == name)
 }
 
+impl DriveSpec {
+    /// The scenario with the drive in the place of a device, which keeps its write cache: that is
+    /// another choice. `None`: it is that drive already, or no model.
+    pub(crate) fn in_place_of(&self, device: &str, scenario: &Scenario) -> Option<Scenario> {
+        let mut hdd = self.hdd.clone();
+        if let ModelParams::Hdd(own) = scenario.model(device)? {
+            hdd.write_cache = own.write_cache;
+            if *own == (HddParams { description: own.description.clone(), ..hdd.clone() }) {
+                return None;
+            }
+        }
+        Some(scenario.with_model(device, ModelParams::Hdd(hdd)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use steadfast_devices::model::ModelParams;
-
     use super::*;
 
     #[test]

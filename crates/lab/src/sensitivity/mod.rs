@@ -11,6 +11,7 @@ mod costs;
 mod drives;
 mod text;
 mod tornado;
+mod unknown;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +27,7 @@ use crate::{LabError, OptionError};
 pub use drives::{DriveSpec, drive, drives};
 pub use text::text;
 pub use tornado::svg;
+pub(crate) use unknown::alternatives;
 
 /// Version of the JSON layout.
 pub const VERSION: u32 = 2;

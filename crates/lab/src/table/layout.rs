@@ -7,7 +7,7 @@ use steadfast_vfs::foreign::lines as harmless;
 
 use super::sentences::in_words;
 use super::{Choice, Grid, Heading, Line, grids};
-use crate::results::{Results, SpeedRow};
+use crate::results::{Results, SpeedRow, answer};
 use crate::wrap::lines as wrapped;
 
 /// How text is laid out; by default for a pipe or a file.
@@ -56,6 +56,7 @@ pub fn chosen_text(results: &Results, layout: Layout, choice: &Choice) -> String
 /// What was run, how often, and how its figures are to be read.
 fn heading_of(results: &Results, width: usize) -> String {
     let mut lines = vec![results.title.clone()];
+    lines.extend(answer(&results.runs).iter().flat_map(|answer| wrapped(answer, width)));
     let iozone = results.risk_command.is_some() || results.all::<SpeedRow>().next().is_some();
     let size = match (iozone, results.full) {
         (false, _) => "Workload:",
@@ -134,6 +135,8 @@ fn draw(grid: &Grid, columns: std::ops::Range<usize>, layout: Layout) -> String 
     table.to_string().lines().map(str::trim_end).filter(between).collect::<Vec<_>>().join("\n")
 }
 
+/// Words of a cell are broken into lines of this.
+const SENTENCE: usize = 40;
 /// Headings are not broken into lines shorter than this.
 const HEADING: usize = 10;
 
@@ -143,8 +146,9 @@ fn heading(heading: &Heading, lines: &[Line], column: usize) -> Drawn {
     right(wrapped(&heading.text, figures.unwrap_or(0).max(HEADING)).join("\n"))
 }
 
-/// What is said with a figure stands below it.
+/// What is said with a figure stands below it; a sentence takes several lines.
 fn below((value, more): (String, Option<String>)) -> String {
+    let value = wrapped(&value, SENTENCE).join("\n");
     more.map_or(value.clone(), |more| format!("{value}\n{more}"))
 }
 

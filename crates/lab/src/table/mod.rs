@@ -108,7 +108,9 @@ pub fn grids(results: &Results) -> Vec<Grid> {
     let measurements = results.runs.iter().flat_map(|run| &run.measurements);
     let lines = measurements.flat_map(|m| m.lines(results));
     let mut tables: Vec<(Order, String, Vec<TableLine>)> = Vec::new();
-    for line in lines.chain(peer_lines(results)).chain(results.sentences.iter().map(|s| s.line())) {
+    let said = results.published.iter().map(|row| row.line());
+    let said = said.chain(results.sentences.iter().map(|s| s.line()));
+    for line in lines.chain(peer_lines(results)).chain(said) {
         match tables.iter_mut().find(|(_, title, _)| *title == line.title) {
             Some((_, _, lines)) => lines.push(line),
             None => tables.push((line.order, line.title.clone(), vec![line])),

@@ -58,6 +58,7 @@ Exit status: 0 it can be run, 2 it is wrong.")]
 Examples:
   steadfast lab run nvram-journal
   steadfast lab run nvram-journal --full --report report.html
+  steadfast lab run nvram-journal --band --cuts 0
   steadfast lab run nvram-journal --cuts 1000 --seed 7 --json result.json
   steadfast lab run my-disk.toml --real --destroy
   steadfast lab run my-setup.toml --json - | jq .summary")]
@@ -248,9 +249,13 @@ pub struct LabRun {
     /// Also run the kernel's ext4, in real time, where the scenario has it (root)
     #[arg(long)]
     pub peers: bool,
+    /// Also measure every combination of what the source leaves unknown, and show
+    /// each published figure beside the range
+    #[arg(long)]
+    pub band: bool,
     /// Measure in real time, one variant at a time, without cuts: for devices
     /// that have a path
-    #[arg(long, conflicts_with_all = ["peers", "cuts", "record"])]
+    #[arg(long, conflicts_with_all = ["peers", "cuts", "record", "band"])]
     pub real: bool,
     /// With --real: overwrite devices that have a path, whatever they hold
     #[arg(long, requires = "real")]

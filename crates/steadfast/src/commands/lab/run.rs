@@ -45,6 +45,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<CommandEnd> {
         seed: args.seed,
         peers: args.peers,
         real: args.real.then(|| Overwrite::of(args.destroy)),
+        band: args.band,
         record: recordings.clone(),
     };
     let stop = stop_on_signals()?;

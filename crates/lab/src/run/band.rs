@@ -1,0 +1,198 @@
+//! Measures every combination of what a scenario's `[band]` leaves unknown.
+
+use super::{RunOptions, Watch, measure_each};
+use crate::results::{
+    BandFigure, BandRow, CombinationRatio, CombinationRow, Measurement, Note, Ratio, SpeedRow,
+    ratios,
+};
+use crate::scenario::{Band, Scenario, Variant};
+use crate::sensitivity::{Change, alternatives};
+use crate::{LabError, ScenarioError};
+
+/// What was found.
+pub(super) struct OverBand {
+    pub measurements: Vec<Measurement>,
+    pub notes: Vec<Note>,
+}
+
+/// A scenario with some of its unknowns otherwise.
+struct Combination {
+    changes: Vec<Change>,
+    scenario: Scenario,
+}
+
+/// What was measured of a combination.
+struct Measured {
+    settings: String,
+    rows: Vec<SpeedRow>,
+    ratios: Vec<Ratio>,
+}
+
+/// The rows of one seed.
+///
+/// # Errors
+/// The scenario has no band, or a variant of it fails as it is.
+pub(super) fn measured(
+    scenario: &Scenario,
+    options: &RunOptions,
+    watch: &Watch<'_>,
+) -> Result<OverBand, LabError> {
+    let band = scenario.band.as_ref().ok_or_else(|| ScenarioError::NoBand.of(scenario))?;
+    let all = combinations(scenario);
+    let takes_part = |v: &Variant| v.run.speed() && v.is_among(&band.variants);
+    let variants: Vec<usize> =
+        (0..scenario.variants.len()).filter(|at| takes_part(&scenario.variants[*at])).collect();
+    // A variant is measured once with what it stands on: the rest does not concern it.
+    let stands_on = |c: &'_ Combination, at: usize| {
+        let variant = &c.scenario.variants[at];
+        let devices = &c.scenario.topology.devices;
+        let leaves = c.scenario.leaves(variant).into_iter();
+        (variant.clone(), leaves.map(|name| devices[&name].clone()).collect::<Vec<_>>())
+    };
+    let first = |n: usize, at: usize| {
+        let own = stands_on(&all[n], at);
+        all.iter().position(|other| stands_on(other, at) == own).unwrap_or(n)
+    };
+    let own = |n| variants.iter().copied().filter(move |at| first(n, *at) == n).collect();
+    let runs: Vec<(Scenario, Vec<usize>)> =
+        all.iter().enumerate().map(|(n, c)| (c.scenario.clone(), own(n))).collect();
+    let count = all.len();
+    let progress = |share: f64, _: &str| (watch.progress)(share, &format!("{count} combinations"));
+    let each = measure_each(&runs, options, &Watch { progress: &progress, stop: watch.stop })?;
+    let mut found = Vec::new();
+    let mut missing = Vec::new();
+    for (n, combination) in all.iter().enumerate() {
+        let of = |at: &usize| {
+            let rows = each.rows[first(n, *at)].as_ref()?;
+            let name = &scenario.variants[*at].name;
+            let rows: Vec<SpeedRow> = rows.iter().filter(|r| r.variant == *name).cloned().collect();
+            (!rows.is_empty()).then_some(rows)
+        };
+        let settings = settings(&combination.changes);
+        match variants.iter().map(of).collect::<Option<Vec<_>>>() {
+            Some(rows) => {
+                let rows = rows.concat();
+                let ratios = ratios(rows.iter(), |variant| scenario.baseline_of(variant));
+                found.push(Measured { settings, rows, ratios });
+            }
+            None => missing.push(settings),
+        }
+    }
+    let mut notes: Vec<Note> = (each.failures.into_iter())
+        .map(|(n, e)| Note::alarm(format!("FAILED: {}: {e}", settings(&all[n].changes))))
+        .collect();
+    if !missing.is_empty() {
+        notes.push(Note::remark(format!(
+            "Not measured, since a model refuses it at this size or the run ended before: {}.",
+            missing.join("; ")
+        )));
+    }
+    Ok(OverBand { measurements: rows(band, &found), notes })
+}
+
+/// All of them; the first is the scenario as it is.
+fn combinations(scenario: &Scenario) -> Vec<Combination> {
+    let mut all = vec![Combination { changes: Vec::new(), scenario: scenario.clone() }];
+    for unknown in alternatives(scenario) {
+        for known in std::mem::take(&mut all) {
+            let mut with = vec![known];
+            for other in &unknown {
+                // OK to index: it has one.
+                let (before, base) = (&with[0].changes, &with[0].scenario);
+                let Some(changed) = other.of(base) else { continue };
+                let changes = before.iter().chain([&other.change]).cloned().collect();
+                if with.iter().all(|c| c.scenario != changed) {
+                    with.push(Combination { changes, scenario: changed });
+                }
+            }
+            all.extend(with);
+        }
+    }
+    all
+}
+
+fn settings(changes: &[Change]) -> String {
+    let of = |change: &Change| format!("{} {}", change.name(), change.to);
+    match changes {
+        [] => "as given".to_owned(),
+        changes => changes.iter().map(of).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn rows(band: &Band, found: &[Measured]) -> Vec<Measurement> {
+    let Some(given) = found.first().filter(|first| first.settings == "as given") else {
+        return Vec::new();
+    };
+    let each: Vec<CombinationRow> = found.iter().map(|one| combination(band, one)).collect();
+    let fitting: Vec<&Measured> =
+        found.iter().zip(&each).filter(|(_, row)| row.fits).map(|(one, _)| one).collect();
+    let row = |own: &SpeedRow| {
+        let speed = |one: &&Measured| {
+            let same = |r: &&SpeedRow| r.test == own.test && r.variant == own.variant;
+            one.rows.iter().find(same).map(|r| r.kb_per_s)
+        };
+        let ratio_of = |one: &Measured| one.ratio(own).map(|r| r.ratio);
+        let ratio = given.ratio(own).and_then(|r| {
+            let all = fitting.iter().filter_map(|one| ratio_of(one));
+            figure(r.published_ratio?, r.ratio, all)
+        });
+        let speeds = fitting.iter().filter_map(speed);
+        Some(BandRow {
+            test: own.test.clone(),
+            variant: own.variant.clone(),
+            combinations: fitting.len() as u64,
+            kb_per_s: figure(own.published_kb_per_s?, own.kb_per_s, speeds)?,
+            ratio,
+        })
+    };
+    // What is compared before what it is compared with.
+    let mut rows: Vec<BandRow> = given.rows.iter().filter_map(row).collect();
+    rows.sort_by_key(|row| row.ratio.is_none());
+    let rows = rows.into_iter().map(Measurement::from);
+    rows.chain(each.into_iter().map(Measurement::from)).collect()
+}
+
+fn figure(published: f64, default: f64, all: impl Iterator<Item = f64>) -> Option<BandFigure> {
+    let ends = |(low, high): (f64, f64), x: f64| (low.min(x), high.max(x));
+    let (lowest, highest) = all.fold((f64::INFINITY, f64::NEG_INFINITY), ends);
+    (lowest <= highest).then_some(BandFigure { published, lowest, highest, default })
+}
+
+fn combination(band: &Band, one: &Measured) -> CombinationRow {
+    let published = || one.ratios.iter().filter(|r| r.published_ratio.is_some());
+    let off: Vec<(String, f64)> = match band.fit.is_empty() {
+        true => {
+            let of = |r: &Ratio| Some((r.test.clone(), r.difference_percent?));
+            published().filter_map(of).collect()
+        }
+        false => {
+            let rows = one.rows.iter().filter(|r| band.fit.contains(&r.test));
+            let of = |r: &SpeedRow| {
+                let off = (r.kb_per_s / r.published_kb_per_s? - 1.0) * 100.0;
+                Some((format!("{}, {}", r.test, r.variant), off))
+            };
+            rows.filter_map(of).collect()
+        }
+    };
+    let farthest = off.into_iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+    let (farthest, off_percent) = farthest.unwrap_or_default();
+    CombinationRow {
+        settings: one.settings.clone(),
+        farthest,
+        off_percent,
+        fits: band.fit.is_empty() || off_percent.abs() <= band.fit_percent,
+        ratios: published()
+            .map(|r| CombinationRatio {
+                test: r.test.clone(),
+                variant: r.variant.clone(),
+                ratio: r.ratio,
+            })
+            .collect(),
+    }
+}
+
+impl Measured {
+    fn ratio(&self, of: &SpeedRow) -> Option<&Ratio> {
+        self.ratios.iter().find(|r| r.test == of.test && r.variant == of.variant)
+    }
+}

@@ -150,6 +150,7 @@ pub fn run_seeds(
             )?;
             run.measurements.extend(over.measurements);
             results.notes.extend(over.notes);
+            results.failures.extend(over.failures);
         }
         results.partial |= watch.stop.load(Ordering::Relaxed);
     }

@@ -151,6 +151,11 @@ pub struct FailureRow {
 }
 
 impl FailureRow {
+    /// What a reader of the figures must know of it.
+    pub(crate) fn note(&self) -> Note {
+        Note::alarm(format!("FAILED: '{}': {}", self.variant, self.what))
+    }
+
     pub(crate) fn of(variant: &Variant, why: impl std::fmt::Display) -> FailureRow {
         FailureRow { variant: variant.name.clone(), what: why.to_string() }
     }

@@ -39,7 +39,7 @@ pub struct SentenceRow {
     pub worst: f64,
     /// Which cell that is.
     pub worst_at: String,
-    /// Where the figures say otherwise, or it is not tested: why.
+    /// Where the figures say otherwise, or it is not checked: why.
     pub explained: Option<String>,
     /// Why it could hardly be otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ impl SentenceRow {
 
     /// Whether the figures bear it out, for people.
     pub fn found(&self) -> &'static str {
-        if self.criterion.is_empty() { "not tested" } else { self.verdict.name() }
+        if self.criterion.is_empty() { "not checked" } else { self.verdict.name() }
     }
 
     /// What was measured, in words.

@@ -2,8 +2,8 @@
 
 use super::{RunOptions, Watch, measure_each};
 use crate::results::{
-    BandFigure, BandRow, CombinationRatio, CombinationRow, Measurement, Note, Ratio, SpeedRow,
-    ratios,
+    BandFigure, BandRow, CombinationRatio, CombinationRow, FailureRow, Measurement, Note, Ratio,
+    SpeedRow, ratios,
 };
 use crate::scenario::{Band, Scenario, Variant};
 use crate::sensitivity::{Change, alternatives};
@@ -13,6 +13,7 @@ use crate::{LabError, ScenarioError};
 pub(super) struct OverBand {
     pub measurements: Vec<Measurement>,
     pub notes: Vec<Note>,
+    pub failures: Vec<FailureRow>,
 }
 
 /// A scenario with some of its unknowns otherwise.
@@ -78,16 +79,20 @@ pub(super) fn measured(
             None => missing.push(settings),
         }
     }
-    let mut notes: Vec<Note> = (each.failures.into_iter())
-        .map(|(n, e)| Note::alarm(format!("FAILED: {}: {e}", settings(&all[n].changes))))
-        .collect();
+    let failed = |(n, e): (usize, LabError)| {
+        let variant = settings(&all[n].changes);
+        FailureRow { variant, what: e.to_string() }
+    };
+    let failures: Vec<FailureRow> = each.failures.into_iter().map(failed).collect();
+    let mut notes: Vec<Note> = failures.iter().map(FailureRow::note).collect();
     if !missing.is_empty() {
         notes.push(Note::remark(format!(
-            "Not measured, since a model refuses it at this size or the run ended before: {}.",
+            "Not measured, since a model refuses it at this size, or it failed, or the run ended \
+             before: {}.",
             missing.join("; ")
         )));
     }
-    Ok(OverBand { measurements: rows(band, &found), notes })
+    Ok(OverBand { measurements: rows(band, &found), notes, failures })
 }
 
 /// All of them; the first is the scenario as it is.

@@ -59,10 +59,7 @@ pub(super) fn results(
         }
     }
     failures.dedup();
-    let mut notes: Vec<Note> = Vec::new();
-    notes.extend(
-        failures.iter().map(|f| Note::alarm(format!("FAILED: '{}': {}", f.variant, f.what))),
-    );
+    let mut notes: Vec<Note> = failures.iter().map(FailureRow::note).collect();
     if partial {
         notes.push(Note::alarm(PARTIAL));
     }

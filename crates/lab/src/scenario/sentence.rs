@@ -21,7 +21,7 @@ table! {
         /// What must hold: `comparable` (the fastest of `variants` is at most `factor` times the
         /// slowest), `ahead` (each is at least `factor` times as fast as each of `over`), `above`,
         /// `below` (each is at least, at most `factor` times as fast as the medium).
-        check: Option<Check>, else "it is not tested: `explained` says why";
+        check: Option<Check>, else "it is not checked: `explained` says why";
         /// Names of variants.
         variants: Vec<String> = [];
         /// With `ahead`: of whom they are.
@@ -41,7 +41,7 @@ table! {
         share: f64 = 1.0, above 0 to 1;
         /// Why these numbers: decided before measuring.
         reason: String = "";
-        /// Printed where the figures say otherwise, or it is not tested: why.
+        /// Printed where the figures say otherwise, or it is not checked: why.
         explained: Option<String>, else "nothing is said";
         /// Why it could hardly be otherwise here.
         by_construction: Option<String>, else "it could";

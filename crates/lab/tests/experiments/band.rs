@@ -139,7 +139,7 @@ fn what_a_source_says_is_checked_or_said_to_be_untested() {
         [
             ("agrees", Verdict::Agrees),
             ("DISAGREES", Verdict::Disagrees),
-            ("not tested", Verdict::NotMeasured)
+            ("not checked", Verdict::NotMeasured)
         ]
     );
     let why = |row: &PublishedRow| (row.by_construction.clone(), row.explained.clone());

@@ -75,8 +75,8 @@ Examples:
 Each number of the machine and the devices is changed by a third, down and up,
 and each word to its alternatives, one at a time. A device that holds only
 journals is also made ten times slower, and replaced by an SSD and by a second
-disk; the drives of the scenario's band replace the disk. Figures are ratios: a
-variant's speed over the first variant's.
+disk; what the scenario's band leaves unknown takes each other value. Figures
+are ratios: a variant's speed over the first variant's.
 
 Examples:
   steadfast lab sensitivity nvram-journal

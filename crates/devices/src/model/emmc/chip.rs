@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::params::EmmcParams;
+use super::params::{EmmcMapping, EmmcParams};
 use crate::model::ModelError;
 use crate::model::buffer::BufferSpace;
 use crate::model::engine::{Command, CommandKind, Physics};
@@ -29,6 +29,8 @@ pub struct Chip {
     /// Open groups, the one written last at the end.
     open: Vec<Group>,
     used: BTreeSet<u64>,
+    /// Where pages are mapped: bytes written since a group was erased.
+    since_erasure: u64,
     /// Where the last read and the last write ended.
     read_end: u64,
     write_end: u64,
@@ -62,6 +64,13 @@ impl Chip {
     /// What it costs that `bytes` are written to a group, beside programming them.
     fn write_to_group(&mut self, number: u64, bytes: u64) -> u64 {
         let mut cost = 0;
+        if self.p.mapping == EmmcMapping::Pages {
+            // The part is full: as much is erased as is written.
+            self.since_erasure += bytes;
+            let erased = self.since_erasure / self.group;
+            self.since_erasure %= self.group;
+            return erased * ms(self.p.erase_ms);
+        }
         let group = match self.open.iter().position(|g| g.number == number) {
             Some(i) => self.open.remove(i),
             None => {

@@ -1,6 +1,18 @@
 //! What describes an embedded flash chip.
 
-use crate::model::parameters::{Source, parameters};
+use crate::model::parameters::{Source, choice, parameters};
+
+choice! {
+    /// What the part knows the place of.
+    pub enum EmmcMapping {
+        /// Erase groups: one that is closed before all of it was rewritten is copied.
+        #[default]
+        Groups = "groups",
+        /// Pages: what is written goes where there is room, and a group is erased for as many
+        /// bytes as it holds. What else collecting costs is part of a write's other times.
+        Pages = "pages",
+    }
+}
 
 const SHEET: Source = Source::Sheet("Samsung, announcement of eMMC Pro Class 1500, August 2012");
 const JEDEC: Source = Source::Sheet("JEDEC JESD84-B45");
@@ -33,7 +45,9 @@ parameters! {
         /// Size of an erase group in KiB.
         erase_group_kb: u32 = 512, [4, 1 << 20], "KiB",
             Source::Sheet("`erase_size` that such parts report");
-        /// Erase groups that can be written to at a time.
+        /// What the part knows the place of.
+        mapping: EmmcMapping = EmmcMapping::Groups, "", Source::Assumed("not published");
+        /// Erase groups that can be written to at a time, where groups are mapped.
         open_groups: u32 = 64, [1, 1 << 16], "groups",
             Source::Assumed("not published");
         /// Erasing a group.

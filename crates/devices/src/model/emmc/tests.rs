@@ -78,6 +78,17 @@ fn random_writes_all_over_pay_a_relocation_each() {
 }
 
 #[test]
+fn where_pages_are_mapped_a_write_costs_the_same_everywhere() {
+    simulate(|| {
+        let d = chip(|p| p.mapping = EmmcMapping::Pages);
+        let rate = throughput(&d, 1, 2560, |_, _| write(anywhere(2048 * MIB, 4096), 4096));
+        // A group is erased for 128 writes of 4 KiB.
+        let each_us = 20.0 + 544.0 + 81.92 + 2000.0 / 128.0;
+        assert!((rate / (4096.0 / each_us) - 1.0).abs() < 0.002, "{rate}");
+    });
+}
+
+#[test]
 fn a_cache_answers_early_and_a_flush_pays() {
     simulate(|| {
         let d = chip(|p| p.cache = true);

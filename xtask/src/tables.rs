@@ -25,16 +25,21 @@ use crate::{step, value};
 
 /// Results that are kept: the file in docs/results, the command that writes it, and what that
 /// needs.
-const RESULTS: [(&str, &str, &str); 6] = [
+const RESULTS: [(&str, &str, &str); 7] = [
     (
         "nvram-journal-full.json",
         "steadfast lab run nvram-journal --full --seeds 8 --cuts 0 --json -",
         "",
     ),
+    (
+        "nvram-journal-band.json",
+        "steadfast lab run nvram-journal --full --band --cuts 0 --json -",
+        "",
+    ),
     ("data-at-risk.json", "steadfast lab run data-at-risk --json -", "root"),
     ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --cuts 400 --json -", ""),
     ("emmc-transactional.json", "steadfast lab run emmc-transactional --cuts 400 --json -", ""),
-    ("ramdisk-mirror.json", "steadfast lab run ramdisk-mirror --json -", ""),
+    ("ramdisk-mirror.json", "steadfast lab run ramdisk-mirror --band --json -", ""),
     ("nvdimm-dax.json", "steadfast lab run nvdimm-dax --json -", ""),
 ];
 /// Their folder.

@@ -100,7 +100,7 @@ impl Row for BandRow {
                 always(format!("{what}, inside"), inside(f, unit)),
             ]
         };
-        let title = format!("published, and over {} combinations", self.combinations);
+        let title = format!("over {} combinations of what is unknown", self.combinations);
         let ratio = self.ratio.iter().flat_map(|r| columns(&self.variant, r, Unit::Times));
         let speed = self.kb_per_s.scaled(1.0 / 1024.0);
         let unit = Unit::Plain(if speed.published < 10.0 { 2 } else { 1 });

@@ -211,7 +211,7 @@ impl Scenario {
     pub(crate) fn parameter(&self, device: &str, key: &str) -> Option<String> {
         let spec = self.topology.devices.get(device)?;
         match key {
-            "driver_us" => return Some((spec.driver.request.as_secs_f64() * 1e6).to_string()),
+            "driver_us" => return Some((spec.driver.request.as_nanos() as f64 / 1e3).to_string()),
             "driver_mb_per_s" => return spec.driver.copy_mb_per_s.map(|rate| rate.to_string()),
             _ => {}
         }

@@ -44,6 +44,12 @@ pub struct ParameterValue(serde_json::Value);
 
 single_values!(ParameterValue);
 
+impl From<f64> for ParameterValue {
+    fn from(number: f64) -> ParameterValue {
+        ParameterValue(number.into())
+    }
+}
+
 impl std::fmt::Display for ParameterValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0.as_str() {

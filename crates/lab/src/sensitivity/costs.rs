@@ -1,13 +1,11 @@
 //! Changes of what dd's records and the drivers of devices cost the processor.
 
-use std::time::Duration;
-
-use steadfast_setup::{DriverCost, Machine};
+use steadfast_setup::Machine;
 
 use super::Change;
 use super::changes::{edited, machines, measured_devices, round};
 use crate::results::distinct;
-use crate::scenario::Scenario;
+use crate::scenario::{ParameterValue, Scenario};
 
 /// A third less and a third more.
 const FACTORS: [f64; 2] = [2.0 / 3.0, 4.0 / 3.0];
@@ -35,19 +33,14 @@ pub(super) fn of_dd(scenario: &Scenario) -> Vec<(Change, Scenario)> {
 pub(super) fn of_drivers(scenario: &Scenario) -> Vec<(Change, Scenario)> {
     let mut list = Vec::new();
     for name in measured_devices(scenario) {
-        let cost = &scenario.topology.devices[&name].driver;
-        let us = cost.request.as_secs_f64() * 1e6;
-        let rate = cost.copy_mb_per_s;
-        for factor in FACTORS {
-            let request =
-                DriverCost { request: Duration::from_secs_f64(round(us * factor) / 1e6), ..*cost };
-            let copy = DriverCost { copy_mb_per_s: rate.map(|r| round(r * factor)), ..*cost };
-            let both = [("driver_us", Some(us), request), ("driver_mb_per_s", rate, copy)];
-            for (parameter, from, to) in both {
-                let Some(from) = from.filter(|from| *from > 0.0) else { continue };
-                let change = Change::new(&name, parameter, round(from), round(from * factor));
-                list.push(edited(scenario, change, |s| {
-                    s.topology.devices.entry(name.clone()).and_modify(|device| device.driver = to);
+        for key in ["driver_us", "driver_mb_per_s"] {
+            let now = scenario.parameter(&name, key).and_then(|now| now.parse::<f64>().ok());
+            let Some(now) = now.filter(|now| *now > 0.0) else { continue };
+            for to in FACTORS.map(|factor| round(now * factor)) {
+                list.push(edited(scenario, Change::new(&name, key, now, to), |s| {
+                    let device = s.topology.devices.entry(name.clone());
+                    // OK to ignore: any number can be set.
+                    device.and_modify(|device| drop(ParameterValue::from(to).set(device, key)));
                 }));
             }
         }

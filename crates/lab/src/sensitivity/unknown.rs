@@ -8,8 +8,10 @@ use crate::scenario::{Band, ParameterValue, Scenario};
 pub(crate) struct Alternative {
     /// What is changed.
     pub change: Change,
-    edit: Box<dyn Fn(&Scenario) -> Option<Scenario>>,
+    edit: Box<Edit>,
 }
+
+type Edit = dyn Fn(&Scenario) -> Option<Scenario>;
 
 impl Alternative {
     fn new(

@@ -26,8 +26,10 @@ const STRIDES: [u64; 2] = [16, 256];
 /// Distances, as shares of the stroke, of which the seek is measured; those of writes.
 const SHARES: [f64; 7] = [0.003, 0.02, 0.08, 0.2, 0.4, 0.7, 0.96];
 const WRITE_SHARES: [f64; 5] = [0.01, 0.08, 0.25, 0.5, 0.96];
-/// How much wider than a revolution the times of accesses may lie: seeks vary a little.
-const SPREAD: f64 = 1.03;
+/// How much wider than a revolution the times of accesses may lie: seeks vary.
+const SPREAD: f64 = 1.12;
+/// One access in so many, and one more, is left out at each end: what went wrong is no extreme.
+const LEFT_OUT: usize = 500;
 /// What the cache answers takes less than this part of a revolution.
 const CACHED: f64 = 0.25;
 
@@ -89,7 +91,9 @@ pub(super) fn round(
         // The first of several that hold as many.
         let from = (0..sample.len()).rev().max_by_key(|i| after(sample[*i]) - i);
         if let Some(from) = from {
-            let ends = sample[from] + sample[after(sample[from]) - 1];
+            let within = &sample[from..after(sample[from])];
+            let left_out = (1 + within.len() / LEFT_OUT).min((within.len() - 1) / 2);
+            let ends = within[left_out] + within[within.len() - 1 - left_out];
             let value = ((ends - revolution) / 2.0 - beside).max(0.0);
             into.push(Reading { name, unit: "us", value, n: sample.len() });
         }

@@ -1,5 +1,6 @@
 //! Models with hidden parameters, in virtual time: what they were is found again.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use steadfast_devices::model::{EmmcParams, HddParams, NvramParams, SsdParams};
 use steadfast_devices::source::Ram;
 use steadfast_runtime::sleep;
 
+use super::probe::MIB;
 use super::*;
 
 /// Calibrates a model that nobody has told anything about.
@@ -200,6 +202,62 @@ fn a_memory_card() {
         let main = ["size_mib", "interrupt_us", "bus_clock_mhz", "descriptor_overhead_us"];
         near(&found, &main, &hidden, is);
     }
+}
+
+/// Each of so many requests is held up by something else.
+struct HeldUp(Arc<dyn BlockDevice>, AtomicUsize);
+
+impl BlockDevice for HeldUp {
+    fn info(&self) -> DeviceInfo {
+        self.0.info()
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        if self.1.fetch_add(1, Relaxed).is_multiple_of(25) {
+            sleep(Duration::from_millis(3));
+        }
+        self.0.submit(request)
+    }
+}
+
+/// A few accesses are late, and some are answered by the cache: neither are the extremes.
+#[test]
+fn a_file_on_a_disk_beside_something_else() {
+    let hidden = HddParams { sectors: 1 << 22, rpm: 7200, ..HddParams::default() };
+    let bytes = 600 * MIB;
+    let options = Options { writes: false, seed: 5, bytes, seconds: USUAL_SECONDS };
+    let measured = Sim::new(77).run(move || {
+        let stop = AtomicBool::new(false);
+        let watch = Watch { progress: &|_, _| (), stop: &stop };
+        let disk: Arc<dyn BlockDevice> = ModelParams::Hdd(hidden).build("hidden").unwrap();
+        measure(Arc::new(HeldUp(disk, AtomicUsize::new(0))), options, &watch)
+    });
+    let found = fit(&measured.unwrap().unwrap(), &AtomicBool::new(false)).unwrap();
+    let ModelParams::Hdd(is) = &found.params else { panic!("{}", found.text()) };
+    assert_eq!((is.rpm, is.sectors), (7200, bytes / 512));
+    assert!(found.validation[0].demerit_percent < DEMERIT_MAX, "{}", found.text());
+}
+
+/// Also while the mix runs, and while a model is looked for.
+#[test]
+fn it_can_be_stopped_until_the_end() {
+    let options = Options { writes: false, seed: 1, bytes: u64::MAX, seconds: 20.0 };
+    let params = SsdParams { sectors: 1 << 20, ..SsdParams::default() };
+    let run = |stop_at: &'static str| {
+        let params = params.clone();
+        let measured = Sim::new(3).run(move || {
+            let stop = AtomicBool::new(false);
+            let progress = |_, what: &str| stop.store(what == stop_at, Relaxed);
+            let watch = Watch { progress: &progress, stop: &stop };
+            measure(ModelParams::Ssd(params).build("slow").unwrap(), options, &watch)
+        });
+        measured.unwrap()
+    };
+    for at in ["round 1 of 3", "a mix that no figure is from", "the mix again"] {
+        assert!(matches!(run(at), Err(CalibrateError::Interrupted)), "{at}");
+    }
+    let measured = run("").unwrap_or_else(|e| panic!("{e}"));
+    assert!(matches!(fit(&measured, &AtomicBool::new(true)), Err(CalibrateError::Interrupted)));
 }
 
 /// Measures what `over` makes of a small SSD, for a short time. It is told when the second of the

@@ -332,6 +332,20 @@ fn a_loop_device_over_a_file_in_use_is_refused() {
     refused(&second, &FileOptions::default());
 }
 
+/// The kernel does not claim what is below a loop device.
+#[test]
+fn a_device_below_a_loop_device_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(below) = Loop::attach(&image(&folder, 8 << 20), &[]) else { return };
+    let Some(above) = Loop::attach(&below.0, &[]) else { return };
+    let text = FileDevice::open(&below.0, &FileOptions::default()).unwrap_err().to_string();
+    assert!(text.contains(&format!("attached to {}", above.0.display())), "{text}");
+    let reader = FileDevice::open(&below.0, &FileOptions::reading()).unwrap();
+    assert!(reader.notes().concat().contains("is attached to"), "{:?}", reader.notes());
+    drop((reader, above));
+    FileDevice::open(&below.0, &FileOptions::default()).unwrap();
+}
+
 #[test]
 fn a_failed_flush_is_final() {
     // A loop device over a sparse image in a tmpfs that is too small: writes fit into the page

@@ -15,9 +15,9 @@ use crate::Folder;
 
 /// Ends what is mounted at its first argument when the parent is killed, and only itself once it
 /// reads a line. A killed parent's descriptors may be closed before its signal is sent (exit_files
-/// and exit_notify in the kernel's do_exit), so the end of the input tells of its death as well. The
-/// signal may come several times. MNT_FORCE ends a FUSE connection (umount2(2)),
-/// also one that is in use. A loop device over a file of the mount is detached before the mount is
+/// and exit_notify in the kernel's do_exit), so the end of the input tells of its death as well.
+/// The signal may come several times. MNT_FORCE ends a FUSE connection (umount2(2)), also one that
+/// is in use. A loop device over a file of the mount is detached before the mount is
 /// gone and the file has no path.
 const SCRIPT: &str = r#"
 end() {

@@ -45,7 +45,7 @@ pub struct Parameter {
     /// Of its value; empty: none.
     pub unit: &'static str,
     /// The least and the greatest value of a number, if its unit does not say them; one or none.
-    pub bounds: &'static [(u64, u64)],
+    pub bounds: &'static [(i64, i64)],
     /// Of its default.
     pub source: Source,
     /// The words that it can be, if it is one of several.

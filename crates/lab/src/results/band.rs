@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::SeedResults;
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
 use super::row::{Order, Row, RowContext, TableLine};
+use super::seed::SeedResults;
 
 /// A published figure, and what it is over the combinations of what the source leaves unknown.
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, Unit};
 use super::column::{always, wide};
 use super::row::{Order, TableLine};
+use super::seed::SeedResults;
 use super::sentences::Verdict;
-use super::{ReadRow, SeedResults, SpeedRow, Spread, TimingRow};
+use super::{ReadRow, SpeedRow, Spread, TimingRow};
 use crate::scenario::{PublishedSpeed, Scenario, SumKind};
 
 /// Two figures agree if they differ by a tenth of the published one at most.

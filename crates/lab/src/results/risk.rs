@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, Unit};
 use super::column::{Column, always, only_wide, percentiles, wide, zero};
 use super::row::{Order, Row, RowContext, TableLine};
-use super::{ClockKind, FilesRow, Percentiles, Rate, SeedResults, SpeedRow, Spread};
+use super::seed::SeedResults;
+use super::{ClockKind, FilesRow, Percentiles, Rate, SpeedRow, Spread};
 
 /// What power cuts took from one variant: the figures that docs/risk.md defines.
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -8,7 +8,8 @@ use super::cell::{Cell, Unit};
 use super::column::{always, wide};
 use super::published::yes_or_no;
 use super::row::{Order, TableLine};
-use super::{GridRow, SeedResults, SpeedRow, Spread};
+use super::seed::SeedResults;
+use super::{GridRow, SpeedRow, Spread};
 use crate::scenario::{Check, Medium, Scenario, Sentence, sized};
 
 /// A sentence of the source that was checked over all seeds.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Note, Ratio, Results, SeedResults, Spread, VERSION, distinct};
+use super::seed::SeedResults;
+use super::{Note, Ratio, Results, Spread, VERSION, distinct};
 use crate::scenario::Scenario;
 
 /// Why a document is none of results.
@@ -288,7 +289,11 @@ mod tests {
                 let kind = serde_json::to_value(row).unwrap()["kind"].clone();
                 KINDS.iter().position(|(_, known)| kind == *known)
             };
-            results.runs.iter_mut().for_each(|run| run.measurements.sort_by_cached_key(kind));
+            for run in &mut results.runs {
+                // Newer kinds never stood in arrays.
+                run.measurements.retain(|row| kind(row).is_some());
+                run.measurements.sort_by_cached_key(kind);
+            }
             assert!(Results::read(&before).unwrap() == results, "{}", results.scenario);
         }
         // What is no object of objects is refused, and does not panic.

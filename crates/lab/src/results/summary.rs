@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use steadfast_vfs::foreign;
 
+use super::Results;
+use super::seed::SeedResults;
 use super::statistics::{Rate, Spread};
-use super::{Results, SeedResults};
 
 /// The whole document: what was run, the summary over the seeds, and each seed's figures.
 #[derive(Debug, Serialize)]

@@ -23,7 +23,7 @@ struct Combination {
 }
 
 /// What was measured of a combination.
-struct Measured {
+struct MeasuredCombination {
     settings: String,
     rows: Vec<SpeedRow>,
     ratios: Vec<Ratio>,
@@ -74,7 +74,7 @@ pub(super) fn measured(
             Some(rows) => {
                 let rows = rows.concat();
                 let ratios = ratios(rows.iter(), |variant| scenario.baseline_of(variant));
-                found.push(Measured { settings, rows, ratios });
+                found.push(MeasuredCombination { settings, rows, ratios });
             }
             None => missing.push(settings),
         }
@@ -124,19 +124,19 @@ fn settings(changes: &[Change]) -> String {
     }
 }
 
-fn rows(band: &Band, found: &[Measured]) -> Vec<Measurement> {
+fn rows(band: &Band, found: &[MeasuredCombination]) -> Vec<Measurement> {
     let Some(given) = found.first().filter(|first| first.settings == "as given") else {
         return Vec::new();
     };
     let each: Vec<CombinationRow> = found.iter().map(|one| combination(band, one)).collect();
-    let fitting: Vec<&Measured> =
+    let fitting: Vec<&MeasuredCombination> =
         found.iter().zip(&each).filter(|(_, row)| row.fits).map(|(one, _)| one).collect();
     let row = |own: &SpeedRow| {
-        let speed = |one: &&Measured| {
+        let speed = |one: &&MeasuredCombination| {
             let same = |r: &&SpeedRow| r.test == own.test && r.variant == own.variant;
             one.rows.iter().find(same).map(|r| r.kb_per_s)
         };
-        let ratio_of = |one: &Measured| one.ratio(own).map(|r| r.ratio);
+        let ratio_of = |one: &MeasuredCombination| one.ratio(own).map(|r| r.ratio);
         let ratio = given.ratio(own).and_then(|r| {
             let all = fitting.iter().filter_map(|one| ratio_of(one));
             figure(r.published_ratio?, r.ratio, all)
@@ -163,7 +163,7 @@ fn figure(published: f64, default: f64, all: impl Iterator<Item = f64>) -> Optio
     (lowest <= highest).then_some(BandFigure { published, lowest, highest, default })
 }
 
-fn combination(band: &Band, one: &Measured) -> CombinationRow {
+fn combination(band: &Band, one: &MeasuredCombination) -> CombinationRow {
     let published = || one.ratios.iter().filter(|r| r.published_ratio.is_some());
     let off: Vec<(String, f64)> = match band.fit.is_empty() {
         true => {
@@ -196,7 +196,7 @@ fn combination(band: &Band, one: &Measured) -> CombinationRow {
     }
 }
 
-impl Measured {
+impl MeasuredCombination {
     fn ratio(&self, of: &SpeedRow) -> Option<&Ratio> {
         self.ratios.iter().find(|r| r.test == of.test && r.variant == of.variant)
     }

@@ -9,6 +9,9 @@ use steadfast_setup::{DeviceSource, DeviceSpec, options, single_values, table};
 
 use crate::sensitivity::{drive, drives};
 
+/// Combinations, at most: each is a run.
+const COMBINATIONS_MAX: usize = 1000;
+
 table! {
     /// What the source leaves unknown. `lab run --band` measures every combination; the first is
     /// the scenario as it is, with the values of its other tables.
@@ -94,11 +97,38 @@ impl Band {
                 fields.wrong(key, format!("`{key}` is empty"), "leave it out, or name some");
             }
         }
+        if fields.get::<Vec<String>>("variants").is_some_and(|names| names.len() == 1) {
+            let help = "name the source's variants and the one that they are compared with";
+            fields.wrong("variants", "`variants` names one", help);
+        }
+        if !["drives", "parameters", "schedulers", "mount"].iter().any(|key| fields.has(key)) {
+            fields.wrong("", "it says nothing that is unknown", "name it, or leave [band] out");
+        }
+    }
+
+    /// How many combinations it has, at most.
+    fn combinations(fields: &Fields<'_>) -> usize {
+        let len = |table: &Fields<'_>, key: &str| {
+            table.get::<Vec<ParameterValue>>(key).map_or(0, |values| values.len())
+        };
+        let tables = fields.tables_by_name("parameters").into_iter().map(|(_, device)| device);
+        let alternatives = tables.chain(fields.table("mount")).map(|table| {
+            table.each().map(|(key, _)| 1 + len(&table, key)).fold(1, usize::saturating_mul)
+        });
+        let (drives, schedulers) = (len(fields, "drives").max(1), 1 + len(fields, "schedulers"));
+        let all = alternatives.chain([drives, schedulers]);
+        all.fold(1, usize::saturating_mul)
     }
 
     /// Notes what is not there, or not so.
     pub(super) fn check_names(top: &Fields<'_>, variants: &[String], tests: &[String]) {
         let Some(fields) = top.table("band") else { return };
+        let combinations = Band::combinations(&fields);
+        if combinations > COMBINATIONS_MAX {
+            let what =
+                format!("it has {combinations} combinations, at most {COMBINATIONS_MAX} are run");
+            fields.wrong("", what, "name fewer values");
+        }
         let (devices, schedulers) = (top.names("device"), top.names("scheduler"));
         if let Some(name) = fields.get("device").filter(|name| !devices.contains(name)) {
             let help = did_you_mean(&name, devices.iter().map(String::as_str));

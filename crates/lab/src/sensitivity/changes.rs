@@ -8,8 +8,9 @@ use steadfast_devices::model::parameters::{ModelKind, Parameter};
 use steadfast_devices::model::{ModelParams, SsdParams};
 use steadfast_setup::Machine;
 
+use super::change::Change;
+use super::costs;
 use super::unknown::alternatives;
-use super::{Change, costs};
 use crate::results::distinct;
 use crate::scenario::{Scenario, Variant};
 

@@ -1,7 +1,8 @@
 //! Sentences that the figures bear out, made from the figures.
 
+use super::change::Change;
 use super::text::ends;
-use super::{Change, ChangeEffect, Sensitivity};
+use super::{ChangeEffect, Sensitivity};
 use crate::results::{Ratio, distinct};
 
 /// A ratio counts as unmoved up to this share.

@@ -2,7 +2,7 @@
 
 use steadfast_setup::Machine;
 
-use super::Change;
+use super::change::Change;
 use super::changes::{edited, machines, measured_devices, round};
 use crate::results::distinct;
 use crate::scenario::{ParameterValue, Scenario};

@@ -5,6 +5,7 @@
 //! Every measurement is a simulation with the same seed, so what moves a ratio is the change and
 //! the few per cent that another run of the same drive's luck moves it by: `--seed` shows them.
 
+mod change;
 mod changes;
 mod conclusions;
 mod costs;
@@ -15,7 +16,7 @@ mod unknown;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use steadfast_setup::form::did_you_mean;
 use steadfast_vfs::options::choose;
 
@@ -24,6 +25,7 @@ use crate::run::{RunOptions, Watch, measure_each};
 use crate::scenario::{Scenario, iozone_options};
 use crate::{LabError, OptionError};
 
+pub use change::Change;
 pub use drives::{DriveSpec, drive, drives};
 pub use text::text;
 pub use tornado::svg;
@@ -43,32 +45,6 @@ pub struct Options {
     pub seed: u64,
     /// Only changes of this part (`card`) or this parameter (`disk.drive`).
     pub only: Option<String>,
-}
-
-/// A value of a parameter: texts that are numbers as numbers.
-fn as_number<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
-    match (text.parse::<i64>(), text.parse::<f64>()) {
-        (Ok(whole), _) => to.serialize_i64(whole),
-        (_, Ok(number)) if number.is_finite() => to.serialize_f64(number),
-        _ => to.serialize_str(text),
-    }
-}
-
-/// One parameter at another value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// `machine`, or the device's name in the scenario.
-    pub part: String,
-    /// The parameter's key; `drive` and `device`: another one altogether.
-    pub parameter: String,
-    /// Its value in the scenario; a number in JSON, where it is one.
-    #[serde(serialize_with = "as_number")]
-    pub from: String,
-    /// Its value in this run.
-    #[serde(serialize_with = "as_number")]
-    pub to: String,
-    /// Whether it is a device that holds only journals.
-    pub of_journal: bool,
 }
 
 /// What a change did.
@@ -216,19 +192,6 @@ pub fn run(
     };
     found.conclusions = conclusions::of(&found);
     Ok(found)
-}
-
-impl Change {
-    /// Of a device or the machine that has more than a journal.
-    fn new(part: &str, parameter: &str, from: impl ToString, to: impl ToString) -> Change {
-        let (part, parameter) = (part.into(), parameter.into());
-        Change { part, parameter, from: from.to_string(), to: to.to_string(), of_journal: false }
-    }
-
-    /// The part and the parameter: `disk.rpm`.
-    pub fn name(&self) -> String {
-        format!("{}.{}", self.part, self.parameter)
-    }
 }
 
 impl ChangeEffect {

@@ -1,6 +1,6 @@
 //! What a scenario's `[band]` says that the source leaves unknown: other values, each as a change.
 
-use super::Change;
+use super::change::Change;
 use super::drives::drive;
 use crate::scenario::{Band, ParameterValue, Scenario};
 

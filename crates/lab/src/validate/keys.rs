@@ -9,7 +9,7 @@ use super::syntax::{Block, Value};
 
 /// What stands behind a key.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ValueForm {
     /// A number from 0 to this.
     Number(f64),
     /// Any number.
@@ -19,16 +19,16 @@ enum Kind {
     Block,
 }
 
-use Kind::{Any, List, Number, Word};
+use ValueForm::{Any, List, Number, Word};
 
 /// Times and counts.
-const FREE: Kind = Number(f64::MAX);
-const SWITCH: Kind = Number(1.0);
-const LEVEL: Kind = Number(2.0);
+const FREE: ValueForm = Number(f64::MAX);
+const SWITCH: ValueForm = Number(1.0);
+const LEVEL: ValueForm = Number(2.0);
 
-const DISK: &[(&str, Kind)] = &[
-    ("Model", Kind::Block),
-    ("Scheduler", Kind::Block),
+const DISK: &[(&str, ValueForm)] = &[
+    ("Model", ValueForm::Block),
+    ("Scheduler", ValueForm::Block),
     ("Max queue length", FREE),
     ("Bulk sector transfer time", FREE),
     ("Segment size (in blks)", FREE),
@@ -94,15 +94,15 @@ const DISK: &[(&str, Kind)] = &[
     ("Immediate buffer write", LEVEL),
 ];
 
-const MODEL: &[(&str, Kind)] = &[
+const MODEL: &[(&str, ValueForm)] = &[
     ("Block count", FREE),
     ("Number of data surfaces", FREE),
     ("Number of cylinders", FREE),
-    ("Mechanical Model", Kind::Block),
-    ("Layout Model", Kind::Block),
+    ("Mechanical Model", ValueForm::Block),
+    ("Layout Model", ValueForm::Block),
 ];
 
-const MECHANICS: &[(&str, Kind)] = &[
+const MECHANICS: &[(&str, ValueForm)] = &[
     ("Access time type", Word),
     ("Constant access time", FREE),
     ("Seek type", Word),
@@ -121,7 +121,7 @@ const MECHANICS: &[(&str, Kind)] = &[
     ("HPL seek equation values", List),
 ];
 
-const LAYOUT: &[(&str, Kind)] = &[
+const LAYOUT: &[(&str, ValueForm)] = &[
     ("LBN-to-PBN mapping scheme", Number(2.0)),
     ("Sparing scheme used", Number(10.0)),
     ("Rangesize for sparing", FREE),
@@ -129,7 +129,7 @@ const LAYOUT: &[(&str, Kind)] = &[
     ("Zones", List),
 ];
 
-const ZONE: &[(&str, Kind)] = &[
+const ZONE: &[(&str, ValueForm)] = &[
     ("First cylinder number", FREE),
     ("Last cylinder number", FREE),
     ("Blocks per track", FREE),
@@ -176,7 +176,7 @@ fn numbers(block: &Block, key: &str) -> Result<(), String> {
     }
 }
 
-fn of_block(block: &Block, known: &[(&str, Kind)]) -> Result<(), String> {
+fn of_block(block: &Block, known: &[(&str, ValueForm)]) -> Result<(), String> {
     for (key, value) in &block.values {
         let wrong = |what: String| Err(format!("'{key}' in {}: {what}", block.kind));
         let Some((_, kind)) = known.iter().find(|(name, _)| name == key) else {
@@ -192,7 +192,7 @@ fn of_block(block: &Block, known: &[(&str, Kind)]) -> Result<(), String> {
             (Number(_) | Any, Value::Number(_))
             | (Word, Value::Word(_))
             | (List, Value::List(_))
-            | (Kind::Block, Value::Block(_) | Value::Source(_)) => {}
+            | (ValueForm::Block, Value::Block(_) | Value::Source(_)) => {}
             // Names of files and models may begin with digits only.
             (Word, Value::Number(_)) => {}
             _ => return wrong("has the wrong form".into()),

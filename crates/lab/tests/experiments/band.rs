@@ -157,7 +157,7 @@ fn a_band_names_what_is_there() {
             "write_cache = [\"off\", \"on\"]",
             "write_cache = [\"of\"]\nparameters.card.rpm = []",
         )
-        .replace("mount.internal = [\"data", "mount.internl = [\"data")
+        .replace("mount.internal = [\"data", "mount.intern = [\"data")
         .replace("variants = [\"internal\", \"external\"]", "variants = [\"extern\"]");
     let said = mistakes(&text);
     for part in [
@@ -167,11 +167,18 @@ fn a_band_names_what_is_there() {
         "[band] has no key `unknowns`",
         "`write_cache` = of: unknown variant `of`",
         "it is empty",
-        "there is no variant `internl`",
+        "there is no variant `intern`",
         "there is no `extern`",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    let many = (0..999).map(|n| format!("{n}.5")).collect::<Vec<_>>().join(", ");
+    let huge =
+        SMALL.replace("write_cache = [", &format!("seek_variation_ms = [{many}]\nwrite_cache = ["));
+    assert!(mistakes(&huge).contains("combinations, at most 1000 are run"), "{}", mistakes(&huge));
+    let alone =
+        SMALL.replace("variants = [\"internal\", \"external\"]", "variants = [\"internal\"]");
+    assert!(mistakes(&alone).contains("`variants` names one"));
     let untested = SMALL.replace("explained = \"wear is not modelled\"\n", "");
     assert!(mistakes(&untested).contains("`explained` is missing in [[sentence]]"));
     let no_reason = SMALL.replace("reason = \"as it is said\"\n", "");

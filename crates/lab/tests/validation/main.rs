@@ -93,8 +93,8 @@ fn keys_that_disksim_does_not_have_are_refused() {
         small(&SMALL.replace(from, to), "R Miss 0 1 1000 0\n").unwrap_err()
     };
     assert_eq!(
-        wrong("Head switch time", "Head swich time"),
-        "d.parv: 'Head swich time' in dm_mech_g1: is no key of DiskSim's; did you mean 'Head \
+        wrong("Head switch time", "Head swap time"),
+        "d.parv: 'Head swap time' in dm_mech_g1: is no key of DiskSim's; did you mean 'Head \
          switch time'?"
     );
     assert!(wrong("used = 1", "used = 77").contains("is 77, but goes from 0 to 10"));

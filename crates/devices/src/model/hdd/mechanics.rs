@@ -14,8 +14,8 @@ pub(super) struct Mechanics {
     write_seek: Seek,
     /// Another surface, for a read and for a write, beside the seek.
     head_switch_ns: [u64; 2],
-    /// What a write takes longer than `write_seek` and the head switch say.
-    write_settle_ns: u64,
+    /// What a write takes longer than `write_seek` and the head switch say, or less.
+    write_settle_ns: i64,
 }
 
 /// A transfer whose first sector is under the head at `start_ns`.
@@ -65,7 +65,8 @@ impl Mechanics {
             return Ok(Mechanics {
                 geometry,
                 head_switch_ns: switch.unwrap_or([seek.time(1); 2]),
-                write_settle_ns: ms(p.write_settle_ms.unwrap_or(0.0)),
+                // OK to cast: within the parameter's limits.
+                write_settle_ns: (p.write_settle_ms.unwrap_or(0.0) * 1e6).round() as i64,
                 read_seek: seek.clone(),
                 write_seek: seek,
             });
@@ -101,7 +102,7 @@ impl Mechanics {
             0 => 0,
             distance => curve.time(distance),
         };
-        seek.max(switch) + if writes { self.write_settle_ns } else { 0 }
+        seek.max(switch).saturating_add_signed(if writes { self.write_settle_ns } else { 0 })
     }
 
     /// Skews that are over before the head is on the next track, in words: each such crossing

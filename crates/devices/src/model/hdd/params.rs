@@ -163,8 +163,9 @@ parameters! {
         /// Measured seek times in ms over distances in cylinders, for reads, in place of the three
         /// figures each: `[[1, 0.83], [2, 1.0]]`.
         seek_table: Vec<(u32, f64)> = Vec::new(), "", Source::Choice;
-        /// How much longer a write settles than a read, with a seek table or a head switch.
-        write_settle_ms: Option<f64> = None, "ms",
+        /// How much longer a write settles than a read, with a seek table or a head switch. Seek
+        /// times that were measured with writes have less than nothing here.
+        write_settle_ms: Option<f64> = None, [-60_000, 60_000], "ms",
             Source::Follows("the seeks to the next cylinder");
         /// Time to switch heads, for a read. Not given: as a seek to the next cylinder.
         head_switch_ms: Option<f64> = None, "ms",

@@ -362,6 +362,19 @@ fn a_head_switch_is_no_seek() {
         time(&d, write(9 * 512, 512));
         assert_eq!(time(&d, write(10 * 512, 512)) / 1000, 13 * SECTOR_NS / 1000);
     });
+    simulate(|| {
+        // Half a millisecond sooner: over a skew of one sector a write's head is ready, a read's not.
+        let crossing = |request: fn(u64) -> Request| {
+            let d = measured(|p| {
+                p.zone_table[0].track_skew = 1.0;
+                p.write_settle_ms = Some(-0.75);
+            });
+            time(&d, request(9));
+            time(&d, request(10)) / 1000
+        };
+        assert_eq!(crossing(|sector| write(sector * 512, 512)), 2 * SECTOR_NS / 1000);
+        assert_eq!(crossing(|sector| sectors(sector, 1)), 12 * SECTOR_NS / 1000);
+    });
     let p = measured_params(|p| p.write_settle_ms = Some(0.75));
     let warnings = p.warnings();
     assert!(warnings[0].starts_with("track skew 2 ms, but the head is ready"), "{warnings:?}");

@@ -41,7 +41,7 @@ parameters! {
         /// Banks, each of which holds one row open.
         banks: u32 = 16, [1, 1024], "banks", JEDEC;
         /// Bytes of a row over all devices of the rank.
-        row_bytes: u32 = 8192, [LINE, 1 << 24], "bytes", CHIP;
+        row_bytes: u32 = 8192, [LINE as i64, 1 << 24], "bytes", CHIP;
         /// How long a refresh keeps the rank busy (tRFC).
         refresh_ns: f64 = 260.0, "ns", CHIP;
         /// From one refresh to the next (tREFI).

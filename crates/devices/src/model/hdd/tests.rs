@@ -363,7 +363,8 @@ fn a_head_switch_is_no_seek() {
         assert_eq!(time(&d, write(10 * 512, 512)) / 1000, 13 * SECTOR_NS / 1000);
     });
     simulate(|| {
-        // Half a millisecond sooner: over a skew of one sector a write's head is ready, a read's not.
+        // Over a skew of one sector the head is ready for a write that settles sooner, and not for
+        // a read.
         let crossing = |request: fn(u64) -> Request| {
             let d = measured(|p| {
                 p.zone_table[0].track_skew = 1.0;

@@ -1,5 +1,7 @@
 //! Measures every combination of what a scenario's `[band]` leaves unknown.
 
+use steadfast_setup::DeviceSpec;
+
 use super::{RunOptions, Watch, measure_each};
 use crate::results::{
     BandFigure, BandRow, CombinationRatio, CombinationRow, FailureRow, Measurement, Note, Ratio,
@@ -20,6 +22,9 @@ pub(super) struct OverBand {
 struct Combination {
     changes: Vec<Change>,
     scenario: Scenario,
+    /// Of each variant that takes part itself and the devices it stands on: nothing else of the
+    /// scenario concerns it.
+    bases: Vec<(Variant, Vec<DeviceSpec>)>,
 }
 
 /// What was measured of a combination.
@@ -39,20 +44,15 @@ pub(super) fn measured(
     watch: &Watch<'_>,
 ) -> Result<OverBand, LabError> {
     let band = scenario.band.as_ref().ok_or_else(|| ScenarioError::NoBand.of(scenario))?;
-    let all = combinations(scenario);
     let takes_part = |v: &Variant| v.run.speed() && v.is_among(&band.variants);
     let variants: Vec<usize> =
         (0..scenario.variants.len()).filter(|at| takes_part(&scenario.variants[*at])).collect();
-    // A variant is measured once with what it stands on: the rest does not concern it.
-    let stands_on = |c: &'_ Combination, at: usize| {
-        let variant = &c.scenario.variants[at];
-        let devices = &c.scenario.topology.devices;
-        let leaves = c.scenario.leaves(variant).into_iter();
-        (variant.clone(), leaves.map(|name| devices[&name].clone()).collect::<Vec<_>>())
-    };
+    let (all, has_alike) = combinations(scenario, &variants);
+    // Of each combination and variant the first combination in which the variant is the same.
     let first = |n: usize, at: usize| {
-        let own = stands_on(&all[n], at);
-        all.iter().position(|other| stands_on(other, at) == own).unwrap_or(n)
+        // OK to index: `at` is one of `variants`, and `bases` is as long.
+        let place = variants.iter().position(|v| *v == at).unwrap_or(0);
+        all.iter().position(|other| other.bases[place] == all[n].bases[place]).unwrap_or(n)
     };
     let own = |n| variants.iter().copied().filter(move |at| first(n, *at) == n).collect();
     let runs: Vec<(Scenario, Vec<usize>)> =
@@ -92,28 +92,46 @@ pub(super) fn measured(
             missing.join("; ")
         )));
     }
+    if has_alike {
+        notes.push(Note::remark(
+            "Some values of the band change nothing that is measured: combinations that differ by \
+             them only are left out.",
+        ));
+    }
     Ok(OverBand { measurements: rows(band, &found), notes, failures })
 }
 
-/// All of them; the first is the scenario as it is.
-fn combinations(scenario: &Scenario) -> Vec<Combination> {
-    let mut all = vec![Combination { changes: Vec::new(), scenario: scenario.clone() }];
+/// All of them, the first being the scenario as it is; and whether there would be more, in which no
+/// variant that takes part is another.
+fn combinations(scenario: &Scenario, variants: &[usize]) -> (Vec<Combination>, bool) {
+    let with = |changes: Vec<Change>, scenario: Scenario| {
+        let base = |at: &usize| {
+            let variant = &scenario.variants[*at];
+            let leaves = scenario.leaves(variant).into_iter();
+            let devices = leaves.map(|name| scenario.topology.devices[&name].clone());
+            (variant.clone(), devices.collect())
+        };
+        Combination { changes, bases: variants.iter().map(base).collect(), scenario }
+    };
+    let mut all = vec![with(Vec::new(), scenario.clone())];
+    let mut has_alike = false;
     for unknown in alternatives(scenario) {
         for known in std::mem::take(&mut all) {
-            let mut with = vec![known];
-            for other in &unknown {
-                // OK to index: it has one.
-                let (before, base) = (&with[0].changes, &with[0].scenario);
-                let Some(changed) = other.of(base) else { continue };
-                let changes = before.iter().chain([&other.change]).cloned().collect();
-                if with.iter().all(|c| c.scenario != changed) {
-                    with.push(Combination { changes, scenario: changed });
+            let others = unknown.iter().filter_map(|other| {
+                let changes = known.changes.iter().chain([&other.change]).cloned().collect();
+                Some(with(changes, other.of(&known.scenario)?))
+            });
+            let others: Vec<Combination> = others.collect();
+            all.push(known);
+            for one in others {
+                match all.iter().any(|known| known.bases == one.bases) {
+                    true => has_alike = true,
+                    false => all.push(one),
                 }
             }
-            all.extend(with);
         }
     }
-    all
+    (all, has_alike)
 }
 
 fn settings(changes: &[Change]) -> String {

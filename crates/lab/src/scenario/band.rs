@@ -7,6 +7,7 @@ use serde::Deserialize;
 use steadfast_setup::form::{Fields, FormValue, did_you_mean};
 use steadfast_setup::{DeviceSource, DeviceSpec, options, single_values, table};
 
+use super::variant::Variant;
 use crate::sensitivity::{drive, drives};
 
 /// Combinations, at most: each is a run.
@@ -133,6 +134,15 @@ impl Band {
         if let Some(name) = fields.get("device").filter(|name| !devices.contains(name)) {
             let help = did_you_mean(&name, devices.iter().map(String::as_str));
             fields.wrong("device", format!("there is no device `{name}`"), help);
+        }
+        let of_speed = |name: &String| {
+            top.get::<Vec<Variant>>("variant")
+                .is_none_or(|all| all.iter().any(|v| v.name == *name && v.run.speed()))
+        };
+        let named: Vec<String> = fields.get("variants").unwrap_or_default();
+        for name in named.iter().filter(|name| variants.contains(name) && !of_speed(name)) {
+            let what = format!("the speed of `{name}` is not measured: its `run` is \"risk\"");
+            fields.wrong_word("variants", name, what);
         }
         let lists = [("schedulers", &schedulers[..]), ("variants", variants), ("fit", tests)];
         for (key, known) in lists {

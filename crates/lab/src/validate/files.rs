@@ -35,17 +35,17 @@ pub struct Drive {
     pub requests: Vec<TraceRequest>,
 }
 
-/// The drives of a folder, by name, or the one of a file.
+/// The drives of a folder, by name, or the one of a file; in place of each that cannot be read, why.
 ///
 /// # Errors
-/// One cannot be read, or there is none.
-pub fn drives(path: &Path) -> Result<Vec<Drive>, ValidateError> {
+/// There is none.
+pub fn drives(path: &Path) -> Result<Vec<Result<Drive, ValidateError>>, ValidateError> {
     let wrong = |what: String| ValidateError { file: path.to_owned(), what };
     if !path.is_dir() {
         let of_it = kind_of(path).ok_or_else(|| {
             wrong("is no folder, and neither NAME.parv nor NAME.toml (.zst may follow)".into())
         })?;
-        return read(path, &of_it).map(|drive| vec![drive]);
+        return Ok(vec![read(path, &of_it)]);
     }
     let entries = std::fs::read_dir(path).map_err(|e| wrong(e.to_string()))?;
     let mut files: Vec<(DriveFile, PathBuf)> = entries
@@ -60,7 +60,7 @@ pub fn drives(path: &Path) -> Result<Vec<Drive>, ValidateError> {
     if files.is_empty() {
         return Err(wrong("holds no NAME.parv or NAME.toml with a NAME.trace beside it".into()));
     }
-    files.iter().map(|(kind, file)| read(file, kind)).collect()
+    Ok(files.iter().map(|(kind, file)| read(file, kind)).collect())
 }
 
 /// A file of a drive's parameters, by its name.

@@ -2,7 +2,7 @@
 //! beside the range. And what a source says in words.
 
 use steadfast_lab::results::{
-    BandRow, CombinationRow, PublishedRow, Results, SentenceRow, Verdict,
+    BandRow, CombinationRow, Note, PublishedRow, Results, SentenceRow, Verdict,
 };
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{LabError, RunOptions, Watch, run_seeds};
@@ -116,6 +116,22 @@ fn every_combination_is_measured_once_and_the_first_is_the_scenario() {
     }
 }
 
+/// Nothing of the source stands on the other disk: what it may be changes nothing that is measured.
+#[test]
+fn what_changes_nothing_is_left_out_and_said() {
+    let text = SMALL
+        .replace("[device.card]", "[device.other]\nkind = \"hdd\"\n[device.card]")
+        .replace(
+            "label = \"not the source's\"\ndisk = \"disk\"",
+            "label = \"not the source's\"\ndisk = \"other\"",
+        )
+        .replace("parameters.disk", "parameters.other.write_cache = [\"on\"]\nparameters.disk");
+    let results = measured(&text);
+    assert_eq!(results.all::<CombinationRow>().count(), 16);
+    let said = |note: &&Note| note.text.contains("change nothing that is measured");
+    assert!(results.notes.iter().any(|n| said(&n)), "{:?}", results.notes);
+}
+
 #[test]
 fn only_combinations_that_fit_are_a_range() {
     // The first row fits with no combination, and so there is no range; then with some.
@@ -179,6 +195,12 @@ fn a_band_names_what_is_there() {
     let alone =
         SMALL.replace("variants = [\"internal\", \"external\"]", "variants = [\"internal\"]");
     assert!(mistakes(&alone).contains("`variants` names one"));
+    let risk = SMALL.replace(
+        "disk = \"disk\"\njournal = \"card\"\nmount = \"data=ordered\"\n",
+        "disk = \"disk\"\njournal = \"card\"\nmount = \"data=ordered\"\nrun = \"risk\"\n",
+    );
+    assert_ne!(risk, SMALL);
+    assert!(mistakes(&risk).contains("the speed of `external` is not measured"));
     let untested = SMALL.replace("explained = \"wear is not modelled\"\n", "");
     assert!(mistakes(&untested).contains("`explained` is missing in [[sentence]]"));
     let no_reason = SMALL.replace("reason = \"as it is said\"\n", "");

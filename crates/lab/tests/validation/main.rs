@@ -12,7 +12,7 @@ use steadfast_setup::Setup;
 
 fn drives() -> Vec<Drive> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/validation");
-    validate::drives(&folder).unwrap()
+    validate::drives(&folder).unwrap().into_iter().map(Result::unwrap).collect()
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn what_is_saved_is_the_same_drive() {
         let text = validate::device("mine", &drive.parameters);
         std::fs::write(folder.path().join("d.toml"), &text).unwrap();
         std::fs::write(folder.path().join("d.trace"), "R Miss 0 1 1000 0\n").unwrap();
-        let again = validate::drives(folder.path()).unwrap().remove(0);
+        let again = validate::drives(folder.path()).unwrap().remove(0).unwrap();
         assert_eq!(again.parameters, drive.parameters, "{}", drive.name);
         let setup = Setup::parse(&text, "d.toml").unwrap();
         let device = setup.topology.devices["mine"].model();
@@ -47,12 +47,31 @@ fn what_is_saved_is_the_same_drive() {
     }
 }
 
+/// One that cannot be read hides no other.
+#[test]
+fn each_drive_of_a_folder_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("bad", "kind = 7"), ("good", "kind = \"hdd\"")] {
+        std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
+        let trace = folder.path().join(format!("{name}.trace"));
+        std::fs::write(trace, "R Miss 0 1 1000 0\n").unwrap();
+    }
+    let found = validate::drives(folder.path()).unwrap();
+    let names: Vec<_> = found.iter().map(|d| d.as_ref().map(|d| d.name.as_str()).ok()).collect();
+    assert_eq!(names, [None, Some("good")]);
+}
+
+/// All of them, or the first that is wrong.
+fn all(path: &Path) -> Result<Vec<Drive>, validate::ValidateError> {
+    validate::drives(path)?.into_iter().collect()
+}
+
 /// A drive of two cylinders in DiskSim's form, and its trace.
 fn small(parv: &str, trace: &str) -> Result<Vec<Drive>, String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("d.parv"), parv).unwrap();
     std::fs::write(folder.path().join("d.trace"), trace).unwrap();
-    validate::drives(folder.path()).map_err(|e| {
+    all(folder.path()).map_err(|e| {
         let place = format!("{}/", folder.path().display());
         e.to_string().replace(&place, "")
     })
@@ -116,12 +135,12 @@ fn all_of_a_drive_is_read_and_no_more_is_compared() {
     };
     let frames = [frame(b"R Miss 0 1 1000 0\n"), frame(b"R Miss 5 1 1000 0\n")].concat();
     std::fs::write(at("barracuda.trace.zst"), frames).unwrap();
-    let drive = validate::drives(folder.path()).unwrap().remove(0);
+    let drive = all(folder.path()).unwrap().remove(0);
     assert_eq!(drive.requests.len(), 2);
     assert_eq!(drive.files.len(), 4, "{:?}", drive.files);
     assert_eq!(validate::validate(&drive).unwrap().disksim_ms, None);
     std::fs::write(at("b.specs"), "source a.specs").unwrap();
-    let circle = validate::drives(folder.path()).unwrap_err().to_string();
+    let circle = all(folder.path()).unwrap_err().to_string();
     assert!(circle.contains("names more than 32 files"), "{circle}");
 }
 
@@ -150,8 +169,8 @@ fn what_is_wrong_is_said_with_file_and_line() {
     let wide = SMALL.replace("Blocks per track = 10", "Blocks per track = 1e9");
     assert!(wrong(&wide, good).contains("sectors a track"), "{}", wrong(&wide, good));
     let empty = tempfile::tempdir().unwrap();
-    assert!(validate::drives(empty.path()).unwrap_err().to_string().contains("holds no NAME.parv"));
+    assert!(all(empty.path()).unwrap_err().to_string().contains("holds no NAME.parv"));
     let broken = empty.path().join("d.parv.zst");
     std::fs::write(&broken, "no archive").unwrap();
-    assert!(validate::drives(&broken).unwrap_err().to_string().contains("not compressed by zstd"));
+    assert!(all(&broken).unwrap_err().to_string().contains("not compressed by zstd"));
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_lab::parts;
-use steadfast_lab::validate::{self, Drive, Validation};
+use steadfast_lab::validate::{self, Drive, ValidateError, Validation};
 
 use super::calibrate::name_of;
 use super::lab::outputs;
@@ -20,8 +20,14 @@ pub fn run(args: &LabValidate, out: &mut dyn Write) -> Result<CommandEnd> {
         return compare_parts(files, args.json, out);
     }
     let mut drives: Vec<Drive> = Vec::new();
+    let mut refused: Vec<ValidateError> = Vec::new();
     for path in &args.drive {
-        drives.extend(validate::drives(path).map_err(|e| Usage(e.to_string()))?);
+        for drive in validate::drives(path).map_err(|e| Usage(e.to_string()))? {
+            drive.map_or_else(|e| refused.push(e), |drive| drives.push(drive));
+        }
+    }
+    if drives.is_empty() {
+        return Err(refusal(&refused).into());
     }
     if args.save_device.is_some() && drives.len() != 1 {
         usage!("--save-device: there are {} drives; name one by its file", drives.len());
@@ -33,12 +39,17 @@ pub fn run(args: &LabValidate, out: &mut dyn Write) -> Result<CommandEnd> {
     let mut all: Vec<Validation> = Vec::new();
     for (n, drive) in drives.iter().enumerate() {
         progress.set(n as f64 / drives.len() as f64, &drive.name);
-        all.push(validate::validate(drive).map_err(|e| Usage(e.to_string()))?);
+        validate::validate(drive).map_or_else(|e| refused.push(e), |found| all.push(found));
     }
     progress.finish();
+    if all.is_empty() {
+        return Err(refusal(&refused).into());
+    }
     if args.json {
         let found: Vec<Value> = all.iter().map(drive_json).collect();
-        document::print(out, "steadfast-validation", 1, json!({ "drives": found }))?;
+        let not: Vec<Value> = refused.iter().map(refused_json).collect();
+        let both = json!({ "drives": found, "refused": not });
+        document::print(out, "steadfast-validation", 1, both)?;
     } else {
         write!(out, "{}", validate::text(&all))?;
     }
@@ -48,8 +59,21 @@ pub fn run(args: &LabValidate, out: &mut dyn Write) -> Result<CommandEnd> {
     if let (Some(file), [drive]) = (device_file, &drives[..]) {
         file.write(validate::device(&name_of(file.path()), &drive.parameters))?;
     }
+    if !refused.is_empty() {
+        return Err(refusal(&refused).into());
+    }
     let is_farther = |v: &Validation| v.is_within_disksim() == Some(false);
     Ok(if all.iter().any(is_farther) { CommandEnd::Problem } else { CommandEnd::Good })
+}
+
+/// What is said of drives that cannot be read, or of which there is no model.
+fn refusal(refused: &[ValidateError]) -> Usage {
+    let each: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    Usage(each.join("\n"))
+}
+
+fn refused_json(e: &ValidateError) -> Value {
+    json!({ "file": e.file, "what": e.what })
 }
 
 /// Those of files, or those that come with the program.

@@ -29,6 +29,8 @@ mod targets {
     pub mod recording;
     pub mod scenario;
     pub mod superblock;
+    pub mod trace;
+    pub mod trace_import;
     pub mod volume;
     pub mod xattrs;
 }
@@ -98,6 +100,8 @@ seeds_of!(
     recording,
     scenario,
     superblock,
+    trace,
+    trace_import,
     volume,
     xattrs
 );

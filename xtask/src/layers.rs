@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 27] = [
+const LAYERS: [Layer; 28] = [
     // Knows no storage: counts and sorts numbers.
     layer("statistics", &[], &[]),
     // Only tools and tables of the host.
@@ -62,6 +62,8 @@ const LAYERS: [Layer; 27] = [
     ),
     // Knows no particular file system; `block` for its test pattern.
     layer("bench", &["statistics", "runtime", "block", "vfs"], &["devices", "ext4", "ext4-mkfs"]),
+    // Knows no particular file system; `block` for its test pattern.
+    layer("trace", &["runtime", "block", "vfs"], &[]),
     // Knows no particular file system.
     layer("fuse", &["host", "runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
     // A stack described, and the one place where it is opened. `fuse` for the names of its options.
@@ -120,6 +122,7 @@ const LAYERS: [Layer; 27] = [
             "ext4-mkfs",
             "setup",
             "bench",
+            "trace",
             "crash",
             "peers",
         ],
@@ -167,6 +170,7 @@ const LAYERS: [Layer; 27] = [
             "ext4-check",
             "ext4-tune",
             "bench",
+            "trace",
             "setup",
             "crash",
             "lab",
@@ -194,6 +198,7 @@ const LAYERS: [Layer; 27] = [
             "ext4-mkfs",
             "ext4-check",
             "bench",
+            "trace",
             "crash",
             "lab",
             "fuse",

@@ -27,6 +27,7 @@ const NEEDED: [(&str, &str); 22] = [
     ("time", "time"),
     ("systemd-analyze", "systemd"),
     ("python3", "python3"),
+    ("zstd", "zstd"),
     // Reads what IOzone's -b writes.
     ("runxlrd", "python3-xlrd"),
     // Without its window: a third of what the whole browser brings.

@@ -25,7 +25,7 @@ mod calls;
 mod files;
 mod operation;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_devices::filter::record::{Moment, RecordLog};
 use steadfast_runtime::{Mutex, Nanos};
@@ -89,6 +89,8 @@ pub struct History {
     pub bindings: BTreeMap<String, Vec<Binding>>,
     /// Files whose names are not judged, by their paths.
     files: BTreeMap<String, Object>,
+    /// There may be things that nobody judges: symbolic links, devices, files too large to be read.
+    pub(crate) has_others: bool,
     /// So many operations of a file, from its first one on, are promised: a sync need not look at
     /// them again.
     promised: BTreeMap<Object, usize>,
@@ -103,6 +105,14 @@ impl History {
     /// Whether it had returned before a tick.
     pub fn returned(&self, binding: &Binding, tick: u64) -> bool {
         self.namings[binding.by].returned.is_some_and(|r| r.tick < tick)
+    }
+
+    /// Forgets files: nothing is judged of them, nor of the names that they had.
+    pub fn leave_out(&mut self, objects: &BTreeSet<Object>) {
+        let is_left_out = |b: &Binding| b.holds.is_some_and(|object| objects.contains(&object));
+        self.bindings.retain(|_, bindings| !bindings.iter().any(is_left_out));
+        self.contents.retain(|object, _| !objects.contains(object));
+        self.has_others |= !objects.is_empty();
     }
 
     /// The files whose names are not judged, each with what was done to it.
@@ -161,6 +171,16 @@ impl History {
         (object, tag, HistoryEvent::Write(ops.len() - 1))
     }
 
+    /// The files in a folder: where each is, where it will be.
+    fn inside(&self, from: &str, to: &str) -> Vec<(String, String, Object)> {
+        let below = format!("{from}/");
+        let paths = self.bindings.range(below.clone()..);
+        let paths = paths.take_while(|(path, _)| path.starts_with(&below));
+        let held = paths.filter_map(|(path, all)| Some((path, all.last()?.holds?)));
+        held.map(|(path, object)| (path.clone(), format!("{to}{}", &path[from.len()..]), object))
+            .collect()
+    }
+
     fn holder(&self, path: &str) -> Option<Object> {
         self.bindings.get(path)?.last()?.holds
     }
@@ -204,8 +224,10 @@ impl History {
 pub enum Call<'a> {
     /// Makes a file. [`CallId::object`] is what it is from now on.
     Create(&'a str),
-    /// Renames, from and to.
+    /// Renames a file, or a folder with all that is in it, from and to.
     Rename(&'a str, &'a str),
+    /// Two names change places.
+    Exchange(&'a str, &'a str),
     /// Gives a file a second name: one that it has, the new one.
     Link(&'a str, &'a str),
     /// Removes a name.
@@ -214,8 +236,7 @@ pub enum Call<'a> {
     MakeFolder(&'a str),
     /// Removes an empty folder.
     RemoveFolder(&'a str),
-    /// Writes [`CallId::tag`]'s stamped data: the file, the offset and the length in bytes, both
-    /// multiples of 512.
+    /// Writes [`CallId::tag`]'s stamped data: the file, the offset and the length in bytes.
     Write(Object, u64, u64),
     /// The same with data whose sectors begin with the magic number of a journal's blocks, as a
     /// copy of a file system has them. Once a file.
@@ -261,6 +282,14 @@ impl Account {
         Account { log: log.clone(), history: Mutex::default() }
     }
 
+    /// Of a workload that may also make what nobody judges: symbolic links, devices, files of more
+    /// than [`LARGEST`](crate::risk::LARGEST) bytes.
+    #[must_use]
+    pub fn with_others(self) -> Self {
+        self.history.lock().has_others = true;
+        self
+    }
+
     /// Notes that a call is made.
     pub fn begin(&self, call: Call<'_>) -> CallId {
         let at = self.log.note(NOTE, [0; 3]);
@@ -273,8 +302,18 @@ impl Account {
             }
             Call::Rename(from, to) => {
                 let object = history.holder(from);
-                let holds = [(from, None), (to, object)];
+                let inside = if object.is_none() { history.inside(from, to) } else { Vec::new() };
+                let moved = inside.iter().flat_map(|(old, new, object)| {
+                    [(old.as_str(), None), (new.as_str(), Some(*object))]
+                });
+                let own = object.map_or_else(Vec::new, |_| vec![(from, None), (to, object)]);
+                let holds: Vec<_> = own.into_iter().chain(moved).collect();
                 history.naming(at, (CallKind::Rename, from, to), object, &holds)
+            }
+            Call::Exchange(one, other) => {
+                let (first, second) = (history.holder(one), history.holder(other));
+                let holds = [(one, second), (other, first)];
+                history.naming(at, (CallKind::Exchange, one, other), first, &holds)
             }
             Call::Link(from, to) => {
                 let object = history.holder(from);
@@ -328,6 +367,17 @@ impl Account {
                     history.names_durable(folder, begun, now);
                 }
             }
+        }
+    }
+
+    /// Notes that a write has returned that promised to be durable by then.
+    pub fn end_durable(&self, started: &CallId) {
+        self.end(started);
+        let history = &mut *self.history.lock();
+        if let (HistoryEvent::Write(index), Some(ops)) =
+            (&started.what, history.contents.get_mut(&started.object))
+        {
+            ops[*index].durable = ops[*index].acknowledged;
         }
     }
 

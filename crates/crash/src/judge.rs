@@ -20,6 +20,7 @@
 //! figures; this module computes them for one file and one cut.
 
 mod cut_off;
+mod partial;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +30,7 @@ use steadfast_runtime::Nanos;
 use steadfast_vfs::FileSystem;
 
 use self::cut_off::cut_off;
+use self::partial::PartialSectors;
 use crate::account::{Action, Operation};
 use crate::figures::StateFigures;
 use crate::program::Call;
@@ -170,13 +172,18 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
         })
         .collect();
     let contents = contents.unwrap_or_default();
-    let sectors = Sectors::at(&started, cut, contents.len().div_ceil(SECTOR));
+    let partial = PartialSectors::of(&started);
+    let sectors = Sectors::at(&started, cut, contents.len().div_ceil(SECTOR).max(partial.end()));
     let cut_off = cut_off(&started, contents.len() as u64);
     let mut loss = FileLoss::default();
-    // Sectors of each write that it alone answers for: how many hold it, how many do not.
+    // Bytes of each write that it alone answers for: how many are there, how many are not.
     let mut kept = vec![(0u64, 0u64); started.len()];
     let mut units = TornCounter::default();
     for sector in 0..sectors.newest.len() {
+        let of = (contents, &started[..], cut);
+        if partial.judge(sector, of, (&mut loss, &mut kept, &mut units)) {
+            continue;
+        }
         let found = look(contents, sector, &tags, &started);
         let was_cut_off = cut_off.is_some_and(|(by, from)| {
             let of_before = matches!(found, SectorState::Write(i) if i < by);
@@ -191,7 +198,7 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
         {
             let survived = found == SectorState::Write(owner);
             let (has, misses) = &mut kept[owner];
-            *(if survived { &mut *has } else { misses }) += 1;
+            *(if survived { &mut *has } else { misses }) += SECTOR as u64;
             units.count(sector, owner, survived);
             if matches!(found, SectorState::Words { newest, .. } if newest == owner) {
                 *has += 1;
@@ -370,7 +377,7 @@ fn account(loss: &mut FileLoss, started: &[&Operation], cut: u64, kept: &[(u64, 
         }
         let Some(acknowledged) = started[i].acknowledged.filter(|a| a.tick < cut) else { continue };
         loss.lost.push(i);
-        loss.lost_bytes += misses * SECTOR as u64;
+        loss.lost_bytes += misses;
         loss.oldest_lost =
             Some(loss.oldest_lost.map_or(acknowledged.at, |o: Nanos| o.min(acknowledged.at)));
         if last_survivor.is_some_and(|s| s > i && started[s].started.tick > acknowledged.tick) {

@@ -29,6 +29,14 @@ pub enum LabError {
         /// The name that was meant, or all names.
         help: String,
     },
+    /// A catalogue has no such stack.
+    #[error("there is no stack `{name}`; the stacks are {}", known.join(", "))]
+    NoStack {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
     /// The scenario file is wrong.
     #[error("{0}")]
     File(Box<WrongFile>),

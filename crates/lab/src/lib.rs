@@ -2,6 +2,7 @@
 //!
 //! * [`scenario`]: the file: devices, volumes, file system, workload, and the variants to compare;
 //! * [`calibrate`]: a model of a device that is there, measured and judged;
+//! * [`compare`]: a recorded program on a catalogue of stacks;
 //! * [`parts`]: models of parts beside their published figures;
 //! * [`devices`]: the kinds of devices that a scenario can name;
 //! * [`mod@run`]: runs every variant and cuts its power; [`check`] finds mistakes before;
@@ -12,6 +13,7 @@
 //! docs/lab.md describes scenario files and the JSON.
 
 pub mod calibrate;
+pub mod compare;
 pub mod devices;
 mod error;
 pub mod parts;

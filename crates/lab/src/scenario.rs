@@ -35,6 +35,7 @@ mod random_reads;
 mod read_under_write;
 mod sentence;
 mod source;
+mod trace;
 mod variant;
 mod workload;
 
@@ -50,6 +51,7 @@ pub use read_under_write::{ReadFile, ReadUnderWriteSpec, Storm};
 pub(crate) use sentence::sized;
 pub use sentence::{Check, Sentence};
 pub use source::{Medium, Source};
+pub use trace::TraceSpec;
 pub use variant::{CutKind, RunKind, Variant};
 pub use workload::{Configuration, Lines, Workload, WorkloadKind};
 
@@ -134,6 +136,7 @@ impl Scenario {
                 false => LabError::File(Box::new(wrong)),
             })?;
         scenario.topology.said_in(origin);
+        scenario.workload.trace.iter_mut().for_each(|trace| trace.said_in(origin));
         if scenario.workload.files.is_none() {
             let of_kernel = scenario.variants.iter_mut().filter(|v| v.kernel.is_some());
             of_kernel.for_each(|variant| variant.run = RunKind::Peer);

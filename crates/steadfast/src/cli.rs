@@ -9,8 +9,8 @@ use clap::{Parser, Subcommand};
 
 pub use image::{FsKind, Image, JournalCommand, Mkfs, Mount, NewJournalArgs, Reading};
 pub use lab::{
-    Lab, LabCalibrate, LabRun, LabSensitivity, LabShow, LabValidate, ListFormat, TableFormat,
-    TableLooks,
+    Lab, LabCalibrate, LabCompare, LabRun, LabSensitivity, LabShow, LabValidate, ListFormat,
+    TableFormat, TableLooks,
 };
 
 /// Fast memory in front of slow disks: measure what it gains, and what a power failure loses.
@@ -221,6 +221,9 @@ Examples:
     Serve(crate::commands::serve::cli::Serve),
     /// Query and change a running host
     Host(crate::commands::serve::cli::HostCommand),
+    /// Record the file-system calls of a program, and make them again
+    #[command(subcommand)]
+    Trace(crate::commands::trace::cli::Trace),
     /// Cut the power of a program's run, and judge what is left
     #[command(subcommand)]
     Crash(crate::commands::crash::cli::Crash),

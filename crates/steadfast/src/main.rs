@@ -29,8 +29,8 @@ use steadfast::FileSystem;
 
 use cli::{Cli, Command, Lab};
 use commands::{
-    calibrate, crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, pmem,
-    sensitivity, serve, svm, top, tree, validate, volume,
+    calibrate, compare, crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs,
+    pages, pmem, sensitivity, serve, svm, top, trace, tree, validate, volume,
 };
 use exit_status::status_of;
 pub use outcome::{CommandEnd, Unsupported, Usage};
@@ -174,6 +174,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
         Command::Lab(Lab::Sensitivity(args)) => return sensitivity::run(&args, out),
         Command::Lab(Lab::Validate(args)) => return validate::run(&args, out),
         Command::Lab(Lab::Calibrate(args)) => return calibrate::run(&args, out),
+        Command::Lab(Lab::Compare(args)) => return compare::run(&args, out),
         Command::Lab(Lab::Drives { json }) => sensitivity::drives(json, out)?,
         Command::Iozone { options } => return iozone::run(&options, out),
         Command::Dd(args) => return dd::run(&args),
@@ -217,6 +218,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<CommandEnd> {
         Command::Top(args) => return top::run(&args, out),
         Command::Serve(args) => return serve::serve(&args, out),
         Command::Host(command) => return serve::host(&command, out),
+        Command::Trace(command) => return trace::run(&command, out),
         Command::Crash(command) => return crash::command(&command, out),
         Command::Mount(args) => return mount::mount(&args, out),
         Command::Umount { mountpoint, timeout } => {

@@ -155,6 +155,39 @@ const COMMANDS: &[(&str, &[Case])] = &[
         ],
     ),
     (
+        "lab compare",
+        &[
+            good(
+                "lab compare --trace t.trace --only nvme --seeds 1 --cuts 1 --json -",
+                "steadfast-comparison",
+            ),
+            bad("lab compare --trace nowhere --json -", 2, "nowhere"),
+            bad("lab compare --trace t.trace --only none --json -", 2, "there is no stack `none`"),
+        ],
+    ),
+    (
+        "trace import",
+        &[
+            good("trace import --json log -o i.trace", "steadfast-trace-import"),
+            bad("trace import --json nowhere -o i.trace", 2, "nowhere"),
+            bad("trace import --json text -o i.trace", 2, "neither strace"),
+        ],
+    ),
+    (
+        "trace show",
+        &[
+            good("trace show --json t.trace", "steadfast-trace-summary"),
+            bad("trace show --json text", 2, "is no trace"),
+        ],
+    ),
+    (
+        "trace replay",
+        &[
+            good("trace replay --json t.trace .", "steadfast-trace-replay"),
+            bad("trace replay --json t.trace nowhere", 2, "nowhere"),
+        ],
+    ),
+    (
         "lab calibrate",
         &[
             // That of one that ends well is looked at in `cli`: here the machine may be busy.
@@ -194,6 +227,9 @@ struct Case {
     format: &'static str,
     says: &'static str,
 }
+
+/// A log of fio, to make a trace of.
+const LOG: &str = "fio version 2 iolog\nf add\nf open\nf write 0 512\nf sync 0 0\nf close\n";
 
 const fn good(line: &'static str, format: &'static str) -> Case {
     Case { line, status: 0, format, says: "" }
@@ -245,6 +281,7 @@ impl Desk {
         let mut desk = Desk { folder, host: None };
         let at = desk.path().to_path_buf();
         std::fs::write(at.join("tiny.toml"), TINY).unwrap();
+        std::fs::write(at.join("log"), LOG).unwrap();
         std::fs::write(at.join("text"), vec![b'x'; 65536]).unwrap();
         for image in ["a.img", "broken.img"] {
             desk.done(&format!("mkfs -q {image} --size 16m"));
@@ -256,6 +293,7 @@ impl Desk {
             std::fs::File::create(at.join(leg)).unwrap().set_len(16 << 20).unwrap();
         }
         desk.done("volume create d0 l0 l1");
+        desk.done("trace import log -o t.trace");
         desk.done("pmem create --emulate 4m range");
         std::fs::write(at.join("stack.toml"), "[ramdisk.ram0]\nsize = \"1m\"\n").unwrap();
         let mut host = desk.command("serve -f stack.toml --tree tree --socket s");

@@ -7,24 +7,23 @@ use steadfast_devices::filter::record::Moment;
 /// What an operation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Wrote stamped data.
+    /// Wrote stamped data. At an odd offset: what the stamped sectors have there.
     Write {
-        /// Byte offset, a multiple of 512.
+        /// Byte offset.
         offset: u64,
-        /// Bytes, a multiple of 512.
+        /// Bytes.
         len: u64,
         /// The data's tag.
         tag: u64,
     },
-    /// Took the storage of a range away, which reads as zeros: a hole. Multiples of 512.
+    /// Took the storage of a range away, which reads as zeros: a hole.
     Clear {
         /// Byte offset.
         offset: u64,
         /// Bytes.
         len: u64,
     },
-    /// Set the size, in bytes, a multiple of 512: what is beyond it has gone, what comes reads as
-    /// zeros.
+    /// Set the size, in bytes: what is beyond it has gone, what comes reads as zeros.
     Resize {
         /// The new size.
         size: u64,

@@ -22,7 +22,7 @@ use crate::program::{Call, CallKind};
 
 impl Judge for History {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut StateFigures) {
-        judge_tree(self, &Tree::read(fs), at, cut);
+        judge_tree(self, &Tree::read(fs, self.has_others), at, cut);
     }
 
     fn calls(&self) -> Vec<Call> {
@@ -47,6 +47,9 @@ pub(super) fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut S
     cut.damage.extend(tree.unreadable.iter().cloned());
     for path in tree.files.keys() {
         let made = history.bindings.get(path).and_then(|b| b.first());
+        if made.is_none() && history.has_others {
+            continue;
+        }
         if !made.is_some_and(|first| history.begun(first, at.tick)) {
             cut.damage.push(format!("{path}: nobody had made a file of that name"));
         }

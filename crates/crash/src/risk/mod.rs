@@ -15,4 +15,5 @@ mod workload;
 pub use old::old_contents;
 pub use parameters::FilesWorkload;
 pub use speed::Speed;
+pub use tree::LARGEST;
 pub use workload::FilesRun;

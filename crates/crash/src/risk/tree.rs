@@ -6,8 +6,9 @@ use steadfast_vfs::{FileSystem, FileType};
 
 use crate::tree;
 
-/// Files of the workload are far smaller: what claims to be larger is damage.
-const LARGEST: u64 = 64 << 20;
+/// Files are judged up to this size, in bytes. Those of the workload are far smaller: what claims to
+/// be larger is damage.
+pub const LARGEST: u64 = 64 << 20;
 
 /// The regular files below the root, with what they hold.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +21,8 @@ pub(super) struct Tree {
 
 impl Tree {
     /// Reads everything but `lost+found`. What fails is in [`unreadable`](Self::unreadable).
-    pub fn read(fs: &dyn FileSystem) -> Tree {
+    /// Where there may be other things (`others`), they are passed over.
+    pub fn read(fs: &dyn FileSystem, others: bool) -> Tree {
         let (seen, unreadable) = tree::Tree::look(fs, fs.root());
         let unreadable = unreadable.into_iter().map(|e| format!("after recovery: {e}")).collect();
         let mut tree = Tree { files: BTreeMap::new(), unreadable };
@@ -31,6 +33,7 @@ impl Tree {
                 FileType::Regular if size <= LARGEST => {
                     tree.files.insert(path, node.bytes(0, size));
                 }
+                _ if others => {}
                 kind => tree
                     .unreadable
                     .push(format!("{path} is {kind:?} of {size} bytes: nobody made such a thing")),

@@ -12,7 +12,7 @@ use fuser::{
     ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
     TimeOrNow, WriteFlags,
 };
-use steadfast_runtime::{Requester, on_behalf_of};
+use steadfast_runtime::{OnBehalfOf, Requester, on_behalf_of};
 use steadfast_vfs::{Fh, FsError, OpenFlags, RenameFlags, SetAttr};
 
 use super::caller::Caller;
@@ -20,6 +20,11 @@ use super::copied::with_copy;
 use super::inode_flags::IMMUTABLE;
 use super::replies::{node, reply_empty, reply_xattr};
 use super::{Bridge, attr, name, ranges};
+
+/// Whoever records calls below learns whose they are.
+fn asked(req: &Request, write_back: bool) -> OnBehalfOf {
+    on_behalf_of(Requester { thread: req.pid(), write_back })
+}
 
 impl fuser::Filesystem for Bridge {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
@@ -35,7 +40,8 @@ impl fuser::Filesystem for Bridge {
         });
     }
 
-    fn lookup(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEntry) {
+        let _asked = asked(req, false);
         let found = self.call("lookup", || self.find_held(|| self.find(parent, child)));
         match found {
             Err(e) if e.code() == Errno::ENOENT.code() => {
@@ -59,7 +65,8 @@ impl fuser::Filesystem for Bridge {
         });
     }
 
-    fn getattr(&self, _req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(&self, req: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
+        let _asked = asked(req, false);
         let found = self.call("getattr", || {
             fh.map_or(Ok(()), |fh| self.before_kept_write(Fh(fh.0)))?;
             self.fs.getattr(self.ino(ino))
@@ -85,6 +92,7 @@ impl fuser::Filesystem for Bridge {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        let _asked = asked(req, false);
         // With an open file the kernel sends times only before an fsync, a close and the like:
         // those of the writes that it has kept. utimensat(2) comes without one.
         let only_times = (size, mode, uid, gid).eq(&(None, None, None, None));
@@ -120,7 +128,8 @@ impl fuser::Filesystem for Bridge {
         self.reply_attr(done, reply);
     }
 
-    fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
+    fn readlink(&self, req: &Request, ino: INodeNo, reply: ReplyData) {
+        let _asked = asked(req, false);
         match self.call("readlink", || self.fs.readlink(self.ino(ino))) {
             Ok(target) => reply.data(&target),
             Err(e) => reply.error(e),
@@ -137,6 +146,7 @@ impl fuser::Filesystem for Bridge {
         rdev: u32,
         reply: ReplyEntry,
     ) {
+        let _asked = asked(req, false);
         let done = self.change_names("mknod", &[(parent, child)], || {
             let kind = attr::kind_of_mode(mode).ok_or(FsError::Invalid { what: "file type" })?;
             let (dir, node) = (self.ino(parent), node(req, mode, umask));
@@ -154,6 +164,7 @@ impl fuser::Filesystem for Bridge {
         umask: u32,
         reply: ReplyEntry,
     ) {
+        let _asked = asked(req, false);
         let node = node(req, mode, umask);
         let done = self.change_names("mkdir", &[(parent, child)], || {
             self.held(self.fs.mkdir(self.ino(parent), name(child)?, node)?)
@@ -161,14 +172,16 @@ impl fuser::Filesystem for Bridge {
         self.reply_entry(done, reply);
     }
 
-    fn unlink(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
+    fn unlink(&self, req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
+        let _asked = asked(req, false);
         let done = self.change_names("unlink", &[(parent, child)], || {
             self.fs.unlink(self.ino(parent), name(child)?)
         });
         reply_empty(done, reply);
     }
 
-    fn rmdir(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
+    fn rmdir(&self, req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
+        let _asked = asked(req, false);
         let done = self.change_names("rmdir", &[(parent, child)], || {
             self.fs.rmdir(self.ino(parent), name(child)?)
         });
@@ -183,6 +196,7 @@ impl fuser::Filesystem for Bridge {
         target: &Path,
         reply: ReplyEntry,
     ) {
+        let _asked = asked(req, false);
         let done = self.change_names("symlink", &[(parent, child)], || {
             let target = target.as_os_str().as_bytes();
             let (dir, node) = (self.ino(parent), node(req, 0o777, 0));
@@ -193,7 +207,7 @@ impl fuser::Filesystem for Bridge {
 
     fn rename(
         &self,
-        _req: &Request,
+        req: &Request,
         parent: INodeNo,
         from: &OsStr,
         to_parent: INodeNo,
@@ -201,6 +215,7 @@ impl fuser::Filesystem for Bridge {
         flags: fuser::RenameFlags,
         reply: ReplyEmpty,
     ) {
+        let _asked = asked(req, false);
         let done = self.change_names("rename", &[(parent, from), (to_parent, to)], || {
             let flags = RenameFlags::from_bits(flags.bits())
                 .ok_or(FsError::Invalid { what: "rename flags" })?;
@@ -210,14 +225,8 @@ impl fuser::Filesystem for Bridge {
         reply_empty(done, reply);
     }
 
-    fn link(
-        &self,
-        _req: &Request,
-        ino: INodeNo,
-        parent: INodeNo,
-        child: &OsStr,
-        reply: ReplyEntry,
-    ) {
+    fn link(&self, req: &Request, ino: INodeNo, parent: INodeNo, child: &OsStr, reply: ReplyEntry) {
+        let _asked = asked(req, false);
         let done = self.change_names("link", &[(parent, child)], || {
             self.held(self.fs.link(self.ino(ino), self.ino(parent), name(child)?)?)
         });
@@ -229,6 +238,7 @@ impl fuser::Filesystem for Bridge {
     }
 
     fn open(&self, req: &Request, ino: INodeNo, raw: RawFlags, reply: ReplyOpen) {
+        let _asked = asked(req, false);
         let flags = attr::open_flags(raw.0);
         let opened = self.change("open", ino, || {
             let ino = self.ino(ino);
@@ -260,6 +270,7 @@ impl fuser::Filesystem for Bridge {
         raw: i32,
         reply: ReplyCreate,
     ) {
+        let _asked = asked(req, false);
         let made = self.change_names("create", &[(parent, child)], || {
             let node = node(req, mode, umask);
             let (made, fh) = self.create_file(self.ino(parent), name(child)?, node, raw)?;
@@ -280,7 +291,7 @@ impl fuser::Filesystem for Bridge {
 
     fn read(
         &self,
-        _req: &Request,
+        req: &Request,
         _ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -289,6 +300,7 @@ impl fuser::Filesystem for Bridge {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let _asked = asked(req, false);
         let direct = OpenFlags::from_raw(flags.0).contains(OpenFlags::DIRECT);
         match self.call("read", || self.fs.read_as(Fh(fh.0), offset, size as usize, direct)) {
             Ok(data) => reply.data(&data),
@@ -309,7 +321,7 @@ impl fuser::Filesystem for Bridge {
         reply: ReplyWrite,
     ) {
         let write_back = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let _asked = on_behalf_of(Requester { thread: req.pid(), write_back });
+        let _asked = asked(req, write_back);
         let done = self.change("write", ino, || {
             let loses = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
             self.before_write(self.ino(ino), loses.then(|| Caller::of(req)))?;
@@ -341,7 +353,7 @@ impl fuser::Filesystem for Bridge {
 
     fn release(
         &self,
-        _req: &Request,
+        req: &Request,
         _ino: INodeNo,
         fh: FileHandle,
         _flags: RawFlags,
@@ -349,45 +361,49 @@ impl fuser::Filesystem for Bridge {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        let _asked = asked(req, false);
         self.note_closed(Fh(fh.0));
         reply_empty(self.call("close", || self.fs.release(Fh(fh.0))), reply);
     }
 
     fn fsync(&self, req: &Request, _ino: INodeNo, fh: FileHandle, data: bool, reply: ReplyEmpty) {
-        let _asked = on_behalf_of(Requester { thread: req.pid(), write_back: false });
+        let _asked = asked(req, false);
         reply_empty(self.call("fsync", || self.fs.fsync(Fh(fh.0), data)), reply);
     }
 
     fn fsyncdir(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         _data: bool,
         reply: ReplyEmpty,
     ) {
+        let _asked = asked(req, false);
         reply_empty(self.call("fsync", || self.fs.fsyncdir(self.ino(ino))), reply);
     }
 
     fn readdir(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
         reply: ReplyDirectory,
     ) {
+        let _asked = asked(req, false);
         self.list(ino, offset, reply);
     }
 
     fn readdirplus(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
         reply: ReplyDirectoryPlus,
     ) {
+        let _asked = asked(req, false);
         self.list_with_attributes(ino, offset, reply);
     }
 
@@ -417,6 +433,7 @@ impl fuser::Filesystem for Bridge {
         _position: u32,
         reply: ReplyEmpty,
     ) {
+        let _asked = asked(req, false);
         let done = self.call("setxattr", || {
             self.set_attribute(self.ino(ino), key.as_bytes(), value, flags, Caller::of(req))
         });
@@ -434,7 +451,8 @@ impl fuser::Filesystem for Bridge {
         reply_xattr(done, size, reply);
     }
 
-    fn removexattr(&self, _req: &Request, ino: INodeNo, key: &OsStr, reply: ReplyEmpty) {
+    fn removexattr(&self, req: &Request, ino: INodeNo, key: &OsStr, reply: ReplyEmpty) {
+        let _asked = asked(req, false);
         let done = self.call("removexattr", || self.fs.removexattr(self.ino(ino), key.as_bytes()));
         reply_empty(done, reply);
     }
@@ -478,6 +496,7 @@ impl fuser::Filesystem for Bridge {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        let _asked = asked(req, false);
         let done = self.change("fallocate", ino, || {
             let what = ranges::allocation(mode)?;
             self.before_change(self.ino(ino), Caller::of(req))?;
@@ -526,6 +545,7 @@ impl fuser::Filesystem for Bridge {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
+        let _asked = asked(req, false);
         let (from, to) = ((Fh(fh_in.0), offset_in), (Fh(fh_out.0), offset_out));
         let copy = || self.copy(from, to, self.ino(ino_out), len, Caller::of(req));
         match self.change("copy", ino_out, copy) {

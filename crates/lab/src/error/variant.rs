@@ -32,6 +32,9 @@ pub enum VariantError {
     /// A volume cannot be used.
     #[error(transparent)]
     Volume(#[from] VolumeError),
+    /// A trace cannot be read or replayed: its file, and why.
+    #[error("{0}")]
+    Trace(String),
     /// The stack cannot be opened.
     #[error(transparent)]
     Setup(#[from] SetupError),

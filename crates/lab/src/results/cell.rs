@@ -160,7 +160,7 @@ fn two_digits(percent: f64) -> String {
 }
 
 /// Bytes with a binary unit.
-pub(super) fn bytes(n: f64) -> String {
+pub(crate) fn bytes(n: f64) -> String {
     match n {
         n if n >= 1024.0 * 1024.0 => format!("{:.1} MiB", n / 1024.0 / 1024.0),
         n if n >= 1024.0 => format!("{:.0} KiB", n / 1024.0),

@@ -36,6 +36,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 pub use band::{BandFigure, BandRow, CombinationRatio, CombinationRow};
+pub(crate) use cell::bytes;
 pub use cell::{Cell, Unit};
 pub use copies::CopyRow;
 pub use files::{FilesRow, place};

@@ -18,18 +18,20 @@ use super::random_reads::RandomReadSpec;
 use super::read_under_write::ReadUnderWriteSpec;
 use super::sentence::Sentence;
 use super::source::{Medium, SourceForm};
+use super::trace::TraceSpec;
 use super::variant::Variant;
 use super::workload::{Configuration, Workload};
 use crate::wrap::wrapped;
 
 /// All tables, in the order of the documentation: as a file writes each, and its keys.
-const TABLES: [(&str, &[Key]); 23] = [
+const TABLES: [(&str, &[Key]); 24] = [
     (Scenario::TITLE, Scenario::KEYS),
     (Topology::TITLE, Topology::KEYS),
     (SourceForm::TITLE, SourceForm::KEYS),
     (Machine::TITLE, Machine::KEYS),
     (Workload::TITLE, Workload::KEYS),
     (FilesWorkload::TITLE, FilesWorkload::KEYS),
+    (TraceSpec::TITLE, TraceSpec::KEYS),
     (LegsSpec::TITLE, LegsSpec::KEYS),
     (DdSpec::TITLE, DdSpec::KEYS),
     (HdparmForm::TITLE, HdparmForm::KEYS),

@@ -12,6 +12,7 @@ use super::iozone_line::{IozoneMode, iozone_options, matrix_options, mode_of};
 use super::legs::LegsSpec;
 use super::random_reads::{self, RandomReadSpec};
 use super::read_under_write::ReadUnderWriteSpec;
+use super::trace::TraceSpec;
 use super::variant::Variant;
 
 table! {
@@ -25,6 +26,8 @@ table! {
         /// Table: tasks write blocks of the disk, a volume, without a file system; `{}` for its
         /// defaults. It is cut, also with one disk or only the RAM disk lost.
         legs: Option<LegsSpec>, else "another workload is run";
+        /// Table: the calls of a recorded program are made again, and cut.
+        trace: Option<TraceSpec>, else "another workload is run";
         /// Table: a file is read while another is written flat out.
         read_under_write: Option<ReadUnderWriteSpec>, else "another workload is run";
         /// Tables: copies by dd, timed; beside any other kind. The power is not cut in them.
@@ -106,10 +109,11 @@ const BESIDE: &[&str] =
 
 /// The kinds of workload, by the key that names each, with the others that may stand beside it in
 /// one scenario.
-const KINDS: [(&str, &[&str]); 8] = [
+const KINDS: [(&str, &[&str]); 9] = [
     ("iozone", &[]),
     ("configuration", &[]),
     ("files", &[]),
+    ("trace", &[]),
     // What is cut, without a file system.
     ("legs", &[]),
     // What is cut is then the workload of files.
@@ -259,6 +263,8 @@ pub enum WorkloadKind<'a> {
     Matrix,
     /// The workload of files.
     Files(&'a FilesWorkload),
+    /// The calls of a program.
+    Trace(&'a TraceSpec),
     /// The workload of blocks.
     Legs(&'a LegsSpec),
     /// A file is read while another is written.
@@ -288,6 +294,7 @@ impl Workload {
         let random = &self.random_reads;
         kinds.extend((!random.is_empty()).then_some(WorkloadKind::RandomReads(random)));
         kinds.extend(self.files.as_ref().map(WorkloadKind::Files));
+        kinds.extend(self.trace.as_ref().map(WorkloadKind::Trace));
         kinds.extend(self.legs.as_ref().map(WorkloadKind::Legs));
         kinds
     }

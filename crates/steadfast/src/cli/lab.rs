@@ -126,12 +126,57 @@ times) says how far the model is to be trusted.
 Exit status: 0 there is a model, 1 the device failed or is too noisy, 2 used
 wrongly.")]
     Calibrate(LabCalibrate),
+    /// Compare what a recorded program gains and loses on twenty stacks
+    #[command(after_help = "\
+Examples:
+  steadfast trace record -o app.trace -- ./my-program
+  steadfast lab compare --trace app.trace
+  steadfast lab compare --trace app.trace --only disk-7200,disk-7200-nvram
+  steadfast lab compare --trace app.trace --report page.html
+  steadfast lab compare --trace app.trace --stacks my-stacks.toml --json -
+
+The calls of the trace are made again on each stack, a model in virtual time,
+and the power is cut in each run. A catalogue is a scenario file without a
+[workload]; the first stack is what the others are compared with. Places are
+ranges where runs with several seeds overlap.
+
+Exit status: 0 good, 1 a stack could not be run, 2 used wrongly.")]
+    Compare(LabCompare),
     /// List the drives that a band can name, with the sources of their figures
     Drives {
         /// Print as JSON
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What to compare.
+#[derive(Debug, Args)]
+pub struct LabCompare {
+    /// The trace (steadfast trace record)
+    #[arg(long, value_name = "FILE")]
+    pub trace: PathBuf,
+    /// A catalogue of stacks [default: the program's]
+    #[arg(long, value_name = "FILE")]
+    pub stacks: Option<PathBuf>,
+    /// Only these stacks
+    #[arg(long, value_name = "STACK", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// The program does not think: each call is made as soon as those before it allow
+    #[arg(long)]
+    pub flat_out: bool,
+    /// Runs with so many seeds, for the ranges
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: u64,
+    /// Power cuts of each run [default: 10]
+    #[arg(long)]
+    pub cuts: Option<u64>,
+    /// Write a page for a browser
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Write the comparison as JSON to FILE, or to the standard output (-)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// How to ask what depends on what.

@@ -1,6 +1,7 @@
 //! One command, or one family of commands, a file.
 
 pub mod calibrate;
+pub mod compare;
 pub mod crash;
 pub mod dd;
 pub mod extents;
@@ -21,6 +22,7 @@ pub mod site;
 pub mod stack_file;
 pub mod svm;
 pub mod top;
+pub mod trace;
 pub mod tree;
 pub mod validate;
 pub mod volume;

@@ -14,7 +14,7 @@ mod run;
 mod saved;
 mod setup;
 mod show;
-mod stops;
+pub mod stops;
 
 use std::io::Write;
 

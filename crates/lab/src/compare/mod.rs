@@ -1,0 +1,193 @@
+//! A recorded program on a catalogue of stacks: what each gives it, and what a power cut takes.
+
+mod text;
+
+use std::path::Path;
+
+use serde::Serialize;
+use steadfast_crash::program::describe::counted;
+
+use crate::LabError;
+use crate::results::{FilesRow, Results, RiskRow, Spread, bytes};
+use crate::scenario::Scenario;
+
+pub use text::text;
+
+/// The stacks that come with the program.
+const STACKS: &str = include_str!("../../catalogue/stacks.toml");
+
+/// The catalogue with a program's calls as its workload, ready to be run.
+///
+/// # Errors
+/// All that is wrong with the catalogue; a name in `only` that is no stack of it.
+pub fn scenario(
+    catalogue: Option<(&str, &str)>,
+    trace: &Path,
+    (flat_out, only): (bool, &[String]),
+) -> Result<Scenario, LabError> {
+    let (text, origin) = catalogue.unwrap_or((STACKS, "stacks.toml"));
+    let workload = toml::toml! {
+        cuts = 10
+        lying_cuts_per_4 = 0
+    };
+    let trace = std::path::absolute(trace).unwrap_or_else(|_| trace.to_owned());
+    let mut trace_table = toml::Table::new();
+    trace_table.insert("file".into(), trace.to_string_lossy().into_owned().into());
+    trace_table.insert("flat_out".into(), flat_out.into());
+    let mut own = workload;
+    own.insert("trace".into(), trace_table.into());
+    let mut whole = toml::Table::new();
+    whole.insert("workload".into(), own.into());
+    // Behind the catalogue's text: lines of mistakes stay those of its file.
+    let mut scenario = Scenario::parse(&format!("{text}\n{whole}"), origin)?;
+    if let Some(unknown) =
+        only.iter().find(|name| !scenario.variants.iter().any(|v| v.name == **name))
+    {
+        return Err(LabError::NoStack {
+            name: unknown.clone(),
+            known: scenario.variants.iter().map(|v| v.name.clone()).collect(),
+        });
+    }
+    if !only.is_empty() {
+        scenario.variants.retain(|v| only.contains(&v.name));
+    }
+    Ok(scenario)
+}
+
+/// The program on one stack.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StackRow {
+    /// The stack.
+    pub stack: String,
+    /// What it is, for people.
+    pub label: String,
+    /// Its place by speed, the best and the worst that the ranges allow.
+    pub place: (usize, usize),
+    /// How long the program took, in s: over the seeds.
+    pub seconds: Spread,
+    /// How many times as fast as on the first stack.
+    pub times: Option<f64>,
+    /// fsync and its like: how many, half of them in at most so many ms, 99 % of them.
+    pub syncs: u64,
+    /// In ms.
+    pub sync_p50_ms: f64,
+    /// In ms; `null`: there are too few.
+    pub sync_p99_ms: Option<f64>,
+    /// How often the power was cut; 0: not at all.
+    pub cuts: u64,
+    /// Promises that were broken, and in how many cuts.
+    pub broken_promises: u64,
+    /// In how many cuts.
+    pub cuts_that_broke: u64,
+    /// The most that a cut took of what had returned and was not promised: bytes.
+    pub lost_bytes: f64,
+    /// Calls.
+    pub lost_calls: f64,
+    /// The age of the oldest of them, in ms.
+    pub lost_ms: f64,
+    /// From power on to mounted, in ms: the median.
+    pub recovery_ms: f64,
+}
+
+/// The rows of a run, the fastest first.
+pub fn rows(results: &Results) -> Vec<StackRow> {
+    let mut rows: Vec<StackRow> =
+        results.variants.iter().filter_map(|v| row(results, &v.name, &v.label)).collect();
+    let first = results.variants.first().map(|v| v.name.clone()).unwrap_or_default();
+    let baseline = rows.iter().find(|row| row.stack == first).map(|row| row.seconds.median());
+    let ranges: Vec<(f64, f64)> =
+        rows.iter().map(|row| (row.seconds.min(), row.seconds.max())).collect();
+    for row in &mut rows {
+        let (min, max) = (row.seconds.min(), row.seconds.max());
+        let faster = ranges.iter().filter(|(_, other_max)| *other_max < min).count();
+        let not_slower = ranges.iter().filter(|(other_min, _)| *other_min <= max).count();
+        row.place = (faster + 1, not_slower.max(faster + 1));
+        row.times = baseline.map(|base| base / row.seconds.median());
+    }
+    rows.sort_by(|a, b| a.seconds.median().total_cmp(&b.seconds.median()));
+    rows
+}
+
+fn row(results: &Results, stack: &str, label: &str) -> Option<StackRow> {
+    let speeds: Vec<&FilesRow> = results.all::<FilesRow>().filter(|r| r.variant == stack).collect();
+    let risks: Vec<&RiskRow> = results.all::<RiskRow>().filter(|r| r.variant == stack).collect();
+    let first = speeds.first()?;
+    let seconds: Vec<f64> = speeds.iter().map(|row| row.elapsed_seconds).collect();
+    let most = |of: fn(&RiskRow) -> f64| risks.iter().map(|risk| of(risk)).fold(0.0, f64::max);
+    let recovery: Vec<f64> = risks.iter().map(|risk| risk.recovery_ms.p50()).collect();
+    Some(StackRow {
+        stack: stack.to_owned(),
+        label: label.to_owned(),
+        place: (0, 0),
+        seconds: Spread::of(&seconds),
+        times: None,
+        syncs: first.fsyncs,
+        sync_p50_ms: first.fsync_ms.p50(),
+        sync_p99_ms: first.fsync_ms.p99(),
+        cuts: risks.iter().map(|risk| risk.cuts).sum(),
+        broken_promises: risks.iter().map(|risk| risk.broken_promises).sum(),
+        cuts_that_broke: risks.iter().map(|risk| risk.cuts_with_broken_promises.events).sum(),
+        lost_bytes: most(|risk| risk.exposure_bytes.max()),
+        lost_calls: most(|risk| risk.exposure_operations.max()),
+        lost_ms: most(|risk| risk.exposure_ms.max()),
+        recovery_ms: Spread::of(&recovery).median(),
+    })
+}
+
+/// What it means, in sentences made of the figures.
+pub fn sentences(rows: &[StackRow]) -> Vec<String> {
+    let mut said = Vec::new();
+    let base = rows.iter().find(|row| row.times == Some(1.0));
+    if let (Some(best), Some(base)) = (rows.first(), base) {
+        said.push(format!(
+            "Fastest is {} ({}): {} on it, {} on {} ({}).",
+            best.stack,
+            best.label,
+            seconds(best.seconds.median()),
+            seconds(base.seconds.median()),
+            base.stack,
+            times(best.times.unwrap_or(1.0))
+        ));
+    }
+    let broke: Vec<&StackRow> = rows.iter().filter(|row| row.broken_promises > 0).collect();
+    let cut: u64 = rows.iter().map(|row| row.cuts).sum();
+    if cut == 0 {
+        said.push("The power was not cut (--cuts).".to_owned());
+        return said;
+    }
+    let kept: Vec<&StackRow> = rows.iter().filter(|row| row.broken_promises == 0).collect();
+    if let Some(worst) = kept.iter().max_by(|a, b| a.lost_bytes.total_cmp(&b.lost_bytes)) {
+        said.push(match worst.lost_bytes > 0.0 || worst.lost_calls > 0.0 {
+            true => format!(
+                "What was synced is there after every cut of {}; of what was not, a cut takes at \
+                 most {} in {}, up to {:.0} ms old ({}).",
+                stacks(kept.len()),
+                bytes(worst.lost_bytes),
+                counted(worst.lost_calls as u64, "call"),
+                worst.lost_ms,
+                worst.stack
+            ),
+            false => format!("A cut takes nothing of {}.", stacks(kept.len())),
+        });
+    }
+    for row in broke {
+        let broken = counted(row.broken_promises, "promise");
+        said.push(format!(
+            "{} loses what was synced: {broken} broken, in {} of {} cuts.",
+            row.stack, row.cuts_that_broke, row.cuts
+        ));
+    }
+    said
+}
+
+fn stacks(count: usize) -> String {
+    counted(count as u64, "stack")
+}
+
+fn times(times: f64) -> String {
+    if times >= 10.0 { format!("{times:.0} times") } else { format!("{times:.1} times") }
+}
+
+fn seconds(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.0} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }
+}

@@ -1,0 +1,95 @@
+//! `steadfast lab compare`.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use serde_json::json;
+use steadfast_lab::compare::{self, rows, sentences};
+use steadfast_lab::{RunOptions, Watch, report, run_seeds};
+use steadfast_trace::format::Entry;
+use steadfast_trace::replay::{TraceFile, TraceSource};
+use steadfast_vfs::bounded;
+
+use super::lab::outputs;
+use super::lab::run::{INTERRUPTED, stop_on_signals};
+use super::lab::to_anyhow;
+use super::trace::wrong;
+use crate::cli::LabCompare;
+use crate::terminal::{self, Progress};
+use crate::{CommandEnd, Usage, document};
+
+/// Runs the trace on all stacks, and prints what was found.
+pub fn run(args: &LabCompare, out: &mut dyn Write) -> Result<CommandEnd> {
+    let calls = calls(&args.trace)?;
+    let catalogue = args.stacks.as_deref().map(read).transpose()?;
+    let catalogue = catalogue.as_ref().map(|(text, origin)| (text.as_str(), origin.as_str()));
+    let scenario = compare::scenario(catalogue, &args.trace, (args.flat_out, &args.only));
+    let scenario = scenario.map_err(to_anyhow)?;
+    let json_file = outputs::unless_stdout(args.json.as_ref());
+    let inputs = std::iter::once(&args.trace).chain(&args.stacks);
+    let wanted = [("--json", json_file), ("--report", args.report.as_deref())];
+    let [json_file, page] = outputs::tried(wanted, inputs)?;
+    let options = RunOptions { cuts: args.cuts, ..RunOptions::default() };
+    let seeds: Vec<u64> = (1..=args.seeds).collect();
+    let stop = stop_on_signals()?;
+    let progress = Progress::start();
+    let watch = Watch { progress: &|share, what| progress.set(share, what), stop: &stop };
+    let results = run_seeds(&scenario, &options, &seeds, &watch);
+    progress.finish();
+    let results = results.map_err(to_anyhow)?;
+    let rows = rows(&results);
+    let body = || {
+        json!({ "trace": args.trace, "calls": calls, "seeds": args.seeds,
+        "sentences": sentences(&rows), "stacks": &rows, "notes": results.notes,
+        "peak_memory_bytes": super::trace::peak_memory() })
+    };
+    match &args.json {
+        Some(file) if file == Path::new("-") => {
+            document::print(out, "steadfast-comparison", 1, body())?;
+        }
+        _ => {
+            write!(out, "{}", compare::text(&rows))?;
+            for note in &results.notes {
+                write!(out, "\n{}", terminal::hanging("", &note.text))?;
+            }
+        }
+    }
+    if let Some(file) = json_file {
+        let mut written = Vec::new();
+        document::print(&mut written, "steadfast-comparison", 1, body())?;
+        file.write(&written)?;
+    }
+    if let Some(page) = page {
+        page.write(report::html(&results))?;
+    }
+    for failure in &results.failures {
+        terminal::error(&anyhow!("stack '{}': {}", failure.variant, failure.what));
+    }
+    Ok(match results.partial {
+        true => CommandEnd::Status(INTERRUPTED),
+        false if !results.failures.is_empty() => CommandEnd::Problem,
+        false => CommandEnd::Good,
+    })
+}
+
+/// Reads the whole trace once: what is wrong with it is known before minutes are spent. How many
+/// calls it has.
+fn calls(file: &Path) -> Result<u64, Usage> {
+    let source = TraceFile { path: file.to_owned(), partial: false };
+    let mut trace = source.read().map_err(wrong(file))?;
+    let mut calls = 0;
+    while let Some(entry) = trace.next_entry().map_err(wrong(file))? {
+        calls += u64::from(matches!(entry, Entry::Call(_)));
+    }
+    if calls == 0 {
+        usage!("{}: there is no call in it", file.display());
+    }
+    Ok(calls)
+}
+
+fn read(file: &Path) -> Result<(String, String), Usage> {
+    let text = bounded::text(file, bounded::SETTINGS_MAX);
+    let text = text.map_err(|e| Usage(format!("{}: {e}", file.display())))?;
+    Ok((text, file.display().to_string()))
+}

@@ -1,0 +1,218 @@
+//! `steadfast trace record`: the folder is mounted over itself, and what passes through is noted.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use steadfast_fuse::{FuseMount, MountError, Options, Serving};
+use steadfast_trace::format::{FORMAT, Header, Names, Source, Trip, VERSION};
+use steadfast_trace::record::{Recorded, RecordedFs};
+use steadfast_vfs::{FileSystem, HostFs};
+
+use super::cli::TraceRecord;
+use super::elsewhere::Elsewhere;
+use crate::commands::crash::stops;
+use crate::commands::lab::outputs::Output;
+use crate::commands::whole_file;
+use crate::{CommandEnd, Usage, terminal};
+
+/// How the table of mounts calls it.
+const SOURCE: &str = "trace-record";
+/// How often the program is looked after.
+const PAUSE: Duration = Duration::from_millis(2);
+/// How long a program is waited for that was asked to end.
+const GRACE: Duration = Duration::from_secs(10);
+/// Requests that are answered at the same time.
+const THREADS: usize = 4;
+/// Of the files elsewhere so many are named.
+const NAMED: usize = 5;
+
+/// Records, and ends as the program does.
+pub fn run(args: &TraceRecord) -> Result<CommandEnd> {
+    let folder = folder_of(args)?;
+    let output = Output::tried("-o", &args.output)?;
+    let (name, arguments) = args.program.split_first().context("no program")?;
+    let program = found(name)?;
+    // Opened before the folder is covered: what is written there passes through no mount.
+    let beside =
+        args.output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = tempfile::tempfile_in(beside).or_else(|_| tempfile::tempfile())?;
+    let host = HostFs::open(&folder).map_err(|e| refused(&folder, e))?;
+    let writer = BufWriter::new(written.try_clone()?);
+    let recorded = RecordedFs::new(Arc::new(host), Box::new(writer), header(args));
+    let recorded = Arc::new(recorded.map_err(|e| refused(&folder, e))?);
+    let stops = stops::on_signals("stopping the program; what was recorded is kept")?;
+    let served = Arc::clone(&recorded) as Arc<dyn FileSystem>;
+    let mounted = FuseMount::new(served, &folder, &options(args));
+    // Status 1 is for what was found: this is not.
+    let mounted = mounted.map_err(|e| Usage(format!("nothing was recorded: {e}")))?;
+    let mut serving = mounted.serve_beside()?;
+    let ran = trip(&recorded, &folder).and_then(|trip| {
+        recorded.begin(Some(trip));
+        let mut command = Command::new(&program);
+        command.args(arguments).current_dir(&folder);
+        let child = command.spawn().map_err(|e| Usage(format!("{name}: {e}")))?;
+        let elsewhere = Elsewhere::look(child.id(), &folder);
+        let ended = wait(child, &stops);
+        Ok((trip, ended, elsewhere.end()))
+    });
+    let left = unmount(&mut serving);
+    let (trip, (status, interrupted), elsewhere) = ran?;
+    left?;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    let whole = recorded.end(code, interrupted).context("writing the trace")?;
+    keep(&output, written)?;
+    stops::end_with_signals();
+    report(args, &whole, trip, &elsewhere);
+    Ok(match code.and_then(|code| u8::try_from(code).ok()) {
+        Some(0) => CommandEnd::Good,
+        Some(code) => CommandEnd::Status(code),
+        None => CommandEnd::Problem,
+    })
+}
+
+fn folder_of(args: &TraceRecord) -> Result<PathBuf, Usage> {
+    let given = args.folder.as_deref().unwrap_or(Path::new("."));
+    let folder = given.canonicalize().map_err(|e| Usage(format!("{}: {e}", given.display())))?;
+    if !folder.is_dir() {
+        usage!("{}: is no folder", given.display());
+    }
+    if folder.parent().is_none() {
+        usage!("/: everything is below it; name a folder (--folder)");
+    }
+    Ok(folder)
+}
+
+fn refused(folder: &Path, e: impl std::fmt::Display) -> Usage {
+    Usage(format!("{}: {e}", folder.display()))
+}
+
+/// A program named by a relative path is looked for where the caller is.
+fn found(name: &str) -> Result<PathBuf, Usage> {
+    let path = Path::new(name);
+    match name.contains('/') {
+        true => path.canonicalize().map_err(|e| Usage(format!("{name}: {e}"))),
+        false => Ok(path.to_owned()),
+    }
+}
+
+fn header(args: &TraceRecord) -> Header {
+    let mut not_seen = vec![
+        "sync(2) and syncfs(2), which do not reach a mount of this kind".to_owned(),
+        "RWF_SYNC and RWF_DSYNC of single writes".to_owned(),
+        "what was done outside of the folder".to_owned(),
+    ];
+    if !args.direct {
+        not_seen.push("reads that the kernel answered from its page cache (--direct)".to_owned());
+    }
+    Header {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        source: Source::Record,
+        program: args.program.clone(),
+        trip: None,
+        direct: args.direct,
+        names: if args.hash_names { Names::Hashed } else { Names::Kept },
+        not_seen,
+    }
+}
+
+fn options(args: &TraceRecord) -> Options {
+    Options {
+        source: SOURCE.to_owned(),
+        // Servers run under users of their own; the folder's permissions hold for them.
+        allow_other: rustix::process::geteuid().is_root(),
+        uncached: args.direct,
+        threads: THREADS,
+        ..Options::default()
+    }
+}
+
+fn trip(recorded: &RecordedFs, folder: &Path) -> Result<Trip> {
+    Ok(recorded.probe(|| rustix::fs::statvfs(folder).map(drop))?)
+}
+
+/// Waits for the program's end. A signal to us is handed on; from a terminal it has it already.
+fn wait(mut child: Child, stops: &AtomicUsize) -> (ExitStatus, bool) {
+    let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let (mut asked, mut since) = (0, Instant::now());
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return (status, asked > 0);
+        }
+        let now = stops.load(Ordering::Relaxed);
+        if now > asked {
+            (asked, since) = (now, Instant::now());
+            if let Some(number) = number {
+                // OK to ignore: it has ended meanwhile.
+                let _ = kill_process(number, Signal::TERM);
+            }
+        }
+        if asked > 0 && since.elapsed() > GRACE {
+            // OK to ignore, as before.
+            let _ = child.kill();
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn unmount(serving: &mut Serving) -> Result<()> {
+    match serving.unmount() {
+        Ok(_) => Ok(()),
+        Err(MountError::Busy { .. } | MountError::Held { .. }) => {
+            terminal::note(
+                "note: something that the program has started still works in the folder: it is \
+                 recorded no more",
+            );
+            // OK to ignore: what still uses it is served as long as this process lives.
+            let _ = serving.unmount_lazily();
+            Ok(())
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn keep(output: &Output, mut written: File) -> Result<()> {
+    let path = output.path();
+    written.rewind()?;
+    let copy = |to: &Path| {
+        let mut from = written.try_clone()?;
+        from.rewind()?;
+        std::io::copy(&mut from, &mut File::options().write(true).open(to)?).map(drop)
+    };
+    whole_file::write_by(path, copy).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn report(args: &TraceRecord, whole: &Recorded, trip: Trip, elsewhere: &[PathBuf]) {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let seconds = whole.at as f64 / 1e9;
+    let calls = terminal::counted(whole.calls, "call");
+    terminal::note(&format!(
+        "recorded {calls} in {seconds:.3} s to {}; a trip through the mount took {:.1} us ({:.1} to \
+         {:.1}, {} calls), which is taken off",
+        args.output.display(),
+        us(trip.median_ns),
+        us(trip.least_ns),
+        us(trip.most_ns),
+        trip.calls
+    ));
+    if !elsewhere.is_empty() {
+        let named = elsewhere.iter().take(NAMED).map(|path| path.display().to_string());
+        let more = match elsewhere.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        terminal::note(&format!(
+            "note: it also had files open for writing outside of the folder, where nothing is \
+             recorded: {}{more}",
+            named.collect::<Vec<_>>().join(", ")
+        ));
+    }
+}

@@ -1,0 +1,56 @@
+//! A comparison, to the byte, and what it says of a program that forgets an fsync.
+
+use std::fs;
+
+use snapbox::{Data, assert_data_eq};
+
+use super::Desk;
+
+/// A log of appended lines, some of them synced; a file that replaces another one.
+fn program(syncs: bool) -> String {
+    let mut text = String::from(
+        r#"7 1795833941.000100 openat(AT_FDCWD</w>, "log", O_WRONLY|O_CREAT|O_APPEND, 0644) = 3</w/log> <0.000050>
+"#,
+    );
+    for n in 0..40 {
+        let at = 1_795_833_941_001_000u64 + n * 30_000;
+        let time = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+        text += &format!("7 {} write(3</w/log>, \"\"..., 77) = 77 <0.000020>\n", time(at));
+        if syncs {
+            text += &format!("7 {} fsync(3</w/log>) = 0 <0.000200>\n", time(at + 100));
+        }
+    }
+    text
+}
+
+fn compared(syncs: bool, json: bool) -> String {
+    let d = Desk::new();
+    fs::write(d.path().join("s.txt"), program(syncs)).unwrap();
+    d.prints(0, &["trace", "import", "s.txt", "--folder", "/w", "-o", "s.trace"]);
+    let stacks = "disk-7200,disk-7200-nvram-data,disk-7200-lying,nvme,nvdimm-dax";
+    let words = ["lab", "compare", "--trace", "s.trace", "--only", stacks, "--cuts", "8"];
+    let more: &[&str] = if json { &["--json", "-"] } else { &[] };
+    d.prints(0, &[&words[..], more].concat())
+}
+
+#[test]
+fn a_comparison_is_the_same_to_the_byte() {
+    let text = compared(true, false);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_data_eq!(text, Data::read_from("tests/trace/compared.txt".as_ref(), None));
+}
+
+/// The control: without its syncs it loses more, and nothing that was promised.
+#[test]
+fn without_syncs_more_is_lost() {
+    let lost = |syncs: bool| {
+        let found: serde_json::Value = serde_json::from_str(&compared(syncs, true)).unwrap();
+        let stacks = found["stacks"].as_array().unwrap().clone();
+        let of = |name: &str| stacks.iter().find(|row| row["stack"] == name).unwrap().clone();
+        let figure = |name: &str, key: &str| of(name)[key].as_f64().unwrap();
+        (figure("nvme", "lost_calls"), figure("disk-7200-lying", "broken_promises"))
+    };
+    let (synced, unsynced) = (lost(true), lost(false));
+    assert!(synced.0 <= 1.0 && unsynced.0 > 10.0, "{synced:?} {unsynced:?}");
+    assert!(synced.1 > 0.0 && unsynced.1 == 0.0, "{synced:?} {unsynced:?}");
+}

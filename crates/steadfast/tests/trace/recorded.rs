@@ -1,0 +1,120 @@
+//! Programs, recorded by an ordinary user and replayed.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::{Desk, LIMIT, NOBODY, has_fuse};
+
+/// Records a program in a folder of its own, and replays what it did: all calls return the same.
+fn there_and_back(program: &[&str]) -> serde_json::Value {
+    let d = Desk::new();
+    let work = d.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(&work, all).unwrap();
+    fs::write(work.join("old"), vec![7; 10_000]).unwrap();
+    symlink("old", work.join("link")).unwrap();
+    d.records(0, &["-o", "t.trace", "--folder", "work"], program);
+    let json = d.prints(0, &["trace", "show", "--json", "t.trace"]);
+    let shown: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(shown["end"]["status"], 0, "{json}");
+    d.prints(0, &["trace", "replay", "t.trace", "."]);
+    d.prints(0, &["trace", "replay", "--flat-out", "t.trace", "."]);
+    // Nothing of it is left.
+    let left = fs::read_dir(d.path()).unwrap().count();
+    assert_eq!(left, 2);
+    shown
+}
+
+#[test]
+fn a_shell_with_its_children() {
+    if !has_fuse() {
+        return;
+    }
+    let script = "mkdir d && cp old d/new && mv d/new d/newer && cat link > /dev/null && \
+                  ln d/newer hard && dd if=/dev/zero of=d/big bs=1M count=3 conv=fsync status=none \
+                  && truncate -s 5 old && sync d && rm -r d && (echo one & echo two; wait) > lines";
+    let shown = there_and_back(&["sh", "-c", script]);
+    let of = |op: &str| shown["by_op"][op]["calls"].as_u64().unwrap_or(0);
+    assert!(shown["threads"].as_u64() > Some(5), "{shown}");
+    assert_eq!((of("mkdir"), of("rmdir"), of("rename"), of("link")), (1, 1, 1, 1), "{shown}");
+    assert!(of("fsync") == 1 && of("fsyncdir") == 1 && of("truncate") >= 1, "{shown}");
+    assert!(shown["by_op"]["write"]["bytes"].as_u64() > Some(3 << 20), "{shown}");
+}
+
+#[test]
+fn sqlite() {
+    if !has_fuse() {
+        return;
+    }
+    let sql = "create table t(n); insert into t values (1); insert into t values (2);
+               pragma journal_mode=wal; insert into t values (3);";
+    let shown = there_and_back(&["sqlite3", "db", sql]);
+    assert!(shown["by_op"]["fdatasync"]["calls"].as_u64() > Some(3), "{shown}");
+}
+
+#[test]
+fn git() {
+    if !has_fuse() {
+        return;
+    }
+    let script = "git init -q r && cd r && cp ../old f && git add f && \
+                  git -c user.name=n -c user.email=e commit -q -m m && git gc -q";
+    let shown = there_and_back(&["sh", "-c", script]);
+    assert!(shown["by_op"]["create"]["calls"].as_u64() > Some(10), "{shown}");
+}
+
+#[test]
+fn a_programs_status_is_kept_and_nothing_stays_mounted() {
+    if !has_fuse() {
+        return;
+    }
+    let d = Desk::new();
+    d.records(7, &["-o", "t.trace"], &["sh", "-c", "echo a > f; exit 7"]);
+    let json = d.prints(0, &["trace", "show", "--json", "t.trace"]);
+    assert!(json.contains("\"status\": 7"), "{json}");
+    d.records(143, &["-o", "t.trace"], &["sh", "-c", "kill -TERM $$"]);
+    let wrong = d.records(2, &["-o", "u.trace"], &["./no-such-program"]);
+    assert!(wrong.contains("no-such-program") && !d.path().join("u.trace").exists(), "{wrong}");
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains(&*d.path().to_string_lossy()), "{mounts}");
+}
+
+#[test]
+fn names_can_be_hashed() {
+    if !has_fuse() {
+        return;
+    }
+    let d = Desk::new();
+    let program = ["sh", "-c", "mkdir secret; echo x > secret/word"];
+    d.records(0, &["--hash-names", "-o", "t.trace"], &program);
+    let calls = d.prints(0, &["trace", "show", "--calls", "t.trace"]);
+    assert!(calls.contains("mkdir") && !calls.contains("secret"), "{calls}");
+    d.prints(0, &["trace", "replay", "t.trace", "."]);
+}
+
+/// As where udev has set up /dev/fuse, through fusermount3.
+#[test]
+fn an_ordinary_user_records() {
+    if !has_fuse() || !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: needs root, to become an ordinary user");
+        return;
+    }
+    let d = Desk::new();
+    // The build's folder may be closed to others.
+    fs::copy(env!("CARGO_BIN_EXE_steadfast"), d.path().join("steadfast")).unwrap();
+    let work = d.path().join("work");
+    fs::create_dir(&work).unwrap();
+    std::os::unix::fs::chown(&work, Some(NOBODY), Some(NOBODY)).unwrap();
+    let outer = format!(
+        "mknod fuse c 10 229 && chmod 666 fuse && mount --bind fuse /dev/fuse && \
+         exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups sh -c '{}'",
+        "./steadfast trace record -o t.trace --folder work -- sh -c \"echo a > f; sync f\" && \
+         ./steadfast trace show t.trace"
+    );
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &outer]).current_dir(d.path());
+    let out = steadfast_suite::output(LIMIT, &mut command).unwrap();
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success() && said.contains("fsync"), "{out:?}");
+}

@@ -1,0 +1,147 @@
+//! The text of blkparse(1): requests of a block device, each from when it was queued (`Q`; `D`,
+//! where that is not there) to its completion (`C`).
+
+use std::collections::HashMap;
+
+use super::build::Build;
+use crate::format::{Call, FileKind, Flag, Op};
+
+/// Bytes of a sector, whatever the device has.
+const SECTOR: u64 = 512;
+/// The name of the device's file in the trace.
+const DEVICE: &str = "device";
+
+struct Event<'l> {
+    ns: u64,
+    process: u32,
+    action: &'l str,
+    rwbs: &'l str,
+    sector: u64,
+    sectors: u64,
+}
+
+/// Whether a line is an event.
+pub(super) fn is_line(line: &str) -> bool {
+    event(line).is_some()
+}
+
+fn event(line: &str) -> Option<Event<'_>> {
+    let mut words = line.split_whitespace();
+    let (major, minor) = words.next()?.split_once(',')?;
+    major.parse::<u32>().ok()?;
+    minor.parse::<u32>().ok()?;
+    words.next()?.parse::<u32>().ok()?;
+    words.next()?.parse::<u64>().ok()?;
+    let (seconds, part) = words.next()?.split_once('.')?;
+    if part.len() != 9 {
+        return None;
+    }
+    let ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)? + part.parse::<u64>().ok()?;
+    let process = words.next()?.parse().ok()?;
+    let (action, rwbs) = (words.next()?, words.next()?);
+    let sector = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let sectors = words.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    Some(Event { ns, process, action, rwbs, sector, sectors })
+}
+
+/// Reads all lines.
+pub(super) fn read(lines: &[String], build: &mut Build) {
+    let (file, handle) = (build.file(DEVICE, FileKind::Regular), build.new_handle());
+    // Requests that are under way: when they began, by what they are.
+    let mut begun: HashMap<(u64, u64), (u64, u32)> = HashMap::new();
+    let mut is_open = false;
+    for line in lines {
+        let Some(event) = event(line) else {
+            build.leave_out("no event");
+            continue;
+        };
+        let request = (event.sector, event.sectors);
+        match event.action {
+            "Q" => drop(begun.insert(request, (event.ns, event.process))),
+            "D" => drop(begun.entry(request).or_insert((event.ns, event.process))),
+            "C" => {
+                let Some((start, process)) = begun.remove(&request) else {
+                    build.leave_out("completed, and its beginning is not there");
+                    continue;
+                };
+                build.thread(process, (process, None));
+                if !is_open {
+                    is_open = true;
+                    let open = Call {
+                        flags: vec![Flag::Read, Flag::Write, Flag::Direct],
+                        ..Call::new(Op::Open, process, start, start)
+                    };
+                    build.calls.push(Call { file: Some(file), handle: Some(handle), ..open });
+                }
+                let Some(op) = op_of(event.rwbs, event.sectors) else {
+                    build.leave_out(format!("`{}`, which is not known", event.rwbs));
+                    continue;
+                };
+                let mut call = Call::new(op, process, start, event.ns.max(start));
+                (call.file, call.handle) = (Some(file), Some(handle));
+                (call.offset, call.len) =
+                    (event.sector.saturating_mul(SECTOR), event.sectors.saturating_mul(SECTOR));
+                match op {
+                    Op::Read | Op::Write => {
+                        call.result = i64::try_from(call.len).unwrap_or(0);
+                        // FUA: after the kind of request.
+                        if event.rwbs.trim_start_matches('F').contains('F') {
+                            call.flags.push(Flag::Dsync);
+                        }
+                        build.had(file, call.offset.saturating_add(call.len));
+                    }
+                    Op::Punch => build.had(file, call.offset.saturating_add(call.len)),
+                    _ => (call.offset, call.len) = (0, 0),
+                }
+                build.calls.push(call);
+            }
+            other => build.leave_out(format!("action {other}")),
+        }
+    }
+    begun.values().for_each(|_| build.leave_out("not completed"));
+}
+
+fn op_of(rwbs: &str, sectors: u64) -> Option<Op> {
+    // A flush comes before the kind of request, or alone.
+    let kind = rwbs.trim_start_matches('F');
+    match kind.chars().next() {
+        Some('R') => Some(Op::Read),
+        Some('W') if sectors > 0 => Some(Op::Write),
+        Some('D') => Some(Op::Punch),
+        Some('W') | None => rwbs.contains('F').then_some(Op::Fdatasync),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_from_queue_to_completion() {
+        let text = "\
+  8,0    1        1     0.000000000  4321  Q  WS 2048 + 8 [fio]
+  8,0    1        2     0.000001000  4321  D  WS 2048 + 8 [fio]
+  8,0    0        3     0.000151000     0  C  WS 2048 + 8 [0]
+  8,0    1        4     0.000200000  4321  Q FWFS 4096 + 8 [fio]
+  8,0    0        5     0.000400000     0  C FWFS 4096 + 8 [0]
+  8,0    1        6     0.000500000  4321  Q   R 0 + 16 [fio]
+CPU0 (8,0):
+ Reads Queued:           1,        8KiB";
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let mut build = Build::default();
+        read(&lines, &mut build);
+        let found: Vec<(Op, u64, u64, u64)> =
+            build.calls.iter().map(|c| (c.op, c.offset, c.start, c.end)).collect();
+        assert_eq!(
+            found,
+            [
+                (Op::Open, 0, 0, 0),
+                (Op::Write, 1 << 20, 0, 151_000),
+                (Op::Write, 2 << 20, 200_000, 400_000)
+            ]
+        );
+        assert_eq!(build.calls[2].flags, [Flag::Dsync]);
+        assert_eq!(build.left_out, [("no event".into(), 2), ("not completed".into(), 1)].into());
+    }
+}

@@ -1,0 +1,140 @@
+//! A trace that is put together: files by their paths, calls in any order.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+
+use crate::error::Result;
+use crate::format::{Call, End, Entry, FileKind, FileState, Header, Op, ROOT, Thread, name_text};
+use crate::order::Order;
+use crate::reader::{BYTES_MAX, LEN_MAX, TIME_MAX};
+use crate::writer::TraceWriter;
+
+/// What has been read so far.
+#[derive(Default)]
+pub(super) struct Build {
+    pub calls: Vec<Call>,
+    pub left_out: BTreeMap<String, u64>,
+    threads: BTreeMap<u32, Thread>,
+    /// What each path below the folder is now.
+    paths: HashMap<String, u64>,
+    /// Files that were there before.
+    states: BTreeMap<u64, FileState>,
+    files: u64,
+    handles: u64,
+}
+
+impl Build {
+    /// A thread, of a process that another one has started.
+    pub fn thread(&mut self, thread: u32, (process, parent): (u32, Option<u32>)) {
+        let new = || Thread { thread, process, parent, name: String::new() };
+        self.threads.entry(thread).or_insert_with(new);
+    }
+
+    /// A line of which nothing is in the trace.
+    pub fn leave_out(&mut self, why: impl Into<String>) {
+        *self.left_out.entry(why.into()).or_default() += 1;
+    }
+
+    pub fn new_handle(&mut self) -> u64 {
+        self.handles += 1;
+        self.handles
+    }
+
+    pub fn new_file(&mut self) -> u64 {
+        self.files += 1;
+        self.files
+    }
+
+    /// The folder and the name of a path below the folder that counts; `None`: it is that folder.
+    pub fn place(&mut self, path: &str) -> Option<(u64, String)> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        (!name.is_empty())
+            .then(|| (self.file(folder, FileKind::Folder), name_text(name.as_bytes())))
+    }
+
+    /// What a path leads to; if it was not seen before, it was there.
+    pub fn file(&mut self, path: &str, kind: FileKind) -> u64 {
+        if path.is_empty() {
+            return ROOT;
+        }
+        if let Some(file) = self.paths.get(path) {
+            return *file;
+        }
+        let Some((dir, name)) = self.place(path) else { return ROOT };
+        let file = self.new_file();
+        let (dir, target) = (Some(dir), String::new());
+        self.states.insert(file, FileState { file, kind, size: 0, dir, name, target });
+        self.paths.insert(path.to_owned(), file);
+        file
+    }
+
+    /// What is known to be at a path.
+    pub fn known(&self, path: &str) -> Option<u64> {
+        if path.is_empty() { Some(ROOT) } else { self.paths.get(path).copied() }
+    }
+
+    /// From now on a path leads to this, or to nothing.
+    pub fn set(&mut self, path: &str, file: Option<u64>) {
+        match file {
+            Some(file) => drop(self.paths.insert(path.to_owned(), file)),
+            None => drop(self.paths.remove(path)),
+        }
+    }
+
+    /// A folder is called otherwise, with all that is in it.
+    pub fn moved(&mut self, from: &str, to: &str) {
+        let below = format!("{from}/");
+        let inside: Vec<String> =
+            self.paths.keys().filter(|path| path.starts_with(&below)).cloned().collect();
+        for path in inside {
+            if let Some(file) = self.paths.remove(&path) {
+                self.paths.insert(format!("{to}{}", &path[from.len()..]), file);
+            }
+        }
+    }
+
+    /// A file that was there before had at least so many bytes.
+    pub fn had(&mut self, file: u64, bytes: u64) {
+        if let Some(state) = self.states.get_mut(&file).filter(|s| s.kind == FileKind::Regular) {
+            state.size = state.size.max(bytes.min(BYTES_MAX));
+        }
+    }
+
+    /// Puts the calls in order. Those that a trace cannot have are left out.
+    pub fn put_in_order(&mut self) {
+        self.calls.sort_by_key(|call| call.start);
+        let first = self.calls.first().map_or(0, |call| call.start);
+        let before = self.calls.len();
+        self.calls.retain_mut(|call| {
+            call.start -= first;
+            call.end = call.end.saturating_sub(first).max(call.start);
+            let most = if matches!(call.op, Op::Read | Op::Write) { LEN_MAX } else { BYTES_MAX };
+            call.end <= TIME_MAX && call.offset <= BYTES_MAX && call.len <= most
+        });
+        for _ in self.calls.len()..before {
+            self.leave_out("a time, an offset or a length that cannot be");
+        }
+    }
+
+    /// Writes it; how many calls it has.
+    pub fn write(self, header: &Header, out: impl Write) -> Result<u64> {
+        let mut writer = TraceWriter::new(out, header)?;
+        let mut order = Order::new(0);
+        for thread in self.threads.into_values() {
+            order.thread(&thread);
+            writer.add(&Entry::Thread(thread))?;
+        }
+        for state in self.states.into_values() {
+            writer.add(&Entry::File(state))?;
+        }
+        let mut at = 0;
+        for mut call in self.calls {
+            at = call.end.max(at);
+            order.call(&mut call);
+            writer.add(&Entry::Call(call))?;
+        }
+        let calls = writer.calls();
+        writer.end(End { calls, at, status: None, interrupted: false })?;
+        Ok(calls)
+    }
+}

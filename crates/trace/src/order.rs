@@ -1,0 +1,272 @@
+//! Which calls a call waited for, as far as a trace shows: the rules of ROOT (Weiss, Harter,
+//! Arpaci-Dusseau and Arpaci-Dusseau, "ROOT: Replaying Multithreaded Traces with Resource-Oriented
+//! Ordering", SOSP 2013).
+//!
+//! * *A thread's* calls follow one another.
+//! * *A file's* calls follow one another, unless both only read.
+//! * *A name's* calls follow one another, unless both only look at it: made, used, removed, made
+//!   again.
+//! * *A handle* is opened, used, closed.
+//! * *A process* begins after what the process that has started it had done; and a process that made
+//!   no call while one that it had started made some has waited for it.
+//!
+//! A call that had not ended when another began is no reason for that one to wait. So the time from
+//! the end of the last of these calls to the beginning is what the program did itself: its think
+//! time, without the trip through the mount.
+
+use std::collections::HashMap;
+
+use crate::format::{Call, Flag, Op, Thread};
+
+/// A call that has been: its number in the trace, from 0, its thread, and when it ended.
+#[derive(Debug, Clone, Copy)]
+struct Past {
+    call: u64,
+    thread: u32,
+    end: u64,
+}
+
+/// What is known of something that calls use: a file, a name, a handle.
+#[derive(Debug, Default)]
+struct Resource {
+    /// The calls that changed it last, the last one of each thread.
+    changes: Vec<Past>,
+    /// Those since that only read, the last one of each thread.
+    reads: Vec<Past>,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash, Clone)]
+enum Key {
+    File(u64),
+    Name(u64, String),
+    Handle(u64),
+    /// All of it, for what makes everything durable.
+    All,
+}
+
+#[derive(Debug, Default)]
+struct Process {
+    parent: Option<u32>,
+    /// Its last call, of any thread.
+    last: Option<Past>,
+    has_begun: bool,
+    children: Vec<u32>,
+}
+
+/// Finds what calls wait for, in the order of their starts.
+#[derive(Debug, Default)]
+pub struct Order {
+    calls: u64,
+    trip: u64,
+    threads: HashMap<u32, (u32, Option<Past>)>,
+    processes: HashMap<u32, Process>,
+    resources: HashMap<Key, Resource>,
+}
+
+impl Order {
+    /// `trip_ns`: what the way through the mount costs, which is no think time.
+    pub fn new(trip_ns: u64) -> Order {
+        Order { trip: trip_ns, ..Order::default() }
+    }
+
+    /// A thread, before its first call.
+    pub fn thread(&mut self, thread: &Thread) {
+        self.threads.insert(thread.thread, (thread.process, None));
+        let process = self.processes.entry(thread.process).or_default();
+        if process.parent.is_none() && thread.parent.is_some_and(|p| p != thread.process) {
+            process.parent = thread.parent;
+            if let Some(parent) = thread.parent {
+                self.processes.entry(parent).or_default().children.push(thread.process);
+            }
+        }
+    }
+
+    /// Says what the next call waits for, in the call itself.
+    pub fn call(&mut self, call: &mut Call) {
+        let own = Past { call: self.calls, thread: call.thread, end: call.end };
+        let mut before: Vec<Past> = Vec::new();
+        let (process, last) =
+            self.threads.get(&call.thread).copied().unwrap_or((call.thread, None));
+        before.extend(last);
+        self.of_process(process, call.start, &mut before);
+        for (key, reads) in uses(call) {
+            let resource = self.resources.entry(key).or_default();
+            before.extend(resource.changes.iter().copied());
+            if reads {
+                keep(&mut resource.reads, own);
+                continue;
+            }
+            before.append(&mut resource.reads);
+            // Changes at the same time do not wait for each other: what follows waits for both.
+            resource.changes.retain(|past| past.end > call.start && past.thread != call.thread);
+            resource.changes.push(own);
+        }
+        before.retain(|past| past.end <= call.start);
+        // Of each thread the last one: it has waited for those before it.
+        before.sort_unstable_by_key(|past| std::cmp::Reverse(past.call));
+        let mut seen: Vec<u32> = Vec::new();
+        before.retain(|past| {
+            !seen.contains(&past.thread) && {
+                seen.push(past.thread);
+                true
+            }
+        });
+        let ended = before.iter().map(|past| past.end).max();
+        call.after = before.iter().map(|past| self.calls - past.call).collect();
+        let trip = if ended.is_some() { self.trip } else { 0 };
+        call.think = (call.start - ended.unwrap_or(0)).saturating_sub(trip);
+        self.threads.insert(call.thread, (process, Some(own)));
+        let known = self.processes.entry(process).or_default();
+        known.has_begun = true;
+        if known.last.is_none_or(|past| past.end <= own.end) {
+            known.last = Some(own);
+        }
+        if matches!(call.op, Op::Close)
+            && let Some(handle) = call.handle
+        {
+            self.resources.remove(&Key::Handle(handle));
+        }
+        self.calls += 1;
+    }
+
+    fn of_process(&self, process: u32, start: u64, before: &mut Vec<Past>) {
+        let Some(known) = self.processes.get(&process) else { return };
+        let last_of = |other: &u32| self.processes.get(other)?.last;
+        if !known.has_begun {
+            before.extend(known.parent.as_ref().and_then(last_of));
+        }
+        let own_end = known.last.map_or(0, |past| past.end);
+        let children = known.children.iter().filter_map(last_of);
+        before.extend(children.filter(|past| past.end >= own_end && past.end <= start));
+    }
+}
+
+/// What a call uses, and whether it only reads it.
+fn uses(call: &Call) -> Vec<(Key, bool)> {
+    // What makes or removes names in a folder leaves it the same folder; who lists or syncs it
+    // wants them all.
+    let reads = call.op.only_reads() && call.op != Op::List && !call.has(Flag::Truncate);
+    let mut all = Vec::with_capacity(6);
+    if let Some(handle) = call.handle {
+        let opens = matches!(call.op, Op::Open | Op::Create | Op::Tmpfile | Op::Close);
+        all.push((Key::Handle(handle), !opens));
+    }
+    all.extend(call.file.map(|file| (Key::File(file), reads)));
+    let looks = matches!(call.op, Op::Lookup | Op::Open);
+    for (dir, name, looks) in [(call.dir, &call.name, looks), (call.to_dir, &call.to, false)] {
+        if let Some(dir) = dir {
+            all.extend([(Key::Name(dir, name.clone()), looks), (Key::File(dir), true)]);
+        }
+    }
+    all.push((Key::All, call.op != Op::Sync));
+    all
+}
+
+/// Keeps the last of each thread.
+fn keep(all: &mut Vec<Past>, past: Past) {
+    match all.iter_mut().find(|other| other.thread == past.thread) {
+        Some(other) => *other = past,
+        None => all.push(past),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(thread: u32, process: u32, parent: Option<u32>) -> Thread {
+        Thread { thread, process, parent, name: String::new() }
+    }
+
+    fn ordered(threads: &[Thread], calls: &mut [Call], trip: u64) -> Vec<(Vec<u64>, u64)> {
+        let mut order = Order::new(trip);
+        threads.iter().for_each(|thread| order.thread(thread));
+        calls.iter_mut().for_each(|call| order.call(call));
+        calls.iter().map(|call| (call.after.clone(), call.think)).collect()
+    }
+
+    fn on(op: Op, thread: u32, (start, end): (u64, u64), file: u64) -> Call {
+        Call { file: Some(file), ..Call::new(op, thread, start, end) }
+    }
+
+    #[test]
+    fn a_thread_waits_for_itself_and_thinks_in_between() {
+        let mut calls = [on(Op::Write, 1, (5, 10), 3), on(Op::Write, 1, (17, 20), 4)];
+        let found = ordered(&[thread(1, 1, None)], &mut calls, 4);
+        assert_eq!(found, [(vec![], 5), (vec![1], 3)]);
+    }
+
+    #[test]
+    fn a_files_calls_follow_one_another_unless_both_read() {
+        let threads = [1, 2, 3].map(|n| thread(n, n, None));
+        let mut calls = [
+            on(Op::Write, 1, (0, 10), 3),
+            on(Op::Read, 2, (12, 20), 3),
+            on(Op::Read, 3, (13, 30), 3),
+            on(Op::Write, 1, (25, 40), 3),
+            on(Op::Write, 2, (50, 60), 3),
+        ];
+        let found = ordered(&threads, &mut calls, 0);
+        assert_eq!(found[1], (vec![1], 2));
+        assert_eq!(found[2], (vec![2], 3));
+        // The second read had not ended when it began.
+        assert_eq!(found[3], (vec![2, 3], 5));
+        assert_eq!(found[4], (vec![1, 3], 10));
+    }
+
+    #[test]
+    fn calls_at_the_same_time_are_both_waited_for() {
+        let threads = [1, 2, 3].map(|n| thread(n, n, None));
+        let mut calls = [
+            on(Op::Write, 1, (0, 100), 3),
+            on(Op::Write, 2, (10, 50), 3),
+            on(Op::Read, 3, (120, 130), 3),
+        ];
+        let found = ordered(&threads, &mut calls, 0);
+        assert_eq!(found[2], (vec![1, 2], 20));
+    }
+
+    #[test]
+    fn names_have_generations() {
+        let threads = [1, 2].map(|n| thread(n, n, None));
+        let named = |op, thread, time, file| Call {
+            dir: Some(0),
+            name: "n".into(),
+            ..on(op, thread, time, file)
+        };
+        let mut calls = [
+            named(Op::Create, 1, (0, 1), 5),
+            named(Op::Lookup, 2, (2, 3), 5),
+            named(Op::Unlink, 1, (4, 5), 5),
+            named(Op::Create, 2, (6, 7), 6),
+        ];
+        let found = ordered(&threads, &mut calls, 0);
+        assert_eq!(found.map(|f| f.0), [vec![], vec![1], vec![1, 2], vec![1, 2]]);
+    }
+
+    trait MapAll<T> {
+        fn map<U>(self, of: impl FnMut(T) -> U) -> Vec<U>;
+    }
+
+    impl<T> MapAll<T> for Vec<T> {
+        fn map<U>(self, of: impl FnMut(T) -> U) -> Vec<U> {
+            self.into_iter().map(of).collect()
+        }
+    }
+
+    #[test]
+    fn processes_begin_after_and_are_waited_for() {
+        let threads = [thread(1, 1, None), thread(2, 2, Some(1))];
+        let mut calls = [
+            on(Op::Write, 1, (0, 10), 3),
+            on(Op::Write, 2, (20, 30), 4),
+            on(Op::Write, 2, (40, 50), 4),
+            on(Op::Write, 1, (60, 70), 3),
+            // It has made calls since: it waits no more.
+            on(Op::Write, 1, (80, 90), 3),
+        ];
+        let found = ordered(&threads, &mut calls, 0);
+        let after: Vec<Vec<u64>> = found.map(|f| f.0);
+        assert_eq!(after, [vec![], vec![1], vec![1], vec![1, 3], vec![1]]);
+    }
+}

@@ -1,0 +1,237 @@
+//! Reads a trace, line by line, in bounded memory. Whatever the file says, nothing is believed
+//! before it was looked at.
+
+use std::collections::HashSet;
+use std::io::{BufRead, Read};
+
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+use crate::error::{Result, TraceError};
+use crate::format::{Call, End, Entry, FORMAT, Header, Op, ROOT, VERSION, name_bytes};
+
+/// Text of one frame, at most, in bytes: ours have one mebibyte.
+const FRAME_MAX: u64 = 64 << 20;
+/// Where bytes of a file are, at most (as ext4's files).
+pub(crate) const BYTES_MAX: u64 = 1 << 44;
+/// Bytes of one call, at most (the kernel's MAX_RW_COUNT is less).
+pub(crate) const LEN_MAX: u64 = 1 << 31;
+/// A time since the beginning, at most: a year, in ns.
+pub(crate) const TIME_MAX: u64 = 365 * 24 * 3600 * 1_000_000_000;
+
+/// A trace that is read.
+pub struct TraceReader<R: BufRead> {
+    source: R,
+    header: Header,
+    /// What is left of the frame.
+    text: std::io::Cursor<Vec<u8>>,
+    /// Of the last line read, from 1.
+    line: u64,
+    calls: u64,
+    last_start: u64,
+    threads: HashSet<u32>,
+    end: Option<End>,
+    is_partial: bool,
+}
+
+impl<R: BufRead> TraceReader<R> {
+    /// Begins to read one. `partial`: one that was cut off is read as far as it goes.
+    ///
+    /// # Errors
+    /// It is none, or of another version.
+    pub fn new(source: R, partial: bool) -> Result<TraceReader<R>> {
+        let header = Header {
+            format: String::new(),
+            version: 0,
+            source: crate::format::Source::Record,
+            program: Vec::new(),
+            trip: None,
+            direct: false,
+            names: crate::format::Names::Kept,
+            not_seen: Vec::new(),
+        };
+        let mut reader = TraceReader {
+            source,
+            header,
+            text: std::io::Cursor::default(),
+            line: 0,
+            calls: 0,
+            last_start: 0,
+            threads: HashSet::new(),
+            end: None,
+            is_partial: partial,
+        };
+        let not = |what: String| TraceError::NotATrace(what);
+        let first = reader.next_line().map_err(|e| not(e.to_string()))?;
+        let first = first.ok_or_else(|| not("it is empty".into()))?;
+        let value: serde_json::Value = serde_json::from_str(&first)
+            .map_err(|e| not(format!("its first line is no JSON ({e})")))?;
+        if value.get("format").and_then(|f| f.as_str()) != Some(FORMAT) {
+            return Err(not(format!("its first line does not say \"format\":\"{FORMAT}\"")));
+        }
+        match value.get("version").and_then(serde_json::Value::as_u64) {
+            Some(version) if version == u64::from(VERSION) => {}
+            Some(version) => {
+                return Err(TraceError::Version {
+                    found: u32::try_from(version).unwrap_or(u32::MAX),
+                });
+            }
+            None => return Err(not("its first line has no version".into())),
+        }
+        reader.header = serde_json::from_value(value)
+            .map_err(|e| TraceError::Line { line: 1, what: e.to_string() })?;
+        Ok(reader)
+    }
+
+    /// The first line.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The last line; `None`: it was not read yet, or it is not there.
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// The next line; `None` at the end.
+    ///
+    /// # Errors
+    /// It is cut off, damaged, or says what cannot be.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>> {
+        if self.end.is_some() {
+            return Ok(None);
+        }
+        let text = match self.next_line() {
+            Ok(Some(text)) => text,
+            Ok(None) | Err(TraceError::Damaged(_)) if self.is_partial => return Ok(None),
+            Ok(None) => return Err(TraceError::CutOff { calls: self.calls }),
+            Err(e) => return Err(e),
+        };
+        let line = self.line;
+        let wrong = |what: String| TraceError::Line { line, what };
+        let entry: Entry = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        self.check(&entry).map_err(wrong)?;
+        if let Entry::End(end) = &entry {
+            self.end = Some(*end);
+            if self.next_line()?.is_some() {
+                return Err(TraceError::Line {
+                    line: self.line,
+                    what: "follows the last line".into(),
+                });
+            }
+        }
+        Ok(Some(entry))
+    }
+
+    fn next_line(&mut self) -> Result<Option<String>> {
+        let mut text = String::new();
+        loop {
+            let read = self.text.read_line(&mut text);
+            read.map_err(|_| TraceError::Damaged(format!("line {} is not UTF-8", self.line + 1)))?;
+            if text.ends_with('\n') {
+                self.line += 1;
+                text.pop();
+                return Ok(Some(text));
+            }
+            if !self.next_frame()? {
+                return match text.is_empty() {
+                    true => Ok(None),
+                    false => Err(TraceError::Damaged("its last line is not whole".into())),
+                };
+            }
+        }
+    }
+
+    /// Unpacks the next frame; whether there is one.
+    fn next_frame(&mut self) -> Result<bool> {
+        if self.source.fill_buf()?.is_empty() {
+            return Ok(false);
+        }
+        let damaged = |what: String| TraceError::Damaged(what);
+        let after = format!("after line {}", self.line);
+        let mut text = std::mem::take(&mut self.text).into_inner();
+        text.clear();
+        let unpacked = StreamingDecoder::new(&mut self.source)
+            .map_err(|e| damaged(format!("what is {after} is not zstd ({e})")))?;
+        let mut bounded = unpacked.take(FRAME_MAX + 1);
+        bounded.read_to_end(&mut text).map_err(|e| damaged(format!("{after}: {e}")))?;
+        if text.len() as u64 > FRAME_MAX {
+            return Err(damaged(format!("{after} is a frame of more than {FRAME_MAX} bytes")));
+        }
+        let decoder: FrameDecoder = bounded.into_inner().into_frame_decoder();
+        let (said, found) = (decoder.get_checksum_from_data(), decoder.get_calculated_checksum());
+        if said.is_some() && said != found {
+            return Err(damaged(format!("{after}: a checksum does not fit")));
+        }
+        self.text = std::io::Cursor::new(text);
+        Ok(true)
+    }
+
+    /// Looks at an entry, before anybody believes it.
+    fn check(&mut self, entry: &Entry) -> Result<(), String> {
+        match entry {
+            Entry::Thread(thread) => {
+                if !self.threads.insert(thread.thread) {
+                    return Err(format!("thread {} is told twice", thread.thread));
+                }
+                Ok(())
+            }
+            Entry::File(file) => {
+                is_name(&file.name, file.dir.is_some())?;
+                if (file.file == ROOT) != file.dir.is_none() {
+                    return Err("a file has a folder, and the root has none".into());
+                }
+                within(file.size, BYTES_MAX, "size")
+            }
+            Entry::Call(call) => self.check_call(call),
+            Entry::End(end) if end.calls != self.calls => {
+                Err(format!("it says {} calls, there are {}", end.calls, self.calls))
+            }
+            Entry::End(end) => within(end.at, TIME_MAX, "at"),
+        }
+    }
+
+    fn check_call(&mut self, call: &Call) -> Result<(), String> {
+        if !self.threads.contains(&call.thread) {
+            return Err(format!("thread {} was not told before", call.thread));
+        }
+        if call.end < call.start || call.start < self.last_start {
+            return Err("calls are in the order of their starts, and end later".into());
+        }
+        within(call.end, TIME_MAX, "end")?;
+        within(call.think, TIME_MAX, "think")?;
+        within(call.offset, BYTES_MAX, "offset")?;
+        let bytes = if matches!(call.op, Op::Read | Op::Write) { LEN_MAX } else { BYTES_MAX };
+        within(call.len, bytes, "len")?;
+        if call.zeros > 100 || call.saves > 100 {
+            return Err("a share is more than 100 %".into());
+        }
+        // An edge to itself or to a later call would be a circle.
+        if let Some(n) = call.after.iter().find(|n| **n == 0 || **n > self.calls) {
+            return Err(format!("it waits for the call {n} before it, which is not one"));
+        }
+        is_name(&call.name, call.dir.is_some())?;
+        if call.op != Op::Symlink {
+            is_name(&call.to, call.to_dir.is_some())?;
+        }
+        (self.last_start, self.calls) = (call.start, self.calls + 1);
+        Ok(())
+    }
+}
+
+fn within(n: u64, most: u64, what: &str) -> Result<(), String> {
+    if n <= most { Ok(()) } else { Err(format!("`{what}` is {n}, more than {most}")) }
+}
+
+/// A name in a folder, or none where there is no folder.
+fn is_name(text: &str, is_in_folder: bool) -> Result<(), String> {
+    let bytes = name_bytes(text).ok_or_else(|| format!("`{text}` is no name"))?;
+    let is_dots = matches!(&bytes[..], b"." | b"..");
+    let fits =
+        !bytes.is_empty() && bytes.len() <= 255 && !bytes.contains(&b'/') && !bytes.contains(&0);
+    match (is_in_folder, fits && !is_dots) {
+        (true, true) => Ok(()),
+        (false, _) if bytes.is_empty() => Ok(()),
+        (true, false) => Err(format!("`{text}` is no name in a folder")),
+        (false, _) => Err(format!("`{text}` is a name without a folder")),
+    }
+}

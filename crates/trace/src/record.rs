@@ -1,0 +1,585 @@
+//! Notes the calls that pass through to a file system.
+
+mod contents;
+mod files;
+mod probe;
+mod queue;
+mod threads;
+
+use std::collections::HashMap;
+use std::hash::RandomState;
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use steadfast_runtime::{Nanos, now, requester};
+use steadfast_vfs::{
+    Attr, DirBlock, Dirent, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
+    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
+};
+
+use self::files::Files;
+use self::probe::Below;
+use self::queue::{Finished, Queue};
+use self::threads::Threads;
+use crate::format::{Call, Flag, Header, Names, Op, Trip, name_text};
+
+pub use self::queue::Recorded;
+
+/// The kernel's own, which write back what programs have left.
+const KERNEL: u32 = 0;
+/// Requests to write have this many bytes at most; longer calls come in pieces.
+const PIECE: u64 = 1 << 20;
+
+/// A file system whose calls are noted. In real time only.
+pub struct RecordedFs {
+    next: Arc<dyn FileSystem>,
+    began: Nanos,
+    names: Names,
+    key: RandomState,
+    seen: Mutex<Seen>,
+    queue: Queue,
+    below: Below,
+}
+
+struct Seen {
+    /// Of the next call, in the order of their beginnings.
+    number: u64,
+    files: Files,
+    threads: Threads,
+    opened: HashMap<Fh, Opened>,
+    /// The last write of each thread: its handle, its end, and whether more of it may come.
+    writes: HashMap<u32, (Fh, u64, bool)>,
+    /// Names that were listed: whoever is told of them may go on by their numbers.
+    listed: HashMap<Ino, (Ino, Vec<u8>)>,
+}
+
+#[derive(Clone, Copy)]
+struct Opened {
+    ino: Ino,
+    flags: OpenFlags,
+}
+
+/// A call that has begun.
+struct Begun {
+    number: u64,
+    call: Call,
+}
+
+impl RecordedFs {
+    /// Notes the calls to `next`, and writes them to `out`. The header's trip is set later.
+    ///
+    /// # Errors
+    /// The file system does not show its root; there is no thread.
+    pub fn new(
+        next: Arc<dyn FileSystem>,
+        out: Box<dyn Write + Send>,
+        header: Header,
+    ) -> crate::Result<RecordedFs> {
+        let mut files = Files::default();
+        let root = next.getattr(next.root())?;
+        files.known(&root);
+        let names = header.names;
+        let queue = Queue::new(out, header)?;
+        let seen = Seen {
+            number: 0,
+            files,
+            threads: Threads::default(),
+            opened: HashMap::new(),
+            writes: HashMap::new(),
+            listed: HashMap::new(),
+        };
+        Ok(RecordedFs {
+            next,
+            began: now(),
+            names,
+            key: RandomState::new(),
+            seen: Mutex::new(seen),
+            queue,
+            below: Below::default(),
+        })
+    }
+
+    /// What a call costs on its way through a mount of this and back: `ask` is to ask the mount for
+    /// its space (statvfs(3)), as programs call it.
+    ///
+    /// # Errors
+    /// What `ask` says.
+    pub fn probe<E>(
+        &self,
+        ask: impl Fn() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Trip, E> {
+        self.below.probe(ask)
+    }
+
+    /// From here on calls are noted: what a trip costs is known.
+    pub fn begin(&self, trip: Option<Trip>) {
+        self.queue.begin(trip);
+    }
+
+    /// Writes what is left, and the last line.
+    ///
+    /// # Errors
+    /// The trace could not be written.
+    pub fn end(&self, status: Option<i32>, interrupted: bool) -> crate::Result<Recorded> {
+        self.queue.end(self.time(), status, interrupted)
+    }
+
+    fn time(&self) -> u64 {
+        u64::try_from(now().since(self.began).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // What is known is changed in single steps.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn name(&self, name: &[u8]) -> String {
+        match self.names {
+            Names::Kept => name_text(name),
+            Names::Hashed => files::hashed(&self.key, name),
+        }
+    }
+
+    /// A call begins.
+    fn start(&self, op: Op) -> Begun {
+        let requester = requester();
+        let kernel = requester.is_some_and(|r| r.write_back);
+        let thread = requester.filter(|_| !kernel).map_or(KERNEL, |r| r.thread);
+        let mut seen = self.seen();
+        let number = seen.number;
+        seen.number += 1;
+        if let Some(told) = seen.threads.told(thread) {
+            self.queue.thread(number, told);
+        }
+        let mut call = Call::new(op, thread, self.time(), 0);
+        call.kernel = kernel;
+        Begun { number, call }
+    }
+
+    /// It has returned.
+    fn finish<T>(
+        &self,
+        begun: Begun,
+        answer: &Result<T>,
+        more: impl FnOnce(&T, &mut Call, &mut Seen),
+    ) {
+        let Begun { number, mut call } = begun;
+        call.end = self.time();
+        match answer {
+            Ok(answer) => more(answer, &mut call, &mut self.seen()),
+            Err(e) => call.result = -i64::from(e.errno()),
+        }
+        self.queue.call(Finished { number, call });
+    }
+
+    /// A call about an inode that is known, or known from a listing.
+    fn on_inode(&self, op: Op, ino: Ino) -> Begun {
+        let known = self.seen().files.number(ino);
+        let file = known.or_else(|| self.file_of(&self.next.getattr(ino).ok()?));
+        let mut begun = self.start(op);
+        begun.call.file = file;
+        begun
+    }
+
+    /// A call about a name.
+    fn on_name(&self, op: Op, dir: Ino, name: &[u8]) -> Begun {
+        let text = self.name(name);
+        let mut begun = self.on_inode(op, dir);
+        (begun.call.dir, begun.call.name) = (begun.call.file.take(), text);
+        begun
+    }
+
+    /// A call on an open file.
+    fn on_handle(&self, op: Op, fh: Fh) -> Begun {
+        let ino = self.seen().opened.get(&fh).map(|opened| opened.ino);
+        let mut begun = match ino {
+            Some(ino) => self.on_inode(op, ino),
+            None => self.start(op),
+        };
+        begun.call.handle = Some(fh.0);
+        begun
+    }
+
+    /// The number of a file that was there before; its first state is told.
+    fn file_of(&self, attr: &Attr) -> Option<u64> {
+        let seen = self.seen();
+        if let Some(number) = seen.files.same(attr) {
+            return Some(number);
+        }
+        let (dir, name) = seen.listed.get(&attr.ino).cloned()?;
+        drop(seen);
+        Some(self.found(attr, dir, &name))
+    }
+
+    /// A name leads to this: what it is in the trace.
+    fn found(&self, attr: &Attr, dir: Ino, name: &[u8]) -> u64 {
+        let target = match attr.kind {
+            FileType::Symlink => self.next.readlink(attr.ino).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let mut seen = self.seen();
+        if let Some(number) = seen.files.same(attr) {
+            return number;
+        }
+        let number = seen.files.known(attr);
+        let state = files::state(attr, number, seen.files.number(dir), self.name(name), &target);
+        let at = seen.number;
+        self.queue.file(at, state);
+        number
+    }
+
+    /// Something is made, under a name.
+    fn made<T>(
+        &self,
+        mut begun: Begun,
+        answer: Result<T>,
+        of: impl FnOnce(&T) -> (Attr, Option<(Fh, OpenFlags)>),
+    ) -> Result<T> {
+        begun.call.file = None;
+        self.finish(begun, &answer, |made, call, seen| {
+            let (attr, opened) = of(made);
+            call.file = Some(seen.files.known(&attr));
+            if let Some((fh, flags)) = opened {
+                call.handle = Some(fh.0);
+                seen.opened.insert(fh, Opened { ino: attr.ino, flags });
+            }
+        });
+        answer
+    }
+
+    /// A name goes.
+    fn removed(
+        &self,
+        op: Op,
+        (dir, name): (Ino, &[u8]),
+        call: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let file = self.next.lookup(dir, name).ok().map(|attr| self.found(&attr, dir, name));
+        let mut begun = self.on_name(op, dir, name);
+        begun.call.file = file;
+        let answer = call();
+        self.finish(begun, &answer, |(), _, _| ());
+        answer
+    }
+
+    fn wrote(
+        &self,
+        (fh, offset): (Fh, u64),
+        (data, how): (&Bytes, OpenFlags),
+        write: impl FnOnce() -> Result<usize>,
+    ) -> Result<usize> {
+        let opened = self.seen().opened.get(&fh).copied();
+        let appends = opened.is_some_and(|o| o.flags.contains(OpenFlags::APPEND));
+        let end = || self.next.getattr(opened?.ino).ok().map(|attr| attr.size);
+        let from = if appends { end().unwrap_or(offset) } else { offset };
+        let mut begun = self.on_handle(Op::Write, fh);
+        let call = &mut begun.call;
+        (call.offset, call.len) = (from, data.len() as u64);
+        call.flags = files::flags(how & OpenFlags::BY_CALL);
+        if appends {
+            call.flags.push(Flag::Append);
+        }
+        let thread = call.thread;
+        if !call.kernel {
+            let mut seen = self.seen();
+            let last = seen.writes.get(&thread);
+            call.part = last.is_some_and(|last| *last == (fh, from, true));
+            // Of a call of more than a request there is more to come; one that is as long by
+            // chance makes the next one a part of it.
+            let goes_on = call.len + 4096 > PIECE;
+            seen.writes.insert(thread, (fh, from + call.len, goes_on));
+        }
+        let answer = write();
+        (begun.call.zeros, begun.call.saves) = contents::shares(data);
+        self.finish(begun, &answer, |written, call, _| call.result = *written as i64);
+        answer
+    }
+
+    fn synced(&self, op: Op, fh: Fh, sync: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut begun = self.on_handle(op, fh);
+        let mut seen = self.seen();
+        let durable = OpenFlags::SYNC | OpenFlags::DSYNC;
+        let opened = seen.opened.get(&fh).is_some_and(|o| o.flags.intersects(durable));
+        // The kernel's own, after a write: at once, by the same thread.
+        let wrote = seen.writes.remove(&begun.call.thread).is_some_and(|last| last.0 == fh);
+        begun.call.part = opened && wrote;
+        drop(seen);
+        let answer = sync();
+        self.finish(begun, &answer, |(), _, _| ());
+        answer
+    }
+
+    fn changed<T>(&self, begun: Begun, change: impl FnOnce() -> Result<T>) -> Result<T> {
+        let answer = change();
+        self.finish(begun, &answer, |_, _, _| ());
+        answer
+    }
+
+    fn read_from(
+        &self,
+        (fh, offset, len): (Fh, u64, usize),
+        read: impl FnOnce() -> Result<Bytes>,
+    ) -> Result<Bytes> {
+        let mut begun = self.on_handle(Op::Read, fh);
+        (begun.call.offset, begun.call.len) = (offset, len as u64);
+        let answer = read();
+        self.finish(begun, &answer, |data, call, _| call.result = data.len() as i64);
+        answer
+    }
+}
+
+/// Calls of which nothing is noted, as the file system below has them.
+macro_rules! pass_on {
+    ($($call:ident($($arg:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {$(
+        fn $call(&self, $($arg: $type),*) $(-> $answer)? {
+            self.next.$call($($arg),*)
+        }
+    )*};
+}
+
+impl FileSystem for RecordedFs {
+    pass_on! {
+        root() -> Ino;
+        names_have_one_spelling() -> bool;
+        getattr(ino: Ino) -> Result<Attr>;
+        hold_number(ino: Ino);
+        let_go(ino: Ino, holds: u64) -> bool;
+        let_go_all();
+        by_number(ino: Ino) -> Result<Attr>;
+        readlink(ino: Ino) -> Result<Vec<u8>>;
+        flush(fh: Fh) -> Result<()>;
+        readdir_block(dir: Ino, from: u64) -> Result<Option<DirBlock>>;
+        forget_inode(ino: Ino);
+        seek(fh: Fh, offset: u64, to: SeekTo) -> Result<u64>;
+        extents(ino: Ino, offset: u64, len: u64) -> Result<Vec<FileExtent>>;
+        getxattr(ino: Ino, name: &[u8]) -> Result<Vec<u8>>;
+        listxattr(ino: Ino) -> Result<Vec<Vec<u8>>>;
+        inode_flags(ino: Ino) -> Result<u32>;
+        project(ino: Ino) -> Result<u32>;
+        label() -> Result<Vec<u8>>;
+        set_label(label: &[u8]) -> Result<()>;
+        transact_policy() -> Result<TransactPolicy>;
+        set_transact_policy(policy: TransactPolicy) -> Result<()>;
+        begin_group() -> Result<()>;
+        end_group(commit: bool) -> Result<()>;
+        rollback() -> Result<()>;
+        shutdown(how: Shutdown) -> Result<()>;
+    }
+
+    fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Attr> {
+        if matches!(name, b"." | b"..") {
+            return self.next.lookup(dir, name);
+        }
+        let begun = self.on_name(Op::Lookup, dir, name);
+        let answer = self.next.lookup(dir, name);
+        let file = answer.as_ref().ok().map(|attr| self.found(attr, dir, name));
+        self.finish(begun, &answer, |_, call, _| call.file = file);
+        answer
+    }
+
+    fn statfs(&self) -> Result<StatFs> {
+        self.below.time(|| self.next.statfs())
+    }
+
+    fn hold(&self, ino: Ino) -> Result<Attr> {
+        match self.next.hold(ino) {
+            // Known by its number from a listing only.
+            Err(FsError::NotFound) => {
+                let listed = self.seen().listed.get(&ino).cloned();
+                let (dir, name) = listed.ok_or(FsError::NotFound)?;
+                self.next.lookup(dir, &name)
+            }
+            held => held,
+        }
+    }
+
+    fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
+        let op = if set.size.is_some() { Op::Truncate } else { Op::Attributes };
+        let mut begun = self.on_inode(op, ino);
+        begun.call.offset = set.size.unwrap_or(0);
+        self.changed(begun, || self.next.setattr(ino, set))
+    }
+
+    fn create(&self, dir: Ino, name: &[u8], node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
+        let mut begun = self.on_name(Op::Create, dir, name);
+        begun.call.flags = files::flags(flags);
+        let answer = self.next.create(dir, name, node, flags);
+        self.made(begun, answer, |(attr, fh)| (*attr, Some((*fh, flags))))
+    }
+
+    fn mkdir(&self, dir: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
+        let begun = self.on_name(Op::Mkdir, dir, name);
+        let answer = self.next.mkdir(dir, name, node);
+        self.made(begun, answer, |attr| (*attr, None))
+    }
+
+    fn symlink(&self, dir: Ino, name: &[u8], target: &[u8], node: NewNode) -> Result<Attr> {
+        let mut begun = self.on_name(Op::Symlink, dir, name);
+        begun.call.to = self.name(target);
+        let answer = self.next.symlink(dir, name, target, node);
+        self.made(begun, answer, |attr| (*attr, None))
+    }
+
+    fn mknod(&self, dir: Ino, name: &[u8], what: (FileType, u64), node: NewNode) -> Result<Attr> {
+        let begun = self.on_name(Op::Mknod, dir, name);
+        let answer = self.next.mknod(dir, name, what, node);
+        self.made(begun, answer, |attr| (*attr, None))
+    }
+
+    fn tmpfile(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
+        let mut begun = self.on_inode(Op::Tmpfile, dir);
+        begun.call.flags = files::flags(flags);
+        let answer = self.next.tmpfile(dir, node, flags);
+        self.made(begun, answer, |(attr, fh)| (*attr, Some((*fh, flags))))
+    }
+
+    fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
+        let text = self.name(name);
+        let folder = self.on_folder(dir);
+        let mut begun = self.on_inode(Op::Link, ino);
+        (begun.call.to_dir, begun.call.to) = (folder, text);
+        self.changed(begun, || self.next.link(ino, dir, name))
+    }
+
+    fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
+        self.removed(Op::Unlink, (dir, name), || self.next.unlink(dir, name))
+    }
+
+    fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
+        self.removed(Op::Rmdir, (dir, name), || self.next.rmdir(dir, name))
+    }
+
+    fn rename(&self, from: (Ino, &[u8]), to: (Ino, &[u8]), flags: RenameFlags) -> Result<()> {
+        let found = |(dir, name): (Ino, &[u8])| {
+            let attr = self.next.lookup(dir, name).ok()?;
+            Some(self.found(&attr, dir, name))
+        };
+        let file = found(from);
+        // What is replaced is a file of the trace, too.
+        found(to);
+        let exchange = flags.contains(RenameFlags::EXCHANGE);
+        let folder = self.on_folder(to.0);
+        let mut begun =
+            self.on_name(if exchange { Op::Exchange } else { Op::Rename }, from.0, from.1);
+        begun.call.file = file;
+        (begun.call.to_dir, begun.call.to) = (folder, self.name(to.1));
+        if flags.contains(RenameFlags::NO_REPLACE) {
+            begun.call.flags.push(Flag::NoReplace);
+        }
+        self.changed(begun, || self.next.rename(from, to, flags))
+    }
+
+    fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
+        let mut begun = self.on_inode(Op::Open, ino);
+        begun.call.flags = files::flags(flags);
+        let answer = self.next.open(ino, flags);
+        self.finish(begun, &answer, |fh, call, seen| {
+            call.handle = Some(fh.0);
+            seen.opened.insert(*fh, Opened { ino, flags });
+        });
+        answer
+    }
+
+    fn release(&self, fh: Fh) -> Result<()> {
+        let begun = self.on_handle(Op::Close, fh);
+        let answer = self.next.release(fh);
+        self.finish(begun, &answer, |(), _, _| ());
+        self.seen().opened.remove(&fh);
+        answer
+    }
+
+    fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<Bytes> {
+        self.read_from((fh, offset, len), || self.next.read(fh, offset, len))
+    }
+
+    fn read_as(&self, fh: Fh, offset: u64, len: usize, direct: bool) -> Result<Bytes> {
+        self.read_from((fh, offset, len), || self.next.read_as(fh, offset, len, direct))
+    }
+
+    fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
+        let how = self.seen().opened.get(&fh).map_or(OpenFlags::empty(), |opened| opened.flags);
+        self.wrote((fh, offset), (&data, how), || self.next.write(fh, offset, data.clone()))
+    }
+
+    fn write_as(&self, fh: Fh, offset: u64, data: Bytes, how: OpenFlags) -> Result<usize> {
+        let write = || self.next.write_as(fh, offset, data.clone(), how);
+        self.wrote((fh, offset), (&data, how), write)
+    }
+
+    fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
+        let op = if data_only { Op::Fdatasync } else { Op::Fsync };
+        self.synced(op, fh, || self.next.fsync(fh, data_only))
+    }
+
+    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<Dirent>> {
+        let mut begun = self.on_inode(Op::List, dir);
+        begun.call.offset = from;
+        let answer = self.next.readdir(dir, from);
+        self.finish(begun, &answer, |entries, call, seen| {
+            call.result = entries.len() as i64;
+            for entry in entries.iter().filter(|e| !matches!(&e.name[..], b"." | b"..")) {
+                if seen.files.number(entry.ino).is_none() {
+                    seen.listed.insert(entry.ino, (dir, entry.name.clone()));
+                }
+            }
+        });
+        answer
+    }
+
+    fn fsyncdir(&self, dir: Ino) -> Result<()> {
+        let begun = self.on_inode(Op::Fsyncdir, dir);
+        self.changed(begun, || self.next.fsyncdir(dir))
+    }
+
+    fn sync(&self) -> Result<()> {
+        let begun = self.start(Op::Sync);
+        self.changed(begun, || self.next.sync())
+    }
+
+    fn transact(&self) -> Result<()> {
+        let begun = self.start(Op::Sync);
+        self.changed(begun, || self.next.transact())
+    }
+
+    fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
+        let op = match what {
+            Fallocate::Allocate { keep_size: false } => Op::Allocate,
+            Fallocate::Allocate { keep_size: true } => Op::Reserve,
+            Fallocate::PunchHole => Op::Punch,
+            Fallocate::ZeroRange { .. } => Op::Zero,
+            Fallocate::CollapseRange => Op::Collapse,
+            Fallocate::InsertRange => Op::Insert,
+        };
+        let mut begun = self.on_handle(op, fh);
+        (begun.call.offset, begun.call.len) = (offset, len);
+        self.changed(begun, || self.next.fallocate(fh, what, offset, len))
+    }
+
+    fn setxattr(&self, ino: Ino, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
+        let begun = self.on_inode(Op::Attributes, ino);
+        self.changed(begun, || self.next.setxattr(ino, name, value, how))
+    }
+
+    fn removexattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
+        let begun = self.on_inode(Op::Attributes, ino);
+        self.changed(begun, || self.next.removexattr(ino, name))
+    }
+
+    fn set_inode_flags(&self, ino: Ino, flags: u32) -> Result<()> {
+        let begun = self.on_inode(Op::Attributes, ino);
+        self.changed(begun, || self.next.set_inode_flags(ino, flags))
+    }
+
+    fn set_project(&self, ino: Ino, project: u32) -> Result<()> {
+        let begun = self.on_inode(Op::Attributes, ino);
+        self.changed(begun, || self.next.set_project(ino, project))
+    }
+}
+
+impl RecordedFs {
+    fn on_folder(&self, dir: Ino) -> Option<u64> {
+        let known = self.seen().files.number(dir);
+        known.or_else(|| self.file_of(&self.next.getattr(dir).ok()?))
+    }
+}

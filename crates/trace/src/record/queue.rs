@@ -1,0 +1,180 @@
+//! From the threads that serve calls to the file: one thread puts them in order, finds what each
+//! waited for, and writes.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::error::{Result, TraceError};
+use crate::format::{Call, End, Entry, FileState, Header, Thread, Trip};
+use crate::order::Order;
+use crate::writer::TraceWriter;
+
+/// So many are on their way to the file, at most: who makes calls faster waits.
+const ON_THE_WAY: usize = 1 << 16;
+
+/// A call, and its place in the order of all.
+pub(super) struct Finished {
+    pub number: u64,
+    pub call: Call,
+}
+
+enum Message {
+    Begin(Option<Trip>),
+    /// To be told before the call of this number.
+    Thread(u64, Thread),
+    File(u64, FileState),
+    Call(Finished),
+    End(End),
+}
+
+/// What was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    /// How many calls.
+    pub calls: u64,
+    /// When the program ended, in ns since the beginning.
+    pub at: u64,
+}
+
+type Writing = JoinHandle<Result<Recorded>>;
+
+/// The way to the file.
+pub(super) struct Queue {
+    way: SyncSender<Message>,
+    writing: Mutex<Option<Writing>>,
+}
+
+impl Queue {
+    pub fn new(out: Box<dyn Write + Send>, header: Header) -> Result<Queue> {
+        let (way, messages) = sync_channel(ON_THE_WAY);
+        let write = move || Ordered::write(&messages, out, header);
+        let thread = std::thread::Builder::new().name("trace".into()).spawn(write)?;
+        Ok(Queue { way, writing: Mutex::new(Some(thread)) })
+    }
+
+    // OK to ignore in all of these: a thread that is gone has failed, and `end` says why.
+
+    pub fn begin(&self, trip: Option<Trip>) {
+        let _ = self.way.send(Message::Begin(trip));
+    }
+
+    pub fn thread(&self, before: u64, thread: Thread) {
+        let _ = self.way.send(Message::Thread(before, thread));
+    }
+
+    pub fn file(&self, before: u64, file: FileState) {
+        let _ = self.way.send(Message::File(before, file));
+    }
+
+    pub fn call(&self, call: Finished) {
+        let _ = self.way.send(Message::Call(call));
+    }
+
+    pub fn end(&self, at: u64, status: Option<i32>, interrupted: bool) -> Result<Recorded> {
+        let _ = self.way.send(Message::End(End { calls: 0, at, status, interrupted }));
+        let thread = self.writing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let failed = || TraceError::File(std::io::Error::other("the thread that writes is gone"));
+        thread.ok_or_else(failed)?.join().map_err(|_| failed())?
+    }
+}
+
+/// What is to be written, in order.
+#[derive(Default)]
+struct Ordered {
+    /// Of calls that have begun after one that has not returned.
+    waiting: BTreeMap<u64, Vec<Entry>>,
+    finished: BTreeMap<u64, Call>,
+    /// The number of the next call to be written.
+    next: u64,
+    /// Calls before this were made before the recording began: only what they found is kept.
+    first: Option<u64>,
+    /// When the first one began.
+    start: u64,
+}
+
+impl Ordered {
+    fn write(
+        messages: &Receiver<Message>,
+        out: Box<dyn Write + Send>,
+        mut header: Header,
+    ) -> Result<Recorded> {
+        let (mut ordered, mut output) = (Ordered::default(), None);
+        let mut out = Some(out);
+        while let Ok(message) = messages.recv() {
+            match message {
+                Message::Begin(trip) => {
+                    header.trip = trip;
+                    let order = Order::new(trip.map_or(0, |trip| trip.median_ns));
+                    let out = out.take().ok_or_else(|| std::io::Error::other("begun twice"))?;
+                    output = Some((TraceWriter::new(out, &header)?, order));
+                    ordered.first = Some(ordered.highest());
+                }
+                Message::Thread(before, thread) => ordered.add(before, Entry::Thread(thread)),
+                Message::File(before, file) => ordered.add(before, Entry::File(file)),
+                Message::Call(Finished { number, call }) => {
+                    drop(ordered.finished.insert(number, call))
+                }
+                Message::End(end) => {
+                    let Some((mut writer, mut order)) = output else {
+                        return Err(std::io::Error::other("nothing was begun").into());
+                    };
+                    // Those that have not returned leave gaps.
+                    while let Some(number) = ordered.finished.keys().next().copied() {
+                        ordered.next = number;
+                        ordered.write_out(&mut writer, &mut order)?;
+                    }
+                    let at = end.at.saturating_sub(ordered.start);
+                    let calls = writer.calls();
+                    writer.end(End { at, ..end })?;
+                    return Ok(Recorded { calls, at });
+                }
+            }
+            if let Some((writer, order)) = &mut output {
+                ordered.write_out(writer, order)?;
+            }
+        }
+        Err(std::io::Error::other("the recording was given up").into())
+    }
+
+    fn highest(&self) -> u64 {
+        self.finished.keys().next_back().map_or(self.next, |number| number + 1)
+    }
+
+    fn add(&mut self, before: u64, entry: Entry) {
+        self.waiting.entry(before).or_default().push(entry);
+    }
+
+    /// Writes what is next, as far as all of it is known.
+    fn write_out(
+        &mut self,
+        writer: &mut TraceWriter<Box<dyn Write + Send>>,
+        order: &mut Order,
+    ) -> Result<()> {
+        while let Some(mut call) = self.finished.remove(&self.next) {
+            // What was told before this one, and before others that never returned.
+            let later = self.waiting.split_off(&(self.next + 1));
+            for entry in std::mem::replace(&mut self.waiting, later).into_values().flatten() {
+                if let Entry::Thread(thread) = &entry {
+                    order.thread(thread);
+                }
+                writer.add(&entry)?;
+            }
+            let counts = self.first.is_some_and(|first| self.next >= first);
+            self.next += 1;
+            if !counts {
+                continue;
+            }
+            if writer.calls() == 0 {
+                self.start = call.start;
+            }
+            call.start = call.start.saturating_sub(self.start);
+            call.end = call.end.saturating_sub(self.start);
+            order.call(&mut call);
+            writer.add(&Entry::Call(call))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,239 @@
+//! One call of a trace, made again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use steadfast_runtime::Mutex;
+use steadfast_vfs::{
+    Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, SetAttr,
+    SetTime,
+};
+
+use super::places::Places;
+use super::{Observer, Plan, content};
+use crate::format::{Call, Flag, Op, name_bytes};
+
+/// The files and handles of a replay: what each number of the trace is here.
+pub(super) struct Player {
+    fs: Arc<dyn FileSystem>,
+    observer: Arc<dyn Observer>,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    files: HashMap<u64, Ino>,
+    handles: HashMap<u64, (Fh, OpenFlags)>,
+    places: Places,
+}
+
+/// Why a call was not made, or what it returned.
+pub(super) enum Made {
+    /// As a trace has it.
+    Returned(i64),
+    /// Something that it needs is not there: what, in words.
+    Missing(&'static str),
+}
+
+type Done = Result<i64, FsError>;
+
+impl Player {
+    pub fn new(fs: &Arc<dyn FileSystem>, observer: Arc<dyn Observer>, plan: Plan) -> Player {
+        let Plan { files, places, .. } = plan;
+        let known = Known { files, handles: HashMap::new(), places };
+        Player { fs: Arc::clone(fs), observer, known: Mutex::new(known) }
+    }
+
+    /// Makes the call of this number.
+    pub fn make(&self, number: u64, call: &Call) -> Made {
+        let durable = OpenFlags::SYNC | OpenFlags::DSYNC;
+        if call.part && call.op.is_sync() || call.op == Op::Attributes && call.failed() {
+            // The write before it has done that; what failed without doing anything.
+            return Made::Returned(call.result);
+        }
+        let (paths, opened) = {
+            let known = self.known.lock();
+            let opened = call.handle.and_then(|handle| known.handles.get(&handle).copied());
+            (known.places.of(call), opened.map_or(OpenFlags::empty(), |(_, flags)| flags))
+        };
+        let tag = self.observer.begins(number, call, &paths);
+        let how = (opened | flags(call)) & OpenFlags::BY_CALL;
+        let done = self.done((number, tag, how), call);
+        let succeeded = matches!(done, Ok(Ok(_)));
+        if succeeded {
+            self.known.lock().places.after(call);
+        }
+        let durable = call.op == Op::Write && (opened | flags(call)).intersects(durable);
+        self.observer.ended(number, call, succeeded, durable);
+        let done = match done {
+            Ok(done) => done,
+            Err(missing) => return Made::Missing(missing),
+        };
+        Made::Returned(done.unwrap_or_else(|e| -i64::from(e.errno())))
+    }
+
+    /// Closes what is still open.
+    pub fn end(&self) {
+        for (fh, _) in std::mem::take(&mut self.known.lock().handles).into_values() {
+            // OK to ignore: the program has not closed it, either.
+            let _ = self.fs.release(fh);
+        }
+    }
+
+    fn file(&self, number: Option<u64>) -> Result<Ino, &'static str> {
+        let known = self.known.lock();
+        number.and_then(|n| known.files.get(&n)).copied().ok_or("the file is not there")
+    }
+
+    fn folder(&self, number: Option<u64>) -> Result<Ino, &'static str> {
+        self.file(number).map_err(|_| "the folder is not there")
+    }
+
+    fn handle(&self, call: &Call) -> Result<Fh, &'static str> {
+        let known = self.known.lock();
+        let opened = call.handle.and_then(|n| known.handles.get(&n));
+        opened.map(|(fh, _)| *fh).ok_or("the file is not open")
+    }
+
+    fn is(&self, call: &Call, ino: Ino) {
+        self.known.lock().files.extend(call.file.map(|file| (file, ino)));
+    }
+
+    fn opened(&self, call: &Call, fh: Fh) {
+        let opened = (fh, flags(call));
+        self.known.lock().handles.extend(call.handle.map(|handle| (handle, opened)));
+    }
+
+    fn done(
+        &self,
+        (number, tag, how): (u64, Option<u64>, OpenFlags),
+        call: &Call,
+    ) -> Result<Done, &'static str> {
+        let fs = &*self.fs;
+        let name = |text: &str| name_bytes(text).ok_or("the name is none");
+        let node = NewNode { mode: 0o644, ..NewNode::default() };
+        let zero = |done: Result<(), FsError>| done.map(|()| 0);
+        Ok(match call.op {
+            Op::Lookup => {
+                let found = fs.lookup(self.folder(call.dir)?, &name(&call.name)?);
+                found.map(|attr| self.is(call, attr.ino)).map(|()| 0)
+            }
+            Op::List => list(fs, self.file(call.file)?, call.offset),
+            Op::Open => {
+                let opened = fs.open(self.file(call.file)?, flags(call));
+                opened.map(|fh| self.opened(call, fh)).map(|()| 0)
+            }
+            Op::Create => {
+                let made = fs.create(self.folder(call.dir)?, &name(&call.name)?, node, flags(call));
+                made.map(|(attr, fh)| {
+                    self.is(call, attr.ino);
+                    self.opened(call, fh);
+                    0
+                })
+            }
+            Op::Tmpfile => {
+                let root = fs.root();
+                fs.tmpfile(root, node, flags(call)).map(|(attr, fh)| {
+                    self.is(call, attr.ino);
+                    self.opened(call, fh);
+                    0
+                })
+            }
+            Op::Close => {
+                let fh = self.handle(call)?;
+                if let Some(handle) = call.handle {
+                    self.known.lock().handles.remove(&handle);
+                }
+                zero(fs.flush(fh).and_then(|()| fs.release(fh)))
+            }
+            Op::Read => {
+                let read = fs.read(self.handle(call)?, call.offset, call.len as usize);
+                read.map(|data| data.len() as i64)
+            }
+            Op::Write => {
+                let fh = self.handle(call)?;
+                let tag = tag.unwrap_or(content::of_call(number));
+                let data = content::bytes(tag, call.offset, call.len);
+                fs.write_as(fh, call.offset, data, how).map(|written| written as i64)
+            }
+            Op::Fsync => zero(fs.fsync(self.handle(call)?, false)),
+            Op::Fdatasync => zero(fs.fsync(self.handle(call)?, true)),
+            Op::Fsyncdir => zero(fs.fsyncdir(self.file(call.file)?)),
+            Op::Sync => zero(fs.sync()),
+            Op::Truncate => {
+                let set = SetAttr { size: Some(call.offset), ..SetAttr::default() };
+                fs.setattr(self.file(call.file)?, set).map(|_| 0)
+            }
+            Op::Allocate | Op::Reserve | Op::Punch | Op::Zero | Op::Collapse | Op::Insert => {
+                let fh = self.handle(call)?;
+                zero(fs.fallocate(fh, range(call.op), call.offset, call.len))
+            }
+            Op::Mkdir => {
+                let node = NewNode { mode: 0o755, ..node };
+                let made = fs.mkdir(self.folder(call.dir)?, &name(&call.name)?, node);
+                made.map(|attr| self.is(call, attr.ino)).map(|()| 0)
+            }
+            Op::Rmdir => zero(fs.rmdir(self.folder(call.dir)?, &name(&call.name)?)),
+            Op::Unlink => zero(fs.unlink(self.folder(call.dir)?, &name(&call.name)?)),
+            Op::Rename | Op::Exchange => {
+                let (from, to) = (name(&call.name)?, name(&call.to)?);
+                let mut how = RenameFlags::empty();
+                how.set(RenameFlags::EXCHANGE, call.op == Op::Exchange);
+                how.set(RenameFlags::NO_REPLACE, call.has(Flag::NoReplace));
+                let (dir, to_dir) = (self.folder(call.dir)?, self.folder(call.to_dir)?);
+                zero(fs.rename((dir, &from), (to_dir, &to), how))
+            }
+            Op::Link => {
+                let to = name(&call.to)?;
+                fs.link(self.file(call.file)?, self.folder(call.to_dir)?, &to).map(|_| 0)
+            }
+            Op::Symlink => {
+                let (link, target) = (name(&call.name)?, name(&call.to)?);
+                let made = fs.symlink(self.folder(call.dir)?, &link, &target, node);
+                made.map(|attr| self.is(call, attr.ino)).map(|()| 0)
+            }
+            Op::Mknod => {
+                let made = fs.mknod(
+                    self.folder(call.dir)?,
+                    &name(&call.name)?,
+                    (FileType::Regular, 0),
+                    node,
+                );
+                made.map(|attr| self.is(call, attr.ino)).map(|()| 0)
+            }
+            Op::Attributes => {
+                let set = SetAttr { mtime: Some(SetTime::Now), ..SetAttr::default() };
+                fs.setattr(self.file(call.file)?, set).map(|_| 0)
+            }
+        })
+    }
+}
+
+/// Reads names from a position on, as one request for them does.
+fn list(fs: &dyn FileSystem, dir: Ino, from: u64) -> Done {
+    fs.readdir(dir, from).map(|entries| entries.len() as i64)
+}
+
+fn range(op: Op) -> Fallocate {
+    match op {
+        Op::Reserve => Fallocate::Allocate { keep_size: true },
+        Op::Punch => Fallocate::PunchHole,
+        Op::Zero => Fallocate::ZeroRange { keep_size: false },
+        Op::Collapse => Fallocate::CollapseRange,
+        Op::Insert => Fallocate::InsertRange,
+        _ => Fallocate::Allocate { keep_size: false },
+    }
+}
+
+fn flags(call: &Call) -> OpenFlags {
+    let of = |flag: &Flag| match flag {
+        Flag::Read => OpenFlags::READ,
+        Flag::Write => OpenFlags::WRITE,
+        Flag::Append => OpenFlags::APPEND,
+        Flag::Truncate => OpenFlags::TRUNCATE,
+        Flag::Direct => OpenFlags::DIRECT,
+        Flag::Dsync => OpenFlags::DSYNC,
+        Flag::Sync => OpenFlags::SYNC,
+        Flag::Exclusive | Flag::NoReplace => OpenFlags::empty(),
+    };
+    call.flags.iter().map(of).fold(OpenFlags::empty(), |all, one| all | one)
+}

@@ -1,0 +1,395 @@
+//! When each call is made.
+//!
+//! The trace is read a window ahead. A call is due when those that it waited for have returned, and
+//! the program has thought; of those that are due the one due first is made, by tasks of which there
+//! are as many as calls are under way at once.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io::BufRead;
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_runtime::{Condvar, JoinHandle, Mutex, Nanos, now, spawn};
+use steadfast_vfs::FileSystem;
+
+use super::calls::{Made, Player};
+use super::prepare::Plan;
+use super::{Observer, Pace, Replayed, TraceSource};
+use crate::error::{Result, TraceError};
+use crate::format::{Call, Entry, Op};
+use crate::reader::TraceReader;
+
+/// Calls that are read before the first of them has returned, at most. One that is further on
+/// cannot begin: with so many none has to wait for that.
+const AHEAD: usize = 4096;
+/// Of so many calls before those it is kept when they returned.
+const PAST: usize = 16 * AHEAD;
+/// Tasks, at most.
+const TASKS_MAX: usize = 256;
+
+/// A call that has not returned.
+struct Slot {
+    call: Option<Call>,
+    /// How many calls it still waits for.
+    waits_for: usize,
+    /// When the last one of those that have returned did.
+    after: Nanos,
+    /// Calls that wait for it.
+    waited_for_by: Vec<u64>,
+    returned: Option<Nanos>,
+}
+
+struct Board {
+    reader: TraceReader<Box<dyn BufRead + Send>>,
+    pace: Pace,
+    begun: Nanos,
+    /// The calls from number `first` on.
+    window: VecDeque<Slot>,
+    first: u64,
+    /// When, and which.
+    due: BinaryHeap<Reverse<(Nanos, u64)>>,
+    /// When the calls before those returned, the last of them last.
+    past: VecDeque<Nanos>,
+    is_read: bool,
+    idle: usize,
+    tasks: Vec<JoinHandle<()>>,
+    done: Replayed,
+    failed: Option<TraceError>,
+}
+
+struct Stage {
+    board: Mutex<Board>,
+    changed: Condvar,
+    player: Player,
+}
+
+/// Makes the calls of a trace, whose files of the beginning are there.
+///
+/// # Errors
+/// The trace cannot be read.
+pub fn replay(
+    trace: &Arc<dyn TraceSource>,
+    fs: &Arc<dyn FileSystem>,
+    (pace, observer): (Pace, Arc<dyn Observer>),
+    plan: Plan,
+) -> Result<Replayed> {
+    let begun = now();
+    let board = Board {
+        reader: trace.read()?,
+        pace,
+        begun,
+        window: VecDeque::new(),
+        first: 0,
+        due: BinaryHeap::new(),
+        past: VecDeque::new(),
+        is_read: false,
+        idle: 0,
+        tasks: Vec::new(),
+        done: Replayed::default(),
+        failed: None,
+    };
+    let player = Player::new(fs, observer, plan);
+    let stage = Arc::new(Stage { board: Mutex::new(board), changed: Condvar::new(), player });
+    work(&stage);
+    loop {
+        let Some(task) = stage.board.lock().tasks.pop() else { break };
+        task.join().unwrap_or_else(|panic| panic.resume());
+    }
+    stage.player.end();
+    let mut board = stage.board.lock();
+    if let Some(e) = board.failed.take() {
+        return Err(e);
+    }
+    Ok(std::mem::take(&mut board.done))
+}
+
+/// What one task does, until there is nothing left.
+fn work(stage: &Arc<Stage>) {
+    let mut board = stage.board.lock();
+    loop {
+        board.read_ahead();
+        let time = now();
+        let next = board.due.peek().map(|Reverse(due)| *due);
+        match next {
+            Some((at, number)) if at <= time || board.pace == Pace::FlatOut => {
+                board.due.pop();
+                let Some(call) = board.call_of(number) else { continue };
+                // Another one that is due has somebody, too.
+                if board.idle > 0 {
+                    stage.changed.notify_one();
+                } else if !board.due.is_empty() && board.tasks.len() + 1 < TASKS_MAX {
+                    let also = Arc::clone(stage);
+                    board.tasks.push(spawn("replay", move || work(&also)));
+                }
+                drop(board);
+                let began = now();
+                let made = stage.player.make(number, &call);
+                let ended = now();
+                board = stage.board.lock();
+                board.returned(number, &call, (began, ended), made);
+                if board.has_ended() {
+                    stage.changed.notify_all();
+                }
+            }
+            Some((at, _)) => {
+                board.idle += 1;
+                (board, _) = stage.changed.wait_timeout(board, at.since(time));
+                board.idle -= 1;
+            }
+            None if board.has_ended() => return,
+            None => {
+                board.idle += 1;
+                board = stage.changed.wait(board);
+                board.idle -= 1;
+            }
+        }
+    }
+}
+
+impl Board {
+    fn has_ended(&self) -> bool {
+        self.is_read && self.due.is_empty() && self.window.is_empty()
+    }
+
+    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+        let place = number.checked_sub(self.first)?;
+        self.window.get_mut(usize::try_from(place).ok()?)
+    }
+
+    fn call_of(&mut self, number: u64) -> Option<Call> {
+        self.slot(number)?.call.take()
+    }
+
+    /// Fills the window.
+    fn read_ahead(&mut self) {
+        while !self.is_read && self.window.len() < AHEAD {
+            match self.reader.next_entry() {
+                Ok(Some(Entry::Call(call))) => self.add(call),
+                Ok(Some(_)) => {}
+                Ok(None) => self.is_read = true,
+                Err(e) => {
+                    self.failed = Some(e);
+                    self.is_read = true;
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, call: Call) {
+        let number = self.first + self.window.len() as u64;
+        let (mut waits_for, mut after) = (0, self.begun);
+        for back in &call.after {
+            let Some(before) = number.checked_sub(*back) else { continue };
+            match self.slot(before) {
+                Some(slot) => match slot.returned {
+                    Some(returned) => after = after.max(returned),
+                    None => {
+                        slot.waited_for_by.push(number);
+                        waits_for += 1;
+                    }
+                },
+                None => after = after.max(self.past_of(before)),
+            }
+        }
+        let slot =
+            Slot { call: Some(call), waits_for, after, waited_for_by: Vec::new(), returned: None };
+        if waits_for == 0 {
+            self.due.push(Reverse((self.due_at(&slot), number)));
+        }
+        self.window.push_back(slot);
+    }
+
+    /// When a call before the window returned; one too long ago has no say.
+    fn past_of(&self, number: u64) -> Nanos {
+        let back = usize::try_from(self.first - number).unwrap_or(usize::MAX);
+        let place = self.past.len().checked_sub(back);
+        place.and_then(|place| self.past.get(place)).copied().unwrap_or(self.begun)
+    }
+
+    fn due_at(&self, slot: &Slot) -> Nanos {
+        let think = slot.call.as_ref().map_or(0, |call| call.think);
+        match self.pace {
+            Pace::Recorded => slot.after + Duration::from_nanos(think),
+            Pace::FlatOut => slot.after,
+        }
+    }
+
+    /// A call has returned: counts it, and sees what is due now.
+    fn returned(&mut self, number: u64, call: &Call, (began, ended): (Nanos, Nanos), made: Made) {
+        self.count(number, call, ended.since(began), made);
+        self.done.elapsed = self.done.elapsed.max(ended.since(self.begun));
+        let waiting = self.slot(number).map(|slot| {
+            slot.returned = Some(ended);
+            std::mem::take(&mut slot.waited_for_by)
+        });
+        for other in waiting.unwrap_or_default() {
+            let Some(slot) = self.slot(other) else { continue };
+            slot.waits_for -= 1;
+            slot.after = slot.after.max(ended);
+            if slot.waits_for > 0 {
+                continue;
+            }
+            // OK to index: it was there a moment ago.
+            let at = self.due_at(&self.window[(other - self.first) as usize]);
+            self.due.push(Reverse((at, other)));
+        }
+        while let Some(returned) = self.window.front().and_then(|slot| slot.returned) {
+            self.window.pop_front();
+            self.first += 1;
+            self.past.push_back(returned);
+            if self.past.len() > PAST {
+                self.past.pop_front();
+            }
+        }
+    }
+
+    fn count(&mut self, number: u64, call: &Call, took: Duration, made: Made) {
+        let done = &mut self.done;
+        let result = match made {
+            Made::Returned(result) => result,
+            Made::Missing(what) => {
+                return done.differences.add(number, format!("{}: {what}", call.op));
+            }
+        };
+        done.calls += 1;
+        done.times.entry(call.op).or_default().add(took);
+        match call.op {
+            Op::Read => done.bytes.0 += u64::try_from(result).unwrap_or(0),
+            Op::Write => done.bytes.1 += u64::try_from(result).unwrap_or(0),
+            _ => {}
+        }
+        if differs(call, result) {
+            let what =
+                format!("{}: {} recorded, {} now", call.op, words(call.result), words(result));
+            done.differences.add(number, what);
+        }
+    }
+}
+
+/// Whether a result is another one. How many names a request lists is the file system's affair.
+fn differs(call: &Call, result: i64) -> bool {
+    match call.op {
+        Op::List => (call.result < 0) != (result < 0),
+        _ => call.result != result,
+    }
+}
+
+fn words(result: i64) -> String {
+    match i32::try_from(-result) {
+        Ok(errno) if errno > 0 => std::io::Error::from_raw_os_error(errno).to_string(),
+        _ if result == 0 => "success".to_owned(),
+        _ => format!("{result} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::format::{End, Header, Names, Source, Thread, VERSION};
+    use crate::order::Order;
+    use crate::writer::TraceWriter;
+
+    fn header() -> Header {
+        Header {
+            format: crate::format::FORMAT.into(),
+            version: VERSION,
+            source: Source::Synthetic,
+            program: vec!["test".into()],
+            trip: None,
+            direct: false,
+            names: Names::Kept,
+            not_seen: Vec::new(),
+        }
+    }
+
+    fn trace(calls: Vec<Call>) -> Arc<dyn TraceSource> {
+        edited(calls, |_| ())
+    }
+
+    fn edited(calls: Vec<Call>, edit: impl Fn(&mut Call)) -> Arc<dyn TraceSource> {
+        let mut writer = TraceWriter::new(Vec::new(), &header()).unwrap();
+        let mut order = Order::new(0);
+        let mut threads: BTreeMap<u32, ()> = BTreeMap::new();
+        for mut call in calls {
+            if threads.insert(call.thread, ()).is_none() {
+                let thread = Thread {
+                    thread: call.thread,
+                    process: call.thread,
+                    parent: None,
+                    name: String::new(),
+                };
+                order.thread(&thread);
+                writer.add(&Entry::Thread(thread)).unwrap();
+            }
+            order.call(&mut call);
+            edit(&mut call);
+            writer.add(&Entry::Call(call)).unwrap();
+        }
+        let end = End { calls: 0, at: 0, status: Some(0), interrupted: false };
+        Arc::new(writer.end(end).unwrap())
+    }
+
+    #[test]
+    fn it_thinks_as_long_as_it_did() {
+        let folder = tempfile::tempdir().unwrap();
+        let fs: Arc<dyn FileSystem> = Arc::new(steadfast_vfs::HostFs::open(folder.path()).unwrap());
+        let named = |op, start, name: &str| Call {
+            dir: Some(0),
+            name: name.into(),
+            ..Call::new(op, 1, start, start + 10)
+        };
+        let create = Call { file: Some(1), handle: Some(1), ..named(Op::Create, 0, "a") };
+        let create = Call { flags: vec![crate::format::Flag::Write], ..create };
+        let write = |start, len| Call {
+            file: Some(1),
+            handle: Some(1),
+            len,
+            result: len as i64,
+            ..Call::new(Op::Write, 1, start, start + 10)
+        };
+        let second = 30_000_000;
+        let calls =
+            vec![create, write(20, 100), write(second, 50), named(Op::Unlink, second + 20, "b")];
+        let trace = trace(calls);
+        let (found, end) =
+            super::super::run(&trace, &fs, (Pace::Recorded, Arc::new(())), || Ok(())).unwrap();
+        assert_eq!((found.calls, end.calls, found.bytes), (4, 4, (0, 150)));
+        assert!(found.elapsed >= Duration::from_millis(29), "{:?}", found.elapsed);
+        let kinds: Vec<&String> = found.differences.kinds.keys().collect();
+        assert_eq!(kinds, ["unlink: success recorded, No such file or directory (os error 2) now"]);
+        assert_eq!(std::fs::metadata(folder.path().join("a")).unwrap().len(), 100);
+    }
+
+    /// Without the edge the second thread is too early: the replay says so.
+    #[test]
+    fn a_lost_edge_is_a_difference() {
+        let named = |op, thread, start, name: &str| Call {
+            dir: Some(0),
+            name: name.into(),
+            file: Some(1),
+            ..Call::new(op, thread, start, start + 10)
+        };
+        let make = |start| Call {
+            handle: Some(1),
+            flags: vec![crate::format::Flag::Write],
+            ..named(Op::Create, 1, start, "a")
+        };
+        let looked = named(Op::Lookup, 2, 40_000_100, "a");
+        let differences = |keeps: bool| {
+            let folder = tempfile::tempdir().unwrap();
+            let fs: Arc<dyn FileSystem> =
+                Arc::new(steadfast_vfs::HostFs::open(folder.path()).unwrap());
+            let trace = edited(vec![make(40_000_000), looked.clone()], |call| {
+                if !keeps && call.op == Op::Lookup {
+                    call.after.clear();
+                }
+            });
+            let how: (Pace, Arc<dyn Observer>) = (Pace::Recorded, Arc::new(()));
+            super::super::run(&trace, &fs, how, || Ok(())).unwrap().0.differences.calls
+        };
+        assert_eq!((differences(true), differences(false)), (0, 1));
+    }
+}
